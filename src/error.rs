@@ -1,0 +1,356 @@
+//! Every way in which `solver` can fail to run, one variant for each cause.
+//!
+//! Not converging is no error: it is a [`StopReason`](crate::stop::StopReason) in the report.
+
+use std::path::PathBuf;
+
+/// Shorthand used throughout the crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, where, and what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Io {
+        /// `read`, `write`, `decompress`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A text file departs from its format.
+    #[error("{path}:{line}:{column}: expected {expected}, found {found}", path = path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Line, counted from 1.
+        line: u64,
+        /// Column in bytes, counted from 1.
+        column: u64,
+        /// What should have stood there.
+        expected: String,
+        /// What stood there.
+        found: String,
+    },
+    /// Valid in its format, but beyond what this program reads.
+    #[error("{path}: {what} is not supported; {hint}", path = path.display())]
+    UnsupportedFile {
+        /// The file.
+        path: PathBuf,
+        /// The feature met.
+        what: String,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// `--matrix` names neither a file nor a generator.
+    #[error("no matrix '{what}': not a file, and not a generator; generators are {known}")]
+    UnknownMatrix {
+        /// What was typed.
+        what: String,
+        /// The generators that exist.
+        known: String,
+    },
+    /// A generator's parameters are wrong.
+    #[error("generator '{spec}': {reason}; the form is {form}")]
+    Generator {
+        /// What was typed.
+        spec: String,
+        /// What is wrong with it.
+        reason: String,
+        /// The right form, by example.
+        form: &'static str,
+    },
+    /// Arrays that do not make a compressed sparse row matrix.
+    #[error("invalid CSR matrix: {0}")]
+    InvalidCsr(#[from] CsrFault),
+    /// A number does not fit where it must go.
+    #[error("{what} is {value}, more than the {limit} that {place} can hold")]
+    TooLarge {
+        /// The quantity.
+        what: &'static str,
+        /// Its value.
+        value: u128,
+        /// The most that fits.
+        limit: u128,
+        /// Where it should have gone.
+        place: &'static str,
+    },
+    /// Two sizes that must agree do not.
+    #[error("{what}: expected {expected}, got {got}")]
+    Dimension {
+        /// What was measured.
+        what: &'static str,
+        /// The size that fits.
+        expected: usize,
+        /// The size that came.
+        got: usize,
+    },
+    /// No backend of that name on that device.
+    #[error("no backend '{name}' on {device}; there are: {known}")]
+    UnknownBackend {
+        /// What was typed.
+        name: String,
+        /// The device asked for.
+        device: &'static str,
+        /// The names that exist there.
+        known: String,
+    },
+    /// A backend has no such parameter.
+    #[error("backend '{backend}' has no parameter '{name}'; {known}")]
+    UnknownParameter {
+        /// The backend.
+        backend: &'static str,
+        /// What was typed.
+        name: String,
+        /// The parameters that exist.
+        known: String,
+    },
+    /// A backend's parameter is out of range.
+    #[error("backend '{backend}': {name}={value} is not one of {allowed}")]
+    BadParameter {
+        /// The backend.
+        backend: &'static str,
+        /// The parameter.
+        name: String,
+        /// What was typed.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+    /// A backend cannot serve this matrix, precision or number of columns.
+    #[error("backend '{backend}' on {device} does not support {what}; {hint}")]
+    Unsupported {
+        /// The backend.
+        backend: &'static str,
+        /// The device.
+        device: &'static str,
+        /// The combination asked for.
+        what: String,
+        /// What to do instead.
+        hint: String,
+    },
+    /// An option has a value that makes no sense.
+    #[error("{option} {value}: {reason}")]
+    BadOption {
+        /// The option as typed.
+        option: &'static str,
+        /// The value.
+        value: String,
+        /// Why it is refused, and what would do.
+        reason: String,
+    },
+    /// The method needs a square matrix.
+    #[error("the matrix is {rows} x {cols}; {solver} needs a square one")]
+    NotSquare {
+        /// Rows.
+        rows: usize,
+        /// Columns.
+        cols: usize,
+        /// The method.
+        solver: &'static str,
+    },
+    /// The method needs a symmetric matrix. Places count from 1.
+    #[error(
+        "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) = {mirrored} (counted from 1); \
+         conjugate gradients need a symmetric matrix. If it is symmetric up to rounding, --assume-symmetric \
+         skips this check"
+    )]
+    NotSymmetric {
+        /// Row of the first entry that differs.
+        row: usize,
+        /// Its column.
+        col: usize,
+        /// Its value.
+        value: f64,
+        /// The value across the diagonal, `none` where nothing is stored.
+        mirrored: String,
+    },
+    /// A preconditioner needs a positive diagonal. Rows count from 1.
+    #[error(
+        "preconditioner {precond}: the diagonal of row {row} (counted from 1) is {value}; it must be positive. \
+         Use --precond none, or check that the matrix is positive definite"
+    )]
+    BadDiagonal {
+        /// The preconditioner.
+        precond: &'static str,
+        /// The row, counted from 1.
+        row: usize,
+        /// What stands there.
+        value: String,
+    },
+    /// The right-hand side is so small or large that its squared norm leaves the range of f64.
+    #[error(
+        "the right-hand side has entries up to {largest:e}, and its squared norm is {norm_squared:e}: out of the \
+         range of f64; scale the system"
+    )]
+    RightHandSideScale {
+        /// Largest magnitude of an entry.
+        largest: f64,
+        /// The sum of squares as computed.
+        norm_squared: f64,
+    },
+    /// A shared library that CUDA needs is not there.
+    #[error("{library} was not found (looked for {tried}); {hint}")]
+    LibraryMissing {
+        /// What it is.
+        library: &'static str,
+        /// File names and folders tried.
+        tried: String,
+        /// How to get it.
+        hint: &'static str,
+    },
+    /// A shared library is there but cannot be used.
+    #[error("{library} at {path} cannot be used: {reason}", path = path.display())]
+    LibraryUnusable {
+        /// What it is.
+        library: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The driver works but there is no such GPU.
+    #[error("no GPU {index}: the CUDA driver lists {count}; check nvidia-smi and CUDA_VISIBLE_DEVICES")]
+    NoSuchGpu {
+        /// The index asked for.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// A call into CUDA or one of its libraries failed.
+    #[error("{call} failed: {message}")]
+    Cuda {
+        /// The call.
+        call: &'static str,
+        /// What came back.
+        message: String,
+    },
+    /// A kernel did not compile.
+    #[error("kernel {kernel} does not compile for {arch}:\n{log}")]
+    KernelCompile {
+        /// The kernel's name.
+        kernel: String,
+        /// The architecture.
+        arch: String,
+        /// The compiler's log.
+        log: String,
+    },
+    /// Not enough device memory.
+    #[error("{what} needs {needed} bytes of GPU memory but {free} are free; {hint}")]
+    DeviceMemory {
+        /// What was to be allocated.
+        what: &'static str,
+        /// Bytes asked for.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+        /// What would fit.
+        hint: &'static str,
+    },
+    /// The pool of threads could not be started.
+    #[error("cannot start {threads} threads: {reason}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system said.
+        reason: String,
+    },
+    /// A configuration file is wrong.
+    #[error("{path}: {message}", path = path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with its place.
+        message: String,
+    },
+    /// A history file is wrong.
+    #[error("{path}: not a history of a solve: {message}", path = path.display())]
+    History {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with its place.
+        message: String,
+    },
+    /// A plot could not be drawn.
+    #[error("cannot draw {path}: {message}", path = path.display())]
+    Plot {
+        /// The picture.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+}
+
+/// The first fault found in the arrays of a compressed sparse row matrix. Places count from 0, as the arrays do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CsrFault {
+    /// There must be one more offset than rows.
+    #[error("{got} row offsets for {rows} rows; expected {}", rows + 1)]
+    OffsetCount {
+        /// Rows.
+        rows: usize,
+        /// Offsets given.
+        got: usize,
+    },
+    /// The first offset must be 0.
+    #[error("row_offsets[0] is {got}; expected 0")]
+    FirstOffset {
+        /// What stands there.
+        got: u64,
+    },
+    /// Offsets must not decrease.
+    #[error("row_offsets[{}] = {next} is below row_offsets[{row}] = {this}", row + 1)]
+    DecreasingOffset {
+        /// The row.
+        row: usize,
+        /// Its offset.
+        this: u64,
+        /// The next row's.
+        next: u64,
+    },
+    /// The last offset must be the number of entries.
+    #[error("the last row offset is {offset} but there are {entries} column indices")]
+    EntryCount {
+        /// The last offset.
+        offset: u64,
+        /// Column indices given.
+        entries: usize,
+    },
+    /// A column index lies outside.
+    #[error("row {row} has column {col}, but there are {cols} columns")]
+    ColumnRange {
+        /// The row.
+        row: usize,
+        /// The column index.
+        col: u32,
+        /// Columns.
+        cols: usize,
+    },
+    /// Columns within a row must increase strictly.
+    #[error("row {row} has column {next} after column {col}: columns must increase strictly")]
+    ColumnOrder {
+        /// The row.
+        row: usize,
+        /// A column index.
+        col: u32,
+        /// The one after it.
+        next: u32,
+    },
+    /// There must be as many values as column indices.
+    #[error("{values} values for {entries} column indices")]
+    ValueCount {
+        /// Column indices given.
+        entries: usize,
+        /// Values given.
+        values: usize,
+    },
+    /// Column indices are 32-bit.
+    #[error("{cols} columns: column indices are 32-bit, so at most 4294967295")]
+    TooManyColumns {
+        /// Columns.
+        cols: usize,
+    },
+}

@@ -1,0 +1,3 @@
+//! The `solver` program.
+
+fn main() {}

@@ -1,0 +1,103 @@
+//! The two number types that vectors and matrix values are made of.
+
+use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
+use std::fmt::{Debug, Display};
+use std::ops::{Add, AddAssign, Mul, Sub};
+
+/// A vector element: `f32` or `f64`.
+///
+/// The CUDA bounds say that both may be copied to a GPU bit by bit; they cost nothing without one.
+pub trait Scalar:
+    Copy
+    + Default
+    + Debug
+    + Display
+    + PartialEq
+    + PartialOrd
+    + Send
+    + Sync
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + AddAssign
+    + DeviceRepr
+    + ValidAsZeroBits
+    + 'static
+{
+    /// The name users type: `f32` or `f64`.
+    const NAME: &'static str;
+    /// The name of the same type in CUDA C++.
+    const CUDA_NAME: &'static str;
+    /// Distance from 1 to the next number.
+    const EPSILON: f64;
+    /// Nearest value of this type.
+    fn from_f64(value: f64) -> Self;
+    /// Nearest value of this type: exact.
+    fn from_f32(value: f32) -> Self;
+    /// Exact conversion.
+    fn to_f64(self) -> f64;
+}
+
+impl Scalar for f32 {
+    const NAME: &'static str = "f32";
+    const CUDA_NAME: &'static str = "float";
+    const EPSILON: f64 = f32::EPSILON as f64;
+    #[inline(always)]
+    fn from_f64(value: f64) -> f32 {
+        value as f32
+    }
+    #[inline(always)]
+    fn from_f32(value: f32) -> f32 {
+        value
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Scalar for f64 {
+    const NAME: &'static str = "f64";
+    const CUDA_NAME: &'static str = "double";
+    const EPSILON: f64 = f64::EPSILON;
+    #[inline(always)]
+    fn from_f64(value: f64) -> f64 {
+        value
+    }
+    #[inline(always)]
+    fn from_f32(value: f32) -> f64 {
+        f64::from(value)
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self
+    }
+}
+
+/// Which precision matrix values and vectors have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Matrix and vectors in double precision.
+    F64,
+    /// Matrix and vectors in single precision; sums of dot products stay in double.
+    F32,
+    /// Matrix in single, vectors in double precision.
+    Mixed,
+}
+
+impl Precision {
+    /// The word that users type for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::F64 => "f64",
+            Precision::F32 => "f32",
+            Precision::Mixed => "mixed",
+        }
+    }
+
+    /// Whether the matrix is held in single precision.
+    pub fn narrow_values(self) -> bool {
+        self != Precision::F64
+    }
+}
