@@ -3,7 +3,9 @@
 
 pub mod error;
 pub mod format;
+pub mod observe;
 pub mod scalar;
+pub mod source;
 pub mod stop;
 
 pub use error::{Error, Result};

@@ -1,0 +1,99 @@
+//! The residual of every iteration, kept and saved as JSON beside the report: what plots are made of.
+
+use super::{Batch, Observer, Report};
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The version of the file's layout.
+const SCHEMA: u32 = 1;
+
+/// A finished solve with the residual of every iteration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// Version of this layout.
+    pub schema: u32,
+    /// The verdict.
+    pub report: Report,
+    /// Relative residual before the first iteration and after each.
+    pub residuals: Vec<f64>,
+    /// Seconds since the start at the same moments.
+    pub seconds: Vec<f64>,
+    /// Whether the seconds inside a batch are interpolated, because the device ran the batch on its own.
+    pub seconds_interpolated: bool,
+}
+
+impl History {
+    /// Puts the report to the recorded residuals.
+    pub fn new(report: Report, recorder: Recorder) -> History {
+        History {
+            schema: SCHEMA,
+            report,
+            residuals: recorder.residuals,
+            seconds: recorder.seconds,
+            seconds_interpolated: recorder.interpolated,
+        }
+    }
+
+    /// Writes the history as JSON.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string(self)
+            .map_err(|e| Error::History { path: path.to_owned(), message: e.to_string() })?;
+        crate::observe::write_file(path, text.as_bytes())
+    }
+
+    /// Reads a history, and checks that its arrays fit together.
+    pub fn load(path: &Path) -> Result<History> {
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+            action: "read",
+            path: path.to_owned(),
+            source,
+        })?;
+        let fault = |message: String| Error::History { path: path.to_owned(), message };
+        let history: History = serde_json::from_str(&text).map_err(|e| fault(e.to_string()))?;
+        if history.schema != SCHEMA {
+            return Err(fault(format!("schema {}, expected {SCHEMA}", history.schema)));
+        }
+        if history.residuals.len() != history.seconds.len() {
+            let (r, s) = (history.residuals.len(), history.seconds.len());
+            return Err(fault(format!("{r} residuals but {s} times")));
+        }
+        Ok(history)
+    }
+}
+
+/// The observer that keeps every residual and its time.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    residuals: Vec<f64>,
+    seconds: Vec<f64>,
+    interpolated: bool,
+}
+
+impl Recorder {
+    /// Room for so many iterations, so that recording them allocates nothing.
+    pub fn with_capacity(iterations: usize) -> Recorder {
+        Recorder {
+            residuals: Vec::with_capacity(iterations + 1),
+            seconds: Vec::with_capacity(iterations + 1),
+            interpolated: false,
+        }
+    }
+
+    /// The residuals so far.
+    pub fn residuals(&self) -> &[f64] {
+        &self.residuals
+    }
+}
+
+impl Observer for Recorder {
+    fn batch(&mut self, batch: &Batch<'_>) {
+        let (from, to) = batch.seconds;
+        let count = batch.residuals.len();
+        self.interpolated |= count > 1;
+        for (i, &residual) in batch.residuals.iter().enumerate() {
+            self.residuals.push(residual);
+            self.seconds.push(from + (to - from) * (i + 1) as f64 / count as f64);
+        }
+    }
+}

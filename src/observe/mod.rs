@@ -1,0 +1,39 @@
+//! What watches a solve: reports, histories and progress. Observers own no part of the loop.
+
+pub mod history;
+pub mod report;
+
+pub use history::{History, Recorder};
+pub use report::Report;
+
+/// One batch of iterations that has just ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// Iterations done before this batch.
+    pub first: usize,
+    /// The relative residual after each iteration of the batch.
+    pub residuals: &'a [f64],
+    /// Seconds since the start, at the beginning and at the end of the batch.
+    pub seconds: (f64, f64),
+    /// The tolerance that the residuals are heading for, where there is one.
+    pub tolerance: Option<f64>,
+}
+
+/// Sees each batch of iterations.
+pub trait Observer {
+    /// Called once after each batch, and once before the first with the initial residual alone and `first` = 0.
+    fn batch(&mut self, batch: &Batch<'_>);
+}
+
+/// Writes a file whole or not at all: a neighbour is written first and then renamed over it.
+pub fn write_file(path: &std::path::Path, bytes: &[u8]) -> crate::error::Result<()> {
+    let fault = |source| crate::error::Error::Io { action: "write", path: path.to_owned(), source };
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let neighbour = path.with_file_name(name);
+    std::fs::write(&neighbour, bytes).map_err(fault)?;
+    std::fs::rename(&neighbour, path).map_err(|e| {
+        let _ = std::fs::remove_file(&neighbour);
+        fault(e)
+    })
+}

@@ -1,0 +1,58 @@
+//! The verdict of a run: what was solved, on what, how it ended, how long it took and what it moved.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that a solve says about itself. The same fields stand in `--json` and in history files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The method: `cg`.
+    pub solver: String,
+    /// The matrix as the user named it.
+    pub matrix: String,
+    /// Rows of the matrix.
+    pub rows: u64,
+    /// Entries of the matrix, symmetric halves expanded.
+    pub nnz: u64,
+    /// Where it ran: `cpu (2 threads)`, `cuda:0 (NVIDIA H200)`.
+    pub device: String,
+    /// The SpMV backend, with its parameters.
+    pub backend: String,
+    /// `f64`, `f32` or `mixed`.
+    pub precision: String,
+    /// The preconditioner.
+    pub preconditioner: String,
+    /// How the right-hand side was made.
+    pub right_hand_side: String,
+    /// The tolerance on the residual relative to the right-hand side.
+    pub rtol: f64,
+    /// Whether the recomputed residual meets the tolerance.
+    pub converged: bool,
+    /// Why the solve ended, as one word.
+    pub reason: String,
+    /// The same as a sentence with its evidence.
+    pub message: String,
+    /// Iterations done.
+    pub iterations: u64,
+    /// Relative residual by the recursion.
+    pub residual_recursive: f64,
+    /// Relative residual b - A x, recomputed in f64 by the serial reference.
+    pub residual_true: f64,
+    /// Largest difference from the solution that the right-hand side was made of, where that is unique and known.
+    pub error_max: Option<f64>,
+    /// Seconds to read or generate the matrix.
+    pub seconds_load: f64,
+    /// Seconds to make operator, preconditioner and workspace ready.
+    pub seconds_setup: f64,
+    /// Seconds from the start of the iterations to the end of the last one.
+    pub seconds_solve: f64,
+    /// `seconds_solve` over the iterations.
+    pub seconds_per_iteration: f64,
+    /// Bytes that one iteration must move, counted from the arrays.
+    pub bytes_per_iteration: u64,
+    /// Those bytes over the time of an iteration.
+    pub gigabytes_per_second: f64,
+    /// What a plain stream over the same number of bytes reached on this device, where it was measured.
+    pub stream_gigabytes_per_second: Option<f64>,
+    /// The speed in percent of that stream.
+    pub percent_of_stream: Option<f64>,
+}

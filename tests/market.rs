@@ -1,0 +1,564 @@
+//! The Matrix Market reader: what it reads, what it refuses and where, and that threads change nothing.
+
+use proptest::prelude::*;
+use solver::Error;
+use solver::format::{Csr, Values};
+use solver::source::Loaded;
+use solver::source::market::{parse, read};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const GENERAL: &str = "%%MatrixMarket matrix coordinate real general\n";
+
+fn parse_str(text: &str) -> Result<Loaded, Error> {
+    parse(Path::new("test.mtx"), text.as_bytes())
+}
+
+fn entries(matrix: &Csr) -> Vec<(usize, usize, f64)> {
+    (0..matrix.rows()).flat_map(|i| matrix.row(i).map(move |(j, v)| (i, j, v))).collect()
+}
+
+fn accepted(text: &str) -> Vec<(usize, usize, f64)> {
+    match parse_str(text) {
+        Ok(loaded) => entries(&loaded.matrix),
+        Err(error) => panic!("must be read: {text:?}: {error}"),
+    }
+}
+
+/// Line, column, and what was expected and found.
+fn refused(text: &str) -> (u64, u64, String, String) {
+    match parse_str(text) {
+        Err(Error::Parse { path, line, column, expected, found }) => {
+            assert_eq!(path, PathBuf::from("test.mtx"));
+            (line, column, expected, found)
+        }
+        other => panic!("must be refused with a place: {text:?}: {other:?}"),
+    }
+}
+
+fn assert_refused(text: &str, line: u64, column: u64, expected: &str, found: &str) {
+    assert_eq!(refused(text), (line, column, expected.to_owned(), found.to_owned()), "{text:?}");
+}
+
+fn body(lines: &str) -> String {
+    format!("{GENERAL}3 3 1\n{lines}")
+}
+
+/// The folder of real matrices; without it the tests that need it say so and do nothing.
+#[expect(clippy::print_stderr, reason = "a skipped test must not look like one that ran")]
+fn real_data() -> Option<PathBuf> {
+    let folder = std::env::var_os("SOLVER_REAL_DATA").map(PathBuf::from);
+    if folder.is_none() {
+        eprintln!("skipped: SOLVER_REAL_DATA is not set");
+    }
+    folder
+}
+
+#[test]
+fn every_real_matrix_is_read_and_the_symmetric_ones_are_symmetric() {
+    let Some(real) = real_data() else { return };
+    let mut seen = 0;
+    for entry in std::fs::read_dir(&real).expect("the folder of real matrices") {
+        let path = entry.expect("an entry of the folder").path();
+        if !path.to_string_lossy().ends_with(".mtx.gz") {
+            continue;
+        }
+        let loaded = read(&path).unwrap_or_else(|error| panic!("must be read: {error}"));
+        if loaded.symmetric {
+            let matrix = &loaded.matrix;
+            assert!(
+                entries(matrix).iter().all(|&(i, j, v)| matrix.get(j, i) == Some(v)),
+                "{} is not symmetric",
+                path.display()
+            );
+        }
+        seen += 1;
+    }
+    assert!(seen > 0, "no matrices in {}", real.display());
+}
+
+#[test]
+fn every_case_of_the_collection_ends_as_its_table_says() {
+    let Some(real) = real_data() else { return };
+    let folder = real.join("mm-cases");
+    let table = std::fs::read_to_string(folder.join("CASES.tsv")).expect("the table of cases");
+    let mut seen = 0;
+    for case in table.lines().filter(|line| !line.starts_with('#')).skip(1) {
+        let fields: Vec<&str> = case.split('\t').collect();
+        let (file, expected) = (fields[0], fields[2]);
+        let result = read(&folder.join(file));
+        match expected {
+            "accept" => {
+                let loaded = result.unwrap_or_else(|error| panic!("{file} must be read: {error}"));
+                let matrix = &loaded.matrix;
+                let got = [matrix.rows(), matrix.cols(), loaded.stored as usize, matrix.nnz()];
+                assert_eq!(got.map(|n| n.to_string()), fields[3..7], "{file}");
+            }
+            "reject" | "unsupported" => assert!(result.is_err(), "{file} must be refused: {}", fields[7]),
+            "policy" => {}
+            other => panic!("{file}: unknown expectation {other}"),
+        }
+        seen += 1;
+    }
+    assert!(seen > 0, "no cases in the table");
+}
+
+#[test]
+fn a_general_matrix_is_read_with_rows_and_columns_sorted() {
+    let text = format!("{GENERAL}% note\n2 3 3\n2 3 -1.5\n1 2 4\n2 1 .25\n");
+    assert_eq!(accepted(&text), [(0, 1, 4.0), (1, 0, 0.25), (1, 2, -1.5)]);
+    let loaded = parse_str(&text).unwrap();
+    assert_eq!(
+        (loaded.matrix.rows(), loaded.matrix.cols(), loaded.stored, loaded.symmetric),
+        (2, 3, 3, false)
+    );
+}
+
+#[test]
+fn blank_lines_comments_tabs_and_crlf_are_read_past_everywhere() {
+    let text = "%%matrixMARKET\tMATRIX  Coordinate Real GENERAL\r\n\r\n  % one\r\n\r\n \t2 2\t2 \r\n% two\r\n\r\n\
+                \t 1  1\t+1e0 \r\n  % three\r\n\n2 2 2.\t\r\n\r\n% four";
+    assert_eq!(accepted(text), [(0, 0, 1.0), (1, 1, 2.0)]);
+}
+
+#[test]
+fn the_last_line_needs_no_newline() {
+    assert_eq!(accepted(&body("3 1 7")), [(2, 0, 7.0)]);
+}
+
+#[test]
+fn symmetric_entries_are_mirrored_and_the_diagonal_is_not() {
+    let text = "%%MatrixMarket matrix coordinate integer symmetric\n3 3 3\n1 1 5\n3 1 -2\n2 3 4\n";
+    assert_eq!(accepted(text), [(0, 0, 5.0), (0, 2, -2.0), (1, 2, 4.0), (2, 0, -2.0), (2, 1, 4.0)]);
+    let loaded = parse_str(text).unwrap();
+    assert_eq!((loaded.stored, loaded.symmetric), (3, true));
+}
+
+#[test]
+fn hermitian_without_imaginary_parts_is_symmetric() {
+    let text = "%%MatrixMarket matrix coordinate real hermitian\n2 2 1\n2 1 3\n";
+    assert_eq!(accepted(text), [(0, 1, 3.0), (1, 0, 3.0)]);
+    assert!(parse_str(text).unwrap().symmetric);
+}
+
+#[test]
+fn skew_symmetric_entries_change_sign_across_the_diagonal() {
+    let text = "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 2 0\n3 1 1.5\n";
+    assert_eq!(accepted(text), [(0, 2, -1.5), (1, 1, 0.0), (2, 0, 1.5)]);
+    assert!(!parse_str(text).unwrap().symmetric);
+}
+
+#[test]
+fn a_skew_symmetric_diagonal_must_be_zero() {
+    let text = "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 1\n2 2 1e-9\n";
+    assert_refused(text, 3, 5, "0 on the diagonal of a skew-symmetric matrix", "1e-9");
+}
+
+#[test]
+fn a_pattern_stores_no_values() {
+    let text = "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n1 1\n3 2\n";
+    assert_eq!(accepted(text), [(0, 0, 1.0), (1, 2, 1.0), (2, 1, 1.0)]);
+    assert_eq!(parse_str(text).unwrap().matrix.values(), &Values::Ones);
+}
+
+#[test]
+fn a_pattern_with_duplicates_counts_them() {
+    let text = "%%MatrixMarket matrix coordinate pattern general\n3 3 5\n2 3\n1 1\n2 3\n2 1\n2 3\n";
+    assert_eq!(accepted(text), [(0, 0, 1.0), (1, 0, 1.0), (1, 2, 3.0)]);
+    assert_eq!(parse_str(text).unwrap().stored, 5);
+}
+
+#[test]
+fn duplicates_are_summed_in_the_order_of_the_file_and_zeros_are_kept() {
+    let text = format!("{GENERAL}2 2 5\n1 2 1e100\n1 1 0\n1 2 1\n1 2 -1e100\n2 2 -0.0\n");
+    assert_eq!(accepted(&text), [(0, 0, 0.0), (0, 1, 0.0), (1, 1, 0.0)]);
+    let text = format!("{GENERAL}2 2 3\n1 2 1e100\n1 2 -1e100\n1 2 1\n");
+    assert_eq!(accepted(&text), [(0, 1, 1.0)]);
+}
+
+#[test]
+fn a_sum_of_duplicates_beyond_the_range_is_refused_at_its_line() {
+    let text = format!("{GENERAL}2 2 4\n2 1 1e308\n1 1 1\n2 1 1e308\n2 1 -1e308\n");
+    assert_refused(&text, 5, 1, "entries for row 2, column 1 with a finite sum", "a sum of inf");
+    let text = "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 3\n2 1 1e308\n% between\n2 1 1e308\n2 1 1\n";
+    assert_refused(text, 5, 1, "entries for row 1, column 2 with a finite sum", "a sum of -inf");
+}
+
+#[test]
+fn numbers_are_read_to_the_last_bit_in_all_their_spellings() {
+    let spellings = [
+        ("1", 1.0),
+        ("+1", 1.0),
+        ("-0", -0.0),
+        ("007", 7.0),
+        (".5", 0.5),
+        ("-5.", -5.0),
+        ("1e5", 1e5),
+        ("1E-5", 1e-5),
+        ("1.0D+03", 1000.0),
+        ("1d5", 1e5),
+        ("-2.5d-3", -2.5e-3),
+        ("+.5D0", 0.5),
+        ("0.1", 0.1),
+        ("123456789012345", 123_456_789_012_345.0),
+        ("1234567890123456789", 1_234_567_890_123_456_789.0),
+        ("18446744073709551615", 18_446_744_073_709_551_615.0),
+        ("2.2250738585072011e-308", 2.225_073_858_507_201e-308),
+        ("9007199254740993", 9_007_199_254_740_992.0),
+        ("1.7976931348623157e308", f64::MAX),
+        ("1e-400", 0.0),
+    ];
+    for (text, value) in spellings {
+        let read = accepted(&body(&format!("1 1 {text}\n")))[0].2;
+        assert_eq!(read.to_bits(), f64::to_bits(value), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_number_is_refused_at_its_column() {
+    for word in ["x", "1.5x", "1,5", "0x10", "1e", "--1", "+-1", "1d", "d5", "1.0d1d1", "%"] {
+        assert_refused(&body(&format!("1 1 {word}\n")), 3, 5, "a number", word);
+    }
+    for word in ["inf", "-Infinity", "NaN", "1e400", "-1D400"] {
+        assert_refused(&body(&format!("2 2  {word}\n")), 3, 6, "a finite number", word);
+    }
+    assert_refused(&body("1 1\n"), 3, 4, "a number", "end of line");
+    assert_refused(&body("1 1"), 3, 4, "a number", "end of file");
+}
+
+#[test]
+fn an_integer_matrix_has_integers_only() {
+    let text = |value| format!("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 {value}\n");
+    assert_refused(&text("1.5"), 3, 5, "an integer, as the banner says", "1.5");
+    assert_eq!(accepted(&text("2.0")), [(0, 0, 2.0)]);
+}
+
+#[test]
+fn indices_outside_the_matrix_are_refused_at_their_line_and_column() {
+    let row = "a row index from 1 to 3";
+    let column = "a column index from 1 to 3";
+    for index in ["0", "4", "-1", "1.0", "x", "1x", "18446744073709551617", "99999999999999999999999999"] {
+        assert_refused(&body(&format!("% note\n\n  {index} 1 1\n")), 5, 3, row, index);
+        assert_refused(&body(&format!("1 {index} 1\r\n")), 3, 3, column, index);
+    }
+    assert_refused(&body("1\n"), 3, 2, column, "end of line");
+    assert_eq!(accepted(&body("00000000000000000000000000000000000002 3 1\n")), [(1, 2, 1.0)]);
+}
+
+#[test]
+fn more_on_an_entry_line_than_belongs_there_is_refused() {
+    assert_refused(&body("1 1 1 9\n"), 3, 7, "end of line", "9");
+    assert_refused(&body("1 1 1 % note\n"), 3, 7, "end of line", "%");
+    let pattern = "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 1 1\n";
+    assert_refused(pattern, 3, 5, "end of line", "1");
+}
+
+#[test]
+fn a_wrong_number_of_entries_is_refused_with_both_counts() {
+    let text = format!("{GENERAL}3 3 3\n1 1 1\n% note\n2 2 2\n");
+    assert_refused(&text, 6, 1, "3 entries, as the size line announces", "end of file after 2 entries");
+    let text = format!("{GENERAL}3 3 1\n\n1 1 1\n\n % note\n  2 2 2\n3 3 3\n");
+    assert_refused(&text, 7, 3, "1 entry, as the size line announces", "3 entries");
+    let text = format!("{GENERAL}3 3 0\n1 1 1\n");
+    assert_refused(&text, 3, 1, "0 entries, as the size line announces", "1 entry");
+}
+
+#[test]
+fn the_first_fault_in_the_file_is_the_one_reported() {
+    assert_refused(&body("1 1 1\n2 2 2\n3 3 x\n"), 4, 1, "1 entry, as the size line announces", "3 entries");
+    assert_refused(&body("1 1 x\n2 2 y\n"), 3, 5, "a number", "x");
+}
+
+#[test]
+fn banners_are_refused_at_the_word_that_is_wrong() {
+    let begins = "a first line that begins with %%MatrixMarket";
+    assert_refused("", 1, 1, begins, "end of file");
+    assert_refused("\n", 1, 1, begins, "end of line");
+    assert_refused("67 67 294\n", 1, 1, begins, "67");
+    assert_refused("%MatrixMarket matrix coordinate real general\n", 1, 1, begins, "%MatrixMarket");
+    assert_refused(" %%MatrixMarket matrix coordinate real general\n", 1, 1, begins, "a blank");
+    assert_refused("%%MatrixMarket\n", 1, 15, "the object 'matrix'", "end of line");
+    assert_refused("%%MatrixMarket matrix\tlist\n", 1, 23, "the format 'coordinate'", "list");
+    let field = "the field 'real', 'integer' or 'pattern'";
+    assert_refused("%%MatrixMarket matrix coordinate double general\n", 1, 34, field, "double");
+    let symmetry = "the symmetry 'general', 'symmetric', 'skew-symmetric' or 'hermitian'";
+    assert_refused("%%MatrixMarket matrix coordinate real", 1, 38, symmetry, "end of file");
+    assert_refused("%%MatrixMarket matrix coordinate real upper\n", 1, 39, symmetry, "upper");
+    let symmetry = "the symmetry 'general' or 'symmetric', the two that a pattern can have";
+    let text = "%%MatrixMarket matrix coordinate pattern skew-symmetric\n";
+    assert_refused(text, 1, 42, symmetry, "skew-symmetric");
+    assert_refused("%%MatrixMarket matrix coordinate real general x\n", 1, 47, "end of line", "x");
+}
+
+#[test]
+fn size_lines_are_refused_at_the_word_that_is_wrong() {
+    let size = |line: &str| format!("{GENERAL}%\n{line}\n");
+    assert_refused(&size("-3 3 1"), 3, 1, "the number of rows", "-3");
+    assert_refused(&size("3 3.0 1"), 3, 3, "the number of columns", "3.0");
+    assert_refused(&size("3 3"), 3, 4, "the number of entries", "end of line");
+    assert_refused(&size("3 3 99999999999999999999"), 3, 5, "the number of entries", "99999999999999999999");
+    assert_refused(&size("100 100 460 1 0"), 3, 13, "end of line", "1");
+    let expected = "the size line: numbers of rows, columns and entries";
+    assert_refused(GENERAL, 2, 1, expected, "end of file");
+    assert_refused(GENERAL.trim_end(), 1, 46, expected, "end of file");
+    let text = "%%MatrixMarket matrix coordinate real symmetric\n4 3 0\n";
+    let expected = "as many rows as columns, as the banner says that the matrix is symmetric";
+    assert_refused(text, 2, 1, expected, "4 rows and 3 columns");
+}
+
+#[test]
+fn features_beyond_this_reader_are_refused_by_name() {
+    for (banner, name) in [
+        ("matrix array real general", "'array'"),
+        ("matrix coordinate complex hermitian", "'complex'"),
+        ("vector coordinate real general", "vector"),
+    ] {
+        match parse_str(&format!("%%MatrixMarket {banner}\n1 1 1\n1 1 1 1\n")) {
+            Err(Error::UnsupportedFile { what, .. }) => assert!(what.contains(name), "{what}"),
+            other => panic!("{banner}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn words_are_made_fit_to_print() {
+    let long = "9".repeat(5000);
+    assert_refused(
+        &body(&format!("{long} 1 1\n")),
+        3,
+        1,
+        "a row index from 1 to 3",
+        &format!("{}...", "9".repeat(40)),
+    );
+    let text = [body("1 1 ").as_bytes(), b"\x1b[31m\xff\n"].concat();
+    match parse(Path::new("test.mtx"), &text) {
+        Err(Error::Parse { found, .. }) => assert_eq!(found, "\\u{1b}[31m\u{fffd}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn headers_that_claim_too_much_are_refused_at_once() {
+    for size in [
+        "10 10 1000000000000000",
+        "10 10 18446744073709551615",
+        "1000000000 1000000000 0",
+        "4294967295 1 0",
+        "4294967296 1 1",
+        "1 4294967296 1",
+        "1099511627776 1099511627776 3",
+    ] {
+        let before = Instant::now();
+        let result = parse_str(&format!("{GENERAL}{size}\n"));
+        assert!(result.is_err(), "{size}");
+        assert!(before.elapsed() < Duration::from_millis(200), "{size} took {:?}", before.elapsed());
+    }
+    let loaded = parse_str(&format!("{GENERAL}1000 4294967295 1\n1000 4294967295 1\n")).unwrap();
+    assert_eq!((loaded.matrix.rows(), loaded.matrix.cols()), (1000, u32::MAX as usize));
+}
+
+#[test]
+fn empty_matrices_are_read() {
+    for (rows, cols) in [(0, 0), (0, 5), (5, 0), (10, 10)] {
+        let loaded = parse_str(&format!("{GENERAL}{rows} {cols} 0\n")).unwrap();
+        assert_eq!((loaded.matrix.rows(), loaded.matrix.cols(), loaded.matrix.nnz()), (rows, cols, 0));
+    }
+}
+
+#[test]
+fn gzip_is_known_by_its_content_and_damage_is_an_error() {
+    let text = body("3 1 7\n");
+    let mut packed = Vec::new();
+    std::io::Read::read_to_end(
+        &mut flate2::read::GzEncoder::new(text.as_bytes(), flate2::Compression::default()),
+        &mut packed,
+    )
+    .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("matrix.mtx");
+    std::fs::write(&path, &packed).unwrap();
+    assert_eq!(entries(&read(&path).unwrap().matrix), [(2, 0, 7.0)]);
+    for length in 2..packed.len() {
+        assert!(parse(&path, &packed[..length]).is_err(), "cut to {length} bytes");
+    }
+    let middle = packed.len() / 2;
+    packed[middle] ^= 0xff;
+    assert!(parse(&path, &packed).is_err());
+}
+
+#[test]
+fn files_that_are_absent_empty_or_folders_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(read(&folder.path().join("none.mtx")), Err(Error::Io { action: "read", .. })));
+    assert!(matches!(read(folder.path()), Err(Error::Io { action: "read", .. })));
+    let empty = folder.path().join("empty.mtx");
+    std::fs::write(&empty, "").unwrap();
+    assert!(matches!(read(&empty), Err(Error::Parse { line: 1, column: 1, .. })));
+}
+
+/// A generator of numbers that needs no seed from outside.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A text long enough for several chunks, with comments and with duplicates whose sums depend on their order.
+fn long_text(banner: &str, sorted: bool) -> String {
+    let (rows, count) = (3000, 60_000);
+    let mut numbers = Numbers(7);
+    let mut lines: Vec<(u64, String)> = (0..count)
+        .map(|_| {
+            let (row, col) = (numbers.below(rows) + 1, numbers.below(40) + 1);
+            let value = (numbers.below(2_000_001) as f64 - 1e6) / 7.0;
+            let pattern = banner.contains("pattern");
+            let mut line =
+                if pattern { format!("{row} {col}\n") } else { format!("{row} {col} {value:e}\n") };
+            if numbers.below(50) == 0 {
+                line.push_str("  % a note\n\n");
+            }
+            (row, line)
+        })
+        .collect();
+    if sorted {
+        lines.sort_by_key(|(row, _)| *row);
+    }
+    let mut text = format!("%%MatrixMarket matrix coordinate {banner}\n{rows} {rows} {count}\n");
+    lines.iter().for_each(|(_, line)| text.push_str(line));
+    text
+}
+
+fn bits(matrix: &Csr) -> Vec<(usize, usize, u64)> {
+    entries(matrix).into_iter().map(|(i, j, v)| (i, j, v.to_bits())).collect()
+}
+
+fn with_threads<T: Send>(threads: usize, run: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool of threads").install(run)
+}
+
+#[test]
+fn any_number_of_threads_reads_the_same_bits() {
+    for banner in ["real general", "real symmetric", "pattern general", "pattern symmetric"] {
+        for sorted in [false, true] {
+            let text = long_text(banner, sorted);
+            assert!(text.len() > 400_000, "long enough to be cut");
+            let one = with_threads(1, || parse_str(&text)).unwrap();
+            for threads in [2, 3, 8] {
+                let several = with_threads(threads, || parse_str(&text)).unwrap();
+                assert_eq!(several.stored, one.stored);
+                assert_eq!(bits(&several.matrix), bits(&one.matrix), "{banner}, {threads} threads");
+                assert_eq!(several.matrix, one.matrix);
+            }
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads_finds_the_same_first_fault() {
+    let good = long_text("real general", false);
+    let lines: Vec<&str> = good.lines().collect();
+    for broken in [[2, 40_000], [30_000, 50_000], [lines.len() - 1, 59_000]] {
+        let mut lines = lines.clone();
+        for line in broken {
+            lines[line] = "1 x 1";
+        }
+        let text = lines.join("\n");
+        let line = 1 + *broken.iter().min().unwrap() as u64;
+        for threads in [1, 2, 3, 8] {
+            let got = with_threads(threads, || refused(&text));
+            assert_eq!(got, (line, 3, "a column index from 1 to 3000".to_owned(), "x".to_owned()));
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads_finds_the_same_entry_to_be_one_too_many() {
+    let good = long_text("real general", false);
+    let text = good.replacen("3000 3000 60000", "3000 3000 45678", 1);
+    let one = with_threads(1, || refused(&text));
+    assert_eq!(one.2, "45678 entries, as the size line announces");
+    assert_eq!(one.3, "60000 entries");
+    let read = text.lines().skip(2).take(one.0 as usize - 3);
+    assert_eq!(read.filter(|line| !line.is_empty() && !line.contains('%')).count(), 45_678);
+    for threads in [2, 3, 8] {
+        assert_eq!(with_threads(threads, || refused(&text)), one);
+    }
+}
+
+/// What may stand between entries.
+fn filler() -> impl Strategy<Value = &'static str> {
+    prop_oneof![6 => Just(""), 1 => Just("\n"), 1 => Just("% 1 1 1\n"), 1 => Just(" \t\r\n"), 1 => Just("  %\r\n")]
+}
+
+type Triplet = (u32, u32, i32);
+
+fn assemble_naively(triplets: &[Triplet], symmetric: bool) -> Vec<(usize, usize, f64)> {
+    let mut sums: BTreeMap<(usize, usize), i64> = BTreeMap::new();
+    for &(row, col, value) in triplets {
+        let (row, col) = (row as usize, col as usize);
+        *sums.entry((row, col)).or_default() += i64::from(value);
+        if symmetric && row != col {
+            *sums.entry((col, row)).or_default() += i64::from(value);
+        }
+    }
+    sums.into_iter().map(|((row, col), sum)| (row, col, sum as f64)).collect()
+}
+
+proptest! {
+    #[test]
+    fn triplets_written_as_text_are_read_back(
+        n in 1_u32..30,
+        symmetric: bool,
+        crlf: bool,
+        final_newline: bool,
+        raw in proptest::collection::vec((any::<u32>(), any::<u32>(), -1000..1000, filler(), 0..4_usize), 0..200),
+    ) {
+        let triplets: Vec<Triplet> = raw.iter().map(|&(i, j, v, ..)| (i % n, j % n, v)).collect();
+        let kind = if symmetric { "symmetric" } else { "general" };
+        let end = if crlf { "\r\n" } else { "\n" };
+        let mut text =
+            format!("%%MatrixMarket matrix coordinate real {kind}{end}{n} {n} {}{end}", triplets.len());
+        for (&(row, col, value), &(.., filler, style)) in triplets.iter().zip(&raw) {
+            let value = match style {
+                0 => format!("{value}.0"),
+                1 => format!("{value}D+0"),
+                2 => format!("{value:e}"),
+                _ => value.to_string(),
+            };
+            write!(text, "{filler}{} {} {value}{end}", row + 1, col + 1).unwrap();
+        }
+        if !final_newline {
+            text.truncate(text.trim_end().len());
+        }
+        let loaded = parse_str(&text).unwrap();
+        prop_assert_eq!(entries(&loaded.matrix), assemble_naively(&triplets, symmetric));
+        prop_assert_eq!((loaded.stored, loaded.symmetric), (triplets.len() as u64, symmetric));
+    }
+
+    #[test]
+    fn no_bytes_after_a_banner_make_it_panic(
+        banner in prop_oneof![
+            Just("real general"), Just("integer symmetric"), Just("pattern general"), Just("real skew-symmetric")
+        ],
+        size in prop_oneof![Just(""), Just("2 2 1\n"), Just("1000000 1000000 3\n")],
+        bytes in prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..200),
+            proptest::collection::vec(proptest::sample::select(b"0123459 \t\n\r%+-.edDinf".to_vec()), 0..200),
+        ],
+    ) {
+        let mut text = format!("%%MatrixMarket matrix coordinate {banner}\n{size}").into_bytes();
+        text.extend(bytes);
+        let _ = parse(Path::new("test.mtx"), &text);
+    }
+
+    #[test]
+    fn no_bytes_at_all_make_it_panic(gzip: bool, bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let text = if gzip { [&[0x1f, 0x8b, 8, 0][..], &bytes].concat() } else { bytes };
+        let _ = parse(Path::new("test.mtx"), &text);
+    }
+}
