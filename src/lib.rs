@@ -4,6 +4,7 @@
 pub mod error;
 pub mod format;
 pub mod observe;
+pub mod plot;
 pub mod scalar;
 pub mod source;
 pub mod stop;

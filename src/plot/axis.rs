@@ -1,0 +1,168 @@
+//! Ranges and ticks: decades for the residual, round steps for iterations and time.
+
+/// Share of the height that is left free above the highest and below the lowest decade.
+pub(super) const MARGIN: f64 = 0.05;
+/// Share of the height by which values may reach into that margin, where marks still have room.
+const SLACK: f64 = 0.02;
+
+/// A range of powers of ten, by exponents.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Decades {
+    /// Exponent of the lowest.
+    pub low: i32,
+    /// Exponent of the highest.
+    pub high: i32,
+}
+
+impl Decades {
+    /// The whole decades that, with the margin, hold all the values that a logarithm can show.
+    pub fn around(values: impl Iterator<Item = f64>) -> Decades {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for exponent in values.filter(|&v| drawable(v)).map(f64::log10) {
+            low = low.min(exponent);
+            high = high.max(exponent);
+        }
+        if low > high {
+            return Decades { low: -1, high: 0 };
+        }
+        // What barely leaves a decade, as 9.9e-9 does, fits into the margin and needs no further decade.
+        let slack = 1e-9 + SLACK * (high - low);
+        let (low, high) = ((low + slack).floor() as i32, (high - slack).ceil() as i32);
+        if low < high { Decades { low, high } } else { Decades { low: high - 1, high: low.max(high) } }
+    }
+
+    /// The exponents that get a label, at most nine of them.
+    pub fn labels(self) -> Vec<i32> {
+        let span = self.high - self.low;
+        let step = [1, 2, 3, 4, 5, 10, 20, 50].into_iter().find(|step| span / step <= 8).unwrap_or(100);
+        (self.low..=self.high).filter(|e| e % step == 0).collect()
+    }
+}
+
+/// Whether a residual can stand on a logarithmic axis.
+pub(super) fn drawable(value: f64) -> bool {
+    value.is_finite() && value > 0.0
+}
+
+/// A power of ten as it is printed: `10⁻⁸`.
+pub(super) fn power_of_ten(exponent: i32) -> String {
+    let raised = |c| match c {
+        '-' => '⁻',
+        '0' => '⁰',
+        '1' => '¹',
+        '2' => '²',
+        '3' => '³',
+        '4' => '⁴',
+        '5' => '⁵',
+        '6' => '⁶',
+        '7' => '⁷',
+        '8' => '⁸',
+        _ => '⁹',
+    };
+    format!("10{}", exponent.to_string().chars().map(raised).collect::<String>())
+}
+
+/// The round places from 0 up to a limit, at most nine of them, and fewer where labels are long, with the labels.
+pub(super) fn ticks(limit: f64, whole: bool) -> Vec<(f64, String)> {
+    let rough = limit / if limit < 1e6 { 8.0 } else { 5.0 };
+    let power = 10f64.powf(rough.log10().floor());
+    let mut step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|&s| s >= rough * 0.999_999);
+    if whole {
+        step = step.map(|s| s.max(1.0).round());
+    }
+    let Some(step) = step.filter(|s| s.is_normal()) else { return vec![(0.0, "0".into())] };
+    let count = (limit / step * (1.0 + 1e-9)).floor() as usize;
+    (0..=count).map(|i| (i as f64 * step, tick_label(i as f64 * step, step))).collect()
+}
+
+/// A number with as many digits as its step needs, and thousands set apart.
+fn tick_label(value: f64, step: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    if value >= 1e8 {
+        return format!("{value:.1e}").replace(".0e", "e");
+    }
+    let decimals = (-step.log10().floor()).max(0.0) as usize;
+    let digits = format!("{value:.decimals$}");
+    let (whole, rest) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut label = String::new();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i) % 3 == 0 {
+            label.push(',');
+        }
+        label.push(digit);
+    }
+    label + rest
+}
+
+/// A unit of time: how many make a second, and its names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct TimeUnit {
+    /// How many make a second.
+    pub per_second: f64,
+    /// In full, as the axis says it.
+    pub name: &'static str,
+    /// In short.
+    pub symbol: &'static str,
+}
+
+/// The unit in which so many seconds are a number of a few digits.
+pub(super) fn time_unit(seconds: f64) -> TimeUnit {
+    let (per_second, name, symbol) = match seconds {
+        s if s >= 0.5 || s <= 0.0 => (1.0, "seconds", "s"),
+        s if s >= 5e-4 => (1e3, "milliseconds", "ms"),
+        _ => (1e6, "microseconds", "µs"),
+    };
+    TimeUnit { per_second, name, symbol }
+}
+
+/// A duration with three digits and its unit.
+pub(super) fn duration(seconds: f64) -> String {
+    let unit = time_unit(seconds);
+    let value = seconds * unit.per_second;
+    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    let digits = format!("{value:.decimals$}");
+    let digits =
+        if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { &digits };
+    format!("{digits} {}", unit.symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decades_enclose_what_can_be_drawn_and_are_never_empty() {
+        let around = |values: &[f64]| Decades::around(values.iter().copied());
+        assert_eq!(around(&[1.0, 3e-9]), Decades { low: -9, high: 0 });
+        assert_eq!(around(&[1.2, 9e-9]), Decades { low: -8, high: 0 });
+        assert_eq!(around(&[1.0, 1e-8, 0.0, f64::NAN, f64::INFINITY, -2.0]), Decades { low: -8, high: 0 });
+        assert_eq!(around(&[1.0]), Decades { low: -1, high: 0 });
+        assert_eq!(around(&[0.5]), Decades { low: -1, high: 0 });
+        assert_eq!(around(&[]), Decades { low: -1, high: 0 });
+        assert!(around(&[5e-324, f64::MAX]).labels().len() <= 9);
+    }
+
+    #[test]
+    fn ticks_are_round_few_and_within_the_limit() {
+        for limit in [1.0, 7.0, 14.0, 999.0, 50_000.0, 4.1e6, 3.7e8, 1e300] {
+            let ticks = ticks(limit, true);
+            assert!((2..=9).contains(&ticks.len()), "{limit}: {ticks:?}");
+            assert!(ticks.iter().all(|(at, _)| at.fract() == 0.0 && *at <= limit * 1.001));
+        }
+        let labels: Vec<_> = ticks(50_000.0, true).into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["0", "10,000", "20,000", "30,000", "40,000", "50,000"]);
+        let labels: Vec<_> = ticks(1.3, false).into_iter().map(|(_, label)| label).collect();
+        assert_eq!(labels, ["0", "0.2", "0.4", "0.6", "0.8", "1.0", "1.2"]);
+    }
+
+    #[test]
+    fn durations_are_short() {
+        assert_eq!(duration(4.1), "4.1 s");
+        assert_eq!(duration(0.0123), "12.3 ms");
+        assert_eq!(duration(1.5e-5), "15 µs");
+        assert_eq!(duration(500.2), "500 s");
+        assert_eq!(duration(0.0), "0 s");
+    }
+}

@@ -1,0 +1,242 @@
+//! The residual against iterations and against time, for one run or several, laid out as one picture.
+
+use super::axis::{Decades, TimeUnit, drawable, time_unit};
+use super::curve::{Against, points};
+use super::letters::text_width;
+use super::panel::{BELOW, MARK, Panel, Stroke, Trace};
+use super::render::{png, svg};
+use super::scene::{Anchor, Colour, GREY, INK, Lettering, Scene};
+use super::words::{fit, names, title, verdict, wrap};
+use crate::error::{Error, Result};
+use crate::observe::{History, write_file};
+use std::path::Path;
+
+/// The picture's size in pixels, before a long legend makes it higher.
+const WIDTH: f64 = 1200.0;
+const HEIGHT: f64 = 500.0;
+/// Panels are never lower than this.
+const LOWEST_PANEL: f64 = 250.0;
+/// From the edges of the picture to the panels, and from panel to panel.
+const LEFT: f64 = 84.0;
+const RIGHT: f64 = 26.0;
+const GAP: f64 = 64.0;
+/// Type of the title, at its largest and at its smallest.
+const TITLE: Lettering = Lettering { size: 17.0, bold: true, colour: INK };
+const SMALL_TITLE: f64 = 13.0;
+/// Type of the verdict, of the legend, and of the y axis' title.
+const VERDICT: Lettering = Lettering { size: 13.5, bold: false, colour: GREY };
+const LEGEND: Lettering = Lettering { size: 12.5, bold: false, colour: INK };
+const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
+/// Height of a line of the legend, length of its stroke, room between its columns.
+const LEGEND_LINE: f64 = 19.0;
+const SWATCH: f64 = 28.0;
+const COLUMN_GAP: f64 = 28.0;
+/// Most runs that the legend names.
+const MOST_NAMES: usize = 40;
+/// Most tolerances that are drawn: more would hide the curves.
+const MOST_TOLERANCES: usize = 4;
+
+/// Okabe and Ito's colours, which colour-blind readers can tell apart, without the yellow that fades on paper.
+const PALETTE: [Colour; 7] =
+    [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (0, 0, 0)];
+
+/// The formats by the ending of the file.
+#[derive(Clone, Copy, Debug)]
+enum Format {
+    Svg,
+    Png,
+}
+
+/// Draws how the residual falls in each of the runs, as SVG or PNG by the ending of the path. The file is written
+/// whole or not at all.
+pub fn convergence(histories: &[History], path: &Path) -> Result<()> {
+    let fault = |message: String| Error::Plot { path: path.to_owned(), message };
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    let format = match ending.as_str() {
+        "svg" => Format::Svg,
+        "png" => Format::Png,
+        "" => return Err(fault("the file needs an ending, .svg or .png".into())),
+        other => return Err(fault(format!("unknown format .{other}; use .svg or .png"))),
+    };
+    if histories.is_empty() {
+        return Err(fault("there is no history to draw".into()));
+    }
+    let scene = lay_out(histories);
+    let bytes = match format {
+        Format::Svg => svg(&scene).map(String::into_bytes),
+        Format::Png => png(&scene),
+    };
+    write_file(path, &bytes.map_err(fault)?)
+}
+
+/// Places everything: title, panels, legend, from top to bottom.
+fn lay_out(histories: &[History]) -> Scene {
+    let legend = Legend::new(histories);
+    let said = wrap(&verdict(histories), VERDICT, WIDTH - 2.0 * RIGHT, 2);
+    let top = 44.0 + 18.0 * said.len() as f64;
+    let below = BELOW + legend.height() + 12.0;
+    let mut scene = Scene::new(WIDTH, HEIGHT.max(top + LOWEST_PANEL + below).ceil());
+    let bottom = scene.height - below;
+
+    let mut heading = TITLE;
+    let name = title(histories);
+    heading.size =
+        (TITLE.size * (WIDTH - 2.0 * RIGHT) / text_width(&name, TITLE)).clamp(SMALL_TITLE, TITLE.size);
+    let name = fit(&name, heading, WIDTH - 2.0 * RIGHT);
+    scene.text((WIDTH / 2.0, 24.0), name, heading, Anchor::Middle);
+    for (i, line) in said.into_iter().enumerate() {
+        scene.text((WIDTH / 2.0, 47.0 + 18.0 * i as f64), line, VERDICT, Anchor::Middle);
+    }
+
+    let tolerances = tolerances(histories);
+    let decades = decades(histories, &tolerances);
+    let width = (WIDTH - LEFT - RIGHT - GAP) / 2.0;
+    for (i, against) in [Against::Iterations, Against::Seconds].into_iter().enumerate() {
+        let left = LEFT + (width + GAP) * i as f64;
+        let limit = histories.iter().map(|history| furthest(history, against)).fold(0.0, f64::max);
+        let unit = match against {
+            Against::Iterations => TimeUnit { per_second: 1.0, name: "iteration", symbol: "" },
+            Against::Seconds => time_unit(limit),
+        };
+        let limit = limit * unit.per_second;
+        let panel = Panel {
+            from: (left, top),
+            to: (left + width, bottom),
+            limit: if limit.is_normal() { limit } else { 1.0 },
+            whole: against == Against::Iterations,
+            x_title: x_title(histories, against, unit),
+            decades,
+        };
+        panel.draw(&mut scene, &traces(histories, against, unit.per_second), &tolerances);
+    }
+    scene.text_upwards((22.0, (top + bottom) / 2.0), "relative residual ‖r‖ / ‖b‖", AXIS);
+    legend.draw(&mut scene, bottom + BELOW + 12.0);
+    scene
+}
+
+/// How far a run reaches on an axis.
+fn furthest(history: &History, against: Against) -> f64 {
+    let points = points(history, against);
+    points.into_iter().map(|(x, _)| x).fold(against.end(history), f64::max)
+}
+
+fn x_title(histories: &[History], against: Against, unit: TimeUnit) -> String {
+    let interpolated = against == Against::Seconds && histories.iter().any(|h| h.seconds_interpolated);
+    format!("{}{}", unit.name, if interpolated { " (interpolated within batches)" } else { "" })
+}
+
+/// The tolerances of the runs, each once.
+fn tolerances(histories: &[History]) -> Vec<f64> {
+    let mut all: Vec<f64> = histories.iter().map(|h| h.report.rtol).filter(|&rtol| drawable(rtol)).collect();
+    all.sort_by(f64::total_cmp);
+    all.dedup();
+    all.truncate(MOST_TOLERANCES);
+    all
+}
+
+fn decades(histories: &[History], tolerances: &[f64]) -> Decades {
+    let residuals = histories.iter().flat_map(|h| h.residuals.iter().take(h.seconds.len()));
+    let recomputed = histories.iter().map(|h| &h.report.residual_true);
+    Decades::around(residuals.chain(recomputed).chain(tolerances).copied())
+}
+
+fn traces(histories: &[History], against: Against, per_unit: f64) -> Vec<Trace> {
+    let trace = |(i, history): (usize, &History)| Trace {
+        points: points(history, against).into_iter().map(|(x, residual)| (x * per_unit, residual)).collect(),
+        stroke: stroke(i, histories.len()),
+        converged: history.report.converged,
+        recomputed: (against.end(history) * per_unit, history.report.residual_true),
+    };
+    histories.iter().enumerate().map(trace).collect()
+}
+
+fn stroke(run: usize, runs: usize) -> Stroke {
+    let colour = PALETTE[run % PALETTE.len()];
+    Stroke { colour, width: if runs > 1 { 1.9 } else { 1.6 }, dashed: (run / PALETTE.len()) % 2 == 1 }
+}
+
+/// The meaning of a mark.
+#[derive(Clone, Copy, Debug)]
+enum Mark {
+    Converged,
+    NotConverged,
+    Recomputed,
+}
+
+/// The names of the runs, in columns, and below them the meaning of the marks.
+#[derive(Debug)]
+struct Legend {
+    names: Vec<String>,
+    columns: usize,
+    column: f64,
+    strokes: Vec<Stroke>,
+    marks: Vec<(Mark, &'static str)>,
+}
+
+impl Legend {
+    /// A single run needs no name: the title has it.
+    fn new(histories: &[History]) -> Legend {
+        let room = WIDTH - LEFT - RIGHT;
+        let mut names = if histories.len() > 1 { names(histories) } else { Vec::new() };
+        let mut strokes: Vec<Stroke> = (0..names.len()).map(|run| stroke(run, histories.len())).collect();
+        if names.len() > MOST_NAMES {
+            strokes.truncate(MOST_NAMES);
+            names.truncate(MOST_NAMES);
+            names.push(format!("and {} more", histories.len() - MOST_NAMES));
+        }
+        let names: Vec<String> = names.iter().map(|name| fit(name, LEGEND, room - SWATCH - 8.0)).collect();
+        let widest = names.iter().map(|name| text_width(name, LEGEND)).fold(0.0, f64::max);
+        let column = widest + SWATCH + 8.0 + COLUMN_GAP;
+        let columns = (((room + COLUMN_GAP) / column) as usize).clamp(1, names.len().max(1));
+        // The same number of rows with the fewest columns looks fuller.
+        let columns = names.len().div_ceil(names.len().div_ceil(columns).max(1)).max(1);
+        let mut marks = Vec::new();
+        if histories.iter().any(|h| h.report.converged) {
+            marks.push((Mark::Converged, "converged"));
+        }
+        if histories.iter().any(|h| !h.report.converged) {
+            marks.push((Mark::NotConverged, "not converged"));
+        }
+        if histories.iter().any(|h| drawable(h.report.residual_true)) {
+            marks.push((Mark::Recomputed, "recomputed b − Ax"));
+        }
+        Legend { names, columns, column, strokes, marks }
+    }
+
+    fn height(&self) -> f64 {
+        self.marks_at() + if self.marks.is_empty() { 0.0 } else { LEGEND_LINE }
+    }
+
+    /// How far below the top the marks stand.
+    fn marks_at(&self) -> f64 {
+        let rows = self.names.len().div_ceil(self.columns);
+        if rows == 0 { 0.0 } else { rows as f64 * LEGEND_LINE + 5.0 }
+    }
+
+    fn draw(&self, scene: &mut Scene, top: f64) {
+        let centre = (LEFT + WIDTH - RIGHT) / 2.0;
+        let rows = self.names.len().div_ceil(self.columns);
+        let left = centre - (self.column * self.columns as f64 - COLUMN_GAP) / 2.0;
+        for (i, name) in self.names.iter().enumerate() {
+            let (x, y) = (left + self.column * (i / rows) as f64, top + LEGEND_LINE * (i % rows) as f64);
+            if let Some(stroke) = self.strokes.get(i) {
+                stroke.draw(scene, vec![(x, y), (x + SWATCH, y)]);
+            }
+            scene.text((x + SWATCH + 8.0, y), name.as_str(), LEGEND, Anchor::Start);
+        }
+        let widths: Vec<f64> = self.marks.iter().map(|(_, text)| 16.0 + text_width(text, LEGEND)).collect();
+        let gaps = COLUMN_GAP * widths.len().saturating_sub(1) as f64;
+        let mut x = centre - (widths.iter().sum::<f64>() + gaps) / 2.0;
+        let y = top + self.marks_at();
+        for ((mark, text), width) in self.marks.iter().zip(widths) {
+            let at = (x + 4.0, y);
+            match mark {
+                Mark::Converged => scene.disc(at, MARK, GREY),
+                Mark::NotConverged => scene.cross(at, MARK, GREY),
+                Mark::Recomputed => scene.diamond(at, MARK + 2.0, GREY),
+            }
+            scene.text((x + 16.0, y), *text, LEGEND, Anchor::Start);
+            x += width + COLUMN_GAP;
+        }
+    }
+}

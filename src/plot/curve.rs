@@ -1,0 +1,139 @@
+//! One run as something to draw: points that a logarithmic axis can show, thinned to what the eye can tell apart.
+
+use super::axis::drawable;
+use super::scene::Point;
+use crate::observe::History;
+
+/// Curves up to this length are drawn point by point.
+const THIN_ABOVE: usize = 4000;
+/// Stretches that a longer curve is cut into, each drawn by its lowest and its highest point.
+const STRETCHES: usize = 1000;
+
+/// Width of the stripes where curves coincide, in pixels.
+const STRIPE: f64 = 9.0;
+
+/// What the x axis counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Against {
+    /// Iterations.
+    Iterations,
+    /// Seconds since the start.
+    Seconds,
+}
+
+impl Against {
+    /// Where the run ended on this axis.
+    pub fn end(self, history: &History) -> f64 {
+        let end = match self {
+            Against::Iterations => match history.residuals.len() {
+                0 => history.report.iterations as f64,
+                count => (count - 1) as f64,
+            },
+            Against::Seconds => history.seconds.last().copied().unwrap_or(history.report.seconds_solve),
+        };
+        if end.is_finite() { end.max(0.0) } else { 0.0 }
+    }
+}
+
+/// The points of a run that can be drawn: place on the x axis, and residual.
+pub(super) fn points(history: &History, against: Against) -> Vec<(f64, f64)> {
+    let all = history.residuals.iter().zip(&history.seconds).enumerate();
+    let points: Vec<(f64, f64)> = all
+        .map(|(iteration, (&residual, &seconds))| match against {
+            Against::Iterations => (iteration as f64, residual),
+            Against::Seconds => (seconds, residual),
+        })
+        .filter(|&(x, residual)| x.is_finite() && x >= 0.0 && drawable(residual))
+        .collect();
+    if points.len() > THIN_ABOVE { thin(&points) } else { points }
+}
+
+/// Keeps the ends, and of each stretch the lowest and the highest point in their order, so that spikes stay.
+fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut kept = Vec::with_capacity(2 * STRETCHES + 2);
+    kept.extend(points.first());
+    for stretch in points.chunks(points.len().div_ceil(STRETCHES)) {
+        let (mut low, mut high) = (0, 0);
+        for (i, point) in stretch.iter().enumerate() {
+            if point.1 < stretch[low].1 {
+                low = i;
+            }
+            if point.1 > stretch[high].1 {
+                high = i;
+            }
+        }
+        kept.push(stretch[low.min(high)]);
+        if low != high {
+            kept.push(stretch[low.max(high)]);
+        }
+    }
+    kept.extend(points.last());
+    kept
+}
+
+/// The pieces of a curve that are drawn once more, above all other curves. Runs that coincide, as those of two
+/// backends should, so turn into stripes of all their colours, where otherwise the last would hide the others; a
+/// curve that stands alone looks the same. Stripes go by the sum of both coordinates, not along the curve, so
+/// that coinciding curves agree on them.
+pub(super) fn stripes(curve: &[Point], run: usize, runs: usize) -> Vec<Vec<Point>> {
+    let number = |sum: f64| (sum / STRIPE).floor();
+    let own = |number: f64| number.rem_euclid(runs as f64) as usize == run;
+    let mut pieces: Vec<Vec<Point>> = Vec::new();
+    for pair in curve.windows(2) {
+        let (a, b) = (pair[0], pair[1]);
+        let (from, to) = (a.0 + a.1, b.0 + b.1);
+        let (low, high) = (from.min(to), from.max(to));
+        let mut stripe = number(low);
+        while stripe <= number(high) {
+            if own(stripe) {
+                let (start, end) = (low.max(stripe * STRIPE), high.min((stripe + 1.0) * STRIPE));
+                let at = |sum: f64| {
+                    let share = if from == to { 1.0 } else { (sum - from) / (to - from) };
+                    (a.0 + (b.0 - a.0) * share, a.1 + (b.1 - a.1) * share)
+                };
+                let ends = if from <= to { [at(start), at(end)] } else { [at(end), at(start)] };
+                match pieces.last_mut() {
+                    Some(piece) if piece.last().is_some_and(|&last| near(last, ends[0])) => {
+                        piece.push(ends[1])
+                    }
+                    _ => pieces.push(ends.to_vec()),
+                }
+            }
+            stripe += 1.0;
+        }
+    }
+    pieces
+}
+
+fn near(a: Point, b: Point) -> bool {
+    (a.0 - b.0).abs() + (a.1 - b.1).abs() < 1e-6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_ends_and_spikes() {
+        let mut points: Vec<(f64, f64)> =
+            (0..50_000).map(|i| (f64::from(i), 1.0 / f64::from(i + 1))).collect();
+        points[31_415].1 = 7.0;
+        points[27_182].1 = 1e-12;
+        let thinned = thin(&points);
+        assert!(thinned.len() <= 2 * STRETCHES + 2);
+        assert_eq!((thinned.first(), thinned.last()), (points.first(), points.last()));
+        assert!(thinned.contains(&(31_415.0, 7.0)) && thinned.contains(&(27_182.0, 1e-12)));
+        assert!(thinned.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+    }
+
+    #[test]
+    fn the_stripes_of_all_runs_together_cover_the_curve_once() {
+        let curve: Vec<Point> = (0..100).map(|i| (f64::from(i) * 3.0, f64::from((i * 37) % 50))).collect();
+        let length = |points: &[Point]| -> f64 {
+            points.windows(2).map(|p| (p[1].0 - p[0].0).hypot(p[1].1 - p[0].1)).sum()
+        };
+        let covered: f64 = (0..3).flat_map(|run| stripes(&curve, run, 3)).map(|piece| length(&piece)).sum();
+        assert!((covered - length(&curve)).abs() < 1e-6 * covered);
+        assert!(stripes(&curve[..1], 0, 2).is_empty());
+    }
+}

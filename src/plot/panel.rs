@@ -1,0 +1,208 @@
+//! One of the two panels: grid, axes, curves, tolerance and the marks at the end of each run.
+
+use super::axis::{Decades, MARGIN, drawable, power_of_ten, ticks};
+use super::curve::stripes;
+use super::letters::text_width;
+use super::scene::{Anchor, Colour, FAINT, GREY, GRID, INK, Lettering, PAPER, Point, Scene};
+
+/// Room for the labels and the title below a panel.
+pub(super) const BELOW: f64 = 50.0;
+/// Labels of ticks.
+const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
+/// Titles of axes.
+const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
+/// The tolerance and its label.
+const TOLERANCE: Lettering = Lettering { size: 12.0, bold: false, colour: GREY };
+/// Half the size of the marks.
+pub(super) const MARK: f64 = 4.5;
+
+/// How a run is drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stroke {
+    /// Its colour.
+    pub colour: Colour,
+    /// The width of its curve.
+    pub width: f64,
+    /// Whether its curve is broken.
+    pub dashed: bool,
+}
+
+impl Stroke {
+    /// Draws a line so.
+    pub fn draw(self, scene: &mut Scene, points: Vec<Point>) {
+        if self.dashed {
+            scene.dashed(&points, self.colour, self.width, (9.0, 4.0));
+        } else {
+            scene.line(points, self.colour, self.width);
+        }
+    }
+}
+
+/// One run in one panel, in the units of the axes.
+#[derive(Clone, Debug)]
+pub(super) struct Trace {
+    /// Its curve.
+    pub points: Vec<(f64, f64)>,
+    /// How it is drawn.
+    pub stroke: Stroke,
+    /// Whether it converged.
+    pub converged: bool,
+    /// Where it ended, and the residual recomputed there.
+    pub recomputed: (f64, f64),
+}
+
+/// A rectangle with two axes.
+#[derive(Clone, Debug)]
+pub(super) struct Panel {
+    /// Top left corner.
+    pub from: Point,
+    /// Bottom right corner.
+    pub to: Point,
+    /// The x axis runs from 0 to here.
+    pub limit: f64,
+    /// Whether the x axis counts whole things.
+    pub whole: bool,
+    /// What the x axis counts.
+    pub x_title: String,
+    /// The range of the y axis.
+    pub decades: Decades,
+}
+
+impl Panel {
+    /// Draws the panel with its runs. Later runs lie above earlier ones, and all marks above all curves.
+    pub fn draw(&self, scene: &mut Scene, traces: &[Trace], tolerances: &[f64]) {
+        self.grid(scene);
+        scene.frame(self.from, self.to, GREY);
+        let curves: Vec<Vec<Point>> = traces.iter().map(|trace| self.curve(trace)).collect();
+        for &rtol in tolerances {
+            let y = self.down(rtol);
+            scene.dashed(&[(self.from.0, y), (self.to.0, y)], GREY, 1.3, (6.0, 4.0));
+        }
+        for (trace, curve) in traces.iter().zip(&curves) {
+            trace.stroke.draw(scene, curve.clone());
+        }
+        for (i, (trace, curve)) in traces.iter().zip(&curves).enumerate() {
+            if traces.len() > 1 && !trace.stroke.dashed {
+                for stripe in stripes(curve, i, traces.len()) {
+                    scene.line(stripe, trace.stroke.colour, trace.stroke.width);
+                }
+            }
+        }
+        let marks: Vec<Point> = traces.iter().filter_map(|trace| self.diamond(trace)).collect();
+        self.tolerance_labels(scene, tolerances, &curves, &marks);
+        for (trace, curve) in traces.iter().zip(&curves) {
+            match curve.last() {
+                Some(&end) if trace.converged => scene.disc(end, MARK, trace.stroke.colour),
+                Some(&end) => scene.cross(end, MARK, trace.stroke.colour),
+                None => {}
+            }
+            if let Some(place) = self.diamond(trace) {
+                scene.diamond(place, MARK + 3.5, trace.stroke.colour);
+            }
+        }
+        if curves.iter().all(Vec::is_empty) {
+            let middle = ((self.from.0 + self.to.0) / 2.0, (self.from.1 + self.to.1) / 2.0);
+            scene.text(middle, "no residual to draw", TOLERANCE, Anchor::Middle);
+        }
+    }
+
+    fn curve(&self, trace: &Trace) -> Vec<Point> {
+        trace.points.iter().map(|&(x, residual)| (self.across(x), self.down(residual))).collect()
+    }
+
+    fn diamond(&self, trace: &Trace) -> Option<Point> {
+        let (x, residual) = trace.recomputed;
+        drawable(residual).then(|| (self.across(x), self.down(residual)))
+    }
+
+    /// A little of the width stays free on the right, so that marks at the end are whole.
+    fn across(&self, x: f64) -> f64 {
+        self.from.0 + (self.to.0 - self.from.0) * (x / self.limit).clamp(0.0, 1.0) * 0.97
+    }
+
+    fn down(&self, value: f64) -> f64 {
+        let (low, high) = (f64::from(self.decades.low), f64::from(self.decades.high));
+        let free = (high - low) * MARGIN;
+        let share = (high + free - value.log10()) / (high - low + 2.0 * free);
+        self.from.1 + (self.to.1 - self.from.1) * share.clamp(0.0, 1.0)
+    }
+
+    fn grid(&self, scene: &mut Scene) {
+        let (left, right, bottom) = (self.from.0, self.to.0, self.to.1);
+        if self.decades.high - self.decades.low <= 4 {
+            for exponent in self.decades.low..self.decades.high {
+                for digit in 2..10 {
+                    let y = self.down(f64::from(digit) * 10f64.powi(exponent));
+                    scene.line(vec![(left, y), (right, y)], FAINT, 1.0);
+                }
+            }
+        }
+        for exponent in self.decades.labels() {
+            let y = self.down(10f64.powi(exponent));
+            scene.line(vec![(left, y), (right, y)], GRID, 1.0);
+            scene.line(vec![(left - 5.0, y), (left, y)], GREY, 1.0);
+            scene.text((left - 11.0, y), power_of_ten(exponent), LABEL, Anchor::End);
+        }
+        for (at, label) in ticks(self.limit / 0.97, self.whole) {
+            let x = left + (right - left) * 0.97 * at / self.limit;
+            scene.line(vec![(x, self.from.1), (x, bottom)], GRID, 1.0);
+            scene.line(vec![(x, bottom), (x, bottom + 4.0)], GREY, 1.0);
+            // A long label at the right end must not leave the picture.
+            let middle = x.min(right + 22.0 - text_width(&label, LABEL) / 2.0);
+            scene.text((middle, bottom + 14.0), label, LABEL, Anchor::Middle);
+        }
+        scene.text(((left + right) / 2.0, bottom + 35.0), self.x_title.as_str(), AXIS, Anchor::Middle);
+    }
+
+    /// Puts each label beside its line where the least is in its way: curves, marks, other labels and their lines.
+    fn tolerance_labels(&self, scene: &mut Scene, rtols: &[f64], curves: &[Vec<Point>], marks: &[Point]) {
+        let mut taken: Vec<(Point, Point)> = Vec::new();
+        for &rtol in rtols {
+            let text = format!("rtol {rtol:e}");
+            let (width, y) = (text_width(&text, TOLERANCE) + 8.0, self.down(rtol));
+            let room = self.to.0 - self.from.0 - width - 12.0;
+            let shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0].into_iter();
+            let places = shares.flat_map(|share| [y - 10.0, y + 10.0].map(|middle| (share * room, middle)));
+            let boxes = places.map(|(along, middle)| {
+                let left = self.from.0 + 6.0 + along;
+                ((left, middle - 8.0), (left + width, middle + 8.0))
+            });
+            let cost = |&(from, to): &(Point, Point)| {
+                let crossed: usize = curves.iter().map(|curve| crossings(curve, from, to)).sum();
+                let marked = marks.iter().filter(|&&mark| inside(mark, from, to, 9.0)).count();
+                let covered = taken.iter().filter(|&&(a, b)| overlap((a, b), (from, to))).count();
+                let lines =
+                    rtols.iter().map(|&other| self.down(other)).filter(|&at| at > from.1 && at < to.1);
+                crossed + 50 * (marked + covered) + 20 * lines.count()
+            };
+            let within = |&(from, to): &(Point, Point)| from.1 >= self.from.1 && to.1 <= self.to.1;
+            // Of equals the first is taken: on the left, where curves have not yet come down.
+            if let Some((from, to)) = boxes.filter(within).min_by_key(cost) {
+                scene.area(from, to, PAPER);
+                scene.text((from.0 + 4.0, (from.1 + to.1) / 2.0), text, TOLERANCE, Anchor::Start);
+                taken.push((from, to));
+            }
+        }
+    }
+}
+
+fn overlap((a, b): (Point, Point), (c, d): (Point, Point)) -> bool {
+    a.0 < d.0 && c.0 < b.0 && a.1 < d.1 && c.1 < b.1
+}
+
+fn inside((x, y): Point, from: Point, to: Point, around: f64) -> bool {
+    x > from.0 - around && x < to.0 + around && y > from.1 - around && y < to.1 + around
+}
+
+/// How much of a curve runs through a box, counted in steps of a few pixels.
+fn crossings(curve: &[Point], from: Point, to: Point) -> usize {
+    let along = |pair: &[Point]| {
+        let (a, b) = (pair[0], pair[1]);
+        let steps = ((b.0 - a.0).hypot(b.1 - a.1) / 4.0).ceil().max(1.0) as usize;
+        let at = |i: usize| i as f64 / steps as f64;
+        (0..=steps)
+            .filter(|&i| inside((a.0 + (b.0 - a.0) * at(i), a.1 + (b.1 - a.1) * at(i)), from, to, 3.0))
+            .count()
+    };
+    curve.windows(2).map(along).sum()
+}

@@ -1,0 +1,183 @@
+//! Paints a scene as SVG or as PNG, with the typeface that is built in.
+
+use super::letters::{dots, text_width};
+use super::scene::{Anchor, Colour, Lettering, PAPER, Point, Scene, Shape};
+use plotters::prelude::{BitMapBackend, DrawingBackend, RGBColor, SVGBackend, ShapeStyle};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontDesc, FontFamily, FontStyle, FontTransform, TextStyle};
+
+/// The typefaces that an SVG asks for, the first at hand. Bitmaps have the first, which is built in.
+const TYPEFACE: &str = "DejaVu Sans, Verdana, sans-serif";
+/// Units of the SVG's coordinates in a pixel: plotters' coordinates are whole numbers, too coarse for a curve.
+const SVG_UNITS: f64 = 20.0;
+/// Pixels of a PNG to a pixel of the scene.
+const PNG_PIXELS: usize = 2;
+/// Dots that are averaged into a pixel of a PNG, across and down: plotters does not smooth edges.
+const DOTS: usize = 2;
+/// The size that plotters must be told to get type of one pixel in an SVG.
+const SIZE: f64 = 1.24;
+
+fn fault(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// The scene as the text of an SVG file.
+pub(super) fn svg(scene: &Scene) -> Result<String, String> {
+    let mut text = String::new();
+    let (width, height) = ((scene.width * SVG_UNITS) as u32, (scene.height * SVG_UNITS) as u32);
+    {
+        let mut backend = SVGBackend::with_string(&mut text, (width, height));
+        Painter { backend: &mut backend, scale: SVG_UNITS, bitmap: false }.paint(scene)?;
+        backend.present().map_err(fault)?;
+    }
+    // Inside, lengths stay in fine units; outside, the picture has its size in pixels.
+    let outer = format!("<svg width=\"{width}\" height=\"{height}\"");
+    let wanted =
+        format!("<svg width=\"{}\" height=\"{}\" stroke-linejoin=\"round\"", scene.width, scene.height);
+    Ok(text.replacen(&outer, &wanted, 1))
+}
+
+/// The scene as the bytes of a PNG file.
+pub(super) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
+    let (width, height) = (scene.width as usize * PNG_PIXELS, scene.height as usize * PNG_PIXELS);
+    let (across, down) = (width * DOTS, height * DOTS);
+    let mut dots = vec![255u8; across * down * 3];
+    {
+        let size = (across as u32, down as u32);
+        let mut backend =
+            BitMapBackend::<plotters::backend::RGBPixel>::with_buffer_and_format(&mut dots, size)
+                .map_err(fault)?;
+        Painter { backend: &mut backend, scale: (PNG_PIXELS * DOTS) as f64, bitmap: true }.paint(scene)?;
+        backend.present().map_err(fault)?;
+    }
+    let pixels = average(&dots, width, height);
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    // The fast default leaves files five times as large.
+    encoder.set_compression(png::Compression::Default);
+    let mut writer = encoder.write_header().map_err(fault)?;
+    writer.write_image_data(&pixels).map_err(fault)?;
+    writer.finish().map_err(fault)?;
+    Ok(file)
+}
+
+/// Averages squares of dots into pixels.
+fn average(dots: &[u8], width: usize, height: usize) -> Vec<u8> {
+    let stride = width * DOTS * 3;
+    let mut pixels = Vec::with_capacity(width * height * 3);
+    for rows in dots.chunks_exact(stride * DOTS) {
+        for x in 0..width {
+            for channel in 0..3 {
+                let mut sum = 0;
+                for dy in 0..DOTS {
+                    for dx in 0..DOTS {
+                        sum += usize::from(rows[dy * stride + (x * DOTS + dx) * 3 + channel]);
+                    }
+                }
+                pixels.push((sum / (DOTS * DOTS)) as u8);
+            }
+        }
+    }
+    pixels
+}
+
+/// Puts shapes on one of plotters' backends.
+struct Painter<'a, B: DrawingBackend> {
+    backend: &'a mut B,
+    scale: f64,
+    bitmap: bool,
+}
+
+impl<B: DrawingBackend> Painter<'_, B> {
+    fn place(&self, (x, y): Point) -> (i32, i32) {
+        ((x * self.scale).round() as i32, (y * self.scale).round() as i32)
+    }
+
+    fn style(&self, (r, g, b): Colour, width: f64) -> ShapeStyle {
+        let stroke_width = (width * self.scale).round().max(1.0) as u32;
+        ShapeStyle { color: RGBColor(r, g, b).into(), filled: true, stroke_width }
+    }
+
+    fn paint(&mut self, scene: &Scene) -> Result<(), String> {
+        let corner = self.place((scene.width, scene.height));
+        let paper = self.style(PAPER, 1.0);
+        self.backend.draw_rect((0, 0), corner, &paper, true).map_err(fault)?;
+        for shape in &scene.shapes {
+            match shape {
+                Shape::Line { points, colour, width } => self.line(points, *colour, *width),
+                Shape::Disc { centre, radius, colour } => {
+                    let (at, style) = (self.place(*centre), self.style(*colour, 1.0));
+                    let radius = (radius * self.scale).round() as u32;
+                    self.backend.draw_circle(at, radius, &style, true).map_err(fault)
+                }
+                Shape::Area { from, to, colour } => {
+                    let (from, to, style) = (self.place(*from), self.place(*to), self.style(*colour, 1.0));
+                    self.backend.draw_rect(from, to, &style, true).map_err(fault)
+                }
+                Shape::Text { at, text, lettering, anchor, upwards } => {
+                    self.text(*at, text, *lettering, *anchor, *upwards)
+                }
+            }?;
+        }
+        Ok(())
+    }
+
+    /// In a bitmap each stretch is painted on its own with a round joint: plotters mitres its paths, and a sharp
+    /// spike of the residual would shoot out far beyond its peak.
+    fn line(&mut self, points: &[Point], colour: Colour, width: f64) -> Result<(), String> {
+        let style = self.style(colour, width);
+        let places: Vec<(i32, i32)> = points.iter().map(|&p| self.place(p)).collect();
+        if !self.bitmap {
+            return self.backend.draw_path(places, &style).map_err(fault);
+        }
+        for pair in places.windows(2) {
+            self.backend.draw_line(pair[0], pair[1], &style).map_err(fault)?;
+        }
+        if places.len() > 2 && style.stroke_width > 4 {
+            let dot = self.style(colour, 1.0);
+            for &joint in &places[1..places.len() - 1] {
+                self.backend.draw_circle(joint, style.stroke_width / 2, &dot, true).map_err(fault)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn text(
+        &mut self,
+        at: Point,
+        text: &str,
+        lettering: Lettering,
+        anchor: Anchor,
+        upwards: bool,
+    ) -> Result<(), String> {
+        let Lettering { size, bold, colour: (r, g, b) } = lettering;
+        let colour = RGBColor(r, g, b);
+        if self.bitmap {
+            let back = match anchor {
+                Anchor::Start => 0.0,
+                Anchor::Middle => text_width(text, lettering) / 2.0,
+                Anchor::End => text_width(text, lettering),
+            };
+            let start = if upwards { (at.0, at.1 + back) } else { (at.0 - back, at.1) };
+            let (start, size) = ((start.0 * self.scale, start.1 * self.scale), size * self.scale);
+            return dots(text, (size, bold), start, upwards, |place, cover| {
+                self.backend.draw_pixel(place, colour.mix(cover).to_backend_color()).map_err(fault)
+            });
+        }
+        let weight = if bold { FontStyle::Bold } else { FontStyle::Normal };
+        let mut font = FontDesc::new(FontFamily::Name(TYPEFACE), size * self.scale * SIZE, weight);
+        if upwards {
+            font = font.transform(FontTransform::Rotate270);
+        }
+        let h_pos = match anchor {
+            Anchor::Start => HPos::Left,
+            Anchor::Middle => HPos::Center,
+            Anchor::End => HPos::Right,
+        };
+        let style = TextStyle::from(font).color(&colour).pos(Pos::new(h_pos, VPos::Center));
+        let place = self.place(at);
+        self.backend.draw_text(text, &style, place).map_err(fault)
+    }
+}

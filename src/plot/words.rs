@@ -1,0 +1,136 @@
+//! What a picture says: the title from what all runs share, the legend from what tells them apart.
+
+use super::axis::duration;
+use super::letters::text_width;
+use super::scene::Lettering;
+use crate::observe::{History, Report};
+
+/// Longest field of a title or legend, in characters.
+const LONGEST_FIELD: usize = 44;
+
+/// The fields that describe a run, in the order of printing.
+fn fields(report: &Report) -> [String; 6] {
+    let Report { solver, matrix, device, backend, precision, preconditioner, .. } = report;
+    [solver, matrix, device, backend, precision, preconditioner].map(|field| shorten(field))
+}
+
+/// Fields that titles leave out, but that tell runs apart where the others do not.
+fn further_fields(report: &Report) -> [String; 2] {
+    [shorten(&report.right_hand_side), format!("rtol {:e}", report.rtol)]
+}
+
+/// Cuts the leading folders off a long path and the end off any other long field, and makes every character
+/// printable.
+fn shorten(field: &str) -> String {
+    let clean: String = field.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if clean.chars().count() <= LONGEST_FIELD {
+        return clean;
+    }
+    let tails = clean.match_indices('/').map(|(at, _)| &clean[at..]);
+    if let Some(tail) = tails.into_iter().find(|tail| tail.chars().count() < LONGEST_FIELD) {
+        return format!("…{tail}");
+    }
+    clean.chars().take(LONGEST_FIELD - 1).chain(['…']).collect()
+}
+
+fn join<'a>(fields: impl IntoIterator<Item = &'a String>) -> String {
+    let fields: Vec<&str> = fields.into_iter().map(String::as_str).filter(|f| !f.trim().is_empty()).collect();
+    fields.join(" · ")
+}
+
+/// The title: all fields of a single run, or those that all runs share.
+pub(super) fn title(histories: &[History]) -> String {
+    let all: Vec<_> = histories.iter().map(|history| fields(&history.report)).collect();
+    let Some(first) = all.first() else { return String::new() };
+    let shared = first.iter().enumerate().filter(|&(i, field)| all.iter().all(|run| run[i] == *field));
+    let title = join(shared.map(|(_, field)| field));
+    if title.is_empty() { "convergence".into() } else { title }
+}
+
+/// The line under the title: how a single run ended, or how many of several converged.
+pub(super) fn verdict(histories: &[History]) -> String {
+    if let [history] = histories {
+        return verdict_of_one(&history.report);
+    }
+    let (count, good) = (histories.len(), histories.iter().filter(|h| h.report.converged).count());
+    match good {
+        0 => format!("{count} runs, none converged"),
+        _ if good == count => format!("{count} runs, all converged"),
+        _ => format!("{count} runs, {good} converged"),
+    }
+}
+
+fn verdict_of_one(report: &Report) -> String {
+    if report.converged && matches!(report.reason.as_str(), "converged" | "") {
+        let plural = if report.iterations == 1 { "" } else { "s" };
+        return format!(
+            "converged in {} iteration{plural}, {}, true residual {:.1e}",
+            report.iterations,
+            duration(report.seconds_solve),
+            report.residual_true
+        );
+    }
+    let said =
+        if report.message.is_empty() { report.reason.replace('_', " ") } else { report.message.clone() };
+    let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    match (report.converged || said.starts_with("not converged"), said.is_empty()) {
+        (true, _) => said,
+        (false, true) => "not converged".into(),
+        (false, false) => format!("not converged: {said}"),
+    }
+}
+
+/// A name for each run, made of what not all runs share. Runs that nothing tells apart are numbered.
+pub(super) fn names(histories: &[History]) -> Vec<String> {
+    let all: Vec<Vec<String>> = histories
+        .iter()
+        .map(|h| fields(&h.report).into_iter().chain(further_fields(&h.report)).collect())
+        .collect();
+    let differs = |i: usize| all.iter().any(|run| run[i] != all[0][i]);
+    let named: Vec<String> = all
+        .iter()
+        .map(|run| join(run.iter().enumerate().filter(|&(i, _)| differs(i)).map(|(_, f)| f)))
+        .collect();
+    let number = |(i, name): (usize, &String)| {
+        let twins = named.iter().filter(|other| *other == name).count();
+        let nth = 1 + named[..i].iter().filter(|other| *other == name).count();
+        match (name.is_empty(), twins) {
+            (true, _) => format!("run {nth}"),
+            (false, 1) => name.clone(),
+            (false, _) => format!("{name} (run {nth})"),
+        }
+    };
+    named.iter().enumerate().map(number).collect()
+}
+
+/// The text, cut and ended by an ellipsis where it is wider than the room.
+pub(super) fn fit(text: &str, lettering: Lettering, room: f64) -> String {
+    if text_width(text, lettering) <= room {
+        return text.to_owned();
+    }
+    let mut kept: Vec<char> = text.chars().collect();
+    loop {
+        kept.pop();
+        let cut = kept.iter().collect::<String>().trim_end().to_owned() + "…";
+        if kept.is_empty() || text_width(&cut, lettering) <= room {
+            return cut;
+        }
+    }
+}
+
+/// The text broken between words into lines as wide as the room, the last of them cut where it must be.
+pub(super) fn wrap(text: &str, lettering: Lettering, room: f64, most: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let longer = lines.last().map(|line| format!("{line} {word}"));
+        match (longer, lines.last_mut()) {
+            (Some(longer), Some(line)) if text_width(&longer, lettering) <= room => *line = longer,
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    if lines.len() > most {
+        let rest = lines.split_off(most.saturating_sub(1)).join(" ");
+        lines.push(rest);
+    }
+    lines.iter().map(|line| fit(line, lettering, room)).collect()
+}

@@ -1,0 +1,248 @@
+//! What convergence plots show, and that they are written whole or not at all.
+
+#![allow(clippy::unwrap_used)] // The lint's exception for tests does not reach their helpers.
+
+use solver::Error;
+use solver::observe::{History, Report};
+use solver::plot::convergence;
+use std::path::Path;
+
+/// A run that falls evenly from 1 to its last residual.
+fn run(backend: &str, iterations: usize, last: f64, converged: bool) -> History {
+    let share = |i: usize| i as f64 / iterations.max(1) as f64;
+    let residuals: Vec<f64> = (0..=iterations).map(|i| last.powf(share(i))).collect();
+    let seconds: Vec<f64> = (0..=iterations).map(|i| 4.1 * share(i)).collect();
+    let report = Report {
+        solver: "cg".into(),
+        matrix: "poisson2d:1000x1000".into(),
+        device: "cpu (2 threads)".into(),
+        backend: backend.into(),
+        precision: "f64".into(),
+        preconditioner: "none".into(),
+        rtol: 1e-8,
+        converged,
+        reason: if converged { "converged" } else { "iteration_limit" }.into(),
+        message: if converged {
+            "converged".into()
+        } else {
+            format!("not converged: stopped at the limit of {iterations} iterations")
+        },
+        iterations: iterations as u64,
+        residual_true: last,
+        seconds_solve: 4.1,
+        ..Report::default()
+    };
+    History { schema: 1, report, residuals, seconds, seconds_interpolated: false }
+}
+
+fn svg(histories: &[History]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plot.svg");
+    convergence(histories, &path).unwrap();
+    std::fs::read_to_string(&path).unwrap()
+}
+
+/// The lines of text in an SVG.
+fn texts(svg: &str) -> Vec<&str> {
+    let pieces = svg.split("<text").skip(1).filter_map(|piece| piece.split_once('>'));
+    pieces.filter_map(|(_, rest)| rest.split_once("</text>")).map(|(text, _)| text.trim()).collect()
+}
+
+/// Width and height from the header of a PNG.
+fn png_size(bytes: &[u8]) -> (u32, u32) {
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+fn draws(histories: &[History]) {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["plot.svg", "plot.png"] {
+        convergence(histories, &folder.path().join(name)).unwrap();
+    }
+    let text = std::fs::read_to_string(folder.path().join("plot.svg")).unwrap();
+    assert!(!text.contains("NaN\"") && !text.contains("inf\""));
+    assert!(text.trim_end().ends_with("</svg>"));
+}
+
+#[test]
+fn a_single_run_has_its_story_in_the_title_and_no_names() {
+    let svg = svg(&[run("rows", 1715, 9.9e-9, true)]);
+    let texts = texts(&svg);
+    assert_eq!(texts[0], "cg · poisson2d:1000x1000 · cpu (2 threads) · rows · f64 · none");
+    assert_eq!(texts[1], "converged in 1715 iterations, 4.1 s, true residual 9.9e-9");
+    for wanted in
+        ["rtol 1e-8", "iteration", "seconds", "relative residual ‖r‖ / ‖b‖", "recomputed b − Ax", "10⁻⁸"]
+    {
+        assert!(texts.contains(&wanted), "{wanted} is not among {texts:?}");
+    }
+    assert!(!texts.contains(&"rows"));
+    assert!(!texts.contains(&"not converged"));
+    assert!(svg.starts_with("<svg width=\"1200\" height=\"500\""));
+}
+
+#[test]
+fn a_run_that_did_not_converge_says_why() {
+    let svg = svg(&[run("rows", 500, 1e-3, false)]);
+    assert!(texts(&svg).contains(&"not converged: stopped at the limit of 500 iterations"));
+}
+
+#[test]
+fn several_runs_are_named_by_what_differs_and_titled_by_what_they_share() {
+    let svg =
+        svg(&[run("rows", 90, 9e-9, true), run("merge", 90, 9e-9, true), run("nonzeros", 40, 1e-3, false)]);
+    let texts = texts(&svg);
+    assert_eq!(texts[0], "cg · poisson2d:1000x1000 · cpu (2 threads) · f64 · none");
+    assert_eq!(texts[1], "3 runs, 2 converged");
+    for wanted in ["rows", "merge", "nonzeros", "converged", "not converged"] {
+        assert_eq!(texts.iter().filter(|text| **text == wanted).count(), 1, "{wanted} in {texts:?}");
+    }
+}
+
+#[test]
+fn runs_that_nothing_tells_apart_are_numbered() {
+    let svg = svg(&[run("rows", 9, 1e-9, true), run("rows", 9, 1e-9, true)]);
+    let texts = texts(&svg);
+    assert!(texts.contains(&"run 1") && texts.contains(&"run 2"));
+}
+
+#[test]
+fn interpolated_seconds_are_called_so() {
+    let mut history = run("rows", 90, 9e-9, true);
+    history.seconds_interpolated = true;
+    assert!(texts(&svg(&[history])).contains(&"seconds (interpolated within batches)"));
+}
+
+#[test]
+fn a_short_run_is_drawn_in_milliseconds_and_whole_iterations() {
+    let mut history = run("rows", 14, 9e-9, true);
+    history.seconds.iter_mut().for_each(|s| *s /= 1000.0);
+    let svg = svg(&[history]);
+    let texts = texts(&svg);
+    assert!(texts.contains(&"milliseconds") && texts.contains(&"14"));
+}
+
+#[test]
+fn text_is_escaped_and_long_text_is_cut() {
+    let mut history = run("rows", 14, 1e-3, false);
+    history.report.matrix = format!("/data/{}/a<b&c.mtx", "folder/".repeat(40));
+    history.report.message = "word ".repeat(400);
+    let svg = svg(&[history]);
+    assert!(svg.contains("a&lt;b&amp;c.mtx"));
+    assert!(texts(&svg).iter().all(|text| text.chars().count() < 250));
+}
+
+#[test]
+fn a_long_curve_is_thinned() {
+    let long = svg(&[run("rows", 50_000, 9e-9, true)]);
+    assert!(long.len() < 200_000, "{} bytes", long.len());
+}
+
+#[test]
+fn a_png_has_twice_the_pixels() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plot.PNG");
+    convergence(&[run("rows", 100, 9e-9, true)], &path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(png_size(&bytes), (2400, 1000));
+}
+
+#[test]
+fn a_legend_of_many_runs_makes_the_picture_higher_instead_of_squeezing_the_panels() {
+    let device = |i: usize| format!("a device with quite a long name, so that only few fit abreast: {i}");
+    let runs = (0..30).map(|i| {
+        let mut history = run("rows", 50 + i, 9e-9, true);
+        history.report.device = device(i);
+        history.report.matrix = format!("{}{i}", "m".repeat(40));
+        history
+    });
+    let svg = svg(&runs.collect::<Vec<_>>());
+    let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert!(height.parse::<f64>().unwrap() > 500.0);
+}
+
+#[test]
+fn a_legend_names_only_so_many_runs() {
+    let runs: Vec<History> = (0..200).map(|i| run(&format!("backend {i}"), 50 + i, 9e-9, true)).collect();
+    let svg = svg(&runs);
+    let texts = texts(&svg);
+    assert!(
+        texts.contains(&"backend 0") && texts.contains(&"and 160 more") && !texts.contains(&"backend 199")
+    );
+}
+
+#[test]
+fn degenerate_histories_draw() {
+    let with = |residuals: &[f64], seconds: &[f64], residual_true: f64| {
+        let mut history = run("rows", 0, 1.0, false);
+        history.residuals = residuals.to_vec();
+        history.seconds = seconds.to_vec();
+        history.report.residual_true = residual_true;
+        history
+    };
+    draws(&[with(&[], &[], f64::NAN)]);
+    draws(&[with(&[1.0], &[0.0], 1.0)]);
+    draws(&[with(&[0.0], &[0.0], 0.0)]);
+    draws(&[with(&[1.0, 1.0, 1.0], &[0.0, 0.0, 0.0], 1.0)]);
+    draws(&[with(
+        &[1.0, f64::NAN, f64::INFINITY, -1.0, 0.0, 1e-320],
+        &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+        f64::INFINITY,
+    )]);
+    draws(&[with(&[1.0, 1e-3, 1e-6], &[0.0, f64::NAN, f64::INFINITY], -1.0)]);
+    draws(&[with(&[1.0, 1e300, 1e-300], &[-1.0, 1e-300, 1e300], 1e-9)]);
+    draws(&[with(&[1.0, 0.5, 0.1], &[0.0, 1e-12], 0.1), with(&[], &[], 0.0)]);
+}
+
+#[test]
+fn a_tolerance_that_is_no_tolerance_is_left_out() {
+    let mut history = run("rows", 90, 9e-9, true);
+    history.report.rtol = 0.0;
+    assert!(!texts(&svg(&[history])).iter().any(|text| text.starts_with("rtol")));
+}
+
+#[test]
+fn other_endings_are_refused_with_those_that_work() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["plot.pdf", "plot", "plot.svg.gz"] {
+        let error = convergence(&[run("rows", 9, 1e-9, true)], &folder.path().join(name)).unwrap_err();
+        assert!(matches!(error, Error::Plot { .. }));
+        let said = error.to_string();
+        assert!(said.contains(".svg") && said.contains(".png"), "{said}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn nothing_to_draw_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = convergence(&[], &folder.path().join("plot.svg")).unwrap_err();
+    assert!(matches!(error, Error::Plot { .. }));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_failure_to_write_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    // A folder in the place of the picture cannot be replaced by it.
+    let taken = folder.path().join("taken.svg");
+    std::fs::create_dir(&taken).unwrap();
+    let histories = [run("rows", 9, 1e-9, true)];
+    for path in [missing.join("plot.svg"), missing.join("plot.png"), taken] {
+        let error = convergence(&histories, Path::new(&path)).unwrap_err();
+        assert!(matches!(error, Error::Io { action: "write", .. }), "{error}");
+    }
+    assert!(!missing.exists());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_older_picture_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plot.svg");
+    std::fs::write(&path, "old").unwrap();
+    convergence(&[run("rows", 9, 1e-9, true)], &path).unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with("<svg"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
