@@ -1,9 +1,13 @@
 //! Conjugate Gradient, PageRank and Markov-chain solves on sparse matrices, where every iteration calls one
 //! pluggable SpMV backend.
 
+pub mod backend;
+pub mod bench;
+pub mod device;
 pub mod error;
 pub mod format;
 pub mod observe;
+pub mod operator;
 pub mod plot;
 pub mod scalar;
 pub mod source;

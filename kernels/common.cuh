@@ -1,0 +1,109 @@
+// Prepended to every kernel: types, scalar slots, block and grid reductions, programmatic launch order.
+//
+// Defined by the launcher: BLOCK (threads a block, a multiple of 32), K (columns), RING (residuals kept).
+// A kernel that ends in dot products is preceded by generated code that defines DOTS and
+//   struct Scalars; __device__ Scalars fetch(const Slots&);
+//   __device__ void conclude(const Slots&, const double* sums, const Scalars&)
+// which load the scalars that the step's program reads, and store the sums and run the program.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+struct Slots {
+    double* values;    // slot i of column c at [i * K + c]
+    u32* done;         // reason code of each column, 0 while it runs
+    u32* counts;       // iterations counted, for each column
+    double* ring;      // counted values, [iteration % RING][K]
+    double* partials;  // sums of each block, [block][DOTS * K]
+    u32* ticket;       // blocks that have left their sums; 0 between kernels
+};
+
+// Waits until the kernels before this one in the stream are complete and their writes visible, then lets the next
+// one be placed on the multiprocessors as they become free. Everything that reads or writes comes after.
+__device__ __forceinline__ void in_order() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Loads what no later kernel will find in the cache anyway, such as the arrays of a matrix: marked as the first to
+// leave L2, so that vectors can stay there.
+#if __CUDA_ARCH__ >= 800
+#define LOAD_ONCE(TYPE, PTX, REGISTER)                                                                       \
+    __device__ __forceinline__ TYPE load_once(const TYPE* p) {                                               \
+        TYPE v;                                                                                              \
+        u64 policy;                                                                                          \
+        asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));                          \
+        asm("ld.global.nc.L2::cache_hint." PTX " %0, [%1], %2;" : REGISTER(v) : "l"(p), "l"(policy));        \
+        return v;                                                                                            \
+    }
+#else
+#define LOAD_ONCE(TYPE, PTX, REGISTER) \
+    __device__ __forceinline__ TYPE load_once(const TYPE* p) { return __ldg(p); }
+#endif
+LOAD_ONCE(double, "f64", "=d")
+LOAD_ONCE(float, "f32", "=f")
+LOAD_ONCE(u32, "u32", "=r")
+
+__device__ __forceinline__ bool all_done(const Slots& s) {
+    bool done = true;
+#pragma unroll
+    for (int c = 0; c < K; ++c) done = done && s.done[c] != 0;
+    return done;
+}
+
+__device__ __forceinline__ bool not_finite(double v) { return !(fabs(v) <= 1.7976931348623157e308); }
+
+// Sums v over the block, in a fixed order; the result is valid in thread 0.
+template <int COUNT>
+__device__ __forceinline__ void block_sum(double (&v)[COUNT]) {
+    __shared__ double shared[BLOCK / 32][COUNT];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i)
+#pragma unroll
+        for (int step = 16; step > 0; step >>= 1) v[i] += __shfl_down_sync(0xffffffffu, v[i], step);
+    if (lane == 0)
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) shared[warp][i] = v[i];
+    __syncthreads();
+    if (warp == 0) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            v[i] = lane < BLOCK / 32 ? shared[lane][i] : 0.0;
+#pragma unroll
+            for (int step = BLOCK / 64; step > 0; step >>= 1) v[i] += __shfl_down_sync(0xffffffffu, v[i], step);
+        }
+    }
+    __syncthreads();
+}
+
+// Sums v over the grid, in a fixed order. The last block to finish adds up what all have left, and its thread 0 calls
+// conclude(sums, scalars) with what fetch() has loaded meanwhile.
+template <int COUNT, typename Fetch, typename Conclude>
+__device__ __forceinline__ void grid_sum(const Slots& s, double (&v)[COUNT], Fetch fetch, Conclude conclude) {
+    __shared__ bool last;
+    block_sum(v);
+    if (threadIdx.x == 0) {
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) s.partials[u64(blockIdx.x) * COUNT + i] = v[i];
+        // Our sums are visible before our ticket is, and whoever draws the last ticket sees the sums of all.
+        u32 drawn;
+        asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(s.ticket) : "memory");
+        last = drawn == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    const auto scalars = fetch();
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) v[i] = 0.0;
+    for (u32 block = threadIdx.x; block < gridDim.x; block += BLOCK)
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) v[i] += __ldcg(&s.partials[u64(block) * COUNT + i]);
+    block_sum(v);
+    if (threadIdx.x == 0) {
+        *s.ticket = 0;
+        conclude(v, scalars);
+    }
+}

@@ -1,0 +1,128 @@
+//! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem.
+
+pub mod cusparse;
+pub mod vector;
+
+use crate::device::cuda::CudaVector;
+use crate::device::cuda::modules::KernelSource;
+use crate::device::{Cuda, Op};
+use crate::error::{Error, Result};
+use crate::format::{Csr, Offset, Offsets, Values};
+use crate::operator::DotInto;
+use crate::scalar::Scalar;
+use cudarc::driver::{CudaSlice, DevicePtr};
+
+/// Every embedded kernel in every form that a backend may ask for, for whoever compiles them ahead; `endings` are the
+/// fused dot products and programs of the solvers.
+pub fn kernel_sources(endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
+    vector::sources(endings)
+}
+
+/// The arrays of a CSR matrix in GPU memory.
+struct DeviceCsr {
+    rows: usize,
+    cols: usize,
+    nnz: usize,
+    offsets: DeviceOffsets,
+    col_indices: CudaSlice<u32>,
+    values: DeviceValues,
+    bytes: u64,
+}
+
+enum DeviceOffsets {
+    U32(CudaSlice<u32>),
+    U64(CudaSlice<u64>),
+}
+
+enum DeviceValues {
+    Ones,
+    F32(CudaSlice<f32>),
+    F64(CudaSlice<f64>),
+}
+
+fn address<T>(slice: &CudaSlice<T>) -> u64 {
+    slice.device_ptr(slice.stream()).0
+}
+
+impl DeviceCsr {
+    /// Copies the arrays, after asking whether all of them fit.
+    fn upload(device: &Cuda, matrix: &Csr) -> Result<DeviceCsr> {
+        use crate::device::Device;
+        let what = "the matrix";
+        device.require_memory(what, matrix.storage_bytes())?;
+        let csr = DeviceCsr {
+            rows: matrix.rows(),
+            cols: matrix.cols(),
+            nnz: matrix.nnz(),
+            offsets: match matrix.row_offsets() {
+                Offsets::U32(o) => DeviceOffsets::U32(device.allocate_from(what, o)?),
+                Offsets::U64(o) => DeviceOffsets::U64(device.allocate_from(what, o)?),
+            },
+            col_indices: device.allocate_from(what, matrix.col_indices())?,
+            values: match matrix.values() {
+                Values::Ones => DeviceValues::Ones,
+                Values::F32(v) => DeviceValues::F32(device.allocate_from(what, v)?),
+                Values::F64(v) => DeviceValues::F64(device.allocate_from(what, v)?),
+            },
+            bytes: matrix.storage_bytes(),
+        };
+        device.synchronize()?;
+        Ok(csr)
+    }
+
+    fn offsets_address(&self) -> u64 {
+        match &self.offsets {
+            DeviceOffsets::U32(o) => address(o),
+            DeviceOffsets::U64(o) => address(o),
+        }
+    }
+
+    fn values_address(&self) -> Option<u64> {
+        match &self.values {
+            DeviceValues::Ones => None,
+            DeviceValues::F32(v) => Some(address(v)),
+            DeviceValues::F64(v) => Some(address(v)),
+        }
+    }
+
+    /// The name of the offsets' type in CUDA C++.
+    fn offset_type(&self) -> &'static str {
+        match self.offsets {
+            DeviceOffsets::U32(_) => u32::CUDA_NAME,
+            DeviceOffsets::U64(_) => u64::CUDA_NAME,
+        }
+    }
+
+    /// The name of the values' type in CUDA C++, where there are values.
+    fn value_type(&self) -> Option<&'static str> {
+        match self.values {
+            DeviceValues::Ones => None,
+            DeviceValues::F32(_) => Some(f32::CUDA_NAME),
+            DeviceValues::F64(_) => Some(f64::CUDA_NAME),
+        }
+    }
+
+    /// Checks that x and y fit the matrix and have one column.
+    fn check_shapes<T: Scalar>(
+        &self,
+        backend: &'static str,
+        x: &CudaVector<T>,
+        y: &CudaVector<T>,
+    ) -> Result<()> {
+        let fits = |what, expected, got| match expected == got {
+            true => Ok(()),
+            false => Err(Error::Dimension { what, expected, got }),
+        };
+        fits("rows of x", self.cols, x.n())?;
+        fits("rows of y", self.rows, y.n())?;
+        if x.k() != 1 || y.k() != 1 {
+            return Err(Error::Unsupported {
+                backend,
+                device: "cuda",
+                what: format!("{} columns", x.k()),
+                hint: "it takes one vector at a time".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! Sweeps on the CPU: every chunk passes through all updates and dots while it is in the first-level cache.
+//!
+//! The loops are plain Rust that the compiler vectorises, compiled twice: for any x86-64, and for AVX2. Both add in
+//! the same order and neither fuses multiplication with addition, so both give the same bits.
+
+use super::{CHUNK, Cpu, CpuSlots, CpuVector};
+use crate::device::sweep::{Coefficient, MAX_DOTS, MAX_OPERANDS, Op, Operand, Sweep, Test};
+use crate::device::{SlotState, check_operands};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// Partial sums of a dot product inside a chunk: independent, so that they fill vector registers.
+const LANES: usize = 8;
+
+/// The operands of a sweep as addresses that all threads may use, each on its own chunks.
+struct Operands<'a, T> {
+    writes: [*mut T; MAX_OPERANDS],
+    reads: [*const T; MAX_OPERANDS],
+    partials: *mut f64,
+    state: &'a SlotState,
+    sweep: &'a Sweep<'a>,
+}
+
+// SAFETY: threads touch disjoint chunks of the vectors and of the partial sums; the scalars are only read.
+unsafe impl<T: Sync> Sync for Operands<'_, T> {}
+
+pub(super) fn run<T: Scalar>(
+    cpu: &Cpu,
+    writes: &mut [&mut CpuVector<T>],
+    reads: &[&CpuVector<T>],
+    slots: &mut CpuSlots,
+    sweep: &Sweep<'_>,
+) -> Result<()> {
+    let k = slots.state.k;
+    let shapes = writes.iter().map(|v| (v.n(), v.k)).chain(reads.iter().map(|v| (v.n(), v.k)));
+    let n = check_operands(sweep, (writes.len(), reads.len()), k, shapes)?;
+    if slots.state.done.iter().all(|&code| code != 0) {
+        return Ok(());
+    }
+    let chunks = Cpu::chunks(n);
+    let partials = slots.partials(chunks, sweep.dots.len() * k).as_mut_ptr();
+    let mut operands = Operands {
+        writes: [std::ptr::null_mut(); MAX_OPERANDS],
+        reads: [std::ptr::null(); MAX_OPERANDS],
+        partials,
+        state: &slots.state,
+        sweep,
+    };
+    operands.writes.iter_mut().zip(writes).for_each(|(p, v)| *p = v.data.as_mut_ptr());
+    operands.reads.iter_mut().zip(reads).for_each(|(p, v)| *p = v.data.as_ptr());
+    cpu.for_each_chunk(chunks, None, |chunk| {
+        let rows = Cpu::chunk_rows(chunk, n);
+        // SAFETY: every vector has n rows of k columns, `rows` lies inside, and no other thread has this chunk; the
+        // AVX2 body runs only where the processor has it.
+        unsafe {
+            match (k, cpu.avx2) {
+                #[cfg(target_arch = "x86_64")]
+                (1, true) => operands.chunk_avx2(chunk, rows),
+                (1, _) => operands.chunk(chunk, rows),
+                _ => operands.chunk_columns(chunk, rows),
+            }
+        }
+    });
+    let mut out = [crate::device::Slot(0); MAX_DOTS];
+    out.iter_mut().zip(sweep.dots).for_each(|(slot, dot)| *slot = dot.out);
+    slots.finish(chunks, &out[..sweep.dots.len()], sweep.then);
+    Ok(())
+}
+
+impl<T: Scalar> Operands<'_, T> {
+    fn coefficient(&self, c: Coefficient, column: usize) -> T {
+        match c {
+            Coefficient::Constant(c) => T::from_f64(c),
+            Coefficient::Slot(s) => T::from_f64(self.state.get(s, column)),
+            Coefficient::MinusSlot(s) => T::from_f64(-self.state.get(s, column)),
+        }
+    }
+
+    /// # Safety
+    /// The operand exists, has the elements `range`, and nobody writes them meanwhile.
+    #[inline(always)]
+    unsafe fn tile(&self, operand: Operand, range: &Range<usize>) -> &[T] {
+        let start = match operand {
+            Operand::Write(i) => self.writes[i as usize].cast_const(),
+            Operand::Read(i) => self.reads[i as usize],
+        };
+        // SAFETY: promised by the caller.
+        unsafe { std::slice::from_raw_parts(start.add(range.start), range.len()) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn chunk_avx2(&self, chunk: usize, rows: Range<usize>) {
+        // SAFETY: as promised for `chunk`.
+        unsafe { self.chunk(chunk, rows) }
+    }
+
+    /// One chunk of one column.
+    ///
+    /// # Safety
+    /// `rows` lies inside every operand, and this thread alone has the chunk.
+    #[inline(always)]
+    unsafe fn chunk(&self, chunk: usize, rows: Range<usize>) {
+        for update in self.sweep.updates {
+            let mut own = None;
+            let mut terms: [(T, &[T]); 3] = [(T::default(), &[]); 3];
+            let mut count = 0;
+            let mut product = [T::default(); CHUNK];
+            let product = &mut product[..rows.len()];
+            for term in update.terms.iter().filter(|t| t.times.is_some()) {
+                // SAFETY: inside the operands; none of them is the target.
+                let (v, w) =
+                    unsafe { (self.tile(term.v, &rows), self.tile(term.times.unwrap_or(term.v), &rows)) };
+                product.iter_mut().zip(v.iter().zip(w)).for_each(|(p, (&v, &w))| *p = v * w);
+            }
+            for term in update.terms {
+                let c = self.coefficient(term.by, 0);
+                if term.v == Operand::Write(update.target) {
+                    own = Some(c);
+                    continue;
+                }
+                // SAFETY: inside the operand; it is another vector than the target.
+                let v = if term.times.is_some() { &*product } else { unsafe { self.tile(term.v, &rows) } };
+                terms[count] = (c, v);
+                count += 1;
+            }
+            // SAFETY: inside the target, which no term names: the terms that do were set apart above.
+            let y = unsafe {
+                let start = self.writes[update.target as usize].add(rows.start);
+                std::slice::from_raw_parts_mut(start, rows.len())
+            };
+            match (own, count) {
+                (Some(c), 0) => y.iter_mut().for_each(|y| *y = c * *y),
+                (Some(c), 1) => combine(y, |i, y| c * y + terms[0].0 * terms[0].1[i], &[terms[0].1]),
+                (Some(c), _) => combine(
+                    y,
+                    |i, y| c * y + terms[0].0 * terms[0].1[i] + terms[1].0 * terms[1].1[i],
+                    &[terms[0].1, terms[1].1],
+                ),
+                (None, 1) => combine(y, |i, _| terms[0].0 * terms[0].1[i], &[terms[0].1]),
+                (None, 2) => combine(
+                    y,
+                    |i, _| terms[0].0 * terms[0].1[i] + terms[1].0 * terms[1].1[i],
+                    &[terms[0].1, terms[1].1],
+                ),
+                (None, _) => combine(
+                    y,
+                    |i, _| {
+                        terms[0].0 * terms[0].1[i] + terms[1].0 * terms[1].1[i] + terms[2].0 * terms[2].1[i]
+                    },
+                    &[terms[0].1, terms[1].1, terms[2].1],
+                ),
+            }
+        }
+        for (d, dot) in self.sweep.dots.iter().enumerate() {
+            // SAFETY: inside the operands, and the updates of this chunk are over.
+            let (a, b) = unsafe { (self.tile(dot.a, &rows), self.tile(dot.b, &rows)) };
+            // SAFETY: this chunk's own place among chunks x dots partial sums.
+            unsafe { *self.partials.add(chunk * self.sweep.dots.len() + d) = dot_tile(a, b) };
+        }
+    }
+
+    /// One chunk of several columns, some of which may be done.
+    ///
+    /// # Safety
+    /// As for [`Operands::chunk`].
+    unsafe fn chunk_columns(&self, chunk: usize, rows: Range<usize>) {
+        let (k, dots) = (self.state.k, self.sweep.dots.len());
+        let partials = chunk * dots * k;
+        for column in (0..k).filter(|&c| self.state.done[c] == 0) {
+            // SAFETY: element (row, column) lies inside each operand; writes stay in this chunk.
+            let element = |operand: Operand, row: usize| unsafe {
+                match operand {
+                    Operand::Write(i) => *self.writes[i as usize].add(row * k + column),
+                    Operand::Read(i) => *self.reads[i as usize].add(row * k + column),
+                }
+            };
+            let mut sums = [0.0; MAX_DOTS];
+            for row in rows.clone() {
+                for update in self.sweep.updates {
+                    let mut sum = T::default();
+                    for term in update.terms {
+                        let times = term.times.map_or(T::from_f64(1.0), |w| element(w, row));
+                        sum += self.coefficient(term.by, column) * (element(term.v, row) * times);
+                    }
+                    // SAFETY: as above.
+                    unsafe { *self.writes[update.target as usize].add(row * k + column) = sum };
+                }
+                for (sum, dot) in sums.iter_mut().zip(self.sweep.dots) {
+                    *sum += element(dot.a, row).to_f64() * element(dot.b, row).to_f64();
+                }
+            }
+            for (d, sum) in sums[..dots].iter().enumerate() {
+                // SAFETY: this chunk's own place among chunks x dots x k partial sums.
+                unsafe { *self.partials.add(partials + d * k + column) = *sum };
+            }
+        }
+    }
+}
+
+/// Overwrites `y` element by element; `inputs` are the slices that `f` reads, checked once for length.
+#[inline(always)]
+fn combine<T: Scalar>(y: &mut [T], f: impl Fn(usize, T) -> T, inputs: &[&[T]]) {
+    let n = y.len();
+    assert!(inputs.iter().all(|v| v.len() == n));
+    for (i, y) in y.iter_mut().enumerate() {
+        *y = f(i, *y);
+    }
+}
+
+/// The dot product of two tiles, in double precision and in an order that does not depend on the processor.
+#[inline(always)]
+pub(crate) fn dot_tile<T: Scalar>(a: &[T], b: &[T]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let (a_rest, b_rest) = (a_chunks.remainder(), b_chunks.remainder());
+    for (a, b) in a_chunks.zip(b_chunks) {
+        for l in 0..LANES {
+            lanes[l] += a[l].to_f64() * b[l].to_f64();
+        }
+    }
+    for (l, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
+        lanes[l] += a.to_f64() * b.to_f64();
+    }
+    let [a, b, c, d, e, f, g, h] = lanes;
+    ((a + e) + (c + g)) + ((b + f) + (d + h))
+}
+
+/// The scalar program of a sweep, for every column that is not done.
+pub(crate) fn run_program(state: &mut SlotState, program: &[Op]) {
+    let k = state.k;
+    for column in 0..k {
+        for op in program {
+            if state.done[column] != 0 {
+                break;
+            }
+            match *op {
+                Op::Copy(to, from) => state.set(to, column, state.get(from, column)),
+                Op::Divide(to, a, b) => state.set(to, column, state.get(a, column) / state.get(b, column)),
+                Op::Count(slot) => {
+                    let place = state.counts[column] as usize % crate::device::RING;
+                    state.ring[place * k + column] = state.get(slot, column);
+                    state.counts[column] += 1;
+                }
+                Op::StopIf(test, code) => {
+                    let holds = match test {
+                        Test::NotFinite(s) => !state.get(s, column).is_finite(),
+                        // Written so that NaN is not positive.
+                        Test::NotPositive(s) => !matches!(state.get(s, column), v if v > 0.0),
+                        Test::AtMost(s, limit) => state.get(s, column) <= state.get(limit, column),
+                    };
+                    if holds {
+                        state.done[column] = code as u32;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! CUDA C++ generated from sweeps and scalar programs: one kernel for each, compiled once.
+
+use crate::device::sweep::{Coefficient, Dot, Op, Operand, Slot, Sweep, Term, Test};
+use std::fmt::Write;
+
+/// The name of a vector's element in registers.
+fn element(operand: Operand) -> String {
+    match operand {
+        Operand::Write(i) => format!("w{i}[e]"),
+        Operand::Read(i) => format!("r{i}[e]"),
+    }
+}
+
+/// `DOTS`, `Scalars`, `fetch` and `conclude` (see common.cuh): the end of a kernel with dots and a program.
+///
+/// Scalars that the program reads are fetched while the sums of the blocks are on their way; those that it computes
+/// stay in registers and are stored as they come.
+pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
+    let mut computed: Vec<Slot> = dots.iter().map(|d| d.out).collect();
+    let mut fetched: Vec<Slot> = Vec::new();
+    for op in program {
+        let (reads, written) = match *op {
+            Op::Copy(to, from) => (vec![from], Some(to)),
+            Op::Divide(to, a, b) => (vec![a, b], Some(to)),
+            Op::Count(value) => (vec![value], None),
+            Op::StopIf(Test::NotFinite(a) | Test::NotPositive(a), _) => (vec![a], None),
+            Op::StopIf(Test::AtMost(a, b), _) => (vec![a, b], None),
+        };
+        let unknown: Vec<_> = reads.into_iter().filter(|s| !computed.contains(s)).collect();
+        computed.extend(&unknown);
+        fetched.extend(unknown);
+        computed.extend(written);
+    }
+    let members: String = fetched.iter().map(|s| format!(" double v{}[K];", s.0)).collect();
+    let loads: String =
+        fetched.iter().map(|s| format!("        z.v{0}[c] = s.values[{0} * K + c];\n", s.0)).collect();
+    let mut text = format!(
+        "#define DOTS {}\nstruct Scalars {{ u32 done[K], counts[K];{members} }};\n\
+         __device__ __forceinline__ Scalars fetch(const Slots& s) {{\n    Scalars z;\n#pragma unroll\n    \
+         for (int c = 0; c < K; ++c) {{\n        z.done[c] = s.done[c];\n        z.counts[c] = s.counts[c];\n\
+         {loads}    }}\n    return z;\n}}\n",
+        dots.len()
+    );
+    text.push_str(
+        "__device__ __forceinline__ void conclude(const Slots& s, const int c, const double* sums, \
+         const Scalars& z) {\n    if (z.done[c] != 0) return;\n",
+    );
+    let mut declared: Vec<Slot> = Vec::new();
+    fetched.iter().for_each(|s| {
+        let _ = writeln!(text, "    double v{0} = z.v{0}[c];", s.0);
+        declared.push(*s);
+    });
+    let mut assign = |text: &mut String, to: Slot, value: String| {
+        let double = if declared.contains(&to) { "" } else { "double " };
+        declared.push(to);
+        let _ = writeln!(text, "    {double}v{0} = {value};\n    s.values[{0} * K + c] = v{0};", to.0);
+    };
+    for (i, dot) in dots.iter().enumerate() {
+        assign(&mut text, dot.out, format!("sums[{i} * K + c]"));
+    }
+    for op in program {
+        match *op {
+            Op::Copy(to, from) => assign(&mut text, to, format!("v{}", from.0)),
+            Op::Divide(to, a, b) => assign(&mut text, to, format!("v{} / v{}", a.0, b.0)),
+            Op::Count(value) => {
+                let _ = writeln!(
+                    text,
+                    "    s.ring[u64(z.counts[c] % RING) * K + c] = v{};\n    s.counts[c] = z.counts[c] + 1;",
+                    value.0
+                );
+            }
+            Op::StopIf(test, code) => {
+                let condition = match test {
+                    Test::NotFinite(a) => format!("not_finite(v{})", a.0),
+                    Test::NotPositive(a) => format!("!(v{} > 0.0)", a.0),
+                    Test::AtMost(a, b) => format!("v{} <= v{}", a.0, b.0),
+                };
+                let _ = writeln!(text, "    if ({condition}) {{ s.done[c] = {}; return; }}", code as u32);
+            }
+        }
+    }
+    text.push_str(
+        "}\n__device__ __forceinline__ void conclude(const Slots& s, const double* sums, const Scalars& z) {\n\
+         #pragma unroll\n    for (int c = 0; c < K; ++c) conclude(s, c, sums, z);\n}\n",
+    );
+    text
+}
+
+/// The whole kernel of a sweep: `extern "C"` with the name `sweep_<name>`.
+///
+/// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the first use.
+/// Arguments: the written vectors, the read ones, n, the slots.
+pub fn sweep(sweep: &Sweep<'_>) -> String {
+    let mut text = String::new();
+    let reduces = !sweep.dots.is_empty() || !sweep.then.is_empty();
+    if reduces {
+        text.push_str(&conclude(sweep.dots, sweep.then));
+    }
+    let _ = writeln!(text, "extern \"C\" __global__ void __launch_bounds__(BLOCK)\nsweep_{}(", sweep.name);
+    (0..sweep.writes).for_each(|i| text.push_str(&format!("    SCALAR* __restrict__ p{i},\n")));
+    (0..sweep.reads).for_each(|i| text.push_str(&format!("    const SCALAR* __restrict__ q{i},\n")));
+    text.push_str("    const u64 n, const Slots s) {\n    in_order();\n    if (all_done(s)) return;\n");
+    text.push_str(&coefficients(sweep));
+    if !sweep.dots.is_empty() {
+        text.push_str("    double sums[DOTS * K] = {};\n");
+    }
+    text.push_str(&body(sweep));
+    match (sweep.dots.is_empty(), sweep.then.is_empty()) {
+        (false, _) => text.push_str(
+            "    grid_sum(s, sums, [&] { return fetch(s); },\n             \
+             [&](const double* total, const Scalars& z) { conclude(s, total, z); });\n",
+        ),
+        // A program alone: launched as one block over no rows.
+        (true, false) => {
+            text.push_str("    if (blockIdx.x == 0 && threadIdx.x == 0) conclude(s, nullptr, fetch(s));\n");
+        }
+        (true, true) => {}
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// The coefficient of each term as `c<update>_<term>[K]`, in the precision of the vectors.
+fn coefficients(sweep: &Sweep<'_>) -> String {
+    let mut text = String::new();
+    for (u, update) in sweep.updates.iter().enumerate() {
+        for (t, term) in update.terms.iter().enumerate() {
+            let value = match term.by {
+                Coefficient::Constant(c) => format!("SCALAR({c:e})"),
+                Coefficient::Slot(s) => format!("SCALAR(s.values[{} * K + c])", s.0),
+                Coefficient::MinusSlot(s) => format!("SCALAR(-s.values[{} * K + c])", s.0),
+            };
+            let _ = writeln!(
+                text,
+                "    SCALAR c{u}_{t}[K];\n#pragma unroll\n    for (int c = 0; c < K; ++c) c{u}_{t}[c] = {value};"
+            );
+        }
+    }
+    text
+}
+
+/// The loop over rows: load what is read, compute, store what is written.
+fn body(sweep: &Sweep<'_>) -> String {
+    let mut text = String::from(
+        "    const u64 stride = u64(gridDim.x) * BLOCK * UNROLL;\n    \
+         for (u64 base = u64(blockIdx.x) * BLOCK * UNROLL + threadIdx.x; base < n; base += stride) {\n",
+    );
+    (0..sweep.writes).for_each(|i| text.push_str(&format!("        SCALAR w{i}[UNROLL * K];\n")));
+    (0..sweep.reads).for_each(|i| text.push_str(&format!("        SCALAR r{i}[UNROLL * K];\n")));
+    let per_element = |inner: &str| {
+        format!(
+            "#pragma unroll\n        for (int u = 0; u < UNROLL; ++u)\n#pragma unroll\n            \
+             for (int c = 0; c < K; ++c) {{\n                \
+             const u64 row = base + u64(u) * BLOCK, i = row * K + c;\n                \
+             const int e = u * K + c;\n                if (row < n) {{\n{inner}                }}\n            }}\n"
+        )
+    };
+    let mut load = String::new();
+    for i in 0..sweep.writes {
+        if reads_before_write(sweep, i) {
+            let value =
+                if only_accumulates(sweep, i) { format!("__ldcs(p{i} + i)") } else { format!("p{i}[i]") };
+            let _ = writeln!(load, "                    w{i}[e] = {value};");
+        }
+    }
+    (0..sweep.reads).for_each(|i| load.push_str(&format!("                    r{i}[e] = q{i}[i];\n")));
+    text.push_str(&per_element(&load));
+    let mut compute = String::new();
+    for (u, update) in sweep.updates.iter().enumerate() {
+        let sum: Vec<_> = update.terms.iter().enumerate().map(|(t, term)| self::term(u, t, term)).collect();
+        let target = element(Operand::Write(update.target));
+        let _ = writeln!(compute, "                    {target} = {};", sum.join(" + "));
+    }
+    for update in sweep.updates {
+        let i = update.target;
+        let store = if only_accumulates(sweep, i) {
+            format!("__stcs(p{i} + i, w{i}[e])")
+        } else {
+            format!("p{i}[i] = w{i}[e]")
+        };
+        // A column that is done keeps its vectors.
+        let _ = writeln!(compute, "                    if (K == 1 || s.done[c] == 0) {store};");
+    }
+    for (d, dot) in sweep.dots.iter().enumerate() {
+        let (a, b) = (element(dot.a), element(dot.b));
+        let _ = writeln!(compute, "                    sums[{d} * K + c] += double({a}) * double({b});");
+    }
+    text.push_str(&per_element(&compute));
+    text.push_str("    }\n");
+    text
+}
+
+fn term(update: usize, index: usize, term: &Term) -> String {
+    let times = term.times.map_or(String::new(), |w| format!(" * {}", element(w)));
+    match term.by {
+        Coefficient::Constant(1.0) => format!("{}{times}", element(term.v)),
+        _ => format!("c{update}_{index}[c] * ({}{times})", element(term.v)),
+    }
+}
+
+/// Whether the old value of a written vector is needed.
+fn reads_before_write(sweep: &Sweep<'_>, i: u8) -> bool {
+    let own = Operand::Write(i);
+    for update in sweep.updates {
+        if update.terms.iter().flat_map(Term::operands).any(|o| o == own) {
+            return true;
+        }
+        if update.target == i {
+            return false;
+        }
+    }
+    sweep.dots.iter().any(|d| d.a == own || d.b == own)
+}
+
+/// Whether a written vector is only added to, and read by nothing else in the sweep: such as a solution, which waits a
+/// whole iteration for its next use. It passes through the cache marked as the first to leave.
+fn only_accumulates(sweep: &Sweep<'_>, i: u8) -> bool {
+    let own = Operand::Write(i);
+    let terms = sweep.updates.iter().flat_map(|u| u.terms.iter().map(move |t| (u.target, t)));
+    let mut uses = terms.filter(|(_, t)| t.operands().any(|o| o == own));
+    let accumulates = uses.next().is_some_and(|(target, _)| target == i) && uses.next().is_none();
+    accumulates && !sweep.dots.iter().any(|d| d.a == own || d.b == own)
+}

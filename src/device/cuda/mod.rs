@@ -1,0 +1,384 @@
+//! An NVIDIA GPU as a device.
+//!
+//! One stream of our own (the default one cannot be captured), no event tracking. Kernels are generated from sweeps
+//! or embedded as sources, compiled at run time by NVRTC for this GPU and kept on disk. A recorded step is a CUDA
+//! graph; scalars never visit the host inside it. Nothing of CUDA is needed to build or to start this program: every
+//! library is looked for at run time, and a missing one is an error that says what to do.
+
+pub mod cache;
+pub mod generate;
+pub mod modules;
+pub mod nvrtc;
+mod slots;
+
+use super::{Device, Recorded, SlotState, Sweep, check_length, check_operands};
+use crate::error::{Error, Result};
+use crate::scalar::Scalar;
+use cudarc::driver::{
+    CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, sys,
+};
+use modules::{BLOCK, Kernel, KernelSource, Modules};
+pub use slots::{CudaSlots, SlotPointers};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Iterations in the longer of the two graphs that a step is recorded into: launching a graph costs the host a few
+/// microseconds, as much as an iteration on a small system.
+const STEPS_IN_GRAPH: usize = 16;
+
+/// An environment variable that bounds the GPU memory this program believes free, in bytes: for shared GPUs.
+pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
+
+/// One NVIDIA GPU.
+pub struct Cuda {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    modules: Modules,
+    index: usize,
+    name: String,
+    multiprocessors: u32,
+    memory_limit: Option<u64>,
+    /// While set, launches are left out: a step run like this compiles its kernels and does nothing else.
+    rehearsing: Cell<bool>,
+}
+
+/// A vector in GPU memory, n x k, row-major.
+pub struct CudaVector<T> {
+    n: usize,
+    k: usize,
+    data: CudaSlice<T>,
+}
+
+/// A recorded step as CUDA graphs of one and of [`STEPS_IN_GRAPH`] iterations.
+pub struct CudaSteps {
+    one: CudaGraph,
+    many: CudaGraph,
+}
+
+/// Turns a status of the driver into our error.
+fn call(call: &'static str, status: sys::CUresult) -> Result<()> {
+    status.result().map_err(fault(call))
+}
+
+/// Names the call that failed.
+pub(crate) fn fault(call: &'static str) -> impl Fn(DriverError) -> Error {
+    move |e| Error::Cuda { call, message: e.to_string() }
+}
+
+/// Whether the driver's library is there; an error that says how to get it otherwise.
+pub fn require_driver() -> Result<()> {
+    // SAFETY: only tries to open the library.
+    if unsafe { sys::is_culib_present() } {
+        return Ok(());
+    }
+    Err(Error::LibraryMissing {
+        library: "the CUDA driver",
+        tried: "libcuda.so, libcuda.so.1 through the system's loader".to_owned(),
+        hint: "install the NVIDIA driver for your GPU, or use --device cpu",
+    })
+}
+
+/// Number of GPUs that the driver lists.
+pub fn count() -> Result<usize> {
+    require_driver()?;
+    let count = CudaContext::device_count().map_err(fault("cuDeviceGetCount"))?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// The newest CUDA version that the driver serves, as (major, minor).
+pub fn driver_version() -> Result<(i32, i32)> {
+    require_driver()?;
+    let mut version = 0;
+    // SAFETY: writes one integer.
+    call("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) })?;
+    Ok((version / 1000, version % 1000 / 10))
+}
+
+/// Whether everything that our kernels need is there: driver, GPU and a compiler that the driver can follow.
+pub fn usable() -> Result<()> {
+    if count()? == 0 {
+        return Err(Error::NoSuchGpu { index: 0, count: 0 });
+    }
+    compiler().map(|_| ())
+}
+
+/// NVRTC, if the driver can load what it makes.
+pub fn compiler() -> Result<&'static nvrtc::Nvrtc> {
+    let (compiler, driver) = (nvrtc::Nvrtc::get()?, driver_version()?);
+    let version = compiler.version();
+    if version.0 > driver.0 {
+        let reason = format!(
+            "it makes code for CUDA {}, but the driver serves CUDA {}.{}; install NVRTC {} (pip install \
+             nvidia-cuda-nvrtc-cu{}) and set SOLVER_NVRTC to its folder, or update the driver",
+            version.0, driver.0, driver.1, driver.0, driver.0
+        );
+        return Err(Error::LibraryUnusable { library: "NVRTC", path: compiler.path().to_owned(), reason });
+    }
+    Ok(compiler)
+}
+
+impl Cuda {
+    /// The GPU with that index, with a context and a stream of our own.
+    pub fn new(index: usize) -> Result<Cuda> {
+        let count = count()?;
+        if index >= count {
+            return Err(Error::NoSuchGpu { index, count });
+        }
+        let context = CudaContext::new(index).map_err(fault("cuDevicePrimaryCtxRetain"))?;
+        compiler()?;
+        // SAFETY: before any allocation, and everything here runs on one stream, so order needs no events.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream().map_err(fault("cuStreamCreate"))?;
+        let (major, minor) = context.compute_capability().map_err(fault("cuDeviceGetAttribute"))?;
+        let arch = (major * 10 + minor) as u32;
+        let multiprocessors = context
+            .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+            .map_err(fault("cuDeviceGetAttribute"))? as u32;
+        Ok(Cuda {
+            name: context.name().map_err(fault("cuDeviceGetName"))?,
+            modules: Modules::new(Arc::clone(&context), arch),
+            context,
+            stream,
+            index,
+            multiprocessors,
+            memory_limit: std::env::var(MEMORY_LIMIT).ok().and_then(|v| v.parse().ok()),
+            rehearsing: Cell::new(false),
+        })
+    }
+
+    /// The kernels' folder on disk.
+    pub fn kernel_cache(&self) -> &cache::KernelCache {
+        self.modules.cache()
+    }
+
+    /// The stream on which everything runs.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// Free and total bytes of GPU memory.
+    pub fn memory(&self) -> Result<(u64, u64)> {
+        let (free, total) = self.context.mem_get_info().map_err(fault("cuMemGetInfo"))?;
+        Ok((self.memory_limit.map_or(free as u64, |l| l.min(free as u64)), total as u64))
+    }
+
+    /// The compute capability: 90 for 9.0.
+    pub fn arch(&self) -> u32 {
+        self.modules.arch()
+    }
+
+    /// The largest grid of any kernel: as many blocks as the GPU holds at once.
+    fn most_blocks(&self) -> u32 {
+        self.multiprocessors * (2048 / BLOCK)
+    }
+
+    /// Blocks of a kernel for `threads` threads: no more than the GPU holds at once, so that no block starts late.
+    pub fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
+        let resident = self.multiprocessors * kernel.blocks_resident.clamp(1, 2048 / BLOCK);
+        threads.div_ceil(u64::from(BLOCK)).clamp(1, u64::from(resident)) as u32
+    }
+
+    /// Whether launches are being left out (see [`Device::record`]); libraries that launch by themselves must ask.
+    pub fn rehearsing(&self) -> bool {
+        self.rehearsing.get()
+    }
+
+    /// The function of a kernel.
+    pub fn kernel(&self, source: &KernelSource) -> Result<Kernel> {
+        self.modules.get(source)
+    }
+
+    /// Enqueues a kernel.
+    ///
+    /// # Safety
+    /// `arguments` are the kernel's, in order and of its types; what they point to lives until the stream has run it.
+    pub unsafe fn launch(&self, kernel: &Kernel, blocks: u32, arguments: &mut [*mut c_void]) -> Result<()> {
+        if self.rehearsing.get() {
+            return Ok(());
+        }
+        // SAFETY: promised by the caller.
+        unsafe { modules::launch(&self.stream, kernel, blocks, arguments) }
+    }
+
+    /// Device memory for `len` elements, zeroed.
+    pub fn allocate<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
+        &self,
+        what: &'static str,
+        len: usize,
+    ) -> Result<CudaSlice<T>> {
+        let needed = (len * size_of::<T>()) as u64;
+        self.require_memory(what, needed)?;
+        self.stream.alloc_zeros(len.max(1)).map_err(|e| match e.0 {
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(what, needed, 0),
+            _ => fault("cuMemAllocAsync")(e),
+        })
+    }
+
+    /// Copies a host array into new device memory.
+    pub fn allocate_from<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
+        &self,
+        what: &'static str,
+        host: &[T],
+    ) -> Result<CudaSlice<T>> {
+        let mut slice = self.allocate(what, host.len())?;
+        if !host.is_empty() {
+            self.stream.memcpy_htod(host, &mut slice).map_err(fault("cuMemcpyHtoD"))?;
+        }
+        Ok(slice)
+    }
+
+    /// Ends a capture whatever came of the step, and makes the graph ready to launch.
+    fn capture(&self, step: impl FnOnce() -> Result<()>) -> Result<CudaGraph> {
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        self.stream.begin_capture(mode).map_err(fault("cuStreamBeginCapture"))?;
+        let outcome = step();
+        let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
+        outcome?;
+        let graph = graph.map_err(fault("cuStreamEndCapture"))?.ok_or_else(|| Error::Cuda {
+            call: "cuStreamEndCapture",
+            message: "the step enqueued nothing".to_owned(),
+        })?;
+        graph.upload().map_err(fault("cuGraphUpload"))?;
+        Ok(graph)
+    }
+}
+
+fn out_of_memory(what: &'static str, needed: u64, free: u64) -> Error {
+    let hint = "--precision f32 needs about half, --device cpu uses main memory";
+    Error::DeviceMemory { what, needed, free, hint }
+}
+
+impl<T: Scalar> CudaVector<T> {
+    /// Rows.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Columns.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// The address on the device.
+    pub fn address(&self) -> u64 {
+        self.data.device_ptr(self.data.stream()).0
+    }
+}
+
+/// Rows that a thread of a sweep takes at once: two of one column keep enough loads in flight (four were no faster).
+fn unroll(k: usize) -> u64 {
+    if k == 1 { 2 } else { 1 }
+}
+
+/// The kernel of a sweep over vectors of `T` in `k` columns.
+pub fn sweep_kernel<T: Scalar>(sweep: &Sweep<'_>, k: usize) -> KernelSource {
+    KernelSource {
+        name: format!("sweep_{}", sweep.name),
+        body: generate::sweep(sweep),
+        defines: vec![("SCALAR", T::CUDA_NAME.to_owned()), ("UNROLL", unroll(k).to_string())],
+        k,
+    }
+}
+
+impl Device for Cuda {
+    type Vector<T: Scalar> = CudaVector<T>;
+    type Slots = CudaSlots;
+    type Graph = CudaSteps;
+    const BATCH: usize = super::RING;
+
+    fn name(&self) -> String {
+        format!("cuda:{}", self.index)
+    }
+
+    fn describe(&self) -> String {
+        format!("cuda:{} ({})", self.index, self.name)
+    }
+
+    fn require_memory(&self, what: &'static str, needed: u64) -> Result<()> {
+        let free = self.memory()?.0;
+        if needed > free { Err(out_of_memory(what, needed, free)) } else { Ok(()) }
+    }
+
+    fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CudaVector<T>> {
+        assert!(k > 0, "a vector has at least one column");
+        Ok(CudaVector { n, k, data: self.allocate("a vector", n * k)? })
+    }
+
+    fn slots(&self, slots: usize, k: usize) -> Result<CudaSlots> {
+        CudaSlots::new(self, slots, k)
+    }
+
+    fn upload<T: Scalar>(&self, host: &[T], vector: &mut CudaVector<T>) -> Result<()> {
+        check_length("upload", vector.n * vector.k, host.len())?;
+        if host.is_empty() {
+            return Ok(());
+        }
+        self.stream.memcpy_htod(host, &mut vector.data).map_err(fault("cuMemcpyHtoD"))?;
+        // The copy reads pageable memory that the caller may drop.
+        self.synchronize()
+    }
+
+    fn download<T: Scalar>(&self, vector: &CudaVector<T>, host: &mut [T]) -> Result<()> {
+        check_length("download", vector.n * vector.k, host.len())?;
+        if host.is_empty() {
+            return Ok(());
+        }
+        let all = vector.data.slice(..host.len());
+        self.stream.memcpy_dtoh(&all, host).map_err(fault("cuMemcpyDtoH"))?;
+        self.synchronize()
+    }
+
+    fn read(&self, slots: &CudaSlots, into: &mut SlotState) -> Result<()> {
+        slots.read(self, into)
+    }
+
+    fn write(&self, from: &SlotState, slots: &mut CudaSlots) -> Result<()> {
+        slots.write(self, from)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.stream.synchronize().map_err(fault("cuStreamSynchronize"))
+    }
+
+    fn sweep<T: Scalar>(
+        &self,
+        writes: &mut [&mut CudaVector<T>],
+        reads: &[&CudaVector<T>],
+        slots: &mut CudaSlots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()> {
+        let k = slots.k();
+        let shapes = writes.iter().map(|v| (v.n, v.k)).chain(reads.iter().map(|v| (v.n, v.k)));
+        let n = check_operands(sweep, (writes.len(), reads.len()), k, shapes)? as u64;
+        let source = sweep_kernel::<T>(sweep, k);
+        let kernel = self.kernel(&source)?;
+        let mut addresses: Vec<u64> = writes.iter().map(|v| v.address()).collect();
+        addresses.extend(reads.iter().map(|v| v.address()));
+        let mut pointers = slots.pointers();
+        let mut arguments: Vec<*mut c_void> =
+            addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast()).collect();
+        let mut rows = n;
+        arguments.push(std::ptr::from_mut(&mut rows).cast());
+        arguments.push(std::ptr::from_mut(&mut pointers).cast());
+        // SAFETY: the generated kernel takes the written vectors, the read ones, n and the slots, all of n x k elements.
+        unsafe { self.launch(&kernel, self.blocks_for(&kernel, n.div_ceil(unroll(k))), &mut arguments) }
+    }
+
+    fn record<W>(&self, mut work: W, step: fn(&Cuda, &mut W) -> Result<()>) -> Result<Recorded<Cuda, W>> {
+        // Modules cannot be loaded inside a capture, so the step first runs with its launches left out.
+        self.rehearsing.set(true);
+        let rehearsal = step(self, &mut work);
+        self.rehearsing.set(false);
+        rehearsal?;
+        let one = self.capture(|| step(self, &mut work))?;
+        let many = self.capture(|| (0..STEPS_IN_GRAPH).try_for_each(|_| step(self, &mut work)))?;
+        Ok(Recorded { work, step, graph: CudaSteps { one, many } })
+    }
+
+    fn replay<W>(&self, recorded: &mut Recorded<Cuda, W>, times: usize) -> Result<()> {
+        let launch = |graph: &CudaGraph| graph.launch().map_err(fault("cuGraphLaunch"));
+        (0..times / STEPS_IN_GRAPH).try_for_each(|_| launch(&recorded.graph.many))?;
+        (0..times % STEPS_IN_GRAPH).try_for_each(|_| launch(&recorded.graph.one))
+    }
+}

@@ -1,0 +1,139 @@
+//! Kernels of a process: compiled by NVRTC or taken from the disk cache, loaded once, launched.
+
+use super::cache::KernelCache;
+use super::nvrtc::{Image, Nvrtc};
+use super::{call, fault};
+use crate::error::Result;
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, sys};
+use cudarc::nvrtc::Ptx;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Threads in every block.
+pub const BLOCK: u32 = 256;
+
+const COMMON: &str = include_str!("../../../kernels/common.cuh");
+
+/// A kernel as text: what NVRTC compiles, for this GPU or in a test without one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KernelSource {
+    /// The function's name.
+    pub name: String,
+    /// Everything after the common prelude.
+    pub body: String,
+    /// `-D` options of the kernel's own, without those of the prelude.
+    pub defines: Vec<(&'static str, String)>,
+    /// Columns.
+    pub k: usize,
+}
+
+impl KernelSource {
+    /// The whole text, prelude included.
+    pub fn text(&self) -> String {
+        format!("{COMMON}\n{}", self.body)
+    }
+
+    /// Options for the compiler, apart from architecture and language.
+    pub fn options(&self) -> Vec<String> {
+        let common = [("BLOCK", BLOCK as usize), ("K", self.k), ("RING", crate::device::RING)];
+        let common = common.iter().map(|(name, value)| format!("-D{name}={value}"));
+        common.chain(self.defines.iter().map(|(name, value)| format!("-D{name}={value}"))).collect()
+    }
+}
+
+/// The kernels that this process has loaded into a context.
+pub struct Modules {
+    context: Arc<CudaContext>,
+    arch: u32,
+    cache: KernelCache,
+    loaded: RefCell<HashMap<KernelSource, Kernel>>,
+}
+
+/// A loaded kernel and how many of its blocks a multiprocessor holds at once.
+#[derive(Clone)]
+pub struct Kernel {
+    pub(super) function: CudaFunction,
+    pub(super) blocks_resident: u32,
+}
+
+impl Modules {
+    pub(super) fn new(context: Arc<CudaContext>, arch: u32) -> Modules {
+        Modules { context, arch, cache: KernelCache::open(), loaded: RefCell::default() }
+    }
+
+    pub(super) fn cache(&self) -> &KernelCache {
+        &self.cache
+    }
+
+    pub(super) fn arch(&self) -> u32 {
+        self.arch
+    }
+
+    /// The function of a kernel, compiled and loaded if this is the first time.
+    pub fn get(&self, source: &KernelSource) -> Result<Kernel> {
+        if let Some(kernel) = self.loaded.borrow().get(source) {
+            return Ok(kernel.clone());
+        }
+        let nvrtc = Nvrtc::get()?;
+        let (text, options) = (source.text(), source.options());
+        let image =
+            self.cache.get_or_compile(nvrtc.version(), &source.name, &text, &options, self.arch, || {
+                nvrtc.compile(&source.name, &text, &options, self.arch)
+            })?;
+        let ptx = match image {
+            Image::Cubin(bytes) => Ptx::from_binary(bytes),
+            Image::Ptx(bytes) => Ptx::from_src(String::from_utf8_lossy(&bytes).trim_end_matches('\0')),
+        };
+        let module = self.context.load_module(ptx).map_err(fault("cuModuleLoadData"))?;
+        let function = module.load_function(&source.name).map_err(fault("cuModuleGetFunction"))?;
+        let blocks_resident = function
+            .occupancy_max_active_blocks_per_multiprocessor(BLOCK, 0, None)
+            .map_err(fault("cuOccupancyMaxActiveBlocksPerMultiprocessor"))?;
+        let registers = function.num_regs().unwrap_or(-1);
+        log::debug!("{}: {registers} registers, {blocks_resident} blocks a multiprocessor", source.name);
+        let kernel = Kernel { function, blocks_resident };
+        self.loaded.borrow_mut().insert(source.clone(), kernel.clone());
+        Ok(kernel)
+    }
+}
+
+/// Enqueues a kernel. It may be placed on the GPU before the one ahead of it ends; `in_order` in every kernel waits.
+///
+/// # Safety
+/// `arguments` are the kernel's, in order and of its types; what they point to lives until the stream has run it.
+pub(super) unsafe fn launch(
+    stream: &CudaStream,
+    kernel: &Kernel,
+    blocks: u32,
+    arguments: &mut [*mut c_void],
+) -> Result<()> {
+    let mut early = sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+    };
+    let config = sys::CUlaunchConfig {
+        gridDimX: blocks,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: BLOCK,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: 0,
+        hStream: stream.cu_stream(),
+        attrs: &mut early,
+        numAttrs: 1,
+    };
+    // SAFETY: promised by the caller; the configuration outlives the call, which copies it.
+    let status = unsafe {
+        sys::cuLaunchKernelEx(
+            &config,
+            kernel.function.cu_function(),
+            arguments.as_mut_ptr(),
+            std::ptr::null_mut(),
+        )
+    };
+    call("cuLaunchKernelEx", status)
+}

@@ -1,0 +1,108 @@
+//! Scalar slots in GPU memory, with the sums of blocks that reductions leave.
+
+use super::{Cuda, call, fault};
+use crate::device::sweep::MAX_DOTS;
+use crate::device::{RING, SlotState};
+use crate::error::Result;
+use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice, sys};
+use std::cell::RefCell;
+
+/// The addresses that kernels take: `struct Slots` of common.cuh.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SlotPointers {
+    values: u64,
+    done: u64,
+    counts: u64,
+    ring: u64,
+    partials: u64,
+    ticket: u64,
+}
+
+/// A bank of slots on a GPU.
+///
+/// One allocation holds values, done codes, counts and ring in this order, so that one copy brings all of them home
+/// and its head can be written back alone.
+pub struct CudaSlots {
+    slots: usize,
+    k: usize,
+    state: CudaSlice<u8>,
+    partials: CudaSlice<f64>,
+    ticket: CudaSlice<u32>,
+    /// Page-locked, so that reading it back needs no staging by the driver.
+    staging: RefCell<PinnedHostSlice<u8>>,
+}
+
+impl CudaSlots {
+    pub(super) fn new(device: &Cuda, slots: usize, k: usize) -> Result<CudaSlots> {
+        let bytes = 8 * slots * k + 8 * k + 8 * RING * k;
+        let what = "scalar slots";
+        // SAFETY: written before it is read: by `read`, whole.
+        let staging = unsafe { device.context.alloc_pinned_with_flags::<u8>(bytes, 0) };
+        Ok(CudaSlots {
+            slots,
+            k,
+            state: device.allocate(what, bytes)?,
+            partials: device.allocate(what, device.most_blocks() as usize * MAX_DOTS * k)?,
+            ticket: device.allocate(what, 1)?,
+            staging: RefCell::new(staging.map_err(fault("cuMemHostAlloc"))?),
+        })
+    }
+
+    /// Columns.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Bytes of values, done codes and counts: what the host may write.
+    fn head(&self) -> usize {
+        8 * self.slots * self.k + 8 * self.k
+    }
+
+    /// The addresses for a kernel.
+    pub fn pointers(&self) -> SlotPointers {
+        let at = self.state.device_ptr(self.state.stream()).0;
+        let done = at + 8 * (self.slots * self.k) as u64;
+        SlotPointers {
+            values: at,
+            done,
+            counts: done + 4 * self.k as u64,
+            ring: at + self.head() as u64,
+            partials: self.partials.device_ptr(self.partials.stream()).0,
+            ticket: self.ticket.device_ptr(self.ticket.stream()).0,
+        }
+    }
+
+    pub(super) fn read(&self, device: &Cuda, into: &mut SlotState) -> Result<()> {
+        let mut staging = self.staging.borrow_mut();
+        let host = staging.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
+        // SAFETY: both hold `host.len()` bytes, and the stream is waited for before they are used.
+        let status = unsafe {
+            let from = self.pointers().values;
+            sys::cuMemcpyDtoHAsync_v2(host.as_mut_ptr().cast(), from, host.len(), device.stream.cu_stream())
+        };
+        call("cuMemcpyDtoHAsync", status)?;
+        device.stream.synchronize().map_err(fault("cuStreamSynchronize"))?;
+        let (values, rest) = host.split_at(8 * self.slots * self.k);
+        let (done, rest) = rest.split_at(4 * self.k);
+        let (counts, ring) = rest.split_at(4 * self.k);
+        let double = |bytes: &[u8]| f64::from_ne_bytes(std::array::from_fn(|i| bytes[i]));
+        let word = |bytes: &[u8]| u32::from_ne_bytes(std::array::from_fn(|i| bytes[i]));
+        into.values.iter_mut().zip(values.chunks_exact(8)).for_each(|(v, b)| *v = double(b));
+        into.done.iter_mut().zip(done.chunks_exact(4)).for_each(|(v, b)| *v = word(b));
+        into.counts.iter_mut().zip(counts.chunks_exact(4)).for_each(|(v, b)| *v = word(b));
+        into.ring.iter_mut().zip(ring.chunks_exact(8)).for_each(|(v, b)| *v = double(b));
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, device: &Cuda, from: &SlotState) -> Result<()> {
+        let mut head = Vec::with_capacity(self.head());
+        from.values.iter().for_each(|v| head.extend_from_slice(&v.to_ne_bytes()));
+        from.done.iter().for_each(|v| head.extend_from_slice(&v.to_ne_bytes()));
+        from.counts.iter().for_each(|v| head.extend_from_slice(&v.to_ne_bytes()));
+        super::check_length("slots written", self.head(), head.len())?;
+        let mut target = self.state.slice_mut(..head.len());
+        device.stream.memcpy_htod(&head, &mut target).map_err(fault("cuMemcpyHtoD"))?;
+        device.stream.synchronize().map_err(fault("cuStreamSynchronize"))
+    }
+}

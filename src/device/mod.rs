@@ -1,0 +1,162 @@
+//! Where vectors live and vector algebra runs.
+//!
+//! A [`Device`] gives vectors, a bank of scalar slots, copies to and from the host, one fused operation
+//! ([`Device::sweep`]), and the recording of a step that is then replayed without the host. Solvers know nothing else
+//! of it, so the same source runs on a CPU and on a GPU.
+
+pub mod cpu;
+pub mod cuda;
+pub mod sweep;
+
+use crate::error::Result;
+use crate::scalar::Scalar;
+pub use cpu::Cpu;
+pub use cuda::Cuda;
+pub use sweep::{Coefficient, Dot, Op, Operand, Slot, Sweep, Term, Test, Update};
+
+/// How many residuals a device keeps for the host between two reads: the longest batch of iterations.
+pub const RING: usize = 256;
+
+/// The host's copy of a bank of slots. On the CPU it is the bank itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SlotState {
+    /// Columns.
+    pub k: usize,
+    /// Slot values, `k` for each slot.
+    pub values: Vec<f64>,
+    /// A [`StopCode`](crate::stop::StopCode) for each column.
+    pub done: Vec<u32>,
+    /// Iterations counted, for each column.
+    pub counts: Vec<u32>,
+    /// The last [`RING`] counted values, `k` for each; iteration `i` (from 0) stands at `i % RING`.
+    pub ring: Vec<f64>,
+}
+
+impl SlotState {
+    /// `slots` slots of `k` columns, all zero.
+    pub fn new(slots: usize, k: usize) -> SlotState {
+        SlotState {
+            k,
+            values: vec![0.0; slots * k],
+            done: vec![0; k],
+            counts: vec![0; k],
+            ring: vec![0.0; RING * k],
+        }
+    }
+
+    /// Takes over another state of the same shape without allocating.
+    pub fn copy_from(&mut self, other: &SlotState) {
+        self.values.copy_from_slice(&other.values);
+        self.done.copy_from_slice(&other.done);
+        self.counts.copy_from_slice(&other.counts);
+        self.ring.copy_from_slice(&other.ring);
+    }
+
+    /// The value of a slot in one column.
+    pub fn get(&self, slot: Slot, column: usize) -> f64 {
+        self.values[slot.0 as usize * self.k + column]
+    }
+
+    /// Sets a slot in one column.
+    pub fn set(&mut self, slot: Slot, column: usize, value: f64) {
+        self.values[slot.0 as usize * self.k + column] = value;
+    }
+
+    /// The value counted in iteration `i` (from 0) of a column, while the ring still holds it.
+    pub fn counted(&self, iteration: usize, column: usize) -> f64 {
+        self.ring[(iteration % RING) * self.k + column]
+    }
+}
+
+/// A step recorded on a device, together with the workspace that it works on: the recording holds addresses in that
+/// workspace, so the two cannot part.
+pub struct Recorded<D: Device, W> {
+    /// The workspace.
+    pub work: W,
+    step: fn(&D, &mut W) -> Result<()>,
+    graph: D::Graph,
+}
+
+/// Vectors, scalars and the algebra on them.
+///
+/// Vectors are n x k, row-major: k = 1 is the plain case.
+pub trait Device: Sized + 'static {
+    /// A vector of n x k elements on this device.
+    type Vector<T: Scalar>;
+    /// A bank of scalar slots on this device.
+    type Slots;
+    /// What a recorded step is on this device.
+    type Graph;
+    /// How many iterations the host may ask for at once without losing sight of each: 1 where the host runs every
+    /// step itself, [`RING`] where the device runs a batch on its own.
+    const BATCH: usize;
+
+    /// The name users type: `cpu`, `cuda:0`.
+    fn name(&self) -> String;
+    /// The name with the hardware behind it: `cpu (2 threads)`.
+    fn describe(&self) -> String;
+
+    /// Fails where so many bytes are not free on the device, before anything is allocated.
+    fn require_memory(&self, _what: &'static str, _bytes: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// A vector of zeros.
+    fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Vector<T>>;
+    /// A bank of zero slots.
+    fn slots(&self, slots: usize, k: usize) -> Result<Self::Slots>;
+    /// Copies from the host; the lengths must agree.
+    fn upload<T: Scalar>(&self, host: &[T], vector: &mut Self::Vector<T>) -> Result<()>;
+    /// Copies to the host; the lengths must agree.
+    fn download<T: Scalar>(&self, vector: &Self::Vector<T>, host: &mut [T]) -> Result<()>;
+    /// Waits for all work and copies the slots to the host.
+    fn read(&self, slots: &Self::Slots, into: &mut SlotState) -> Result<()>;
+    /// Copies slot values, counts and done codes to the device; the ring stays.
+    fn write(&self, from: &SlotState, slots: &mut Self::Slots) -> Result<()>;
+    /// Waits for all work.
+    fn synchronize(&self) -> Result<()>;
+
+    /// One fused pass; see [`Sweep`].
+    fn sweep<T: Scalar>(
+        &self,
+        writes: &mut [&mut Self::Vector<T>],
+        reads: &[&Self::Vector<T>],
+        slots: &mut Self::Slots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()>;
+
+    /// Every stop that the host decides passes here, so that no rank of a distributed device waits for another.
+    fn agree(&self, stop: bool) -> bool {
+        stop
+    }
+
+    /// Records one step over a workspace. Nothing of it runs yet.
+    fn record<W>(&self, work: W, step: fn(&Self, &mut W) -> Result<()>) -> Result<Recorded<Self, W>>;
+
+    /// Runs the recorded step `times` times. On a GPU this returns before the work is done.
+    fn replay<W>(&self, recorded: &mut Recorded<Self, W>, times: usize) -> Result<()>;
+}
+
+/// The error for two lengths that must agree.
+fn check_length(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got { Ok(()) } else { Err(crate::error::Error::Dimension { what, expected, got }) }
+}
+
+/// Checks that the operands of a sweep are as many as it says and of one shape (rows, columns); returns the rows.
+fn check_operands(
+    sweep: &Sweep<'_>,
+    (writes, reads): (usize, usize),
+    k: usize,
+    mut shapes: impl Iterator<Item = (usize, usize)>,
+) -> Result<usize> {
+    sweep.validate();
+    check_length("vectors that a sweep writes", sweep.writes as usize, writes)?;
+    check_length("vectors that a sweep reads", sweep.reads as usize, reads)?;
+    let Some((n, columns)) = shapes.next() else { return Ok(0) };
+    check_length("columns of a vector in a sweep", k, columns)?;
+    shapes.try_for_each(|s| {
+        check_length("rows of a vector in a sweep", n, s.0)?;
+        check_length("columns of a vector in a sweep", k, s.1)
+    })?;
+    Ok(n)
+}

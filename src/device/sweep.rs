@@ -1,0 +1,193 @@
+//! One fused pass over vectors, described as data: updates, then dot products, then a small program on scalars.
+//!
+//! A [`Sweep`] is all that a solver asks of a device besides operators. The CPU runs it tile by tile in cache, a GPU
+//! generates one kernel from it, and both know from the same description which bytes it moves. So a new method adds
+//! no operation to any device.
+//!
+//! Order: the updates run in their order on each element, the dots see the updated vectors, and the program runs
+//! once when all dots are complete. Scalars live in [`Slot`]s on the device. Where a column is done (see
+//! [`StopCode`]), a sweep leaves its vectors and slots as they are.
+
+use crate::stop::StopCode;
+
+/// A scalar on the device, one for each column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot(pub u8);
+
+/// A vector that takes part in a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// Number `i` of the vectors that the sweep may write.
+    Write(u8),
+    /// Number `i` of the vectors that it only reads.
+    Read(u8),
+}
+
+/// What a vector is multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Coefficient {
+    /// A number known when the sweep is written.
+    Constant(f64),
+    /// A scalar on the device.
+    Slot(Slot),
+    /// Its negative.
+    MinusSlot(Slot),
+}
+
+/// A coefficient times a vector, or times the element-wise product of two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Term {
+    /// The coefficient.
+    pub by: Coefficient,
+    /// The vector.
+    pub v: Operand,
+    /// A second vector, multiplied element by element; at most one term of a sum has one.
+    pub times: Option<Operand>,
+}
+
+impl Term {
+    /// 1 times a vector.
+    pub const fn one(v: Operand) -> Term {
+        Term { by: Coefficient::Constant(1.0), v, times: None }
+    }
+
+    /// A slot times a vector.
+    pub const fn slot(slot: Slot, v: Operand) -> Term {
+        Term { by: Coefficient::Slot(slot), v, times: None }
+    }
+
+    /// Minus a slot times a vector.
+    pub const fn minus(slot: Slot, v: Operand) -> Term {
+        Term { by: Coefficient::MinusSlot(slot), v, times: None }
+    }
+
+    /// The vectors that the term reads.
+    pub fn operands(&self) -> impl Iterator<Item = Operand> {
+        std::iter::once(self.v).chain(self.times)
+    }
+}
+
+/// `Write(target) = sum of terms`; the target may stand among the terms once, and then its old value counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Update<'a> {
+    /// Which writable vector.
+    pub target: u8,
+    /// One to three terms.
+    pub terms: &'a [Term],
+}
+
+/// `out = <a, b>`, summed in double precision whatever the vectors hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Dot {
+    /// One vector.
+    pub a: Operand,
+    /// The other.
+    pub b: Operand,
+    /// Where the product goes.
+    pub out: Slot,
+}
+
+/// A question about scalars.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Test {
+    /// It is NaN or infinite.
+    NotFinite(Slot),
+    /// It is zero, negative or NaN.
+    NotPositive(Slot),
+    /// The first is at most the second.
+    AtMost(Slot, Slot),
+}
+
+/// One step of the scalar program. A column that is done executes none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// First = second.
+    Copy(Slot, Slot),
+    /// First = second / third.
+    Divide(Slot, Slot, Slot),
+    /// Counts one iteration and appends the slot's value to the ring that the host reads.
+    Count(Slot),
+    /// Marks the column as done with this code if the test holds.
+    StopIf(Test, StopCode),
+}
+
+/// A fused pass; see the module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sweep<'a> {
+    /// A name for profilers and errors: letters, digits and underscores.
+    pub name: &'static str,
+    /// How many vectors it writes.
+    pub writes: u8,
+    /// How many it only reads.
+    pub reads: u8,
+    /// Linear updates, in order.
+    pub updates: &'a [Update<'a>],
+    /// Dot products of the updated vectors.
+    pub dots: &'a [Dot],
+    /// The scalar program.
+    pub then: &'a [Op],
+}
+
+/// The most vectors of one kind in a sweep.
+pub const MAX_OPERANDS: usize = 6;
+/// The most dot products in a sweep.
+pub const MAX_DOTS: usize = 4;
+
+impl Sweep<'_> {
+    /// Vectors that it must read from memory and vectors that it writes, each counted once.
+    pub fn vectors_moved(&self) -> (usize, usize) {
+        let mut written = [false; MAX_OPERANDS];
+        let mut read_w = [false; MAX_OPERANDS];
+        let mut read_r = [false; MAX_OPERANDS];
+        let mut mark = |operand: Operand, written: &[bool; MAX_OPERANDS]| match operand {
+            Operand::Write(i) => read_w[i as usize] |= !written[i as usize],
+            Operand::Read(i) => read_r[i as usize] = true,
+        };
+        for update in self.updates {
+            update.terms.iter().flat_map(Term::operands).for_each(|operand| mark(operand, &written));
+            written[update.target as usize] = true;
+        }
+        for dot in self.dots {
+            mark(dot.a, &written);
+            mark(dot.b, &written);
+        }
+        let count = |flags: &[bool]| flags.iter().filter(|&&f| f).count();
+        (count(&read_w) + count(&read_r), count(&written))
+    }
+
+    /// Bytes moved over vectors of `n` elements of `width` bytes in `k` columns.
+    pub fn bytes(&self, n: usize, k: usize, width: usize) -> u64 {
+        let (read, written) = self.vectors_moved();
+        ((read + written) * n * k * width) as u64
+    }
+
+    /// Panics where the description contradicts itself: a fault of the solver that wrote it, not of its input.
+    pub fn validate(&self) {
+        let known = |operand: Operand| match operand {
+            Operand::Write(i) => i < self.writes,
+            Operand::Read(i) => i < self.reads,
+        };
+        assert!(self.writes as usize <= MAX_OPERANDS && self.reads as usize <= MAX_OPERANDS, "{self:?}");
+        assert!(self.dots.len() <= MAX_DOTS, "{}: more than {MAX_DOTS} dots", self.name);
+        for update in self.updates {
+            assert!(update.target < self.writes, "{}: unknown target", self.name);
+            assert!((1..=3).contains(&update.terms.len()), "{}: one to three terms", self.name);
+            let mut operands = update.terms.iter().flat_map(Term::operands);
+            assert!(operands.all(known), "{}: unknown operand", self.name);
+            let products = update.terms.iter().filter(|t| t.times.is_some()).count();
+            assert!(products <= 1, "{}: at most one product in a sum", self.name);
+            let own =
+                update.terms.iter().flat_map(Term::operands).filter(|&o| o == Operand::Write(update.target));
+            assert!(own.count() <= 1, "{}: the target stands twice in its own sum", self.name);
+            let product_of_own =
+                |t: &Term| t.times.is_some() && t.operands().any(|o| o == Operand::Write(update.target));
+            assert!(!update.terms.iter().any(product_of_own), "{}: the target in a product", self.name);
+        }
+        assert!(self.dots.iter().all(|d| known(d.a) && known(d.b)), "{}: unknown operand", self.name);
+    }
+}
+
+/// The dot product `<x, y>` of two vectors that are only read, followed by a program.
+pub const fn dot_sweep<'a>(dot: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
+    Sweep { name: "dot", writes: 0, reads: 2, updates: &[], dots: dot, then }
+}

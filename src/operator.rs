@@ -1,0 +1,62 @@
+//! Matrices made ready to be applied to vectors.
+
+use crate::device::sweep::dot_sweep;
+use crate::device::{Device, Dot, Op, Operand, Slot};
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::Scalar;
+
+/// What one application of an operator to one column costs, counted from the arrays that it reads and writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Bytes moved, every array once.
+    pub bytes: u64,
+    /// Additions and multiplications.
+    pub flops: u64,
+}
+
+impl Cost {
+    /// y = A x with a matrix stored as it is: its arrays, x and y, each once.
+    pub fn of_csr(matrix: &Csr, vector_width: usize) -> Cost {
+        let vectors = (matrix.rows() + matrix.cols()) * vector_width;
+        Cost { bytes: matrix.storage_bytes() + vectors as u64, flops: 2 * matrix.nnz() as u64 }
+    }
+}
+
+/// The dot product of [`LinearOperator::apply_dot`]: `<x, y>` into a slot.
+pub type DotInto = [Dot; 1];
+
+/// `<x, y>` into `slot`, as [`LinearOperator::apply_dot`] takes it: x is `Read(0)` there, y is `Read(1)`.
+pub const fn dot_into(slot: Slot) -> DotInto {
+    [Dot { a: Operand::Read(0), b: Operand::Read(1), out: slot }]
+}
+
+/// A linear map that a backend has made ready on a device.
+pub trait LinearOperator<D: Device, T: Scalar> {
+    /// Rows and columns.
+    fn shape(&self) -> (usize, usize);
+
+    /// y = alpha A x + beta y. With beta = 0 the old y is never read, NaN included.
+    fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()>;
+
+    /// y = A x, then `<x, y>` into the slot of `dot`, then the program; the vectors of columns that are done may be
+    /// written or not, their slots stay. By default in two passes.
+    fn apply_dot(
+        &self,
+        device: &D,
+        x: &D::Vector<T>,
+        y: &mut D::Vector<T>,
+        slots: &mut D::Slots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        self.apply(device, 1.0, x, 0.0, y)?;
+        device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then))
+    }
+
+    /// The cost of one application: the only source of speeds in reports.
+    fn cost(&self) -> Cost;
+
+    /// Bytes that the operator holds on its device.
+    fn storage(&self) -> u64;
+}
