@@ -9,7 +9,9 @@ pub mod format;
 pub mod observe;
 pub mod operator;
 pub mod plot;
+pub mod precond;
 pub mod scalar;
+pub mod solve;
 pub mod source;
 pub mod stop;
 

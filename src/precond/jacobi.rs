@@ -1,0 +1,77 @@
+//! The inverse of the diagonal, as one sweep: the same source on every device.
+
+use crate::backend::Operator;
+use crate::device::{Coefficient, Device, Op, Operand, Sweep, Term, Update};
+use crate::error::{Error, Result};
+use crate::format::Csr;
+use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::scalar::Scalar;
+use std::rc::Rc;
+
+/// Builds the operator; every diagonal entry must be positive and finite.
+pub(super) fn build<D: Device, T: Scalar>(device: &D, matrix: &Csr) -> Result<Operator<D, T>> {
+    let n = matrix.rows();
+    let inverse = |row: usize| {
+        let fault = |value| Error::BadDiagonal { precond: "jacobi", row: row + 1, value };
+        match matrix.get(row, row) {
+            None => Err(fault("not stored".to_owned())),
+            Some(d) if d > 0.0 && d.is_finite() => Ok(T::from_f64(1.0 / d)),
+            Some(d) => Err(fault(d.to_string())),
+        }
+    };
+    let host = (0..n).map(inverse).collect::<Result<Vec<T>>>()?;
+    let mut diagonal = device.vector(n, 1)?;
+    device.upload(&host, &mut diagonal)?;
+    Ok(Rc::new(Jacobi::<D, T> { n, diagonal, slots: std::cell::RefCell::new(device.slots(1, 1)?) }))
+}
+
+struct Jacobi<D: Device, T: Scalar> {
+    n: usize,
+    diagonal: D::Vector<T>,
+    /// For sweeps that use no scalar of the solver's.
+    slots: std::cell::RefCell<D::Slots>,
+}
+
+/// y = alpha d x (+ beta y), with y = `Write(0)`, d = `Read(0)`, x = `Read(1)`.
+fn product(alpha: f64) -> Term {
+    Term { by: Coefficient::Constant(alpha), v: Operand::Read(0), times: Some(Operand::Read(1)) }
+}
+
+impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.n, self.n)
+    }
+
+    fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
+        let own = Term { by: Coefficient::Constant(beta), v: Operand::Write(0), times: None };
+        let terms = [product(alpha), own];
+        let terms = if beta == 0.0 { &terms[..1] } else { &terms };
+        let updates = [Update { target: 0, terms }];
+        let sweep = Sweep { name: "jacobi", writes: 1, reads: 2, updates: &updates, dots: &[], then: &[] };
+        device.sweep(&mut [y], &[&self.diagonal, x], &mut self.slots.borrow_mut(), &sweep)
+    }
+
+    // z = D r with <r, z>: reads d and r, writes z.
+    fn apply_dot(
+        &self,
+        device: &D,
+        x: &D::Vector<T>,
+        y: &mut D::Vector<T>,
+        slots: &mut D::Slots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        let updates = [Update { target: 0, terms: &[product(1.0)] }];
+        let dots = [crate::device::Dot { a: Operand::Read(1), b: Operand::Write(0), out: dot[0].out }];
+        let sweep = Sweep { name: "jacobi_dot", writes: 1, reads: 2, updates: &updates, dots: &dots, then };
+        device.sweep(&mut [y], &[&self.diagonal, x], slots, &sweep)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { bytes: (3 * self.n * size_of::<T>()) as u64, flops: self.n as u64 }
+    }
+
+    fn storage(&self) -> u64 {
+        (self.n * size_of::<T>()) as u64
+    }
+}

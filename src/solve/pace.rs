@@ -1,0 +1,51 @@
+//! How many iterations to ask a device for at once, and how long the rest will take.
+
+use crate::stop::Progress;
+
+/// No batch should keep the user waiting longer than this.
+const LONGEST_BATCH_SECONDS: f64 = 0.1;
+
+/// The first batch, before anything is known of the speed.
+const FIRST_BATCH: usize = 8;
+
+/// Below this, waiting for the device costs more than iterations that find themselves done.
+const SHORTEST_BATCH: usize = 16;
+
+/// Beyond this, waiting for the device costs next to nothing.
+const LONGEST_BATCH: usize = 64;
+
+/// Chooses batches: long enough that the device rarely waits for the host, short enough that few iterations run past
+/// the end of the solve, which it foresees from the rate of convergence.
+#[derive(Debug, Default)]
+pub struct Pace {
+    /// Iterations and residual at the end of the batch before.
+    before: (usize, f64),
+}
+
+impl Pace {
+    /// The next batch, at most `longest`.
+    pub fn next(&mut self, now: &Progress, tolerance: Option<f64>, longest: usize) -> usize {
+        let (iteration, residual) = std::mem::replace(&mut self.before, (now.iteration, now.residual));
+        if now.iteration == 0 {
+            return FIRST_BATCH.min(longest).max(1);
+        }
+        let seconds = now.elapsed.as_secs_f64() / now.iteration as f64;
+        let by_time = (LONGEST_BATCH_SECONDS / seconds).clamp(1.0, LONGEST_BATCH as f64) as usize;
+        // The end is as near as the rate of the whole solve or that of the last batch says, whichever is nearer.
+        let by_rate = tolerance.map_or(f64::MAX, |t| {
+            let overall = remaining(now.residual, t, 1.0, now.iteration);
+            let recent = remaining(now.residual, t, residual, now.iteration - iteration);
+            overall.unwrap_or(f64::MAX).min(recent.unwrap_or(f64::MAX))
+        });
+        let by_rate = by_rate.clamp(SHORTEST_BATCH as f64, LONGEST_BATCH as f64) as usize;
+        by_time.min(by_rate).min(longest).max(1)
+    }
+}
+
+/// Iterations until `tolerance` at the rate that took `iterations` from residual `from` to `now`; none where the
+/// residual does not fall.
+pub fn remaining(now: f64, tolerance: f64, from: f64, iterations: usize) -> Option<f64> {
+    let rate = (from.ln() - now.ln()) / iterations as f64;
+    let remaining = (now.ln() - tolerance.ln()) / rate;
+    (rate > 0.0 && remaining.is_finite() && remaining > 0.0).then_some(remaining)
+}

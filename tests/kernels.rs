@@ -1,0 +1,83 @@
+//! Every kernel and every generated sweep compiles for every architecture that we promise. Needs NVRTC, no GPU.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use solver::backend::cuda::kernel_sources;
+use solver::bench::stream;
+use solver::device::cuda::modules::KernelSource;
+use solver::device::cuda::nvrtc::{Image, Nvrtc};
+use solver::device::cuda::sweep_kernel;
+use solver::device::sweep::dot_sweep;
+use solver::solve::cg;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const ARCHITECTURES: [u32; 4] = [75, 80, 90, 100];
+
+mod common;
+
+/// NVRTC, or an explicit word that the test did not run.
+fn nvrtc() -> Option<&'static Nvrtc> {
+    match Nvrtc::get() {
+        Ok(nvrtc) => Some(nvrtc),
+        Err(e) if std::env::var_os("SOLVER_REQUIRE_NVRTC").is_none() => {
+            println!("skipped: {e}");
+            None
+        }
+        Err(e) => panic!("SOLVER_REQUIRE_NVRTC is set, but: {e}"),
+    }
+}
+
+/// Compiles all sources for all architectures on two threads; panics with the first log.
+fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource], architectures: &[u32]) {
+    let jobs: Vec<_> = sources.iter().flat_map(|s| architectures.iter().map(move |&a| (s, a))).collect();
+    let (next, fault) = (AtomicUsize::new(0), Mutex::new(None));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(&(source, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let image = nvrtc.compile(&source.name, &source.text(), &source.options(), arch);
+                    let faulty = match image {
+                        Ok(Image::Cubin(bytes)) if bytes.starts_with(b"\x7fELF") => continue,
+                        other => format!("{source:?} for sm_{arch}: {other:?}"),
+                    };
+                    *fault.lock().unwrap() = Some(faulty);
+                    return;
+                }
+            });
+        }
+    });
+    if let Some(fault) = fault.into_inner().unwrap() {
+        panic!("{fault}");
+    }
+    println!("compiled {} kernels", jobs.len());
+}
+
+#[test]
+fn every_sweep_of_every_solver_compiles_for_every_architecture() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let mut sources = Vec::new();
+    for k in [1, 3] {
+        for sweep in cg::SWEEPS.iter().chain(stream::SWEEPS).chain(common::sweeps::ALL) {
+            sources.push(sweep_kernel::<f64>(sweep, k));
+            sources.push(sweep_kernel::<f32>(sweep, k));
+        }
+        for (dot, then) in cg::PROGRAMS {
+            sources.push(sweep_kernel::<f64>(&dot_sweep(dot, then), k));
+        }
+    }
+    compile_all(nvrtc, &sources, &ARCHITECTURES);
+}
+
+#[test]
+fn every_kernel_in_every_form_compiles_for_every_architecture() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let sources = kernel_sources(&cg::PROGRAMS[..1]);
+    assert!(sources.len() > 50, "the forms of the embedded kernels: {}", sources.len());
+    // All forms for one architecture; one in four for each of the others, so that each form meets another one too.
+    compile_all(nvrtc, &sources, &[90]);
+    for (i, &arch) in ARCHITECTURES.iter().enumerate() {
+        let some: Vec<_> = sources.iter().skip(i).step_by(4).cloned().collect();
+        compile_all(nvrtc, &some, &[arch]);
+    }
+}
