@@ -1,3 +1,5 @@
-//! The `solver` program.
+//! The `solver` program: parse, run, exit code.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    solver::cli::run()
+}

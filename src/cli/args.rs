@@ -1,0 +1,180 @@
+//! What the user typed, exactly. Nothing is opened or resolved here.
+//!
+//! The options of a solve are all optional, so that the same struct reads a configuration file and the command line:
+//! what was typed wins over what the file says, and `plan` fills in the rest.
+
+use crate::precond::Preconditioner;
+use crate::scalar::Precision;
+use clap::{Args, Parser, Subcommand};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// Solves sparse linear systems on CPUs and NVIDIA GPUs, and tells the truth about the answer.
+#[derive(Parser, Debug)]
+#[command(name = "solver", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Say more on stderr: -v what was chosen and why, -vv every kernel.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  solver cg --matrix poisson2d:1000x1000 --plot plots/cg.svg
+  solver cg --matrix bcsstk16.mtx --precond jacobi --json
+  solver info --matrix bcsstk16.mtx
+  solver doctor
+
+Exit codes: 0 converged, 1 not converged, 2 could not run.";
+
+/// The sub-commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Solve A x = b by conjugate gradients, for symmetric positive definite A.
+    Cg(CgArgs),
+    /// Describe a matrix: size, row lengths, symmetry, diagonal.
+    Info(InfoArgs),
+    /// List the SpMV backends with their parameters.
+    Backends(BackendsArgs),
+    /// Look at this machine: what is there, what is missing, how to get it, how fast it is.
+    Doctor(DoctorArgs),
+    /// Draw one or several saved histories.
+    Plot(PlotArgs),
+}
+
+const CG_EXAMPLES: &str = "\
+Examples:
+  solver cg --matrix poisson2d:1000x1000 --plot plots/cg.svg
+  solver cg --matrix A.mtx --precond jacobi --rtol 1e-10 --history a.json --output x.mtx
+  solver cg --matrix hex27:48x48x50,dof=3 --device cuda --backend vector:threads=16
+  solver cg --config configs/cg-poisson.toml --precision mixed
+
+Ctrl-C stops at the next check: answer, history and plot of what was reached are still written.";
+
+/// Options of `solver cg`, on the command line and in configuration files.
+#[derive(Args, Debug, Default, Clone, Deserialize)]
+#[command(after_help = CG_EXAMPLES)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CgArgs {
+    /// A Matrix Market file (.mtx, .mtx.gz), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
+    #[arg(long, value_name = "WHAT")]
+    pub matrix: Option<String>,
+    /// How to compute A x; parameters ride on the name, as in vector:threads=8 [default: auto; see solver backends]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Where to run: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+    /// Matrix and vectors in f64, in f32, or mixed: matrix f32, vectors f64 [default: f64]
+    #[arg(long, value_enum)]
+    pub precision: Option<Precision>,
+    /// The preconditioner [default: none]
+    #[arg(long, value_enum)]
+    pub precond: Option<Preconditioner>,
+    /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5]
+    #[arg(long, value_name = "TOLERANCE")]
+    pub rtol: Option<f64>,
+    /// Stop after so many iterations [default: 10 a row, at least 1000 and at most 100000]
+    #[arg(long, value_name = "N")]
+    pub max_iters: Option<usize>,
+    /// Stop after so many seconds of iterating
+    #[arg(long, value_name = "SECONDS")]
+    pub time_limit: Option<f64>,
+    /// Threads on the CPU [default: the cores this process may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Do not check that the matrix is symmetric
+    #[arg(long)]
+    #[serde(default)]
+    pub assume_symmetric: bool,
+    /// Write the solution here, as a Matrix Market array
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write report and residual history here, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+    /// Draw the convergence here: .svg or .png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Print the report as JSON instead of text
+    #[arg(long)]
+    #[serde(default)]
+    pub json: bool,
+    /// Print what would be done, and stop
+    #[arg(long)]
+    #[serde(skip)]
+    pub dry_run: bool,
+    /// Read options from a TOML file; options typed here win
+    #[arg(long, value_name = "FILE")]
+    #[serde(skip)]
+    pub config: Option<PathBuf>,
+}
+
+impl CgArgs {
+    /// These options where given, otherwise those of `file`.
+    pub fn over(self, file: CgArgs) -> CgArgs {
+        CgArgs {
+            matrix: self.matrix.or(file.matrix),
+            backend: self.backend.or(file.backend),
+            device: self.device.or(file.device),
+            precision: self.precision.or(file.precision),
+            precond: self.precond.or(file.precond),
+            rtol: self.rtol.or(file.rtol),
+            max_iters: self.max_iters.or(file.max_iters),
+            time_limit: self.time_limit.or(file.time_limit),
+            threads: self.threads.or(file.threads),
+            assume_symmetric: self.assume_symmetric || file.assume_symmetric,
+            output: self.output.or(file.output),
+            history: self.history.or(file.history),
+            plot: self.plot.or(file.plot),
+            json: self.json || file.json,
+            dry_run: self.dry_run,
+            config: self.config,
+        }
+    }
+}
+
+/// Options of `solver info`.
+#[derive(Args, Debug)]
+pub struct InfoArgs {
+    /// A Matrix Market file or a generator
+    #[arg(long, value_name = "WHAT")]
+    pub matrix: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `solver backends`.
+#[derive(Args, Debug)]
+pub struct BackendsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `solver doctor`.
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    /// Threads on the CPU [default: the cores this process may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `solver plot`.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  solver plot cpu.json gpu.json -o plots/both.svg")]
+pub struct PlotArgs {
+    /// Histories that solves have written with --history
+    #[arg(required = true, value_name = "HISTORY")]
+    pub histories: Vec<PathBuf>,
+    /// The picture: .svg or .png
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}

@@ -1,0 +1,252 @@
+//! `solver cg`: from a matrix by name to an answer with its verdict.
+
+use super::args::CgArgs;
+use super::plan::{Place, Plan, with_config};
+use super::progress::{Live, spinner};
+use super::{duration, print, print_json, thousands};
+use crate::backend::Pick;
+use crate::bench::stream;
+use crate::device::{Cpu, Cuda};
+use crate::error::{Error, Result};
+use crate::format::stats::first_asymmetry;
+use crate::observe::{History, Observer, Recorder, Report};
+use crate::scalar::{Precision, Scalar};
+use crate::solve::{cg, problem, verdict};
+use crate::source::Loaded;
+use crate::stop::StoppingRule;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Bytes beyond which a stream is no slower: enough to leave every cache.
+const LONGEST_STREAM: u64 = 512 << 20;
+
+/// What a solve leaves behind.
+struct Solved {
+    report: Report,
+    recorder: Recorder,
+    x: Vec<f64>,
+}
+
+pub(super) fn run(args: CgArgs) -> Result<bool> {
+    let args = with_config(args)?;
+    let (json, dry_run) = (args.json, args.dry_run);
+    let plan = Plan::resolve(args)?;
+    if dry_run {
+        print(&plan.describe());
+        return Ok(true);
+    }
+    if let Some(why) = &plan.why {
+        log::info!("device: {why}");
+    }
+    let interrupt = interrupt_flag();
+    let began = Instant::now();
+    let progress = spinner(format!("reading {}", plan.matrix));
+    let loaded = crate::source::load(&plan.matrix);
+    progress.finish_and_clear();
+    let loaded = loaded?;
+    check_matrix(&plan, &loaded)?;
+    let seconds_load = began.elapsed().as_secs_f64();
+    let rule = stopping_rule(&plan, &loaded, &interrupt);
+    let mut solved = match plan.place {
+        Place::Cpu(threads) => {
+            let cpu = Cpu::new(threads)?;
+            cpu.enter(|| on_device(&cpu, &plan, loaded, &rule))?
+        }
+        Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, loaded, &rule)?,
+    };
+    solved.report.seconds_load = seconds_load;
+    let converged = solved.report.converged;
+    if json {
+        print_json(&solved.report)
+    } else {
+        print(&in_words(&solved.report))
+    }
+    write_results(&plan, solved)?;
+    Ok(converged)
+}
+
+/// A flag that Ctrl-C sets; the second Ctrl-C ends the program at once.
+fn interrupt_flag() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&flag);
+    let handler = ctrlc::set_handler(move || {
+        if seen.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    if let Err(e) = handler {
+        log::warn!("Ctrl-C will lose the result: {e}");
+    }
+    flag
+}
+
+/// Square and symmetric, or an error that names the first pair that differs.
+fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<()> {
+    let (rows, cols) = (loaded.matrix.rows(), loaded.matrix.cols());
+    if rows != cols {
+        return Err(Error::NotSquare { rows, cols, solver: "cg" });
+    }
+    if loaded.symmetric || plan.assume_symmetric {
+        return Ok(());
+    }
+    match first_asymmetry(&loaded.matrix) {
+        None => Ok(()),
+        Some(a) => Err(Error::NotSymmetric {
+            row: a.row + 1,
+            col: a.col + 1,
+            value: a.value,
+            mirrored: a.mirrored.map_or("none".to_owned(), |v| v.to_string()),
+        }),
+    }
+}
+
+fn stopping_rule(plan: &Plan, loaded: &Loaded, interrupt: &Arc<AtomicBool>) -> StoppingRule {
+    let mut rules = vec![
+        StoppingRule::RelativeResidual(plan.rtol),
+        StoppingRule::MaxIterations(plan.max_iters(loaded.matrix.rows())),
+        StoppingRule::Interrupt(Arc::clone(interrupt)),
+    ];
+    rules.extend(plan.time_limit.map(StoppingRule::TimeLimit));
+    StoppingRule::any(rules)
+}
+
+/// The one place where the precision of the vectors becomes a type.
+fn on_device<D: Pick<f32> + Pick<f64>>(
+    device: &D,
+    plan: &Plan,
+    loaded: Loaded,
+    rule: &StoppingRule,
+) -> Result<Solved> {
+    match plan.precision {
+        Precision::F32 => solve::<D, f32>(device, plan, loaded, rule),
+        Precision::F64 | Precision::Mixed => solve::<D, f64>(device, plan, loaded, rule),
+    }
+}
+
+fn solve<D: Pick<T>, T: Scalar>(
+    device: &D,
+    plan: &Plan,
+    loaded: Loaded,
+    rule: &StoppingRule,
+) -> Result<Solved> {
+    let began = Instant::now();
+    let exact = Arc::new(loaded.matrix);
+    let problem = problem::with_known_answer(&exact);
+    let matrix = if plan.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
+    let a = plan.backend.build::<D, T>(device, &matrix)?;
+    let m = plan.precond.build::<D, T>(device, &exact)?;
+    let b: Vec<T> = problem.b.iter().map(|&v| T::from_f64(v)).collect();
+    let mut recorder = Recorder::with_capacity(plan.max_iters(exact.rows()).min(1 << 16));
+    let mut live = Live::new();
+    let before = began.elapsed().as_secs_f64();
+    let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut live];
+    let outcome = cg::solve(device, a, m, &b, rule, observers);
+    live.finish();
+    let mut outcome = outcome?;
+    let residual_true = verdict::judge(&exact, &problem.b, plan.rtol, &mut outcome);
+    let x: Vec<f64> = outcome.x.iter().map(|v| v.to_f64()).collect();
+    let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
+    let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
+    let speed = if outcome.iterations == 0 { 0.0 } else { speed };
+    let stream = match outcome.iterations {
+        0 => None,
+        // A device too full for the measurement leaves it out.
+        _ => stream::measure(device, outcome.bytes_per_iteration.min(LONGEST_STREAM)).ok(),
+    };
+    let report = Report {
+        solver: "cg".to_owned(),
+        matrix: plan.matrix.clone(),
+        rows: exact.rows() as u64,
+        nnz: exact.nnz() as u64,
+        device: device.describe(),
+        backend: plan.backend.label(),
+        precision: plan.precision.name().to_owned(),
+        preconditioner: plan.precond.name().to_owned(),
+        right_hand_side: problem.description,
+        rtol: plan.rtol,
+        converged: outcome.reason.is_success(),
+        reason: outcome.reason.name().to_owned(),
+        message: outcome.reason.to_string(),
+        iterations: outcome.iterations as u64,
+        residual_recursive: outcome.residual,
+        residual_true,
+        error_max: problem.answer.map(|answer| largest_difference(&x, &answer)),
+        seconds_load: 0.0,
+        seconds_setup: before + outcome.seconds_setup,
+        seconds_solve: outcome.seconds_solve,
+        seconds_per_iteration,
+        bytes_per_iteration: outcome.bytes_per_iteration,
+        gigabytes_per_second: speed,
+        stream_gigabytes_per_second: stream,
+        percent_of_stream: stream.map(|s| 100.0 * speed / s),
+    };
+    Ok(Solved { report, recorder, x })
+}
+
+fn largest_difference(x: &[f64], answer: &[f64]) -> f64 {
+    x.iter().zip(answer).map(|(x, a)| (x - a).abs()).fold(0.0, f64::max)
+}
+
+/// Solution, history and picture, each where it was asked for.
+fn write_results(plan: &Plan, solved: Solved) -> Result<()> {
+    let note = |what: &str, path: &Path| log::info!("{what} written to {}", path.display());
+    if let Some(path) = &plan.output {
+        crate::source::market::write_vector(path, &solved.x)?;
+        note("solution", path);
+    }
+    let history = History::new(solved.report, solved.recorder);
+    if let Some(path) = &plan.history {
+        history.save(path)?;
+        note("history", path);
+    }
+    if let Some(path) = &plan.plot {
+        crate::plot::convergence(&[history], path)?;
+        note("plot", path);
+    }
+    Ok(())
+}
+
+fn in_words(r: &Report) -> String {
+    let mut lines = vec![
+        ("matrix", format!("{}: {} rows, {} entries", r.matrix, thousands(r.rows), thousands(r.nnz))),
+        ("ran on", format!("{}, backend {}, {}", r.device, r.backend, r.precision)),
+        ("method", format!("cg, preconditioner {}, b = {}", r.preconditioner, r.right_hand_side)),
+        ("result", format!("{}; {} iterations", r.message, thousands(r.iterations))),
+        (
+            "residual",
+            format!(
+                "{:.3e} by b - A x in f64, {:.3e} by the recursion; asked for {:e}",
+                r.residual_true, r.residual_recursive, r.rtol
+            ),
+        ),
+    ];
+    if let Some(error) = r.error_max {
+        lines.push(("error", format!("{error:.3e} at most in any entry of x")));
+    }
+    lines.push((
+        "time",
+        format!(
+            "solve {} ({} an iteration), setup {}, reading {}",
+            duration(r.seconds_solve),
+            duration(r.seconds_per_iteration),
+            duration(r.seconds_setup),
+            duration(r.seconds_load)
+        ),
+    ));
+    if r.iterations > 0 {
+        let share = match (r.stream_gigabytes_per_second, r.percent_of_stream) {
+            (Some(stream), Some(percent)) => {
+                format!(", {percent:.0} % of the {stream:.0} GB/s of a plain stream over as many bytes")
+            }
+            _ => String::new(),
+        };
+        let megabytes = r.bytes_per_iteration as f64 / 1e6;
+        lines.push((
+            "speed",
+            format!("{:.1} GB/s at {megabytes:.1} MB an iteration{share}", r.gigabytes_per_second),
+        ));
+    }
+    lines.iter().map(|(name, value)| format!("{name:<9} {value}\n")).collect()
+}

@@ -1,0 +1,146 @@
+//! `solver doctor`: what this machine has, what it lacks and how to get it, how fast it is, and whether every backend
+//! that can run here gives right answers.
+
+use super::args::DoctorArgs;
+use super::{print, print_json};
+use crate::backend::{Choice, Entry, Host, Pick, REGISTRY, cuda::cusparse};
+use crate::bench::stream;
+use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
+use crate::device::{Cpu, Cuda, Device};
+use crate::error::Result;
+use crate::solve::{cg, problem, verdict};
+use crate::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
+
+/// One thing looked at.
+#[derive(serde::Serialize)]
+struct Finding {
+    /// `ok`, `missing` or `failed`.
+    state: &'static str,
+    what: String,
+    details: String,
+}
+
+fn ok(what: impl Into<String>, details: impl Into<String>) -> Finding {
+    Finding { state: "ok", what: what.into(), details: details.into() }
+}
+
+fn outcome(what: &str, result: Result<String>) -> Finding {
+    match result {
+        Ok(details) => ok(what, details),
+        Err(e) => Finding { state: "missing", what: what.to_owned(), details: e.to_string() },
+    }
+}
+
+pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
+    let cpu = Cpu::new(args.threads)?;
+    let mut findings = cpu.enter(|| look_at_cpu(&cpu));
+    findings
+        .push(outcome("driver", cuda::driver_version().map(|(a, b)| format!("serves CUDA up to {a}.{b}"))));
+    findings.push(outcome("nvrtc", Nvrtc::get().map(describe_nvrtc)));
+    findings.push(outcome("cusparse", cusparse::require_library().map(|()| "found".to_owned())));
+    findings.push(look_at_cache());
+    for index in 0..cuda::count().unwrap_or(0) {
+        match Cuda::new(index) {
+            Ok(gpu) => findings.extend(look_at_gpu(&gpu)),
+            Err(e) => findings.push(outcome(&format!("cuda:{index}"), Err(e))),
+        }
+    }
+    let healthy = findings.iter().all(|f| f.state != "failed");
+    if args.json {
+        print_json(&findings);
+    } else {
+        let line = |f: &Finding| format!("{:<8} {:<16} {}\n", f.state, f.what, f.details);
+        print(&findings.iter().map(line).collect::<String>());
+    }
+    Ok(healthy)
+}
+
+fn describe_nvrtc(nvrtc: &Nvrtc) -> String {
+    let (major, minor) = nvrtc.version();
+    let archs = nvrtc.architectures();
+    let range = match (archs.first(), archs.last()) {
+        (Some(first), Some(last)) => format!("sm_{first} to sm_{last}"),
+        _ => "no architectures".to_owned(),
+    };
+    format!("{major}.{minor} for {range}, from {}", nvrtc.path().display())
+}
+
+fn look_at_cache() -> Finding {
+    let cache = KernelCache::open();
+    let usage = cache.usage();
+    match cache.folder() {
+        Some(folder) => ok(
+            "kernel cache",
+            format!("{}, {} kernels, {:.1} MB", folder.display(), usage.entries, usage.bytes as f64 / 1e6),
+        ),
+        None => Finding {
+            state: "missing",
+            what: "kernel cache".to_owned(),
+            details: "no home folder; set SOLVER_CACHE, or kernels are compiled at every start".to_owned(),
+        },
+    }
+}
+
+fn look_at_cpu(cpu: &Cpu) -> Vec<Finding> {
+    let simd = if cpu.has_avx2() { "AVX2" } else { "no AVX2" };
+    let mut findings = vec![ok("cpu", format!("{}, {simd}", cpu.describe()))];
+    findings.extend(streams(cpu, &[1 << 20, 16 << 20, 256 << 20]));
+    findings.extend(self_tests(cpu));
+    findings
+}
+
+fn look_at_gpu(gpu: &Cuda) -> Vec<Finding> {
+    let memory = gpu.memory().map(|(free, total)| {
+        let gigabytes = |b: u64| b as f64 / 1e9;
+        format!(
+            "{}, sm_{}, {:.1} of {:.1} GB free",
+            gpu.describe(),
+            gpu.arch(),
+            gigabytes(free),
+            gigabytes(total)
+        )
+    });
+    let mut findings = vec![outcome(&gpu.name(), memory)];
+    findings.extend(streams(gpu, &[16 << 20, 4 << 30]));
+    findings.extend(self_tests(gpu));
+    findings
+}
+
+/// The measured ladder: what a stream over so many bytes reaches.
+fn streams<D: Device>(device: &D, sizes: &[u64]) -> Vec<Finding> {
+    let measured = sizes.iter().map(|&bytes| {
+        let speed = stream::measure(device, bytes).map(|s| format!("{s:.0} GB/s"));
+        outcome(&format!("{} stream", device.name()), speed.map(|s| format!("{s} over {} MB", bytes >> 20)))
+    });
+    measured.collect()
+}
+
+/// A small solve through every backend of a device, each verified.
+fn self_tests<D: Host + Pick<f64>>(device: &D) -> Vec<Finding> {
+    let mine = |entry: &&Entry| entry.device() == D::KIND;
+    REGISTRY
+        .iter()
+        .filter(mine)
+        .map(|entry| {
+            let what = format!("{} {}", device.name(), entry.name);
+            match self_test(device, entry.name) {
+                Ok((true, details)) => ok(what, details),
+                Ok((false, details)) => Finding { state: "failed", what, details },
+                Err(e) => outcome(&what, Err(e)),
+            }
+        })
+        .collect()
+}
+
+fn self_test<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, String)> {
+    let matrix = Arc::new(crate::source::load("poisson2d:64x64")?.matrix);
+    let problem = problem::with_known_answer(&matrix);
+    let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
+    let a = choice.build::<D, f64>(device, &matrix)?;
+    let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(1000)]);
+    let mut outcome = cg::solve(device, a, None, &problem.b, &rule, &mut [])?;
+    let residual = verdict::judge(&matrix, &problem.b, 1e-8, &mut outcome);
+    let right = outcome.reason == StopReason::Converged;
+    Ok((right, format!("cg on poisson2d:64x64: {}, b - A x {residual:.1e}", outcome.reason)))
+}

@@ -1,0 +1,84 @@
+//! The command line: parse, plan, run, print. Nothing outside this folder prints.
+
+mod args;
+mod backends;
+mod cg;
+mod doctor;
+mod info;
+mod plan;
+mod plot;
+mod progress;
+
+use args::{Cli, Command};
+use clap::Parser;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Exit code of a solve that ended without meeting its tolerance.
+const NOT_CONVERGED: u8 = 1;
+/// Exit code where nothing could be run.
+const COULD_NOT_RUN: u8 = 2;
+
+/// Runs the program with the arguments of this process.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let level = match cli.verbose {
+        0 => "warn",
+        1 => "info",
+        _ => "debug",
+    };
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level))
+        .format_timestamp(None)
+        .format_target(false)
+        .init();
+    let outcome = match cli.command {
+        Command::Cg(args) => cg::run(args),
+        Command::Info(args) => info::run(&args),
+        Command::Backends(args) => backends::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Plot(args) => plot::run(&args),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(NOT_CONVERGED),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+            ExitCode::from(COULD_NOT_RUN)
+        }
+    }
+}
+
+/// Prints to stdout; a reader that has gone away is no error.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints a value as indented JSON.
+fn print_json(value: &impl serde::Serialize) {
+    let text = serde_json::to_string_pretty(value).unwrap_or_else(|e| format!("{{\"error\": \"{e}\"}}"));
+    print(&format!("{text}\n"));
+}
+
+/// A number with its thousands set apart.
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A time in the unit that suits it.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 120.0 => format!("{:.1} min", s / 60.0),
+        s if s >= 0.1 => format!("{s:.2} s"),
+        s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
+        s => format!("{:.1} us", s * 1e6),
+    }
+}

@@ -1,0 +1,192 @@
+//! What will be done: every option resolved against the registry and this machine, before the matrix is read.
+
+use super::args::CgArgs;
+use crate::backend::{Choice, Host, REGISTRY};
+use crate::device::{Cpu, Cuda, cuda};
+use crate::error::{Error, Result};
+use crate::precond::Preconditioner;
+use crate::scalar::Precision;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a solve runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// The CPU, with so many threads or as many as there are cores.
+    Cpu(Option<usize>),
+    /// The GPU with this index.
+    Cuda(usize),
+}
+
+/// A solve, ready to run.
+pub struct Plan {
+    /// The matrix as named.
+    pub matrix: String,
+    /// The device.
+    pub place: Place,
+    /// Why this device, if nobody asked for it.
+    pub why: Option<String>,
+    /// The backend.
+    pub backend: Choice,
+    /// The precision.
+    pub precision: Precision,
+    /// The preconditioner.
+    pub precond: Preconditioner,
+    /// The relative tolerance.
+    pub rtol: f64,
+    /// The iteration limit; by default it depends on the matrix.
+    pub max_iters: Option<usize>,
+    /// The time limit.
+    pub time_limit: Option<Duration>,
+    /// Whether the symmetry check is skipped.
+    pub assume_symmetric: bool,
+    /// Where the solution goes.
+    pub output: Option<PathBuf>,
+    /// Where the history goes.
+    pub history: Option<PathBuf>,
+    /// Where the picture goes.
+    pub plot: Option<PathBuf>,
+}
+
+fn bad(option: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
+    Error::BadOption { option, value: value.to_string(), reason: reason.into() }
+}
+
+/// Reads the configuration file that was named, under what was typed.
+pub fn with_config(typed: CgArgs) -> Result<CgArgs> {
+    let Some(path) = typed.config.clone() else { return Ok(typed) };
+    let text = std::fs::read_to_string(&path).map_err(|source| Error::Io {
+        action: "read",
+        path: path.clone(),
+        source,
+    })?;
+    let file: CgArgs = toml::from_str(&text).map_err(|e| Error::Config { path, message: e.to_string() })?;
+    Ok(typed.over(file))
+}
+
+impl Plan {
+    /// Resolves options; asks the machine for a GPU where that matters, and opens nothing else.
+    pub fn resolve(args: CgArgs) -> Result<Plan> {
+        let matrix = args.matrix.ok_or_else(|| {
+            let forms = crate::source::generate::known();
+            bad("--matrix", "", format!("a matrix is needed: a file, or a generator: {forms}"))
+        })?;
+        let typed = args.backend.as_deref().unwrap_or("auto");
+        let precision = args.precision.unwrap_or(Precision::F64);
+        let default = if precision == Precision::F32 { 1e-5 } else { 1e-8 };
+        let rtol = args.rtol.unwrap_or(default);
+        if !(rtol > 0.0 && rtol < 1.0) {
+            return Err(bad("--rtol", rtol, "it must lie between 0 and 1"));
+        }
+        let time_limit = args.time_limit.map(Duration::try_from_secs_f64).transpose();
+        let time_limit =
+            time_limit.map_err(|e| bad("--time-limit", args.time_limit.unwrap_or(0.0), e.to_string()))?;
+        if args.threads == Some(0) {
+            return Err(bad("--threads", 0, "at least one thread is needed"));
+        }
+        for (option, file) in
+            [("--plot", &args.plot), ("--history", &args.history), ("--output", &args.output)]
+        {
+            check_folder(option, file.as_ref())?;
+        }
+        let (place, why) = place(args.device.as_deref().unwrap_or("auto"), typed, args.threads)?;
+        let backend = match place {
+            Place::Cpu(_) => Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, typed)?,
+            Place::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, typed)?,
+        };
+        backend.check_precision(precision)?;
+        Ok(Plan {
+            matrix,
+            place,
+            why,
+            backend,
+            precision,
+            precond: args.precond.unwrap_or_default(),
+            rtol,
+            max_iters: args.max_iters,
+            time_limit,
+            assume_symmetric: args.assume_symmetric,
+            output: args.output,
+            history: args.history,
+            plot: args.plot,
+        })
+    }
+
+    /// The iteration limit for a matrix of `rows` rows.
+    pub fn max_iters(&self, rows: usize) -> usize {
+        self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
+    }
+
+    /// The plan in words, a line for each decision.
+    pub fn describe(&self) -> String {
+        let place = match self.place {
+            Place::Cpu(None) => "cpu, a thread for each core".to_owned(),
+            Place::Cpu(Some(threads)) => format!("cpu, threads: {threads}"),
+            Place::Cuda(index) => format!("cuda:{index}"),
+        };
+        let mut lines = vec![
+            ("solver", "cg".to_owned()),
+            ("matrix", self.matrix.clone()),
+            ("device", place),
+            ("backend", format!("{} ({})", self.backend.label(), self.backend.entry.summary)),
+            ("precision", self.precision.name().to_owned()),
+            ("preconditioner", self.precond.name().to_owned()),
+            ("rtol", format!("{:e}", self.rtol)),
+            ("max-iters", self.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string())),
+        ];
+        if let Some(why) = &self.why {
+            lines.push(("because", why.clone()));
+        }
+        if let Some(limit) = self.time_limit {
+            lines.push(("time-limit", format!("{} s", limit.as_secs_f64())));
+        }
+        if let Ok(file) = std::fs::metadata(&self.matrix) {
+            lines.push(("file", format!("{:.1} MB", file.len() as f64 / 1e6)));
+        }
+        for (name, file) in [("output", &self.output), ("history", &self.history), ("plot", &self.plot)] {
+            if let Some(file) = file {
+                lines.push((name, file.display().to_string()));
+            }
+        }
+        lines.iter().map(|(name, value)| format!("{name:<15} {value}\n")).collect()
+    }
+}
+
+/// A result that cannot be written is better known before the solve than after it.
+fn check_folder(option: &'static str, file: Option<&PathBuf>) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => return Ok(()),
+    };
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(bad(option, file.display(), format!("there is no folder {}; create it first", folder.display())))
+}
+
+/// The device that was asked for, or the best there is for this backend, with the reason for the choice.
+fn place(device: &str, backend: &str, threads: Option<usize>) -> Result<(Place, Option<String>)> {
+    match device {
+        "cpu" => return Ok((Place::Cpu(threads), None)),
+        "cuda" => return Ok((Place::Cuda(0), None)),
+        "auto" => {}
+        other => {
+            let index = other.strip_prefix("cuda:").and_then(|n| n.parse().ok());
+            let index =
+                index.ok_or_else(|| bad("--device", other, "the devices are auto, cpu, cuda and cuda:N"))?;
+            return Ok((Place::Cuda(index), None));
+        }
+    }
+    let name = backend.split(':').next().unwrap_or_default();
+    let kinds: Vec<_> = REGISTRY.iter().filter(|e| e.name == name).map(|e| e.device()).collect();
+    match kinds[..] {
+        // A backend asked for by name runs where it exists, or fails there.
+        ["cpu"] => Ok((Place::Cpu(threads), Some(format!("{name} is a backend of the cpu")))),
+        ["cuda"] => Ok((Place::Cuda(0), Some(format!("{name} is a backend of cuda")))),
+        _ => Ok(match cuda::usable() {
+            Ok(()) => (Place::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
+            Err(e) => (Place::Cpu(threads), Some(format!("no GPU can be used: {e}"))),
+        }),
+    }
+}
