@@ -50,10 +50,7 @@ pub(super) fn run(args: CgArgs) -> Result<bool> {
     let seconds_load = began.elapsed().as_secs_f64();
     let rule = stopping_rule(&plan, &loaded, &interrupt);
     let mut solved = match plan.place {
-        Place::Cpu(threads) => {
-            let cpu = Cpu::new(threads)?;
-            cpu.enter(|| on_device(&cpu, &plan, loaded, &rule))?
-        }
+        Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, loaded, &rule)?,
         Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, loaded, &rule)?,
     };
     solved.report.seconds_load = seconds_load;

@@ -34,7 +34,7 @@ fn outcome(what: &str, result: Result<String>) -> Finding {
 
 pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
     let cpu = Cpu::new(args.threads)?;
-    let mut findings = cpu.enter(|| look_at_cpu(&cpu));
+    let mut findings = look_at_cpu(&cpu);
     findings
         .push(outcome("driver", cuda::driver_version().map(|(a, b)| format!("serves CUDA up to {a}.{b}"))));
     findings.push(outcome("nvrtc", Nvrtc::get().map(describe_nvrtc)));

@@ -6,16 +6,17 @@
 //! of threads.
 //!
 //! # Threads
-//! A `rayon` pool and its `broadcast`: measured on two cores, entering the pool from outside costs 12 to 17 us for
-//! each pass, a broadcast from inside it 0.7 to 3 us, and a spinning pool of our own 0.2 to 1 us, which no solve of
-//! two chunks or more could tell from rayon's. So solves run inside [`Cpu::enter`], and work of one chunk runs on the
-//! calling thread.
+//! A pool of our own. Measured on two cores, per pass: rayon's broadcast costs 0.7 to 3 us from inside its pool but 12 to
+//! 110 us from outside or after a pause, the spinning pool 0.2 to 1 us from any thread; see [`pool`].
 
+pub mod memory;
+mod pool;
 pub(crate) mod sweep;
 
 use super::{Device, Recorded, Slot, SlotState, Sweep};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::scalar::Scalar;
+use pool::Pool;
 use std::ops::Range;
 
 /// Rows in a chunk, the unit of work and of summation.
@@ -23,8 +24,7 @@ pub const CHUNK: usize = 512;
 
 /// The CPU with a fixed number of threads.
 pub struct Cpu {
-    pool: rayon::ThreadPool,
-    threads: usize,
+    pool: Pool,
     /// Whether this processor has AVX2 and FMA, asked once.
     pub(crate) avx2: bool,
 }
@@ -103,12 +103,7 @@ impl Cpu {
             Some(threads) => threads,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads.max(1))
-            .thread_name(|i| format!("solver-{i}"))
-            .build()
-            .map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
-        Ok(Cpu { threads: pool.current_num_threads(), pool, avx2: has_avx2() })
+        Ok(Cpu { pool: Pool::new(threads.max(1))?, avx2: has_avx2() })
     }
 
     /// Whether AVX2 is used.
@@ -118,12 +113,7 @@ impl Cpu {
 
     /// Number of threads.
     pub fn threads(&self) -> usize {
-        self.threads
-    }
-
-    /// Runs `work` inside the pool, where forking costs least. Correct without it, only slower.
-    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.pool.install(work)
+        self.pool.threads()
     }
 
     /// Number of chunks that `rows` rows make.
@@ -139,14 +129,14 @@ impl Cpu {
     /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` says where each thread's chunks begin; without
     /// it they are shared evenly. A single chunk runs on the calling thread.
     pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: impl Fn(usize) + Sync) {
-        if self.threads == 1 || chunks <= 1 {
+        let threads = self.threads();
+        if threads == 1 || chunks <= 1 {
             return (0..chunks).for_each(work);
         }
-        self.pool.broadcast(|context| {
-            let part = context.index();
+        self.pool.run(&|part| {
             let mine = match cuts {
                 Some(cuts) => cuts[part]..cuts[part + 1],
-                None => chunks * part / self.threads..chunks * (part + 1) / self.threads,
+                None => chunks * part / threads..chunks * (part + 1) / threads,
             };
             mine.for_each(&work);
         });
@@ -164,13 +154,13 @@ impl Device for Cpu {
     }
 
     fn describe(&self) -> String {
-        let s = if self.threads == 1 { "" } else { "s" };
-        format!("cpu ({} thread{s})", self.threads)
+        let s = if self.threads() == 1 { "" } else { "s" };
+        format!("cpu ({} thread{s})", self.threads())
     }
 
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CpuVector<T>> {
         assert!(k > 0, "a vector has at least one column");
-        Ok(CpuVector { k, data: vec![T::default(); n * k] })
+        Ok(CpuVector { k, data: memory::zeroed(n * k) })
     }
 
     fn slots(&self, slots: usize, k: usize) -> Result<CpuSlots> {

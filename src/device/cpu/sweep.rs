@@ -8,6 +8,7 @@ use crate::device::sweep::{Coefficient, MAX_DOTS, MAX_OPERANDS, Op, Operand, Swe
 use crate::device::{SlotState, check_operands};
 use crate::error::Result;
 use crate::scalar::Scalar;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Partial sums of a dot product inside a chunk: independent, so that they fill vector registers.
@@ -106,14 +107,14 @@ impl<T: Scalar> Operands<'_, T> {
             let mut own = None;
             let mut terms: [(T, &[T]); 3] = [(T::default(), &[]); 3];
             let mut count = 0;
-            let mut product = [T::default(); CHUNK];
-            let product = &mut product[..rows.len()];
-            for term in update.terms.iter().filter(|t| t.times.is_some()) {
+            // Filled by the one term that is a product, if there is one.
+            let mut product = [MaybeUninit::<T>::uninit(); CHUNK];
+            let factors = update.terms.iter().find_map(|term| term.times.map(|times| (term.v, times)));
+            let filled = factors.map_or(&[][..], |(v, w)| {
                 // SAFETY: inside the operands; none of them is the target.
-                let (v, w) =
-                    unsafe { (self.tile(term.v, &rows), self.tile(term.times.unwrap_or(term.v), &rows)) };
-                product.iter_mut().zip(v.iter().zip(w)).for_each(|(p, (&v, &w))| *p = v * w);
-            }
+                let (v, w) = unsafe { (self.tile(v, &rows), self.tile(w, &rows)) };
+                fill(&mut product, v, w)
+            });
             for term in update.terms {
                 let c = self.coefficient(term.by, 0);
                 if term.v == Operand::Write(update.target) {
@@ -121,7 +122,7 @@ impl<T: Scalar> Operands<'_, T> {
                     continue;
                 }
                 // SAFETY: inside the operand; it is another vector than the target.
-                let v = if term.times.is_some() { &*product } else { unsafe { self.tile(term.v, &rows) } };
+                let v = if term.times.is_some() { filled } else { unsafe { self.tile(term.v, &rows) } };
                 terms[count] = (c, v);
                 count += 1;
             }
@@ -197,6 +198,17 @@ impl<T: Scalar> Operands<'_, T> {
             }
         }
     }
+}
+
+/// The element-wise product of two tiles, in `room`.
+#[inline(always)]
+fn fill<'a, T: Scalar>(room: &'a mut [MaybeUninit<T>; CHUNK], v: &[T], w: &[T]) -> &'a [T] {
+    let room = &mut room[..v.len()];
+    room.iter_mut().zip(v.iter().zip(w)).for_each(|(p, (&v, &w))| {
+        p.write(v * w);
+    });
+    // SAFETY: every element has just been written.
+    unsafe { room.assume_init_ref() }
 }
 
 /// Overwrites `y` element by element; `inputs` are the slices that `f` reads, checked once for length.

@@ -6,6 +6,7 @@ mod hex27;
 mod poisson;
 
 use super::Loaded;
+use crate::device::cpu::memory::zeroed;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offsets, Values};
 use rayon::prelude::*;
@@ -120,7 +121,7 @@ fn assemble(n: usize, row: impl Fn(usize, &mut dyn FnMut(usize, f64)) + Sync) ->
         offsets[i + 1] += offsets[i];
     }
     let nnz = offsets[n] as usize;
-    let (mut columns, mut values) = (vec![0u32; nnz], vec![0f64; nnz]);
+    let (mut columns, mut values) = (zeroed::<u32>(nnz), zeroed::<f64>(nnz));
     let mut pieces = Vec::with_capacity(blocks);
     let (mut c, mut v) = (columns.as_mut_slice(), values.as_mut_slice());
     for block in 0..blocks {

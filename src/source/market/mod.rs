@@ -11,6 +11,7 @@ mod header;
 mod write;
 
 use super::{Loaded, gzip, mmap};
+use crate::device::cpu::memory::zeroed;
 use crate::error::{Error, Result};
 use header::Symmetry;
 use memchr::{memchr_iter, memrchr};
@@ -92,7 +93,7 @@ impl Text<'_> {
     /// `n` zeros that the system provides page by page as they are touched, or an error where it has not that much.
     fn zeros<T: Copy + Default>(&self, n: usize) -> Result<Vec<T>> {
         self.room::<T>(n).map(drop)?;
-        Ok(vec![T::default(); n])
+        Ok(zeroed(n))
     }
 
     /// An empty vector with room for `n` elements.

@@ -1,0 +1,35 @@
+//! Large arrays on huge pages.
+
+/// Bytes from which huge pages pay.
+const LARGE: usize = 4 << 20;
+
+/// An array of zeros. Large ones are put on huge pages where the system offers them: sparse products run through memory
+/// in several streams and one gather, and miss the tables of small pages.
+pub fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
+    // The system hands out zeroed pages when they are first touched, so nothing is touched yet.
+    let array = vec![T::default(); len];
+    advise_huge_pages(&array);
+    array
+}
+
+#[cfg(target_os = "linux")]
+fn advise_huge_pages<T>(array: &[T]) {
+    const PAGE: usize = 4096;
+    let bytes = size_of_val(array);
+    if bytes < LARGE {
+        return;
+    }
+    let start = array.as_ptr().addr().next_multiple_of(PAGE);
+    let end = array.as_ptr().addr() + bytes;
+    // SAFETY: whole pages inside the array, which we own; the advice changes how they are backed, not what they hold.
+    // Where it is refused nothing is lost.
+    unsafe {
+        let length = (end - start) / PAGE * PAGE;
+        libc::madvise(array.as_ptr().with_addr(start).cast_mut().cast(), length, libc::MADV_HUGEPAGE);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge_pages<T>(array: &[T]) {
+    let _ = (array, LARGE);
+}
