@@ -56,7 +56,7 @@ Ctrl-C stops at the next check: answer, history and plot of what was reached are
 
 /// Options of `solver cg`, on the command line and in configuration files.
 #[derive(Args, Debug, Default, Clone, Deserialize)]
-#[command(after_help = CG_EXAMPLES)]
+#[command(after_help = CG_EXAMPLES, args_override_self = true)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CgArgs {
     /// A Matrix Market file (.mtx, .mtx.gz), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3

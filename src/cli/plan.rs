@@ -4,6 +4,7 @@ use super::args::CgArgs;
 use crate::backend::{Choice, Host, REGISTRY};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
+use crate::plot::Format;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use std::path::PathBuf;
@@ -89,6 +90,7 @@ impl Plan {
         {
             check_folder(option, file.as_ref())?;
         }
+        args.plot.as_deref().map(Format::of).transpose()?;
         let (place, why) = place(args.device.as_deref().unwrap_or("auto"), typed, args.threads)?;
         let backend = match place {
             Place::Cpu(_) => Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, typed)?,

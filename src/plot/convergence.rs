@@ -40,24 +40,33 @@ const MOST_TOLERANCES: usize = 4;
 const PALETTE: [Colour; 7] =
     [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (0, 0, 0)];
 
-/// The formats by the ending of the file.
-#[derive(Clone, Copy, Debug)]
-enum Format {
+/// The formats of pictures, by the ending of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Lines and letters.
     Svg,
+    /// Pixels.
     Png,
+}
+
+impl Format {
+    /// The format that a path asks for.
+    pub fn of(path: &Path) -> Result<Format> {
+        let fault = |message: String| Err(Error::Plot { path: path.to_owned(), message });
+        match path.extension().unwrap_or_default().to_string_lossy().to_lowercase().as_str() {
+            "svg" => Ok(Format::Svg),
+            "png" => Ok(Format::Png),
+            "" => fault("the file needs an ending, .svg or .png".into()),
+            other => fault(format!("unknown format .{other}; use .svg or .png")),
+        }
+    }
 }
 
 /// Draws how the residual falls in each of the runs, as SVG or PNG by the ending of the path. The file is written
 /// whole or not at all.
 pub fn convergence(histories: &[History], path: &Path) -> Result<()> {
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
-    let ending = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
-    let format = match ending.as_str() {
-        "svg" => Format::Svg,
-        "png" => Format::Png,
-        "" => return Err(fault("the file needs an ending, .svg or .png".into())),
-        other => return Err(fault(format!("unknown format .{other}; use .svg or .png"))),
-    };
+    let format = Format::of(path)?;
     if histories.is_empty() {
         return Err(fault("there is no history to draw".into()));
     }

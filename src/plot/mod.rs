@@ -12,4 +12,4 @@ mod render;
 mod scene;
 mod words;
 
-pub use convergence::convergence;
+pub use convergence::{Format, convergence};

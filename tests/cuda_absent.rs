@@ -1,0 +1,122 @@
+//! Missing, broken and scarce: each has its own error or fallback, and never a crash.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use solver::device::cuda;
+use std::process::{Command, Output};
+
+fn cg(environment: &[(&str, &str)], args: &[&str]) -> Output {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    command.args(["cg", "--device", "cuda", "--json"]).args(args).envs(environment.iter().copied());
+    command.output().unwrap()
+}
+
+fn refused(environment: &[(&str, &str)], args: &[&str]) -> String {
+    let done = cg(environment, args);
+    let message = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(2), "{message}");
+    message
+}
+
+/// Whether there is a GPU with all it needs; says so where a test is skipped.
+fn gpu() -> bool {
+    match cuda::usable() {
+        Ok(()) => true,
+        Err(e) if std::env::var_os("SOLVER_REQUIRE_GPU").is_none() => {
+            println!("skipped: {e}");
+            false
+        }
+        Err(e) => panic!("SOLVER_REQUIRE_GPU is set, but: {e}"),
+    }
+}
+
+#[test]
+fn without_a_driver_the_error_names_it_and_auto_takes_the_cpu() {
+    if cuda::require_driver().is_ok() {
+        println!("skipped: there is a driver");
+        return;
+    }
+    let message = refused(&[], &["--matrix", "poisson2d:9x9"]);
+    assert!(message.contains("libcuda.so.1") && message.contains("--device cpu"), "{message}");
+    let message = refused(&[], &["--matrix", "poisson2d:9x9", "--device", "cuda:3"]);
+    assert!(message.contains("libcuda.so.1"), "{message}");
+    let done = Command::new(assert_cmd::cargo::cargo_bin!("solver"))
+        .args(["cg", "--matrix", "poisson2d:9x9", "-v"])
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("no GPU can be used"), "auto says what it chose: {said}");
+}
+
+#[test]
+fn without_cusparse_the_error_says_how_to_get_it() {
+    match solver::backend::cuda::cusparse::require_library() {
+        Ok(()) => println!("skipped: cuSPARSE is there"),
+        Err(e) => {
+            let message = e.to_string();
+            assert!(
+                message.contains("libcusparse.so.12") && message.contains("--backend vector"),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_named_with_how_many_there_are() {
+    if gpu() {
+        let message = refused(&[], &["--matrix", "poisson2d:9x9", "--device", "cuda:99"]);
+        assert!(message.contains("no GPU 99"), "{message}");
+    }
+}
+
+#[test]
+fn without_a_compiler_the_error_names_where_it_was_looked_for() {
+    if gpu() {
+        let message = refused(&[("SOLVER_NVRTC", "/no/such/folder")], &["--matrix", "poisson2d:9x9"]);
+        assert!(message.contains("NVRTC") && message.contains("/no/such/folder"), "{message}");
+    }
+}
+
+#[test]
+fn a_matrix_too_large_for_the_gpu_is_refused_with_the_numbers() {
+    if gpu() {
+        let few = [(cuda::MEMORY_LIMIT, "100000")];
+        for backend in ["vector", "cusparse"] {
+            let message = refused(&few, &["--matrix", "poisson2d:100x100", "--backend", backend]);
+            assert!(message.contains("100000 are free") && message.contains("--precision f32"), "{message}");
+        }
+        let message = refused(&[(cuda::MEMORY_LIMIT, "700000")], &["--matrix", "poisson2d:100x100"]);
+        assert!(message.contains("bytes of GPU memory"), "the matrix fits, the rest does not: {message}");
+    }
+}
+
+#[test]
+fn a_kernel_cache_that_is_corrupt_or_cannot_be_written_costs_time_and_nothing_else() {
+    if !gpu() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().to_str().unwrap();
+    let solve = |cache: &str| cg(&[("SOLVER_CACHE", cache)], &["--matrix", "poisson2d:30x30"]);
+    assert_eq!(solve(cache).status.code(), Some(0));
+    let kernels: Vec<_> =
+        std::fs::read_dir(folder.path().join("kernels")).unwrap().map(|e| e.unwrap().path()).collect();
+    assert!(kernels.len() >= 3, "{kernels:?}");
+    for kernel in &kernels {
+        let mut bytes = std::fs::read(kernel).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x40;
+        std::fs::write(kernel, bytes).unwrap();
+    }
+    let done = solve(cache);
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("WARN"), "it says that entries were damaged: {said}");
+    // Below a file no folder can be made.
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let done = solve(file.join("below").to_str().unwrap());
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+}
