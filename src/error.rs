@@ -288,7 +288,7 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CsrFault {
     /// There must be one more offset than rows.
-    #[error("{got} row offsets for {rows} rows; expected {}", rows + 1)]
+    #[error("{got} row offsets for {rows} rows; expected {}", *rows as u128 + 1)]
     OffsetCount {
         /// Rows.
         rows: usize,

@@ -8,6 +8,7 @@ use solver::device::cuda::modules::KernelSource;
 use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::sweep_kernel;
 use solver::device::sweep::dot_sweep;
+use solver::precond::jacobi_dot;
 use solver::solve::cg;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,6 +65,7 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
         }
         for (dot, then) in cg::PROGRAMS {
             sources.push(sweep_kernel::<f64>(&dot_sweep(dot, then), k));
+            sources.push(sweep_kernel::<f64>(&jacobi_dot(dot, then), k));
         }
     }
     compile_all(nvrtc, &sources, &ARCHITECTURES);

@@ -1,7 +1,7 @@
 //! The inverse of the diagonal, as one sweep: the same source on every device.
 
 use crate::backend::Operator;
-use crate::device::{Coefficient, Device, Op, Operand, Sweep, Term, Update};
+use crate::device::{Coefficient, Device, Dot, Op, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
@@ -32,8 +32,14 @@ struct Jacobi<D: Device, T: Scalar> {
     slots: std::cell::RefCell<D::Slots>,
 }
 
+/// z = D r with `<r, z>` and a program: z = `Write(0)`, d = `Read(0)`, r = `Read(1)`. Reads d and r, writes z.
+pub const fn jacobi_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
+    const D_TIMES_R: &[Update<'static>] = &[Update { target: 0, terms: &[product(1.0)] }];
+    Sweep { name: "jacobi_dot", writes: 1, reads: 2, updates: D_TIMES_R, dots, then }
+}
+
 /// y = alpha d x (+ beta y), with y = `Write(0)`, d = `Read(0)`, x = `Read(1)`.
-fn product(alpha: f64) -> Term {
+const fn product(alpha: f64) -> Term {
     Term { by: Coefficient::Constant(alpha), v: Operand::Read(0), times: Some(Operand::Read(1)) }
 }
 
@@ -51,7 +57,6 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
         device.sweep(&mut [y], &[&self.diagonal, x], &mut self.slots.borrow_mut(), &sweep)
     }
 
-    // z = D r with <r, z>: reads d and r, writes z.
     fn apply_dot(
         &self,
         device: &D,
@@ -61,10 +66,8 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        let updates = [Update { target: 0, terms: &[product(1.0)] }];
-        let dots = [crate::device::Dot { a: Operand::Read(1), b: Operand::Write(0), out: dot[0].out }];
-        let sweep = Sweep { name: "jacobi_dot", writes: 1, reads: 2, updates: &updates, dots: &dots, then };
-        device.sweep(&mut [y], &[&self.diagonal, x], slots, &sweep)
+        let dots = [Dot { a: Operand::Read(1), b: Operand::Write(0), out: dot[0].out }];
+        device.sweep(&mut [y], &[&self.diagonal, x], slots, &jacobi_dot(&dots, then))
     }
 
     fn cost(&self) -> Cost {

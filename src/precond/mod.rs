@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
+pub use jacobi::jacobi_dot;
 
 /// A preconditioner by name.
 #[derive(

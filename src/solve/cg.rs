@@ -228,7 +228,8 @@ pub fn solve<D: Device, T: Scalar>(
         return Err(Error::RightHandSideScale { largest, norm_squared });
     }
     let tolerance = rule.residual_tolerance();
-    state.set(TARGET, 0, tolerance.map_or(-1.0, |t| t * t * norm_squared));
+    // A residual of exactly zero ends every solve: there is no direction left.
+    state.set(TARGET, 0, tolerance.map_or(0.0, |t| t * t * norm_squared));
     device.write(&state, &mut work.slots)?;
     let mut recorded = device.record(work, step::<D, T>)?;
     device.synchronize()?;
@@ -338,13 +339,21 @@ fn notify(
     observers.iter_mut().for_each(|o| o.batch(&batch));
 }
 
+/// Whether it was the preconditioner that gave NaN or infinity: after the residual of its iteration was counted.
+fn preconditioner_not_finite(state: &SlotState) -> bool {
+    !state.get(RHO, 0).is_finite() || !state.get(RHO_NEXT, 0).is_finite()
+}
+
 /// What a code on the device means, with the evidence that the slots still hold.
 fn reason(code: StopCode, state: &SlotState) -> Option<StopReason> {
     let counted = state.counts[0] as usize;
     match code {
         StopCode::Running => None,
         StopCode::Converged => Some(StopReason::Converged),
-        StopCode::NotFinite => Some(StopReason::NotFinite { iteration: counted + 1 }),
+        StopCode::NotFinite => {
+            let iteration = if preconditioner_not_finite(state) { counted } else { counted + 1 };
+            Some(StopReason::NotFinite { iteration })
+        }
         StopCode::IndefiniteMatrix => {
             Some(StopReason::IndefiniteMatrix { iteration: counted + 1, curvature: state.get(PQ, 0) })
         }
@@ -366,6 +375,7 @@ fn finish<D: Device, T: Scalar>(
     let open = match StopCode::from_device(state.done[0]) {
         StopCode::Converged => true,
         StopCode::IndefinitePreconditioner => outcome.iterations > 0,
+        StopCode::NotFinite => outcome.iterations > 0 && preconditioner_not_finite(&state),
         _ => false,
     };
     if open {

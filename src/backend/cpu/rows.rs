@@ -367,7 +367,8 @@ impl<T: Scalar> LinearOperator<Cpu, T> for RowsOperator {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        if x.k() > 1 || self.matrix.rows() != self.matrix.cols() {
+        // Where the slots do not fit the vectors, the sweep says so.
+        if x.k() > 1 || slots.state.k != 1 || self.matrix.rows() != self.matrix.cols() {
             self.dispatch(device, 1.0, x, 0.0, y, |_, _, _| ())?;
             return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
         }

@@ -105,7 +105,6 @@ struct CusparseOperator {
 impl Family<Cuda> for Cusparse {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         require_library()?;
-        let cost = Cost::of_csr(matrix, size_of::<T>());
         let unsupported = |what: String, hint: &str| Error::Unsupported {
             backend: "cusparse",
             device: "cuda",
@@ -137,7 +136,8 @@ impl Family<Cuda> for Cusparse {
             }
             _ => None,
         };
-        let csr = DeviceCsr::upload(device, explicit.as_ref().unwrap_or(matrix))?;
+        let stored = explicit.as_ref().unwrap_or(matrix);
+        let (csr, cost) = (DeviceCsr::upload(device, stored)?, Cost::of_csr(stored, size_of::<T>()));
         let algorithm = match params.get("algorithm") {
             Some("1") => sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_CSR_ALG1,
             Some("2") => sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_CSR_ALG2,

@@ -126,13 +126,15 @@ impl Cpu {
         chunk * CHUNK..((chunk + 1) * CHUNK).min(rows)
     }
 
-    /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` says where each thread's chunks begin; without
-    /// it they are shared evenly. A single chunk runs on the calling thread.
+    /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` says where each thread's chunks begin and ends
+    /// with their number; without it, or where it was made for another number of threads, they are shared evenly. A
+    /// single chunk runs on the calling thread.
     pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: impl Fn(usize) + Sync) {
         let threads = self.threads();
         if threads == 1 || chunks <= 1 {
             return (0..chunks).for_each(work);
         }
+        let cuts = cuts.filter(|cuts| cuts.len() == threads + 1);
         self.pool.run(&|part| {
             let mine = match cuts {
                 Some(cuts) => cuts[part]..cuts[part + 1],

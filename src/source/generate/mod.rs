@@ -78,12 +78,17 @@ impl Spec<'_> {
         Ok(extents)
     }
 
-    /// Refuses parameters that the generator does not have.
+    /// Refuses parameters that the generator does not have, and those that stand twice.
     fn allow(&self, names: &[&str]) -> Result<()> {
-        match self.parameters.iter().find(|(name, _)| !names.contains(name)) {
-            Some((name, _)) => Err(self.fault(format!("there is no parameter '{name}'"))),
-            None => Ok(()),
+        for (i, (name, _)) in self.parameters.iter().enumerate() {
+            if !names.contains(name) {
+                return Err(self.fault(format!("there is no parameter '{name}'")));
+            }
+            if self.parameters[..i].iter().any(|(earlier, _)| earlier == name) {
+                return Err(self.fault(format!("parameter '{name}' stands twice")));
+            }
         }
+        Ok(())
     }
 
     fn get(&self, name: &str) -> Option<&str> {

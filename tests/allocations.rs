@@ -1,0 +1,68 @@
+//! Iterating allocates nothing, on any thread: a solve of three times the iterations allocates as often.
+
+#![allow(clippy::unwrap_used)] // The lint's exception for tests does not reach their helpers.
+
+use solver::backend::Choice;
+use solver::device::Cpu;
+use solver::observe::Recorder;
+use solver::precond::Preconditioner;
+use solver::solve::cg;
+use solver::stop::{StopReason, StoppingRule};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+struct Counting;
+
+// SAFETY: the system's allocator, counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: promised by the caller.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of a whole solve of so many iterations.
+fn allocations(cpu: &Cpu, backend: &str, precond: Preconditioner, iterations: usize) -> usize {
+    let matrix = Arc::new(solver::source::load("poisson2d:100x90").unwrap().matrix);
+    let b = matrix.multiply_reference(&vec![1.0; matrix.cols()]);
+    let choice = Choice::resolve("cpu", "rows", backend).unwrap();
+    let rules = [StoppingRule::RelativeResidual(1e-300), StoppingRule::MaxIterations(iterations)];
+    let rule = StoppingRule::any(rules);
+    let mut recorder = Recorder::with_capacity(iterations);
+    let before = ALLOCATIONS.load(Ordering::SeqCst);
+    let a = choice.build(cpu, &matrix).unwrap();
+    let m = precond.build(cpu, &matrix).unwrap();
+    let outcome = cg::solve(cpu, a, m, &b, &rule, &mut [&mut recorder]).unwrap();
+    let count = ALLOCATIONS.load(Ordering::SeqCst) - before;
+    assert_eq!(outcome.reason, StopReason::IterationLimit { limit: iterations });
+    count
+}
+
+// The only test of its binary: another one would allocate meanwhile.
+#[test]
+fn iterating_allocates_nothing() {
+    for threads in [1, 2, 3] {
+        let cpu = Cpu::new(Some(threads)).unwrap();
+        for backend in ["serial", "rows"] {
+            for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+                let what = format!("{backend}, {}, {threads} threads", precond.name());
+                let count = |iterations| allocations(&cpu, backend, precond, iterations);
+                let (few, many) = (count(30), count(90));
+                assert!(few > 5, "{what}: the vectors of a solve are allocated: {few}");
+                assert_eq!(few, many, "{what}: 30 iterations and 90");
+            }
+        }
+    }
+}

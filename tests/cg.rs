@@ -1,0 +1,342 @@
+//! Conjugate gradients on every backend: answers, iterations, bits and costs.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do; what is skipped says so.
+
+mod common;
+
+use common::each_backend::{Case, Check, choices, for_each};
+use common::solves::{System, at_most, operator, refused, serial, to};
+use common::vectors::bits;
+use common::{on_each_device, tolerance, zoo};
+use solver::Error;
+use solver::backend::{Choice, Host, Pick};
+use solver::device::Cpu;
+use solver::observe::{Batch, Observer, Recorder};
+use solver::precond::Preconditioner;
+use solver::scalar::{Precision, Scalar};
+use solver::solve::{cg, verdict};
+use solver::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
+
+on_each_device! {
+    every_backend_converges_to_the_solution_in_as_many_iterations,
+    a_singular_but_consistent_system_converges,
+    a_diagonal_system_with_jacobi_takes_one_iteration,
+    any_and_all_combine_rules,
+    a_residual_of_exactly_zero_ends_a_solve_whatever_the_rule,
+    observers_see_every_iteration_once_and_in_order,
+    batches_do_not_change_the_bits,
+    the_bytes_of_an_iteration_are_those_of_the_documented_budget,
+    right_hand_sides_out_of_range_are_refused,
+    systems_that_do_not_fit_are_refused,
+    diagonals_that_jacobi_cannot_invert_are_refused_with_their_row,
+    jacobi_applies_the_inverse_of_the_diagonal,
+}
+
+const BOTH: [Preconditioner; 2] = [Preconditioner::None, Preconditioner::Jacobi];
+
+/// Solves for a solution of ones.
+struct Converges;
+
+impl Check for Converges {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let single = size_of::<T>() == 4;
+        let rtol = if single { tolerance::RTOL_F32 } else { tolerance::RTOL };
+        // The matrix is judged as the precision holds it. A solution of ones makes a small b where rows nearly cancel:
+        // too small for single precision.
+        let system = if single { System::random } else { System::ones }(case.matrix.clone());
+        let b: Vec<T> = system.b.iter().map(|&b| T::from_f64(b)).collect();
+        for precond in BOTH {
+            let Some(a) = case.build::<D, T>(device) else { return };
+            let m = precond.build(device, &case.matrix).unwrap();
+            let outcome = cg::solve(device, a, m, &b, &to(rtol), &mut []).unwrap();
+            let expected = serial(&system, precond, &to(rtol)).iterations;
+            let off = outcome.iterations.abs_diff(expected);
+            let what =
+                format!("{case}, {}: {} iterations, serial {expected}", precond.name(), outcome.iterations);
+            assert!(off <= tolerance::iterations(expected) && expected > 1, "{what}");
+            let near = |x: &T| (x.to_f64() - 1.0).abs() <= tolerance::X;
+            assert!(single || outcome.x.iter().all(near), "{what}");
+            let (reason, residual) = system.judge(rtol, outcome);
+            assert!(reason == StopReason::Converged && residual <= rtol, "{what}: {reason:?}, {residual:e}");
+        }
+    }
+}
+
+fn every_backend_converges_to_the_solution_in_as_many_iterations<D: Host>(device: &D) {
+    let zoo: zoo::Zoo =
+        ["poisson2d:64x64", "hex27:6x6x6,dof=3"].into_iter().map(|s| (s, zoo::generated(s))).collect();
+    for_each(device, &zoo, &Converges);
+}
+
+fn a_singular_but_consistent_system_converges<D: Host>(device: &D) {
+    let system = System::random(zoo::generated("poisson2d:40x30,boundary=neumann"));
+    for precond in BOTH {
+        let outcome = system.solve_with(device, precond, &to(tolerance::RTOL));
+        let (reason, residual) = system.judge(tolerance::RTOL, outcome);
+        assert_eq!(reason, StopReason::Converged, "{}: {residual:e}", precond.name());
+    }
+}
+
+fn a_diagonal_system_with_jacobi_takes_one_iteration<D: Host>(device: &D) {
+    // Magnitudes as far apart as those of a lumped mass matrix; powers of 2, whose inverses are exact.
+    let values: Vec<f64> = (0..1500).map(|i| 2f64.powi(i % 40 - 20)).collect();
+    let system = System::ones(zoo::diagonal(&values));
+    let outcome = system.solve_with(device, Preconditioner::Jacobi, &to(tolerance::RTOL));
+    assert_eq!((outcome.iterations, &outcome.reason), (1, &StopReason::Converged));
+    assert!(outcome.x.iter().all(|&x| x == 1.0));
+}
+
+fn any_and_all_combine_rules<D: Host>(device: &D) {
+    use StoppingRule::{MaxIterations, RelativeResidual};
+    let system = System::generated("poisson2d:16x16");
+    let run = |rule: StoppingRule| {
+        let outcome = system.solve(device, &rule);
+        (outcome.iterations, outcome.residual, outcome.reason)
+    };
+    let loose = 1e-2;
+    let (alone, residual, reason) = run(RelativeResidual(loose));
+    assert!((3..30).contains(&alone) && residual <= loose && reason == StopReason::Converged, "{alone}");
+    let limit = |limit| StopReason::IterationLimit { limit };
+    let (iterations, _, reason) = run(StoppingRule::any([RelativeResidual(loose), MaxIterations(alone - 1)]));
+    assert_eq!((iterations, reason), (alone - 1, limit(alone - 1)));
+    // All: the later of the two, with the reason of the last.
+    let later = alone + 4;
+    let (iterations, residual, reason) =
+        run(StoppingRule::all([RelativeResidual(loose), MaxIterations(later)]));
+    assert!(residual <= loose && (iterations, reason) == (later, limit(later)), "{iterations}");
+    let (iterations, _, reason) = run(StoppingRule::all([MaxIterations(2), RelativeResidual(loose)]));
+    assert_eq!((iterations, reason), (alone, StopReason::Converged));
+    let nested = StoppingRule::any([
+        RelativeResidual(tolerance::RTOL),
+        StoppingRule::all([RelativeResidual(loose), MaxIterations(later)]),
+    ]);
+    assert_eq!(run(nested).0, later);
+    assert_eq!(run(RelativeResidual(1.0)), (0, 1.0, StopReason::Converged));
+}
+
+fn a_residual_of_exactly_zero_ends_a_solve_whatever_the_rule<D: Host>(device: &D) {
+    let system = System::ones(zoo::diagonal(&[2.0; 600]));
+    let at_least = |n| {
+        StoppingRule::all([StoppingRule::RelativeResidual(tolerance::RTOL), StoppingRule::MaxIterations(n)])
+    };
+    for rule in [at_least(5), StoppingRule::MaxIterations(9), StoppingRule::RelativeResidual(0.0)] {
+        for precond in BOTH {
+            let outcome = system.solve_with(device, precond, &rule);
+            assert_eq!(
+                (outcome.reason, outcome.iterations, outcome.residual),
+                (StopReason::Converged, 1, 0.0)
+            );
+        }
+    }
+}
+
+/// Asserts the order of what it sees.
+#[derive(Default)]
+struct Watch {
+    seen: Option<usize>,
+    residuals: Vec<f64>,
+    seconds: f64,
+}
+
+impl Observer for Watch {
+    fn batch(&mut self, batch: &Batch<'_>) {
+        assert_eq!(batch.first, self.seen.unwrap_or(0));
+        assert!(!batch.residuals.is_empty() && batch.tolerance == Some(tolerance::RTOL));
+        assert!(batch.seconds.0 >= self.seconds && batch.seconds.1 >= batch.seconds.0);
+        self.seconds = batch.seconds.1;
+        match self.seen {
+            // The residual before the first iteration counts none.
+            None => {
+                assert_eq!(batch.residuals, [1.0]);
+                self.seen = Some(0);
+            }
+            Some(seen) => self.seen = Some(seen + batch.residuals.len()),
+        }
+        self.residuals.extend_from_slice(batch.residuals);
+    }
+}
+
+fn observers_see_every_iteration_once_and_in_order<D: Host>(device: &D) {
+    let system = System::generated("poisson2d:96x96");
+    let (mut watch, mut recorder) = (Watch::default(), Recorder::with_capacity(500));
+    let a = operator(device, &system.matrix);
+    let outcome =
+        system.solve_operators(device, a, None, &to(tolerance::RTOL), &mut [&mut watch, &mut recorder]);
+    assert!(outcome.iterations > 100);
+    assert_eq!(watch.seen, Some(outcome.iterations));
+    assert_eq!(watch.residuals.len(), outcome.iterations + 1);
+    assert_eq!(watch.residuals.last(), Some(&outcome.residual));
+    assert_eq!(recorder.residuals(), watch.residuals);
+    // Those of a solve that stops there.
+    for limit in [1, 8, 9, 50] {
+        assert_eq!(system.solve(device, &at_most(limit)).residual, watch.residuals[limit]);
+    }
+}
+
+fn batches_do_not_change_the_bits<D: Host>(device: &D) {
+    let system = System::generated("hex27:9x8x7");
+    for limit in [1, 17, 40] {
+        // A conjunction is asked after every iteration, a limit alone only at its end.
+        let single = StoppingRule::all([StoppingRule::MaxIterations(limit)]);
+        let single = system.solve(device, &single);
+        let batched = system.solve(device, &StoppingRule::MaxIterations(limit));
+        assert_eq!((single.iterations, batched.iterations), (limit, limit));
+        assert!(bits(&single.x) == bits(&batched.x) && single.residual == batched.residual, "{limit}");
+    }
+}
+
+fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device: &D) {
+    let system = System::generated("poisson2d:20x20");
+    let (n, arrays) = (system.matrix.rows() as u64, system.matrix.storage_bytes());
+    let bytes = |precond| system.solve_with(device, precond, &at_most(1)).bytes_per_iteration;
+    assert_eq!(bytes(Preconditioner::None), arrays + 10 * n * 8);
+    assert_eq!(bytes(Preconditioner::Jacobi), arrays + 13 * n * 8);
+}
+
+fn right_hand_sides_out_of_range_are_refused<D: Host>(device: &D) {
+    let matrix = zoo::generated("poisson2d:4x4");
+    for scale in [1e-170, 1e200, f64::NAN, f64::INFINITY, 5e-324] {
+        let mut b = vec![0.0; 16];
+        b[5] = -scale;
+        match refused(device, &matrix, &b) {
+            Error::RightHandSideScale { largest, norm_squared } => {
+                assert!(largest.total_cmp(&scale).is_eq() || scale.is_nan(), "{largest}");
+                assert!(!norm_squared.is_normal());
+            }
+            other => panic!("{scale}: {other}"),
+        }
+    }
+}
+
+fn systems_that_do_not_fit_are_refused<D: Host>(device: &D) {
+    let wide = zoo::matrix(3, &[&[(0, 1.0)], &[(2, 1.0)]]);
+    let error = refused(device, &wide, &[1.0; 2]);
+    assert!(matches!(error, Error::NotSquare { rows: 2, cols: 3, solver: "cg" }), "{error}");
+    for got in [0, 15, 17] {
+        let error = refused(device, &zoo::generated("poisson2d:4x4"), &vec![1.0; got]);
+        assert!(matches!(error, Error::Dimension { expected: 16, got: g, .. } if g == got), "{error}");
+    }
+}
+
+fn diagonals_that_jacobi_cannot_invert_are_refused_with_their_row<D: Host>(device: &D) {
+    let full = |d: f64| zoo::square(&[&[(0, 1.0)], &[(0, 1.0), (1, 2.0)], &[(1, 1.0), (2, d)]]);
+    let hole = zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(1, 1.0)]]);
+    let cases = [(hole, "not stored"), (full(0.0), "0"), (full(-3.5), "-3.5"), (full(f64::NAN), "NaN")];
+    for (matrix, found) in cases {
+        match Preconditioner::Jacobi.build::<D, f64>(device, &matrix).map(|_| ()) {
+            Err(e @ Error::BadDiagonal { precond: "jacobi", row: 3, .. }) => {
+                assert!(e.to_string().contains(&format!("is {found};")), "{e}");
+            }
+            other => panic!("{found}: {other:?}"),
+        }
+    }
+    assert!(Preconditioner::Jacobi.build::<D, f64>(device, &full(1e-9)).unwrap().is_some());
+    assert!(Preconditioner::None.build::<D, f64>(device, &full(0.0)).unwrap().is_none());
+}
+
+fn jacobi_applies_the_inverse_of_the_diagonal<D: Host>(device: &D) {
+    let matrix = zoo::diagonal(&[1.0, 2.0, 4.0, 8.0]);
+    let m = Preconditioner::Jacobi.build::<D, f64>(device, &matrix).unwrap().unwrap();
+    assert_eq!((m.shape(), m.cost().bytes, m.cost().flops, m.storage()), ((4, 4), 96, 4, 32));
+    let x = common::vectors::upload::<D, f64>(device, &[8.0, -8.0, 4.0, 0.0], 1);
+    let apply = |alpha, beta, before: f64| {
+        let mut y = common::vectors::upload::<D, f64>(device, &[before; 4], 1);
+        m.apply(device, alpha, &x, beta, &mut y).unwrap();
+        common::vectors::download::<D, f64>(device, &y, 4)
+    };
+    assert_eq!(apply(1.0, 0.0, f64::NAN), [8.0, -4.0, 1.0, 0.0]);
+    assert_eq!(apply(-0.5, 2.0, 1.0), [-2.0, 4.0, 1.5, 2.0]);
+    let short = device.vector::<f64>(3, 1).unwrap();
+    let mut y = device.vector::<f64>(4, 1).unwrap();
+    assert!(matches!(m.apply(device, 1.0, &short, 0.0, &mut y), Err(Error::Dimension { .. })));
+}
+
+#[test]
+fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
+    let system = System::generated("poisson2d:50x60");
+    for precond in BOTH {
+        let run = |threads| {
+            let cpu = Cpu::new(Some(threads)).unwrap();
+            // Inside the pool, as programs do it; the other tests run outside.
+            let outcome = system.solve_with(&cpu, precond, &to(tolerance::RTOL));
+            (outcome.iterations, bits(&outcome.x), outcome.residual.to_bits())
+        };
+        let expected = run(1);
+        for threads in [2, 3, 7] {
+            assert!(run(threads) == expected, "{threads} threads, {}", precond.name());
+        }
+    }
+}
+
+/// A matrix of the collection; none where the files are not at hand.
+fn real(name: &str) -> Option<System> {
+    let Some(folder) = std::env::var_os("SOLVER_REAL_DATA") else {
+        println!("skipped: SOLVER_REAL_DATA is not set");
+        return None;
+    };
+    let path = std::path::Path::new(&folder).join(format!("{name}.mtx.gz"));
+    let matrix = Arc::new(solver::source::load(path.to_str().unwrap()).unwrap().matrix);
+    Some(System::ones(matrix))
+}
+
+fn on_real_matrices<D: Host>(device: &D) {
+    let rule = StoppingRule::any([
+        StoppingRule::RelativeResidual(tolerance::RTOL),
+        StoppingRule::MaxIterations(tolerance::LOOSE_ITERATIONS),
+    ]);
+    for name in ["494_bus", "nos3", "gr_30_30", "fv3", "Chem97ZtZ"] {
+        let Some(system) = real(name) else { return };
+        for choice in choices::<D>() {
+            let a = choice.build::<D, f64>(device, &system.matrix).unwrap();
+            let m = Preconditioner::Jacobi.build(device, &system.matrix).unwrap();
+            let outcome = cg::solve(device, a, m, &system.b, &rule, &mut []).unwrap();
+            let (reason, residual) = system.judge(tolerance::RTOL, outcome);
+            assert_eq!(reason, StopReason::Converged, "{name}, {}: {residual:e}", choice.label());
+        }
+    }
+    // Indefinite: a curvature that shows it, or an answer that holds.
+    let Some(system) = real("SiH4") else { return };
+    let outcome = system.solve(device, &rule);
+    match system.judge(tolerance::RTOL, outcome) {
+        (StopReason::IndefiniteMatrix { iteration, curvature }, _) => {
+            assert!(iteration > 0 && curvature <= 0.0)
+        }
+        (reason, residual) => {
+            assert!(reason == StopReason::Converged && residual <= tolerance::RTOL, "{reason:?}")
+        }
+    }
+}
+
+#[test]
+fn on_the_cpu_real_matrices_converge() {
+    on_real_matrices(&Cpu::new(Some(2)).unwrap());
+}
+
+#[test]
+fn on_the_gpu_real_matrices_converge() {
+    let Some(gpu) = common::each_backend::gpu() else { return };
+    on_real_matrices(&gpu);
+}
+
+#[test]
+fn a_nonsymmetric_real_matrix_is_found_out() {
+    let Some(system) = real("add32") else { return };
+    let found = solver::format::stats::first_asymmetry(&system.matrix).unwrap();
+    assert_eq!(system.matrix.get(found.row, found.col), Some(found.value));
+    assert_eq!(system.matrix.get(found.col, found.row), found.mirrored);
+    assert_ne!(Some(found.value), found.mirrored);
+}
+
+#[test]
+fn mixed_precision_solves_the_rounded_system_to_the_tolerance_of_double() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let choice = Choice::resolve("cpu", "rows", "rows").unwrap();
+    choice.check_precision(Precision::Mixed).unwrap();
+    let system = System::generated("hex27:6x6x6,dof=3");
+    let narrow = System { matrix: Arc::new(system.matrix.to_f32()), b: system.b.clone() };
+    let outcome = narrow.solve(&cpu, &to(tolerance::RTOL));
+    // By the matrix that it saw the answer holds; by that of the source, the rounding of its values shows.
+    assert!(verdict::true_residual(&narrow.matrix, &narrow.b, &outcome.x) <= tolerance::RTOL);
+    assert!(matches!(system.judge(tolerance::RTOL, outcome).0, StopReason::ResidualGap { .. }));
+}

@@ -1,0 +1,94 @@
+//! What users type to choose a backend: names, parameters, precisions.
+
+#![allow(clippy::unwrap_used)] // The lint's exception for tests does not reach their helpers.
+
+mod common;
+
+use common::each_backend::choices;
+use common::{on_each_device, zoo};
+use solver::Error;
+use solver::backend::{Choice, Host, REGISTRY};
+use solver::device::Cpu;
+use solver::scalar::Precision;
+
+on_each_device! {
+    names_and_parameters_that_do_not_exist_are_refused_with_those_that_do,
+    precisions_that_a_backend_does_not_serve_are_refused,
+}
+
+fn names_and_parameters_that_do_not_exist_are_refused_with_those_that_do<D: Host>(_: &D) {
+    let resolve = |typed: &str| Choice::resolve(D::KIND, D::DEFAULT_BACKEND, typed).map(|c| c.label());
+    let said = |typed: &str| resolve(typed).unwrap_err().to_string();
+    assert_eq!(resolve("auto").unwrap(), D::DEFAULT_BACKEND);
+    assert!(matches!(resolve("nope"), Err(Error::UnknownBackend { .. })));
+    assert!(matches!(resolve(""), Err(Error::UnknownBackend { .. })));
+    for entry in REGISTRY {
+        let here = entry.device() == D::KIND;
+        assert_eq!(said("nope").contains(entry.name), here, "{}", said("nope"));
+        assert_eq!(resolve(entry.name).is_ok(), here);
+        let typed = format!("{}:nope=1", entry.name);
+        if here {
+            assert!(matches!(resolve(&typed), Err(Error::UnknownParameter { .. })));
+            assert_eq!(said(&typed).contains("it has none"), entry.params.is_empty());
+        }
+        for param in entry.params.iter().filter(|_| here) {
+            assert!(said(&typed).contains(param.name), "{}", said(&typed));
+            for typed in
+                [format!("{}:{}=nope", entry.name, param.name), format!("{}:{}", entry.name, param.name)]
+            {
+                assert!(matches!(resolve(&typed), Err(Error::BadParameter { .. })));
+                assert!(said(&typed).contains(&param.values.join(", ")), "{}", said(&typed));
+            }
+            // The last one typed counts.
+            let (first, last) = (param.values[0], param.values[param.values.len() - 1]);
+            let label = format!("{}:{}={last}", entry.name, param.name);
+            assert_eq!(
+                resolve(&format!("{}:{1}={first},{1}={last}", entry.name, param.name)).unwrap(),
+                label
+            );
+        }
+    }
+}
+
+fn precisions_that_a_backend_does_not_serve_are_refused<D: Host>(_: &D) {
+    for choice in choices::<D>() {
+        for precision in [Precision::F64, Precision::F32, Precision::Mixed] {
+            let served = choice.entry.precisions.contains(&precision);
+            match choice.check_precision(precision) {
+                Ok(()) => assert!(served),
+                Err(e @ Error::Unsupported { .. }) => {
+                    assert!(!served && e.to_string().contains(choice.entry.precisions[0].name()), "{e}");
+                }
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_backend_of_another_device_is_refused_and_named() {
+    let choice = Choice::resolve("cuda", "vector", "vector").unwrap();
+    let built = choice.build::<Cpu, f64>(&Cpu::new(Some(1)).unwrap(), &zoo::generated("poisson2d:2x2"));
+    let error = built.map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::UnknownBackend { .. }));
+    assert!(error.to_string().contains("vector is a backend of cuda"), "{error}");
+}
+
+#[test]
+fn the_parameters_of_every_backend_are_checked_without_its_device() {
+    for (typed, label) in [
+        ("vector", "vector"),
+        ("auto:threads=8", "vector:threads=8"),
+        ("vector:threads=8,threads=16", "vector:threads=16"),
+        ("cusparse:algorithm=2", "cusparse:algorithm=2"),
+    ] {
+        assert_eq!(Choice::resolve("cuda", "vector", typed).unwrap().label(), label);
+    }
+    let said = |typed| Choice::resolve("cuda", "vector", typed).map(|c| c.label()).unwrap_err().to_string();
+    assert_eq!(said("rows"), "no backend 'rows' on cuda; there are: vector, cusparse");
+    assert_eq!(said("vector:blocks=2"), "backend 'vector' has no parameter 'blocks'; it has threads");
+    let allowed = "backend 'vector': threads=3 is not one of auto, 1, 2, 4, 8, 16, 32";
+    assert_eq!(said("vector:threads=3"), allowed);
+    let mixed = Choice::resolve("cuda", "vector", "cusparse").unwrap().check_precision(Precision::Mixed);
+    assert!(matches!(mixed, Err(Error::Unsupported { backend: "cusparse", .. })));
+}

@@ -1,0 +1,108 @@
+//! Every backend of the registry on a device, with every value of every parameter, in every precision it serves.
+
+use super::zoo::Zoo;
+use solver::Error;
+use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
+use solver::device::Cuda;
+use solver::format::Csr;
+use solver::scalar::{Precision, Scalar};
+use std::sync::Arc;
+
+/// The first GPU, or an explicit word that the test did not run.
+pub fn gpu() -> Option<Cuda> {
+    match Cuda::new(0) {
+        Ok(gpu) => Some(gpu),
+        Err(e) if std::env::var("SOLVER_REQUIRE_GPU").is_ok_and(|v| v == "1") => {
+            panic!("SOLVER_REQUIRE_GPU is set, but: {e}")
+        }
+        Err(e) => {
+            println!("skipped: {e}");
+            None
+        }
+    }
+}
+
+/// One backend with one setting of its parameters on one matrix.
+pub struct Case<'a> {
+    pub choice: &'a Choice,
+    pub precision: Precision,
+    pub name: &'a str,
+    /// With its values as the precision holds them.
+    pub matrix: Arc<Csr>,
+}
+
+impl std::fmt::Display for Case<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{} on {}, {}, {}",
+            self.choice.label(),
+            self.choice.entry.device(),
+            self.precision.name(),
+            self.name
+        )
+    }
+}
+
+/// The only combinations that a backend may refuse; each that a test meets is named as skipped.
+fn may_refuse(case: &Case<'_>, vector_width: usize) -> bool {
+    let matrix = &case.matrix;
+    let empty = matrix.rows() == 0 || matrix.cols() == 0;
+    // The library takes values and vectors of one type.
+    let other_width = matrix.values().width() != 0 && matrix.values().width() != vector_width;
+    let wide_offsets = matrix.row_offsets().width() == 8;
+    case.choice.entry.name == "cusparse" && (empty || other_width || wide_offsets)
+}
+
+impl Case<'_> {
+    /// The operator; none where the backend refuses what it may refuse.
+    pub fn build<D: Pick<T>, T: Scalar>(&self, device: &D) -> Option<Operator<D, T>> {
+        match self.choice.build(device, &self.matrix) {
+            Ok(operator) => Some(operator),
+            Err(e @ Error::Unsupported { .. }) if may_refuse(self, size_of::<T>()) => {
+                println!("skipped: {self}: {e}");
+                None
+            }
+            Err(e) => panic!("{self}: {e}"),
+        }
+    }
+}
+
+/// What is checked of each case, in the precision of its vectors.
+pub trait Check {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>);
+}
+
+/// Every backend of a device with its defaults, and with each value of each parameter.
+pub fn choices<D: Host>() -> Vec<Choice> {
+    let mut choices = Vec::new();
+    for entry in REGISTRY.iter().filter(|e| e.device() == D::KIND) {
+        let values = entry.params.iter().flat_map(|p| p.values.iter().map(|v| format!(":{}={v}", p.name)));
+        for params in std::iter::once(String::new()).chain(values) {
+            let typed = format!("{}{params}", entry.name);
+            choices.push(Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &typed).unwrap());
+        }
+    }
+    assert!(!choices.is_empty(), "no backend on {}", D::KIND);
+    choices
+}
+
+/// Runs a check over backends, parameters, precisions and matrices.
+pub fn for_each<D: Host>(device: &D, zoo: &Zoo, check: &impl Check) {
+    for choice in &choices::<D>() {
+        for &precision in choice.entry.precisions {
+            choice.check_precision(precision).unwrap();
+            for (name, matrix) in zoo {
+                let matrix = match precision.narrow_values() {
+                    true => Arc::new(matrix.to_f32()),
+                    false => matrix.clone(),
+                };
+                let case = Case { choice, precision, name, matrix };
+                match precision {
+                    Precision::F32 => check.check::<D, f32>(device, &case),
+                    Precision::F64 | Precision::Mixed => check.check::<D, f64>(device, &case),
+                }
+            }
+        }
+    }
+}

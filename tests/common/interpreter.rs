@@ -1,0 +1,169 @@
+//! Sweeps from their definition, one element after the other, with bounds on what a device may differ by.
+
+use super::tolerance;
+use solver::device::{Coefficient, Op, Operand, RING, SlotState, Sweep, Term, Test};
+use solver::scalar::Scalar;
+use std::marker::PhantomData;
+
+/// A number, and how far from it the device's may lie.
+#[derive(Clone, Copy, Debug)]
+pub struct Near {
+    pub value: f64,
+    pub within: f64,
+}
+
+impl Near {
+    pub fn exact(value: f64) -> Near {
+        Near { value, within: 0.0 }
+    }
+
+    /// Equal numbers are near whatever they are, NaN and infinity included.
+    pub fn holds(&self, got: f64) -> bool {
+        (got - self.value).abs() <= self.within || got.to_bits() == self.value.to_bits() || got == self.value
+    }
+}
+
+/// Vectors and slots of a sweep, `T` being the precision of the device's vectors.
+#[derive(Clone)]
+pub struct Host<T> {
+    pub k: usize,
+    pub writes: Vec<Vec<Near>>,
+    pub reads: Vec<Vec<Near>>,
+    pub slots: Vec<Near>,
+    pub done: Vec<u32>,
+    pub counts: Vec<u32>,
+    pub ring: Vec<Near>,
+    pub precision: PhantomData<T>,
+}
+
+impl<T: Scalar> Host<T> {
+    pub fn new(writes: &[Vec<f64>], reads: &[Vec<f64>], state: &SlotState) -> Host<T> {
+        let exact = |values: &Vec<f64>| values.iter().map(|&v| Near::exact(v)).collect();
+        Host {
+            k: state.k,
+            writes: writes.iter().map(exact).collect(),
+            reads: reads.iter().map(exact).collect(),
+            slots: exact(&state.values),
+            done: state.done.clone(),
+            counts: state.counts.clone(),
+            ring: exact(&state.ring),
+            precision: PhantomData,
+        }
+    }
+
+    fn vector(&self, operand: Operand) -> &[Near] {
+        match operand {
+            Operand::Write(i) => &self.writes[i as usize],
+            Operand::Read(i) => &self.reads[i as usize],
+        }
+    }
+
+    fn term(&self, term: &Term, at: usize) -> Near {
+        let slot = |s: solver::device::Slot| self.slots[s.0 as usize * self.k + at % self.k];
+        let by = match term.by {
+            Coefficient::Constant(c) => Near::exact(c),
+            Coefficient::Slot(s) => slot(s),
+            Coefficient::MinusSlot(s) => Near { value: -slot(s).value, ..slot(s) },
+        };
+        let v = self.vector(term.v)[at];
+        let w = term.times.map_or(Near::exact(1.0), |w| self.vector(w)[at]);
+        let value = by.value * v.value * w.value;
+        let far = |n: Near| n.value.abs() + n.within;
+        let within = far(by) * far(v) * far(w) - value.abs() + tolerance::term::<T>(value.abs());
+        Near { value, within }
+    }
+
+    /// Runs a sweep.
+    pub fn run(&mut self, sweep: &Sweep<'_>) {
+        let length = self.writes.iter().chain(&self.reads).map(Vec::len).next().unwrap_or(0);
+        for at in (0..length).filter(|at| self.done[at % self.k] == 0) {
+            for update in sweep.updates {
+                let terms: Vec<Near> = update.terms.iter().map(|t| self.term(t, at)).collect();
+                let magnitude: f64 = terms.iter().map(|t| t.value.abs()).sum();
+                let within = terms.iter().map(|t| t.within).sum::<f64>() + tolerance::sum::<T>(magnitude);
+                let value = terms.iter().map(|t| t.value).sum();
+                self.writes[update.target as usize][at] = Near { value, within };
+            }
+        }
+        for column in (0..self.k).filter(|&c| self.done[c] == 0).collect::<Vec<_>>() {
+            for dot in sweep.dots {
+                let (a, b) = (self.vector(dot.a), self.vector(dot.b));
+                let pairs = || a.iter().zip(b).skip(column).step_by(self.k);
+                let value = pairs().map(|(a, b)| a.value * b.value).sum();
+                let magnitude = pairs().map(|(a, b)| (a.value * b.value).abs()).sum();
+                let far = |(a, b): (&Near, &Near)| {
+                    a.within * b.value.abs() + b.within * a.value.abs() + a.within * b.within
+                };
+                let within = pairs().map(far).sum::<f64>() + tolerance::dot(length / self.k, magnitude);
+                self.slots[dot.out.0 as usize * self.k + column] = Near { value, within };
+            }
+            self.program(sweep.then, column);
+        }
+    }
+
+    fn program(&mut self, program: &[Op], column: usize) {
+        let k = self.k;
+        let at = |s: solver::device::Slot| s.0 as usize * k + column;
+        for op in program {
+            match *op {
+                Op::Copy(to, from) => self.slots[at(to)] = self.slots[at(from)],
+                Op::Divide(to, a, b) => {
+                    let (a, b) = (self.slots[at(a)], self.slots[at(b)]);
+                    let value = a.value / b.value;
+                    let spread = (a.within + value.abs() * b.within) / (b.value.abs() - b.within);
+                    // 0 / 0 has no spread.
+                    let within = if value.is_nan() { 0.0 } else { spread + tolerance::divide(value) };
+                    self.slots[at(to)] = Near { value, within };
+                }
+                Op::Count(slot) => {
+                    let place = self.counts[column] as usize % RING * k + column;
+                    self.ring[place] = self.slots[at(slot)];
+                    self.counts[column] += 1;
+                }
+                Op::StopIf(test, code) => {
+                    if holds(test, |s| self.slots[at(s)]) {
+                        self.done[column] = code as u32;
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Compares the slots, codes, counts and ring of a device.
+    pub fn assert_slots(&self, got: &SlotState, what: &str) {
+        assert_eq!(got.done, self.done, "{what}: done");
+        assert_eq!(got.counts, self.counts, "{what}: counts");
+        assert_near(&self.slots, &got.values, &format!("{what}: slots"));
+        assert_near(&self.ring, &got.ring, &format!("{what}: ring"));
+    }
+}
+
+/// A test whose outcome rounding could turn is a fault of the data that a test chose.
+fn holds(test: Test, slot: impl Fn(solver::device::Slot) -> Near) -> bool {
+    let clear = |difference: f64, within: f64| {
+        assert!(
+            within == 0.0 || difference.is_nan() || difference.abs() > within,
+            "{test:?} is too close to call"
+        );
+    };
+    match test {
+        Test::NotFinite(s) => !slot(s).value.is_finite(),
+        Test::NotPositive(s) => {
+            clear(slot(s).value, slot(s).within);
+            !matches!(slot(s).value, v if v > 0.0)
+        }
+        Test::AtMost(a, b) => {
+            let (a, b) = (slot(a), slot(b));
+            clear(a.value - b.value, a.within + b.within);
+            a.value <= b.value
+        }
+    }
+}
+
+pub fn assert_near(want: &[Near], got: &[f64], what: &str) {
+    assert_eq!(want.len(), got.len(), "{what}: length");
+    for (i, (want, got)) in want.iter().zip(got).enumerate() {
+        assert!(want.holds(*got), "{what}[{i}]: got {got:e}, expected {want:?}");
+    }
+}

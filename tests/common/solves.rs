@@ -1,0 +1,135 @@
+//! Solves for tests: a system, how it is solved, and what must hold of the answer however it ended.
+
+use super::tolerance;
+use super::vectors::reals;
+use solver::Result;
+use solver::backend::{Choice, Host, Operator, Pick};
+use solver::device::Cpu;
+use solver::format::Csr;
+use solver::observe::Observer;
+use solver::precond::Preconditioner;
+use solver::scalar::Scalar;
+use solver::solve::{Outcome, cg, verdict};
+use solver::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
+
+/// A matrix with a right-hand side.
+pub struct System {
+    pub matrix: Arc<Csr>,
+    pub b: Vec<f64>,
+}
+
+impl System {
+    /// The solution is all ones.
+    pub fn ones(matrix: Arc<Csr>) -> System {
+        let b = matrix.multiply_reference(&vec![1.0; matrix.cols()]);
+        System { matrix, b }
+    }
+
+    /// The solution is random.
+    pub fn random(matrix: Arc<Csr>) -> System {
+        let b = matrix.multiply_reference(&reals(50, matrix.cols()));
+        System { matrix, b }
+    }
+
+    pub fn generated(what: &str) -> System {
+        System::ones(super::zoo::generated(what))
+    }
+
+    /// With the default backend and a preconditioner by name.
+    pub fn solve_with<D: Host>(
+        &self,
+        device: &D,
+        precond: Preconditioner,
+        rule: &StoppingRule,
+    ) -> Outcome<f64> {
+        let a = operator::<D, f64>(device, &self.matrix);
+        let m = precond.build(device, &self.matrix).unwrap();
+        self.solve_operators(device, a, m, rule, &mut [])
+    }
+
+    /// With the default backend and no preconditioner.
+    pub fn solve<D: Host>(&self, device: &D, rule: &StoppingRule) -> Outcome<f64> {
+        self.solve_with(device, Preconditioner::None, rule)
+    }
+
+    /// The same, watched.
+    pub fn watch<D: Host>(&self, device: &D, rule: &StoppingRule, watch: &mut dyn Observer) -> Outcome<f64> {
+        let a = operator::<D, f64>(device, &self.matrix);
+        self.solve_operators(device, a, None, rule, &mut [watch])
+    }
+
+    /// With operators of any kind; the answer must fit what is said about it.
+    pub fn solve_operators<D: Host>(
+        &self,
+        device: &D,
+        a: Operator<D, f64>,
+        m: Option<Operator<D, f64>>,
+        rule: &StoppingRule,
+        observers: &mut [&mut dyn Observer],
+    ) -> Outcome<f64> {
+        let outcome = cg::solve(device, a, m, &self.b, rule, observers).unwrap();
+        self.assert_consistent(&outcome);
+        outcome
+    }
+
+    pub fn true_residual<T: Scalar>(&self, outcome: &Outcome<T>) -> f64 {
+        verdict::true_residual(&self.matrix, &self.b, &outcome.x)
+    }
+
+    /// However a solve ended, x is the one that the reported residual belongs to.
+    pub fn assert_consistent(&self, outcome: &Outcome<f64>) {
+        if outcome.x.iter().all(|&x| x == 0.0) {
+            // The matrix may hold NaN.
+            assert!(
+                outcome.iterations == 0 && outcome.residual == f64::from(self.b.iter().any(|&b| b != 0.0))
+            );
+            return;
+        }
+        let gap = (self.true_residual(outcome) - outcome.residual).abs();
+        assert!(
+            gap <= tolerance::RESIDUAL_GAP,
+            "{:?}: true and recursive residual differ by {gap:e}",
+            outcome.reason
+        );
+    }
+
+    /// The judged reason and the true residual.
+    pub fn judge<T: Scalar>(&self, rtol: f64, mut outcome: Outcome<T>) -> (StopReason, f64) {
+        let residual = verdict::judge(&self.matrix, &self.b, rtol, &mut outcome);
+        (outcome.reason, residual)
+    }
+}
+
+/// The matrix on a device by its default backend.
+pub fn operator<D: Pick<T>, T: Scalar>(device: &D, matrix: &Arc<Csr>) -> Operator<D, T> {
+    Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto").unwrap().build(device, matrix).unwrap()
+}
+
+/// The reference run: serial, on one thread.
+pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> Outcome<f64> {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let a = Choice::resolve("cpu", "serial", "serial").unwrap().build(&cpu, &system.matrix).unwrap();
+    let m = precond.build(&cpu, &system.matrix).unwrap();
+    system.solve_operators(&cpu, a, m, rule, &mut [])
+}
+
+/// The error of a solve that cannot begin.
+pub fn refused<D: Host>(device: &D, matrix: &Arc<Csr>, b: &[f64]) -> solver::Error {
+    let outcome: Result<Outcome<f64>> =
+        cg::solve(device, operator(device, matrix), None, b, &to(tolerance::RTOL), &mut []);
+    outcome.map(|o| o.reason).unwrap_err()
+}
+
+/// The residual alone, within more iterations than any solve here needs.
+pub fn to(rtol: f64) -> StoppingRule {
+    StoppingRule::any([StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(5000)])
+}
+
+/// The residual or so many iterations.
+pub fn at_most(iterations: usize) -> StoppingRule {
+    StoppingRule::any([
+        StoppingRule::RelativeResidual(tolerance::RTOL),
+        StoppingRule::MaxIterations(iterations),
+    ])
+}

@@ -1,0 +1,54 @@
+//! Every tolerance of the tests, each with its reason. Nowhere else is one written.
+
+use solver::scalar::Scalar;
+
+/// |y - A x| for one row: each product and each addition rounds once, whatever their order, and so do the two scalings;
+/// `magnitude` is `|alpha| (|A| |x|)_row + |beta y|`. Four for orders that add in several partial sums.
+pub fn spmv_row<T: Scalar>(entries: usize, magnitude: f64) -> f64 {
+    4.0 * (entries as f64 + 2.0) * T::EPSILON * magnitude
+}
+
+/// One product of a sweep: the coefficient, an element-wise product and the product with the coefficient round.
+pub fn term<T: Scalar>(magnitude: f64) -> f64 {
+    3.0 * T::EPSILON * magnitude
+}
+
+/// The sum of at most three terms, rounded twice.
+pub fn sum<T: Scalar>(magnitude: f64) -> f64 {
+    2.0 * T::EPSILON * magnitude
+}
+
+/// A dot product of `n` elements in double precision, in any order; `magnitude` is the sum of the magnitudes.
+pub fn dot(n: usize, magnitude: f64) -> f64 {
+    (n as f64 + 2.0) * f64::EPSILON * magnitude
+}
+
+/// A division of scalars in double precision.
+pub fn divide(quotient: f64) -> f64 {
+    f64::EPSILON * quotient.abs()
+}
+
+/// The relative residual asked of solves in double precision.
+pub const RTOL: f64 = 1e-8;
+/// The relative residual asked of solves in single precision, whose true residual stalls near 1e-6 here.
+pub const RTOL_F32: f64 = 1e-4;
+/// Below what single precision reaches, by its true residual.
+pub const RTOL_BEYOND_F32: f64 = 1e-12;
+
+/// An entry of x whose true value is 1: `RTOL` times the condition numbers (below 2e3) of the systems solved.
+pub const X: f64 = 2e-5;
+
+/// How far the residual of the recursion and that of b - A x part in double precision on the small systems of the
+/// tests, relative to b: far below the change of one iteration, so that an x that lacks one is seen.
+pub const RESIDUAL_GAP: f64 = 1e-12;
+
+/// Iterations that the same solve takes elsewhere: one in a hundred, as rounding moves the last of them.
+pub fn iterations(expected: usize) -> usize {
+    expected.div_ceil(100)
+}
+
+/// Iterations allowed to ill-conditioned systems, on which rounding delays convergence.
+pub const LOOSE_ITERATIONS: usize = 20_000;
+
+/// Values of generators against their formulas, which add in the same order.
+pub const GENERATED: f64 = 1e-14;

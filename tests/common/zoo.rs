@@ -1,0 +1,163 @@
+//! Small matrices of every shape that has ever broken a kernel, by name.
+
+use super::vectors::Numbers;
+use solver::format::{Csr, Offsets, Values};
+use solver::source;
+use std::sync::Arc;
+
+pub type Zoo = Vec<(&'static str, Arc<Csr>)>;
+
+/// Rows of column indices, with the number of columns.
+struct Shape {
+    name: &'static str,
+    cols: usize,
+    rows: Vec<Vec<u32>>,
+}
+
+/// A square matrix from its entries, row by row; panics where they make none.
+pub fn square(rows: &[&[(u32, f64)]]) -> Arc<Csr> {
+    matrix(rows.len(), rows)
+}
+
+pub fn matrix(cols: usize, rows: &[&[(u32, f64)]]) -> Arc<Csr> {
+    let offsets = offsets(rows.iter().map(|r| r.len()));
+    let columns = rows.iter().flat_map(|r| r.iter().map(|e| e.0)).collect();
+    let values = rows.iter().flat_map(|r| r.iter().map(|e| e.1)).collect();
+    Arc::new(Csr::new(rows.len(), cols, offsets, columns, Values::F64(values)).unwrap())
+}
+
+pub fn diagonal(values: &[f64]) -> Arc<Csr> {
+    let n = values.len();
+    let columns = (0..n as u32).collect();
+    Arc::new(Csr::new(n, n, offsets((0..n).map(|_| 1)), columns, Values::F64(values.to_vec())).unwrap())
+}
+
+pub fn generated(what: &str) -> Arc<Csr> {
+    Arc::new(source::load(what).unwrap().matrix)
+}
+
+fn offsets(lengths: impl Iterator<Item = usize>) -> Offsets {
+    let mut offsets = vec![0];
+    offsets.extend(lengths.scan(0, |sum, length| {
+        *sum += length as u64;
+        Some(*sum)
+    }));
+    Offsets::narrowest(offsets)
+}
+
+/// `count` different columns of `cols`, in order.
+fn some_columns(numbers: &mut Numbers, count: usize, cols: usize) -> Vec<u32> {
+    let mut columns: Vec<u32> = (0..count.min(cols)).map(|_| numbers.below(cols) as u32).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    columns
+}
+
+fn shapes() -> Vec<Shape> {
+    let mut numbers = Numbers::new(7);
+    let mut shapes = Vec::new();
+    let mut add = |name, cols, rows| shapes.push(Shape { name, cols, rows });
+    add("0x0", 0, vec![]);
+    add("0x3", 3, vec![]);
+    add("3x0", 0, vec![vec![]; 3]);
+    add("1x1", 1, vec![vec![0]]);
+    add("1x1 empty", 1, vec![vec![]]);
+    add("all rows empty", 600, vec![vec![]; 600]);
+    let holes = |i: u32| i == 0 || i == 599 || (100..230).contains(&i) || i % 7 == 3;
+    add("some rows empty", 600, (0..600).map(|i| if holes(i) { vec![] } else { vec![i / 2, i] }).collect());
+    add("last chunk empty", 700, (0..700).map(|i| if i < 500 { vec![i] } else { vec![] }).collect());
+    let giant = |i: u32| if i == 40 { (0..2500).collect() } else { vec![i * 20, i * 20 + 3] };
+    add("one giant row", 2500, (0..120).map(giant).collect());
+    add("one giant column", 40, (0..2500).map(|i| if i % 3 == 0 { vec![7, 30] } else { vec![7] }).collect());
+    add("diagonal", 700, (0..700).map(|i| vec![i]).collect());
+    add("dense 33x33", 33, vec![(0..33).collect(); 33]);
+    add("tall", 17, (0..1200).map(|i| some_columns(&mut numbers, i % 5, 17)).collect());
+    add("wide", 3000, (0..23).map(|i| some_columns(&mut numbers, 10 * i, 3000)).collect());
+    let prefix = |length: u32| (0..length).map(|j| j * 2).collect();
+    add("row lengths 0 to 70", 141, (0..=70).map(prefix).collect());
+    for (name, n) in [
+        ("31 rows", 31),
+        ("32 rows", 32),
+        ("33 rows", 33),
+        ("255 rows", 255),
+        ("256 rows", 256),
+        ("257 rows", 257),
+        ("511 rows", 511),
+        ("512 rows", 512),
+        ("513 rows", 513),
+        ("1023 rows", 1023),
+        ("1025 rows", 1025),
+        ("2049 rows", 2049),
+    ] {
+        add(name, n, (0..n).map(|i| some_columns(&mut numbers, 1 + i % 9, n)).collect());
+    }
+    shapes
+}
+
+fn with_values(shape: &Shape, mut value: impl FnMut() -> f64) -> Arc<Csr> {
+    let columns: Vec<u32> = shape.rows.iter().flatten().copied().collect();
+    let values = columns.iter().map(|_| value()).collect();
+    let offsets = offsets(shape.rows.iter().map(Vec::len));
+    Arc::new(Csr::new(shape.rows.len(), shape.cols, offsets, columns, Values::F64(values)).unwrap())
+}
+
+/// Every second shape also in the other forms of storage, so that each form meets many shapes.
+fn with_forms(zoo: &mut Zoo) {
+    let pick = |zoo: &Zoo, name| zoo.iter().find(|(n, _)| *n == name).unwrap().1.clone();
+    for (name, of) in [
+        ("ones, some rows empty", "some rows empty"),
+        ("ones, one giant row", "one giant row"),
+        ("ones, row lengths 0 to 70", "row lengths 0 to 70"),
+        ("ones, 1025 rows", "1025 rows"),
+    ] {
+        let ones = Csr::with_pattern(pick(zoo, of).pattern().clone(), Values::Ones).unwrap();
+        zoo.push((name, Arc::new(ones)));
+    }
+    for (name, of) in [("f32, row lengths 0 to 70", "row lengths 0 to 70"), ("f32, 513 rows", "513 rows")] {
+        let narrow = pick(zoo, of).to_f32();
+        zoo.push((name, Arc::new(narrow)));
+    }
+    for (name, of) in [
+        ("wide offsets, 0x0", "0x0"),
+        ("wide offsets, row lengths 0 to 70", "row lengths 0 to 70"),
+        ("wide offsets, one giant row", "one giant row"),
+        ("wide offsets, ones, 1025 rows", "ones, 1025 rows"),
+        ("wide offsets, f32, 513 rows", "f32, 513 rows"),
+        ("wide offsets, 513 rows", "513 rows"),
+    ] {
+        let wide = pick(zoo, of).with_wide_offsets();
+        zoo.push((name, Arc::new(wide)));
+    }
+}
+
+/// Every shape with small integers, explicit zeros among them: whatever the order of summation, results are exact.
+pub fn integers() -> Zoo {
+    let mut numbers = Numbers::new(11);
+    let mut zoo: Zoo = shapes().iter().map(|s| (s.name, with_values(s, || numbers.integer()))).collect();
+    let zeros = Shape { name: "explicit zeros", cols: 90, rows: vec![(0..90).collect(); 40] };
+    zoo.push((zeros.name, with_values(&zeros, || 0.0)));
+    with_forms(&mut zoo);
+    zoo.push(("poisson2d", generated("poisson2d:37x29")));
+    zoo.push(("poisson2d neumann", generated("poisson2d:23x31,boundary=neumann")));
+    zoo
+}
+
+/// Every shape with numbers of all digits, and some whose magnitudes lie far apart.
+pub fn reals() -> Zoo {
+    let mut numbers = Numbers::new(13);
+    let mut zoo: Zoo = shapes().iter().map(|s| (s.name, with_values(s, || numbers.real()))).collect();
+    let mixed = Shape { name: "huge and small", cols: 120, rows: vec![(0..120).collect(); 70] };
+    // Within the range of single precision, products with numbers below 1 included.
+    let scales = [1e-12, -1e12, 1.0, -1e-6, 1e7];
+    zoo.push((mixed.name, with_values(&mixed, || numbers.real() * scales[numbers.below(5)])));
+    with_forms(&mut zoo);
+    zoo.push(("hex27", generated("hex27:5x4x3,dof=3")));
+    zoo
+}
+
+/// The few of them that suffice where a property does not depend on the shape.
+pub fn few() -> Zoo {
+    let names =
+        ["1x1", "some rows empty", "dense 33x33", "513 rows", "2049 rows", "hex27", "ones, 1025 rows"];
+    reals().into_iter().filter(|(name, _)| names.contains(name)).collect()
+}

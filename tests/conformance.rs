@@ -1,0 +1,353 @@
+//! Every backend against the definition of y = alpha A x + beta y, on every matrix of the zoo and in every precision.
+
+#![allow(clippy::unwrap_used)] // The lint's exception for tests does not reach their helpers.
+
+mod common;
+
+use common::each_backend::{Case, Check, for_each};
+use common::interpreter::Host as Interpreter;
+use common::vectors::{Numbers, bits, download, integers, read, reals, rounded, upload};
+use common::{on_each_device, tolerance, zoo};
+use solver::Error;
+use solver::backend::{Host, Operator, Pick};
+use solver::device::sweep::dot_sweep;
+use solver::device::{Cpu, SlotState};
+use solver::format::{Csr, Values};
+use solver::operator::Cost;
+use solver::scalar::Scalar;
+use solver::solve::cg;
+
+on_each_device! {
+    every_backend_computes_the_product,
+    sums_of_small_integers_are_exact,
+    with_beta_zero_the_old_y_is_not_read_and_every_element_is_written,
+    empty_rows_give_zero,
+    the_fused_dot_product_is_that_of_the_product_and_runs_the_program,
+    the_fused_dot_product_leaves_the_slots_of_a_done_column,
+    vectors_of_other_lengths_are_refused,
+    deterministic_backends_give_the_same_bits_again,
+    several_columns_are_each_multiplied_or_refused,
+    the_cost_is_counted_from_the_arrays,
+}
+
+const COMBINATIONS: [(f64, f64); 5] = [(1.0, 0.0), (2.5, 0.0), (-1.0, 1.0), (0.5, -2.0), (0.0, 1.0)];
+
+/// alpha A x + beta y and `|alpha| |A| |x| + |beta y|` for one row.
+fn reference(matrix: &Csr, row: usize, (alpha, beta): (f64, f64), x: &[f64], y: f64) -> (f64, f64) {
+    let products = || matrix.row(row).map(|(j, v)| v * x[j]);
+    let old = if beta == 0.0 { 0.0 } else { beta * y };
+    let sum: f64 = products().sum();
+    (alpha * sum + old, alpha.abs() * products().map(f64::abs).sum::<f64>() + old.abs())
+}
+
+fn entries(matrix: &Csr, row: usize) -> usize {
+    matrix.row_range(row).len()
+}
+
+/// One application; `y` is what stands in y before.
+fn apply<D: Pick<T>, T: Scalar>(
+    device: &D,
+    operator: &Operator<D, T>,
+    (alpha, beta): (f64, f64),
+    x: &[f64],
+    y: &[f64],
+    k: usize,
+) -> Vec<f64> {
+    let x = upload::<D, T>(device, x, k);
+    let mut target = upload::<D, T>(device, y, k);
+    operator.apply(device, alpha, &x, beta, &mut target).unwrap();
+    download::<D, T>(device, &target, y.len())
+}
+
+struct Product {
+    exact: bool,
+}
+
+impl Check for Product {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        let (rows, cols) = (case.matrix.rows(), case.matrix.cols());
+        assert_eq!(operator.shape(), (rows, cols), "{case}");
+        let numbers = |seed, n| if self.exact { integers(seed, n) } else { rounded::<T>(&reals(seed, n)) };
+        let (x, y) = (numbers(1, cols), numbers(2, rows));
+        for by in COMBINATIONS {
+            let got = apply(device, &operator, by, &x, &y, 1);
+            for row in 0..rows {
+                let (want, magnitude) = reference(&case.matrix, row, by, &x, y[row]);
+                let bound = tolerance::spmv_row::<T>(entries(&case.matrix, row), magnitude);
+                let off = (got[row] - want).abs();
+                let near = if self.exact { got[row] == want } else { off <= bound };
+                assert!(near, "{case}: alpha, beta = {by:?}: y[{row}] = {:e}, expected {want:e}", got[row]);
+            }
+        }
+    }
+}
+
+fn every_backend_computes_the_product<D: Host>(device: &D) {
+    for_each(device, &zoo::reals(), &Product { exact: false });
+}
+
+fn sums_of_small_integers_are_exact<D: Host>(device: &D) {
+    for_each(device, &zoo::integers(), &Product { exact: true });
+}
+
+struct Overwrites;
+
+impl Check for Overwrites {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        let (rows, x) = (case.matrix.rows(), integers(3, case.matrix.cols()));
+        for by in [(1.0, 0.0), (2.5, 0.0)] {
+            for poison in [f64::NAN, f64::INFINITY] {
+                let got = apply(device, &operator, by, &x, &vec![poison; rows], 1);
+                let want: Vec<f64> =
+                    (0..rows).map(|row| reference(&case.matrix, row, by, &x, 0.0).0).collect();
+                assert_eq!(got, want, "{case}: over {poison}");
+            }
+        }
+    }
+}
+
+fn with_beta_zero_the_old_y_is_not_read_and_every_element_is_written<D: Host>(device: &D) {
+    for_each(device, &zoo::integers(), &Overwrites);
+}
+
+struct EmptyRows;
+
+impl Check for EmptyRows {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        let rows = case.matrix.rows();
+        // An entry of a neighbour that leaked into the row would show as an infinity.
+        let got = apply(device, &operator, (3.0, 0.0), &vec![1e30; case.matrix.cols()], &vec![7.0; rows], 1);
+        for row in (0..rows).filter(|&row| entries(&case.matrix, row) == 0) {
+            assert!(got[row] == 0.0, "{case}: y[{row}] = {}", got[row]);
+        }
+    }
+}
+
+fn empty_rows_give_zero<D: Host>(device: &D) {
+    let zoo: zoo::Zoo =
+        zoo::reals().into_iter().filter(|(_, m)| (0..m.rows()).any(|r| entries(m, r) == 0)).collect();
+    assert!(zoo.len() >= 5);
+    for_each(device, &zoo, &EmptyRows);
+}
+
+/// Slots as the dot product of CG finds them, with `done` codes.
+fn slots<D: Host>(device: &D, done: u32) -> (SlotState, D::Slots) {
+    let mut state = SlotState::new(7, 1);
+    state.values.iter_mut().zip(integers(5, 7)).for_each(|(v, i)| *v = i + 20.0);
+    state.done[0] = done;
+    let mut slots = device.slots(7, 1).unwrap();
+    device.write(&state, &mut slots).unwrap();
+    (state, slots)
+}
+
+struct FusedDot {
+    done: u32,
+}
+
+impl Check for FusedDot {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let n = case.matrix.rows();
+        if n != case.matrix.cols() {
+            return;
+        }
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        let values = integers(4, n);
+        let x = upload::<D, T>(device, &values, 1);
+        // Every program is a kernel of its own on a GPU; one is enough for most matrices.
+        let programs = if case.name == "513 rows" { cg::PROGRAMS } else { &cg::PROGRAMS[..1] };
+        for (dot, then) in programs {
+            let (state, mut slots) = slots(device, self.done);
+            let mut y = upload::<D, T>(device, &vec![f64::NAN; n], 1);
+            operator.apply_dot(device, &x, &mut y, &mut slots, dot, then).unwrap();
+            let got = read(device, &slots, 7, 1);
+            if self.done != 0 {
+                assert_eq!(got, state, "{case}");
+                continue;
+            }
+            let y = download::<D, T>(device, &y, n);
+            let want: Vec<f64> =
+                (0..n).map(|row| reference(&case.matrix, row, (1.0, 0.0), &values, 0.0).0).collect();
+            assert_eq!(y, want, "{case}");
+            let mut expected = Interpreter::<T>::new(&[], &[values.clone(), want], &state);
+            expected.run(&dot_sweep(dot, then));
+            expected.assert_slots(&got, &case.to_string());
+        }
+    }
+}
+
+fn the_fused_dot_product_is_that_of_the_product_and_runs_the_program<D: Host>(device: &D) {
+    for_each(device, &zoo::integers(), &FusedDot { done: 0 });
+}
+
+fn the_fused_dot_product_leaves_the_slots_of_a_done_column<D: Host>(device: &D) {
+    for_each(device, &zoo::few(), &FusedDot { done: 3 });
+}
+
+struct Lengths;
+
+impl Check for Lengths {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        let (rows, cols) = (case.matrix.rows(), case.matrix.cols());
+        let vector = |n: usize, k| device.vector::<T>(n, k).unwrap();
+        let refused = |outcome: solver::Result<()>, wanted: usize| match outcome {
+            Err(Error::Dimension { expected, got, .. }) => {
+                assert!(expected == wanted && got != wanted, "{case}")
+            }
+            other => panic!("{case}: {other:?}"),
+        };
+        for wrong in [cols + 1, cols.saturating_sub(1)].into_iter().filter(|&w| w != cols) {
+            refused(operator.apply(device, 1.0, &vector(wrong, 1), 0.0, &mut vector(rows, 1)), cols);
+            let (mut slots, (dot, then)) = (device.slots(7, 1).unwrap(), cg::PROGRAMS[0]);
+            if rows == cols {
+                let (x, mut y) = (vector(wrong, 1), vector(rows, 1));
+                refused(operator.apply_dot(device, &x, &mut y, &mut slots, &dot, then), cols);
+            }
+        }
+        for wrong in [rows + 1, rows.saturating_sub(1)].into_iter().filter(|&w| w != rows) {
+            refused(operator.apply(device, 1.0, &vector(cols, 1), 0.0, &mut vector(wrong, 1)), rows);
+        }
+        if rows == cols {
+            let (mut slots, (dot, then)) = (device.slots(7, 3).unwrap(), cg::PROGRAMS[0]);
+            let outcome =
+                operator.apply_dot(device, &vector(cols, 1), &mut vector(rows, 1), &mut slots, &dot, then);
+            assert!(
+                matches!(outcome, Err(Error::Dimension { .. })),
+                "{case}: slots of 3 columns: {outcome:?}"
+            );
+        }
+    }
+}
+
+fn vectors_of_other_lengths_are_refused<D: Host>(device: &D) {
+    for_each(device, &zoo::few(), &Lengths);
+    let shapes = |name: &str| ["0x0", "0x3", "3x0", "tall", "wide"].contains(&name);
+    for_each(device, &zoo::reals().into_iter().filter(|(name, _)| shapes(name)).collect(), &Lengths);
+}
+
+/// y of `apply`, y and the slot of `apply_dot`: the bits of all.
+fn all_bits<D: Pick<T>, T: Scalar>(device: &D, case: &Case<'_>) -> Option<Vec<u64>> {
+    let operator = case.build::<D, T>(device)?;
+    let (rows, x) = (case.matrix.rows(), reals(6, case.matrix.cols()));
+    let mut all = bits(&apply(device, &operator, (1.5, -0.5), &x, &reals(8, rows), 1));
+    if rows == case.matrix.cols() {
+        let (dot, then) = cg::PROGRAMS[0];
+        let (_, mut slots) = slots(device, 0);
+        let x = upload::<D, T>(device, &x, 1);
+        let mut y = upload::<D, T>(device, &vec![0.0; rows], 1);
+        operator.apply_dot(device, &x, &mut y, &mut slots, &dot, then).unwrap();
+        all.extend(bits(&download::<D, T>(device, &y, rows)));
+        all.extend(bits(&read(device, &slots, 7, 1).values));
+    }
+    Some(all)
+}
+
+struct Again;
+
+impl Check for Again {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        if case.choice.entry.deterministic {
+            assert_eq!(all_bits::<D, T>(device, case), all_bits::<D, T>(device, case), "{case}");
+        }
+    }
+}
+
+fn deterministic_backends_give_the_same_bits_again<D: Host>(device: &D) {
+    for_each(device, &zoo::reals(), &Again);
+}
+
+/// Other numbers of threads.
+struct OnOther<'a>(&'a Cpu);
+
+impl Check for OnOther<'_> {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let expected = all_bits::<D, T>(device, case);
+        let got = match size_of::<T>() {
+            4 => all_bits::<Cpu, f32>(self.0, case),
+            _ => all_bits::<Cpu, f64>(self.0, case),
+        };
+        assert!(got.is_some() && got == expected, "{case}: {} threads", self.0.threads());
+    }
+}
+
+#[test]
+fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
+    let one = Cpu::new(Some(1)).unwrap();
+    for threads in [2, 3, 7] {
+        for_each(&one, &zoo::reals(), &OnOther(&Cpu::new(Some(threads)).unwrap()));
+    }
+}
+
+struct Columns;
+
+impl Check for Columns {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        const K: usize = 3;
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        let (rows, cols) = (case.matrix.rows(), case.matrix.cols());
+        let (x, y) = (rounded::<T>(&reals(9, cols * K)), rounded::<T>(&reals(10, rows * K)));
+        if !case.choice.entry.columns {
+            let (x, mut y) = (upload::<D, T>(device, &x, K), upload::<D, T>(device, &y, K));
+            let outcome = operator.apply(device, 1.0, &x, 0.0, &mut y);
+            assert!(matches!(outcome, Err(Error::Unsupported { .. })), "{case}: {outcome:?}");
+            return;
+        }
+        for by in COMBINATIONS {
+            let together = apply(device, &operator, by, &x, &y, K);
+            for column in 0..K {
+                let one = |v: &[f64]| v.iter().skip(column).step_by(K).copied().collect::<Vec<_>>();
+                let alone = apply(device, &operator, by, &one(&x), &one(&y), 1);
+                for (row, (got, alone)) in one(&together).into_iter().zip(alone).enumerate() {
+                    // Each is within the bound of the true value.
+                    let (_, magnitude) = reference(&case.matrix, row, by, &one(&x), one(&y)[row]);
+                    let bound = 2.0 * tolerance::spmv_row::<T>(entries(&case.matrix, row), magnitude);
+                    assert!((got - alone).abs() <= bound, "{case}: row {row}, column {column}");
+                }
+            }
+        }
+    }
+}
+
+fn several_columns_are_each_multiplied_or_refused<D: Host>(device: &D) {
+    let small = |m: &Csr| m.rows() <= 700;
+    for_each(device, &zoo::reals().into_iter().filter(|(_, m)| small(m)).collect(), &Columns);
+}
+
+struct CountsCost;
+
+impl Check for CountsCost {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        let m = &case.matrix;
+        let value = match m.values() {
+            Values::Ones => 0,
+            Values::F32(_) => 4,
+            Values::F64(_) => 8,
+        };
+        let offset = if case.name.starts_with("wide offsets") { 8 } else { 4 };
+        let arrays = (m.rows() + 1) * offset + m.nnz() * (4 + value);
+        let bytes = (arrays + (m.rows() + m.cols()) * size_of::<T>()) as u64;
+        assert_eq!(operator.cost(), Cost { bytes, flops: 2 * m.nnz() as u64 }, "{case}");
+        assert!(operator.storage() >= arrays as u64, "{case}: {}", operator.storage());
+    }
+}
+
+fn the_cost_is_counted_from_the_arrays<D: Host>(device: &D) {
+    for_each(device, &zoo::integers(), &CountsCost);
+}
+
+#[test]
+fn the_numbers_of_the_tests_are_varied() {
+    let mut numbers = Numbers::new(1);
+    let (mut low, mut high) = (0, 0);
+    for _ in 0..1000 {
+        let v = numbers.real();
+        assert!((-1.0..=1.0).contains(&v));
+        low += usize::from(v < -0.5);
+        high += usize::from(v > 0.5);
+    }
+    assert!(low > 150 && high > 150, "{low} {high}");
+}
