@@ -88,7 +88,7 @@ fn a_matrix_too_large_for_the_gpu_is_refused_with_the_numbers() {
             assert!(message.contains("100000 are free") && message.contains("--precision f32"), "{message}");
         }
         let message = refused(&[(cuda::MEMORY_LIMIT, "700000")], &["--matrix", "poisson2d:100x100"]);
-        assert!(message.contains("bytes of GPU memory"), "the matrix fits, the rest does not: {message}");
+        assert!(message.contains("bytes of GPU memory"), "nothing is left after the first arrays: {message}");
     }
 }
 

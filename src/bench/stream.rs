@@ -23,16 +23,16 @@ const TRIAD: Sweep<'static> = Sweep {
 /// Every sweep of this module, for whoever compiles them ahead.
 pub const SWEEPS: &[Sweep<'static>] = &[TRIAD];
 
-/// Repetitions, after one that is not counted, while the time lasts.
+/// Repetitions while the time lasts.
 const REPETITIONS: usize = 20;
 const LONGEST: Duration = Duration::from_millis(150);
+/// A repetition streams as often as it takes for the clock, and for the host's call to a GPU, not to matter.
+const SHORTEST_REPETITION: Duration = Duration::from_millis(2);
 
-/// Bytes a second, times 1e-9, of the fastest of several passes over a working set of `bytes`. Small sets are streamed
-/// several times in a row, so that the clock sees more than its own resolution.
+/// Bytes a second, times 1e-9, of the fastest of several repetitions over a working set of `bytes`.
 pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     let n = (bytes / 24).max(1024) as usize;
     let bytes = TRIAD.bytes(n, 1, 8);
-    let passes = (8_000_000 / bytes).clamp(1, 1000) as usize;
     let mut work =
         (device.vector::<f64>(n, 1)?, device.vector(n, 1)?, device.vector(n, 1)?, device.slots(1, 1)?);
     // Zeros may be faster than numbers.
@@ -41,17 +41,51 @@ pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     device.upload(&numbers, &mut work.2)?;
     let mut recorded =
         device.record(work, |device, w| device.sweep(&mut [&mut w.0], &[&w.1, &w.2], &mut w.3, &TRIAD))?;
-    device.replay(&mut recorded, passes)?;
-    device.synchronize()?;
-    let (began, mut best) = (Instant::now(), f64::MAX);
-    for _ in 0..REPETITIONS {
+    let mut time = |passes: usize| -> Result<Duration> {
         let start = Instant::now();
         device.replay(&mut recorded, passes)?;
         device.synchronize()?;
-        best = best.min(start.elapsed().as_secs_f64());
+        Ok(start.elapsed())
+    };
+    // The first one touches everything for the first time.
+    time(1)?;
+    let (began, mut passes) = (Instant::now(), 1);
+    let mut best = time(passes)?;
+    while best < SHORTEST_REPETITION {
+        passes *= 2;
+        best = time(passes)?;
+    }
+    for _ in 0..REPETITIONS {
+        best = best.min(time(passes)?);
         if began.elapsed() > LONGEST {
             break;
         }
     }
-    Ok(bytes as f64 * passes as f64 / best / 1e9)
+    Ok(bytes as f64 * passes as f64 / best.as_secs_f64() / 1e9)
+}
+
+/// What the machine allows for an iteration that moves `traffic` over operators of `stored` bytes and vectors of
+/// `vectors` bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// GB/s of a stream over a working set as large as operators and vectors together.
+    pub stream: f64,
+    /// GB/s of a stream over a working set as large as the vectors alone.
+    pub vector_stream: f64,
+    /// Seconds of an iteration at these speeds.
+    pub seconds: f64,
+}
+
+/// Beyond this, a larger working set is no slower: it has left every cache.
+const LARGEST: u64 = 512 << 20;
+
+/// Measures the limit: the operators' arrays pass by once an iteration, at the speed of a stream over everything; the
+/// vectors are touched several times between two passes of the matrix, and are allowed the speed of a stream over
+/// themselves, from whatever cache holds them.
+pub fn limit<D: Device>(device: &D, stored: u64, vectors: u64, traffic: u64) -> Result<Limit> {
+    let stream = measure(device, (stored + vectors).min(LARGEST))?;
+    let vector_stream = measure(device, vectors.min(LARGEST))?.max(stream);
+    let over_vectors = traffic.saturating_sub(stored);
+    let seconds = (stored as f64 / stream + over_vectors as f64 / vector_stream) / 1e9;
+    Ok(Limit { stream, vector_stream, seconds })
 }

@@ -19,9 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Bytes beyond which a stream is no slower: enough to leave every cache.
-const LONGEST_STREAM: u64 = 512 << 20;
-
 /// What a solve leaves behind.
 struct Solved {
     report: Report,
@@ -147,10 +144,11 @@ fn solve<D: Pick<T>, T: Scalar>(
     let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
     let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
     let speed = if outcome.iterations == 0 { 0.0 } else { speed };
-    let stream = match outcome.iterations {
+    let limit = match outcome.iterations {
         0 => None,
         // A device too full for the measurement leaves it out.
-        _ => stream::measure(device, outcome.bytes_per_iteration.min(LONGEST_STREAM)).ok(),
+        _ => stream::limit(device, outcome.operator_bytes, outcome.vector_bytes, outcome.bytes_per_iteration)
+            .ok(),
     };
     let report = Report {
         solver: "cg".to_owned(),
@@ -176,8 +174,10 @@ fn solve<D: Pick<T>, T: Scalar>(
         seconds_per_iteration,
         bytes_per_iteration: outcome.bytes_per_iteration,
         gigabytes_per_second: speed,
-        stream_gigabytes_per_second: stream,
-        percent_of_stream: stream.map(|s| 100.0 * speed / s),
+        stream_gigabytes_per_second: limit.map(|l| l.stream),
+        vector_stream_gigabytes_per_second: limit.map(|l| l.vector_stream),
+        limit_seconds_per_iteration: limit.map(|l| l.seconds),
+        percent_of_limit: limit.map(|l| 100.0 * l.seconds / seconds_per_iteration),
     };
     Ok(Solved { report, recorder, x })
 }
@@ -233,9 +233,9 @@ fn in_words(r: &Report) -> String {
         ),
     ));
     if r.iterations > 0 {
-        let share = match (r.stream_gigabytes_per_second, r.percent_of_stream) {
-            (Some(stream), Some(percent)) => {
-                format!(", {percent:.0} % of the {stream:.0} GB/s of a plain stream over as many bytes")
+        let share = match (r.limit_seconds_per_iteration, r.percent_of_limit) {
+            (Some(limit), Some(percent)) => {
+                format!("; {percent:.0} % of the machine's limit, {} an iteration", duration(limit))
             }
             _ => String::new(),
         };

@@ -51,8 +51,12 @@ pub struct Report {
     pub bytes_per_iteration: u64,
     /// Those bytes over the time of an iteration.
     pub gigabytes_per_second: f64,
-    /// What a plain stream over the same number of bytes reached on this device, where it was measured.
+    /// What a plain stream over a working set as large as the whole solve's reached on this device, in GB/s.
     pub stream_gigabytes_per_second: Option<f64>,
-    /// The speed in percent of that stream.
-    pub percent_of_stream: Option<f64>,
+    /// The same over a working set as large as the vectors alone, which the caches may hold.
+    pub vector_stream_gigabytes_per_second: Option<f64>,
+    /// Seconds of an iteration that moves matrix and vectors at these two speeds: the machine's limit.
+    pub limit_seconds_per_iteration: Option<f64>,
+    /// That limit in percent of the measured time of an iteration: 100 is as fast as the machine allows.
+    pub percent_of_limit: Option<f64>,
 }

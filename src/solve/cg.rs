@@ -209,6 +209,8 @@ pub fn solve<D: Device, T: Scalar>(
         });
     }
     let bytes_per_iteration = bytes_per_iteration(&a, m.as_ref());
+    let operator_bytes = a.storage() + m.as_ref().map_or(0, |m| m.storage());
+    let vector_bytes = (vectors(m.is_some()) * rows * size_of::<T>()) as u64;
     let largest = largest_magnitude(b.iter().map(|v| v.to_f64()));
     let mut outcome = Outcome {
         x: vec![T::default(); rows],
@@ -218,6 +220,8 @@ pub fn solve<D: Device, T: Scalar>(
         seconds_setup: 0.0,
         seconds_solve: 0.0,
         bytes_per_iteration,
+        operator_bytes,
+        vector_bytes,
     };
     if largest == 0.0 {
         return Ok(outcome);
@@ -248,6 +252,11 @@ fn bytes_per_iteration<D: Device, T: Scalar>(a: &Operator<D, T>, m: Option<&Oper
         + m.map_or(0, |m| m.cost().bytes)
 }
 
+/// x, r, p, q, and z with a preconditioner.
+fn vectors(preconditioned: bool) -> usize {
+    if preconditioned { 5 } else { 4 }
+}
+
 /// Workspace with r = b, p = z = M r, rho and r'r, and the host's copy of the scalars.
 fn start<D: Device, T: Scalar>(
     device: &D,
@@ -256,8 +265,7 @@ fn start<D: Device, T: Scalar>(
     b: &[T],
 ) -> Result<(Workspace<D, T>, SlotState)> {
     let n = b.len();
-    let vectors = if m.is_some() { 5 } else { 4 };
-    device.require_memory("the vectors of a solve", (vectors * n * size_of::<T>()) as u64)?;
+    device.require_memory("the vectors of a solve", (vectors(m.is_some()) * n * size_of::<T>()) as u64)?;
     let vector = || device.vector::<T>(n, 1);
     let z = m.is_some().then(vector).transpose()?;
     let slots = device.slots(SLOTS, 1)?;

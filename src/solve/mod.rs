@@ -24,4 +24,8 @@ pub struct Outcome<T> {
     pub seconds_solve: f64,
     /// Bytes that an iteration must move.
     pub bytes_per_iteration: u64,
+    /// Bytes of the operators' arrays, each passed by once in an iteration.
+    pub operator_bytes: u64,
+    /// Bytes of the vectors, each touched several times.
+    pub vector_bytes: u64,
 }

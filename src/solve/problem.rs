@@ -22,8 +22,8 @@ const ROUNDING: f64 = 1e-13;
 pub fn with_known_answer(matrix: &Csr) -> Problem {
     let ones = vec![1.0; matrix.cols()];
     let b = matrix.multiply_reference(&ones);
-    let magnitudes = (0..matrix.rows()).map(|i| matrix.row(i).map(|(_, v)| v.abs()).sum::<f64>());
-    let scale = largest_magnitude(magnitudes);
+    let magnitudes = matrix.map_rows(|i| matrix.row(i).map(|(_, v)| v.abs()).sum::<f64>());
+    let scale = largest_magnitude(magnitudes.into_iter());
     // Written so that NaN counts as not vanishing.
     let vanishes = scale > 0.0 && largest_magnitude(b.iter().copied()) <= ROUNDING * scale;
     if !vanishes {

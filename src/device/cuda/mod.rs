@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// microseconds, as much as an iteration on a small system.
 const STEPS_IN_GRAPH: usize = 16;
 
-/// An environment variable that bounds the GPU memory this program believes free, in bytes: for shared GPUs.
+/// An environment variable that bounds the GPU memory this program takes, in bytes: for shared GPUs.
 pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
 
 /// One NVIDIA GPU.
@@ -38,7 +38,9 @@ pub struct Cuda {
     index: usize,
     name: String,
     multiprocessors: u32,
+    /// The limit that the user set, and what was free when we came.
     memory_limit: Option<u64>,
+    free_at_first: u64,
     /// While set, launches are left out: a step run like this compiles its kernels and does nothing else.
     rehearsing: Cell<bool>,
 }
@@ -135,7 +137,9 @@ impl Cuda {
         let multiprocessors = context
             .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map_err(fault("cuDeviceGetAttribute"))? as u32;
+        let free_at_first = context.mem_get_info().map_err(fault("cuMemGetInfo"))?.0 as u64;
         Ok(Cuda {
+            free_at_first,
             name: context.name().map_err(fault("cuDeviceGetName"))?,
             modules: Modules::new(Arc::clone(&context), arch),
             context,
@@ -160,7 +164,9 @@ impl Cuda {
     /// Free and total bytes of GPU memory.
     pub fn memory(&self) -> Result<(u64, u64)> {
         let (free, total) = self.context.mem_get_info().map_err(fault("cuMemGetInfo"))?;
-        Ok((self.memory_limit.map_or(free as u64, |l| l.min(free as u64)), total as u64))
+        let (free, total) = (free as u64, total as u64);
+        let used = self.free_at_first.saturating_sub(free);
+        Ok((self.memory_limit.map_or(free, |limit| limit.saturating_sub(used).min(free)), total))
     }
 
     /// The compute capability: 90 for 9.0.
