@@ -3,13 +3,14 @@
 
   scripts/bench.py cpu  --solver target/release/solver -o results/cpu/cg.json
   scripts/bench.py cuda --solver target/release/solver -o results/h200/cg.json
+  scripts/bench.py table results/cpu/cg.json results/h200/cg.json     # the table of the README
 
 Rivals on the CPU: SciPy (one thread), and MKL (pip install scipy mkl sparse_dot_mkl) with its sparse product and its BLAS.
 Rivals on a GPU: CuPy's cg, and cuSPARSE as a backend of ours. Each rival that cannot be imported is left out and named.
 Systems are as our generators make them, b = A times ones, x0 = 0, no preconditioner, ||r|| <= 1e-8 ||b||.
 Every answer is checked by b - A x before its time counts.
 """
-import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, time
+import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, sys, time
 import numpy as np
 import scipy.sparse as sp
 
@@ -176,7 +177,24 @@ def machine():
     return {"cpu": model, "cores": os.cpu_count(), "gpu": gpu}
 
 
+def table(files):
+    """The results as a Markdown table, a line for each system and peer."""
+    print("| system | on | peer | iterations | time of one | limit of the machine |\n|---|---|---|---|---|---|")
+    for file in files:
+        with open(file) as f:
+            result = json.load(f)
+        machine = result["machine"]["gpu"].split(",")[0] if "cuda" in result["command"] else \
+            f"{result['machine']['cpu']}, {result['threads']} threads"
+        for row in result["rows"]:
+            us = row["us_per_iteration"]["median"]
+            limit = row.get("limit_seconds_per_iteration")
+            limit = f"{1e6 * limit:.1f} us, {row['percent_of_limit']:.0f} % reached" if limit else ""
+            print(f"| `{row['system']}` | {machine} | {row['peer']} | {row['iterations']} | {us:.1f} us | {limit} |")
+
+
 def main():
+    if sys.argv[1:2] == ["table"]:
+        return table(sys.argv[2:])
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("device", choices=["cpu", "cuda"])
     ap.add_argument("--solver", default="target/release/solver")
@@ -208,7 +226,8 @@ def main():
             print(f"{system:24} {name:44} {row['iterations']:6} iterations "
                   f"{row['us_per_iteration']['median']:10.2f} us each ({us[0]:.2f} to {us[-1]:.2f})", flush=True)
     command = f"scripts/bench.py {args.device} --threads {args.threads} --rounds {args.rounds} -o {args.output}"
-    result = {"command": command, "date": datetime.date.today().isoformat(), "machine": machine(), "rows": rows}
+    result = {"command": command, "date": datetime.date.today().isoformat(), "machine": machine(), "threads": args.threads,
+              "rows": rows}
     with open(args.output, "w") as f:
         json.dump(result, f, indent=1)
         f.write("\n")

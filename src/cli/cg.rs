@@ -28,7 +28,7 @@ struct Solved {
 
 pub(super) fn run(args: CgArgs) -> Result<bool> {
     let args = with_config(args)?;
-    let (json, dry_run) = (args.json, args.dry_run);
+    let (json, dry_run, threads) = (args.json, args.dry_run, args.threads);
     let plan = Plan::resolve(args)?;
     if dry_run {
         print(&plan.describe());
@@ -36,6 +36,11 @@ pub(super) fn run(args: CgArgs) -> Result<bool> {
     }
     if let Some(why) = &plan.why {
         log::info!("device: {why}");
+    }
+    if let Some(threads) = threads {
+        // Reading and checking obey the same limit as solving.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
     }
     let interrupt = interrupt_flag();
     let began = Instant::now();

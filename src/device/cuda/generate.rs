@@ -11,13 +11,10 @@ fn element(operand: Operand) -> String {
     }
 }
 
-/// `DOTS`, `Scalars`, `fetch` and `conclude` (see common.cuh): the end of a kernel with dots and a program.
-///
-/// Scalars that the program reads are fetched while the sums of the blocks are on their way; those that it computes
-/// stay in registers and are stored as they come.
-pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
-    let mut computed: Vec<Slot> = dots.iter().map(|d| d.out).collect();
-    let mut fetched: Vec<Slot> = Vec::new();
+/// The slots that a program reads before it or a dot has computed them.
+fn slots_read(dots: &[Dot], program: &[Op]) -> Vec<Slot> {
+    let mut known: Vec<Slot> = dots.iter().map(|d| d.out).collect();
+    let mut fetched = Vec::new();
     for op in program {
         let (reads, written) = match *op {
             Op::Copy(to, from) => (vec![from], Some(to)),
@@ -26,30 +23,42 @@ pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
             Op::StopIf(Test::NotFinite(a) | Test::NotPositive(a), _) => (vec![a], None),
             Op::StopIf(Test::AtMost(a, b), _) => (vec![a, b], None),
         };
-        let unknown: Vec<_> = reads.into_iter().filter(|s| !computed.contains(s)).collect();
-        computed.extend(&unknown);
-        fetched.extend(unknown);
-        computed.extend(written);
+        for slot in reads {
+            if !known.contains(&slot) {
+                known.push(slot);
+                fetched.push(slot);
+            }
+        }
+        known.extend(written);
     }
+    fetched
+}
+
+/// `Scalars`, and `fetch` that loads them.
+fn fetch(fetched: &[Slot]) -> String {
     let members: String = fetched.iter().map(|s| format!(" double v{}[K];", s.0)).collect();
     let loads: String =
         fetched.iter().map(|s| format!("        z.v{0}[c] = s.values[{0} * K + c];\n", s.0)).collect();
-    let mut text = format!(
-        "#define DOTS {}\nstruct Scalars {{ u32 done[K], counts[K];{members} }};\n\
+    format!(
+        "struct Scalars {{ u32 done[K], counts[K];{members} }};\n\
          __device__ __forceinline__ Scalars fetch(const Slots& s) {{\n    Scalars z;\n#pragma unroll\n    \
          for (int c = 0; c < K; ++c) {{\n        z.done[c] = s.done[c];\n        z.counts[c] = s.counts[c];\n\
-         {loads}    }}\n    return z;\n}}\n",
-        dots.len()
-    );
+         {loads}    }}\n    return z;\n}}\n"
+    )
+}
+
+/// `DOTS`, `Scalars`, `fetch` and `conclude` (see common.cuh): the end of a kernel with dots and a program.
+///
+/// Scalars that the program reads are fetched while the sums of the blocks are on their way; those that it computes
+/// stay in registers and are stored as they come.
+pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
+    let mut declared = slots_read(dots, program);
+    let mut text = format!("#define DOTS {}\n{}", dots.len(), fetch(&declared));
     text.push_str(
         "__device__ __forceinline__ void conclude(const Slots& s, const int c, const double* sums, \
          const Scalars& z) {\n    if (z.done[c] != 0) return;\n",
     );
-    let mut declared: Vec<Slot> = Vec::new();
-    fetched.iter().for_each(|s| {
-        let _ = writeln!(text, "    double v{0} = z.v{0}[c];", s.0);
-        declared.push(*s);
-    });
+    declared.iter().for_each(|s| text.push_str(&format!("    double v{0} = z.v{0}[c];\n", s.0)));
     let mut assign = |text: &mut String, to: Slot, value: String| {
         let double = if declared.contains(&to) { "" } else { "double " };
         declared.push(to);
