@@ -11,8 +11,12 @@ Systems are as our generators make them, b = A times ones, x0 = 0, no preconditi
 Every answer is checked by b - A x before its time counts.
 """
 import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, sys, time
-import numpy as np
-import scipy.sparse as sp
+
+try:
+    import numpy as np
+    import scipy.sparse as sp
+except ImportError:  # enough for `table`
+    np = sp = None
 
 RTOL = 1e-8
 
