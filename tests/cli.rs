@@ -184,7 +184,7 @@ fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
     let flat = file(&folder, "flat.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n");
     let broken =
         file(&folder, "broken.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 x 1\n");
-    let cases: [(&[&str], &[&str]); 14] = [
+    let cases: [(&[&str], &[&str]); 15] = [
         (&["--matrix", "nothing"], &["no matrix 'nothing'", "poisson2d:"]),
         (&["--matrix", "no/such.mtx"], &["cannot read no/such.mtx"]),
         (&["--matrix", "poisson2d:0x5"], &["'0' is not a positive number"]),
@@ -196,7 +196,8 @@ fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
         (&["--matrix", "poisson2d:3x3", "--device", "tpu"], &["auto, cpu, cuda and cuda:N"]),
         (&["--matrix", "poisson2d:3x3", "--rtol", "0"], &["--rtol", "between 0 and 1"]),
         (&["--matrix", "poisson2d:3x3", "--rtol", "nan"], &["--rtol"]),
-        (&["--matrix", "poisson2d:3x3", "--threads", "0"], &["--threads"]),
+        (&["--matrix", "poisson2d:3x3", "--threads", "0"], &["--threads", "1024"]),
+        (&["--matrix", "poisson2d:3x3", "--threads", "50000"], &["--threads", "1024"]),
         (&["--matrix", "poisson2d:3x3", "--plot", "no/such/folder/p.svg"], &["no/such/folder"]),
         (&[], &["--matrix", "poisson2d:NXxNY"]),
     ];

@@ -83,7 +83,7 @@ pub struct CgArgs {
     /// Stop after so many seconds of iterating
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
-    /// Threads on the CPU [default: the cores this process may use]
+    /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Do not check that the matrix is symmetric
@@ -159,7 +159,7 @@ pub struct BackendsArgs {
 /// Options of `solver doctor`.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// Threads on the CPU [default: the cores this process may use]
+    /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Print JSON

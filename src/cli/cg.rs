@@ -6,12 +6,12 @@ use super::progress::{Live, spinner};
 use super::{duration, print, print_json, thousands};
 use crate::backend::Pick;
 use crate::bench::stream;
-use crate::device::{Cpu, Cuda};
+use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, Result};
 use crate::format::stats::first_asymmetry;
 use crate::observe::{History, Observer, Recorder, Report};
 use crate::scalar::{Precision, Scalar};
-use crate::solve::{cg, problem, verdict};
+use crate::solve::{Outcome, cg, problem, verdict};
 use crate::source::Loaded;
 use crate::stop::StoppingRule;
 use std::path::Path;
@@ -149,12 +149,7 @@ fn solve<D: Pick<T>, T: Scalar>(
     let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
     let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
     let speed = if outcome.iterations == 0 { 0.0 } else { speed };
-    let limit = match outcome.iterations {
-        0 => None,
-        // A device too full for the measurement leaves it out.
-        _ => stream::limit(device, outcome.operator_bytes, outcome.vector_bytes, outcome.bytes_per_iteration)
-            .ok(),
-    };
+    let limit = measure_limit(device, &outcome, seconds_per_iteration);
     let report = Report {
         solver: "cg".to_owned(),
         matrix: plan.matrix.clone(),
@@ -185,6 +180,29 @@ fn solve<D: Pick<T>, T: Scalar>(
         percent_of_limit: limit.map(|l| 100.0 * l.seconds / seconds_per_iteration),
     };
     Ok(Solved { report, recorder, x })
+}
+
+/// The machine's limit for an iteration, where it means something: an iteration that moves little is bound by latency,
+/// and a stream slower than the solve itself was measured on a machine that had other things to do.
+fn measure_limit<D: Device, T>(device: &D, outcome: &Outcome<T>, seconds: f64) -> Option<stream::Limit> {
+    const LITTLE: u64 = 1 << 20;
+    if outcome.iterations == 0 || outcome.bytes_per_iteration < LITTLE {
+        return None;
+    }
+    let limit =
+        stream::limit(device, outcome.operator_bytes, outcome.vector_bytes, outcome.bytes_per_iteration);
+    match limit {
+        // A tenth may be chance.
+        Ok(limit) if limit.seconds <= 1.1 * seconds => Some(limit),
+        Ok(_) => {
+            log::warn!("the machine's limit is left out: it was too busy to measure a stream");
+            None
+        }
+        Err(e) => {
+            log::info!("the machine's limit is left out: {e}");
+            None
+        }
+    }
 }
 
 fn largest_difference(x: &[f64], answer: &[f64]) -> f64 {

@@ -49,6 +49,9 @@ pub struct Plan {
     pub plot: Option<PathBuf>,
 }
 
+/// More threads than any machine has cores for is a slip of the keyboard.
+const MOST_THREADS: usize = 1024;
+
 fn bad(option: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
     Error::BadOption { option, value: value.to_string(), reason: reason.into() }
 }
@@ -82,8 +85,8 @@ impl Plan {
         let time_limit = args.time_limit.map(Duration::try_from_secs_f64).transpose();
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", args.time_limit.unwrap_or(0.0), e.to_string()))?;
-        if args.threads == Some(0) {
-            return Err(bad("--threads", 0, "at least one thread is needed"));
+        if let Some(threads) = args.threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+            return Err(bad("--threads", threads, format!("it must lie between 1 and {MOST_THREADS}")));
         }
         for (option, file) in
             [("--plot", &args.plot), ("--history", &args.history), ("--output", &args.output)]

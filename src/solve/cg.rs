@@ -18,7 +18,7 @@
 //!
 //! # Cost
 //! For each iteration: one operator, the preconditioner, two dot products, and 10 n-vectors read or written without
-//! preconditioner (see [`step`]).
+//! preconditioner (see `step`).
 //!
 //! # Stopping
 //! The recursive residual ||r|| / ||b|| is tested on the device in every iteration; whoever reports the result

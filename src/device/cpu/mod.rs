@@ -7,7 +7,7 @@
 //!
 //! # Threads
 //! A pool of our own. Measured on two cores, per pass: rayon's broadcast costs 0.7 to 3 us from inside its pool but 12 to
-//! 110 us from outside or after a pause, the spinning pool 0.2 to 1 us from any thread; see [`pool`].
+//! 110 us from outside or after a pause, the spinning pool 0.2 to 1 us from any thread; see `pool.rs`.
 
 pub mod memory;
 mod pool;

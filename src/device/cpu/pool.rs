@@ -10,10 +10,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Turns of the waiting loop before a thread without work goes to sleep: about 0.2 ms.
-const SPINS_BEFORE_SLEEP: usize = 10_000;
-/// Turns of the waiting loop before the caller lets others have its core: they may be waiting for it.
-const SPINS_BEFORE_YIELD: usize = 2_000;
+/// How long threads wait by spinning.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// Turns of the waiting loop before a thread without work goes to sleep: about 0.2 ms.
+    before_sleep: usize,
+    /// Turns before the caller lets others have its core: they may be waiting for it.
+    before_yield: usize,
+}
+
+/// Each thread has a core to itself.
+const PATIENT: Patience = Patience { before_sleep: 10_000, before_yield: 2_000 };
+/// There are more threads than cores: who spins keeps from working whoever it waits for.
+const CROWDED: Patience = Patience { before_sleep: 1, before_yield: 1 };
 
 type Job<'a> = dyn Fn(usize) + Sync + 'a;
 
@@ -35,6 +44,7 @@ struct Shared {
     asleep: Vec<AtomicBool>,
     panicked: AtomicBool,
     closing: AtomicBool,
+    patience: Patience,
 }
 
 // SAFETY: the job cell is written only while no worker runs, before `jobs` changes, and read only after.
@@ -45,7 +55,9 @@ unsafe impl Send for Shared {}
 impl Pool {
     /// A pool of `threads` threads, the caller among them.
     pub(super) fn new(threads: usize) -> Result<Pool> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Arc::new(Shared {
+            patience: if threads > cores { CROWDED } else { PATIENT },
             jobs: AtomicUsize::new(0),
             job: UnsafeCell::new(None),
             pending: AtomicUsize::new(0),
@@ -104,7 +116,11 @@ impl Drop for Finish<'_> {
         let mut spins = 0;
         while self.0.pending.load(Ordering::Acquire) > 0 {
             spins += 1;
-            if spins % SPINS_BEFORE_YIELD == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+            if spins % self.0.patience.before_yield == 0 {
+                std::thread::yield_now()
+            } else {
+                std::hint::spin_loop()
+            }
         }
     }
 }
@@ -131,7 +147,7 @@ impl Shared {
 
     /// Returns the number of jobs given out once it differs from `served`.
     fn wait_for_job(&self, index: usize, served: usize) -> usize {
-        for _ in 0..SPINS_BEFORE_SLEEP {
+        for _ in 0..self.patience.before_sleep {
             let jobs = self.jobs.load(Ordering::Acquire);
             if jobs != served {
                 return jobs;

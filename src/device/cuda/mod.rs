@@ -52,7 +52,7 @@ pub struct CudaVector<T> {
     data: CudaSlice<T>,
 }
 
-/// A recorded step as CUDA graphs of one and of [`STEPS_IN_GRAPH`] iterations.
+/// A recorded step as CUDA graphs of one and of several iterations.
 pub struct CudaSteps {
     one: CudaGraph,
     many: CudaGraph,

@@ -1,6 +1,6 @@
 //! Matrices made from a description: `name:SIZE,parameter=value,...`.
 //!
-//! Every generator is a row of [`GENERATORS`]; the rows of a matrix are made in parallel, straight into place.
+//! Every generator is a row of a table; the rows of a matrix are made in parallel, straight into place.
 
 mod hex27;
 mod poisson;
