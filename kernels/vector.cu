@@ -2,6 +2,7 @@
 //
 // The threads of a row stride over its entries and add their sums by shuffles. Grid: as many blocks as are resident,
 // striding over the rows. Writes each y[row] once; deterministic.
+// The vectors carry no promise of being read-only or apart: the kernel ahead may still write x until in_order returns.
 // Defined by the launcher: THREADS, UNROLL, SCALAR (vectors), VALUE (stored values; undefined: all ones), OFFSET.
 // With DOTS defined it computes y = A x, then <x, y> and the program of the step (see common.cuh).
 
@@ -10,7 +11,7 @@ spmv_csr_vector(const OFFSET* __restrict__ row_offsets, const u32* __restrict__ 
 #ifdef VALUE
                 const VALUE* __restrict__ values,
 #endif
-                const SCALAR* __restrict__ x, SCALAR* __restrict__ y, const u32 rows
+                const SCALAR* x, SCALAR* y, const u32 rows
 #ifdef DOTS
                 , const Slots slots
 #else

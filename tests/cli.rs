@@ -230,6 +230,12 @@ fn a_configuration_file_gives_options_and_what_is_typed_wins() {
     assert_eq!(report["preconditioner"], "jacobi");
     let (_, report) = cg(&["--config", word(&path), "--max-iters", "2"]);
     assert_eq!(report["iterations"], 2);
+    let path = file(&folder, "json.toml", "matrix = \"poisson2d:12x12\"\njson = true\n");
+    let done = run(&["cg", "--device", "cpu", "--config", word(&path), "--json=false"]);
+    assert!(
+        String::from_utf8_lossy(&done.stdout).starts_with("matrix "),
+        "what is typed wins for switches too"
+    );
     let path = file(&folder, "wrong.toml", "matrix = \"poisson2d:12x12\"\nbakend = \"rows\"\n");
     let message = refused(&["cg", "--config", word(&path)]);
     assert!(message.contains("bakend") && message.contains("backend"), "{message}");
@@ -245,11 +251,14 @@ fn the_configurations_that_we_ship_are_valid() {
 }
 
 #[test]
-fn a_dry_run_prints_the_plan_and_opens_nothing() {
-    let done = run(&["cg", "--device", "cpu", "--matrix", "no/such.mtx", "--precision", "f32", "--dry-run"]);
+fn a_dry_run_prints_the_plan_and_refuses_what_the_run_would() {
+    let message = refused(&["cg", "--device", "cpu", "--matrix", "nonsense", "--dry-run"]);
+    assert!(message.contains("no matrix 'nonsense'"), "{message}");
+    let done =
+        run(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--precision", "f32", "--dry-run"]);
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
-    for part in ["no/such.mtx", "rows", "f32", "1e-5"] {
+    for part in ["poisson2d:9x9", "rows", "f32", "1e-5"] {
         assert!(text.contains(part), "no '{part}' in {text}");
     }
 }
@@ -263,6 +272,41 @@ fn lower_precisions_reach_their_own_tolerance() {
     // Beyond what f32 can tell apart: the recursion may say so, the verdict does not.
     let (code, report) = cg(&["--matrix", "poisson2d:40x30", "--precision", "f32", "--rtol", "1e-12"]);
     assert_eq!((code, report["converged"].as_bool()), (1, Some(false)), "{report}");
+}
+
+#[test]
+fn numbers_that_f32_cannot_hold_are_refused_and_never_a_false_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 1e-50\n2 2 1e-50\n";
+    let path = file(&folder, "tiny.mtx", text);
+    for precision in ["f32", "mixed"] {
+        let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path), "--precision", precision]);
+        assert!(message.contains("1e-50") && message.contains("--precision f64"), "{message}");
+    }
+    assert_eq!(cg(&["--matrix", word(&path)]).0, 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_pipes_are_written_to_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("target"), "old").unwrap();
+    std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("link"))]);
+    assert_eq!(code, 0);
+    assert!(at("link").is_symlink(), "the link is still one");
+    assert!(solver::observe::History::load(&at("target")).is_ok(), "its target has the history");
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = at("pipe");
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("pipe"))]);
+    assert_eq!(code, 0);
+    assert!(reader.join().unwrap().contains("residuals"));
+    use std::os::unix::fs::FileTypeExt;
+    assert!(std::fs::metadata(at("pipe")).unwrap().file_type().is_fifo(), "the pipe is still one");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn refused(environment: &[(&str, &str)], args: &[&str]) -> String {
 fn gpu() -> bool {
     match cuda::usable() {
         Ok(()) => true,
-        Err(e) if std::env::var_os("SOLVER_REQUIRE_GPU").is_none() => {
+        Err(e) if std::env::var("SOLVER_REQUIRE_GPU").as_deref() != Ok("1") => {
             println!("skipped: {e}");
             false
         }
@@ -82,6 +82,8 @@ fn without_a_compiler_the_error_names_where_it_was_looked_for() {
 #[test]
 fn a_matrix_too_large_for_the_gpu_is_refused_with_the_numbers() {
     if gpu() {
+        let message = refused(&[(cuda::MEMORY_LIMIT, "8G")], &["--matrix", "poisson2d:9x9"]);
+        assert!(message.contains("8G") && message.contains("bytes"), "{message}");
         let few = [(cuda::MEMORY_LIMIT, "100000")];
         for backend in ["vector", "cusparse"] {
             let message = refused(&few, &["--matrix", "poisson2d:100x100", "--backend", backend]);

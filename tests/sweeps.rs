@@ -250,11 +250,11 @@ fn recording_runs_nothing_and_replays_add_up<D: Device>(device: &D) {
         let work = Work::<D> { x: upload(device, &x, 1), r: upload(device, &r, 1), slots };
         let mut recorded = device.record(work, step::<D>).unwrap();
         device.synchronize().unwrap();
-        assert_eq!(read(device, &recorded.work.slots, SLOTS, 1), start);
-        assert_eq!(bits(&download::<D, f64>(device, &recorded.work.x, N)), bits(&x));
+        assert_eq!(read(device, &recorded.work().slots, SLOTS, 1), start);
+        assert_eq!(bits(&download::<D, f64>(device, &recorded.work().x, N)), bits(&x));
         splits.iter().for_each(|&times| device.replay(&mut recorded, times).unwrap());
-        let got = download::<D, f64>(device, &recorded.work.x, N);
-        (bits(&got), read(device, &recorded.work.slots, SLOTS, 1))
+        let got = download::<D, f64>(device, &recorded.work().x, N);
+        (bits(&got), read(device, &recorded.work().slots, SLOTS, 1))
     };
     let expected = run(&[1; 20]);
     assert_eq!(expected.1.counts, [20]);

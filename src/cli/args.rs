@@ -87,9 +87,8 @@ pub struct CgArgs {
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// Do not check that the matrix is symmetric
-    #[arg(long)]
-    #[serde(default)]
-    pub assume_symmetric: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub assume_symmetric: Option<bool>,
     /// Write the solution here, as a Matrix Market array
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -100,9 +99,8 @@ pub struct CgArgs {
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
     /// Print the report as JSON instead of text
-    #[arg(long)]
-    #[serde(default)]
-    pub json: bool,
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub json: Option<bool>,
     /// Print what would be done, and stop
     #[arg(long)]
     #[serde(skip)]
@@ -126,11 +124,11 @@ impl CgArgs {
             max_iters: self.max_iters.or(file.max_iters),
             time_limit: self.time_limit.or(file.time_limit),
             threads: self.threads.or(file.threads),
-            assume_symmetric: self.assume_symmetric || file.assume_symmetric,
+            assume_symmetric: self.assume_symmetric.or(file.assume_symmetric),
             output: self.output.or(file.output),
             history: self.history.or(file.history),
             plot: self.plot.or(file.plot),
-            json: self.json || file.json,
+            json: self.json.or(file.json),
             dry_run: self.dry_run,
             config: self.config,
         }

@@ -23,12 +23,11 @@ use std::time::Instant;
 struct Solved {
     report: Report,
     recorder: Recorder,
-    x: Vec<f64>,
 }
 
 pub(super) fn run(args: CgArgs) -> Result<bool> {
     let args = with_config(args)?;
-    let (json, dry_run, threads) = (args.json, args.dry_run, args.threads);
+    let (json, dry_run, threads) = (args.json.unwrap_or(false), args.dry_run, args.threads);
     let plan = Plan::resolve(args)?;
     if dry_run {
         print(&plan.describe());
@@ -133,6 +132,12 @@ fn solve<D: Pick<T>, T: Scalar>(
     let began = Instant::now();
     let exact = Arc::new(loaded.matrix);
     let problem = problem::with_known_answer(&exact);
+    if plan.precision.narrow_values() {
+        check_range(plan.precision, "the matrix", (0..exact.nnz()).map(|j| exact.values().get(j)))?;
+    }
+    if plan.precision == Precision::F32 {
+        check_range(plan.precision, "the right-hand side", problem.b.iter().copied())?;
+    }
     let matrix = if plan.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
     let a = plan.backend.build::<D, T>(device, &matrix)?;
     let m = plan.precond.build::<D, T>(device, &exact)?;
@@ -146,6 +151,11 @@ fn solve<D: Pick<T>, T: Scalar>(
     let mut outcome = outcome?;
     let residual_true = verdict::judge(&exact, &problem.b, plan.rtol, &mut outcome);
     let x: Vec<f64> = outcome.x.iter().map(|v| v.to_f64()).collect();
+    // Before anything else that may fail.
+    if let Some(path) = &plan.output {
+        crate::source::market::write_vector(path, &x)?;
+        log::info!("solution written to {}", path.display());
+    }
     let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
     let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
     let speed = if outcome.iterations == 0 { 0.0 } else { speed };
@@ -179,7 +189,22 @@ fn solve<D: Pick<T>, T: Scalar>(
         limit_seconds_per_iteration: limit.map(|l| l.seconds),
         percent_of_limit: limit.map(|l| 100.0 * l.seconds / seconds_per_iteration),
     };
-    Ok(Solved { report, recorder, x })
+    Ok(Solved { report, recorder })
+}
+
+/// Numbers that vanish or overflow in f32 would make another problem of it.
+fn check_range(precision: Precision, what: &str, values: impl Iterator<Item = f64>) -> Result<()> {
+    let lost = |v: &f64| *v != 0.0 && v.is_finite() && (*v as f32 == 0.0 || (*v as f32).is_infinite());
+    match values.into_iter().find(lost) {
+        None => Ok(()),
+        Some(value) => Err(Error::BadOption {
+            option: "--precision",
+            value: precision.name().to_owned(),
+            reason: format!(
+                "{what} holds {value:e}, which f32 cannot; use --precision f64, or scale the system"
+            ),
+        }),
+    }
 }
 
 /// The machine's limit for an iteration, where it means something: an iteration that moves little is bound by latency,
@@ -209,13 +234,9 @@ fn largest_difference(x: &[f64], answer: &[f64]) -> f64 {
     x.iter().zip(answer).map(|(x, a)| (x - a).abs()).fold(0.0, f64::max)
 }
 
-/// Solution, history and picture, each where it was asked for.
+/// History and picture, each where it was asked for.
 fn write_results(plan: &Plan, solved: Solved) -> Result<()> {
     let note = |what: &str, path: &Path| log::info!("{what} written to {}", path.display());
-    if let Some(path) = &plan.output {
-        crate::source::market::write_vector(path, &solved.x)?;
-        note("solution", path);
-    }
     let history = History::new(solved.report, solved.recorder);
     if let Some(path) = &plan.history {
         history.save(path)?;

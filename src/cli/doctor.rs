@@ -2,12 +2,13 @@
 //! that can run here gives right answers.
 
 use super::args::DoctorArgs;
+use super::plan::check_threads;
 use super::{print, print_json};
 use crate::backend::{Choice, Entry, Host, Pick, REGISTRY, cuda::cusparse};
 use crate::bench::stream;
 use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
 use crate::device::{Cpu, Cuda, Device};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::solve::{cg, problem, verdict};
 use crate::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
@@ -28,11 +29,17 @@ fn ok(what: impl Into<String>, details: impl Into<String>) -> Finding {
 fn outcome(what: &str, result: Result<String>) -> Finding {
     match result {
         Ok(details) => ok(what, details),
-        Err(e) => Finding { state: "missing", what: what.to_owned(), details: e.to_string() },
+        Err(e) => {
+            // What was never there is missing; what is there and does not work has failed.
+            let absent = matches!(e, Error::LibraryMissing { .. } | Error::NoSuchGpu { .. });
+            let state = if absent { "missing" } else { "failed" };
+            Finding { state, what: what.to_owned(), details: e.to_string() }
+        }
     }
 }
 
 pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
+    check_threads(args.threads)?;
     let cpu = Cpu::new(args.threads)?;
     let mut findings = look_at_cpu(&cpu);
     findings

@@ -39,7 +39,8 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
         row_length: stats.row_length,
         empty_rows: stats.empty_rows,
         diagonal: stats.diagonal,
-        first_asymmetry: stats.asymmetry,
+        // Counted from 1 for people, as in messages.
+        first_asymmetry: stats.asymmetry.map(|a| Asymmetry { row: a.row + 1, col: a.col + 1, ..a }),
         memory_bytes: matrix.storage_bytes(),
     };
     if args.json {
@@ -71,11 +72,11 @@ fn in_words(info: &Info) -> String {
             match (&info.first_asymmetry, info.symmetric) {
                 (Some(a), _) => format!(
                     "no: a({},{}) = {} but a({},{}) {} (counted from 1)",
-                    a.row + 1,
-                    a.col + 1,
+                    a.row,
+                    a.col,
                     a.value,
-                    a.col + 1,
-                    a.row + 1,
+                    a.col,
+                    a.row,
                     a.mirrored.map_or("is not stored".to_owned(), |v| format!("= {v}"))
                 ),
                 (None, true) => "yes".to_owned(),

@@ -85,9 +85,7 @@ impl Plan {
         let time_limit = args.time_limit.map(Duration::try_from_secs_f64).transpose();
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", args.time_limit.unwrap_or(0.0), e.to_string()))?;
-        if let Some(threads) = args.threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
-            return Err(bad("--threads", threads, format!("it must lie between 1 and {MOST_THREADS}")));
-        }
+        check_threads(args.threads)?;
         for (option, file) in
             [("--plot", &args.plot), ("--history", &args.history), ("--output", &args.output)]
         {
@@ -100,6 +98,7 @@ impl Plan {
             Place::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, typed)?,
         };
         backend.check_precision(precision)?;
+        crate::source::check(&matrix)?;
         Ok(Plan {
             matrix,
             place,
@@ -110,7 +109,7 @@ impl Plan {
             rtol,
             max_iters: args.max_iters,
             time_limit,
-            assume_symmetric: args.assume_symmetric,
+            assume_symmetric: args.assume_symmetric.unwrap_or(false),
             output: args.output,
             history: args.history,
             plot: args.plot,
@@ -157,6 +156,14 @@ impl Plan {
     }
 }
 
+/// Refuses numbers of threads that make no sense.
+pub fn check_threads(threads: Option<usize>) -> Result<()> {
+    match threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+        Some(threads) => Err(bad("--threads", threads, format!("it must lie between 1 and {MOST_THREADS}"))),
+        None => Ok(()),
+    }
+}
+
 /// A result that cannot be written is better known before the solve than after it.
 fn check_folder(option: &'static str, file: Option<&PathBuf>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
@@ -191,7 +198,12 @@ fn place(device: &str, backend: &str, threads: Option<usize>) -> Result<(Place, 
         ["cuda"] => Ok((Place::Cuda(0), Some(format!("{name} is a backend of cuda")))),
         _ => Ok(match cuda::usable() {
             Ok(()) => (Place::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
-            Err(e) => (Place::Cpu(threads), Some(format!("no GPU can be used: {e}"))),
+            Err(e) => {
+                if cuda::count().is_ok_and(|count| count > 0) {
+                    log::warn!("running on the CPU although there is a GPU: {e}");
+                }
+                (Place::Cpu(threads), Some(format!("no GPU can be used: {e}")))
+            }
         }),
     }
 }

@@ -71,10 +71,22 @@ impl SlotState {
 /// A step recorded on a device, together with the workspace that it works on: the recording holds addresses in that
 /// workspace, so the two cannot part.
 pub struct Recorded<D: Device, W> {
-    /// The workspace.
-    pub work: W,
-    step: fn(&D, &mut W) -> Result<()>,
+    // Before the workspace: it holds addresses in it.
     graph: D::Graph,
+    work: W,
+    step: fn(&D, &mut W) -> Result<()>,
+}
+
+impl<D: Device, W> Recorded<D, W> {
+    /// The workspace, to read from.
+    pub fn work(&self) -> &W {
+        &self.work
+    }
+
+    /// Gives the workspace back; the recording ends.
+    pub fn into_work(self) -> W {
+        self.work
+    }
 }
 
 /// Vectors, scalars and the algebra on them.

@@ -124,7 +124,7 @@ pub struct Sweep<'a> {
     pub updates: &'a [Update<'a>],
     /// Dot products of the updated vectors.
     pub dots: &'a [Dot],
-    /// The scalar program.
+    /// The scalar program; over vectors it needs dots.
     pub then: &'a [Op],
 }
 
@@ -169,6 +169,13 @@ impl Sweep<'_> {
         };
         assert!(self.writes as usize <= MAX_OPERANDS && self.reads as usize <= MAX_OPERANDS, "{self:?}");
         assert!(self.dots.len() <= MAX_DOTS, "{}: more than {MAX_DOTS} dots", self.name);
+        // A program needs the grid to have come together, which it does for dots.
+        let vectors = self.writes + self.reads;
+        assert!(
+            !self.dots.is_empty() || self.then.is_empty() || vectors == 0,
+            "{}: a program over vectors needs a dot product",
+            self.name
+        );
         for update in self.updates {
             assert!(update.target < self.writes, "{}: unknown target", self.name);
             assert!((1..=3).contains(&update.terms.len()), "{}: one to three terms", self.name);

@@ -42,10 +42,13 @@ pub enum Offsets {
 }
 
 impl Offsets {
+    /// Entries beyond which offsets are 64-bit: a little below 2^32, so that a kernel may step past the end of a row.
+    pub const MOST_NARROW: u64 = u32::MAX as u64 - 4096;
+
     /// The narrowest width that holds the last (largest) offset.
     pub fn narrowest(offsets: Vec<u64>) -> Offsets {
         match offsets.last() {
-            Some(&last) if last > u64::from(u32::MAX) => Offsets::U64(offsets),
+            Some(&last) if last > Offsets::MOST_NARROW => Offsets::U64(offsets),
             _ => Offsets::U32(offsets.iter().map(|&o| o as u32).collect()),
         }
     }

@@ -25,14 +25,19 @@ pub trait Observer {
     fn batch(&mut self, batch: &Batch<'_>);
 }
 
-/// Writes a file whole or not at all: a neighbour is written first and then renamed over it.
+/// Writes a file whole or not at all: a neighbour is written first and then renamed over it. What is no plain file, such
+/// as a pipe or a device, is written to as it is; a link is followed.
 pub fn write_file(path: &std::path::Path, bytes: &[u8]) -> crate::error::Result<()> {
     let fault = |source| crate::error::Error::Io { action: "write", path: path.to_owned(), source };
-    let mut name = path.file_name().unwrap_or_default().to_owned();
+    if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
+        return std::fs::write(path, bytes).map_err(fault);
+    }
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
-    let neighbour = path.with_file_name(name);
+    let neighbour = target.with_file_name(name);
     std::fs::write(&neighbour, bytes).map_err(fault)?;
-    std::fs::rename(&neighbour, path).map_err(|e| {
+    std::fs::rename(&neighbour, &target).map_err(|e| {
         let _ = std::fs::remove_file(&neighbour);
         fault(e)
     })

@@ -313,7 +313,7 @@ fn iterate<D: Device, T: Scalar>(
         }
         let longest = D::BATCH.min(rule.iterations_left(now.iteration)).max(1);
         device.replay(recorded, pace.next(&now, tolerance, longest))?;
-        device.read(&recorded.work.slots, state)?;
+        device.read(&recorded.work().slots, state)?;
         let (first, before) = (now.iteration, now.elapsed);
         now.elapsed = began.elapsed();
         now.iteration = state.counts[0] as usize;
@@ -375,11 +375,11 @@ fn reason(code: StopCode, state: &SlotState) -> Option<StopReason> {
 /// Adds the update of x that the last step left open, and takes x home.
 fn finish<D: Device, T: Scalar>(
     device: &D,
-    mut recorded: Recorded<D, Workspace<D, T>>,
+    recorded: Recorded<D, Workspace<D, T>>,
     mut state: SlotState,
     mut outcome: Outcome<T>,
 ) -> Result<Outcome<T>> {
-    let w = &mut recorded.work;
+    let mut w = recorded.into_work();
     let open = match StopCode::from_device(state.done[0]) {
         StopCode::Converged => true,
         StopCode::IndefinitePreconditioner => outcome.iterations > 0,

@@ -33,7 +33,7 @@ pub fn judge<T: Scalar>(matrix: &Csr, b: &[f64], tolerance: f64, outcome: &mut O
     let recomputed = true_residual(matrix, b, &outcome.x);
     // Written so that NaN does not pass.
     let meets = recomputed <= tolerance;
-    if outcome.reason == StopReason::Converged && !meets {
+    if outcome.reason.is_success() && !meets {
         outcome.reason = StopReason::ResidualGap { recursive: outcome.residual, recomputed };
     }
     recomputed

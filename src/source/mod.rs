@@ -25,17 +25,25 @@ pub struct Loaded {
 
 /// Reads the file or runs the generator that `what` names.
 pub fn load(what: &str) -> Result<Loaded> {
+    check(what)?;
     let path = Path::new(what);
     if path.exists() {
         return market::read(path);
     }
-    if let Some(loaded) = generate::generate(what) {
-        return loaded;
-    }
+    generate::generate(what).unwrap_or_else(|| Err(unknown(what)))
+}
+
+/// Whether there is such a file or generator; opens and makes nothing.
+pub fn check(what: &str) -> Result<()> {
+    if Path::new(what).exists() || generate::exists(what) { Ok(()) } else { Err(unknown(what)) }
+}
+
+fn unknown(what: &str) -> Error {
+    let path = Path::new(what);
     let looks_like_a_file = what.contains(['/', '.']) && !what.contains(':');
     if looks_like_a_file {
         let source = std::io::Error::from(std::io::ErrorKind::NotFound);
-        return Err(Error::Io { action: "read", path: path.to_owned(), source });
+        return Error::Io { action: "read", path: path.to_owned(), source };
     }
-    Err(Error::UnknownMatrix { what: what.to_owned(), known: generate::known() })
+    Error::UnknownMatrix { what: what.to_owned(), known: generate::known() }
 }

@@ -23,13 +23,30 @@ pub struct Cusparse;
 pub fn require_library() -> Result<()> {
     // SAFETY: only tries to open the library.
     if unsafe { sys::is_culib_present() } {
-        return Ok(());
+        return require_functions();
     }
     Err(Error::LibraryMissing {
         library: "cuSPARSE",
         tried: "libcusparse.so, libcusparse.so.12 through the system's loader".to_owned(),
         hint: "install the CUDA toolkit's libcusparse and put its folder on LD_LIBRARY_PATH, or use --backend vector",
     })
+}
+
+/// Fails where the library is too old: the binding would end the program at the first call.
+fn require_functions() -> Result<()> {
+    const NEWEST: [&str; 3] = ["cusparseSpMV_preprocess", "cusparseCreateConstCsr", "cusparseGetErrorString"];
+    let missing = NEWEST.iter().find(|name| {
+        // SAFETY: the library is there; the symbol is only looked up.
+        unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_err()
+    });
+    match missing {
+        None => Ok(()),
+        Some(name) => Err(Error::LibraryUnusable {
+            library: "cuSPARSE",
+            path: "libcusparse.so".into(),
+            reason: format!("it has no {name}; version 12.4 or newer is needed, or use --backend vector"),
+        }),
+    }
 }
 
 fn check(call: &'static str, status: sys::cusparseStatus_t) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::cuda::{CudaSlots, CudaVector, generate};
 use crate::device::{Cuda, Op};
 use crate::error::{Error, Result};
-use crate::format::{Csr, Offset};
+use crate::format::{Csr, Offset, Offsets};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
 use std::ffi::c_void;
@@ -45,6 +45,14 @@ impl Family<Cuda> for Vector {
                 value: matrix.rows() as u128,
                 limit: u128::from(u32::MAX),
                 place: "the kernel of backend vector",
+            });
+        }
+        if matches!(matrix.row_offsets(), Offsets::U32(_)) && matrix.nnz() as u64 > Offsets::MOST_NARROW {
+            return Err(Error::TooLarge {
+                what: "the number of entries",
+                value: matrix.nnz() as u128,
+                limit: u128::from(Offsets::MOST_NARROW),
+                place: "32-bit row offsets of backend vector",
             });
         }
         let threads = match params.get("threads").and_then(|v| v.parse().ok()) {
@@ -143,9 +151,12 @@ impl<T: Scalar> LinearOperator<Cuda, T> for VectorOperator {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        if self.csr.rows != self.csr.cols || slots.k() != 1 {
+        if self.csr.rows != self.csr.cols {
             let (expected, got) = (self.csr.rows, self.csr.cols);
             return Err(Error::Dimension { what: "columns of a matrix in a dot product", expected, got });
+        }
+        if slots.k() != 1 {
+            return Err(Error::Dimension { what: "columns of the slots", expected: 1, got: slots.k() });
         }
         let mut pointers = slots.pointers();
         let source = self.source::<T>(&generate::conclude(dot, then));

@@ -91,6 +91,7 @@ impl Pool {
         let job_of_workers = unsafe { std::mem::transmute::<*const Job<'_>, *const Job<'static>>(job) };
         // SAFETY: `pending` is 0 and the turn is ours, so nobody reads the cell.
         unsafe { *shared.job.get() = Some(job_of_workers) };
+        shared.panicked.store(false, Ordering::Relaxed);
         shared.pending.store(self.workers.len(), Ordering::Relaxed);
         // Sequentially consistent against `asleep`: either the worker sees the job, or we see that it sleeps.
         shared.jobs.fetch_add(1, Ordering::SeqCst);
@@ -102,7 +103,7 @@ impl Pool {
         }
         job(0);
         drop(finish);
-        if shared.panicked.swap(false, Ordering::Relaxed) {
+        if shared.panicked.load(Ordering::Relaxed) {
             panic!("a thread of the pool panicked");
         }
     }

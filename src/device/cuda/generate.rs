@@ -98,7 +98,8 @@ pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
 /// The whole kernel of a sweep: `extern "C"` with the name `sweep_<name>`.
 ///
 /// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the first use.
-/// Arguments: the written vectors, the read ones, n, the slots.
+/// The vectors carry no promise of being read-only or apart: the kernel ahead may still write them until `in_order`
+/// returns. Arguments: the written vectors, the read ones, n, the slots.
 pub fn sweep(sweep: &Sweep<'_>) -> String {
     let mut text = String::new();
     let reduces = !sweep.dots.is_empty() || !sweep.then.is_empty();
@@ -106,8 +107,8 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
         text.push_str(&conclude(sweep.dots, sweep.then));
     }
     let _ = writeln!(text, "extern \"C\" __global__ void __launch_bounds__(BLOCK)\nsweep_{}(", sweep.name);
-    (0..sweep.writes).for_each(|i| text.push_str(&format!("    SCALAR* __restrict__ p{i},\n")));
-    (0..sweep.reads).for_each(|i| text.push_str(&format!("    const SCALAR* __restrict__ q{i},\n")));
+    (0..sweep.writes).for_each(|i| text.push_str(&format!("    SCALAR* p{i},\n")));
+    (0..sweep.reads).for_each(|i| text.push_str(&format!("    const SCALAR* q{i},\n")));
     text.push_str("    const u64 n, const Slots s) {\n    in_order();\n    if (all_done(s)) return;\n");
     text.push_str(&coefficients(sweep));
     if !sweep.dots.is_empty() {

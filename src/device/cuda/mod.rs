@@ -30,6 +30,9 @@ const STEPS_IN_GRAPH: usize = 16;
 /// An environment variable that bounds the GPU memory this program takes, in bytes: for shared GPUs.
 pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
 
+/// The oldest driver, by the CUDA version that it serves, whose functions we name.
+const OLDEST_DRIVER: (i32, i32) = (12, 4);
+
 /// One NVIDIA GPU.
 pub struct Cuda {
     context: Arc<CudaContext>,
@@ -107,7 +110,17 @@ pub fn usable() -> Result<()> {
 
 /// NVRTC, if the driver can load what it makes.
 pub fn compiler() -> Result<&'static nvrtc::Nvrtc> {
-    let (compiler, driver) = (nvrtc::Nvrtc::get()?, driver_version()?);
+    let driver = driver_version()?;
+    if driver < OLDEST_DRIVER {
+        let reason = format!(
+            "it serves CUDA {}.{}, and {}.{} is the oldest that this program knows; update the driver, or use \
+             --device cpu",
+            driver.0, driver.1, OLDEST_DRIVER.0, OLDEST_DRIVER.1
+        );
+        let path = std::path::PathBuf::from("libcuda.so");
+        return Err(Error::LibraryUnusable { library: "the CUDA driver", path, reason });
+    }
+    let compiler = nvrtc::Nvrtc::get()?;
     let version = compiler.version();
     if version.0 > driver.0 {
         let reason = format!(
@@ -120,6 +133,20 @@ pub fn compiler() -> Result<&'static nvrtc::Nvrtc> {
     Ok(compiler)
 }
 
+/// The limit that the user set, if any.
+fn memory_limit() -> Result<Option<u64>> {
+    let Some(value) = std::env::var_os(MEMORY_LIMIT).filter(|v| !v.is_empty()) else { return Ok(None) };
+    let value = value.to_string_lossy().into_owned();
+    match value.parse() {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(_) => Err(Error::BadOption {
+            option: MEMORY_LIMIT,
+            value,
+            reason: "it must be a whole number of bytes".to_owned(),
+        }),
+    }
+}
+
 impl Cuda {
     /// The GPU with that index, with a context and a stream of our own.
     pub fn new(index: usize) -> Result<Cuda> {
@@ -127,8 +154,11 @@ impl Cuda {
         if index >= count {
             return Err(Error::NoSuchGpu { index, count });
         }
+        let began = std::time::Instant::now();
         let context = CudaContext::new(index).map_err(fault("cuDevicePrimaryCtxRetain"))?;
+        let context_ready = began.elapsed();
         compiler()?;
+        log::debug!("context ready after {context_ready:.1?}, NVRTC after {:.1?}", began.elapsed());
         // SAFETY: before any allocation, and everything here runs on one stream, so order needs no events.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(fault("cuStreamCreate"))?;
@@ -146,7 +176,7 @@ impl Cuda {
             stream,
             index,
             multiprocessors,
-            memory_limit: std::env::var(MEMORY_LIMIT).ok().and_then(|v| v.parse().ok()),
+            memory_limit: memory_limit()?,
             rehearsing: Cell::new(false),
         })
     }

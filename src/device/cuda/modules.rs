@@ -51,11 +51,16 @@ pub struct Modules {
     loaded: RefCell<HashMap<KernelSource, Kernel>>,
 }
 
+/// From this architecture on kernels wait for the ones before them by themselves; see `in_order` in common.cuh.
+const EARLY_LAUNCH: u32 = 90;
+
 /// A loaded kernel and how many of its blocks a multiprocessor holds at once.
 #[derive(Clone)]
 pub struct Kernel {
     pub(super) function: CudaFunction,
     pub(super) blocks_resident: u32,
+    /// Whether it may be placed on the GPU before the one ahead of it ends.
+    launches_early: bool,
 }
 
 impl Modules {
@@ -93,13 +98,13 @@ impl Modules {
             .map_err(fault("cuOccupancyMaxActiveBlocksPerMultiprocessor"))?;
         let registers = function.num_regs().unwrap_or(-1);
         log::debug!("{}: {registers} registers, {blocks_resident} blocks a multiprocessor", source.name);
-        let kernel = Kernel { function, blocks_resident };
+        let kernel = Kernel { function, blocks_resident, launches_early: self.arch >= EARLY_LAUNCH };
         self.loaded.borrow_mut().insert(source.clone(), kernel.clone());
         Ok(kernel)
     }
 }
 
-/// Enqueues a kernel. It may be placed on the GPU before the one ahead of it ends; `in_order` in every kernel waits.
+/// Enqueues a kernel.
 ///
 /// # Safety
 /// `arguments` are the kernel's, in order and of its types; what they point to lives until the stream has run it.
@@ -124,7 +129,7 @@ pub(super) unsafe fn launch(
         sharedMemBytes: 0,
         hStream: stream.cu_stream(),
         attrs: &mut early,
-        numAttrs: 1,
+        numAttrs: u32::from(kernel.launches_early),
     };
     // SAFETY: promised by the caller; the configuration outlives the call, which copies it.
     let status = unsafe {

@@ -40,10 +40,20 @@ struct Spec<'a> {
     parameters: Vec<(&'a str, &'a str)>,
 }
 
+/// The generator that a description names, and what follows its name.
+fn find(what: &str) -> Option<(&'static Generator, &str)> {
+    let (name, rest) = what.split_once(':').unwrap_or((what, ""));
+    GENERATORS.iter().find(|g| g.name == name).map(|g| (g, rest))
+}
+
+/// Whether `what` names a generator.
+pub fn exists(what: &str) -> bool {
+    find(what).is_some()
+}
+
 /// Runs the generator that `what` names; none if it names no generator.
 pub fn generate(what: &str) -> Option<Result<Loaded>> {
-    let (name, rest) = what.split_once(':').unwrap_or((what, ""));
-    let generator = GENERATORS.iter().find(|g| g.name == name)?;
+    let (generator, rest) = find(what)?;
     let mut items = rest.split(',');
     let size = items.next().unwrap_or_default();
     let parameters = items.map(|item| item.split_once('=').unwrap_or((item, ""))).collect();
