@@ -251,6 +251,17 @@ fn the_configurations_that_we_ship_are_valid() {
 }
 
 #[test]
+fn the_matrix_that_we_ship_is_the_laplacian_that_it_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/grid3x3.mtx");
+    let (code, report) = cg(&["--matrix", path]);
+    let (_, generated) = cg(&["--matrix", "poisson2d:3x3"]);
+    assert_eq!(
+        (code, &report["nnz"], &report["iterations"]),
+        (0, &generated["nnz"], &generated["iterations"])
+    );
+}
+
+#[test]
 fn a_dry_run_prints_the_plan_and_refuses_what_the_run_would() {
     let message = refused(&["cg", "--device", "cpu", "--matrix", "nonsense", "--dry-run"]);
     assert!(message.contains("no matrix 'nonsense'"), "{message}");

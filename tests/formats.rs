@@ -120,8 +120,8 @@ fn wide_offsets_change_nothing_but_their_width() {
 
 #[test]
 fn offsets_are_as_narrow_as_the_last_one_allows() {
-    let max = u64::from(u32::MAX);
-    assert_eq!(Offsets::narrowest(vec![0, max]), Offsets::U32(vec![0, u32::MAX]));
+    let max = Offsets::MOST_NARROW;
+    assert_eq!(Offsets::narrowest(vec![0, max]), Offsets::U32(vec![0, max as u32]));
     assert_eq!(Offsets::narrowest(vec![0, max + 1]), Offsets::U64(vec![0, max + 1]));
     assert!(Offsets::narrowest(vec![]).is_empty() && Offsets::narrowest(vec![0]).len() == 1);
 }
