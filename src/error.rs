@@ -66,6 +66,22 @@ pub enum Error {
     /// Arrays that do not make a compressed sparse row matrix.
     #[error("invalid CSR matrix: {0}")]
     InvalidCsr(#[from] CsrFault),
+    /// Entries at one place whose sum is beyond the range of f64. Places count from 0.
+    #[error("the duplicates at row {row}, column {col} (counted from 0) have a sum beyond the range of f64")]
+    DuplicateOverflow {
+        /// The row.
+        row: usize,
+        /// The column.
+        col: usize,
+    },
+    /// Arrays that this machine has no memory for.
+    #[error(
+        "{bytes} bytes are more memory than there is; a smaller matrix, or a machine with more memory, is needed"
+    )]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: u128,
+    },
     /// A number does not fit where it must go.
     #[error("{what} is {value}, more than the {limit} that {place} can hold")]
     TooLarge {

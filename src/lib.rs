@@ -9,6 +9,7 @@ pub mod error;
 pub mod format;
 pub mod observe;
 pub mod operator;
+mod parallel;
 pub mod plot;
 pub mod precond;
 pub mod scalar;

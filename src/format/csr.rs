@@ -281,6 +281,16 @@ impl Csr {
         Csr { pattern: Arc::new(pattern), values: self.values.clone() }
     }
 
+    /// The transpose.
+    pub fn transposed(&self) -> Result<Csr> {
+        let row_of = (0..self.rows()).flat_map(|i| self.row_range(i).map(move |_| i as u32)).collect();
+        let values = match &self.values {
+            Values::Ones => Vec::new(),
+            values => (0..self.nnz()).map(|j| values.get(j)).collect(),
+        };
+        super::Coo::new(self.cols(), self.rows(), self.col_indices().to_vec(), row_of, values)?.into_csr()
+    }
+
     /// Bytes of the arrays: offsets, column indices and values.
     pub fn storage_bytes(&self) -> u64 {
         let p = &self.pattern;

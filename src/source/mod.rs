@@ -1,15 +1,17 @@
-//! Where matrices come from: Matrix Market files and generators.
+//! Where matrices come from: files and generators.
 //!
 //! `--matrix WHAT` is a path where such a file exists, and a generator otherwise. The kind of a file is found from
 //! its content.
 
+mod detect;
 pub mod generate;
 mod gzip;
 pub mod market;
 mod mmap;
+mod text;
 
 use crate::error::{Error, Result};
-use crate::format::Csr;
+use crate::format::{Csr, Dense};
 use std::path::Path;
 
 /// A matrix in memory, and what its source knows of it.
@@ -21,14 +23,51 @@ pub struct Loaded {
     pub stored: u64,
     /// Symmetric by construction, so that no check is needed.
     pub symmetric: bool,
+    /// What the source holds beside the matrix.
+    pub beside: Vec<Beside>,
+    /// The real matrix that this one only imitates.
+    pub stand_in: Option<&'static str>,
+}
+
+/// A vector, or several in columns, that came with a matrix: `b` is a right-hand side, `coord` the places of nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beside {
+    /// What it is called.
+    pub name: String,
+    /// Its values.
+    pub values: Dense,
+}
+
+impl Loaded {
+    /// A matrix with nothing beside it.
+    pub fn new(matrix: Csr, stored: u64, symmetric: bool) -> Loaded {
+        Loaded { matrix, stored, symmetric, beside: Vec::new(), stand_in: None }
+    }
+
+    /// The dense columns of that name that came with the matrix.
+    pub fn beside(&self, name: &str) -> Option<&Dense> {
+        self.beside.iter().find(|beside| beside.name == name).map(|beside| &beside.values)
+    }
+}
+
+/// How to read.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Read a symmetric file as the triangle that it stores.
+    pub as_stored: bool,
 }
 
 /// Reads the file or runs the generator that `what` names.
 pub fn load(what: &str) -> Result<Loaded> {
+    load_with(what, &Options::default())
+}
+
+/// Likewise, with options.
+pub fn load_with(what: &str, options: &Options) -> Result<Loaded> {
     check(what)?;
     let path = Path::new(what);
     if path.exists() {
-        return market::read(path);
+        return detect::read(path, options);
     }
     generate::generate(what).unwrap_or_else(|| Err(unknown(what)))
 }

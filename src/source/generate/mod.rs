@@ -158,5 +158,6 @@ fn assemble(n: usize, row: impl Fn(usize, &mut dyn FnMut(usize, f64)) + Sync) ->
         }
     });
     let matrix = Csr::new(n, n, Offsets::narrowest(offsets), columns, Values::F64(values))?;
-    Ok(Loaded { stored: matrix.nnz() as u64, matrix, symmetric: true })
+    let stored = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, stored, true))
 }

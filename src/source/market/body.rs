@@ -1,17 +1,11 @@
 //! The entry lines: text to triplets, by several threads at once.
 
 use super::header::{Field, Header, Symmetry};
-use super::{CHUNKS_PER_THREAD, Fault, Text, ends_word, is_blank, run_all, split_front, threads_for};
 use crate::error::Result;
+use crate::format::Coo;
+use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
+use crate::source::text::{Fault, Text, ends_word, is_blank};
 use memchr::{memchr, memchr_iter};
-
-/// The entries in the order of the file, counted from 0.
-pub(super) struct Triplets {
-    pub rows: Vec<u32>,
-    pub cols: Vec<u32>,
-    /// Empty for a pattern.
-    pub values: Vec<f64>,
-}
 
 /// One entry, counted from 0.
 #[derive(Clone, Copy)]
@@ -43,14 +37,16 @@ struct Parsed {
 }
 
 /// Reads all entries, as many as the header announces.
-pub(super) fn read(text: Text, header: &Header) -> Result<Triplets> {
+pub(super) fn read(text: Text, header: &Header) -> Result<Coo> {
     let chunks = cut(text, header.body);
     let room = chunks.iter().map(|chunk| chunk.slots).sum();
     let valued = header.field != Field::Pattern;
-    let mut triplets = Triplets {
-        rows: text.zeros(room)?,
-        cols: text.zeros(room)?,
-        values: text.zeros(if valued { room } else { 0 })?,
+    let mut triplets = Coo {
+        rows: header.rows,
+        cols: header.cols,
+        row_indices: zeros(room)?,
+        col_indices: zeros(room)?,
+        values: zeros(if valued { room } else { 0 })?,
     };
     let parsed = run_all(deal(&chunks, &mut triplets), |slots| {
         if valued { parse::<true>(text, header, slots) } else { parse::<false>(text, header, slots) }
@@ -83,8 +79,8 @@ fn cut(text: Text, body: usize) -> Vec<Chunk> {
 }
 
 /// Gives each chunk its part of the triplets.
-fn deal<'a>(chunks: &'a [Chunk], triplets: &'a mut Triplets) -> Vec<Slots<'a>> {
-    let (mut rows, mut cols) = (&mut triplets.rows[..], &mut triplets.cols[..]);
+fn deal<'a>(chunks: &'a [Chunk], triplets: &'a mut Coo) -> Vec<Slots<'a>> {
+    let (mut rows, mut cols) = (&mut triplets.row_indices[..], &mut triplets.col_indices[..]);
     let mut values = &mut triplets.values[..];
     let mut dealt = Vec::with_capacity(chunks.len());
     for chunk in chunks {
@@ -161,7 +157,7 @@ fn wrong_count(text: Text, header: &Header, at: usize, found: &str) -> crate::Er
 }
 
 /// Moves the entries together where comments and blank lines left slots unused.
-fn close_gaps(triplets: &mut Triplets, chunks: &[Chunk], written: &[usize]) {
+fn close_gaps(triplets: &mut Coo, chunks: &[Chunk], written: &[usize]) {
     fn close<T: Copy>(array: &mut Vec<T>, chunks: &[Chunk], written: &[usize]) {
         let (mut from, mut to) = (0, 0);
         for (chunk, &entries) in chunks.iter().zip(written) {
@@ -173,8 +169,8 @@ fn close_gaps(triplets: &mut Triplets, chunks: &[Chunk], written: &[usize]) {
         }
         array.truncate(to);
     }
-    close(&mut triplets.rows, chunks, written);
-    close(&mut triplets.cols, chunks, written);
+    close(&mut triplets.row_indices, chunks, written);
+    close(&mut triplets.col_indices, chunks, written);
     if !triplets.values.is_empty() {
         close(&mut triplets.values, chunks, written);
     }

@@ -1,7 +1,7 @@
 //! The banner and the size line, with the comments between them.
 
-use super::{Fault, Text, ends_word, is_blank};
 use crate::error::{Error, Result};
+use crate::source::text::{Fault, Text, ends_word, is_blank};
 use memchr::memchr;
 
 /// What stands on an entry line after the two indices.

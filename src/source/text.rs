@@ -1,0 +1,99 @@
+//! The text of a file, and errors that say where in it and what stood there.
+
+use crate::error::{Error, Result};
+use memchr::{memchr_iter, memrchr};
+use std::path::Path;
+
+/// Characters of an offending word that an error message repeats.
+const LONGEST_WORD: usize = 40;
+/// Rows that any file may have, and how many more for each of its entries: a header cannot ask for more memory than
+/// this allows.
+const FREE_ROWS: u64 = 1 << 24;
+const ROWS_PER_ENTRY: u64 = 64;
+
+/// Refuses a number of rows that so few entries cannot make sensible, before anything of that size is allocated.
+pub(super) fn check_rows(rows: usize, entries: u64) -> Result<()> {
+    let limit = FREE_ROWS.saturating_add(ROWS_PER_ENTRY.saturating_mul(entries));
+    if rows as u64 <= limit {
+        return Ok(());
+    }
+    let (what, value) = ("the number of rows", rows as u128);
+    Err(Error::TooLarge { what, value, limit: limit.into(), place: "a file of so few entries" })
+}
+
+/// The text of a file, with the name that its errors carry.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'a> {
+    pub path: &'a Path,
+    pub bytes: &'a [u8],
+}
+
+/// A departure from the format, placed by its offset; the line is counted only when it is reported.
+pub(super) struct Fault {
+    pub at: usize,
+    pub expected: String,
+    /// What stands there; the word at the offset where this is `None`.
+    pub found: Option<String>,
+}
+
+impl Fault {
+    pub fn new(at: usize, expected: impl Into<String>) -> Fault {
+        Fault { at, expected: expected.into(), found: None }
+    }
+}
+
+impl Text<'_> {
+    pub fn error(&self, fault: Fault) -> Error {
+        let before = &self.bytes[..fault.at.min(self.bytes.len())];
+        let line_start = memrchr(b'\n', before).map_or(0, |newline| newline + 1);
+        Error::Parse {
+            path: self.path.to_owned(),
+            line: memchr_iter(b'\n', before).count() as u64 + 1,
+            column: (before.len() - line_start) as u64 + 1,
+            expected: fault.expected,
+            found: fault.found.unwrap_or_else(|| self.word(before.len())),
+        }
+    }
+
+    pub fn unsupported(&self, what: &str, hint: &'static str) -> Error {
+        Error::UnsupportedFile { path: self.path.to_owned(), what: what.to_owned(), hint }
+    }
+
+    /// The word at an offset, made fit to print.
+    fn word(&self, at: usize) -> String {
+        let rest = &self.bytes[at..];
+        match rest.first() {
+            None => return "end of file".to_owned(),
+            Some(b'\n' | b'\r') => return "end of line".to_owned(),
+            Some(b' ' | b'\t') => return "a blank".to_owned(),
+            Some(_) => {}
+        }
+        let word = &rest[..rest.iter().position(|&b| ends_word(b)).unwrap_or(rest.len())];
+        // A character takes at most four bytes, so this much holds every character that is shown.
+        let shown = String::from_utf8_lossy(&word[..word.len().min(4 * (LONGEST_WORD + 1))]);
+        let mut printable = String::new();
+        for (place, character) in shown.chars().enumerate() {
+            if place == LONGEST_WORD {
+                printable.push_str("...");
+                break;
+            }
+            if character.is_control() {
+                printable.extend(character.escape_default());
+            } else {
+                printable.push(character);
+            }
+        }
+        printable
+    }
+}
+
+/// Blanks within a line. A carriage return counts as one, which reads CRLF line ends.
+#[inline(always)]
+pub(super) fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r')
+}
+
+#[inline(always)]
+pub(super) fn ends_word(byte: u8) -> bool {
+    is_blank(byte) || byte == b'\n'
+}
