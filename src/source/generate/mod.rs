@@ -4,6 +4,8 @@
 
 mod hex27;
 mod poisson;
+#[allow(dead_code)]
+mod random;
 
 use super::Loaded;
 use crate::device::cpu::memory::zeroed;
@@ -126,30 +128,41 @@ const BLOCK: usize = 4096;
 /// A square, symmetric matrix of `n` rows; `row(i, emit)` emits the entries of row `i` in ascending columns, and is
 /// called twice for each row: to count and to fill.
 fn assemble(n: usize, row: impl Fn(usize, &mut dyn FnMut(usize, f64)) + Sync) -> Result<Loaded> {
-    let blocks = n.div_ceil(BLOCK);
-    let rows_of = |block: usize| block * BLOCK..((block + 1) * BLOCK).min(n);
-    let mut offsets = vec![0u64; n + 1];
+    let matrix = assemble_rows(n, n, row)?;
+    let stored = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, stored, true))
+}
+
+/// Any matrix, from its rows, likewise.
+fn assemble_rows(
+    rows: usize,
+    cols: usize,
+    row: impl Fn(usize, &mut dyn FnMut(usize, f64)) + Sync,
+) -> Result<Csr> {
+    let blocks = rows.div_ceil(BLOCK);
+    let rows_of = |block: usize| block * BLOCK..((block + 1) * BLOCK).min(rows);
+    let mut offsets = vec![0u64; rows + 1];
     offsets[1..].par_chunks_mut(BLOCK).enumerate().for_each(|(block, counts)| {
         rows_of(block).zip(counts).for_each(|(i, count)| row(i, &mut |_, _| *count += 1));
     });
-    for i in 0..n {
+    for i in 0..rows {
         offsets[i + 1] += offsets[i];
     }
-    let nnz = offsets[n] as usize;
+    let nnz = offsets[rows] as usize;
     let (mut columns, mut values) = (zeroed::<u32>(nnz), zeroed::<f64>(nnz));
     let mut pieces = Vec::with_capacity(blocks);
     let (mut c, mut v) = (columns.as_mut_slice(), values.as_mut_slice());
     for block in 0..blocks {
-        let rows = rows_of(block);
-        let length = (offsets[rows.end] - offsets[rows.start]) as usize;
+        let range = rows_of(block);
+        let length = (offsets[range.end] - offsets[range.start]) as usize;
         let (c_head, c_tail) = c.split_at_mut(length);
         let (v_head, v_tail) = v.split_at_mut(length);
-        pieces.push((rows, c_head, v_head));
+        pieces.push((range, c_head, v_head));
         (c, v) = (c_tail, v_tail);
     }
-    pieces.into_par_iter().for_each(|(rows, columns, values)| {
+    pieces.into_par_iter().for_each(|(range, columns, values)| {
         let mut place = 0;
-        for i in rows {
+        for i in range {
             row(i, &mut |column, value| {
                 columns[place] = column as u32;
                 values[place] = value;
@@ -157,7 +170,5 @@ fn assemble(n: usize, row: impl Fn(usize, &mut dyn FnMut(usize, f64)) + Sync) ->
             });
         }
     });
-    let matrix = Csr::new(n, n, Offsets::narrowest(offsets), columns, Values::F64(values))?;
-    let stored = matrix.nnz() as u64;
-    Ok(Loaded::new(matrix, stored, true))
+    Csr::new(rows, cols, Offsets::narrowest(offsets), columns, Values::F64(values))
 }
