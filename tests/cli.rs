@@ -418,3 +418,36 @@ fn a_real_matrix_is_solved_from_its_compressed_file() {
     let (code, report) = cg(&["--matrix", word(&Path::new(&folder).join("SiH4.mtx.gz"))]);
     assert!(code == 1 && report["reason"] == "indefinite_matrix", "{report}");
 }
+
+#[test]
+fn completions_and_the_manual_name_every_command() {
+    let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| !line.starts_with("Commands:"))
+        .skip(1)
+        .map_while(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(commands.contains(&"cg") && commands.contains(&"man"), "{commands:?}");
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(run(&["man", "--output", word(folder.path())]).status.code(), Some(0));
+    let page = String::from_utf8(run(&["man"]).stdout).unwrap();
+    for command in commands {
+        assert!(page.contains(&format!("solver\\-{command}")), "{command} in {page}");
+        let own = std::fs::read_to_string(folder.path().join(format!("solver-{command}.1"))).unwrap();
+        assert!(own.contains(".SH SYNOPSIS"), "{command}");
+        for shell in ["bash", "zsh", "fish"] {
+            let script = String::from_utf8(run(&["completions", shell]).stdout).unwrap();
+            assert!(script.contains(command), "{command} in {shell}");
+        }
+    }
+}
+
+#[test]
+fn quiet_silences_warnings_but_not_errors_or_results() {
+    let done = run(&["--quiet", "cg", "--device", "cpu", "--matrix", "poisson2d:30x30"]);
+    assert_eq!((done.status.code(), errors(&done).as_str()), (Some(0), ""));
+    assert!(!done.stdout.is_empty());
+    assert!(refused(&["-q", "info", "--matrix", "nonesuch"]).contains("nonesuch"));
+}

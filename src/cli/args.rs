@@ -19,6 +19,9 @@ pub struct Cli {
     /// Say more on stderr: -v what was chosen and why, -vv every kernel.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Show no progress, and nothing but results and errors.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -43,6 +46,10 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Draw one or several saved histories.
     Plot(PlotArgs),
+    /// Print a script that completes commands and options in a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command into a folder.
+    Man(ManArgs),
 }
 
 const CG_EXAMPLES: &str = "\
@@ -62,6 +69,9 @@ pub struct CgArgs {
     /// A Matrix Market file (.mtx, .mtx.gz), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
     #[arg(long, value_name = "WHAT")]
     pub matrix: Option<String>,
+    /// Read a symmetric file as the triangle that it stores, as some papers measured it
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub as_stored: Option<bool>,
     /// How to compute A x; parameters ride on the name, as in vector:threads=8 [default: auto; see solver backends]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
@@ -116,6 +126,7 @@ impl CgArgs {
     pub fn over(self, file: CgArgs) -> CgArgs {
         CgArgs {
             matrix: self.matrix.or(file.matrix),
+            as_stored: self.as_stored.or(file.as_stored),
             backend: self.backend.or(file.backend),
             device: self.device.or(file.device),
             precision: self.precision.or(file.precision),
@@ -175,4 +186,24 @@ pub struct PlotArgs {
     /// The picture: .svg or .png
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+}
+
+/// Options of `solver completions`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  solver completions bash > ~/.local/share/bash-completion/completions/solver"
+)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// Options of `solver man`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  solver man | man -l -\n  solver man --output ~/.local/share/man/man1")]
+pub struct ManArgs {
+    /// Write solver.1, solver-cg.1 and so on into this folder
+    #[arg(short, long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
 }

@@ -1,8 +1,9 @@
 //! `solver cg`: from a matrix by name to an answer with its verdict.
 
 use super::args::CgArgs;
+use super::load::load;
 use super::plan::{Place, Plan, with_config};
-use super::progress::{Live, spinner};
+use super::progress::Live;
 use super::{duration, print, print_json, thousands};
 use crate::backend::Pick;
 use crate::bench::stream;
@@ -12,7 +13,7 @@ use crate::format::stats::first_asymmetry;
 use crate::observe::{History, Observer, Recorder, Report};
 use crate::scalar::{Precision, Scalar};
 use crate::solve::{Outcome, cg, problem, verdict};
-use crate::source::Loaded;
+use crate::source::{Loaded, Options};
 use crate::stop::StoppingRule;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,13 +42,11 @@ pub(super) fn run(args: CgArgs) -> Result<bool> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
     }
-    let interrupt = interrupt_flag();
     let began = Instant::now();
-    let progress = spinner(format!("reading {}", plan.matrix));
-    let loaded = crate::source::load(&plan.matrix);
-    progress.finish_and_clear();
-    let loaded = loaded?;
+    let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, ..Options::default() })?;
     check_matrix(&plan, &loaded)?;
+    // Until here there is nothing to lose, and Ctrl-C ends the program at once.
+    let interrupt = interrupt_flag();
     let seconds_load = began.elapsed().as_secs_f64();
     let rule = stopping_rule(&plan, &loaded, &interrupt);
     let mut solved = match plan.place {

@@ -1,11 +1,12 @@
 //! `solver info`: what there is to know of a matrix before solving with it.
 
 use super::args::InfoArgs;
-use super::progress::spinner;
+use super::load::load;
 use super::{print, print_json, thousands};
 use crate::error::Result;
 use crate::format::Stats;
 use crate::format::stats::{Asymmetry, Diagonal, RowLength};
+use crate::source::Options;
 
 #[derive(serde::Serialize)]
 struct Info {
@@ -23,10 +24,7 @@ struct Info {
 }
 
 pub(super) fn run(args: &InfoArgs) -> Result<bool> {
-    let progress = spinner(format!("reading {}", args.matrix));
-    let loaded = crate::source::load(&args.matrix);
-    progress.finish_and_clear();
-    let loaded = loaded?;
+    let loaded = load(&args.matrix, Options::default())?;
     let matrix = &loaded.matrix;
     let stats = Stats::of(matrix, loaded.symmetric);
     let info = Info {

@@ -5,6 +5,8 @@ mod backends;
 mod cg;
 mod doctor;
 mod info;
+mod load;
+mod manual;
 mod plan;
 mod plot;
 mod progress;
@@ -22,7 +24,11 @@ const COULD_NOT_RUN: u8 = 2;
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
+    if cli.quiet {
+        progress::silence();
+    }
     let level = match cli.verbose {
+        _ if cli.quiet => "error",
         0 => "warn",
         1 => "info",
         _ => "debug",
@@ -37,6 +43,8 @@ pub fn run() -> ExitCode {
         Command::Backends(args) => backends::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Plot(args) => plot::run(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

@@ -23,6 +23,8 @@ pub enum Place {
 pub struct Plan {
     /// The matrix as named.
     pub matrix: String,
+    /// Whether a symmetric file is read as the triangle that it stores.
+    pub as_stored: bool,
     /// The device.
     pub place: Place,
     /// Why this device, if nobody asked for it.
@@ -101,6 +103,7 @@ impl Plan {
         crate::source::check(&matrix)?;
         Ok(Plan {
             matrix,
+            as_stored: args.as_stored.unwrap_or(false),
             place,
             why,
             backend,

@@ -1,10 +1,12 @@
 //! Signs of life: one line on a terminal, a sparse line in a log, nothing for what is over in a moment.
 
 use super::duration;
-use crate::observe::{Batch, Observer};
+use crate::observe::meter::Reading;
+use crate::observe::{Batch, Meter, Observer};
 use crate::solve::pace::remaining;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Between two updates of the live line.
@@ -12,16 +14,108 @@ const REFRESH: Duration = Duration::from_millis(100);
 /// Between two lines where there is no terminal; the first comes as late.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
+/// Whether progress is shown at all.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on no progress is shown.
+pub fn silence() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Where progress is drawn.
+fn target() -> ProgressDrawTarget {
+    if QUIET.load(Ordering::Relaxed) {
+        ProgressDrawTarget::hidden()
+    } else {
+        ProgressDrawTarget::stderr_with_hz(10)
+    }
+}
+
+/// One line in a log; nothing when silenced.
+fn log_line(text: &str) {
+    if !QUIET.load(Ordering::Relaxed) {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+}
+
 /// A spinner on stderr that appears only on a terminal.
 pub fn spinner(text: String) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_style(
         ProgressStyle::with_template("{spinner} {msg} {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner()),
     );
-    bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+    bar.set_draw_target(target());
     bar.set_message(text);
     bar.enable_steady_tick(REFRESH);
     bar
+}
+
+/// Runs `work` while a thread of its own shows what the meter says: phase, share, rate and time left.
+pub fn metered<R>(name: &str, meter: &Meter, work: impl FnOnce() -> R) -> R {
+    /// Takes the line away however the work ends.
+    struct Done<'a>(&'a AtomicBool, std::thread::Thread);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+            self.1.unpark();
+        }
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| watch(name, meter, &over));
+        let _done = Done(&over, watcher.thread().clone());
+        work()
+    })
+}
+
+fn watch(name: &str, meter: &Meter, over: &AtomicBool) {
+    let bar = spinner(format!("reading {name}"));
+    let (mut phase, mut began) = ("", Instant::now());
+    let mut shown = Instant::now();
+    while !over.load(Ordering::Relaxed) {
+        std::thread::park_timeout(REFRESH);
+        let now = meter.read();
+        if now.phase != phase {
+            (phase, began) = (now.phase, Instant::now());
+        }
+        let text = measure(name, &now, began.elapsed().as_secs_f64());
+        if !bar.is_hidden() {
+            bar.set_message(text);
+        } else if shown.elapsed() >= LOG_EVERY {
+            shown = Instant::now();
+            log_line(&text);
+        }
+    }
+    bar.finish_and_clear();
+}
+
+/// Bytes in the unit that suits them.
+pub fn bytes(n: u64) -> String {
+    match n as f64 {
+        n if n >= 1e9 => format!("{:.2} GB", n / 1e9),
+        n if n >= 1e6 => format!("{:.1} MB", n / 1e6),
+        n if n >= 1e3 => format!("{:.1} kB", n / 1e3),
+        n => format!("{n} bytes"),
+    }
+}
+
+fn measure(name: &str, now: &Reading, seconds: f64) -> String {
+    if now.phase.is_empty() {
+        return format!("reading {name}");
+    }
+    if now.total == 0 || now.done == 0 || seconds == 0.0 {
+        return format!("{} {name}", now.phase);
+    }
+    let rate = now.done as f64 / seconds;
+    let left = now.total.saturating_sub(now.done) as f64 / rate;
+    format!(
+        "{} {name}: {} of {}, {}/s, ETA {}",
+        now.phase,
+        bytes(now.done),
+        bytes(now.total),
+        bytes(rate as u64),
+        duration(left)
+    )
 }
 
 /// The live line of a solve.
@@ -39,7 +133,7 @@ impl Live {
             ProgressStyle::with_template("{spinner} {msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner()),
         );
-        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_draw_target(target());
         Live { bar, shown: Instant::now(), began: (0, 1.0) }
     }
 
@@ -76,7 +170,7 @@ impl Observer for Live {
         self.shown = Instant::now();
         let text = self.text(batch, residual);
         if self.bar.is_hidden() {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            log_line(&text);
         } else {
             self.bar.set_message(text);
             self.bar.tick();

@@ -1,9 +1,11 @@
 //! What watches a solve: reports, histories and progress. Observers own no part of the loop.
 
 pub mod history;
+pub mod meter;
 pub mod report;
 
 pub use history::{History, Recorder};
+pub use meter::Meter;
 pub use report::Report;
 
 /// One batch of iterations that has just ended.

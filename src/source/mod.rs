@@ -12,7 +12,9 @@ mod text;
 
 use crate::error::{Error, Result};
 use crate::format::{Csr, Dense};
+use crate::observe::Meter;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A matrix in memory, and what its source knows of it.
 #[derive(Clone, Debug)]
@@ -55,6 +57,8 @@ impl Loaded {
 pub struct Options {
     /// Read a symmetric file as the triangle that it stores.
     pub as_stored: bool,
+    /// Counts the bytes read, for whoever wants to show it.
+    pub meter: Option<Arc<Meter>>,
 }
 
 /// Reads the file or runs the generator that `what` names.

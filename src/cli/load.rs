@@ -1,0 +1,14 @@
+//! Getting the matrix that was named, with signs of life while it takes.
+
+use super::progress::metered;
+use crate::error::Result;
+use crate::observe::Meter;
+use crate::source::{self, Loaded, Options};
+use std::sync::Arc;
+
+/// Loads what `--matrix` names.
+pub(super) fn load(what: &str, mut options: Options) -> Result<Loaded> {
+    let meter = Arc::new(Meter::default());
+    options.meter = Some(Arc::clone(&meter));
+    metered(what, &meter, || source::load_with(what, &options))
+}
