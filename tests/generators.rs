@@ -100,6 +100,8 @@ fn faults_in_a_description_are_named_with_the_right_form() {
     let faults = [
         ("poisson2d", "extents"),
         ("poisson2d:", "extents"),
+        ("poisson2d:boundary=neumann", "there is no size"),
+        ("poisson2d:10x10,n=10x10", "'n' stands twice"),
         ("poisson2d:10", "1 extents, not 2"),
         ("poisson2d:10x10x10", "3 extents, not 2"),
         ("poisson2d:0x10", "'0'"),
@@ -110,7 +112,7 @@ fn faults_in_a_description_are_named_with_the_right_form() {
         ("poisson2d:10X10", "extents"),
         ("poisson2d:99999999999999999999x2", "'99999999999999999999'"),
         ("poisson2d:10x10,", "no parameter ''"),
-        ("poisson2d:10x10,dof=3", "no parameter 'dof'"),
+        ("poisson2d:10x10,dof=3", "no parameter 'dof'; there are: n, boundary"),
         ("poisson2d:10x10,boundary", "boundary ''"),
         ("poisson2d:10x10,boundary=periodic", "boundary 'periodic'"),
         ("poisson2d:10x10,boundary=neumann,boundary=dirichlet", "'boundary' stands twice"),
@@ -120,6 +122,49 @@ fn faults_in_a_description_are_named_with_the_right_form() {
         ("hex27:4x4x4,dof=three", "dof 'three'"),
         ("hex27:4x4x4,dof=3,dof=4", "'dof' stands twice"),
         ("hex27:4x4x4,boundary=neumann", "no parameter 'boundary'"),
+        ("hex27:abc", "no parameter 'abc'"),
+        ("poisson3d:4x4", "2 extents, not 3"),
+        ("poisson3d:4x4x4,points=9", "points '9' is not one of 7, 27"),
+        ("poisson3d:4x4x4,boundary=Neumann", "boundary 'Neumann' is not one of dirichlet, neumann"),
+        ("elasticity3d:4x4", "2 extents, not 3"),
+        ("elasticity3d:4x1x4", "two nodes or more"),
+        ("elasticity3d:4x4x1", "two nodes or more"),
+        ("elasticity3d:4x4x4,contrast=0.5", "contrast '0.5' is not a number from 1 to 1e12"),
+        ("elasticity3d:4x4x4,contrast=inf", "contrast 'inf'"),
+        ("elasticity3d:4x4x4,seed=-1", "seed '-1' is not a whole number from 0 to 18446744073709551615"),
+        ("elasticity3d:4x4x4,seed=1.5", "seed '1.5'"),
+        ("blockband:density=0.1", "there is no size: n"),
+        ("blockband:n=100x100", "2 extents, not 1"),
+        ("blockband:n=100,block=0", "block '0' is not a whole number from 1 to 64"),
+        ("blockband:n=100,block=65", "block '65'"),
+        ("blockband:n=101", "101, is not a multiple of the block size 5"),
+        ("blockband:n=100,density=0", "density '0' is not a number above 0 and at most 1"),
+        ("blockband:n=100,density=NaN", "density 'NaN'"),
+        ("blockband:n=100,density=0.05", "density 0.05 is less than the diagonal block"),
+        ("blockband:n=100,density=0.9,band=0.1", "holds 0.2500"),
+        ("blockband:n=100,density=0.9,band=0.1,symmetric", "holds 0.2350"),
+        ("blockband:n=100,band=1.5", "band '1.5' is not a number above 0 and at most 1"),
+        ("blockband:n=100,density=0.5,band=0.5,contiguous", "exclude each other"),
+        ("blockband:n=100,density=0.5,contiguous=yes", "contiguous stands alone"),
+        ("blockband:n=100,density=0.5,symmetric=", "symmetric stands alone"),
+        ("blockband:n=100,density=0.5,symmetric,symmetric", "'symmetric' stands twice"),
+        ("blockband:n=100,density=0.5,shift=2", "shift '2' is not a number above 0 and at most 1"),
+        ("blockband:n=100,density=0.5,shift", "shift ''"),
+        ("uniform:row=3", "there is no size: n"),
+        ("uniform:n=0", "'0' is not a positive number"),
+        ("uniform:n=10,row=11", "row '11' is not a whole number from 1 to 10"),
+        ("uniform:n=10,row=0", "row '0'"),
+        ("uniform:n=10,cols=0", "cols '0'"),
+        ("uniform:n=10,cols=5,row=6", "row '6' is not a whole number from 1 to 5"),
+        ("uniform:n=10,seed=x", "seed 'x'"),
+        ("density:n=10,sparsity=1", "sparsity '1' is not a number from 0 to below 1"),
+        ("density:n=10,sparsity=-0.1", "sparsity '-0.1'"),
+        ("density:n=10,sparsity=most", "sparsity 'most'"),
+        ("banded:n=10,half=10", "half '10' is not a whole number from 0 to 9"),
+        ("banded:n=10,fill=1.1", "fill '1.1' is not a number from 0 to 1"),
+        ("banded:n=10,band=3", "no parameter 'band'; there are: n, half, fill, seed"),
+        ("spd-random:n=10,row=11", "row '11' is not a whole number from 1 to 10"),
+        ("spd-random:n=10,shift=0", "shift '0' is not a number from 1e-6 to 1e6"),
     ];
     for (what, named) in faults {
         match load(what) {
@@ -145,6 +190,12 @@ fn sizes_that_overflow_are_refused_at_once() {
         format!("poisson2d:{max}x{max}"),
         format!("hex27:{max}x{max}x{max},dof=64"),
         "hex27:2000x2000x1000,dof=3".to_owned(),
+        "poisson3d:2000x2000x2000".to_owned(),
+        "elasticity3d:2000x2000x1000".to_owned(),
+        "uniform:n=4294967296".to_owned(),
+        "uniform:n=1,cols=4294967296".to_owned(),
+        format!("blockband:{max}"),
+        format!("spd-random:{max},row=1"),
     ] {
         match load(&what) {
             Err(Error::TooLarge { what: _, value, limit, place }) => {
@@ -156,8 +207,28 @@ fn sizes_that_overflow_are_refused_at_once() {
 }
 
 #[test]
+fn more_entries_than_memory_holds_are_refused_before_any_is_made() {
+    for (what, entries) in [
+        ("uniform:n=4000000000,row=1000000", 4e15),
+        ("uniform:n=4294967295,row=4294967295", 1.8e19),
+        ("density:n=4000000000,sparsity=0", 1.6e19),
+        ("banded:n=4000000000,half=1000000", 8e15),
+        ("spd-random:n=4000000000,row=500000", 2e15),
+        ("blockband:n=1000000000", 2e15),
+        ("blockband:n=1000000000,symmetric", 2e15),
+    ] {
+        match load(what) {
+            Err(Error::OutOfMemory { bytes }) => {
+                assert!(bytes as f64 > 11.0 * entries && (bytes as f64) < 14.0 * entries, "{what}: {bytes}");
+            }
+            other => panic!("{what}: {:?}", other.map(|l| l.matrix.nnz())),
+        }
+    }
+}
+
+#[test]
 fn what_is_neither_file_nor_generator_is_refused_with_the_generators() {
-    for what in ["poisson3d:4x4x4", "", "hex", "poisson2d "] {
+    for what in ["poisson4d:4x4x4x4", "", "hex", "poisson2d "] {
         match load(what) {
             Err(Error::UnknownMatrix { what: named, known }) => {
                 assert_eq!(named, what);
@@ -173,9 +244,17 @@ fn what_is_neither_file_nor_generator_is_refused_with_the_generators() {
 
 proptest! {
     #[test]
-    fn any_description_is_a_matrix_or_an_error(text in "(poisson2d|hex27)(:[0-9x]{0,4}(,(dof|boundary)?=?[0-9a-z]{0,2}){0,2})?") {
+    fn any_description_is_a_matrix_or_an_error(
+        name in "poisson[23]d|hex27|elasticity3d|blockband|uniform|density|banded|spd-random",
+        size in "(:(n=)?([0-9x]{0,3}|[1-4](x[1-4]){1,2}))?",
+        parameters in "(,(n|dof|points|boundary|contrast|seed|block|density|band|contiguous|symmetric|shift|row|cols|sparsity|half|fill)?=?[0-9a-z.]{0,3}){0,3}",
+    ) {
+        let text = name + &size + &parameters;
         if let Ok(loaded) = load(&text) {
-            prop_assert!(loaded.matrix.rows() > 0 && loaded.matrix.rows() == loaded.matrix.cols());
+            let matrix = loaded.matrix;
+            prop_assert!(matrix.rows() > 0);
+            prop_assert!(matrix.rows() == matrix.cols() || text.contains("cols"));
+            prop_assert!(!loaded.symmetric || first_asymmetry(&matrix).is_none());
         }
     }
 }

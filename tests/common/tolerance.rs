@@ -52,3 +52,11 @@ pub const LOOSE_ITERATIONS: usize = 20_000;
 
 /// Values of generators against their formulas, which add in the same order.
 pub const GENERATED: f64 = 1e-14;
+
+/// Forces of a rigid motion of a body with stiffness below 1e3, whose terms cancel.
+pub const RIGID_MOTION: f64 = 1e-11;
+
+/// A sum of that many numbers that were scaled to sum to 1: each division and each addition rounds, twice over.
+pub fn row_sum(entries: usize) -> f64 {
+    4.0 * entries as f64 * f64::EPSILON
+}

@@ -2,7 +2,9 @@
 //! `dof` x `dof`. Values are a fixed hash of row and column, the diagonal makes every row strictly dominant: positive
 //! definite, and in shape like structural matrices (F1: `hex27:48x48x50,dof=3`).
 
-use super::{Loaded, Spec, assemble};
+use super::assemble::{Shape, pattern, valued};
+use super::grid::Grid;
+use super::{Loaded, Spec};
 use crate::error::Result;
 
 /// The off-diagonal value at a place: the same across the diagonal.
@@ -13,35 +15,37 @@ fn value(row: usize, col: usize) -> f64 {
 }
 
 pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
-    spec.allow(&["dof"])?;
+    spec.allow(&["n", "dof"])?;
     let [nx, ny, nz] = spec.extents()?;
-    let dof: usize = match spec.get("dof") {
-        None => 1,
-        Some(text) => text
-            .parse()
-            .ok()
-            .filter(|d| (1..=64).contains(d))
-            .ok_or_else(|| spec.fault(format!("dof '{text}' is not a number from 1 to 64")))?,
-    };
+    let dof = spec.integer("dof", 1..=64)?.unwrap_or(1);
     let n = spec.rows(&[nx, ny, nz, dof])?;
-    assemble(n, |row, emit| {
-        let node = row / dof;
-        let (x, y, z) = (node % nx, node / nx % ny, node / (nx * ny));
-        let around = |c: usize, extent: usize| c.saturating_sub(1)..(c + 2).min(extent);
-        let mut neighbours = [0; 27];
-        let mut count = 0;
-        for z in around(z, nz) {
-            for y in around(y, ny) {
-                for x in around(x, nx) {
-                    neighbours[count] = (z * ny + y) * nx + x;
-                    count += 1;
-                }
+    let blocks = node_blocks(&Grid::new([nx, ny, nz], 3), n, dof)?;
+    let matrix = valued(&blocks, |i, columns, values| {
+        let mut degree = 0.0;
+        let mut diagonal = 0;
+        for (place, (&j, slot)) in columns.iter().zip(values.iter_mut()).enumerate() {
+            if j as usize == i {
+                diagonal = place;
+                continue;
             }
+            *slot = value(i, j as usize);
+            degree -= *slot;
         }
-        let columns = || neighbours[..count].iter().flat_map(|&m| m * dof..(m + 1) * dof);
-        let degree: f64 = columns().filter(|&c| c != row).map(|c| -value(row, c)).sum();
-        for col in columns() {
-            emit(col, if col == row { degree * 1.0001 + 1e-3 } else { value(row, col) });
-        }
-    })
+        values[diagonal] = degree * 1.0001 + 1e-3;
+    })?;
+    let stored = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, stored, true))
+}
+
+/// The pattern in which neighbouring nodes are coupled by blocks of `dof` x `dof`.
+pub(super) fn node_blocks(grid: &Grid, n: usize, dof: usize) -> Result<crate::format::Csr> {
+    pattern(
+        Shape::square(n, grid.points() * dof),
+        |i| grid.neighbours(i / dof).count() * dof,
+        |i, columns| {
+            for (block, node) in columns.chunks_exact_mut(dof).zip(grid.neighbours(i / dof)) {
+                block.iter_mut().enumerate().for_each(|(d, slot)| *slot = (node * dof + d) as u32);
+            }
+        },
+    )
 }

@@ -1,37 +1,44 @@
-//! The 5-point Laplacian on a grid. With Dirichlet boundaries 4 on the diagonal and -1 beside it: positive definite.
-//! With Neumann boundaries the diagonal counts the neighbours: singular, constants are in the null space.
+//! Laplacians on grids: the 5-point one in two dimensions, those of 7 and of 27 points in three.
+//!
+//! With Dirichlet boundaries the diagonal is one less than the number of points everywhere, and -1 stands for each
+//! neighbour: positive definite; the one of 27 points is that of the HPCG benchmark. With Neumann boundaries the
+//! diagonal counts the neighbours: singular, constants are in the null space.
 
-use super::{Loaded, Spec, assemble};
+use super::assemble::{Shape, pattern, valued};
+use super::grid::Grid;
+use super::{Loaded, Spec};
 use crate::error::Result;
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
-    spec.allow(&["boundary"])?;
+pub(super) fn make_2d(spec: &Spec<'_>) -> Result<Loaded> {
+    spec.allow(&["n", "boundary"])?;
     let [nx, ny] = spec.extents()?;
-    let neumann = match spec.get("boundary") {
-        None | Some("dirichlet") => false,
-        Some("neumann") => true,
-        Some(other) => {
-            return Err(spec.fault(format!("boundary '{other}' is neither dirichlet nor neumann")));
+    make(spec, [nx, ny, 1], 1, 5)
+}
+
+pub(super) fn make_3d(spec: &Spec<'_>) -> Result<Loaded> {
+    spec.allow(&["n", "points", "boundary"])?;
+    let extents = spec.extents()?;
+    match spec.choice("points", &["7", "27"])? {
+        "7" => make(spec, extents, 1, 7),
+        _ => make(spec, extents, 3, 27),
+    }
+}
+
+fn make(spec: &Spec<'_>, extents: [usize; 3], apart: usize, points: usize) -> Result<Loaded> {
+    let neumann = spec.choice("boundary", &["dirichlet", "neumann"])? == "neumann";
+    let n = spec.rows(&extents)?;
+    let grid = Grid::new(extents, apart);
+    let stencil = pattern(
+        Shape::square(n, grid.points()),
+        |i| grid.neighbours(i).count(),
+        |i, columns| columns.iter_mut().zip(grid.neighbours(i)).for_each(|(slot, j)| *slot = j as u32),
+    )?;
+    let matrix = valued(&stencil, |i, columns, values| {
+        let diagonal = if neumann { columns.len() } else { points } as f64 - 1.0;
+        for (&j, value) in columns.iter().zip(values) {
+            *value = if j as usize == i { diagonal } else { -1.0 };
         }
-    };
-    let n = spec.rows(&[nx, ny])?;
-    assemble(n, |i, emit| {
-        let (x, y) = (i % nx, i / nx);
-        let neighbours = [y > 0, x > 0, x + 1 < nx, y + 1 < ny];
-        let [south, west, east, north] = neighbours;
-        let diagonal = if neumann { neighbours.iter().filter(|&&there| there).count() as f64 } else { 4.0 };
-        if south {
-            emit(i - nx, -1.0);
-        }
-        if west {
-            emit(i - 1, -1.0);
-        }
-        emit(i, diagonal);
-        if east {
-            emit(i + 1, -1.0);
-        }
-        if north {
-            emit(i + nx, -1.0);
-        }
-    })
+    })?;
+    let stored = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, stored, true))
 }

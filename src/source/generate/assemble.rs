@@ -1,0 +1,91 @@
+//! A matrix from the rules for its rows: first their columns, then their values, each on all threads and straight into
+//! place. What a row holds depends on its number alone, and so not on the number of threads.
+
+use crate::error::{Error, Result};
+use crate::format::{Csr, Offsets, Values};
+use crate::parallel::{room, run_all, split_front, zeros};
+use std::ops::Range;
+
+/// Entries that one task makes, about, and the most rows that it does so for.
+const TASK_ENTRIES: usize = 1 << 16;
+const TASK_ROWS: usize = 4096;
+
+/// What is about to be made.
+#[derive(Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    /// Entries: at most, or about as many.
+    pub(super) entries: u128,
+}
+
+impl Shape {
+    /// A square matrix with so many entries a row, at most or on average.
+    pub(super) fn square(n: usize, row: usize) -> Shape {
+        Shape { rows: n, cols: n, entries: n as u128 * row as u128 }
+    }
+
+    /// Asks for the memory at once, before any work is done.
+    fn check(&self) -> Result<()> {
+        let entry = (size_of::<u32>() + size_of::<f64>()) as u128;
+        let offsets = (self.rows as u128 + 1) * size_of::<u64>() as u128;
+        let bytes = self.entries.saturating_mul(entry).saturating_add(offsets);
+        let fits = usize::try_from(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
+        room::<u8>(fits).map(drop)
+    }
+
+    /// The rows of each task.
+    fn tasks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let mean = (self.entries / self.rows.max(1) as u128).max(1);
+        let step = (TASK_ENTRIES as u128 / mean).clamp(1, TASK_ROWS as u128) as usize;
+        let rows = self.rows;
+        (0..rows).step_by(step).map(move |start| start..(start + step).min(rows))
+    }
+}
+
+/// The pattern, every entry 1: `length(i)` is the number of entries of row `i`, and `row(i, columns)` writes their
+/// columns, ascending.
+pub(super) fn pattern(
+    shape: Shape,
+    length: impl Fn(usize) -> usize + Send + Sync,
+    row: impl Fn(usize, &mut [u32]) + Send + Sync,
+) -> Result<Csr> {
+    shape.check()?;
+    let mut offsets: Vec<u64> = zeros(shape.rows + 1)?;
+    let mut rest = &mut offsets[1..];
+    let tasks: Vec<_> = shape.tasks().map(|rows| (split_front(&mut rest, rows.len()), rows)).collect();
+    run_all(tasks, |(lengths, rows)| {
+        lengths.iter_mut().zip(rows).for_each(|(slot, i)| *slot = length(i) as u64);
+    });
+    for i in 0..shape.rows {
+        offsets[i + 1] += offsets[i];
+    }
+    let mut columns: Vec<u32> = zeros(offsets[shape.rows] as usize)?;
+    let mut rest = columns.as_mut_slice();
+    let entries = |rows: &Range<usize>| (offsets[rows.end] - offsets[rows.start]) as usize;
+    let tasks: Vec<_> = shape.tasks().map(|rows| (split_front(&mut rest, entries(&rows)), rows)).collect();
+    run_all(tasks, |(mut columns, rows)| {
+        for i in rows {
+            row(i, split_front(&mut columns, (offsets[i + 1] - offsets[i]) as usize));
+        }
+    });
+    Csr::new(shape.rows, shape.cols, Offsets::narrowest(offsets), columns, Values::Ones)
+}
+
+/// The same pattern with values: `row(i, columns, values)` writes those of row `i`.
+pub(super) fn valued(pattern: &Csr, row: impl Fn(usize, &[u32], &mut [f64]) + Send + Sync) -> Result<Csr> {
+    let mut values: Vec<f64> = zeros(pattern.nnz())?;
+    let mut rest = values.as_mut_slice();
+    let shape = Shape { rows: pattern.rows(), cols: pattern.cols(), entries: pattern.nnz() as u128 };
+    let entries =
+        |rows: &Range<usize>| pattern.row_range(rows.end - 1).end - pattern.row_range(rows.start).start;
+    let tasks: Vec<_> = shape.tasks().map(|rows| (split_front(&mut rest, entries(&rows)), rows)).collect();
+    run_all(tasks, |(mut values, rows)| {
+        for i in rows {
+            let range = pattern.row_range(i);
+            let columns = &pattern.col_indices()[range];
+            row(i, columns, split_front(&mut values, columns.len()));
+        }
+    });
+    Csr::with_pattern(pattern.pattern().clone(), Values::F64(values))
+}

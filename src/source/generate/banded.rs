@@ -1,0 +1,16 @@
+//! A band round the diagonal, whole or thinned out, random, symmetric and positive definite.
+
+use super::symmetric::Pairs;
+use super::{Loaded, Spec};
+use crate::error::Result;
+
+/// The half-width where none is asked for.
+const HALF: usize = 10;
+
+pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+    spec.allow(&["n", "half", "fill", "seed"])?;
+    let n = spec.order()?;
+    let reach = spec.integer("half", 0..=n - 1)?.unwrap_or(HALF.min(n - 1));
+    let fill = spec.number("fill", "from 0 to 1", |f| (0.0..=1.0).contains(&f))?;
+    Pairs { n, always: 0, reach, chance: fill.unwrap_or(1.0), seed: spec.seed()? }.dominant(1.0)
+}

@@ -1,0 +1,158 @@
+//! Dense blocks round the diagonal whose rows sum to 1: the transition matrices of the paper named block-band.
+//!
+//! Block row `i` holds its diagonal block, those beside it, and others at random within the band, which is moved inside
+//! at the borders; or, with `contiguous`, blocks packed round the diagonal. The three that are always there make the
+//! chain irreducible, and the diagonal makes it aperiodic. Values S are uniform between 0 and 1; P = D^-1 S with D the row
+//! sums. With `symmetric` S is symmetric, pattern and values, and P = D^-1/2 S D^-1/2: similar to D^-1 S, so its eigenvalues
+//! lie between -1 and 1. With `shift=d` the matrix is I - d P, positive definite for a symmetric P and d below 1.
+
+use super::assemble::{Shape, pattern, valued};
+use super::random::Random;
+use super::sample::distinct;
+use super::symmetric::{Pairs, within};
+use super::{Loaded, Spec};
+use crate::error::Result;
+use crate::format::Csr;
+
+/// What the description asks for, in blocks.
+struct Band {
+    /// Block rows.
+    rows: usize,
+    /// Blocks in each.
+    row: usize,
+    /// Half-width of the band, unless contiguous.
+    half: Option<usize>,
+    seed: u64,
+}
+
+pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+    spec.allow(&["n", "block", "density", "band", "contiguous", "symmetric", "shift", "seed"])?;
+    let n = spec.order()?;
+    let size = spec.integer("block", 1..=n.min(64))?.unwrap_or(5);
+    let symmetric = spec.flag("symmetric")?;
+    let shift = spec.number("shift", "above 0 and at most 1", |d| d > 0.0 && d <= 1.0)?;
+    if !n.is_multiple_of(size) {
+        return Err(spec.fault(format!("n, {n}, is not a multiple of the block size {size}")));
+    }
+    let band = Band::of(spec, n / size)?;
+    let blocks = if symmetric { band.symmetric_blocks(spec)? } else { band.blocks(spec)? };
+    let entries = pattern(
+        Shape { rows: n, cols: n, entries: blocks.nnz() as u128 * (size * size) as u128 },
+        |i| blocks.row_range(i / size).len() * size,
+        |i, columns| {
+            let block_columns = &blocks.col_indices()[blocks.row_range(i / size)];
+            for (run, &block) in columns.chunks_exact_mut(size).zip(block_columns) {
+                run.iter_mut().zip(block * size as u32..).for_each(|(slot, j)| *slot = j);
+            }
+        },
+    )?;
+    stochastic(&entries, band.seed, symmetric, shift)
+}
+
+impl Band {
+    fn of(spec: &Spec<'_>, rows: usize) -> Result<Band> {
+        let share = "above 0 and at most 1";
+        let fits = |v: f64| v > 0.0 && v <= 1.0;
+        let density = spec.number("density", share, fits)?.unwrap_or(0.05);
+        let width = spec.number("band", share, fits)?;
+        let contiguous = spec.flag("contiguous")?;
+        if contiguous && width.is_some() {
+            return Err(spec
+                .fault("band and contiguous exclude each other: contiguous blocks are as narrow as can be"));
+        }
+        let blocks = |share: f64| (share * rows as f64).round() as usize;
+        let half = (!contiguous).then(|| blocks(width.unwrap_or(0.25)).max(1));
+        let (row, least) = (blocks(density), rows.min(3));
+        if row < least {
+            let needed = least as f64 / rows as f64;
+            return Err(spec.fault(format!(
+                "density {density} is less than the diagonal block and those beside it, {needed:.2e}"
+            )));
+        }
+        Ok(Band { rows, row, half, seed: spec.seed()? })
+    }
+
+    /// The columns that block row `i` may use.
+    fn window(&self, i: usize) -> std::ops::Range<usize> {
+        let (width, before) = match self.half {
+            None => (self.row, self.row / 2),
+            Some(half) => ((2 * half + 1).min(self.rows), half),
+        };
+        let start = i.saturating_sub(before).min(self.rows - width);
+        start..start + width
+    }
+
+    fn too_dense(&self, spec: &Spec<'_>, most: f64) -> crate::error::Error {
+        let density = self.row as f64 / self.rows as f64;
+        spec.fault(format!("density {density} does not fit into the band, which holds {most:.4}; widen band"))
+    }
+
+    /// The pattern of blocks, equally many in each row.
+    fn blocks(&self, spec: &Spec<'_>) -> Result<Csr> {
+        let width = self.window(0).len();
+        if self.row > width {
+            return Err(self.too_dense(spec, width as f64 / self.rows as f64));
+        }
+        pattern(
+            Shape::square(self.rows, self.row),
+            |_| self.row,
+            |i, columns| {
+                let window = self.window(i);
+                let core = i.saturating_sub(1)..(i + 2).min(self.rows);
+                let (sure, drawn) = columns.split_at_mut(core.len());
+                sure.iter_mut().zip(core.clone()).for_each(|(slot, j)| *slot = j as u32);
+                distinct(&mut Random::at(self.seed, i as u64), window.len() - core.len(), drawn);
+                for slot in drawn {
+                    let place = window.start + *slot as usize;
+                    *slot = if place < core.start { place } else { place + core.len() } as u32;
+                }
+                columns.sort_unstable();
+            },
+        )
+    }
+
+    /// A symmetric pattern of blocks with the density asked for, on average.
+    fn symmetric_blocks(&self, spec: &Spec<'_>) -> Result<Csr> {
+        let within = |far| within(self.rows, far);
+        let places = (self.rows * self.rows) as f64;
+        let wanted = self.row as f64 * self.rows as f64;
+        let always = match self.half {
+            Some(_) => 1.min(self.rows - 1),
+            None => (0..self.rows - 1).find(|&far| within(far) >= wanted).unwrap_or(self.rows - 1),
+        };
+        let reach = self.half.map_or(always, |half| half.min(self.rows - 1));
+        let free = within(reach) - within(always);
+        let missing = (wanted - within(always)).max(0.0);
+        if self.half.is_some() && missing > free {
+            return Err(self.too_dense(spec, within(reach) / places));
+        }
+        let chance = if missing > 0.0 && free > 0.0 { missing / free } else { 0.0 };
+        Pairs { n: self.rows, always, reach, chance, seed: self.seed }.pattern()
+    }
+}
+
+/// The pattern with values whose rows sum to 1, or what `symmetric` and `shift` make of it.
+fn stochastic(pattern: &Csr, seed: u64, symmetric: bool, shift: Option<f64>) -> Result<Loaded> {
+    let n = pattern.rows();
+    let raw = |i: usize, j: u32| {
+        let random = match symmetric {
+            true => Pairs::random(n, seed, i, j as usize).unit(),
+            false => Random::at(!seed, i as u64 * n as u64 + u64::from(j)).unit(),
+        };
+        1.0 - random
+    };
+    let columns = |i: usize| &pattern.col_indices()[pattern.row_range(i)];
+    let sums = pattern.map_rows(|i| columns(i).iter().map(|&j| raw(i, j)).sum::<f64>());
+    let roots: Vec<f64> = sums.iter().map(|sum| sum.sqrt()).collect();
+    let matrix = valued(pattern, |i, columns, values| {
+        for (&j, value) in columns.iter().zip(values) {
+            let scale = if symmetric { roots[i] * roots[j as usize] } else { sums[i] };
+            *value = raw(i, j) / scale;
+            if let Some(d) = shift {
+                *value = f64::from(j as usize == i) - d * *value;
+            }
+        }
+    })?;
+    let stored = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, stored, symmetric))
+}

@@ -1,0 +1,232 @@
+//! Linear elasticity in three dimensions: what structural analysis solves, with a stiffness that may jump from element
+//! to element.
+//!
+//! A box of unit cubes, trilinear hexahedral elements with eight Gauss points, Poisson's ratio 0.3, Young's modulus 1 times
+//! the element's factor, which is `contrast` to a power drawn between 0 and 1. The face x = 0 is clamped, its nodes
+//! eliminated, and `NXxNYxNZ` counts the free nodes: there are NX x (NY - 1) x (NZ - 1) elements. Three unknowns a node, in
+//! blocks of 3x3; nodes are numbered along z first and x last. Symmetric and positive definite.
+//!
+//! Beside the matrix: `b`, the load by gravity along -z with unit density, and `coord`, the place of each free node.
+
+use super::assemble::valued;
+use super::grid::Grid;
+use super::hex27::node_blocks;
+use super::random::Random;
+use super::{Loaded, Spec};
+use crate::error::Result;
+use crate::format::Dense;
+use crate::parallel::zeros;
+use crate::source::Beside;
+use rayon::prelude::*;
+
+const POISSON_RATIO: f64 = 0.3;
+
+/// The stiffness between the corners of an element: `stiffness[a][b][r][s]` is the force along `r` on corner `a` for a
+/// displacement along `s` of corner `b`. Corner `a` has the coordinates of its bits, z in the lowest.
+type Stiffness = [[[[f64; 3]; 3]; 8]; 8];
+
+fn corner(a: usize) -> [usize; 3] {
+    [a >> 2 & 1, a >> 1 & 1, a & 1]
+}
+
+/// The gradients of the eight shape functions at a point of the unit cube.
+fn gradients(point: [f64; 3]) -> [[f64; 3]; 8] {
+    std::array::from_fn(|a| {
+        let side = corner(a);
+        let shape = |d: usize| if side[d] == 1 { point[d] } else { 1.0 - point[d] };
+        let slope = |d: usize| if side[d] == 1 { 1.0 } else { -1.0 };
+        [slope(0) * shape(1) * shape(2), shape(0) * slope(1) * shape(2), shape(0) * shape(1) * slope(2)]
+    })
+}
+
+/// The stiffness of the unit cube with Young's modulus 1: the integral of
+/// lambda g_a g_b' + mu (g_b g_a' + <g_a, g_b> I) over the gradients g. Symmetric to the last bit.
+fn unit_stiffness() -> Stiffness {
+    let nu = POISSON_RATIO;
+    let (lambda, mu) = (nu / ((1.0 + nu) * (1.0 - 2.0 * nu)), 0.5 / (1.0 + nu));
+    let mut stiffness = [[[[0.0; 3]; 3]; 8]; 8];
+    for point in 0..8 {
+        let gauss = corner(point).map(|side| 0.5 + (side as f64 - 0.5) / 3f64.sqrt());
+        let g = gradients(gauss);
+        for (a, row) in stiffness.iter_mut().enumerate() {
+            for (b, block) in row.iter_mut().enumerate() {
+                let dot: f64 = (0..3).map(|d| g[a][d] * g[b][d]).sum();
+                for r in 0..3 {
+                    for s in 0..3 {
+                        let shear = g[a][s] * g[b][r] + if r == s { dot } else { 0.0 };
+                        block[r][s] += (lambda * (g[a][r] * g[b][s]) + mu * shear) / 8.0;
+                    }
+                }
+            }
+        }
+    }
+    stiffness
+}
+
+/// The box: free nodes in each direction, and the factors of the elements, numbered like nodes.
+struct Body {
+    free: [usize; 3],
+    elements: [usize; 3],
+    factors: Vec<f64>,
+    stiffness: Stiffness,
+}
+
+/// An element at a node: its number, and which of its corners the node is.
+struct Around {
+    element: [usize; 3],
+    corner: usize,
+}
+
+pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+    spec.allow(&["n", "contrast", "seed"])?;
+    let free @ [nx, ny, nz] = spec.extents()?;
+    if ny < 2 || nz < 2 {
+        return Err(spec.fault("elements need two nodes or more along y and z"));
+    }
+    let contrast = spec.number("contrast", "from 1 to 1e12", |c| (1.0..=1e12).contains(&c))?;
+    let seed = spec.seed()?;
+    let n = spec.rows(&[nx, ny, nz, 3])?;
+    let grid = Grid::new([nz, ny, nx], 3);
+    let blocks = node_blocks(&grid, n, 3)?;
+    let body = Body::new(free, contrast.unwrap_or(1.0), seed)?;
+    let matrix = valued(&blocks, |i, _, values| body.row(body.place(i / 3), i % 3, values))?;
+    let (mut gravity, mut places): (Vec<f64>, Vec<f64>) = (zeros(n)?, zeros(n)?);
+    gravity.par_chunks_mut(3).zip(places.par_chunks_mut(3)).enumerate().with_min_len(4096).for_each(
+        |(node, (force, place))| {
+            let at @ [x, y, z] = body.place(node);
+            force[2] = body.around(at).count() as f64 / -8.0;
+            place.copy_from_slice(&[(x + 1) as f64, y as f64, z as f64]);
+        },
+    );
+    let stored = matrix.nnz() as u64;
+    let mut loaded = Loaded::new(matrix, stored, true);
+    loaded.beside.push(Beside { name: "b".to_owned(), values: Dense::new(n, 1, gravity)? });
+    loaded.beside.push(Beside { name: "coord".to_owned(), values: Dense::new(n / 3, 3, places)? });
+    Ok(loaded)
+}
+
+impl Body {
+    fn new(free: [usize; 3], contrast: f64, seed: u64) -> Result<Body> {
+        let elements = [free[0], free[1] - 1, free[2] - 1];
+        let mut factors: Vec<f64> = zeros(elements.iter().product())?;
+        factors.par_iter_mut().enumerate().with_min_len(4096).for_each(|(element, factor)| {
+            *factor = contrast.powf(Random::at(seed, element as u64).unit());
+        });
+        Ok(Body { free, elements, factors, stiffness: unit_stiffness() })
+    }
+
+    /// The coordinates of a free node, x counted from the first free face.
+    fn place(&self, node: usize) -> [usize; 3] {
+        let [_, ny, nz] = self.free;
+        [node / nz / ny, node / nz % ny, node % nz]
+    }
+
+    /// The elements at a free node, ascending. Element (x, y, z) has the free nodes with x as its far side in x, and those
+    /// with y and z as its near side.
+    fn around(&self, [x, y, z]: [usize; 3]) -> impl Iterator<Item = Around> + '_ {
+        (0..8).filter_map(move |toward| {
+            let [tx, ty, tz] = corner(toward);
+            // From below zero it wraps, beyond every extent.
+            let element = [x + tx, (y + ty).wrapping_sub(1), (z + tz).wrapping_sub(1)];
+            let inside = element.iter().zip(self.elements).all(|(&e, extent)| e < extent);
+            inside.then_some(Around { element, corner: 7 - toward })
+        })
+    }
+
+    /// The values of one of a node's three rows: the elements around it, each with the blocks of its free corners. They
+    /// are added in the order of their numbers in both rows of a pair, so that the matrix is symmetric to the last bit.
+    fn row(&self, [x, y, z]: [usize; 3], along: usize, values: &mut [f64]) {
+        let [_, ny, nz] = self.free;
+        let first = [x.saturating_sub(1), y.saturating_sub(1), z.saturating_sub(1)];
+        let (rows_y, rows_z) = ((y + 2).min(ny) - first[1], (z + 2).min(nz) - first[2]);
+        for Around { element, corner: own } in self.around([x, y, z]) {
+            let factor =
+                self.factors[(element[0] * self.elements[1] + element[1]) * self.elements[2] + element[2]];
+            for (other, block) in self.stiffness[own].iter().enumerate() {
+                let side = corner(other);
+                if element[0] + side[0] == 0 {
+                    continue; // Clamped.
+                }
+                let far = [
+                    element[0] + side[0] - 1 - first[0],
+                    element[1] + side[1] - first[1],
+                    element[2] + side[2] - first[2],
+                ];
+                let place = 3 * ((far[0] * rows_y + far[1]) * rows_z + far[2]);
+                for (value, stiffness) in values[place..place + 3].iter_mut().zip(block[along]) {
+                    *value += factor * stiffness;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The stiffness as a matrix of 24 x 24.
+    fn dense() -> Vec<Vec<f64>> {
+        let stiffness = unit_stiffness();
+        let entry = |i: usize, j: usize| stiffness[i / 3][j / 3][i % 3][j % 3];
+        (0..24).map(|i| (0..24).map(|j| entry(i, j)).collect()).collect()
+    }
+
+    /// Three translations and three rotations of the corners.
+    fn rigid_motions() -> Vec<Vec<f64>> {
+        let motion = |of: &dyn Fn([f64; 3]) -> [f64; 3]| {
+            (0..8).flat_map(|a| of(corner(a).map(|c| c as f64 - 0.5))).collect::<Vec<f64>>()
+        };
+        vec![
+            motion(&|_| [1.0, 0.0, 0.0]),
+            motion(&|_| [0.0, 1.0, 0.0]),
+            motion(&|_| [0.0, 0.0, 1.0]),
+            motion(&|[_, y, z]| [0.0, -z, y]),
+            motion(&|[x, _, z]| [z, 0.0, -x]),
+            motion(&|[x, y, _]| [-y, x, 0.0]),
+        ]
+    }
+
+    #[test]
+    fn the_element_resists_everything_but_the_six_rigid_motions() {
+        let mut k = dense();
+        for (i, row) in k.iter().enumerate() {
+            for (j, value) in row.iter().enumerate() {
+                assert_eq!(value.to_bits(), k[j][i].to_bits(), "({i}, {j})");
+            }
+        }
+        for motion in rigid_motions() {
+            for row in &k {
+                let force: f64 = row.iter().zip(&motion).map(|(k, u)| k * u).sum();
+                assert!(force.abs() < 1e-14, "{force}");
+            }
+        }
+        // With the six added nothing is free any more: they are the whole null space.
+        for motion in rigid_motions() {
+            for i in 0..24 {
+                (0..24).for_each(|j| k[i][j] += motion[i] * motion[j]);
+            }
+        }
+        for pivot in 0..24 {
+            let diagonal = k[pivot][pivot];
+            assert!(diagonal > 1e-3, "pivot {pivot}: {diagonal}");
+            for i in pivot + 1..24 {
+                let by = k[i][pivot] / diagonal;
+                (pivot..24).for_each(|j| k[i][j] -= by * k[pivot][j]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_stretched_element_answers_by_hookes_law() {
+        // Strain along x alone: stress lambda + 2 mu along x, on a unit face shared by four corners.
+        let nu = POISSON_RATIO;
+        let stress = (1.0 - nu) / ((1.0 + nu) * (1.0 - 2.0 * nu));
+        let stretch: Vec<f64> = (0..8).flat_map(|a| [corner(a)[0] as f64, 0.0, 0.0]).collect();
+        for (i, row) in dense().iter().enumerate().filter(|(i, _)| i % 3 == 0) {
+            let force: f64 = row.iter().zip(&stretch).map(|(k, u)| k * u).sum();
+            let side = if corner(i / 3)[0] == 1 { 1.0 } else { -1.0 };
+            assert!((force - side * stress / 4.0).abs() < 1e-14, "{i}: {force}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Nodes of a box, the first coordinate counting fastest, and those around each.
+
+/// A box of nodes, and which of the 26 around a node are its neighbours. Every node is among its own.
+#[derive(Clone)]
+pub(super) struct Grid {
+    extents: [usize; 3],
+    /// Steps to the neighbours in the order of their numbers, each -1, 0 or 1 in each direction.
+    steps: Vec<[isize; 3]>,
+}
+
+impl Grid {
+    /// Neighbours differ by one in at most `apart` directions: 1 gives 5 and 7 points, 3 gives 27.
+    pub(super) fn new(extents: [usize; 3], apart: usize) -> Grid {
+        let around = [-1, 0, 1];
+        let steps = around.iter().flat_map(|&z| around.map(|y| around.map(|x| [x, y, z]))).flatten();
+        let near = |step: &[isize; 3]| step.iter().filter(|&&s| s != 0).count() <= apart;
+        // A direction with one node has no neighbours.
+        let inside = |step: &[isize; 3]| step.iter().zip(extents).all(|(&s, extent)| s == 0 || extent > 1);
+        Grid { extents, steps: steps.filter(near).filter(inside).collect() }
+    }
+
+    /// The most neighbours that a node has, itself included.
+    pub(super) fn points(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The coordinates of a node.
+    pub(super) fn place(&self, node: usize) -> [usize; 3] {
+        let [nx, ny, _] = self.extents;
+        [node % nx, node / nx % ny, node / nx / ny]
+    }
+
+    /// The neighbours of a node, ascending.
+    pub(super) fn neighbours(&self, node: usize) -> impl Iterator<Item = usize> {
+        let place = self.place(node);
+        self.steps.iter().filter_map(move |step| {
+            let mut neighbour = [0; 3];
+            for (d, c) in neighbour.iter_mut().enumerate() {
+                // Below zero it wraps, beyond every extent.
+                *c = place[d].wrapping_add_signed(step[d]);
+                if *c >= self.extents[d] {
+                    return None;
+                }
+            }
+            let [x, y, z] = neighbour;
+            Some((z * self.extents[1] + y) * self.extents[0] + x)
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! Random subsets.
+
+use super::random::Random;
+
+/// The chance from which it is faster to ask for every number than to draw the gaps, which takes a logarithm each.
+const OFTEN: f64 = 0.125;
+
+/// The numbers below `bound`, ascending, each taken with probability `chance`. Seldom ones are found by the gaps between
+/// them, whose lengths are geometrically distributed.
+pub(super) fn thinned(mut random: Random, bound: usize, chance: f64) -> impl Iterator<Item = usize> {
+    let scale = (-chance).ln_1p().recip();
+    let mut next = if chance > 0.0 { 0 } else { bound };
+    std::iter::from_fn(move || {
+        if chance < OFTEN {
+            next = next.saturating_add(((1.0 - random.unit()).ln() * scale) as usize);
+        } else {
+            while next < bound && random.unit() >= chance {
+                next += 1;
+            }
+        }
+        let taken = next;
+        next = taken.saturating_add(1);
+        (taken < bound).then_some(taken)
+    })
+}
+
+/// As many different numbers below `bound` as there are `slots`, ascending, every set of them equally likely.
+pub(super) fn distinct(random: &mut Random, bound: usize, slots: &mut [u32]) {
+    let count = slots.len();
+    debug_assert!(count <= bound);
+    if count > bound / 2 {
+        // Those left out are fewer.
+        let mut left_out = vec![0; bound - count];
+        distinct(random, bound, &mut left_out);
+        let mut left_out = left_out.into_iter().peekable();
+        let taken = (0..bound as u32).filter(|number| left_out.next_if_eq(number).is_none());
+        slots.iter_mut().zip(taken).for_each(|(slot, number)| *slot = number);
+        return;
+    }
+    let mut kept = 0;
+    while kept < count {
+        slots[kept..].iter_mut().for_each(|slot| *slot = random.below(bound as u64) as u32);
+        slots.sort_unstable();
+        kept = 1;
+        for i in 1..count {
+            if slots[i] != slots[kept - 1] {
+                slots[kept] = slots[i];
+                kept += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distinct_numbers_are_distinct_and_every_number_is_as_likely() {
+        for (bound, count) in [(1, 0), (1, 1), (10, 3), (10, 5), (10, 6), (10, 10), (1000, 7)] {
+            let mut hits = vec![0; bound];
+            for place in 0..2000 {
+                let mut slots = vec![0; count];
+                distinct(&mut Random::at(3, place), bound, &mut slots);
+                assert!(slots.is_sorted_by(|a, b| a < b) && slots.iter().all(|&s| (s as usize) < bound));
+                slots.iter().for_each(|&s| hits[s as usize] += 1);
+            }
+            // Six deviations of a binomial count.
+            let mean = 2000.0 * count as f64 / bound as f64;
+            let spread = 6.0 * mean.sqrt() + 1e-9;
+            assert!(hits.iter().all(|&h| (f64::from(h) - mean).abs() <= spread), "{bound} {count}: {hits:?}");
+        }
+    }
+
+    #[test]
+    fn thinned_numbers_are_taken_with_their_probability() {
+        let taken = |bound, chance| thinned(Random::at(1, 1), bound, chance).collect::<Vec<_>>();
+        assert_eq!(taken(5, 1.0), [0, 1, 2, 3, 4]);
+        assert_eq!(taken(5, 0.0), [0; 0]);
+        assert_eq!(taken(0, 0.5), [0; 0]);
+        assert_eq!(taken(1_000_000, 1e-300), [0; 0]);
+        for chance in [0.001, 0.3, 0.999] {
+            let numbers = taken(100_000, chance);
+            assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.iter().all(|&n| n < 100_000));
+            let mean = 1e5 * chance;
+            assert!((numbers.len() as f64 - mean).abs() < 6.0 * (mean * (1.0 - chance)).sqrt(), "{chance}");
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! A random symmetric pattern without any structure, positive definite by a dominant diagonal.
+
+use super::symmetric::Pairs;
+use super::{Loaded, Spec};
+use crate::error::Result;
+
+/// Entries of a row, on average, where none are asked for.
+const ROW: usize = 16;
+
+pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+    spec.allow(&["n", "row", "shift", "seed"])?;
+    let n = spec.order()?;
+    let row = spec.integer("row", 1..=n)?.unwrap_or(ROW.min(n));
+    let shift = spec.number("shift", "from 1e-6 to 1e6", |s| (1e-6..=1e6).contains(&s))?;
+    let chance = (row - 1) as f64 / (n - 1).max(1) as f64;
+    Pairs { n, always: 0, reach: n - 1, chance, seed: spec.seed()? }.dominant(shift.unwrap_or(1.0))
+}

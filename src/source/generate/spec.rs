@@ -1,0 +1,145 @@
+//! A description of a matrix, taken apart: `name:SIZE,parameter=value,flag,...`.
+
+use crate::error::{Error, Result};
+use std::ops::RangeInclusive;
+
+/// What follows the name of a generator, with the means to say what is wrong with it.
+pub(super) struct Spec<'a> {
+    text: &'a str,
+    form: &'static str,
+    /// Names with their values; flags have none. A size without a name is `n`.
+    items: Vec<(&'a str, Option<&'a str>)>,
+}
+
+impl<'a> Spec<'a> {
+    /// Takes `rest`, what follows the name and colon in `text`, apart.
+    pub(super) fn new(text: &'a str, rest: &'a str, form: &'static str) -> Spec<'a> {
+        let mut items: Vec<_> = rest
+            .split(',')
+            .map(|item| item.split_once('=').map_or((item, None), |(name, value)| (name, Some(value))))
+            .collect();
+        let (first, value) = items[0];
+        if rest.is_empty() {
+            items.clear();
+        } else if value.is_none() && !first.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            items[0] = ("n", Some(first));
+        }
+        Spec { text, form, items }
+    }
+
+    pub(super) fn fault(&self, reason: impl Into<String>) -> Error {
+        Error::Generator { spec: self.text.to_owned(), reason: reason.into(), form: self.form }
+    }
+
+    /// Refuses parameters that the generator does not have, and those that stand twice.
+    pub(super) fn allow(&self, names: &[&str]) -> Result<()> {
+        for (i, (name, _)) in self.items.iter().enumerate() {
+            if !names.contains(name) {
+                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                return Err(self.fault(format!("there is no parameter '{name}'; there are: {known}")));
+            }
+            if self.items[..i].iter().any(|(earlier, _)| earlier == name) {
+                return Err(self.fault(format!("parameter '{name}' stands twice")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a parameter as typed, empty where it has none.
+    pub(super) fn get(&self, name: &str) -> Option<&'a str> {
+        self.items.iter().find(|(n, _)| *n == name).map(|(_, value)| value.unwrap_or_default())
+    }
+
+    /// Whether a parameter without a value is there.
+    pub(super) fn flag(&self, name: &str) -> Result<bool> {
+        match self.items.iter().find(|(n, _)| *n == name) {
+            None => Ok(false),
+            Some((_, None)) => Ok(true),
+            Some((_, Some(value))) => {
+                Err(self.fault(format!("{name} stands alone, without a value; '{value}' was given")))
+            }
+        }
+    }
+
+    /// One of some words; the first where the parameter is not given.
+    pub(super) fn choice(&self, name: &str, words: &[&'static str]) -> Result<&'static str> {
+        let Some(typed) = self.get(name) else { return Ok(words[0]) };
+        let found = words.iter().find(|&&word| word == typed).copied();
+        found.ok_or_else(|| self.fault(format!("{name} '{typed}' is not one of {}", words.join(", "))))
+    }
+
+    /// A whole number of that range.
+    pub(super) fn integer(&self, name: &str, range: RangeInclusive<usize>) -> Result<Option<usize>> {
+        let Some(typed) = self.get(name) else { return Ok(None) };
+        let number = typed.parse().ok().filter(|number| range.contains(number));
+        let (low, high) = (range.start(), range.end());
+        let fault = || self.fault(format!("{name} '{typed}' is not a whole number from {low} to {high}"));
+        number.ok_or_else(fault).map(Some)
+    }
+
+    /// A number for which `fits` holds; `range` says so in words.
+    pub(super) fn number(&self, name: &str, range: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
+        let Some(typed) = self.get(name) else { return Ok(None) };
+        let number = typed.parse().ok().filter(|&number: &f64| number.is_finite() && fits(number));
+        let fault = || self.fault(format!("{name} '{typed}' is not a number {range}"));
+        number.ok_or_else(fault).map(Some)
+    }
+
+    /// What the random numbers start from.
+    pub(super) fn seed(&self) -> Result<u64> {
+        let Some(typed) = self.get("seed") else { return Ok(1) };
+        let fault = || self.fault(format!("seed '{typed}' is not a whole number from 0 to {}", u64::MAX));
+        typed.parse().map_err(|_| fault())
+    }
+
+    /// The size as exactly N positive numbers between `x`s.
+    pub(super) fn extents<const N: usize>(&self) -> Result<[usize; N]> {
+        let Some(size) = self.get("n") else {
+            return Err(self.fault(format!("there is no size, of {N} extents")));
+        };
+        let parts: Vec<&str> = size.split('x').collect();
+        if parts.len() != N {
+            return Err(self.fault(format!("size '{size}' has {} extents, not {N}", parts.len())));
+        }
+        let mut extents = [0; N];
+        for (extent, part) in extents.iter_mut().zip(parts) {
+            *extent = part
+                .parse()
+                .ok()
+                .filter(|&e| e > 0)
+                .ok_or_else(|| self.fault(format!("'{part}' is not a positive number")))?;
+        }
+        Ok(extents)
+    }
+
+    /// The size as a number of rows.
+    pub(super) fn order(&self) -> Result<usize> {
+        if self.get("n").is_none() {
+            return Err(self.fault("there is no size: n, the number of rows"));
+        }
+        let [n] = self.extents()?;
+        self.rows(&[n])
+    }
+
+    /// The number of columns, as many as rows where it is not given.
+    pub(super) fn columns(&self, rows: usize) -> Result<usize> {
+        match self.integer("cols", 1..=usize::MAX)? {
+            None => Ok(rows),
+            Some(cols) => self.rows(&[cols]),
+        }
+    }
+
+    /// The product of extents as a number of rows that 32-bit column indices can name.
+    pub(super) fn rows(&self, factors: &[usize]) -> Result<usize> {
+        let product = factors.iter().try_fold(1u128, |p, &f| p.checked_mul(f as u128)).unwrap_or(u128::MAX);
+        if product > u128::from(u32::MAX) {
+            return Err(Error::TooLarge {
+                what: "the number of columns",
+                value: product,
+                limit: u128::from(u32::MAX),
+                place: "32-bit column indices",
+            });
+        }
+        Ok(product as usize)
+    }
+}

@@ -1,0 +1,34 @@
+//! Equally many entries in each row, in columns drawn anew for each, values from 0 to 1: no locality at all.
+
+use super::assemble::{Shape, pattern, valued};
+use super::random::Random;
+use super::sample::distinct;
+use super::{Loaded, Spec};
+use crate::error::Result;
+
+/// Entries of a row where none are asked for.
+const ROW: usize = 16;
+
+pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+    spec.allow(&["n", "row", "cols", "seed"])?;
+    let rows = spec.order()?;
+    let cols = spec.columns(rows)?;
+    let row = spec.integer("row", 1..=cols)?.unwrap_or(ROW.min(cols));
+    let seed = spec.seed()?;
+    let pattern = pattern(
+        Shape { rows, cols, entries: rows as u128 * row as u128 },
+        |_| row,
+        |i, columns| distinct(&mut Random::at(seed, 2 * i as u64), cols, columns),
+    )?;
+    random_values(&pattern, seed)
+}
+
+/// The pattern with values drawn between 0 and 1.
+pub(super) fn random_values(pattern: &crate::format::Csr, seed: u64) -> Result<Loaded> {
+    let matrix = valued(pattern, |i, _, values| {
+        let mut random = Random::at(seed, 2 * i as u64 + 1);
+        values.iter_mut().for_each(|value| *value = 1.0 - random.unit());
+    })?;
+    let stored = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, stored, false))
+}
