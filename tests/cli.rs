@@ -188,7 +188,7 @@ fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
         (&["--matrix", "nothing"], &["no matrix 'nothing'", "poisson2d:"]),
         (&["--matrix", "no/such.mtx"], &["cannot read no/such.mtx"]),
         (&["--matrix", "poisson2d:0x5"], &["'0' is not a positive number"]),
-        (&["--matrix", "hex27:2x2x2,dofs=3"], &["no parameter 'dofs'", "dof=D"]),
+        (&["--matrix", "hex27:2x2x2,dofs=3"], &["no parameter 'dofs'", "dof=1"]),
         (&["--matrix", word(&flat)], &["2 x 3", "square"]),
         (&["--matrix", word(&broken)], &["broken.mtx:4:3", "x"]),
         (&["--matrix", "poisson2d:3x3", "--backend", "fast"], &["'fast'", "serial, rows"]),

@@ -72,7 +72,7 @@ pub(super) fn pattern(
     Csr::new(shape.rows, shape.cols, Offsets::narrowest(offsets), columns, Values::Ones)
 }
 
-/// The same pattern with values: `row(i, columns, values)` writes those of row `i`.
+/// The same pattern with values: `row(i, columns, values)` writes those of row `i`, which are zeros before.
 pub(super) fn valued(pattern: &Csr, row: impl Fn(usize, &[u32], &mut [f64]) + Send + Sync) -> Result<Csr> {
     let mut values: Vec<f64> = zeros(pattern.nnz())?;
     let mut rest = values.as_mut_slice();

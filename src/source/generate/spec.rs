@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 pub(super) struct Spec<'a> {
     text: &'a str,
     form: &'static str,
-    /// Names with their values; flags have none. A size without a name is `n`.
+    /// Names with their values; flags have none. What stands first without a name is `n`, unless it begins like a name.
     items: Vec<(&'a str, Option<&'a str>)>,
 }
 
