@@ -146,13 +146,26 @@ impl CgArgs {
     }
 }
 
+const INFO_EXAMPLES: &str = "\
+Examples:
+  solver info --matrix bcsstk16.mtx
+  solver info --matrix poisson2d:1000x1000 --spy plots/poisson.png
+  solver info --matrix bcsstk16.mtx --as-stored --json";
+
 /// Options of `solver info`.
 #[derive(Args, Debug)]
+#[command(after_help = INFO_EXAMPLES)]
 pub struct InfoArgs {
     /// A Matrix Market file or a generator
     #[arg(long, value_name = "WHAT")]
     pub matrix: String,
-    /// Print JSON
+    /// Draw where the entries stand, by density: .svg or .png
+    #[arg(long, value_name = "FILE")]
+    pub spy: Option<PathBuf>,
+    /// Read a symmetric file as the triangle that it stores
+    #[arg(long)]
+    pub as_stored: bool,
+    /// Print JSON; rows and columns in it are counted from 1
     #[arg(long)]
     pub json: bool,
 }

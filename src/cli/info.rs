@@ -1,99 +1,148 @@
 //! `solver info`: what there is to know of a matrix before solving with it.
 
+mod hints;
+mod words;
+
 use super::args::InfoArgs;
 use super::load::load;
-use super::{print, print_json, thousands};
+use super::progress::spinner;
+use super::{print, print_json};
 use crate::error::Result;
-use crate::format::Stats;
-use crate::format::stats::{Asymmetry, Diagonal, RowLength};
-use crate::source::Options;
+use crate::format::stats::{
+    Asymmetry, Bandwidth, Components, Density, Diagonal, FormatBytes, LengthBin, RowLength, RowSums,
+    Symmetry, ValueStats,
+};
+use crate::format::{Stats, Values};
+use crate::plot::{CELLS, Format, spy};
+use crate::source::{Loaded, Options};
 
+/// All that is printed. Rows and columns are counted from 1, as people do and as messages do.
 #[derive(serde::Serialize)]
 struct Info {
     matrix: String,
+    stand_in: Option<&'static str>,
+    as_stored: bool,
     rows: usize,
     cols: usize,
     nnz: usize,
     nnz_stored: u64,
     symmetric: bool,
-    row_length: RowLength,
-    empty_rows: usize,
-    diagonal: Option<Diagonal>,
+    symmetry: Option<Symmetry>,
     first_asymmetry: Option<Asymmetry>,
+    row_length: RowLength,
+    row_histogram: Vec<LengthBin>,
+    longest_row: Option<usize>,
+    empty_rows: usize,
+    first_empty_row: Option<usize>,
+    row_sums: RowSums,
+    /// `ones` where no value is stored, `f32` or `f64`.
+    value_type: &'static str,
+    values: ValueStats,
+    diagonal: Option<Diagonal>,
+    bandwidth: Option<Bandwidth>,
+    components: Option<Components>,
+    block: Option<Block>,
     memory_bytes: u64,
+    memory: Vec<FormatBytes>,
+    beside: Vec<Beside>,
+    hints: Vec<String>,
+}
+
+/// The blocks that move the fewest bytes.
+#[derive(serde::Serialize)]
+struct Block {
+    size: [usize; 2],
+    fill: f64,
+    blocks: u64,
+    bytes: u128,
+    csr_bytes: u128,
+    /// Share of CSR's bytes that they save; negative where they move more.
+    saving: f64,
+}
+
+/// A vector, or several in columns, beside the matrix.
+#[derive(serde::Serialize)]
+struct Beside {
+    name: String,
+    rows: usize,
+    cols: usize,
 }
 
 pub(super) fn run(args: &InfoArgs) -> Result<bool> {
-    let loaded = load(&args.matrix, Options::default())?;
-    let matrix = &loaded.matrix;
-    let stats = Stats::of(matrix, loaded.symmetric);
-    let info = Info {
-        matrix: args.matrix.clone(),
-        rows: matrix.rows(),
-        cols: matrix.cols(),
-        nnz: matrix.nnz(),
-        nnz_stored: loaded.stored,
-        symmetric: stats.symmetric,
-        row_length: stats.row_length,
-        empty_rows: stats.empty_rows,
-        diagonal: stats.diagonal,
-        // Counted from 1 for people, as in messages.
-        first_asymmetry: stats.asymmetry.map(|a| Asymmetry { row: a.row + 1, col: a.col + 1, ..a }),
-        memory_bytes: matrix.storage_bytes(),
-    };
+    // A picture that cannot be drawn is known before a long matrix is read.
+    args.spy.as_deref().map(Format::of).transpose()?;
+    let info = describe(args)?;
     if args.json {
         print_json(&info)
     } else {
-        print(&in_words(&info))
+        print(&words::in_words(&info))
     }
     Ok(true)
 }
 
-fn in_words(info: &Info) -> String {
-    let count = |n: usize| thousands(n as u64);
-    let mut lines = vec![
-        ("matrix", info.matrix.clone()),
-        ("size", format!("{} x {}", count(info.rows), count(info.cols))),
-        ("entries", format!("{} ({} stored in the source)", count(info.nnz), thousands(info.nnz_stored))),
-        (
-            "row length",
-            format!(
-                "{} to {}, mean {:.2}; empty rows: {}",
-                info.row_length.min,
-                info.row_length.max,
-                info.row_length.mean,
-                count(info.empty_rows)
-            ),
-        ),
-        (
-            "symmetric",
-            match (&info.first_asymmetry, info.symmetric) {
-                (Some(a), _) => format!(
-                    "no: a({},{}) = {} but a({},{}) {} (counted from 1)",
-                    a.row,
-                    a.col,
-                    a.value,
-                    a.col,
-                    a.row,
-                    a.mirrored.map_or("is not stored".to_owned(), |v| format!("= {v}"))
-                ),
-                (None, true) => "yes".to_owned(),
-                (None, false) => "no: not square".to_owned(),
-            },
-        ),
-    ];
-    if let Some(d) = info.diagonal {
-        lines.push((
-            "diagonal",
-            format!(
-                "missing {}, zero {}, negative {}; dominant in {} rows",
-                count(d.missing),
-                count(d.zero),
-                count(d.negative),
-                count(d.dominant_rows)
-            ),
-        ));
+/// Reads, looks and draws; says which of them it is at.
+fn describe(args: &InfoArgs) -> Result<Info> {
+    let loaded = load(&args.matrix, Options { as_stored: args.as_stored, ..Options::default() })?;
+    let progress = spinner(format!("describing {}", args.matrix));
+    let stats = Stats::of(&loaded.matrix, loaded.symmetric);
+    if let Some(path) = &args.spy {
+        progress.set_message(format!("drawing {}", args.matrix));
+        spy(&Density::of(&loaded.matrix, CELLS), &args.matrix, path)?;
     }
-    lines.push(("memory", format!("{:.1} MB as CSR", info.memory_bytes as f64 / 1e6)));
-    lines.iter().map(|(name, value)| format!("{name:<11} {value}\n")).collect()
+    progress.finish_and_clear();
+    Ok(Info::new(args, &loaded, stats))
+}
+
+impl Info {
+    fn new(args: &InfoArgs, loaded: &Loaded, stats: Stats) -> Info {
+        let matrix = &loaded.matrix;
+        let from_1 = |place: Option<usize>| place.map(|place| place + 1);
+        let block = stats.blocks.best.map(|best| Block {
+            size: best.size,
+            fill: best.fill,
+            blocks: best.blocks,
+            bytes: best.bytes,
+            csr_bytes: stats.blocks.csr_bytes,
+            saving: stats.blocks.saving(),
+        });
+        let beside = loaded.beside.iter().map(|beside| Beside {
+            name: beside.name.clone(),
+            rows: beside.values.rows(),
+            cols: beside.values.cols(),
+        });
+        Info {
+            matrix: args.matrix.clone(),
+            stand_in: loaded.stand_in,
+            as_stored: args.as_stored,
+            rows: stats.rows,
+            cols: stats.cols,
+            nnz: stats.nnz,
+            nnz_stored: loaded.stored,
+            symmetric: stats.symmetric,
+            symmetry: stats.symmetry,
+            first_asymmetry: stats.asymmetry.map(|a| Asymmetry { row: a.row + 1, col: a.col + 1, ..a }),
+            row_length: stats.row_length,
+            longest_row: from_1(stats.longest_row),
+            empty_rows: stats.empty_rows,
+            first_empty_row: from_1(stats.first_empty_row),
+            row_sums: stats.row_sums,
+            value_type: match matrix.values() {
+                Values::Ones => "ones",
+                Values::F32(_) => "f32",
+                Values::F64(_) => "f64",
+            },
+            values: stats.values,
+            diagonal: stats
+                .diagonal
+                .map(|d| Diagonal { first_not_positive: from_1(d.first_not_positive), ..d }),
+            bandwidth: stats.bandwidth,
+            components: stats.components,
+            block,
+            memory_bytes: matrix.storage_bytes(),
+            beside: beside.collect(),
+            hints: hints::hints(&args.matrix, matrix, &stats),
+            row_histogram: stats.row_histogram,
+            memory: stats.memory,
+        }
+    }
 }

@@ -1,7 +1,40 @@
-//! What there is to know of a matrix before solving with it, in one parallel pass over its rows.
+//! What there is to know of a matrix before solving with it.
+//!
+//! # Passes
+//! 1. `rows`: one parallel pass over rows, columns and values, in pieces that stay in cache. It finds lengths, sums,
+//!    the diagonal, bandwidth, values, the components of the undirected pattern (`components`) and the number of
+//!    blocks of every size from 2 x 2 to 8 x 8 (`blocks`).
+//! 2. `symmetry`: one parallel pass that looks up each pair of entries across the diagonal once, in the shorter of its
+//!    two rows. It is left out where the source vouches for symmetry. Only where a pair differs are rows searched
+//!    from the top for the first entry that shows it.
+//!
+//! Row lengths alone are read once more for the slots of SELL (`memory`), and parents of the components for their
+//! sizes: n numbers each.
+//!
+//! # Memory
+//! Four bytes a row for the components, and for each worker up to two bytes a column for the blocks; there are never so
+//! many workers that those outweigh the matrix. Nothing is transposed.
+//!
+//! # Determinism
+//! All that the workers join is counts, extremes and sets, so no bit depends on their number. Sums of floating-point
+//! numbers are taken within rows only, in the order of columns.
+
+mod blocks;
+mod components;
+pub mod density;
+mod distinct;
+mod memory;
+mod rows;
+mod symmetry;
+
+pub use blocks::{Block, Blocks, SIZES};
+pub use components::Components;
+pub use density::Density;
+pub use distinct::MOST_DISTINCT;
+pub use memory::{FormatBytes, SELL_SIGMA, SELL_SLICE};
+pub use symmetry::{Asymmetry, Symmetry, first_asymmetry};
 
 use super::Csr;
-use rayon::prelude::*;
 
 /// Lengths of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -12,6 +45,51 @@ pub struct RowLength {
     pub mean: f64,
     /// Longest.
     pub max: usize,
+    /// Standard deviation, over all rows.
+    pub deviation: f64,
+}
+
+/// Rows of similar length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct LengthBin {
+    /// Shortest length counted here: 0, 1, 2, 4, 8, ...
+    pub from: usize,
+    /// Longest length counted here: 0, 1, 3, 7, 15, ...
+    pub to: usize,
+    /// How many rows.
+    pub rows: usize,
+}
+
+/// Sums of rows that have entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct RowSums {
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// The largest magnitude of a sum, in shares of the sum of magnitudes in the same row.
+    pub largest_share: f64,
+}
+
+/// Values of stored entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct ValueStats {
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+    /// How many are negative.
+    pub negative: usize,
+    /// How many are zero, though stored.
+    pub zero: usize,
+    /// How many are no number or infinite.
+    pub not_finite: usize,
+    /// How many single precision cannot hold exactly.
+    pub beyond_f32: usize,
+    /// How many different ones there are, -0 being 0; counting ends at [`MOST_DISTINCT`].
+    pub distinct: usize,
+    /// Whether counting did not have to end.
+    pub distinct_is_exact: bool,
 }
 
 /// The diagonal of a square matrix.
@@ -23,118 +101,111 @@ pub struct Diagonal {
     pub zero: usize,
     /// Negative entries.
     pub negative: usize,
+    /// Positive entries.
+    pub positive: usize,
     /// Rows in which it outweighs or equals the sum of the others' magnitudes.
     pub dominant_rows: usize,
+    /// Rows in which it outweighs them.
+    pub strictly_dominant_rows: usize,
+    /// The first row, counted from 0, whose entry is missing or not positive.
+    pub first_not_positive: Option<usize>,
 }
 
-/// An entry that has no equal across the diagonal. Places count from 0.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Asymmetry {
-    /// Its row.
-    pub row: usize,
-    /// Its column.
-    pub col: usize,
-    /// Its value.
-    pub value: f64,
-    /// The value across the diagonal, if one is stored.
-    pub mirrored: Option<f64>,
+/// How far the entries of a square matrix lie from its diagonal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Bandwidth {
+    /// Furthest below.
+    pub lower: usize,
+    /// Furthest above.
+    pub upper: usize,
+    /// Places between the first entry of a row and the diagonal, where that entry lies below it, over all rows: what
+    /// a factor without pivoting may fill.
+    pub profile: u64,
 }
 
-/// Statistics of a matrix.
+/// Statistics of a matrix. Places count from 0.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Stats {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Entries, stored zeros included.
+    pub nnz: usize,
     /// Lengths of rows.
     pub row_length: RowLength,
+    /// Lengths of rows by powers of two, up to the longest.
+    pub row_histogram: Vec<LengthBin>,
+    /// The first of the longest rows, where there are entries.
+    pub longest_row: Option<usize>,
     /// Rows without entries.
     pub empty_rows: usize,
+    /// The first of them.
+    pub first_empty_row: Option<usize>,
+    /// Sums of rows.
+    pub row_sums: RowSums,
+    /// Values of entries.
+    pub values: ValueStats,
     /// Whether pattern and values equal those of the transpose.
     pub symmetric: bool,
+    /// How many entries have a partner across the diagonal, for square matrices.
+    pub symmetry: Option<Symmetry>,
     /// The first entry that shows that it is not symmetric; none for rectangular matrices.
     pub asymmetry: Option<Asymmetry>,
     /// The diagonal, for square matrices.
     pub diagonal: Option<Diagonal>,
-}
-
-/// What one row, or several, add to the statistics.
-#[derive(Clone, Copy)]
-struct Part {
-    min: usize,
-    max: usize,
-    empty: usize,
-    diagonal: Diagonal,
-}
-
-impl Part {
-    const NONE: Part = Part {
-        min: usize::MAX,
-        max: 0,
-        empty: 0,
-        diagonal: Diagonal { missing: 0, zero: 0, negative: 0, dominant_rows: 0 },
-    };
-
-    fn of_row(matrix: &Csr, row: usize) -> Part {
-        let length = matrix.row_range(row).len();
-        let (mut stored, mut others) = (None, 0.0);
-        for (col, value) in matrix.row(row) {
-            if col == row { stored = Some(value) } else { others += value.abs() }
-        }
-        let is = |holds: bool| usize::from(holds);
-        let diagonal = Diagonal {
-            missing: is(stored.is_none()),
-            zero: is(stored == Some(0.0)),
-            negative: is(stored.is_some_and(|d| d < 0.0)),
-            dominant_rows: is(stored.unwrap_or(0.0).abs() >= others),
-        };
-        Part { min: length, max: length, empty: is(length == 0), diagonal }
-    }
-
-    fn join(self, other: Part) -> Part {
-        let (a, b) = (self.diagonal, other.diagonal);
-        Part {
-            min: self.min.min(other.min),
-            max: self.max.max(other.max),
-            empty: self.empty + other.empty,
-            diagonal: Diagonal {
-                missing: a.missing + b.missing,
-                zero: a.zero + b.zero,
-                negative: a.negative + b.negative,
-                dominant_rows: a.dominant_rows + b.dominant_rows,
-            },
-        }
-    }
-}
-
-/// The first entry, by rows, that has no equal across the diagonal of a square matrix.
-pub fn first_asymmetry(matrix: &Csr) -> Option<Asymmetry> {
-    (0..matrix.rows()).into_par_iter().find_map_first(|row| {
-        matrix.row(row).find_map(|(col, value)| {
-            let mirrored = matrix.get(col, row);
-            (mirrored != Some(value)).then_some(Asymmetry { row, col, value, mirrored })
-        })
-    })
+    /// The band, for square matrices.
+    pub bandwidth: Option<Bandwidth>,
+    /// The components of the undirected pattern, for square matrices.
+    pub components: Option<Components>,
+    /// What blocks of R x C would do.
+    pub blocks: Blocks,
+    /// Bytes in each format.
+    pub memory: Vec<FormatBytes>,
 }
 
 impl Stats {
     /// Looks at every entry; symmetry is taken for granted where the source vouches for it.
     pub fn of(matrix: &Csr, symmetric_by_construction: bool) -> Stats {
-        let rows = matrix.rows();
-        let part = (0..rows)
-            .into_par_iter()
-            .with_min_len(1024)
-            .map(|row| Part::of_row(matrix, row))
-            .reduce(|| Part::NONE, Part::join);
+        let (rows, nnz) = (matrix.rows(), matrix.nnz());
         let square = rows == matrix.cols();
-        let asymmetry = if square && !symmetric_by_construction { first_asymmetry(matrix) } else { None };
+        let parents = components::Parents::new(if square { rows } else { 0 });
+        let part = rows::describe(matrix, &parents);
+        let diagonal = square.then_some(part.diagonal);
+        let off_diagonal = nnz - (rows - part.diagonal.missing) * usize::from(square);
+        let symmetry = square.then(|| match symmetric_by_construction {
+            true => Symmetry::vouched(off_diagonal),
+            false => symmetry::count(matrix, off_diagonal),
+        });
+        // A value that is no number does not equal itself, on the diagonal either.
+        let values = part.values(nnz);
+        let suspect = symmetry.is_some_and(|s| s.equal < off_diagonal || values.not_finite > 0);
+        let asymmetry = if suspect && !symmetric_by_construction { first_asymmetry(matrix) } else { None };
+        let blocks = Blocks::from_counts(matrix, &part.blocks);
         Stats {
-            row_length: RowLength {
-                min: if rows == 0 { 0 } else { part.min },
-                mean: matrix.nnz() as f64 / rows.max(1) as f64,
-                max: part.max,
-            },
+            rows,
+            cols: matrix.cols(),
+            nnz,
+            row_length: part.row_length(rows, nnz),
+            row_histogram: part.histogram(),
+            longest_row: part.longest.map(|longest| longest.row),
             empty_rows: part.empty,
+            first_empty_row: part.first_empty,
+            row_sums: part.sums.unwrap_or_default(),
+            values,
             symmetric: square && asymmetry.is_none(),
+            symmetry,
             asymmetry,
-            diagonal: square.then_some(part.diagonal),
+            diagonal,
+            bandwidth: square.then_some(part.bandwidth),
+            components: square.then(|| parents.components()),
+            memory: memory::in_each_format(
+                matrix,
+                blocks.best,
+                part.empty,
+                part.longest.map_or(0, |l| l.length),
+            ),
+            blocks,
         }
     }
 }

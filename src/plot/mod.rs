@@ -1,15 +1,19 @@
-//! Pictures of solves: how the residual falls, against iterations and against time.
+//! Pictures of solves: how the residual falls, against iterations and against time; and of matrices: where their
+//! entries stand.
 //!
 //! A picture is first laid out as a list of shapes, and then painted by plotters as SVG or as PNG, so that both
 //! formats show the same thing. The typeface is built in: no font of the system is looked for.
 
 mod axis;
+mod cells;
 mod convergence;
 mod curve;
 mod letters;
 mod panel;
 mod render;
 mod scene;
+mod spy;
 mod words;
 
 pub use convergence::{Format, convergence};
+pub use spy::{CELLS, spy};

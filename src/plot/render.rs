@@ -1,7 +1,8 @@
 //! Paints a scene as SVG or as PNG, with the typeface that is built in.
 
+use super::cells;
 use super::letters::{dots, text_width};
-use super::scene::{Anchor, Colour, Lettering, PAPER, Point, Scene, Shape};
+use super::scene::{Anchor, Cells, Colour, Lettering, PAPER, Point, Scene, Shape};
 use plotters::prelude::{BitMapBackend, DrawingBackend, RGBColor, SVGBackend, ShapeStyle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, FontTransform, TextStyle};
@@ -34,7 +35,14 @@ pub(super) fn svg(scene: &Scene) -> Result<String, String> {
     let outer = format!("<svg width=\"{width}\" height=\"{height}\"");
     let wanted =
         format!("<svg width=\"{}\" height=\"{}\" stroke-linejoin=\"round\"", scene.width, scene.height);
-    Ok(text.replacen(&outer, &wanted, 1))
+    text = text.replacen(&outer, &wanted, 1);
+    for shape in &scene.shapes {
+        let Shape::Cells(cells) = shape else { continue };
+        // Behind the first shape, which is the paper.
+        let paper_ends = text.find("/>").map_or(text.len(), |at| at + 2);
+        text.insert_str(paper_ends, &cells::image(cells, SVG_UNITS)?);
+    }
+    Ok(text)
 }
 
 /// The scene as the bytes of a PNG file.
@@ -116,10 +124,33 @@ impl<B: DrawingBackend> Painter<'_, B> {
                     let (from, to, style) = (self.place(*from), self.place(*to), self.style(*colour, 1.0));
                     self.backend.draw_rect(from, to, &style, true).map_err(fault)
                 }
+                Shape::Cells(cells) => {
+                    if self.bitmap {
+                        self.cells(cells)
+                    } else {
+                        Ok(())
+                    }
+                }
                 Shape::Text { at, text, lettering, anchor, upwards } => {
                     self.text(*at, text, *lettering, *anchor, *upwards)
                 }
             }?;
+        }
+        Ok(())
+    }
+
+    /// Cells end one dot before the next begin: plotters paints the last dot too.
+    fn cells(&mut self, cells: &Cells) -> Result<(), String> {
+        for (i, &level) in cells.levels.iter().enumerate().filter(|&(_, &level)| level > 0) {
+            let (across, down) = ((i % cells.across) as f64, (i / cells.across) as f64);
+            let corner = |across: f64, down: f64| {
+                let at = (cells.from.0 + across * cells.size.0, cells.from.1 + down * cells.size.1);
+                self.place((at.0.min(cells.to.0), at.1.min(cells.to.1)))
+            };
+            let (from, to) = (corner(across, down), corner(across + 1.0, down + 1.0));
+            let style = self.style(cells.palette[usize::from(level) - 1], 1.0);
+            let last = ((to.0 - 1).max(from.0), (to.1 - 1).max(from.1));
+            self.backend.draw_rect(from, last, &style, true).map_err(fault)?;
         }
         Ok(())
     }

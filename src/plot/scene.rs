@@ -39,6 +39,23 @@ pub(super) struct Lettering {
     pub colour: Colour,
 }
 
+/// A grid of cells.
+#[derive(Clone, Debug)]
+pub(super) struct Cells {
+    /// Top left.
+    pub from: Point,
+    /// Bottom right; cells end there.
+    pub to: Point,
+    /// Width and height of a cell.
+    pub size: Point,
+    /// Cells in a row.
+    pub across: usize,
+    /// Row after row, 0 for paper or one more than a place in the palette.
+    pub levels: Vec<u8>,
+    /// Colours.
+    pub palette: Vec<Colour>,
+}
+
 /// One shape.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
@@ -69,6 +86,8 @@ pub(super) enum Shape {
         /// Its colour.
         colour: Colour,
     },
+    /// A grid of small coloured cells. In an SVG it is an image below all other shapes.
+    Cells(Cells),
     /// A line of text, centred on its place in height.
     Text {
         /// Where.
@@ -166,6 +185,11 @@ impl Scene {
     /// A filled rectangle.
     pub fn area(&mut self, from: Point, to: Point, colour: Colour) {
         self.shapes.push(Shape::Area { from, to, colour });
+    }
+
+    /// A grid of coloured cells.
+    pub fn cells(&mut self, cells: Cells) {
+        self.shapes.push(Shape::Cells(cells));
     }
 
     /// A line of text.

@@ -21,7 +21,7 @@ fn further_fields(report: &Report) -> [String; 2] {
 
 /// Cuts the leading folders off a long path and the end off any other long field, and makes every character
 /// printable.
-fn shorten(field: &str) -> String {
+pub(super) fn shorten(field: &str) -> String {
     let clean: String = field.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if clean.chars().count() <= LONGEST_FIELD {
         return clean;

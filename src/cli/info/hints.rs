@@ -1,0 +1,273 @@
+//! What follows from the statistics for whoever wants to solve with the matrix, in words. Every hint rests on facts
+//! that it names; rows and columns are counted from 1.
+//!
+//! A backend or command that the program does not have is marked `(to come)`: what there is is asked of the registry and
+//! of the command line itself.
+
+use super::super::args::Cli;
+use super::super::thousands;
+use crate::backend::REGISTRY;
+use crate::format::{Csr, Stats, Values};
+use clap::CommandFactory;
+
+/// Row sums may miss 0, in shares of the row's magnitudes, or 1 by so much.
+const ROUNDING: f64 = 1e-10;
+/// Share of bytes that blocks must save before they are worth a word.
+const WORTH_BLOCKS: f64 = 0.05;
+/// Share of all entries from which a single row is a hub, and the rows that a matrix must have for that.
+const HUB: f64 = 0.05;
+const FEW_ROWS: usize = 64;
+
+/// What hints are made of.
+struct Facts<'a> {
+    name: &'a str,
+    matrix: &'a Csr,
+    stats: &'a Stats,
+    ones: bool,
+}
+
+/// The hints, most urgent first.
+pub(super) fn hints(name: &str, matrix: &Csr, stats: &Stats) -> Vec<String> {
+    let facts = Facts { name, matrix, stats, ones: matches!(matrix.values(), Values::Ones) };
+    let all: [fn(&Facts<'_>) -> Option<String>; 15] = [
+        no_entries,
+        not_square,
+        not_finite,
+        empty_rows,
+        asymmetric_values,
+        asymmetric_pattern,
+        triangle,
+        graph,
+        markov,
+        zero_sums,
+        not_positive,
+        try_cg,
+        hub,
+        blocks,
+        narrow,
+    ];
+    let mut hints: Vec<String> = all.iter().filter_map(|hint| hint(&facts)).collect();
+    hints.extend(components(&facts));
+    hints.extend(stored_zeros(&facts));
+    hints
+}
+
+fn count(n: usize, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{} {many}", thousands(n as u64)) }
+}
+
+fn percent(share: f64) -> String {
+    // Never a whole 100 or 0 that is not one.
+    match share * 100.0 {
+        p if p < 100.0 && p > 99.5 => format!("{:.1} %", (p * 10.0).floor() / 10.0),
+        p if p > 0.0 && p < 1.0 => format!("{p:.1} %"),
+        p => format!("{p:.0} %"),
+    }
+}
+
+impl Facts<'_> {
+    fn square(&self) -> bool {
+        self.stats.rows == self.stats.cols
+    }
+
+    /// A command on this matrix, or its name where it is still to come.
+    fn command(&self, name: &str) -> String {
+        let plain = |c: char| c.is_alphanumeric() || "._-:/,=+@%~".contains(c);
+        let exists = Cli::command().find_subcommand(name).is_some();
+        match (exists, self.name.chars().all(plain)) {
+            (false, _) => format!("{name} (to come)"),
+            (true, true) => format!("solver {name} --matrix {}", self.name),
+            (true, false) => format!("solver {name} --matrix '{}'", self.name.replace('\'', r"'\''")),
+        }
+    }
+}
+
+/// A backend, marked where it is still to come.
+fn backend(name: &str) -> String {
+    let exists = REGISTRY.iter().any(|entry| entry.name == name);
+    if exists { format!("backend {name}") } else { format!("backend {name} (to come)") }
+}
+
+fn no_entries(f: &Facts<'_>) -> Option<String> {
+    (f.stats.nnz == 0).then(|| "no entries: there is nothing to solve with".to_owned())
+}
+
+fn not_square(f: &Facts<'_>) -> Option<String> {
+    let (rows, cols) = (f.stats.rows as u64, f.stats.cols as u64);
+    let shape = || format!("{} x {}", thousands(rows), thousands(cols));
+    (!f.square()).then(|| format!("not square, but {}: not for cg or any other solver here", shape()))
+}
+
+fn not_finite(f: &Facts<'_>) -> Option<String> {
+    let n = f.stats.values.not_finite;
+    (n > 0).then(|| {
+        format!("{} infinite or no number: no solver can work with that", count(n, "value", "values"))
+    })
+}
+
+fn empty_rows(f: &Facts<'_>) -> Option<String> {
+    let first = f.stats.first_empty_row.filter(|_| f.stats.nnz > 0)? + 1;
+    let rows = count(f.stats.empty_rows, "empty row", "empty rows");
+    let place = if f.stats.empty_rows == 1 { "row" } else { "the first is row" };
+    Some(match f.square() {
+        true => format!("{rows}, {place} {first}: the matrix is singular, and cg will fail there"),
+        false => format!("{rows}, {place} {first}"),
+    })
+}
+
+fn asymmetric_pattern(f: &Facts<'_>) -> Option<String> {
+    let symmetry = f.stats.symmetry.filter(|s| s.mirrored < s.off_diagonal)?;
+    let share = percent(symmetry.mirrored as f64 / symmetry.off_diagonal as f64);
+    let place = f.stats.asymmetry.map_or(String::new(), |a| format!(", see row {}", a.row + 1));
+    Some(format!(
+        "not symmetric, so not for cg: {share} of the entries off the diagonal have one across it{place}"
+    ))
+}
+
+fn asymmetric_values(f: &Facts<'_>) -> Option<String> {
+    let symmetry = f.stats.symmetry.filter(|s| s.mirrored == s.off_diagonal && s.equal < s.off_diagonal)?;
+    let share = percent(symmetry.equal as f64 / symmetry.off_diagonal as f64);
+    let place = f.stats.asymmetry.map_or(String::new(), |a| format!(", see row {}", a.row + 1));
+    Some(format!(
+        "the pattern is symmetric but the values are not, so not for cg: {share} of those off the diagonal equal the \
+         one across it{place}"
+    ))
+}
+
+fn triangle(f: &Facts<'_>) -> Option<String> {
+    let band = f.stats.bandwidth?;
+    let which = match (band.lower, band.upper) {
+        (0, 0) => return None,
+        (_, 0) => "lower",
+        (0, _) => "upper",
+        _ => return None,
+    };
+    Some(format!("{which} triangular: if this is one half of a symmetric matrix, solvers need the whole"))
+}
+
+fn graph(f: &Facts<'_>) -> Option<String> {
+    if !f.ones || !f.square() || f.stats.nnz == 0 {
+        return None;
+    }
+    let kind = if f.stats.symmetric { "an undirected graph" } else { "a directed graph" };
+    Some(format!("no values, as of {kind}: {}", f.command("pagerank")))
+}
+
+fn markov(f: &Facts<'_>) -> Option<String> {
+    let sums = f.stats.row_sums;
+    let ones = (sums.min - 1.0).abs() <= ROUNDING && (sums.max - 1.0).abs() <= ROUNDING;
+    let positive = f.stats.values.negative == 0 && f.stats.values.not_finite == 0;
+    let full = f.stats.empty_rows == 0 && f.stats.nnz > 0;
+    (f.square() && ones && positive && full).then(|| {
+        format!("no entry is negative and every row sums to 1: a Markov chain, for {}", f.command("markov"))
+    })
+}
+
+fn zero_sums(f: &Facts<'_>) -> Option<String> {
+    let holds = f.square()
+        && f.stats.nnz > f.stats.values.zero
+        && f.stats.values.not_finite == 0
+        && f.stats.row_sums.largest_share <= ROUNDING;
+    let solvable = match (f.stats.symmetric, f.stats.components) {
+        (true, Some(c)) if c.count == 1 => "; cg converges only for a right-hand side that sums to 0",
+        (true, _) => "; cg converges only for a right-hand side that sums to 0 over each component",
+        (false, _) => "",
+    };
+    holds.then(|| {
+        format!("every row sums to 0, so constant vectors go to 0 and the matrix is singular{solvable}")
+    })
+}
+
+fn not_positive(f: &Facts<'_>) -> Option<String> {
+    let diagonal = f.stats.diagonal.filter(|_| f.stats.symmetric && f.stats.nnz > 0)?;
+    let row = diagonal.first_not_positive?;
+    let what = match f.matrix.get(row, row) {
+        None => "missing".to_owned(),
+        Some(value) => value.to_string(),
+    };
+    let others = f.stats.rows - diagonal.positive - 1;
+    let others =
+        if others == 0 { String::new() } else { format!(", and {} more like it", thousands(others as u64)) };
+    Some(format!(
+        "symmetric, but the diagonal entry of row {} is {what}{others}: not positive definite, so cg will fail; \
+         {} suits",
+        row + 1,
+        f.command("minres")
+    ))
+}
+
+fn try_cg(f: &Facts<'_>) -> Option<String> {
+    let diagonal = f.stats.diagonal.filter(|_| f.stats.symmetric && f.stats.rows > 0)?;
+    if diagonal.positive < f.stats.rows || f.stats.values.not_finite > 0 {
+        return None;
+    }
+    let rows = f.stats.rows;
+    let connected = f.stats.components.is_some_and(|c| c.count == 1);
+    let certain = diagonal.strictly_dominant_rows == rows
+        || (diagonal.dominant_rows == rows && diagonal.strictly_dominant_rows > 0 && connected);
+    let command = f.command("cg");
+    Some(match certain {
+        true => format!("symmetric with a positive, dominant diagonal, so positive definite: {command}"),
+        false => format!("symmetric with a positive diagonal: try {command}"),
+    })
+}
+
+fn hub(f: &Facts<'_>) -> Option<String> {
+    let (length, row) = (f.stats.row_length.max, f.stats.longest_row? + 1);
+    let share = length as f64 / f.stats.nnz as f64;
+    (share >= HUB && f.stats.rows >= FEW_ROWS).then(|| {
+        format!(
+            "row {row} holds {} of all entries: backends that deal out whole rows will be unbalanced, {} suits",
+            percent(share),
+            backend("merge")
+        )
+    })
+}
+
+fn blocks(f: &Facts<'_>) -> Option<String> {
+    let best = f.stats.blocks.best.filter(|_| !f.ones)?;
+    let (saving, [r, c]) = (f.stats.blocks.saving(), best.size);
+    (saving >= WORTH_BLOCKS).then(|| {
+        format!(
+            "{r}x{c} blocks at {} fill: {} will move {} fewer bytes than CSR",
+            percent(best.fill),
+            backend("bsr"),
+            percent(saving)
+        )
+    })
+}
+
+fn narrow(f: &Facts<'_>) -> Option<String> {
+    let bytes = |precision: fn(&crate::format::stats::FormatBytes) -> u128| {
+        f.stats.memory.iter().find(|m| m.format == "csr").map(precision)
+    };
+    let (wide, narrow) = (bytes(|m| m.f64)?, bytes(|m| m.f32)?);
+    (!f.ones && f.square() && f.stats.symmetric && f.stats.nnz > 0 && f.stats.values.beyond_f32 == 0).then(|| {
+        format!(
+            "every value is exact in single precision: --precision mixed moves {} fewer bytes of the matrix and \
+             loses nothing",
+            percent(1.0 - narrow as f64 / wide as f64)
+        )
+    })
+}
+
+fn components(f: &Facts<'_>) -> Option<String> {
+    let c = f.stats.components.filter(|c| c.count > 1 && f.stats.nnz > 0)?;
+    let isolated = match c.isolated {
+        0 => String::new(),
+        n => format!("; {} alone", count(n, "row is", "rows are")),
+    };
+    Some(format!(
+        "not connected: {} components, the largest of {}{isolated}",
+        thousands(c.count as u64),
+        count(c.largest, "row", "rows")
+    ))
+}
+
+fn stored_zeros(f: &Facts<'_>) -> Option<String> {
+    let zero = f.stats.values.zero;
+    (zero > 0).then(|| {
+        let share = percent(zero as f64 / f.stats.nnz as f64);
+        format!("{} zero ({share}): stored and moved for nothing", count(zero, "entry is", "entries are"))
+    })
+}

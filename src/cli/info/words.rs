@@ -1,0 +1,186 @@
+//! The statistics as a table that people read.
+
+use super::super::thousands;
+use super::Info;
+
+/// Width of the longest bar of the histogram.
+const BAR: f64 = 40.0;
+
+fn count(n: usize) -> String {
+    thousands(n as u64)
+}
+
+/// Bytes in the unit that suits them.
+fn bytes(n: u128) -> String {
+    let units = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    if n < 1000 {
+        return format!("{n} B");
+    }
+    let mut value = n as f64 / 1000.0;
+    let mut unit = units[0];
+    for &next in &units[1..] {
+        if value < 999.95 {
+            break;
+        }
+        (value, unit) = (value / 1000.0, next);
+    }
+    format!("{value:.1} {unit}")
+}
+
+/// A number as short as it is exact, or with so many digits as matter.
+fn number(value: f64) -> String {
+    let plain = value.to_string();
+    if plain.len() <= 9 { plain } else { format!("{value:.4e}") }
+}
+
+pub(super) fn in_words(info: &Info) -> String {
+    let mut lines = vec![("matrix", info.matrix.clone())];
+    if let Some(real) = info.stand_in {
+        lines.push(("stand-in", format!("made up to look like {real}, which it is not")));
+    }
+    lines.push(("size", format!("{} x {}", count(info.rows), count(info.cols))));
+    let as_stored = if info.as_stored { ", read as stored" } else { "" };
+    let stored = thousands(info.nnz_stored);
+    lines.push(("entries", format!("{} ({stored} stored in the source{as_stored})", count(info.nnz))));
+    for beside in &info.beside {
+        lines
+            .push(("beside it", format!("{}, {} x {}", beside.name, count(beside.rows), count(beside.cols))));
+    }
+    lines.extend(about_rows(info));
+    lines.extend(about_places(info));
+    lines.extend(about_values(info));
+    lines.extend(about_storage(info));
+    for (i, hint) in info.hints.iter().enumerate() {
+        lines.push((if i == 0 { "hints" } else { "" }, format!("- {hint}")));
+    }
+    lines.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
+}
+
+fn about_rows(info: &Info) -> Vec<(&'static str, String)> {
+    let length = info.row_length;
+    let longest = info.longest_row.map_or(String::new(), |row| format!(" (row {row})"));
+    let mut lines = vec![(
+        "row length",
+        format!(
+            "{} to {}{longest}, mean {:.2}, deviation {:.2}",
+            count(length.min),
+            count(length.max),
+            length.mean,
+            length.deviation
+        ),
+    )];
+    let first = info.first_empty_row.map_or(String::new(), |row| format!(", the first is row {row}"));
+    lines.push(("empty rows", format!("{}{first}", count(info.empty_rows))));
+    let label = |from: usize, to: usize| {
+        if from == to { count(from) } else { format!("{}-{}", count(from), count(to)) }
+    };
+    let filled = info.row_histogram.iter().skip_while(|bin| bin.rows == 0);
+    let bins: Vec<(String, usize)> = filled.map(|bin| (label(bin.from, bin.to), bin.rows)).collect();
+    let widest = bins.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
+    let rows_width = bins.iter().map(|(_, rows)| count(*rows).len()).max().unwrap_or(0);
+    let most = bins.iter().map(|(_, rows)| *rows).max().unwrap_or(1) as f64;
+    for (i, (label, rows)) in bins.iter().enumerate() {
+        let bar = "#".repeat((*rows as f64 / most * BAR).ceil() as usize);
+        let line = format!("{label:>widest$}  {:>rows_width$}  {bar}", count(*rows));
+        lines.push((if i == 0 { "of length" } else { "" }, line.trim_end().to_owned()));
+    }
+    lines
+}
+
+fn about_places(info: &Info) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let verdict = match (&info.first_asymmetry, info.symmetric) {
+        (Some(a), _) => format!(
+            "no: a({},{}) = {} but a({},{}) {} (counted from 1)",
+            a.row,
+            a.col,
+            a.value,
+            a.col,
+            a.row,
+            a.mirrored.map_or("is not stored".to_owned(), |v| format!("= {v}"))
+        ),
+        (None, true) => "yes".to_owned(),
+        (None, false) => "no: not square".to_owned(),
+    };
+    lines.push(("symmetric", verdict));
+    if let Some(s) = info.symmetry.filter(|_| !info.symmetric) {
+        let shares = format!("pattern {:.2} %, values {:.2} %", 100.0 * s.pattern, 100.0 * s.value);
+        lines.push(("", format!("{shares} of {} entries off the diagonal", count(s.off_diagonal))));
+    }
+    if let Some(band) = info.bandwidth {
+        let (lower, upper) = (count(band.lower), count(band.upper));
+        lines.push((
+            "bandwidth",
+            format!("lower {lower}, upper {upper}; profile {}", thousands(band.profile)),
+        ));
+    }
+    if let Some(c) = info.components {
+        let sizes = match c.count {
+            0 | 1 => String::new(),
+            _ => format!(", the largest of {} rows, {} of a single row", count(c.largest), count(c.isolated)),
+        };
+        lines.push(("components", format!("{}{sizes}", count(c.count))));
+    }
+    lines
+}
+
+fn about_values(info: &Info) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    let v = info.values;
+    let distinct = format!("{}{}", if v.distinct_is_exact { "" } else { "at least " }, count(v.distinct));
+    if info.nnz > 0 && info.value_type == "ones" {
+        lines.push(("values", "none stored: all are 1".to_owned()));
+    } else if info.nnz > 0 {
+        let (min, max) = (number(v.min), number(v.max));
+        let (negative, zero) = (count(v.negative), count(v.zero));
+        lines.push((
+            "values",
+            format!("{min} to {max}; negative {negative}, zero {zero}; distinct {distinct}"),
+        ));
+    }
+    if info.nnz > 0 {
+        lines.push(("row sums", format!("{} to {}", number(info.row_sums.min), number(info.row_sums.max))));
+    }
+    if let Some(d) = info.diagonal {
+        lines.push((
+            "diagonal",
+            format!(
+                "positive {}, negative {}, zero {}, missing {}; dominant in {} rows, strictly in {}",
+                count(d.positive),
+                count(d.negative),
+                count(d.zero),
+                count(d.missing),
+                count(d.dominant_rows),
+                count(d.strictly_dominant_rows)
+            ),
+        ));
+    }
+    lines
+}
+
+fn about_storage(info: &Info) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if let Some(block) = &info.block {
+        let [r, c] = block.size;
+        let (moved, change) = match block.saving >= 0.0 {
+            true => ("fewer", block.saving),
+            false => ("more", -block.saving),
+        };
+        lines.push((
+            "best block",
+            format!(
+                "{r}x{c}: {} blocks, {:.1} % filled, {:.1} % {moved} bytes than CSR",
+                thousands(block.blocks),
+                100.0 * block.fill,
+                100.0 * change
+            ),
+        ));
+    }
+    lines.push(("memory", format!("{} as loaded", bytes(u128::from(info.memory_bytes)))));
+    let widest = info.memory.iter().map(|m| m.format.len()).max().unwrap_or(0);
+    for (i, m) in info.memory.iter().enumerate() {
+        let line = format!("{:<widest$}  {:>9}  {:>9}", m.format, bytes(m.f64), bytes(m.f32));
+        lines.push((if i == 0 { "  f64, f32" } else { "" }, line));
+    }
+    lines
+}

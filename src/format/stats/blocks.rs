@@ -1,0 +1,149 @@
+//! How many blocks of R x C places hold all entries, exactly, for every R and C from 2 to 8 in one pass.
+//!
+//! For a width C, each block column remembers the last row that touched it. An entry of row i opens a new block of
+//! height R where that row lies above the first row of i's block row, i - i mod R: one look answers for all heights.
+//! Rows are taken in strips of a common multiple of all heights, so that strips share no block and stay in cache while
+//! the widths take turns.
+//!
+//! # Which is best
+//! The block that moves the fewest bytes in a product: 8-byte values, zeros that fill up blocks included, a 4-byte
+//! block column each, and the offsets of block rows. Of equals the smaller one, and of these the lower one. It may
+//! still move more than CSR, whose bytes stand beside it.
+
+use super::super::Csr;
+use std::ops::Range;
+
+/// Heights and widths that are tried.
+pub const SIZES: std::ops::RangeInclusive<usize> = 2..=8;
+/// Number of widths.
+const WIDTHS: usize = 7;
+/// Heights from 1, which costs nothing and fills the vector, to 8.
+const HEIGHTS: usize = 8;
+/// The least common multiple of all heights.
+pub(super) const STRIP: usize = 840;
+
+/// For each row of a strip the first row in its block row, by height from 1.
+static FIRST: [[i32; HEIGHTS]; STRIP] = {
+    let mut first = [[0; HEIGHTS]; STRIP];
+    let mut i = 0;
+    while i < STRIP * HEIGHTS {
+        let (row, height) = (i / HEIGHTS, i % HEIGHTS + 1);
+        first[row][height - 1] = (row - row % height) as i32;
+        i += 1;
+    }
+    first
+};
+
+/// Numbers of blocks by width from 2 and by height from 1.
+pub(super) type Counts = [[u64; HEIGHTS]; WIDTHS];
+
+/// One size of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct Block {
+    /// Rows and columns of a block.
+    pub size: [usize; 2],
+    /// Blocks that hold an entry.
+    pub blocks: u64,
+    /// Share of their places that are entries.
+    pub fill: f64,
+    /// Bytes of values in double precision, block columns and offsets.
+    pub bytes: u128,
+}
+
+/// What blocks would do.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Blocks {
+    /// The size that moves the fewest bytes; none for a matrix without entries.
+    pub best: Option<Block>,
+    /// Bytes of values in double precision, columns and offsets in CSR.
+    pub csr_bytes: u128,
+    /// Every size, by height, then by width.
+    pub all: Vec<Block>,
+}
+
+impl Blocks {
+    /// Compares the sizes.
+    pub(super) fn from_counts(matrix: &Csr, counts: &Counts) -> Blocks {
+        let (rows, nnz) = (matrix.rows() as u128, matrix.nnz() as u128);
+        let offset = matrix.row_offsets().width() as u128;
+        let block = |height: usize, width: usize| {
+            let blocks = counts[width - SIZES.start()][height - 1];
+            let places = (height * width) as u128;
+            let bytes = u128::from(blocks) * (8 * places + 4) + offset * (rows.div_ceil(height as u128) + 1);
+            let fill = nnz as f64 / (u128::from(blocks) * places).max(1) as f64;
+            Block { size: [height, width], blocks, fill, bytes }
+        };
+        let all: Vec<Block> = SIZES.flat_map(|height| SIZES.map(move |width| block(height, width))).collect();
+        let cost = |block: &&Block| (block.bytes, block.size[0] * block.size[1], block.size[0]);
+        let best = if nnz > 0 { all.iter().min_by_key(cost).copied() } else { None };
+        Blocks { best, csr_bytes: 12 * nnz + offset * (rows + 1), all }
+    }
+
+    /// The share of CSR's bytes that the best size saves; negative where it moves more.
+    pub fn saving(&self) -> f64 {
+        self.best.map_or(0.0, |best| 1.0 - best.bytes as f64 / self.csr_bytes as f64)
+    }
+}
+
+/// What a worker needs to count.
+pub(super) struct Counter {
+    /// For each block column the stamp of the last row that touched it.
+    seen: Vec<i32>,
+    /// The stamp of the next strip's first row; every row of an earlier turn has a smaller one.
+    stamp: i32,
+    /// Blocks so far.
+    pub counts: Counts,
+}
+
+impl Counter {
+    /// For a matrix with so many columns.
+    pub fn new(cols: usize) -> Counter {
+        Counter { seen: vec![0; cols.div_ceil(*SIZES.start())], stamp: 1, counts: [[0; HEIGHTS]; WIDTHS] }
+    }
+
+    /// Bytes that a counter takes.
+    pub fn bytes(cols: usize) -> usize {
+        cols.div_ceil(*SIZES.start()) * size_of::<i32>()
+    }
+
+    /// Counts the blocks of at most [`STRIP`] rows, the first of which begins a block row of every height.
+    pub fn strip(&mut self, matrix: &Csr, rows: Range<usize>) {
+        self.width::<2>(matrix, rows.clone());
+        self.width::<3>(matrix, rows.clone());
+        self.width::<4>(matrix, rows.clone());
+        self.width::<5>(matrix, rows.clone());
+        self.width::<6>(matrix, rows.clone());
+        self.width::<7>(matrix, rows.clone());
+        self.width::<8>(matrix, rows);
+    }
+
+    fn width<const WIDTH: u32>(&mut self, matrix: &Csr, rows: Range<usize>) {
+        if self.stamp > i32::MAX - STRIP as i32 {
+            self.seen.fill(0);
+            self.stamp = 1;
+        }
+        let counts = &mut self.counts[WIDTH as usize - SIZES.start()];
+        for (i, row) in rows.enumerate() {
+            let (stamp, first) = (self.stamp + i as i32, &FIRST[i]);
+            // A row has fewer than 2^32 entries, as it has columns.
+            let mut opened = [0u32; HEIGHTS];
+            let mut before = u32::MAX;
+            for &col in &matrix.col_indices()[matrix.row_range(row)] {
+                let block = col / WIDTH;
+                if block == before {
+                    continue;
+                }
+                before = block;
+                let last = std::mem::replace(&mut self.seen[block as usize], stamp);
+                let last = last - self.stamp;
+                for (opened, &first) in opened.iter_mut().zip(first) {
+                    *opened += u32::from(last < first);
+                }
+            }
+            for (count, opened) in counts.iter_mut().zip(opened) {
+                *count += u64::from(opened);
+            }
+        }
+        self.stamp += STRIP as i32;
+    }
+}

@@ -1,0 +1,69 @@
+//! How many different values there are, exactly as long as there are few.
+
+/// Different values beyond which nobody counts: so many are as good as all different.
+pub const MOST_DISTINCT: usize = 1 << 16;
+
+/// Slots to begin with.
+const FEW: usize = 64;
+/// The pattern of an empty slot: a value that is no number, spelled as no value here is.
+const EMPTY: u64 = u64::MAX;
+
+/// A set of values with open addressing, half full at most.
+pub(super) struct Distinct {
+    slots: Vec<u64>,
+    count: usize,
+    last: u64,
+}
+
+impl Distinct {
+    pub fn new() -> Distinct {
+        Distinct { slots: vec![EMPTY; FEW], count: 0, last: EMPTY }
+    }
+
+    /// Different values met, up to the most.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Takes note of a value.
+    #[inline]
+    pub fn insert(&mut self, value: f64) {
+        if self.count < MOST_DISTINCT {
+            // Adding 0 turns -0 into 0; all that is no number counts as one value.
+            let bits = if value.is_nan() { f64::NAN } else { value + 0.0 }.to_bits();
+            if bits != self.last {
+                self.last = bits;
+                self.insert_bits(bits);
+            }
+        }
+    }
+
+    fn insert_bits(&mut self, bits: u64) {
+        let mask = self.slots.len() - 1;
+        // The high bits of the product depend on all bits of the value.
+        let mut at = (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & mask;
+        while self.slots[at] != EMPTY {
+            if self.slots[at] == bits {
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+        self.slots[at] = bits;
+        self.count += 1;
+        if self.count * 2 > self.slots.len() && self.count < MOST_DISTINCT {
+            let old = std::mem::replace(&mut self.slots, vec![EMPTY; (mask + 1) * 2]);
+            self.count = 0;
+            old.into_iter().filter(|&bits| bits != EMPTY).for_each(|bits| self.insert_bits(bits));
+        }
+    }
+
+    /// Both sets in one.
+    pub fn join(mut self, other: Distinct) -> Distinct {
+        for bits in other.slots.into_iter().filter(|&bits| bits != EMPTY) {
+            if self.count < MOST_DISTINCT {
+                self.insert_bits(bits);
+            }
+        }
+        self
+    }
+}

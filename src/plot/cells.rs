@@ -1,0 +1,86 @@
+//! A grid of cells as an image inside an SVG: a quarter of a million rectangles would be a file of many megabytes.
+//!
+//! The image is a PNG with a palette, written into the text in base 64. Viewers are asked not to smooth it; each cell is
+//! several pixels wide, so that those that do smooth it only soften the edges.
+
+use super::scene::{Cells, PAPER};
+use std::fmt::Write;
+
+/// Pixels of the image along its longer side, at least.
+const PIXELS: usize = 1024;
+
+/// The element of an SVG with so many units to a pixel.
+pub(super) fn image(cells: &Cells, units: f64) -> Result<String, String> {
+    let down = cells.levels.len() / cells.across.max(1);
+    if down == 0 {
+        return Ok(String::new());
+    }
+    let (width, height) = (cells.size.0 * cells.across as f64, cells.size.1 * down as f64);
+    // What the last cells reach beyond the matrix is clipped by a viewport of its own.
+    let (x, y) = (cells.from.0 * units, cells.from.1 * units);
+    let (seen_width, seen_height) = (cells.to.0 - cells.from.0, cells.to.1 - cells.from.1);
+    let mut text = String::new();
+    let _ = write!(
+        text,
+        "\n<svg x=\"{x:.0}\" y=\"{y:.0}\" width=\"{:.0}\" height=\"{:.0}\"><image width=\"{:.1}\" height=\"{:.1}\" \
+         preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/></svg>",
+        seen_width * units,
+        seen_height * units,
+        width * units,
+        height * units,
+        base64(&png(cells, down)?)
+    );
+    Ok(text)
+}
+
+fn fault(error: png::EncodingError) -> String {
+    error.to_string()
+}
+
+/// The cells as a PNG, each as many pixels wide as makes the image large enough.
+fn png(cells: &Cells, down: usize) -> Result<Vec<u8>, String> {
+    let times = PIXELS.div_ceil(cells.across.max(down));
+    let mut pixels = Vec::with_capacity(cells.levels.len() * times * times);
+    for row in cells.levels.chunks_exact(cells.across) {
+        let wide: Vec<u8> = row.iter().flat_map(|&level| std::iter::repeat_n(level, times)).collect();
+        (0..times).for_each(|_| pixels.extend_from_slice(&wide));
+    }
+    let mut file = Vec::new();
+    let (width, height) = ((cells.across * times) as u32, (down * times) as u32);
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(png::ColorType::Indexed);
+    encoder.set_depth(png::BitDepth::Eight);
+    let palette = std::iter::once(&PAPER).chain(&cells.palette);
+    encoder.set_palette(palette.flat_map(|&(r, g, b)| [r, g, b]).collect::<Vec<u8>>());
+    encoder.set_compression(png::Compression::Best);
+    let mut writer = encoder.write_header().map_err(fault)?;
+    writer.write_image_data(&pixels).map_err(fault)?;
+    writer.finish().map_err(fault)?;
+    Ok(file)
+}
+
+/// Bytes as text, three in four letters.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let at = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for i in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * i) & 63) as usize];
+            text.push(if i <= group.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn bytes_are_written_in_base_64_with_padding() {
+        let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes()));
+        assert_eq!(texts, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
+    }
+}
