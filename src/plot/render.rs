@@ -139,7 +139,7 @@ impl<B: DrawingBackend> Painter<'_, B> {
         Ok(())
     }
 
-    /// Cells end one dot before the next begin: plotters paints the last dot too.
+    /// Each cell covers a dot at least, and ends where the next begins.
     fn cells(&mut self, cells: &Cells) -> Result<(), String> {
         for (i, &level) in cells.levels.iter().enumerate().filter(|&(_, &level)| level > 0) {
             let (across, down) = ((i % cells.across) as f64, (i / cells.across) as f64);
@@ -149,8 +149,8 @@ impl<B: DrawingBackend> Painter<'_, B> {
             };
             let (from, to) = (corner(across, down), corner(across + 1.0, down + 1.0));
             let style = self.style(cells.palette[usize::from(level) - 1], 1.0);
-            let last = ((to.0 - 1).max(from.0), (to.1 - 1).max(from.1));
-            self.backend.draw_rect(from, last, &style, true).map_err(fault)?;
+            let end = (to.0.max(from.0 + 1), to.1.max(from.1 + 1));
+            self.backend.draw_rect(from, end, &style, true).map_err(fault)?;
         }
         Ok(())
     }

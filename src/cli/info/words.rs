@@ -27,10 +27,24 @@ fn bytes(n: u128) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// A number as short as it is exact, or with so many digits as matter.
+/// A number with six digits that count, or fewer where that is exact.
 fn number(value: f64) -> String {
-    let plain = value.to_string();
-    if plain.len() <= 9 { plain } else { format!("{value:.4e}") }
+    let size = value.abs();
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    if !(1e-4..1e9).contains(&size) {
+        let text = format!("{value:.5e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{exponent}", shortest(digits));
+    }
+    let decimals = (5.0 - size.log10().floor()).max(0.0) as usize;
+    shortest(&format!("{value:.decimals$}")).to_owned()
+}
+
+/// Without the zeros at the end of a fraction.
+fn shortest(digits: &str) -> &str {
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
 pub(super) fn in_words(info: &Info) -> String {
