@@ -119,6 +119,11 @@ fn a_symmetric_matrix_with_a_positive_diagonal_is_one_for_cg() {
     );
     let strict = of_file("real symmetric", "2 2 3\n1 1 4\n2 2 4\n2 1 3\n");
     assert!(hint(&strict, "solver cg").contains("so positive definite"));
+    // Dominant in every row, strictly in one that is joined to the others: proof, unless only stored zeros join it.
+    let joined = of_file("real symmetric", "3 3 5\n1 1 1\n2 2 2\n3 3 2\n2 1 -1\n3 2 -1\n");
+    assert!(hint(&joined, "solver cg").contains("so positive definite"));
+    let apart = of_file("real symmetric", "3 3 5\n1 1 1\n2 2 1\n3 3 2\n2 1 -1\n3 2 0\n");
+    assert!(hint(&apart, "solver cg").starts_with("symmetric with a positive diagonal: try"));
     // Dominant everywhere but strictly nowhere proves nothing.
     let singular = described(&["--matrix", "poisson2d:5x4,boundary=neumann"]);
     assert!(hint(&singular, "solver cg").starts_with("symmetric with a positive diagonal: try"));

@@ -146,3 +146,26 @@ impl Info {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Dense;
+
+    #[test]
+    fn stand_ins_and_what_lies_beside_a_matrix_are_told() {
+        let mut loaded = crate::source::load("poisson2d:3x2").unwrap();
+        loaded.stand_in = Some("F1");
+        let values = Dense::new(6, 2, vec![0.0; 12]).unwrap();
+        loaded.beside.push(crate::source::Beside { name: "b".into(), values });
+        let args = InfoArgs { matrix: "F1-like".into(), spy: None, as_stored: false, json: false };
+        let stats = Stats::of(&loaded.matrix, loaded.symmetric);
+        let info = Info::new(&args, &loaded, stats);
+        let text = words::in_words(&info);
+        assert!(text.contains("stand-in     made up to look like F1, which it is not"), "{text}");
+        assert!(text.contains("beside it    b, 6 x 2"), "{text}");
+        let json = serde_json::to_value(&info).unwrap();
+        assert_eq!(json["stand_in"], "F1");
+        assert_eq!(json["beside"], serde_json::json!([{"name": "b", "rows": 6, "cols": 2}]));
+    }
+}

@@ -202,7 +202,8 @@ fn try_cg(f: &Facts<'_>) -> Option<String> {
         return None;
     }
     let rows = f.stats.rows;
-    let connected = f.stats.components.is_some_and(|c| c.count == 1);
+    // A stored zero connects two rows in the pattern alone, and proves nothing.
+    let connected = f.stats.components.is_some_and(|c| c.count == 1) && f.stats.values.zero == 0;
     let certain = diagonal.strictly_dominant_rows == rows
         || (diagonal.dominant_rows == rows && diagonal.strictly_dominant_rows > 0 && connected);
     let command = f.command("cg");
