@@ -66,6 +66,41 @@ pub enum Error {
     /// Arrays that do not make a compressed sparse row matrix.
     #[error("invalid CSR matrix: {0}")]
     InvalidCsr(#[from] CsrFault),
+    /// Arrays that do not make a matrix of another format.
+    #[error("invalid {format} matrix: {fault}")]
+    InvalidFormat {
+        /// The format.
+        format: &'static str,
+        /// What is wrong, and where.
+        fault: crate::format::FormatFault,
+    },
+    /// A format would be mostly padding.
+    #[error(
+        "as ELL all {rows} rows are as long as the longest one, {width}: {places} places for {entries} entries, more \
+         than {most} times as many; use SELL, which pads slices of rows, or CSR"
+    )]
+    Padding {
+        /// Rows.
+        rows: usize,
+        /// Length of the longest.
+        width: usize,
+        /// Places to store, padding included.
+        places: u128,
+        /// Entries of the matrix.
+        entries: usize,
+        /// Places that are allowed for each entry.
+        most: usize,
+    },
+    /// Another library cannot take the arrays as they are.
+    #[error("the matrix cannot be handed to {library}: {reason}; {hint}")]
+    Foreign {
+        /// The library.
+        library: &'static str,
+        /// What it cannot take.
+        reason: String,
+        /// What to do instead.
+        hint: &'static str,
+    },
     /// Entries at one place whose sum is beyond the range of f64. Places count from 0.
     #[error("the duplicates at row {row}, column {col} (counted from 0) have a sum beyond the range of f64")]
     DuplicateOverflow {

@@ -6,13 +6,10 @@ mod common;
 
 use common::vectors::integers;
 use common::zoo;
-use nalgebra_sparse::CsrMatrix;
-use proptest::prelude::*;
 use solver::Error;
 use solver::error::CsrFault;
 use solver::format::stats::{Asymmetry, Diagonal, RowLength, first_asymmetry};
 use solver::format::{Csr, Offsets, Stats, Values};
-use sprs::{CsMat, CsMatI, TriMat};
 
 /// The fault in the arrays of a matrix of `rows` x `cols`, the same for both widths of offsets.
 fn fault(rows: usize, cols: usize, offsets: &[u64], columns: &[u32]) -> CsrFault {
@@ -194,79 +191,4 @@ fn statistics_of_many_rows_do_not_depend_on_how_they_are_shared() {
     let diagonal = stats.diagonal.unwrap();
     let expected = Diagonal { missing: 0, zero: 0, negative: 0, dominant_rows: 7200, ..diagonal };
     assert!(stats.symmetric && diagonal == expected);
-}
-
-#[test]
-fn column_indices_beyond_32_bits_are_refused_on_the_way_in() {
-    let (cols, col) = (1usize << 40, (1usize << 32) + 1);
-    let foreign = CsrMatrix::try_from_csr_data(1, cols, vec![0, 1], vec![col], vec![1.0]).unwrap();
-    assert!(matches!(Csr::try_from(&foreign), Err(Error::TooLarge { value, .. }) if value == col as u128));
-    let foreign = CsMat::new((1, cols), vec![0, 1], vec![col], vec![1.0]);
-    assert!(matches!(Csr::try_from(&foreign), Err(Error::TooLarge { value, .. }) if value == col as u128));
-    let empty = CsrMatrix::<f64>::zeros(1, cols);
-    assert!(matches!(Csr::try_from(&empty), Err(Error::InvalidCsr(CsrFault::TooManyColumns { .. }))));
-}
-
-/// A matrix of small integers.
-fn matrices() -> impl Strategy<Value = Csr> {
-    let entry = prop_oneof![2 => Just(None), 1 => (-9i8..=9).prop_map(Some)];
-    (0usize..9, 0usize..9)
-        .prop_flat_map(move |(rows, cols)| {
-            (Just((rows, cols)), proptest::collection::vec(entry.clone(), rows * cols))
-        })
-        .prop_map(|((rows, cols), entries)| {
-            let (mut offsets, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
-            for row in 0..rows {
-                for col in 0..cols {
-                    if let Some(value) = entries[row * cols + col] {
-                        columns.push(col as u32);
-                        values.push(f64::from(value));
-                    }
-                }
-                offsets.push(columns.len() as u64);
-            }
-            Csr::new(rows, cols, Offsets::narrowest(offsets), columns, Values::F64(values)).unwrap()
-        })
-}
-
-proptest! {
-    #[test]
-    fn matrices_survive_the_way_to_nalgebra_and_back(m in matrices()) {
-        let foreign = CsrMatrix::from(&m);
-        prop_assert_eq!((foreign.nrows(), foreign.ncols(), foreign.nnz()), (m.rows(), m.cols(), m.nnz()));
-        for i in 0..m.rows() {
-            prop_assert!(m.row(i).all(|(j, v)| foreign.get_entry(i, j).unwrap().into_value() == v));
-        }
-        prop_assert_eq!(Csr::try_from(&foreign).unwrap(), m);
-    }
-
-    #[test]
-    fn matrices_survive_the_way_to_sprs_and_back_in_either_storage_order(m in matrices()) {
-        let foreign = CsMat::from(&m);
-        prop_assert_eq!((foreign.rows(), foreign.cols(), foreign.nnz()), (m.rows(), m.cols(), m.nnz()));
-        for i in 0..m.rows() {
-            prop_assert!(m.row(i).all(|(j, v)| foreign.get(i, j) == Some(&v)));
-        }
-        prop_assert_eq!(&Csr::try_from(&foreign).unwrap(), &m);
-        prop_assert_eq!(&Csr::try_from(&foreign.to_csc()).unwrap(), &m);
-        let mut triplets = TriMat::<f64>::new((m.rows(), m.cols()));
-        (0..m.rows()).for_each(|i| m.row(i).for_each(|(j, v)| triplets.add_triplet(i, j, v)));
-        let small: CsMatI<f64, u32> = CsMatI::new(
-            (m.rows(), m.cols()),
-            (0..=m.rows()).map(|i| m.row_offsets().get(i) as u32).collect(),
-            m.col_indices().to_vec(),
-            (0..m.nnz()).map(|j| m.values().get(j)).collect(),
-        );
-        prop_assert_eq!(&Csr::try_from(&triplets.to_csr::<usize>()).unwrap(), &m);
-        prop_assert_eq!(&Csr::try_from(small.to_csc()).unwrap(), &m);
-        prop_assert_eq!(&Csr::try_from(small).unwrap(), &m);
-    }
-}
-
-#[test]
-fn implicit_ones_and_single_precision_travel_as_double_precision() {
-    let m = zoo::matrix(3, &[&[(0, 0.5), (2, 4.0)], &[(1, -1.0)]]);
-    let ones = Csr::with_pattern(m.pattern().clone(), Values::Ones).unwrap();
-    assert_eq!(CsrMatrix::from(&ones).values(), [1.0; 3]);
-    assert_eq!(CsMat::from(&m.to_f32().with_wide_offsets()).data(), [0.5, 4.0, -1.0]);
 }

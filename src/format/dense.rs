@@ -1,6 +1,12 @@
-//! Every entry stored, row after row: vectors in columns, and small matrices.
+//! Every entry stored, row after row, in double precision: vectors in columns, and small matrices.
+//!
+//! Nothing tells an entry that is +0 from one that is not there.
 
+use super::Csr;
+use super::rows::{build_rows, each_row, narrow_length};
+use super::values::Stored;
 use crate::error::{Error, Result};
+use crate::parallel::zeros;
 
 /// A dense matrix, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +31,47 @@ impl Dense {
         Ok(Dense { rows, cols, values })
     }
 
+    /// Puts columns of `rows` values side by side.
+    pub fn from_columns(rows: usize, columns: &[impl AsRef<[f64]>]) -> Result<Dense> {
+        if let Some(column) = columns.iter().map(AsRef::as_ref).find(|column| column.len() != rows) {
+            let what = "the values of a column of a dense matrix";
+            return Err(Error::Dimension { what, expected: rows, got: column.len() });
+        }
+        let mut dense = Dense::zeros(rows, columns.len())?;
+        for (j, column) in columns.iter().enumerate() {
+            let places = dense.values.iter_mut().skip(j).step_by(columns.len());
+            places.zip(column.as_ref()).for_each(|(place, &value)| *place = value);
+        }
+        Ok(dense)
+    }
+
+    fn zeros(rows: usize, cols: usize) -> Result<Dense> {
+        let bytes = (rows as u128 * cols as u128).saturating_mul(8);
+        let places = rows.checked_mul(cols).ok_or(Error::OutOfMemory { bytes })?;
+        Ok(Dense { rows, cols, values: zeros(places)? })
+    }
+
+    /// The same matrix with all its zeros. Rows with a column several times are refused.
+    pub fn from_csr(matrix: &Csr) -> Result<Dense> {
+        matrix.pattern().refuse_repeats()?;
+        let mut dense = Dense::zeros(matrix.rows(), matrix.cols())?;
+        for (i, row) in dense.values.chunks_exact_mut(matrix.cols().max(1)).enumerate() {
+            matrix.row(i).for_each(|(j, value)| row[j] = value);
+        }
+        Ok(dense)
+    }
+
+    /// Compressed rows of every value that is not +0.
+    pub fn to_csr(&self) -> Result<Csr> {
+        let kept = |row| (0_u32..).zip(self.row(row)).filter(|(_, value)| !value.is_fill());
+        let lengths = each_row(self.rows, 8 * self.values.len(), |row| narrow_length(kept(row).count()))?;
+        build_rows((self.rows, self.cols), &lengths, false, |row, columns, values: &mut [f64]| {
+            for ((col, &value), (col_out, value_out)) in kept(row).zip(columns.iter_mut().zip(values)) {
+                (*col_out, *value_out) = (col, value);
+            }
+        })
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -38,5 +85,26 @@ impl Dense {
     /// The values, row after row.
     pub fn values(&self) -> &[f64] {
         &self.values
+    }
+
+    /// Row `i`; panics where there is none.
+    pub fn row(&self, i: usize) -> &[f64] {
+        assert!(i < self.rows, "row {i} of {}", self.rows);
+        &self.values[i * self.cols..][..self.cols]
+    }
+
+    /// The value at (row, col), if it lies inside.
+    pub fn get(&self, row: usize, col: usize) -> Option<f64> {
+        (row < self.rows && col < self.cols).then(|| self.values[row * self.cols + col])
+    }
+
+    /// Column `j`, if there is one.
+    pub fn column(&self, j: usize) -> Option<Vec<f64>> {
+        (j < self.cols).then(|| self.values.iter().skip(j).step_by(self.cols).copied().collect())
+    }
+
+    /// Bytes of the values.
+    pub fn storage_bytes(&self) -> u64 {
+        size_of_val(&self.values[..]) as u64
     }
 }

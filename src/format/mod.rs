@@ -1,13 +1,41 @@
 //! How a matrix is stored: plain data, validated on construction, and its conversions. No arithmetic beyond that.
+//!
+//! Every format is made from [`Csr`] and goes back to it, so that any two convert by way of it. What comes back:
+//!
+//! | format | stores besides the entries | back to CSR |
+//! |---|---|---|
+//! | [`Coo`] | row indices | the same, duplicates summed; f32 as f64 |
+//! | [`Dcsr`] | the rows that have entries | the same |
+//! | [`Ell`], [`Sell`] | padding, and lengths of rows to tell it | the same |
+//! | [`Bsr`] | zeros that fill blocks | without stored +0, which looks like fill; ones stored |
+//! | [`Dense`] | all zeros | without stored +0; f32 and ones as f64 |
+//!
+//! "The same" is meant bit for bit: explicit zeros, the sign of zero and the payload of a NaN included.
 
 pub(crate) mod assemble;
+pub mod bsr;
 pub mod convert;
 pub mod coo;
 pub mod csr;
+pub mod dcsr;
 pub mod dense;
+pub mod ell;
+pub mod fault;
+pub mod pattern;
+mod rows;
+pub mod sell;
 pub mod stats;
+mod transpose;
+pub mod values;
 
+pub use bsr::Bsr;
 pub use coo::Coo;
-pub use csr::{Csr, Offset, Offsets, Pattern, Values};
+pub use csr::Csr;
+pub use dcsr::Dcsr;
 pub use dense::Dense;
+pub use ell::Ell;
+pub use fault::FormatFault;
+pub use pattern::{Offset, Offsets, Pattern};
+pub use sell::Sell;
 pub use stats::Stats;
+pub use values::Values;

@@ -1,0 +1,155 @@
+//! What may be wrong with the arrays of a format. Places count from 0, as the arrays do. Compressed rows, from which
+//! the other formats are made, have [`CsrFault`] of their own.
+
+use crate::error::CsrFault;
+
+/// The first fault found in the arrays of a matrix.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormatFault {
+    /// A number that describes the format makes no sense.
+    #[error("{name} is {got}; it must be {allowed}")]
+    Parameter {
+        /// Which one.
+        name: &'static str,
+        /// Its value.
+        got: usize,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// An array is too short or too long.
+    #[error("{array} has {got} elements; expected {expected}")]
+    Length {
+        /// The array.
+        array: &'static str,
+        /// Elements given.
+        got: usize,
+        /// Elements that fit the others.
+        expected: u128,
+    },
+    /// The blocks are no valid pattern.
+    #[error("counted in blocks, {0}")]
+    Blocks(CsrFault),
+    /// Columns within a row must increase strictly.
+    #[error("row {row} has column {next} after column {col}: columns must increase strictly")]
+    ColumnOrder {
+        /// The row.
+        row: usize,
+        /// A column index.
+        col: u32,
+        /// The one after it.
+        next: u32,
+    },
+    /// A column index lies outside.
+    #[error("row {row} has column {col}, but there are {cols} columns")]
+    ColumnRange {
+        /// The row.
+        row: usize,
+        /// The column index.
+        col: u32,
+        /// Columns.
+        cols: usize,
+    },
+    /// Column indices are 32-bit.
+    #[error("{cols} columns: column indices are 32-bit, so at most 4294967295")]
+    TooManyColumns {
+        /// Columns.
+        cols: usize,
+    },
+    /// Padding must name a column that exists, so that a kernel may read there.
+    #[error("col_indices[{index}] is padding and names column {col}, but there are {cols} columns")]
+    PaddingColumn {
+        /// The place in the array.
+        index: usize,
+        /// The column index.
+        col: u32,
+        /// Columns.
+        cols: usize,
+    },
+    /// Padding must be zero.
+    #[error("values[{index}] is padding but {value}; it must be +0")]
+    PaddingValue {
+        /// The place in the array.
+        index: usize,
+        /// What stands there.
+        value: String,
+    },
+    /// Padding cannot be an implicit one.
+    #[error("its values are implicit ones, but padding must be zero: values must be stored")]
+    ImplicitOnes,
+    /// The number of entries does not fit the values.
+    #[error("{entries} entries, but {nonzero} of the {stored} stored values are not +0")]
+    Entries {
+        /// Entries claimed.
+        entries: usize,
+        /// Values other than +0.
+        nonzero: usize,
+        /// All values, padding included.
+        stored: usize,
+    },
+    /// A slice must begin where the one before it ends, each as wide as its longest row.
+    #[error("slice_offsets[{slice}] is {got}; expected {expected}, by the lengths of the rows before")]
+    SliceOffset {
+        /// The place in the array.
+        slice: usize,
+        /// What stands there.
+        got: u64,
+        /// What fits the lengths of rows.
+        expected: u128,
+    },
+    /// The order of rows names a row that does not exist.
+    #[error("permutation[{place}] is row {row}, but there are {rows} rows")]
+    PermutationRange {
+        /// The place in the array.
+        place: usize,
+        /// The row.
+        row: u32,
+        /// Rows.
+        rows: usize,
+    },
+    /// The order of rows moves a row out of its window.
+    #[error("permutation[{place}] is row {row}, from another window of {window} rows")]
+    PermutationWindow {
+        /// The place in the array.
+        place: usize,
+        /// The row.
+        row: u32,
+        /// Rows of a window.
+        window: usize,
+    },
+    /// The order of rows names a row twice.
+    #[error("permutation[{place}] is row {row} once more")]
+    PermutationRepeated {
+        /// The place in the array.
+        place: usize,
+        /// The row.
+        row: u32,
+    },
+    /// Stored rows must increase strictly.
+    #[error("row_indices[{}] = {next} after {row}: rows must increase strictly", place + 1)]
+    RowOrder {
+        /// The place of the first of the two.
+        place: usize,
+        /// A row.
+        row: u32,
+        /// The one after it.
+        next: u32,
+    },
+    /// A stored row lies outside.
+    #[error("row_indices[{place}] is {row}, but there are {rows} rows")]
+    RowRange {
+        /// The place in the array.
+        place: usize,
+        /// The row.
+        row: u32,
+        /// Rows.
+        rows: usize,
+    },
+    /// Rows without entries are not stored.
+    #[error("row_indices[{place}] is row {row}, which has no entries: such rows are not stored")]
+    EmptyRow {
+        /// The place in the array.
+        place: usize,
+        /// The row.
+        row: u32,
+    },
+}

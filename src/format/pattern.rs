@@ -1,0 +1,318 @@
+//! Where the entries of a matrix stand, and the check of it.
+//!
+//! The check runs at the speed of memory: neighbours that do not increase are counted over many rows at once, without a
+//! branch, and only their number is compared with those that the ends of rows explain. Where it differs, the rows are
+//! gone through one by one for the first fault, which is so the same for any number of threads.
+
+use super::rows::{cut, each, pieces_for};
+use crate::error::{CsrFault, Result};
+use crate::parallel::run_all;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// An index into the arrays of a matrix, 32-bit or 64-bit.
+pub trait Offset: Copy + Default + Send + Sync + cudarc::driver::DeviceRepr + 'static {
+    /// The name of the same type in CUDA C++.
+    const CUDA_NAME: &'static str;
+    /// As an index.
+    fn at(self) -> usize;
+    /// From an index that fits.
+    fn from_index(index: usize) -> Self;
+    /// Offsets of this width.
+    fn wrap(offsets: Vec<Self>) -> Offsets;
+}
+
+impl Offset for u32 {
+    const CUDA_NAME: &'static str = "unsigned int";
+    #[inline(always)]
+    fn at(self) -> usize {
+        self as usize
+    }
+    #[inline(always)]
+    fn from_index(index: usize) -> u32 {
+        debug_assert!(u32::try_from(index).is_ok(), "{index} does not fit");
+        index as u32
+    }
+    fn wrap(offsets: Vec<u32>) -> Offsets {
+        Offsets::U32(offsets)
+    }
+}
+
+impl Offset for u64 {
+    const CUDA_NAME: &'static str = "unsigned long long";
+    #[inline(always)]
+    fn at(self) -> usize {
+        self as usize
+    }
+    #[inline(always)]
+    fn from_index(index: usize) -> u64 {
+        index as u64
+    }
+    fn wrap(offsets: Vec<u64>) -> Offsets {
+        Offsets::U64(offsets)
+    }
+}
+
+/// Row offsets in the narrowest width that holds the number of entries.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Offsets {
+    /// Fewer than 2^32 entries.
+    U32(Vec<u32>),
+    /// More.
+    U64(Vec<u64>),
+}
+
+impl Offsets {
+    /// Entries beyond which offsets are 64-bit: a little below 2^32, so that a kernel may step past the end of a row.
+    pub const MOST_NARROW: u64 = u32::MAX as u64 - 4096;
+
+    /// The narrowest width that holds the last (largest) offset.
+    pub fn narrowest(offsets: Vec<u64>) -> Offsets {
+        match offsets.last() {
+            Some(&last) if last > Offsets::MOST_NARROW => Offsets::U64(offsets),
+            _ => Offsets::U32(offsets.iter().map(|&o| o as u32).collect()),
+        }
+    }
+
+    /// Number of offsets: rows + 1.
+    pub fn len(&self) -> usize {
+        match self {
+            Offsets::U32(o) => o.len(),
+            Offsets::U64(o) => o.len(),
+        }
+    }
+
+    /// Whether there is none at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Offset `i`.
+    #[inline]
+    pub fn get(&self, i: usize) -> usize {
+        match self {
+            Offsets::U32(o) => o[i].at(),
+            Offsets::U64(o) => o[i].at(),
+        }
+    }
+
+    /// Bytes of one offset.
+    pub fn width(&self) -> usize {
+        match self {
+            Offsets::U32(_) => 4,
+            Offsets::U64(_) => 8,
+        }
+    }
+}
+
+/// Where the entries of a matrix stand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) row_offsets: Offsets,
+    pub(super) col_indices: Vec<u32>,
+    pub(super) repeats: bool,
+}
+
+impl Pattern {
+    /// Checks the arrays and takes them over. Columns must increase strictly within a row.
+    pub fn new(rows: usize, cols: usize, row_offsets: Offsets, col_indices: Vec<u32>) -> Result<Pattern> {
+        check(rows, cols, &row_offsets, &col_indices, false)?;
+        Ok(Pattern { rows, cols, row_offsets, col_indices, repeats: false })
+    }
+
+    /// Likewise, but a row may hold a column several times, one after the other: a graph with parallel edges. The
+    /// entries at one place add up.
+    pub fn with_repeats(
+        rows: usize,
+        cols: usize,
+        row_offsets: Offsets,
+        col_indices: Vec<u32>,
+    ) -> Result<Pattern> {
+        let repeats = check(rows, cols, &row_offsets, &col_indices, true)?;
+        Ok(Pattern { rows, cols, row_offsets, col_indices, repeats })
+    }
+
+    /// Arrays that the caller made valid, as the tests confirm.
+    pub(super) fn made(
+        rows: usize,
+        cols: usize,
+        row_offsets: Offsets,
+        col_indices: Vec<u32>,
+        repeats: bool,
+    ) -> Pattern {
+        debug_assert_eq!(check(rows, cols, &row_offsets, &col_indices, repeats), Ok(repeats));
+        Pattern { rows, cols, row_offsets, col_indices, repeats }
+    }
+
+    /// The pattern itself where nothing else holds it, or else a copy.
+    pub(super) fn unshared(pattern: Arc<Pattern>) -> Result<Pattern> {
+        Arc::try_unwrap(pattern).or_else(|shared| {
+            let row_offsets = match &shared.row_offsets {
+                Offsets::U32(offsets) => Offsets::U32(each(offsets, Ok)?),
+                Offsets::U64(offsets) => Offsets::U64(each(offsets, Ok)?),
+            };
+            let col_indices = each(&shared.col_indices, Ok)?;
+            Ok(Pattern { row_offsets, col_indices, ..*shared })
+        })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Where each row begins; one more than there are rows.
+    pub fn row_offsets(&self) -> &Offsets {
+        &self.row_offsets
+    }
+
+    /// The column of each entry.
+    pub fn col_indices(&self) -> &[u32] {
+        &self.col_indices
+    }
+
+    /// Whether a row holds a column more than once.
+    pub fn has_repeats(&self) -> bool {
+        self.repeats
+    }
+
+    /// An error that names the first column that a row holds twice, for formats and libraries that know none.
+    pub fn refuse_repeats(&self) -> Result<()> {
+        if self.repeats {
+            check(self.rows, self.cols, &self.row_offsets, &self.col_indices, false)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of the arrays.
+    pub fn storage_bytes(&self) -> u64 {
+        (self.row_offsets.len() * self.row_offsets.width() + self.col_indices.len() * 4) as u64
+    }
+}
+
+/// Returns the first fault, or whether any row holds a column more than once.
+pub(super) fn check(
+    rows: usize,
+    cols: usize,
+    offsets: &Offsets,
+    columns: &[u32],
+    repeats: bool,
+) -> std::result::Result<bool, CsrFault> {
+    if cols > u32::MAX as usize {
+        return Err(CsrFault::TooManyColumns { cols });
+    }
+    if Some(offsets.len()) != rows.checked_add(1) {
+        return Err(CsrFault::OffsetCount { rows, got: offsets.len() });
+    }
+    match offsets {
+        Offsets::U32(offsets) => Rows { offsets, columns, cols, repeats }.check(),
+        Offsets::U64(offsets) => Rows { offsets, columns, cols, repeats }.check(),
+    }
+}
+
+/// Rows under examination.
+struct Rows<'a, O> {
+    offsets: &'a [O],
+    columns: &'a [u32],
+    cols: usize,
+    /// Whether a column may come several times.
+    repeats: bool,
+}
+
+/// Rows whose columns are counted together, few enough to stay in cache for a second look.
+const TOGETHER: usize = 256;
+
+impl<O: Offset> Rows<'_, O> {
+    fn check(&self) -> std::result::Result<bool, CsrFault> {
+        let rows = self.offsets.len() - 1;
+        if self.offsets[0].at() != 0 {
+            return Err(CsrFault::FirstOffset { got: self.offsets[0].at() as u64 });
+        }
+        let bands = cut(rows, pieces_for(size_of_val(self.offsets)), |row| row);
+        let decreasing = run_all(bands, |band| self.first_decrease(band));
+        if let Some(row) = decreasing.into_iter().flatten().next() {
+            let (this, next) = (self.offsets[row].at() as u64, self.offsets[row + 1].at() as u64);
+            return Err(CsrFault::DecreasingOffset { row, this, next });
+        }
+        let entries = self.columns.len();
+        if self.offsets[rows].at() != entries {
+            return Err(CsrFault::EntryCount { offset: self.offsets[rows].at() as u64, entries });
+        }
+        let pieces = pieces_for(size_of_val(self.columns) + size_of_val(self.offsets));
+        let bands = cut(rows, pieces, |row| self.offsets[row].at().saturating_add(row));
+        let mut repeats = false;
+        for found in run_all(bands, |band| self.check_band(band)) {
+            repeats |= found?;
+        }
+        Ok(repeats)
+    }
+
+    fn first_decrease(&self, band: Range<usize>) -> Option<usize> {
+        let offsets = &self.offsets[band.start..=band.end];
+        let place = offsets.windows(2).position(|w| w[1].at() < w[0].at())?;
+        Some(band.start + place)
+    }
+
+    fn check_band(&self, band: Range<usize>) -> std::result::Result<bool, CsrFault> {
+        let mut repeats = false;
+        for start in band.clone().step_by(TOGETHER) {
+            let rows = start..(start + TOGETHER).min(band.end);
+            if !self.all_increase(rows.clone()) {
+                repeats |= self.go_through(rows)?;
+            }
+        }
+        Ok(repeats)
+    }
+
+    /// Whether every row's columns increase strictly and lie inside.
+    fn all_increase(&self, rows: Range<usize>) -> bool {
+        let offsets = &self.offsets[rows.start..=rows.end];
+        let (first, end) = (offsets[0].at(), offsets[rows.len()].at());
+        let (mut at_ends, mut inside) = (0, true);
+        for row in offsets.windows(2).filter(|w| w[0].at() < w[1].at()) {
+            let (from, to) = (row[0].at(), row[1].at());
+            // Where columns increase, the last one is the largest.
+            inside &= (self.columns[to - 1] as usize) < self.cols;
+            if from > first {
+                at_ends += usize::from(self.columns[from - 1] >= self.columns[from]);
+            }
+        }
+        inside && count_not_increasing(&self.columns[first..end]) == at_ends
+    }
+
+    /// The first fault of these rows, or whether a column comes more than once in one of them.
+    #[cold]
+    fn go_through(&self, rows: Range<usize>) -> std::result::Result<bool, CsrFault> {
+        let mut repeats = false;
+        for row in rows {
+            let columns = &self.columns[self.offsets[row].at()..self.offsets[row + 1].at()];
+            let wrong = |w: &&[u32]| w[0] > w[1] || (w[0] == w[1] && !self.repeats);
+            if let Some(w) = columns.windows(2).find(wrong) {
+                return Err(CsrFault::ColumnOrder { row, col: w[0], next: w[1] });
+            }
+            if let Some(&col) = columns.last().filter(|&&col| col as usize >= self.cols) {
+                return Err(CsrFault::ColumnRange { row, col, cols: self.cols });
+            }
+            repeats |= columns.windows(2).any(|w| w[0] == w[1]);
+        }
+        Ok(repeats)
+    }
+}
+
+/// Neighbours of which the second is not above the first.
+fn count_not_increasing(columns: &[u32]) -> usize {
+    /// Few enough for a narrow counter, which the compiler makes vectors of.
+    const PIECE: usize = 1 << 20;
+    let Some(following) = columns.get(1..) else { return 0 };
+    let pieces = columns.chunks(PIECE).zip(following.chunks(PIECE));
+    pieces
+        .map(|(this, next)| this.iter().zip(next).map(|(a, b)| u32::from(a >= b)).sum::<u32>() as usize)
+        .sum()
+}

@@ -1,0 +1,136 @@
+//! The transpose: a counting sort of the entries by column.
+//!
+//! Threads own contiguous bands of columns with about equally many entries each, and so disjoint parts of every array of
+//! the result. Each goes through all rows, top to bottom, and finds its own part of a row by bisection; columns of the
+//! result come out sorted because rows are visited in order. Beside the result there is no memory but a sample of the
+//! columns: the offsets of the result serve as counters. The work of looking for the parts does not shrink with the
+//! number of threads.
+
+use super::values::{Stored, for_stored};
+use super::{Csr, Offset, Offsets, Pattern};
+use crate::error::{CsrFault, Error, Result};
+use crate::parallel::{run_all, split_front, threads_for, zeros};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Columns looked at to cut them into bands.
+const SAMPLES: usize = 4096;
+
+pub(super) fn transpose(matrix: &Csr) -> Result<Csr> {
+    if matrix.rows() > u32::MAX as usize {
+        return Err(Error::InvalidCsr(CsrFault::TooManyColumns { cols: matrix.rows() }));
+    }
+    for_stored!(matrix.values(), matrix.nnz(), |values| {
+        if matrix.nnz() as u64 > Offsets::MOST_NARROW {
+            sort::<u64, _>(matrix, values)
+        } else {
+            sort::<u32, _>(matrix, values)
+        }
+    })
+}
+
+fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T]) -> Result<Csr> {
+    let (entries, cols) = (matrix.nnz(), matrix.cols());
+    let threads = threads_for(entries * (4 + size_of::<T>()));
+    let bands = bands(matrix.col_indices(), cols as u32, threads);
+    // While entries are counted and placed, number `j + 1` belongs to column `j`: at first how many entries it has, then
+    // where its next entry goes, and so at last where it ends, which is what an offset has to be.
+    let mut offsets: Vec<O> = zeros(cols + 1)?;
+    let counters = split(&mut offsets[1..], &bands, |band| band.len());
+    let tasks = bands.iter().cloned().zip(counters).collect();
+    run_all(tasks, |(band, counts): (Range<u32>, &mut [O])| count(matrix, band, counts));
+    let mut total = 0;
+    for offset in &mut offsets[1..] {
+        let count = offset.at();
+        *offset = O::from_index(total);
+        total += count;
+    }
+    let first = |band: &Range<u32>| offsets.get(band.start as usize + 1).map_or(total, |offset| offset.at());
+    let starts: Vec<usize> = bands.iter().map(first).chain([total]).collect();
+    let lengths = |i: usize| starts[i + 1] - starts[i];
+    let (mut rows, mut sorted) = (zeros::<u32>(entries)?, zeros::<T>(entries)?);
+    let tasks: Vec<_> = {
+        let ends = split(&mut offsets[1..], &bands, |band| band.len());
+        let (mut rows, mut sorted) = (&mut rows[..], &mut sorted[..]);
+        let parts = ends.into_iter().enumerate().map(|(i, ends)| Band {
+            columns: bands[i].clone(),
+            base: starts[i],
+            ends,
+            rows: split_front(&mut rows, lengths(i)),
+            values: split_front(&mut sorted, lengths(i)),
+        });
+        parts.collect()
+    };
+    run_all(tasks, |band| place(matrix, values, band));
+    let repeats = matrix.pattern().has_repeats();
+    let pattern = Pattern::made(cols, matrix.rows(), O::wrap(offsets), rows, repeats);
+    Csr::with_pattern(Arc::new(pattern), T::wrap(sorted))
+}
+
+/// Bands of columns that have about equally many entries, as far as a sample tells.
+fn bands(columns: &[u32], cols: u32, threads: usize) -> Vec<Range<u32>> {
+    let mut sample: Vec<u32> = columns.iter().step_by((columns.len() / SAMPLES).max(1)).copied().collect();
+    sample.sort_unstable();
+    let mut bands = Vec::new();
+    let mut start = 0;
+    for part in 1..=threads {
+        let end = if part == threads { cols } else { sample[sample.len() * part / threads] };
+        if end > start {
+            bands.push(start..end);
+            start = end;
+        }
+    }
+    bands
+}
+
+/// Cuts an array into one part for each band.
+fn split<'a, T>(
+    mut array: &'a mut [T],
+    bands: &[Range<u32>],
+    length: impl Fn(&Range<u32>) -> usize,
+) -> Vec<&'a mut [T]> {
+    bands.iter().map(|band| split_front(&mut array, length(band))).collect()
+}
+
+/// The entries of a row within a band, from the first of them to the end of the row.
+fn part_of_row(matrix: &Csr, row: usize, band: &Range<u32>) -> Range<usize> {
+    let range = matrix.row_range(row);
+    if band.start == 0 {
+        return range;
+    }
+    let before = matrix.col_indices()[range.clone()].partition_point(|&col| col < band.start);
+    range.start + before..range.end
+}
+
+fn count<O: Offset>(matrix: &Csr, band: Range<u32>, counts: &mut [O]) {
+    for row in 0..matrix.rows() {
+        let columns = &matrix.col_indices()[part_of_row(matrix, row, &band)];
+        for col in columns.iter().take_while(|&&col| col < band.end) {
+            let count = &mut counts[(col - band.start) as usize];
+            *count = O::from_index(count.at() + 1);
+        }
+    }
+}
+
+/// The part of the result that one thread owns.
+struct Band<'a, O, T> {
+    columns: Range<u32>,
+    /// The first entry.
+    base: usize,
+    ends: &'a mut [O],
+    rows: &'a mut [u32],
+    values: &'a mut [T],
+}
+
+fn place<O: Offset, T: Stored>(matrix: &Csr, values: &[T], band: Band<O, T>) {
+    for row in 0..matrix.rows() {
+        let range = part_of_row(matrix, row, &band.columns);
+        let entries = matrix.col_indices()[range.clone()].iter().zip(&values[range]);
+        for (&col, &value) in entries.take_while(|&(&col, _)| col < band.columns.end) {
+            let next = &mut band.ends[(col - band.columns.start) as usize];
+            let place = next.at() - band.base;
+            *next = O::from_index(next.at() + 1);
+            (band.rows[place], band.values[place]) = (row as u32, value);
+        }
+    }
+}
