@@ -320,8 +320,7 @@ fn a_pattern_that_may_repeat_but_does_not_is_as_any_other() {
 }
 
 #[test]
-fn rows_beyond_32_bits_have_no_transpose_and_no_triplets() {
-    // Such a matrix takes 16 GB of offsets in memory; one of rows without entries is not made here either.
+fn triplets_keep_the_last_column_that_indices_name() {
     let wide = zoo::matrix(u32::MAX as usize, &[&[(u32::MAX - 1, 2.0)]]);
     let coo = Coo::new(1, u32::MAX as usize, vec![0], vec![u32::MAX - 1], vec![2.0]).unwrap();
     assert_eq!(wide.to_coo().unwrap(), coo);

@@ -144,6 +144,12 @@ impl Family<Cuda> for Cusparse {
             let what = format!("a {} x {} matrix", matrix.rows(), matrix.cols());
             return Err(unsupported(what, "the library refuses empty ones; use --backend vector"));
         }
+        if matrix.pattern().has_repeats() {
+            return Err(unsupported(
+                "rows with a column several times".to_owned(),
+                "the library may go wrong on them; use --backend vector",
+            ));
+        }
         // The library has no implicit values: a pattern gets an array of ones.
         let explicit = match matrix.values() {
             Values::Ones => {
