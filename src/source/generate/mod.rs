@@ -7,14 +7,18 @@ mod assemble;
 mod banded;
 mod blockband;
 mod density;
+mod distinct;
 mod elasticity3d;
 mod grid;
 mod hex27;
+mod like;
 mod poisson;
 mod random;
+mod rmat;
 mod sample;
 mod spd_random;
 mod spec;
+mod star;
 mod symmetric;
 mod uniform;
 
@@ -76,6 +80,57 @@ const GENERATORS: &[Generator] = &[
         name: "spd-random",
         form: "spd-random:n=N[,row=16][,shift=1][,seed=1], for example spd-random:n=100000,row=30",
         make: spd_random::make,
+    },
+    Generator {
+        name: "rmat",
+        form: "rmat:scale=S|n=N,edges=M|factor=M/N[,a=0.57][,b=0.19][,c=0.19][,weighted][,permuted][,loopless][,seed=1], \
+               for example rmat:scale=22,edges=64000000",
+        make: rmat::make,
+    },
+    Generator {
+        name: "star",
+        form: "star:n=N,hub=H[,edges=E][,seed=1], for example star:n=18571154,hub=7397164",
+        make: star::make,
+    },
+    Generator {
+        name: "F1-like",
+        form: "F1-like[:scale=1][,seed=1], a stand-in for Koutsovasilis/F1, for example F1-like:scale=0.01",
+        make: like::f1,
+    },
+    Generator {
+        name: "inline_1-like",
+        form: "inline_1-like[:scale=1][,seed=1], a stand-in for GHS_psdef/inline_1, for example inline_1-like:scale=0.01",
+        make: like::inline_1,
+    },
+    Generator {
+        name: "crankseg_1-like",
+        form: "crankseg_1-like[:scale=1][,seed=1], a stand-in for GHS_psdef/crankseg_1, for example crankseg_1-like:scale=0.01",
+        make: like::crankseg_1,
+    },
+    Generator {
+        name: "ecology1-like",
+        form: "ecology1-like[:scale=1][,seed=1], a stand-in for McRae/ecology1, for example ecology1-like:scale=0.01",
+        make: like::ecology1,
+    },
+    Generator {
+        name: "mawi-like",
+        form: "mawi-like[:scale=1][,seed=1], a stand-in for MAWI/mawi_201512012345, for example mawi-like:scale=0.01",
+        make: like::mawi,
+    },
+    Generator {
+        name: "mawi_201512012345-like",
+        form: "mawi_201512012345-like[:scale=1][,seed=1], the same as mawi-like, for example mawi_201512012345-like:scale=0.01",
+        make: like::mawi,
+    },
+    Generator {
+        name: "stackoverflow-like",
+        form: "stackoverflow-like[:scale=1][,seed=1], a stand-in for SNAP/sx-stackoverflow, for example stackoverflow-like:scale=0.01",
+        make: like::stackoverflow,
+    },
+    Generator {
+        name: "sx-stackoverflow-like",
+        form: "sx-stackoverflow-like[:scale=1][,seed=1], the same as stackoverflow-like, for example sx-stackoverflow-like:scale=0.01",
+        make: like::stackoverflow,
     },
 ];
 

@@ -1,0 +1,155 @@
+//! A matrix from places drawn at random, each kept once however often it is drawn.
+//!
+//! Every draw is a function of its number alone, and the places of a row end up sorted, so that the matrix does not
+//! depend on the order of drawing. All draws are made twice, first to count and then to place them, which is cheaper
+//! than to keep them: places go straight into buckets of consecutive rows, and a bucket is sorted within the cache.
+
+use crate::error::Result;
+use crate::format::{Csr, Offsets, Values};
+use crate::parallel::{CHUNKS_PER_THREAD, room, run_all, split_front, threads_for, zeros};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// A row and a column.
+pub(super) type Place = (u32, u32);
+/// What one draw gives: an edge and perhaps the edge back.
+pub(super) type Places = [Option<Place>; 2];
+/// The value of a place, the same whichever draw it came from.
+pub(super) type Value<'a> = &'a (dyn Fn(Place) -> f64 + Sync);
+
+/// Draws that one bucket should hold on average: half a MiB of them.
+const BUCKET: u64 = 1 << 16;
+const MOST_BUCKETS: u64 = 1024;
+/// Places of a bucket from which several threads sort it.
+const LARGE: usize = 1 << 20;
+
+/// How rows go to buckets: all those that agree above the lowest `shift` bits to one.
+#[derive(Clone, Copy)]
+struct Buckets {
+    count: usize,
+    shift: u32,
+}
+
+impl Buckets {
+    fn new(rows: usize, draws: u64) -> Buckets {
+        let wanted = (draws / BUCKET).clamp(1, MOST_BUCKETS).next_power_of_two();
+        let bits = |n: u64| u64::BITS - n.leading_zeros();
+        let shift = bits(rows as u64).saturating_sub(wanted.trailing_zeros());
+        Buckets { count: rows.div_ceil(1 << shift).max(1), shift }
+    }
+
+    fn of(self, row: u32) -> usize {
+        (u64::from(row) >> self.shift) as usize
+    }
+}
+
+/// The square matrix of `n` rows with the places of the draws `0..draws`; no values stand for ones. `n` fits 32 bits.
+pub(super) fn distinct(
+    n: usize,
+    draws: u64,
+    draw: impl Fn(u64) -> Places + Sync,
+    value: Option<Value<'_>>,
+) -> Result<Csr> {
+    // The most that there can be; a number of draws that is out of all reason ends here.
+    room::<[u64; 2]>(usize::try_from(draws).unwrap_or(usize::MAX))?;
+    let buckets = Buckets::new(n, draws);
+    let threads = threads_for(usize::try_from(draws).unwrap_or(usize::MAX).saturating_mul(8));
+    let length = draws.div_ceil((threads * CHUNKS_PER_THREAD) as u64).max(1);
+    let chunks: Vec<Range<u64>> =
+        (0..draws.div_ceil(length)).map(|i| i * length..((i + 1) * length).min(draws)).collect();
+    let counts = run_all(chunks.clone(), |chunk| count(chunk, buckets, &draw));
+    let sizes: Vec<usize> = (0..buckets.count).map(|b| counts.iter().map(|count| count[b]).sum()).collect();
+    let mut keys = zeros::<u64>(sizes.iter().sum())?;
+    place(&mut keys, chunks, &counts, buckets, &draw);
+    let mut rest = &mut keys[..];
+    let filled = sizes.iter().map(|&size| split_front(&mut rest, size)).collect();
+    let sorted = run_all(filled, sort_and_merge);
+    compress(n, &sorted, buckets, value)
+}
+
+/// How many places a chunk of draws has for each bucket.
+fn count(chunk: Range<u64>, buckets: Buckets, draw: &impl Fn(u64) -> Places) -> Vec<usize> {
+    let mut counts = vec![0; buckets.count];
+    for (row, _) in chunk.flat_map(draw).flatten() {
+        counts[buckets.of(row)] += 1;
+    }
+    counts
+}
+
+/// Puts every place into its bucket, as row and column in one number. Each chunk has its own part of each bucket.
+fn place(
+    keys: &mut [u64],
+    chunks: Vec<Range<u64>>,
+    counts: &[Vec<usize>],
+    buckets: Buckets,
+    draw: &(impl Fn(u64) -> Places + Sync),
+) {
+    let mut parts: Vec<Vec<_>> = chunks.iter().map(|_| Vec::with_capacity(buckets.count)).collect();
+    let mut rest = keys;
+    for bucket in 0..buckets.count {
+        for (parts, counts) in parts.iter_mut().zip(counts) {
+            parts.push(split_front(&mut rest, counts[bucket]).iter_mut());
+        }
+    }
+    run_all(chunks.into_iter().zip(parts).collect(), |(chunk, mut parts)| {
+        for (row, col) in chunk.flat_map(draw).flatten() {
+            if let Some(key) = parts[buckets.of(row)].next() {
+                *key = u64::from(row) << 32 | u64::from(col);
+            }
+        }
+    });
+}
+
+/// Sorts a bucket and returns its distinct keys.
+fn sort_and_merge(keys: &mut [u64]) -> &[u64] {
+    if keys.len() > LARGE {
+        keys.par_sort_unstable()
+    } else {
+        keys.sort_unstable()
+    }
+    let mut kept = 0;
+    for i in 0..keys.len() {
+        if i == 0 || keys[i] != keys[kept - 1] {
+            keys[kept] = keys[i];
+            kept += 1;
+        }
+    }
+    &keys[..kept]
+}
+
+/// Compressed rows from sorted keys.
+fn compress(n: usize, sorted: &[&[u64]], buckets: Buckets, value: Option<Value<'_>>) -> Result<Csr> {
+    let entries = sorted.iter().map(|keys| keys.len()).sum();
+    let mut offsets = zeros::<u64>(n + 1)?;
+    let mut cols = zeros::<u32>(entries)?;
+    let mut values = if value.is_some() { zeros::<f64>(entries)? } else { Vec::new() };
+    let (mut c, mut v) = (&mut cols[..], &mut values[..]);
+    let mut base = 0;
+    let mut pieces = Vec::with_capacity(buckets.count);
+    for (bucket, (keys, ends)) in sorted.iter().zip(offsets[1..].chunks_mut(1 << buckets.shift)).enumerate() {
+        pieces.push((
+            bucket,
+            *keys,
+            base,
+            ends,
+            split_front(&mut c, keys.len()),
+            split_front(&mut v, keys.len()),
+        ));
+        base += keys.len() as u64;
+    }
+    run_all(pieces, |(bucket, keys, base, ends, cols, values)| {
+        let mut at = 0;
+        for (row, end) in ((bucket as u64) << buckets.shift..).zip(ends) {
+            while at < keys.len() && keys[at] >> 32 == row {
+                cols[at] = keys[at] as u32;
+                if let Some(value) = value {
+                    values[at] = value((row as u32, cols[at]));
+                }
+                at += 1;
+            }
+            *end = base + at as u64;
+        }
+    });
+    let values = if value.is_some() { Values::F64(values) } else { Values::Ones };
+    Csr::new(n, n, Offsets::narrowest(offsets), cols, values)
+}

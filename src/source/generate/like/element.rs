@@ -1,0 +1,130 @@
+//! Elements of linear elasticity in a unit cube, by their stiffness: the integral of
+//! lambda g_a g_b' + mu (g_b g_a' + <g_a, g_b> I) over the gradients g of the shape functions of nodes a and b, with
+//! Young's modulus 1. Each resists everything but the six rigid motions.
+
+const POISSON_RATIO: f64 = 0.3;
+
+/// An element within a cell of nodes.
+pub(super) struct Element {
+    /// Its nodes, counted from the lowest corner of the cell.
+    pub(super) nodes: Vec<[usize; 3]>,
+    /// Blocks of 3x3, by rows: that of nodes `a` and `b` is number `a * nodes + b`.
+    stiffness: Vec<[[f64; 3]; 3]>,
+}
+
+/// The gradients of all shape functions at a point of quadrature, and its weight.
+type Sample = (f64, Vec<[f64; 3]>);
+
+impl Element {
+    fn new(nodes: Vec<[usize; 3]>, samples: &[Sample]) -> Element {
+        let nu = POISSON_RATIO;
+        let (lambda, mu) = (nu / ((1.0 + nu) * (1.0 - 2.0 * nu)), 0.5 / (1.0 + nu));
+        let count = nodes.len();
+        let mut stiffness = vec![[[0.0; 3]; 3]; count * count];
+        for (weight, g) in samples {
+            for (place, block) in stiffness.iter_mut().enumerate() {
+                let (a, b) = (place / count, place % count);
+                let dot: f64 = (0..3).map(|d| g[a][d] * g[b][d]).sum();
+                for (r, row) in block.iter_mut().enumerate() {
+                    for (s, value) in row.iter_mut().enumerate() {
+                        let shear = g[a][s] * g[b][r] + if r == s { dot } else { 0.0 };
+                        *value += weight * (lambda * (g[a][r] * g[b][s]) + mu * shear);
+                    }
+                }
+            }
+        }
+        Element { nodes, stiffness }
+    }
+
+    /// The block of two nodes.
+    #[inline]
+    pub(super) fn block(&self, a: usize, b: usize) -> &[[f64; 3]; 3] {
+        &self.stiffness[a * self.nodes.len() + b]
+    }
+}
+
+/// The six quadratic tetrahedra that fill a cube around its diagonal, on 3x3x3 nodes: each goes from corner to corner
+/// along the three axes in another order.
+pub(super) fn tetrahedra() -> Vec<Element> {
+    [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]].map(tetrahedron).into()
+}
+
+fn tetrahedron(axes: [usize; 3]) -> Element {
+    // Corners, and the gradients of the barycentric coordinates 1 - x, x - y, y - z, z along those axes.
+    let (mut corners, mut slopes) = ([[0; 3]; 4], [[0.0; 3]; 4]);
+    for (step, &axis) in axes.iter().enumerate() {
+        corners[step + 1..].iter_mut().for_each(|corner| corner[axis] = 1);
+        (slopes[step][axis], slopes[step + 1][axis]) = (-1.0, 1.0);
+    }
+    // A corner is the middle between itself and itself.
+    let pairs = [(0, 0), (1, 1), (2, 2), (3, 3), (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
+    let nodes = pairs.map(|(i, j)| std::array::from_fn(|d| corners[i][d] + corners[j][d])).into();
+    // Four points, exact for the products of linear functions that these are.
+    let (far, near) = (0.25 + 0.15 * 5f64.sqrt(), 0.25 - 0.05 * 5f64.sqrt());
+    let samples = (0..4).map(|point| {
+        let at = |i: usize| if i == point { far } else { near };
+        let gradient = |(i, j): (usize, usize)| {
+            std::array::from_fn(|d| match i == j {
+                true => (4.0 * at(i) - 1.0) * slopes[i][d],
+                false => 4.0 * (at(i) * slopes[j][d] + at(j) * slopes[i][d]),
+            })
+        };
+        (1.0 / 24.0, pairs.iter().map(|&pair| gradient(pair)).collect())
+    });
+    Element::new(nodes, &samples.collect::<Vec<Sample>>())
+}
+
+/// The brick whose shape functions are products of polynomials of these degrees, each 2 or 3.
+pub(super) fn brick(degrees: [usize; 3]) -> Element {
+    let [dx, dy, dz] = degrees;
+    let mut nodes = Vec::new();
+    for z in 0..=dz {
+        for y in 0..=dy {
+            nodes.extend((0..=dx).map(|x| [x, y, z]));
+        }
+    }
+    let rules = degrees.map(|degree| gauss(degree + 1));
+    let mut samples = Vec::new();
+    for &(z, wz) in &rules[2] {
+        for &(y, wy) in &rules[1] {
+            for &(x, wx) in &rules[0] {
+                let at = [x, y, z];
+                let gradient = |node: &[usize; 3]| {
+                    let lagrange = [0, 1, 2].map(|d| polynomial(degrees[d], node[d], at[d]));
+                    std::array::from_fn(|along| {
+                        (0..3).map(|d| if d == along { lagrange[d].1 } else { lagrange[d].0 }).product()
+                    })
+                };
+                samples.push((wx * wy * wz, nodes.iter().map(gradient).collect()));
+            }
+        }
+    }
+    Element::new(nodes, &samples)
+}
+
+/// Points and weights of Gauss' rule on 0..1, for 3 or 4 points.
+fn gauss(points: usize) -> Vec<(f64, f64)> {
+    let half: &[(f64, f64)] = match points {
+        3 => &[(0.0, 8.0 / 9.0), (0.774_596_669_241_483_4, 5.0 / 9.0)],
+        _ => &[
+            (0.339_981_043_584_856_3, 0.652_145_154_862_546_1),
+            (0.861_136_311_594_052_6, 0.347_854_845_137_453_9),
+        ],
+    };
+    let both = half.iter().flat_map(|&(x, w)| if x == 0.0 { vec![(x, w)] } else { vec![(-x, w), (x, w)] });
+    both.map(|(x, w)| (0.5 + 0.5 * x, 0.5 * w)).collect()
+}
+
+/// The polynomial of that degree that is 1 at node `own` of `degree + 1` even ones on 0..1 and 0 at the others: its
+/// value and slope at `x`.
+fn polynomial(degree: usize, own: usize, x: f64) -> (f64, f64) {
+    let node = |i: usize| i as f64 / degree as f64;
+    let factor = |i: usize| (x - node(i)) / (node(own) - node(i));
+    let others = || (0..=degree).filter(move |&i| i != own);
+    let value = others().map(factor).product();
+    let slope = others().map(|i| {
+        let rest: f64 = others().filter(|&j| j != i).map(factor).product();
+        rest / (node(own) - node(i))
+    });
+    (value, slope.sum())
+}

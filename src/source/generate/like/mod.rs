@@ -1,0 +1,105 @@
+//! Stand-ins for matrices that many papers measure, for where the real ones cannot be had: the same numbers of rows and
+//! entries, the same shortest, mean and longest row, all within 5 %, and a structure of the same kind. Their values,
+//! and so their spectra, are their own. Whatever is made here names the real matrix in `Loaded::stand_in`.
+//!
+//! `scale=S` makes a smaller one, of about S times as many rows, by the same law. `seed=K` makes another one.
+
+mod dialogue;
+mod element;
+mod landscape;
+mod mesh;
+mod numbering;
+mod traffic;
+
+use super::{Loaded, Spec};
+use crate::error::Result;
+use crate::format::Csr;
+use element::Element;
+use mesh::Body;
+
+/// Size and seed of a stand-in.
+#[derive(Clone, Copy)]
+struct Wanted {
+    scale: f64,
+    seed: u64,
+}
+
+impl Wanted {
+    fn read(spec: &Spec<'_>) -> Result<Wanted> {
+        spec.allow(&["scale", "seed"])?;
+        let scale = spec.number("scale", "from 0.001 to 1", |scale| (0.001..=1.0).contains(&scale))?;
+        Ok(Wanted { scale: scale.unwrap_or(1.0), seed: spec.seed()? })
+    }
+
+    /// That share of a number.
+    fn of(self, full: usize) -> usize {
+        (full as f64 * self.scale).round() as usize
+    }
+}
+
+fn stand_in(matrix: Csr, symmetric: bool, real: &'static str) -> Loaded {
+    let stored = matrix.nnz() as u64;
+    Loaded { stand_in: Some(real), ..Loaded::new(matrix, stored, symmetric) }
+}
+
+/// A crankshaft of quadratic tetrahedra, held along one side. Positive definite, which the real one is said not to be:
+/// that makes it a better guest of conjugate gradients.
+pub(super) fn f1(spec: &Spec<'_>) -> Result<Loaded> {
+    let body = Body {
+        elements: element::tetrahedra(),
+        order: [2, 2, 2],
+        cells: [5, 14, 179],
+        tied: 76,
+        longest: 145,
+        shortest: 8,
+        removed: 0,
+        stretch: 3,
+        stray: 1.3,
+    };
+    Ok(stand_in(body.assemble(Wanted::read(spec)?)?, true, "Koutsovasilis/F1"))
+}
+
+/// The thin frame of an inline skate, of quadratic tetrahedra, held along one edge. Positive definite.
+pub(super) fn inline_1(spec: &Spec<'_>) -> Result<Loaded> {
+    let body = Body {
+        elements: element::tetrahedra(),
+        order: [2, 2, 2],
+        cells: [2, 31, 266],
+        tied: 9,
+        longest: 281,
+        shortest: 6,
+        removed: 0,
+        stretch: 4,
+        stray: 0.43,
+    };
+    Ok(stand_in(body.assemble(Wanted::read(spec)?)?, true, "GHS_psdef/inline_1"))
+}
+
+/// A part of a crankshaft, of bricks that are cubic along x and quadratic across, some of its nodes on rollers: these
+/// have only two unknowns. Positive definite.
+pub(super) fn crankseg_1(spec: &Spec<'_>) -> Result<Loaded> {
+    let body = Body {
+        elements: vec![element::brick([3, 2, 2])],
+        order: [3, 2, 2],
+        cells: [27, 2, 21],
+        tied: 10,
+        longest: 901,
+        shortest: 16,
+        removed: 116,
+        stretch: 4,
+        stray: 1.6,
+    };
+    Ok(stand_in(body.assemble(Wanted::read(spec)?)?, true, "GHS_psdef/crankseg_1"))
+}
+
+pub(super) fn ecology1(spec: &Spec<'_>) -> Result<Loaded> {
+    Ok(stand_in(landscape::make(Wanted::read(spec)?)?, true, "McRae/ecology1"))
+}
+
+pub(super) fn mawi(spec: &Spec<'_>) -> Result<Loaded> {
+    Ok(stand_in(traffic::make(Wanted::read(spec)?)?, true, "MAWI/mawi_201512012345"))
+}
+
+pub(super) fn stackoverflow(spec: &Spec<'_>) -> Result<Loaded> {
+    Ok(stand_in(dialogue::make(Wanted::read(spec)?)?, false, "SNAP/sx-stackoverflow"))
+}

@@ -1,0 +1,127 @@
+//! R-MAT graphs: the place of an edge is found by halving the matrix again and again and going, each time, into one
+//! of its quarters with probabilities `a`, `b`, `c` (top left, top right, bottom left) and what is left of 1. The
+//! defaults are those of the Graph500 benchmark: heavy tails in both directions. (Chakrabarti, Zhan, Faloutsos 2004.)
+//!
+//! Edges drawn more than once are kept once. A number of rows that is no power of two is met by taking the remainder
+//! of both indices. `permuted` gives the vertices new numbers at random, `loopless` drops the diagonal, `weighted`
+//! gives every edge a value between 0 and 1 in place of an implicit 1.
+
+use super::distinct::{Places, Value, distinct};
+use super::random::Random;
+use super::{Loaded, Spec};
+use crate::error::Result;
+use crate::parallel::zeros;
+use rayon::prelude::*;
+
+/// Keeps the random numbers of values and of numbering apart from those of places.
+const VALUES: u64 = 0x7661_6c75_6573;
+const NUMBERS: u64 = 0x6e75_6d62_6572;
+
+/// The law by which a matrix is quartered, as bounds on 32 random bits.
+struct Quarters {
+    levels: u32,
+    a: u64,
+    ab: u64,
+    abc: u64,
+}
+
+impl Quarters {
+    /// Row and column of the edge whose random numbers these are.
+    fn place(&self, mut random: Random) -> (u64, u64) {
+        let (mut row, mut col, mut bits) = (0, 0, 0);
+        for level in 0..self.levels {
+            bits = if level % 2 == 0 { random.bits() } else { bits >> 32 };
+            let u = bits & 0xffff_ffff;
+            row = row << 1 | u64::from(u >= self.ab);
+            col = col << 1 | u64::from((u >= self.a) & (u < self.ab) | (u >= self.abc));
+        }
+        (row, col)
+    }
+}
+
+pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+    spec.allow(&[
+        "scale", "n", "edges", "factor", "a", "b", "c", "seed", "weighted", "permuted", "loopless",
+    ])?;
+    let (n, levels) = size(spec)?;
+    let edges = edges(spec, n)?;
+    let quarters = quarters(spec, levels)?;
+    let seed = spec.seed()?;
+    let (permuted, loopless) = (spec.flag("permuted")?, spec.flag("loopless")?);
+    let value = |place| weight(seed, place);
+    let weighted: Option<Value> = if spec.flag("weighted")? { Some(&value) } else { None };
+    let numbers = if permuted { permutation(n, seed)? } else { Vec::new() };
+    let draw = |k| -> Places {
+        let (row, col) = quarters.place(Random::at(seed, k));
+        let (row, col) = ((row % n as u64) as u32, (col % n as u64) as u32);
+        if loopless && row == col {
+            return [None; 2];
+        }
+        let number = |i: u32| numbers.get(i as usize).copied().unwrap_or(i);
+        [Some((number(row), number(col))), None]
+    };
+    let matrix = distinct(n, edges, draw, weighted)?;
+    let stored = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, stored, false))
+}
+
+/// Rows, and halvings that reach each of them.
+fn size(spec: &Spec<'_>) -> Result<(usize, u32)> {
+    let scale = spec.integer("scale", 1..=31)?;
+    let n = if spec.get("n").is_some() { Some(spec.order()?) } else { None };
+    match (scale, n) {
+        (None, None) => Err(spec.fault("neither 'scale' nor 'n' is given")),
+        (Some(scale), None) => Ok((1 << scale, scale as u32)),
+        (None, Some(n)) => Ok((n, n.next_power_of_two().trailing_zeros())),
+        (Some(scale), Some(n)) if n > 1 << scale => {
+            Err(spec.fault(format!("n={n} is more than 2^{scale}, which is all that scale={scale} reaches")))
+        }
+        (Some(scale), Some(n)) => Ok((n, scale as u32)),
+    }
+}
+
+fn edges(spec: &Spec<'_>, n: usize) -> Result<u64> {
+    let edges = spec.integer("edges", 0..=usize::MAX)?;
+    let factor = spec.integer("factor", 0..=u32::MAX as usize)?;
+    let edges = match (edges, factor) {
+        (Some(edges), None) => edges as u64,
+        (None, Some(factor)) => factor as u64 * n as u64,
+        (None, None) => return Err(spec.fault("neither 'edges' nor 'factor' (edges a row) is given")),
+        (Some(_), Some(_)) => return Err(spec.fault("both 'edges' and 'factor' are given")),
+    };
+    let places = n as u64 * n as u64;
+    if edges > places {
+        return Err(
+            spec.fault(format!("{edges} edges are more than the {places} places of a {n} x {n} matrix"))
+        );
+    }
+    Ok(edges)
+}
+
+fn quarters(spec: &Spec<'_>, levels: u32) -> Result<Quarters> {
+    let share = |name, default| -> Result<f64> {
+        Ok(spec.number(name, "from 0 to 1", |share| (0.0..=1.0).contains(&share))?.unwrap_or(default))
+    };
+    let (a, b, c) = (share("a", 0.57)?, share("b", 0.19)?, share("c", 0.19)?);
+    let sum = a + b + c;
+    if sum > 1.0 + 1e-9 {
+        return Err(spec.fault(format!("a + b + c is {sum}, more than 1")));
+    }
+    let bound = |share: f64| (share * 2f64.powi(32)).round() as u64;
+    Ok(Quarters { levels, a: bound(a), ab: bound(a + b), abc: bound(sum) })
+}
+
+/// The value of a place: above 0, at most 1.
+pub(super) fn weight(seed: u64, (row, col): (u32, u32)) -> f64 {
+    1.0 - Random::at(seed ^ VALUES, u64::from(row) << 32 | u64::from(col)).unit()
+}
+
+/// The numbers 0..n in random order.
+fn permutation(n: usize, seed: u64) -> Result<Vec<u32>> {
+    let mut keys = zeros::<u64>(n)?;
+    keys.par_iter_mut().enumerate().for_each(|(i, key)| {
+        *key = (Random::at(seed ^ NUMBERS, i as u64).bits() >> 32) << 32 | i as u64;
+    });
+    keys.par_sort_unstable();
+    Ok(keys.into_par_iter().map(|key| key as u32).collect())
+}

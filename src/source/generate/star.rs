@@ -1,0 +1,45 @@
+//! One row that is coupled with a good part of all others, over a background of random couplings: the shape of packet
+//! traces, where a kernel that gives a row to a thread, or to a warp, waits for a single one.
+//!
+//! Symmetric in pattern and values. Row 0 is coupled with `hub` rows drawn at random, those drawn twice once. Half of
+//! what `edges` leaves beside these is the number of couplings between any row and one of the first 200,000, row 0 not
+//! among them. Values lie between 0 and 1.
+
+use super::distinct::{Places, distinct};
+use super::random::Random;
+use super::{Loaded, Spec, rmat};
+use crate::error::Result;
+
+/// Rows among which every coupling of the background has one end.
+const BUSY: u64 = 200_000;
+
+pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+    spec.allow(&["n", "hub", "edges", "seed"])?;
+    let n = spec.order()? as u64;
+    if n < 2 {
+        return Err(spec.fault("a star needs two rows or more"));
+    }
+    let fault = || spec.fault("'hub', the number of couplings of row 0, is not given");
+    let hub = spec.integer("hub", 1..=n as usize)?.ok_or_else(fault)? as u64;
+    // By default as many for each row as in the trace whose shape this is.
+    let usual = (u128::from(n) * 19_020_160 / 18_571_154) as usize;
+    let edges = spec.integer("edges", 0..=(n * (n - 1) / 2) as usize)?.unwrap_or(usual) as u64;
+    let background = edges.saturating_sub(distinct_among(n - 1, hub)) / 2;
+    let seed = spec.seed()?;
+    let draw = |k| -> Places {
+        let mut random = Random::at(seed, k);
+        let any = 1 + random.below(n - 1) as u32;
+        let other = if k < hub { 0 } else { 1 + random.below((n - 1).min(BUSY - 1)) as u32 };
+        [Some((any, other)), (any != other).then_some((other, any))]
+    };
+    let value = |(row, col): (u32, u32)| rmat::weight(seed, (row.min(col), row.max(col)));
+    let matrix = distinct(n as usize, hub + background, draw, Some(&value))?;
+    let stored = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, stored, true))
+}
+
+/// How many different ones are to be expected among `draws` out of `n`.
+fn distinct_among(n: u64, draws: u64) -> u64 {
+    let missed = (draws as f64 * (-1.0 / n as f64).ln_1p()).exp();
+    (n as f64 * (1.0 - missed)).round() as u64
+}
