@@ -49,8 +49,8 @@ fn rmat_goes_into_each_quarter_with_its_probability() {
 fn rmat_has_heavy_tails_in_both_directions_and_keeps_an_edge_once() {
     let m = made("rmat:scale=16,edges=1000000");
     assert_eq!((m.rows(), m.cols(), m.values()), (65_536, 65_536, &Values::Ones));
-    // The law expects 922 thousand different places of a million.
-    assert!((900_000..940_000).contains(&m.nnz()), "{}", m.nnz());
+    // The law expects 914 thousand different places of a million.
+    assert!((911_000..917_000).contains(&m.nnz()), "{}", m.nnz());
     let mean = m.nnz() / m.rows();
     for lengths in [lengths(&m), lengths(&m.transposed().unwrap())] {
         assert!(lengths.iter().max().unwrap() > &(100 * mean), "{:?}", lengths.iter().max());
@@ -153,12 +153,12 @@ fn faults_in_a_description_are_named_with_the_right_form() {
         ("rmat:scale=5,n=33,edges=1", "n=33 is more than 2^5"),
         ("rmat:scale=5,edges=1,a=1.5", "a '1.5'"),
         ("rmat:scale=5,edges=1,b=NaN", "b 'NaN'"),
-        ("rmat:scale=5,edges=1,a=0.7", "a + b + c is 1.08"),
+        ("rmat:scale=5,edges=1,a=0.75", "a + b + c is 1.13"),
         ("rmat:scale=5,edges=1,weighted=yes", "weighted"),
         ("rmat:scale=5,edges=1,seed=x", "seed 'x'"),
         ("rmat:scale=5,edges=1,edges=2", "'edges' stands twice"),
         ("rmat:scale=5,edges=1,hub=2", "no parameter 'hub'"),
-        ("star:hub=3", "n"),
+        ("star:hub=3", "no size"),
         ("star:n=5", "'hub'"),
         ("star:n=1,hub=1", "two rows"),
         ("star:n=5,hub=6", "hub '6'"),
