@@ -45,6 +45,38 @@ pub enum Error {
         /// What to do instead.
         hint: &'static str,
     },
+    /// A file that is no text departs from its format.
+    #[error("{path}: {place}: expected {expected}, found {found}", path = path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The part of it, by name and index.
+        place: String,
+        /// What should have stood there.
+        expected: String,
+        /// What stood there.
+        found: String,
+    },
+    /// A file whose content is of no kind that is known.
+    #[error("{path}: {start}; this is no kind of file that is known here. Kinds: {known}", path = path.display())]
+    UnknownKind {
+        /// The file.
+        path: PathBuf,
+        /// How it begins, in words.
+        start: String,
+        /// The kinds that are read.
+        known: String,
+    },
+    /// An archive that could mean more than one matrix, or none.
+    #[error("{path}: {reason} in this archive; it holds: {members}. Unpack it and name the file that is meant", path = path.display())]
+    Archive {
+        /// The archive.
+        path: PathBuf,
+        /// Why there is no choice.
+        reason: String,
+        /// The names of its files.
+        members: String,
+    },
     /// `--matrix` names neither a file nor a generator.
     #[error("no matrix '{what}': not a file, and not a generator; generators are {known}")]
     UnknownMatrix {

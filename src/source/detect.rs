@@ -1,20 +1,66 @@
 //! What kind of file it is, found from its content and never from its name.
 
 use super::text::Text;
-use super::{Loaded, Options, gzip, market, mmap};
-use crate::error::Result;
+use super::{
+    Loaded, Options, archive, ascii, beside, edges, gzip, harwell, market, metis, mmap, named, npy, npz,
+    webgraph,
+};
+use crate::error::{Error, Result};
+use crate::format::Dense;
 use std::path::Path;
 
 /// A kind of file that holds a matrix.
 struct Kind {
+    /// What people call it.
+    name: &'static str,
     /// Whether a file with this content is one.
-    recognises: fn(&[u8]) -> bool,
+    recognises: fn(Text) -> bool,
     /// Reads it.
     read: fn(Text, &Options) -> Result<Loaded>,
 }
 
-/// The first that recognises a file reads it; the last takes what nothing else wants, and says what is wrong with it.
-const KINDS: &[Kind] = &[Kind { recognises: |_| true, read: market::read_text }];
+/// The first that recognises a file reads it.
+const KINDS: &[Kind] = &[
+    Kind { name: "Matrix Market", recognises: is_matrix_market, read: market::read_text },
+    Kind { name: "NumPy array", recognises: npy::recognises, read: npy::read },
+    Kind { name: "SciPy sparse matrix", recognises: npz::recognises, read: npz::read },
+    Kind { name: "tar archive", recognises: archive::recognises, read: archive::read },
+    Kind { name: "Harwell-Boeing", recognises: harwell::recognises, read: harwell::read },
+    Kind { name: "WebGraph", recognises: webgraph::recognises, read: webgraph::read },
+    Kind { name: "ASCIIGraph", recognises: ascii::recognises, read: ascii::read },
+    Kind { name: "edge list with names", recognises: named::recognises, read: named::read },
+    Kind { name: "METIS graph", recognises: metis::recognises, read: metis::read },
+    Kind { name: "edge list", recognises: edges::recognises, read: edges::read },
+];
+
+/// Files that are known and not read: how they begin, what they are, and what to do.
+const NOT_READ: &[(&[u8], &str, &str)] = &[
+    (b"BZh", "a file compressed with bzip2", "unpack it with bunzip2"),
+    (b"\xfd7zXZ", "a file compressed with xz", "unpack it with unxz"),
+    (b"\x28\xb5\x2f\xfd", "a file compressed with zstd", "unpack it with unzstd"),
+    (b"7z\xbc\xaf", "a 7z archive", "unpack it with 7z"),
+    (b"\x89HDF", "an HDF5 file", "save the matrix with scipy.sparse.save_npz or scipy.io.mmwrite"),
+    (
+        b"MATLAB 5.0",
+        "a MATLAB file",
+        "save the matrix with mmwrite, or from SciPy with scipy.sparse.save_npz",
+    ),
+];
+
+/// Bytes of a file of no known kind that its error shows.
+const SHOWN: usize = 32;
+
+/// Whether the first line is the banner, or near enough that a fault in it is what to report.
+pub(super) fn is_matrix_market(text: Text) -> bool {
+    let head = &text.bytes[..text.bytes.len().min(64)];
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or(b"");
+    memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some()
+}
+
+/// The kinds of files that are read.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.name)
+}
 
 /// Reads the file at `path`.
 ///
@@ -25,12 +71,101 @@ pub(super) fn read(path: &Path, options: &Options) -> Result<Loaded> {
     parse(path, &bytes, options)
 }
 
-/// Reads what is already in memory; `path` is for error messages.
-pub(super) fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
-    if gzip::is_gzip(bytes) {
-        let unpacked = gzip::decompress(path, bytes)?;
-        return parse(path, &unpacked, options);
+/// Reads standard input to its end.
+pub(super) fn read_stdin(options: &Options) -> Result<Loaded> {
+    let path = Path::new("<stdin>");
+    let bytes = mmap::stdin(path)?;
+    parse(path, &bytes, options)
+}
+
+/// Reads what is already in memory, gzip-compressed or not; `path` is for error messages, and names the files beside it
+/// where a kind consists of several.
+pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
+    unpacked(path, bytes, |text| match recognise(text) {
+        Some(kind) => kind.read(text, options),
+        None => Err(unknown(text)),
+    })
+}
+
+/// Likewise, as a file of one of the [`kinds`], whatever it looks like.
+pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
+    let known = || kinds().collect::<Vec<_>>().join(", ");
+    let kind = KINDS.iter().find(|other| other.name == kind).ok_or_else(|| Error::BadOption {
+        option: "the kind",
+        value: kind.to_owned(),
+        reason: format!("the kinds of files are {}", known()),
+    })?;
+    unpacked(path, bytes, |text| kind.read(text, options))
+}
+
+/// Reads dense columns, such as right-hand sides: a NumPy array, or a Matrix Market file of vectors.
+pub fn read_dense(path: &Path) -> Result<Dense> {
+    let bytes = mmap::open(path)?;
+    unpacked(path, &bytes, |text| {
+        if npy::recognises(text) { npy::read_vectors(text) } else { beside::read_vectors(text) }
+    })
+}
+
+/// Takes off a compression.
+fn unpacked<T>(path: &Path, bytes: &[u8], read: impl FnOnce(Text) -> Result<T>) -> Result<T> {
+    if !gzip::is_gzip(bytes) {
+        return read(Text { path, bytes });
     }
-    let kind = KINDS.iter().find(|kind| (kind.recognises)(bytes)).unwrap_or(&KINDS[KINDS.len() - 1]);
-    (kind.read)(Text { path, bytes }, options)
+    let bytes = gzip::decompress(path, bytes)?;
+    let text = Text { path, bytes: &bytes };
+    // Some files hold themselves, so there must be an end.
+    if gzip::is_gzip(&bytes) {
+        return Err(text.unsupported("a gzip file within a gzip file", "unpack it once with gunzip"));
+    }
+    read(text)
+}
+
+impl Kind {
+    fn read(&self, text: Text, options: &Options) -> Result<Loaded> {
+        let mut loaded = (self.read)(text, options)?;
+        loaded.kind.get_or_insert(self.name);
+        Ok(loaded)
+    }
+}
+
+fn recognise(text: Text) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| (kind.recognises)(text))
+}
+
+/// Whether it is a matrix by itself: no archive, and no vector.
+pub(super) fn is_matrix(text: Text) -> bool {
+    !archive::recognises(text) && recognise(text).is_some() && !beside::is_array(text)
+}
+
+/// What to say of a file that no kind recognises.
+fn unknown(text: Text) -> Error {
+    if text.bytes.first() == Some(&b'%') {
+        // Comments lead a file that most likely lost its banner: the reader says so.
+        return match market::read_text(text, &Options::default()) {
+            Err(error) => error,
+            Ok(_) => text.unsupported("this file", "begin it with the banner of a Matrix Market file"),
+        };
+    }
+    if let Some((_, what, hint)) = NOT_READ.iter().find(|(magic, ..)| text.bytes.starts_with(magic)) {
+        return text.unsupported(what, hint);
+    }
+    let known = kinds().collect::<Vec<_>>().join(", ");
+    let known = format!("{known}; plain or compressed with gzip");
+    Error::UnknownKind { path: text.path.to_owned(), start: start_of(text.bytes), known }
+}
+
+/// How a file begins, in words.
+fn start_of(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "it is empty".to_owned();
+    }
+    let head = &bytes[..bytes.len().min(SHOWN)];
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or(b"").trim_ascii_end();
+    let readable =
+        std::str::from_utf8(line).is_ok_and(|line| !line.contains(|c: char| c.is_control() && c != '\t'));
+    if readable {
+        return format!("it begins with '{}'", line.escape_ascii());
+    }
+    let hex: Vec<String> = head.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("it begins with the bytes {}", hex.join(" "))
 }

@@ -1,8 +1,8 @@
 //! Files compressed with gzip, known by their first two bytes and unpacked into memory.
 
-use crate::error::{Error, Result};
-use flate2::read::MultiGzDecoder;
-use std::io::Read;
+use super::inflate::{bounded, read_all};
+use crate::error::Result;
+use flate2::bufread::MultiGzDecoder;
 use std::path::Path;
 
 /// Whether the bytes begin as every gzip file does.
@@ -12,9 +12,9 @@ pub(super) fn is_gzip(bytes: &[u8]) -> bool {
 
 /// Unpacks all members of a gzip file; `path` is for the error message.
 pub(super) fn decompress(path: &Path, bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut text = Vec::new();
-    match MultiGzDecoder::new(bytes).read_to_end(&mut text) {
-        Ok(_) => Ok(text),
-        Err(source) => Err(Error::Io { action: "decompress", path: path.to_owned(), source }),
-    }
+    // A file ends in the size of its last member, modulo 2^32: mostly that of all. It is a hint and no more.
+    let claimed = bytes.last_chunk::<4>().map_or(0, |end| u64::from(u32::from_le_bytes(*end)));
+    // One byte more, so that the end is seen without asking for more room.
+    let hint = bounded(claimed, bytes.len()) + 1;
+    read_all(path, "decompress", MultiGzDecoder::new(bytes), hint)
 }

@@ -1,9 +1,9 @@
 //! The bytes of a file, mapped into memory where the file allows it.
 
+use super::inflate::read_all;
 use crate::error::{Error, Result};
 use memmap2::Mmap;
 use std::fs::File;
-use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -29,14 +29,17 @@ impl Deref for Bytes {
 /// Opens the file at `path` for reading as one slice.
 pub(super) fn open(path: &Path) -> Result<Bytes> {
     let fail = |source| Error::Io { action: "read", path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(fail)?;
+    let file = File::open(path).map_err(fail)?;
     let about = file.metadata().map_err(fail)?;
     if about.is_file() && about.len() > 0 {
         return map(&file).map(Bytes::Mapped).map_err(fail);
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(fail)?;
-    Ok(Bytes::Owned(bytes))
+    read_all(path, "read", file, 0).map(Bytes::Owned)
+}
+
+/// All that comes from standard input; `path` stands for it in messages.
+pub(super) fn stdin(path: &Path) -> Result<Bytes> {
+    read_all(path, "read", std::io::stdin().lock(), 0).map(Bytes::Owned)
 }
 
 fn map(file: &File) -> std::io::Result<Mmap> {

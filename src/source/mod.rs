@@ -1,20 +1,37 @@
 //! Where matrices come from: files and generators.
 //!
-//! `--matrix WHAT` is a path where such a file exists, and a generator otherwise. The kind of a file is found from
-//! its content.
+//! `--matrix WHAT` is a path where such a file exists, and a generator otherwise; `-` is standard input. The kind of a
+//! file is found from its content.
 
+mod archive;
+mod ascii;
+mod beside;
+mod compressed;
 mod detect;
+mod edges;
 pub mod generate;
 mod gzip;
+mod harwell;
+mod inflate;
 pub mod market;
+mod metis;
 mod mmap;
+mod named;
+pub mod npy;
+pub mod npz;
 mod text;
+mod webgraph;
+mod words;
 
 use crate::error::{Error, Result};
 use crate::format::{Csr, Dense};
 use crate::observe::Meter;
+pub use detect::{kinds, parse, parse_as, read_dense};
 use std::path::Path;
 use std::sync::Arc;
+
+/// The name of standard input, as typed.
+pub const STDIN: &str = "-";
 
 /// A matrix in memory, and what its source knows of it.
 #[derive(Clone, Debug)]
@@ -29,6 +46,8 @@ pub struct Loaded {
     pub beside: Vec<Beside>,
     /// The real matrix that this one only imitates.
     pub stand_in: Option<&'static str>,
+    /// The kind of file that it was read from; none for a generator.
+    pub kind: Option<&'static str>,
 }
 
 /// A vector, or several in columns, that came with a matrix: `b` is a right-hand side, `coord` the places of nodes.
@@ -43,7 +62,7 @@ pub struct Beside {
 impl Loaded {
     /// A matrix with nothing beside it.
     pub fn new(matrix: Csr, stored: u64, symmetric: bool) -> Loaded {
-        Loaded { matrix, stored, symmetric, beside: Vec::new(), stand_in: None }
+        Loaded { matrix, stored, symmetric, beside: Vec::new(), stand_in: None, kind: None }
     }
 
     /// The dense columns of that name that came with the matrix.
@@ -69,6 +88,9 @@ pub fn load(what: &str) -> Result<Loaded> {
 /// Likewise, with options.
 pub fn load_with(what: &str, options: &Options) -> Result<Loaded> {
     check(what)?;
+    if what == STDIN {
+        return detect::read_stdin(options);
+    }
     let path = Path::new(what);
     if path.exists() {
         return detect::read(path, options);
@@ -78,7 +100,11 @@ pub fn load_with(what: &str, options: &Options) -> Result<Loaded> {
 
 /// Whether there is such a file or generator; opens and makes nothing.
 pub fn check(what: &str) -> Result<()> {
-    if Path::new(what).exists() || generate::exists(what) { Ok(()) } else { Err(unknown(what)) }
+    if what == STDIN || Path::new(what).exists() || generate::exists(what) {
+        Ok(())
+    } else {
+        Err(unknown(what))
+    }
 }
 
 fn unknown(what: &str) -> Error {

@@ -1,0 +1,49 @@
+//! ASCIIGraph files, as the WebGraph framework writes them: the number of nodes on the first line, then for every node
+//! a line with its successors, counted from 0. A node without successors has an empty line.
+
+use super::compressed::{Compressed, check_sizes};
+use super::text::{Fault, Text};
+use super::words::{Scan, Words, first_lines, is_whole};
+use super::{Loaded, Options};
+use crate::error::Result;
+
+/// Whether the first line is one whole number, and the next words are whole numbers too.
+pub(super) fn recognises(text: Text) -> bool {
+    let lines = first_lines(text.bytes, b"", 2);
+    lines.first().is_some_and(|first| first.len() == 1) && lines.iter().flatten().all(|word| is_whole(word))
+}
+
+/// Reads the graph: the entry (i, j) is the arc from node i to node j.
+pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
+    let mut words = Words::new(text.bytes, 0);
+    words.seek_line(b"");
+    let fail = |fault: Box<Fault>| text.error(*fault);
+    let nodes = words.whole("the number of nodes", 0..u64::MAX).map_err(fail)?;
+    words.finish_line().map_err(fail)?;
+    let (nodes, _) = check_sizes(nodes, nodes)?;
+    let (offsets, indices) = read_lists(&mut words, nodes).map_err(fail)?;
+    let stored = indices.len() as u64;
+    let arcs = Compressed { rows: nodes, cols: nodes, offsets, indices, values: Vec::new() };
+    Ok(Loaded::new(arcs.into_csr()?, stored, false))
+}
+
+fn read_lists(words: &mut Words, nodes: usize) -> Scan<(Vec<u64>, Vec<u32>)> {
+    let (mut offsets, mut indices) = (vec![0], Vec::new());
+    for node in 0..nodes {
+        if words.peek().is_none() {
+            let expected = format!("{nodes} lines of successors, as the first line announces");
+            let found = Some(format!("end of file after {node}"));
+            return Err(Box::new(Fault { at: words.at, expected, found }));
+        }
+        while !words.line_is_done() {
+            indices.push(words.whole("a successor", 0..nodes as u64)? as u32);
+        }
+        words.finish_line()?;
+        offsets.push(indices.len() as u64);
+    }
+    if words.seek_line(b"") {
+        let expected = format!("end of file after {nodes} lines of successors, as the first line announces");
+        return Err(Box::new(Fault::new(words.at, expected)));
+    }
+    Ok((offsets, indices))
+}

@@ -1,0 +1,192 @@
+//! Edge lists, as the SNAP collection has them: a line `from to` or `from to weight` for every edge, the words apart by
+//! blanks, tabs or a comma. Comments begin with `#` or `%`.
+//!
+//! Nodes are the numbers that stand there, counted from 0, so n is the largest of them plus one, and numbers that no edge
+//! names are rows without entries. An edge that is listed again is summed: values count edges, or add up their weights.
+//! The file is parsed by several threads at once, and the result is the same for any number of them.
+
+use super::text::{Fault, Text, check_rows};
+use super::words::{Scan, Words, first_lines, is_number, is_whole, pieces};
+use super::{Loaded, Options};
+use crate::error::Result;
+use crate::format::Coo;
+use crate::parallel::{room, run_all};
+use std::ops::Range;
+
+const COMMENTS: &[u8] = b"#%";
+
+/// Edges of a piece of the file, in its order.
+#[derive(Default)]
+struct Edges {
+    from: Vec<u32>,
+    to: Vec<u32>,
+    /// Empty where there is no third word.
+    weights: Vec<f64>,
+}
+
+/// How the edges of a file are written.
+#[derive(Clone, Copy)]
+pub(super) struct Layout {
+    /// Whether a third word is there on every line.
+    pub weighted: bool,
+    /// The number of the first node.
+    pub first: u64,
+    /// The number after that of the last node that there can be.
+    pub end: u64,
+}
+
+/// Whether the first line that is no comment consists of two whole numbers, and perhaps a third number.
+pub(super) fn recognises(text: Text) -> bool {
+    let lines = first_lines(text.bytes, COMMENTS, 1);
+    lines.first().is_some_and(|line| is_edge(line))
+}
+
+fn is_edge(line: &[&[u8]]) -> bool {
+    (2..=3).contains(&line.len())
+        && line[..2].iter().all(|word| is_whole(word))
+        && line.iter().all(|word| is_number(word))
+}
+
+/// Reads the graph: the entry (i, j) is the edge from i to j.
+pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
+    let lines = first_lines(text.bytes, COMMENTS, 2);
+    let weighted = lines.last().is_some_and(|line| line.len() > 2);
+    let sizes_lead = begins_with_sizes(text, &lines);
+    let mut start = 0;
+    if lines.len() == 2 && lines[0].len() != lines[1].len() {
+        let mut words = Words::new(text.bytes, 0);
+        words.seek_line(COMMENTS);
+        if !sizes_lead {
+            words.skip_line();
+            words.seek_line(COMMENTS);
+            let expected = format!("an edge of {} words, as on the first line", lines[0].len());
+            let found = Some(format!("{} words", lines[1].len()));
+            return Err(text.error(Fault { at: words.at, expected, found }));
+        }
+        words.skip_line();
+        start = words.at;
+    }
+    let layout = Layout { weighted, first: 0, end: u64::from(u32::MAX) };
+    let mut triplets = parse(text, start, layout)?;
+    let stored = triplets.row_indices.len() as u64;
+    if sizes_lead && (start > 0 || first_is_largest(&triplets)) {
+        return Err(refuse_sizes(text, &lines[0]));
+    }
+    let largest = triplets.row_indices.iter().chain(&triplets.col_indices).max().copied();
+    let nodes = largest.map_or(0, |node| node as usize + 1);
+    if check_rows(nodes, stored).is_err() {
+        return Err(locate(text, start, layout, largest.unwrap_or(0)));
+    }
+    (triplets.rows, triplets.cols) = (nodes, nodes);
+    Ok(Loaded::new(triplets.into_csr()?, stored, false))
+}
+
+/// Parses the edges from `start` on, as a matrix without a size.
+pub(super) fn parse(text: Text, start: usize, layout: Layout) -> Result<Coo> {
+    let parts = run_all(pieces(text, start), |piece| parse_piece(text, piece, layout));
+    let entries = parts.iter().map(|(edges, _)| edges.from.len()).sum();
+    let mut all = Coo {
+        row_indices: room(entries)?,
+        col_indices: room(entries)?,
+        values: room(if layout.weighted { entries } else { 0 })?,
+        ..Coo::default()
+    };
+    for (edges, fault) in parts {
+        if let Some(fault) = fault {
+            return Err(text.error(*fault));
+        }
+        all.row_indices.extend_from_slice(&edges.from);
+        all.col_indices.extend_from_slice(&edges.to);
+        all.values.extend_from_slice(&edges.weights);
+    }
+    Ok(all)
+}
+
+fn parse_piece(text: Text, piece: Range<usize>, layout: Layout) -> (Edges, Option<Box<Fault>>) {
+    let mut edges = Edges::default();
+    let mut words = Words::new(&text.bytes[..piece.end], piece.start);
+    let fault = parse_lines(&mut words, layout, &mut edges).err();
+    (edges, fault)
+}
+
+fn parse_lines(words: &mut Words, layout: Layout, edges: &mut Edges) -> Scan<()> {
+    while words.seek_line(COMMENTS) {
+        let from = words.whole("a node", layout.first..layout.end)?;
+        words.skip_separator();
+        let to = words.whole("a node", layout.first..layout.end)?;
+        if layout.weighted {
+            words.skip_separator();
+            edges.weights.push(words.number("the weight of the edge")?);
+        }
+        words.finish_line()?;
+        edges.from.push((from - layout.first) as u32);
+        edges.to.push((to - layout.first) as u32);
+    }
+    Ok(())
+}
+
+/// Whether the first line may hold sizes instead of an edge: its last number is that of the lines below it. Where a
+/// comment that begins with `#` comes first, it is an edge.
+fn begins_with_sizes(text: Text, lines: &[Vec<&[u8]>]) -> bool {
+    let [first, ..] = lines else { return false };
+    let announced = first.last().and_then(|word| std::str::from_utf8(word).ok()?.parse::<u64>().ok());
+    let mut words = Words::new(text.bytes, 0);
+    if !words.seek_line(b"%") || words.peek() == Some(b'#') {
+        return false;
+    }
+    words.skip_line();
+    // Every edge takes four bytes, so few files get as far as to have their lines counted.
+    let Some(announced) = announced.filter(|&edges| edges > 0 && edges <= text.bytes.len() as u64 / 4 + 1)
+    else {
+        return false;
+    };
+    let mut below = 0;
+    while below <= announced && words.seek_line(COMMENTS) {
+        words.skip_line();
+        below += 1;
+    }
+    below == announced
+}
+
+/// Whether no other edge has a node above both numbers of the first line.
+fn first_is_largest(triplets: &Coo) -> bool {
+    let (Some(&from), Some(&to)) = (triplets.row_indices.first(), triplets.col_indices.first()) else {
+        return false;
+    };
+    let nodes = if triplets.values.is_empty() { from } else { from.max(to) };
+    let others = triplets.row_indices[1..].iter().chain(&triplets.col_indices[1..]);
+    others.max().is_some_and(|&largest| largest <= nodes)
+}
+
+#[cold]
+fn refuse_sizes(text: Text, first: &[&[u8]]) -> crate::Error {
+    let first: Vec<_> = first.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    text.unsupported(
+        &format!("an edge list whose first line, '{}', looks like its sizes", first.join(" ")),
+        "remove that line; where it is an edge, put a line that begins with # above it; where the file is a Matrix \
+         Market file without its banner, put the banner back",
+    )
+}
+
+/// Points at the first edge with the node that is too large.
+#[cold]
+fn locate(text: Text, start: usize, layout: Layout, node: u32) -> crate::Error {
+    let mut words = Words::new(text.bytes, start);
+    let mut at = start;
+    while words.seek_line(COMMENTS) {
+        at = words.at;
+        let mut edge = Edges::default();
+        let _ = parse_lines(&mut Words::new(&text.bytes[..line_end(text, at)], at), layout, &mut edge);
+        if edge.from == [node] || edge.to == [node] {
+            break;
+        }
+        words.skip_line();
+    }
+    let expected =
+        "nodes numbered from 0 with few gaps, at most 2^24 and 64 more for each edge; number them anew";
+    text.error(Fault { at, expected: expected.to_owned(), found: Some(format!("node {node}")) })
+}
+
+fn line_end(text: Text, at: usize) -> usize {
+    memchr::memchr(b'\n', &text.bytes[at..]).map_or(text.bytes.len(), |length| at + length)
+}

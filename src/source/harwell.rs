@@ -1,0 +1,130 @@
+//! Harwell-Boeing and Rutherford-Boeing files: compressed columns in the fixed fields of Fortran's formats.
+//!
+//! Four cards (lines) of 80 columns tell what follows: a title, counts of lines, type and sizes, and the formats of
+//! pointers, row indices and values; in Harwell-Boeing files a fifth one tells of right-hand sides. Lines that begin
+//! with `%` may come before. Types are three letters: real, integer or pattern; unsymmetric, rectangular, symmetric or
+//! skew-symmetric, of which one triangle is stored; assembled. Complex and elemental matrices are refused by name.
+//!
+//! Right-hand sides come as `b`, starting guesses as `x0`, exact solutions as `x`.
+
+mod cards;
+mod fields;
+mod format;
+mod vectors;
+
+use super::compressed::Compressed;
+use super::text::{Fault, Text, check_rows};
+use super::{Loaded, Options};
+use crate::error::Result;
+use cards::{Cards, Symmetry};
+use fields::Fields;
+
+/// Whether the third line begins with one of the types and the fourth with a format.
+pub(super) fn recognises(text: Text) -> bool {
+    cards::recognises(text.bytes)
+}
+
+/// Reads the matrix and the vectors beside it.
+pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
+    let cards = cards::read(text)?;
+    let mut fields = Fields::new(text, cards.body);
+    let offsets = read_pointers(&mut fields, &cards)?;
+    let indices = read_indices(&mut fields, &cards, &offsets)?;
+    let values = read_values(&mut fields, &cards, &offsets, &indices)?;
+    let beside = match &cards.vectors {
+        Some(vectors) => vectors::read(&mut fields, &cards, vectors)?,
+        None => Vec::new(),
+    };
+    check_rows(cards.rows, cards.entries)?;
+    let columns = Compressed { rows: cards.cols, cols: cards.rows, offsets, indices, values };
+    let symmetry = if options.as_stored { Symmetry::None } else { cards.symmetry };
+    let matrix = match symmetry {
+        Symmetry::None => columns.into_transposed()?,
+        Symmetry::Symmetric => columns.into_mirrored(1.0)?,
+        // Mirroring makes the transpose of what is stored with the sign, so the sign goes on what is stored.
+        Symmetry::Skew => negated(columns).into_mirrored(-1.0)?,
+    };
+    let mut loaded = Loaded::new(matrix, cards.entries, symmetry == Symmetry::Symmetric);
+    loaded.beside = beside;
+    Ok(loaded)
+}
+
+fn negated(mut columns: Compressed) -> Compressed {
+    columns.values.iter_mut().for_each(|value| *value = -*value);
+    columns
+}
+
+/// Where the entries of each column begin, counted from 0.
+fn read_pointers(fields: &mut Fields, cards: &Cards) -> Result<Vec<u64>> {
+    let mut offsets: Vec<u64> = Vec::new();
+    let last = cards.entries + 1;
+    fields.section(&cards.pointers, cards.cols as u64 + 1, |place| {
+        let least = offsets.last().map_or(1, |&offset| offset + 1);
+        let column = offsets.len();
+        let pointer = match column {
+            0 => place.whole("1, the first column pointer", 1, 1)?,
+            _ if column == cards.cols => {
+                place.whole("the last column pointer, one above the entries,", last, last)?
+            }
+            _ => place.whole("a column pointer", least, last)?,
+        };
+        offsets.push(pointer - 1);
+        Ok(())
+    })?;
+    // Without columns the first pointer is the last.
+    if cards.cols == 0 && cards.entries > 0 {
+        return Err(fields.fault("no entries, as there are no columns", &cards.entries.to_string()));
+    }
+    Ok(offsets)
+}
+
+/// The row of each entry, counted from 0. One triangle is all that a symmetric file may store.
+fn read_indices(fields: &mut Fields, cards: &Cards, offsets: &[u64]) -> Result<Vec<u32>> {
+    let mut indices: Vec<u32> = Vec::new();
+    let mut column = 0;
+    let mut triangle = None;
+    fields.section(&cards.indices, cards.entries, |place| {
+        while offsets[column + 1] <= indices.len() as u64 {
+            column += 1;
+        }
+        let row = place.whole("a row index", 1, cards.rows as u64)? - 1;
+        if cards.symmetry != Symmetry::None && row != column as u64 {
+            let lower = row > column as u64;
+            if *triangle.get_or_insert(lower) != lower {
+                let side = if lower { "upper" } else { "lower" };
+                let what = format!(
+                    "a row index in the {side} triangle, which this file stores of a symmetric matrix"
+                );
+                return Err(place.fault(what));
+            }
+        }
+        indices.push(row as u32);
+        Ok(())
+    })?;
+    Ok(indices)
+}
+
+/// The value of each entry; none for a pattern.
+fn read_values(fields: &mut Fields, cards: &Cards, offsets: &[u64], indices: &[u32]) -> Result<Vec<f64>> {
+    let mut values: Vec<f64> = Vec::new();
+    let Some(format) = &cards.values else { return Ok(values) };
+    let mut column = 0;
+    fields.section(format, cards.entries, |place| {
+        while offsets[column + 1] <= values.len() as u64 {
+            column += 1;
+        }
+        let value = place.number()?;
+        let diagonal = indices[values.len()] as usize == column;
+        if diagonal && cards.symmetry == Symmetry::Skew && value != 0.0 {
+            return Err(place.fault("0 on the diagonal of a skew-symmetric matrix"));
+        }
+        values.push(value);
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// A fault at an offset, in place of which `found` stood.
+fn fault(at: usize, expected: impl Into<String>, found: impl Into<String>) -> Box<Fault> {
+    Box::new(Fault { at, expected: expected.into(), found: Some(found.into()) })
+}

@@ -1,0 +1,56 @@
+//! What comes out of a decompressor or a pipe, into memory that grows with it.
+//!
+//! Nobody knows beforehand how much it will be: compressed headers can claim anything, and a thousand bytes of zeros
+//! pack into one. So memory is taken only a step ahead of what has really come out, each step at most as large as all
+//! before, and a step that is more than what the system says is available is an error before it is taken.
+
+use crate::error::{Error, Result};
+use crate::parallel::zeros;
+use std::io::Read;
+use std::path::Path;
+
+/// The most that deflate makes of one byte.
+const MOST_FROM_ONE_BYTE: u64 = 1032;
+/// The first step where nothing better is known.
+const FIRST_STEP: u64 = 1 << 20;
+/// Steps below this are taken without asking the system what is available.
+const SMALL_STEP: u64 = 64 << 20;
+
+/// The most bytes that so many compressed ones can hold, `claimed` where that is less.
+pub(super) fn bounded(claimed: u64, compressed: usize) -> u64 {
+    claimed.min((compressed as u64).saturating_mul(MOST_FROM_ONE_BYTE))
+}
+
+/// Reads to the end. `hint` is how much it may be; it is taken at once where memory is plenty.
+pub(super) fn read_all(path: &Path, action: &'static str, mut from: impl Read, hint: u64) -> Result<Vec<u8>> {
+    let mut step = hint.min(available() / 2).max(FIRST_STEP);
+    let mut bytes: Vec<u8> = zeros(step as usize)?;
+    bytes.clear();
+    loop {
+        let came = from.by_ref().take(step).read_to_end(&mut bytes);
+        let came = came.map_err(|source| Error::Io { action, path: path.to_owned(), source })?;
+        if (came as u64) < step {
+            return Ok(bytes);
+        }
+        step = bytes.len() as u64;
+        let wanted = 2 * u128::from(step);
+        if step > SMALL_STEP && step > available() {
+            return Err(Error::OutOfMemory { bytes: wanted });
+        }
+        bytes.try_reserve_exact(step as usize).map_err(|_| Error::OutOfMemory { bytes: wanted })?;
+    }
+}
+
+/// Bytes of memory that this process may still take: what the system calls available, and no more than the limit of its
+/// control group; without end where the system says nothing.
+fn available() -> u64 {
+    let number = |text: String| text.split_ascii_whitespace().find_map(|word| word.parse::<u64>().ok());
+    let file = |path: &str| std::fs::read_to_string(path).ok();
+    let free = file("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?.to_owned();
+        Some(number(line)?.saturating_mul(1024))
+    });
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limit = limits.iter().find_map(|path| number(file(path)?));
+    free.unwrap_or(u64::MAX).min(limit.unwrap_or(u64::MAX))
+}

@@ -1,0 +1,207 @@
+//! METIS graphs (`.graph`, the format of Chaco and of the Walshaw archive too): a line `vertices edges [fmt [ncon]]`,
+//! then for every vertex a line with its neighbours, counted from 1. Comments begin with `%`.
+//!
+//! `fmt` is up to three digits of 0 and 1: sizes of vertices, weights of vertices (`ncon` of them), weights of edges.
+//! Sizes and weights of vertices are read past; weights of edges become the values. Every edge stands twice, once at
+//! either end, and the reader checks that it does.
+
+use super::compressed::{Compressed, check_sizes};
+use super::text::{Fault, Text, ends_word};
+use super::words::{Scan, Words, first_lines, is_number, is_whole};
+use super::{Loaded, Options};
+use crate::error::Result;
+use crate::format::Csr;
+use crate::format::stats::first_asymmetry;
+
+const COMMENT: &[u8] = b"%";
+/// Lines that are looked at to tell lists of neighbours from lists of edges.
+const SAMPLE: usize = 64;
+
+struct Header {
+    vertices: usize,
+    edges: u64,
+    /// Numbers before the neighbours of each vertex.
+    own_words: u64,
+    edge_weights: bool,
+}
+
+/// Whether it is a METIS graph. Lists of edges consist of numbers too: where all lines have the same two or three words,
+/// as theirs do, the numbers of lines and words must be exactly those that the first line announces.
+pub(super) fn recognises(text: Text) -> bool {
+    let lines = first_lines(text.bytes, COMMENT, SAMPLE);
+    let Some(first) = lines.first() else { return false };
+    if !(2..=4).contains(&first.len()) || !first.iter().all(|word| is_whole(word)) {
+        return false;
+    }
+    if !lines.iter().flatten().all(|word| is_number(word)) {
+        return false;
+    }
+    let mut words = Words::new(text.bytes, 0);
+    let Ok(header) = read_header(&mut words) else { return false };
+    // What follows a line of sizes in an edge list has as many words in every line, if not as many as that line.
+    let length = lines.get(1).map_or(0, Vec::len);
+    let like_edges = lines[1..].iter().all(|line| line.len() == length) && length <= 3;
+    !like_edges || counts_agree(&text.bytes[words.at..], &header)
+}
+
+/// Whether lines and words are as many as announced, blank lines at the end aside.
+fn counts_agree(body: &[u8], header: &Header) -> bool {
+    let comment = |line: &&[u8]| !line.starts_with(COMMENT);
+    let body = body.strip_suffix(b"\n").unwrap_or(body);
+    let (mut lines, mut filled, mut words) = (0, 0, 0_u64);
+    for line in body.split(|&byte| byte == b'\n').filter(comment) {
+        let here = line.split(|&byte| ends_word(byte)).filter(|word| !word.is_empty()).count() as u64;
+        lines += 1;
+        words += here;
+        if here > 0 {
+            filled = lines;
+        }
+    }
+    let vertices = header.vertices as u64;
+    let a_neighbour: u8 = if header.edge_weights { 2 } else { 1 };
+    let announced = u128::from(vertices) * u128::from(header.own_words)
+        + 2 * u128::from(a_neighbour) * u128::from(header.edges);
+    vertices > 0 && filled <= vertices && vertices <= lines && u128::from(words) == announced
+}
+
+/// Reads the graph: an entry for each end of an edge, 1 or its weight.
+pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
+    let fail = |fault: Box<Fault>| text.error(*fault);
+    let mut words = Words::new(text.bytes, 0);
+    let header = read_header(&mut words).map_err(fail)?;
+    check_sizes(header.vertices as u64, 0)?;
+    let body = words.at;
+    let graph = read_lists(&mut words, &header).map_err(fail)?;
+    let stored = graph.indices.len() as u64;
+    if u128::from(stored) != 2 * u128::from(header.edges) {
+        let expected = format!(
+            "{} neighbours, two for each of the {} edges that the first line announces",
+            2 * u128::from(header.edges),
+            header.edges
+        );
+        return Err(text.error(Fault { at: words.at, expected, found: Some(format!("{stored}")) }));
+    }
+    let matrix = graph.into_csr()?;
+    if matrix.nnz() as u64 != stored {
+        return Err(text.error(*find_repeat(text, body, &header, &matrix)));
+    }
+    check_ends(text, body, &matrix)?;
+    Ok(Loaded::new(matrix, stored, true))
+}
+
+fn read_header(words: &mut Words) -> Scan<Header> {
+    words.seek_line(COMMENT);
+    let vertices = words.whole("the number of vertices", 0..u64::from(u32::MAX) + 1)?;
+    words.skip_blanks();
+    let edges = words.whole("the number of edges", 0..u64::MAX)?;
+    let mut flags = 0;
+    if !words.line_is_done() {
+        let at = words.at;
+        flags = words.whole("the format, three digits of 0 and 1", 0..112)?;
+        if [flags / 100, flags / 10 % 10, flags % 10].iter().any(|&digit| digit > 1) {
+            return Err(Box::new(Fault::new(at, "the format, three digits of 0 and 1")));
+        }
+    }
+    let (sizes, weights) = (flags / 100 == 1, flags / 10 % 10 == 1);
+    let mut constraints = u64::from(weights);
+    if !words.line_is_done() {
+        let given = words.whole("the number of weights of each vertex", 0..1 << 16)?;
+        constraints = if weights { given } else { 0 };
+    }
+    words.finish_line()?;
+    let own_words = u64::from(sizes) + constraints;
+    Ok(Header { vertices: vertices as usize, edges, own_words, edge_weights: flags % 10 == 1 })
+}
+
+fn read_lists(words: &mut Words, header: &Header) -> Scan<Compressed> {
+    let vertices = header.vertices;
+    let mut graph = Compressed {
+        rows: vertices,
+        cols: vertices,
+        offsets: vec![0],
+        indices: Vec::new(),
+        values: Vec::new(),
+    };
+    for vertex in 0..vertices {
+        if !words.seek_row(COMMENT) {
+            let expected = format!("{vertices} lines of neighbours, as the first line announces");
+            let found = Some(format!("end of file after {vertex}"));
+            return Err(Box::new(Fault { at: words.at, expected, found }));
+        }
+        read_vertex(words, header, vertex, &mut graph)?;
+        graph.offsets.push(graph.indices.len() as u64);
+    }
+    if words.seek_line(COMMENT) {
+        let expected =
+            format!("end of file after {vertices} lines of neighbours, as the first line announces");
+        return Err(Box::new(Fault::new(words.at, expected)));
+    }
+    Ok(graph)
+}
+
+fn read_vertex(words: &mut Words, header: &Header, vertex: usize, graph: &mut Compressed) -> Scan<()> {
+    for _ in 0..header.own_words {
+        words.skip_blanks();
+        words.number("a size or weight of the vertex")?;
+    }
+    while !words.line_is_done() {
+        let at = words.at;
+        let neighbour = words.whole("a neighbour", 1..header.vertices as u64 + 1)? - 1;
+        if neighbour == vertex as u64 {
+            return Err(Box::new(Fault::new(at, "a neighbour other than the vertex itself")));
+        }
+        graph.indices.push(neighbour as u32);
+        if header.edge_weights {
+            words.skip_blanks();
+            graph.values.push(words.number("the weight of the edge")?);
+        }
+    }
+    words.finish_line()
+}
+
+/// Finds the first vertex that lists a neighbour more than once.
+#[cold]
+fn find_repeat(text: Text, body: usize, header: &Header, matrix: &Csr) -> Box<Fault> {
+    let mut words = Words::new(text.bytes, body);
+    for vertex in 0..header.vertices {
+        words.seek_row(COMMENT);
+        let at = words.at;
+        let mut listed =
+            Compressed { rows: 0, cols: 0, offsets: Vec::new(), indices: Vec::new(), values: Vec::new() };
+        let read = read_vertex(&mut words, header, vertex, &mut listed);
+        let distinct = matrix.row_range(vertex).len();
+        if read.is_err() || listed.indices.len() != distinct {
+            let found = Some(format!("{} with repetitions", listed.indices.len()));
+            return Box::new(Fault {
+                at,
+                expected: format!("{distinct} neighbours, each listed once"),
+                found,
+            });
+        }
+    }
+    Box::new(Fault::new(words.at, "neighbours that are listed once"))
+}
+
+/// Checks that every edge stands at either end, with the same weight.
+fn check_ends(text: Text, body: usize, matrix: &Csr) -> Result<()> {
+    let Some(a) = first_asymmetry(matrix) else { return Ok(()) };
+    let (vertex, other) = (a.row + 1, a.col + 1);
+    let (line_of, expected, found) = match a.mirrored {
+        None => (
+            a.col,
+            format!("{vertex} among the neighbours of {other}, as {other} is one of {vertex}"),
+            "none".into(),
+        ),
+        Some(weight) => {
+            let expected = format!("{vertex} with the weight {}, as the edge has at {vertex}", a.value);
+            (a.col, expected, format!("the weight {weight}"))
+        }
+    };
+    let mut words = Words::new(text.bytes, body);
+    for _ in 0..line_of {
+        words.seek_row(COMMENT);
+        words.skip_line();
+    }
+    words.seek_row(COMMENT);
+    Err(text.error(Fault { at: words.at, expected, found: Some(found) }))
+}

@@ -1,0 +1,185 @@
+//! NumPy arrays (`.npy`): a header in Python's syntax, then the numbers as they lie in memory.
+//!
+//! Read are booleans, integers of 8 to 64 bits and floating point of 32 and 64 bits, of either byte order, in the order
+//! of C or of Fortran; complex numbers where all of them are real. Two dimensions are a matrix, whose entries are
+//! the numbers other than 0, or vectors in columns; one dimension is a vector.
+
+mod header;
+mod numbers;
+
+use super::compressed::{Compressed, check_sizes};
+use super::inflate::read_all;
+use super::text::{Text, check_rows};
+use super::{Loaded, Options};
+use crate::error::{Error, Result};
+use crate::format::Dense;
+use header::Header;
+use numbers::Numbers;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// An array in memory: its header, and its bytes as they are.
+pub(super) struct Array<'a> {
+    /// The file, or the file and the member of it.
+    path: &'a Path,
+    /// What errors call it.
+    name: &'a str,
+    header: Header,
+    bytes: &'a [u8],
+}
+
+/// Whether the bytes begin as every `.npy` file does.
+pub(super) fn recognises(text: Text) -> bool {
+    text.bytes.starts_with(MAGIC)
+}
+
+impl<'a> Array<'a> {
+    /// Reads the header, and checks that there are as many numbers as it says.
+    pub fn parse(path: &'a Path, name: &'a str, bytes: &'a [u8]) -> Result<Array<'a>> {
+        let fault = |expected: String, found: String| malformed(path, name, expected, found);
+        let (header, start) = header::parse(bytes).map_err(|(expected, found)| fault(expected, found))?;
+        let bytes = &bytes[start..];
+        let expected = header.shape.iter().try_fold(header.width() as u64, |size, &n| size.checked_mul(n));
+        if expected != Some(bytes.len() as u64) {
+            let needs = expected.map_or("more than 2^64".to_owned(), |size| size.to_string());
+            let shape = header.shape_in_words();
+            return Err(fault(
+                format!("{needs} bytes of numbers for the shape {shape}"),
+                bytes.len().to_string(),
+            ));
+        }
+        Ok(Array { path, name, header, bytes })
+    }
+
+    pub fn shape(&self) -> &[u64] {
+        &self.header.shape
+    }
+
+    pub fn shape_in_words(&self) -> String {
+        self.header.shape_in_words()
+    }
+
+    /// Whether the order is that of Fortran, and differs from that of C.
+    pub fn is_by_columns(&self) -> bool {
+        self.header.fortran && self.header.shape.iter().filter(|&&size| size > 1).count() > 1
+    }
+
+    /// The text in an array of one string, whatever its encoding.
+    pub fn string(&self) -> Option<String> {
+        self.header.string(self.bytes)
+    }
+
+    /// An error about this array.
+    pub fn malformed(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
+        malformed(self.path, self.name, expected.into(), found.into())
+    }
+
+    fn numbers(&self) -> Result<Numbers<'a>> {
+        Numbers::new(&self.header, self.bytes).ok_or_else(|| Error::UnsupportedFile {
+            path: self.path.to_owned(),
+            what: format!("the type '{}' of {}", self.header.descr, self.name),
+            hint: "numbers are read as booleans, integers of up to 64 bits, float32 and float64; convert with astype",
+        })
+    }
+
+    /// The numbers as f64, in the order of the file, all of them finite.
+    pub fn values(&self) -> Result<Vec<f64>> {
+        self.numbers()?.values().map_err(|(place, expected, found)| {
+            malformed(self.path, &format!("{}[{place}]", self.name), expected.to_owned(), found)
+        })
+    }
+
+    /// The numbers as integers within the range.
+    pub fn integers<T: TryFrom<i128>>(&self, what: &str, range: RangeInclusive<i128>) -> Result<Vec<T>> {
+        let numbers = self.numbers()?;
+        let numbers =
+            numbers.integers().ok_or_else(|| self.malformed("integers", self.header.descr.clone()))?;
+        let within = |(place, number): (usize, i128)| {
+            let found = T::try_from(number).ok().filter(|_| range.contains(&number));
+            found.ok_or_else(|| {
+                let name = format!("{}[{place}]", self.name);
+                let expected = format!("{what} from {} to {}", range.start(), range.end());
+                malformed(self.path, &name, expected, number.to_string())
+            })
+        };
+        numbers.enumerate().map(within).collect()
+    }
+
+    /// The array as rows and columns; a vector is one column.
+    fn dense(&self) -> Result<Dense> {
+        let (rows, cols) = match *self.shape() {
+            [rows] => (rows, 1),
+            [rows, cols] => (rows, cols),
+            _ => return Err(self.malformed("1 or 2 dimensions", format!("{}", self.shape().len()))),
+        };
+        let (rows, cols) = check_sizes(rows, cols)?;
+        let mut values = self.values()?;
+        if self.is_by_columns() {
+            values =
+                (0..rows).flat_map(|i| (0..cols).map(move |j| j * rows + i)).map(|k| values[k]).collect();
+        }
+        Dense::new(rows, cols, values)
+    }
+}
+
+fn malformed(path: &Path, name: &str, expected: String, found: String) -> Error {
+    Error::Malformed { path: path.to_owned(), place: name.to_owned(), expected, found }
+}
+
+/// Reads a two-dimensional array as a matrix: its entries are the numbers other than 0.
+pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
+    let array = Array::parse(text.path, "the array", text.bytes)?;
+    if array.shape().len() == 1 {
+        return Err(text.unsupported(
+            "a one-dimensional array as a matrix",
+            "a matrix has two dimensions; a vector can be a right-hand side",
+        ));
+    }
+    let dense = array.dense()?;
+    let (rows, cols) = (dense.rows(), dense.cols());
+    // An array of no columns takes no bytes, and can claim any number of rows.
+    check_rows(rows, dense.values().len() as u64)?;
+    let mut sparse = Compressed { rows, cols, offsets: vec![0], indices: Vec::new(), values: Vec::new() };
+    for row in 0..rows {
+        let entries =
+            dense.values()[row * cols..(row + 1) * cols].iter().enumerate().filter(|(_, v)| **v != 0.0);
+        for (col, &value) in entries {
+            sparse.indices.push(col as u32);
+            sparse.values.push(value);
+        }
+        sparse.offsets.push(sparse.indices.len() as u64);
+    }
+    let stored = sparse.indices.len() as u64;
+    Ok(Loaded::new(sparse.into_csr()?, stored, false))
+}
+
+/// Reads an array as vectors in columns; one dimension is one column.
+pub(super) fn read_vectors(text: Text) -> Result<Dense> {
+    Array::parse(text.path, "the array", text.bytes)?.dense()
+}
+
+/// Writes vectors as a `.npy` file of f64: one column as an array of one dimension, several as rows and columns.
+pub fn write(path: &Path, vectors: &Dense) -> Result<()> {
+    let shape: &[usize] =
+        if vectors.cols() == 1 { &[vectors.rows()] } else { &[vectors.rows(), vectors.cols()] };
+    crate::observe::write_file(path, &encode("<f8", shape, vectors.values().iter().map(|v| v.to_le_bytes())))
+}
+
+/// The bytes of an array.
+pub(super) fn encode<const N: usize>(
+    descr: &str,
+    shape: &[usize],
+    numbers: impl ExactSizeIterator<Item = [u8; N]>,
+) -> Vec<u8> {
+    let mut bytes = header::encode(descr, shape);
+    bytes.reserve_exact(N * numbers.len());
+    numbers.for_each(|number| bytes.extend_from_slice(&number));
+    bytes
+}
+
+/// Unpacks an array from an archive, of which `claimed` is the size that the archive gives.
+pub(super) fn unpack(path: &Path, member: impl std::io::Read, claimed: u64) -> Result<Vec<u8>> {
+    read_all(path, "decompress", member, claimed)
+}

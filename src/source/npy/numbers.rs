@@ -1,0 +1,116 @@
+//! Numbers of any type and byte order, as indices or as f64.
+
+use super::header::Header;
+
+/// The bytes of numbers, and their type.
+pub(in crate::source) struct Numbers<'a> {
+    kind: Kind,
+    swapped: bool,
+    bytes: &'a [u8],
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+    C64,
+    C128,
+}
+
+/// Place, what was expected, and what was found.
+pub(in crate::source) type Fault = (usize, &'static str, String);
+
+/// Calls `$visit` for every number, in the order of the file.
+macro_rules! each {
+    ($self:ident, $type:ty, $visit:expr) => {
+        $self.bytes.as_chunks::<{ size_of::<$type>() }>().0.iter().enumerate().map(|(place, bytes)| {
+            let mut bytes = *bytes;
+            if $self.swapped {
+                bytes.reverse();
+            }
+            $visit(place, <$type>::from_ne_bytes(bytes))
+        })
+    };
+}
+
+impl<'a> Numbers<'a> {
+    /// `None` for a type that holds no numbers, or none that are read.
+    pub(super) fn new(header: &Header, bytes: &'a [u8]) -> Option<Numbers<'a>> {
+        let kind = match (header.kind()?, header.width()) {
+            ('b', 1) => Kind::Bool,
+            ('i', 1) => Kind::I8,
+            ('i', 2) => Kind::I16,
+            ('i', 4) => Kind::I32,
+            ('i', 8) => Kind::I64,
+            ('u', 1) => Kind::U8,
+            ('u', 2) => Kind::U16,
+            ('u', 4) => Kind::U32,
+            ('u', 8) => Kind::U64,
+            ('f', 4) => Kind::F32,
+            ('f', 8) => Kind::F64,
+            ('c', 8) => Kind::C64,
+            ('c', 16) => Kind::C128,
+            _ => return None,
+        };
+        Some(Numbers { kind, swapped: header.is_swapped(), bytes })
+    }
+
+    /// The numbers as f64, all finite; complex ones must be real.
+    pub fn values(&self) -> Result<Vec<f64>, Fault> {
+        let finite = |place: usize, value: f64| {
+            if value.is_finite() { Ok(value) } else { Err((place, "a finite number", value.to_string())) }
+        };
+        match self.kind {
+            Kind::F32 => each!(self, f32, |place, v| finite(place, f64::from(v))).collect(),
+            Kind::F64 => each!(self, f64, finite).collect(),
+            Kind::C64 => real(each!(self, f32, |place, v| finite(place, f64::from(v)))),
+            Kind::C128 => real(each!(self, f64, finite)),
+            _ => Ok(self.integers().into_iter().flatten().map(|number| number as f64).collect()),
+        }
+    }
+
+    /// The numbers as integers; `None` where the type is no integer.
+    pub fn integers(&self) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
+        Some(match self.kind {
+            Kind::Bool => Box::new(each!(self, u8, |_, v| i128::from(v != 0))),
+            Kind::I8 => Box::new(each!(self, i8, |_, v| i128::from(v))),
+            Kind::I16 => Box::new(each!(self, i16, |_, v| i128::from(v))),
+            Kind::I32 => Box::new(each!(self, i32, |_, v| i128::from(v))),
+            Kind::I64 => Box::new(each!(self, i64, |_, v| i128::from(v))),
+            Kind::U8 => Box::new(each!(self, u8, |_, v| i128::from(v))),
+            Kind::U16 => Box::new(each!(self, u16, |_, v| i128::from(v))),
+            Kind::U32 => Box::new(each!(self, u32, |_, v| i128::from(v))),
+            Kind::U64 => Box::new(each!(self, u64, |_, v| i128::from(v))),
+            Kind::F32 | Kind::F64 | Kind::C64 | Kind::C128 => return None,
+        })
+    }
+}
+
+/// The real parts of pairs, whose imaginary parts must be 0.
+fn real(parts: impl Iterator<Item = Result<f64, Fault>>) -> Result<Vec<f64>, Fault> {
+    let mut values = Vec::new();
+    for (place, part) in parts.enumerate() {
+        match part {
+            Ok(value) if place % 2 == 0 => values.push(value),
+            Ok(0.0) => {}
+            Ok(value) => {
+                return Err((
+                    place / 2,
+                    "a real number, as complex matrices are not read",
+                    format!("{value}i beside it"),
+                ));
+            }
+            Err((_, expected, found)) => return Err((place / 2, expected, found)),
+        }
+    }
+    Ok(values)
+}

@@ -1,0 +1,142 @@
+//! Sparse matrices as SciPy saves them (`scipy.sparse.save_npz`): a zip archive of NumPy arrays, one of which says which
+//! format the others make: csr, csc, coo, bsr or dia.
+//!
+//! Columns may come in any order, and duplicates are summed, as SciPy takes them. The matrix is written as csr.
+
+mod formats;
+
+use super::inflate::bounded;
+use super::npy::{self, Array};
+use super::text::{Text, check_rows};
+use super::{Loaded, Options};
+use crate::error::{Error, Result};
+use crate::format::{Csr, Values};
+use std::io::{Cursor, Write};
+use std::path::Path;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+const HINT: &str = "save a sparse matrix with scipy.sparse.save_npz";
+
+/// Whether the bytes begin as a zip archive does, an empty one included.
+pub(super) fn recognises(text: Text) -> bool {
+    text.bytes.starts_with(b"PK\x03\x04") || text.bytes.starts_with(b"PK\x05\x06")
+}
+
+/// The archive, from which members are unpacked when they are asked for.
+struct Members<'a> {
+    path: &'a Path,
+    zip: ZipArchive<Cursor<&'a [u8]>>,
+    size: usize,
+}
+
+impl Members<'_> {
+    /// The bytes of an array, where there is one of that name.
+    fn find(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
+        let Some(index) = self.zip.index_for_name(&format!("{name}.npy")) else { return Ok(None) };
+        let path = self.path;
+        let failed = |error: zip::result::ZipError| Error::Io {
+            action: "decompress",
+            path: path.to_owned(),
+            source: error.into(),
+        };
+        let member = self.zip.by_index(index).map_err(failed)?;
+        let claimed = bounded(member.size(), self.size);
+        npy::unpack(path, member, claimed + 1).map(Some)
+    }
+
+    /// The bytes of an array that must be there.
+    fn array(&mut self, name: &str) -> Result<Vec<u8>> {
+        self.find(name)?.ok_or_else(|| Error::UnsupportedFile {
+            path: self.path.to_owned(),
+            what: format!("a zip archive without '{name}.npy' (it holds: {})", self.names()),
+            hint: HINT,
+        })
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<_> =
+            self.zip.file_names_raw().take(12).map(|name| name.escape_ascii().to_string()).collect();
+        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+    }
+}
+
+/// Reads the matrix.
+pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
+    let zip = ZipArchive::new(Cursor::new(text.bytes));
+    let zip = zip.map_err(|error| Error::Io {
+        action: "decompress",
+        path: text.path.to_owned(),
+        source: error.into(),
+    })?;
+    let mut members = Members { path: text.path, zip, size: text.bytes.len() };
+    let bytes = members.array("format")?;
+    let format = Array::parse(text.path, "format", &bytes)?;
+    let format = format.string().ok_or_else(|| format.malformed("the name of a format", "no text"))?;
+    let bytes = members.array("shape")?;
+    let shape = Array::parse(text.path, "shape", &bytes)?;
+    let sizes: Vec<u32> = shape.integers("a size", 0..=i128::from(u32::MAX))?;
+    let [rows, cols] = sizes[..] else {
+        return Err(shape.malformed("2 sizes", sizes.len().to_string()));
+    };
+    let (rows, cols) = (rows as usize, cols as usize);
+    let (matrix, stored) = match format.as_str() {
+        "csr" => formats::rows(&mut members, (rows, cols))?,
+        "csc" => formats::columns(&mut members, (rows, cols))?,
+        "coo" => formats::triplets(&mut members, (rows, cols))?,
+        "bsr" => formats::blocks(&mut members, (rows, cols))?,
+        "dia" => formats::diagonals(&mut members, (rows, cols))?,
+        other => {
+            let what = format!("a sparse matrix in the format '{}'", other.escape_debug());
+            return Err(text.unsupported(&what, "convert it with tocsr before it is saved"));
+        }
+    };
+    Ok(Loaded::new(matrix, stored, false))
+}
+
+/// Refuses row counts that the arrays cannot mean, before anything of that size is allocated.
+fn check(members: &Members, rows: usize, stored: usize) -> Result<()> {
+    check_rows(rows, stored.max(members.size) as u64)
+}
+
+/// Writes the matrix so that `scipy.sparse.load_npz` reads it: csr, not compressed, indices of 32 bits where they do.
+pub fn write(path: &Path, matrix: &Csr) -> Result<()> {
+    let (rows, cols, entries) = (matrix.rows(), matrix.cols(), matrix.nnz());
+    let narrow = [rows, cols, entries].iter().all(|&size| i32::try_from(size).is_ok());
+    let offsets = (0..rows + 1).map(|row| matrix.row_offsets().get(row));
+    let columns = matrix.col_indices().iter();
+    let values = (0..entries).map(|entry| matrix.values().get(entry));
+    let (indices, offsets) = if narrow {
+        let indices = npy::encode("<i4", &[entries], columns.map(|&col| (col as i32).to_le_bytes()));
+        (indices, npy::encode("<i4", &[rows + 1], offsets.map(|offset| (offset as i32).to_le_bytes())))
+    } else {
+        let indices = npy::encode("<i8", &[entries], columns.map(|&col| i64::from(col).to_le_bytes()));
+        (indices, npy::encode("<i8", &[rows + 1], offsets.map(|offset| (offset as i64).to_le_bytes())))
+    };
+    let data = match matrix.values() {
+        Values::F32(values) => npy::encode("<f4", &[entries], values.iter().map(|value| value.to_le_bytes())),
+        _ => npy::encode("<f8", &[entries], values.map(f64::to_le_bytes)),
+    };
+    let shape = npy::encode("<i8", &[2], [rows as i64, cols as i64].iter().map(|size| size.to_le_bytes()));
+    let format = npy::encode("|S3", &[], [*b"csr"].into_iter());
+    let members =
+        [("indices", indices), ("indptr", offsets), ("format", format), ("shape", shape), ("data", data)];
+    let bytes = pack(members).map_err(|error| Error::Io {
+        action: "write",
+        path: path.to_owned(),
+        source: error.into(),
+    })?;
+    crate::observe::write_file(path, &bytes)
+}
+
+fn pack<const N: usize>(members: [(&str, Vec<u8>); N]) -> zip::result::ZipResult<Vec<u8>> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in members {
+        let large = bytes.len() as u64 >= u64::from(u32::MAX);
+        let options =
+            SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
+        zip.start_file(format!("{name}.npy"), options)?;
+        zip.write_all(&bytes)?;
+    }
+    Ok(zip.finish()?.into_inner())
+}

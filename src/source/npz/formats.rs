@@ -1,0 +1,182 @@
+//! The five formats: their arrays checked against each other, and made compressed rows.
+
+use super::{Members, check};
+use crate::error::Result;
+use crate::format::{Coo, Csr};
+use crate::parallel::room;
+use crate::source::compressed::Compressed;
+use crate::source::npy::Array;
+
+/// Rows and columns.
+type Shape = (usize, usize);
+
+/// csr.
+pub(super) fn rows(members: &mut Members, shape: Shape) -> Result<(Csr, u64)> {
+    let rows = read_rows(members, shape, "a column")?;
+    let stored = rows.indices.len() as u64;
+    Ok((rows.into_csr()?, stored))
+}
+
+/// csc: the rows of the transpose.
+pub(super) fn columns(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
+    let columns = read_rows(members, (cols, rows), "a row")?;
+    let stored = columns.indices.len() as u64;
+    check(members, rows, columns.indices.len())?;
+    Ok((columns.into_transposed()?, stored))
+}
+
+fn read_rows(members: &mut Members, (rows, cols): Shape, what: &str) -> Result<Compressed> {
+    let (offsets, indices) = read_pattern(members, (rows, cols), what)?;
+    let bytes = members.array("data")?;
+    let data = Array::parse(members.path, "data", &bytes)?;
+    let values = data.values()?;
+    if data.shape() != [indices.len() as u64] {
+        let found = format!("{} dimensions and {} values", data.shape().len(), values.len());
+        return Err(
+            data.malformed(format!("1 dimension and {} values, one for each index", indices.len()), found)
+        );
+    }
+    Ok(Compressed { rows, cols, offsets, indices, values })
+}
+
+/// Offsets and indices, checked.
+fn read_pattern(members: &mut Members, (rows, cols): Shape, what: &str) -> Result<(Vec<u64>, Vec<u32>)> {
+    let bytes = members.array("indices")?;
+    let indices = Array::parse(members.path, "indices", &bytes)?;
+    let indices: Vec<u32> = indices.integers(what, 0..=cols as i128 - 1)?;
+    let bytes = members.array("indptr")?;
+    let array = Array::parse(members.path, "indptr", &bytes)?;
+    let offsets: Vec<u64> = array.integers("an offset", 0..=indices.len() as i128)?;
+    if offsets.len() != rows + 1 {
+        return Err(array.malformed(format!("{} offsets", rows + 1), offsets.len().to_string()));
+    }
+    if offsets[0] != 0 {
+        return Err(array.malformed("0 as the first offset", offsets[0].to_string()));
+    }
+    if let Some(row) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
+        let (this, next) = (offsets[row], offsets[row + 1]);
+        return Err(array.malformed(
+            format!("offsets that never decrease, so {this} or more at [{}]", row + 1),
+            next.to_string(),
+        ));
+    }
+    if offsets[rows] != indices.len() as u64 {
+        let expected = format!("{} as the last offset, the number of indices", indices.len());
+        return Err(array.malformed(expected, offsets[rows].to_string()));
+    }
+    Ok((offsets, indices))
+}
+
+/// coo: rows and columns in arrays of their own, or in the two rows of one.
+pub(super) fn triplets(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
+    let (row_last, col_last) = (rows as i128 - 1, cols as i128 - 1);
+    let (row_indices, col_indices): (Vec<u32>, Vec<u32>) = match members.find("coords")? {
+        Some(bytes) => {
+            let coords = Array::parse(members.path, "coords", &bytes)?;
+            let both: Vec<u32> = coords.integers("an index", 0..=row_last.max(col_last))?;
+            if coords.shape().first() != Some(&2) || coords.shape().len() != 2 || coords.is_by_columns() {
+                return Err(
+                    coords.malformed("2 rows of indices, one after the other", coords.shape_in_words())
+                );
+            }
+            let (row_indices, col_indices) = both.split_at(both.len() / 2);
+            (row_indices.to_vec(), col_indices.to_vec())
+        }
+        None => {
+            let bytes = members.array("row")?;
+            let row_indices = Array::parse(members.path, "row", &bytes)?.integers("a row", 0..=row_last)?;
+            let bytes = members.array("col")?;
+            (row_indices, Array::parse(members.path, "col", &bytes)?.integers("a column", 0..=col_last)?)
+        }
+    };
+    let bytes = members.array("data")?;
+    let data = Array::parse(members.path, "data", &bytes)?;
+    let values = data.values()?;
+    let counts = [row_indices.len(), col_indices.len()];
+    if counts != [values.len(); 2] || data.shape().len() != 1 {
+        let found = format!("{} values for {} rows and {} columns", values.len(), counts[0], counts[1]);
+        return Err(data.malformed("as many values as row and column indices", found));
+    }
+    check(members, rows, values.len())?;
+    let stored = values.len() as u64;
+    Ok((Coo::new(rows, cols, row_indices, col_indices, values)?.into_csr()?, stored))
+}
+
+/// bsr: compressed rows of dense blocks. Every number of a block is an entry, zeros included.
+pub(super) fn blocks(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
+    let bytes = members.array("data")?;
+    let data = Array::parse(members.path, "data", &bytes)?;
+    let &[count, height, width] = data.shape() else {
+        return Err(data.malformed("3 dimensions: blocks, rows and columns", data.shape_in_words()));
+    };
+    let whole = |size: usize, block: u64| block > 0 && (size as u64).is_multiple_of(block);
+    if !whole(rows, height) || !whole(cols, width) || data.is_by_columns() {
+        let expected = format!("blocks that fit into {rows} x {cols} evenly, row after row");
+        return Err(data.malformed(expected, data.shape_in_words()));
+    }
+    let (height, width) = (height as usize, width as usize);
+    let (offsets, indices) = read_pattern(members, (rows / height, cols / width), "a column of blocks")?;
+    if count != indices.len() as u64 {
+        return Err(
+            data.malformed(format!("{} blocks, one for each index", indices.len()), count.to_string())
+        );
+    }
+    let numbers = data.values()?;
+    check(members, rows, numbers.len())?;
+    let mut sparse = Compressed {
+        rows,
+        cols,
+        offsets: room(rows + 1)?,
+        indices: room(numbers.len())?,
+        values: room(numbers.len())?,
+    };
+    sparse.offsets.push(0);
+    for band in offsets.windows(2) {
+        for row in 0..height {
+            let (start, end) = (band[0] as usize, band[1] as usize);
+            for (block, &index) in indices.iter().enumerate().take(end).skip(start) {
+                let first = index as usize * width;
+                sparse.indices.extend((first..first + width).map(|col| col as u32));
+                let start = (block * height + row) * width;
+                sparse.values.extend_from_slice(&numbers[start..start + width]);
+            }
+            sparse.offsets.push(sparse.indices.len() as u64);
+        }
+    }
+    let stored = numbers.len() as u64;
+    Ok((sparse.into_csr()?, stored))
+}
+
+/// dia: row k of the data is the diagonal `offsets[k]` above the main one, at the columns where it stands. Zeros are no
+/// entries there, as SciPy has it.
+pub(super) fn diagonals(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
+    let bytes = members.array("offsets")?;
+    let offsets = Array::parse(members.path, "offsets", &bytes)?;
+    let offsets: Vec<i64> = offsets.integers("a diagonal", -i128::from(u32::MAX)..=i128::from(u32::MAX))?;
+    let bytes = members.array("data")?;
+    let data = Array::parse(members.path, "data", &bytes)?;
+    let &[count, length] = data.shape() else {
+        return Err(data.malformed("2 dimensions: diagonals and columns", data.shape_in_words()));
+    };
+    if count != offsets.len() as u64 || data.is_by_columns() {
+        let expected = format!("{} diagonals, one for each offset, row after row", offsets.len());
+        return Err(data.malformed(expected, data.shape_in_words()));
+    }
+    let numbers = data.values()?;
+    check(members, rows, numbers.len())?;
+    let (mut row_indices, mut col_indices, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for (diagonal, &offset) in offsets.iter().enumerate() {
+        let start = diagonal * length as usize;
+        let line = &numbers[start..start + length as usize];
+        for (col, &value) in line.iter().enumerate().take(cols).filter(|(_, value)| **value != 0.0) {
+            let row = col as i64 - offset;
+            if (0..rows as i64).contains(&row) {
+                row_indices.push(row as u32);
+                col_indices.push(col as u32);
+                values.push(value);
+            }
+        }
+    }
+    let stored = values.len() as u64;
+    Ok((Coo::new(rows, cols, row_indices, col_indices, values)?.into_csr()?, stored))
+}
