@@ -25,8 +25,8 @@ struct Header {
     edge_weights: bool,
 }
 
-/// Whether it is a METIS graph. Lists of edges consist of numbers too: where all lines have the same two or three words,
-/// as theirs do, the numbers of lines and words must be exactly those that the first line announces.
+/// Whether it is a METIS graph. Lists of edges consist of numbers too: where all lines have two or three words, as theirs
+/// do, the numbers of lines and words must be exactly those that the first line announces.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, COMMENT, SAMPLE);
     let Some(first) = lines.first() else { return false };
@@ -37,11 +37,11 @@ pub(super) fn recognises(text: Text) -> bool {
         return false;
     }
     let mut words = Words::new(text.bytes, 0);
-    let Ok(header) = read_header(&mut words) else { return false };
-    // What follows a line of sizes in an edge list has as many words in every line, if not as many as that line.
-    let length = lines.get(1).map_or(0, Vec::len);
-    let like_edges = lines[1..].iter().all(|line| line.len() == length) && length <= 3;
-    !like_edges || counts_agree(&text.bytes[words.at..], &header)
+    let like_edges = lines.iter().all(|line| (2..=3).contains(&line.len()));
+    if !like_edges {
+        return true;
+    }
+    read_header(&mut words).is_ok_and(|header| counts_agree(&text.bytes[words.at..], &header))
 }
 
 /// Whether lines and words are as many as announced, blank lines at the end aside.

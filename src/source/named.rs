@@ -8,12 +8,22 @@ use super::words::{Scan, Words, first_lines, is_number, is_whole};
 use super::{Loaded, Options};
 use crate::error::Result;
 
-/// Whether the first line consists of whole numbers and the second is node 1 with a name that is no number.
+/// Lines of names that are looked at.
+const SAMPLE: usize = 16;
+
+/// Whether the first line consists of whole numbers, and the next ones count nodes from 1 on, each with a name that is no
+/// number.
 pub(super) fn recognises(text: Text) -> bool {
-    let lines = first_lines(text.bytes, b"", 2);
-    let [sizes, name] = lines.as_slice() else { return false };
-    let sizes = (2..=3).contains(&sizes.len()) && sizes.iter().all(|word| is_whole(word));
-    sizes && name.len() >= 2 && name[0] == b"1" && !is_number(name[1])
+    let lines = first_lines(text.bytes, b"", SAMPLE + 1);
+    let Some((sizes, names)) = lines.split_first() else { return false };
+    if !(2..=3).contains(&sizes.len()) || !sizes.iter().all(|word| is_whole(word)) {
+        return false;
+    }
+    let nodes = std::str::from_utf8(sizes[0]).ok().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let is_name = |(at, line): (usize, &Vec<&[u8]>)| {
+        line.len() >= 2 && line[0] == (at + 1).to_string().as_bytes() && !is_number(line[1])
+    };
+    nodes > 0 && names.len() >= nodes.min(SAMPLE) && names.iter().take(nodes).enumerate().all(is_name)
 }
 
 /// Reads the graph: the entry (i, j) is the edge from node i + 1 to node j + 1. The names are read past.
@@ -41,7 +51,7 @@ fn read_names(words: &mut Words) -> Scan<(usize, u64)> {
     words.skip_line();
     for node in 1..=nodes {
         words.seek_line(b"");
-        words.whole(&format!("the name of node {node}; a number"), node..node + 1)?;
+        words.whole(&format!("the line with the name of node {node}, a number"), node..node + 1)?;
         words.skip_line();
     }
     Ok((nodes as usize, edges))

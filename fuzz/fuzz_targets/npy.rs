@@ -1,0 +1,10 @@
+//! The reader of kind 'NumPy array' on any bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use solver::source::{Options, parse_as};
+use std::path::Path;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = parse_as("NumPy array", Path::new("fuzz"), bytes, &Options::default());
+});
