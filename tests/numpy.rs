@@ -166,9 +166,7 @@ fn archives_that_are_cut_or_hold_something_else_are_errors() {
         assert!(read(&whole[..length]).is_err(), "cut to {length} bytes");
     }
     let mut broken = whole.clone();
-    for at in 30..200 {
-        broken[at] ^= 0xff;
-    }
+    broken[30..200].iter_mut().for_each(|byte| *byte ^= 0xff);
     assert!(read(&broken).is_err());
     let other = message(&zip(&[("arr_0", f64s(&[1.0]))]));
     assert!(

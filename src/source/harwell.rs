@@ -57,7 +57,7 @@ fn negated(mut columns: Compressed) -> Compressed {
 /// Where the entries of each column begin, counted from 0.
 fn read_pointers(fields: &mut Fields, cards: &Cards) -> Result<Vec<u64>> {
     let mut offsets: Vec<u64> = Vec::new();
-    let last = cards.entries + 1;
+    let last = cards.entries.saturating_add(1);
     fields.section(&cards.pointers, cards.cols as u64 + 1, |place| {
         let least = offsets.last().map_or(1, |&offset| offset + 1);
         let column = offsets.len();

@@ -44,11 +44,12 @@ fn read_full(fields: &mut Fields, rows: usize, count: u64, format: &[Field]) -> 
 /// Vectors by their entries: pointers, row indices and values, as the matrix has them. What is not stored is 0.
 fn read_sparse(fields: &mut Fields, cards: &Cards, vectors: &Vectors) -> Result<Dense> {
     let mut starts: Vec<u64> = Vec::new();
-    let last = vectors.entries + 1;
+    let last = vectors.entries.saturating_add(1);
     fields.section(&cards.pointers, vectors.count.saturating_add(1), |place| {
         let least = starts.last().copied().unwrap_or(1);
-        let end = starts.len() as u64 == vectors.count;
-        starts.push(place.whole("a pointer to a right-hand side", if end { last } else { least }, last)?);
+        let (first, end) = (starts.is_empty(), starts.len() as u64 == vectors.count);
+        let (least, most) = (if end { last } else { least }, if first { 1 } else { last });
+        starts.push(place.whole("a pointer to a right-hand side", least, most)?);
         Ok(())
     })?;
     let mut rows: Vec<usize> = Vec::new();
