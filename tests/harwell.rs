@@ -72,7 +72,7 @@ fn types_say_how_the_entries_are_meant() {
     assert_eq!(accepted(&symmetric), [(0, 0, 2.0), (0, 2, -1.0), (1, 1, 3.0), (2, 0, -1.0), (2, 2, 4.0)]);
     let loaded = read(&symmetric).unwrap();
     assert_eq!((loaded.stored, loaded.symmetric), (4, true));
-    let stored = Options { as_stored: true };
+    let stored = Options { as_stored: true, ..Options::default() };
     let loaded = parse(Path::new("a"), symmetric.as_bytes(), &stored).unwrap();
     assert_eq!(entries(&loaded.matrix), [(0, 0, 2.0), (1, 1, 3.0), (2, 0, -1.0), (2, 2, 4.0)]);
     assert!(!loaded.symmetric);
