@@ -77,6 +77,14 @@ pub enum Error {
         /// The names of its files.
         members: String,
     },
+    /// A matrix that the kind of file cannot hold as asked for.
+    #[error("cannot write {path}: {reason}", path = path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What stands against it, and what to do instead.
+        reason: String,
+    },
     /// `--matrix` names neither a file nor a generator.
     #[error("no matrix '{what}': not a file, and not a generator; generators are {known}")]
     UnknownMatrix {

@@ -1,8 +1,11 @@
 //! Triplets (row, column, value) in any order: what most files hold, and what a matrix is built from.
 
 use super::Csr;
-use super::assemble::assemble;
+use super::assemble::{Entries, assemble};
+use super::finish::{Width, finish, narrow};
 use crate::error::{Error, Result};
+use crate::parallel::{room, zeros};
+use std::ops::Range;
 
 /// A matrix as triplets, counted from 0. Entries may come in any order and more than once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,15 +38,112 @@ impl Coo {
             [("a row index", &row_indices, rows), ("a column index", &col_indices, cols)]
         {
             if let Some(&index) = indices.iter().find(|&&index| index as usize >= size) {
-                let (value, limit) = (u128::from(index), (size as u128).saturating_sub(1));
-                return Err(Error::TooLarge { what, value, limit, place: "the matrix" });
+                return Err(outside(what, index as usize, size));
             }
         }
         Ok(Coo { rows, cols, row_indices, col_indices, values })
     }
 
+    /// No entries yet, and room for so many.
+    pub fn with_capacity(rows: usize, cols: usize, entries: usize) -> Result<Coo> {
+        let (row_indices, col_indices, values) = (room(entries)?, room(entries)?, room(entries)?);
+        Ok(Coo { rows, cols, row_indices, col_indices, values })
+    }
+
+    /// Adds one entry to triplets with values: a pattern that already has entries takes none.
+    pub fn push(&mut self, row: usize, col: usize, value: f64) -> Result<()> {
+        let entries = self.row_indices.len();
+        if self.values.len() != entries {
+            let what = "values before one is added to triplets without";
+            return Err(Error::Dimension { what, expected: entries, got: self.values.len() });
+        }
+        for (what, index, size) in [("a row index", row, self.rows), ("a column index", col, self.cols)] {
+            if index >= size || index > u32::MAX as usize {
+                return Err(outside(what, index, size.min(1 << 32)));
+            }
+        }
+        self.row_indices.push(row as u32);
+        self.col_indices.push(col as u32);
+        self.values.push(value);
+        Ok(())
+    }
+
     /// Compressed rows; duplicates are summed in their order.
     pub fn into_csr(self) -> Result<Csr> {
-        assemble(self, None)
+        if !self.row_indices.is_sorted() {
+            return assemble(&self, None);
+        }
+        if narrow(self.row_indices.len(), false) { self.in_place::<u32>() } else { self.in_place::<u64>() }
+    }
+
+    /// Triplets that already come row after row become the matrix where they lie.
+    fn in_place<W: Width>(self) -> Result<Csr> {
+        let mut offsets: Vec<W> = zeros(self.rows + 1)?;
+        let mut start = 0;
+        for run in self.row_indices.chunk_by(|a, b| a == b) {
+            start += run.len();
+            offsets[run[0] as usize + 1] = W::of(start);
+        }
+        // Rows without entries end where the one before them does.
+        let mut end = W::default();
+        for offset in &mut offsets {
+            if *offset > end {
+                end = *offset;
+            }
+            *offset = end;
+        }
+        drop(self.row_indices);
+        let valued = !self.values.is_empty();
+        finish(self.cols, offsets, self.col_indices, valued.then_some(self.values))
+    }
+}
+
+fn outside(what: &'static str, index: usize, size: usize) -> Error {
+    let limit = (size as u128).saturating_sub(1);
+    Error::TooLarge { what, value: index as u128, limit, place: "the matrix" }
+}
+
+impl Entries for Coo {
+    type Piece = Range<usize>;
+
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
+
+    fn valued(&self) -> bool {
+        !self.values.is_empty()
+    }
+
+    fn most(&self) -> usize {
+        self.row_indices.len()
+    }
+
+    fn cut(&self, pieces: usize) -> Result<Vec<Range<usize>>> {
+        let (entries, length) = (self.most(), self.most().div_ceil(pieces).max(1));
+        Ok((0..entries).step_by(length).map(|start| start..(start + length).min(entries)).collect())
+    }
+
+    fn rows(&self, piece: &Range<usize>, visit: impl FnMut(u32)) -> Result<u64> {
+        self.row_indices[piece.clone()].iter().copied().for_each(visit);
+        Ok(piece.len() as u64)
+    }
+
+    fn places(&self, piece: &Range<usize>, mut visit: impl FnMut(u32, u32)) -> Result<u64> {
+        for (&row, &col) in self.row_indices[piece.clone()].iter().zip(&self.col_indices[piece.clone()]) {
+            visit(row, col);
+        }
+        Ok(piece.len() as u64)
+    }
+
+    fn entries(&self, piece: &Range<usize>, mut visit: impl FnMut(u32, u32, f64)) -> Result<u64> {
+        for entry in piece.clone() {
+            let value = self.values.get(entry).copied().unwrap_or(1.0);
+            visit(self.row_indices[entry], self.col_indices[entry], value);
+        }
+        Ok(piece.len() as u64)
+    }
+
+    fn check(&self, _stored: u64) -> Result<()> {
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ pub mod dcsr;
 pub mod dense;
 pub mod ell;
 pub mod fault;
+pub(crate) mod finish;
 pub mod pattern;
 mod rows;
 pub mod sell;

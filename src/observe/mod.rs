@@ -8,6 +8,11 @@ pub use history::{History, Recorder};
 pub use meter::Meter;
 pub use report::Report;
 
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
 /// One batch of iterations that has just ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
@@ -29,18 +34,30 @@ pub trait Observer {
 
 /// Writes a file whole or not at all: a neighbour is written first and then renamed over it. What is no plain file, such
 /// as a pipe or a device, is written to as it is; a link is followed.
-pub fn write_file(path: &std::path::Path, bytes: &[u8]) -> crate::error::Result<()> {
-    let fault = |source| crate::error::Error::Io { action: "write", path: path.to_owned(), source };
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_file_with(path, |file| file.write_all(bytes))
+}
+
+/// The same for content that is made while it is written.
+pub fn write_file_with(
+    path: &Path,
+    content: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+) -> Result<()> {
+    let fault = |source| Error::Io { action: "write", path: path.to_owned(), source };
+    let write = |path: &Path| {
+        let mut file = BufWriter::new(File::create(path)?);
+        content(&mut file)?;
+        file.flush()
+    };
     if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
-        return std::fs::write(path, bytes).map_err(fault);
+        return write(path).map_err(fault);
     }
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));
     let neighbour = target.with_file_name(name);
-    std::fs::write(&neighbour, bytes).map_err(fault)?;
-    std::fs::rename(&neighbour, &target).map_err(|e| {
+    write(&neighbour).and_then(|()| std::fs::rename(&neighbour, &target)).map_err(|source| {
         let _ = std::fs::remove_file(&neighbour);
-        fault(e)
+        fault(source)
     })
 }

@@ -48,7 +48,7 @@ impl Compressed {
             row_indices.resize(range[1] as usize, row as u32);
         }
         let triplets = Coo::new(self.rows, self.cols, row_indices, self.indices, self.values)?;
-        assemble::assemble(triplets, mirror)
+        assemble::assemble(&triplets, mirror)
     }
 }
 

@@ -13,12 +13,16 @@ const ROWS_PER_ENTRY: u64 = 64;
 
 /// Refuses a number of rows that so few entries cannot make sensible, before anything of that size is allocated.
 pub(super) fn check_rows(rows: usize, entries: u64) -> Result<()> {
+    check_size("the number of rows", rows as u64, entries)
+}
+
+/// The same for anything else that is allocated whether entries fill it or not.
+pub(super) fn check_size(what: &'static str, size: u64, entries: u64) -> Result<()> {
     let limit = FREE_ROWS.saturating_add(ROWS_PER_ENTRY.saturating_mul(entries));
-    if rows as u64 <= limit {
+    if size <= limit {
         return Ok(());
     }
-    let (what, value) = ("the number of rows", rows as u128);
-    Err(Error::TooLarge { what, value, limit: limit.into(), place: "a file of so few entries" })
+    Err(Error::TooLarge { what, value: size.into(), limit: limit.into(), place: "a file of so few entries" })
 }
 
 /// The text of a file, with the name that its errors carry.

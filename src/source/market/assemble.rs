@@ -1,48 +1,150 @@
-//! Entries to compressed rows.
+//! Entries of a file to compressed rows.
 
-use super::body::{self, Reader};
-use super::header::{Header, Symmetry};
+use super::header::{Field, Format, Header};
+use super::lines::{Entry, Lines, Piece, first_fault};
+use super::ordered;
 use crate::error::{Error, Result};
-use crate::format::{Csr, assemble};
+use crate::format::Csr;
+use crate::format::assemble::{Entries, assemble};
+use crate::parallel::run_all;
 use crate::source::text::{Fault, Text, check_rows};
 
-/// Makes the matrix; returns it with the number of entries that the file stores.
-pub(super) fn read(text: Text, header: &Header) -> Result<(Csr, u64)> {
-    let triplets = body::read(text, header)?;
+/// Makes the matrix; `mirror` is the sign that entries take across the diagonal, none where they stand for themselves
+/// alone.
+pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>) -> Result<Csr> {
+    // Each entry takes two bytes at least, a digit and a line end, so this bounds what the header can ask for.
+    if header.entries > (text.bytes.len() - header.body) as u64 / 2 + 1 {
+        return Err(first_fault(text, header));
+    }
     check_rows(header.rows, header.entries)?;
-    let stored = triplets.row_indices.len() as u64;
-    let mirror = match header.symmetry {
-        Symmetry::General => None,
-        Symmetry::Symmetric => Some(1.0),
-        Symmetry::Skew => Some(-1.0),
-    };
-    let matrix = assemble::assemble(triplets, mirror).map_err(|error| match error {
-        Error::DuplicateOverflow { row, col } => locate(text, header, row, col),
+    let matrix = if mirror.is_none() { ordered::read(text, header).transpose() } else { None };
+    let matrix = matrix.unwrap_or_else(|| assemble(&File { text, header }, mirror));
+    matrix.map_err(|error| match error {
+        Error::DuplicateOverflow { row, col } => locate(text, header, mirror, (row, col)),
         other => other,
-    })?;
-    Ok((matrix, stored))
+    })
+}
+
+/// The entries of a file, parsed each time they are gone over.
+struct File<'a> {
+    text: Text<'a>,
+    header: &'a Header,
+}
+
+impl File<'_> {
+    fn fault(&self) -> Error {
+        first_fault(self.text, self.header)
+    }
+
+    /// Calls `visit` for each entry that `next` reads; zeros of an array are passed over.
+    #[inline(always)]
+    fn each<'a, T>(
+        &'a self,
+        piece: &Piece,
+        next: impl Fn(&mut Lines<'a>) -> super::cursor::Read<Option<T>>,
+        mut visit: impl FnMut(T),
+    ) -> Result<u64> {
+        let mut lines = Lines::new(self.text, self.header, piece);
+        let mut stored = 0;
+        while let Some(entry) = next(&mut lines).map_err(|_| self.fault())? {
+            if stored == self.header.entries {
+                return Err(self.fault());
+            }
+            stored += 1;
+            visit(entry);
+        }
+        Ok(stored)
+    }
+}
+
+impl Entries for File<'_> {
+    type Piece = Piece;
+
+    fn shape(&self) -> (usize, usize) {
+        (self.header.rows, self.header.cols)
+    }
+
+    fn valued(&self) -> bool {
+        self.header.field != Field::Pattern
+    }
+
+    fn most(&self) -> usize {
+        self.header.entries as usize
+    }
+
+    fn cut(&self, pieces: usize) -> Result<Vec<Piece>> {
+        let mut pieces = super::cut(self.text, self.header, pieces);
+        if self.header.format == Format::Array {
+            let counts = run_all(pieces.clone(), |piece| {
+                let mut lines = Lines::new(self.text, self.header, &piece);
+                std::iter::from_fn(|| lines.seek().map(|_| lines.skip())).count() as u64
+            });
+            let mut first = 0;
+            for (piece, count) in pieces.iter_mut().zip(counts) {
+                piece.first = first;
+                first += count;
+            }
+        }
+        Ok(pieces)
+    }
+
+    fn rows(&self, piece: &Piece, mut visit: impl FnMut(u32)) -> Result<u64> {
+        if self.header.format == Format::Array {
+            return self.entries(piece, |row, _, _| visit(row));
+        }
+        self.each(piece, |lines| lines.row(), visit)
+    }
+
+    fn places(&self, piece: &Piece, mut visit: impl FnMut(u32, u32)) -> Result<u64> {
+        if self.header.format == Format::Array {
+            return self.entries(piece, |row, col, _| visit(row, col));
+        }
+        self.each(piece, |lines| lines.place(), |(row, col)| visit(row, col))
+    }
+
+    fn entries(&self, piece: &Piece, mut visit: impl FnMut(u32, u32, f64)) -> Result<u64> {
+        let mut put = |entry: Entry| visit(entry.row, entry.col, entry.value);
+        match (self.header.format, self.header.field) {
+            (Format::Coordinate, Field::Pattern) => {
+                self.each(piece, |lines| lines.coordinate::<false>(), put)
+            }
+            (Format::Coordinate, _) => self.each(piece, |lines| lines.coordinate::<true>(), put),
+            (Format::Array, _) => {
+                let nonzero = |entry: Entry| {
+                    if entry.value != 0.0 {
+                        put(entry);
+                    }
+                };
+                self.each(piece, |lines| lines.entry(), nonzero)
+            }
+        }
+    }
+
+    fn check(&self, stored: u64) -> Result<()> {
+        if stored == self.header.entries { Ok(()) } else { Err(self.fault()) }
+    }
 }
 
 /// Finds the line at which a sum of duplicates leaves the range of f64: only the text still knows it.
 #[cold]
-fn locate(text: Text, header: &Header, row: usize, col: usize) -> Error {
-    let mirror = header.symmetry != Symmetry::General;
-    let mut reader = Reader::new(text, header, header.body, text.bytes.len());
+fn locate(text: Text, header: &Header, mirror: Option<f64>, place: (usize, usize)) -> Error {
+    let mut lines = Lines::new(text, header, &Piece::whole(text, header));
     let (mut at, mut sum) = (header.body, 0.0_f64);
-    while reader.seek() {
-        at = reader.place();
-        let Ok(Some(entry)) = reader.entry::<true>() else { break };
-        let (this_row, this_col) = (entry.row as usize, entry.col as usize);
-        let here = (this_row, this_col) == (row, col);
-        if here || mirror && (this_col, this_row) == (row, col) {
-            // For a skew-symmetric matrix the two halves have opposite signs.
-            let sign = if !here && header.symmetry == Symmetry::Skew { -1.0 } else { 1.0 };
+    while let Some(start) = lines.seek() {
+        at = start;
+        let Ok(Some(entry)) = lines.entry() else { break };
+        let (row, col) = (entry.row as usize, entry.col as usize);
+        if (row, col) == place {
+            sum += entry.value;
+        } else if let Some(sign) = mirror
+            && (col, row) == place
+        {
             sum += sign * entry.value;
-            if !sum.is_finite() {
-                break;
-            }
+        }
+        if !sum.is_finite() {
+            break;
         }
     }
-    let expected = format!("entries for row {}, column {} with a finite sum", row + 1, col + 1);
+    let expected = format!("entries for row {}, column {} with a finite sum", place.0 + 1, place.1 + 1);
     text.error(Fault { at, expected, found: Some(format!("a sum of {sum}")) })
 }

@@ -4,11 +4,22 @@ use crate::error::{Error, Result};
 use crate::source::text::{Fault, Text, ends_word, is_blank};
 use memchr::memchr;
 
-/// What stands on an entry line after the two indices.
+/// Which entries stand in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// Those that are not zero, with their indices.
+    Coordinate,
+    /// All of them, column after column.
+    Array,
+}
+
+/// What the value of an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Real,
     Integer,
+    /// A real and an imaginary part; the second must be 0.
+    Complex,
     /// Nothing: every entry is 1.
     Pattern,
 }
@@ -21,14 +32,26 @@ pub(super) enum Symmetry {
     Skew,
 }
 
+impl Symmetry {
+    /// The sign that an entry takes across the diagonal, none where it says nothing of the one there.
+    pub fn mirror(self) -> Option<f64> {
+        match self {
+            Symmetry::General => None,
+            Symmetry::Symmetric => Some(1.0),
+            Symmetry::Skew => Some(-1.0),
+        }
+    }
+}
+
 /// All that comes before the entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
+    pub format: Format,
     pub field: Field,
     pub symmetry: Symmetry,
     pub rows: usize,
     pub cols: usize,
-    /// Entries that the size line announces.
+    /// Entries that the size line announces; in an array they follow from the sizes.
     pub entries: u64,
     /// Where the entries begin in the file.
     pub body: usize,
@@ -37,61 +60,87 @@ pub(super) struct Header {
 /// Reads the banner and the size line.
 pub(super) fn read(text: Text) -> Result<Header> {
     let mut banner = Line::at(text, 0);
-    let (field, symmetry) = read_banner(&mut banner)?;
-    let mut next = banner.end + 1;
-    while next < text.bytes.len() {
-        let mut line = Line::at(text, next);
-        line.skip_blanks();
-        if line.at == line.end || text.bytes[line.at] == b'%' {
-            next = line.end + 1;
-            continue;
-        }
-        let first = line.at;
-        let (rows, cols, entries) = read_size(&mut line)?;
-        if symmetry != Symmetry::General && rows != cols {
-            let found = Some(format!("{rows} rows and {cols} columns"));
-            let expected =
-                "as many rows as columns, as the banner says that the matrix is symmetric".to_owned();
-            return Err(text.error(Fault { at: first, expected, found }));
-        }
-        let body = (line.end + 1).min(text.bytes.len());
-        return Ok(Header { field, symmetry, rows, cols, entries, body });
+    let (format, field, symmetry) = read_banner(&mut banner)?;
+    let Some(mut line) = first_line(text, banner.end + 1) else {
+        let expected = match format {
+            Format::Coordinate => "the size line: numbers of rows, columns and entries",
+            Format::Array => "the size line: numbers of rows and columns",
+        };
+        return Err(text.error(Fault::new(text.bytes.len(), expected)));
+    };
+    let first = line.at;
+    let (rows, cols) = (line.size("the number of rows")?, line.size("the number of columns")?);
+    let announced = if format == Format::Coordinate { line.size("the number of entries")? } else { 0 };
+    refuse_lis(&mut line)?;
+    line.finish()?;
+    let (rows, cols) = (index(rows, "the number of rows")?, index(cols, "the number of columns")?);
+    if symmetry != Symmetry::General && rows != cols {
+        let found = Some(format!("{rows} rows and {cols} columns"));
+        let expected = "as many rows as columns, as the banner says that the matrix is symmetric".to_owned();
+        return Err(text.error(Fault { at: first, expected, found }));
     }
-    let expected = "the size line: numbers of rows, columns and entries";
-    Err(text.error(Fault::new(text.bytes.len(), expected)))
+    let (n, m) = (rows as u64, cols as u64);
+    let entries = match (format, symmetry) {
+        (Format::Coordinate, _) => announced,
+        (Format::Array, Symmetry::General) => n * m,
+        (Format::Array, Symmetry::Symmetric) => n * (n + 1) / 2,
+        (Format::Array, Symmetry::Skew) => n * n.saturating_sub(1) / 2,
+    };
+    let body = (line.end + 1).min(text.bytes.len());
+    Ok(Header { format, field, symmetry, rows, cols, entries, body })
 }
 
-fn read_banner(line: &mut Line) -> Result<(Field, Symmetry)> {
-    let text = line.text;
-    if line.blank_at(0) || !line.word().1.eq_ignore_ascii_case("%%matrixmarket") {
-        let expected = "a first line that begins with %%MatrixMarket";
-        return Err(text.error(Fault::new(0, expected)));
+/// The first line from `at` on that is neither blank nor a comment.
+fn first_line(text: Text, mut at: usize) -> Option<Line> {
+    while at < text.bytes.len() {
+        let mut line = Line::at(text, at);
+        line.skip_blanks();
+        if line.at < line.end && text.bytes[line.at] != b'%' {
+            return Some(line);
+        }
+        at = line.end + 1;
     }
+    None
+}
+
+/// Reads the first word of the banner. It is known without its second percent sign too, as some files have it.
+fn read_name(line: &mut Line) -> Result<()> {
+    let name = line.word().1.strip_prefix('%');
+    let known =
+        name.is_some_and(|name| name.strip_prefix('%').unwrap_or(name).eq_ignore_ascii_case("matrixmarket"));
+    let expected = "a first line that begins with %%MatrixMarket";
+    if known { Ok(()) } else { Err(line.text.error(Fault::new(0, expected))) }
+}
+
+fn read_banner(line: &mut Line) -> Result<(Format, Field, Symmetry)> {
+    let text = line.text;
+    read_name(line)?;
     line.choose("the object 'matrix'", |word| match word {
         "matrix" => Ok(Some(())),
         "vector" => {
-            Err(text.unsupported("a Matrix Market vector", "--matrix needs a file with the object 'matrix'"))
+            Err(text.unsupported(
+                "the object 'vector'",
+                "write it as 'matrix array real general', with the number of rows and 1 on the size line, then a value \
+                 on each line",
+            ))
         }
         _ => Ok(None),
     })?;
-    line.choose("the format 'coordinate'", |word| match word {
-        "coordinate" => Ok(Some(())),
-        "array" => Err(text.unsupported(
-            "the dense 'array' format",
-            "write the matrix in the 'coordinate' format, as scipy.io.mmwrite does for a sparse matrix",
-        )),
+    let format = line.choose("the format 'coordinate' or 'array'", |word| match word {
+        "coordinate" => Ok(Some(Format::Coordinate)),
+        "array" => Ok(Some(Format::Array)),
         _ => Ok(None),
     })?;
-    let field = line.choose("the field 'real', 'integer' or 'pattern'", |word| match word {
-        "real" => Ok(Some(Field::Real)),
+    let what = match format {
+        Format::Coordinate => "the field 'real', 'integer', 'pattern' or 'complex'",
+        Format::Array => "the field 'real', 'integer' or 'complex', the three that an array can have",
+    };
+    let field = line.choose(what, |word| match (word, format) {
+        ("real", _) => Ok(Some(Field::Real)),
         // scipy's name for integers without a sign.
-        "integer" | "unsigned-integer" => Ok(Some(Field::Integer)),
-        "pattern" => Ok(Some(Field::Pattern)),
-        "complex" => Err(text.unsupported(
-            "the field 'complex'",
-            "only real, integer and pattern matrices are read; write the real part, or the equivalent real \
-             system of twice the size",
-        )),
+        ("integer" | "unsigned-integer", _) => Ok(Some(Field::Integer)),
+        ("complex", _) => Ok(Some(Field::Complex)),
+        ("pattern", Format::Coordinate) => Ok(Some(Field::Pattern)),
         _ => Ok(None),
     })?;
     let what = match field {
@@ -101,28 +150,37 @@ fn read_banner(line: &mut Line) -> Result<(Field, Symmetry)> {
     let symmetry = line.choose(what, |word| match (word, field) {
         ("general", _) => Ok(Some(Symmetry::General)),
         ("symmetric", _) => Ok(Some(Symmetry::Symmetric)),
-        ("skew-symmetric", Field::Real | Field::Integer) => Ok(Some(Symmetry::Skew)),
+        (_, Field::Pattern) => Ok(None),
+        ("skew-symmetric", _) => Ok(Some(Symmetry::Skew)),
         // Without imaginary parts the conjugate is the number itself.
-        ("hermitian", Field::Real | Field::Integer) => Ok(Some(Symmetry::Symmetric)),
+        ("hermitian", _) => Ok(Some(Symmetry::Symmetric)),
         _ => Ok(None),
     })?;
     line.finish()?;
-    Ok((field, symmetry))
+    Ok((format, field, symmetry))
 }
 
-fn read_size(line: &mut Line) -> Result<(usize, usize, u64)> {
-    let rows = line.size("the number of rows")?;
-    let cols = line.size("the number of columns")?;
-    let entries = line.size("the number of entries")?;
-    line.finish()?;
-    let limit = u32::MAX as usize;
-    for (what, value) in [("the number of rows", rows), ("the number of columns", cols)] {
-        if value > limit as u64 {
-            let place = "a 32-bit index";
-            return Err(Error::TooLarge { what, value: value.into(), limit: limit as u128, place });
-        }
+/// Two more numbers on the size line say, in the files of Lis, that vectors follow the entries.
+fn refuse_lis(line: &mut Line) -> Result<()> {
+    let rest = line.at;
+    let more = [line.word().1, line.word().1];
+    line.at = rest;
+    if more.iter().any(|word| word.parse::<u64>().is_err()) {
+        return Ok(());
     }
-    Ok((rows as usize, cols as usize, entries))
+    Err(line.text.unsupported(
+        "a size line of five numbers (Lis: a right-hand side after the entries)",
+        "leave the last two numbers and the lines after the entries out; the right-hand side can be a file of its own",
+    ))
+}
+
+/// A number of rows or columns, which 32-bit indices must be able to count.
+fn index(value: u64, what: &'static str) -> Result<usize> {
+    let limit = u32::MAX.into();
+    if value > u64::from(u32::MAX) {
+        return Err(Error::TooLarge { what, value: value.into(), limit, place: "a 32-bit index" });
+    }
+    Ok(value as usize)
 }
 
 /// A place within one line.

@@ -1,21 +1,35 @@
-//! Matrix Market files: the coordinate format with real, integer or pattern entries, plain or gzip-compressed.
+//! Matrix Market files: the coordinate and the array format with real, integer, pattern or, where all imaginary parts
+//! are 0, complex entries, plain or gzip-compressed.
 //!
-//! The file is mapped into memory and cut at line ends into chunks that the threads of rayon's current pool parse at
-//! the same time, straight into arrays of triplets; the triplets then become compressed rows. Duplicates are summed in
-//! the order of the file, so the matrix is the same, bit for bit, for any number of threads. Nothing is allocated on
-//! the word of the header alone.
+//! The file is mapped into memory and cut at line ends into pieces that the threads of rayon's current pool parse at
+//! the same time. A file whose entries come row after row is parsed straight into compressed rows; any other is gone
+//! over twice, to count the entries of each row and to put them in their places. Either way nothing as large as the
+//! matrix is made beside it. Duplicates are summed in the order of the file, so the matrix is the same, bit for bit,
+//! for any number of threads. Nothing is allocated on the word of the header alone. What is compressed is unpacked into
+//! memory first, and its text comes on top.
+//!
+//! What the format's description leaves open, or files in the wild do otherwise: zeros of an array are not stored, those
+//! of the coordinate format are; entries of a symmetric file may stand in either triangle; a banner with one percent
+//! sign, line ends of any system, blank lines and comments anywhere are read; numbers that are not finite are refused.
 
 mod assemble;
-mod body;
+mod cursor;
 mod header;
+mod lines;
+mod ordered;
+mod vector;
 mod write;
 
 use super::text::Text;
 use super::{Loaded, Options, gzip, mmap};
 use crate::error::Result;
-use header::Symmetry;
+use header::{Header, Symmetry};
+use lines::Piece;
+use memchr::memchr;
+use std::borrow::Cow;
 use std::path::Path;
-pub use write::write_vector;
+pub use vector::{parse_vector, read_vector};
+pub use write::{write_matrix, write_vector};
 
 /// Reads the Matrix Market file at `path`.
 ///
@@ -37,10 +51,31 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Loaded> {
 
 /// Reads a text that is in memory.
 pub(super) fn read_text(text: Text, options: &Options) -> Result<Loaded> {
-    let mut header = header::read(text)?;
-    if options.as_stored {
-        header.symmetry = Symmetry::General;
+    let bytes = with_newlines(text.bytes);
+    let text = Text { path: text.path, bytes: &bytes };
+    let header = header::read(text)?;
+    let mirror = if options.as_stored { None } else { header.symmetry.mirror() };
+    let matrix = assemble::read(text, &header, mirror)?;
+    let symmetric = header.symmetry == Symmetry::Symmetric && mirror.is_some();
+    Ok(Loaded::new(matrix, header.entries, symmetric))
+}
+
+/// The text with newlines at its line ends: a file without any, but with carriage returns, is of an old Macintosh.
+fn with_newlines(bytes: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b'\n', bytes).is_some() || memchr(b'\r', bytes).is_none() {
+        return Cow::Borrowed(bytes);
     }
-    let (matrix, stored) = assemble::read(text, &header)?;
-    Ok(Loaded::new(matrix, stored, header.symmetry == Symmetry::Symmetric))
+    Cow::Owned(bytes.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte }).collect())
+}
+
+/// Cuts the entry lines into so many pieces of about equal length, or fewer.
+fn cut(text: Text, header: &Header, count: usize) -> Vec<Piece> {
+    let (body, all) = (header.body, text.bytes.len());
+    let near = |part: usize| body + ((all - body) as u128 * part as u128 / count as u128) as usize;
+    let line_end = |near: usize| memchr(b'\n', &text.bytes[near..]).map_or(all, |rest| near + rest + 1);
+    let ends = (1..count).map(|part| line_end(near(part))).chain([all]);
+    let mut start = body;
+    ends.map(|end| Piece { start: std::mem::replace(&mut start, end), end, first: 0 })
+        .filter(|piece| piece.start < piece.end)
+        .collect()
 }

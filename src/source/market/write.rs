@@ -1,15 +1,175 @@
-//! Writing Matrix Market files.
+//! Writing Matrix Market files: every number with the fewest digits that bring back the same bits.
+//!
+//! Values in single precision are written as the f64 that they equal: what is read is f64, and must equal them.
 
-use crate::error::Result;
-use std::fmt::Write;
+use crate::error::{Error, Result};
+use crate::format::{Csr, Values};
+use crate::observe::write_file_with;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use rayon::prelude::*;
+use std::io::{self, Write};
+use std::ops::Range;
 use std::path::Path;
 
-/// Writes a vector as an array of one column, each number with the digits that bring back the same bits.
-pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
-    let mut text = String::with_capacity(24 * values.len() + 64);
-    let _ = writeln!(text, "%%MatrixMarket matrix array real general\n{} 1", values.len());
-    for value in values {
-        let _ = writeln!(text, "{value:e}");
+/// Entries that one task turns into text, and tasks of which the text is held at a time for each thread.
+const BLOCK: usize = 1 << 15;
+const BLOCKS_PER_THREAD: usize = 4;
+
+/// Writes a matrix in the coordinate format, with the field `pattern` where all values are ones; gzip-compressed where
+/// the name ends in `.gz`. With `symmetric`, the lower triangle alone is written, and the matrix must be symmetric.
+///
+/// The file appears when it is complete, in the place of one that may have been there. Reading it gives the same matrix,
+/// bit for bit.
+pub fn write_matrix(path: &Path, matrix: &Csr, symmetric: bool) -> Result<()> {
+    if symmetric {
+        check_symmetric(path, matrix)?;
     }
-    crate::observe::write_file(path, text.as_bytes())
+    check_finite(path, matrix)?;
+    write_file_with(path, |file| {
+        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
+            let mut packer = GzEncoder::new(file, Compression::default());
+            write_text(&mut packer, matrix, symmetric)?;
+            packer.finish().map(drop)
+        } else {
+            write_text(file, matrix, symmetric)
+        }
+    })
+}
+
+/// Writes a vector as an array of one column.
+pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
+    write_file_with(path, |file| {
+        writeln!(file, "%%MatrixMarket matrix array real general\n{} 1", values.len())?;
+        in_blocks(file, values.len(), |entries| {
+            let mut text = Vec::with_capacity(25 * entries.len());
+            for &value in &values[entries] {
+                push_value(&mut text, value);
+                text.push(b'\n');
+            }
+            text
+        })
+    })
+}
+
+fn write_text(out: &mut impl Write, matrix: &Csr, symmetric: bool) -> io::Result<()> {
+    let field = if matches!(matrix.values(), Values::Ones) { "pattern" } else { "real" };
+    let symmetry = if symmetric { "symmetric" } else { "general" };
+    let entries = if symmetric {
+        (0..matrix.rows())
+            .into_par_iter()
+            .map(|row| matrix.row(row).filter(|&(col, _)| col <= row).count())
+            .sum()
+    } else {
+        matrix.nnz()
+    };
+    writeln!(out, "%%MatrixMarket matrix coordinate {field} {symmetry}")?;
+    writeln!(out, "{} {} {entries}", matrix.rows(), matrix.cols())?;
+    in_blocks(out, matrix.nnz(), |entries| block_text(matrix, entries, symmetric))
+}
+
+/// Writes the text of all entries in order; blocks of them are turned into text on the threads of rayon's current pool.
+fn in_blocks(
+    out: &mut impl Write,
+    entries: usize,
+    text_of: impl Fn(Range<usize>) -> Vec<u8> + Sync,
+) -> io::Result<()> {
+    let batch = BLOCK * BLOCKS_PER_THREAD * rayon::current_num_threads();
+    for start in (0..entries).step_by(batch) {
+        let end = (start + batch).min(entries);
+        let blocks: Vec<usize> = (start..end).step_by(BLOCK).collect();
+        let text: Vec<Vec<u8>> = blocks
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|block| text_of(block..(block + BLOCK).min(end)))
+            .collect();
+        for block in text {
+            out.write_all(&block)?;
+        }
+    }
+    Ok(())
+}
+
+fn block_text(matrix: &Csr, entries: Range<usize>, symmetric: bool) -> Vec<u8> {
+    let mut text = Vec::with_capacity(32 * entries.len());
+    let mut row = row_of(matrix, entries.start);
+    let mut end = matrix.row_range(row).end;
+    let mut digits = itoa::Buffer::new();
+    for entry in entries {
+        while entry >= end {
+            row += 1;
+            end = matrix.row_range(row).end;
+        }
+        let col = matrix.col_indices()[entry] as usize;
+        if symmetric && col > row {
+            continue;
+        }
+        text.extend_from_slice(digits.format(row + 1).as_bytes());
+        text.push(b' ');
+        text.extend_from_slice(digits.format(col + 1).as_bytes());
+        if !matches!(matrix.values(), Values::Ones) {
+            text.push(b' ');
+            push_value(&mut text, matrix.values().get(entry));
+        }
+        text.push(b'\n');
+    }
+    text
+}
+
+/// The row of an entry that exists.
+fn row_of(matrix: &Csr, entry: usize) -> usize {
+    let (mut low, mut high) = (0, matrix.rows());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if matrix.row_offsets().get(middle) <= entry { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Integers without a point, unless they are so large that this takes more digits.
+fn push_value(text: &mut Vec<u8>, value: f64) {
+    let whole = value as i32;
+    if f64::from(whole).to_bits() == value.to_bits() {
+        text.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
+    } else {
+        text.extend_from_slice(zmij::Buffer::new().format(value).as_bytes());
+    }
+}
+
+fn check_finite(path: &Path, matrix: &Csr) -> Result<()> {
+    let finite = match matrix.values() {
+        Values::Ones => return Ok(()),
+        Values::F32(values) => values.par_iter().position_first(|value| !value.is_finite()),
+        Values::F64(values) => values.par_iter().position_first(|value| !value.is_finite()),
+    };
+    let Some(entry) = finite else { return Ok(()) };
+    let (row, col) = (row_of(matrix, entry) + 1, matrix.col_indices()[entry] as u64 + 1);
+    let value = matrix.values().get(entry);
+    Err(unwritable(path, format!("the value at row {row}, column {col} is {value}, and it must be finite")))
+}
+
+fn check_symmetric(path: &Path, matrix: &Csr) -> Result<()> {
+    let (rows, cols) = (matrix.rows(), matrix.cols());
+    if rows != cols {
+        return Err(unwritable(
+            path,
+            format!("a {rows} x {cols} matrix has no triangle to stand for all of it"),
+        ));
+    }
+    let lonely = |row: usize| {
+        matrix.row(row).find(|&(col, value)| matrix.get(col, row).map(f64::to_bits) != Some(value.to_bits()))
+    };
+    let asymmetry = (0..rows).into_par_iter().find_map_first(|row| Some((row, lonely(row)?.0)));
+    match asymmetry {
+        None => Ok(()),
+        Some((row, col)) => {
+            let (row, col) = (row + 1, col + 1);
+            let reason = "differs from the one across the diagonal; write the matrix as a general one";
+            Err(unwritable(path, format!("the entry at row {row}, column {col} {reason}")))
+        }
+    }
+}
+
+fn unwritable(path: &Path, reason: String) -> Error {
+    Error::Unwritable { path: path.to_owned(), reason }
 }

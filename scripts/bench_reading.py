@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Times reading Matrix Market files beside SciPy's mmread (fast_matrix_market), in turn, and writes medians as JSON.
+
+  cargo build --release --example reading
+  scripts/bench_reading.py --files /tmp/reading --reader target/release/examples/reading -o results/cpu/reading.json
+
+The files are made on the first run: the 5-point Laplacian of a 1000 x 1000 grid (5.0 M entries), with values of one digit
+and a point (p5) and of 17 digits (p5r), each in four orders of its entries. Ours is the time from the name of the file to
+validated compressed rows with duplicates summed; SciPy's is given both to triplets (mmread alone) and to compressed rows
+(mmread and tocsr). Every round runs both once. Peak memory is the largest resident size of a fresh process that reads
+the file once, less what it held before and the pages of the mapped file. Needs numpy and scipy.
+"""
+import argparse, datetime, json, os, platform, statistics, subprocess, sys, time
+
+import numpy as np
+import scipy
+import scipy.io
+import scipy.io._fast_matrix_market as fast_matrix_market
+import scipy.sparse as sp
+
+ORDERS = {"columns": "", "rows": "-rows", "symmetric": "-sym", "random": "-random"}
+
+
+def laplacian(n):
+    line = sp.diags([-np.ones(n - 1), 2 * np.ones(n), -np.ones(n - 1)], [-1, 0, 1])
+    a = (sp.kron(sp.identity(n), line) + sp.kron(line, sp.identity(n))).tocsc()
+    a.eliminate_zeros()
+    a.sort_indices()
+    return a
+
+
+def write(path, kind, n, rows, cols, values, text):
+    with open(path, "w") as file:
+        file.write(f"%%MatrixMarket matrix coordinate real {kind}\n{n} {n} {len(rows)}\n")
+        for s in range(0, len(rows), 500000):
+            part = slice(s, s + 500000)
+            lines = zip((rows[part] + 1).tolist(), (cols[part] + 1).tolist(), values[part].tolist())
+            file.write("".join(f"{i} {j} {text(x)}\n" for i, j, x in lines))
+
+
+def make(folder):
+    a = laplacian(1000)
+    n = a.shape[0]
+    rows, cols = a.indices.astype(np.int64), np.repeat(np.arange(n), np.diff(a.indptr))
+    lower, shuffled = rows >= cols, np.random.default_rng(6).permutation(a.nnz)
+    random = np.random.default_rng(5).standard_normal(a.nnz)
+    for name, values, text in (("p5", a.data, lambda x: f"{x:.1f}"), ("p5r", random, repr)):
+        write(f"{folder}/{name}.mtx", "general", n, rows, cols, values, text)
+        write(f"{folder}/{name}-rows.mtx", "general", n, cols, rows, values, text)
+        write(f"{folder}/{name}-sym.mtx", "symmetric", n, rows[lower], cols[lower], values[lower], text)
+        write(f"{folder}/{name}-random.mtx", "general", n, rows[shuffled], cols[shuffled], values[shuffled], text)
+
+
+def ours(reader, path, threads):
+    run = subprocess.run([reader, path, "1", str(threads)], check=True, capture_output=True, text=True)
+    return json.loads(run.stdout)
+
+
+def theirs(path):
+    start = time.perf_counter()
+    triplets = scipy.io.mmread(path, spmatrix=False)
+    read = time.perf_counter() - start
+    matrix = triplets.tocsr()
+    return read, time.perf_counter() - start, matrix.nnz
+
+
+def measure(args, name, path, threads):
+    fast_matrix_market.PARALLELISM = threads
+    about, seconds, read, full = None, [], [], []
+    for _ in range(args.rounds):
+        about = ours(args.reader, path, threads)
+        seconds += about["seconds"]
+        one = theirs(path)
+        read.append(one[0])
+        full.append(one[1])
+        if one[2] != about["nnz"]:
+            sys.exit(f"{path}: {about['nnz']} entries here, {one[2]} in SciPy")
+    size = about["file_bytes"]
+
+    def side(times):
+        middle = statistics.median(times)
+        return {"median_s": round(middle, 4), "min_s": round(min(times), 4), "MB_per_s": round(size / middle / 1e6),
+                "best_MB_per_s": round(size / min(times) / 1e6)}
+    row = {"file": name, "file_bytes": size, "nnz": about["nnz"], "threads": threads, "load_average": os.getloadavg()[0],
+           "solver": side(seconds), "mmread": side(read), "mmread_tocsr": side(full),
+           "times_mmread": round(statistics.median(read) / statistics.median(seconds), 2),
+           "times_mmread_tocsr": round(statistics.median(full) / statistics.median(seconds), 2),
+           "best_times_mmread": round(min(read) / min(seconds), 2),
+           "peak_over_matrix": round(about["peak_bytes"] / about["matrix_bytes"], 2)}
+    print(f"{name:12} {threads} threads: {row['solver']['MB_per_s']:5} MB/s, mmread {row['mmread']['MB_per_s']:5}, with "
+          f"tocsr {row['mmread_tocsr']['MB_per_s']:5}; {row['times_mmread']:.2f} and {row['times_mmread_tocsr']:.2f} times "
+          f"(best {row['best_times_mmread']:.2f}); peak {row['peak_over_matrix']:.2f} of the matrix", flush=True)
+    return row
+
+
+def processor():
+    with open("/proc/cpuinfo") as file:
+        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", required=True, help="folder of the files, made there if they are missing")
+    parser.add_argument("--reader", default="target/release/examples/reading")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, nargs="+", default=[2])
+    parser.add_argument("-o", "--output", required=True)
+    args = parser.parse_args()
+    os.makedirs(args.files, exist_ok=True)
+    names = [(f"{base}{ending}", f"{args.files}/{base}{ending}.mtx") for base in ("p5", "p5r") for ending in ORDERS.values()]
+    if not all(os.path.exists(path) for _, path in names):
+        make(args.files)
+    load = os.getloadavg()
+    rows = [measure(args, name, path, threads) for threads in args.threads for name, path in names]
+    report = {"command": " ".join(sys.argv), "date": datetime.date.today().isoformat(), "processor": processor(),
+              "cores": os.cpu_count(), "load_average_before": load, "load_average_after": os.getloadavg(),
+              "scipy": scipy.__version__, "rounds": args.rounds, "orders": ORDERS, "files": rows}
+    with open(args.output, "w") as file:
+        json.dump(report, file, indent=1)
+        file.write("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+//! Words and numbers of a line, taken off the text one after the other: where reading spends its time.
+//!
+//! Digits and line ends are found eight bytes at a time, as a 64-bit number of which each byte is tested at once.
+
+use crate::source::text::{Fault, ends_word, is_blank};
+use memchr::memchr;
+
+/// A place in the text up to the end of a piece; places are offsets in the file.
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    pub at: usize,
+}
+
+/// What comes of reading a part of a line.
+pub(super) type Read<T> = Result<T, Box<Fault>>;
+
+/// The same byte eight times.
+const fn eight(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// The powers of ten that 64 bits hold.
+const TENS_WHOLE: [u64; 20] = {
+    let mut tens = [1; 20];
+    let mut power = 1;
+    while power < 20 {
+        tens[power] = 10 * tens[power - 1];
+        power += 1;
+    }
+    tens
+};
+
+/// The same in f64, exact too.
+const TENS: [f64; 20] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+    1e19,
+];
+
+impl<'a> Cursor<'a> {
+    pub fn new(bytes: &'a [u8], at: usize) -> Cursor<'a> {
+        Cursor { bytes, at }
+    }
+
+    /// Moves to the next line with an entry, past blank lines and comments; false at the end of the piece.
+    #[inline(always)]
+    pub fn seek(&mut self) -> bool {
+        loop {
+            self.skip_blanks();
+            match self.bytes.get(self.at) {
+                None => return false,
+                Some(b'\n') => self.at += 1,
+                Some(b'%') => {
+                    let rest = &self.bytes[self.at..];
+                    self.at += memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
+                }
+                Some(_) => return true,
+            }
+        }
+    }
+
+    /// Moves past the end of the line.
+    #[inline(always)]
+    pub fn skip_line(&mut self) {
+        while let Some(word) = self.word(self.at) {
+            // The lowest byte that becomes zero is the only one for which this test is exact, and the one wanted.
+            let zeroed = word ^ eight(b'\n');
+            let found = zeroed.wrapping_sub(eight(1)) & !zeroed & eight(0x80);
+            if found != 0 {
+                self.at += found.trailing_zeros() as usize / 8 + 1;
+                return;
+            }
+            self.at += 8;
+        }
+        let rest = &self.bytes[self.at..];
+        self.at += memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
+    }
+
+    #[inline(always)]
+    pub fn skip_blanks(&mut self) {
+        while self.at < self.bytes.len() && is_blank(self.bytes[self.at]) {
+            self.at += 1;
+        }
+    }
+
+    /// The end of the line, and nothing before it.
+    #[inline(always)]
+    pub fn end_line(&mut self) -> Read<()> {
+        self.skip_blanks();
+        match self.bytes.get(self.at) {
+            None => {}
+            Some(b'\n') => self.at += 1,
+            Some(_) => return Err(fault(self.at, "end of line")),
+        }
+        Ok(())
+    }
+
+    /// An index from 1 to `limit`, which is below 2^32, counted from 0 thereafter.
+    #[inline(always)]
+    pub fn index(&mut self, what: &str, limit: u64) -> Read<u32> {
+        let start = self.at;
+        let (mut number, end) = self.digits(start);
+        if end - start > 19 {
+            number = saturating(&self.bytes[start..end]);
+        }
+        // No digits at all give 0, which wraps around and is out of range too.
+        if number.wrapping_sub(1) >= limit || !self.word_ends(end) {
+            return Err(index_fault(start, what, limit));
+        }
+        self.at = end;
+        Ok((number - 1) as u32)
+    }
+
+    /// A finite number, as C, Fortran or MATLAB write it.
+    #[inline(always)]
+    pub fn value(&mut self) -> Read<f64> {
+        let start = self.at;
+        let negative = self.bytes.get(start) == Some(&b'-');
+        let first = start + usize::from(negative);
+        let (mut mantissa, mut end) = self.digits(first);
+        let (mut digits, mut below) = (end - first, 0);
+        if self.bytes.get(end) == Some(&b'.') {
+            let (fraction, after) = self.digits(end + 1);
+            below = after - end - 1;
+            digits += below;
+            end = after;
+            if digits <= 19 {
+                mantissa = mantissa * TENS_WHOLE[below] + fraction;
+            }
+        }
+        // Both are exact in f64, so one division rounds once: the nearest number, as the slower way finds it too.
+        if (1..=19).contains(&digits) && mantissa <= 1 << 53 && self.word_ends(end) {
+            self.at = end;
+            let magnitude = mantissa as f64 / TENS[below];
+            return Ok(if negative { -magnitude } else { magnitude });
+        }
+        self.any_value(start)
+    }
+
+    #[inline(never)]
+    fn any_value(&mut self, start: usize) -> Read<f64> {
+        let (value, length) = match fast_float2::parse_partial::<f64, _>(&self.bytes[start..]) {
+            Ok((value, length)) if self.word_ends(start + length) => (value, length),
+            _ => self.fortran(start)?,
+        };
+        if !value.is_finite() {
+            return Err(fault(start, "a finite number"));
+        }
+        self.at = start + length;
+        Ok(value)
+    }
+
+    /// A number with the exponent letter of Fortran's double precision, or with no letter where the exponent has three
+    /// digits (`1.5D+3`, `1.5+300`), and its length.
+    #[cold]
+    fn fortran(&self, start: usize) -> Read<(f64, usize)> {
+        let rest = &self.bytes[start..];
+        let word = &rest[..rest.iter().position(|&byte| ends_word(byte)).unwrap_or(rest.len())];
+        let mut usual: Vec<u8> =
+            word.iter().map(|&b| if matches!(b, b'd' | b'D') { b'e' } else { b }).collect();
+        let sign = usual.iter().rposition(|byte| matches!(byte, b'+' | b'-'));
+        if let Some(sign) = sign.filter(|&sign| sign > 0 && matches!(usual[sign - 1], b'0'..=b'9' | b'.')) {
+            usual.insert(sign, b'e');
+        }
+        let value = fast_float2::parse(&usual).map_err(|_| fault(start, "a number"))?;
+        Ok((value, word.len()))
+    }
+
+    #[inline(always)]
+    fn word_ends(&self, at: usize) -> bool {
+        at >= self.bytes.len() || ends_word(self.bytes[at])
+    }
+
+    /// Eight bytes, the first lowest; none where fewer are left.
+    #[inline(always)]
+    fn word(&self, at: usize) -> Option<u64> {
+        let bytes = self.bytes.get(at..at + 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    /// The digits from `at` on as a number, and where they end. More than 19 digits wrap around.
+    #[inline(always)]
+    fn digits(&self, mut at: usize) -> (u64, usize) {
+        let mut number = 0_u64;
+        while let Some(word) = self.word(at) {
+            let digits = word ^ eight(b'0');
+            // The high bit of the first byte above 9 is set; later ones do not matter.
+            let others = (digits.wrapping_add(eight(0x76)) | digits) & eight(0x80);
+            if others == 0 {
+                number = number.wrapping_mul(100_000_000).wrapping_add(of_digits(digits));
+                at += 8;
+                continue;
+            }
+            let count = others.trailing_zeros() as usize / 8;
+            // Moves what is not a digit out at the top and zeros in below; two steps, as none may be left.
+            let digits = digits << (56 - 8 * count) << 8;
+            return (number.wrapping_mul(TENS_WHOLE[count]).wrapping_add(of_digits(digits)), at + count);
+        }
+        while at < self.bytes.len() {
+            let digit = self.bytes[at].wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+            at += 1;
+        }
+        (number, at)
+    }
+}
+
+/// The number that eight digits make, the first in the lowest byte: pairs, then fours, then all.
+#[inline(always)]
+fn of_digits(digits: u64) -> u64 {
+    let pairs = digits.wrapping_mul(10 * 256 + 1) >> 8 & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100 * 65536 + 1) >> 16 & 0x0000_ffff_0000_ffff;
+    fours.wrapping_mul((10_000 << 32) + 1) >> 32
+}
+
+#[cold]
+pub(super) fn fault(at: usize, expected: impl Into<String>) -> Box<Fault> {
+    Box::new(Fault::new(at, expected))
+}
+
+#[cold]
+fn index_fault(at: usize, what: &str, limit: u64) -> Box<Fault> {
+    fault(at, format!("a {what} index from 1 to {limit}"))
+}
+
+/// Digits as a number, the largest where they are too many.
+#[cold]
+fn saturating(digits: &[u8]) -> u64 {
+    digits.iter().fold(0, |number: u64, byte| {
+        number.saturating_mul(10).saturating_add(u64::from(byte.wrapping_sub(b'0')))
+    })
+}

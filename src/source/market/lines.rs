@@ -1,0 +1,216 @@
+//! The lines after the size line, one entry each: `row column value` in the coordinate format, and a value alone in the
+//! array format, whose place follows from how many came before it.
+
+use super::cursor::{Cursor, Read, fault};
+use super::header::{Field, Format, Header, Symmetry};
+use crate::error::Error;
+use crate::source::text::{Fault, Text};
+
+/// One entry, counted from 0.
+#[derive(Clone, Copy)]
+pub(super) struct Entry {
+    pub row: u32,
+    pub col: u32,
+    pub value: f64,
+}
+
+/// Whole lines of the file.
+#[derive(Clone, Copy)]
+pub(super) struct Piece {
+    pub start: usize,
+    pub end: usize,
+    /// How many entries come before it, where that is known and matters: in the array format.
+    pub first: u64,
+}
+
+impl Piece {
+    /// All entry lines.
+    pub fn whole(text: Text, header: &Header) -> Piece {
+        Piece { start: header.body, end: text.bytes.len(), first: 0 }
+    }
+}
+
+/// Reads the entries of a piece one after the other.
+pub(super) struct Lines<'a> {
+    cursor: Cursor<'a>,
+    header: &'a Header,
+    /// The place of the next value of an array.
+    next: (u32, u32),
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(text: Text<'a>, header: &'a Header, piece: &Piece) -> Lines<'a> {
+        let next = if header.format == Format::Array { array_place(header, piece.first) } else { (0, 0) };
+        Lines { cursor: Cursor::new(&text.bytes[..piece.end], piece.start), header, next }
+    }
+
+    /// Moves to the next entry and says where it stands, none at the end of the piece.
+    pub fn seek(&mut self) -> Option<usize> {
+        self.cursor.seek().then_some(self.cursor.at)
+    }
+
+    /// Moves past an entry that `seek` found.
+    pub fn skip(&mut self) {
+        self.cursor.skip_line();
+    }
+
+    /// The next entry, none at the end of the piece.
+    #[inline(always)]
+    pub fn entry(&mut self) -> Read<Option<Entry>> {
+        match (self.header.format, self.header.field) {
+            (Format::Coordinate, Field::Pattern) => self.coordinate::<false>(),
+            (Format::Coordinate, _) => self.coordinate::<true>(),
+            (Format::Array, _) => self.array(),
+        }
+    }
+
+    /// The row of the next entry in the coordinate format; the rest of its line is not looked at.
+    #[inline(always)]
+    pub fn row(&mut self) -> Read<Option<u32>> {
+        if !self.cursor.seek() {
+            return Ok(None);
+        }
+        let row = self.cursor.index("row", self.header.rows as u64)?;
+        self.cursor.skip_line();
+        Ok(Some(row))
+    }
+
+    /// Likewise its row and column.
+    #[inline(always)]
+    pub fn place(&mut self) -> Read<Option<(u32, u32)>> {
+        if !self.cursor.seek() {
+            return Ok(None);
+        }
+        let place = self.indices()?;
+        self.cursor.skip_line();
+        Ok(Some(place))
+    }
+
+    /// The next entry of the coordinate format.
+    #[inline(always)]
+    pub fn coordinate<const VALUES: bool>(&mut self) -> Read<Option<Entry>> {
+        if !self.cursor.seek() {
+            return Ok(None);
+        }
+        let (row, col) = self.indices()?;
+        self.cursor.skip_blanks();
+        let mut value = 1.0;
+        if VALUES {
+            value = self.value((row, col))?;
+        }
+        self.cursor.end_line()?;
+        Ok(Some(Entry { row, col, value }))
+    }
+
+    #[inline(always)]
+    fn indices(&mut self) -> Read<(u32, u32)> {
+        let row = self.cursor.index("row", self.header.rows as u64)?;
+        self.cursor.skip_blanks();
+        let col = self.cursor.index("column", self.header.cols as u64)?;
+        Ok((row, col))
+    }
+
+    /// The next value of the array format, zeros included.
+    fn array(&mut self) -> Read<Option<Entry>> {
+        if !self.cursor.seek() {
+            return Ok(None);
+        }
+        let (row, col) = self.next;
+        if row as usize >= self.header.rows || col as usize >= self.header.cols {
+            return Err(fault(self.cursor.at, "no more values than the size line announces"));
+        }
+        let value = self.value((row, col))?;
+        self.cursor.end_line()?;
+        self.next = if row as usize + 1 < self.header.rows {
+            (row + 1, col)
+        } else {
+            (first_row(self.header, col as usize + 1) as u32, col + 1)
+        };
+        Ok(Some(Entry { row, col, value }))
+    }
+
+    /// A value that its field and its place allow.
+    #[inline(always)]
+    fn value(&mut self, (row, col): (u32, u32)) -> Read<f64> {
+        let at = self.cursor.at;
+        let value = self.cursor.value()?;
+        match self.header.field {
+            Field::Integer if value.fract() != 0.0 => {
+                return Err(fault(at, "an integer, as the banner says"));
+            }
+            Field::Complex => self.no_imaginary_part((row, col))?,
+            _ => {}
+        }
+        if row == col && self.header.symmetry == Symmetry::Skew && value != 0.0 {
+            return Err(fault(at, "0 on the diagonal of a skew-symmetric matrix"));
+        }
+        Ok(value)
+    }
+
+    #[inline(never)]
+    fn no_imaginary_part(&mut self, (row, col): (u32, u32)) -> Read<()> {
+        self.cursor.skip_blanks();
+        let at = self.cursor.at;
+        if self.cursor.value()? == 0.0 {
+            return Ok(());
+        }
+        let place = format!("row {}, column {}", u64::from(row) + 1, u64::from(col) + 1);
+        Err(fault(at, format!("an imaginary part of 0 at {place}, as only real matrices are solved with")))
+    }
+}
+
+/// The first row that an array stores of a column: all of them, or from the diagonal or the one below it on.
+fn first_row(header: &Header, col: usize) -> usize {
+    match header.symmetry {
+        Symmetry::General => 0,
+        Symmetry::Symmetric => col,
+        Symmetry::Skew => col + 1,
+    }
+}
+
+/// The place of a value of an array by its number; one column too far for numbers beyond the last.
+fn array_place(header: &Header, mut number: u64) -> (u32, u32) {
+    let columns = if number < header.entries { 0..header.cols } else { 0..0 };
+    for col in columns {
+        let first = first_row(header, col);
+        let stored = header.rows.saturating_sub(first) as u64;
+        if number < stored {
+            return (first as u32 + number as u32, col as u32);
+        }
+        number -= stored;
+    }
+    (0, header.cols as u32)
+}
+
+/// The first departure of the file from its format in the order of the file, a wrong number of entries included. Only
+/// called where there is one: the threads that read just say so, and the place is found in a second go.
+#[cold]
+pub(super) fn first_fault(text: Text, header: &Header) -> Error {
+    let mut lines = Lines::new(text, header, &Piece::whole(text, header));
+    let mut entries = 0;
+    while let Some(at) = lines.seek() {
+        if entries == header.entries {
+            return wrong_count(text, header, at, "");
+        }
+        if let Err(fault) = lines.entry() {
+            return text.error(*fault);
+        }
+        entries += 1;
+    }
+    if entries < header.entries {
+        return wrong_count(text, header, text.bytes.len(), "end of file after ");
+    }
+    text.error(Fault::new(text.bytes.len(), "the file to stay as it is while it is read"))
+}
+
+fn wrong_count(text: Text, header: &Header, at: usize, found: &str) -> Error {
+    let mut lines = Lines::new(text, header, &Piece::whole(text, header));
+    let mut count = 0;
+    while lines.seek().is_some() {
+        lines.skip();
+        count += 1;
+    }
+    let entries = |n: u64| if n == 1 { "1 entry".to_owned() } else { format!("{n} entries") };
+    let expected = format!("{}, as the size line announces", entries(header.entries));
+    text.error(Fault { at, expected, found: Some(format!("{found}{}", entries(count))) })
+}

@@ -1,0 +1,61 @@
+//! Vectors, and several in columns: right-hand sides in files of their own.
+
+use super::header::{self, Header};
+use super::lines::{Lines, Piece, first_fault};
+use super::with_newlines;
+use crate::error::{Error, Result};
+use crate::format::Dense;
+use crate::parallel::zeros;
+use crate::source::text::{Text, check_size};
+use crate::source::{gzip, mmap};
+use std::path::Path;
+
+/// Reads the Matrix Market file at `path` as dense columns: in the array format, or in the coordinate format, where
+/// what is not stored is 0 and duplicates are summed. Several columns come out row-major.
+pub fn read_vector(path: &Path) -> Result<Dense> {
+    let bytes = mmap::open(path)?;
+    parse_vector(path, &bytes)
+}
+
+/// Likewise, from what is already in memory, gzip-compressed or not; `path` is for error messages.
+pub fn parse_vector(path: &Path, bytes: &[u8]) -> Result<Dense> {
+    let unpacked;
+    let mut bytes = bytes;
+    if gzip::is_gzip(bytes) {
+        unpacked = gzip::decompress(path, bytes)?;
+        bytes = &unpacked;
+    }
+    let bytes = with_newlines(bytes);
+    let text = Text { path, bytes: &bytes };
+    let header = header::read(text)?;
+    let size = header.rows as u64 * header.cols as u64;
+    if header.entries > (text.bytes.len() - header.body) as u64 / 2 + 1 {
+        return Err(first_fault(text, &header));
+    }
+    check_size("the number of values", size, header.entries)?;
+    Dense::new(header.rows, header.cols, values(text, &header, size as usize)?)
+}
+
+fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
+    let mut values: Vec<f64> = zeros(size)?;
+    let mut add = |row: u32, col: u32, value: f64| {
+        let (row, col) = (row as usize, col as usize);
+        let sum = &mut values[row * header.cols + col];
+        // Added to 0, -0 would lose its sign.
+        *sum = if *sum == 0.0 { value } else { *sum + value };
+        if sum.is_finite() { Ok(()) } else { Err(Error::DuplicateOverflow { row, col }) }
+    };
+    let mut lines = Lines::new(text, header, &Piece::whole(text, header));
+    let mut stored = 0;
+    while let Some(entry) = lines.entry().map_err(|_| first_fault(text, header))? {
+        if stored == header.entries {
+            return Err(first_fault(text, header));
+        }
+        stored += 1;
+        add(entry.row, entry.col, entry.value)?;
+        if let Some(sign) = header.symmetry.mirror().filter(|_| entry.row != entry.col) {
+            add(entry.col, entry.row, sign * entry.value)?;
+        }
+    }
+    if stored == header.entries { Ok(values) } else { Err(first_fault(text, header)) }
+}
