@@ -119,6 +119,9 @@ impl<'a> Cursor<'a> {
         let (mut mantissa, mut end) = self.digits(first);
         let (mut digits, mut below) = (end - first, 0);
         if self.bytes.get(end) == Some(&b'.') {
+            if self.sixteen_digits(end + 1) {
+                return self.any_value(start);
+            }
             let (fraction, after) = self.digits(end + 1);
             below = after - end - 1;
             digits += below;
@@ -177,14 +180,20 @@ impl<'a> Cursor<'a> {
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
     }
 
+    /// Whether so many follow that the number takes the slower way anyhow, and need not be read twice.
+    #[inline(always)]
+    fn sixteen_digits(&self, at: usize) -> bool {
+        let digits = |at| self.word(at).is_some_and(|word| not_digits(word ^ eight(b'0')) == 0);
+        digits(at) && digits(at + 8)
+    }
+
     /// The digits from `at` on as a number, and where they end. More than 19 digits wrap around.
     #[inline(always)]
     fn digits(&self, mut at: usize) -> (u64, usize) {
         let mut number = 0_u64;
         while let Some(word) = self.word(at) {
             let digits = word ^ eight(b'0');
-            // The high bit of the first byte above 9 is set; later ones do not matter.
-            let others = (digits.wrapping_add(eight(0x76)) | digits) & eight(0x80);
+            let others = not_digits(digits);
             if others == 0 {
                 number = number.wrapping_mul(100_000_000).wrapping_add(of_digits(digits));
                 at += 8;
@@ -205,6 +214,12 @@ impl<'a> Cursor<'a> {
         }
         (number, at)
     }
+}
+
+/// The high bit of the first byte above 9 set, of those before it not; later ones do not matter.
+#[inline(always)]
+fn not_digits(digits: u64) -> u64 {
+    (digits.wrapping_add(eight(0x76)) | digits) & eight(0x80)
 }
 
 /// The number that eight digits make, the first in the lowest byte: pairs, then fours, then all.
