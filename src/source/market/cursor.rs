@@ -189,20 +189,29 @@ impl<'a> Cursor<'a> {
 
     /// The digits from `at` on as a number, and where they end. More than 19 digits wrap around.
     #[inline(always)]
-    fn digits(&self, mut at: usize) -> (u64, usize) {
-        let mut number = 0_u64;
-        while let Some(word) = self.word(at) {
+    fn digits(&self, at: usize) -> (u64, usize) {
+        if let Some(word) = self.word(at) {
             let digits = word ^ eight(b'0');
             let others = not_digits(digits);
-            if others == 0 {
-                number = number.wrapping_mul(100_000_000).wrapping_add(of_digits(digits));
-                at += 8;
-                continue;
+            if others != 0 {
+                let count = others.trailing_zeros() / 8;
+                // Moves what is not a digit out at the top and zeros in below; two steps, as none may be left.
+                return (of_digits(digits << (56 - 8 * count) << 8), at + count as usize);
             }
-            let count = others.trailing_zeros() as usize / 8;
-            // Moves what is not a digit out at the top and zeros in below; two steps, as none may be left.
-            let digits = digits << (56 - 8 * count) << 8;
-            return (number.wrapping_mul(TENS_WHOLE[count]).wrapping_add(of_digits(digits)), at + count);
+        }
+        self.many_digits(at)
+    }
+
+    /// The same for eight digits or more, and near the end of the text.
+    #[inline(never)]
+    fn many_digits(&self, mut at: usize) -> (u64, usize) {
+        let mut number = 0_u64;
+        while let Some(digits) = self.word(at).map(|word| word ^ eight(b'0')) {
+            if not_digits(digits) != 0 {
+                break;
+            }
+            number = number.wrapping_mul(100_000_000).wrapping_add(of_digits(digits));
+            at += 8;
         }
         while at < self.bytes.len() {
             let digit = self.bytes[at].wrapping_sub(b'0');
