@@ -6,6 +6,7 @@ pub mod bench;
 pub mod cli;
 pub mod device;
 pub mod error;
+mod files;
 pub mod format;
 pub mod observe;
 pub mod operator;

@@ -6,17 +6,14 @@
 
 mod entry;
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use etcetera::BaseStrategy;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::nvrtc::Image;
 use crate::error::Result;
+use crate::files;
 use entry::Key;
 
 /// No image comes near this, so a larger file is not ours and is not read into memory.
@@ -41,8 +38,7 @@ impl KernelCache {
     /// The cache of this user: `$SOLVER_CACHE/kernels` where that variable is set, otherwise `solver/kernels` in the
     /// user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). Without a home folder nothing is kept.
     pub fn open() -> KernelCache {
-        let user = etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir());
-        let folder = default_folder(std::env::var_os("SOLVER_CACHE"), user);
+        let folder = files::cache_folder().map(|folder| folder.join("kernels"));
         if folder.is_none() {
             warn_once(format_args!(
                 "no cache folder: there is no home folder, so kernels are compiled anew in each run; set SOLVER_CACHE"
@@ -112,15 +108,6 @@ impl KernelCache {
     }
 }
 
-/// Where [`KernelCache::open`] goes, from the variable's value and the user's cache folder. A relative folder would be
-/// another one in each working directory: nobody who has no home meant that, but who sets the variable may.
-fn default_folder(variable: Option<OsString>, user: Option<PathBuf>) -> Option<PathBuf> {
-    match variable {
-        Some(folder) if !folder.is_empty() => Some(Path::new(&folder).join("kernels")),
-        _ => user.filter(|folder| folder.is_absolute()).map(|folder| folder.join("solver/kernels")),
-    }
-}
-
 /// Warns on the first trouble with the whole cache; the same again for each kernel would only be noise.
 fn warn_once(message: std::fmt::Arguments) {
     static WARNED: AtomicBool = AtomicBool::new(false);
@@ -152,38 +139,10 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes `bytes` to a new file beside `path` and renames it there, so that no reader ever meets half an entry and the
-/// last of several writers wins. It is not synced: what a power failure leaves behind, the checksum finds.
+/// Puts an entry in its place. It is not synced: what a power failure leaves behind, the checksum finds.
 fn store(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    let (temporary, mut file) = create_unique(folder)?;
-    let written = file.write_all(bytes);
-    drop(file);
-    let done = written.and_then(|()| fs::rename(&temporary, path));
-    if done.is_err() {
-        // Nothing is left to do if this fails too: the file has a name that no reader opens.
-        let _ = fs::remove_file(&temporary);
-    }
-    done
-}
-
-/// A file that no one else writes. The process number alone would not do: on a shared file system, processes of two
-/// containers may have the same one, and a killed process may have left its file behind.
-fn create_unique(folder: &Path) -> io::Result<(PathBuf, File)> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    const ATTEMPTS: u32 = 16;
-    let mut last = io::Error::from(ErrorKind::AlreadyExists);
-    for _ in 0..ATTEMPTS {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".{:x}-{now:x}-{count:x}.tmp", std::process::id()));
-        match File::create_new(&path) {
-            Ok(file) => return Ok((path, file)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
-            Err(error) => return Err(error),
-        }
-    }
-    Err(last)
+    files::replace(path, false, |file| file.write_all(bytes))
 }
 
 #[cfg(test)]
@@ -191,20 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variable_wins_over_the_users_cache_folder_and_an_empty_one_counts_as_unset() {
-        let user = || Some(PathBuf::from("/home/u/.cache"));
-        assert_eq!(default_folder(Some("/big".into()), user()), Some(PathBuf::from("/big/kernels")));
-        assert_eq!(
-            default_folder(Some("".into()), user()),
-            Some(PathBuf::from("/home/u/.cache/solver/kernels"))
-        );
-        assert_eq!(default_folder(None, user()), Some(PathBuf::from("/home/u/.cache/solver/kernels")));
-    }
-
-    #[test]
     fn without_a_home_folder_nothing_is_kept_and_kernels_compile_all_the_same() {
-        assert_eq!(default_folder(None, None), None);
-        assert_eq!(default_folder(None, Some(PathBuf::from(".cache"))), None);
         let cache = KernelCache { folder: None };
         let image = || Ok(Image::Cubin(vec![1]));
         assert_eq!(cache.get_or_compile((13, 0), "k", "", &[], 90, image).unwrap(), Image::Cubin(vec![1]));

@@ -1,0 +1,107 @@
+//! Files that the program keeps for itself: where they lie, and how they are replaced so that no reader ever meets half
+//! of one.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use etcetera::BaseStrategy;
+
+/// The folder of this user's caches: `$SOLVER_CACHE` where that variable is set, otherwise `solver` in the user's cache
+/// folder (`$XDG_CACHE_HOME`, or `~/.cache`). None without a home folder.
+pub(crate) fn cache_folder() -> Option<PathBuf> {
+    let user = etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir());
+    choose_cache_folder(std::env::var_os("SOLVER_CACHE"), user)
+}
+
+/// Likewise, from the variable's value and the user's cache folder. A relative folder would be another one in each
+/// working directory: nobody who has no home meant that, but who sets the variable may.
+pub(crate) fn choose_cache_folder(variable: Option<OsString>, user: Option<PathBuf>) -> Option<PathBuf> {
+    match variable {
+        Some(folder) if !folder.is_empty() => Some(PathBuf::from(folder)),
+        _ => user.filter(|folder| folder.is_absolute()).map(|folder| folder.join("solver")),
+    }
+}
+
+/// A new file in `folder` that no one else writes. The process number alone would not do: on a shared file system,
+/// processes of two containers may have the same one, and a killed process may have left its file behind.
+pub(crate) fn create_unique(folder: &Path) -> io::Result<(PathBuf, File)> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    const ATTEMPTS: u32 = 16;
+    let mut last = io::Error::from(ErrorKind::AlreadyExists);
+    for _ in 0..ATTEMPTS {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!(".{:x}-{now:x}-{count:x}.tmp", std::process::id()));
+        match File::create_new(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
+            Err(error) => return Err(error),
+        }
+    }
+    Err(last)
+}
+
+/// Writes a new file beside `path` and renames it there: a reader meets the old file or the new one, and the last of
+/// several writers wins. With `sync` the new one survives a power failure.
+pub(crate) fn replace(
+    path: &Path,
+    sync: bool,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let (temporary, file) = create_unique(folder)?;
+    let mut buffered = BufWriter::with_capacity(1 << 20, &file);
+    let written = write(&mut buffered).and_then(|()| buffered.flush());
+    drop(buffered);
+    let done = written
+        .and_then(|()| if sync { file.sync_all() } else { Ok(()) })
+        .and_then(|()| fs::rename(&temporary, path));
+    if done.is_err() {
+        // Nothing is left to do if this fails too: the file has a name that no reader opens.
+        let _ = fs::remove_file(&temporary);
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_wins_over_the_users_cache_folder_and_an_empty_one_counts_as_unset() {
+        let user = || Some(PathBuf::from("/home/u/.cache"));
+        assert_eq!(choose_cache_folder(Some("/big".into()), user()), Some(PathBuf::from("/big")));
+        assert_eq!(
+            choose_cache_folder(Some("".into()), user()),
+            Some(PathBuf::from("/home/u/.cache/solver"))
+        );
+        assert_eq!(choose_cache_folder(None, user()), Some(PathBuf::from("/home/u/.cache/solver")));
+    }
+
+    #[test]
+    fn without_a_home_folder_there_is_no_cache() {
+        assert_eq!(choose_cache_folder(None, None), None);
+        assert_eq!(choose_cache_folder(None, Some(PathBuf::from(".cache"))), None);
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_the_old_file_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kept");
+        replace(&path, true, |file| file.write_all(b"old")).unwrap();
+        let failed = replace(&path, true, |file| {
+            file.write_all(b"half")?;
+            Err(io::Error::from(ErrorKind::StorageFull))
+        });
+        assert_eq!(failed.unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
