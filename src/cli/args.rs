@@ -40,6 +40,10 @@ pub enum Command {
     Cg(CgArgs),
     /// Describe a matrix: size, row lengths, symmetry, diagonal.
     Info(InfoArgs),
+    /// List the matrices that have a name: the catalog, and the generators.
+    Matrices(MatricesArgs),
+    /// Download matrices of the catalog; one that was interrupted goes on where it stopped.
+    Fetch(FetchArgs),
     /// List the SpMV backends with their parameters.
     Backends(BackendsArgs),
     /// Look at this machine: what is there, what is missing, how to get it, how fast it is.
@@ -66,7 +70,7 @@ Ctrl-C stops at the next check: answer, history and plot of what was reached are
 #[command(after_help = CG_EXAMPLES, args_override_self = true)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CgArgs {
-    /// A Matrix Market file (.mtx, .mtx.gz), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
+    /// A Matrix Market file (.mtx, .mtx.gz), a name such as F1 (see solver matrices), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
     #[arg(long, value_name = "WHAT")]
     pub matrix: Option<String>,
     /// Read a symmetric file as the triangle that it stores, as some papers measured it
@@ -96,6 +100,9 @@ pub struct CgArgs {
     /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+    /// Download the matrix first if it is one of the catalog and not here yet
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub fetch: Option<bool>,
     /// Do not check that the matrix is symmetric
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub assume_symmetric: Option<bool>,
@@ -135,6 +142,7 @@ impl CgArgs {
             max_iters: self.max_iters.or(file.max_iters),
             time_limit: self.time_limit.or(file.time_limit),
             threads: self.threads.or(file.threads),
+            fetch: self.fetch.or(file.fetch),
             assume_symmetric: self.assume_symmetric.or(file.assume_symmetric),
             output: self.output.or(file.output),
             history: self.history.or(file.history),
@@ -156,7 +164,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = INFO_EXAMPLES)]
 pub struct InfoArgs {
-    /// A Matrix Market file or a generator
+    /// A Matrix Market file, a name such as F1 (see solver matrices), or a generator
     #[arg(long, value_name = "WHAT")]
     pub matrix: String,
     /// Draw where the entries stand, by density: .svg or .png
@@ -165,9 +173,45 @@ pub struct InfoArgs {
     /// Read a symmetric file as the triangle that it stores
     #[arg(long)]
     pub as_stored: bool,
+    /// Download the matrix first if it is one of the catalog and not here yet
+    #[arg(long)]
+    pub fetch: bool,
     /// Print JSON; rows and columns in it are counted from 1
     #[arg(long)]
     pub json: bool,
+}
+
+/// Options of `solver matrices`.
+#[derive(Args, Debug)]
+pub struct MatricesArgs {
+    /// Only those with this in their name, group or kind
+    #[arg(value_name = "FILTER")]
+    pub filter: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const FETCH_HELP: &str = "\
+Examples:
+  solver fetch F1
+  solver fetch thermal2 G3_circuit --cache /scratch/solver
+
+A matrix fetched with --cache DIR is found again with SOLVER_CACHE=DIR. SOLVER_MIRROR does what --mirror does.";
+
+/// Options of `solver fetch`.
+#[derive(Args, Debug)]
+#[command(after_help = FETCH_HELP)]
+pub struct FetchArgs {
+    /// Names of the catalog, as solver matrices lists them
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+    /// The cache folder [default: $SOLVER_CACHE, or solver in the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// A server laid out like the collection: URL/MM/GROUP/NAME.tar.gz [default: https://sparse.tamu.edu]
+    #[arg(long, value_name = "URL")]
+    pub mirror: Option<String>,
 }
 
 /// Options of `solver backends`.

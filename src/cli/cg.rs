@@ -16,8 +16,8 @@ use crate::solve::{Outcome, cg, problem, verdict};
 use crate::source::{Loaded, Options};
 use crate::stop::StoppingRule;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 /// What a solve leaves behind.
@@ -42,6 +42,9 @@ pub(super) fn run(args: CgArgs) -> Result<bool> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
     }
+    if let Some(entry) = plan.fetch {
+        super::fetch::download(entry, None, None, &interrupt_flag())?;
+    }
     let began = Instant::now();
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, ..Options::default() })?;
     check_matrix(&plan, &loaded)?;
@@ -64,19 +67,23 @@ pub(super) fn run(args: CgArgs) -> Result<bool> {
     Ok(converged)
 }
 
-/// A flag that Ctrl-C sets; the second Ctrl-C ends the program at once.
-fn interrupt_flag() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&flag);
-    let handler = ctrlc::set_handler(move || {
-        if seen.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+/// The flag that Ctrl-C sets, from the first call on; the second Ctrl-C ends the program at once.
+pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
+    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    let flag = FLAG.get_or_init(|| {
+        let flag = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&flag);
+        let handler = ctrlc::set_handler(move || {
+            if seen.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        });
+        if let Err(e) = handler {
+            log::warn!("Ctrl-C will lose the result: {e}");
         }
+        flag
     });
-    if let Err(e) = handler {
-        log::warn!("Ctrl-C will lose the result: {e}");
-    }
-    flag
+    Arc::clone(flag)
 }
 
 /// Square and symmetric, or an error that names the first pair that differs.

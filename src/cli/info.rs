@@ -71,6 +71,9 @@ struct Beside {
 pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     // A picture that cannot be drawn is known before a long matrix is read.
     args.spy.as_deref().map(Format::of).transpose()?;
+    if let Some(entry) = super::fetch::missing(&args.matrix, args.fetch, true)? {
+        super::fetch::download(entry, None, None, &super::cg::interrupt_flag())?;
+    }
     let info = describe(args)?;
     if args.json {
         print_json(&info)
@@ -158,7 +161,8 @@ mod tests {
         loaded.stand_in = Some("F1");
         let values = Dense::new(6, 2, vec![0.0; 12]).unwrap();
         loaded.beside.push(crate::source::Beside { name: "b".into(), values });
-        let args = InfoArgs { matrix: "F1-like".into(), spy: None, as_stored: false, json: false };
+        let args =
+            InfoArgs { matrix: "F1-like".into(), spy: None, as_stored: false, fetch: false, json: false };
         let stats = Stats::of(&loaded.matrix, loaded.symmetric);
         let info = Info::new(&args, &loaded, stats);
         let text = words::in_words(&info);

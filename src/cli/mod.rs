@@ -4,9 +4,11 @@ mod args;
 mod backends;
 mod cg;
 mod doctor;
+mod fetch;
 mod info;
 mod load;
 mod manual;
+mod matrices;
 mod plan;
 mod plot;
 mod progress;
@@ -40,6 +42,8 @@ pub fn run() -> ExitCode {
     let outcome = match cli.command {
         Command::Cg(args) => cg::run(args),
         Command::Info(args) => info::run(&args),
+        Command::Matrices(args) => matrices::run(&args),
+        Command::Fetch(args) => fetch::run(&args),
         Command::Backends(args) => backends::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Plot(args) => plot::run(&args),

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::plot::Format;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
+use crate::source::catalog::Entry;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct Plan {
     pub matrix: String,
     /// Whether a symmetric file is read as the triangle that it stores.
     pub as_stored: bool,
+    /// The entry of the catalog that must be fetched first.
+    pub fetch: Option<&'static Entry>,
     /// The device.
     pub place: Place,
     /// Why this device, if nobody asked for it.
@@ -100,10 +103,11 @@ impl Plan {
             Place::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, typed)?,
         };
         backend.check_precision(precision)?;
-        crate::source::check(&matrix)?;
+        let fetch = super::fetch::missing(&matrix, args.fetch.unwrap_or(false), !args.dry_run)?;
         Ok(Plan {
             matrix,
             as_stored: args.as_stored.unwrap_or(false),
+            fetch,
             place,
             why,
             backend,
@@ -141,6 +145,9 @@ impl Plan {
             ("rtol", format!("{:e}", self.rtol)),
             ("max-iters", self.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string())),
         ];
+        if let Some(entry) = self.fetch {
+            lines.push(("fetch", entry.url(super::fetch::default_mirror().as_deref())));
+        }
         if let Some(why) = &self.why {
             lines.push(("because", why.clone()));
         }

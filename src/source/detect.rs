@@ -2,8 +2,8 @@
 
 use super::text::Text;
 use super::{
-    Loaded, Options, archive, ascii, beside, edges, gzip, harwell, market, metis, mmap, named, npy, npz,
-    webgraph,
+    Loaded, Options, archive, ascii, beside, binary, edges, gzip, harwell, market, metis, mmap, named, npy,
+    npz, webgraph,
 };
 use crate::error::{Error, Result};
 use crate::format::Dense;
@@ -21,6 +21,11 @@ struct Kind {
 
 /// The first that recognises a file reads it.
 const KINDS: &[Kind] = &[
+    Kind {
+        name: "solver binary",
+        recognises: |text| binary::is_binary(text.bytes),
+        read: |text, _| binary::read_bytes(text.path, text.bytes),
+    },
     Kind { name: "Matrix Market", recognises: is_matrix_market, read: market::read_text },
     Kind { name: "NumPy array", recognises: npy::recognises, read: npy::read },
     Kind { name: "SciPy sparse matrix", recognises: npz::recognises, read: npz::read },

@@ -1,14 +1,18 @@
-//! Where matrices come from: files and generators.
+//! Where matrices come from: files, the catalog and generators.
 //!
-//! `--matrix WHAT` is a path where such a file exists, and a generator otherwise; `-` is standard input. The kind of a
-//! file is found from its content.
+//! `--matrix WHAT` is a path where such a file exists, else a name of the catalog, else a generator; `-` is standard
+//! input. The kind of a file is found from its content.
 
 mod archive;
 mod ascii;
 mod beside;
+pub mod binary;
+mod cache;
+pub mod catalog;
 mod compressed;
 mod detect;
 mod edges;
+pub mod fetch;
 pub mod generate;
 mod gzip;
 mod harwell;
@@ -95,16 +99,21 @@ pub fn load_with(what: &str, options: &Options) -> Result<Loaded> {
     if path.exists() {
         return detect::read(path, options);
     }
+    if let Some(entry) = catalog::find(what) {
+        return cache::load(&entry.fetched().ok_or_else(|| entry.not_fetched())?, options);
+    }
     generate::generate(what).unwrap_or_else(|| Err(unknown(what)))
 }
 
-/// Whether there is such a file or generator; opens and makes nothing.
+/// Whether there is such a file, fetched matrix or generator; opens and makes nothing.
 pub fn check(what: &str) -> Result<()> {
-    if what == STDIN || Path::new(what).exists() || generate::exists(what) {
-        Ok(())
-    } else {
-        Err(unknown(what))
+    if what == STDIN || Path::new(what).exists() {
+        return Ok(());
     }
+    if let Some(entry) = catalog::find(what) {
+        return entry.fetched().map(drop).ok_or_else(|| entry.not_fetched());
+    }
+    if generate::exists(what) { Ok(()) } else { Err(unknown(what)) }
 }
 
 fn unknown(what: &str) -> Error {
@@ -114,5 +123,12 @@ fn unknown(what: &str) -> Error {
         let source = std::io::Error::from(std::io::ErrorKind::NotFound);
         return Error::Io { action: "read", path: path.to_owned(), source };
     }
-    Error::UnknownMatrix { what: what.to_owned(), known: generate::known() }
+    let name = what.split(':').next().unwrap_or(what);
+    let names =
+        catalog::entries().iter().map(|e| e.name.as_str()).chain(generate::forms().map(|(name, _)| name));
+    let near = catalog::did_you_mean(&catalog::nearest(name, names));
+    Error::UnknownMatrix {
+        what: what.to_owned(),
+        known: format!("{near}generators are {}", generate::known()),
+    }
 }

@@ -2,8 +2,10 @@
 // Each test binary uses some of it. What is skipped says so on standard output. Helpers fail like tests do.
 #![allow(dead_code, clippy::print_stdout, clippy::unwrap_used)]
 
+pub mod archives;
 pub mod each_backend;
 pub mod interpreter;
+pub mod server;
 pub mod solves;
 pub mod sweeps;
 pub mod tolerance;

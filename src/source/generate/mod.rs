@@ -155,3 +155,8 @@ pub fn generate(what: &str) -> Option<Result<Loaded>> {
 pub fn known() -> String {
     GENERATORS.iter().map(|g| g.form).collect::<Vec<_>>().join("; ")
 }
+
+/// Name and form of every generator.
+pub fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {
+    GENERATORS.iter().map(|g| (g.name, g.form))
+}

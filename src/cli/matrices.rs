@@ -1,0 +1,98 @@
+//! `solver matrices`: the catalog and the generators as a table.
+
+use super::args::MatricesArgs;
+use super::{print, print_json, thousands};
+use crate::error::Result;
+use crate::source::catalog::{self, Definite, Entry};
+use crate::source::generate;
+
+#[derive(serde::Serialize)]
+struct Listing {
+    catalog: Vec<Row>,
+    generators: Vec<Generator>,
+}
+
+#[derive(serde::Serialize)]
+struct Row {
+    #[serde(flatten)]
+    entry: &'static Entry,
+    page: String,
+    url: String,
+    fetched: Option<std::path::PathBuf>,
+}
+
+#[derive(serde::Serialize)]
+struct Generator {
+    name: &'static str,
+    form: &'static str,
+}
+
+pub(super) fn run(args: &MatricesArgs) -> Result<bool> {
+    let filter = args.filter.as_deref().unwrap_or_default().to_lowercase();
+    let matches = |text: &str| text.to_lowercase().contains(&filter);
+    let entries =
+        catalog::entries().iter().filter(|e| [&e.name, &e.group, &e.kind].iter().any(|t| matches(t)));
+    let catalog = entries
+        .map(|entry| Row { entry, page: entry.page(), url: entry.url(None), fetched: entry.fetched() })
+        .collect();
+    let generators = generate::forms()
+        .filter(|(_, form)| matches(form))
+        .map(|(name, form)| Generator { name, form })
+        .collect();
+    let listing = Listing { catalog, generators };
+    if args.json {
+        print_json(&listing);
+    } else {
+        print(&in_words(&listing));
+    }
+    Ok(true)
+}
+
+fn in_words(listing: &Listing) -> String {
+    let mut text = String::new();
+    if !listing.catalog.is_empty() {
+        let mut table = comfy_table::Table::new();
+        table.load_preset(comfy_table::presets::NOTHING).set_header([
+            "name",
+            "rows",
+            "entries",
+            "symmetric",
+            "definite",
+            "kind",
+            "fetched",
+        ]);
+        for row in &listing.catalog {
+            let yes = |holds: bool| if holds { "yes" } else { "no" };
+            let definite = match row.entry.definite {
+                Definite::Yes => "yes",
+                Definite::No => "no",
+                Definite::Unknown => "?",
+            };
+            table.add_row([
+                row.entry.name.clone(),
+                thousands(row.entry.rows),
+                thousands(row.entry.entries),
+                yes(row.entry.symmetric).to_owned(),
+                definite.to_owned(),
+                row.entry.kind.clone(),
+                yes(row.fetched.is_some()).to_owned(),
+            ]);
+        }
+        for column in [1, 2] {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(comfy_table::CellAlignment::Right);
+            }
+        }
+        text.push_str(&format!("{table}\n\nFetch one with: solver fetch NAME\n"));
+    }
+    if !listing.generators.is_empty() {
+        text.push_str("\ngenerators:\n");
+        for generator in &listing.generators {
+            text.push_str(&format!("  {}\n", generator.form));
+        }
+    }
+    if text.is_empty() {
+        text.push_str("no matrix and no generator of that name\n");
+    }
+    text
+}

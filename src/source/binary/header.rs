@@ -1,0 +1,293 @@
+//! The header of a binary matrix: written in one go, and believed only where the length of the file bears it out.
+
+use crate::format::{Offsets, Values};
+use crate::source::{Loaded, catalog};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// As PNG's: a byte that is no text, a name, and line ends that any conversion of text would change.
+pub(super) const MAGIC: &[u8; 8] = b"\x93SLV\r\n\x1a\n";
+/// Changes with the layout.
+const VERSION: u32 = 1;
+/// Arrays start at multiples of this: a line of the cache.
+pub(super) const ALIGNMENT: usize = 64;
+/// Bytes under one checksum.
+pub(super) const BLOCK: usize = 1 << 20;
+
+/// What a matrix was made from: a fingerprint of the file's content, its length, and how it was read. All zeros for a
+/// matrix that stands for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::source) struct Key {
+    pub content: u128,
+    pub length: u64,
+    pub as_stored: bool,
+}
+
+/// How values are stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    Ones,
+    F32,
+    F64,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Ones, Kind::F32, Kind::F64];
+
+    fn width(self) -> usize {
+        match self {
+            Kind::Ones => 0,
+            Kind::F32 => 4,
+            Kind::F64 => 8,
+        }
+    }
+}
+
+/// A dense array beside the matrix.
+pub(super) struct BesideHeader {
+    pub name: String,
+    pub rows: usize,
+    pub cols: usize,
+}
+
+/// Where an array stands in the file.
+pub(super) struct Place {
+    pub name: String,
+    pub start: usize,
+    pub length: usize,
+}
+
+pub(super) struct Header {
+    pub rows: usize,
+    pub cols: usize,
+    pub entries: usize,
+    pub stored: u64,
+    pub symmetric: bool,
+    pub offset_width: usize,
+    pub values: Kind,
+    pub key: Key,
+    pub stand_in: Option<&'static str>,
+    pub beside: Vec<BesideHeader>,
+    pub checksums: Vec<u64>,
+    places: Vec<Place>,
+}
+
+/// Blocks of an array of that many bytes.
+pub(super) fn blocks(length: usize) -> usize {
+    length.div_ceil(BLOCK)
+}
+
+impl Header {
+    pub fn of(loaded: &Loaded, key: &Key, checksums: Vec<u64>) -> Header {
+        let matrix = &loaded.matrix;
+        let beside = loaded.beside.iter().map(|b| BesideHeader {
+            name: b.name.clone(),
+            rows: b.values.rows(),
+            cols: b.values.cols(),
+        });
+        Header {
+            rows: matrix.rows(),
+            cols: matrix.cols(),
+            entries: matrix.nnz(),
+            stored: loaded.stored,
+            symmetric: loaded.symmetric,
+            offset_width: matrix.row_offsets().width(),
+            values: match matrix.values() {
+                Values::Ones => Kind::Ones,
+                Values::F32(_) => Kind::F32,
+                Values::F64(_) => Kind::F64,
+            },
+            key: key.clone(),
+            stand_in: loaded.stand_in,
+            beside: beside.collect(),
+            checksums,
+            places: Vec::new(),
+        }
+    }
+
+    /// Where the arrays stand, in their order.
+    pub fn arrays(&self) -> &[Place] {
+        &self.places
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let number = |out: &mut Vec<u8>, number: u64| out.extend_from_slice(&number.to_le_bytes());
+        let text = |out: &mut Vec<u8>, text: &str| {
+            out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            out.extend_from_slice(text.as_bytes());
+        };
+        for size in [self.rows, self.cols, self.entries] {
+            number(&mut out, size as u64);
+        }
+        number(&mut out, self.stored);
+        let flags = [self.symmetric, self.key.as_stored].map(u8::from);
+        out.extend_from_slice(&[flags[0], flags[1], self.offset_width as u8, self.values as u8]);
+        out.extend_from_slice(&self.key.content.to_le_bytes());
+        number(&mut out, self.key.length);
+        text(&mut out, self.stand_in.unwrap_or_default());
+        number(&mut out, self.beside.len() as u64);
+        for beside in &self.beside {
+            text(&mut out, &beside.name);
+            number(&mut out, beside.rows as u64);
+            number(&mut out, beside.cols as u64);
+        }
+        for &sum in &self.checksums {
+            number(&mut out, sum);
+        }
+        let mut file = MAGIC.to_vec();
+        file.extend_from_slice(&VERSION.to_le_bytes());
+        number(&mut file, out.len() as u64);
+        file.extend_from_slice(&out);
+        let sum = xxh3_64(&file);
+        number(&mut file, sum);
+        file
+    }
+
+    /// Reads and checks the header of a whole file; the error completes a sentence about the file.
+    pub fn decode(file: &[u8]) -> Result<Header, String> {
+        let mut reader = Reader { rest: file };
+        if reader.bytes(MAGIC.len())? != MAGIC {
+            return Err("it is no matrix in the binary format of this program".to_owned());
+        }
+        let version = u32::from_le_bytes(reader.array()?);
+        if version != VERSION {
+            return Err(format!(
+                "it has version {version} of the binary format, and this program reads {VERSION}"
+            ));
+        }
+        let length = reader.size("the header")?;
+        let body = reader.bytes(length)?;
+        let checked = &file[..file.len() - reader.rest.len()];
+        if reader.number()? != xxh3_64(checked) {
+            return Err("it is damaged: the checksum of its header is wrong".to_owned());
+        }
+        let start = file.len() - reader.rest.len();
+        let mut body = Reader { rest: body };
+        let mut header = body.header()?;
+        let end = header.lay_out(start)?;
+        if end != file.len() {
+            return Err(format!("it has {} bytes, and should have {end}", file.len()));
+        }
+        let count = header.places.iter().map(|place| blocks(place.length)).sum::<usize>();
+        if Some(body.rest.len()) != count.checked_mul(8) {
+            return Err("its header has checksums for another number of blocks".to_owned());
+        }
+        header.checksums = body.rest.as_chunks().0.iter().map(|sum| u64::from_le_bytes(*sum)).collect();
+        Ok(header)
+    }
+
+    /// Finds the place of every array, the first after `start` bytes of header; returns where the last one ends.
+    fn lay_out(&mut self, start: usize) -> Result<usize, String> {
+        let offsets = self.rows.checked_add(1);
+        let mut arrays = vec![
+            ("row offsets".to_owned(), offsets, self.offset_width),
+            ("column indices".to_owned(), Some(self.entries), 4),
+        ];
+        if self.values != Kind::Ones {
+            arrays.push(("values".to_owned(), Some(self.entries), self.values.width()));
+        }
+        for beside in &self.beside {
+            arrays.push((beside.name.clone(), beside.rows.checked_mul(beside.cols), 8));
+        }
+        let mut end = start;
+        for (name, count, width) in arrays {
+            let place = count.and_then(|count| {
+                let (start, length) = (end.checked_next_multiple_of(ALIGNMENT)?, count.checked_mul(width)?);
+                start.checked_add(length).map(|end| (start, length, end))
+            });
+            let Some((start, length, next)) = place else {
+                return Err(format!("its {name} would be longer than any file"));
+            };
+            end = next;
+            self.places.push(Place { name, start, length });
+        }
+        Ok(end)
+    }
+}
+
+/// Takes numbers and texts off bytes.
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], String> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or("it is truncated")?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or("it is truncated")?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    fn number(&mut self) -> Result<u64, String> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn size(&mut self, of: &str) -> Result<usize, String> {
+        let size = self.number()?;
+        usize::try_from(size).map_err(|_| format!("{size} for {of} is more than this machine can address"))
+    }
+
+    fn flag(&mut self, of: &str) -> Result<bool, String> {
+        match self.array()? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            [other] => Err(format!("{other} for {of} is neither yes nor no")),
+        }
+    }
+
+    fn text(&mut self, of: &str) -> Result<String, String> {
+        let length = self.size(of)?;
+        let bytes = self.bytes(length)?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| format!("{of} is no text"))
+    }
+
+    /// All but the checksums, which follow.
+    fn header(&mut self) -> Result<Header, String> {
+        let (rows, cols) = (self.size("the rows")?, self.size("the columns")?);
+        let (entries, stored) = (self.size("the entries")?, self.number()?);
+        let symmetric = self.flag("symmetry")?;
+        let as_stored = self.flag("reading as stored")?;
+        let [offset_width, values] = self.array()?;
+        if !matches!(offset_width, 4 | 8) {
+            return Err(format!("row offsets of {offset_width} bytes are neither 4 nor 8 wide"));
+        }
+        if offset_width == 4 && entries as u64 > Offsets::MOST_NARROW {
+            return Err(format!("{entries} entries are too many for row offsets of 4 bytes"));
+        }
+        let values = *Kind::ALL
+            .get(usize::from(values))
+            .ok_or_else(|| format!("values of kind {values} are unknown"))?;
+        let (content, length) = (u128::from_le_bytes(self.array()?), self.number()?);
+        let stand_in = match self.text("the name of the real matrix")?.as_str() {
+            "" => None,
+            real => Some(
+                catalog::full_name(real).ok_or_else(|| format!("it imitates {real}, which is unknown"))?,
+            ),
+        };
+        let mut beside = Vec::new();
+        for _ in 0..self.number()? {
+            let name = self.text("the name of what lies beside it")?;
+            let (rows, cols) = (self.size("its rows")?, self.size("its columns")?);
+            beside.push(BesideHeader { name, rows, cols });
+        }
+        Ok(Header {
+            rows,
+            cols,
+            entries,
+            stored,
+            symmetric,
+            offset_width: usize::from(offset_width),
+            values,
+            key: Key { content, length, as_stored },
+            stand_in,
+            beside,
+            checksums: Vec::new(),
+            places: Vec::new(),
+        })
+    }
+}

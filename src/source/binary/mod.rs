@@ -1,0 +1,149 @@
+//! A matrix as its arrays, for reading again at the speed of memory.
+//!
+//! # Layout
+//! All integers are little-endian.
+//! - The header: a magic of eight bytes, version, sizes, what the matrix was made from, the names of what lies
+//!   beside it, a checksum for each block of the arrays, and a checksum of the header itself.
+//! - The arrays, each from a multiple of 64 bytes on: row offsets, column indices, values (none for a matrix of ones),
+//!   and the dense columns that came with the matrix.
+//!
+//! Arrays are cut into blocks of 1 MiB with a checksum (XXH3, 64 bits) each, so that threads copy and check at the same
+//! time, each block while it is in their cache. The checksums find accidents; everything else that a file claims is
+//! checked as well: all sizes against the length of the file before anything is allocated, and the arrays as those of
+//! any matrix are.
+
+mod array;
+mod header;
+
+use super::{Beside, Loaded, mmap};
+use crate::error::{Error, Result};
+use crate::files;
+use crate::format::{Csr, Dense, Offsets, Values};
+use array::Element;
+use header::{Header, Kind};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+
+pub(super) use header::Key;
+
+/// Whether a file with this content is one, damaged or not.
+pub fn is_binary(bytes: &[u8]) -> bool {
+    bytes.starts_with(header::MAGIC)
+}
+
+/// Reads the file at `path`, which must not be shortened by others during the call.
+pub fn read(path: &Path) -> Result<Loaded> {
+    read_bytes(path, &mmap::open(path)?)
+}
+
+/// Reads a file that is already in memory; `path` is for error messages.
+pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Loaded> {
+    read_keyed(path, bytes, None)
+}
+
+/// Likewise; with a key, only what was made from exactly that.
+pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>) -> Result<Loaded> {
+    let fault = |reason: String| Error::Binary { path: path.to_owned(), reason };
+    let header = Header::decode(bytes).map_err(fault)?;
+    if key.is_some_and(|key| *key != header.key) {
+        return Err(fault("it was made from another file, or in another way".to_owned()));
+    }
+    let mut arrays = Arrays { path, bytes, header: &header, array: 0, block: 0 };
+    let offsets = match header.offset_width {
+        4 => Offsets::U32(arrays.next()?),
+        _ => Offsets::U64(arrays.next()?),
+    };
+    let columns = arrays.next()?;
+    let values = match header.values {
+        Kind::Ones => Values::Ones,
+        Kind::F32 => Values::F32(arrays.next()?),
+        Kind::F64 => Values::F64(arrays.next()?),
+    };
+    let matrix = Csr::new(header.rows, header.cols, offsets, columns, values).map_err(|e| match e {
+        Error::InvalidCsr(e) => fault(e.to_string()),
+        other => other,
+    })?;
+    let mut loaded = Loaded::new(matrix, header.stored, header.symmetric);
+    loaded.stand_in = header.stand_in;
+    for beside in &header.beside {
+        let values = Dense::new(beside.rows, beside.cols, arrays.next()?)?;
+        loaded.beside.push(Beside { name: beside.name.clone(), values });
+    }
+    Ok(loaded)
+}
+
+/// The arrays of a file, to be taken in their order.
+struct Arrays<'a> {
+    path: &'a Path,
+    bytes: &'a [u8],
+    header: &'a Header,
+    array: usize,
+    block: usize,
+}
+
+impl Arrays<'_> {
+    fn next<T: Element>(&mut self) -> Result<Vec<T>> {
+        let place = &self.header.arrays()[self.array];
+        // The header has been checked against the length of the file, so these are within bounds.
+        let blocks = header::blocks(place.length);
+        let sums = &self.header.checksums[self.block..self.block + blocks];
+        let bytes = &self.bytes[place.start..place.start + place.length];
+        (self.array, self.block) = (self.array + 1, self.block + blocks);
+        array::read(bytes, sums)?.map_err(|block| Error::Binary {
+            path: self.path.to_owned(),
+            reason: format!("it is damaged: the checksum of block {block} of its {} is wrong", place.name),
+        })
+    }
+}
+
+/// Writes the matrix to `path`. A file that is there is replaced at once, when the new one is complete.
+pub fn write(path: &Path, loaded: &Loaded) -> Result<()> {
+    let fail = |source| Error::Io { action: "write", path: path.to_owned(), source };
+    // What is there and is no file, such as /dev/null, must not be renamed over.
+    if path.exists() && !path.is_file() {
+        let mut device = OpenOptions::new().write(true).open(path).map_err(fail)?;
+        return write_to(&mut device, loaded, &Key::default()).map_err(fail);
+    }
+    write_keyed(path, loaded, &Key::default()).map_err(fail)
+}
+
+/// Likewise, saying what the matrix was made from.
+pub(super) fn write_keyed(path: &Path, loaded: &Loaded, key: &Key) -> io::Result<()> {
+    files::replace(path, false, |file| write_to(file, loaded, key))
+}
+
+fn write_to(out: &mut impl Write, loaded: &Loaded, key: &Key) -> io::Result<()> {
+    let matrix = &loaded.matrix;
+    let mut checksums = Vec::new();
+    match matrix.row_offsets() {
+        Offsets::U32(offsets) => array::checksums(offsets, &mut checksums),
+        Offsets::U64(offsets) => array::checksums(offsets, &mut checksums),
+    }
+    array::checksums(matrix.col_indices(), &mut checksums);
+    match matrix.values() {
+        Values::Ones => {}
+        Values::F32(values) => array::checksums(values, &mut checksums),
+        Values::F64(values) => array::checksums(values, &mut checksums),
+    }
+    for beside in &loaded.beside {
+        array::checksums(beside.values.values(), &mut checksums);
+    }
+    let header = Header::of(loaded, key, checksums).encode();
+    out.write_all(&header)?;
+    let mut out = array::Aligned { out, written: header.len() };
+    match matrix.row_offsets() {
+        Offsets::U32(offsets) => out.write(offsets)?,
+        Offsets::U64(offsets) => out.write(offsets)?,
+    }
+    out.write(matrix.col_indices())?;
+    match matrix.values() {
+        Values::Ones => {}
+        Values::F32(values) => out.write(values)?,
+        Values::F64(values) => out.write(values)?,
+    }
+    for beside in &loaded.beside {
+        out.write(beside.values.values())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! Downloaded matrices as binary files beside their archives, so that only the first reading parses them.
+//!
+//! A binary file names the content that it was made from: fingerprint (XXH3, 128 bits) and length of the archive, and
+//! how it was read. The archive is fingerprinted on every use, which costs little beside reading the matrix, so an
+//! archive that was changed is never answered with an old matrix. The cache never makes reading fail: what is damaged
+//! is made again, and what cannot be written is not kept.
+
+use super::binary::{self, Key};
+use super::{Loaded, Options, detect, mmap};
+use crate::error::{Error, Result};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Reads the matrix in the archive at `path`, from its binary file where that is fresh.
+pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
+    let archive = mmap::open(path)?;
+    let key = Key { content: xxh3_128(&archive), length: archive.len() as u64, as_stored: options.as_stored };
+    let cached = place(path, options);
+    if let Some(loaded) = read(&cached, &key) {
+        return Ok(loaded);
+    }
+    let loaded = detect::parse(path, &archive, options)?;
+    if let Err(error) = binary::write_keyed(&cached, &loaded, &key) {
+        let message = format!(
+            "{path} is parsed anew each time: {cached} cannot be written: {error}",
+            path = path.display(),
+            cached = cached.display()
+        );
+        match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => log::info!("{message}"),
+            _ => log::warn!("{message}"),
+        }
+    }
+    Ok(loaded)
+}
+
+/// The binary file of an archive.
+fn place(path: &Path, options: &Options) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.strip_suffix(".tar.gz").unwrap_or(&name);
+    let how = if options.as_stored { "-as-stored" } else { "" };
+    path.with_file_name(format!("{stem}{how}.slv"))
+}
+
+fn read(cached: &Path, key: &Key) -> Option<Loaded> {
+    // A folder or a pipe of that name is no cache.
+    if !cached.is_file() {
+        return None;
+    }
+    match mmap::open(cached).and_then(|bytes| binary::read_keyed(cached, &bytes, Some(key))) {
+        Ok(loaded) => Some(loaded),
+        Err(error) => {
+            let reason = match error {
+                Error::Binary { reason, .. } => reason,
+                other => other.to_string(),
+            };
+            log::warn!("{} is made again from the download: {reason}", cached.display());
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const SYMMETRIC: &str = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 1 1\n";
+    const OTHER: &str = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 5\n2 1 1\n";
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new(text: &str) -> Place {
+            let place = Place(tempfile::tempdir().unwrap());
+            fs::write(place.archive(), text).unwrap();
+            place
+        }
+
+        fn archive(&self) -> PathBuf {
+            self.0.path().join("M.tar.gz")
+        }
+
+        fn cached(&self) -> PathBuf {
+            self.0.path().join("M.slv")
+        }
+
+        fn first(&self) -> f64 {
+            load(&self.archive(), &Options::default()).unwrap().matrix.get(0, 0).unwrap()
+        }
+
+        /// Puts a matrix in the cache that only the cache can have.
+        fn mark(&self) {
+            let bytes = fs::read(self.archive()).unwrap();
+            let key = Key { content: xxh3_128(&bytes), length: bytes.len() as u64, as_stored: false };
+            let mut marked = load(&self.archive(), &Options::default()).unwrap();
+            marked.stored = 99;
+            binary::write_keyed(&self.cached(), &marked, &key).unwrap();
+        }
+
+        fn stored(&self) -> u64 {
+            load(&self.archive(), &Options::default()).unwrap().stored
+        }
+    }
+
+    #[test]
+    fn the_second_reading_comes_from_the_binary_file() {
+        let place = Place::new(SYMMETRIC);
+        assert_eq!(place.first(), 4.0);
+        assert!(place.cached().is_file());
+        place.mark();
+        assert_eq!(place.stored(), 99);
+    }
+
+    #[test]
+    fn a_changed_download_is_never_answered_with_the_old_matrix() {
+        let place = Place::new(SYMMETRIC);
+        assert_eq!(place.first(), 4.0);
+        fs::write(place.archive(), OTHER).unwrap();
+        assert_eq!(place.first(), 5.0);
+        assert_eq!(place.first(), 5.0);
+    }
+
+    #[test]
+    fn a_damaged_cut_or_foreign_file_is_made_again() {
+        let place = Place::new(SYMMETRIC);
+        place.first();
+        let good = fs::read(place.cached()).unwrap();
+        let mut damaged = good.clone();
+        damaged[good.len() - 1] ^= 1;
+        for bad in [&damaged[..], &good[..good.len() / 2], b"", b"something else"] {
+            place.mark();
+            fs::write(place.cached(), bad).unwrap();
+            assert_eq!(place.stored(), 2);
+            assert_eq!(fs::read(place.cached()).unwrap(), good);
+        }
+    }
+
+    #[test]
+    fn a_matrix_as_stored_has_a_file_of_its_own() {
+        let place = Place::new(SYMMETRIC);
+        let as_stored = Options { as_stored: true, ..Options::default() };
+        for _ in 0..2 {
+            assert_eq!(load(&place.archive(), &as_stored).unwrap().matrix.nnz(), 2);
+            assert_eq!(load(&place.archive(), &Options::default()).unwrap().matrix.nnz(), 3);
+        }
+        // Even under the other one's name it is not taken for it.
+        fs::copy(place.0.path().join("M-as-stored.slv"), place.cached()).unwrap();
+        assert_eq!(load(&place.archive(), &Options::default()).unwrap().matrix.nnz(), 3);
+    }
+
+    #[test]
+    fn where_nothing_can_be_written_the_matrix_is_read_all_the_same() {
+        let place = Place::new(SYMMETRIC);
+        fs::create_dir(place.cached()).unwrap();
+        assert_eq!(place.first(), 4.0);
+    }
+}

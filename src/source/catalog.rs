@@ -1,0 +1,200 @@
+//! Matrices with a name: `F1` instead of a path.
+//!
+//! The entries stand in `data/catalog.toml`, which is part of the program. An entry says where its matrix comes from and
+//! what it must look like, so that a download can be checked against it. A fact that is not known is left out.
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+const TEXT: &str = include_str!("../../data/catalog.toml");
+/// Where the collection is, unless a mirror is named.
+const COLLECTION: &str = "https://sparse.tamu.edu";
+/// Names this alike, from 0 to 1, are worth suggesting.
+const ALIKE: f64 = 0.84;
+/// Suggestions for a name that does not exist.
+const SUGGESTIONS: usize = 5;
+
+/// One matrix of the catalog.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// What it is called.
+    pub name: String,
+    /// The group of the collection that it belongs to.
+    pub group: String,
+    /// Its number in the collection.
+    pub id: Option<u32>,
+    /// Rows.
+    pub rows: u64,
+    /// Columns.
+    pub cols: u64,
+    /// Entries that the file stores: one triangle of a symmetric matrix.
+    pub stored: u64,
+    /// Entries with the other triangle filled in, stored zeros included.
+    pub entries: u64,
+    /// What the values are.
+    pub field: Field,
+    /// Whether the file stores one triangle.
+    pub symmetric: bool,
+    /// Whether it is positive definite.
+    #[serde(default)]
+    pub definite: Definite,
+    /// What it comes from.
+    pub kind: String,
+    /// The generator that imitates it.
+    pub stand_in: Option<String>,
+    /// SHA-256 of the archive.
+    pub sha256: Option<String>,
+    /// SHA-256 of the matrix file in the archive.
+    pub mtx_sha256: Option<String>,
+    /// What else one should know.
+    pub note: Option<String>,
+}
+
+/// What the values of a matrix are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Field {
+    /// Floating-point numbers.
+    Real,
+    /// Whole numbers.
+    Integer,
+    /// None: every entry is 1.
+    Pattern,
+}
+
+/// Whether a matrix is positive definite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Definite {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+    /// Nobody has told.
+    #[default]
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    matrix: Vec<Entry>,
+}
+
+static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| match parse(TEXT) {
+    Ok(entries) => entries,
+    // A test reads every entry of the text, so no program is built that comes here.
+    Err(e) => {
+        log::error!("the catalog is not readable: {e}");
+        Vec::new()
+    }
+});
+
+/// Reads entries from a text of the form of `data/catalog.toml`.
+pub fn parse(text: &str) -> Result<Vec<Entry>> {
+    let document: Document = toml::from_str(text)
+        .map_err(|e| Error::Config { path: PathBuf::from("catalog.toml"), message: e.to_string() })?;
+    Ok(document.matrix)
+}
+
+/// The text that the program was built with.
+pub fn text() -> &'static str {
+    TEXT
+}
+
+/// All entries.
+pub fn entries() -> &'static [Entry] {
+    &ENTRIES
+}
+
+/// The entry called `name`, or `GROUP/NAME`.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    let (group, name) = name.rsplit_once('/').map_or((None, name), |(group, name)| (Some(group), name));
+    ENTRIES.iter().find(|e| e.name == name && group.is_none_or(|group| e.group == group))
+}
+
+/// `GROUP/NAME` where there is such an entry.
+pub(super) fn full_name(text: &str) -> Option<&'static str> {
+    static NAMES: LazyLock<Vec<String>> =
+        LazyLock::new(|| ENTRIES.iter().map(|e| format!("{}/{}", e.group, e.name)).collect());
+    NAMES.iter().find(|name| *name == text).map(String::as_str)
+}
+
+/// The entry called `name`, or an error that lists the names near it.
+pub fn get(name: &str) -> Result<&'static Entry> {
+    find(name).ok_or_else(|| {
+        let near = nearest(name, ENTRIES.iter().map(|e| e.name.as_str()));
+        Error::NotInCatalog { name: name.to_owned(), near: did_you_mean(&near) }
+    })
+}
+
+/// The names most like `typed`, best first; none where nothing is like it.
+pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let typed = typed.to_lowercase();
+    let alike = |name: &str| {
+        let name = name.to_lowercase();
+        let contained = typed.len() >= 2 && (name.contains(&typed) || typed.contains(&name));
+        if contained { 1.0 } else { strsim::jaro_winkler(&typed, &name) }
+    };
+    let mut scored: Vec<(f64, &str)> = names.map(|name| (alike(name), name)).collect();
+    scored.retain(|&(score, _)| score >= ALIKE);
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.iter().take(SUGGESTIONS).map(|&(_, name)| name).collect()
+}
+
+/// A sentence that suggests names, or nothing.
+pub(super) fn did_you_mean(near: &[&str]) -> String {
+    match near {
+        [] => String::new(),
+        names => format!("did you mean {}? ", names.join(", ")),
+    }
+}
+
+impl Entry {
+    /// Where the archive is: in the collection, or on a mirror that is laid out like it.
+    pub fn url(&self, mirror: Option<&str>) -> String {
+        let base = mirror.unwrap_or(COLLECTION).trim_end_matches('/');
+        format!("{base}/MM/{}/{}.tar.gz", self.group, self.name)
+    }
+
+    /// The page that describes it.
+    pub fn page(&self) -> String {
+        format!("{COLLECTION}/{}/{}", self.group, self.name)
+    }
+
+    /// What the archive is called in a cache folder, with its path below that.
+    pub fn file(&self) -> PathBuf {
+        Path::new("matrices").join(format!("{}.tar.gz", self.name))
+    }
+
+    /// About how many bytes the download has at least: compressed entries, without what an archive may hold beside them.
+    pub fn download_estimate(&self) -> u64 {
+        let bytes_per_entry = match self.field {
+            Field::Real => 6,
+            Field::Integer => 4,
+            Field::Pattern => 3,
+        };
+        self.stored.saturating_mul(bytes_per_entry)
+    }
+
+    /// The archive, where it has been fetched into the cache folder of this user.
+    pub fn fetched(&self) -> Option<PathBuf> {
+        crate::files::cache_folder().map(|folder| folder.join(self.file())).filter(|path| path.is_file())
+    }
+
+    /// That it has not been fetched, and the ways out.
+    pub(super) fn not_fetched(&self) -> Error {
+        let stand_in = self.stand_in.as_ref().filter(|stand_in| super::generate::exists(stand_in));
+        Error::NotFetched {
+            name: self.name.clone(),
+            rows: self.rows,
+            entries: self.entries,
+            megabytes: self.download_estimate().div_ceil(1_000_000),
+            stand_in: stand_in
+                .map_or(String::new(), |stand_in| format!(", or take the stand-in: --matrix {stand_in}")),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Whether a downloaded archive is what the catalog describes.
+
+use crate::error::{Error, Result};
+use crate::source::catalog::Entry;
+use flate2::read::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+const PIECE: usize = 256 << 10;
+/// Comments before the line of sizes: no file has more.
+const LONGEST_HEAD: u64 = 16 << 20;
+
+/// A difference between what should be and what is.
+pub(super) struct Mismatch {
+    pub what: &'static str,
+    pub expected: String,
+    pub got: String,
+}
+
+impl Mismatch {
+    pub fn new(what: &'static str, expected: impl Into<String>, got: impl Into<String>) -> Mismatch {
+        Mismatch { what, expected: expected.into(), got: got.into() }
+    }
+}
+
+/// The SHA-256 of a file in hexadecimal digits.
+pub(super) fn sha256(path: &Path) -> Result<String> {
+    let fail = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    let mut reader = Hashing { inner: File::open(path).map_err(fail)?, hash: Sha256::new() };
+    drain(&mut reader).map_err(fail)?;
+    Ok(reader.digits())
+}
+
+/// Decompresses an archive and compares its matrix file with the catalog; none where all is well.
+pub(super) fn content(path: &Path, entry: &Entry) -> Result<Option<Mismatch>> {
+    let file =
+        File::open(path).map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?;
+    let unpacked = MultiGzDecoder::new(BufReader::with_capacity(PIECE, file));
+    let mut unpacked = BufReader::with_capacity(PIECE, unpacked);
+    let checked = members(&mut unpacked, entry).and_then(|mismatch| {
+        // To the end, where gzip keeps its checksum.
+        drain(&mut unpacked)?;
+        Ok(mismatch)
+    });
+    Ok(checked.unwrap_or_else(|e| Some(Mismatch::new("content", "a whole archive", format!("not one: {e}")))))
+}
+
+/// Finds the matrix file: all of what was compressed, or one file of an archive.
+fn members(unpacked: &mut impl BufRead, entry: &Entry) -> io::Result<Option<Mismatch>> {
+    if unpacked.fill_buf()?.starts_with(b"%%MatrixMarket") {
+        return matrix(unpacked, entry);
+    }
+    let name = format!("{}.mtx", entry.name);
+    let mut archive = tar::Archive::new(unpacked);
+    for member in archive.entries()? {
+        let member = member?;
+        if member.path()?.file_name().is_some_and(|file| file == name.as_str()) {
+            return matrix(member, entry);
+        }
+    }
+    Ok(Some(Mismatch::new("content", format!("an archive with {name}"), "one without")))
+}
+
+fn matrix(file: impl Read, entry: &Entry) -> io::Result<Option<Mismatch>> {
+    let mut file = BufReader::with_capacity(PIECE, Hashing { inner: file, hash: Sha256::new() });
+    let mut sizes = String::new();
+    let mut head = (&mut file).take(LONGEST_HEAD);
+    loop {
+        let mut line = Vec::new();
+        if head.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let line = String::from_utf8_lossy(&line);
+        if !line.starts_with('%') && !line.trim().is_empty() {
+            sizes = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            break;
+        }
+    }
+    let expected = format!("{} {} {}", entry.rows, entry.cols, entry.stored);
+    if sizes != expected {
+        return Ok(Some(Mismatch::new("line of rows, columns and entries", expected, format!("'{sizes}'"))));
+    }
+    drain(&mut file)?;
+    let sum = file.into_inner().digits();
+    Ok(match &entry.mtx_sha256 {
+        Some(expected) if *expected != sum => Some(Mismatch::new("matrix file's SHA-256", expected, sum)),
+        _ => None,
+    })
+}
+
+fn drain(reader: &mut impl Read) -> io::Result<()> {
+    let mut piece = vec![0; PIECE];
+    while reader.read(&mut piece)? > 0 {}
+    Ok(())
+}
+
+/// A reader that takes the SHA-256 of what passes.
+struct Hashing<R> {
+    inner: R,
+    hash: Sha256,
+}
+
+impl<R> Hashing<R> {
+    fn digits(self) -> String {
+        let mut digits = String::new();
+        for byte in self.hash.finalize() {
+            // Writing to a String cannot fail.
+            let _ = write!(digits, "{byte:02x}");
+        }
+        digits
+    }
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(piece)?;
+        self.hash.update(&piece[..count]);
+        Ok(count)
+    }
+}
