@@ -116,7 +116,7 @@ fn the_first_entry_with_an_imaginary_part_is_named_with_its_line() {
 fn as_stored_reads_the_triangle_that_the_file_holds() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("half.mtx");
-    let options = Options { as_stored: true };
+    let options = Options { as_stored: true, ..Options::default() };
     for (banner, sign) in [("coordinate real symmetric", 1.0), ("coordinate real skew-symmetric", -1.0)] {
         std::fs::write(&path, format!("%%MatrixMarket matrix {banner}\n3 3 2\n3 1 4\n2 1 {sign}\n")).unwrap();
         let loaded = load_with(path.to_str().unwrap(), &options).unwrap();
