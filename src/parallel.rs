@@ -6,6 +6,8 @@ use rayon::prelude::*;
 
 /// Bytes of input below which one thread is done sooner than several are set to work.
 const SMALL: usize = 100_000;
+/// Bytes that are taken without asking the system what is available.
+const CERTAIN: u64 = 64 << 20;
 /// Pieces of work for each thread, so that one that is held up does not hold up the rest.
 pub(crate) const CHUNKS_PER_THREAD: usize = 8;
 
@@ -39,9 +41,27 @@ pub(crate) fn zeros<T: Copy + Default>(n: usize) -> Result<Vec<T>> {
 
 /// An empty vector with room for `n` elements.
 pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
+    let bytes = n as u128 * size_of::<T>() as u128;
+    // The system would grant more than there is, and end the process once it is used.
+    if bytes > u128::from(CERTAIN) && bytes > u128::from(available()) {
+        return Err(Error::OutOfMemory { bytes });
+    }
     let mut room = Vec::new();
-    room.try_reserve_exact(n)
-        .map_err(|_| Error::OutOfMemory { bytes: n as u128 * size_of::<T>() as u128 })?;
+    room.try_reserve_exact(n).map_err(|_| Error::OutOfMemory { bytes })?;
     // Without this the compiler may drop an allocation that is never written, and its failure with it.
     Ok(std::hint::black_box(room))
+}
+
+/// Bytes of memory that this process may still take: what the system calls available, and no more than the limit of its
+/// control group; without end where the system says nothing.
+pub(crate) fn available() -> u64 {
+    let number = |text: String| text.split_ascii_whitespace().find_map(|word| word.parse::<u64>().ok());
+    let file = |path: &str| std::fs::read_to_string(path).ok();
+    let free = file("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?.to_owned();
+        Some(number(line)?.saturating_mul(1024))
+    });
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limit = limits.iter().find_map(|path| number(file(path)?));
+    free.unwrap_or(u64::MAX).min(limit.unwrap_or(u64::MAX))
 }

@@ -147,8 +147,8 @@ fn files_of_no_kind_are_refused_with_how_they_begin_and_the_kinds() {
 #[test]
 fn what_is_nearly_matrix_market_is_told_what_its_banner_lacks() {
     for text in [
-        "%MatrixMarket matrix coordinate real general\n1 1 0\n",
-        " %%MatrixMarket matrix coordinate real general\n1 1 0\n",
+        "MatrixMarket matrix coordinate real general\n1 1 0\n",
+        "%%% MatrixMarket matrix coordinate real general\n1 1 0\n",
         "\u{feff}%%MatrixMarket matrix coordinate real general\n1 1 0\n",
         "% a comment of somebody\nand no banner\n",
     ] {

@@ -50,6 +50,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Draw one or several saved histories.
     Plot(PlotArgs),
+    /// Write a matrix in another format.
+    Convert(ConvertArgs),
     /// Print a script that completes commands and options in a shell.
     Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command into a folder.
@@ -243,6 +245,34 @@ pub struct PlotArgs {
     /// The picture: .svg or .png
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+}
+
+const CONVERT_EXAMPLES: &str = "\
+Examples:
+  solver convert F1.tar.gz F1.mtx
+  solver convert elasticity3d:32x32x32 elastic.npz
+  zcat A.mtx.gz | solver convert - A.slv
+
+The ending of OUT decides: .mtx, .mtx.gz (Matrix Market), .npz (SciPy), .slv (solver's own, read at the speed of memory).
+Vectors that came with the matrix are written beside it: OUT_b.mtx, OUT_coord.mtx, or .npy beside .npz; a .slv
+holds them itself. A symmetric matrix is written as its lower triangle in Matrix Market.";
+
+/// Options of `solver convert`.
+#[derive(Args, Debug)]
+#[command(after_help = CONVERT_EXAMPLES)]
+pub struct ConvertArgs {
+    /// The matrix: a file of any kind that is read, a generator, or - for standard input
+    #[arg(value_name = "IN")]
+    pub input: String,
+    /// The file to write
+    #[arg(value_name = "OUT")]
+    pub output: PathBuf,
+    /// Read a symmetric file as the triangle that it stores
+    #[arg(long)]
+    pub as_stored: bool,
+    /// Download the matrix first if it is one of the catalog and not here yet
+    #[arg(long)]
+    pub fetch: bool,
 }
 
 /// Options of `solver completions`.

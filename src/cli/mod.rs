@@ -3,6 +3,7 @@
 mod args;
 mod backends;
 mod cg;
+mod convert;
 mod doctor;
 mod fetch;
 mod info;
@@ -47,6 +48,7 @@ pub fn run() -> ExitCode {
         Command::Backends(args) => backends::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Plot(args) => plot::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
     };

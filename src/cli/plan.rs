@@ -175,7 +175,7 @@ pub fn check_threads(threads: Option<usize>) -> Result<()> {
 }
 
 /// A result that cannot be written is better known before the solve than after it.
-fn check_folder(option: &'static str, file: Option<&PathBuf>) -> Result<()> {
+pub(super) fn check_folder(option: &'static str, file: Option<&PathBuf>) -> Result<()> {
     let Some(file) = file else { return Ok(()) };
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -41,23 +41,14 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
 /// The same for content that is made while it is written.
 pub fn write_file_with(
     path: &Path,
-    content: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+    content: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
 ) -> Result<()> {
     let fault = |source| Error::Io { action: "write", path: path.to_owned(), source };
-    let write = |path: &Path| {
-        let mut file = BufWriter::new(File::create(path)?);
-        content(&mut file)?;
-        file.flush()
-    };
     if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
-        return write(path).map_err(fault);
+        let file = File::create(path).map_err(fault)?;
+        let mut file = BufWriter::new(&file);
+        return content(&mut file).and_then(|()| file.flush()).map_err(fault);
     }
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let neighbour = target.with_file_name(name);
-    write(&neighbour).and_then(|()| std::fs::rename(&neighbour, &target)).map_err(|source| {
-        let _ = std::fs::remove_file(&neighbour);
-        fault(source)
-    })
+    crate::files::replace(&target, false, content).map_err(fault)
 }

@@ -27,7 +27,7 @@ struct Member<'a> {
 
 impl Member<'_> {
     fn text(&self) -> Text<'_> {
-        Text { path: &self.path, bytes: self.bytes }
+        Text { path: &self.path, bytes: self.bytes, meter: None }
     }
 
     /// Whether it is called like its folder.

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Reads the matrix in the archive at `path`, from its binary file where that is fresh.
 pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
     let archive = mmap::open(path)?;
-    let key = Key { content: xxh3_128(&archive), length: archive.len() as u64, as_stored: options.as_stored };
+    let key = key(&archive, options.as_stored);
     let cached = place(path, options);
     if let Some(loaded) = read(&cached, &key) {
         return Ok(loaded);
@@ -33,6 +33,12 @@ pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
         }
     }
     Ok(loaded)
+}
+
+/// What a binary file is made from. The version of this program counts too: another one may read a file differently.
+fn key(archive: &[u8], as_stored: bool) -> Key {
+    let program = xxh3_128(env!("CARGO_PKG_VERSION").as_bytes());
+    Key { content: xxh3_128(archive) ^ program, length: archive.len() as u64, as_stored }
 }
 
 /// The binary file of an archive.
@@ -93,7 +99,7 @@ mod tests {
         /// Puts a matrix in the cache that only the cache can have.
         fn mark(&self) {
             let bytes = fs::read(self.archive()).unwrap();
-            let key = Key { content: xxh3_128(&bytes), length: bytes.len() as u64, as_stored: false };
+            let key = key(&bytes, false);
             let mut marked = load(&self.archive(), &Options::default()).unwrap();
             marked.stored = 99;
             binary::write_keyed(&self.cached(), &marked, &key).unwrap();

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::format::Dense;
+use crate::observe::Meter;
 use std::path::Path;
 
 /// A kind of file that holds a matrix.
@@ -86,7 +87,7 @@ pub(super) fn read_stdin(options: &Options) -> Result<Loaded> {
 /// Reads what is already in memory, gzip-compressed or not; `path` is for error messages, and names the files beside it
 /// where a kind consists of several.
 pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
-    unpacked(path, bytes, |text| match recognise(text) {
+    unpacked(path, bytes, options.meter.as_deref(), |text| match recognise(text) {
         Some(kind) => kind.read(text, options),
         None => Err(unknown(text)),
     })
@@ -100,24 +101,29 @@ pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Res
         value: kind.to_owned(),
         reason: format!("the kinds of files are {}", known()),
     })?;
-    unpacked(path, bytes, |text| kind.read(text, options))
+    unpacked(path, bytes, options.meter.as_deref(), |text| kind.read(text, options))
 }
 
 /// Reads dense columns, such as right-hand sides: a NumPy array, or a Matrix Market file of vectors.
 pub fn read_dense(path: &Path) -> Result<Dense> {
     let bytes = mmap::open(path)?;
-    unpacked(path, &bytes, |text| {
+    unpacked(path, &bytes, None, |text| {
         if npy::recognises(text) { npy::read_vectors(text) } else { beside::read_vectors(text) }
     })
 }
 
 /// Takes off a compression.
-fn unpacked<T>(path: &Path, bytes: &[u8], read: impl FnOnce(Text) -> Result<T>) -> Result<T> {
+fn unpacked<T>(
+    path: &Path,
+    bytes: &[u8],
+    meter: Option<&Meter>,
+    read: impl FnOnce(Text) -> Result<T>,
+) -> Result<T> {
     if !gzip::is_gzip(bytes) {
-        return read(Text { path, bytes });
+        return read(Text { path, bytes, meter });
     }
-    let bytes = gzip::decompress(path, bytes)?;
-    let text = Text { path, bytes: &bytes };
+    let bytes = gzip::decompress(path, bytes, meter)?;
+    let text = Text { path, bytes: &bytes, meter };
     // Some files hold themselves, so there must be an end.
     if gzip::is_gzip(&bytes) {
         return Err(text.unsupported("a gzip file within a gzip file", "unpack it once with gunzip"));

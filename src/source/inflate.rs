@@ -5,7 +5,7 @@
 //! before, and a step that is more than what the system says is available is an error before it is taken.
 
 use crate::error::{Error, Result};
-use crate::parallel::zeros;
+use crate::parallel::{available, zeros};
 use std::io::Read;
 use std::path::Path;
 
@@ -39,18 +39,4 @@ pub(super) fn read_all(path: &Path, action: &'static str, mut from: impl Read, h
         }
         bytes.try_reserve_exact(step as usize).map_err(|_| Error::OutOfMemory { bytes: wanted })?;
     }
-}
-
-/// Bytes of memory that this process may still take: what the system calls available, and no more than the limit of its
-/// control group; without end where the system says nothing.
-fn available() -> u64 {
-    let number = |text: String| text.split_ascii_whitespace().find_map(|word| word.parse::<u64>().ok());
-    let file = |path: &str| std::fs::read_to_string(path).ok();
-    let free = file("/proc/meminfo").and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?.to_owned();
-        Some(number(line)?.saturating_mul(1024))
-    });
-    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limit = limits.iter().find_map(|path| number(file(path)?));
-    free.unwrap_or(u64::MAX).min(limit.unwrap_or(u64::MAX))
 }

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::Dense;
 use header::Header;
 use numbers::Numbers;
+use std::io::Write;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -164,19 +165,30 @@ pub(super) fn read_vectors(text: Text) -> Result<Dense> {
 pub fn write(path: &Path, vectors: &Dense) -> Result<()> {
     let shape: &[usize] =
         if vectors.cols() == 1 { &[vectors.rows()] } else { &[vectors.rows(), vectors.cols()] };
-    crate::observe::write_file(path, &encode("<f8", shape, vectors.values().iter().map(|v| v.to_le_bytes())))
+    crate::observe::write_file_with(path, |file| {
+        write_array(file, "<f8", shape, vectors.values().iter().map(|v| v.to_le_bytes()))
+    })
 }
 
-/// The bytes of an array.
-pub(super) fn encode<const N: usize>(
+/// Writes an array: header and numbers.
+pub(super) fn write_array<const N: usize>(
+    out: &mut impl Write,
     descr: &str,
     shape: &[usize],
-    numbers: impl ExactSizeIterator<Item = [u8; N]>,
-) -> Vec<u8> {
-    let mut bytes = header::encode(descr, shape);
-    bytes.reserve_exact(N * numbers.len());
-    numbers.for_each(|number| bytes.extend_from_slice(&number));
-    bytes
+    mut numbers: impl Iterator<Item = [u8; N]>,
+) -> std::io::Result<()> {
+    /// Bytes that are gathered for each write.
+    const PIECE: usize = 1 << 16;
+    out.write_all(&header::encode(descr, shape))?;
+    let mut piece = Vec::with_capacity(PIECE);
+    loop {
+        piece.clear();
+        numbers.by_ref().take(PIECE / N).for_each(|number| piece.extend_from_slice(&number));
+        if piece.is_empty() {
+            return Ok(());
+        }
+        out.write_all(&piece)?;
+    }
 }
 
 /// Unpacks an array from an archive, of which `claimed` is the size that the archive gives.

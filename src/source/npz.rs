@@ -11,7 +11,8 @@ use super::text::{Text, check_rows};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
-use std::io::{Cursor, Write};
+use crate::observe::write_file_with;
+use std::io::{Cursor, Seek, Write};
 use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -101,42 +102,50 @@ fn check(members: &Members, rows: usize, stored: usize) -> Result<()> {
 
 /// Writes the matrix so that `scipy.sparse.load_npz` reads it: csr, not compressed, indices of 32 bits where they do.
 pub fn write(path: &Path, matrix: &Csr) -> Result<()> {
+    write_file_with(path, |file| pack(file, matrix).map_err(std::io::Error::from))
+}
+
+fn pack(file: &mut (impl Write + Seek), matrix: &Csr) -> zip::result::ZipResult<()> {
     let (rows, cols, entries) = (matrix.rows(), matrix.cols(), matrix.nnz());
     let narrow = [rows, cols, entries].iter().all(|&size| i32::try_from(size).is_ok());
     let offsets = (0..rows + 1).map(|row| matrix.row_offsets().get(row));
     let columns = matrix.col_indices().iter();
-    let values = (0..entries).map(|entry| matrix.values().get(entry));
-    let (indices, offsets) = if narrow {
-        let indices = npy::encode("<i4", &[entries], columns.map(|&col| (col as i32).to_le_bytes()));
-        (indices, npy::encode("<i4", &[rows + 1], offsets.map(|offset| (offset as i32).to_le_bytes())))
+    let mut zip = ZipWriter::new(file);
+    if narrow {
+        let columns = columns.map(|&col| (col as i32).to_le_bytes());
+        member(&mut zip, "indices", "<i4", &[entries], columns)?;
+        member(&mut zip, "indptr", "<i4", &[rows + 1], offsets.map(|at| (at as i32).to_le_bytes()))?;
     } else {
-        let indices = npy::encode("<i8", &[entries], columns.map(|&col| i64::from(col).to_le_bytes()));
-        (indices, npy::encode("<i8", &[rows + 1], offsets.map(|offset| (offset as i64).to_le_bytes())))
-    };
-    let data = match matrix.values() {
-        Values::F32(values) => npy::encode("<f4", &[entries], values.iter().map(|value| value.to_le_bytes())),
-        _ => npy::encode("<f8", &[entries], values.map(f64::to_le_bytes)),
-    };
-    let shape = npy::encode("<i8", &[2], [rows as i64, cols as i64].iter().map(|size| size.to_le_bytes()));
-    let format = npy::encode("|S3", &[], [*b"csr"].into_iter());
-    let members =
-        [("indices", indices), ("indptr", offsets), ("format", format), ("shape", shape), ("data", data)];
-    let bytes = pack(members).map_err(|error| Error::Io {
-        action: "write",
-        path: path.to_owned(),
-        source: error.into(),
-    })?;
-    crate::observe::write_file(path, &bytes)
+        let columns = columns.map(|&col| i64::from(col).to_le_bytes());
+        member(&mut zip, "indices", "<i8", &[entries], columns)?;
+        member(&mut zip, "indptr", "<i8", &[rows + 1], offsets.map(|at| (at as i64).to_le_bytes()))?;
+    }
+    member(&mut zip, "format", "|S3", &[], [*b"csr"].into_iter())?;
+    let shape = [rows as i64, cols as i64];
+    member(&mut zip, "shape", "<i8", &[2], shape.iter().map(|size| size.to_le_bytes()))?;
+    match matrix.values() {
+        Values::F32(values) => {
+            member(&mut zip, "data", "<f4", &[entries], values.iter().map(|value| value.to_le_bytes()))?;
+        }
+        values => {
+            let values = (0..entries).map(|entry| values.get(entry).to_le_bytes());
+            member(&mut zip, "data", "<f8", &[entries], values)?;
+        }
+    }
+    zip.finish().map(drop)
 }
 
-fn pack<const N: usize>(members: [(&str, Vec<u8>); N]) -> zip::result::ZipResult<Vec<u8>> {
-    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, bytes) in members {
-        let large = bytes.len() as u64 >= u64::from(u32::MAX);
-        let options =
-            SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
-        zip.start_file(format!("{name}.npy"), options)?;
-        zip.write_all(&bytes)?;
-    }
-    Ok(zip.finish()?.into_inner())
+/// Writes one array of the archive, as it is: numbers hardly compress.
+fn member<W: Write + Seek, const N: usize>(
+    zip: &mut ZipWriter<W>,
+    name: &str,
+    descr: &str,
+    shape: &[usize],
+    numbers: impl Iterator<Item = [u8; N]>,
+) -> zip::result::ZipResult<()> {
+    let large = shape.iter().product::<usize>() as u64 * N as u64 >= u64::from(u32::MAX) - (1 << 16);
+    let options =
+        SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
+    zip.start_file(format!("{name}.npy"), options)?;
+    Ok(npy::write_array(zip, descr, shape, numbers)?)
 }

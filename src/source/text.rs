@@ -1,6 +1,7 @@
 //! The text of a file, and errors that say where in it and what stood there.
 
 use crate::error::{Error, Result};
+use crate::observe::Meter;
 use memchr::{memchr_iter, memrchr};
 use std::path::Path;
 
@@ -30,6 +31,8 @@ pub(super) fn check_size(what: &'static str, size: u64, entries: u64) -> Result<
 pub(super) struct Text<'a> {
     pub path: &'a Path,
     pub bytes: &'a [u8],
+    /// Told how far the reading has come.
+    pub meter: Option<&'a Meter>,
 }
 
 /// A departure from the format, placed by its offset; the line is counted only when it is reported.
@@ -47,6 +50,20 @@ impl Fault {
 }
 
 impl Text<'_> {
+    /// Tells the meter what begins.
+    pub fn begin(&self, phase: &'static str, bytes: usize) {
+        if let Some(meter) = self.meter {
+            meter.begin(phase, bytes as u64);
+        }
+    }
+
+    /// Tells the meter that so many bytes more are done.
+    pub fn advance(&self, bytes: usize) {
+        if let Some(meter) = self.meter {
+            meter.add(bytes as u64);
+        }
+    }
+
     pub fn error(&self, fault: Fault) -> Error {
         let before = &self.bytes[..fault.at.min(self.bytes.len())];
         let line_start = memrchr(b'\n', before).map_or(0, |newline| newline + 1);

@@ -9,6 +9,9 @@ use crate::format::assemble::{Entries, assemble};
 use crate::parallel::run_all;
 use crate::source::text::{Fault, Text, check_rows};
 
+/// Entries after which the meter is told how far a thread has come.
+const REPORT: u64 = 1 << 16;
+
 /// Makes the matrix; `mirror` is the sign that entries take across the diagonal, none where they stand for themselves
 /// alone.
 pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>) -> Result<Csr> {
@@ -18,7 +21,11 @@ pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>) -> Result<C
     }
     check_rows(header.rows, header.entries)?;
     let matrix = if mirror.is_none() { ordered::read(text, header).transpose() } else { None };
-    let matrix = matrix.unwrap_or_else(|| assemble(&File { text, header }, mirror));
+    let matrix = matrix.unwrap_or_else(|| {
+        // The text is gone over twice.
+        text.begin("reading", 2 * (text.bytes.len() - header.body));
+        assemble(&File { text, header }, mirror)
+    });
     matrix.map_err(|error| match error {
         Error::DuplicateOverflow { row, col } => locate(text, header, mirror, (row, col)),
         other => other,
@@ -45,14 +52,19 @@ impl File<'_> {
         mut visit: impl FnMut(T),
     ) -> Result<u64> {
         let mut lines = Lines::new(self.text, self.header, piece);
-        let mut stored = 0;
+        let (mut stored, mut told) = (0, piece.start);
         while let Some(entry) = next(&mut lines).map_err(|_| self.fault())? {
             if stored == self.header.entries {
                 return Err(self.fault());
             }
             stored += 1;
+            if stored.is_multiple_of(REPORT) {
+                let at = lines.at();
+                self.text.advance(at - std::mem::replace(&mut told, at));
+            }
             visit(entry);
         }
+        self.text.advance(piece.end - told);
         Ok(stored)
     }
 }

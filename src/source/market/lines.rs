@@ -44,6 +44,11 @@ impl<'a> Lines<'a> {
         Lines { cursor: Cursor::new(&text.bytes[..piece.end], piece.start), header, next }
     }
 
+    /// The offset that is read next.
+    pub fn at(&self) -> usize {
+        self.cursor.at
+    }
+
     /// Moves to the next entry and says where it stands, none at the end of the piece.
     pub fn seek(&mut self) -> Option<usize> {
         self.cursor.seek().then_some(self.cursor.at)

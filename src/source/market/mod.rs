@@ -29,7 +29,7 @@ use memchr::memchr;
 use std::borrow::Cow;
 use std::path::Path;
 pub use vector::{parse_vector, read_vector};
-pub use write::{write_matrix, write_vector};
+pub use write::{write_columns, write_matrix, write_vector};
 
 /// Reads the Matrix Market file at `path`.
 ///
@@ -43,21 +43,28 @@ pub fn read(path: &Path) -> Result<Loaded> {
 /// Reads a Matrix Market file that is already in memory, gzip-compressed or not; `path` is for error messages.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<Loaded> {
     if gzip::is_gzip(bytes) {
-        let unpacked = gzip::decompress(path, bytes)?;
-        return read_text(Text { path, bytes: &unpacked }, &Options::default());
+        let unpacked = gzip::decompress(path, bytes, None)?;
+        return read_text(Text { path, bytes: &unpacked, meter: None }, &Options::default());
     }
-    read_text(Text { path, bytes }, &Options::default())
+    read_text(Text { path, bytes, meter: None }, &Options::default())
 }
 
 /// Reads a text that is in memory.
 pub(super) fn read_text(text: Text, options: &Options) -> Result<Loaded> {
     let bytes = with_newlines(text.bytes);
-    let text = Text { path: text.path, bytes: &bytes };
+    let text = Text { bytes: &bytes, ..text };
     let header = header::read(text)?;
     let mirror = if options.as_stored { None } else { header.symmetry.mirror() };
     let matrix = assemble::read(text, &header, mirror)?;
     let symmetric = header.symmetry == Symmetry::Symmetric && mirror.is_some();
     Ok(Loaded::new(matrix, header.entries, symmetric))
+}
+
+/// Rows and columns that the size line announces.
+pub(super) fn size(text: Text) -> Result<(usize, usize)> {
+    let bytes = with_newlines(text.bytes);
+    let header = header::read(Text { bytes: &bytes, ..text })?;
+    Ok((header.rows, header.cols))
 }
 
 /// The text with newlines at its line ends: a file without any, but with carriage returns, is of an old Macintosh.

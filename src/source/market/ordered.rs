@@ -65,6 +65,7 @@ fn looks_ordered(text: Text, header: &Header, pieces: &[Piece]) -> bool {
 }
 
 fn attempt<W: Width>(text: Text, header: &Header, pieces: &[Piece]) -> Result<Option<Csr>> {
+    text.begin("reading", text.bytes.len() - header.body);
     let room = run_all(pieces.to_vec(), |piece| slots(text, piece));
     let valued = header.field != Field::Pattern;
     let total: usize = room.iter().sum();
@@ -166,6 +167,7 @@ fn parse<W: Width, const VALUES: bool>(
     if run > 0 {
         W::add(&counters[current as usize + 1], run);
     }
+    text.advance(task.piece.end - task.piece.start);
     Parsed::Ordered { entries, rows: first.map(|first| (first, current)) }
 }
 

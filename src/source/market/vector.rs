@@ -22,11 +22,11 @@ pub fn parse_vector(path: &Path, bytes: &[u8]) -> Result<Dense> {
     let unpacked;
     let mut bytes = bytes;
     if gzip::is_gzip(bytes) {
-        unpacked = gzip::decompress(path, bytes)?;
+        unpacked = gzip::decompress(path, bytes, None)?;
         bytes = &unpacked;
     }
     let bytes = with_newlines(bytes);
-    let text = Text { path, bytes: &bytes };
+    let text = Text { path, bytes: &bytes, meter: None };
     let header = header::read(text)?;
     let size = header.rows as u64 * header.cols as u64;
     if header.entries > (text.bytes.len() - header.body) as u64 / 2 + 1 {

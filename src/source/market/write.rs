@@ -3,7 +3,7 @@
 //! Values in single precision are written as the f64 that they equal: what is read is f64, and must equal them.
 
 use crate::error::{Error, Result};
-use crate::format::{Csr, Values};
+use crate::format::{Csr, Dense, Values};
 use crate::observe::write_file_with;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -26,29 +26,45 @@ pub fn write_matrix(path: &Path, matrix: &Csr, symmetric: bool) -> Result<()> {
         check_symmetric(path, matrix)?;
     }
     check_finite(path, matrix)?;
-    write_file_with(path, |file| {
-        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
-            let mut packer = GzEncoder::new(file, Compression::default());
-            write_text(&mut packer, matrix, symmetric)?;
-            packer.finish().map(drop)
-        } else {
-            write_text(file, matrix, symmetric)
-        }
-    })
+    write_packed(path, |mut out| write_text(&mut out, matrix, symmetric))
 }
 
-/// Writes a vector as an array of one column.
+/// Writes a vector as an array of one column; compressed likewise.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
-    write_file_with(path, |file| {
-        writeln!(file, "%%MatrixMarket matrix array real general\n{} 1", values.len())?;
-        in_blocks(file, values.len(), |entries| {
-            let mut text = Vec::with_capacity(25 * entries.len());
-            for &value in &values[entries] {
-                push_value(&mut text, value);
+    write_array(path, values.len(), 1, |place| values[place])
+}
+
+/// Writes dense columns as an array; compressed likewise.
+pub fn write_columns(path: &Path, columns: &Dense) -> Result<()> {
+    let (rows, cols) = (columns.rows(), columns.cols());
+    write_array(path, rows, cols, |place| columns.values()[place % rows * cols + place / rows])
+}
+
+/// Writes an array; `value` gives its numbers column after column.
+fn write_array(path: &Path, rows: usize, cols: usize, value: impl Fn(usize) -> f64 + Sync) -> Result<()> {
+    write_packed(path, |mut out| {
+        writeln!(out, "%%MatrixMarket matrix array real general\n{rows} {cols}")?;
+        in_blocks(&mut out, rows * cols, |places| {
+            let mut text = Vec::with_capacity(25 * places.len());
+            for place in places {
+                push_value(&mut text, value(place));
                 text.push(b'\n');
             }
             text
         })
+    })
+}
+
+/// Writes a file, through gzip where its name ends in `.gz`.
+fn write_packed(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    write_file_with(path, |file| {
+        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
+            let mut packer = GzEncoder::new(file, Compression::default());
+            content(&mut packer)?;
+            packer.finish().map(drop)
+        } else {
+            content(file)
+        }
     })
 }
 

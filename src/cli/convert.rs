@@ -1,0 +1,86 @@
+//! `solver convert`: a matrix from anywhere, written in the format that the ending of the output names.
+
+use super::args::ConvertArgs;
+use super::load::load;
+use super::progress::{bytes, spinner};
+use super::{print, thousands};
+use crate::error::{Error, Result};
+use crate::format::stats::first_asymmetry;
+use crate::source::{Loaded, Options, binary, market, npy, npz};
+use std::path::{Path, PathBuf};
+
+/// A format that can be written.
+struct Target {
+    /// The ending of its files.
+    ending: &'static str,
+    /// Writes the matrix.
+    write: fn(&Path, &Loaded) -> Result<()>,
+    /// Where vectors go that came with the matrix: files with this ending, or into the same file.
+    beside: Option<&'static str>,
+}
+
+const TARGETS: &[Target] = &[
+    Target { ending: ".mtx", write: write_market, beside: Some(".mtx") },
+    Target { ending: ".mtx.gz", write: write_market, beside: Some(".mtx.gz") },
+    Target { ending: ".npz", write: |path, loaded| npz::write(path, &loaded.matrix), beside: Some(".npy") },
+    Target { ending: ".slv", write: binary::write, beside: None },
+];
+
+pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
+    let (target, stem) = target(&args.output)?;
+    super::plan::check_folder("OUT", Some(&args.output))?;
+    if let Some(entry) = super::fetch::missing(&args.input, args.fetch, true)? {
+        super::fetch::download(entry, None, None, &super::cg::interrupt_flag())?;
+    }
+    let loaded = load(&args.input, Options { as_stored: args.as_stored, ..Options::default() })?;
+    let progress = spinner(format!("writing {}", args.output.display()));
+    (target.write)(&args.output, &loaded)?;
+    let mut written = vec![args.output.clone()];
+    for beside in loaded.beside.iter().filter(|_| target.beside.is_some()) {
+        let ending = target.beside.unwrap_or_default();
+        let path = args.output.with_file_name(format!("{stem}_{}{ending}", beside.name));
+        if ending == ".npy" {
+            npy::write(&path, &beside.values)?;
+        } else {
+            market::write_columns(&path, &beside.values)?;
+        }
+        written.push(path);
+    }
+    progress.finish_and_clear();
+    print(&report(&loaded, &written));
+    Ok(true)
+}
+
+/// The triangle that a symmetric matrix is written as is found from the matrix itself where its source does not vouch
+/// for it, so that no half is ever left out.
+fn write_market(path: &Path, loaded: &Loaded) -> Result<()> {
+    let matrix = &loaded.matrix;
+    let square = matrix.rows() == matrix.cols();
+    let symmetric = loaded.symmetric || square && first_asymmetry(matrix).is_none();
+    market::write_matrix(path, matrix, symmetric)
+}
+
+fn report(loaded: &Loaded, written: &[PathBuf]) -> String {
+    let (rows, cols, nnz) = (loaded.matrix.rows(), loaded.matrix.cols(), loaded.matrix.nnz());
+    let count = |n: usize| thousands(n as u64);
+    let mut text = format!("{} x {}, {} entries\n", count(rows), count(cols), count(nnz));
+    for path in written {
+        let size = std::fs::metadata(path).map_or(0, |file| file.len());
+        text.push_str(&format!("wrote {} ({})\n", path.display(), bytes(size)));
+    }
+    text
+}
+
+/// The format of the output and its name without the ending: the longest ending that fits.
+fn target(output: &Path) -> Result<(&'static Target, String)> {
+    let name = output.file_name().unwrap_or_default().to_string_lossy();
+    let fits = |target: &&Target| name.to_lowercase().ends_with(target.ending);
+    let best = TARGETS.iter().filter(fits).max_by_key(|target| target.ending.len());
+    let endings = || TARGETS.iter().map(|target| target.ending).collect::<Vec<_>>().join(", ");
+    let target = best.ok_or_else(|| Error::BadOption {
+        option: "OUT",
+        value: output.display().to_string(),
+        reason: format!("its ending names no format that is written; there are {}", endings()),
+    })?;
+    Ok((target, name[..name.len() - target.ending.len()].to_owned()))
+}

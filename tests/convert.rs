@@ -1,0 +1,133 @@
+//! `solver convert`: every format that is written is read again as the same matrix, with what lies beside it.
+
+#![allow(clippy::unwrap_used)]
+
+use solver::format::Csr;
+use solver::source::{load, read_dense};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn convert(args: &[&str]) -> Output {
+    let mut solver = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    solver.arg("convert").args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn word(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn refused(args: &[&str]) -> String {
+    let done = convert(args);
+    assert_eq!(done.status.code(), Some(2), "{args:?}");
+    String::from_utf8(done.stderr).unwrap()
+}
+
+/// Converts to each ending in turn, each from the one before, and returns the last file.
+fn chain(folder: &Path, from: &str, endings: &[&str]) -> PathBuf {
+    let mut last = PathBuf::from(from);
+    for (i, ending) in endings.iter().enumerate() {
+        let next = folder.join(format!("m{i}{ending}"));
+        let done = convert(&[word(&last), word(&next)]);
+        assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(String::from_utf8_lossy(&done.stdout).contains(word(&next)));
+        last = next;
+    }
+    last
+}
+
+fn matrix(path: &Path) -> Csr {
+    load(word(path)).unwrap().matrix
+}
+
+#[test]
+fn a_matrix_goes_through_every_format_and_comes_back_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let endings = [".mtx", ".npz", ".slv", ".mtx.gz", ".npz", ".MTX"];
+    for what in ["poisson2d:17x9", "uniform:n=200,row=7", "blockband:n=60,block=5,density=0.3,symmetric"] {
+        let last = chain(folder.path(), what, &endings);
+        assert_eq!(matrix(&last), load(what).unwrap().matrix, "{what}");
+    }
+}
+
+#[test]
+fn a_graph_stays_without_values_in_the_formats_that_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let what = "rmat:scale=7,edges=900";
+    let last = chain(folder.path(), what, &[".mtx", ".slv", ".mtx.gz"]);
+    assert_eq!(matrix(&last), load(what).unwrap().matrix);
+}
+
+#[test]
+fn a_symmetric_matrix_is_written_as_its_lower_triangle_and_a_general_one_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let banner = |what: &str| {
+        let path = chain(folder.path(), what, &[".mtx"]);
+        std::fs::read_to_string(path).unwrap().lines().next().unwrap().to_owned()
+    };
+    assert_eq!(banner("poisson2d:4x4"), "%%MatrixMarket matrix coordinate real symmetric");
+    assert_eq!(banner("uniform:n=20,row=3"), "%%MatrixMarket matrix coordinate real general");
+}
+
+#[test]
+fn vectors_that_came_with_a_matrix_are_written_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let what = "elasticity3d:3x2x2";
+    let loaded = load(what).unwrap();
+    for (ending, beside) in [(".mtx", ".mtx"), (".mtx.gz", ".mtx.gz"), (".npz", ".npy")] {
+        let path = folder.path().join(format!("e{ending}"));
+        assert_eq!(convert(&[what, word(&path)]).status.code(), Some(0));
+        for name in ["b", "coord"] {
+            let vectors = read_dense(&folder.path().join(format!("e_{name}{beside}"))).unwrap();
+            assert_eq!(&vectors, loaded.beside(name).unwrap(), "{name}{beside}");
+        }
+    }
+    let path = folder.path().join("e.slv");
+    assert_eq!(convert(&[what, word(&path)]).status.code(), Some(0));
+    assert_eq!(load(word(&path)).unwrap().beside, loaded.beside);
+}
+
+#[test]
+fn as_stored_keeps_the_triangle_of_a_symmetric_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, half) = (folder.path().join("whole.mtx"), folder.path().join("half.mtx"));
+    assert_eq!(convert(&["poisson2d:5x5", word(&whole)]).status.code(), Some(0));
+    assert_eq!(convert(&["--as-stored", word(&whole), word(&half)]).status.code(), Some(0));
+    let triangle = matrix(&whole).lower_triangle().unwrap();
+    assert_eq!(matrix(&half), triangle);
+}
+
+#[test]
+fn what_cannot_be_written_or_read_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("m.xyz");
+    let message = refused(&["poisson2d:5x5", word(&out)]);
+    assert!(message.contains(".mtx.gz") && message.contains(".npz"), "{message}");
+    let missing = folder.path().join("none/m.mtx");
+    assert!(refused(&["poisson2d:5x5", word(&missing)]).contains("create it first"));
+    let good = folder.path().join("m.mtx");
+    assert!(refused(&["nonesuch:5", word(&good)]).contains("nonesuch"));
+    assert!(refused(&[word(&folder.path().join("absent.mtx")), word(&good)]).contains("absent.mtx"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_writing_that_fails_leaves_the_old_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.mtx");
+    std::fs::write(&path, "kept").unwrap();
+    let matrix = Csr::new(
+        1,
+        1,
+        solver::format::Offsets::U32(vec![0, 1]),
+        vec![0],
+        solver::format::Values::F64(vec![f64::INFINITY]),
+    );
+    solver::source::binary::write(
+        &folder.path().join("inf.slv"),
+        &solver::source::Loaded::new(matrix.unwrap(), 1, true),
+    )
+    .unwrap();
+    let message = refused(&[word(&folder.path().join("inf.slv")), word(&path)]);
+    assert!(message.contains("finite"), "{message}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
+}
