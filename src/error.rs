@@ -86,9 +86,7 @@ pub enum Error {
         reason: String,
     },
     /// `--matrix` names neither a file nor a generator.
-    #[error(
-        "no matrix '{what}': not a file, not in the catalog (solver matrices lists it), and not a generator; {known}"
-    )]
+    #[error("no matrix '{what}': not a file, not in the catalog, and not a generator; {known}")]
     UnknownMatrix {
         /// What was typed.
         what: String,

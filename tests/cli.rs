@@ -199,7 +199,7 @@ fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
         (&["--matrix", "poisson2d:3x3", "--threads", "0"], &["--threads", "1024"]),
         (&["--matrix", "poisson2d:3x3", "--threads", "50000"], &["--threads", "1024"]),
         (&["--matrix", "poisson2d:3x3", "--plot", "no/such/folder/p.svg"], &["no/such/folder"]),
-        (&[], &["--matrix", "poisson2d:NXxNY"]),
+        (&[], &["--matrix", "poisson2d:1000x1000"]),
     ];
     for (args, parts) in cases {
         // The device is part of the case where it is typed.

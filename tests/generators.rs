@@ -232,7 +232,7 @@ fn what_is_neither_file_nor_generator_is_refused_with_the_generators() {
         match load(what) {
             Err(Error::UnknownMatrix { what: named, known }) => {
                 assert_eq!(named, what);
-                assert!(known.contains("poisson2d:NXxNY") && known.contains("hex27:NXxNYxNZ"), "{known}");
+                assert!(known.contains("poisson2d") && known.contains("hex27"), "{known}");
             }
             other => panic!("{what}: {other:?}"),
         }

@@ -77,8 +77,8 @@ impl Plan {
     /// Resolves options; asks the machine for a GPU where that matters, and opens nothing else.
     pub fn resolve(args: CgArgs) -> Result<Plan> {
         let matrix = args.matrix.ok_or_else(|| {
-            let forms = crate::source::generate::known();
-            bad("--matrix", "", format!("a matrix is needed: a file, or a generator: {forms}"))
+            let what = "a matrix is needed: a file, a name or a generator (solver matrices lists both)";
+            bad("--matrix", "", format!("{what}, for example --matrix poisson2d:1000x1000"))
         })?;
         let typed = args.backend.as_deref().unwrap_or("auto");
         let precision = args.precision.unwrap_or(Precision::F64);

@@ -129,6 +129,6 @@ fn unknown(what: &str) -> Error {
     let near = catalog::did_you_mean(&catalog::nearest(name, names));
     Error::UnknownMatrix {
         what: what.to_owned(),
-        known: format!("{near}generators are {}", generate::known()),
+        known: format!("{near}the generators are {}; solver matrices gives their forms", generate::names()),
     }
 }

@@ -1,6 +1,6 @@
 //! Arrays of numbers to bytes and back, in checked blocks.
 
-use super::header::{ALIGNMENT, BLOCK};
+use super::header::{ALIGNMENT, BLOCK, same};
 use crate::error::Result;
 use crate::parallel::{run_all, zeros};
 use std::io::{self, Write};
@@ -39,7 +39,7 @@ pub(super) fn read<T: Element>(bytes: &[u8], sums: &[u64]) -> Result<std::result
     let tasks = numbers.chunks_mut(BLOCK / T::WIDTH).zip(bytes.chunks(BLOCK)).zip(sums).collect();
     let good = run_all(tasks, |((numbers, bytes), &sum): ((&mut [T], &[u8]), &u64)| {
         T::decode(bytes, numbers);
-        xxh3_64(bytes) == sum
+        same(sum, xxh3_64(bytes))
     });
     Ok(match good.iter().position(|good| !good) {
         Some(block) => Err(block),

@@ -71,6 +71,11 @@ pub(super) struct Header {
     places: Vec<Place>,
 }
 
+/// Whether a checksum is right. A fuzzer may pass with any, or it would never get beyond them.
+pub(super) fn same(expected: u64, got: u64) -> bool {
+    expected == got || cfg!(fuzzing)
+}
+
 /// Blocks of an array of that many bytes.
 pub(super) fn blocks(length: usize) -> usize {
     length.div_ceil(BLOCK)
@@ -158,7 +163,7 @@ impl Header {
         let length = reader.size("the header")?;
         let body = reader.bytes(length)?;
         let checked = &file[..file.len() - reader.rest.len()];
-        if reader.number()? != xxh3_64(checked) {
+        if !same(reader.number()?, xxh3_64(checked)) {
             return Err("it is damaged: the checksum of its header is wrong".to_owned());
         }
         let start = file.len() - reader.rest.len();

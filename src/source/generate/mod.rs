@@ -151,9 +151,9 @@ pub fn generate(what: &str) -> Option<Result<Loaded>> {
     Some((generator.make)(&Spec::new(what, rest, generator.form)))
 }
 
-/// The forms of all generators, for errors and help.
-pub fn known() -> String {
-    GENERATORS.iter().map(|g| g.form).collect::<Vec<_>>().join("; ")
+/// The names of all generators, for errors.
+pub fn names() -> String {
+    GENERATORS.iter().map(|g| g.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Name and form of every generator.
