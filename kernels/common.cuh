@@ -1,6 +1,6 @@
 // Prepended to every kernel: types, scalar slots, block and grid reductions, programmatic launch order.
 //
-// Defined by the launcher: BLOCK (threads a block, a multiple of 32), K (columns), RING (residuals kept).
+// Defined by the launcher: BLOCK (threads a block, a multiple of 32), K (columns), RING (iterations kept).
 // A kernel that ends in dot products is preceded by generated code that defines DOTS and
 //   struct Scalars; __device__ Scalars fetch(const Slots&);
 //   __device__ void conclude(const Slots&, const double* sums, const Scalars&)
@@ -13,7 +13,7 @@ struct Slots {
     double* values;    // slot i of column c at [i * K + c]
     u32* done;         // reason code of each column, 0 while it runs
     u32* counts;       // iterations counted, for each column
-    double* ring;      // counted values, [iteration % RING][K]
+    double* ring;      // what is kept of each iteration, [track][iteration % RING][K]
     double* partials;  // sums of each block, [block][DOTS * K]
     u32* ticket;       // blocks that have left their sums; 0 between kernels
 };

@@ -135,10 +135,10 @@ fn empty_rows_give_zero<D: Host>(device: &D) {
 
 /// Slots as the dot product of CG finds them, with `done` codes.
 fn slots<D: Host>(device: &D, done: u32) -> (SlotState, D::Slots) {
-    let mut state = SlotState::new(7, 1);
-    state.values.iter_mut().zip(integers(5, 7)).for_each(|(v, i)| *v = i + 20.0);
+    let mut state = SlotState::new(cg::SLOTS, 1);
+    state.values.iter_mut().zip(integers(5, cg::SLOTS)).for_each(|(v, i)| *v = i + 20.0);
     state.done[0] = done;
-    let mut slots = device.slots(7, 1).unwrap();
+    let mut slots = device.slots(cg::SLOTS, 1).unwrap();
     device.write(&state, &mut slots).unwrap();
     (state, slots)
 }
@@ -162,7 +162,7 @@ impl Check for FusedDot {
             let (state, mut slots) = slots(device, self.done);
             let mut y = upload::<D, T>(device, &vec![f64::NAN; n], 1);
             operator.apply_dot(device, &x, &mut y, &mut slots, dot, then).unwrap();
-            let got = read(device, &slots, 7, 1);
+            let got = read(device, &slots, cg::SLOTS, 1);
             if self.done != 0 {
                 assert_eq!(got, state, "{case}");
                 continue;
@@ -201,7 +201,7 @@ impl Check for Lengths {
         };
         for wrong in [cols + 1, cols.saturating_sub(1)].into_iter().filter(|&w| w != cols) {
             refused(operator.apply(device, 1.0, &vector(wrong, 1), 0.0, &mut vector(rows, 1)), cols);
-            let (mut slots, (dot, then)) = (device.slots(7, 1).unwrap(), cg::PROGRAMS[0]);
+            let (mut slots, (dot, then)) = (device.slots(cg::SLOTS, 1).unwrap(), cg::PROGRAMS[0]);
             if rows == cols {
                 let (x, mut y) = (vector(wrong, 1), vector(rows, 1));
                 refused(operator.apply_dot(device, &x, &mut y, &mut slots, &dot, then), cols);
@@ -211,7 +211,7 @@ impl Check for Lengths {
             refused(operator.apply(device, 1.0, &vector(cols, 1), 0.0, &mut vector(wrong, 1)), rows);
         }
         if rows == cols {
-            let (mut slots, (dot, then)) = (device.slots(7, 3).unwrap(), cg::PROGRAMS[0]);
+            let (mut slots, (dot, then)) = (device.slots(cg::SLOTS, 3).unwrap(), cg::PROGRAMS[0]);
             let outcome =
                 operator.apply_dot(device, &vector(cols, 1), &mut vector(rows, 1), &mut slots, &dot, then);
             assert!(
@@ -240,7 +240,7 @@ fn all_bits<D: Pick<T>, T: Scalar>(device: &D, case: &Case<'_>) -> Option<Vec<u6
         let mut y = upload::<D, T>(device, &vec![0.0; rows], 1);
         operator.apply_dot(device, &x, &mut y, &mut slots, &dot, then).unwrap();
         all.extend(bits(&download::<D, T>(device, &y, rows)));
-        all.extend(bits(&read(device, &slots, 7, 1).values));
+        all.extend(bits(&read(device, &slots, cg::SLOTS, 1).values));
     }
     Some(all)
 }

@@ -9,7 +9,7 @@ use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::sweep_kernel;
 use solver::device::sweep::dot_sweep;
 use solver::precond::jacobi_dot;
-use solver::solve::cg;
+use solver::solve::{Method, cg};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -59,11 +59,12 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
     let Some(nvrtc) = nvrtc() else { return };
     let mut sources = Vec::new();
     for k in [1, 3] {
-        for sweep in cg::SWEEPS.iter().chain(stream::SWEEPS).chain(common::sweeps::ALL) {
+        let solvers = Method::ALL.into_iter().flat_map(Method::sweeps);
+        for sweep in solvers.chain(stream::SWEEPS).chain(common::sweeps::ALL) {
             sources.push(sweep_kernel::<f64>(sweep, k));
             sources.push(sweep_kernel::<f32>(sweep, k));
         }
-        for (dot, then) in cg::PROGRAMS {
+        for (dot, then) in Method::ALL.into_iter().flat_map(Method::programs) {
             sources.push(sweep_kernel::<f64>(&dot_sweep(dot, then), k));
             sources.push(sweep_kernel::<f64>(&jacobi_dot(dot, then), k));
         }

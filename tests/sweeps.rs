@@ -10,6 +10,7 @@ use common::vectors::{bits, download, read, reals, rounded, upload};
 use solver::Error;
 use solver::device::{Cpu, Device, Op, Operand, RING, Slot, SlotState, Sweep, Term, Update};
 use solver::scalar::Scalar;
+use solver::solve::Method;
 use solver::stop::StopCode;
 use std::marker::PhantomData;
 
@@ -25,10 +26,12 @@ on_each_device! {
 
 const SIZES: [usize; 7] = [0, 1, 31, 511, 512, 513, 1025];
 const LARGE: usize = 5000;
-const SLOTS: usize = 7;
+const SLOTS: usize = 40;
 
 fn all_sweeps() -> Vec<Sweep<'static>> {
-    [common::sweeps::ALL, solver::solve::cg::SWEEPS, solver::bench::stream::SWEEPS].concat()
+    let solvers = Method::ALL.into_iter().flat_map(Method::sweeps).copied();
+    let others = [common::sweeps::ALL, solver::bench::stream::SWEEPS].concat();
+    solvers.chain(others).collect()
 }
 
 /// Whether the first thing that happens to a written vector is that it is overwritten.
@@ -242,7 +245,7 @@ fn step<D: Device>(device: &D, w: &mut Work<D>) -> solver::Result<()> {
 fn recording_runs_nothing_and_replays_add_up<D: Device>(device: &D) {
     const N: usize = 1500;
     let mut start = SlotState::new(SLOTS, 1);
-    start.values = vec![0.5, 300.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+    start.values[..2].copy_from_slice(&[0.5, 300.0]);
     let (x, r) = (reals(40, N), reals(41, N));
     let run = |splits: &[usize]| {
         let mut slots = device.slots(SLOTS, 1).unwrap();
@@ -286,7 +289,7 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
 }
 
 fn named(name: &str) -> Sweep<'static> {
-    *solver::solve::cg::SWEEPS.iter().find(|s| s.name == name).unwrap()
+    *Method::ALL.into_iter().flat_map(Method::sweeps).find(|s| s.name == name).unwrap()
 }
 
 #[test]
@@ -297,6 +300,19 @@ fn the_sweeps_of_an_iteration_of_cg_move_eight_vectors() {
     assert_eq!(direction.vectors_moved(), (3, 2));
     assert_eq!(residual.bytes(1000, 1, 8) + direction.bytes(1000, 1, 8), 8 * 1000 * 8);
     assert_eq!(residual.bytes(1000, 3, 4) + direction.bytes(1000, 3, 4), 8 * 3000 * 4);
+}
+
+#[test]
+fn the_sweeps_of_the_other_methods_move_as_many_vectors_as_they_document() {
+    for (name, read, written) in [
+        ("pipelined_step", 7, 6),
+        ("pipelined_step_pre", 10, 8),
+        ("minres_step", 6, 3),
+        ("minres_lanczos", 3, 1),
+        ("minres_update", 6, 3),
+    ] {
+        assert_eq!(named(name).vectors_moved(), (read, written), "{name}");
+    }
 }
 
 #[test]
@@ -335,7 +351,11 @@ fn sweeps_that_contradict_themselves_are_refused() {
     let dot = solver::device::Dot { a: w0, b: Operand::Read(3), out: Slot(0) };
     assert!(refusal(Sweep { dots: &[dot], ..EMPTY }).contains("unknown operand"));
     assert!(refusal(Sweep { dots: &[dot; 5], ..EMPTY }).contains("more than 4 dots"));
-    assert!(refusal(Sweep { writes: 7, ..EMPTY }).contains("bad"));
+    assert!(refusal(Sweep { writes: 9, ..EMPTY }).contains("bad"));
+    for track in [0, solver::device::TRACKS as u8] {
+        let then = &[Op::Note(solver::device::Track(track), Slot(0))];
+        assert!(refusal(Sweep { writes: 0, reads: 0, then, ..EMPTY }).contains("unknown track"));
+    }
 }
 
 #[test]

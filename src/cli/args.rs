@@ -38,6 +38,9 @@ Exit codes: 0 converged, 1 not converged, 2 could not run.";
 pub enum Command {
     /// Solve A x = b by conjugate gradients, for symmetric positive definite A.
     Cg(CgArgs),
+    /// Solve A x = b by minimal residuals, for symmetric A that is indefinite or singular.
+    #[command(after_help = MINRES_EXAMPLES, mut_arg("variant", |arg| arg.hide(true)))]
+    Minres(CgArgs),
     /// Describe a matrix: size, row lengths, symmetry, diagonal.
     Info(InfoArgs),
     /// List the matrices that have a name: the catalog, and the generators.
@@ -67,7 +70,15 @@ Examples:
 
 Ctrl-C stops at the next check: answer, history and plot of what was reached are still written.";
 
-/// Options of `solver cg`, on the command line and in configuration files.
+const MINRES_EXAMPLES: &str = "\
+Examples:
+  solver minres --matrix SiH4.mtx.gz
+  solver minres --matrix poisson2d:300x300,boundary=neumann --plot plots/minres.svg
+
+The options are those of solver cg. The preconditioner must be positive definite. Where the system has no solution, the
+answer is a least-squares solution, and the exit code 1.";
+
+/// Options of `solver cg` and `solver minres`, on the command line and in configuration files.
 #[derive(Args, Debug, Default, Clone, Deserialize)]
 #[command(after_help = CG_EXAMPLES, args_override_self = true)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -90,9 +101,19 @@ pub struct CgArgs {
     /// The preconditioner [default: none]
     #[arg(long, value_enum)]
     pub precond: Option<Preconditioner>,
-    /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5]
+    /// The form of conjugate gradients: pipelined has one synchronisation an iteration, and moves more [default: classic]
+    #[arg(long, value_enum)]
+    pub variant: Option<Variant>,
+    /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5; none beside --rtol-initial or
+    /// --atol]
     #[arg(long, value_name = "TOLERANCE")]
     pub rtol: Option<f64>,
+    /// Stop when ||b - A x|| is at most this times what it was at the start; of several tolerances the first met counts
+    #[arg(long, value_name = "TOLERANCE")]
+    pub rtol_initial: Option<f64>,
+    /// Stop when ||b - A x|| is at most this
+    #[arg(long, value_name = "NORM")]
+    pub atol: Option<f64>,
     /// Stop after so many iterations [default: 10 a row, at least 1000 and at most 100000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
@@ -140,7 +161,10 @@ impl CgArgs {
             device: self.device.or(file.device),
             precision: self.precision.or(file.precision),
             precond: self.precond.or(file.precond),
+            variant: self.variant.or(file.variant),
             rtol: self.rtol.or(file.rtol),
+            rtol_initial: self.rtol_initial.or(file.rtol_initial),
+            atol: self.atol.or(file.atol),
             max_iters: self.max_iters.or(file.max_iters),
             time_limit: self.time_limit.or(file.time_limit),
             threads: self.threads.or(file.threads),
@@ -154,6 +178,16 @@ impl CgArgs {
             config: self.config,
         }
     }
+}
+
+/// The forms of conjugate gradients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Variant {
+    /// Hestenes and Stiefel's.
+    Classic,
+    /// Ghysels and Vanroose's.
+    Pipelined,
 }
 
 const INFO_EXAMPLES: &str = "\

@@ -1,4 +1,4 @@
-//! `solver cg`: from a matrix by name to an answer with its verdict.
+//! `solver cg` and `solver minres`: from a matrix by name to an answer with its verdict.
 
 use super::args::CgArgs;
 use super::load::load;
@@ -9,12 +9,13 @@ use crate::backend::Pick;
 use crate::bench::stream;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, Result};
+use crate::format::Csr;
 use crate::format::stats::first_asymmetry;
 use crate::observe::{History, Observer, Recorder, Report};
 use crate::scalar::{Precision, Scalar};
-use crate::solve::{Outcome, cg, problem, verdict};
+use crate::solve::{Method, Outcome, System, problem};
 use crate::source::{Loaded, Options};
-use crate::stop::StoppingRule;
+use crate::stop::{DIVERGENCE, StopReason, StoppingRule, stagnation_window};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -26,10 +27,10 @@ struct Solved {
     recorder: Recorder,
 }
 
-pub(super) fn run(args: CgArgs) -> Result<bool> {
+pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let args = with_config(args)?;
     let (json, dry_run, threads) = (args.json.unwrap_or(false), args.dry_run, args.threads);
-    let plan = Plan::resolve(args)?;
+    let plan = Plan::resolve(args, minres)?;
     if dry_run {
         print(&plan.describe());
         return Ok(true);
@@ -90,7 +91,7 @@ pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
 fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<()> {
     let (rows, cols) = (loaded.matrix.rows(), loaded.matrix.cols());
     if rows != cols {
-        return Err(Error::NotSquare { rows, cols, solver: "cg" });
+        return Err(Error::NotSquare { rows, cols, solver: plan.method.name() });
     }
     if loaded.symmetric || plan.assume_symmetric {
         return Ok(());
@@ -107,11 +108,14 @@ fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<()> {
 }
 
 fn stopping_rule(plan: &Plan, loaded: &Loaded, interrupt: &Arc<AtomicBool>) -> StoppingRule {
-    let mut rules = vec![
-        StoppingRule::RelativeResidual(plan.rtol),
-        StoppingRule::MaxIterations(plan.max_iters(loaded.matrix.rows())),
+    let rows = loaded.matrix.rows();
+    let mut rules = plan.tolerances.clone();
+    rules.extend([
+        StoppingRule::MaxIterations(plan.max_iters(rows)),
+        StoppingRule::Stagnation(stagnation_window(rows)),
+        StoppingRule::Divergence(DIVERGENCE),
         StoppingRule::Interrupt(Arc::clone(interrupt)),
-    ];
+    ]);
     rules.extend(plan.time_limit.map(StoppingRule::TimeLimit));
     StoppingRule::any(rules)
 }
@@ -147,45 +151,67 @@ fn solve<D: Pick<T>, T: Scalar>(
     let matrix = if plan.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
     let a = plan.backend.build::<D, T>(device, &matrix)?;
     let m = plan.precond.build::<D, T>(device, &exact)?;
-    let b: Vec<T> = problem.b.iter().map(|&v| T::from_f64(v)).collect();
+    let system = System { matrix: &exact, b: &problem.b, x0: None };
     let mut recorder = Recorder::with_capacity(plan.max_iters(exact.rows()).min(1 << 16));
-    let mut live = Live::new();
+    let mut live = Live::new(plan.method.name());
     let before = began.elapsed().as_secs_f64();
     let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut live];
-    let outcome = cg::solve(device, a, m, &b, rule, observers);
+    let outcome = plan.method.solve(device, a, m, &system, rule, observers);
     live.finish();
-    let mut outcome = outcome?;
-    let residual_true = verdict::judge(&exact, &problem.b, plan.rtol, &mut outcome);
-    let x: Vec<f64> = outcome.x.iter().map(|v| v.to_f64()).collect();
+    let outcome = outcome?;
     // Before anything else that may fail.
     if let Some(path) = &plan.output {
-        crate::source::market::write_vector(path, &x)?;
+        crate::source::market::write_vector(path, &outcome.x)?;
         log::info!("solution written to {}", path.display());
     }
+    let report = report(device, plan, &exact, &problem, &outcome);
+    let report = Report { seconds_setup: before + outcome.seconds_setup, ..report };
+    Ok(Solved { report, recorder })
+}
+
+/// All that a solve says about itself, but for the times before it.
+fn report<D: Device>(
+    device: &D,
+    plan: &Plan,
+    matrix: &Csr,
+    problem: &problem::Problem,
+    outcome: &Outcome,
+) -> Report {
     let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
     let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
     let speed = if outcome.iterations == 0 { 0.0 } else { speed };
-    let limit = measure_limit(device, &outcome, seconds_per_iteration);
-    let report = Report {
-        solver: "cg".to_owned(),
+    let limit = measure_limit(device, outcome, seconds_per_iteration);
+    let goal = outcome.goal.unwrap_or(0.0);
+    // The bound is one of conjugate gradients.
+    let spectrum = outcome.spectrum;
+    let definite = plan.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
+    let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
+    Report {
+        solver: plan.method.name().to_owned(),
         matrix: plan.matrix.clone(),
-        rows: exact.rows() as u64,
-        nnz: exact.nnz() as u64,
+        rows: matrix.rows() as u64,
+        nnz: matrix.nnz() as u64,
         device: device.describe(),
         backend: plan.backend.label(),
         precision: plan.precision.name().to_owned(),
         preconditioner: plan.precond.name().to_owned(),
-        right_hand_side: problem.description,
-        rtol: plan.rtol,
+        right_hand_side: problem.description.clone(),
+        rtol: goal,
         converged: outcome.reason.is_success(),
         reason: outcome.reason.name().to_owned(),
-        message: outcome.reason.to_string(),
+        message: message(plan, &outcome.reason),
         iterations: outcome.iterations as u64,
+        restarts: outcome.restarts as u64,
+        iterations_predicted: predicted.filter(|p| p.is_finite()).map(|p| p as u64),
+        eigenvalue_smallest: spectrum.map(|s| s.smallest),
+        eigenvalue_largest: spectrum.map(|s| s.largest),
+        condition_number: spectrum.and_then(|s| s.condition()),
         residual_recursive: outcome.residual,
-        residual_true,
-        error_max: problem.answer.map(|answer| largest_difference(&x, &answer)),
+        residual_true: outcome.residual_true,
+        backward_error: outcome.backward_error,
+        error_max: problem.answer.as_ref().map(|answer| largest_difference(&outcome.x, answer)),
         seconds_load: 0.0,
-        seconds_setup: before + outcome.seconds_setup,
+        seconds_setup: outcome.seconds_setup,
         seconds_solve: outcome.seconds_solve,
         seconds_per_iteration,
         bytes_per_iteration: outcome.bytes_per_iteration,
@@ -194,8 +220,17 @@ fn solve<D: Pick<T>, T: Scalar>(
         vector_stream_gigabytes_per_second: limit.map(|l| l.vector_stream),
         limit_seconds_per_iteration: limit.map(|l| l.seconds),
         percent_of_limit: limit.map(|l| 100.0 * l.seconds / seconds_per_iteration),
-    };
-    Ok(Solved { report, recorder })
+    }
+}
+
+/// The reason as a sentence; where another method is called for, with the command to type.
+fn message(plan: &Plan, reason: &StopReason) -> String {
+    match reason {
+        StopReason::IndefiniteMatrix { .. } | StopReason::Diverged { .. } => {
+            format!("{reason} --matrix {}", plan.matrix)
+        }
+        _ => reason.to_string(),
+    }
 }
 
 /// Numbers that vanish or overflow in f32 would make another problem of it.
@@ -215,7 +250,7 @@ fn check_range(precision: Precision, what: &str, values: impl Iterator<Item = f6
 
 /// The machine's limit for an iteration, where it means something: an iteration that moves little is bound by latency,
 /// and a stream slower than the solve itself was measured on a machine that had other things to do.
-fn measure_limit<D: Device, T>(device: &D, outcome: &Outcome<T>, seconds: f64) -> Option<stream::Limit> {
+fn measure_limit<D: Device>(device: &D, outcome: &Outcome, seconds: f64) -> Option<stream::Limit> {
     const LITTLE: u64 = 1 << 20;
     if outcome.iterations == 0 || outcome.bytes_per_iteration < LITTLE {
         return None;
@@ -255,20 +290,41 @@ fn write_results(plan: &Plan, solved: Solved) -> Result<()> {
     Ok(())
 }
 
+/// How many, and how they were come by.
+fn iterations(r: &Report) -> String {
+    let restarts = match r.restarts {
+        0 => String::new(),
+        1 => ", started again once from b - A x".to_owned(),
+        n => format!(", started again {n} times from b - A x"),
+    };
+    format!("{} iterations{restarts}", thousands(r.iterations))
+}
+
 fn in_words(r: &Report) -> String {
     let mut lines = vec![
         ("matrix", format!("{}: {} rows, {} entries", r.matrix, thousands(r.rows), thousands(r.nnz))),
         ("ran on", format!("{}, backend {}, {}", r.device, r.backend, r.precision)),
-        ("method", format!("cg, preconditioner {}, b = {}", r.preconditioner, r.right_hand_side)),
-        ("result", format!("{}; {} iterations", r.message, thousands(r.iterations))),
+        ("method", format!("{}, preconditioner {}, b = {}", r.solver, r.preconditioner, r.right_hand_side)),
+        ("result", format!("{}; {}", r.message, iterations(r))),
         (
             "residual",
             format!(
-                "{:.3e} by b - A x in f64, {:.3e} by the recursion; asked for {:e}",
-                r.residual_true, r.residual_recursive, r.rtol
+                "{:.3e} by b - A x in f64, {:.3e} by the recursion; asked for {:.3e}; backward error {:.1e}",
+                r.residual_true, r.residual_recursive, r.rtol, r.backward_error
             ),
         ),
     ];
+    if let (Some(smallest), Some(largest)) = (r.eigenvalue_smallest, r.eigenvalue_largest) {
+        let of = if r.preconditioner == "none" { "A" } else { "M A" };
+        let condition = r.condition_number.map_or(String::new(), |c| format!(", condition {c:.2e}"));
+        let predicted = r.iterations_predicted.map_or(String::new(), |p| {
+            format!("; {} iterations suffice for that, {} used", thousands(p), thousands(r.iterations))
+        });
+        lines.push((
+            "spectrum",
+            format!("{of} from {smallest:.3e} to {largest:.3e}, as seen{condition}{predicted}"),
+        ));
+    }
     if let Some(error) = r.error_max {
         lines.push(("error", format!("{error:.3e} at most in any entry of x")));
     }

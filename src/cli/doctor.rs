@@ -9,7 +9,7 @@ use crate::bench::stream;
 use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, Result};
-use crate::solve::{cg, problem, verdict};
+use crate::solve::{Method, System, problem};
 use crate::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 
@@ -146,8 +146,9 @@ fn self_test<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, St
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
     let a = choice.build::<D, f64>(device, &matrix)?;
     let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(1000)]);
-    let mut outcome = cg::solve(device, a, None, &problem.b, &rule, &mut [])?;
-    let residual = verdict::judge(&matrix, &problem.b, 1e-8, &mut outcome);
+    let system = System { matrix: &matrix, b: &problem.b, x0: None };
+    let outcome = Method::Cg.solve(device, a, None, &system, &rule, &mut [])?;
+    let residual = outcome.residual_true;
     let right = outcome.reason == StopReason::Converged;
     Ok((right, format!("cg on poisson2d:64x64: {}, b - A x {residual:.1e}", outcome.reason)))
 }

@@ -41,7 +41,8 @@ pub fn run() -> ExitCode {
         .format_target(false)
         .init();
     let outcome = match cli.command {
-        Command::Cg(args) => cg::run(args),
+        Command::Cg(args) => cg::run(args, false),
+        Command::Minres(args) => cg::run(args, true),
         Command::Info(args) => info::run(&args),
         Command::Matrices(args) => matrices::run(&args),
         Command::Fetch(args) => fetch::run(&args),

@@ -1,13 +1,15 @@
 //! What will be done: every option resolved against the registry and this machine, before the matrix is read.
 
-use super::args::CgArgs;
+use super::args::{CgArgs, Variant};
 use crate::backend::{Choice, Host, REGISTRY};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
 use crate::plot::Format;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
+use crate::solve::Method;
 use crate::source::catalog::Entry;
+use crate::stop::StoppingRule;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +24,8 @@ pub enum Place {
 
 /// A solve, ready to run.
 pub struct Plan {
+    /// The method.
+    pub method: Method,
     /// The matrix as named.
     pub matrix: String,
     /// Whether a symmetric file is read as the triangle that it stores.
@@ -38,8 +42,8 @@ pub struct Plan {
     pub precision: Precision,
     /// The preconditioner.
     pub precond: Preconditioner,
-    /// The relative tolerance.
-    pub rtol: f64,
+    /// The tolerances on the residual; the first met counts.
+    pub tolerances: Vec<StoppingRule>,
     /// The iteration limit; by default it depends on the matrix.
     pub max_iters: Option<usize>,
     /// The time limit.
@@ -75,18 +79,22 @@ pub fn with_config(typed: CgArgs) -> Result<CgArgs> {
 
 impl Plan {
     /// Resolves options; asks the machine for a GPU where that matters, and opens nothing else.
-    pub fn resolve(args: CgArgs) -> Result<Plan> {
-        let matrix = args.matrix.ok_or_else(|| {
+    pub fn resolve(args: CgArgs, minres: bool) -> Result<Plan> {
+        let method = match (minres, args.variant) {
+            (false, None | Some(Variant::Classic)) => Method::Cg,
+            (false, Some(Variant::Pipelined)) => Method::PipelinedCg,
+            (true, None) => Method::Minres,
+            (true, Some(_)) => {
+                return Err(bad("--variant", "", "minres has one form only; leave the option out"));
+            }
+        };
+        let matrix = args.matrix.clone().ok_or_else(|| {
             let what = "a matrix is needed: a file, a name or a generator (solver matrices lists both)";
             bad("--matrix", "", format!("{what}, for example --matrix poisson2d:1000x1000"))
         })?;
         let typed = args.backend.as_deref().unwrap_or("auto");
         let precision = args.precision.unwrap_or(Precision::F64);
-        let default = if precision == Precision::F32 { 1e-5 } else { 1e-8 };
-        let rtol = args.rtol.unwrap_or(default);
-        if !(rtol > 0.0 && rtol < 1.0) {
-            return Err(bad("--rtol", rtol, "it must lie between 0 and 1"));
-        }
+        let tolerances = tolerances(&args, precision)?;
         let time_limit = args.time_limit.map(Duration::try_from_secs_f64).transpose();
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", args.time_limit.unwrap_or(0.0), e.to_string()))?;
@@ -105,6 +113,7 @@ impl Plan {
         backend.check_precision(precision)?;
         let fetch = super::fetch::missing(&matrix, args.fetch.unwrap_or(false), !args.dry_run)?;
         Ok(Plan {
+            method,
             matrix,
             as_stored: args.as_stored.unwrap_or(false),
             fetch,
@@ -113,7 +122,7 @@ impl Plan {
             backend,
             precision,
             precond: args.precond.unwrap_or_default(),
-            rtol,
+            tolerances,
             max_iters: args.max_iters,
             time_limit,
             assume_symmetric: args.assume_symmetric.unwrap_or(false),
@@ -136,17 +145,24 @@ impl Plan {
             Place::Cuda(index) => format!("cuda:{index}"),
         };
         let mut lines = vec![
-            ("solver", "cg".to_owned()),
+            ("solver", self.method.name().to_owned()),
             ("matrix", self.matrix.clone()),
             ("device", place),
             ("backend", format!("{} ({})", self.backend.label(), self.backend.entry.summary)),
             ("precision", self.precision.name().to_owned()),
             ("preconditioner", self.precond.name().to_owned()),
-            ("rtol", format!("{:e}", self.rtol)),
             ("max-iters", self.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string())),
         ];
         if let Some(entry) = self.fetch {
             lines.push(("fetch", entry.url(super::fetch::default_mirror().as_deref())));
+        }
+        for tolerance in &self.tolerances {
+            lines.extend(match tolerance {
+                StoppingRule::RelativeResidual(t) => Some(("rtol", format!("{t:e}"))),
+                StoppingRule::InitialResidual(t) => Some(("rtol-initial", format!("{t:e}"))),
+                StoppingRule::AbsoluteResidual(t) => Some(("atol", format!("{t:e}"))),
+                _ => None,
+            });
         }
         if let Some(why) = &self.why {
             lines.push(("because", why.clone()));
@@ -164,6 +180,32 @@ impl Plan {
         }
         lines.iter().map(|(name, value)| format!("{name:<15} {value}\n")).collect()
     }
+}
+
+/// The tolerances that were typed; without any, the default of the precision relative to the right-hand side.
+fn tolerances(args: &CgArgs, precision: Precision) -> Result<Vec<StoppingRule>> {
+    let relative = |option, tolerance: f64| match tolerance > 0.0 && tolerance < 1.0 {
+        true => Ok(tolerance),
+        false => Err(bad(option, tolerance, "it must lie between 0 and 1")),
+    };
+    let mut rules = Vec::new();
+    if let Some(rtol) = args.rtol {
+        rules.push(StoppingRule::RelativeResidual(relative("--rtol", rtol)?));
+    }
+    if let Some(rtol) = args.rtol_initial {
+        rules.push(StoppingRule::InitialResidual(relative("--rtol-initial", rtol)?));
+    }
+    if let Some(atol) = args.atol {
+        if !(atol > 0.0 && atol.is_finite()) {
+            return Err(bad("--atol", atol, "it must be a positive number"));
+        }
+        rules.push(StoppingRule::AbsoluteResidual(atol));
+    }
+    if rules.is_empty() {
+        let default = if precision == Precision::F32 { 1e-5 } else { 1e-8 };
+        rules.push(StoppingRule::RelativeResidual(default));
+    }
+    Ok(rules)
 }
 
 /// Refuses numbers of threads that make no sense.

@@ -120,6 +120,7 @@ fn measure(name: &str, now: &Reading, seconds: f64) -> String {
 
 /// The live line of a solve.
 pub struct Live {
+    name: &'static str,
     bar: ProgressBar,
     shown: Instant,
     /// Iteration, seconds and residual at the beginning.
@@ -128,13 +129,13 @@ pub struct Live {
 
 impl Live {
     /// Nothing is shown yet.
-    pub fn new() -> Live {
+    pub fn new(name: &'static str) -> Live {
         let bar = ProgressBar::new_spinner().with_style(
             ProgressStyle::with_template("{spinner} {msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_spinner()),
         );
         bar.set_draw_target(target());
-        Live { bar, shown: Instant::now(), began: (0, 1.0) }
+        Live { name, bar, shown: Instant::now(), began: (0, 1.0) }
     }
 
     /// Takes the line away.
@@ -152,7 +153,10 @@ impl Live {
             .map_or(String::new(), |left| format!("  ETA {}", duration(left * per_iteration)));
         let target = batch.tolerance.map_or(String::new(), |t| format!(" of {t:.0e}"));
         let speed = duration(per_iteration);
-        format!("cg  iteration {iteration}  residual {residual:.2e}{target}  {speed} an iteration{eta}")
+        format!(
+            "{}  iteration {iteration}  residual {residual:.2e}{target}  {speed} an iteration{eta}",
+            self.name
+        )
     }
 }
 

@@ -12,10 +12,13 @@ use crate::error::Result;
 use crate::scalar::Scalar;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
-pub use sweep::{Coefficient, Dot, Op, Operand, Slot, Sweep, Term, Test, Update};
+pub use sweep::{Coefficient, Dot, Op, Operand, Slot, Sweep, Term, Test, Track, Update};
 
 /// How many residuals a device keeps for the host between two reads: the longest batch of iterations.
 pub const RING: usize = 256;
+
+/// How many values it keeps of each iteration: the residual, and two coefficients of the method.
+pub const TRACKS: usize = 3;
 
 /// The host's copy of a bank of slots. On the CPU it is the bank itself.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,7 +31,8 @@ pub struct SlotState {
     pub done: Vec<u32>,
     /// Iterations counted, for each column.
     pub counts: Vec<u32>,
-    /// The last [`RING`] counted values, `k` for each; iteration `i` (from 0) stands at `i % RING`.
+    /// [`TRACKS`] times the last [`RING`] values, `k` for each; iteration `i` (from 0) stands at `i % RING`. The first
+    /// track holds the counted values.
     pub ring: Vec<f64>,
 }
 
@@ -40,7 +44,7 @@ impl SlotState {
             values: vec![0.0; slots * k],
             done: vec![0; k],
             counts: vec![0; k],
-            ring: vec![0.0; RING * k],
+            ring: vec![0.0; TRACKS * RING * k],
         }
     }
 
@@ -64,7 +68,12 @@ impl SlotState {
 
     /// The value counted in iteration `i` (from 0) of a column, while the ring still holds it.
     pub fn counted(&self, iteration: usize, column: usize) -> f64 {
-        self.ring[(iteration % RING) * self.k + column]
+        self.noted(Track(0), iteration, column)
+    }
+
+    /// The value on a track in iteration `i` (from 0) of a column, while the ring still holds it.
+    pub fn noted(&self, track: Track, iteration: usize, column: usize) -> f64 {
+        self.ring[(track.0 as usize * RING + iteration % RING) * self.k + column]
     }
 }
 

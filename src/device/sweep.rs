@@ -14,6 +14,11 @@ use crate::stop::StopCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot(pub u8);
 
+/// One of the tracks of the ring besides the first, which [`Op::Count`] fills: from 1, below
+/// [`TRACKS`](super::TRACKS).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Track(pub u8);
+
 /// A vector that takes part in a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operand {
@@ -94,6 +99,8 @@ pub enum Test {
     NotFinite(Slot),
     /// It is zero, negative or NaN.
     NotPositive(Slot),
+    /// It is negative or NaN.
+    Negative(Slot),
     /// The first is at most the second.
     AtMost(Slot, Slot),
 }
@@ -103,10 +110,20 @@ pub enum Test {
 pub enum Op {
     /// First = second.
     Copy(Slot, Slot),
+    /// First = second + third.
+    Add(Slot, Slot, Slot),
+    /// First = second - third.
+    Subtract(Slot, Slot, Slot),
+    /// First = second times third.
+    Multiply(Slot, Slot, Slot),
     /// First = second / third.
     Divide(Slot, Slot, Slot),
-    /// Counts one iteration and appends the slot's value to the ring that the host reads.
+    /// First = the square root of the second.
+    Root(Slot, Slot),
+    /// Counts one iteration and appends the slot's value to the first track of the ring that the host reads.
     Count(Slot),
+    /// Puts the slot's value on another track of the ring, at the place of the iteration that is counted next.
+    Note(Track, Slot),
     /// Marks the column as done with this code if the test holds.
     StopIf(Test, StopCode),
 }
@@ -129,7 +146,7 @@ pub struct Sweep<'a> {
 }
 
 /// The most vectors of one kind in a sweep.
-pub const MAX_OPERANDS: usize = 6;
+pub const MAX_OPERANDS: usize = 8;
 /// The most dot products in a sweep.
 pub const MAX_DOTS: usize = 4;
 
@@ -176,6 +193,9 @@ impl Sweep<'_> {
             "{}: a program over vectors needs a dot product",
             self.name
         );
+        let known_track =
+            |op: &Op| !matches!(op, Op::Note(t, _) if !(1..super::TRACKS).contains(&(t.0 as usize)));
+        assert!(self.then.iter().all(known_track), "{}: unknown track", self.name);
         for update in self.updates {
             assert!(update.target < self.writes, "{}: unknown target", self.name);
             assert!((1..=3).contains(&update.terms.len()), "{}: one to three terms", self.name);

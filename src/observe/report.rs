@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Everything that a solve says about itself. The same fields stand in `--json` and in history files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The method: `cg`.
+    /// The method: `cg`, `pipelined cg`, `minres`.
     pub solver: String,
     /// The matrix as the user named it.
     pub matrix: String,
@@ -23,7 +23,7 @@ pub struct Report {
     pub preconditioner: String,
     /// How the right-hand side was made.
     pub right_hand_side: String,
-    /// The tolerance on the residual relative to the right-hand side.
+    /// The tolerance on the residual relative to the right-hand side: the largest that the tolerances come to.
     pub rtol: f64,
     /// Whether the recomputed residual meets the tolerance.
     pub converged: bool,
@@ -33,10 +33,28 @@ pub struct Report {
     pub message: String,
     /// Iterations done.
     pub iterations: u64,
+    /// How often the solve started again from the true residual.
+    #[serde(default)]
+    pub restarts: u64,
+    /// Iterations after which the condition number lets conjugate gradients be done, whatever the right-hand side.
+    #[serde(default)]
+    pub iterations_predicted: Option<u64>,
+    /// The smallest eigenvalue of the preconditioned matrix, as far as the solve has seen it: estimated from above.
+    #[serde(default)]
+    pub eigenvalue_smallest: Option<f64>,
+    /// The largest, estimated from below.
+    #[serde(default)]
+    pub eigenvalue_largest: Option<f64>,
+    /// Their ratio, where both are positive.
+    #[serde(default)]
+    pub condition_number: Option<f64>,
     /// Relative residual by the recursion.
     pub residual_recursive: f64,
     /// Relative residual b - A x, recomputed in f64 by the serial reference.
     pub residual_true: f64,
+    /// The normwise backward error, ||b - A x|| / (||A|| ||x|| + ||b||) in maximum norms.
+    #[serde(default)]
+    pub backward_error: f64,
     /// Largest difference from the solution that the right-hand side was made of, where that is unique and known.
     pub error_max: Option<f64>,
     /// Seconds to read or generate the matrix.

@@ -1,26 +1,74 @@
 //! Iterative methods. They know operators, a device's vector algebra, stopping rules and observers; nothing else.
+//!
+//! A method is a `Recurrence` (`recurrence.rs`) in a file of its own; the shell (`shell.rs`) runs it, judges what it finds and
+//! starts it again where rounding has misled it.
 
 pub mod cg;
+pub mod minres;
 pub mod pace;
+pub mod pipelined;
 pub mod problem;
+mod recurrence;
+mod shell;
+pub mod spectrum;
 pub mod verdict;
 
-use crate::stop::StopReason;
+use crate::backend::Operator;
+use crate::device::{Device, Sweep};
+use crate::error::Result;
+use crate::format::Csr;
+use crate::observe::Observer;
+use crate::operator::DotInto;
+use crate::scalar::Scalar;
+use crate::stop::{StopReason, StoppingRule};
+use spectrum::Spectrum;
 
-/// What a method hands back: the answer and how it ended by its own account. The [`verdict`] judges it.
+/// A method for symmetric systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Conjugate gradients, for positive definite matrices.
+    Cg,
+    /// The same with one synchronisation an iteration.
+    PipelinedCg,
+    /// Minimal residuals, for indefinite and singular matrices.
+    Minres,
+}
+
+/// A linear system as its source gave it, in double precision.
+#[derive(Clone, Copy, Debug)]
+pub struct System<'a> {
+    /// The matrix; symmetric.
+    pub matrix: &'a Csr,
+    /// The right-hand side.
+    pub b: &'a [f64],
+    /// Where to start; without it at x = 0.
+    pub x0: Option<&'a [f64]>,
+}
+
+/// What a solve hands back: the answer, and the truth about it.
 #[derive(Clone, Debug)]
-pub struct Outcome<T> {
+pub struct Outcome {
     /// The solution vector.
-    pub x: Vec<T>,
-    /// Why the method stopped.
+    pub x: Vec<f64>,
+    /// Why the solve stopped, by the true residual.
     pub reason: StopReason,
     /// Iterations done.
     pub iterations: usize,
+    /// How often it started again from the true residual.
+    pub restarts: usize,
     /// Norm of the recursive residual over that of the right-hand side.
     pub residual: f64,
+    /// Norm of b - A x over that of the right-hand side (see [`verdict`]).
+    pub residual_true: f64,
+    /// The normwise backward error (see [`verdict`]).
+    pub backward_error: f64,
+    /// The residual, relative to the right-hand side, that the rules asked for.
+    pub goal: Option<f64>,
+    /// What the first run has seen of the spectrum of the preconditioned matrix.
+    pub spectrum: Option<Spectrum>,
     /// Seconds to make the workspace and to record the step.
     pub seconds_setup: f64,
-    /// Seconds from the first iteration to the last.
+    /// Seconds from the first iteration to the last, restarts included.
     pub seconds_solve: f64,
     /// Bytes that an iteration must move.
     pub bytes_per_iteration: u64,
@@ -28,4 +76,56 @@ pub struct Outcome<T> {
     pub operator_bytes: u64,
     /// Bytes of the vectors, each touched several times.
     pub vector_bytes: u64,
+}
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Method; 3] = [Method::Cg, Method::PipelinedCg, Method::Minres];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Cg => "cg",
+            Method::PipelinedCg => "pipelined cg",
+            Method::Minres => "minres",
+        }
+    }
+
+    /// Every sweep of the method, for whoever compiles them ahead.
+    pub fn sweeps(self) -> &'static [Sweep<'static>] {
+        match self {
+            Method::Cg => cg::SWEEPS,
+            Method::PipelinedCg => pipelined::SWEEPS,
+            Method::Minres => minres::SWEEPS,
+        }
+    }
+
+    /// Every program that follows the dot product of an operator, likewise.
+    pub fn programs(self) -> &'static [(DotInto, &'static [crate::device::Op])] {
+        match self {
+            Method::Cg => cg::PROGRAMS,
+            Method::PipelinedCg => pipelined::PROGRAMS,
+            Method::Minres => minres::PROGRAMS,
+        }
+    }
+
+    /// Solves the system with operators that a backend has made of its matrix; `m` approximates the inverse and must be
+    /// positive definite.
+    pub fn solve<D: Device, T: Scalar>(
+        self,
+        device: &D,
+        a: Operator<D, T>,
+        m: Option<Operator<D, T>>,
+        system: &System<'_>,
+        rule: &StoppingRule,
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Outcome> {
+        let operators = recurrence::Operators { a, m };
+        let solve = match self {
+            Method::Cg => shell::solve::<cg::Work<D, T>, D, T>,
+            Method::PipelinedCg => shell::solve::<pipelined::Work<D, T>, D, T>,
+            Method::Minres => shell::solve::<minres::Work<D, T>, D, T>,
+        };
+        solve(device, self.name(), operators, system, rule, observers)
+    }
 }

@@ -115,6 +115,31 @@ impl<T: Scalar> Host<T> {
                     let within = if value.is_nan() { 0.0 } else { spread + tolerance::divide(value) };
                     self.slots[at(to)] = Near { value, within };
                 }
+                Op::Add(to, a, b) | Op::Subtract(to, a, b) => {
+                    let (a, b) = (self.slots[at(a)], self.slots[at(b)]);
+                    let minus = matches!(op, Op::Subtract(..));
+                    let value = if minus { a.value - b.value } else { a.value + b.value };
+                    let within = a.within + b.within + tolerance::divide(value);
+                    self.slots[at(to)] = Near { value, within };
+                }
+                Op::Multiply(to, a, b) => {
+                    let (a, b) = (self.slots[at(a)], self.slots[at(b)]);
+                    let value = a.value * b.value;
+                    let spread = a.within * b.value.abs() + b.within * a.value.abs() + a.within * b.within;
+                    self.slots[at(to)] = Near { value, within: spread + tolerance::divide(value) };
+                }
+                Op::Root(to, a) => {
+                    let a = self.slots[at(a)];
+                    let value = a.value.sqrt();
+                    // The root of what may be negative has no bound.
+                    let spread = value - (a.value - a.within).sqrt();
+                    let within = if value.is_nan() { 0.0 } else { spread + tolerance::divide(value) };
+                    self.slots[at(to)] = Near { value, within };
+                }
+                Op::Note(track, slot) => {
+                    let place = track.0 as usize * RING + self.counts[column] as usize % RING;
+                    self.ring[place * k + column] = self.slots[at(slot)];
+                }
                 Op::Count(slot) => {
                     let place = self.counts[column] as usize % RING * k + column;
                     self.ring[place] = self.slots[at(slot)];
@@ -152,6 +177,10 @@ fn holds(test: Test, slot: impl Fn(solver::device::Slot) -> Near) -> bool {
         Test::NotPositive(s) => {
             clear(slot(s).value, slot(s).within);
             !matches!(slot(s).value, v if v > 0.0)
+        }
+        Test::Negative(s) => {
+            clear(slot(s).value, slot(s).within);
+            !matches!(slot(s).value, v if v >= 0.0)
         }
         Test::AtMost(a, b) => {
             let (a, b) = (slot(a), slot(b));

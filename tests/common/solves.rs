@@ -2,15 +2,14 @@
 
 use super::tolerance;
 use super::vectors::reals;
-use solver::Result;
 use solver::backend::{Choice, Host, Operator, Pick};
 use solver::device::Cpu;
 use solver::format::Csr;
 use solver::observe::Observer;
 use solver::precond::Preconditioner;
 use solver::scalar::Scalar;
-use solver::solve::{Outcome, cg, verdict};
-use solver::stop::{StopReason, StoppingRule};
+use solver::solve::{Method, Outcome, System as Given, verdict};
+use solver::stop::StoppingRule;
 use std::sync::Arc;
 
 /// A matrix with a right-hand side.
@@ -36,25 +35,38 @@ impl System {
         System::ones(super::zoo::generated(what))
     }
 
-    /// With the default backend and a preconditioner by name.
-    pub fn solve_with<D: Host>(
+    /// As solvers take it, with a start at 0.
+    pub fn given(&self) -> Given<'_> {
+        Given { matrix: &self.matrix, b: &self.b, x0: None }
+    }
+
+    /// By a method, with the default backend and a preconditioner by name.
+    pub fn solve_by<D: Host>(
         &self,
         device: &D,
+        method: Method,
         precond: Preconditioner,
         rule: &StoppingRule,
-    ) -> Outcome<f64> {
+    ) -> Outcome {
         let a = operator::<D, f64>(device, &self.matrix);
         let m = precond.build(device, &self.matrix).unwrap();
-        self.solve_operators(device, a, m, rule, &mut [])
+        let outcome = method.solve(device, a, m, &self.given(), rule, &mut []).unwrap();
+        self.assert_consistent(&outcome);
+        outcome
+    }
+
+    /// The same by conjugate gradients.
+    pub fn solve_with<D: Host>(&self, device: &D, precond: Preconditioner, rule: &StoppingRule) -> Outcome {
+        self.solve_by(device, Method::Cg, precond, rule)
     }
 
     /// With the default backend and no preconditioner.
-    pub fn solve<D: Host>(&self, device: &D, rule: &StoppingRule) -> Outcome<f64> {
+    pub fn solve<D: Host>(&self, device: &D, rule: &StoppingRule) -> Outcome {
         self.solve_with(device, Preconditioner::None, rule)
     }
 
     /// The same, watched.
-    pub fn watch<D: Host>(&self, device: &D, rule: &StoppingRule, watch: &mut dyn Observer) -> Outcome<f64> {
+    pub fn watch<D: Host>(&self, device: &D, rule: &StoppingRule, watch: &mut dyn Observer) -> Outcome {
         let a = operator::<D, f64>(device, &self.matrix);
         self.solve_operators(device, a, None, rule, &mut [watch])
     }
@@ -67,37 +79,28 @@ impl System {
         m: Option<Operator<D, f64>>,
         rule: &StoppingRule,
         observers: &mut [&mut dyn Observer],
-    ) -> Outcome<f64> {
-        let outcome = cg::solve(device, a, m, &self.b, rule, observers).unwrap();
+    ) -> Outcome {
+        let outcome = Method::Cg.solve(device, a, m, &self.given(), rule, observers).unwrap();
         self.assert_consistent(&outcome);
         outcome
     }
 
-    pub fn true_residual<T: Scalar>(&self, outcome: &Outcome<T>) -> f64 {
-        verdict::true_residual(&self.matrix, &self.b, &outcome.x)
-    }
-
-    /// However a solve ended, x is the one that the reported residual belongs to.
-    pub fn assert_consistent(&self, outcome: &Outcome<f64>) {
+    /// However a solve ended, x is the one that the reported residuals belong to.
+    pub fn assert_consistent(&self, outcome: &Outcome) {
         if outcome.x.iter().all(|&x| x == 0.0) {
             // The matrix may hold NaN.
-            assert!(
-                outcome.iterations == 0 && outcome.residual == f64::from(self.b.iter().any(|&b| b != 0.0))
-            );
+            let residual = f64::from(self.b.iter().any(|&b| b != 0.0));
+            assert!(outcome.residual == residual, "{outcome:?}");
             return;
         }
-        let gap = (self.true_residual(outcome) - outcome.residual).abs();
+        let again = verdict::true_residual(&self.matrix, &self.b, &outcome.x);
+        assert!((again - outcome.residual_true).abs() <= tolerance::RESIDUAL_GAP * again, "{outcome:?}");
+        let gap = (outcome.residual_true - outcome.residual).abs();
         assert!(
             gap <= tolerance::RESIDUAL_GAP,
             "{:?}: true and recursive residual differ by {gap:e}",
             outcome.reason
         );
-    }
-
-    /// The judged reason and the true residual.
-    pub fn judge<T: Scalar>(&self, rtol: f64, mut outcome: Outcome<T>) -> (StopReason, f64) {
-        let residual = verdict::judge(&self.matrix, &self.b, rtol, &mut outcome);
-        (outcome.reason, residual)
     }
 }
 
@@ -107,7 +110,7 @@ pub fn operator<D: Pick<T>, T: Scalar>(device: &D, matrix: &Arc<Csr>) -> Operato
 }
 
 /// The reference run: serial, on one thread.
-pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> Outcome<f64> {
+pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> Outcome {
     let cpu = Cpu::new(Some(1)).unwrap();
     let a = Choice::resolve("cpu", "serial", "serial").unwrap().build(&cpu, &system.matrix).unwrap();
     let m = precond.build(&cpu, &system.matrix).unwrap();
@@ -116,8 +119,9 @@ pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> 
 
 /// The error of a solve that cannot begin.
 pub fn refused<D: Host>(device: &D, matrix: &Arc<Csr>, b: &[f64]) -> solver::Error {
-    let outcome: Result<Outcome<f64>> =
-        cg::solve(device, operator(device, matrix), None, b, &to(tolerance::RTOL), &mut []);
+    let system = Given { matrix, b, x0: None };
+    let a = operator::<D, f64>(device, matrix);
+    let outcome = Method::Cg.solve(device, a, None, &system, &to(tolerance::RTOL), &mut []);
     outcome.map(|o| o.reason).unwrap_err()
 }
 

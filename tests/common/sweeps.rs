@@ -1,6 +1,6 @@
 //! Sweeps that exercise every part of the language, beyond those of the solvers.
 
-use solver::device::{Coefficient, Dot, Op, Operand, Slot, Sweep, Term, Test, Update};
+use solver::device::{Coefficient, Dot, Op, Operand, Slot, Sweep, Term, Test, Track, Update};
 use solver::stop::StopCode;
 
 const W0: Operand = Operand::Write(0);
@@ -80,5 +80,27 @@ pub const PROGRAM_ALONE: Sweep<'static> = Sweep {
     then: &[Op::Divide(Slot(4), Slot(0), Slot(1)), Op::Count(Slot(4))],
 };
 
+/// The arithmetic of the scalar program, and the tracks of the ring before and after an iteration is counted.
+pub const ARITHMETIC: Sweep<'static> = Sweep {
+    name: "arithmetic",
+    writes: 0,
+    reads: 1,
+    updates: &[],
+    dots: &[Dot { a: R0, b: R0, out: Slot(2) }],
+    then: &[
+        Op::Add(Slot(3), Slot(0), Slot(2)),
+        Op::Subtract(Slot(4), Slot(0), Slot(1)),
+        Op::Multiply(Slot(5), Slot(4), Slot(3)),
+        Op::Note(Track(1), Slot(4)),
+        Op::Root(Slot(6), Slot(3)),
+        Op::Count(Slot(6)),
+        Op::Note(Track(2), Slot(5)),
+        Op::StopIf(Test::Negative(Slot(3)), StopCode::NotFinite),
+        Op::StopIf(Test::Negative(Slot(4)), StopCode::IndefinitePreconditioner),
+        Op::Add(Slot(5), Slot(5), Slot(5)),
+        Op::Count(Slot(5)),
+    ],
+};
+
 /// All of them.
-pub const ALL: &[Sweep<'static>] = &[THREE_TERMS, PRODUCT, OVERWRITE, STOPS, PROGRAM_ALONE];
+pub const ALL: &[Sweep<'static>] = &[THREE_TERMS, PRODUCT, OVERWRITE, STOPS, PROGRAM_ALONE, ARITHMETIC];

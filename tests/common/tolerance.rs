@@ -32,8 +32,12 @@ pub fn divide(quotient: f64) -> f64 {
 pub const RTOL: f64 = 1e-8;
 /// The relative residual asked of solves in single precision, whose true residual stalls near 1e-6 here.
 pub const RTOL_F32: f64 = 1e-4;
-/// Below what single precision reaches, by its true residual.
+/// Below what one run in single precision reaches, by its true residual.
 pub const RTOL_BEYOND_F32: f64 = 1e-12;
+/// Below what one run of pipelined conjugate gradients reaches in double precision, by its true residual.
+pub const RTOL_BEYOND_PIPELINED: f64 = 1e-13;
+/// Below what b - A x can be in double precision, as x has no more digits.
+pub const RTOL_BEYOND_F64: f64 = 1e-18;
 
 /// An entry of x whose true value is 1: `RTOL` times the condition numbers (below 2e3) of the systems solved.
 pub const X: f64 = 2e-5;

@@ -4,8 +4,8 @@
 //! the same order and neither fuses multiplication with addition, so both give the same bits.
 
 use super::{CHUNK, Cpu, CpuSlots, CpuVector};
-use crate::device::sweep::{Coefficient, MAX_DOTS, MAX_OPERANDS, Op, Operand, Sweep, Test};
-use crate::device::{SlotState, check_operands};
+use crate::device::sweep::{Coefficient, MAX_DOTS, MAX_OPERANDS, Op, Operand, Slot, Sweep, Test, Track};
+use crate::device::{RING, SlotState, check_operands};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use std::mem::MaybeUninit;
@@ -239,6 +239,12 @@ pub(crate) fn dot_tile<T: Scalar>(a: &[T], b: &[T]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
+/// Puts a value on a track of the ring, at the place of the iteration that is counted next.
+fn note(state: &mut SlotState, track: Track, slot: Slot, column: usize) {
+    let place = track.0 as usize * RING + state.counts[column] as usize % RING;
+    state.ring[place * state.k + column] = state.get(slot, column);
+}
+
 /// The scalar program of a sweep, for every column that is not done.
 pub(crate) fn run_program(state: &mut SlotState, program: &[Op]) {
     let k = state.k;
@@ -249,17 +255,22 @@ pub(crate) fn run_program(state: &mut SlotState, program: &[Op]) {
             }
             match *op {
                 Op::Copy(to, from) => state.set(to, column, state.get(from, column)),
+                Op::Add(to, a, b) => state.set(to, column, state.get(a, column) + state.get(b, column)),
+                Op::Subtract(to, a, b) => state.set(to, column, state.get(a, column) - state.get(b, column)),
+                Op::Multiply(to, a, b) => state.set(to, column, state.get(a, column) * state.get(b, column)),
                 Op::Divide(to, a, b) => state.set(to, column, state.get(a, column) / state.get(b, column)),
+                Op::Root(to, a) => state.set(to, column, state.get(a, column).sqrt()),
                 Op::Count(slot) => {
-                    let place = state.counts[column] as usize % crate::device::RING;
-                    state.ring[place * k + column] = state.get(slot, column);
+                    note(state, Track(0), slot, column);
                     state.counts[column] += 1;
                 }
+                Op::Note(track, slot) => note(state, track, slot, column),
                 Op::StopIf(test, code) => {
                     let holds = match test {
                         Test::NotFinite(s) => !state.get(s, column).is_finite(),
                         // Written so that NaN is not positive.
                         Test::NotPositive(s) => !matches!(state.get(s, column), v if v > 0.0),
+                        Test::Negative(s) => !matches!(state.get(s, column), v if v >= 0.0),
                         Test::AtMost(s, limit) => state.get(s, column) <= state.get(limit, column),
                     };
                     if holds {

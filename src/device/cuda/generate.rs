@@ -17,10 +17,12 @@ fn slots_read(dots: &[Dot], program: &[Op]) -> Vec<Slot> {
     let mut fetched = Vec::new();
     for op in program {
         let (reads, written) = match *op {
-            Op::Copy(to, from) => (vec![from], Some(to)),
-            Op::Divide(to, a, b) => (vec![a, b], Some(to)),
-            Op::Count(value) => (vec![value], None),
-            Op::StopIf(Test::NotFinite(a) | Test::NotPositive(a), _) => (vec![a], None),
+            Op::Copy(to, from) | Op::Root(to, from) => (vec![from], Some(to)),
+            Op::Add(to, a, b) | Op::Subtract(to, a, b) | Op::Multiply(to, a, b) | Op::Divide(to, a, b) => {
+                (vec![a, b], Some(to))
+            }
+            Op::Count(value) | Op::Note(_, value) => (vec![value], None),
+            Op::StopIf(Test::NotFinite(a) | Test::NotPositive(a) | Test::Negative(a), _) => (vec![a], None),
             Op::StopIf(Test::AtMost(a, b), _) => (vec![a, b], None),
         };
         for slot in reads {
@@ -58,6 +60,9 @@ pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
         "__device__ __forceinline__ void conclude(const Slots& s, const int c, const double* sums, \
          const Scalars& z) {\n    if (z.done[c] != 0) return;\n",
     );
+    if program.iter().any(|op| matches!(op, Op::Count(_) | Op::Note(..))) {
+        text.push_str("    u32 count = z.counts[c];\n");
+    }
     declared.iter().for_each(|s| text.push_str(&format!("    double v{0} = z.v{0}[c];\n", s.0)));
     let mut assign = |text: &mut String, to: Slot, value: String| {
         let double = if declared.contains(&to) { "" } else { "double " };
@@ -70,18 +75,30 @@ pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
     for op in program {
         match *op {
             Op::Copy(to, from) => assign(&mut text, to, format!("v{}", from.0)),
+            Op::Add(to, a, b) => assign(&mut text, to, format!("v{} + v{}", a.0, b.0)),
+            Op::Subtract(to, a, b) => assign(&mut text, to, format!("v{} - v{}", a.0, b.0)),
+            Op::Multiply(to, a, b) => assign(&mut text, to, format!("v{} * v{}", a.0, b.0)),
             Op::Divide(to, a, b) => assign(&mut text, to, format!("v{} / v{}", a.0, b.0)),
+            Op::Root(to, a) => assign(&mut text, to, format!("sqrt(v{})", a.0)),
             Op::Count(value) => {
                 let _ = writeln!(
                     text,
-                    "    s.ring[u64(z.counts[c] % RING) * K + c] = v{};\n    s.counts[c] = z.counts[c] + 1;",
+                    "    s.ring[u64(count % RING) * K + c] = v{};\n    s.counts[c] = ++count;",
                     value.0
+                );
+            }
+            Op::Note(track, value) => {
+                let _ = writeln!(
+                    text,
+                    "    s.ring[({} * u64(RING) + count % RING) * K + c] = v{};",
+                    track.0, value.0
                 );
             }
             Op::StopIf(test, code) => {
                 let condition = match test {
                     Test::NotFinite(a) => format!("not_finite(v{})", a.0),
                     Test::NotPositive(a) => format!("!(v{} > 0.0)", a.0),
+                    Test::Negative(a) => format!("!(v{} >= 0.0)", a.0),
                     Test::AtMost(a, b) => format!("v{} <= v{}", a.0, b.0),
                 };
                 let _ = writeln!(text, "    if ({condition}) {{ s.done[c] = {}; return; }}", code as u32);

@@ -2,7 +2,7 @@
 
 use super::{Cuda, call, fault};
 use crate::device::sweep::MAX_DOTS;
-use crate::device::{RING, SlotState};
+use crate::device::{RING, SlotState, TRACKS};
 use crate::error::Result;
 use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice, sys};
 use std::cell::RefCell;
@@ -35,7 +35,7 @@ pub struct CudaSlots {
 
 impl CudaSlots {
     pub(super) fn new(device: &Cuda, slots: usize, k: usize) -> Result<CudaSlots> {
-        let bytes = 8 * slots * k + 8 * k + 8 * RING * k;
+        let bytes = 8 * slots * k + 8 * k + 8 * TRACKS * RING * k;
         let what = "scalar slots";
         // SAFETY: written before it is read: by `read`, whole.
         let staging = unsafe { device.context.alloc_pinned_with_flags::<u8>(bytes, 0) };

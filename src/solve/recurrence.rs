@@ -1,0 +1,90 @@
+//! What the shell asks of a method: its workspace, one iteration, and what its scalars mean.
+
+use super::spectrum::Tridiagonal;
+use crate::backend::Operator;
+use crate::device::{Device, Slot, SlotState, Track};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use crate::stop::{StopCode, StopReason};
+
+/// The square of the residual's norm, counted in every iteration. The first slots have the same place in every method.
+pub(super) const RR: Slot = Slot(0);
+/// The square of the residual norm to reach.
+pub(super) const TARGET: Slot = Slot(1);
+/// The square of the residual norm that counts as divergence.
+pub(super) const CEILING: Slot = Slot(2);
+/// The first slot of a method's own.
+pub(super) const OWN: u8 = 3;
+
+/// The tracks of the ring on which a method leaves the two coefficients of each iteration.
+pub(super) const FIRST: Track = Track(1);
+pub(super) const SECOND: Track = Track(2);
+
+/// The matrix and what approximates its inverse.
+pub(super) struct Operators<D: Device, T: Scalar> {
+    pub a: Operator<D, T>,
+    pub m: Option<Operator<D, T>>,
+}
+
+impl<D: Device, T: Scalar> Clone for Operators<D, T> {
+    fn clone(&self) -> Self {
+        Operators { a: self.a.clone(), m: self.m.clone() }
+    }
+}
+
+/// A method, as the type of its workspace: operators, vectors and scalars, allocated once.
+pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
+    /// Slots in the workspace.
+    const SLOTS: usize;
+    /// Iterations in a step: two where vectors swap their roles from one iteration to the next.
+    const STRIDE: usize = 1;
+    /// Whether rounding in the recurrences may show as a breakdown that the system does not deserve.
+    const DRIFTS: bool = false;
+
+    /// Vectors in the workspace.
+    fn vectors(preconditioned: bool) -> usize;
+
+    /// Bytes that the sweeps of an iteration move over vectors of n elements, besides what operators move.
+    fn sweep_bytes(n: usize, preconditioned: bool) -> u64;
+
+    /// The workspace for A d = r from d = 0, with the scalars of the first iteration, r'r among them.
+    fn start(device: &D, operators: Operators<D, T>, r: &[T]) -> Result<Self>;
+
+    /// [`STRIDE`](Self::STRIDE) iterations.
+    fn step(device: &D, work: &mut Self) -> Result<()>;
+
+    /// The scalars.
+    fn slots(&self) -> &D::Slots;
+
+    /// The scalars.
+    fn slots_mut(&mut self) -> &mut D::Slots;
+
+    /// Sets scalars of the method's own before the first iteration: `limit` is the count at which it must stop.
+    fn prepare(_state: &mut SlotState, _limit: f64) {}
+
+    /// What a code of the method's own means, with the evidence that the slots still hold. The run began when `first`
+    /// iterations were counted.
+    fn reason(code: StopCode, state: &SlotState, first: usize) -> StopReason;
+
+    /// Completes d where the last step has left an update open.
+    fn finish(&mut self, device: &D, state: SlotState, first: usize) -> Result<()>;
+
+    /// d.
+    fn answer(&self) -> &D::Vector<T>;
+
+    /// The vectors in which NaN may stand, in the order in which an iteration computes them, by what they are.
+    fn suspects(&self) -> Vec<(&'static str, &D::Vector<T>)>;
+
+    /// The energy d'A d that an iteration with these coefficients has gained; 0 where the method does not know.
+    fn energy(_first: f64, _second: f64) -> f64 {
+        0.0
+    }
+
+    /// The projection that coefficients of the iterations make.
+    fn projection(coefficients: &[(f64, f64)]) -> Tridiagonal;
+}
+
+/// NaN or infinity, before anybody has looked where.
+pub(super) fn not_finite(iteration: usize) -> StopReason {
+    StopReason::NotFinite { iteration, vector: "", row: None }
+}

@@ -1,0 +1,412 @@
+//! The shell round every method: runs it, judges what it finds, and starts it again where rounding has misled it.
+//!
+//! # Restarts
+//! A recurrence goes on to fall when the residual b - A x that it stands for no longer does: rounding parts the two. So
+//! when the recursion meets the tolerance (or a run stagnates), r = b - A x is computed on the host in double precision with
+//! the matrix as its source gave it. If that misses the tolerance, A d = r is solved from d = 0 and x + d is the next x,
+//! kept in double precision: residual replacement for vectors in double precision, iterative refinement for vectors in
+//! single. This goes on as long as each run at least halves the true residual; a run that does not is the last, and one
+//! that makes it larger is undone. A least-squares solution is tried the same way: it stands if a second run finds nothing
+//! better. A run is not asked for more than [`FLOOR`] of what it began with: below that a
+//! recursion says nothing. Iterations count on over restarts.
+//!
+//! # Reference
+//! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye, Residual replacement
+//! strategies for Krylov subspace iterative methods, SIAM J. Sci. Comput. 22, 2000.
+
+use super::pace::Pace;
+use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
+use super::spectrum::MOST_COEFFICIENTS;
+use super::verdict::{backward_error, largest_magnitude, norm, normal_residual, residual};
+use super::{Outcome, System};
+use crate::device::{Device, RING, Recorded, SlotState};
+use crate::error::{Error, Result};
+use crate::observe::{Batch, Observer};
+use crate::scalar::Scalar;
+use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
+use std::time::Instant;
+
+/// The most that a run reduces a recursive residual by, in units of the vectors' rounding.
+const FLOOR: f64 = 64.0;
+/// A run must bring the true residual below this part of what it was, or it is the last.
+const GAIN: f64 = 0.5;
+/// A true residual so many times the recursive one, and the one before the run, is rounding and nothing else.
+const LOST: f64 = 10.0;
+/// Progress: the residual falls below this part of all before it, or the energy rises above its inverse.
+const PROGRESS: f64 = 0.99;
+/// The normal residual below which a least-squares solution is believed.
+const NORMAL: f64 = 1e-6;
+
+/// A solve in hand: the answer so far, what watches it, and how far it has come.
+struct Solve<'a, 'o> {
+    system: &'a System<'a>,
+    rule: &'a StoppingRule,
+    observers: &'a mut [&'o mut dyn Observer],
+    /// x and b - A x, on the host.
+    x: Vec<f64>,
+    r: Vec<f64>,
+    /// Norm of that residual, relative to b.
+    truth: f64,
+    /// What the residual of this run was divided by, and the norm that the device sees for a residual as large as b.
+    scale: f64,
+    unit: f64,
+    /// The residual to reach, relative to b.
+    goal: f64,
+    now: Progress,
+    pace: Pace,
+    began: Instant,
+    /// Residuals of a batch.
+    residuals: Vec<f64>,
+    /// What [`Progress::improved_at`] is measured by.
+    lowest: f64,
+    energy: f64,
+    energy_mark: f64,
+    /// The coefficients of the first run, and whether it is over.
+    coefficients: Vec<(f64, f64)>,
+    keep_coefficients: bool,
+}
+
+/// Solves a system by a method; see the module.
+pub(super) fn solve<M, D, T>(
+    device: &D,
+    name: &'static str,
+    operators: Operators<D, T>,
+    system: &System<'_>,
+    rule: &StoppingRule,
+    observers: &mut [&mut dyn Observer],
+) -> Result<Outcome>
+where
+    M: Recurrence<D, T>,
+    D: Device,
+    T: Scalar,
+{
+    let began = Instant::now();
+    let n = check(name, operators.a.shape(), system)?;
+    let mut outcome = outcome::<M, D, T>(&operators, n);
+    let largest = largest_magnitude(system.b.iter().copied());
+    if largest == 0.0 {
+        return Ok(outcome);
+    }
+    let vector_bytes = outcome.vector_bytes;
+    device.require_memory("the vectors of a solve", vector_bytes)?;
+    let x = system.x0.map_or_else(|| vec![0.0; n], <[f64]>::to_vec);
+    let r = if system.x0.is_none() { system.b.to_vec() } else { residual(system.matrix, system.b, &x) };
+    let norm_b = norm(system.b);
+    let initial = if system.x0.is_none() { 1.0 } else { norm(&r) / norm_b };
+    let norms = Norms { b: norm_b, initial };
+    let mut solve = Solve::new(system, rule, observers, (x, r), norms);
+    (outcome.goal, outcome.residual) = (rule.goal(&norms), initial);
+    if initial <= solve.goal && system.x0.is_some() {
+        outcome.reason = StopReason::Converged;
+        return Ok(solve.judged(outcome));
+    }
+    let mut work = solve.begin::<M, D, T>(device, &operators)?;
+    if !work.1.get(RR, 0).is_normal() {
+        return Err(Error::RightHandSideScale { largest, norm_squared: work.1.get(RR, 0) });
+    }
+    loop {
+        let (before, first_run) = (solve.truth, outcome.restarts == 0);
+        let mut recorded = device.record(work.0, M::step)?;
+        device.synchronize()?;
+        if first_run {
+            outcome.seconds_setup = began.elapsed().as_secs_f64();
+            solve.began = Instant::now();
+        }
+        let reason = solve.iterate(device, &mut recorded, &mut work.1)?;
+        let recursive = solve.now.residual;
+        let done = recorded.into_work();
+        let reason = locate::<M, D, T>(device, reason, &done, n)?;
+        let better = solve.collect(device, done, work.1, first_run, recursive)?;
+        let reason = solve.measured(reason);
+        if better {
+            outcome.residual = recursive;
+        }
+        let gained = better && (first_run || solve.truth <= GAIN * before);
+        if !(gained && solve.should_restart(&reason, M::DRIFTS)) {
+            outcome.reason = solve.believe(reason, outcome.residual);
+            outcome.spectrum = M::projection(&solve.coefficients).extremes();
+            break;
+        }
+        outcome.restarts += 1;
+        work = solve.begin::<M, D, T>(device, &operators)?;
+    }
+    Ok(solve.judged(outcome))
+}
+
+/// Rows of the system, whose parts must fit.
+fn check(solver: &'static str, (rows, cols): (usize, usize), system: &System<'_>) -> Result<usize> {
+    if rows != cols {
+        return Err(Error::NotSquare { rows, cols, solver });
+    }
+    let fits = |what, got| match got == rows {
+        true => Ok(()),
+        false => Err(Error::Dimension { what, expected: rows, got }),
+    };
+    fits("rows of the system's matrix", system.matrix.rows())?;
+    fits("columns of the system's matrix", system.matrix.cols())?;
+    fits("entries of the right-hand side", system.b.len())?;
+    fits("entries of the start", system.x0.map_or(rows, <[f64]>::len))?;
+    Ok(rows)
+}
+
+/// What is known before the first iteration.
+fn outcome<M: Recurrence<D, T>, D: Device, T: Scalar>(operators: &Operators<D, T>, n: usize) -> Outcome {
+    let m = operators.m.as_ref();
+    let preconditioned = m.is_some();
+    let bytes = operators.a.cost().bytes + m.map_or(0, |m| m.cost().bytes);
+    Outcome {
+        x: vec![0.0; n],
+        reason: StopReason::ZeroRightHandSide,
+        iterations: 0,
+        restarts: 0,
+        residual: 0.0,
+        residual_true: 0.0,
+        backward_error: 0.0,
+        goal: None,
+        spectrum: None,
+        seconds_setup: 0.0,
+        seconds_solve: 0.0,
+        bytes_per_iteration: bytes + M::sweep_bytes(n, preconditioned),
+        operator_bytes: operators.a.storage() + m.map_or(0, |m| m.storage()),
+        vector_bytes: (M::vectors(preconditioned) * n * size_of::<T>()) as u64,
+    }
+}
+
+/// Where NaN or infinity stands, if that is why the solve ended.
+fn locate<M: Recurrence<D, T>, D: Device, T: Scalar>(
+    device: &D,
+    reason: StopReason,
+    work: &M,
+    n: usize,
+) -> Result<StopReason> {
+    let StopReason::NotFinite { iteration, .. } = reason else { return Ok(reason) };
+    let mut host = vec![T::default(); n];
+    for (vector, suspect) in work.suspects() {
+        device.download(suspect, &mut host)?;
+        if let Some(row) = host.iter().position(|v| !v.to_f64().is_finite()) {
+            return Ok(StopReason::NotFinite { iteration, vector, row: Some(row) });
+        }
+    }
+    Ok(reason)
+}
+
+/// A power of two near the largest magnitude, by which a residual is scaled without rounding; 1 where it has none.
+fn scale(r: &[f64]) -> f64 {
+    let largest = largest_magnitude(r.iter().copied());
+    if largest.is_normal() { 2f64.powi(largest.log2().floor().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
+}
+
+impl<'a, 'o> Solve<'a, 'o> {
+    fn new(
+        system: &'a System<'a>,
+        rule: &'a StoppingRule,
+        observers: &'a mut [&'o mut dyn Observer],
+        (x, r): (Vec<f64>, Vec<f64>),
+        norms: Norms,
+    ) -> Solve<'a, 'o> {
+        let initial = norms.initial;
+        let elapsed = std::time::Duration::ZERO;
+        let longest = rule.most_iterations().unwrap_or(MOST_COEFFICIENTS).min(MOST_COEFFICIENTS);
+        Solve {
+            system,
+            rule,
+            observers,
+            x,
+            r,
+            truth: initial,
+            scale: 1.0,
+            unit: 1.0,
+            goal: rule.goal(&norms).unwrap_or(FLOOR * f64::EPSILON),
+            now: Progress { iteration: 0, residual: initial, norms, run_began: 0, improved_at: 0, elapsed },
+            pace: Pace::default(),
+            began: Instant::now(),
+            residuals: Vec::with_capacity(RING),
+            lowest: initial,
+            energy: 0.0,
+            energy_mark: 0.0,
+            coefficients: Vec::with_capacity(longest),
+            keep_coefficients: true,
+        }
+    }
+
+    /// A workspace for the residual as it is, and the host's copy of its scalars.
+    fn begin<M: Recurrence<D, T>, D: Device, T: Scalar>(
+        &mut self,
+        device: &D,
+        operators: &Operators<D, T>,
+    ) -> Result<(M, SlotState)> {
+        let now = &mut self.now;
+        let untouched = now.iteration == 0 && self.system.x0.is_none();
+        self.scale = if untouched { 1.0 } else { scale(&self.r) };
+        let r: Vec<T> = self.r.iter().map(|r| T::from_f64(r / self.scale)).collect();
+        let mut work = M::start(device, operators.clone(), &r)?;
+        let mut state = SlotState::new(M::SLOTS, 1);
+        device.read(work.slots(), &mut state)?;
+        (now.residual, now.run_began, now.improved_at) = (self.truth, now.iteration, now.iteration);
+        (self.lowest, self.energy, self.energy_mark) = (self.truth, 0.0, 0.0);
+        self.pace = Pace::default();
+        let rr = state.get(RR, 0);
+        self.unit = rr.sqrt() / self.truth;
+        // A residual of exactly zero ends every run: there is no direction left.
+        let tolerance = self.rule.residual_tolerance(&now.norms);
+        let target = tolerance.map_or(0.0, |t| (t / self.truth).max(FLOOR * T::EPSILON));
+        state.set(TARGET, 0, target * target * rr);
+        let ceiling = self.rule.divergence().unwrap_or(f64::INFINITY) * now.norms.initial / self.truth;
+        state.set(CEILING, 0, ceiling * ceiling * rr);
+        state.counts[0] = now.iteration as u32;
+        M::prepare(&mut state, self.rule.most_iterations().map_or(f64::INFINITY, |limit| limit as f64));
+        device.write(&state, work.slots_mut())?;
+        Ok((work, state))
+    }
+
+    /// Replays the step in batches until the device or a rule says stop.
+    fn iterate<M: Recurrence<D, T>, D: Device, T: Scalar>(
+        &mut self,
+        device: &D,
+        recorded: &mut Recorded<D, M>,
+        state: &mut SlotState,
+    ) -> Result<StopReason> {
+        let tolerance = self.rule.residual_tolerance(&self.now.norms);
+        let first = self.now.run_began;
+        if first == 0 {
+            self.residuals.push(self.now.residual);
+            self.notify(0, (0.0, 0.0), tolerance);
+        }
+        loop {
+            let reason = match StopCode::from_device(state.done[0]) {
+                StopCode::Running | StopCode::Limit => None,
+                StopCode::Converged => Some(StopReason::Converged),
+                StopCode::Diverged => {
+                    let growth = self.now.residual / self.now.norms.initial;
+                    Some(StopReason::Diverged { iteration: self.now.iteration, growth })
+                }
+                code => Some(M::reason(code, state, first)),
+            };
+            let stop = reason.or_else(|| self.rule.check(&self.now));
+            if device.agree(stop.is_some()) {
+                return Ok(stop.unwrap_or(StopReason::Interrupted));
+            }
+            let longest = D::BATCH.min(self.rule.iterations_left(&self.now)).max(1);
+            let batch = self.pace.next(&self.now, tolerance, longest);
+            device.replay(recorded, batch.div_ceil(M::STRIDE))?;
+            device.read(recorded.work().slots(), state)?;
+            let before = self.now.elapsed;
+            self.now.elapsed = self.began.elapsed();
+            let counted = self.now.iteration;
+            self.count::<M, D, T>(state);
+            if !self.residuals.is_empty() {
+                let seconds = (before.as_secs_f64(), self.now.elapsed.as_secs_f64());
+                self.notify(counted, seconds, tolerance);
+            }
+        }
+    }
+
+    /// Takes in what the ring holds of the iterations since the last time.
+    fn count<M: Recurrence<D, T>, D: Device, T: Scalar>(&mut self, state: &SlotState) {
+        self.residuals.clear();
+        for i in self.now.iteration..state.counts[0] as usize {
+            let residual = state.counted(i, 0).sqrt() / self.unit;
+            let (a, b) = (state.noted(FIRST, i, 0), state.noted(SECOND, i, 0));
+            self.residuals.push(residual);
+            (self.now.iteration, self.now.residual) = (i + 1, residual);
+            if self.keep_coefficients && self.coefficients.len() < self.coefficients.capacity() {
+                self.coefficients.push((a, b));
+            }
+            self.energy += M::energy(a, b);
+            let (lower, higher) =
+                (residual < PROGRESS * self.lowest, self.energy > self.energy_mark / PROGRESS);
+            if lower {
+                self.lowest = residual;
+            }
+            if higher {
+                self.energy_mark = self.energy;
+            }
+            if lower || higher {
+                self.now.improved_at = i + 1;
+            }
+        }
+    }
+
+    fn notify(&mut self, first: usize, seconds: (f64, f64), tolerance: Option<f64>) {
+        let batch = Batch { first, residuals: &self.residuals, seconds, tolerance };
+        self.observers.iter_mut().for_each(|o| o.batch(&batch));
+    }
+
+    /// Brings home what a run has found; whether that is better than what was there.
+    fn collect<M: Recurrence<D, T>, D: Device, T: Scalar>(
+        &mut self,
+        device: &D,
+        mut work: M,
+        state: SlotState,
+        first_run: bool,
+        recursive: f64,
+    ) -> Result<bool> {
+        work.finish(device, state, self.now.run_began)?;
+        let mut d = vec![T::default(); self.x.len()];
+        device.download(work.answer(), &mut d)?;
+        let x: Vec<f64> = self.x.iter().zip(&d).map(|(x, d)| x + d.to_f64() * self.scale).collect();
+        let r = residual(self.system.matrix, self.system.b, &x);
+        let truth = norm(&r) / self.now.norms.b;
+        self.keep_coefficients = false;
+        // Residuals of a first run may end above the start, but not by rounding alone. Written so that NaN passes.
+        let lost = truth > LOST * recursive.max(self.truth);
+        let better = truth < self.truth || (first_run && !lost);
+        if better {
+            (self.x, self.r, self.truth) = (x, r, truth);
+        }
+        Ok(better)
+    }
+
+    /// A reason of least squares with its numbers.
+    fn measured(&self, reason: StopReason) -> StopReason {
+        match reason {
+            StopReason::LeastSquares { .. } => StopReason::LeastSquares {
+                residual: self.truth,
+                normal: normal_residual(self.system.matrix, &self.r),
+            },
+            other => other,
+        }
+    }
+
+    /// Whether starting again from the true residual may bring the solve to its goal.
+    fn should_restart(&self, reason: &StopReason, drifts: bool) -> bool {
+        let misled = match reason {
+            StopReason::Converged | StopReason::Stagnated { .. } | StopReason::LeastSquares { .. } => true,
+            StopReason::IndefiniteMatrix { .. } | StopReason::Diverged { .. } => {
+                drifts && self.now.iteration > self.now.run_began
+            }
+            _ => false,
+        };
+        let iteration = self.now.iteration;
+        let next =
+            Progress { residual: self.truth, improved_at: iteration, run_began: iteration, ..self.now };
+        misled && self.truth > self.goal && self.truth.is_finite() && self.rule.check(&next).is_none()
+    }
+
+    /// The reason as the true residual lets it stand.
+    fn believe(&self, reason: StopReason, recursive: f64) -> StopReason {
+        // Written so that NaN does not pass.
+        let meets = self.truth <= self.goal;
+        let gap = StopReason::ResidualGap { recursive, recomputed: self.truth };
+        match reason {
+            StopReason::Converged if !meets => gap,
+            StopReason::Stagnated { .. } | StopReason::Diverged { .. } | StopReason::LeastSquares { .. }
+                if meets =>
+            {
+                StopReason::Converged
+            }
+            StopReason::LeastSquares { normal, .. } if normal > NORMAL => gap,
+            other => other,
+        }
+    }
+
+    /// The outcome with the verdict.
+    fn judged(self, mut outcome: Outcome) -> Outcome {
+        outcome.iterations = self.now.iteration;
+        outcome.seconds_solve = self.now.elapsed.as_secs_f64();
+        outcome.residual_true = self.truth;
+        outcome.backward_error = backward_error(self.system.matrix, self.system.b, &self.x, &self.r);
+        outcome.x = self.x;
+        outcome
+    }
+}

@@ -1,0 +1,150 @@
+//! What a solve has seen of the spectrum: the extreme eigenvalues of the small tridiagonal matrix that a Krylov method
+//! builds on its way, for nothing but the two coefficients of each iteration.
+//!
+//! # Method
+//! Lanczos' process projects the (preconditioned) matrix on the space searched so far; the projection is tridiagonal, and
+//! its extreme eigenvalues approach those of the matrix from inside. Conjugate gradients compute it in disguise: with step
+//! lengths alpha and ratios beta its diagonal is 1 / alpha_i + beta_i / alpha_(i-1), beside it stand
+//! sqrt(beta_(i+1)) / alpha_i. The extreme eigenvalues come from bisection over Sturm counts.
+//!
+//! # Reference
+//! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 6.7.3.
+
+/// Coefficients kept: what comes later moves the extreme eigenvalues little, and a long solve takes no more memory.
+pub const MOST_COEFFICIENTS: usize = 8192;
+
+/// Bisections of an interval: until it is as narrow as f64 can tell.
+const BISECTIONS: usize = 64;
+
+/// Estimates of the extreme eigenvalues of the preconditioned matrix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spectrum {
+    /// Above the smallest eigenvalue, or near it.
+    pub smallest: f64,
+    /// Below the largest eigenvalue, or near it.
+    pub largest: f64,
+}
+
+/// A symmetric tridiagonal matrix: the diagonal, and one fewer entries beside it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tridiagonal {
+    /// The diagonal.
+    pub diagonal: Vec<f64>,
+    /// The entries beside it.
+    pub beside: Vec<f64>,
+}
+
+impl Tridiagonal {
+    /// The projection that conjugate gradients have computed, from step lengths alpha and products rho = r'z.
+    pub fn of_conjugate_gradients(steps: &[(f64, f64)]) -> Tridiagonal {
+        let room = || Vec::with_capacity(steps.len());
+        let mut t = Tridiagonal { diagonal: room(), beside: room() };
+        for (i, &(alpha, rho)) in steps.iter().enumerate() {
+            let before = if i == 0 { 0.0 } else { rho / steps[i - 1].1 / steps[i - 1].0 };
+            t.diagonal.push(1.0 / alpha + before);
+            if i > 0 {
+                t.beside.push((rho / steps[i - 1].1).sqrt() / steps[i - 1].0);
+            }
+        }
+        t
+    }
+
+    /// The projection of Lanczos' process, from its diagonal and the entry that follows each.
+    pub fn of_lanczos(steps: &[(f64, f64)]) -> Tridiagonal {
+        let beside = steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)).collect();
+        Tridiagonal { diagonal: steps.iter().map(|s| s.0).collect(), beside }
+    }
+
+    /// Eigenvalues below `x`: negative pivots of T - x.
+    fn below(&self, x: f64) -> usize {
+        let mut pivot = 1.0;
+        let mut count = 0;
+        for (i, d) in self.diagonal.iter().enumerate() {
+            let beside = if i == 0 { 0.0 } else { self.beside[i - 1] };
+            pivot = d - x - beside * beside / pivot;
+            if pivot == 0.0 {
+                pivot = f64::MIN_POSITIVE;
+            }
+            count += usize::from(pivot < 0.0);
+        }
+        count
+    }
+
+    /// The smallest and the largest eigenvalue; none of an empty matrix or one with NaN or infinity.
+    pub fn extremes(&self) -> Option<Spectrum> {
+        let n = self.diagonal.len();
+        let radius = |i: usize| {
+            let left = if i == 0 { 0.0 } else { self.beside[i - 1].abs() };
+            left + self.beside.get(i).map_or(0.0, |b| b.abs())
+        };
+        // Gershgorin's intervals; NaN shows in the sum.
+        let low = (0..n).map(|i| self.diagonal[i] - radius(i)).fold(f64::INFINITY, f64::min);
+        let high = (0..n).map(|i| self.diagonal[i] + radius(i)).fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = self.diagonal.iter().chain(&self.beside).sum();
+        if !(sum.is_finite() && low.is_finite() && high.is_finite()) {
+            return None;
+        }
+        let at = |enough: usize| {
+            let (mut low, mut high) = (low, high);
+            for _ in 0..BISECTIONS {
+                let middle = 0.5 * (low + high);
+                if self.below(middle) >= enough { high = middle } else { low = middle }
+            }
+            0.5 * (low + high)
+        };
+        Some(Spectrum { smallest: at(1), largest: at(n) })
+    }
+}
+
+impl Spectrum {
+    /// The largest eigenvalue over the smallest; none where not both are positive.
+    pub fn condition(&self) -> Option<f64> {
+        (self.smallest > 0.0).then(|| (self.largest / self.smallest).max(1.0))
+    }
+
+    /// Iterations after which conjugate gradients must have reduced the energy norm of the error by `reduction`, whatever
+    /// the right-hand side: Chebyshev's bound for this condition number.
+    pub fn iterations(&self, reduction: f64) -> Option<f64> {
+        let root = self.condition()?.sqrt();
+        let rate = ((root + 1.0) / (root - 1.0)).ln();
+        Some(((1.0 / reduction).acosh() / rate).ceil().max(1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Eigenvalues 2 - 2 cos(k pi / (n + 1)).
+    fn laplacian(n: usize) -> Tridiagonal {
+        Tridiagonal { diagonal: vec![2.0; n], beside: vec![-1.0; n - 1] }
+    }
+
+    #[test]
+    fn extreme_eigenvalues_of_the_laplacian_are_those_of_the_formula() {
+        for n in [1, 2, 3, 50, 1000] {
+            let found = laplacian(n).extremes().unwrap();
+            let formula = |k: usize| 2.0 - 2.0 * (k as f64 * std::f64::consts::PI / (n as f64 + 1.0)).cos();
+            assert!((found.smallest - formula(1)).abs() < 1e-14, "{n}: {found:?}");
+            assert!((found.largest - formula(n)).abs() < 1e-14, "{n}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_eigenvalues_has_no_extremes() {
+        assert_eq!(Tridiagonal::default().extremes(), None);
+        assert_eq!(Tridiagonal { diagonal: vec![1.0, f64::NAN], beside: vec![1.0] }.extremes(), None);
+        assert_eq!(Tridiagonal { diagonal: vec![f64::INFINITY], beside: vec![] }.extremes(), None);
+    }
+
+    #[test]
+    fn the_prediction_is_chebyshevs_bound() {
+        let spectrum = Spectrum { smallest: 1.0, largest: 1.0 };
+        assert_eq!(spectrum.iterations(1e-8), Some(1.0));
+        // For large condition numbers it is near sqrt(condition) / 2 ln(2 / reduction).
+        let spectrum = Spectrum { smallest: 1e-6, largest: 1.0 };
+        let near = 500.0 * (2e8_f64).ln();
+        assert!((spectrum.iterations(1e-8).unwrap() / near - 1.0).abs() < 1e-3);
+        assert_eq!(Spectrum { smallest: -1.0, largest: 1.0 }.iterations(1e-8), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! Stopping rules by themselves: what they say of a moment in a solve.
+
+use solver::stop::{Norms, Progress, StopReason, StoppingRule, stagnation_window};
+use std::time::Duration;
+
+/// After so many iterations of the first run.
+fn after(iteration: usize) -> Progress {
+    let norms = Norms { b: 4.0, initial: 0.5 };
+    let elapsed = Duration::from_secs(9);
+    Progress { iteration, residual: 0.0, norms, run_began: 0, improved_at: iteration, elapsed }
+}
+
+#[test]
+fn rules_know_how_many_iterations_may_run_before_they_are_asked_again() {
+    use StoppingRule::{MaxIterations, RelativeResidual, Stagnation, TimeLimit};
+    let left = |rule: &StoppingRule, done| rule.iterations_left(&after(done));
+    let all = StoppingRule::all([MaxIterations(5), RelativeResidual(0.1)]);
+    assert_eq!(left(&MaxIterations(10), 4), 6);
+    assert_eq!(left(&MaxIterations(10), 12), 0);
+    let any = StoppingRule::any([MaxIterations(10), MaxIterations(7), RelativeResidual(0.1)]);
+    assert_eq!((left(&any, 4), any.most_iterations()), (3, Some(7)));
+    assert_eq!(left(&StoppingRule::any([MaxIterations(10), all.clone()]), 4), 1);
+    assert_eq!(left(&TimeLimit(Duration::from_secs(1)), 4), usize::MAX);
+    // A window counts from where the run began.
+    assert_eq!((left(&Stagnation(10), 0), left(&Stagnation(10), 14), left(&Stagnation(10), 20)), (10, 6, 10));
+    assert_eq!(Stagnation(10).iterations_left(&Progress { run_began: 13, ..after(14) }), 9);
+    assert_eq!((all.residual_tolerance(&after(4).norms), all.most_iterations()), (None, None));
+    let any = StoppingRule::any([all, RelativeResidual(0.2), RelativeResidual(0.3)]);
+    assert_eq!(any.residual_tolerance(&after(4).norms), Some(0.3));
+}
+
+#[test]
+fn tolerances_are_measured_against_their_norms() {
+    use StoppingRule::{AbsoluteResidual, InitialResidual, MaxIterations, RelativeResidual};
+    let norms = after(0).norms;
+    assert_eq!(InitialResidual(0.5).residual_tolerance(&norms), Some(0.25));
+    assert_eq!(AbsoluteResidual(0.5).residual_tolerance(&norms), Some(0.125));
+    let all = StoppingRule::all([RelativeResidual(0.5), InitialResidual(0.5), MaxIterations(3)]);
+    assert_eq!((all.goal(&norms), MaxIterations(3).goal(&norms)), (Some(0.25), None));
+    assert_eq!(StoppingRule::any([all, AbsoluteResidual(4.0)]).goal(&norms), Some(1.0));
+}
+
+#[test]
+fn stagnation_is_judged_at_the_end_of_a_window_and_divergence_at_once() {
+    use StoppingRule::{Divergence, Stagnation};
+    let stuck = |iteration, improved_at| Progress { residual: 1.0, improved_at, ..after(iteration) };
+    let stagnated = |now: &Progress| Stagnation(10).check(now);
+    assert_eq!(stagnated(&stuck(20, 10)), Some(StopReason::Stagnated { iteration: 20, window: 10 }));
+    for now in [stuck(20, 11), stuck(19, 0), stuck(0, 0), Progress { run_began: 13, ..stuck(20, 13) }] {
+        assert_eq!(stagnated(&now), None, "{now:?}");
+    }
+    let grown = |residual| Divergence(100.0).check(&Progress { residual, ..after(7) });
+    assert_eq!(grown(50.0), Some(StopReason::Diverged { iteration: 7, growth: 100.0 }));
+    assert_eq!((grown(49.0), grown(f64::NAN)), (None, None));
+    let both = StoppingRule::any([Divergence(100.0), Divergence(10.0), Stagnation(3)]);
+    assert_eq!((both.divergence(), Stagnation(3).divergence()), (Some(10.0), None));
+    assert_eq!([10, 1000, 1_000_000].map(stagnation_window), [1000, 5000, 20_000]);
+}
+
+#[test]
+fn empty_combinations_of_rules_never_stop() {
+    let now = after(9);
+    assert_eq!(StoppingRule::any([]).check(&now), None);
+    assert_eq!(StoppingRule::all([]).check(&now), None);
+    assert_eq!(StoppingRule::RelativeResidual(0.1).check(&Progress { residual: f64::NAN, ..now }), None);
+}
