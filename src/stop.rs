@@ -106,6 +106,11 @@ pub enum StopReason {
         /// The curvature p'Ap found there.
         curvature: f64,
     },
+    /// Recurrences that stand in for products gave a curvature that is not positive; the product itself is positive.
+    Breakdown {
+        /// The iteration that saw it.
+        iteration: usize,
+    },
     /// The preconditioner is not positive definite.
     IndefinitePreconditioner {
         /// The iteration that saw it.
@@ -136,6 +141,7 @@ impl StopReason {
             StopReason::TimeLimit { .. } => "time_limit",
             StopReason::NotFinite { .. } => "not_finite",
             StopReason::IndefiniteMatrix { .. } => "indefinite_matrix",
+            StopReason::Breakdown { .. } => "breakdown",
             StopReason::IndefinitePreconditioner { .. } => "indefinite_preconditioner",
             StopReason::Interrupted => "interrupted",
         }
@@ -190,6 +196,11 @@ impl std::fmt::Display for StopReason {
                 f,
                 "not converged: p'Ap = {curvature:.3e} in iteration {iteration}, so the matrix is not positive \
                  definite and conjugate gradients do not apply; MINRES is the method for such a matrix: solver minres"
+            ),
+            StopReason::Breakdown { iteration } => write!(
+                f,
+                "not converged: rounding broke the recurrences of pipelined conjugate gradients in iteration \
+                 {iteration}, though the matrix may be positive definite; use --variant classic"
             ),
             StopReason::IndefinitePreconditioner { iteration, product } => write!(
                 f,

@@ -7,11 +7,13 @@ mod common;
 use common::solves::{System, at_most, operator, to};
 use common::vectors::{bits, reals};
 use common::{on_each_device, tolerance, zoo};
-use solver::backend::Host;
-use solver::device::Cpu;
+use solver::backend::{Host, Operator};
+use solver::device::{Cpu, Device, Op};
+use solver::operator::{Cost, DotInto, LinearOperator};
 use solver::precond::Preconditioner;
 use solver::solve::Method;
 use solver::stop::StopReason;
+use std::rc::Rc;
 use std::sync::Arc;
 
 on_each_device! {
@@ -19,6 +21,7 @@ on_each_device! {
     its_loss_of_accuracy_is_made_up_for_by_starting_again,
     the_iteration_limit_is_kept_exactly,
     an_indefinite_matrix_is_found_out,
+    recurrences_that_break_down_are_not_blamed_on_the_matrix,
     an_indefinite_preconditioner_is_found_out,
     a_matrix_with_nan_ends_a_solve_in_its_first_iteration,
     single_precision_is_refined_to_the_tolerance_of_double,
@@ -74,6 +77,65 @@ fn an_indefinite_matrix_is_found_out<D: Host>(device: &D) {
     match outcome.reason {
         StopReason::IndefiniteMatrix { iteration, curvature } => {
             assert!(curvature < 0.0 && iteration == outcome.iterations + 1);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One matrix where the product alone is asked for, as in the recurrences, and another where its dot product is.
+struct TwoFaced<D: Device> {
+    alone: Operator<D, f64>,
+    with_dot: Operator<D, f64>,
+}
+
+impl<D: Device> LinearOperator<D, f64> for TwoFaced<D> {
+    fn shape(&self) -> (usize, usize) {
+        self.alone.shape()
+    }
+
+    fn apply(
+        &self,
+        device: &D,
+        alpha: f64,
+        x: &D::Vector<f64>,
+        beta: f64,
+        y: &mut D::Vector<f64>,
+    ) -> solver::Result<()> {
+        self.alone.apply(device, alpha, x, beta, y)
+    }
+
+    fn apply_dot(
+        &self,
+        device: &D,
+        x: &D::Vector<f64>,
+        y: &mut D::Vector<f64>,
+        slots: &mut D::Slots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> solver::Result<()> {
+        self.with_dot.apply_dot(device, x, y, slots, dot, then)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::default()
+    }
+
+    fn storage(&self) -> u64 {
+        0
+    }
+}
+
+fn recurrences_that_break_down_are_not_blamed_on_the_matrix<D: Host>(device: &D) {
+    let values: Vec<f64> = (1..=600).map(f64::from).collect();
+    let wrong: Vec<f64> = values.iter().map(|v| -100.0 * v).collect();
+    let system = System { matrix: zoo::diagonal(&values), b: reals(74, 600) };
+    let (alone, with_dot) = (operator(device, &zoo::diagonal(&wrong)), operator(device, &system.matrix));
+    let a: Operator<D, f64> = Rc::new(TwoFaced { alone, with_dot });
+    let rule = to(tolerance::RTOL);
+    let outcome = Method::PipelinedCg.solve(device, a, None, &system.given(), &rule, &mut []).unwrap();
+    match outcome.reason {
+        StopReason::Breakdown { iteration } => {
+            assert!(iteration == outcome.iterations + 1 && outcome.restarts > 0, "{outcome:?}");
         }
         other => panic!("{other:?}"),
     }

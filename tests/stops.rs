@@ -420,6 +420,7 @@ fn every_reason_has_a_word_and_a_sentence_with_its_evidence() {
             "indefinite_preconditioner",
             "-4.500e0 in iteration 3",
         ),
+        (StopReason::Breakdown { iteration: 31 }, "breakdown", "iteration 31, though"),
         (StopReason::Interrupted, "interrupted", "interrupted"),
     ];
     for (reason, word, evidence) in reasons {

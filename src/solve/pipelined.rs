@@ -159,8 +159,18 @@ const STEP_PRECONDITIONED: Sweep<'static> = Sweep {
     ],
 };
 
+/// p = u + beta p alone: the next direction, to try its curvature on the matrix itself.
+const DIRECTION: Sweep<'static> = Sweep {
+    name: "pipelined_direction",
+    writes: 1,
+    reads: 1,
+    updates: &[Update { target: 0, terms: &extend(Operand::Read(0), 0) }],
+    dots: &[],
+    then: &[],
+};
+
 /// Every sweep of this method, for whoever compiles them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[NORM, STEP, STEP_PRECONDITIONED];
+pub const SWEEPS: &[Sweep<'static>] = &[NORM, STEP, STEP_PRECONDITIONED, DIRECTION];
 /// Every program that follows the dot product of an operator, likewise.
 pub const PROGRAMS: &[(DotInto, &[Op])] = &[(INTO_GAMMA, CHECK_GAMMA), (INTO_DELTA, FIRST_ALPHA)];
 
@@ -187,7 +197,6 @@ struct Preconditioned<D: Device, T: Scalar> {
 
 impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
     const SLOTS: usize = SLOTS;
-    const DRIFTS: bool = true;
 
     /// x, r, w, p, s, z, n, and u, m, q with a preconditioner.
     fn vectors(preconditioned: bool) -> usize {
@@ -269,6 +278,34 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
                 let inside = began && !state.get(RR, 0).is_finite();
                 recurrence::not_finite(counted + usize::from(before || inside))
             }
+        }
+    }
+
+    /// After the first iteration of a run the curvature comes from recurrences: whether it is the matrix that is not
+    /// positive definite, the product tells.
+    fn verify(
+        &mut self,
+        device: &D,
+        reason: StopReason,
+        state: &SlotState,
+        first: usize,
+    ) -> Result<StopReason> {
+        let StopReason::IndefiniteMatrix { iteration, .. } = reason else { return Ok(reason) };
+        if iteration == first + 1 {
+            return Ok(reason);
+        }
+        let mut state = state.clone();
+        state.done[0] = StopCode::Running as u32;
+        device.write(&state, &mut self.slots)?;
+        let u = self.preconditioned.as_ref().map_or(&self.r, |extra| &extra.u);
+        // p = u + beta p, n = A p, p'n
+        device.sweep(&mut [&mut self.p], &[u], &mut self.slots, &DIRECTION)?;
+        let a = &self.operators.a;
+        a.apply_dot(device, &self.p, &mut self.n, &mut self.slots, &INTO_DELTA, FIRST_ALPHA)?;
+        device.read(&self.slots, &mut state)?;
+        match StopCode::from_device(state.done[0]) {
+            StopCode::IndefiniteMatrix => Ok(Self::reason(StopCode::IndefiniteMatrix, &state, first)),
+            _ => Ok(StopReason::Breakdown { iteration }),
         }
     }
 

@@ -38,8 +38,6 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     const SLOTS: usize;
     /// Iterations in a step: two where vectors swap their roles from one iteration to the next.
     const STRIDE: usize = 1;
-    /// Whether rounding in the recurrences may show as a breakdown that the system does not deserve.
-    const DRIFTS: bool = false;
 
     /// Vectors in the workspace.
     fn vectors(preconditioned: bool) -> usize;
@@ -65,6 +63,17 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     /// What a code of the method's own means, with the evidence that the slots still hold. The run began when `first`
     /// iterations were counted.
     fn reason(code: StopCode, state: &SlotState, first: usize) -> StopReason;
+
+    /// The reason, looked at again where rounding in the recurrences may have feigned it. The state is that of the stop.
+    fn verify(
+        &mut self,
+        _device: &D,
+        reason: StopReason,
+        _state: &SlotState,
+        _first: usize,
+    ) -> Result<StopReason> {
+        Ok(reason)
+    }
 
     /// Completes d where the last step has left an update open.
     fn finish(&mut self, device: &D, state: SlotState, first: usize) -> Result<()>;

@@ -114,7 +114,8 @@ where
         }
         let reason = solve.iterate(device, &mut recorded, &mut work.1)?;
         let recursive = solve.now.residual;
-        let done = recorded.into_work();
+        let mut done = recorded.into_work();
+        let reason = done.verify(device, reason, &work.1, solve.now.run_began)?;
         let reason = locate::<M, D, T>(device, reason, &done, n)?;
         let better = solve.collect(device, done, work.1, first_run, recursive)?;
         let reason = solve.measured(reason);
@@ -122,7 +123,7 @@ where
             outcome.residual = recursive;
         }
         let gained = better && (first_run || solve.truth <= GAIN * before);
-        if !(gained && solve.should_restart(&reason, M::DRIFTS)) {
+        if !(gained && solve.should_restart(&reason)) {
             outcome.reason = solve.believe(reason, outcome.residual);
             outcome.spectrum = M::projection(&solve.coefficients).extremes();
             break;
@@ -369,14 +370,14 @@ impl<'a, 'o> Solve<'a, 'o> {
     }
 
     /// Whether starting again from the true residual may bring the solve to its goal.
-    fn should_restart(&self, reason: &StopReason, drifts: bool) -> bool {
-        let misled = match reason {
-            StopReason::Converged | StopReason::Stagnated { .. } | StopReason::LeastSquares { .. } => true,
-            StopReason::IndefiniteMatrix { .. } | StopReason::Diverged { .. } => {
-                drifts && self.now.iteration > self.now.run_began
-            }
-            _ => false,
-        };
+    fn should_restart(&self, reason: &StopReason) -> bool {
+        let misled = matches!(
+            reason,
+            StopReason::Converged
+                | StopReason::Stagnated { .. }
+                | StopReason::LeastSquares { .. }
+                | StopReason::Breakdown { .. }
+        );
         let iteration = self.now.iteration;
         let next =
             Progress { residual: self.truth, improved_at: iteration, run_began: iteration, ..self.now };

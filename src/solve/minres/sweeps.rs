@@ -48,8 +48,10 @@ pub(super) const ZERO: Slot = own(30);
 pub(super) const TEMP_A: Slot = own(31);
 pub(super) const TEMP_B: Slot = own(32);
 pub(super) const TEMP_C: Slot = own(33);
+/// y_(k+1)'z_k: zero but for rounding.
+const CROSS: Slot = own(34);
 /// Slots that a workspace has.
-pub const SLOTS: usize = OWN as usize + 34;
+pub const SLOTS: usize = OWN as usize + 35;
 
 pub(super) const INTO_ZQ: DotInto = dot_into(ZQ);
 pub(super) const INTO_SQUARE: DotInto = dot_into(SQUARE);
@@ -58,7 +60,9 @@ pub(super) const INTO_SQUARE_NEXT: DotInto = dot_into(SQUARE_NEXT);
 /// alpha, and the coefficients of the next vector of Lanczos.
 pub(super) const AFTER_ZQ: &[Op] = &[
     Op::StopIf(Test::NotFinite(ZQ), StopCode::NotFinite),
+    Op::Divide(TEMP_A, CROSS, BETA_OLD),
     Op::Divide(ALPHA, ZQ, SQUARE),
+    Op::Subtract(ALPHA, ALPHA, TEMP_A),
     Op::Divide(OF_Q, ONE, BETA),
     Op::Divide(OF_Y, ALPHA, BETA),
     Op::Divide(OF_OLD, BETA, BETA_OLD),
@@ -184,7 +188,10 @@ pub(super) const STEP: Sweep<'static> = Sweep {
         MOVE_X,
         Update { target: 2, terms: &lanczos(2) },
     ],
-    dots: &[Dot { a: Operand::Write(2), b: Operand::Write(2), out: SQUARE_NEXT }],
+    dots: &[
+        Dot { a: Operand::Write(2), b: Operand::Write(2), out: SQUARE_NEXT },
+        Dot { a: Operand::Write(2), b: Operand::Read(1), out: CROSS },
+    ],
     then: AFTER_STEP,
 };
 /// The update that the last step left open: w1, x = `Write(0..2)`, old, w2 = `Read(0..2)`.
@@ -218,7 +225,10 @@ pub(super) const UPDATE: Sweep<'static> = Sweep {
             terms: &[Term::slot(OF_R, Operand::Write(2)), Term::minus(R_OF_Y, Operand::Read(2))],
         },
     ],
-    dots: &[Dot { a: Operand::Write(2), b: Operand::Write(2), out: RR }],
+    dots: &[
+        Dot { a: Operand::Write(2), b: Operand::Write(2), out: RR },
+        Dot { a: Operand::Read(2), b: Operand::Read(0), out: CROSS },
+    ],
     then: &COUNTED,
 };
 
