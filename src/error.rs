@@ -342,8 +342,7 @@ pub enum Error {
     /// The method needs a symmetric matrix. Places count from 1.
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) = {mirrored} (counted from 1); \
-         conjugate gradients need a symmetric matrix. If it is symmetric up to rounding, --assume-symmetric \
-         skips this check"
+         the method needs a symmetric matrix. If it is symmetric up to rounding, --assume-symmetric skips this check"
     )]
     NotSymmetric {
         /// Row of the first entry that differs.

@@ -173,7 +173,7 @@ impl std::fmt::Display for StopReason {
             StopReason::Diverged { iteration, growth } => write!(
                 f,
                 "not converged: diverged, the residual has grown by {growth:.1e} at iteration {iteration}; the matrix \
-                 may be singular or not positive definite, for which MINRES is the method: solver minres"
+                 may be singular or not positive definite"
             ),
             StopReason::IterationLimit { limit } => {
                 write!(f, "not converged: stopped at the limit of {limit} iterations")

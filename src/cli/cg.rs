@@ -226,8 +226,18 @@ fn report<D: Device>(
 /// The reason as a sentence; where another method is called for, with the command to type.
 fn message(plan: &Plan, reason: &StopReason) -> String {
     match reason {
-        StopReason::IndefiniteMatrix { .. } | StopReason::Diverged { .. } => {
-            format!("{reason} --matrix {}", plan.matrix)
+        StopReason::IndefiniteMatrix { .. } => {
+            let rounded = match plan.precision.narrow_values() {
+                true => " (or try --precision f64: rounding to f32 may have made the matrix so)",
+                false => "",
+            };
+            format!("{reason} --matrix {}{rounded}", plan.matrix)
+        }
+        StopReason::Diverged { .. } if plan.method != Method::Minres => {
+            format!(
+                "{reason}; MINRES is the method for such a matrix: solver minres --matrix {}",
+                plan.matrix
+            )
         }
         _ => reason.to_string(),
     }
