@@ -239,7 +239,7 @@ fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
     let broken =
         file(&folder, "broken.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 x 1\n");
     let cases: [(&[&str], &[&str]); 18] = [
-        (&["--matrix", "nothing"], &["no matrix 'nothing'", "poisson2d:"]),
+        (&["--matrix", "nothing"], &["no matrix 'nothing'", "poisson2d, "]),
         (&["--matrix", "no/such.mtx"], &["cannot read no/such.mtx"]),
         (&["--matrix", "poisson2d:0x5"], &["'0' is not a positive number"]),
         (&["--matrix", "hex27:2x2x2,dofs=3"], &["no parameter 'dofs'", "dof=1"]),

@@ -263,8 +263,7 @@ fn conjugate_gradients_converge_on_a_small_f1_like() {
     let system = System::generated("F1-like:scale=0.01");
     for precond in [Preconditioner::None, Preconditioner::Jacobi] {
         let outcome = serial(&system, precond, &to(tolerance::RTOL));
-        let (reason, residual) = system.judge(tolerance::RTOL, outcome);
-        assert_eq!(reason, StopReason::Converged, "{}: {residual:e}", precond.name());
+        assert_eq!(outcome.reason, StopReason::Converged, "{}", precond.name());
     }
 }
 
