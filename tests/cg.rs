@@ -287,7 +287,13 @@ fn on_real_matrices<D: Host>(device: &D) {
     for name in ["494_bus", "nos3", "gr_30_30", "fv3", "Chem97ZtZ"] {
         let Some(system) = real(name) else { return };
         for choice in choices::<D>() {
-            let a = choice.build::<D, f64>(device, &system.matrix).unwrap();
+            let a = match choice.build::<D, f64>(device, &system.matrix) {
+                Err(e @ Error::Unsupported { backend: "dense", .. }) => {
+                    println!("skipped: {name}: {e}");
+                    continue;
+                }
+                built => built.unwrap(),
+            };
             let m = Preconditioner::Jacobi.build(device, &system.matrix).unwrap();
             let outcome = Method::Cg.solve(device, a, m, &system.given(), &rule, &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "{name}, {}: {outcome:?}", choice.label());

@@ -326,7 +326,7 @@ fn a_dry_run_prints_the_plan_and_refuses_what_the_run_would() {
         run(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--precision", "f32", "--dry-run"]);
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
-    for part in ["poisson2d:9x9", "rows", "f32", "1e-5"] {
+    for part in ["poisson2d:9x9", "auto", "f32", "1e-5"] {
         assert!(text.contains(part), "no '{part}' in {text}");
     }
 }

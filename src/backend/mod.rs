@@ -3,6 +3,7 @@
 //! Tests, `solver backends`, help texts and benchmarks read [`REGISTRY`]: what is missing there does not exist, and
 //! what stands there is tested everywhere.
 
+pub mod auto;
 pub mod cpu;
 pub mod cuda;
 mod params;
@@ -100,6 +101,82 @@ pub static REGISTRY: &[Entry] = &[
         precisions: ALL_PRECISIONS,
     },
     Entry {
+        name: "bsr",
+        builder: Builder::Cpu(Build::of::<cpu::bsr::BsrFamily>()),
+        family: "bsr",
+        format: "bsr",
+        from: "textbook",
+        summary: "dense blocks of 2x2 to 8x8, each size its own AVX2 code; zeros that fill blocks are multiplied",
+        params: &[Param {
+            name: "block",
+            values: cpu::bsr::SIZES,
+            summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
+        }],
+        deterministic: true,
+        columns: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "sell",
+        builder: Builder::Cpu(Build::of::<cpu::sell::SellFamily>()),
+        family: "sell",
+        format: "sell",
+        from: "Kreutzer, Hager, Wellein, Fehske and Bishop 2014",
+        summary: "eight rows at a time, sorted in chunks; columns in 16 bits or fewer where they lie near each other",
+        params: &[],
+        deterministic: true,
+        columns: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "merge",
+        builder: Builder::Cpu(Build::of::<cpu::merge::Merge>()),
+        family: "merge",
+        format: "csr",
+        from: "Merrill and Garland 2016",
+        summary: "equal shares of rows and entries together, however long a row is; parts of rows added in order",
+        params: &[],
+        deterministic: true,
+        columns: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "dense",
+        builder: Builder::Cpu(Build::of::<cpu::dense::DenseFamily>()),
+        family: "dense",
+        format: "dense",
+        from: "textbook",
+        summary: "every place stored, for matrices of at most 2^24 places; zeros are multiplied",
+        params: &[],
+        deterministic: true,
+        columns: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "sprs",
+        builder: Builder::Cpu(Build::of::<cpu::sprs::Sprs>()),
+        family: "sprs",
+        format: "csr of sprs",
+        from: "crate sprs",
+        summary: "that crate's product on one thread: a yardstick",
+        params: &[],
+        deterministic: true,
+        columns: false,
+        precisions: &[Precision::F64],
+    },
+    Entry {
+        name: "nalgebra",
+        builder: Builder::Cpu(Build::of::<cpu::nalgebra::Nalgebra>()),
+        family: "nalgebra",
+        format: "csr of nalgebra-sparse",
+        from: "crate nalgebra-sparse",
+        summary: "that crate's product on one thread: a yardstick",
+        params: &[],
+        deterministic: true,
+        columns: false,
+        precisions: &[Precision::F64],
+    },
+    Entry {
         name: "vector",
         builder: Builder::Cuda(Build::of::<cuda::vector::Vector>()),
         family: "vector",
@@ -149,13 +226,20 @@ pub trait Host: Device {
     const KIND: &'static str;
     /// The backend that `auto` stands for.
     const DEFAULT_BACKEND: &'static str;
+    /// Threads of the host that work on a product.
+    fn threads(&self) -> usize {
+        1
+    }
     /// The builders of an entry, if it is for this device.
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
 }
 
 impl Host for Cpu {
     const KIND: &'static str = "cpu";
-    const DEFAULT_BACKEND: &'static str = "rows";
+    const DEFAULT_BACKEND: &'static str = "auto";
+    fn threads(&self) -> usize {
+        Cpu::threads(self)
+    }
     fn builders(entry: &Entry) -> Option<&Build<Cpu>> {
         match &entry.builder {
             Builder::Cpu(build) => Some(build),
@@ -207,11 +291,28 @@ impl Choice {
     pub fn resolve(kind: &'static str, default: &'static str, typed: &str) -> Result<Choice> {
         let (name, rest) = typed.split_once(':').unwrap_or((typed, ""));
         let name = if name == "auto" { default } else { name };
+        if name == auto::ENTRY.name {
+            return Ok(Choice { entry: &auto::ENTRY, params: Params::parse(auto::ENTRY.name, &[], rest)? });
+        }
         let entry = REGISTRY.iter().find(|e| e.device() == kind && e.name == name).ok_or_else(|| {
             let known: Vec<_> = REGISTRY.iter().filter(|e| e.device() == kind).map(|e| e.name).collect();
             Error::UnknownBackend { name: name.to_owned(), device: kind, known: known.join(", ") }
         })?;
         Ok(Choice { entry, params: Params::parse(entry.name, entry.params, rest)? })
+    }
+
+    /// The backend that this one stands for on a matrix, and why: `auto` chooses now, any other is itself.
+    pub fn settle<D: Host>(
+        &self,
+        device: &D,
+        matrix: &Csr,
+        vector_width: usize,
+    ) -> Result<(Choice, Option<String>)> {
+        if !std::ptr::eq(self.entry, &auto::ENTRY) {
+            return Ok((self.clone(), None));
+        }
+        let decision = auto::decide(device.threads(), matrix, vector_width)?;
+        Ok((decision.choice, Some(decision.why)))
     }
 
     /// The name with its parameters, as the user would type it.
@@ -235,11 +336,15 @@ impl Choice {
 
     /// Builds the operator on a device of the entry's kind.
     pub fn build<D: Pick<T>, T: Scalar>(&self, device: &D, matrix: &Arc<Csr>) -> Result<Operator<D, T>> {
-        let builders = D::builders(self.entry).ok_or_else(|| Error::UnknownBackend {
+        let (choice, why) = self.settle(device, matrix, size_of::<T>())?;
+        if let Some(why) = why {
+            log::info!("backend {}: {why}", choice.label());
+        }
+        let builders = D::builders(choice.entry).ok_or_else(|| Error::UnknownBackend {
             name: self.entry.name.to_owned(),
             device: D::KIND,
             known: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
         })?;
-        D::pick(builders)(device, matrix, &self.params)
+        D::pick(builders)(device, matrix, &choice.params)
     }
 }

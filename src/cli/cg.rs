@@ -140,6 +140,7 @@ fn solve<D: Pick<T>, T: Scalar>(
     rule: &StoppingRule,
 ) -> Result<Solved> {
     let began = Instant::now();
+    let loaded_as = loaded.stand_in.map(str::to_owned);
     let exact = Arc::new(loaded.matrix);
     let problem = problem::with_known_answer(&exact);
     if plan.precision.narrow_values() {
@@ -149,7 +150,11 @@ fn solve<D: Pick<T>, T: Scalar>(
         check_range(plan.precision, "the right-hand side", problem.b.iter().copied())?;
     }
     let matrix = if plan.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
-    let a = plan.backend.build::<D, T>(device, &matrix)?;
+    let (backend, why) = plan.backend.settle(device, &matrix, size_of::<T>())?;
+    if let Some(why) = &why {
+        log::info!("backend {}: {why}", backend.label());
+    }
+    let a = backend.build::<D, T>(device, &matrix)?;
     let m = plan.precond.build::<D, T>(device, &exact)?;
     let system = System { matrix: &exact, b: &problem.b, x0: None };
     let mut recorder = Recorder::with_capacity(plan.max_iters(exact.rows()).min(1 << 16));
@@ -165,7 +170,13 @@ fn solve<D: Pick<T>, T: Scalar>(
         log::info!("solution written to {}", path.display());
     }
     let report = report(device, plan, &exact, &problem, &outcome);
-    let report = Report { seconds_setup: before + outcome.seconds_setup, ..report };
+    let report = Report {
+        stand_in: loaded_as,
+        backend: backend.label(),
+        backend_because: why,
+        seconds_setup: before + outcome.seconds_setup,
+        ..report
+    };
     Ok(Solved { report, recorder })
 }
 
@@ -189,10 +200,12 @@ fn report<D: Device>(
     Report {
         solver: plan.method.name().to_owned(),
         matrix: plan.matrix.clone(),
+        stand_in: None,
         rows: matrix.rows() as u64,
         nnz: matrix.nnz() as u64,
         device: device.describe(),
         backend: plan.backend.label(),
+        backend_because: None,
         precision: plan.precision.name().to_owned(),
         preconditioner: plan.precond.name().to_owned(),
         right_hand_side: problem.description.clone(),
@@ -311,8 +324,10 @@ fn iterations(r: &Report) -> String {
 }
 
 fn in_words(r: &Report) -> String {
+    let stands = r.stand_in.as_ref().map_or(String::new(), |real| format!(", a stand-in for {real}"));
+    let size = format!("{} rows, {} entries", thousands(r.rows), thousands(r.nnz));
     let mut lines = vec![
-        ("matrix", format!("{}: {} rows, {} entries", r.matrix, thousands(r.rows), thousands(r.nnz))),
+        ("matrix", format!("{}{stands}: {size}", r.matrix)),
         ("ran on", format!("{}, backend {}, {}", r.device, r.backend, r.precision)),
         ("method", format!("{}, preconditioner {}, b = {}", r.solver, r.preconditioner, r.right_hand_side)),
         ("result", format!("{}; {}", r.message, iterations(r))),
@@ -334,6 +349,9 @@ fn in_words(r: &Report) -> String {
             "spectrum",
             format!("{of} from {smallest:.3e} to {largest:.3e}, as seen{condition}{predicted}"),
         ));
+    }
+    if let Some(why) = &r.backend_because {
+        lines.insert(2, ("because", why.clone()));
     }
     if let Some(error) = r.error_max {
         lines.push(("error", format!("{error:.3e} at most in any entry of x")));

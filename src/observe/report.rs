@@ -9,6 +9,9 @@ pub struct Report {
     pub solver: String,
     /// The matrix as the user named it.
     pub matrix: String,
+    /// The real matrix that this one only imitates.
+    #[serde(default)]
+    pub stand_in: Option<String>,
     /// Rows of the matrix.
     pub rows: u64,
     /// Entries of the matrix, symmetric halves expanded.
@@ -17,6 +20,9 @@ pub struct Report {
     pub device: String,
     /// The SpMV backend, with its parameters.
     pub backend: String,
+    /// Why `auto` chose it, where the user did not.
+    #[serde(default)]
+    pub backend_because: Option<String>,
     /// `f64`, `f32` or `mixed`.
     pub precision: String,
     /// The preconditioner.

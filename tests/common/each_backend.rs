@@ -84,6 +84,10 @@ pub fn choices<D: Host>() -> Vec<Choice> {
         }
     }
     assert!(!choices.is_empty(), "no backend on {}", D::KIND);
+    let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto").unwrap();
+    if choices.iter().all(|choice| choice.label() != auto.label()) {
+        choices.push(auto);
+    }
     choices
 }
 

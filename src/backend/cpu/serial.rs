@@ -1,7 +1,7 @@
 //! One thread, one row after the other, straight from the definition: the oracle that other backends are tested
 //! against. Sums run in the precision of the vectors.
 
-use super::check_shapes;
+use super::chunked::check_shapes;
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
@@ -29,7 +29,7 @@ impl<T: Scalar> LinearOperator<Cpu, T> for SerialOperator {
     }
 
     fn apply(&self, _: &Cpu, alpha: f64, x: &CpuVector<T>, beta: f64, y: &mut CpuVector<T>) -> Result<()> {
-        let k = check_shapes(&self.0, x, y)?;
+        let k = check_shapes((self.0.rows(), self.0.cols()), x, y)?;
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
         for row in 0..self.0.rows() {
             for column in 0..k {

@@ -1,0 +1,222 @@
+//! Blocks of R x C, each size from 2 x 2 to 8 x 8 a product of its own.
+//!
+//! A block costs one column index where CSR has R C of them, and its part of x is loaded once for R rows. Each row of a
+//! block row has one accumulator of four lanes in double precision, so that sums of different rows do not wait for each
+//! other; C beyond four takes a second load. Loads that would reach over the end of a block are masked, so nothing
+//! outside the arrays is touched and no fill is needed for them. The block columns at the end of x, which reach over it
+//! where C does not divide the columns, are read from a small copy.
+//!
+//! Values that single precision holds exactly are stored in it: products and sums are in double precision all the same,
+//! so no bit changes. Fill is multiplied like any other zero: where x is not finite there, the row becomes NaN.
+//!
+//! The size is the parameter `block`; `auto` takes the one that moves the fewest bytes in a sample of the rows.
+
+use super::chunked::{Chunked, Product, RowRanges};
+#[cfg(target_arch = "x86_64")]
+use super::lanes;
+use super::narrow::narrowest;
+use crate::backend::{Family, Operator, Params};
+use crate::device::Cpu;
+use crate::device::cpu::CHUNK;
+use crate::error::Result;
+use crate::format::stats::Blocks;
+use crate::format::{Bsr, Csr, Values};
+use crate::operator::Cost;
+use crate::scalar::Scalar;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The family of one.
+pub struct BsrFamily;
+
+/// The values of the parameter `block`.
+pub const SIZES: &[&str] = &[
+    "auto", "2x2", "2x3", "2x4", "2x5", "2x6", "2x7", "2x8", "3x2", "3x3", "3x4", "3x5", "3x6", "3x7", "3x8",
+    "4x2", "4x3", "4x4", "4x5", "4x6", "4x7", "4x8", "5x2", "5x3", "5x4", "5x5", "5x6", "5x7", "5x8", "6x2",
+    "6x3", "6x4", "6x5", "6x6", "6x7", "6x8", "7x2", "7x3", "7x4", "7x5", "7x6", "7x7", "7x8", "8x2", "8x3",
+    "8x4", "8x5", "8x6", "8x7", "8x8",
+];
+
+/// Where a matrix has no entries to judge by.
+const ANY_SIZE: (usize, usize) = (2, 2);
+
+fn size(typed: &str) -> Option<(usize, usize)> {
+    let (height, width) = typed.split_once('x')?;
+    Some((height.parse().ok()?, width.parse().ok()?))
+}
+
+impl Family<Cpu> for BsrFamily {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
+        let found = || Blocks::sampled(matrix).best.map_or(ANY_SIZE, |best| (best.size[0], best.size[1]));
+        let block = params.get("block").and_then(size).unwrap_or_else(found);
+        let bsr = Bsr::from_csr(&narrowest(matrix), block)?;
+        Ok(Rc::new(Chunked::new::<T>(device, BsrMatrix { bsr, avx2: device.avx2 })))
+    }
+}
+
+struct BsrMatrix {
+    bsr: Bsr,
+    avx2: bool,
+}
+
+/// The arrays of one application.
+struct Task<'a, T, V> {
+    bsr: &'a Bsr,
+    values: &'a [V],
+    product: &'a Product<'a, T>,
+}
+
+/// Numbers that the copy of the end of x has room for: the widest block.
+const END: usize = 8;
+
+impl<T: Scalar, V: Scalar> Task<'_, T, V> {
+    fn blocks(&self, block_row: usize) -> Range<usize> {
+        let offsets = self.bsr.block_offsets();
+        offsets.get(block_row)..offsets.get(block_row + 1)
+    }
+
+    /// Any number of columns, on any processor.
+    fn plain<const R: usize, const C: usize>(&self, block_row: usize, y: &mut [T]) {
+        let Product { x, k, .. } = *self.product;
+        for column in 0..k {
+            let mut sums = [0.0; R];
+            for block in self.blocks(block_row) {
+                let first = self.bsr.block_columns()[block] as usize * C;
+                let width = C.min(self.bsr.cols() - first);
+                let places = self.values[block * R * C..][..R * C].chunks_exact(C);
+                for (sum, places) in sums.iter_mut().zip(places) {
+                    for (c, value) in places[..width].iter().enumerate() {
+                        *sum += value.to_f64() * x[(first + c) * k + column].to_f64();
+                    }
+                }
+            }
+            for (y, sum) in y.iter_mut().skip(column).step_by(k).zip(sums) {
+                self.product.emit(y, T::from_f64(sum));
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<T: Scalar, V: Scalar> Task<'_, T, V> {
+    /// One column; y is that of the block rows.
+    ///
+    /// # Safety
+    /// The processor has AVX2 and FMA, and blocks are R x C.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn vectors<const R: usize, const C: usize>(&self, block_rows: Range<usize>, y: &mut [T]) {
+        use std::arch::x86_64::{_mm256_fmadd_pd, _mm256_setzero_pd};
+        let x = self.product.x;
+        // Block columns from here on reach over the end of x.
+        let whole = x.len() / C;
+        let mut end = [T::default(); END];
+        end[..x.len() - whole * C].copy_from_slice(&x[whole * C..]);
+        let columns = self.bsr.block_columns();
+        for (block_row, y) in block_rows.zip(y.chunks_mut(R)) {
+            let mut sums = [_mm256_setzero_pd(); R];
+            for block in self.blocks(block_row) {
+                // SAFETY: blocks of a block row lie below the number of blocks, whose columns and R x C values there
+                // are; a block column below `whole` has C numbers of x, and another one is `whole` itself.
+                unsafe {
+                    let column = *columns.get_unchecked(block) as usize;
+                    let x = if column < whole { x.as_ptr().add(column * C) } else { end.as_ptr() };
+                    let values = self.values.as_ptr().add(block * R * C);
+                    let (low, high) = lanes::row::<T, C>(x);
+                    for (r, sum) in sums.iter_mut().enumerate() {
+                        let (value_low, value_high) = lanes::row::<V, C>(values.add(r * C));
+                        *sum = _mm256_fmadd_pd(value_low, low, *sum);
+                        if C > 4 {
+                            *sum = _mm256_fmadd_pd(value_high, high, *sum);
+                        }
+                    }
+                }
+            }
+            for (y, sum) in y.iter_mut().zip(sums) {
+                self.product.emit(y, T::from_f64(lanes::sum(sum)));
+            }
+        }
+    }
+}
+
+/// Calls a function of the block's size, which is one of [`SIZES`].
+macro_rules! of_size {
+    ($block:expr, $self:ident.$name:ident($($argument:expr),*)) => {
+        of_size!(@heights $block, $self.$name($($argument),*), 2 3 4 5 6 7 8)
+    };
+    (@heights $block:expr, $call:ident.$name:ident $arguments:tt, $($height:literal)*) => {
+        match $block.0 {
+            $($height => of_size!(@widths $block, $call.$name $arguments, $height),)*
+            _ => unreachable!("blocks are at most 8 high"),
+        }
+    };
+    (@widths $block:expr, $self:ident.$name:ident($($argument:expr),*), $height:literal) => {
+        match $block.1 {
+            2 => $self.$name::<$height, 2>($($argument),*),
+            3 => $self.$name::<$height, 3>($($argument),*),
+            4 => $self.$name::<$height, 4>($($argument),*),
+            5 => $self.$name::<$height, 5>($($argument),*),
+            6 => $self.$name::<$height, 6>($($argument),*),
+            7 => $self.$name::<$height, 7>($($argument),*),
+            8 => $self.$name::<$height, 8>($($argument),*),
+            _ => unreachable!("blocks are at most 8 wide"),
+        }
+    };
+}
+
+impl BsrMatrix {
+    fn task<T: Scalar, V: Scalar>(
+        &self,
+        rows: Range<usize>,
+        values: &[V],
+        product: &Product<'_, T>,
+        y: &mut [T],
+    ) {
+        let task = Task { bsr: &self.bsr, values, product };
+        let block = self.bsr.block();
+        let block_rows = rows.start / block.0..rows.end.div_ceil(block.0);
+        #[cfg(target_arch = "x86_64")]
+        if self.avx2 && product.k == 1 {
+            // SAFETY: the processor has both, and the size is that of the matrix.
+            return unsafe { of_size!(block, task.vectors(block_rows, y)) };
+        }
+        for (block_row, y) in block_rows.zip(y.chunks_mut(block.0 * product.k)) {
+            of_size!(block, task.plain(block_row, y));
+        }
+    }
+}
+
+impl<T: Scalar> RowRanges<T> for BsrMatrix {
+    fn shape(&self) -> (usize, usize) {
+        (self.bsr.rows(), self.bsr.cols())
+    }
+
+    fn height(&self) -> usize {
+        let height = self.bsr.block().0;
+        CHUNK / height * height
+    }
+
+    fn work_before(&self, row: usize) -> usize {
+        let block_row = row.div_ceil(self.bsr.block().0);
+        self.bsr.block_offsets().get(block_row) + block_row
+    }
+
+    fn multiply(&self, rows: Range<usize>, product: &Product<'_, T>, y: &mut [T]) {
+        match self.bsr.values() {
+            Values::F32(values) => self.task(rows, values, product, y),
+            Values::F64(values) => self.task(rows, values, product, y),
+            Values::Ones => unreachable!("blocks store their values"),
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        let vectors = (self.bsr.rows() + self.bsr.cols()) * size_of::<T>();
+        let (height, width) = self.bsr.block();
+        let flops = 2 * (self.bsr.blocks() * height * width) as u64;
+        Cost { bytes: self.bsr.storage_bytes() + vectors as u64, flops }
+    }
+
+    fn storage(&self) -> u64 {
+        self.bsr.storage_bytes()
+    }
+}

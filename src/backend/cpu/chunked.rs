@@ -1,0 +1,201 @@
+//! The frame of every strategy that owns whole rows: checks, threads, y = alpha A x + beta y and the fused dot product.
+//!
+//! A strategy supplies the product of a range of rows. Rows are worked on in chunks of fixed height, each by one thread,
+//! and each chunk leaves its part of `<x, y>` in a place of its own while its y is in the first-level cache: same bits
+//! for any number of threads, one pass.
+
+use crate::device::cpu::sweep::dot_tile;
+use crate::device::cpu::{CHUNK, Cpu, CpuSlots, CpuVector};
+use crate::device::sweep::dot_sweep;
+use crate::device::{Device, Op};
+use crate::error::{Error, Result};
+use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// A matrix that multiplies ranges of its rows.
+pub(super) trait RowRanges<T: Scalar>: Sync {
+    /// Rows and columns.
+    fn shape(&self) -> (usize, usize);
+    /// Rows that are worked on together; ranges begin at multiples of it.
+    fn height(&self) -> usize {
+        CHUNK
+    }
+    /// What the rows before this one cost, in any unit: threads get equal shares.
+    fn work_before(&self, row: usize) -> usize;
+    /// y = alpha A x + beta y on these rows, of which `y` is the part.
+    fn multiply(&self, rows: Range<usize>, product: &Product<'_, T>, y: &mut [T]);
+    /// The cost of one application.
+    fn cost(&self) -> Cost;
+    /// Bytes of the arrays.
+    fn storage(&self) -> u64;
+}
+
+/// What is multiplied, and with what.
+pub(super) struct Product<'a, T> {
+    /// One row of `k` numbers for each column of the matrix.
+    pub x: &'a [T],
+    pub k: usize,
+    pub alpha: T,
+    pub beta: T,
+}
+
+impl<T: Scalar> Product<'_, T> {
+    /// Ends a row.
+    #[inline(always)]
+    pub fn emit(&self, y: &mut T, sum: T) {
+        *y = if self.beta == T::default() { self.alpha * sum } else { self.alpha * sum + self.beta * *y };
+    }
+}
+
+/// Checks that x and y fit the matrix and each other; returns the number of columns.
+pub(super) fn check_shapes<T: Scalar>(
+    (rows, cols): (usize, usize),
+    x: &CpuVector<T>,
+    y: &CpuVector<T>,
+) -> Result<usize> {
+    let fits = |what, expected, got| match expected == got {
+        true => Ok(()),
+        false => Err(Error::Dimension { what, expected, got }),
+    };
+    fits("rows of x", cols, x.n())?;
+    fits("rows of y", rows, y.n())?;
+    fits("columns of y", x.k(), y.k())?;
+    Ok(x.k())
+}
+
+/// An address that every thread may use for its own part of an array.
+pub(super) struct Shared<T>(pub *mut T);
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Shared<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Shared<T> {}
+
+// SAFETY: threads use disjoint parts.
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// # Safety
+    /// The range lies inside, and while the slice is used nobody else touches it and the array lives.
+    pub unsafe fn slice<'a>(self, range: Range<usize>) -> &'a mut [T] {
+        // SAFETY: promised by the caller.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
+    }
+}
+
+/// Cuts `chunks` chunks into `parts` ranges of about the same work: where each begins, and their number at the end.
+pub(super) fn balanced_cuts(chunks: usize, parts: usize, work_before: impl Fn(usize) -> usize) -> Vec<usize> {
+    let total = work_before(chunks);
+    let mut cuts: Vec<usize> = (0..=parts)
+        .map(|part| {
+            let share = (total as u128 * part as u128 / parts as u128) as usize;
+            // The first chunk boundary at or past the share.
+            let (mut low, mut high) = (0, chunks);
+            while low < high {
+                let middle = (low + high) / 2;
+                if work_before(middle) < share { low = middle + 1 } else { high = middle }
+            }
+            low
+        })
+        .collect();
+    cuts[parts] = chunks;
+    cuts
+}
+
+/// The operator of a strategy that owns rows.
+pub(super) struct Chunked<M> {
+    matrix: M,
+    cuts: Vec<usize>,
+}
+
+impl<M> Chunked<M> {
+    pub fn new<T: Scalar>(device: &Cpu, matrix: M) -> Chunked<M>
+    where
+        M: RowRanges<T>,
+    {
+        let (rows, height) = (matrix.shape().0, matrix.height());
+        let before = |chunk: usize| matrix.work_before(chunk.saturating_mul(height).min(rows));
+        let cuts = balanced_cuts(rows.div_ceil(height), device.threads(), before);
+        Chunked { matrix, cuts }
+    }
+
+    /// Runs all chunks, and `after(chunk, rows, y of these rows)` when a chunk is done.
+    fn run<T: Scalar>(
+        &self,
+        device: &Cpu,
+        (alpha, beta): (f64, f64),
+        x: &CpuVector<T>,
+        y: &mut CpuVector<T>,
+        after: impl Fn(usize, Range<usize>, &[T]) + Sync,
+    ) -> Result<()>
+    where
+        M: RowRanges<T>,
+    {
+        let k = check_shapes(self.matrix.shape(), x, y)?;
+        let (rows, height) = (self.matrix.shape().0, self.matrix.height());
+        let product = Product { x: x.data(), k, alpha: T::from_f64(alpha), beta: T::from_f64(beta) };
+        let y = Shared(y.data_mut().as_mut_ptr());
+        device.for_each_chunk(rows.div_ceil(height), Some(&self.cuts), |chunk| {
+            let rows = chunk * height..((chunk + 1) * height).min(rows);
+            // SAFETY: chunks are disjoint, and each is worked on once.
+            let y = unsafe { y.slice(rows.start * k..rows.end * k) };
+            self.matrix.multiply(rows.clone(), &product, y);
+            after(chunk, rows, y);
+        });
+        Ok(())
+    }
+}
+
+impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
+    fn shape(&self) -> (usize, usize) {
+        self.matrix.shape()
+    }
+
+    fn apply(
+        &self,
+        device: &Cpu,
+        alpha: f64,
+        x: &CpuVector<T>,
+        beta: f64,
+        y: &mut CpuVector<T>,
+    ) -> Result<()> {
+        self.run(device, (alpha, beta), x, y, |_, _, _| ())
+    }
+
+    fn apply_dot(
+        &self,
+        device: &Cpu,
+        x: &CpuVector<T>,
+        y: &mut CpuVector<T>,
+        slots: &mut CpuSlots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        let (rows, cols) = self.matrix.shape();
+        // Where the slots do not fit the vectors, the sweep says so.
+        if x.k() > 1 || slots.state.k != 1 || rows != cols {
+            self.apply(device, 1.0, x, 0.0, y)?;
+            return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
+        }
+        let chunks = rows.div_ceil(self.matrix.height());
+        let partials = Shared(slots.partials(chunks, 1).as_mut_ptr());
+        self.run(device, (1.0, 0.0), x, y, |chunk, rows, y| {
+            // SAFETY: each chunk has its own place.
+            unsafe { partials.slice(chunk..chunk + 1)[0] = dot_tile(&x.data()[rows], y) };
+        })?;
+        slots.finish(chunks, &[dot[0].out], then);
+        Ok(())
+    }
+
+    fn cost(&self) -> Cost {
+        self.matrix.cost()
+    }
+
+    fn storage(&self) -> u64 {
+        self.matrix.storage()
+    }
+}

@@ -1,0 +1,83 @@
+//! Four numbers at a time in double precision, from arrays in either precision (AVX2).
+
+use crate::scalar::Scalar;
+use std::arch::x86_64::*;
+
+/// The first `N` of four numbers, the other lanes 0.
+///
+/// # Safety
+/// There are N, N lies between 1 and 4, and the processor has AVX2.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn load<T: Scalar, const N: usize>(from: *const T) -> __m256d {
+    // SAFETY: N numbers stand there, masked lanes are not touched, and a scalar of 8 bytes is f64, one of 4 is f32.
+    unsafe {
+        if size_of::<T>() == 8 {
+            let from = from.cast::<f64>();
+            match N {
+                4 => _mm256_loadu_pd(from),
+                3 => _mm256_maskload_pd(from, _mm256_setr_epi64x(-1, -1, -1, 0)),
+                2 => _mm256_zextpd128_pd256(_mm_loadu_pd(from)),
+                _ => _mm256_zextpd128_pd256(_mm_load_sd(from)),
+            }
+        } else {
+            let from = from.cast::<f32>();
+            _mm256_cvtps_pd(match N {
+                4 => _mm_loadu_ps(from),
+                3 => _mm_maskload_ps(from, _mm_setr_epi32(-1, -1, -1, 0)),
+                2 => _mm_castsi128_ps(_mm_loadl_epi64(from.cast())),
+                _ => _mm_load_ss(from),
+            })
+        }
+    }
+}
+
+/// `N` numbers, at most 8, in two vectors.
+///
+/// # Safety
+/// There are N, and the processor has AVX2.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn row<T: Scalar, const N: usize>(from: *const T) -> (__m256d, __m256d) {
+    // SAFETY: promised by the caller; the second load begins at number 4.
+    unsafe {
+        let none = _mm256_setzero_pd();
+        match N {
+            1 => (load::<T, 1>(from), none),
+            2 => (load::<T, 2>(from), none),
+            3 => (load::<T, 3>(from), none),
+            4 => (load::<T, 4>(from), none),
+            5 => (load::<T, 4>(from), load::<T, 1>(from.add(4))),
+            6 => (load::<T, 4>(from), load::<T, 2>(from.add(4))),
+            7 => (load::<T, 4>(from), load::<T, 3>(from.add(4))),
+            _ => (load::<T, 4>(from), load::<T, 4>(from.add(4))),
+        }
+    }
+}
+
+/// Four numbers of x at `columns`, 0 in lanes that are masked out.
+///
+/// # Safety
+/// Columns of lanes that are not lie inside x, below 2^31, and the processor has AVX2.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn gather<T: Scalar>(x: *const T, columns: __m128i, mask: __m128i) -> __m256d {
+    // SAFETY: promised by the caller; a scalar of 8 bytes is f64, one of 4 is f32.
+    unsafe {
+        if size_of::<T>() == 8 {
+            let mask = _mm256_castsi256_pd(_mm256_cvtepi32_epi64(mask));
+            _mm256_mask_i32gather_pd::<8>(_mm256_setzero_pd(), x.cast(), columns, mask)
+        } else {
+            let mask = _mm_castsi128_ps(mask);
+            _mm256_cvtps_pd(_mm_mask_i32gather_ps::<4>(_mm_setzero_ps(), x.cast(), columns, mask))
+        }
+    }
+}
+
+/// The sum of four lanes.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn sum(four: __m256d) -> f64 {
+    let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+    _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+}

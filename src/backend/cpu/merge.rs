@@ -1,0 +1,298 @@
+//! CSR along its merge path: every piece of work has the same number of rows and entries together, however they are
+//! distributed, down to one row that holds everything.
+//!
+//! Ends of rows and entries are merged into one list, in which an entry comes before the end of its row. The list is cut into
+//! segments of [`ITEMS`]. A row that ends in the segment where it began is finished there. Of any other row each segment
+//! leaves its part of the sum, and one thread adds these in order when all are done. Segments depend on the matrix
+//! alone, so any number of threads gives the same bits. Vectors of
+//! several columns go by rows.
+//!
+//! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016. There each thread has
+//! one segment, and bits depend on their number.
+
+use super::chunked::{Product, Shared, check_shapes};
+use super::rows::{Ones, RowValues, Rows};
+use crate::backend::{Family, Operator, Params};
+use crate::device::cpu::sweep::dot_tile;
+use crate::device::cpu::{Cpu, CpuSlots, CpuVector};
+use crate::device::sweep::dot_sweep;
+use crate::device::{Device, Op};
+use crate::error::Result;
+use crate::format::{Csr, Offset, Offsets, Values};
+use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::scalar::Scalar;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Row ends and entries in a segment.
+const ITEMS: usize = 4096;
+
+/// The family of one.
+pub struct Merge;
+
+impl Family<Cpu> for Merge {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
+        let items = matrix.rows() + matrix.nnz();
+        let segments = items.div_ceil(ITEMS);
+        let cuts = (0..=segments).map(|s| Cut::at(matrix, (s * ITEMS).min(items))).collect();
+        // The gathers take signed 32-bit indices.
+        let avx2 = device.avx2 && matrix.cols() <= i32::MAX as usize;
+        let parts = RefCell::new(vec![Parts::default(); segments]);
+        let columns = Rows::build::<T>(device, matrix, params)?;
+        Ok(Rc::new(MergeOperator { matrix: Arc::clone(matrix), cuts, parts, columns, avx2 }))
+    }
+}
+
+/// How many row ends and entries stand before a place of the list.
+#[derive(Clone, Copy)]
+struct Cut {
+    row: usize,
+    entry: usize,
+}
+
+impl Cut {
+    fn at(matrix: &Csr, place: usize) -> Cut {
+        // The first row whose end stands at or after the place.
+        let (mut low, mut high) = (place.saturating_sub(matrix.nnz()), place.min(matrix.rows()));
+        while low < high {
+            let middle = (low + high) / 2;
+            if matrix.row_offsets().get(middle + 1) + middle < place {
+                low = middle + 1
+            } else {
+                high = middle
+            }
+        }
+        Cut { row: low, entry: place - low }
+    }
+}
+
+/// What a segment leaves of rows that it does not hold whole: of the one that began before it and ends in it, and of the
+/// one that goes on after it. A row that does both is of the second kind.
+#[derive(Clone, Copy, Default)]
+struct Parts {
+    ended: f64,
+    open: f64,
+}
+
+struct MergeOperator<T: Scalar> {
+    matrix: Arc<Csr>,
+    cuts: Vec<Cut>,
+    parts: RefCell<Vec<Parts>>,
+    /// For vectors of several columns, on the same matrix.
+    columns: Operator<Cpu, T>,
+    avx2: bool,
+}
+
+/// The arrays of one application.
+struct Task<'a, T, O, V> {
+    offsets: &'a [O],
+    columns: &'a [u32],
+    values: V,
+    product: &'a Product<'a, T>,
+    avx2: bool,
+}
+
+impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
+    /// The sum of some entries of a row.
+    #[inline(always)]
+    fn sum(&self, entries: Range<usize>) -> f64 {
+        entries.fold(0.0, |sum, j| {
+            // SAFETY: columns lie below the number of columns, which is the length of x.
+            let x = unsafe { *self.product.x.get_unchecked(self.columns[j] as usize) };
+            sum + self.values.value(j).to_f64() * x.to_f64()
+        })
+    }
+
+    /// The rows that end between the cuts, and the parts of others; `y` begins at the first of these rows.
+    #[inline(always)]
+    fn segment(&self, from: Cut, to: Cut, y: &mut [T], sum: impl Fn(Range<usize>) -> f64) -> Parts {
+        let (mut parts, mut entry) = (Parts::default(), from.entry);
+        for (y, row) in y.iter_mut().zip(from.row..to.row) {
+            let end = self.offsets[row + 1].at();
+            let total = sum(entry..end);
+            match row == from.row && from.entry > self.offsets[row].at() {
+                true => parts.ended = total,
+                false => self.product.emit(y, T::from_f64(total)),
+            }
+            entry = end;
+        }
+        parts.open = sum(entry..to.entry);
+        parts
+    }
+
+    fn run(&self, from: Cut, to: Cut, y: &mut [T]) -> Parts {
+        #[cfg(target_arch = "x86_64")]
+        if self.avx2 {
+            // SAFETY: `avx2` says that processor and matrix allow it.
+            return unsafe { self.segment_avx2(from, to, y) };
+        }
+        self.segment(from, to, y, |entries| self.sum(entries))
+    }
+
+    /// # Safety
+    /// The processor has AVX2 and FMA, and there are at most 2^31 - 1 columns.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn segment_avx2(&self, from: Cut, to: Cut, y: &mut [T]) -> Parts {
+        use super::lanes;
+        use std::arch::x86_64::*;
+        self.segment(from, to, y, |entries| {
+            if entries.len() < 8 {
+                return self.sum(entries);
+            }
+            let Range { start: mut j, end } = entries;
+            let (mut even, mut odd) = (_mm256_setzero_pd(), _mm256_setzero_pd());
+            // SAFETY: j + 7 lies below `end`, which is within the arrays; columns lie below the length of x.
+            unsafe {
+                let all = _mm_set1_epi32(-1);
+                let products = |j: usize, sum: __m256d| {
+                    let columns = _mm_loadu_si128(self.columns.as_ptr().add(j).cast());
+                    _mm256_fmadd_pd(
+                        self.values.four(j),
+                        lanes::gather(self.product.x.as_ptr(), columns, all),
+                        sum,
+                    )
+                };
+                while j + 8 <= end {
+                    even = products(j, even);
+                    odd = products(j + 4, odd);
+                    j += 8;
+                }
+            }
+            lanes::sum(_mm256_add_pd(even, odd)) + self.sum(j..end)
+        })
+    }
+}
+
+impl<T: Scalar> MergeOperator<T> {
+    /// Whether a row goes on from one segment to the next at this cut.
+    fn is_inside(&self, cut: Cut) -> bool {
+        cut.row < self.matrix.rows() && cut.entry > self.matrix.row_offsets().get(cut.row)
+    }
+
+    /// All segments, `after(segment, rows that it finished, their y)`, and then the rows between segments, each followed
+    /// by `fixed(segment where it ends, row, its y)`.
+    fn multiply<O: Offset, V: RowValues<T>>(
+        &self,
+        device: &Cpu,
+        task: &Task<'_, T, O, V>,
+        y: &mut [T],
+        after: impl Fn(usize, Range<usize>, &[T]) + Sync,
+        mut fixed: impl FnMut(usize, usize, T),
+    ) {
+        let (segments, rows) = (self.cuts.len() - 1, self.matrix.rows());
+        let mut parts = self.parts.borrow_mut();
+        let (shared_parts, shared_y) = (Shared(parts.as_mut_ptr()), Shared(y.as_mut_ptr()));
+        let (cuts, offsets) = (&self.cuts, task.offsets);
+        device.for_each_chunk(segments, None, |segment| {
+            let (from, to) = (cuts[segment], cuts[segment + 1]);
+            // SAFETY: each row ends in one segment, and each segment has a place of its own.
+            let (y, part) =
+                unsafe { (shared_y.slice(from.row..to.row), shared_parts.slice(segment..segment + 1)) };
+            part[0] = task.run(from, to, y);
+            let first = from.row + usize::from(from.row < to.row && from.entry > offsets[from.row].at());
+            after(segment, first..to.row, &y[first - from.row..]);
+        });
+        let mut carried = 0.0;
+        for (segment, part) in parts.iter().enumerate() {
+            let (from, to) = (cuts[segment], cuts[segment + 1]);
+            if from.row < to.row && self.is_inside(from) {
+                task.product.emit(&mut y[from.row], T::from_f64(carried + part.ended));
+                fixed(segment, from.row, y[from.row]);
+            }
+            carried =
+                if from.row < to.row || !self.is_inside(from) { part.open } else { carried + part.open };
+        }
+        debug_assert!(segments == 0 || self.cuts[segments].row == rows);
+    }
+
+    fn dispatch(
+        &self,
+        device: &Cpu,
+        (alpha, beta): (f64, f64),
+        x: &CpuVector<T>,
+        y: &mut CpuVector<T>,
+        after: impl Fn(usize, Range<usize>, &[T]) + Sync,
+        fixed: impl FnMut(usize, usize, T),
+    ) -> Result<()> {
+        let k = check_shapes((self.matrix.rows(), self.matrix.cols()), x, y)?;
+        let product = Product { x: x.data(), k, alpha: T::from_f64(alpha), beta: T::from_f64(beta) };
+        let columns = self.matrix.col_indices();
+        macro_rules! go {
+            ($offsets:expr, $values:expr) => {{
+                let offsets = $offsets.as_slice();
+                let task = Task { offsets, columns, values: $values, product: &product, avx2: self.avx2 };
+                self.multiply(device, &task, y.data_mut(), after, fixed)
+            }};
+        }
+        match (self.matrix.row_offsets(), self.matrix.values()) {
+            (Offsets::U32(o), Values::Ones) => go!(o, Ones),
+            (Offsets::U32(o), Values::F32(v)) => go!(o, v.as_slice()),
+            (Offsets::U32(o), Values::F64(v)) => go!(o, v.as_slice()),
+            (Offsets::U64(o), Values::Ones) => go!(o, Ones),
+            (Offsets::U64(o), Values::F32(v)) => go!(o, v.as_slice()),
+            (Offsets::U64(o), Values::F64(v)) => go!(o, v.as_slice()),
+        }
+        Ok(())
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cpu, T> for MergeOperator<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.matrix.rows(), self.matrix.cols())
+    }
+
+    fn apply(
+        &self,
+        device: &Cpu,
+        alpha: f64,
+        x: &CpuVector<T>,
+        beta: f64,
+        y: &mut CpuVector<T>,
+    ) -> Result<()> {
+        if x.k() > 1 {
+            return self.columns.apply(device, alpha, x, beta, y);
+        }
+        self.dispatch(device, (alpha, beta), x, y, |_, _, _| (), |_, _, _| ())
+    }
+
+    fn apply_dot(
+        &self,
+        device: &Cpu,
+        x: &CpuVector<T>,
+        y: &mut CpuVector<T>,
+        slots: &mut CpuSlots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        // Where the slots do not fit the vectors, the sweep says so.
+        if x.k() > 1 || slots.state.k != 1 || self.matrix.rows() != self.matrix.cols() {
+            self.apply(device, 1.0, x, 0.0, y)?;
+            return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
+        }
+        let segments = self.cuts.len() - 1;
+        let partials = Shared(slots.partials(segments, 1).as_mut_ptr());
+        let after = |segment, rows: Range<usize>, y: &[T]| {
+            // SAFETY: each segment has its own place.
+            unsafe { partials.slice(segment..segment + 1)[0] = dot_tile(&x.data()[rows], y) };
+        };
+        let fixed = |segment, row: usize, y: T| {
+            // SAFETY: all segments are done, and this is the only thread.
+            unsafe { partials.slice(segment..segment + 1)[0] += x.data()[row].to_f64() * y.to_f64() };
+        };
+        self.dispatch(device, (1.0, 0.0), x, y, after, fixed)?;
+        slots.finish(segments, &[dot[0].out], then);
+        Ok(())
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::of_csr(&self.matrix, size_of::<T>())
+    }
+
+    fn storage(&self) -> u64 {
+        let parts = self.cuts.len() * (size_of::<Cut>() + size_of::<Parts>());
+        self.matrix.storage_bytes() + parts as u64
+    }
+}

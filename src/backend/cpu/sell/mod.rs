@@ -1,0 +1,289 @@
+//! SELL-8 in chunks of sorted rows, packed so as to move few bytes: eight rows advance together, one entry each a step.
+//!
+//! Products of short rows are bound by memory, so what counts is the bytes of an entry, 12 in CSR. Here the columns of
+//! eight neighbouring rows are one number where they follow each other, as in stencils and bands, and 16 bits each
+//! where they lie near each other (`pack` has the layout); values that single precision holds exactly take 4 bytes,
+//! which changes no bit of the result. Where columns follow each other x is loaded, not gathered.
+//!
+//! Lanes stop at the length of their row: padding is masked out, never multiplied, so that an infinite x stays where the
+//! matrix puts it, and implicit ones need no values. Each row is summed in its own order, in double precision. Rows of
+//! very different lengths within 512 cost padding: a row that is much longer than its neighbours takes eight times its
+//! entries.
+//!
+//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format for
+//! efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
+
+mod pack;
+
+use super::chunked::{Chunked, Product, RowRanges};
+use super::narrow::narrowest;
+use crate::backend::{Family, Operator, Params};
+use crate::device::Cpu;
+use crate::device::cpu::CHUNK;
+use crate::error::Result;
+use crate::format::{Csr, Values};
+use crate::operator::Cost;
+use crate::scalar::Scalar;
+pub(in crate::backend) use pack::sampled_bytes;
+use pack::{Packed, Slice};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Rows of a slice.
+const LANES: usize = 8;
+
+/// The family of one.
+pub struct SellFamily;
+
+impl Family<Cpu> for SellFamily {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
+        let packed = Packed::of(&narrowest(matrix))?;
+        // The gathers take signed 32-bit indices.
+        let avx2 = device.avx2 && matrix.cols() <= i32::MAX as usize;
+        let (shape, nnz) = ((matrix.rows(), matrix.cols()), matrix.nnz());
+        Ok(Rc::new(Chunked::new::<T>(device, SellMatrix { packed, shape, nnz, avx2 })))
+    }
+}
+
+struct SellMatrix {
+    packed: Packed,
+    shape: (usize, usize),
+    nnz: usize,
+    avx2: bool,
+}
+
+/// Values as kernels read them.
+trait SliceValues: Copy + Sync {
+    /// Takes the values of so many places off the front.
+    fn take(&mut self, places: usize) -> Self;
+    fn value(self, at: usize) -> f64;
+    /// Four values from `at` on.
+    ///
+    /// # Safety
+    /// There are four, and the processor has AVX2.
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn four(self, at: usize) -> std::arch::x86_64::__m256d;
+}
+
+#[derive(Clone, Copy)]
+struct Ones;
+
+impl SliceValues for Ones {
+    #[inline(always)]
+    fn take(&mut self, _: usize) -> Ones {
+        Ones
+    }
+    fn value(self, _: usize) -> f64 {
+        1.0
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn four(self, _: usize) -> std::arch::x86_64::__m256d {
+        std::arch::x86_64::_mm256_set1_pd(1.0)
+    }
+}
+
+impl<V: Scalar> SliceValues for &[V] {
+    #[inline(always)]
+    fn take(&mut self, places: usize) -> Self {
+        let (front, rest) = self.split_at(places);
+        *self = rest;
+        front
+    }
+    fn value(self, at: usize) -> f64 {
+        self[at].to_f64()
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn four(self, at: usize) -> std::arch::x86_64::__m256d {
+        // SAFETY: promised by the caller.
+        unsafe { super::lanes::load::<V, 4>(self.as_ptr().add(at)) }
+    }
+}
+
+/// Eight sums of one column of x, on any processor.
+fn plain<T: Scalar>(
+    slice: &Slice<'_>,
+    values: impl SliceValues,
+    x: &[T],
+    k: usize,
+    column: usize,
+) -> [f64; LANES] {
+    std::array::from_fn(|lane| {
+        let products = (0..slice.length(lane))
+            .map(|j| values.value(j * LANES + lane) * x[slice.columns.get(j, lane) * k + column].to_f64());
+        products.sum()
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::pack::{Columns, Slice};
+    use super::{LANES, Product, SliceValues, Slices};
+    use crate::backend::cpu::lanes;
+    use crate::scalar::Scalar;
+    use std::arch::x86_64::*;
+
+    /// Eight sums of one vector.
+    ///
+    /// # Safety
+    /// The columns of the slice lie inside x, below 2^31; `values` has eight values for each of its steps; the processor
+    /// has AVX2 and FMA.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn sums<T: Scalar>(
+        slice: &Slice<'_>,
+        values: impl SliceValues,
+        x: &[T],
+    ) -> [f64; LANES] {
+        let (mut low, mut high) = (_mm256_setzero_pd(), _mm256_setzero_pd());
+        let x = x.as_ptr();
+        // SAFETY: in all three loops step j has its eight columns and values; lanes whose row has ended are masked out,
+        // others have a column inside x. Padding is loaded only as a value.
+        unsafe {
+            if let Columns::Runs(first) = slice.columns {
+                for (j, &column) in first.iter().enumerate() {
+                    let x = x.add(column as usize);
+                    low = _mm256_fmadd_pd(values.four(j * LANES), lanes::load::<T, 4>(x), low);
+                    high = _mm256_fmadd_pd(values.four(j * LANES + 4), lanes::load::<T, 4>(x.add(4)), high);
+                }
+            } else {
+                let lengths = match slice.lengths {
+                    Some(lengths) => _mm256_loadu_si256(lengths.as_ptr().cast()),
+                    None => _mm256_set1_epi32(slice.width as i32),
+                };
+                for j in 0..slice.width {
+                    let columns = match slice.columns {
+                        Columns::Near(base, above) => {
+                            let above = _mm_loadu_si128(above.as_ptr().add(j * 4).cast());
+                            _mm256_add_epi32(_mm256_set1_epi32(base as i32), _mm256_cvtepu16_epi32(above))
+                        }
+                        Columns::Runs(columns) | Columns::Far(columns) => {
+                            _mm256_loadu_si256(columns.as_ptr().add(j * LANES).cast())
+                        }
+                    };
+                    let mask = _mm256_cmpgt_epi32(lengths, _mm256_set1_epi32(j as i32));
+                    let x_low =
+                        lanes::gather(x, _mm256_castsi256_si128(columns), _mm256_castsi256_si128(mask));
+                    let x_high = lanes::gather(
+                        x,
+                        _mm256_extracti128_si256::<1>(columns),
+                        _mm256_extracti128_si256::<1>(mask),
+                    );
+                    low = _mm256_fmadd_pd(values.four(j * LANES), x_low, low);
+                    high = _mm256_fmadd_pd(values.four(j * LANES + 4), x_high, high);
+                }
+            }
+            let mut sums = [0.0; LANES];
+            _mm256_storeu_pd(sums.as_mut_ptr(), low);
+            _mm256_storeu_pd(sums.as_mut_ptr().add(4), high);
+            sums
+        }
+    }
+
+    /// A chunk of one vector.
+    ///
+    /// # Safety
+    /// As for [`sums`], of every slice.
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn chunk<T: Scalar>(
+        slices: Slices<'_, impl SliceValues>,
+        product: &Product<'_, T>,
+        y: &mut [T],
+    ) {
+        // SAFETY: promised by the caller.
+        slices.each(product, 0, y, |slice, values| unsafe { sums(slice, values, product.x) });
+    }
+}
+
+/// The slices of a chunk.
+#[derive(Clone, Copy)]
+struct Slices<'a, V> {
+    words: &'a [u32],
+    values: V,
+    k: usize,
+}
+
+impl<V: SliceValues> Slices<'_, V> {
+    /// Ends the rows of every slice in column `column` of y with the sums that `f` finds.
+    #[inline(always)]
+    fn each<T: Scalar>(
+        mut self,
+        product: &Product<'_, T>,
+        column: usize,
+        y: &mut [T],
+        f: impl Fn(&Slice<'_>, V) -> [f64; LANES],
+    ) {
+        let rows = y.len() / self.k;
+        for number in 0..rows.div_ceil(LANES) {
+            let slice = Slice::take(&mut self.words);
+            let values = self.values.take(slice.width * LANES);
+            let sums = f(&slice, values);
+            let first = number * LANES;
+            if slice.in_order() && self.k == 1 {
+                let end = rows.min(first + LANES);
+                y[first..end].iter_mut().zip(sums).for_each(|(y, sum)| product.emit(y, T::from_f64(sum)));
+            } else {
+                for (lane, sum) in sums.into_iter().enumerate().take(rows - first) {
+                    let y = &mut y[slice.row(number, lane) * self.k + column];
+                    product.emit(y, T::from_f64(sum));
+                }
+            }
+        }
+    }
+}
+
+impl SellMatrix {
+    fn chunk<T: Scalar>(
+        &self,
+        words: &[u32],
+        values: impl SliceValues,
+        product: &Product<'_, T>,
+        y: &mut [T],
+    ) {
+        let slices = Slices { words, values, k: product.k };
+        #[cfg(target_arch = "x86_64")]
+        if self.avx2 && product.k == 1 {
+            // SAFETY: `avx2` says that processor and matrix allow it; columns and values are as they were packed.
+            return unsafe { avx2::chunk(slices, product, y) };
+        }
+        for column in 0..product.k {
+            slices
+                .each(product, column, y, |slice, values| plain(slice, values, product.x, product.k, column));
+        }
+    }
+}
+
+impl<T: Scalar> RowRanges<T> for SellMatrix {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn work_before(&self, row: usize) -> usize {
+        let words = self.packed.chunks.get(row / CHUNK).map_or(self.packed.words.len(), |start| start.0);
+        let values = self.packed.chunks.get(row / CHUNK).map_or(self.packed.stored(), |start| start.1);
+        words + 2 * values + 2 * row
+    }
+
+    fn multiply(&self, rows: Range<usize>, product: &Product<'_, T>, y: &mut [T]) {
+        let (word, value) = self.packed.chunks[rows.start / CHUNK];
+        let words = &self.packed.words[word..];
+        match &self.packed.values {
+            Values::Ones => self.chunk(words, Ones, product, y),
+            Values::F32(values) => self.chunk(words, &values[value..], product, y),
+            Values::F64(values) => self.chunk(words, &values[value..], product, y),
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        let vectors = (self.shape.0 + self.shape.1) * size_of::<T>();
+        Cost { bytes: self.packed.bytes() + vectors as u64, flops: 2 * self.nnz as u64 }
+    }
+
+    fn storage(&self) -> u64 {
+        self.packed.bytes()
+    }
+}

@@ -1,0 +1,105 @@
+//! The frame of products that are other crates' own: measured as they come, on one thread, in double precision.
+//!
+//! They compute y = A x into a y that is set to zero first; alpha and beta are ours, in a pass of their own.
+
+use super::chunked::check_shapes;
+use crate::backend::Operator;
+use crate::device::Cpu;
+use crate::device::cpu::CpuVector;
+use crate::error::{Error, Result};
+use crate::format::Csr;
+use crate::operator::{Cost, LinearOperator};
+use crate::scalar::Scalar;
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A matrix of another crate.
+pub(super) trait Foreign {
+    /// What users type.
+    const NAME: &'static str;
+    /// y = A x, where y holds zeros.
+    fn multiply(&self, x: &[f64], y: &mut [f64]);
+    /// Bytes of its arrays.
+    fn storage(&self) -> u64;
+}
+
+/// A refusal of what the crate does not take.
+pub(super) fn refused<F: Foreign>(what: String) -> Error {
+    let hint = "it is a yardstick for matrices in double precision; choose rows".to_owned();
+    Error::Unsupported { backend: F::NAME, device: "cpu", what, hint }
+}
+
+/// The arrays of a matrix as other crates take them: row offsets and values.
+pub(super) fn arrays(matrix: &Csr) -> (Vec<usize>, Vec<f64>) {
+    let offsets = (0..=matrix.rows()).map(|row| matrix.row_offsets().get(row)).collect();
+    (offsets, (0..matrix.nnz()).map(|j| matrix.values().get(j)).collect())
+}
+
+/// The operator, for vectors in double precision.
+pub(super) fn operator<T: Scalar, F: Foreign + 'static>(
+    matrix: &Csr,
+    make: impl FnOnce() -> Result<F>,
+) -> Result<Operator<Cpu, T>> {
+    if std::any::TypeId::of::<T>() != std::any::TypeId::of::<f64>() {
+        return Err(refused::<F>(format!("vectors of {}", T::NAME)));
+    }
+    let scratch = RefCell::new(vec![0.0; matrix.rows()]);
+    Ok(Rc::new(ForeignOperator {
+        matrix: make()?,
+        shape: (matrix.rows(), matrix.cols()),
+        nnz: matrix.nnz(),
+        scratch,
+    }))
+}
+
+struct ForeignOperator<F> {
+    matrix: F,
+    shape: (usize, usize),
+    nnz: usize,
+    scratch: RefCell<Vec<f64>>,
+}
+
+impl<F: Foreign> ForeignOperator<F> {
+    fn multiply(&self, (alpha, beta): (f64, f64), x: &[f64], y: &mut [f64]) {
+        if (alpha, beta) == (1.0, 0.0) {
+            y.fill(0.0);
+            return self.matrix.multiply(x, y);
+        }
+        let mut product = self.scratch.borrow_mut();
+        product.fill(0.0);
+        self.matrix.multiply(x, &mut product);
+        for (y, product) in y.iter_mut().zip(&*product) {
+            *y = if beta == 0.0 { alpha * product } else { alpha * product + beta * *y };
+        }
+    }
+}
+
+impl<T: Scalar, F: Foreign> LinearOperator<Cpu, T> for ForeignOperator<F> {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn apply(&self, _: &Cpu, alpha: f64, x: &CpuVector<T>, beta: f64, y: &mut CpuVector<T>) -> Result<()> {
+        let k = check_shapes(self.shape, x, y)?;
+        if k != 1 {
+            return Err(refused::<F>(format!("{k} columns")));
+        }
+        let x = (x as &dyn Any).downcast_ref::<CpuVector<f64>>();
+        let y = (y as &mut dyn Any).downcast_mut::<CpuVector<f64>>();
+        let (Some(x), Some(y)) = (x, y) else {
+            return Err(refused::<F>(format!("vectors of {}", T::NAME)));
+        };
+        self.multiply((alpha, beta), x.data(), y.data_mut());
+        Ok(())
+    }
+
+    fn cost(&self) -> Cost {
+        let vectors = (self.shape.0 + self.shape.1) * size_of::<T>();
+        Cost { bytes: self.matrix.storage() + vectors as u64, flops: 2 * self.nnz as u64 }
+    }
+
+    fn storage(&self) -> u64 {
+        self.matrix.storage()
+    }
+}

@@ -1,0 +1,193 @@
+//! What single CPU backends promise beyond the product itself, and what `auto` chooses.
+
+#![allow(clippy::unwrap_used)] // The lint's exception for tests does not reach their helpers.
+
+mod common;
+
+use common::vectors::{bits, download, integers, reals, upload};
+use common::zoo::generated;
+use solver::Error;
+use solver::backend::{Choice, Host, Operator, REGISTRY};
+use solver::device::Cpu;
+use solver::format::stats::Blocks;
+use solver::format::{Bsr, Csr, Offsets, Pattern, Stats, Values};
+use std::sync::Arc;
+
+fn cpu() -> Cpu {
+    Cpu::new(Some(2)).unwrap()
+}
+
+fn choice(typed: &str) -> Choice {
+    Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, typed).unwrap()
+}
+
+fn build(typed: &str, matrix: &Arc<Csr>) -> solver::Result<Operator<Cpu, f64>> {
+    choice(typed).build::<Cpu, f64>(&cpu(), matrix)
+}
+
+fn product(typed: &str, matrix: &Arc<Csr>, x: &[f64]) -> Vec<f64> {
+    let (cpu, operator) = (cpu(), build(typed, matrix).unwrap());
+    let x = upload::<Cpu, f64>(&cpu, x, 1);
+    let mut y = upload::<Cpu, f64>(&cpu, &vec![f64::NAN; matrix.rows()], 1);
+    operator.apply(&cpu, 1.0, &x, 0.0, &mut y).unwrap();
+    download::<Cpu, f64>(&cpu, &y, matrix.rows())
+}
+
+fn cpu_backends() -> impl Iterator<Item = &'static str> {
+    REGISTRY.iter().filter(|e| e.device() == Cpu::KIND).map(|e| e.name)
+}
+
+fn csr(cols: usize, rows: &[Vec<u32>], mut value: impl FnMut(usize) -> f64) -> Arc<Csr> {
+    let offsets = std::iter::once(0).chain(rows.iter().scan(0, |end, row| {
+        *end += row.len() as u64;
+        Some(*end)
+    }));
+    let columns: Vec<u32> = rows.concat();
+    let values = (0..columns.len()).map(&mut value).collect();
+    let offsets = Offsets::narrowest(offsets.collect());
+    Arc::new(Csr::new(rows.len(), cols, offsets, columns, Values::F64(values)).unwrap())
+}
+
+#[test]
+fn every_size_of_blocks_moves_what_the_format_stores() {
+    let matrix = generated("hex27:5x4x3,dof=3");
+    for (height, width) in [(2, 2), (3, 3), (2, 7), (8, 5)] {
+        let stored = Bsr::from_csr(&matrix, (height, width)).unwrap();
+        let operator = build(&format!("bsr:block={height}x{width}"), &matrix).unwrap();
+        assert_eq!(operator.storage(), stored.storage_bytes());
+        assert_eq!(operator.cost().flops, 2 * (stored.blocks() * height * width) as u64);
+    }
+}
+
+#[test]
+fn without_a_size_blocks_are_found() {
+    let matrix = generated("hex27:6x6x6,dof=3");
+    let (found, named) = (build("bsr", &matrix).unwrap(), build("bsr:block=3x3", &matrix).unwrap());
+    assert_eq!(found.cost(), named.cost());
+    assert_eq!(
+        Blocks::sampled(&matrix).best,
+        Stats::of(&matrix, true).blocks.best,
+        "small ones are counted in full"
+    );
+}
+
+#[test]
+fn a_sample_finds_the_blocks_of_a_large_matrix() {
+    let matrix = generated("blockband:n=8000,block=5,density=0.02");
+    let sampled = Blocks::sampled(&matrix).best.unwrap();
+    assert_eq!(sampled.size, [5, 5]);
+    assert_eq!(sampled.fill, 1.0);
+}
+
+#[test]
+fn values_that_single_precision_holds_take_half_the_bytes_and_give_the_same_bits() {
+    let exact = generated("poisson2d:60x50");
+    let x = reals(3, exact.cols());
+    let off = |i: usize| if i == 0 { 0.1 } else { exact.values().get(i) };
+    let values = Values::F64((0..exact.nnz()).map(off).collect());
+    let inexact = Arc::new(Csr::with_pattern(Arc::clone(exact.pattern()), values).unwrap());
+    for backend in ["sell", "bsr:block=2x2"] {
+        let (narrow, wide) = (build(backend, &exact).unwrap(), build(backend, &inexact).unwrap());
+        let places = wide.cost().bytes - narrow.cost().bytes;
+        assert!(places >= 4 * exact.nnz() as u64, "{backend}: {places}");
+        let (narrow, wide) = (product(backend, &exact, &x), product(backend, &inexact, &x));
+        assert_eq!(bits(&narrow[1..]), bits(&wide[1..]), "{backend}");
+    }
+}
+
+#[test]
+fn stencils_cost_less_than_one_byte_an_entry_for_their_columns() {
+    let matrix = generated("poisson2d:256x256");
+    let operator = build("sell", &matrix).unwrap();
+    let columns = operator.storage() - 4 * matrix.nnz() as u64;
+    assert!(columns < matrix.nnz() as u64, "{columns} bytes beside the values of {} entries", matrix.nnz());
+}
+
+#[test]
+fn padding_of_slices_and_segments_never_meets_an_infinite_x() {
+    // Rows of 0 to 12 entries, far and near, and one that is long.
+    let rows: Vec<Vec<u32>> = (0..1100_u32)
+        .map(|i| match i {
+            700 => (1..70_000).step_by(9).collect(),
+            _ => (0..i * 7 % 13).map(|j| 1 + i + j * if i % 32 < 16 { 3 } else { 5000 }).collect(),
+        })
+        .collect();
+    let matrix = csr(70_000, &rows, |i| (i % 5) as f64 - 2.0);
+    for poisoned in [0, 1, 37, 69_999] {
+        let mut x = integers(4, matrix.cols());
+        x[poisoned] = f64::INFINITY;
+        let want = matrix.multiply_reference(&x);
+        for backend in ["rows", "sell", "merge", "sprs", "nalgebra"] {
+            let got = product(backend, &matrix, &x);
+            let same = got.iter().zip(&want).all(|(g, w)| g == w || (g.is_nan() && w.is_nan()));
+            assert!(same, "{backend}: x[{poisoned}]");
+        }
+    }
+}
+
+#[test]
+fn columns_that_repeat_in_a_row_are_added_or_refused() {
+    let pattern = Pattern::with_repeats(2, 3, Offsets::narrowest(vec![0, 3, 4]), vec![1, 1, 2, 0]).unwrap();
+    let matrix =
+        Arc::new(Csr::with_pattern(Arc::new(pattern), Values::F64(vec![1.0, 2.0, 4.0, 8.0])).unwrap());
+    let mut served = Vec::new();
+    for backend in cpu_backends().chain(["auto"]) {
+        match build(backend, &matrix) {
+            Ok(_) => {
+                assert_eq!(product(backend, &matrix, &[1.0, 10.0, 100.0]), [430.0, 8.0], "{backend}");
+                served.push(backend);
+            }
+            Err(e) => assert!(e.to_string().contains("row 0"), "{backend}: {e}"),
+        }
+    }
+    assert_eq!(served, ["serial", "rows", "sell", "merge", "auto"]);
+}
+
+#[test]
+fn a_dense_matrix_beyond_the_stated_size_is_refused() {
+    let matrix = generated("poisson2d:65x64");
+    let error = build("dense", &matrix).map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::Unsupported { backend: "dense", .. }), "{error}");
+    assert!(error.to_string().contains("4160 x 4160") && error.to_string().contains("16777216"), "{error}");
+    assert!(build("dense", &generated("poisson2d:64x64")).is_ok());
+}
+
+#[test]
+fn yardsticks_refuse_vectors_in_single_precision() {
+    let matrix = generated("poisson2d:3x3");
+    for backend in ["sprs", "nalgebra"] {
+        let error = choice(backend).build::<Cpu, f32>(&cpu(), &matrix).map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("f32"), "{error}");
+    }
+}
+
+#[test]
+fn auto_chooses_by_the_bytes_and_says_why() {
+    let with_giant_row = |length: u32| -> Vec<Vec<u32>> {
+        (0..30_000_u32).map(|i| if i == 5 { (0..length).collect() } else { vec![i] }).collect()
+    };
+    let random: Vec<Vec<u32>> =
+        (0..4000_u32).map(|i| (0..20).map(|j| j * 100_000 + i * 7919 % 99_991).collect()).collect();
+    for (matrix, backend, why) in [
+        (generated("poisson2d:10x10"), "rows", "too few to matter"),
+        (generated("poisson2d:200x200"), "sell", "instead of"),
+        (generated("elasticity3d:10x10x10"), "bsr:block=3x3", "instead of"),
+        // Two threads can share one row of a third of the work, but not one of three quarters.
+        (csr(200_000, &with_giant_row(30_000), |i| 0.1 + i as f64), "rows", "as CSR"),
+        (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "share of the entries"),
+        (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "as CSR"),
+    ] {
+        let (settled, said) = choice("auto").settle(&cpu(), &matrix, 8).unwrap();
+        assert_eq!(settled.label(), backend);
+        assert!(said.as_ref().is_some_and(|said| said.contains(why)), "{backend}: {said:?}");
+        let x = reals(5, matrix.cols());
+        assert_eq!(bits(&product("auto", &matrix, &x)), bits(&product(backend, &matrix, &x)));
+        let named = settled.settle(&cpu(), &matrix, 8).unwrap();
+        assert!(named.0.label() == backend && named.1.is_none());
+    }
+    assert!(matches!(
+        Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "auto:block=3x3"),
+        Err(Error::UnknownParameter { backend: "auto", .. })
+    ));
+}
