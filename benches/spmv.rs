@@ -22,10 +22,12 @@ const MATRICES: [&str; 3] = [
     "elasticity3d:32x32x32,contrast=100,seed=2",
     "blockband:n=32000,block=5,density=0.05",
 ];
-/// Rounds, samples in each, and how long a sample is at least: short ones, because a busy machine leaves short gaps.
+/// Rounds, and how long a sample is at least: short ones, because a busy machine leaves short gaps.
 const ROUNDS: usize = 9;
-const SAMPLES: usize = 20;
 const SECONDS: f64 = 1e-4;
+/// Samples of a round, as many as this time allows.
+const SAMPLES: std::ops::RangeInclusive<usize> = 3..=20;
+const ROUND_SECONDS: f64 = 0.1;
 
 struct Runner {
     label: String,
@@ -85,10 +87,12 @@ fn bench(cpu: &Cpu, name: &str, backends: &[String]) -> solver::Result<()> {
         for runner in &mut runners {
             let operator = &runner.operator;
             let mut plain = || operator.apply(cpu, 1.0, &x, 0.0, &mut y).unwrap();
-            let times = (SECONDS / seconds(2, &mut plain)).clamp(1.0, 1000.0) as usize;
-            runner.plain.extend((0..SAMPLES).map(|_| seconds(times, &mut plain)));
+            let one = seconds(2, &mut plain);
+            let times = (SECONDS / one).clamp(1.0, 1000.0) as usize;
+            let samples = ((ROUND_SECONDS / one) as usize).clamp(*SAMPLES.start(), *SAMPLES.end());
+            runner.plain.extend((0..samples).map(|_| seconds(times, &mut plain)));
             let mut fused = || operator.apply_dot(cpu, &x, &mut y, &mut slots, &dot, &[]).unwrap();
-            runner.fused.extend((0..SAMPLES).map(|_| seconds(times, &mut fused)));
+            runner.fused.extend((0..samples).map(|_| seconds(times, &mut fused)));
         }
     }
     let fastest = streams.iter().copied().fold(0.0, f64::max);

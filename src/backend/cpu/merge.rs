@@ -2,7 +2,7 @@
 //! distributed, down to one row that holds everything.
 //!
 //! Ends of rows and entries are merged into one list, in which an entry comes before the end of its row. The list is cut into
-//! segments of [`ITEMS`]. A row that ends in the segment where it began is finished there. Of any other row each segment
+//! segments of 4096. A row that ends in the segment where it began is finished there. Of any other row each segment
 //! leaves its part of the sum, and one thread adds these in order when all are done. Segments depend on the matrix
 //! alone, so any number of threads gives the same bits. Vectors of
 //! several columns go by rows.
