@@ -2,7 +2,7 @@
 //!
 //! A product is bound by the bytes that it moves. Those of CSR are known; those of blocks and of packed slices are
 //! estimated from a sample of the rows, for less than the time of a few products. Each estimate is multiplied by what a
-//! byte of that strategy costs beside a byte of `rows` (measured, see the constants), as gathers and short rows cost more
+//! byte of that strategy costs beside a byte of `rows` (estimates, not fits: see the constants), as gathers and short rows cost more
 //! than streams. Where one chunk of rows holds more than its thread's share of the work, rows cannot be balanced, and
 //! `merge` is taken. Everything follows from the matrix and the number of threads, and each strategy gives the same
 //! bits for any number of threads; but another choice for another number of threads may give others.
@@ -35,6 +35,10 @@ const SMALL: usize = 2_000;
 const BLOCK_BYTE: f64 = 0.9;
 /// What a byte of packed slices costs beside one of CSR.
 const SLICE_BYTE: f64 = 1.0;
+/// The same where rows are longer than [`LONG_ROW`] and all bytes stay in a cache of [`CACHED`]: gathers bind there.
+const CACHED_SLICE_BYTE: f64 = 1.3;
+const LONG_ROW: usize = 16;
+const CACHED: f64 = 4e6;
 /// Another strategy than `rows` is built for at least this share of the time.
 const WORTH: f64 = 0.95;
 /// How far beyond its share of the work a thread may go.
@@ -83,7 +87,8 @@ pub fn decide(threads: usize, matrix: &Csr, vector_width: usize) -> Result<Decis
         offer(format!("bsr:block={height}x{width}"), block.bytes as f64 - fewer + vectors, BLOCK_BYTE);
     }
     let value = if matches!(matrix.values(), Values::Ones) { 0.0 } else { value };
-    offer("sell".to_owned(), sell::sampled_bytes(matrix, value)? + vectors, SLICE_BYTE);
+    let byte = if csr < CACHED && nnz > LONG_ROW * rows { CACHED_SLICE_BYTE } else { SLICE_BYTE };
+    offer("sell".to_owned(), sell::sampled_bytes(matrix, value)? + vectors, byte);
     chosen(&best.0.clone(), best.2)
 }
 
