@@ -173,17 +173,17 @@ fn auto_chooses_by_the_bytes_and_says_why() {
         (generated("poisson2d:10x10"), "rows", "too few to matter"),
         (generated("poisson2d:200x200"), "sell", "instead of"),
         (generated("elasticity3d:10x10x10"), "bsr:block=3x3", "instead of"),
-        // Two threads can share one row of a third of the work, but not one of three quarters.
-        (csr(200_000, &with_giant_row(30_000), |i| 0.1 + i as f64), "rows", "as CSR"),
+        // Four threads can share one row of a fifth of the work, but not one of three quarters.
+        (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "rows", "as CSR"),
         (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "share of the entries"),
         (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "as CSR"),
     ] {
-        let (settled, said) = choice("auto").settle(&cpu(), &matrix, 8).unwrap();
+        let (settled, said) = choice("auto").settle(&matrix, 8).unwrap();
         assert_eq!(settled.label(), backend);
         assert!(said.as_ref().is_some_and(|said| said.contains(why)), "{backend}: {said:?}");
         let x = reals(5, matrix.cols());
         assert_eq!(bits(&product("auto", &matrix, &x)), bits(&product(backend, &matrix, &x)));
-        let named = settled.settle(&cpu(), &matrix, 8).unwrap();
+        let named = settled.settle(&matrix, 8).unwrap();
         assert!(named.0.label() == backend && named.1.is_none());
     }
     assert!(matches!(

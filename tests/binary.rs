@@ -60,7 +60,7 @@ fn reason(bytes: &[u8]) -> String {
 fn every_kind_of_value_and_offset_comes_back_with_all_that_lies_beside() {
     let folder = Folder::new();
     let whole = everything();
-    let with = |matrix: Csr| Loaded { matrix, ..whole.clone() };
+    let with = |matrix: Csr| Loaded { symmetric: matrix.is_square(), matrix, ..whole.clone() };
     let ones = Csr::with_pattern(whole.matrix.pattern().clone(), Values::Ones).unwrap();
     let empty = Csr::new(0, 7, Offsets::U32(vec![0]), Vec::new(), Values::Ones).unwrap();
     let matrices =
@@ -140,7 +140,9 @@ fn resealed(mut bytes: Vec<u8>, change: impl Fn(&mut [u8])) -> Vec<u8> {
 
 #[test]
 fn sizes_that_the_file_does_not_bear_out_are_refused_before_anything_is_allocated() {
-    let bytes = Folder::new().bytes(&load("poisson2d:5x4").unwrap());
+    // Not said to be symmetric, so that it may be wider than high.
+    let general = Loaded { symmetric: false, ..load("poisson2d:5x4").unwrap() };
+    let bytes = Folder::new().bytes(&general);
     for place in [0, 8, 16] {
         for size in [u64::MAX, 1 << 62, 1 << 50, 1 << 40, 1000, 21] {
             let forged = resealed(bytes.clone(), |body| {
@@ -236,4 +238,16 @@ fn reading_speed() {
     println!("reading: {}", speed(best[0]));
     println!("of that checking the arrays of the matrix: {}", speed(best[1]));
     println!("a fingerprint of as many bytes, one thread: {}", speed(best[2]));
+}
+
+#[test]
+fn a_matrix_that_is_falsely_said_to_be_symmetric_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.slv");
+    let matrix = solver::source::load("uniform:n=20,row=3").unwrap().matrix;
+    let stored = matrix.nnz() as u64;
+    let lie = solver::source::Loaded::new(matrix, stored, true);
+    let refused = solver::source::binary::write(&path, &lie).unwrap_err();
+    assert!(refused.to_string().contains("not"), "{refused}");
+    assert!(!path.exists());
 }

@@ -523,3 +523,16 @@ fn quiet_silences_warnings_but_not_errors_or_results() {
     assert!(!done.stdout.is_empty());
     assert!(refused(&["-q", "info", "--matrix", "nonesuch"]).contains("nonesuch"));
 }
+
+#[test]
+fn a_stand_in_is_said_to_be_one_wherever_it_is_solved_or_written() {
+    let what = ["--matrix", "crankseg_1-like:scale=0.001", "--device", "cpu", "--max-iters", "3"];
+    let text = run(&[&["cg"], &what[..]].concat());
+    assert!(String::from_utf8_lossy(&text.stdout).contains("a stand-in for GHS_psdef/crankseg_1"));
+    let (_, report) = cg(&what);
+    assert_eq!(report["stand_in"], "GHS_psdef/crankseg_1");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.mtx");
+    let written = run(&["convert", what[1], word(&path)]);
+    assert!(String::from_utf8_lossy(&written.stdout).contains("a stand-in for GHS_psdef/crankseg_1"));
+}

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use solver::Error;
-use solver::source::{Options, kinds, load, parse, parse_as};
+use solver::source::{Options, kinds, load, load_with, parse, parse_as};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -209,4 +209,31 @@ fn damaged_files_of_every_kind_are_read_or_refused_and_never_more() {
             }
         }
     }
+}
+
+#[test]
+fn as_stored_reads_one_triangle_of_whatever_is_symmetric() {
+    let folder = tempfile::tempdir().unwrap();
+    let slv = folder.path().join("p.slv");
+    solver::source::binary::write(&slv, &load("poisson2d:3x3").unwrap()).unwrap();
+    for what in ["poisson2d:3x3", slv.to_str().unwrap()] {
+        let loaded = load_with(what, &Options { as_stored: true, ..Options::default() }).unwrap();
+        assert_eq!((loaded.matrix.nnz(), loaded.stored, loaded.symmetric), (21, 21, false), "{what}");
+        assert_eq!(load(what).unwrap().matrix.nnz(), 33);
+    }
+}
+
+#[test]
+fn a_folder_hides_no_generator_and_is_told_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |what: &str| {
+        let mut solver = std::process::Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+        solver.args(["info", "--matrix", what]).current_dir(folder.path()).output().unwrap()
+    };
+    std::fs::create_dir(folder.path().join("ecology1-like:scale=0.001")).unwrap();
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    assert_eq!(run("ecology1-like:scale=0.001").status.code(), Some(0));
+    let refused = run("mine");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("folder"));
 }

@@ -161,3 +161,16 @@ fn vectors_that_are_broken_or_claim_too_much_are_refused() {
         vector("coordinate real general\n1 1 2\n1 1 1e308\n1 1 1e308\n").contains("beyond the range of f64")
     );
 }
+
+#[test]
+fn an_exponent_without_a_letter_needs_a_point_before_it() {
+    let parse = |value: &str| {
+        let text = format!("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 {value}\n");
+        solver::source::market::parse(std::path::Path::new("t.mtx"), text.as_bytes())
+    };
+    assert_eq!(parse("1.5+100").unwrap().matrix.get(0, 0), Some(1.5e100));
+    assert_eq!(parse("-1.5-100").unwrap().matrix.get(0, 0), Some(-1.5e-100));
+    for date in ["2015-12", "12-5", "1+1", "1-123", "1.5-", "1.5+1-2"] {
+        assert!(matches!(parse(date), Err(solver::Error::Parse { line: 3, column: 5, .. })), "{date}");
+    }
+}

@@ -52,15 +52,19 @@ pub struct Decision {
     pub why: String,
 }
 
-/// Chooses for so many threads, and for vectors whose elements have so many bytes.
-pub fn decide(threads: usize, matrix: &Csr, vector_width: usize) -> Result<Decision> {
+/// Threads that the work should be able to share evenly. The choice must not depend on how many there are, as the bits of
+/// the result do on the choice.
+const THREADS: usize = 4;
+
+/// Chooses for vectors whose elements have so many bytes.
+pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     let chosen =
         |typed: &str, why: String| Ok(Decision { choice: Choice::resolve("cpu", "rows", typed)?, why });
     let (rows, nnz) = (matrix.rows(), matrix.nnz());
     if nnz < SMALL {
         return chosen("rows", format!("{nnz} entries are too few to matter"));
     }
-    let share = largest_share(matrix, threads);
+    let share = largest_share(matrix, THREADS);
     if share > UNEVEN {
         let why = format!("some 512 rows hold {share:.1} times a thread's share of the entries");
         return chosen("merge", why);

@@ -302,16 +302,11 @@ impl Choice {
     }
 
     /// The backend that this one stands for on a matrix, and why: `auto` chooses now, any other is itself.
-    pub fn settle<D: Host>(
-        &self,
-        device: &D,
-        matrix: &Csr,
-        vector_width: usize,
-    ) -> Result<(Choice, Option<String>)> {
+    pub fn settle(&self, matrix: &Csr, vector_width: usize) -> Result<(Choice, Option<String>)> {
         if !std::ptr::eq(self.entry, &auto::ENTRY) {
             return Ok((self.clone(), None));
         }
-        let decision = auto::decide(device.threads(), matrix, vector_width)?;
+        let decision = auto::decide(matrix, vector_width)?;
         Ok((decision.choice, Some(decision.why)))
     }
 
@@ -336,7 +331,7 @@ impl Choice {
 
     /// Builds the operator on a device of the entry's kind.
     pub fn build<D: Pick<T>, T: Scalar>(&self, device: &D, matrix: &Arc<Csr>) -> Result<Operator<D, T>> {
-        let (choice, why) = self.settle(device, matrix, size_of::<T>())?;
+        let (choice, why) = self.settle(matrix, size_of::<T>())?;
         if let Some(why) = why {
             log::info!("backend {}: {why}", choice.label());
         }

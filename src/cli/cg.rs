@@ -150,7 +150,7 @@ fn solve<D: Pick<T>, T: Scalar>(
         check_range(plan.precision, "the right-hand side", problem.b.iter().copied())?;
     }
     let matrix = if plan.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
-    let (backend, why) = plan.backend.settle(device, &matrix, size_of::<T>())?;
+    let (backend, why) = plan.backend.settle(&matrix, size_of::<T>())?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }

@@ -38,6 +38,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     let mut written = vec![args.output.clone()];
     for beside in loaded.beside.iter().filter(|_| target.beside.is_some()) {
         let ending = target.beside.unwrap_or_default();
+        check_name(&args.output, &beside.name)?;
         let path = args.output.with_file_name(format!("{stem}_{}{ending}", beside.name));
         if ending == ".npy" {
             npy::write(&path, &beside.values)?;
@@ -49,6 +50,17 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     progress.finish_and_clear();
     print(&report(&loaded, &written));
     Ok(true)
+}
+
+/// Names come from files, and must not lead to another folder.
+fn check_name(output: &Path, name: &str) -> Result<()> {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if !name.is_empty() && name.chars().all(plain) {
+        return Ok(());
+    }
+    let reason =
+        format!("what lies beside the matrix is called '{}', which makes no file name", name.escape_debug());
+    Err(Error::Unwritable { path: output.to_owned(), reason })
 }
 
 /// The triangle that a symmetric matrix is written as is found from the matrix itself where its source does not vouch
@@ -63,7 +75,8 @@ fn write_market(path: &Path, loaded: &Loaded) -> Result<()> {
 fn report(loaded: &Loaded, written: &[PathBuf]) -> String {
     let (rows, cols, nnz) = (loaded.matrix.rows(), loaded.matrix.cols(), loaded.matrix.nnz());
     let count = |n: usize| thousands(n as u64);
-    let mut text = format!("{} x {}, {} entries\n", count(rows), count(cols), count(nnz));
+    let stands = loaded.stand_in.map_or(String::new(), |real| format!(", a stand-in for {real}"));
+    let mut text = format!("{} x {}, {} entries{stands}\n", count(rows), count(cols), count(nnz));
     for path in written {
         let size = std::fs::metadata(path).map_or(0, |file| file.len());
         text.push_str(&format!("wrote {} ({})\n", path.display(), bytes(size)));

@@ -6,15 +6,12 @@ use super::print;
 use crate::error::{Error, Result};
 use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{Fetched, Settings, fetch};
-use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
-
-/// Between two lines where there is no terminal; the first comes as late.
-const LOG_EVERY: Duration = Duration::from_secs(10);
+use std::time::Instant;
 
 pub(super) fn run(args: &FetchArgs) -> Result<bool> {
     // A name that does not exist is better known before the first download than after it.
@@ -96,7 +93,7 @@ impl Progress {
             "{msg} [{wide_bar}] {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, ETA {eta}";
         let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::no_length().with_style(style).with_message(name.to_owned());
-        bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+        bar.set_draw_target(super::progress::target());
         Progress { name: name.to_owned(), bar, shown: Instant::now(), began: None }
     }
 
@@ -111,7 +108,7 @@ impl Progress {
             self.bar.set_length(total);
         }
         self.bar.set_position(have);
-        if !self.bar.is_hidden() || self.shown.elapsed() < LOG_EVERY {
+        if !self.bar.is_hidden() || self.shown.elapsed() < super::progress::LOG_EVERY {
             return;
         }
         self.shown = Instant::now();
@@ -121,6 +118,6 @@ impl Progress {
             let left = total.saturating_sub(have) as f64 / rate.max(1.0);
             line.push_str(&format!(" of {}, ETA {}", HumanBytes(total), super::duration(left)));
         }
-        let _ = writeln!(std::io::stderr(), "{line}, {}/s", HumanBytes(rate as u64));
+        super::progress::log_line(&format!("{line}, {}/s", HumanBytes(rate as u64)));
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Between two updates of the live line.
 const REFRESH: Duration = Duration::from_millis(100);
 /// Between two lines where there is no terminal; the first comes as late.
-const LOG_EVERY: Duration = Duration::from_secs(10);
+pub(super) const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Whether progress is shown at all.
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -23,7 +23,7 @@ pub fn silence() {
 }
 
 /// Where progress is drawn.
-fn target() -> ProgressDrawTarget {
+pub(super) fn target() -> ProgressDrawTarget {
     if QUIET.load(Ordering::Relaxed) {
         ProgressDrawTarget::hidden()
     } else {
@@ -32,7 +32,7 @@ fn target() -> ProgressDrawTarget {
 }
 
 /// One line in a log; nothing when silenced.
-fn log_line(text: &str) {
+pub(super) fn log_line(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         let _ = writeln!(std::io::stderr(), "{text}");
     }
@@ -70,13 +70,13 @@ pub fn metered<R>(name: &str, meter: &Meter, work: impl FnOnce() -> R) -> R {
 
 fn watch(name: &str, meter: &Meter, over: &AtomicBool) {
     let bar = spinner(format!("reading {name}"));
-    let (mut phase, mut began) = ("", Instant::now());
+    let (mut phase, mut began) = (0, Instant::now());
     let mut shown = Instant::now();
     while !over.load(Ordering::Relaxed) {
         std::thread::park_timeout(REFRESH);
         let now = meter.read();
-        if now.phase != phase {
-            (phase, began) = (now.phase, Instant::now());
+        if now.number != phase {
+            (phase, began) = (now.number, Instant::now());
         }
         let text = measure(name, &now, began.elapsed().as_secs_f64());
         if !bar.is_hidden() {

@@ -167,6 +167,9 @@ pub struct Stats {
 impl Stats {
     /// Looks at every entry; symmetry is taken for granted where the source vouches for it.
     pub fn of(matrix: &Csr, symmetric_by_construction: bool) -> Stats {
+        // Entries that stand several times at one place count as the one that they sum to.
+        let summed = matrix.pattern().has_repeats().then(|| matrix.summed().ok()).flatten();
+        let matrix = summed.as_ref().unwrap_or(matrix);
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
         let square = rows == matrix.cols();
         let parents = components::Parents::new(if square { rows } else { 0 });

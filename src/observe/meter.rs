@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub struct Meter {
     phase: Mutex<&'static str>,
+    number: AtomicU64,
     done: AtomicU64,
     total: AtomicU64,
 }
@@ -16,6 +17,8 @@ pub struct Meter {
 pub struct Reading {
     /// What is being done; empty before anything is.
     pub phase: &'static str,
+    /// How often something has begun.
+    pub number: u64,
     /// Bytes behind it.
     pub done: u64,
     /// Bytes in all, 0 where nobody knows.
@@ -27,6 +30,7 @@ impl Meter {
     pub fn begin(&self, phase: &'static str, total: u64) {
         let mut name = self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         *name = phase;
+        self.number.fetch_add(1, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
     }
@@ -41,6 +45,7 @@ impl Meter {
         let name = self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Reading {
             phase: *name,
+            number: self.number.load(Ordering::Relaxed),
             done: self.done.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
         }

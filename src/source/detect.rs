@@ -60,7 +60,9 @@ const SHOWN: usize = 32;
 pub(super) fn is_matrix_market(text: Text) -> bool {
     let head = &text.bytes[..text.bytes.len().min(64)];
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or(b"");
-    memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some()
+    // A comment of another format may name it.
+    line.trim_ascii_start().first() != Some(&b'#')
+        && memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some()
 }
 
 /// The kinds of files that are read.

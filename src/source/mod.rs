@@ -78,7 +78,7 @@ impl Loaded {
 /// How to read.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Read a symmetric file as the triangle that it stores.
+    /// Read a symmetric matrix as the triangle that its file stores, the lower one where it stores all or is no file.
     pub as_stored: bool,
     /// Counts the bytes read, for whoever wants to show it.
     pub meter: Option<Arc<Meter>>,
@@ -92,12 +92,22 @@ pub fn load(what: &str) -> Result<Loaded> {
 /// Likewise, with options.
 pub fn load_with(what: &str, options: &Options) -> Result<Loaded> {
     check(what)?;
+    let loaded = find(what, options)?;
+    // Not every source has a triangle to read: the others' is taken here.
+    if options.as_stored && loaded.symmetric {
+        let matrix = loaded.matrix.lower_triangle()?;
+        let stored = matrix.nnz() as u64;
+        return Ok(Loaded { matrix, stored, symmetric: false, ..loaded });
+    }
+    Ok(loaded)
+}
+
+fn find(what: &str, options: &Options) -> Result<Loaded> {
     if what == STDIN {
         return detect::read_stdin(options);
     }
-    let path = Path::new(what);
-    if path.exists() {
-        return detect::read(path, options);
+    if is_file(what) {
+        return detect::read(Path::new(what), options);
     }
     if let Some(entry) = catalog::find(what) {
         return cache::load(&entry.fetched().ok_or_else(|| entry.not_fetched())?, options);
@@ -105,9 +115,14 @@ pub fn load_with(what: &str, options: &Options) -> Result<Loaded> {
     generate::generate(what).unwrap_or_else(|| Err(unknown(what)))
 }
 
+/// Whether something that can be read has that name. A folder cannot, and unpacking F1.tar.gz leaves one called F1.
+fn is_file(what: &str) -> bool {
+    Path::new(what).exists() && !Path::new(what).is_dir()
+}
+
 /// Whether there is such a file, fetched matrix or generator; opens and makes nothing.
 pub fn check(what: &str) -> Result<()> {
-    if what == STDIN || Path::new(what).exists() {
+    if what == STDIN || is_file(what) {
         return Ok(());
     }
     if let Some(entry) = catalog::find(what) {
@@ -118,6 +133,10 @@ pub fn check(what: &str) -> Result<()> {
 
 fn unknown(what: &str) -> Error {
     let path = Path::new(what);
+    if path.is_dir() {
+        let source = std::io::Error::other("it is a folder; name the file in it");
+        return Error::Io { action: "read", path: path.to_owned(), source };
+    }
     let looks_like_a_file = what.contains(['/', '.']) && !what.contains(':');
     if looks_like_a_file {
         let source = std::io::Error::from(std::io::ErrorKind::NotFound);

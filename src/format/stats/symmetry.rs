@@ -50,8 +50,10 @@ impl Symmetry {
 
 /// The first entry, by rows, that has no equal across the diagonal of a square matrix.
 pub fn first_asymmetry(matrix: &Csr) -> Option<Asymmetry> {
+    let repeats = matrix.pattern().has_repeats();
     (0..matrix.rows()).into_par_iter().find_map_first(|row| {
-        matrix.row(row).find_map(|(col, value)| {
+        matrix.row(row).find_map(|(col, entry)| {
+            let value = if repeats { matrix.get(row, col).unwrap_or(entry) } else { entry };
             let mirrored = matrix.get(col, row);
             (mirrored != Some(value)).then_some(Asymmetry { row, col, value, mirrored })
         })

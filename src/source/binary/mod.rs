@@ -10,7 +10,7 @@
 //! Arrays are cut into blocks of 1 MiB with a checksum (XXH3, 64 bits) each, so that threads copy and check at the same
 //! time, each block while it is in their cache. The checksums find accidents; everything else that a file claims is
 //! checked as well: all sizes against the length of the file before anything is allocated, and the arrays as those of
-//! any matrix are.
+//! any matrix are. That a matrix is symmetric is believed where it is square: it is verified when it is written.
 
 mod array;
 mod header;
@@ -18,10 +18,11 @@ mod header;
 use super::{Beside, Loaded, mmap};
 use crate::error::{Error, Result};
 use crate::files;
+use crate::format::stats::first_asymmetry;
 use crate::format::{Csr, Dense, Offsets, Values};
+use crate::observe::write_file_with;
 use array::Element;
 use header::{Header, Kind};
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -64,6 +65,9 @@ pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>) -> Result
         Error::InvalidCsr(e) => fault(e.to_string()),
         other => other,
     })?;
+    if header.symmetric && header.rows != header.cols {
+        return Err(fault("it says that a matrix that is not square is symmetric".to_owned()));
+    }
     let mut loaded = Loaded::new(matrix, header.stored, header.symmetric);
     loaded.stand_in = header.stand_in;
     for beside in &header.beside {
@@ -99,13 +103,14 @@ impl Arrays<'_> {
 
 /// Writes the matrix to `path`. A file that is there is replaced at once, when the new one is complete.
 pub fn write(path: &Path, loaded: &Loaded) -> Result<()> {
-    let fail = |source| Error::Io { action: "write", path: path.to_owned(), source };
-    // What is there and is no file, such as /dev/null, must not be renamed over.
-    if path.exists() && !path.is_file() {
-        let mut device = OpenOptions::new().write(true).open(path).map_err(fail)?;
-        return write_to(&mut device, loaded, &Key::default()).map_err(fail);
+    let unwritable = |reason: &str| Error::Unwritable { path: path.to_owned(), reason: reason.to_owned() };
+    loaded.matrix.pattern().refuse_repeats()?;
+    // Readers believe what the file says of symmetry, so it must be true.
+    let square = loaded.matrix.rows() == loaded.matrix.cols();
+    if loaded.symmetric && !(square && first_asymmetry(&loaded.matrix).is_none()) {
+        return Err(unwritable("the matrix is said to be symmetric, and it is not"));
     }
-    write_keyed(path, loaded, &Key::default()).map_err(fail)
+    write_file_with(path, |file| write_to(file, loaded, &Key::default()))
 }
 
 /// Likewise, saying what the matrix was made from.

@@ -18,6 +18,8 @@ use ureq::{Agent, Body};
 
 /// Attempts in a row that bring nothing.
 const ATTEMPTS: u32 = 5;
+/// Tries in all, those included that brought something.
+const MOST_TRIES: u32 = 1000;
 const MOST_REDIRECTS: u32 = 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// A server that sends nothing for so long is taken to be gone.
@@ -55,7 +57,7 @@ pub(super) fn complete(
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<()> {
     let mut download = Download { url, place, settings, progress, agent: agent() };
-    let mut failures = 0;
+    let (mut failures, mut tries) = (0, 0);
     loop {
         let before = size(&place.part);
         let failure = download.attempt();
@@ -69,7 +71,9 @@ pub(super) fn complete(
         };
         let kept = size(&place.part);
         failures = if kept > before { 1 } else { failures + 1 };
-        if failures >= ATTEMPTS {
+        tries += 1;
+        // A server that cuts every time gets so many more chances, as long as each brings something.
+        if failures >= ATTEMPTS || tries >= MOST_TRIES {
             return Err(Error::Download { url: url.to_owned(), reason, kept });
         }
         log::warn!("{url}: {reason}; trying again at {kept} bytes");

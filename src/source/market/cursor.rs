@@ -152,8 +152,8 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A number with the exponent letter of Fortran's double precision, or with no letter where the exponent has three
-    /// digits (`1.5D+3`, `1.5+300`), and its length.
+    /// A number with the exponent letter of Fortran's double precision, or with none after a point (`1.5D+3`, `1.5+300`),
+    /// and its length. Without a point, `2015-12` is a date and no number.
     #[cold]
     fn fortran(&self, start: usize) -> Read<(f64, usize)> {
         let rest = &self.bytes[start..];
@@ -161,7 +161,9 @@ impl<'a> Cursor<'a> {
         let mut usual: Vec<u8> =
             word.iter().map(|&b| if matches!(b, b'd' | b'D') { b'e' } else { b }).collect();
         let sign = usual.iter().rposition(|byte| matches!(byte, b'+' | b'-'));
-        if let Some(sign) = sign.filter(|&sign| sign > 0 && matches!(usual[sign - 1], b'0'..=b'9' | b'.')) {
+        if let Some(sign) = sign.filter(|&sign| sign > 0 && matches!(usual[sign - 1], b'0'..=b'9' | b'.'))
+            && usual[..sign].contains(&b'.')
+        {
             usual.insert(sign, b'e');
         }
         let value = fast_float2::parse(&usual).map_err(|_| fault(start, "a number"))?;
