@@ -2,6 +2,7 @@
 //!
 //! Not converging is no error: it is a [`StopReason`](crate::stop::StopReason) in the report.
 
+use crate::format::CsrFault;
 use std::path::PathBuf;
 
 /// Shorthand used throughout the crate.
@@ -467,76 +468,5 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         message: String,
-    },
-}
-
-/// The first fault found in the arrays of a compressed sparse row matrix. Places count from 0, as the arrays do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CsrFault {
-    /// There must be one more offset than rows.
-    #[error("{got} row offsets for {rows} rows; expected {}", *rows as u128 + 1)]
-    OffsetCount {
-        /// Rows.
-        rows: usize,
-        /// Offsets given.
-        got: usize,
-    },
-    /// The first offset must be 0.
-    #[error("row_offsets[0] is {got}; expected 0")]
-    FirstOffset {
-        /// What stands there.
-        got: u64,
-    },
-    /// Offsets must not decrease.
-    #[error("row_offsets[{}] = {next} is below row_offsets[{row}] = {this}", row + 1)]
-    DecreasingOffset {
-        /// The row.
-        row: usize,
-        /// Its offset.
-        this: u64,
-        /// The next row's.
-        next: u64,
-    },
-    /// The last offset must be the number of entries.
-    #[error("the last row offset is {offset} but there are {entries} column indices")]
-    EntryCount {
-        /// The last offset.
-        offset: u64,
-        /// Column indices given.
-        entries: usize,
-    },
-    /// A column index lies outside.
-    #[error("row {row} has column {col}, but there are {cols} columns")]
-    ColumnRange {
-        /// The row.
-        row: usize,
-        /// The column index.
-        col: u32,
-        /// Columns.
-        cols: usize,
-    },
-    /// Columns within a row must increase strictly.
-    #[error("row {row} has column {next} after column {col}: columns must increase strictly")]
-    ColumnOrder {
-        /// The row.
-        row: usize,
-        /// A column index.
-        col: u32,
-        /// The one after it.
-        next: u32,
-    },
-    /// There must be as many values as column indices.
-    #[error("{values} values for {entries} column indices")]
-    ValueCount {
-        /// Column indices given.
-        entries: usize,
-        /// Values given.
-        values: usize,
-    },
-    /// Column indices are 32-bit.
-    #[error("{cols} columns: column indices are 32-bit, so at most 4294967295")]
-    TooManyColumns {
-        /// Columns.
-        cols: usize,
     },
 }

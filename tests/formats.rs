@@ -7,7 +7,7 @@ mod common;
 use common::vectors::integers;
 use common::zoo;
 use solver::Error;
-use solver::error::CsrFault;
+use solver::format::CsrFault;
 use solver::format::stats::{Asymmetry, Diagonal, RowLength, first_asymmetry};
 use solver::format::{Csr, Offsets, Stats, Values};
 

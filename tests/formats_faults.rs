@@ -6,7 +6,7 @@ mod common;
 
 use common::zoo;
 use solver::Error;
-use solver::error::CsrFault;
+use solver::format::CsrFault;
 use solver::format::bsr::BsrParts;
 use solver::format::sell::SellParts;
 use solver::format::{Bsr, Csr, Dcsr, Dense, Ell, FormatFault, Offsets, Pattern, Sell, Values};

@@ -8,7 +8,7 @@ use common::zoo;
 use nalgebra_sparse::{CscMatrix, CsrMatrix};
 use proptest::prelude::*;
 use solver::Error;
-use solver::error::CsrFault;
+use solver::format::CsrFault;
 use solver::format::{Csr, Offsets, Values};
 use sprs::{CsMat, CsMatI, CsMatViewI, TriMat};
 use std::sync::Arc;

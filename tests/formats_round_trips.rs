@@ -8,7 +8,7 @@ use common::vectors::integers;
 use common::zoo;
 use proptest::prelude::*;
 use solver::Error;
-use solver::error::CsrFault;
+use solver::format::CsrFault;
 use solver::format::{Bsr, Coo, Csr, Dcsr, Dense, Ell, Offsets, Pattern, Sell, Values};
 use std::sync::Arc;
 

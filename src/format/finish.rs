@@ -4,7 +4,8 @@
 //! Threads own contiguous bands of rows with about equally many entries each, and so disjoint parts of every array.
 
 use super::{Csr, Offset, Offsets, Values};
-use crate::error::{CsrFault, Error, Result};
+use crate::error::{Error, Result};
+use crate::format::CsrFault;
 use crate::parallel::{CHUNKS_PER_THREAD, room, run_all, split_front, threads_for, zeros};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

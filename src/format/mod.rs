@@ -35,7 +35,7 @@ pub use csr::Csr;
 pub use dcsr::Dcsr;
 pub use dense::Dense;
 pub use ell::Ell;
-pub use fault::FormatFault;
+pub use fault::{CsrFault, FormatFault};
 pub use pattern::{Offset, Offsets, Pattern};
 pub use sell::Sell;
 pub use stats::Stats;

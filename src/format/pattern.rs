@@ -5,7 +5,8 @@
 //! gone through one by one for the first fault, which is so the same for any number of threads.
 
 use super::rows::{cut, each, pieces_for};
-use crate::error::{CsrFault, Result};
+use crate::error::Result;
+use crate::format::CsrFault;
 use crate::parallel::run_all;
 use std::ops::Range;
 use std::sync::Arc;

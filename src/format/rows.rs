@@ -2,7 +2,8 @@
 
 use super::values::Stored;
 use super::{Csr, Offset, Offsets, Pattern};
-use crate::error::{CsrFault, Error, Result};
+use crate::error::{Error, Result};
+use crate::format::CsrFault;
 use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
 use std::ops::Range;
 use std::sync::Arc;
