@@ -50,7 +50,7 @@ fn allocations(
     // Not counted: threads that share the work of building allocate as they come.
     let a = choice.build::<Cpu, f64>(cpu, &matrix).unwrap();
     let before = ALLOCATIONS.load(Ordering::SeqCst);
-    let m = precond.build(cpu, &matrix).unwrap();
+    let m = precond.build(cpu, &matrix, &a).unwrap();
     let system = Given { matrix: &matrix, b: &b, x0: None };
     let outcome = method.solve(cpu, a, m, &system, &rule, &mut [&mut recorder]).unwrap();
     let count = ALLOCATIONS.load(Ordering::SeqCst) - before;

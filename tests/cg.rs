@@ -11,6 +11,7 @@ use common::{on_each_device, tolerance, zoo};
 use solver::Error;
 use solver::backend::{Choice, Host, Pick};
 use solver::device::Cpu;
+use solver::format::Csr;
 use solver::observe::{Batch, Observer, Recorder};
 use solver::precond::Preconditioner;
 use solver::scalar::{Precision, Scalar};
@@ -47,7 +48,7 @@ impl Check for Converges {
         let system = if single { System::random } else { System::ones }(case.matrix.clone());
         for precond in BOTH {
             let Some(a) = case.build::<D, T>(device) else { return };
-            let m = precond.build(device, &case.matrix).unwrap();
+            let m = precond.build(device, &case.matrix, &a).unwrap();
             let outcome = Method::Cg.solve(device, a, m, &system.given(), &to(rtol), &mut []).unwrap();
             let expected = serial(&system, precond, &to(rtol)).iterations;
             let off = outcome.iterations.abs_diff(expected);
@@ -222,21 +223,25 @@ fn diagonals_that_jacobi_cannot_invert_are_refused_with_their_row<D: Host>(devic
     let full = |d: f64| zoo::square(&[&[(0, 1.0)], &[(0, 1.0), (1, 2.0)], &[(1, 1.0), (2, d)]]);
     let hole = zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(1, 1.0)]]);
     let cases = [(hole, "not stored"), (full(0.0), "0"), (full(-3.5), "-3.5"), (full(f64::NAN), "NaN")];
+    let build = |precond: Preconditioner, matrix: Arc<Csr>| {
+        precond.build(device, &matrix, &operator::<D, f64>(device, &matrix))
+    };
     for (matrix, found) in cases {
-        match Preconditioner::Jacobi.build::<D, f64>(device, &matrix).map(|_| ()) {
+        match build(Preconditioner::Jacobi, matrix).map(|_| ()) {
             Err(e @ Error::BadDiagonal { precond: "jacobi", row: 3, .. }) => {
                 assert!(e.to_string().contains(&format!("is {found};")), "{e}");
             }
             other => panic!("{found}: {other:?}"),
         }
     }
-    assert!(Preconditioner::Jacobi.build::<D, f64>(device, &full(1e-9)).unwrap().is_some());
-    assert!(Preconditioner::None.build::<D, f64>(device, &full(0.0)).unwrap().is_none());
+    assert!(build(Preconditioner::Jacobi, full(1e-9)).unwrap().is_some());
+    assert!(build(Preconditioner::None, full(0.0)).unwrap().is_none());
 }
 
 fn jacobi_applies_the_inverse_of_the_diagonal<D: Host>(device: &D) {
     let matrix = zoo::diagonal(&[1.0, 2.0, 4.0, 8.0]);
-    let m = Preconditioner::Jacobi.build::<D, f64>(device, &matrix).unwrap().unwrap();
+    let m =
+        Preconditioner::Jacobi.build(device, &matrix, &operator::<D, f64>(device, &matrix)).unwrap().unwrap();
     assert_eq!((m.shape(), m.cost().bytes, m.cost().flops, m.storage()), ((4, 4), 96, 4, 32));
     let x = common::vectors::upload::<D, f64>(device, &[8.0, -8.0, 4.0, 0.0], 1);
     let apply = |alpha, beta, before: f64| {
@@ -294,7 +299,7 @@ fn on_real_matrices<D: Host>(device: &D) {
                 }
                 built => built.unwrap(),
             };
-            let m = Preconditioner::Jacobi.build(device, &system.matrix).unwrap();
+            let m = Preconditioner::Jacobi.build(device, &system.matrix, &a).unwrap();
             let outcome = Method::Cg.solve(device, a, m, &system.given(), &rule, &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "{name}, {}: {outcome:?}", choice.label());
         }

@@ -98,8 +98,8 @@ pub struct CgArgs {
     /// Matrix and vectors in f64, in f32, or mixed: matrix f32, vectors f64 [default: f64]
     #[arg(long, value_enum)]
     pub precision: Option<Precision>,
-    /// The preconditioner [default: none]
-    #[arg(long, value_enum)]
+    /// The preconditioner, with parameters after a colon; solver cg --help lists them [default: none]
+    #[arg(long, value_name = "PRECOND")]
     pub precond: Option<Preconditioner>,
     /// The form of conjugate gradients: pipelined has one synchronisation an iteration, and moves more [default: classic]
     #[arg(long, value_enum)]

@@ -155,7 +155,7 @@ fn solve<D: Pick<T>, T: Scalar>(
         log::info!("backend {}: {why}", backend.label());
     }
     let a = backend.build::<D, T>(device, &matrix)?;
-    let m = plan.precond.build::<D, T>(device, &exact)?;
+    let m = plan.precond.build::<D, T>(device, &exact, &a)?;
     let system = System { matrix: &exact, b: &problem.b, x0: None };
     let mut recorder = Recorder::with_capacity(plan.max_iters(exact.rows()).min(1 << 16));
     let mut live = Live::new(plan.method.name());
@@ -207,7 +207,7 @@ fn report<D: Device>(
         backend: plan.backend.label(),
         backend_because: None,
         precision: plan.precision.name().to_owned(),
-        preconditioner: plan.precond.name().to_owned(),
+        preconditioner: plan.precond.to_string(),
         right_hand_side: problem.description.clone(),
         rtol: goal,
         converged: outcome.reason.is_success(),

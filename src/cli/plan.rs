@@ -150,7 +150,7 @@ impl Plan {
             ("device", place),
             ("backend", format!("{} ({})", self.backend.label(), self.backend.entry.summary)),
             ("precision", self.precision.name().to_owned()),
-            ("preconditioner", self.precond.name().to_owned()),
+            ("preconditioner", self.precond.to_string()),
             ("max-iters", self.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string())),
         ];
         if let Some(entry) = self.fetch {

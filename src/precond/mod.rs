@@ -1,19 +1,19 @@
 //! Builders of operators that approximate the inverse of a matrix.
 
 mod jacobi;
+mod typed;
 
-use crate::backend::Operator;
-use crate::device::Device;
+use crate::backend::{Operator, Pick};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
 pub use jacobi::jacobi_dot;
+use std::sync::Arc;
+pub use typed::{ROWS, Row};
 
-/// A preconditioner by name.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
+/// A preconditioner with its parameters, as users name it: `jacobi`, or `name:parameter=value,...`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Preconditioner {
     /// No preconditioner.
     #[default]
@@ -23,7 +23,7 @@ pub enum Preconditioner {
 }
 
 impl Preconditioner {
-    /// The word that users type.
+    /// The word that users type, without parameters.
     pub fn name(self) -> &'static str {
         match self {
             Preconditioner::None => "none",
@@ -31,8 +31,14 @@ impl Preconditioner {
         }
     }
 
-    /// Builds the operator; none where there is nothing to apply.
-    pub fn build<D: Device, T: Scalar>(self, device: &D, matrix: &Csr) -> Result<Option<Operator<D, T>>> {
+    /// Builds the operator; none where there is nothing to apply. `matrix` is exact, `a` the operator that a backend has
+    /// made of it.
+    pub fn build<D: Pick<T>, T: Scalar>(
+        self,
+        device: &D,
+        matrix: &Arc<Csr>,
+        _a: &Operator<D, T>,
+    ) -> Result<Option<Operator<D, T>>> {
         match self {
             Preconditioner::None => Ok(None),
             Preconditioner::Jacobi => jacobi::build(device, matrix).map(Some),

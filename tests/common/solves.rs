@@ -49,7 +49,7 @@ impl System {
         rule: &StoppingRule,
     ) -> Outcome {
         let a = operator::<D, f64>(device, &self.matrix);
-        let m = precond.build(device, &self.matrix).unwrap();
+        let m = precond.build(device, &self.matrix, &a).unwrap();
         let outcome = method.solve(device, a, m, &self.given(), rule, &mut []).unwrap();
         self.assert_consistent(&outcome);
         outcome
@@ -113,7 +113,7 @@ pub fn operator<D: Pick<T>, T: Scalar>(device: &D, matrix: &Arc<Csr>) -> Operato
 pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> Outcome {
     let cpu = Cpu::new(Some(1)).unwrap();
     let a = Choice::resolve("cpu", "serial", "serial").unwrap().build(&cpu, &system.matrix).unwrap();
-    let m = precond.build(&cpu, &system.matrix).unwrap();
+    let m = precond.build(&cpu, &system.matrix, &a).unwrap();
     system.solve_operators(&cpu, a, m, rule, &mut [])
 }
 
