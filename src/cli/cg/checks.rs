@@ -1,0 +1,42 @@
+//! What must hold of a system before it is solved.
+
+use crate::cli::plan::Plan;
+use crate::error::{Error, Result};
+use crate::format::stats::first_asymmetry;
+use crate::scalar::Precision;
+use crate::source::Loaded;
+
+/// Square and symmetric, or an error that names the first pair that differs.
+pub(super) fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<()> {
+    let (rows, cols) = (loaded.matrix.rows(), loaded.matrix.cols());
+    if rows != cols {
+        return Err(Error::NotSquare { rows, cols, solver: plan.method.name() });
+    }
+    if loaded.symmetric || plan.assume_symmetric {
+        return Ok(());
+    }
+    match first_asymmetry(&loaded.matrix) {
+        None => Ok(()),
+        Some(a) => Err(Error::NotSymmetric {
+            row: a.row + 1,
+            col: a.col + 1,
+            value: a.value,
+            mirrored: a.mirrored.map_or("none".to_owned(), |v| v.to_string()),
+        }),
+    }
+}
+
+/// Numbers that vanish or overflow in f32 would make another problem of it.
+pub(super) fn check_range(precision: Precision, what: &str, values: impl Iterator<Item = f64>) -> Result<()> {
+    let lost = |v: &f64| *v != 0.0 && v.is_finite() && (*v as f32 == 0.0 || (*v as f32).is_infinite());
+    match values.into_iter().find(lost) {
+        None => Ok(()),
+        Some(value) => Err(Error::BadOption {
+            option: "--precision",
+            value: precision.name().to_owned(),
+            reason: format!(
+                "{what} holds {value:e}, which f32 cannot; use --precision f64, or scale the system"
+            ),
+        }),
+    }
+}

@@ -1,0 +1,112 @@
+//! What a solve says about itself, gathered.
+
+use crate::bench::stream;
+use crate::cli::plan::Plan;
+use crate::device::Device;
+use crate::format::Csr;
+use crate::observe::Report;
+use crate::solve::{Method, Outcome, problem};
+use crate::stop::StopReason;
+
+/// All that a solve says about itself, but for the times before it.
+pub(super) fn report<D: Device>(
+    device: &D,
+    plan: &Plan,
+    matrix: &Csr,
+    problem: &problem::Problem,
+    outcome: &Outcome,
+) -> Report {
+    let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
+    let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
+    let speed = if outcome.iterations == 0 { 0.0 } else { speed };
+    let limit = measure_limit(device, outcome, seconds_per_iteration);
+    let goal = outcome.goal.unwrap_or(0.0);
+    // The bound is one of conjugate gradients.
+    let spectrum = outcome.spectrum;
+    let definite = plan.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
+    let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
+    Report {
+        solver: plan.method.name().to_owned(),
+        matrix: plan.matrix.clone(),
+        stand_in: None,
+        rows: matrix.rows() as u64,
+        nnz: matrix.nnz() as u64,
+        device: device.describe(),
+        backend: plan.backend.label(),
+        backend_because: None,
+        precision: plan.precision.name().to_owned(),
+        preconditioner: plan.precond.to_string(),
+        right_hand_side: problem.description.clone(),
+        rtol: goal,
+        converged: outcome.reason.is_success(),
+        reason: outcome.reason.name().to_owned(),
+        message: message(plan, &outcome.reason),
+        iterations: outcome.iterations as u64,
+        restarts: outcome.restarts as u64,
+        iterations_predicted: predicted.filter(|p| p.is_finite()).map(|p| p as u64),
+        eigenvalue_smallest: spectrum.map(|s| s.smallest),
+        eigenvalue_largest: spectrum.map(|s| s.largest),
+        condition_number: spectrum.and_then(|s| s.condition()),
+        residual_recursive: outcome.residual,
+        residual_true: outcome.residual_true,
+        backward_error: outcome.backward_error,
+        error_max: problem.answer.as_ref().map(|answer| largest_difference(&outcome.x, answer)),
+        seconds_load: 0.0,
+        seconds_setup: outcome.seconds_setup,
+        seconds_solve: outcome.seconds_solve,
+        seconds_per_iteration,
+        bytes_per_iteration: outcome.bytes_per_iteration,
+        gigabytes_per_second: speed,
+        stream_gigabytes_per_second: limit.map(|l| l.stream),
+        vector_stream_gigabytes_per_second: limit.map(|l| l.vector_stream),
+        limit_seconds_per_iteration: limit.map(|l| l.seconds),
+        percent_of_limit: limit.map(|l| 100.0 * l.seconds / seconds_per_iteration),
+    }
+}
+
+/// The reason as a sentence; where another method is called for, with the command to type.
+fn message(plan: &Plan, reason: &StopReason) -> String {
+    match reason {
+        StopReason::IndefiniteMatrix { .. } => {
+            let rounded = match plan.precision.narrow_values() {
+                true => " (or try --precision f64: rounding to f32 may have made the matrix so)",
+                false => "",
+            };
+            format!("{reason} --matrix {}{rounded}", plan.matrix)
+        }
+        StopReason::Diverged { .. } if plan.method != Method::Minres => {
+            format!(
+                "{reason}; MINRES is the method for such a matrix: solver minres --matrix {}",
+                plan.matrix
+            )
+        }
+        _ => reason.to_string(),
+    }
+}
+
+/// The machine's limit for an iteration, where it means something: an iteration that moves little is bound by latency,
+/// and a stream slower than the solve itself was measured on a machine that had other things to do.
+fn measure_limit<D: Device>(device: &D, outcome: &Outcome, seconds: f64) -> Option<stream::Limit> {
+    const LITTLE: u64 = 1 << 20;
+    if outcome.iterations == 0 || outcome.bytes_per_iteration < LITTLE {
+        return None;
+    }
+    let limit =
+        stream::limit(device, outcome.operator_bytes, outcome.vector_bytes, outcome.bytes_per_iteration);
+    match limit {
+        // A tenth may be chance.
+        Ok(limit) if limit.seconds <= 1.1 * seconds => Some(limit),
+        Ok(_) => {
+            log::warn!("the machine's limit is left out: it was too busy to measure a stream");
+            None
+        }
+        Err(e) => {
+            log::info!("the machine's limit is left out: {e}");
+            None
+        }
+    }
+}
+
+fn largest_difference(x: &[f64], answer: &[f64]) -> f64 {
+    x.iter().zip(answer).map(|(x, a)| (x - a).abs()).fold(0.0, f64::max)
+}

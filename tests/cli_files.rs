@@ -1,0 +1,117 @@
+//! What solves write: histories, pictures and answers, whole or not at all, and what Ctrl-C leaves.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod common;
+
+use common::process::{cg, errors, file, refused, run, solver, word};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+#[test]
+fn history_plot_and_solution_are_written_and_the_plot_can_be_drawn_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| word(&folder.path().join(name)).to_owned();
+    let (code, report) = cg(&[
+        "--matrix",
+        "poisson2d:20x20",
+        "--history",
+        &at("a.json"),
+        "--plot",
+        &at("a.svg"),
+        "--output",
+        &at("x.mtx"),
+    ]);
+    assert_eq!(code, 0);
+    let svg = std::fs::read_to_string(at("a.svg")).unwrap();
+    assert!(svg.contains("poisson2d:20x20") && svg.contains("</svg>"));
+    let history: Value = serde_json::from_str(&std::fs::read_to_string(at("a.json")).unwrap()).unwrap();
+    let recorded = history["residuals"].as_array().unwrap().len() as u64;
+    assert_eq!(recorded, report["iterations"].as_u64().unwrap() + 1, "the start and every iteration");
+    let x = std::fs::read_to_string(at("x.mtx")).unwrap();
+    let values: Vec<f64> = x.lines().skip(2).map(|l| l.parse().unwrap()).collect();
+    assert_eq!(values.len(), 400);
+    assert!(values.iter().all(|v| (v - 1.0).abs() < 1e-6), "x is near the ones that b was made of");
+    let (_, _) = cg(&["--matrix", "poisson2d:20x20", "--precond", "jacobi", "--history", &at("b.json")]);
+    let done = run(&["plot", &at("a.json"), &at("b.json"), "-o", &at("both.png")]);
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    assert!(std::fs::read(at("both.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn a_plot_with_an_unknown_ending_is_refused_before_the_solve() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.pdf");
+    let message = refused(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--plot", word(&path)]);
+    assert!(message.contains(".svg"), "{message}");
+    let message = refused(&["cg", "--device", "cpu", "--matrix", "no/such.mtx", "--plot", word(&path)]);
+    assert!(message.contains(".svg"), "before the matrix is read: {message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_pipes_are_written_to_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("target"), "old").unwrap();
+    std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
+    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("link"))]);
+    assert_eq!(code, 0);
+    assert!(at("link").is_symlink(), "the link is still one");
+    assert!(solver::observe::History::load(&at("target")).is_ok(), "its target has the history");
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = at("pipe");
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("pipe"))]);
+    assert_eq!(code, 0);
+    assert!(reader.join().unwrap().contains("residuals"));
+    use std::os::unix::fs::FileTypeExt;
+    assert!(std::fs::metadata(at("pipe")).unwrap().file_type().is_fifo(), "the pipe is still one");
+}
+
+#[test]
+fn plot_refuses_what_is_no_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "h.json", "{\"schema\": 1}");
+    let picture = folder.path().join("p.svg");
+    let message = refused(&["plot", word(&path), "-o", word(&picture)]);
+    assert!(message.contains("h.json") && message.contains("not a history"), "{message}");
+    assert!(!picture.exists());
+}
+
+/// Starts a solve that would take very long, interrupts it, and returns exit code and report.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_writes_what_was_reached_with_its_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("h.json");
+    let answer = folder.path().join("x.mtx");
+    // Eigenvalues over twelve decades: no end in sight.
+    let mut text = "%%MatrixMarket matrix coordinate real symmetric\n90000 90000 90000\n".to_owned();
+    for i in 1..=90_000 {
+        text.push_str(&format!("{i} {i} {:e}\n", 10f64.powf(-12.0 * f64::from(i) / 90_000.0)));
+    }
+    let matrix = file(&folder, "m.mtx", &text);
+    let child = solver()
+        .args(["cg", "--device", "cpu", "--matrix", word(&matrix), "--rtol", "1e-300", "--json"])
+        .args(["--max-iters", "100000000", "--history", word(&history), "--output", word(&answer)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    // SAFETY: a signal to a child that we have not yet waited for.
+    unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGINT) };
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(report["reason"], "interrupted");
+    assert!(report["iterations"].as_u64().unwrap() > 0);
+    assert!(report["residual_true"].as_f64().unwrap() < 1.0, "x is the best so far");
+    let saved = solver::observe::History::load(&history).unwrap();
+    assert_eq!(saved.report.reason, "interrupted");
+    assert_eq!(std::fs::read_to_string(&answer).unwrap().lines().count(), 90_002);
+}

@@ -1,0 +1,53 @@
+//! The program as people run it: the real binary as a process of its own.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+pub fn solver() -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    command.stdin(Stdio::null());
+    command
+}
+
+pub fn run(args: &[&str]) -> Output {
+    solver().args(args).output().unwrap()
+}
+
+/// Runs `solver cg` on the CPU and returns exit code and report.
+pub fn cg(args: &[&str]) -> (i32, Value) {
+    solve("cg", args)
+}
+
+/// The same for any method.
+pub fn solve(method: &str, args: &[&str]) -> (i32, Value) {
+    let done = run(&[&[method, "--device", "cpu", "--json"], args].concat());
+    let text = String::from_utf8_lossy(&done.stdout);
+    let report = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}{}", errors(&done)));
+    (done.status.code().unwrap(), report)
+}
+
+pub fn errors(done: &Output) -> String {
+    String::from_utf8_lossy(&done.stderr).into_owned()
+}
+
+/// The message of a run that must fail with exit code 2.
+pub fn refused(args: &[&str]) -> String {
+    let done = run(args);
+    assert_eq!(done.status.code(), Some(2), "{args:?}: {}", errors(&done));
+    errors(&done)
+}
+
+pub fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+pub fn word(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+pub const NONSYMMETRIC: &str =
+    "%%MatrixMarket matrix coordinate real general\n3 3 5\n1 1 4\n2 2 4\n3 3 4\n2 3 1\n3 2 2\n";
+pub const INDEFINITE: &str = "%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n1 1 1\n2 2 -4\n3 3 1\n";
