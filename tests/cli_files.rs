@@ -40,6 +40,39 @@ fn history_plot_and_solution_are_written_and_the_plot_can_be_drawn_again() {
 }
 
 #[test]
+fn a_history_in_csv_has_the_numbers_of_the_one_in_json_under_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["h.json", "h.csv"] {
+        let (code, _) =
+            cg(&["--matrix", "poisson2d:20x20", "--max-iters", "9", "--history", word(&at(name))]);
+        assert_eq!(code, 1);
+    }
+    let json = solver::observe::History::load(&at("h.json")).unwrap();
+    let csv = std::fs::read_to_string(at("h.csv")).unwrap();
+    let (comments, table): (Vec<&str>, Vec<&str>) = csv.lines().partition(|line| line.starts_with('#'));
+    assert_eq!(table[0], "iteration,seconds,residual");
+    assert_eq!(table.len(), 1 + json.residuals.len());
+    for (i, (line, residual)) in table[1..].iter().zip(&json.residuals).enumerate() {
+        let numbers: Vec<f64> = line.split(',').map(|number| number.parse().unwrap()).collect();
+        // The reader of JSON may miss the last digit.
+        let near = (numbers[2] - residual).abs() <= 1e-15 * residual;
+        assert!(numbers.len() == 3 && numbers[0] == i as f64 && near, "{line}");
+    }
+    let last = comments.len() - 1;
+    assert_eq!(comments[last], format!("# seconds_interpolated: {}", json.seconds_interpolated));
+    let report: String = comments[..last].iter().map(|line| &line[2..]).collect();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["reason"], &report["iterations"]), (&"iteration_limit".into(), &9.into()));
+    let message = refused(&["plot", word(&at("h.csv")), "-o", word(&at("p.svg"))]);
+    assert!(
+        message.contains("h.csv") && message.contains("CSV") && message.contains("--history FILE.json"),
+        "{message}"
+    );
+    assert!(!at("p.svg").exists());
+}
+
+#[test]
 fn a_plot_with_an_unknown_ending_is_refused_before_the_solve() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("p.pdf");
@@ -55,21 +88,21 @@ fn links_are_followed_and_pipes_are_written_to_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("target"), "old").unwrap();
-    std::os::unix::fs::symlink(at("target"), at("link")).unwrap();
-    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("link"))]);
+    std::os::unix::fs::symlink(at("target"), at("link.json")).unwrap();
+    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("link.json"))]);
     assert_eq!(code, 0);
-    assert!(at("link").is_symlink(), "the link is still one");
+    assert!(at("link.json").is_symlink(), "the link is still one");
     assert!(solver::observe::History::load(&at("target")).is_ok(), "its target has the history");
-    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    assert!(Command::new("mkfifo").arg(at("pipe.json")).status().unwrap().success());
     let reader = std::thread::spawn({
-        let pipe = at("pipe");
+        let pipe = at("pipe.json");
         move || std::fs::read_to_string(pipe).unwrap()
     });
-    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("pipe"))]);
+    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("pipe.json"))]);
     assert_eq!(code, 0);
     assert!(reader.join().unwrap().contains("residuals"));
     use std::os::unix::fs::FileTypeExt;
-    assert!(std::fs::metadata(at("pipe")).unwrap().file_type().is_fifo(), "the pipe is still one");
+    assert!(std::fs::metadata(at("pipe.json")).unwrap().file_type().is_fifo(), "the pipe is still one");
 }
 
 #[test]
@@ -82,13 +115,13 @@ fn plot_refuses_what_is_no_history() {
     assert!(!picture.exists());
 }
 
-/// Starts a solve that would take very long, interrupts it, and returns exit code and report.
 #[cfg(unix)]
 #[test]
 fn ctrl_c_writes_what_was_reached_with_its_verdict() {
     let folder = tempfile::tempdir().unwrap();
     let history = folder.path().join("h.json");
     let answer = folder.path().join("x.mtx");
+    let picture = folder.path().join("p.svg");
     // Eigenvalues over twelve decades: no end in sight.
     let mut text = "%%MatrixMarket matrix coordinate real symmetric\n90000 90000 90000\n".to_owned();
     for i in 1..=90_000 {
@@ -98,6 +131,7 @@ fn ctrl_c_writes_what_was_reached_with_its_verdict() {
     let child = solver()
         .args(["cg", "--device", "cpu", "--matrix", word(&matrix), "--rtol", "1e-300", "--json"])
         .args(["--max-iters", "100000000", "--history", word(&history), "--output", word(&answer)])
+        .args(["--plot", word(&picture)])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -114,4 +148,5 @@ fn ctrl_c_writes_what_was_reached_with_its_verdict() {
     let saved = solver::observe::History::load(&history).unwrap();
     assert_eq!(saved.report.reason, "interrupted");
     assert_eq!(std::fs::read_to_string(&answer).unwrap().lines().count(), 90_002);
+    assert!(std::fs::read_to_string(&picture).unwrap().contains("interrupted"), "the picture says so");
 }

@@ -96,7 +96,7 @@ fn text_output_names_verdict_residual_and_speed() {
 fn the_answer_has_the_same_bits_for_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let answer = |threads: &str| {
-        let path = folder.path().join(threads);
+        let path = folder.path().join(format!("{threads}.npy"));
         let (code, _) = cg(&["--matrix", "poisson2d:97x61", "--threads", threads, "--output", word(&path)]);
         assert_eq!(code, 0);
         std::fs::read(path).unwrap()

@@ -67,6 +67,9 @@ Examples:
   solver cg --matrix A.mtx --precond jacobi --rtol 1e-10 --history a.json --output x.mtx
   solver cg --matrix hex27:48x48x50,dof=3 --device cuda --backend vector:threads=16
   solver cg --config configs/cg-poisson.toml --precision mixed
+  solver cg --matrix A.mtx --rhs b.mtx --output x.npy
+  solver cg --matrix A.mtx --rhs b.mtx --x0 x.npy --rtol 1e-12 --history more.csv
+  solver cg --matrix elasticity3d:20x20x20 --rhs beside
 
 Ctrl-C stops at the next check: answer, history and plot of what was reached are still written.";
 
@@ -86,6 +89,13 @@ pub struct CgArgs {
     /// A Matrix Market file (.mtx, .mtx.gz), a name such as F1 (see solver matrices), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
     #[arg(long, value_name = "WHAT")]
     pub matrix: Option<String>,
+    /// The right-hand side: a file (.mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the error is then
+    /// told too), or beside: what came with the matrix [default: A*ones]
+    #[arg(long, value_name = "FILE|WORD")]
+    pub rhs: Option<String>,
+    /// Start from the vector in this file, .mtx or .npy, also .gz [default: x = 0]
+    #[arg(long, value_name = "FILE")]
+    pub x0: Option<PathBuf>,
     /// Read a symmetric file as the triangle that it stores, as some papers measured it
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub as_stored: Option<bool>,
@@ -129,10 +139,10 @@ pub struct CgArgs {
     /// Do not check that the matrix is symmetric
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub assume_symmetric: Option<bool>,
-    /// Write the solution here, as a Matrix Market array
+    /// Write the solution here: .mtx or .mtx.gz (Matrix Market), or .npy (NumPy)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write report and residual history here, as JSON
+    /// Write report and residual history here: .json, of which solver plot draws, or .csv
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
     /// Draw the convergence here: .svg or .png
@@ -156,6 +166,8 @@ impl CgArgs {
     pub fn over(self, file: CgArgs) -> CgArgs {
         CgArgs {
             matrix: self.matrix.or(file.matrix),
+            rhs: self.rhs.or(file.rhs),
+            x0: self.x0.or(file.x0),
             as_stored: self.as_stored.or(file.as_stored),
             backend: self.backend.or(file.backend),
             device: self.device.or(file.device),
@@ -273,7 +285,7 @@ pub struct DoctorArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  solver plot cpu.json gpu.json -o plots/both.svg")]
 pub struct PlotArgs {
-    /// Histories that solves have written with --history
+    /// Histories that solves have written with --history FILE.json
     #[arg(required = true, value_name = "HISTORY")]
     pub histories: Vec<PathBuf>,
     /// The picture: .svg or .png

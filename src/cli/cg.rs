@@ -8,13 +8,16 @@ use super::args::CgArgs;
 use super::load::load;
 use super::plan::{Place, Plan, with_config};
 use super::progress::Live;
+use super::vectors::writer;
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda};
 use crate::error::{Error, Result};
+use crate::format::Csr;
 use crate::observe::{History, Observer, Recorder, Report};
 use crate::scalar::{Precision, Scalar};
-use crate::solve::{System, problem};
+use crate::solve::System;
+use crate::solve::problem::Problem;
 use crate::source::{Loaded, Options};
 use crate::stop::{DIVERGENCE, StoppingRule, stagnation_window};
 use checks::{check_matrix, check_range};
@@ -24,6 +27,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use words::in_words;
+
+/// What is solved.
+struct Given<'a> {
+    matrix: Arc<Csr>,
+    /// The real matrix that this one only imitates.
+    stand_in: Option<&'static str>,
+    problem: Problem,
+    x0: Option<&'a [f64]>,
+}
 
 /// What a solve leaves behind.
 struct Solved {
@@ -53,13 +65,16 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let began = Instant::now();
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, ..Options::default() })?;
     check_matrix(&plan, &loaded)?;
+    let problem = plan.rhs.make(&loaded)?;
+    let x0 = plan.x0.as_ref().map(|x0| x0.values(loaded.matrix.rows())).transpose()?;
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
     let interrupt = interrupt_flag();
     let seconds_load = began.elapsed().as_secs_f64();
     let rule = stopping_rule(&plan, &loaded, &interrupt);
+    let given = Given { matrix: Arc::new(loaded.matrix), stand_in: loaded.stand_in, problem, x0 };
     let mut solved = match plan.place {
-        Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, loaded, &rule)?,
-        Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, loaded, &rule)?,
+        Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, given, &rule)?,
+        Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, given, &rule)?,
     };
     solved.report.seconds_load = seconds_load;
     let converged = solved.report.converged;
@@ -108,25 +123,23 @@ fn stopping_rule(plan: &Plan, loaded: &Loaded, interrupt: &Arc<AtomicBool>) -> S
 fn on_device<D: Pick<f32> + Pick<f64>>(
     device: &D,
     plan: &Plan,
-    loaded: Loaded,
+    given: Given<'_>,
     rule: &StoppingRule,
 ) -> Result<Solved> {
     match plan.precision {
-        Precision::F32 => solve::<D, f32>(device, plan, loaded, rule),
-        Precision::F64 | Precision::Mixed => solve::<D, f64>(device, plan, loaded, rule),
+        Precision::F32 => solve::<D, f32>(device, plan, given, rule),
+        Precision::F64 | Precision::Mixed => solve::<D, f64>(device, plan, given, rule),
     }
 }
 
 fn solve<D: Pick<T>, T: Scalar>(
     device: &D,
     plan: &Plan,
-    loaded: Loaded,
+    given: Given<'_>,
     rule: &StoppingRule,
 ) -> Result<Solved> {
     let began = Instant::now();
-    let loaded_as = loaded.stand_in.map(str::to_owned);
-    let exact = Arc::new(loaded.matrix);
-    let problem = problem::with_known_answer(&exact);
+    let Given { matrix: exact, stand_in, problem, x0 } = given;
     if plan.precision.narrow_values() {
         check_range(plan.precision, "the matrix", (0..exact.nnz()).map(|j| exact.values().get(j)))?;
     }
@@ -140,7 +153,7 @@ fn solve<D: Pick<T>, T: Scalar>(
     }
     let a = backend.build::<D, T>(device, &matrix)?;
     let m = plan.precond.build::<D, T>(device, &exact, &a)?;
-    let system = System { matrix: &exact, b: &problem.b, x0: None };
+    let system = System { matrix: &exact, b: &problem.b, x0 };
     let mut recorder = Recorder::with_capacity(plan.max_iters(exact.rows()).min(1 << 16));
     let mut live = Live::new(plan.method.name());
     let before = began.elapsed().as_secs_f64();
@@ -150,12 +163,12 @@ fn solve<D: Pick<T>, T: Scalar>(
     let outcome = outcome?;
     // Before anything else that may fail.
     if let Some(path) = &plan.output {
-        crate::source::market::write_vector(path, &outcome.x)?;
+        writer(path)?(path, &outcome.x)?;
         log::info!("solution written to {}", path.display());
     }
     let report = report(device, plan, &exact, &problem, &outcome);
     let report = Report {
-        stand_in: loaded_as,
+        stand_in: stand_in.map(str::to_owned),
         backend: backend.label(),
         backend_because: why,
         seconds_setup: before + outcome.seconds_setup,

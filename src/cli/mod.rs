@@ -13,6 +13,7 @@ mod matrices;
 mod plan;
 mod plot;
 mod progress;
+mod vectors;
 
 use args::{Cli, Command};
 use clap::Parser;

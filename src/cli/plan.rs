@@ -1,9 +1,11 @@
 //! What will be done: every option resolved against the registry and this machine, before the matrix is read.
 
 use super::args::{CgArgs, Variant};
+use super::vectors::{FromFile, RightHandSide, writer};
 use crate::backend::{Choice, Host, REGISTRY};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
+use crate::observe::history::Layout;
 use crate::plot::Format;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
@@ -28,6 +30,10 @@ pub struct Plan {
     pub method: Method,
     /// The matrix as named.
     pub matrix: String,
+    /// The right-hand side.
+    pub rhs: RightHandSide,
+    /// Where to start.
+    pub x0: Option<FromFile>,
     /// Whether a symmetric file is read as the triangle that it stores.
     pub as_stored: bool,
     /// The entry of the catalog that must be fetched first.
@@ -78,7 +84,8 @@ pub fn with_config(typed: CgArgs) -> Result<CgArgs> {
 }
 
 impl Plan {
-    /// Resolves options; asks the machine for a GPU where that matters, and opens nothing else.
+    /// Resolves options; asks the machine for a GPU where that matters, reads the vectors that are named, and opens
+    /// nothing else.
     pub fn resolve(args: CgArgs, minres: bool) -> Result<Plan> {
         let method = match (minres, args.variant) {
             (false, None | Some(Variant::Classic)) => Method::Cg,
@@ -105,16 +112,22 @@ impl Plan {
             check_folder(option, file.as_ref())?;
         }
         args.plot.as_deref().map(Format::of).transpose()?;
+        args.history.as_deref().map(Layout::of).transpose()?;
+        args.output.as_deref().map(writer).transpose()?;
         let (place, why) = place(args.device.as_deref().unwrap_or("auto"), typed, args.threads)?;
         let backend = match place {
             Place::Cpu(_) => Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, typed)?,
             Place::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, typed)?,
         };
         backend.check_precision(precision)?;
+        let rhs = args.rhs.as_deref().map(RightHandSide::resolve).transpose()?.unwrap_or_default();
+        let x0 = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
         let fetch = super::fetch::missing(&matrix, args.fetch.unwrap_or(false), !args.dry_run)?;
         Ok(Plan {
             method,
             matrix,
+            rhs,
+            x0,
             as_stored: args.as_stored.unwrap_or(false),
             fetch,
             place,
@@ -147,12 +160,16 @@ impl Plan {
         let mut lines = vec![
             ("solver", self.method.name().to_owned()),
             ("matrix", self.matrix.clone()),
+            ("rhs", self.rhs.to_string()),
             ("device", place),
             ("backend", format!("{} ({})", self.backend.label(), self.backend.entry.summary)),
             ("precision", self.precision.name().to_owned()),
             ("preconditioner", self.precond.to_string()),
             ("max-iters", self.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string())),
         ];
+        if let Some(x0) = &self.x0 {
+            lines.push(("x0", x0.to_string()));
+        }
         if let Some(entry) = self.fetch {
             lines.push(("fetch", entry.url(super::fetch::default_mirror().as_deref())));
         }

@@ -1,12 +1,37 @@
-//! The residual of every iteration, kept and saved as JSON beside the report: what plots are made of.
+//! The residual of every iteration, kept and saved with the report: as JSON, which plots are made of, or as CSV for
+//! whatever reads tables.
 
 use super::{Batch, Observer, Report};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// The version of the file's layout.
 const SCHEMA: u32 = 1;
+
+/// How a history is laid out, by the ending of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// One object, which can be read back.
+    Json,
+    /// A table with a line for each iteration, under the report in lines that begin with `#`.
+    Csv,
+}
+
+impl Layout {
+    /// The layout that a path asks for.
+    pub fn of(path: &Path) -> Result<Layout> {
+        match path.extension().unwrap_or_default().to_string_lossy().to_lowercase().as_str() {
+            "json" => Ok(Layout::Json),
+            "csv" => Ok(Layout::Csv),
+            _ => Err(Error::Unwritable {
+                path: path.to_owned(),
+                reason: "the ending of a history must be .json or .csv".to_owned(),
+            }),
+        }
+    }
+}
 
 /// A finished solve with the residual of every iteration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,11 +60,31 @@ impl History {
         }
     }
 
-    /// Writes the history as JSON.
+    /// Writes the history as JSON or CSV, by the ending of the path.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_string(self)
-            .map_err(|e| Error::History { path: path.to_owned(), message: e.to_string() })?;
-        crate::observe::write_file(path, text.as_bytes())
+        let fault = |e: serde_json::Error| Error::History { path: path.to_owned(), message: e.to_string() };
+        match Layout::of(path)? {
+            Layout::Json => {
+                crate::observe::write_file(path, serde_json::to_string(self).map_err(fault)?.as_bytes())
+            }
+            Layout::Csv => {
+                let report = serde_json::to_string_pretty(&self.report).map_err(fault)?;
+                crate::observe::write_file_with(path, |out| self.write_table(&report, out))
+            }
+        }
+    }
+
+    /// Line by line: the report as a comment, the names of the columns, the numbers.
+    fn write_table(&self, report: &str, out: &mut impl Write) -> io::Result<()> {
+        for line in report.lines() {
+            writeln!(out, "# {line}")?;
+        }
+        writeln!(out, "# seconds_interpolated: {}", self.seconds_interpolated)?;
+        writeln!(out, "iteration,seconds,residual")?;
+        for (iteration, (seconds, residual)) in self.seconds.iter().zip(&self.residuals).enumerate() {
+            writeln!(out, "{iteration},{seconds:e},{residual:e}")?;
+        }
+        Ok(())
     }
 
     /// Reads a history, and checks that its arrays fit together.
@@ -50,6 +95,11 @@ impl History {
             source,
         })?;
         let fault = |message: String| Error::History { path: path.to_owned(), message };
+        if text.starts_with('#') {
+            return Err(fault(
+                "it is a table in CSV, and plots are made of JSON: --history FILE.json".to_owned(),
+            ));
+        }
         let history: History = serde_json::from_str(&text).map_err(|e| fault(e.to_string()))?;
         if history.schema != SCHEMA {
             return Err(fault(format!("schema {}, expected {SCHEMA}", history.schema)));

@@ -29,6 +29,9 @@ pub struct Report {
     pub preconditioner: String,
     /// How the right-hand side was made.
     pub right_hand_side: String,
+    /// The file that holds the vector from which the solve started; without it x = 0.
+    #[serde(default)]
+    pub start: Option<String>,
     /// The tolerance on the residual relative to the right-hand side: the largest that the tolerances come to.
     pub rtol: f64,
     /// Whether the recomputed residual meets the tolerance.

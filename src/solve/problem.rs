@@ -1,7 +1,8 @@
-//! Right-hand sides with known answers: what a solve is tried on when nobody brings one.
+//! Right-hand sides that a solve is tried on when nobody brings one.
 
 use super::verdict::largest_magnitude;
 use crate::format::Csr;
+use crate::source::generate::random::Random;
 
 /// A right-hand side, and the answer it was made of.
 #[derive(Clone, Debug)]
@@ -13,6 +14,9 @@ pub struct Problem {
     /// How b was made.
     pub description: String,
 }
+
+/// The seed of right-hand sides that nobody asked to be random.
+const SEED: u64 = 0x5EED;
 
 /// A row sum below this times the sum of magnitudes is rounding.
 const ROUNDING: f64 = 1e-13;
@@ -30,20 +34,12 @@ pub fn with_known_answer(matrix: &Csr) -> Problem {
         let answer = (scale != 0.0).then_some(ones);
         return Problem { b, answer, description: "A*ones".to_owned() };
     }
-    let random = random_vector(matrix.cols());
+    let random = random(matrix.cols(), SEED);
     let b = matrix.multiply_reference(&random);
     Problem { b, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
 }
 
-/// Numbers in [-1, 1), the same on every machine (SplitMix64).
-fn random_vector(n: usize) -> Vec<f64> {
-    let mut state = 0x5EED_u64;
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (z ^ (z >> 31)) >> 11
-    };
-    (0..n).map(|_| next() as f64 / (1u64 << 52) as f64 - 1.0).collect()
+/// Numbers in [-1, 1), each by its seed and its place alone: the same on every machine.
+pub fn random(n: usize, seed: u64) -> Vec<f64> {
+    (0..n as u64).map(|place| 2.0 * Random::at(seed, place).unit() - 1.0).collect()
 }

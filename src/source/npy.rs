@@ -163,10 +163,20 @@ pub(super) fn read_vectors(text: Text) -> Result<Dense> {
 
 /// Writes vectors as a `.npy` file of f64: one column as an array of one dimension, several as rows and columns.
 pub fn write(path: &Path, vectors: &Dense) -> Result<()> {
-    let shape: &[usize] =
-        if vectors.cols() == 1 { &[vectors.rows()] } else { &[vectors.rows(), vectors.cols()] };
+    if vectors.cols() == 1 {
+        return write_vector(path, vectors.values());
+    }
+    write_numbers(path, &[vectors.rows(), vectors.cols()], vectors.values())
+}
+
+/// Writes a vector likewise.
+pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
+    write_numbers(path, &[values.len()], values)
+}
+
+fn write_numbers(path: &Path, shape: &[usize], values: &[f64]) -> Result<()> {
     crate::observe::write_file_with(path, |file| {
-        write_array(file, "<f8", shape, vectors.values().iter().map(|v| v.to_le_bytes()))
+        write_array(file, "<f8", shape, values.iter().map(|v| v.to_le_bytes()))
     })
 }
 

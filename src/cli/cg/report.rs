@@ -37,6 +37,7 @@ pub(super) fn report<D: Device>(
         precision: plan.precision.name().to_owned(),
         preconditioner: plan.precond.to_string(),
         right_hand_side: problem.description.clone(),
+        start: plan.x0.as_ref().map(ToString::to_string),
         rtol: goal,
         converged: outcome.reason.is_success(),
         reason: outcome.reason.name().to_owned(),

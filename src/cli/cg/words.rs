@@ -16,10 +16,14 @@ fn iterations(r: &Report) -> String {
 pub(super) fn in_words(r: &Report) -> String {
     let stands = r.stand_in.as_ref().map_or(String::new(), |real| format!(", a stand-in for {real}"));
     let size = format!("{} rows, {} entries", thousands(r.rows), thousands(r.nnz));
+    let start = r.start.as_ref().map_or(String::new(), |file| format!(", from x = {file}"));
     let mut lines = vec![
         ("matrix", format!("{}{stands}: {size}", r.matrix)),
         ("ran on", format!("{}, backend {}, {}", r.device, r.backend, r.precision)),
-        ("method", format!("{}, preconditioner {}, b = {}", r.solver, r.preconditioner, r.right_hand_side)),
+        (
+            "method",
+            format!("{}, preconditioner {}, b = {}{start}", r.solver, r.preconditioner, r.right_hand_side),
+        ),
         ("result", format!("{}; {}", r.message, iterations(r))),
         (
             "residual",

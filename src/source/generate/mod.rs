@@ -13,7 +13,7 @@ mod grid;
 mod hex27;
 mod like;
 mod poisson;
-mod random;
+pub(crate) mod random;
 mod rmat;
 mod sample;
 mod spd_random;

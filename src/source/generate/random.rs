@@ -2,7 +2,7 @@
 
 /// Numbers drawn one after the other at one place, such as a row.
 #[derive(Clone, Debug)]
-pub(super) struct Random {
+pub(crate) struct Random {
     state: u64,
 }
 
@@ -15,7 +15,7 @@ fn mix(mut z: u64) -> u64 {
 
 impl Random {
     /// The numbers of one place under one seed.
-    pub(super) fn at(seed: u64, place: u64) -> Random {
+    pub(crate) fn at(seed: u64, place: u64) -> Random {
         Random { state: mix(mix(seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(place)) }
     }
 
@@ -28,7 +28,7 @@ impl Random {
 
     /// A number from 0 up to but not including 1.
     #[inline]
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
