@@ -93,10 +93,54 @@ fn several_runs_are_named_by_what_differs_and_titled_by_what_they_share() {
         svg(&[run("rows", 90, 9e-9, true), run("merge", 90, 9e-9, true), run("nonzeros", 40, 1e-3, false)]);
     let texts = texts(&svg);
     assert_eq!(texts[0], "cg · poisson2d:1000x1000 · cpu (2 threads) · f64 · none");
-    assert_eq!(texts[1], "3 runs, 2 converged");
+    assert_eq!(texts[1], "3 runs: 2 converged, 1 not converged (iteration limit)");
     for wanted in ["rows", "merge", "nonzeros", "converged", "not converged"] {
         assert_eq!(texts.iter().filter(|text| **text == wanted).count(), 1, "{wanted} in {texts:?}");
     }
+}
+
+#[test]
+fn the_title_of_several_runs_counts_their_reasons() {
+    let ended = |reason: &str| {
+        let mut history = run("rows", 40, 1e-3, false);
+        history.report.reason = reason.into();
+        history
+    };
+    let good = || run("rows", 90, 9e-9, true);
+    for (runs, said) in [
+        (vec![good(), good()], "2 runs, all converged"),
+        (
+            vec![good(), ended("diverged"), ended("time_limit"), ended("diverged")],
+            "4 runs: 1 converged, 2 not converged (diverged), 1 not converged (time limit)",
+        ),
+        (vec![ended("stagnated"), ended("")], "2 runs: 1 not converged (stagnated), 1 not converged"),
+    ] {
+        assert_eq!(texts(&svg(&runs))[1], said);
+    }
+}
+
+#[test]
+fn the_title_says_that_a_matrix_is_a_stand_in() {
+    let mut history = run("rows", 90, 9e-9, true);
+    history.report.matrix = "ecology1-like:scale=0.01".into();
+    history.report.stand_in = Some("McRae/ecology1".into());
+    let title =
+        "cg · ecology1-like:scale=0.01 (a stand-in for McRae/ecology1) · cpu (2 threads) · rows · f64 · none";
+    assert_eq!(texts(&svg(&[history.clone()]))[0], title);
+    assert!(texts(&svg(&[history.clone(), history]))[0].contains("(a stand-in for McRae/ecology1)"));
+}
+
+#[test]
+fn runs_that_differ_in_their_vectors_are_named_by_them() {
+    let with = |b: &str, start: Option<&str>| {
+        let mut history = run("rows", 90, 9e-9, true);
+        history.report.right_hand_side = b.into();
+        history.report.start = start.map(str::to_owned);
+        history
+    };
+    let svg = svg(&[with("ones", None), with("random:7", Some("x.npy"))]);
+    let texts = texts(&svg);
+    assert!(texts.contains(&"b = ones") && texts.contains(&"b = random:7 · from x = x.npy"), "{texts:?}");
 }
 
 #[test]

@@ -11,12 +11,17 @@ const LONGEST_FIELD: usize = 44;
 /// The fields that describe a run, in the order of printing.
 fn fields(report: &Report) -> [String; 6] {
     let Report { solver, matrix, device, backend, precision, preconditioner, .. } = report;
-    [solver, matrix, device, backend, precision, preconditioner].map(|field| shorten(field))
+    let mut fields = [solver, matrix, device, backend, precision, preconditioner].map(|field| shorten(field));
+    if let Some(real) = &report.stand_in {
+        fields[1].push_str(&format!(" (a stand-in for {})", shorten(real)));
+    }
+    fields
 }
 
 /// Fields that titles leave out, but that tell runs apart where the others do not.
-fn further_fields(report: &Report) -> [String; 2] {
-    [shorten(&report.right_hand_side), format!("rtol {:e}", report.rtol)]
+fn further_fields(report: &Report) -> [String; 3] {
+    let start = report.start.as_ref().map_or(String::new(), |file| format!("from x = {}", shorten(file)));
+    [format!("b = {}", shorten(&report.right_hand_side)), start, format!("rtol {:e}", report.rtol)]
 }
 
 /// Cuts the leading folders off a long path and the end off any other long field, and makes every character
@@ -47,16 +52,34 @@ pub(super) fn title(histories: &[History]) -> String {
     if title.is_empty() { "convergence".into() } else { title }
 }
 
-/// The line under the title: how a single run ended, or how many of several converged.
+/// The line under the title: how a single run ended, or how many of several ended in which way.
 pub(super) fn verdict(histories: &[History]) -> String {
     if let [history] = histories {
         return verdict_of_one(&history.report);
     }
-    let (count, good) = (histories.len(), histories.iter().filter(|h| h.report.converged).count());
-    match good {
-        0 => format!("{count} runs, none converged"),
-        _ if good == count => format!("{count} runs, all converged"),
-        _ => format!("{count} runs, {good} converged"),
+    let mut ends: Vec<(String, usize)> = Vec::new();
+    for history in histories {
+        let end = end(&history.report);
+        match ends.iter_mut().find(|(known, _)| *known == end) {
+            Some((_, count)) => *count += 1,
+            None => ends.push((end, 1)),
+        }
+    }
+    let runs = format!("{} runs", histories.len());
+    if histories.iter().all(|history| history.report.converged) {
+        return format!("{runs}, all converged");
+    }
+    let ends: Vec<String> = ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
+    format!("{runs}: {}", ends.join(", "))
+}
+
+/// How a run ended, with the reason.
+fn end(report: &Report) -> String {
+    match (report.reason.as_str(), report.converged) {
+        ("converged" | "", true) => "converged".to_owned(),
+        ("", false) => "not converged".to_owned(),
+        (reason, true) => reason.replace('_', " "),
+        (reason, false) => format!("not converged ({})", reason.replace('_', " ")),
     }
 }
 
