@@ -1,6 +1,6 @@
 //! Signs of life: one line on a terminal, a sparse line in a log, nothing for what is over in a moment.
 
-use super::duration;
+use super::{duration, thousands};
 use crate::observe::meter::Reading;
 use crate::observe::{Batch, Meter, Observer};
 use crate::solve::pace::remaining;
@@ -152,10 +152,12 @@ impl Live {
             .and_then(|t| remaining(residual, t, from, iteration - first))
             .map_or(String::new(), |left| format!("  ETA {}", duration(left * per_iteration)));
         let target = batch.tolerance.map_or(String::new(), |t| format!(" of {t:.0e}"));
-        let speed = duration(per_iteration);
+        let rate = if per_iteration > 0.0 { 1.0 / per_iteration } else { 0.0 };
+        let digits = usize::from(rate < 10.0);
         format!(
-            "{}  iteration {iteration}  residual {residual:.2e}{target}  {speed} an iteration{eta}",
-            self.name
+            "{}  iteration {}  residual {residual:.2e}{target}  {rate:.digits$} iterations/s{eta}",
+            self.name,
+            thousands(iteration as u64)
         )
     }
 }
