@@ -48,7 +48,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let (json, dry_run, threads) = (args.json.unwrap_or(false), args.dry_run, args.threads);
     let plan = Plan::resolve(args, minres)?;
     if dry_run {
-        print(&plan.describe());
+        print(&plan.describe()?);
         return Ok(true);
     }
     if let Some(why) = &plan.why {
@@ -60,7 +60,11 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
         pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
     }
     if let Some(entry) = plan.fetch {
-        super::fetch::download(entry, None, None, &interrupt_flag())?;
+        super::fetch::download(entry, None, None, &interrupt_flag()).inspect_err(|_| {
+            if let Some(stand_in) = &entry.stand_in {
+                log::warn!("a stand-in for {} needs no network: --matrix {stand_in}", entry.name);
+            }
+        })?;
     }
     let began = Instant::now();
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, ..Options::default() })?;

@@ -10,6 +10,7 @@ mod info;
 mod load;
 mod manual;
 mod matrices;
+mod memory;
 mod plan;
 mod plot;
 mod progress;

@@ -151,7 +151,7 @@ impl Plan {
     }
 
     /// The plan in words, a line for each decision.
-    pub fn describe(&self) -> String {
+    pub fn describe(&self) -> Result<String> {
         let place = match self.place {
             Place::Cpu(None) => "cpu, a thread for each core".to_owned(),
             Place::Cpu(Some(threads)) => format!("cpu, threads: {threads}"),
@@ -195,7 +195,8 @@ impl Plan {
                 lines.push((name, file.display().to_string()));
             }
         }
-        lines.iter().map(|(name, value)| format!("{name:<15} {value}\n")).collect()
+        lines.push(("memory", super::memory::describe(self)?));
+        Ok(lines.iter().map(|(name, value)| format!("{name:<15} {value}\n")).collect())
     }
 }
 

@@ -14,13 +14,14 @@ pub mod spectrum;
 pub mod verdict;
 
 use crate::backend::Operator;
-use crate::device::{Device, Sweep};
+use crate::device::{Cpu, Device, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::observe::Observer;
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use crate::stop::{StopReason, StoppingRule};
+use recurrence::Recurrence;
 use spectrum::Spectrum;
 
 /// A method for symmetric systems.
@@ -88,6 +89,15 @@ impl Method {
             Method::Cg => "cg",
             Method::PipelinedCg => "pipelined cg",
             Method::Minres => "minres",
+        }
+    }
+
+    /// Vectors in the workspace of the method.
+    pub fn vectors(self, preconditioned: bool) -> usize {
+        match self {
+            Method::Cg => cg::Work::<Cpu, f64>::vectors(preconditioned),
+            Method::PipelinedCg => pipelined::Work::<Cpu, f64>::vectors(preconditioned),
+            Method::Minres => minres::Work::<Cpu, f64>::vectors(preconditioned),
         }
     }
 

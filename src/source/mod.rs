@@ -131,6 +131,17 @@ pub fn check(what: &str) -> Result<()> {
     if generate::exists(what) { Ok(()) } else { Err(unknown(what)) }
 }
 
+/// Rows and entries of what `what` names, where they are known before it is read or made: exactly, or about.
+pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
+    if what == STDIN || is_file(what) {
+        return Ok(None);
+    }
+    match catalog::find(what) {
+        Some(entry) => Ok(Some((entry.rows, entry.entries))),
+        None => generate::size(what),
+    }
+}
+
 fn unknown(what: &str) -> Error {
     let path = Path::new(what);
     if path.is_dir() {

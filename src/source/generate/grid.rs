@@ -24,6 +24,17 @@ impl Grid {
         self.steps.len()
     }
 
+    /// The neighbours of all nodes together.
+    pub(super) fn entries(&self) -> u64 {
+        let pairs = |step: &[isize; 3]| {
+            step.iter()
+                .zip(self.extents)
+                .map(|(s, extent)| (extent - s.unsigned_abs()) as u64)
+                .product::<u64>()
+        };
+        self.steps.iter().map(pairs).sum()
+    }
+
     /// The coordinates of a node.
     pub(super) fn place(&self, node: usize) -> [usize; 3] {
         let [nx, ny, _] = self.extents;

@@ -16,6 +16,7 @@ mod poisson;
 pub(crate) mod random;
 mod rmat;
 mod sample;
+mod size;
 mod spd_random;
 mod spec;
 mod star;
@@ -149,6 +150,12 @@ pub fn exists(what: &str) -> bool {
 pub fn generate(what: &str) -> Option<Result<Loaded>> {
     let (generator, rest) = find(what)?;
     Some((generator.make)(&Spec::new(what, rest, generator.form)))
+}
+
+/// Rows and entries of the matrix that `what` describes, where they are known before it is made.
+pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
+    let Some((generator, rest)) = find(what) else { return Ok(None) };
+    size::size(generator.name, &Spec::new(what, rest, generator.form))
 }
 
 /// The names of all generators, for errors.

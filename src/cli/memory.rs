@@ -1,0 +1,52 @@
+//! About how much memory a solve will take, for its plan.
+
+use super::plan::{Place, Plan};
+use super::progress::bytes;
+use crate::error::Result;
+use crate::format::Offsets;
+use crate::scalar::Precision;
+
+/// Vectors of the host: the right-hand side and its answer, and the solution and its residual, each before and after a
+/// run.
+const HOST_VECTORS: u64 = 6;
+
+/// The estimate in words.
+pub(super) fn describe(plan: &Plan) -> Result<String> {
+    let Some((rows, entries)) = crate::source::size(&plan.matrix)? else {
+        return Ok("known after the matrix is read".to_owned());
+    };
+    let narrow = plan.precision.narrow_values();
+    let preconditioned = plan.precond.name() != "none";
+    let width = if plan.precision == Precision::F32 { 4 } else { 8 };
+    let mut matrix = compressed_rows(rows, entries, 8);
+    if narrow {
+        matrix += compressed_rows(rows, entries, 4);
+    }
+    let operator = compressed_rows(rows, entries, if narrow { 4 } else { 8 });
+    let host = HOST_VECTORS * 8 * rows;
+    let device = plan.method.vectors(preconditioned) as u64 * width * rows;
+    Ok(match plan.place {
+        Place::Cuda(_) => format!(
+            "about {} (matrix {}, vectors {}), and on the GPU {} (operator {}, vectors {})",
+            bytes(matrix + host),
+            bytes(matrix),
+            bytes(host),
+            bytes(operator + device),
+            bytes(operator),
+            bytes(device)
+        ),
+        Place::Cpu(_) => format!(
+            "about {} (matrix {}, operator {} or less, vectors {})",
+            bytes(matrix + operator + host + device),
+            bytes(matrix),
+            bytes(operator),
+            bytes(host + device)
+        ),
+    })
+}
+
+/// Bytes of compressed rows with values of that width.
+fn compressed_rows(rows: u64, entries: u64, width: u64) -> u64 {
+    let offset = if entries > Offsets::MOST_NARROW { 8 } else { 4 };
+    entries * (4 + width) + (rows + 1) * offset
+}
