@@ -187,6 +187,29 @@ fn beside_takes_the_right_hand_side_that_came_with_the_matrix() {
 }
 
 #[test]
+fn beside_takes_the_first_right_hand_side_of_a_harwell_boeing_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "t\n 7 1 1 1 2\nRUA 2 2 2 0\n(3I3)           (2I2)           (2F5.1)             (4F5.1)\n\
+                F              2             0\n  1  2  3\n 1 2\n  1.0  2.0\n  1.0  6.0  3.0  4.0\n";
+    let (matrix, x) = (file(&folder, "d.rua", text), folder.path().join("x.npy"));
+    let (code, report) = cg(&["--matrix", word(&matrix), "--rhs", "beside", "--output", word(&x)]);
+    assert_eq!(
+        (code, &report["right_hand_side"]),
+        (0, &"b beside the matrix, the first of 2 columns".into())
+    );
+    let x = solver::source::read_dense(&x).unwrap();
+    assert!(x.values().iter().zip([1.0, 3.0]).all(|(x, want)| (x - want).abs() < 1e-6), "{x:?}");
+}
+
+#[test]
+fn a_start_whose_product_with_the_matrix_overflows_is_refused_by_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "x.mtx", &array(9, 1, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1e308]));
+    let message = refused_with(&["--x0", word(&path)]);
+    assert!(message.contains("row 9 (counted from 1)") && message.contains("x.mtx"), "{message}");
+}
+
+#[test]
 fn beside_is_refused_where_nothing_that_fits_came_with_the_matrix() {
     let folder = tempfile::tempdir().unwrap();
     let message = refused_with(&["--rhs", "beside"]);

@@ -18,9 +18,9 @@ use crate::observe::{History, Observer, Recorder, Report};
 use crate::scalar::{Precision, Scalar};
 use crate::solve::System;
 use crate::solve::problem::Problem;
-use crate::source::{Loaded, Options};
+use crate::source::Options;
 use crate::stop::{DIVERGENCE, StoppingRule, stagnation_window};
-use checks::{check_matrix, check_range};
+use checks::{check_matrix, check_range, check_start};
 use report::report;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,12 +69,15 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let began = Instant::now();
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, ..Options::default() })?;
     check_matrix(&plan, &loaded)?;
+    let seconds_load = began.elapsed().as_secs_f64();
     let problem = plan.rhs.make(&loaded)?;
+    // Places of nodes take room, and are not needed.
+    drop(loaded.beside);
     let x0 = plan.x0.as_ref().map(|x0| x0.values(loaded.matrix.rows())).transpose()?;
+    x0.map(|x0| check_start(&plan, &loaded.matrix, x0)).transpose()?;
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
     let interrupt = interrupt_flag();
-    let seconds_load = began.elapsed().as_secs_f64();
-    let rule = stopping_rule(&plan, &loaded, &interrupt);
+    let rule = stopping_rule(&plan, loaded.matrix.rows(), &interrupt);
     let given = Given { matrix: Arc::new(loaded.matrix), stand_in: loaded.stand_in, problem, x0 };
     let mut solved = match plan.place {
         Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, given, &rule)?,
@@ -110,8 +113,7 @@ pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
     Arc::clone(flag)
 }
 
-fn stopping_rule(plan: &Plan, loaded: &Loaded, interrupt: &Arc<AtomicBool>) -> StoppingRule {
-    let rows = loaded.matrix.rows();
+fn stopping_rule(plan: &Plan, rows: usize, interrupt: &Arc<AtomicBool>) -> StoppingRule {
     let mut rules = plan.tolerances.clone();
     rules.extend([
         StoppingRule::MaxIterations(plan.max_iters(rows)),

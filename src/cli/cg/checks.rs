@@ -2,6 +2,7 @@
 
 use crate::cli::plan::Plan;
 use crate::error::{Error, Result};
+use crate::format::Csr;
 use crate::format::stats::first_asymmetry;
 use crate::scalar::Precision;
 use crate::source::Loaded;
@@ -22,6 +23,19 @@ pub(super) fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<()> {
             col: a.col + 1,
             value: a.value,
             mirrored: a.mirrored.map_or("none".to_owned(), |v| v.to_string()),
+        }),
+    }
+}
+
+/// A start that leaves the range of f64 would be blamed on the right-hand side.
+pub(super) fn check_start(plan: &Plan, matrix: &Csr, x0: &[f64]) -> Result<()> {
+    let product = matrix.multiply_reference(x0);
+    match product.iter().position(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(row) => Err(Error::BadOption {
+            option: "--x0",
+            value: plan.x0.as_ref().map_or(String::new(), ToString::to_string),
+            reason: format!("A x is {} in row {} (counted from 1); scale the system", product[row], row + 1),
         }),
     }
 }
