@@ -58,6 +58,14 @@ pub enum Error {
         /// What stood there.
         found: String,
     },
+    /// What is wrong with a file where there is no place in it to point at.
+    #[error("{path}: {fault}", path = path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        fault: Box<Error>,
+    },
     /// A file whose content is of no kind that is known.
     #[error("{path}: {start}; this is no kind of file that is known here. Kinds: {known}", path = path.display())]
     UnknownKind {

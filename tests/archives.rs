@@ -28,7 +28,7 @@ fn tar(files: &[(&str, &str)]) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Result<Loaded, Error> {
-    parse(Path::new("a.tar"), bytes, &Options::default())
+    parse(Path::new("a.tar"), bytes, &Options { beside: true, ..Options::default() })
 }
 
 #[test]
@@ -54,7 +54,22 @@ fn the_matrix_is_the_file_named_like_its_folder_and_vectors_come_beside_it() {
         assert_eq!(loaded.beside("b").unwrap().values(), [1.0, 2.5, 3.0]);
         assert_eq!(loaded.beside("x").unwrap().values(), [0.0, 7.0, 0.0]);
         assert_eq!(loaded.beside("coord").unwrap().values(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+        assert!(loaded.beside_unread.is_empty() && loaded.beside_faults.is_empty());
+        let alone = parse(Path::new("a.tar"), &bytes, &Options::default()).unwrap();
+        assert_eq!(alone.matrix, loaded.matrix);
+        assert!(alone.beside.is_empty() && alone.beside_faults.is_empty());
+        assert_eq!(alone.beside_unread, ["b", "x", "coord"]);
     }
+}
+
+#[test]
+fn vectors_that_nobody_asked_for_are_not_looked_into() {
+    // Faulty from its second line on, and still no fault.
+    let wrong = "%%MatrixMarket matrix array real general\n3 1\nfaulty\n";
+    let bytes = tar(&[("m/m.mtx", MATRIX), ("m/m_b.mtx", wrong)]);
+    let loaded = parse(Path::new("a.tar"), &bytes, &Options::default()).unwrap();
+    assert_eq!((loaded.matrix.nnz(), loaded.beside_faults.len()), (5, 0));
+    assert_eq!(loaded.beside_unread, ["b"]);
 }
 
 #[test]
@@ -87,9 +102,18 @@ fn faults_within_are_placed_in_the_member() {
     let broken = MATRIX.replace("2 1 -1", "2 x -1");
     let message = read(&tar(&[("m/m.mtx", &broken)])).unwrap_err().to_string();
     assert_eq!(message, "a.tar:m/m.mtx:6:3: expected a column index from 1 to 3, found x");
+}
+
+#[test]
+fn faulty_vectors_are_left_out_with_their_reason_and_the_matrix_and_the_others_stand() {
     let short = COLUMN.replace("3\n", "");
-    let message = read(&tar(&[("m/m.mtx", MATRIX), ("m/m_b.mtx", &short)])).unwrap_err().to_string();
-    assert!(message.starts_with("a.tar:m/m_b.mtx:"), "{message}");
+    let files = [("m/m.mtx", MATRIX), ("m/m_b.mtx", &short), ("m/m_x.mtx", SPARSE)];
+    let loaded = read(&tar(&files)).unwrap();
+    assert_eq!((loaded.matrix.nnz(), loaded.beside("b"), loaded.beside.len()), (5, None, 1));
+    assert_eq!(loaded.beside("x").unwrap().values(), [0.0, 7.0, 0.0]);
+    assert_eq!(loaded.beside_unread, ["b"]);
+    let [fault] = &loaded.beside_faults[..] else { panic!("{:?}", loaded.beside_faults) };
+    assert!(fault.starts_with("a.tar:m/m_b.mtx:") && fault.contains("expected 3 entries"), "{fault}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use solver::Error;
 use solver::format::{Coo, Csr, Dense, Offsets, Values};
 use solver::source::binary::{is_binary, read, read_bytes, write};
-use solver::source::{Beside, Loaded, load};
+use solver::source::{Beside, Loaded, Options, load, load_with};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -87,7 +87,23 @@ fn the_kind_of_file_is_known_by_its_content() {
     let loaded = everything();
     let path = folder.0.path().join("named.mtx");
     write(&path, &loaded).unwrap();
-    assert_same(&load(path.to_str().unwrap()).unwrap(), &loaded);
+    let asked = Options { beside: true, ..Options::default() };
+    assert_same(&load_with(path.to_str().unwrap(), &asked).unwrap(), &loaded);
+}
+
+#[test]
+fn what_lies_beside_the_matrix_is_read_where_it_is_asked_for() {
+    let folder = Folder::new();
+    let whole = everything();
+    folder.bytes(&whole);
+    let path = folder.file();
+    let alone = load(path.to_str().unwrap()).unwrap();
+    assert!(alone.matrix == whole.matrix && alone.beside.is_empty());
+    assert_eq!(alone.beside_unread, ["b", ""]);
+    let asked = Options { beside: true, ..Options::default() };
+    let asked = load_with(path.to_str().unwrap(), &asked).unwrap();
+    assert_eq!((asked.beside, asked.beside_unread.len()), (whole.beside, 0));
+    assert_eq!((alone.kind, asked.kind), (Some("solver binary"), Some("solver binary")));
 }
 
 #[test]
@@ -112,6 +128,11 @@ fn every_changed_byte_is_found_unless_it_stands_between_arrays() {
         let mut changed = bytes.clone();
         changed[place] ^= 0x10;
         match read_bytes(Path::new("x.slv"), &changed) {
+            Ok(rest) if !rest.beside_faults.is_empty() => {
+                // Beside the matrix, which stands.
+                assert!(rest.matrix == loaded.matrix && rest.beside_faults[0].contains("block 0 of its b"));
+                found += 1;
+            }
             Ok(same) => assert_same(&same, &loaded),
             Err(Error::Binary { .. }) => found += 1,
             Err(other) => panic!("{other}"),

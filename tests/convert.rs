@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use solver::format::Csr;
-use solver::source::{load, read_dense};
+use solver::source::{Options, load, load_with, read_dense};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -83,7 +83,8 @@ fn vectors_that_came_with_a_matrix_are_written_beside_it() {
     }
     let path = folder.path().join("e.slv");
     assert_eq!(convert(&[what, word(&path)]).status.code(), Some(0));
-    assert_eq!(load(word(&path)).unwrap().beside, loaded.beside);
+    let asked = Options { beside: true, ..Options::default() };
+    assert_eq!(load_with(word(&path), &asked).unwrap().beside, loaded.beside);
 }
 
 #[test]
@@ -130,4 +131,34 @@ fn a_writing_that_fails_leaves_the_old_file() {
     let message = refused(&[word(&folder.path().join("inf.slv")), word(&path)]);
     assert!(message.contains("finite"), "{message}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
+}
+
+/// An archive with a matrix, a right-hand side that is well, and places that are not.
+fn archive(folder: &Path) -> PathBuf {
+    let matrix = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 2 4\n";
+    let column = "%%MatrixMarket matrix array real general\n2 1\n1\n2.5\n";
+    let broken = "%%MatrixMarket matrix array real general\n2 2\n1\n";
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, text) in [("m/m.mtx", matrix), ("m/m_b.mtx", column), ("m/m_coord.mtx", broken)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name, text.as_bytes()).unwrap();
+    }
+    let path = folder.join("m.tar");
+    std::fs::write(&path, builder.into_inner().unwrap()).unwrap();
+    path
+}
+
+#[test]
+fn faulty_vectors_are_left_out_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.mtx");
+    let done = convert(&[word(&archive(folder.path())), word(&out)]);
+    assert_eq!(done.status.code(), Some(0));
+    let (said, warned) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert!(said.contains("left out as faulty: coord\n") && said.contains("out_b.mtx"), "{said}");
+    let place = "m.tar:m/m_coord.mtx:4:1: expected 4 entries";
+    assert!(warned.contains(place) && warned.contains("is read without its coord"), "{warned}");
+    assert!(!folder.path().join("out_coord.mtx").exists());
 }

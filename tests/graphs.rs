@@ -65,6 +65,12 @@ fn faults_in_edge_lists_are_placed() {
 }
 
 #[test]
+fn weights_whose_sum_leaves_the_range_are_refused_at_their_line() {
+    let expected = "weights of the edge from 1 to 0 with a finite sum";
+    assert_refused("1 0 1e308\n0 1 1e308\n# more\n1 0 1e308\n1 0 -1e308\n", 4, 1, expected, "a sum of inf");
+}
+
+#[test]
 fn a_line_of_sizes_is_not_taken_for_an_edge() {
     for text in [
         "5 3\n1 2\n2 3\n4 5\n",
@@ -145,7 +151,7 @@ fn ascii_graphs_are_read_and_their_counts_are_checked() {
     );
     let expected = "end of file after 1 lines of successors, as the first line announces";
     assert_refused("1\n0\n0\n", 3, 1, expected, "0");
-    assert!(matches!(read("5000000000\n1\n"), Err(Error::TooLarge { .. })));
+    assert_refused("5000000000\n1\n", 1, 1, "the number of nodes from 0 to 4294967295", "5000000000");
 }
 
 #[test]

@@ -12,7 +12,17 @@ fn entries(matrix: &Csr) -> Vec<(usize, usize, f64)> {
 }
 
 fn read(text: &str) -> Result<Loaded, Error> {
-    parse(Path::new("test.rb"), text.as_bytes(), &Options::default())
+    parse(Path::new("test.rb"), text.as_bytes(), &Options { beside: true, ..Options::default() })
+}
+
+/// What is wrong with the vectors of a file whose matrix is well.
+fn fault_beside(text: &str) -> String {
+    let loaded = read(text).unwrap_or_else(|error| panic!("must be read: {text}: {error}"));
+    assert!(loaded.beside.is_empty() && loaded.beside_unread.contains(&"b".to_owned()));
+    let alone = parse(Path::new("test.rb"), text.as_bytes(), &Options::default()).unwrap();
+    assert_eq!((alone.matrix, alone.beside_faults.len()), (loaded.matrix, 0));
+    assert_eq!(alone.beside_unread, loaded.beside_unread);
+    loaded.beside_faults.concat()
 }
 
 fn accepted(text: &str) -> Vec<(usize, usize, f64)> {
@@ -116,8 +126,8 @@ fn right_hand_sides_guesses_and_solutions_come_beside_the_matrix() {
     assert_eq!(loaded.beside("x").unwrap().values(), [9.0, 7.0, 8.0, 6.0]);
     let loaded = read(&text("M              2             2", "  1  2  3\n 2 1\n  5.0  6.0\n")).unwrap();
     assert_eq!(loaded.beside("b").unwrap().values(), [0.0, 6.0, 5.0, 0.0]);
-    let missing = read(&text("F              2             0", "  1.0  2.0\n"));
-    assert!(matches!(missing, Err(Error::Parse { .. })));
+    let missing = fault_beside(&text("FGX            2             0", "  1.0  2.0\n"));
+    assert_eq!(missing, "test.rb:9:11: expected a number, found nothing in columns 11 to 15");
     let ignored = "t\n 3 1 1 1\niua 1 1 1 0\n(26I3) (40I2) (26I3)\nF ignore\n  1  2\n 1\n 16\n";
     assert_eq!(accepted(ignored), [(0, 0, 16.0)]);
 }
@@ -180,20 +190,34 @@ fn faults_are_placed_by_line_and_column() {
     let what = "a row index in the lower triangle, which this file stores of a symmetric matrix";
     assert_refused(&both, 6, 8, what, "1");
     let card = "a fifth card, as there are right-hand sides";
-    assert_refused(&with("             1\nRUA", "             1             3\nRUA"), 4, 53, card, "none");
+    let announced = with("             1\nRUA", "             1             3\nRUA");
+    assert_eq!(fault_beside(&announced), format!("test.rb:4:53: expected {card}, found none"));
 }
 
 #[test]
 fn headers_that_claim_too_much_are_refused_without_taking_memory() {
     let good = small("RUA", "(5F6.1)", "   1.5   2.0  -3.0   4.0   0.5\n");
     let rows = good.replace("RUA                        3", "RUA               4000000000");
-    assert!(matches!(read(&rows), Err(Error::TooLarge { .. })));
+    let most = "at most 2^24 rows, and 64 more for each entry";
+    assert_refused(&rows, 3, 1, most, "4000000000 rows and 5 entries");
     let rows = good.replace("RUA                        3", "RUA               5000000000");
-    assert!(matches!(read(&rows), Err(Error::TooLarge { .. })));
+    assert_refused(&rows, 3, 19, "the number of rows, at most 4294967295", "5000000000");
     let entries = good.replace("3             5", "3 10000000000000000");
     assert!(matches!(read(&entries), Err(Error::Parse { .. })));
     let format = good.replace("(4I3)          ", "(999999999(9I9))");
     assert!(matches!(read(&format), Err(Error::Parse { line: 4, .. })));
+}
+
+#[test]
+fn a_sum_of_duplicates_beyond_the_range_is_refused_with_its_file_and_place() {
+    let text = "t\n 3 1 1 1\nRUA 3 2 2 0\n(3I3) (2I2) (2E9.1)\n  1  3  3\n 3 3\n  1.0E308  1.0E308\n";
+    let error = read(text).unwrap_err();
+    let Error::InFile { path, fault } = &error else { panic!("{error:?}") };
+    assert_eq!(path, Path::new("test.rb"));
+    assert!(matches!(**fault, Error::DuplicateOverflow { row: 2, col: 0 }), "{fault:?}");
+    let expected =
+        "test.rb: the duplicates at row 2, column 0 (counted from 0) have a sum beyond the range of f64";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]

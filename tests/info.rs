@@ -112,6 +112,32 @@ fn a_symmetric_file_can_be_looked_at_as_stored() {
 }
 
 #[test]
+fn vectors_beside_a_matrix_are_named_and_read_where_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (made, broken) = (folder.path().join("m.slv"), folder.path().join("broken.slv"));
+    let loaded = solver::source::load("elasticity3d:2x2x2").unwrap();
+    solver::source::binary::write(&made, &loaded).unwrap();
+    let path = made.to_str().unwrap();
+    let alone = described(&["--matrix", path]);
+    assert_eq!(
+        (&alone["beside"], &alone["beside_unread"]),
+        (&serde_json::json!([]), &["b", "coord"][..].into())
+    );
+    let table = String::from_utf8(info(&["--matrix", path]).stdout).unwrap();
+    assert!(table.contains("beside it    b, coord: not read, as --beside does"), "{table}");
+    let asked = described(&["--matrix", path, "--beside"]);
+    assert_eq!(asked["beside"].as_array().unwrap().len(), 2);
+    assert_eq!(asked["beside_unread"], serde_json::json!([]));
+    let mut bytes = std::fs::read(path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&broken, bytes).unwrap();
+    let done = info(&["--matrix", broken.to_str().unwrap(), "--beside"]);
+    let (said, warned) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert!(said.contains("coord: faulty, and left out") && said.contains("b, "), "{said}");
+    assert!(warned.contains("block 0 of its coord is wrong"), "{warned}");
+}
+
+#[test]
 fn a_symmetric_matrix_with_a_positive_diagonal_is_one_for_cg() {
     let loose = of_file("real symmetric", "2 2 3\n1 1 1\n2 2 1\n2 1 3\n");
     assert!(

@@ -190,10 +190,33 @@ fn headers_that_claim_too_much_are_refused_without_taking_memory() {
         ("col", i32s(&[])),
         ("data", f64s(&[])),
     ]);
-    assert!(matches!(read(&coo), Err(Error::TooLarge { .. })));
-    assert!(matches!(read(&array("<f8", false, "(4000000000, 0)", &[])), Err(Error::TooLarge { .. })));
+    let most = "test.npz: the number of rows is 2147483647, more than the 16";
+    assert!(message(&coo).starts_with(most), "{}", message(&coo));
+    let rows = message(&array("<f8", false, "(4000000000, 0)", &[]));
+    assert!(rows.starts_with("test.npz: the number of rows is 4000000000"), "{rows}");
+    let rows = message(&array("<f8", false, "(5000000000, 0)", &[]));
+    assert!(rows.contains("expected at most 4294967295 rows and columns, found (5000000000, 0)"), "{rows}");
     let message = message(&array("<f8", false, "(4294967296, 4294967296, 8)", &[]));
     assert!(message.contains("more than 2^64"), "{message}");
+}
+
+#[test]
+fn a_sum_of_duplicates_beyond_the_range_is_refused_with_its_file_and_place() {
+    for (format, place) in [("csr", "row 0, column 2"), ("csc", "row 2, column 0")] {
+        let square = csr_with(&[
+            ("format", array("|S3", false, "()", format.as_bytes())),
+            ("shape", i32s(if format == "csr" { &[2, 3] } else { &[3, 2] })),
+            ("indices", i32s(&[2, 2, 1])),
+            ("data", f64s(&[1e308, 1e308, 1.0])),
+        ]);
+        let message = message(&square);
+        assert_eq!(
+            message,
+            format!(
+                "test.npz: the duplicates at {place} (counted from 0) have a sum beyond the range of f64"
+            )
+        );
+    }
 }
 
 #[test]

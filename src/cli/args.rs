@@ -221,6 +221,9 @@ pub struct InfoArgs {
     /// Read a symmetric file as the triangle that it stores
     #[arg(long)]
     pub as_stored: bool,
+    /// Read the vectors beside the matrix too, such as right-hand sides in an archive
+    #[arg(long)]
+    pub beside: bool,
     /// Download the matrix first if it is one of the catalog and not here yet
     #[arg(long)]
     pub fetch: bool,

@@ -32,7 +32,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     if let Some(entry) = super::fetch::missing(&args.input, args.fetch, true)? {
         super::fetch::download(entry, None, None, &super::cg::interrupt_flag())?;
     }
-    let loaded = load(&args.input, Options { as_stored: args.as_stored, ..Options::default() })?;
+    let loaded =
+        load(&args.input, Options { as_stored: args.as_stored, beside: true, ..Options::default() })?;
     let progress = spinner(format!("writing {}", args.output.display()));
     (target.write)(&args.output, &loaded)?;
     let mut written = vec![args.output.clone()];
@@ -77,6 +78,9 @@ fn report(loaded: &Loaded, written: &[PathBuf]) -> String {
     let count = |n: usize| thousands(n as u64);
     let stands = loaded.stand_in.map_or(String::new(), |real| format!(", a stand-in for {real}"));
     let mut text = format!("{} x {}, {} entries{stands}\n", count(rows), count(cols), count(nnz));
+    if !loaded.beside_faults.is_empty() {
+        text.push_str(&format!("left out as faulty: {}\n", loaded.beside_unread.join(", ")));
+    }
     for path in written {
         let size = std::fs::metadata(path).map_or(0, |file| file.len());
         text.push_str(&format!("wrote {} ({})\n", path.display(), bytes(size)));

@@ -45,6 +45,8 @@ struct Info {
     memory_bytes: u64,
     memory: Vec<FormatBytes>,
     beside: Vec<Beside>,
+    beside_unread: Vec<String>,
+    beside_faults: Vec<String>,
     hints: Vec<String>,
 }
 
@@ -85,7 +87,8 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
 
 /// Reads, looks and draws; says which of them it is at.
 fn describe(args: &InfoArgs) -> Result<Info> {
-    let loaded = load(&args.matrix, Options { as_stored: args.as_stored, ..Options::default() })?;
+    let loaded =
+        load(&args.matrix, Options { as_stored: args.as_stored, beside: args.beside, ..Options::default() })?;
     let progress = spinner(format!("describing {}", args.matrix));
     let stats = Stats::of(&loaded.matrix, loaded.symmetric);
     if let Some(path) = &args.spy {
@@ -143,6 +146,8 @@ impl Info {
             block,
             memory_bytes: matrix.storage_bytes(),
             beside: beside.collect(),
+            beside_unread: loaded.beside_unread.clone(),
+            beside_faults: loaded.beside_faults.clone(),
             hints: hints::hints(&args.matrix, matrix, &stats),
             row_histogram: stats.row_histogram,
             memory: stats.memory,
@@ -161,8 +166,14 @@ mod tests {
         loaded.stand_in = Some("F1");
         let values = Dense::new(6, 2, vec![0.0; 12]).unwrap();
         loaded.beside.push(crate::source::Beside { name: "b".into(), values });
-        let args =
-            InfoArgs { matrix: "F1-like".into(), spy: None, as_stored: false, fetch: false, json: false };
+        let args = InfoArgs {
+            matrix: "F1-like".into(),
+            spy: None,
+            as_stored: false,
+            beside: false,
+            fetch: false,
+            json: false,
+        };
         let stats = Stats::of(&loaded.matrix, loaded.symmetric);
         let info = Info::new(&args, &loaded, stats);
         let text = words::in_words(&info);

@@ -1,5 +1,5 @@
 //! Tar archives, as the SuiteSparse collection packs its matrices: the matrix is chosen among the files, and vectors in
-//! the same folder come beside it. Nothing is unpacked to disk, and members are read where they lie.
+//! the same folder come beside it where they are asked for. Nothing is unpacked to disk, and members are read where they lie.
 //!
 //! In `NAME/NAME.mtx` the file is called like its folder: such a file is the matrix. Where there is none, the only
 //! matrix of the archive is. Its right-hand side is in `NAME_b.mtx`, a solution in `NAME_x.mtx`, the places of its nodes
@@ -62,15 +62,24 @@ pub(super) fn recognises(text: Text) -> bool {
     header.cksum().is_ok_and(|written| written == sum) && block[0] != 0
 }
 
-/// Reads the matrix, and the vectors beside it.
+/// Reads the matrix, and the vectors beside it that are well.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let members = list(text)?;
     let matrix = choose(text.path, &members)?;
     let mut loaded = detect::parse(&matrix.path, matrix.bytes, options)?;
     for member in &members {
         let Some(name) = member.name_beside(matrix) else { continue };
-        if let Some(values) = beside::read(member.text())? {
-            loaded.beside.push(Beside { name, values });
+        if !options.beside {
+            // A header that is faulty is that of something.
+            if beside::is_vectors(member.text()).unwrap_or(true) {
+                loaded.beside_unread.push(name);
+            }
+            continue;
+        }
+        match beside::read(member.text()) {
+            Ok(Some(values)) => loaded.beside.push(Beside { name, values }),
+            Ok(None) => {}
+            Err(error) => loaded.skip_beside(&member.path, vec![name], error),
         }
     }
     Ok(loaded)

@@ -1,7 +1,7 @@
 //! ASCIIGraph files, as the WebGraph framework writes them: the number of nodes on the first line, then for every node
 //! a line with its successors, counted from 0. A node without successors has an empty line.
 
-use super::compressed::{Compressed, check_sizes};
+use super::compressed::Compressed;
 use super::text::{Fault, Text};
 use super::words::{Scan, Words, first_lines, is_whole};
 use super::{Loaded, Options};
@@ -18,9 +18,8 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
     let mut words = Words::new(text.bytes, 0);
     words.seek_line(b"");
     let fail = |fault: Box<Fault>| text.error(*fault);
-    let nodes = words.whole("the number of nodes", 0..u64::MAX).map_err(fail)?;
+    let nodes = words.whole("the number of nodes", 0..u64::from(u32::MAX) + 1).map_err(fail)? as usize;
     words.finish_line().map_err(fail)?;
-    let (nodes, _) = check_sizes(nodes, nodes)?;
     let (offsets, indices) = read_lists(&mut words, nodes).map_err(fail)?;
     let stored = indices.len() as u64;
     let arcs = Compressed { rows: nodes, cols: nodes, offsets, indices, values: Vec::new() };

@@ -24,21 +24,25 @@ pub(super) fn is_array(text: Text) -> bool {
     banner(text).get(2).is_some_and(|word| word == "array")
 }
 
-/// Reads the text; `None` where it is well but no dense columns of real numbers.
-pub(super) fn read(text: Text) -> Result<Option<Dense>> {
+/// Whether it is dense columns of real numbers by what comes before its numbers.
+pub(super) fn is_vectors(text: Text) -> Result<bool> {
     let words = banner(text);
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
     match words[..] {
-        ["matrix", "array", field, "general"] if field != "complex" => {}
+        ["matrix", "array", field, "general"] => Ok(field != "complex"),
         ["matrix", "coordinate", field, "general"] if field != "complex" => {
-            let (_, cols) = market::size(text)?;
-            if cols > MOST_COLUMNS {
-                return Ok(None);
-            }
+            market::size(text).map(|(_, cols)| cols <= MOST_COLUMNS)
         }
-        _ => return Ok(None),
+        _ => Ok(false),
     }
-    match market::parse_vector(text.path, text.bytes) {
+}
+
+/// Reads the text; `None` where it is well but no dense columns of real numbers.
+pub(super) fn read(text: Text) -> Result<Option<Dense>> {
+    if !is_vectors(text)? {
+        return Ok(None);
+    }
+    match market::read_columns(text) {
         // So sparse that it was never meant as vectors.
         Err(Error::TooLarge { .. }) => Ok(None),
         read => read.map(Some),
@@ -48,7 +52,7 @@ pub(super) fn read(text: Text) -> Result<Option<Dense>> {
 /// Reads the text, which must be dense columns.
 pub(super) fn read_vectors(text: Text) -> Result<Dense> {
     if detect::is_matrix_market(text) {
-        return market::parse_vector(text.path, text.bytes);
+        return market::read_columns(text);
     }
     Err(text.unsupported(
         "what this file holds, where a vector is needed,",

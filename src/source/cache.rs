@@ -3,7 +3,8 @@
 //! A binary file names the content that it was made from: fingerprint (XXH3, 128 bits) and length of the archive, and
 //! how it was read. The archive is fingerprinted on every use, which costs little beside reading the matrix, so an
 //! archive that was changed is never answered with an old matrix. The cache never makes reading fail: what is damaged
-//! is made again, and what cannot be written is not kept.
+//! is made again, and what cannot be written is not kept. Where vectors beside the matrix are asked for that a binary file
+//! was made without, it is made again with them; vectors that are faulty are looked at anew each time.
 
 use super::binary::{self, Key};
 use super::{Loaded, Options, detect, mmap};
@@ -17,7 +18,7 @@ pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
     let archive = mmap::open(path)?;
     let key = key(&archive, options.as_stored);
     let cached = place(path, options);
-    if let Some(loaded) = read(&cached, &key) {
+    if let Some(loaded) = read(&cached, &key, options) {
         return Ok(loaded);
     }
     let loaded = detect::parse(path, &archive, options)?;
@@ -52,13 +53,17 @@ fn place(path: &Path, options: &Options) -> PathBuf {
     path.with_file_name(format!("{stem}{how}.slv"))
 }
 
-fn read(cached: &Path, key: &Key) -> Option<Loaded> {
+fn read(cached: &Path, key: &Key, options: &Options) -> Option<Loaded> {
     // A folder or a pipe of that name is no cache.
     if !cached.is_file() {
         return None;
     }
-    match mmap::open(cached).and_then(|bytes| binary::read_keyed(cached, &bytes, Some(key))) {
-        Ok(loaded) => Some(loaded),
+    let loaded = mmap::open(cached).and_then(|bytes| {
+        let enough = !options.beside || binary::is_complete(&bytes);
+        enough.then(|| binary::read_keyed(cached, &bytes, Some(key), options)).transpose()
+    });
+    match loaded {
+        Ok(loaded) => loaded,
         Err(error) => {
             let reason = match error {
                 Error::Binary { reason, .. } => reason,
@@ -144,6 +149,41 @@ mod tests {
             assert_eq!(place.stored(), 2);
             assert_eq!(fs::read(place.cached()).unwrap(), good);
         }
+    }
+
+    /// A right-hand side after a matrix of one column.
+    const WITH_VECTOR: &str = "t\n 4 1 1 1 1\nRUA 1 1 1 0\n(2I3)           (1I3)           (1F5.1)             (1F5.1)\nF    1 0\n  1  2\n  1\n  4.0\n";
+
+    #[test]
+    fn vectors_are_added_to_the_binary_file_when_they_are_first_asked_for() {
+        let place = Place::new(&format!("{WITH_VECTOR}  7.0\n"));
+        let asked = Options { beside: true, ..Options::default() };
+        assert_eq!(load(&place.archive(), &Options::default()).unwrap().beside_unread, ["b"]);
+        place.mark();
+        assert_eq!(place.stored(), 99);
+        for _ in 0..2 {
+            let whole = load(&place.archive(), &asked).unwrap();
+            assert_eq!((whole.beside("b").unwrap().values(), whole.beside_unread.len()), (&[7.0][..], 0));
+        }
+        // From then on whoever asks gets them from there, and who does not gets the matrix alone.
+        let cached = fs::read(place.cached()).unwrap();
+        assert!(binary::is_complete(&cached));
+        let alone = load(&place.archive(), &Options::default()).unwrap();
+        assert_eq!((alone.beside.len(), alone.beside_unread), (0, vec!["b".to_owned()]));
+        assert_eq!(alone.kind, Some("Harwell-Boeing"));
+        assert_eq!(fs::read(place.cached()).unwrap(), cached);
+    }
+
+    #[test]
+    fn vectors_that_are_faulty_are_said_to_be_each_time() {
+        let place = Place::new(WITH_VECTOR);
+        let asked = Options { beside: true, ..Options::default() };
+        for _ in 0..2 {
+            let loaded = load(&place.archive(), &asked).unwrap();
+            assert_eq!((loaded.beside.len(), loaded.beside_faults.len()), (0, 1));
+        }
+        place.mark();
+        assert_eq!(place.stored(), 99);
     }
 
     #[test]

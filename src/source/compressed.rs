@@ -26,7 +26,11 @@ impl Compressed {
 
     /// The matrix whose columns these rows are.
     pub fn into_transposed(self) -> Result<Csr> {
-        self.into_csr()?.transposed()
+        let rows = self.into_csr().map_err(|error| match error {
+            Error::DuplicateOverflow { row, col } => Error::DuplicateOverflow { row: col, col: row },
+            other => other,
+        });
+        rows?.transposed()
     }
 
     /// The matrix of which these rows, or columns, are one triangle; an entry takes `sign` across the diagonal.
@@ -50,15 +54,4 @@ impl Compressed {
         let triplets = Coo::new(self.rows, self.cols, row_indices, self.indices, self.values)?;
         assemble::assemble(&triplets, mirror)
     }
-}
-
-/// Refuses sizes that no 32-bit index reaches.
-pub(super) fn check_sizes(rows: u64, cols: u64) -> Result<(usize, usize)> {
-    for (what, value) in [("the number of rows", rows), ("the number of columns", cols)] {
-        if value > u64::from(u32::MAX) {
-            let limit = u128::from(u32::MAX);
-            return Err(Error::TooLarge { what, value: value.into(), limit, place: "a 32-bit index" });
-        }
-    }
-    Ok((rows as usize, cols as usize))
 }

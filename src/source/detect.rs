@@ -1,6 +1,6 @@
 //! What kind of file it is, found from its content and never from its name.
 
-use super::text::Text;
+use super::text::{Text, in_file};
 use super::{
     Loaded, Options, archive, ascii, beside, binary, edges, gzip, harwell, market, metis, mmap, named, npy,
     npz, webgraph,
@@ -25,7 +25,7 @@ const KINDS: &[Kind] = &[
     Kind {
         name: "solver binary",
         recognises: |text| binary::is_binary(text.bytes),
-        read: |text, _| binary::read_bytes(text.path, text.bytes),
+        read: |text, options| binary::read_with(text.path, text.bytes, options),
     },
     Kind { name: "Matrix Market", recognises: is_matrix_market, read: market::read_text },
     Kind { name: "NumPy array", recognises: npy::recognises, read: npy::read },
@@ -75,14 +75,14 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
 /// The file must not be shortened by others during the call: it is mapped, and the system ends programs that read
 /// mapped pages which are no longer there.
 pub(super) fn read(path: &Path, options: &Options) -> Result<Loaded> {
-    let bytes = mmap::open(path)?;
+    let bytes = mmap::open(path).map_err(in_file(path))?;
     parse(path, &bytes, options)
 }
 
 /// Reads standard input to its end.
 pub(super) fn read_stdin(options: &Options) -> Result<Loaded> {
     let path = Path::new("<stdin>");
-    let bytes = mmap::stdin(path)?;
+    let bytes = mmap::stdin(path).map_err(in_file(path))?;
     parse(path, &bytes, options)
 }
 
@@ -114,7 +114,7 @@ pub fn read_dense(path: &Path) -> Result<Dense> {
     })
 }
 
-/// Takes off a compression.
+/// Takes off a compression; whatever is wrong, the error names the file.
 fn unpacked<T>(
     path: &Path,
     bytes: &[u8],
@@ -122,15 +122,15 @@ fn unpacked<T>(
     read: impl FnOnce(Text) -> Result<T>,
 ) -> Result<T> {
     if !gzip::is_gzip(bytes) {
-        return read(Text { path, bytes, meter });
+        return read(Text { path, bytes, meter }).map_err(in_file(path));
     }
-    let bytes = gzip::decompress(path, bytes, meter)?;
+    let bytes = gzip::decompress(path, bytes, meter).map_err(in_file(path))?;
     let text = Text { path, bytes: &bytes, meter };
     // Some files hold themselves, so there must be an end.
     if gzip::is_gzip(&bytes) {
         return Err(text.unsupported("a gzip file within a gzip file", "unpack it once with gunzip"));
     }
-    read(text)
+    read(text).map_err(in_file(path))
 }
 
 impl Kind {

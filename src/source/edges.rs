@@ -8,7 +8,7 @@
 use super::text::{Fault, Text, check_rows};
 use super::words::{Scan, Words, first_lines, is_number, is_whole, pieces};
 use super::{Loaded, Options};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Coo;
 use crate::parallel::{room, run_all};
 use std::ops::Range;
@@ -78,7 +78,8 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
         return Err(locate(text, start, layout, largest.unwrap_or(0)));
     }
     (triplets.rows, triplets.cols) = (nodes, nodes);
-    Ok(Loaded::new(triplets.into_csr()?, stored, false))
+    let matrix = triplets.into_csr().map_err(|error| locate_sum(text, start, layout, error))?;
+    Ok(Loaded::new(matrix, stored, false))
 }
 
 /// Parses the edges from `start` on, as a matrix without a size.
@@ -159,7 +160,7 @@ fn first_is_largest(triplets: &Coo) -> bool {
 }
 
 #[cold]
-fn refuse_sizes(text: Text, first: &[&[u8]]) -> crate::Error {
+fn refuse_sizes(text: Text, first: &[&[u8]]) -> Error {
     let first: Vec<_> = first.iter().map(|word| String::from_utf8_lossy(word)).collect();
     text.unsupported(
         &format!("an edge list whose first line, '{}', looks like its sizes", first.join(" ")),
@@ -170,7 +171,7 @@ fn refuse_sizes(text: Text, first: &[&[u8]]) -> crate::Error {
 
 /// Points at the first edge with the node that is too large.
 #[cold]
-fn locate(text: Text, start: usize, layout: Layout, node: u32) -> crate::Error {
+fn locate(text: Text, start: usize, layout: Layout, node: u32) -> Error {
     let mut words = Words::new(text.bytes, start);
     let mut at = start;
     while words.seek_line(COMMENTS) {
@@ -185,6 +186,25 @@ fn locate(text: Text, start: usize, layout: Layout, node: u32) -> crate::Error {
     let expected =
         "nodes numbered from 0 with few gaps, at most 2^24 and 64 more for each edge; number them anew";
     text.error(Fault { at, expected: expected.to_owned(), found: Some(format!("node {node}")) })
+}
+
+/// Points at the edge with which the weights of an edge that is listed again have a sum beyond all numbers.
+#[cold]
+fn locate_sum(text: Text, start: usize, layout: Layout, error: Error) -> Error {
+    let Error::DuplicateOverflow { row, col } = error else { return error };
+    let mut words = Words::new(text.bytes, start);
+    let (mut at, mut sum) = (start, 0.0_f64);
+    while sum.is_finite() && words.seek_line(COMMENTS) {
+        at = words.at;
+        let mut edge = Edges::default();
+        let _ = parse_lines(&mut Words::new(&text.bytes[..line_end(text, at)], at), layout, &mut edge);
+        if edge.from == [row as u32] && edge.to == [col as u32] {
+            sum += edge.weights.iter().sum::<f64>();
+        }
+        words.skip_line();
+    }
+    let expected = format!("weights of the edge from {row} to {col} with a finite sum");
+    text.error(Fault { at, expected, found: Some(format!("a sum of {sum}")) })
 }
 
 fn line_end(text: Text, at: usize) -> usize {

@@ -5,7 +5,7 @@
 //! with `%` may come before. Types are three letters: real, integer or pattern; unsymmetric, rectangular, symmetric or
 //! skew-symmetric, of which one triangle is stored; assembled. Complex and elemental matrices are refused by name.
 //!
-//! Right-hand sides come as `b`, starting guesses as `x0`, exact solutions as `x`.
+//! Right-hand sides come as `b`, starting guesses as `x0`, exact solutions as `x`, where they are asked for.
 
 mod cards;
 mod fields;
@@ -13,7 +13,7 @@ mod format;
 mod vectors;
 
 use super::compressed::Compressed;
-use super::text::{Fault, Text, check_rows};
+use super::text::{Fault, Text};
 use super::{Loaded, Options};
 use crate::error::Result;
 use cards::{Cards, Symmetry};
@@ -24,18 +24,13 @@ pub(super) fn recognises(text: Text) -> bool {
     cards::recognises(text.bytes)
 }
 
-/// Reads the matrix and the vectors beside it.
+/// Reads the matrix, and the vectors beside it where they are well.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
-    let cards = cards::read(text)?;
+    let mut cards = cards::read(text)?;
     let mut fields = Fields::new(text, cards.body);
     let offsets = read_pointers(&mut fields, &cards)?;
     let indices = read_indices(&mut fields, &cards, &offsets)?;
     let values = read_values(&mut fields, &cards, &offsets, &indices)?;
-    let beside = match &cards.vectors {
-        Some(vectors) => vectors::read(&mut fields, &cards, vectors)?,
-        None => Vec::new(),
-    };
-    check_rows(cards.rows, cards.entries)?;
     let columns = Compressed { rows: cards.cols, cols: cards.rows, offsets, indices, values };
     let symmetry = if options.as_stored { Symmetry::None } else { cards.symmetry };
     let matrix = match symmetry {
@@ -45,7 +40,17 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         Symmetry::Skew => negated(columns).into_mirrored(-1.0)?,
     };
     let mut loaded = Loaded::new(matrix, cards.entries, symmetry == Symmetry::Symmetric);
-    loaded.beside = beside;
+    match cards.vectors.take() {
+        None => {}
+        Some(vectors) if !options.beside => loaded.beside_unread = vectors::names(vectors.as_ref().ok()),
+        Some(vectors) => {
+            let names = vectors::names(vectors.as_ref().ok());
+            match vectors.and_then(|vectors| vectors::read(&mut fields, &cards, &vectors)) {
+                Ok(beside) => loaded.beside = beside,
+                Err(error) => loaded.skip_beside(text.path, names, error),
+            }
+        }
+    }
     Ok(loaded)
 }
 

@@ -5,7 +5,7 @@
 //! Sizes and weights of vertices are read past; weights of edges become the values. Every edge stands twice, once at
 //! either end, and the reader checks that it does.
 
-use super::compressed::{Compressed, check_sizes};
+use super::compressed::Compressed;
 use super::text::{Fault, Text, ends_word};
 use super::words::{Scan, Words, first_lines, is_number, is_whole};
 use super::{Loaded, Options};
@@ -69,7 +69,6 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
     let fail = |fault: Box<Fault>| text.error(*fault);
     let mut words = Words::new(text.bytes, 0);
     let header = read_header(&mut words).map_err(fail)?;
-    check_sizes(header.vertices as u64, 0)?;
     let body = words.at;
     let graph = read_lists(&mut words, &header).map_err(fail)?;
     let stored = graph.indices.len() as u64;

@@ -46,8 +46,12 @@ pub struct Loaded {
     pub stored: u64,
     /// Symmetric by construction, so that no check is needed.
     pub symmetric: bool,
-    /// What the source holds beside the matrix.
+    /// What the source holds beside the matrix, where that was asked for.
     pub beside: Vec<Beside>,
+    /// The names of what else it holds there: not asked for, or faulty.
+    pub beside_unread: Vec<String>,
+    /// What is wrong with those that are faulty.
+    pub beside_faults: Vec<String>,
     /// The real matrix that this one only imitates.
     pub stand_in: Option<&'static str>,
     /// The kind of file that it was read from; none for a generator.
@@ -66,12 +70,29 @@ pub struct Beside {
 impl Loaded {
     /// A matrix with nothing beside it.
     pub fn new(matrix: Csr, stored: u64, symmetric: bool) -> Loaded {
-        Loaded { matrix, stored, symmetric, beside: Vec::new(), stand_in: None, kind: None }
+        Loaded {
+            matrix,
+            stored,
+            symmetric,
+            beside: Vec::new(),
+            beside_unread: Vec::new(),
+            beside_faults: Vec::new(),
+            stand_in: None,
+            kind: None,
+        }
     }
 
     /// The dense columns of that name that came with the matrix.
     pub fn beside(&self, name: &str) -> Option<&Dense> {
         self.beside.iter().find(|beside| beside.name == name).map(|beside| &beside.values)
+    }
+
+    /// Does without what is faulty beside the matrix, and says so.
+    fn skip_beside(&mut self, path: &Path, names: Vec<String>, error: Error) {
+        let error = text::in_file(path)(error);
+        log::warn!("{error}; the matrix is read without its {}", names.join(", "));
+        self.beside_unread.extend(names);
+        self.beside_faults.push(error.to_string());
     }
 }
 
@@ -80,6 +101,9 @@ impl Loaded {
 pub struct Options {
     /// Read a symmetric matrix as the triangle that its file stores, the lower one where it stores all or is no file.
     pub as_stored: bool,
+    /// Read the vectors that a file holds beside the matrix too. What is faulty among them is left out with a warning, and
+    /// said in [`Loaded::beside_faults`]. Generators make theirs in any case.
+    pub beside: bool,
     /// Counts the bytes read, for whoever wants to show it.
     pub meter: Option<Arc<Meter>>,
 }
@@ -95,7 +119,7 @@ pub fn load_with(what: &str, options: &Options) -> Result<Loaded> {
     let loaded = find(what, options)?;
     // Not every source has a triangle to read: the others' is taken here.
     if options.as_stored && loaded.symmetric {
-        let matrix = loaded.matrix.lower_triangle()?;
+        let matrix = loaded.matrix.lower_triangle().map_err(text::in_file(Path::new(what)))?;
         let stored = matrix.nnz() as u64;
         return Ok(Loaded { matrix, stored, symmetric: false, ..loaded });
     }

@@ -1,7 +1,6 @@
 //! Edge lists with names, as a small web crawl comes: a line `nodes edges`, perhaps with more numbers, then a line
 //! `number name` for every node, numbered from 1 on in order, then a line `from to` for every edge.
 
-use super::compressed::check_sizes;
 use super::edges::{Layout, parse};
 use super::text::{Fault, Text};
 use super::words::{Scan, Words, first_lines, is_number, is_whole};
@@ -37,7 +36,6 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
         let expected = format!("{edges} edges, as the first line announces");
         return Err(text.error(Fault { at: text.bytes.len(), expected, found: Some(format!("{stored}")) }));
     }
-    check_sizes(nodes as u64, 0)?;
     (triplets.rows, triplets.cols) = (nodes, nodes);
     Ok(Loaded::new(triplets.into_csr()?, stored, false))
 }

@@ -7,7 +7,7 @@
 mod header;
 mod numbers;
 
-use super::compressed::{Compressed, check_sizes};
+use super::compressed::Compressed;
 use super::inflate::read_all;
 use super::text::{Text, check_rows};
 use super::{Loaded, Options};
@@ -115,7 +115,11 @@ impl<'a> Array<'a> {
             [rows, cols] => (rows, cols),
             _ => return Err(self.malformed("1 or 2 dimensions", format!("{}", self.shape().len()))),
         };
-        let (rows, cols) = check_sizes(rows, cols)?;
+        if rows.max(cols) > u64::from(u32::MAX) {
+            let expected = format!("at most {} rows and columns", u32::MAX);
+            return Err(self.malformed(expected, self.shape_in_words()));
+        }
+        let (rows, cols) = (rows as usize, cols as usize);
         let mut values = self.values()?;
         if self.is_by_columns() {
             values =

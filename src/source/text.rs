@@ -26,6 +26,20 @@ pub(super) fn check_size(what: &'static str, size: u64, entries: u64) -> Result<
     Err(Error::TooLarge { what, value: size.into(), limit: limit.into(), place: "a file of so few entries" })
 }
 
+/// Names the file in an error that names none.
+pub(super) fn in_file(path: &Path) -> impl Fn(Error) -> Error {
+    |error| match error {
+        Error::TooLarge { .. }
+        | Error::DuplicateOverflow { .. }
+        | Error::OutOfMemory { .. }
+        | Error::Dimension { .. }
+        | Error::InvalidCsr(_)
+        | Error::InvalidFormat { .. }
+        | Error::Padding { .. } => Error::InFile { path: path.to_owned(), fault: Box::new(error) },
+        _ => error,
+    }
+}
+
 /// The text of a file, with the name that its errors carry.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {

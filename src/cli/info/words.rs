@@ -60,6 +60,12 @@ pub(super) fn in_words(info: &Info) -> String {
         lines
             .push(("beside it", format!("{}, {} x {}", beside.name, count(beside.rows), count(beside.cols))));
     }
+    let unread = info.beside_unread.join(", ");
+    if !info.beside_faults.is_empty() {
+        lines.push(("beside it", format!("{unread}: faulty, and left out")));
+    } else if !unread.is_empty() {
+        lines.push(("beside it", format!("{unread}: not read, as --beside does")));
+    }
     lines.extend(about_rows(info));
     lines.extend(about_places(info));
     lines.extend(about_values(info));

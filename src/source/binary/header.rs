@@ -1,13 +1,13 @@
 //! The header of a binary matrix: written in one go, and believed only where the length of the file bears it out.
 
 use crate::format::{Offsets, Values};
-use crate::source::{Loaded, catalog};
+use crate::source::{Loaded, catalog, detect};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// As PNG's: a byte that is no text, a name, and line ends that any conversion of text would change.
 pub(super) const MAGIC: &[u8; 8] = b"\x93SLV\r\n\x1a\n";
 /// Changes with the layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Arrays start at multiples of this: a line of the cache.
 pub(super) const ALIGNMENT: usize = 64;
 /// Bytes under one checksum.
@@ -66,7 +66,11 @@ pub(super) struct Header {
     pub values: Kind,
     pub key: Key,
     pub stand_in: Option<&'static str>,
+    /// What kind of file it was made from.
+    pub kind: Option<&'static str>,
     pub beside: Vec<BesideHeader>,
+    /// What lay beside the matrix in the file that it was made from, and is not here.
+    pub unread: Vec<String>,
     pub checksums: Vec<u64>,
     places: Vec<Place>,
 }
@@ -103,7 +107,10 @@ impl Header {
             },
             key: key.clone(),
             stand_in: loaded.stand_in,
+            kind: loaded.kind,
             beside: beside.collect(),
+            // A matrix that stands for itself has no other place where it could be found.
+            unread: if *key == Key::default() { Vec::new() } else { loaded.beside_unread.clone() },
             checksums,
             places: Vec::new(),
         }
@@ -130,6 +137,9 @@ impl Header {
         out.extend_from_slice(&self.key.content.to_le_bytes());
         number(&mut out, self.key.length);
         text(&mut out, self.stand_in.unwrap_or_default());
+        text(&mut out, self.kind.unwrap_or_default());
+        number(&mut out, self.unread.len() as u64);
+        self.unread.iter().for_each(|name| text(&mut out, name));
         number(&mut out, self.beside.len() as u64);
         for beside in &self.beside {
             text(&mut out, &beside.name);
@@ -274,6 +284,12 @@ impl<'a> Reader<'a> {
                 catalog::full_name(real).ok_or_else(|| format!("it imitates {real}, which is unknown"))?,
             ),
         };
+        let kind = self.text("the kind of file")?;
+        let kind = detect::kinds().find(|known| *known == kind);
+        let mut unread = Vec::new();
+        for _ in 0..self.number()? {
+            unread.push(self.text("the name of what lay beside it")?);
+        }
         let mut beside = Vec::new();
         for _ in 0..self.number()? {
             let name = self.text("the name of what lies beside it")?;
@@ -290,7 +306,9 @@ impl<'a> Reader<'a> {
             values,
             key: Key { content, length, as_stored },
             stand_in,
+            kind,
             beside,
+            unread,
             checksums: Vec::new(),
             places: Vec::new(),
         })

@@ -3,7 +3,7 @@
 //! # Layout
 //! All integers are little-endian.
 //! - The header: a magic of eight bytes, version, sizes, what the matrix was made from, the names of what lies
-//!   beside it, a checksum for each block of the arrays, and a checksum of the header itself.
+//!   beside it and of what lay beside it there and was not read, a checksum for each block of the arrays, and a checksum of the header itself.
 //! - The arrays, each from a multiple of 64 bytes on: row offsets, column indices, values (none for a matrix of ones),
 //!   and the dense columns that came with the matrix.
 //!
@@ -15,7 +15,7 @@
 mod array;
 mod header;
 
-use super::{Beside, Loaded, mmap};
+use super::{Beside, Loaded, Options, mmap};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::format::stats::first_asymmetry;
@@ -33,18 +33,28 @@ pub fn is_binary(bytes: &[u8]) -> bool {
     bytes.starts_with(header::MAGIC)
 }
 
-/// Reads the file at `path`, which must not be shortened by others during the call.
+/// Reads the file at `path` and all that it holds; it must not be shortened by others during the call.
 pub fn read(path: &Path) -> Result<Loaded> {
     read_bytes(path, &mmap::open(path)?)
 }
 
 /// Reads a file that is already in memory; `path` is for error messages.
 pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Loaded> {
-    read_keyed(path, bytes, None)
+    read_with(path, bytes, &Options { beside: true, ..Options::default() })
 }
 
-/// Likewise; with a key, only what was made from exactly that.
-pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>) -> Result<Loaded> {
+/// Likewise, with options.
+pub(super) fn read_with(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
+    read_keyed(path, bytes, None, options)
+}
+
+/// Whether nothing is missing that lay beside the matrix; a header that is faulty is no reason to think so.
+pub(super) fn is_complete(bytes: &[u8]) -> bool {
+    Header::decode(bytes).map_or(true, |header| header.unread.is_empty())
+}
+
+/// Likewise; with a key, only what was made from exactly that and is well in every part.
+pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: &Options) -> Result<Loaded> {
     let fault = |reason: String| Error::Binary { path: path.to_owned(), reason };
     let header = Header::decode(bytes).map_err(fault)?;
     if key.is_some_and(|key| *key != header.key) {
@@ -70,9 +80,19 @@ pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>) -> Result
     }
     let mut loaded = Loaded::new(matrix, header.stored, header.symmetric);
     loaded.stand_in = header.stand_in;
+    loaded.kind = key.and(header.kind);
+    loaded.beside_unread = header.unread.clone();
     for beside in &header.beside {
-        let values = Dense::new(beside.rows, beside.cols, arrays.next()?)?;
-        loaded.beside.push(Beside { name: beside.name.clone(), values });
+        let name = beside.name.clone();
+        if !options.beside {
+            loaded.beside_unread.push(name);
+            continue;
+        }
+        match arrays.next().and_then(|values| Dense::new(beside.rows, beside.cols, values)) {
+            Ok(values) => loaded.beside.push(Beside { name, values }),
+            Err(error) if key.is_some() => return Err(error),
+            Err(error) => loaded.skip_beside(path, vec![name], error),
+        }
     }
     Ok(loaded)
 }

@@ -3,8 +3,7 @@
 use super::fault;
 use super::format::{self, Field};
 use crate::error::Result;
-use crate::source::compressed::check_sizes;
-use crate::source::text::{Text, is_blank};
+use crate::source::text::{Text, check_rows, is_blank};
 use memchr::memchr;
 
 /// What the entry at (i, j) says of the one at (j, i).
@@ -25,7 +24,8 @@ pub(super) struct Cards {
     pub indices: Vec<Field>,
     /// None for a pattern.
     pub values: Option<Vec<Field>>,
-    pub vectors: Option<Vectors>,
+    /// What comes after the matrix, or what is wrong with the card that says so, which spoils no matrix.
+    pub vectors: Option<Result<Vectors>>,
     /// Where the numbers begin.
     pub body: usize,
 }
@@ -107,10 +107,15 @@ pub(super) fn read(text: Text) -> Result<Cards> {
     let formats = next("the card with the formats")?;
     let (symmetry, pattern) = read_type(text, sizes)?;
     let mut numbers = sizes.words(3);
-    let mut size = |what: &str| number(text, numbers.next(), sizes.end(), what);
-    let (rows, cols) = (size("the number of rows")?, size("the number of columns")?);
-    let entries = size("the number of entries")?;
-    let (rows, cols) = check_sizes(rows, cols)?;
+    let mut size = |what: &str, most| number(text, numbers.next(), sizes.end(), what, most);
+    let most = u64::from(u32::MAX);
+    let (rows, cols) = (size("the number of rows", most)?, size("the number of columns", most)?);
+    let entries = size("the number of entries", u64::MAX)?;
+    let (rows, cols) = (rows as usize, cols as usize);
+    if check_rows(rows, entries).is_err() {
+        let found = format!("{rows} rows and {entries} entries");
+        return Err(text.error(*fault(sizes.at, "at most 2^24 rows, and 64 more for each entry", found)));
+    }
     if symmetry != Symmetry::None && rows != cols {
         let found = format!("{rows} rows and {cols} columns");
         return Err(text.error(*fault(sizes.at, "as many rows as columns, as the type is symmetric", found)));
@@ -138,14 +143,13 @@ pub(super) fn read(text: Text) -> Result<Cards> {
     };
     cards.body = body;
     if announced {
-        let fifth = fifth.filter(|_| is_fifth).ok_or_else(|| {
-            text.error(*fault(formats.end(), "a fifth card, as there are right-hand sides", "none"))
-        })?;
+        let missing = |what, found| text.error(*fault(formats.end(), what, found));
+        let fifth = fifth.filter(|_| is_fifth);
+        let fifth = fifth.ok_or_else(|| missing("a fifth card, as there are right-hand sides", "none"));
         let format = groups.last().or_else(|| cards.values.clone());
-        let format = format.ok_or_else(|| {
-            text.error(*fault(formats.end(), "the format of the right-hand sides", "end of line"))
-        })?;
-        cards.vectors = Some(read_vectors(text, fifth, format)?);
+        let format = format.ok_or_else(|| missing("the format of the right-hand sides", "end of line"));
+        cards.vectors =
+            Some(fifth.and_then(|fifth| format.and_then(|format| read_vectors(text, fifth, format))));
     }
     Ok(cards)
 }
@@ -217,18 +221,22 @@ fn read_vectors(text: Text, card: Card, format: Vec<Field>) -> Result<Vectors> {
         card.line.get(place).is_some_and(|byte| byte.eq_ignore_ascii_case(&wanted))
     };
     let mut numbers = card.words(3);
-    let count = number(text, numbers.next(), card.end(), "the number of right-hand sides")?;
+    let count = number(text, numbers.next(), card.end(), "the number of right-hand sides", u64::MAX)?;
     let sparse = letter(0, b'M');
     let entries = match numbers.next() {
-        word if sparse => number(text, word, card.end(), "the number of entries of right-hand sides")?,
+        word if sparse => {
+            number(text, word, card.end(), "the number of entries of right-hand sides", u64::MAX)?
+        }
         _ => 0,
     };
     Ok(Vectors { sparse, guess: letter(1, b'G'), exact: letter(2, b'X'), count, entries, format })
 }
 
-fn number(text: Text, word: Option<(usize, &[u8])>, end: usize, what: &str) -> Result<u64> {
-    let number = word.and_then(|(_, word)| std::str::from_utf8(word).ok()?.parse().ok());
-    number.ok_or_else(|| {
+/// A number up to `most`, or what there is at the end of the card.
+fn number(text: Text, word: Option<(usize, &[u8])>, end: usize, what: &str, most: u64) -> Result<u64> {
+    let number: Option<u64> = word.and_then(|(_, word)| std::str::from_utf8(word).ok()?.parse().ok());
+    let what = if number > Some(most) { format!("{what}, at most {most}") } else { what.to_owned() };
+    number.filter(|&number| number <= most).ok_or_else(|| {
         let (at, found) = word.map_or((end, "end of line".to_owned()), |(at, word)| {
             (at, word[..word.len().min(40)].escape_ascii().to_string())
         });

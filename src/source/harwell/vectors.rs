@@ -7,7 +7,14 @@ use crate::error::Result;
 use crate::format::Dense;
 use crate::parallel::zeros;
 use crate::source::Beside;
-use crate::source::text::check_rows;
+use crate::source::text::check_size;
+
+/// What they are called; a right-hand side comes first, whatever else there is.
+pub(super) fn names(vectors: Option<&Vectors>) -> Vec<String> {
+    let (guess, exact) = vectors.map_or((false, false), |vectors| (vectors.guess, vectors.exact));
+    let there = [("b", true), ("x0", guess), ("x", exact)].into_iter().filter(|(_, there)| *there);
+    there.map(|(name, _)| name.to_owned()).collect()
+}
 
 /// Reads all of them.
 pub(super) fn read(fields: &mut Fields, cards: &Cards, vectors: &Vectors) -> Result<Vec<Beside>> {
@@ -59,7 +66,7 @@ fn read_sparse(fields: &mut Fields, cards: &Cards, vectors: &Vectors) -> Result<
     })?;
     let count = starts.len() - 1;
     let size = cards.rows.saturating_mul(count);
-    check_rows(size, vectors.entries)?;
+    check_size("the number of values", size as u64, vectors.entries)?;
     let mut values = zeros(size)?;
     let (mut entry, mut vector) = (0, 0);
     fields.section(&vectors.format, vectors.entries, |place| {

@@ -28,6 +28,7 @@ use lines::Piece;
 use memchr::memchr;
 use std::borrow::Cow;
 use std::path::Path;
+pub(super) use vector::read_columns;
 pub use vector::{parse_vector, read_vector};
 pub use write::{write_columns, write_matrix, write_vector};
 

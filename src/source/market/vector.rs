@@ -6,7 +6,7 @@ use super::with_newlines;
 use crate::error::{Error, Result};
 use crate::format::Dense;
 use crate::parallel::zeros;
-use crate::source::text::{Text, check_size};
+use crate::source::text::{Text, check_size, in_file};
 use crate::source::{gzip, mmap};
 use std::path::Path;
 
@@ -19,14 +19,18 @@ pub fn read_vector(path: &Path) -> Result<Dense> {
 
 /// Likewise, from what is already in memory, gzip-compressed or not; `path` is for error messages.
 pub fn parse_vector(path: &Path, bytes: &[u8]) -> Result<Dense> {
-    let unpacked;
-    let mut bytes = bytes;
-    if gzip::is_gzip(bytes) {
-        unpacked = gzip::decompress(path, bytes, None)?;
-        bytes = &unpacked;
-    }
-    let bytes = with_newlines(bytes);
-    let text = Text { path, bytes: &bytes, meter: None };
+    let read = |bytes: &[u8]| read_columns(Text { path, bytes, meter: None });
+    let columns = match gzip::is_gzip(bytes) {
+        true => gzip::decompress(path, bytes, None).and_then(|bytes| read(&bytes)),
+        false => read(bytes),
+    };
+    columns.map_err(in_file(path))
+}
+
+/// Likewise, of a text; what it claims and cannot hold is [`Error::TooLarge`].
+pub(in crate::source) fn read_columns(text: Text) -> Result<Dense> {
+    let bytes = with_newlines(text.bytes);
+    let text = Text { bytes: &bytes, ..text };
     let header = header::read(text)?;
     let size = header.rows as u64 * header.cols as u64;
     if header.entries > (text.bytes.len() - header.body) as u64 / 2 + 1 {
