@@ -8,6 +8,7 @@ pub mod device;
 pub mod error;
 mod files;
 pub mod format;
+mod memory;
 pub mod observe;
 pub mod operator;
 mod parallel;

@@ -1,7 +1,7 @@
 //! Small tools for work that is cut into pieces: over the threads of rayon's current pool, in arrays that may not fit.
 
-use crate::device::cpu::memory::zeroed;
 use crate::error::{Error, Result};
+use crate::memory::zeroed;
 use rayon::prelude::*;
 
 /// Bytes of input below which one thread is done sooner than several are set to work.

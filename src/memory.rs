@@ -5,7 +5,7 @@ const LARGE: usize = 4 << 20;
 
 /// An array of zeros. Large ones are put on huge pages where the system offers them: sparse products run through memory
 /// in several streams and one gather, and miss the tables of small pages.
-pub fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
+pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
     // The system hands out zeroed pages when they are first touched, so nothing is touched yet.
     let array = vec![T::default(); len];
     advise_huge_pages(&array);
