@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use solver::Error;
-use solver::format::{Csr, Values};
+use solver::format::{Csr, Duplicates, Values};
 use solver::source::{Loaded, Options, load, parse};
 use std::path::{Path, PathBuf};
 
@@ -48,6 +48,53 @@ fn weights_are_the_third_word_and_repeated_edges_are_summed() {
     let loaded = read("0 1\n1 0\n0 1\n0 1\n").unwrap();
     assert_eq!(entries(&loaded.matrix), [(0, 1, 3.0), (1, 0, 1.0)]);
     assert_eq!((loaded.stored, loaded.symmetric), (4, false));
+}
+
+/// Rows, columns and values with duplicates kept, in their order.
+fn multigraph(text: &str) -> Vec<(usize, usize, f64)> {
+    let keep = Options { duplicates: Duplicates::Keep, ..Options::default() };
+    let loaded = parse(Path::new("graph"), text.as_bytes(), &keep).unwrap();
+    assert_eq!(loaded.matrix.nnz() as u64, loaded.stored, "{text}");
+    assert!(loaded.matrix.pattern().has_repeats(), "{text}");
+    entries(&loaded.matrix)
+}
+
+#[test]
+fn parallel_edges_are_kept_in_the_order_of_the_file_where_that_is_asked_for() {
+    let weighted = [(0, 1, 3.0), (0, 1, 1.0), (0, 1, 2.0), (1, 0, 7.0)];
+    assert_eq!(multigraph("# weights\n0 1 3\n1 0 7\n0 1 1\n0 1 2\n"), weighted);
+    assert_eq!(multigraph("# weights\n0 1 3\n0 1 1\n0 1 2\n1 0 7\n"), weighted);
+    let counted = [(0, 1, 1.0), (0, 1, 1.0), (1, 0, 1.0)];
+    assert_eq!(multigraph("# edges\n1 0\n0 1\n0 1\n"), counted);
+    assert_eq!(multigraph("2 3\n1 a\n2 b\n1 2\n2 1\n1 2\n"), counted);
+    assert_eq!(multigraph("2\n1 1\n0\n"), counted);
+    let metis = [(0, 1, 5.0), (0, 1, 2.0), (1, 0, 2.0), (1, 0, 5.0)];
+    assert_eq!(multigraph("2 2 001\n2 5 2 2\n1 2 1 5\n"), metis);
+}
+
+#[test]
+fn a_multigraph_is_the_same_for_any_number_of_threads_and_its_sums_are_the_graph() {
+    let text: String =
+        (0..60_000_u64).map(|e| format!("{} {} {}.5\n", e * 7919 % 300, e * 104_729 % 97, e % 89)).collect();
+    let keep = Options { duplicates: Duplicates::Keep, ..Options::default() };
+    let on = |threads, options: &Options| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| parse(Path::new("graph"), text.as_bytes(), options).unwrap().matrix)
+    };
+    let kept = on(1, &keep);
+    assert_eq!(kept.nnz(), 60_000);
+    assert_eq!(kept, on(3, &keep));
+    let summed = on(2, &Options::default());
+    assert!(summed.nnz() < 60_000 && (0..300).all(|i| (0..97).all(|j| kept.get(i, j) == summed.get(i, j))));
+}
+
+#[test]
+fn duplicates_of_a_format_that_cannot_keep_them_are_refused_by_name() {
+    let keep = Options { duplicates: Duplicates::Keep, ..Options::default() };
+    let text = b"%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 2\n1 2\n";
+    let error = parse(Path::new("graph"), text, &keep).unwrap_err().to_string();
+    assert!(error.starts_with("graph: keeping the duplicates of a Matrix Market file"), "{error}");
+    assert!(error.contains("edge list"), "{error}");
 }
 
 #[test]

@@ -71,6 +71,32 @@ fn values_are_read_in_every_format_that_fortran_writes() {
 }
 
 #[test]
+fn an_exponent_without_a_letter_needs_a_point_before_it_and_an_integer_has_neither() {
+    let read = |format: &str, first: &str| {
+        let rest = if format.contains('I') { "    2    -3     4     5" } else { "   2.0  -3.0   4.0   0.5" };
+        read(&small("RUA", format, &format!("{first:>6}{rest:>24}\n")))
+    };
+    let first = |format, number| read(format, number).unwrap().matrix.get(0, 0).unwrap();
+    assert_eq!([first("(5E6.1)", "1.5-3"), first("(5F6.1)", "-1.+2")], [1.5e-3, -100.0]);
+    assert_eq!([first("(5D6.1)", "15E-1"), first("(5I6)", "+15")], [1.5, 15.0]);
+    for (format, number) in [
+        ("(5E6.1)", "15-3"),
+        ("(5F6.1)", "15+3"),
+        ("(5F6.1)", "1.5-"),
+        ("(5F6.1)", "1.-2.0"),
+        ("(5F6.1)", "1.5x-3"),
+        ("(5I6)", "1.5"),
+        ("(5I6)", "1.5-3"),
+        ("(5I6)", "15E1"),
+        ("(5I6)", "15-1"),
+    ] {
+        let error = read(format, number).unwrap_err().to_string();
+        let expected = if format == "(5I6)" { "an integer, as the format says" } else { "a number" };
+        assert!(error.ends_with(&format!("expected {expected}, found {number}")), "{format}: {error}");
+    }
+}
+
+#[test]
 fn types_say_how_the_entries_are_meant() {
     let lower = |kind: &str, values: &str| {
         format!(

@@ -4,8 +4,8 @@
 
 use proptest::prelude::*;
 use solver::Error;
-use solver::format::{Coo, Csr, Dense, Offsets, Values};
-use solver::source::{Loaded, Options, load, npy, npz, parse, read_dense};
+use solver::format::{Coo, Csr, Dense, Duplicates, Offsets, Values};
+use solver::source::{Loaded, Options, load, load_with, npy, npz, parse, read_dense};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -147,6 +147,11 @@ fn faults_in_the_arrays_are_named_with_their_place() {
             "format 'lil' is not supported; convert it with tocsr",
         ),
         (("data", array("<f2", false, "(3,)", &[0; 6])), "the type '<f2' of data is not supported"),
+        (
+            ("data", array("|O", false, "(3,)", &[0; 24])),
+            "the type '|O' of data is not supported; numbers are read as",
+        ),
+        (("data", array("<M8[s]", false, "(3,)", &[0; 24])), "the type '<M8[s]' of data is not supported"),
         (("data", array("|O", false, "(3,)", &[])), "the type '|O' of data is not supported"),
         (("indices", f64s(&[2.0, 0.0, 1.0])), "indices: expected integers, found <f8"),
     ] {
@@ -217,6 +222,37 @@ fn a_sum_of_duplicates_beyond_the_range_is_refused_with_its_file_and_place() {
             )
         );
     }
+}
+
+#[test]
+fn duplicates_are_kept_where_that_is_asked_for() {
+    let keep = Options { duplicates: Duplicates::Keep, ..Options::default() };
+    for name in ["coo.npz", "coo-array.npz"] {
+        let loaded = load_with(data(name).to_str().unwrap(), &keep).unwrap();
+        assert!(loaded.matrix.pattern().has_repeats() && loaded.matrix.nnz() == 4, "{name}");
+    }
+    let rows = csr_with(&[("indices", i32s(&[2, 2, 1]))]);
+    let loaded = parse(Path::new("a.npz"), &rows, &keep).unwrap();
+    assert_eq!(entries(&loaded.matrix), [(0, 2, 1.0), (0, 2, 2.0), (1, 1, 3.0)]);
+}
+
+#[test]
+fn integers_that_no_f64_equals_are_warned_about_with_their_file_and_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.npy");
+    let said = |numbers: [i64; 4]| {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        std::fs::write(&path, array("<i8", false, "(2, 2)", &bytes)).unwrap();
+        let mut solver = std::process::Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+        let done = solver.args(["info", "--matrix"]).arg(&path).output().unwrap();
+        assert_eq!(done.status.code(), Some(0));
+        String::from_utf8(done.stderr).unwrap()
+    };
+    // 2^53 + 1 and + 3 lie between two f64; what is larger and even does not.
+    let warned = said([1, 9_007_199_254_740_994, 9_007_199_254_740_993, -9_007_199_254_740_995]);
+    let expected = "a.npy: the array[2] is 9007199254740993, which f64 rounds to 9007199254740992\n";
+    assert!(warned.ends_with(expected) && warned.lines().count() == 1, "{warned}");
+    assert_eq!(said([1, 9_007_199_254_740_992, -(1 << 62), 0]), "");
 }
 
 #[test]

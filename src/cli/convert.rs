@@ -2,10 +2,11 @@
 
 use super::args::ConvertArgs;
 use super::load::load;
-use super::progress::{bytes, spinner};
+use super::progress::{bytes, metered};
 use super::{print, thousands};
 use crate::error::{Error, Result};
 use crate::format::stats::first_asymmetry;
+use crate::observe::Meter;
 use crate::source::{Loaded, Options, binary, market, npy, npz};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ struct Target {
     /// The ending of its files.
     ending: &'static str,
     /// Writes the matrix.
-    write: fn(&Path, &Loaded) -> Result<()>,
+    write: fn(&Path, &Loaded, &Meter) -> Result<()>,
     /// Where vectors go that came with the matrix: files with this ending, or into the same file.
     beside: Option<&'static str>,
 }
@@ -22,8 +23,16 @@ struct Target {
 const TARGETS: &[Target] = &[
     Target { ending: ".mtx", write: write_market, beside: Some(".mtx") },
     Target { ending: ".mtx.gz", write: write_market, beside: Some(".mtx.gz") },
-    Target { ending: ".npz", write: |path, loaded| npz::write(path, &loaded.matrix), beside: Some(".npy") },
-    Target { ending: ".slv", write: binary::write, beside: None },
+    Target {
+        ending: ".npz",
+        write: |path, loaded, meter| npz::write_metered(path, &loaded.matrix, Some(meter)),
+        beside: Some(".npy"),
+    },
+    Target {
+        ending: ".slv",
+        write: |path, loaded, meter| binary::write_metered(path, loaded, Some(meter)),
+        beside: None,
+    },
 ];
 
 pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
@@ -34,23 +43,35 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     }
     let loaded =
         load(&args.input, Options { as_stored: args.as_stored, beside: true, ..Options::default() })?;
-    let progress = spinner(format!("writing {}", args.output.display()));
-    (target.write)(&args.output, &loaded)?;
+    let meter = Meter::default();
+    let name = args.output.display().to_string();
+    let written = metered("writing", &name, &meter, || write(args, target, &stem, &loaded, &meter))?;
+    print(&report(&loaded, &written));
+    Ok(true)
+}
+
+/// Writes the matrix and what lies beside it; returns the files.
+fn write(
+    args: &ConvertArgs,
+    target: &Target,
+    stem: &str,
+    loaded: &Loaded,
+    meter: &Meter,
+) -> Result<Vec<PathBuf>> {
+    (target.write)(&args.output, loaded, meter)?;
     let mut written = vec![args.output.clone()];
     for beside in loaded.beside.iter().filter(|_| target.beside.is_some()) {
         let ending = target.beside.unwrap_or_default();
         check_name(&args.output, &beside.name)?;
         let path = args.output.with_file_name(format!("{stem}_{}{ending}", beside.name));
         if ending == ".npy" {
-            npy::write(&path, &beside.values)?;
+            npy::write_metered(&path, &beside.values, Some(meter))?;
         } else {
-            market::write_columns(&path, &beside.values)?;
+            market::write_columns(&path, &beside.values, Some(meter))?;
         }
         written.push(path);
     }
-    progress.finish_and_clear();
-    print(&report(&loaded, &written));
-    Ok(true)
+    Ok(written)
 }
 
 /// Names come from files, and must not lead to another folder.
@@ -66,11 +87,11 @@ fn check_name(output: &Path, name: &str) -> Result<()> {
 
 /// The triangle that a symmetric matrix is written as is found from the matrix itself where its source does not vouch
 /// for it, so that no half is ever left out.
-fn write_market(path: &Path, loaded: &Loaded) -> Result<()> {
+fn write_market(path: &Path, loaded: &Loaded, meter: &Meter) -> Result<()> {
     let matrix = &loaded.matrix;
     let square = matrix.rows() == matrix.cols();
     let symmetric = loaded.symmetric || square && first_asymmetry(matrix).is_none();
-    market::write_matrix(path, matrix, symmetric)
+    market::write_matrix_metered(path, matrix, symmetric, Some(meter))
 }
 
 fn report(loaded: &Loaded, written: &[PathBuf]) -> String {

@@ -82,7 +82,7 @@ pub(super) fn default_mirror() -> Option<String> {
 struct Progress {
     name: String,
     bar: ProgressBar,
-    shown: Instant,
+    lines: super::progress::Lines,
     /// When the first bytes of this run came, and how many there were before.
     began: Option<(Instant, u64)>,
 }
@@ -94,7 +94,7 @@ impl Progress {
         let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::no_length().with_style(style).with_message(name.to_owned());
         bar.set_draw_target(super::progress::target());
-        Progress { name: name.to_owned(), bar, shown: Instant::now(), began: None }
+        Progress { name: name.to_owned(), bar, lines: super::progress::Lines::new(), began: None }
     }
 
     fn update(&mut self, have: u64, total: Option<u64>) {
@@ -108,10 +108,9 @@ impl Progress {
             self.bar.set_length(total);
         }
         self.bar.set_position(have);
-        if !self.bar.is_hidden() || self.shown.elapsed() < super::progress::LOG_EVERY {
+        if !self.bar.is_hidden() || !self.lines.due() {
             return;
         }
-        self.shown = Instant::now();
         let rate = have.saturating_sub(before) as f64 / began.elapsed().as_secs_f64();
         let mut line = format!("{}: {}", self.name, HumanBytes(have));
         if let Some(total) = total {

@@ -10,5 +10,5 @@ use std::sync::Arc;
 pub(super) fn load(what: &str, mut options: Options) -> Result<Loaded> {
     let meter = Arc::new(Meter::default());
     options.meter = Some(Arc::clone(&meter));
-    metered(what, &meter, || source::load_with(what, &options))
+    metered("reading", what, &meter, || source::load_with(what, &options))
 }

@@ -11,8 +11,31 @@ use std::time::{Duration, Instant};
 
 /// Between two updates of the live line.
 const REFRESH: Duration = Duration::from_millis(100);
-/// Between two lines where there is no terminal; the first comes as late.
+/// Between two lines where there is no terminal.
 pub(super) const LOG_EVERY: Duration = Duration::from_secs(10);
+/// Before the first of them: what is over sooner needs none.
+const LOG_FIRST: Duration = Duration::from_secs(2);
+
+/// When lines are due where there is no terminal.
+pub(super) struct Lines {
+    next: Instant,
+}
+
+impl Lines {
+    pub fn new() -> Lines {
+        Lines { next: Instant::now() + LOG_FIRST }
+    }
+
+    /// Whether one is due; the next one is then not for a while.
+    pub fn due(&mut self) -> bool {
+        let now = Instant::now();
+        let due = now >= self.next;
+        if due {
+            self.next = now + LOG_EVERY;
+        }
+        due
+    }
+}
 
 /// Whether progress is shown at all.
 static QUIET: AtomicBool = AtomicBool::new(false);
@@ -50,8 +73,9 @@ pub fn spinner(text: String) -> ProgressBar {
     bar
 }
 
-/// Runs `work` while a thread of its own shows what the meter says: phase, share, rate and time left.
-pub fn metered<R>(name: &str, meter: &Meter, work: impl FnOnce() -> R) -> R {
+/// Runs `work` while a thread of its own shows what the meter says: phase, share, rate and time left. Before the meter
+/// says anything, `phase` is what is done.
+pub fn metered<R>(phase: &'static str, name: &str, meter: &Meter, work: impl FnOnce() -> R) -> R {
     /// Takes the line away however the work ends.
     struct Done<'a>(&'a AtomicBool, std::thread::Thread);
     impl Drop for Done<'_> {
@@ -62,27 +86,29 @@ pub fn metered<R>(name: &str, meter: &Meter, work: impl FnOnce() -> R) -> R {
     }
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(name, meter, &over));
+        let watcher = scope.spawn(|| watch(phase, name, meter, &over));
         let _done = Done(&over, watcher.thread().clone());
         work()
     })
 }
 
-fn watch(name: &str, meter: &Meter, over: &AtomicBool) {
-    let bar = spinner(format!("reading {name}"));
+fn watch(first: &'static str, name: &str, meter: &Meter, over: &AtomicBool) {
+    let bar = spinner(format!("{first} {name}"));
     let (mut phase, mut began) = (0, Instant::now());
-    let mut shown = Instant::now();
+    let mut lines = Lines::new();
     while !over.load(Ordering::Relaxed) {
         std::thread::park_timeout(REFRESH);
-        let now = meter.read();
+        let mut now = meter.read();
+        if now.phase.is_empty() {
+            now.phase = first;
+        }
         if now.number != phase {
             (phase, began) = (now.number, Instant::now());
         }
         let text = measure(name, &now, began.elapsed().as_secs_f64());
         if !bar.is_hidden() {
             bar.set_message(text);
-        } else if shown.elapsed() >= LOG_EVERY {
-            shown = Instant::now();
+        } else if lines.due() {
             log_line(&text);
         }
     }
@@ -100,22 +126,20 @@ pub fn bytes(n: u64) -> String {
 }
 
 fn measure(name: &str, now: &Reading, seconds: f64) -> String {
-    if now.phase.is_empty() {
-        return format!("reading {name}");
-    }
-    if now.total == 0 || now.done == 0 || seconds == 0.0 {
-        return format!("{} {name}", now.phase);
+    let what = format!("{} {name}", now.phase);
+    if now.done == 0 || seconds == 0.0 {
+        return what;
     }
     let rate = now.done as f64 / seconds;
-    let left = now.total.saturating_sub(now.done) as f64 / rate;
-    format!(
-        "{} {name}: {} of {}, {}/s, ETA {}",
-        now.phase,
-        bytes(now.done),
-        bytes(now.total),
-        bytes(rate as u64),
-        duration(left)
-    )
+    let (done, speed) = (bytes(now.done), bytes(rate as u64));
+    match now.total {
+        0 => format!("{what}: {done} so far, {speed}/s"),
+        total if now.done >= total => format!("{what}: {done} done, finishing"),
+        total => {
+            let left = (total - now.done) as f64 / rate;
+            format!("{what}: {done} of {}, {speed}/s, ETA {}", bytes(total), duration(left))
+        }
+    }
 }
 
 /// The live line of a solve.
@@ -181,5 +205,31 @@ impl Observer for Live {
             self.bar.set_message(text);
             self.bar.tick();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_is_told_with_its_share_its_rate_and_the_time_left() {
+        let text = |done, total| measure("a.mtx", &Reading { phase: "reading", number: 1, done, total }, 4.0);
+        assert_eq!(
+            text(200_000_000, 600_000_000),
+            "reading a.mtx: 200.0 MB of 600.0 MB, 50.0 MB/s, ETA 8.00 s"
+        );
+        assert_eq!(text(2000, 0), "reading a.mtx: 2.0 kB so far, 500 bytes/s");
+        assert_eq!(text(2000, 2000), "reading a.mtx: 2.0 kB done, finishing");
+        assert_eq!(text(0, 2000), "reading a.mtx");
+    }
+
+    #[test]
+    fn a_log_has_no_line_for_what_is_over_in_a_moment_and_one_now_and_then_after_that() {
+        let mut lines = Lines::new();
+        assert!(!lines.due());
+        lines.next = Instant::now();
+        assert!(lines.due() && !lines.due());
+        assert!(lines.next > Instant::now() + LOG_FIRST);
     }
 }

@@ -6,8 +6,8 @@
 //! the matrix is the same for any number of threads. Beside the matrix there is only one cursor a row and piece; the
 //! last piece's become the row offsets, and the number of pieces is held down where rows are short.
 
-use super::Csr;
-use super::finish::{Width, finish, narrow};
+use super::finish::{Width, finish_with, narrow};
+use super::{Csr, Duplicates};
 use crate::error::Result;
 use crate::parallel::{run_all, threads_for, zeros};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -37,14 +37,23 @@ pub(crate) trait Entries: Sync {
 /// Makes the matrix; duplicates are summed. With `mirror`, every entry off the diagonal stands for the one across it
 /// too, times that sign.
 pub(crate) fn assemble<E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Csr> {
+    assemble_with(entries, mirror, Duplicates::Sum)
+}
+
+/// Likewise, with duplicates summed or kept.
+pub(crate) fn assemble_with<E: Entries>(
+    entries: &E,
+    mirror: Option<f64>,
+    duplicates: Duplicates,
+) -> Result<Csr> {
     if narrow(entries.most(), mirror.is_some()) {
-        build::<u32, E>(entries, mirror)
+        build::<u32, E>(entries, mirror, duplicates)
     } else {
-        build::<u64, E>(entries, mirror)
+        build::<u64, E>(entries, mirror, duplicates)
     }
 }
 
-fn build<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Csr> {
+fn build<W: Width, E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
     let (rows, cols) = entries.shape();
     let pieces = entries.cut(piece_count::<W, E>(entries, mirror.is_some()))?;
     let mut offsets: Vec<W> = zeros(rows + 1)?;
@@ -62,7 +71,7 @@ fn build<W: Width, E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Csr> 
     entries.check(sum(placed)?)?;
     drop(earlier);
     let (col_indices, values) = slots.filled();
-    finish(cols, offsets, col_indices, entries.valued().then_some(values))
+    finish_with(cols, offsets, col_indices, entries.valued().then_some(values), duplicates)
 }
 
 /// As many pieces as threads, but no more than have cursors that take two fifths of the matrix.

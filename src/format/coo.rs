@@ -1,11 +1,21 @@
 //! Triplets (row, column, value) in any order: what most files hold, and what a matrix is built from.
 
 use super::Csr;
-use super::assemble::{Entries, assemble};
-use super::finish::{Width, finish, narrow};
+use super::assemble::{Entries, assemble_with};
+use super::finish::{Width, finish_with, narrow};
 use crate::error::{Error, Result};
 use crate::parallel::{room, zeros};
 use std::ops::Range;
+
+/// What becomes of entries that stand at one place of a matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Duplicates {
+    /// They are one entry: their sum, taken in their order.
+    #[default]
+    Sum,
+    /// They stay apart, one after the other in their order: the parallel edges of a graph.
+    Keep,
+}
 
 /// A matrix as triplets, counted from 0. Entries may come in any order and more than once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,14 +80,22 @@ impl Coo {
 
     /// Compressed rows; duplicates are summed in their order.
     pub fn into_csr(self) -> Result<Csr> {
+        self.into_csr_with(Duplicates::Sum)
+    }
+
+    /// Compressed rows, with duplicates summed or kept.
+    pub fn into_csr_with(self, duplicates: Duplicates) -> Result<Csr> {
         if !self.row_indices.is_sorted() {
-            return assemble(&self, None);
+            return assemble_with(&self, None, duplicates);
         }
-        if narrow(self.row_indices.len(), false) { self.in_place::<u32>() } else { self.in_place::<u64>() }
+        match narrow(self.row_indices.len(), false) {
+            true => self.in_place::<u32>(duplicates),
+            false => self.in_place::<u64>(duplicates),
+        }
     }
 
     /// Triplets that already come row after row become the matrix where they lie.
-    fn in_place<W: Width>(self) -> Result<Csr> {
+    fn in_place<W: Width>(self, duplicates: Duplicates) -> Result<Csr> {
         let mut offsets: Vec<W> = zeros(self.rows + 1)?;
         let mut start = 0;
         for run in self.row_indices.chunk_by(|a, b| a == b) {
@@ -94,7 +112,7 @@ impl Coo {
         }
         drop(self.row_indices);
         let valued = !self.values.is_empty();
-        finish(self.cols, offsets, self.col_indices, valued.then_some(self.values))
+        finish_with(self.cols, offsets, self.col_indices, valued.then_some(self.values), duplicates)
     }
 }
 

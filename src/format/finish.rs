@@ -3,11 +3,12 @@
 //!
 //! Threads own contiguous bands of rows with about equally many entries each, and so disjoint parts of every array.
 
-use super::{Csr, Offset, Offsets, Values};
+use super::{Csr, Duplicates, Offset, Offsets, Pattern, Values};
 use crate::error::{Error, Result};
 use crate::format::CsrFault;
 use crate::parallel::{CHUNKS_PER_THREAD, room, run_all, split_front, threads_for, zeros};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Whether 32 bits count so many entries, and one too many before that is noticed.
@@ -76,6 +77,17 @@ pub(crate) fn finish<W: Width>(
     col_indices: Vec<u32>,
     values: Option<Vec<f64>>,
 ) -> Result<Csr> {
+    finish_with(cols, offsets, col_indices, values, Duplicates::Sum)
+}
+
+/// Likewise, with duplicates summed or kept.
+pub(crate) fn finish_with<W: Width>(
+    cols: usize,
+    offsets: Vec<W>,
+    col_indices: Vec<u32>,
+    values: Option<Vec<f64>>,
+    duplicates: Duplicates,
+) -> Result<Csr> {
     if let Some(row) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
         let (this, next) = (offsets[row].at() as u64, offsets[row + 1].at() as u64);
         return Err(CsrFault::DecreasingOffset { row, this, next }.into());
@@ -84,13 +96,19 @@ pub(crate) fn finish<W: Width>(
     let cuts = cut(&offsets[..rows], col_indices.len());
     let mut valued = values.is_some();
     let mut unfinished = Unfinished { offsets, col_indices, values: values.unwrap_or_default(), cuts };
-    if run_all(unfinished.bands(), sort_rows).contains(&true) {
+    let repeats = run_all(unfinished.bands(), sort_rows).contains(&true);
+    if repeats && duplicates == Duplicates::Sum {
         unfinished.sum_duplicates()?;
         valued = true;
     }
     let Unfinished { offsets, col_indices, values, .. } = unfinished;
     let values = if valued { Values::F64(values) } else { Values::Ones };
-    Csr::new(rows, cols, W::offsets(offsets), col_indices, values)
+    let offsets = W::offsets(offsets);
+    let pattern = match duplicates {
+        Duplicates::Sum => Pattern::new(rows, cols, offsets, col_indices),
+        Duplicates::Keep => Pattern::with_repeats(rows, cols, offsets, col_indices),
+    };
+    Csr::with_pattern(Arc::new(pattern?), values)
 }
 
 /// Cuts the rows into bands with about equally many entries; `starts` holds the first entry of each row.

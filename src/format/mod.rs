@@ -30,7 +30,7 @@ mod transpose;
 pub mod values;
 
 pub use bsr::Bsr;
-pub use coo::Coo;
+pub use coo::{Coo, Duplicates};
 pub use csr::Csr;
 pub use dcsr::Dcsr;
 pub use dense::Dense;

@@ -76,7 +76,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
             }
             continue;
         }
-        match beside::read(member.text()) {
+        match beside::read(Text { meter: options.meter.as_deref(), ..member.text() }) {
             Ok(Some(values)) => loaded.beside.push(Beside { name, values }),
             Ok(None) => {}
             Err(error) => loaded.skip_beside(&member.path, vec![name], error),

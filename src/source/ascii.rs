@@ -14,8 +14,9 @@ pub(super) fn recognises(text: Text) -> bool {
 }
 
 /// Reads the graph: the entry (i, j) is the arc from node i to node j.
-pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
-    let mut words = Words::new(text.bytes, 0);
+pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
+    text.begin("reading", text.bytes.len());
+    let mut words = Words::metered(text, 0..text.bytes.len());
     words.seek_line(b"");
     let fail = |fault: Box<Fault>| text.error(*fault);
     let nodes = words.whole("the number of nodes", 0..u64::from(u32::MAX) + 1).map_err(fail)? as usize;
@@ -23,7 +24,7 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
     let (offsets, indices) = read_lists(&mut words, nodes).map_err(fail)?;
     let stored = indices.len() as u64;
     let arcs = Compressed { rows: nodes, cols: nodes, offsets, indices, values: Vec::new() };
-    Ok(Loaded::new(arcs.into_csr()?, stored, false))
+    Ok(Loaded::new(arcs.into_csr(options.duplicates)?, stored, false))
 }
 
 fn read_lists(words: &mut Words, nodes: usize) -> Scan<(Vec<u64>, Vec<u32>)> {
@@ -44,5 +45,6 @@ fn read_lists(words: &mut Words, nodes: usize) -> Scan<(Vec<u64>, Vec<u32>)> {
         let expected = format!("end of file after {nodes} lines of successors, as the first line announces");
         return Err(Box::new(Fault::new(words.at, expected)));
     }
+    words.tell();
     Ok((offsets, indices))
 }

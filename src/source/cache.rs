@@ -9,6 +9,7 @@
 use super::binary::{self, Key};
 use super::{Loaded, Options, detect, mmap};
 use crate::error::{Error, Result};
+use crate::format::Duplicates;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
@@ -16,13 +17,17 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Reads the matrix in the archive at `path`, from its binary file where that is fresh.
 pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
     let archive = mmap::open(path)?;
+    // A binary file holds no duplicates.
+    if options.duplicates == Duplicates::Keep {
+        return detect::parse(path, &archive, options);
+    }
     let key = key(&archive, options.as_stored);
     let cached = place(path, options);
     if let Some(loaded) = read(&cached, &key, options) {
         return Ok(loaded);
     }
     let loaded = detect::parse(path, &archive, options)?;
-    if let Err(error) = binary::write_keyed(&cached, &loaded, &key) {
+    if let Err(error) = binary::write_keyed(&cached, &loaded, &key, options.meter.as_deref()) {
         let message = format!(
             "{path} is parsed anew each time: {cached} cannot be written: {error}",
             path = path.display(),
@@ -110,7 +115,7 @@ mod tests {
             let key = key(&bytes, false);
             let mut marked = load(&self.archive(), &Options::default()).unwrap();
             marked.stored = 99;
-            binary::write_keyed(&self.cached(), &marked, &key).unwrap();
+            binary::write_keyed(&self.cached(), &marked, &key, None).unwrap();
         }
 
         fn stored(&self) -> u64 {

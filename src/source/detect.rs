@@ -6,7 +6,7 @@ use super::{
     npz, webgraph,
 };
 use crate::error::{Error, Result};
-use crate::format::Dense;
+use crate::format::{Dense, Duplicates};
 use crate::observe::Meter;
 use std::path::Path;
 
@@ -27,7 +27,7 @@ const KINDS: &[Kind] = &[
         recognises: |text| binary::is_binary(text.bytes),
         read: |text, options| binary::read_with(text.path, text.bytes, options),
     },
-    Kind { name: "Matrix Market", recognises: is_matrix_market, read: market::read_text },
+    Kind { name: "Matrix Market", recognises: is_matrix_market, read: read_market },
     Kind { name: "NumPy array", recognises: npy::recognises, read: npy::read },
     Kind { name: "SciPy sparse matrix", recognises: npz::recognises, read: npz::read },
     Kind { name: "tar archive", recognises: archive::recognises, read: archive::read },
@@ -65,6 +65,16 @@ pub(super) fn is_matrix_market(text: Text) -> bool {
         && memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some()
 }
 
+fn read_market(text: Text, options: &Options) -> Result<Loaded> {
+    if options.duplicates == Duplicates::Keep {
+        return Err(text.unsupported(
+            "keeping the duplicates of a Matrix Market file",
+            "its reader sums them; a graph with parallel edges can be an edge list, a line 'from to' for each",
+        ));
+    }
+    market::read_text(text, options)
+}
+
 /// The kinds of files that are read.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     KINDS.iter().map(|kind| kind.name)
@@ -75,14 +85,14 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
 /// The file must not be shortened by others during the call: it is mapped, and the system ends programs that read
 /// mapped pages which are no longer there.
 pub(super) fn read(path: &Path, options: &Options) -> Result<Loaded> {
-    let bytes = mmap::open(path).map_err(in_file(path))?;
+    let bytes = mmap::open_metered(path, options.meter.as_deref()).map_err(in_file(path))?;
     parse(path, &bytes, options)
 }
 
 /// Reads standard input to its end.
 pub(super) fn read_stdin(options: &Options) -> Result<Loaded> {
     let path = Path::new("<stdin>");
-    let bytes = mmap::stdin(path).map_err(in_file(path))?;
+    let bytes = mmap::stdin(path, options.meter.as_deref()).map_err(in_file(path))?;
     parse(path, &bytes, options)
 }
 

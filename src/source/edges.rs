@@ -2,10 +2,11 @@
 //! blanks, tabs or a comma. Comments begin with `#` or `%`.
 //!
 //! Nodes are the numbers that stand there, counted from 0, so n is the largest of them plus one, and numbers that no edge
-//! names are rows without entries. An edge that is listed again is summed: values count edges, or add up their weights.
+//! names are rows without entries. An edge that is listed again is summed: values count edges, or add up their weights;
+//! unless duplicates are kept.
 //! The file is parsed by several threads at once, and the result is the same for any number of them.
 
-use super::text::{Fault, Text, check_rows};
+use super::text::{Fault, Text, check_rows, line_at};
 use super::words::{Scan, Words, first_lines, is_number, is_whole, pieces};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
@@ -48,7 +49,7 @@ fn is_edge(line: &[&[u8]]) -> bool {
 }
 
 /// Reads the graph: the entry (i, j) is the edge from i to j.
-pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
+pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let lines = first_lines(text.bytes, COMMENTS, 2);
     let weighted = lines.last().is_some_and(|line| line.len() > 2);
     let sizes_lead = begins_with_sizes(text, &lines);
@@ -78,12 +79,14 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
         return Err(locate(text, start, layout, largest.unwrap_or(0)));
     }
     (triplets.rows, triplets.cols) = (nodes, nodes);
-    let matrix = triplets.into_csr().map_err(|error| locate_sum(text, start, layout, error))?;
+    let matrix = triplets.into_csr_with(options.duplicates);
+    let matrix = matrix.map_err(|error| locate_sum(text, start, layout, error))?;
     Ok(Loaded::new(matrix, stored, false))
 }
 
 /// Parses the edges from `start` on, as a matrix without a size.
 pub(super) fn parse(text: Text, start: usize, layout: Layout) -> Result<Coo> {
+    text.begin("reading", text.bytes.len() - start);
     let parts = run_all(pieces(text, start), |piece| parse_piece(text, piece, layout));
     let entries = parts.iter().map(|(edges, _)| edges.from.len()).sum();
     let mut all = Coo {
@@ -105,8 +108,9 @@ pub(super) fn parse(text: Text, start: usize, layout: Layout) -> Result<Coo> {
 
 fn parse_piece(text: Text, piece: Range<usize>, layout: Layout) -> (Edges, Option<Box<Fault>>) {
     let mut edges = Edges::default();
-    let mut words = Words::new(&text.bytes[..piece.end], piece.start);
+    let mut words = Words::metered(text, piece);
     let fault = parse_lines(&mut words, layout, &mut edges).err();
+    words.tell();
     (edges, fault)
 }
 
@@ -177,7 +181,7 @@ fn locate(text: Text, start: usize, layout: Layout, node: u32) -> Error {
     while words.seek_line(COMMENTS) {
         at = words.at;
         let mut edge = Edges::default();
-        let _ = parse_lines(&mut Words::new(&text.bytes[..line_end(text, at)], at), layout, &mut edge);
+        let _ = parse_lines(&mut Words::new(&text.bytes[..line_at(text.bytes, at).1], at), layout, &mut edge);
         if edge.from == [node] || edge.to == [node] {
             break;
         }
@@ -197,7 +201,7 @@ fn locate_sum(text: Text, start: usize, layout: Layout, error: Error) -> Error {
     while sum.is_finite() && words.seek_line(COMMENTS) {
         at = words.at;
         let mut edge = Edges::default();
-        let _ = parse_lines(&mut Words::new(&text.bytes[..line_end(text, at)], at), layout, &mut edge);
+        let _ = parse_lines(&mut Words::new(&text.bytes[..line_at(text.bytes, at).1], at), layout, &mut edge);
         if edge.from == [row as u32] && edge.to == [col as u32] {
             sum += edge.weights.iter().sum::<f64>();
         }
@@ -205,8 +209,4 @@ fn locate_sum(text: Text, start: usize, layout: Layout, error: Error) -> Error {
     }
     let expected = format!("weights of the edge from {row} to {col} with a finite sum");
     text.error(Fault { at, expected, found: Some(format!("a sum of {sum}")) })
-}
-
-fn line_end(text: Text, at: usize) -> usize {
-    memchr::memchr(b'\n', &text.bytes[at..]).map_or(text.bytes.len(), |length| at + length)
 }

@@ -27,6 +27,7 @@ pub(super) fn recognises(text: Text) -> bool {
 /// Reads the matrix, and the vectors beside it where they are well.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut cards = cards::read(text)?;
+    text.begin("reading", text.bytes.len() - cards.body);
     let mut fields = Fields::new(text, cards.body);
     let offsets = read_pointers(&mut fields, &cards)?;
     let indices = read_indices(&mut fields, &cards, &offsets)?;
@@ -34,10 +35,10 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let columns = Compressed { rows: cards.cols, cols: cards.rows, offsets, indices, values };
     let symmetry = if options.as_stored { Symmetry::None } else { cards.symmetry };
     let matrix = match symmetry {
-        Symmetry::None => columns.into_transposed()?,
-        Symmetry::Symmetric => columns.into_mirrored(1.0)?,
+        Symmetry::None => columns.into_transposed(options.duplicates)?,
+        Symmetry::Symmetric => columns.into_mirrored(1.0, options.duplicates)?,
         // Mirroring makes the transpose of what is stored with the sign, so the sign goes on what is stored.
-        Symmetry::Skew => negated(columns).into_mirrored(-1.0)?,
+        Symmetry::Skew => negated(columns).into_mirrored(-1.0, options.duplicates)?,
     };
     let mut loaded = Loaded::new(matrix, cards.entries, symmetry == Symmetry::Symmetric);
     match cards.vectors.take() {

@@ -5,6 +5,7 @@
 //! before, and a step that is more than what the system says is available is an error before it is taken.
 
 use crate::error::{Error, Result};
+use crate::observe::Meter;
 use crate::parallel::{available, zeros};
 use std::io::Read;
 use std::path::Path;
@@ -15,6 +16,22 @@ const MOST_FROM_ONE_BYTE: u64 = 1032;
 const FIRST_STEP: u64 = 1 << 20;
 /// Steps below this are taken without asking the system what is available.
 const SMALL_STEP: u64 = 64 << 20;
+
+/// Bytes that are counted as they come.
+pub(super) struct Metered<'a, R> {
+    pub from: R,
+    pub meter: Option<&'a Meter>,
+}
+
+impl<R: Read> Read for Metered<'_, R> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let came = self.from.read(to)?;
+        if let Some(meter) = self.meter {
+            meter.add(came as u64);
+        }
+        Ok(came)
+    }
+}
 
 /// The most bytes that so many compressed ones can hold, `claimed` where that is less.
 pub(super) fn bounded(claimed: u64, compressed: usize) -> u64 {

@@ -3,7 +3,7 @@
 //!
 //! `fmt` is up to three digits of 0 and 1: sizes of vertices, weights of vertices (`ncon` of them), weights of edges.
 //! Sizes and weights of vertices are read past; weights of edges become the values. Every edge stands twice, once at
-//! either end, and the reader checks that it does.
+//! either end, and the reader checks that it does. An edge that is listed again is a fault, unless duplicates are kept.
 
 use super::compressed::Compressed;
 use super::text::{Fault, Text, ends_word};
@@ -65,9 +65,10 @@ fn counts_agree(body: &[u8], header: &Header) -> bool {
 }
 
 /// Reads the graph: an entry for each end of an edge, 1 or its weight.
-pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
+pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let fail = |fault: Box<Fault>| text.error(*fault);
-    let mut words = Words::new(text.bytes, 0);
+    text.begin("reading", text.bytes.len());
+    let mut words = Words::metered(text, 0..text.bytes.len());
     let header = read_header(&mut words).map_err(fail)?;
     let body = words.at;
     let graph = read_lists(&mut words, &header).map_err(fail)?;
@@ -80,7 +81,7 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
         );
         return Err(text.error(Fault { at: words.at, expected, found: Some(format!("{stored}")) }));
     }
-    let matrix = graph.into_csr()?;
+    let matrix = graph.into_csr(options.duplicates)?;
     if matrix.nnz() as u64 != stored {
         return Err(text.error(*find_repeat(text, body, &header, &matrix)));
     }
@@ -135,6 +136,7 @@ fn read_lists(words: &mut Words, header: &Header) -> Scan<Compressed> {
             format!("end of file after {vertices} lines of neighbours, as the first line announces");
         return Err(Box::new(Fault::new(words.at, expected)));
     }
+    words.tell();
     Ok(graph)
 }
 

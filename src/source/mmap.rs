@@ -1,7 +1,8 @@
 //! The bytes of a file, mapped into memory where the file allows it.
 
-use super::inflate::read_all;
+use super::inflate::{Metered, read_all};
 use crate::error::{Error, Result};
+use crate::observe::Meter;
 use memmap2::Mmap;
 use std::fs::File;
 use std::ops::Deref;
@@ -28,18 +29,31 @@ impl Deref for Bytes {
 
 /// Opens the file at `path` for reading as one slice.
 pub(super) fn open(path: &Path) -> Result<Bytes> {
+    open_metered(path, None)
+}
+
+/// Likewise, telling a meter of what comes where it is no plain file.
+pub(super) fn open_metered(path: &Path, meter: Option<&Meter>) -> Result<Bytes> {
     let fail = |source| Error::Io { action: "read", path: path.to_owned(), source };
     let file = File::open(path).map_err(fail)?;
     let about = file.metadata().map_err(fail)?;
     if about.is_file() && about.len() > 0 {
         return map(&file).map(Bytes::Mapped).map_err(fail);
     }
-    read_all(path, "read", file, 0).map(Bytes::Owned)
+    collect(path, file, meter)
 }
 
 /// All that comes from standard input; `path` stands for it in messages.
-pub(super) fn stdin(path: &Path) -> Result<Bytes> {
-    read_all(path, "read", std::io::stdin().lock(), 0).map(Bytes::Owned)
+pub(super) fn stdin(path: &Path, meter: Option<&Meter>) -> Result<Bytes> {
+    collect(path, std::io::stdin().lock(), meter)
+}
+
+/// All that comes, of which nobody knows how much it will be.
+fn collect(path: &Path, from: impl std::io::Read, meter: Option<&Meter>) -> Result<Bytes> {
+    if let Some(meter) = meter {
+        meter.begin("reading", 0);
+    }
+    read_all(path, "read", Metered { from, meter }, 0).map(Bytes::Owned)
 }
 
 fn map(file: &File) -> std::io::Result<Mmap> {

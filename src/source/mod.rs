@@ -28,7 +28,7 @@ mod webgraph;
 mod words;
 
 use crate::error::{Error, Result};
-use crate::format::{Csr, Dense};
+use crate::format::{Csr, Dense, Duplicates};
 use crate::observe::Meter;
 pub use detect::{kinds, parse, parse_as, read_dense};
 use std::path::Path;
@@ -40,7 +40,7 @@ pub const STDIN: &str = "-";
 /// A matrix in memory, and what its source knows of it.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The matrix, symmetric halves expanded and duplicates summed.
+    /// The matrix, symmetric halves expanded and duplicates summed, where [`Options`] say nothing else.
     pub matrix: Csr,
     /// Entries as the source stored them: one triangle of a symmetric file.
     pub stored: u64,
@@ -104,6 +104,9 @@ pub struct Options {
     /// Read the vectors that a file holds beside the matrix too. What is faulty among them is left out with a warning, and
     /// said in [`Loaded::beside_faults`]. Generators make theirs in any case.
     pub beside: bool,
+    /// Sum entries at one place, or keep them for a graph with parallel edges. The reader of Matrix Market files sums in
+    /// any case, and says so where it is to keep them; generators make no duplicates, and a binary file holds none.
+    pub duplicates: Duplicates,
     /// Counts the bytes read, for whoever wants to show it.
     pub meter: Option<Arc<Meter>>,
 }

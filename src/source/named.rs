@@ -26,7 +26,7 @@ pub(super) fn recognises(text: Text) -> bool {
 }
 
 /// Reads the graph: the entry (i, j) is the edge from node i + 1 to node j + 1. The names are read past.
-pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
+pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut words = Words::new(text.bytes, 0);
     let (nodes, edges) = read_names(&mut words).map_err(|fault| text.error(*fault))?;
     let layout = Layout { weighted: false, first: 1, end: nodes as u64 + 1 };
@@ -37,7 +37,7 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
         return Err(text.error(Fault { at: text.bytes.len(), expected, found: Some(format!("{stored}")) }));
     }
     (triplets.rows, triplets.cols) = (nodes, nodes);
-    Ok(Loaded::new(triplets.into_csr()?, stored, false))
+    Ok(Loaded::new(triplets.into_csr_with(options.duplicates)?, stored, false))
 }
 
 /// Reads the sizes and the lines of names, which bound the number of nodes by that of lines.

@@ -8,11 +8,13 @@ mod header;
 mod numbers;
 
 use super::compressed::Compressed;
-use super::inflate::read_all;
+use super::inflate::{Metered, read_all};
 use super::text::{Text, check_rows};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Dense;
+use crate::observe::Meter;
+use crate::parallel::room;
 use header::Header;
 use numbers::Numbers;
 use std::io::Write;
@@ -20,11 +22,13 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
+/// Bytes that are turned into numbers at a time: whole numbers of any type.
+const PIECE: usize = 1 << 20;
 
 /// An array in memory: its header, and its bytes as they are.
 pub(super) struct Array<'a> {
     /// The file, or the file and the member of it.
-    path: &'a Path,
+    text: Text<'a>,
     /// What errors call it.
     name: &'a str,
     header: Header,
@@ -38,9 +42,13 @@ pub(super) fn recognises(text: Text) -> bool {
 
 impl<'a> Array<'a> {
     /// Reads the header, and checks that there are as many numbers as it says.
-    pub fn parse(path: &'a Path, name: &'a str, bytes: &'a [u8]) -> Result<Array<'a>> {
-        let fault = |expected: String, found: String| malformed(path, name, expected, found);
+    pub fn parse(text: Text<'a>, name: &'a str, bytes: &'a [u8]) -> Result<Array<'a>> {
+        let fault = |expected: String, found: String| malformed(text.path, name, expected, found);
         let (header, start) = header::parse(bytes).map_err(|(expected, found)| fault(expected, found))?;
+        if header.width() == 0 {
+            return Err(unreadable(text.path, name, &header));
+        }
+        text.advance(start);
         let bytes = &bytes[start..];
         let expected = header.shape.iter().try_fold(header.width() as u64, |size, &n| size.checked_mul(n));
         if expected != Some(bytes.len() as u64) {
@@ -51,7 +59,7 @@ impl<'a> Array<'a> {
                 bytes.len().to_string(),
             ));
         }
-        Ok(Array { path, name, header, bytes })
+        Ok(Array { text, name, header, bytes })
     }
 
     pub fn shape(&self) -> &[u64] {
@@ -69,43 +77,60 @@ impl<'a> Array<'a> {
 
     /// The text in an array of one string, whatever its encoding.
     pub fn string(&self) -> Option<String> {
+        self.text.advance(self.bytes.len());
         self.header.string(self.bytes)
     }
 
     /// An error about this array.
     pub fn malformed(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
-        malformed(self.path, self.name, expected.into(), found.into())
+        malformed(self.text.path, self.name, expected.into(), found.into())
     }
 
-    fn numbers(&self) -> Result<Numbers<'a>> {
-        Numbers::new(&self.header, self.bytes).ok_or_else(|| Error::UnsupportedFile {
-            path: self.path.to_owned(),
-            what: format!("the type '{}' of {}", self.header.descr, self.name),
-            hint: "numbers are read as booleans, integers of up to 64 bits, float32 and float64; convert with astype",
-        })
+    /// The numbers in pieces, each with the place of its first; the meter is told as they are taken.
+    fn pieces(&self) -> Result<impl Iterator<Item = (usize, Numbers<'a>)>> {
+        let first = Numbers::new(&self.header, &[]);
+        let first = first.ok_or_else(|| unreadable(self.text.path, self.name, &self.header))?;
+        let (text, width) = (self.text, self.header.width());
+        Ok(self.bytes.chunks(PIECE).enumerate().map(move |(piece, bytes)| {
+            text.advance(bytes.len());
+            (piece * PIECE / width, first.with(bytes))
+        }))
     }
 
     /// The numbers as f64, in the order of the file, all of them finite.
     pub fn values(&self) -> Result<Vec<f64>> {
-        self.numbers()?.values().map_err(|(place, expected, found)| {
-            malformed(self.path, &format!("{}[{place}]", self.name), expected.to_owned(), found)
-        })
+        let mut values = room(self.bytes.len() / self.header.width())?;
+        let mut rounded = None;
+        for (first, numbers) in self.pieces()? {
+            numbers.values(&mut values).map_err(|(place, expected, found)| {
+                let name = format!("{}[{}]", self.name, first + place);
+                malformed(self.text.path, &name, expected.to_owned(), found)
+            })?;
+            rounded = rounded.or_else(|| numbers.first_rounded().map(|(place, n)| (first + place, n)));
+        }
+        if let Some((place, number)) = rounded {
+            let (path, name) = (self.text.path.display(), self.name);
+            log::warn!("{path}: {name}[{place}] is {number}, which f64 rounds to {}", number as f64);
+        }
+        Ok(values)
     }
 
     /// The numbers as integers within the range.
     pub fn integers<T: TryFrom<i128>>(&self, what: &str, range: RangeInclusive<i128>) -> Result<Vec<T>> {
-        let numbers = self.numbers()?;
-        let numbers =
-            numbers.integers().ok_or_else(|| self.malformed("integers", self.header.descr.clone()))?;
-        let within = |(place, number): (usize, i128)| {
-            let found = T::try_from(number).ok().filter(|_| range.contains(&number));
-            found.ok_or_else(|| {
-                let name = format!("{}[{place}]", self.name);
-                let expected = format!("{what} from {} to {}", range.start(), range.end());
-                malformed(self.path, &name, expected, number.to_string())
-            })
-        };
-        numbers.enumerate().map(within).collect()
+        let mut integers = room(self.bytes.len() / self.header.width())?;
+        for (first, numbers) in self.pieces()? {
+            let numbers = numbers.integers();
+            let numbers = numbers.ok_or_else(|| self.malformed("integers", self.header.descr.clone()))?;
+            for (place, number) in numbers.enumerate() {
+                let found = T::try_from(number).ok().filter(|_| range.contains(&number));
+                integers.push(found.ok_or_else(|| {
+                    let name = format!("{}[{}]", self.name, first + place);
+                    let expected = format!("{what} from {} to {}", range.start(), range.end());
+                    malformed(self.text.path, &name, expected, number.to_string())
+                })?);
+            }
+        }
+        Ok(integers)
     }
 
     /// The array as rows and columns; a vector is one column.
@@ -129,13 +154,22 @@ impl<'a> Array<'a> {
     }
 }
 
+fn unreadable(path: &Path, name: &str, header: &Header) -> Error {
+    Error::UnsupportedFile {
+        path: path.to_owned(),
+        what: format!("the type '{}' of {name}", header.descr),
+        hint: "numbers are read as booleans, integers of up to 64 bits, float32 and float64; convert with astype",
+    }
+}
+
 fn malformed(path: &Path, name: &str, expected: String, found: String) -> Error {
     Error::Malformed { path: path.to_owned(), place: name.to_owned(), expected, found }
 }
 
 /// Reads a two-dimensional array as a matrix: its entries are the numbers other than 0.
-pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
-    let array = Array::parse(text.path, "the array", text.bytes)?;
+pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
+    text.begin("reading", text.bytes.len());
+    let array = Array::parse(text, "the array", text.bytes)?;
     if array.shape().len() == 1 {
         return Err(text.unsupported(
             "a one-dimensional array as a matrix",
@@ -157,30 +191,38 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
         sparse.offsets.push(sparse.indices.len() as u64);
     }
     let stored = sparse.indices.len() as u64;
-    Ok(Loaded::new(sparse.into_csr()?, stored, false))
+    Ok(Loaded::new(sparse.into_csr(options.duplicates)?, stored, false))
 }
 
 /// Reads an array as vectors in columns; one dimension is one column.
 pub(super) fn read_vectors(text: Text) -> Result<Dense> {
-    Array::parse(text.path, "the array", text.bytes)?.dense()
+    Array::parse(text, "the array", text.bytes)?.dense()
 }
 
 /// Writes vectors as a `.npy` file of f64: one column as an array of one dimension, several as rows and columns.
 pub fn write(path: &Path, vectors: &Dense) -> Result<()> {
+    write_metered(path, vectors, None)
+}
+
+/// Likewise, telling a meter how far it has come.
+pub fn write_metered(path: &Path, vectors: &Dense, meter: Option<&Meter>) -> Result<()> {
     if vectors.cols() == 1 {
-        return write_vector(path, vectors.values());
+        return write_numbers(path, &[vectors.rows()], vectors.values(), meter);
     }
-    write_numbers(path, &[vectors.rows(), vectors.cols()], vectors.values())
+    write_numbers(path, &[vectors.rows(), vectors.cols()], vectors.values(), meter)
 }
 
 /// Writes a vector likewise.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
-    write_numbers(path, &[values.len()], values)
+    write_numbers(path, &[values.len()], values, None)
 }
 
-fn write_numbers(path: &Path, shape: &[usize], values: &[f64]) -> Result<()> {
+fn write_numbers(path: &Path, shape: &[usize], values: &[f64], meter: Option<&Meter>) -> Result<()> {
+    if let Some(meter) = meter {
+        meter.begin("writing", size_of_val(values) as u64);
+    }
     crate::observe::write_file_with(path, |file| {
-        write_array(file, "<f8", shape, values.iter().map(|v| v.to_le_bytes()))
+        write_array(file, "<f8", shape, values.iter().map(|v| v.to_le_bytes()), meter)
     })
 }
 
@@ -190,6 +232,7 @@ pub(super) fn write_array<const N: usize>(
     descr: &str,
     shape: &[usize],
     mut numbers: impl Iterator<Item = [u8; N]>,
+    meter: Option<&Meter>,
 ) -> std::io::Result<()> {
     /// Bytes that are gathered for each write.
     const PIECE: usize = 1 << 16;
@@ -202,10 +245,13 @@ pub(super) fn write_array<const N: usize>(
             return Ok(());
         }
         out.write_all(&piece)?;
+        if let Some(meter) = meter {
+            meter.add(piece.len() as u64);
+        }
     }
 }
 
 /// Unpacks an array from an archive, of which `claimed` is the size that the archive gives.
-pub(super) fn unpack(path: &Path, member: impl std::io::Read, claimed: u64) -> Result<Vec<u8>> {
-    read_all(path, "decompress", member, claimed)
+pub(super) fn unpack(text: Text, member: impl std::io::Read, claimed: u64) -> Result<Vec<u8>> {
+    read_all(text.path, "decompress", Metered { from: member, meter: text.meter }, claimed)
 }

@@ -1,7 +1,7 @@
 //! Sparse matrices as SciPy saves them (`scipy.sparse.save_npz`): a zip archive of NumPy arrays, one of which says which
 //! format the others make: csr, csc, coo, bsr or dia.
 //!
-//! Columns may come in any order, and duplicates are summed, as SciPy takes them. The matrix is written as csr.
+//! Columns may come in any order, and duplicates are summed, as SciPy takes them, unless they are kept. The matrix is written as csr.
 
 mod formats;
 
@@ -10,8 +10,8 @@ use super::npy::{self, Array};
 use super::text::{Text, check_rows};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
-use crate::format::{Csr, Values};
-use crate::observe::write_file_with;
+use crate::format::{Csr, Duplicates, Values};
+use crate::observe::{Meter, write_file_with};
 use std::io::{Cursor, Seek, Write};
 use std::path::Path;
 use zip::write::SimpleFileOptions;
@@ -26,33 +26,40 @@ pub(super) fn recognises(text: Text) -> bool {
 
 /// The archive, from which members are unpacked when they are asked for.
 struct Members<'a> {
-    path: &'a Path,
+    text: Text<'a>,
     zip: ZipArchive<Cursor<&'a [u8]>>,
-    size: usize,
+    duplicates: Duplicates,
 }
 
 impl Members<'_> {
     /// The bytes of an array, where there is one of that name.
     fn find(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
         let Some(index) = self.zip.index_for_name(&format!("{name}.npy")) else { return Ok(None) };
-        let path = self.path;
+        let path = self.text.path;
         let failed = |error: zip::result::ZipError| Error::Io {
             action: "decompress",
             path: path.to_owned(),
             source: error.into(),
         };
         let member = self.zip.by_index(index).map_err(failed)?;
-        let claimed = bounded(member.size(), self.size);
-        npy::unpack(path, member, claimed + 1).map(Some)
+        let claimed = bounded(member.size(), self.text.bytes.len());
+        npy::unpack(self.text, member, claimed + 1).map(Some)
     }
 
     /// The bytes of an array that must be there.
     fn array(&mut self, name: &str) -> Result<Vec<u8>> {
         self.find(name)?.ok_or_else(|| Error::UnsupportedFile {
-            path: self.path.to_owned(),
+            path: self.text.path.to_owned(),
             what: format!("a zip archive without '{name}.npy' (it holds: {})", self.names()),
             hint: HINT,
         })
+    }
+
+    /// About how many bytes come out of it.
+    fn unpacked_bytes(&mut self) -> usize {
+        let claims = (0..self.zip.len()).map(|index| self.zip.by_index_raw(index).map_or(0, |m| m.size()));
+        let claimed = claims.fold(0, u64::saturating_add);
+        bounded(claimed, self.text.bytes.len()) as usize
     }
 
     fn names(&self) -> String {
@@ -63,19 +70,21 @@ impl Members<'_> {
 }
 
 /// Reads the matrix.
-pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
+pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let zip = ZipArchive::new(Cursor::new(text.bytes));
     let zip = zip.map_err(|error| Error::Io {
         action: "decompress",
         path: text.path.to_owned(),
         source: error.into(),
     })?;
-    let mut members = Members { path: text.path, zip, size: text.bytes.len() };
+    let mut members = Members { text, zip, duplicates: options.duplicates };
+    // Every array is unpacked, and then turned into numbers.
+    text.begin("reading", 2 * members.unpacked_bytes());
     let bytes = members.array("format")?;
-    let format = Array::parse(text.path, "format", &bytes)?;
+    let format = Array::parse(text, "format", &bytes)?;
     let format = format.string().ok_or_else(|| format.malformed("the name of a format", "no text"))?;
     let bytes = members.array("shape")?;
-    let shape = Array::parse(text.path, "shape", &bytes)?;
+    let shape = Array::parse(text, "shape", &bytes)?;
     let sizes: Vec<u32> = shape.integers("a size", 0..=i128::from(u32::MAX))?;
     let [rows, cols] = sizes[..] else {
         return Err(shape.malformed("2 sizes", sizes.len().to_string()));
@@ -97,55 +106,74 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
 
 /// Refuses row counts that the arrays cannot mean, before anything of that size is allocated.
 fn check(members: &Members, rows: usize, stored: usize) -> Result<()> {
-    check_rows(rows, stored.max(members.size) as u64)
+    check_rows(rows, stored.max(members.text.bytes.len()) as u64)
 }
 
 /// Writes the matrix so that `scipy.sparse.load_npz` reads it: csr, not compressed, indices of 32 bits where they do.
 pub fn write(path: &Path, matrix: &Csr) -> Result<()> {
-    write_file_with(path, |file| pack(file, matrix).map_err(std::io::Error::from))
+    write_metered(path, matrix, None)
 }
 
-fn pack(file: &mut (impl Write + Seek), matrix: &Csr) -> zip::result::ZipResult<()> {
+/// Likewise, telling a meter how far it has come.
+pub fn write_metered(path: &Path, matrix: &Csr, meter: Option<&Meter>) -> Result<()> {
+    write_file_with(path, |file| pack(file, matrix, meter).map_err(std::io::Error::from))
+}
+
+fn pack(file: &mut (impl Write + Seek), matrix: &Csr, meter: Option<&Meter>) -> zip::result::ZipResult<()> {
     let (rows, cols, entries) = (matrix.rows(), matrix.cols(), matrix.nnz());
     let narrow = [rows, cols, entries].iter().all(|&size| i32::try_from(size).is_ok());
     let offsets = (0..rows + 1).map(|row| matrix.row_offsets().get(row));
     let columns = matrix.col_indices().iter();
-    let mut zip = ZipWriter::new(file);
+    if let Some(meter) = meter {
+        let index = if narrow { 4 } else { 8 };
+        let value = if matches!(matrix.values(), Values::F32(_)) { 4 } else { 8 };
+        // The name of the format and the two sizes come on top.
+        meter.begin("writing", ((rows + 1 + entries) * index + entries * value + 3 + 16) as u64);
+    }
+    let mut zip = Archive { zip: ZipWriter::new(file), meter };
     if narrow {
         let columns = columns.map(|&col| (col as i32).to_le_bytes());
-        member(&mut zip, "indices", "<i4", &[entries], columns)?;
-        member(&mut zip, "indptr", "<i4", &[rows + 1], offsets.map(|at| (at as i32).to_le_bytes()))?;
+        zip.member("indices", "<i4", &[entries], columns)?;
+        zip.member("indptr", "<i4", &[rows + 1], offsets.map(|at| (at as i32).to_le_bytes()))?;
     } else {
         let columns = columns.map(|&col| i64::from(col).to_le_bytes());
-        member(&mut zip, "indices", "<i8", &[entries], columns)?;
-        member(&mut zip, "indptr", "<i8", &[rows + 1], offsets.map(|at| (at as i64).to_le_bytes()))?;
+        zip.member("indices", "<i8", &[entries], columns)?;
+        zip.member("indptr", "<i8", &[rows + 1], offsets.map(|at| (at as i64).to_le_bytes()))?;
     }
-    member(&mut zip, "format", "|S3", &[], [*b"csr"].into_iter())?;
+    zip.member("format", "|S3", &[], [*b"csr"].into_iter())?;
     let shape = [rows as i64, cols as i64];
-    member(&mut zip, "shape", "<i8", &[2], shape.iter().map(|size| size.to_le_bytes()))?;
+    zip.member("shape", "<i8", &[2], shape.iter().map(|size| size.to_le_bytes()))?;
     match matrix.values() {
         Values::F32(values) => {
-            member(&mut zip, "data", "<f4", &[entries], values.iter().map(|value| value.to_le_bytes()))?;
+            zip.member("data", "<f4", &[entries], values.iter().map(|value| value.to_le_bytes()))?;
         }
         values => {
             let values = (0..entries).map(|entry| values.get(entry).to_le_bytes());
-            member(&mut zip, "data", "<f8", &[entries], values)?;
+            zip.member("data", "<f8", &[entries], values)?;
         }
     }
-    zip.finish().map(drop)
+    zip.zip.finish().map(drop)
 }
 
-/// Writes one array of the archive, as it is: numbers hardly compress.
-fn member<W: Write + Seek, const N: usize>(
-    zip: &mut ZipWriter<W>,
-    name: &str,
-    descr: &str,
-    shape: &[usize],
-    numbers: impl Iterator<Item = [u8; N]>,
-) -> zip::result::ZipResult<()> {
-    let large = shape.iter().product::<usize>() as u64 * N as u64 >= u64::from(u32::MAX) - (1 << 16);
-    let options =
-        SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
-    zip.start_file(format!("{name}.npy"), options)?;
-    Ok(npy::write_array(zip, descr, shape, numbers)?)
+/// An archive that is written, and who is told of it.
+struct Archive<'a, W: Write + Seek> {
+    zip: ZipWriter<W>,
+    meter: Option<&'a Meter>,
+}
+
+impl<W: Write + Seek> Archive<'_, W> {
+    /// Writes one array, as it is: numbers hardly compress.
+    fn member<const N: usize>(
+        &mut self,
+        name: &str,
+        descr: &str,
+        shape: &[usize],
+        numbers: impl Iterator<Item = [u8; N]>,
+    ) -> zip::result::ZipResult<()> {
+        let large = shape.iter().product::<usize>() as u64 * N as u64 >= u64::from(u32::MAX) - (1 << 16);
+        let options =
+            SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
+        self.zip.start_file(format!("{name}.npy"), options)?;
+        Ok(npy::write_array(&mut self.zip, descr, shape, numbers, self.meter)?)
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::observe::Meter;
-use memchr::{memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 use std::path::Path;
 
 /// Characters of an offending word that an error message repeats.
@@ -120,6 +120,15 @@ impl Text<'_> {
         }
         printable
     }
+}
+
+/// The line that begins at an offset, without its end, and the offset of the next one.
+#[inline]
+pub(super) fn line_at(bytes: &[u8], at: usize) -> (&[u8], usize) {
+    let rest = &bytes[at..];
+    let length = memchr(b'\n', rest).unwrap_or(rest.len());
+    let line = &rest[..length];
+    (line.strip_suffix(b"\r").unwrap_or(line), (at + length + 1).min(bytes.len()))
 }
 
 /// Blanks within a line. A carriage return counts as one, which reads CRLF line ends.

@@ -1,6 +1,7 @@
 //! Words and numbers of a text one after the other, for the readers of graphs, and texts cut into pieces at line ends.
 
 use super::text::{Fault, Text, ends_word, is_blank};
+use crate::observe::Meter;
 use crate::parallel::{CHUNKS_PER_THREAD, threads_for};
 use memchr::memchr;
 use std::ops::Range;
@@ -8,16 +9,36 @@ use std::ops::Range;
 /// What scanning gives, or where the text departs from its format.
 pub(super) type Scan<T> = std::result::Result<T, Box<Fault>>;
 
+/// Bytes after which the meter is told how far a thread has come.
+const REPORT: usize = 1 << 20;
+
 /// A place in a text.
 pub(super) struct Words<'a> {
     bytes: &'a [u8],
     pub at: usize,
+    meter: Option<&'a Meter>,
+    /// The place that the meter knows of.
+    told: usize,
 }
 
 impl<'a> Words<'a> {
     /// Starts at an offset; places are offsets in `bytes`.
     pub fn new(bytes: &'a [u8], at: usize) -> Words<'a> {
-        Words { bytes, at }
+        Words { bytes, at, meter: None, told: at }
+    }
+
+    /// Likewise for a part of a text, telling its meter.
+    pub fn metered(text: Text<'a>, part: Range<usize>) -> Words<'a> {
+        Words { bytes: &text.bytes[..part.end], at: part.start, meter: text.meter, told: part.start }
+    }
+
+    /// Tells the meter of what it does not know yet.
+    #[cold]
+    pub fn tell(&mut self) {
+        if let Some(meter) = self.meter {
+            meter.add((self.at - self.told) as u64);
+        }
+        self.told = self.at;
     }
 
     #[inline]
@@ -83,6 +104,9 @@ impl<'a> Words<'a> {
             return Err(Box::new(Fault::new(self.at, "end of line")));
         }
         self.at = (self.at + 1).min(self.bytes.len());
+        if self.at - self.told >= REPORT {
+            self.tell();
+        }
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use super::header::{ALIGNMENT, BLOCK, same};
 use crate::error::Result;
+use crate::observe::Meter;
 use crate::parallel::{run_all, zeros};
 use std::io::{self, Write};
 use xxhash_rust::xxh3::xxh3_64;
@@ -34,11 +35,16 @@ macro_rules! element {
 element!(u32, u64, f32, f64);
 
 /// Copies an array out of a file and checks every block; the inner error is the number of the first that is damaged.
-pub(super) fn read<T: Element>(bytes: &[u8], sums: &[u64]) -> Result<std::result::Result<Vec<T>, usize>> {
+pub(super) fn read<T: Element>(
+    bytes: &[u8],
+    sums: &[u64],
+    meter: Option<&Meter>,
+) -> Result<std::result::Result<Vec<T>, usize>> {
     let mut numbers = zeros::<T>(bytes.len() / T::WIDTH)?;
     let tasks = numbers.chunks_mut(BLOCK / T::WIDTH).zip(bytes.chunks(BLOCK)).zip(sums).collect();
     let good = run_all(tasks, |((numbers, bytes), &sum): ((&mut [T], &[u8]), &u64)| {
         T::decode(bytes, numbers);
+        tell(meter, bytes);
         same(sum, xxh3_64(bytes))
     });
     Ok(match good.iter().position(|good| !good) {
@@ -47,12 +53,19 @@ pub(super) fn read<T: Element>(bytes: &[u8], sums: &[u64]) -> Result<std::result
     })
 }
 
+fn tell(meter: Option<&Meter>, bytes: &[u8]) {
+    if let Some(meter) = meter {
+        meter.add(bytes.len() as u64);
+    }
+}
+
 /// Appends the checksums of an array's blocks.
-pub(super) fn checksums<T: Element>(numbers: &[T], sums: &mut Vec<u64>) {
+pub(super) fn checksums<T: Element>(numbers: &[T], sums: &mut Vec<u64>, meter: Option<&Meter>) {
     let blocks = numbers.chunks(BLOCK / T::WIDTH).collect();
     sums.extend(run_all(blocks, |block: &[T]| {
         let mut bytes = Vec::with_capacity(BLOCK);
         T::encode(block, &mut bytes);
+        tell(meter, &bytes);
         xxh3_64(&bytes)
     }));
 }
@@ -61,6 +74,7 @@ pub(super) fn checksums<T: Element>(numbers: &[T], sums: &mut Vec<u64>) {
 pub(super) struct Aligned<'a, W> {
     pub out: &'a mut W,
     pub written: usize,
+    pub meter: Option<&'a Meter>,
 }
 
 impl<W: Write> Aligned<'_, W> {
@@ -71,6 +85,7 @@ impl<W: Write> Aligned<'_, W> {
         for block in numbers.chunks(BLOCK / T::WIDTH) {
             T::encode(block, &mut bytes);
             self.out.write_all(&bytes)?;
+            tell(self.meter, &bytes);
         }
         self.written = start + size_of_val(numbers);
         Ok(())

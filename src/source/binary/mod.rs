@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::format::stats::first_asymmetry;
 use crate::format::{Csr, Dense, Offsets, Values};
-use crate::observe::write_file_with;
+use crate::observe::{Meter, write_file_with};
 use array::Element;
 use header::{Header, Kind};
 use std::io::{self, Write};
@@ -60,7 +60,13 @@ pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: 
     if key.is_some_and(|key| *key != header.key) {
         return Err(fault("it was made from another file, or in another way".to_owned()));
     }
-    let mut arrays = Arrays { path, bytes, header: &header, array: 0, block: 0 };
+    let meter = options.meter.as_deref();
+    if let Some(meter) = meter {
+        let unasked = if options.beside { 0 } else { header.beside.len() };
+        let asked = &header.arrays()[..header.arrays().len() - unasked];
+        meter.begin("reading", asked.iter().map(|place| place.length as u64).sum());
+    }
+    let mut arrays = Arrays { path, bytes, header: &header, array: 0, block: 0, meter };
     let offsets = match header.offset_width {
         4 => Offsets::U32(arrays.next()?),
         _ => Offsets::U64(arrays.next()?),
@@ -104,6 +110,7 @@ struct Arrays<'a> {
     header: &'a Header,
     array: usize,
     block: usize,
+    meter: Option<&'a Meter>,
 }
 
 impl Arrays<'_> {
@@ -114,7 +121,7 @@ impl Arrays<'_> {
         let sums = &self.header.checksums[self.block..self.block + blocks];
         let bytes = &self.bytes[place.start..place.start + place.length];
         (self.array, self.block) = (self.array + 1, self.block + blocks);
-        array::read(bytes, sums)?.map_err(|block| Error::Binary {
+        array::read(bytes, sums, self.meter)?.map_err(|block| Error::Binary {
             path: self.path.to_owned(),
             reason: format!("it is damaged: the checksum of block {block} of its {} is wrong", place.name),
         })
@@ -123,40 +130,50 @@ impl Arrays<'_> {
 
 /// Writes the matrix to `path`. A file that is there is replaced at once, when the new one is complete.
 pub fn write(path: &Path, loaded: &Loaded) -> Result<()> {
+    write_metered(path, loaded, None)
+}
+
+/// Likewise, telling a meter how far it has come.
+pub fn write_metered(path: &Path, loaded: &Loaded, meter: Option<&Meter>) -> Result<()> {
     let unwritable = |reason: &str| Error::Unwritable { path: path.to_owned(), reason: reason.to_owned() };
-    loaded.matrix.pattern().refuse_repeats()?;
+    loaded.matrix.pattern().refuse_repeats().map_err(|error| unwritable(&error.to_string()))?;
     // Readers believe what the file says of symmetry, so it must be true.
     let square = loaded.matrix.rows() == loaded.matrix.cols();
     if loaded.symmetric && !(square && first_asymmetry(&loaded.matrix).is_none()) {
         return Err(unwritable("the matrix is said to be symmetric, and it is not"));
     }
-    write_file_with(path, |file| write_to(file, loaded, &Key::default()))
+    write_file_with(path, |file| write_to(file, loaded, &Key::default(), meter))
 }
 
 /// Likewise, saying what the matrix was made from.
-pub(super) fn write_keyed(path: &Path, loaded: &Loaded, key: &Key) -> io::Result<()> {
-    files::replace(path, false, |file| write_to(file, loaded, key))
+pub(super) fn write_keyed(path: &Path, loaded: &Loaded, key: &Key, meter: Option<&Meter>) -> io::Result<()> {
+    files::replace(path, false, |file| write_to(file, loaded, key, meter))
 }
 
-fn write_to(out: &mut impl Write, loaded: &Loaded, key: &Key) -> io::Result<()> {
+fn write_to(out: &mut impl Write, loaded: &Loaded, key: &Key, meter: Option<&Meter>) -> io::Result<()> {
     let matrix = &loaded.matrix;
+    if let Some(meter) = meter {
+        let beside = loaded.beside.iter().map(|beside| size_of_val(beside.values.values()) as u64);
+        // Once for the checksums, and once to write.
+        meter.begin("writing", 2 * (matrix.storage_bytes() + beside.sum::<u64>()));
+    }
     let mut checksums = Vec::new();
     match matrix.row_offsets() {
-        Offsets::U32(offsets) => array::checksums(offsets, &mut checksums),
-        Offsets::U64(offsets) => array::checksums(offsets, &mut checksums),
+        Offsets::U32(offsets) => array::checksums(offsets, &mut checksums, meter),
+        Offsets::U64(offsets) => array::checksums(offsets, &mut checksums, meter),
     }
-    array::checksums(matrix.col_indices(), &mut checksums);
+    array::checksums(matrix.col_indices(), &mut checksums, meter);
     match matrix.values() {
         Values::Ones => {}
-        Values::F32(values) => array::checksums(values, &mut checksums),
-        Values::F64(values) => array::checksums(values, &mut checksums),
+        Values::F32(values) => array::checksums(values, &mut checksums, meter),
+        Values::F64(values) => array::checksums(values, &mut checksums, meter),
     }
     for beside in &loaded.beside {
-        array::checksums(beside.values.values(), &mut checksums);
+        array::checksums(beside.values.values(), &mut checksums, meter);
     }
     let header = Header::of(loaded, key, checksums).encode();
     out.write_all(&header)?;
-    let mut out = array::Aligned { out, written: header.len() };
+    let mut out = array::Aligned { out, written: header.len(), meter };
     match matrix.row_offsets() {
         Offsets::U32(offsets) => out.write(offsets)?,
         Offsets::U64(offsets) => out.write(offsets)?,

@@ -3,8 +3,7 @@
 use super::fault;
 use super::format::{self, Field};
 use crate::error::Result;
-use crate::source::text::{Text, check_rows, is_blank};
-use memchr::memchr;
+use crate::source::text::{Text, check_rows, is_blank, line_at};
 
 /// What the entry at (i, j) says of the one at (j, i).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,13 +53,9 @@ fn cards(bytes: &[u8]) -> impl Iterator<Item = Card<'_>> {
     let mut next = 0;
     let lines = std::iter::from_fn(move || {
         let at = next;
-        let rest = &bytes[at..];
-        if rest.is_empty() {
-            return None;
-        }
-        let length = memchr(b'\n', rest).unwrap_or(rest.len());
-        next = (at + length + 1).min(bytes.len());
-        Some(Card { at, line: rest[..length].strip_suffix(b"\r").unwrap_or(&rest[..length]) })
+        let line;
+        (line, next) = line_at(bytes, at);
+        (at < bytes.len()).then_some(Card { at, line })
     });
     lines.skip_while(|card| card.line.starts_with(b"%"))
 }

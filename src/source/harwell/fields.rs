@@ -2,22 +2,26 @@
 //!
 //! Digits count for what they look like: a number without a decimal point is whole, although Fortran would put the point
 //! where the format says, because no Fortran program writes such numbers and programs in other languages do. A scale factor
-//! (`1P`) divides numbers without an exponent, as in Fortran.
+//! (`1P`) divides numbers without an exponent, as in Fortran. An exponent needs no letter after a point (`1.5-3`); without
+//! one, where Fortran would put a point of its own, such a number is refused, and so is either in a field of integers.
 
 use super::fault;
 use super::format::Field;
 use crate::error::{Error, Result};
-use crate::source::text::{Fault, Text};
+use crate::source::text::{Fault, Text, line_at};
 use crate::source::words::Scan;
-use memchr::memchr;
 
 /// Characters of a field that an error message repeats.
 const LONGEST: usize = 40;
+/// Bytes after which the meter is told.
+const REPORT: usize = 1 << 20;
 
 /// A place in the file, at the beginning of a line.
 pub(super) struct Fields<'a> {
     text: Text<'a>,
     at: usize,
+    /// The place that the meter knows of.
+    told: usize,
 }
 
 /// One field, blanks around it taken off.
@@ -29,7 +33,13 @@ pub(super) struct Place<'a> {
 
 impl<'a> Fields<'a> {
     pub fn new(text: Text<'a>, at: usize) -> Fields<'a> {
-        Fields { text, at }
+        Fields { text, at, told: at }
+    }
+
+    /// Tells the meter of what it does not know yet.
+    fn tell(&mut self) {
+        self.text.advance(self.at - self.told);
+        self.told = self.at;
     }
 
     /// An error at this place.
@@ -46,19 +56,21 @@ impl<'a> Fields<'a> {
     ) -> Result<()> {
         let mut left = count;
         while left > 0 {
-            let rest = &self.text.bytes[self.at..];
-            if rest.is_empty() {
+            if self.at == self.text.bytes.len() {
                 let expected = format!("{left} more of the {count} numbers that the header announces");
                 return Err(self.fault(&expected, "end of file"));
             }
-            let length = memchr(b'\n', rest).unwrap_or(rest.len());
-            let line = rest[..length].strip_suffix(b"\r").unwrap_or(&rest[..length]);
+            let (line, next) = line_at(self.text.bytes, self.at);
             for field in format.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
                 visit(&place(line, self.at, *field)).map_err(|fault| self.text.error(*fault))?;
                 left -= 1;
             }
-            self.at += (length + 1).min(rest.len());
+            self.at = next;
+            if self.at - self.told >= REPORT {
+                self.tell();
+            }
         }
+        self.tell();
         Ok(())
     }
 }
@@ -101,10 +113,11 @@ impl Place<'_> {
         })
     }
 
-    /// A finite number, whatever the letter of its exponent, or without one.
+    /// A finite number, whatever the letter of its exponent, or without one; an integer where the format says so.
     pub fn number(&self) -> Scan<f64> {
         let value = self.usual().and_then(|usual| fast_float2::parse::<f64, _>(usual).ok());
-        let value = value.ok_or_else(|| self.fault("a number"))?;
+        let expected = if self.field.integer { "an integer, as the format says" } else { "a number" };
+        let value = value.ok_or_else(|| self.fault(expected))?;
         if value.is_finite() { Ok(value) } else { Err(self.fault("a finite number")) }
     }
 
@@ -114,6 +127,10 @@ impl Place<'_> {
         let signs = usize::from(matches!(self.digits.first(), Some(b'+' | b'-')));
         let length = signs + self.digits[signs..].iter().take_while(|byte| is_mantissa(byte)).count();
         let (mantissa, exponent) = self.digits.split_at(length);
+        let point = mantissa.contains(&b'.');
+        if self.field.integer && (point || !exponent.is_empty()) {
+            return None;
+        }
         let mut usual = mantissa.to_vec();
         if exponent.is_empty() {
             if self.field.scale != 0 && !self.field.integer {
@@ -123,7 +140,7 @@ impl Place<'_> {
         }
         let power = match exponent[0] {
             b'e' | b'E' | b'd' | b'D' | b'q' | b'Q' => exponent[1..].trim_ascii_start(),
-            b'+' | b'-' => exponent,
+            b'+' | b'-' if point => exponent,
             _ => return None,
         };
         usual.push(b'e');

@@ -10,6 +10,9 @@ use crate::source::text::{Text, check_size, in_file};
 use crate::source::{gzip, mmap};
 use std::path::Path;
 
+/// Values after which the meter is told.
+const REPORT: u64 = 1 << 16;
+
 /// Reads the Matrix Market file at `path` as dense columns: in the array format, or in the coordinate format, where
 /// what is not stored is 0 and duplicates are summed. Several columns come out row-major.
 pub fn read_vector(path: &Path) -> Result<Dense> {
@@ -51,11 +54,18 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
     };
     let mut lines = Lines::new(text, header, &Piece::whole(text, header));
     let mut stored = 0;
+    let mut told = header.body;
+    text.begin("reading", text.bytes.len() - told);
     while let Some(entry) = lines.entry().map_err(|_| first_fault(text, header))? {
+        text.advance(text.bytes.len() - told);
         if stored == header.entries {
             return Err(first_fault(text, header));
         }
         stored += 1;
+        if stored.is_multiple_of(REPORT) {
+            let at = lines.at();
+            text.advance(at - std::mem::replace(&mut told, at));
+        }
         add(entry.row, entry.col, entry.value)?;
         if let Some(sign) = header.symmetry.mirror().filter(|_| entry.row != entry.col) {
             add(entry.col, entry.row, sign * entry.value)?;

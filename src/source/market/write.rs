@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::{Csr, Dense, Values};
-use crate::observe::write_file_with;
+use crate::observe::{Meter, write_file_with};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use rayon::prelude::*;
@@ -22,29 +22,40 @@ const BLOCKS_PER_THREAD: usize = 4;
 /// The file appears when it is complete, in the place of one that may have been there. Reading it gives the same matrix,
 /// bit for bit.
 pub fn write_matrix(path: &Path, matrix: &Csr, symmetric: bool) -> Result<()> {
+    write_matrix_metered(path, matrix, symmetric, None)
+}
+
+/// Likewise, telling a meter how many bytes of the matrix are written.
+pub fn write_matrix_metered(path: &Path, matrix: &Csr, symmetric: bool, meter: Option<&Meter>) -> Result<()> {
     if symmetric {
         check_symmetric(path, matrix)?;
     }
     check_finite(path, matrix)?;
-    write_packed(path, |mut out| write_text(&mut out, matrix, symmetric))
+    write_packed(path, |mut out| write_text(&mut out, matrix, symmetric, meter))
 }
 
 /// Writes a vector as an array of one column; compressed likewise.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
-    write_array(path, values.len(), 1, |place| values[place])
+    write_array(path, values.len(), 1, None, |place| values[place])
 }
 
 /// Writes dense columns as an array; compressed likewise.
-pub fn write_columns(path: &Path, columns: &Dense) -> Result<()> {
+pub fn write_columns(path: &Path, columns: &Dense, meter: Option<&Meter>) -> Result<()> {
     let (rows, cols) = (columns.rows(), columns.cols());
-    write_array(path, rows, cols, |place| columns.values()[place % rows * cols + place / rows])
+    write_array(path, rows, cols, meter, |place| columns.values()[place % rows * cols + place / rows])
 }
 
 /// Writes an array; `value` gives its numbers column after column.
-fn write_array(path: &Path, rows: usize, cols: usize, value: impl Fn(usize) -> f64 + Sync) -> Result<()> {
+fn write_array(
+    path: &Path,
+    rows: usize,
+    cols: usize,
+    meter: Option<&Meter>,
+    value: impl Fn(usize) -> f64 + Sync,
+) -> Result<()> {
     write_packed(path, |mut out| {
         writeln!(out, "%%MatrixMarket matrix array real general\n{rows} {cols}")?;
-        in_blocks(&mut out, rows * cols, |places| {
+        in_blocks(&mut out, rows * cols, (8, meter), |places| {
             let mut text = Vec::with_capacity(25 * places.len());
             for place in places {
                 push_value(&mut text, value(place));
@@ -68,7 +79,7 @@ fn write_packed(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<
     })
 }
 
-fn write_text(out: &mut impl Write, matrix: &Csr, symmetric: bool) -> io::Result<()> {
+fn write_text(out: &mut impl Write, matrix: &Csr, symmetric: bool, meter: Option<&Meter>) -> io::Result<()> {
     let field = if matches!(matrix.values(), Values::Ones) { "pattern" } else { "real" };
     let symmetry = if symmetric { "symmetric" } else { "general" };
     let entries = if symmetric {
@@ -81,15 +92,20 @@ fn write_text(out: &mut impl Write, matrix: &Csr, symmetric: bool) -> io::Result
     };
     writeln!(out, "%%MatrixMarket matrix coordinate {field} {symmetry}")?;
     writeln!(out, "{} {} {entries}", matrix.rows(), matrix.cols())?;
-    in_blocks(out, matrix.nnz(), |entries| block_text(matrix, entries, symmetric))
+    let each = 4 + matrix.values().width();
+    in_blocks(out, matrix.nnz(), (each, meter), |entries| block_text(matrix, entries, symmetric))
 }
 
-/// Writes the text of all entries in order; blocks of them are turned into text on the threads of rayon's current pool.
+/// Writes the text of all entries of so many bytes in order; blocks of them are turned into text on the threads of rayon's current pool.
 fn in_blocks(
     out: &mut impl Write,
     entries: usize,
+    (each, meter): (usize, Option<&Meter>),
     text_of: impl Fn(Range<usize>) -> Vec<u8> + Sync,
 ) -> io::Result<()> {
+    if let Some(meter) = meter {
+        meter.begin("writing", (entries * each) as u64);
+    }
     let batch = BLOCK * BLOCKS_PER_THREAD * rayon::current_num_threads();
     for start in (0..entries).step_by(batch) {
         let end = (start + batch).min(entries);
@@ -101,6 +117,9 @@ fn in_blocks(
             .collect();
         for block in text {
             out.write_all(&block)?;
+        }
+        if let Some(meter) = meter {
+            meter.add(((end - start) * each) as u64);
         }
     }
     Ok(())

@@ -64,18 +64,31 @@ impl<'a> Numbers<'a> {
         Some(Numbers { kind, swapped: header.is_swapped(), bytes })
     }
 
-    /// The numbers as f64, all finite; complex ones must be real.
-    pub fn values(&self) -> Result<Vec<f64>, Fault> {
+    /// Other bytes of the same type.
+    pub(super) fn with(&self, bytes: &'a [u8]) -> Numbers<'a> {
+        Numbers { bytes, ..*self }
+    }
+
+    /// Appends the numbers as f64, all finite; complex ones must be real.
+    pub fn values(&self, to: &mut Vec<f64>) -> Result<(), Fault> {
         let finite = |place: usize, value: f64| {
             if value.is_finite() { Ok(value) } else { Err((place, "a finite number", value.to_string())) }
         };
         match self.kind {
-            Kind::F32 => each!(self, f32, |place, v| finite(place, f64::from(v))).collect(),
-            Kind::F64 => each!(self, f64, finite).collect(),
-            Kind::C64 => real(each!(self, f32, |place, v| finite(place, f64::from(v)))),
-            Kind::C128 => real(each!(self, f64, finite)),
-            _ => Ok(self.integers().into_iter().flatten().map(|number| number as f64).collect()),
+            Kind::F32 => append(to, each!(self, f32, |place, v| finite(place, f64::from(v)))),
+            Kind::F64 => append(to, each!(self, f64, finite)),
+            Kind::C64 => real(to, each!(self, f32, |place, v| finite(place, f64::from(v)))),
+            Kind::C128 => real(to, each!(self, f64, finite)),
+            _ => append(to, self.integers().into_iter().flatten().map(|number| Ok(number as f64))),
         }
+    }
+
+    /// The first integer that is no f64, and its place.
+    pub fn first_rounded(&self) -> Option<(usize, i128)> {
+        if !matches!(self.kind, Kind::I64 | Kind::U64) {
+            return None;
+        }
+        self.integers()?.enumerate().find(|(_, number)| *number as f64 as i128 != *number)
     }
 
     /// The numbers as integers; `None` where the type is no integer.
@@ -95,12 +108,18 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// The real parts of pairs, whose imaginary parts must be 0.
-fn real(parts: impl Iterator<Item = Result<f64, Fault>>) -> Result<Vec<f64>, Fault> {
-    let mut values = Vec::new();
+fn append(to: &mut Vec<f64>, values: impl Iterator<Item = Result<f64, Fault>>) -> Result<(), Fault> {
+    for value in values {
+        to.push(value?);
+    }
+    Ok(())
+}
+
+/// Appends the real parts of pairs, whose imaginary parts must be 0.
+fn real(to: &mut Vec<f64>, parts: impl Iterator<Item = Result<f64, Fault>>) -> Result<(), Fault> {
     for (place, part) in parts.enumerate() {
         match part {
-            Ok(value) if place % 2 == 0 => values.push(value),
+            Ok(value) if place % 2 == 0 => to.push(value),
             Ok(0.0) => {}
             Ok(value) => {
                 return Err((
@@ -112,5 +131,5 @@ fn real(parts: impl Iterator<Item = Result<f64, Fault>>) -> Result<Vec<f64>, Fau
             Err((_, expected, found)) => return Err((place / 2, expected, found)),
         }
     }
-    Ok(values)
+    Ok(())
 }

@@ -14,7 +14,7 @@ type Shape = (usize, usize);
 pub(super) fn rows(members: &mut Members, shape: Shape) -> Result<(Csr, u64)> {
     let rows = read_rows(members, shape, "a column")?;
     let stored = rows.indices.len() as u64;
-    Ok((rows.into_csr()?, stored))
+    Ok((rows.into_csr(members.duplicates)?, stored))
 }
 
 /// csc: the rows of the transpose.
@@ -22,13 +22,13 @@ pub(super) fn columns(members: &mut Members, (rows, cols): Shape) -> Result<(Csr
     let columns = read_rows(members, (cols, rows), "a row")?;
     let stored = columns.indices.len() as u64;
     check(members, rows, columns.indices.len())?;
-    Ok((columns.into_transposed()?, stored))
+    Ok((columns.into_transposed(members.duplicates)?, stored))
 }
 
 fn read_rows(members: &mut Members, (rows, cols): Shape, what: &str) -> Result<Compressed> {
     let (offsets, indices) = read_pattern(members, (rows, cols), what)?;
     let bytes = members.array("data")?;
-    let data = Array::parse(members.path, "data", &bytes)?;
+    let data = Array::parse(members.text, "data", &bytes)?;
     let values = data.values()?;
     if data.shape() != [indices.len() as u64] {
         let found = format!("{} dimensions and {} values", data.shape().len(), values.len());
@@ -42,10 +42,10 @@ fn read_rows(members: &mut Members, (rows, cols): Shape, what: &str) -> Result<C
 /// Offsets and indices, checked.
 fn read_pattern(members: &mut Members, (rows, cols): Shape, what: &str) -> Result<(Vec<u64>, Vec<u32>)> {
     let bytes = members.array("indices")?;
-    let indices = Array::parse(members.path, "indices", &bytes)?;
+    let indices = Array::parse(members.text, "indices", &bytes)?;
     let indices: Vec<u32> = indices.integers(what, 0..=cols as i128 - 1)?;
     let bytes = members.array("indptr")?;
-    let array = Array::parse(members.path, "indptr", &bytes)?;
+    let array = Array::parse(members.text, "indptr", &bytes)?;
     let offsets: Vec<u64> = array.integers("an offset", 0..=indices.len() as i128)?;
     if offsets.len() != rows + 1 {
         return Err(array.malformed(format!("{} offsets", rows + 1), offsets.len().to_string()));
@@ -72,7 +72,7 @@ pub(super) fn triplets(members: &mut Members, (rows, cols): Shape) -> Result<(Cs
     let (row_last, col_last) = (rows as i128 - 1, cols as i128 - 1);
     let (row_indices, col_indices): (Vec<u32>, Vec<u32>) = match members.find("coords")? {
         Some(bytes) => {
-            let coords = Array::parse(members.path, "coords", &bytes)?;
+            let coords = Array::parse(members.text, "coords", &bytes)?;
             let both: Vec<u32> = coords.integers("an index", 0..=row_last.max(col_last))?;
             if coords.shape().first() != Some(&2) || coords.shape().len() != 2 || coords.is_by_columns() {
                 return Err(
@@ -84,13 +84,13 @@ pub(super) fn triplets(members: &mut Members, (rows, cols): Shape) -> Result<(Cs
         }
         None => {
             let bytes = members.array("row")?;
-            let row_indices = Array::parse(members.path, "row", &bytes)?.integers("a row", 0..=row_last)?;
+            let row_indices = Array::parse(members.text, "row", &bytes)?.integers("a row", 0..=row_last)?;
             let bytes = members.array("col")?;
-            (row_indices, Array::parse(members.path, "col", &bytes)?.integers("a column", 0..=col_last)?)
+            (row_indices, Array::parse(members.text, "col", &bytes)?.integers("a column", 0..=col_last)?)
         }
     };
     let bytes = members.array("data")?;
-    let data = Array::parse(members.path, "data", &bytes)?;
+    let data = Array::parse(members.text, "data", &bytes)?;
     let values = data.values()?;
     let counts = [row_indices.len(), col_indices.len()];
     if counts != [values.len(); 2] || data.shape().len() != 1 {
@@ -99,13 +99,13 @@ pub(super) fn triplets(members: &mut Members, (rows, cols): Shape) -> Result<(Cs
     }
     check(members, rows, values.len())?;
     let stored = values.len() as u64;
-    Ok((Coo::new(rows, cols, row_indices, col_indices, values)?.into_csr()?, stored))
+    Ok((Coo::new(rows, cols, row_indices, col_indices, values)?.into_csr_with(members.duplicates)?, stored))
 }
 
 /// bsr: compressed rows of dense blocks. Every number of a block is an entry, zeros included.
 pub(super) fn blocks(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
     let bytes = members.array("data")?;
-    let data = Array::parse(members.path, "data", &bytes)?;
+    let data = Array::parse(members.text, "data", &bytes)?;
     let &[count, height, width] = data.shape() else {
         return Err(data.malformed("3 dimensions: blocks, rows and columns", data.shape_in_words()));
     };
@@ -144,17 +144,17 @@ pub(super) fn blocks(members: &mut Members, (rows, cols): Shape) -> Result<(Csr,
         }
     }
     let stored = numbers.len() as u64;
-    Ok((sparse.into_csr()?, stored))
+    Ok((sparse.into_csr(members.duplicates)?, stored))
 }
 
 /// dia: row k of the data is the diagonal `offsets[k]` above the main one, at the columns where it stands. Zeros are no
 /// entries there, as SciPy has it.
 pub(super) fn diagonals(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
     let bytes = members.array("offsets")?;
-    let offsets = Array::parse(members.path, "offsets", &bytes)?;
+    let offsets = Array::parse(members.text, "offsets", &bytes)?;
     let offsets: Vec<i64> = offsets.integers("a diagonal", -i128::from(u32::MAX)..=i128::from(u32::MAX))?;
     let bytes = members.array("data")?;
-    let data = Array::parse(members.path, "data", &bytes)?;
+    let data = Array::parse(members.text, "data", &bytes)?;
     let &[count, length] = data.shape() else {
         return Err(data.malformed("2 dimensions: diagonals and columns", data.shape_in_words()));
     };
@@ -178,5 +178,5 @@ pub(super) fn diagonals(members: &mut Members, (rows, cols): Shape) -> Result<(C
         }
     }
     let stored = values.len() as u64;
-    Ok((Coo::new(rows, cols, row_indices, col_indices, values)?.into_csr()?, stored))
+    Ok((Coo::new(rows, cols, row_indices, col_indices, values)?.into_csr_with(members.duplicates)?, stored))
 }
