@@ -138,6 +138,29 @@ fn vectors_beside_a_matrix_are_named_and_read_where_they_are_asked_for() {
 }
 
 #[test]
+fn the_kind_of_file_is_told_and_a_generator_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("odd name");
+    std::fs::write(&path, "0 1\n1 0\n").unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(described(&["--matrix", path])["kind"], "edge list");
+    let table = String::from_utf8(info(&["--matrix", path]).stdout).unwrap();
+    assert!(table.contains("\nkind         edge list\n"), "{table}");
+    let made = String::from_utf8(info(&["--matrix", "poisson2d:3x3"]).stdout).unwrap();
+    assert!(!made.contains("\nkind "), "{made}");
+    assert_eq!(described(&["--matrix", "poisson2d:3x3"])["kind"], Value::Null);
+}
+
+#[test]
+fn a_picture_of_a_stand_in_says_what_it_imitates() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.svg");
+    described(&["--matrix", "F1-like:scale=0.001", "--spy", path.to_str().unwrap()]);
+    let picture = std::fs::read_to_string(&path).unwrap();
+    assert!(picture.contains("F1-like:scale=0.001, a stand-in for Koutsovasilis/F1"));
+}
+
+#[test]
 fn a_symmetric_matrix_with_a_positive_diagonal_is_one_for_cg() {
     let loose = of_file("real symmetric", "2 2 3\n1 1 1\n2 2 1\n2 1 3\n");
     assert!(

@@ -290,3 +290,13 @@ fn an_older_picture_is_replaced() {
     assert!(std::fs::read_to_string(&path).unwrap().starts_with("<svg"));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn a_stand_in_is_said_to_be_one_in_the_title() {
+    let mut history = run("rows", 10, 1e-9, true);
+    history.report.matrix = "F1-like:scale=0.01".into();
+    history.report.stand_in = Some("Koutsovasilis/F1".into());
+    let svg = svg(&[history]);
+    let title = texts(&svg)[..2].join(" ");
+    assert!(title.contains("F1-like:scale=0.01, a stand-in for Koutsovasilis/F1"), "{title}");
+}

@@ -14,7 +14,7 @@ use std::path::Path;
 fn svg(matrix: &Csr) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spy.svg");
-    spy(&Density::of(matrix, CELLS), "a matrix", &path).unwrap();
+    spy(&Density::of(matrix, CELLS), "a matrix", None, &path).unwrap();
     std::fs::read_to_string(&path).unwrap()
 }
 
@@ -22,7 +22,7 @@ fn svg(matrix: &Csr) -> String {
 fn pixels(matrix: &Csr) -> (usize, usize, Vec<[u8; 3]>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spy.png");
-    spy(&Density::of(matrix, CELLS), "a matrix", &path).unwrap();
+    spy(&Density::of(matrix, CELLS), "a matrix", None, &path).unwrap();
     let file = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
     let mut reader = png::Decoder::new(file).read_info().unwrap();
     let mut bytes = vec![0; reader.output_buffer_size()];
@@ -99,7 +99,7 @@ fn every_matrix_of_the_zoo_can_be_drawn_in_both_formats() {
     zoo.push(("1x1000", zoo::matrix(1000, &[&[(3, 1.0), (900, 1.0)]])));
     for (name, matrix) in zoo {
         let density = Density::of(&matrix, CELLS);
-        spy(&density, name, &folder.path().join("m.png")).unwrap();
+        spy(&density, name, None, &folder.path().join("m.png")).unwrap();
         let text = svg(&matrix);
         assert!(text.trim_end().ends_with("</svg>"), "{name}");
         assert!(!text.contains("\"NaN") && !text.contains("\"inf"), "{name}");
@@ -129,7 +129,7 @@ fn an_svg_stays_small_whatever_the_matrix() {
 fn an_unknown_ending_is_refused_with_those_that_are_known() {
     let density = Density::of(&zoo::diagonal(&[1.0]), CELLS);
     for path in ["m.pdf", "m"] {
-        match spy(&density, "m", Path::new(path)) {
+        match spy(&density, "m", None, Path::new(path)) {
             Err(Error::Plot { message, .. }) => assert!(message.contains(".svg or .png"), "{message}"),
             other => panic!("{other:?}"),
         }

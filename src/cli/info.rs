@@ -21,6 +21,8 @@ use crate::source::{Loaded, Options};
 struct Info {
     matrix: String,
     stand_in: Option<&'static str>,
+    /// The kind of file that it was read from.
+    kind: Option<&'static str>,
     as_stored: bool,
     rows: usize,
     cols: usize,
@@ -93,7 +95,7 @@ fn describe(args: &InfoArgs) -> Result<Info> {
     let stats = Stats::of(&loaded.matrix, loaded.symmetric);
     if let Some(path) = &args.spy {
         progress.set_message(format!("drawing {}", args.matrix));
-        spy(&Density::of(&loaded.matrix, CELLS), &args.matrix, path)?;
+        spy(&Density::of(&loaded.matrix, CELLS), &args.matrix, loaded.stand_in, path)?;
     }
     progress.finish_and_clear();
     Ok(Info::new(args, &loaded, stats))
@@ -119,6 +121,7 @@ impl Info {
         Info {
             matrix: args.matrix.clone(),
             stand_in: loaded.stand_in,
+            kind: loaded.kind,
             as_stored: args.as_stored,
             rows: stats.rows,
             cols: stats.cols,

@@ -9,7 +9,7 @@ use super::convergence::Format;
 use super::letters::text_width;
 use super::render::{png, svg};
 use super::scene::{Anchor, Cells, Colour, GREY, INK, Lettering, Point, Scene};
-use super::words::{fit, shorten};
+use super::words::{fit, named};
 use crate::error::{Error, Result};
 use crate::format::stats::Density;
 use crate::observe::write_file;
@@ -57,11 +57,12 @@ const COLOURS: [Colour; 9] = [
     (41, 10, 74),
 ];
 
-/// Draws a grid as SVG or PNG by the ending of the path, under a name. The file is written whole or not at all.
-pub fn spy(density: &Density, name: &str, path: &Path) -> Result<()> {
+/// Draws a grid as SVG or PNG by the ending of the path, under a name and that of the real matrix that it only imitates.
+/// The file is written whole or not at all.
+pub fn spy(density: &Density, name: &str, stand_in: Option<&str>, path: &Path) -> Result<()> {
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
     let format = Format::of(path)?;
-    let scene = lay_out(density, name);
+    let scene = lay_out(density, &named(name, stand_in));
     let bytes = match format {
         Format::Svg => svg(&scene).map(String::into_bytes),
         Format::Png => png(&scene),
@@ -196,7 +197,7 @@ fn lay_out(density: &Density, name: &str) -> Scene {
 /// What matrix it is, how large, and how full.
 fn title(scene: &mut Scene, density: &Density, name: &str) {
     let (room, middle) = (scene.width - 2.0 * RIGHT, scene.width / 2.0);
-    scene.text((middle, 26.0), fit(&shorten(name), TITLE, room), TITLE, Anchor::Middle);
+    scene.text((middle, 26.0), fit(name, TITLE, room), TITLE, Anchor::Middle);
     let (rows, cols, nnz) = (density.rows, density.cols, density.nnz());
     let mut facts = format!("{} × {} · {} entries", grouped(rows as u64), grouped(cols as u64), grouped(nnz));
     if nnz > 0 {

@@ -12,10 +12,14 @@ const LONGEST_FIELD: usize = 44;
 fn fields(report: &Report) -> [String; 6] {
     let Report { solver, matrix, device, backend, precision, preconditioner, .. } = report;
     let mut fields = [solver, matrix, device, backend, precision, preconditioner].map(|field| shorten(field));
-    if let Some(real) = &report.stand_in {
-        fields[1].push_str(&format!(" (a stand-in for {})", shorten(real)));
-    }
+    fields[1] = named(matrix, report.stand_in.as_deref());
     fields
+}
+
+/// A matrix by its name, and the real one that it only imitates.
+pub(super) fn named(matrix: &str, stand_in: Option<&str>) -> String {
+    let stands = stand_in.map_or(String::new(), |real| format!(" (a stand-in for {})", shorten(real)));
+    shorten(matrix) + &stands
 }
 
 /// Fields that titles leave out, but that tell runs apart where the others do not.

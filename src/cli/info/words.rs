@@ -52,6 +52,9 @@ pub(super) fn in_words(info: &Info) -> String {
     if let Some(real) = info.stand_in {
         lines.push(("stand-in", format!("made up to look like {real}, which it is not")));
     }
+    if let Some(kind) = info.kind {
+        lines.push(("kind", kind.to_owned()));
+    }
     lines.push(("size", format!("{} x {}", count(info.rows), count(info.cols))));
     let as_stored = if info.as_stored { ", read as stored" } else { "" };
     let stored = thousands(info.nnz_stored);
