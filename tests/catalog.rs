@@ -290,3 +290,36 @@ fn the_list_names_every_matrix_and_generator_and_can_be_filtered() {
         "{some}"
     );
 }
+
+#[test]
+fn a_matrix_that_was_not_fetched_is_converted_with_fetch() {
+    let run = Run::good();
+    let out = run.folder.path().join("bus.slv");
+    let out = out.to_str().unwrap();
+    assert!(run.refused(&["convert", "1138_bus", out]).contains("solver fetch 1138_bus"));
+    let done = run.run(&["convert", "--fetch", "1138_bus", out]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+    assert_eq!(run.server.seen().len(), 1);
+    assert_eq!(solver::source::load(out).unwrap().matrix.nnz(), 4054);
+}
+
+#[test]
+fn a_slow_download_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_with_quiet() {
+    for quiet in [false, true] {
+        let pieces = archive().len().div_ceil(4096) as u32;
+        let pause = Duration::from_millis(3500) / pieces;
+        let run = Run::new(move |request| Reply { pause, ..file(request, &archive(), "\"one\"") });
+        let done = run.run(if quiet { &["--quiet", "fetch", "1138_bus"] } else { &["fetch", "1138_bus"] });
+        assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+        assert!(String::from_utf8_lossy(&done.stdout).starts_with("1138_bus fetched: "));
+        let said = String::from_utf8(done.stderr).unwrap();
+        if quiet {
+            assert_eq!(said, "");
+        } else {
+            let told = said.lines().any(|line| {
+                line.starts_with("1138_bus: ") && line.contains(", ETA ") && line.ends_with("/s")
+            });
+            assert!(told, "{said}");
+        }
+    }
+}

@@ -162,3 +162,65 @@ fn faulty_vectors_are_left_out_with_a_warning() {
     assert!(warned.contains(place) && warned.contains("is read without its coord"), "{warned}");
     assert!(!folder.path().join("out_coord.mtx").exists());
 }
+
+#[test]
+fn a_matrix_comes_from_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, out) = (folder.path().join("a.mtx.gz"), folder.path().join("out.slv"));
+    assert_eq!(convert(&["poisson2d:7x5", word(&whole)]).status.code(), Some(0));
+    let mut solver = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    solver.args(["convert", "-", word(&out)]).stdin(std::fs::File::open(&whole).unwrap());
+    let done = solver.output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(matrix(&out), load("poisson2d:7x5").unwrap().matrix);
+    let empty = refused(&["-", word(&out)]);
+    assert!(empty.contains("<stdin>: it is empty"), "{empty}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_output_that_is_a_link_stays_one_and_what_it_leads_to_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, elsewhere) = (folder.path().join("link.mtx"), folder.path().join("elsewhere"));
+    std::fs::create_dir(&elsewhere).unwrap();
+    let file = elsewhere.join("file");
+    std::fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert_eq!(convert(&["poisson2d:4x4", word(&link)]).status.code(), Some(0));
+    assert!(link.is_symlink() && !file.is_symlink());
+    assert_eq!(matrix(&file), load("poisson2d:4x4").unwrap().matrix);
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
+}
+
+#[test]
+fn as_stored_keeps_the_triangle_in_a_binary_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let half = folder.path().join("half.slv");
+    for from in ["whole.mtx", "whole.slv"] {
+        let whole = folder.path().join(from);
+        assert_eq!(convert(&["poisson2d:5x5", word(&whole)]).status.code(), Some(0));
+        assert_eq!(convert(&["--as-stored", word(&whole), word(&half)]).status.code(), Some(0));
+        let loaded = load(word(&half)).unwrap();
+        assert_eq!(loaded.matrix, matrix(&whole).lower_triangle().unwrap(), "{from}");
+        assert!(!loaded.symmetric);
+        assert_eq!(loaded.stored, loaded.matrix.nnz() as u64);
+    }
+}
+
+#[test]
+fn files_beside_the_output_are_replaced_as_the_output_is_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, beside) = (folder.path().join("e.mtx"), folder.path().join("e_b.mtx"));
+    for path in [&out, &beside] {
+        std::fs::write(path, "old").unwrap();
+    }
+    let done = convert(&["elasticity3d:2x2x2", word(&out)]);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(said.contains(&format!("wrote {}", word(&beside))), "{said}");
+    let loaded = load("elasticity3d:2x2x2").unwrap();
+    assert_eq!(&read_dense(&beside).unwrap(), loaded.beside("b").unwrap());
+    assert_eq!(matrix(&out), loaded.matrix);
+    let help = String::from_utf8(convert(&["--help"]).stdout).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("are replaced, OUT and those beside it alike"), "{help}");
+}

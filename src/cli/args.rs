@@ -304,7 +304,9 @@ Examples:
 
 The ending of OUT decides: .mtx, .mtx.gz (Matrix Market), .npz (SciPy), .slv (solver's own, read at the speed of memory).
 Vectors that came with the matrix are written beside it: OUT_b.mtx, OUT_coord.mtx, or .npy beside .npz; a .slv
-holds them itself. A symmetric matrix is written as its lower triangle in Matrix Market.";
+holds them itself. Files of these names are replaced, OUT and those beside it alike, each when the new one is complete.
+What is faulty among the vectors is left out with a warning. A symmetric matrix is written as its lower triangle in Matrix
+Market.";
 
 /// Options of `solver convert`.
 #[derive(Args, Debug)]
