@@ -1,8 +1,8 @@
-//! Times how long a file takes to become a matrix in memory, and says what memory that takes at most.
+//! Times how long a file or a generator takes to become a matrix in memory, and says what memory that takes at most.
 //!
-//!   cargo run --release --example reading -- FILE [ROUNDS] [THREADS]
+//!   cargo run --release --example reading -- WHAT [ROUNDS] [THREADS]
 //!
-//! Prints one line of JSON: the seconds of each round, bytes of the file and of the matrix, and the largest resident
+//! Prints one line of JSON: the seconds of each round, bytes of the file (0 of a generator) and of the matrix, and the largest resident
 //! size of the process less the pages of the mapped file. That last figure is of the first round in this process.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, rest @ ..] = &arguments[..] else { return Err("a FILE is needed".into()) };
+    let [file, rest @ ..] = &arguments[..] else { return Err("a file or a generator is needed".into()) };
     let rounds: usize = rest.first().map_or(Ok(1), |rounds| rounds.parse())?;
     let threads: usize = rest.get(1).map_or(Ok(0), |threads| threads.parse())?;
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         about = (loaded.matrix.nnz(), loaded.stored, loaded.matrix.storage_bytes());
         peak = Some(peak.unwrap_or(peak_bytes()?));
     }
-    let file_bytes = std::fs::metadata(Path::new(file))?.len();
+    let file_bytes = std::fs::metadata(Path::new(file)).map_or(0, |file| file.len());
     let text = serde_json::json!({
         "file": file,
         "file_bytes": file_bytes,
