@@ -157,7 +157,7 @@ fn a_picture_of_a_stand_in_says_what_it_imitates() {
     let path = folder.path().join("m.svg");
     described(&["--matrix", "F1-like:scale=0.001", "--spy", path.to_str().unwrap()]);
     let picture = std::fs::read_to_string(&path).unwrap();
-    assert!(picture.contains("F1-like:scale=0.001, a stand-in for Koutsovasilis/F1"));
+    assert!(picture.contains("F1-like:scale=0.001 (a stand-in for Koutsovasilis/F1)"));
 }
 
 #[test]

@@ -298,5 +298,5 @@ fn a_stand_in_is_said_to_be_one_in_the_title() {
     history.report.stand_in = Some("Koutsovasilis/F1".into());
     let svg = svg(&[history]);
     let title = texts(&svg)[..2].join(" ");
-    assert!(title.contains("F1-like:scale=0.01, a stand-in for Koutsovasilis/F1"), "{title}");
+    assert!(title.contains("F1-like:scale=0.01 (a stand-in for Koutsovasilis/F1)"), "{title}");
 }

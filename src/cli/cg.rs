@@ -8,7 +8,7 @@ use super::args::CgArgs;
 use super::load::load;
 use super::plan::{Place, Plan, with_config};
 use super::progress::Live;
-use super::vectors::writer;
+use super::vectors::{RightHandSide, writer};
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda};
@@ -67,7 +67,8 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
         })?;
     }
     let began = Instant::now();
-    let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, ..Options::default() })?;
+    let beside = plan.rhs == RightHandSide::Beside;
+    let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, beside, ..Options::default() })?;
     check_matrix(&plan, &loaded)?;
     let seconds_load = began.elapsed().as_secs_f64();
     let problem = plan.rhs.make(&loaded)?;
