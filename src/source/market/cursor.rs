@@ -2,6 +2,7 @@
 //!
 //! Digits and line ends are found eight bytes at a time, as a 64-bit number of which each byte is tested at once.
 
+use super::window::Window;
 use crate::source::text::{Fault, ends_word, is_blank};
 use memchr::memchr;
 
@@ -15,12 +16,12 @@ pub(super) struct Cursor<'a> {
 pub(super) type Read<T> = Result<T, Box<Fault>>;
 
 /// The same byte eight times.
-const fn eight(byte: u8) -> u64 {
+pub(super) const fn eight(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
 /// The powers of ten that 64 bits hold.
-const TENS_WHOLE: [u64; 20] = {
+pub(super) const TENS_WHOLE: [u64; 20] = {
     let mut tens = [1; 20];
     let mut power = 1;
     while power < 20 {
@@ -31,7 +32,7 @@ const TENS_WHOLE: [u64; 20] = {
 };
 
 /// The same in f64, exact too.
-const TENS: [f64; 20] = [
+pub(super) const TENS: [f64; 20] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
     1e19,
 ];
@@ -39,6 +40,12 @@ const TENS: [f64; 20] = [
 impl<'a> Cursor<'a> {
     pub fn new(bytes: &'a [u8], at: usize) -> Cursor<'a> {
         Cursor { bytes, at }
+    }
+
+    /// What comes next at one glance, unless the end is near.
+    #[inline(always)]
+    pub fn window(&self) -> Option<Window<'a>> {
+        Window::at(self.bytes, self.at)
     }
 
     /// Moves to the next line with an entry, past blank lines and comments; false at the end of the piece.
@@ -229,13 +236,13 @@ impl<'a> Cursor<'a> {
 
 /// The high bit of the first byte above 9 set, of those before it not; later ones do not matter.
 #[inline(always)]
-fn not_digits(digits: u64) -> u64 {
+pub(super) fn not_digits(digits: u64) -> u64 {
     (digits.wrapping_add(eight(0x76)) | digits) & eight(0x80)
 }
 
 /// The number that eight digits make, the first in the lowest byte: pairs, then fours, then all.
 #[inline(always)]
-fn of_digits(digits: u64) -> u64 {
+pub(super) fn of_digits(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10 * 256 + 1) >> 8 & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100 * 65536 + 1) >> 16 & 0x0000_ffff_0000_ffff;
     fours.wrapping_mul((10_000 << 32) + 1) >> 32

@@ -3,6 +3,7 @@
 
 use super::cursor::{Cursor, Read, fault};
 use super::header::{Field, Format, Header, Symmetry};
+use super::window::{Usual, Window};
 use crate::error::Error;
 use crate::source::text::{Fault, Text};
 
@@ -72,6 +73,17 @@ impl<'a> Lines<'a> {
     /// The row of the next entry in the coordinate format; the rest of its line is not looked at.
     #[inline(always)]
     pub fn row(&mut self) -> Read<Option<u32>> {
+        if let Some((row, length)) = self.cursor.window().and_then(Window::row)
+            && row.wrapping_sub(1) < self.header.rows as u64
+        {
+            self.cursor.at += length;
+            return Ok(Some((row - 1) as u32));
+        }
+        self.any_row()
+    }
+
+    #[inline(never)]
+    fn any_row(&mut self) -> Read<Option<u32>> {
         if !self.cursor.seek() {
             return Ok(None);
         }
@@ -83,6 +95,16 @@ impl<'a> Lines<'a> {
     /// Likewise its row and column.
     #[inline(always)]
     pub fn place(&mut self) -> Read<Option<(u32, u32)>> {
+        let values = self.header.field != Field::Pattern;
+        let look = if values { Window::place::<true> } else { Window::place::<false> };
+        match self.cursor.window().and_then(look).and_then(|line| self.usual(line)) {
+            Some(entry) => Ok(Some((entry.row, entry.col))),
+            None => self.any_place(),
+        }
+    }
+
+    #[inline(never)]
+    fn any_place(&mut self) -> Read<Option<(u32, u32)>> {
         if !self.cursor.seek() {
             return Ok(None);
         }
@@ -94,6 +116,32 @@ impl<'a> Lines<'a> {
     /// The next entry of the coordinate format.
     #[inline(always)]
     pub fn coordinate<const VALUES: bool>(&mut self) -> Read<Option<Entry>> {
+        match self.cursor.window().and_then(Window::entry::<VALUES>).and_then(|line| self.usual(line)) {
+            Some(entry) => Ok(Some(entry)),
+            None => self.any_coordinate::<VALUES>(),
+        }
+    }
+
+    /// The entry of a usual line, if header and banner allow it, and moves past it.
+    #[inline(always)]
+    fn usual(&mut self, line: Usual) -> Option<Entry> {
+        let (row, col) = (line.row.wrapping_sub(1), line.col.wrapping_sub(1));
+        let inside = row < self.header.rows as u64 && col < self.header.cols as u64;
+        let allowed = match self.header.field {
+            Field::Real | Field::Pattern => true,
+            Field::Integer => line.value.fract() == 0.0,
+            Field::Complex => false,
+        };
+        let skew = self.header.symmetry == Symmetry::Skew;
+        if !inside || !allowed || (skew && row == col && line.value != 0.0) {
+            return None;
+        }
+        self.cursor.at += line.length;
+        Some(Entry { row: row as u32, col: col as u32, value: line.value })
+    }
+
+    #[inline(never)]
+    fn any_coordinate<const VALUES: bool>(&mut self) -> Read<Option<Entry>> {
         if !self.cursor.seek() {
             return Ok(None);
         }

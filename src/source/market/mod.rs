@@ -14,10 +14,12 @@
 
 mod assemble;
 mod cursor;
+mod decimal;
 mod header;
 mod lines;
 mod ordered;
 mod vector;
+mod window;
 mod write;
 
 use super::text::Text;
