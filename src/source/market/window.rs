@@ -6,12 +6,14 @@
 
 use super::cursor::{eight, not_digits, of_digits};
 use super::decimal::decimal;
-use crate::device::cpu::bytes::{LANES, blanks, newlines};
+use crate::device::cpu::bytes::{LANES, blanks, fetch, newlines};
 
 /// Bytes that are looked at.
 const SEEN: usize = LANES;
 /// And a few more, for words of eight bytes that begin among them.
 const HELD: usize = SEEN + 8;
+/// How far ahead the text is asked for: processors do so themselves, but not beyond the end of a page.
+const AHEAD: usize = 1024;
 
 /// A line of three words, or of two where entries have no values.
 pub(super) struct Usual {
@@ -31,7 +33,9 @@ impl<'a> Window<'a> {
     /// None near the end of the text.
     #[inline(always)]
     pub fn at(bytes: &'a [u8], at: usize) -> Option<Window<'a>> {
-        Some(Window(bytes.get(at..at + HELD)?.try_into().ok()?))
+        let window = Window(bytes.get(at..at + HELD)?.try_into().ok()?);
+        fetch(window.seen(), AHEAD);
+        Some(window)
     }
 
     /// The entry, if its line is a usual one.
