@@ -12,6 +12,19 @@ pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
     array
 }
 
+/// Asks for an element to be brought near, to be written soon; nothing happens where there is none.
+#[inline(always)]
+pub fn fetch<T>(array: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of this architecture, and the hint is void where nothing can be read.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(array.as_ptr().wrapping_add(at).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (array, at);
+}
+
 #[cfg(target_os = "linux")]
 fn advise_huge_pages<T>(array: &[T]) {
     const PAGE: usize = 4096;

@@ -9,6 +9,7 @@
 use super::finish::{Width, finish_with, narrow};
 use super::{Csr, Duplicates};
 use crate::error::Result;
+use crate::memory::fetch;
 use crate::parallel::{run_all, threads_for, zeros};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -94,9 +95,11 @@ fn count<W: Width, E: Entries>(
     counts: &mut [W],
     mirrored: bool,
 ) -> Result<u64> {
-    let mut batch = Batch::new(|row: u32| {
-        let count = &mut counts[row as usize];
-        *count = W::of(count.at() + 1);
+    let mut batch = Batch::new(|rows: &[u32]| {
+        for &row in rows {
+            let count = &mut counts[row as usize];
+            *count = W::of(count.at() + 1);
+        }
     });
     let stored = if mirrored {
         entries.places(piece, |row, col| {
@@ -150,6 +153,12 @@ impl Slots {
         }
     }
 
+    #[inline(always)]
+    fn fetch(&self, place: usize) {
+        fetch(&self.cols, place);
+        fetch(&self.values, place);
+    }
+
     fn filled(self) -> (Vec<u32>, Vec<f64>) {
         let values = self.values.into_iter().map(|bits| f64::from_bits(bits.into_inner())).collect();
         (u32::counted(self.cols), values)
@@ -163,11 +172,20 @@ fn place<W: Width, E: Entries>(
     slots: &Slots,
     mirror: Option<f64>,
 ) -> Result<u64> {
-    let mut batch = Batch::new(|(row, col, value): (u32, u32, f64)| {
-        let next = &mut cursors[row as usize];
-        let place = next.at();
-        *next = W::of(place + 1);
-        slots.put(place, col, value);
+    let mut batch = Batch::new(|entries: &[(u32, u32, f64)]| {
+        let mut places = [0; BATCH];
+        for &(row, ..) in entries {
+            fetch(cursors, row as usize);
+        }
+        for (place, &(row, ..)) in places.iter_mut().zip(entries) {
+            let next = &mut cursors[row as usize];
+            *place = next.at();
+            *next = W::of(*place + 1);
+            slots.fetch(*place);
+        }
+        for (&place, &(_, col, value)) in places.iter().zip(entries) {
+            slots.put(place, col, value);
+        }
     });
     let stored = entries.entries(piece, |row, col, value| {
         batch.add((row, col, value));
@@ -191,7 +209,7 @@ struct Batch<T, F> {
 
 const BATCH: usize = 64;
 
-impl<T: Copy + Default, F: FnMut(T)> Batch<T, F> {
+impl<T: Copy + Default, F: FnMut(&[T])> Batch<T, F> {
     fn new(work: F) -> Batch<T, F> {
         Batch { items: [T::default(); BATCH], waiting: 0, work }
     }
@@ -207,9 +225,7 @@ impl<T: Copy + Default, F: FnMut(T)> Batch<T, F> {
 
     #[inline(always)]
     fn run(&mut self) {
-        for &item in &self.items[..self.waiting] {
-            (self.work)(item);
-        }
+        (self.work)(&self.items[..self.waiting]);
         self.waiting = 0;
     }
 }
