@@ -78,10 +78,13 @@ fn the_last_line_needs_no_newline() {
 
 #[test]
 fn symmetric_entries_are_mirrored_and_the_diagonal_is_not() {
-    let text = "%%MatrixMarket matrix coordinate integer symmetric\n3 3 3\n1 1 5\n3 1 -2\n2 3 4\n";
-    assert_eq!(accepted(text), [(0, 0, 5.0), (0, 2, -2.0), (1, 2, 4.0), (2, 0, -2.0), (2, 1, 4.0)]);
-    let loaded = parse_str(text).unwrap();
-    assert_eq!((loaded.stored, loaded.symmetric), (3, true));
+    // The format asks for the lower triangle; files with the upper one are met with too.
+    for entries in ["1 1 5\n3 1 -2\n3 2 4\n", "1 1 5\n1 3 -2\n2 3 4\n"] {
+        let text = format!("%%MatrixMarket matrix coordinate integer symmetric\n3 3 3\n{entries}");
+        assert_eq!(accepted(&text), [(0, 0, 5.0), (0, 2, -2.0), (1, 2, 4.0), (2, 0, -2.0), (2, 1, 4.0)]);
+        let loaded = parse_str(&text).unwrap();
+        assert_eq!((loaded.stored, loaded.symmetric), (3, true));
+    }
 }
 
 #[test]

@@ -43,7 +43,10 @@ fn long_text(banner: &str, sorted: bool) -> String {
     let mut numbers = Numbers(7);
     let mut lines: Vec<(u64, String)> = (0..count)
         .map(|_| {
-            let (row, col) = (numbers.below(rows) + 1, numbers.below(40) + 1);
+            let (mut row, mut col) = (numbers.below(rows) + 1, numbers.below(40) + 1);
+            if banner.contains("symmetric") {
+                (row, col) = (row.max(col), row.min(col));
+            }
             let value = (numbers.below(2_000_001) as f64 - 1e6) / 7.0;
             let pattern = banner.contains("pattern");
             let mut line =
@@ -147,7 +150,10 @@ proptest! {
         final_newline: bool,
         raw in proptest::collection::vec((any::<u32>(), any::<u32>(), -1000..1000, filler(), 0..4_usize), 0..200),
     ) {
-        let triplets: Vec<Triplet> = raw.iter().map(|&(i, j, v, ..)| (i % n, j % n, v)).collect();
+        let one_triangle = |i: u32, j: u32| if symmetric { (i.max(j), i.min(j)) } else { (i, j) };
+        let triplet = |(i, j): (u32, u32), v: i32| (i, j, v);
+        let triplets: Vec<Triplet> =
+            raw.iter().map(|&(i, j, v, ..)| triplet(one_triangle(i % n, j % n), v)).collect();
         let kind = if symmetric { "symmetric" } else { "general" };
         let end = if crlf { "\r\n" } else { "\n" };
         let mut text =

@@ -2,6 +2,7 @@
 
 use super::header::{Field, Format, Header};
 use super::lines::{Entry, Lines, Piece, first_fault};
+use super::notes::judge;
 use super::ordered;
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -26,10 +27,12 @@ pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>) -> Result<C
         text.begin("reading", 2 * (text.bytes.len() - header.body));
         assemble(&File { text, header }, mirror)
     });
-    matrix.map_err(|error| match error {
+    let matrix = matrix.map_err(|error| match error {
         Error::DuplicateOverflow { row, col } => locate(text, header, mirror, (row, col)),
         other => other,
-    })
+    })?;
+    judge(text, header)?;
+    Ok(matrix)
 }
 
 /// The entries of a file, parsed each time they are gone over.

@@ -48,6 +48,11 @@ impl<'a> Cursor<'a> {
         Window::at(self.bytes, self.at)
     }
 
+    /// What was read from there on.
+    pub fn since(&self, start: usize) -> &'a [u8] {
+        &self.bytes[start..self.at]
+    }
+
     /// Moves to the next line with an entry, past blank lines and comments; false at the end of the piece.
     #[inline(always)]
     pub fn seek(&mut self) -> bool {

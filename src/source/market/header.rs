@@ -1,5 +1,6 @@
 //! The banner and the size line, with the comments between them.
 
+use super::notes::Notes;
 use crate::error::{Error, Result};
 use crate::source::text::{Fault, Text, ends_word, is_blank};
 use memchr::memchr;
@@ -44,7 +45,7 @@ impl Symmetry {
 }
 
 /// All that comes before the entries.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Header {
     pub format: Format,
     pub field: Field,
@@ -55,6 +56,8 @@ pub(super) struct Header {
     pub entries: u64,
     /// Where the entries begin in the file.
     pub body: usize,
+    /// What is noticed about the entries themselves.
+    pub notes: Notes,
 }
 
 /// Reads the banner and the size line.
@@ -87,7 +90,7 @@ pub(super) fn read(text: Text) -> Result<Header> {
         (Format::Array, Symmetry::Skew) => n * n.saturating_sub(1) / 2,
     };
     let body = (line.end + 1).min(text.bytes.len());
-    Ok(Header { format, field, symmetry, rows, cols, entries, body })
+    Ok(Header { format, field, symmetry, rows, cols, entries, body, notes: Notes::new() })
 }
 
 /// The first line from `at` on that is neither blank nor a comment.

@@ -37,12 +37,25 @@ pub(super) struct Lines<'a> {
     header: &'a Header,
     /// The place of the next value of an array.
     next: (u32, u32),
+    /// The first entry above the diagonal, where that matters, and whether there is one below it.
+    above: usize,
+    below: bool,
+}
+
+/// Up to here f64 holds every integer.
+const ALL_HELD: f64 = (1_u64 << 53) as f64;
+
+impl Drop for Lines<'_> {
+    fn drop(&mut self) {
+        self.header.notes.triangles(self.above, self.below);
+    }
 }
 
 impl<'a> Lines<'a> {
     pub fn new(text: Text<'a>, header: &'a Header, piece: &Piece) -> Lines<'a> {
         let next = if header.format == Format::Array { array_place(header, piece.first) } else { (0, 0) };
-        Lines { cursor: Cursor::new(&text.bytes[..piece.end], piece.start), header, next }
+        let cursor = Cursor::new(&text.bytes[..piece.end], piece.start);
+        Lines { cursor, header, next, above: usize::MAX, below: false }
     }
 
     /// The offset that is read next.
@@ -108,9 +121,11 @@ impl<'a> Lines<'a> {
         if !self.cursor.seek() {
             return Ok(None);
         }
-        let place = self.indices()?;
+        let at = self.cursor.at;
+        let (row, col) = self.indices()?;
+        self.note(at, row < col, row > col);
         self.cursor.skip_line();
-        Ok(Some(place))
+        Ok(Some((row, col)))
     }
 
     /// The next entry of the coordinate format.
@@ -129,15 +144,27 @@ impl<'a> Lines<'a> {
         let inside = row < self.header.rows as u64 && col < self.header.cols as u64;
         let allowed = match self.header.field {
             Field::Real | Field::Pattern => true,
-            Field::Integer => line.value.fract() == 0.0,
+            Field::Integer => line.value.fract() == 0.0 && line.value.abs() <= ALL_HELD,
             Field::Complex => false,
         };
         let skew = self.header.symmetry == Symmetry::Skew;
         if !inside || !allowed || (skew && row == col && line.value != 0.0) {
             return None;
         }
+        self.note(self.cursor.at, row < col, row > col);
         self.cursor.at += line.length;
         Some(Entry { row: row as u32, col: col as u32, value: line.value })
+    }
+
+    /// Notes the triangle that an entry of a symmetric file stands in.
+    #[inline(always)]
+    fn note(&mut self, at: usize, above: bool, below: bool) {
+        if self.header.symmetry != Symmetry::General {
+            if above {
+                self.above = self.above.min(at);
+            }
+            self.below |= below;
+        }
     }
 
     #[inline(never)]
@@ -145,7 +172,9 @@ impl<'a> Lines<'a> {
         if !self.cursor.seek() {
             return Ok(None);
         }
+        let at = self.cursor.at;
         let (row, col) = self.indices()?;
+        self.note(at, row < col, row > col);
         self.cursor.skip_blanks();
         let mut value = 1.0;
         if VALUES {
@@ -190,6 +219,9 @@ impl<'a> Lines<'a> {
         match self.header.field {
             Field::Integer if value.fract() != 0.0 => {
                 return Err(fault(at, "an integer, as the banner says"));
+            }
+            Field::Integer if value.abs() > ALL_HELD => {
+                self.header.notes.integer(at, self.cursor.since(at), value);
             }
             Field::Complex => self.no_imaginary_part((row, col))?,
             _ => {}

@@ -2,6 +2,7 @@
 
 use super::header::{self, Header};
 use super::lines::{Lines, Piece, first_fault};
+use super::notes::judge;
 use super::with_newlines;
 use crate::error::{Error, Result};
 use crate::format::Dense;
@@ -71,5 +72,10 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
             add(entry.col, entry.row, sign * entry.value)?;
         }
     }
-    if stored == header.entries { Ok(values) } else { Err(first_fault(text, header)) }
+    drop(lines);
+    if stored != header.entries {
+        return Err(first_fault(text, header));
+    }
+    judge(text, header)?;
+    Ok(values)
 }
