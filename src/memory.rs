@@ -1,4 +1,4 @@
-//! Large arrays on huge pages.
+//! Large arrays on huge pages, and elements asked for before they are needed.
 
 /// Bytes from which huge pages pay.
 const LARGE: usize = 4 << 20;
@@ -12,7 +12,8 @@ pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
     array
 }
 
-/// Asks for an element to be brought near, to be written soon; nothing happens where there is none.
+/// Asks for an element to be brought near, as it is soon read or written; it may lie beyond the end, which changes
+/// nothing but what is near.
 #[inline(always)]
 pub fn fetch<T>(array: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]

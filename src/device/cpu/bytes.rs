@@ -21,15 +21,6 @@ pub fn newlines(bytes: &[u8; LANES]) -> u64 {
     return one_by_one(bytes, |byte| byte == b'\n');
 }
 
-/// Asks for what stands so many bytes further on to be brought near, wherever that is.
-#[inline(always)]
-pub fn fetch(bytes: &[u8; LANES], ahead: usize) {
-    #[cfg(target_arch = "x86_64")]
-    sse2::fetch(bytes.as_ptr().wrapping_add(ahead));
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, ahead);
-}
-
 #[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline(always)]
 fn one_by_one(bytes: &[u8; LANES], test: impl Fn(u8) -> bool) -> u64 {
@@ -40,8 +31,7 @@ fn one_by_one(bytes: &[u8; LANES], test: impl Fn(u8) -> bool) -> u64 {
 mod sse2 {
     use super::LANES;
     use std::arch::x86_64::{
-        __m128i, _MM_HINT_T0, _mm_cmpeq_epi8, _mm_cmplt_epi8, _mm_loadu_si128, _mm_movemask_epi8,
-        _mm_prefetch, _mm_set1_epi8,
+        __m128i, _mm_cmpeq_epi8, _mm_cmplt_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_set1_epi8,
     };
 
     #[inline(always)]
@@ -51,12 +41,6 @@ mod sse2 {
             let lanes = unsafe { _mm_movemask_epi8(test(_mm_loadu_si128(bytes.as_ptr().add(at).cast()))) };
             bits | u64::from(lanes as u32) << at
         })
-    }
-
-    #[inline(always)]
-    pub fn fetch(place: *const u8) {
-        // SAFETY: SSE is part of this architecture, and the hint is void where nothing can be read.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) }
     }
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! Words and numbers of a line, taken off the text one after the other: where reading spends its time.
+//! Words and numbers of a line, taken off the text one after the other, in every form that they have.
 //!
 //! Digits and line ends are found eight bytes at a time, as a 64-bit number of which each byte is tested at once.
 

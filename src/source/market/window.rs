@@ -6,7 +6,8 @@
 
 use super::cursor::{eight, not_digits, of_digits};
 use super::decimal::decimal;
-use crate::device::cpu::bytes::{LANES, blanks, fetch, newlines};
+use crate::device::cpu::bytes::{LANES, blanks, newlines};
+use crate::device::cpu::memory::fetch;
 
 /// Bytes that are looked at.
 const SEEN: usize = LANES;
@@ -34,7 +35,7 @@ impl<'a> Window<'a> {
     #[inline(always)]
     pub fn at(bytes: &'a [u8], at: usize) -> Option<Window<'a>> {
         let window = Window(bytes.get(at..at + HELD)?.try_into().ok()?);
-        fetch(window.seen(), AHEAD);
+        fetch(window.0, AHEAD);
         Some(window)
     }
 
