@@ -3,6 +3,7 @@
 
 pub mod backend;
 pub mod bench;
+mod bytes;
 pub mod cli;
 pub mod device;
 pub mod error;

@@ -6,8 +6,8 @@
 
 use super::cursor::{eight, not_digits, of_digits};
 use super::decimal::decimal;
-use crate::device::cpu::bytes::{LANES, blanks, newlines};
-use crate::device::cpu::memory::fetch;
+use crate::bytes::{LANES, blanks, newlines};
+use crate::memory::fetch;
 
 /// Bytes that are looked at.
 const SEEN: usize = LANES;
