@@ -24,7 +24,7 @@ GENERATORS = [
     "banded:n=1000000,half=15",
     "spd-random:n=1000000,row=30",
     "rmat:scale=22,edges=32000000",
-    "star:n=15000000,hub=6000000",
+    "star:n=22000000,hub=9000000",
     "F1-like",
     "inline_1-like",
     "crankseg_1-like",
@@ -70,15 +70,16 @@ def main():
     if not os.path.exists(binary):
         subprocess.run([args.solver, "convert", CACHED, binary], check=True, stdout=subprocess.DEVNULL)
     wanted = args.only or [*GENERATORS, "cache"]
-    rows = {}
+    rows, commands = {}, []
     if args.only and os.path.exists(args.output):
         with open(args.output) as file:
-            rows = {row["what"]: row for row in json.load(file)["sources"]}
+            before = json.load(file)
+        rows, commands = {row["what"]: row for row in before["sources"]}, before["commands"]
     for what in wanted:
         # Once before it counts, so that the file is in the page cache, and more often, as it is over soon.
         row = measure(args, binary, 5 * args.rounds) if what == "cache" else measure(args, what, args.rounds)
         rows[row["what"]] = row
-    report = {"command": " ".join(sys.argv), "date": datetime.date.today().isoformat(), "processor": processor(),
+    report = {"commands": [*commands, " ".join(sys.argv)], "date": datetime.date.today().isoformat(), "processor": processor(),
               "cores": os.cpu_count(), "sources": list(rows.values())}
     with open(args.output, "w") as file:
         json.dump(report, file, indent=1)
