@@ -60,7 +60,7 @@ fn short(word: u64, length: usize) -> Option<f64> {
     if (all & ((at >> 7) * 0xff)) != (at >> 7) * u64::from(b'.' ^ b'0') || length == 1 {
         return None;
     }
-    let digits = (all & below) << 8 | (all & rest);
+    let digits = ((all & below) << 8) | (all & rest);
     let fraction = 7 - (at.trailing_zeros() / 8) as usize;
     (not_digits(digits) == 0).then(|| of_digits(digits) as f64 / TENS[fraction])
 }
