@@ -56,8 +56,9 @@ fn short(word: u64, length: usize) -> Option<f64> {
     // Takes the point out: what is below it moves up by a byte.
     let at = point & point.wrapping_neg();
     let below = (at >> 7) - 1;
-    let rest = !(below | (at >> 7) * 0xff);
-    if (all & ((at >> 7) * 0xff)) != (at >> 7) * u64::from(b'.' ^ b'0') || length == 1 {
+    let byte = (at >> 7) * 0xff;
+    let rest = !(below | byte);
+    if (all & byte) != (at >> 7) * u64::from(b'.' ^ b'0') || length == 1 {
         return None;
     }
     let digits = ((all & below) << 8) | (all & rest);
