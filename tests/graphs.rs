@@ -64,6 +64,9 @@ fn parallel_edges_are_kept_in_the_order_of_the_file_where_that_is_asked_for() {
     let weighted = [(0, 1, 3.0), (0, 1, 1.0), (0, 1, 2.0), (1, 0, 7.0)];
     assert_eq!(multigraph("# weights\n0 1 3\n1 0 7\n0 1 1\n0 1 2\n"), weighted);
     assert_eq!(multigraph("# weights\n0 1 3\n0 1 1\n0 1 2\n1 0 7\n"), weighted);
+    let market = "%%MatrixMarket matrix coordinate real general\n2 2 4\n";
+    assert_eq!(multigraph(&format!("{market}1 2 3\n2 1 7\n1 2 1\n1 2 2\n")), weighted);
+    assert_eq!(multigraph(&format!("{market}1 2 3\n1 2 1\n1 2 2\n2 1 7\n")), weighted);
     let counted = [(0, 1, 1.0), (0, 1, 1.0), (1, 0, 1.0)];
     assert_eq!(multigraph("# edges\n1 0\n0 1\n0 1\n"), counted);
     assert_eq!(multigraph("2 3\n1 a\n2 b\n1 2\n2 1\n1 2\n"), counted);
@@ -86,15 +89,6 @@ fn a_multigraph_is_the_same_for_any_number_of_threads_and_its_sums_are_the_graph
     assert_eq!(kept, on(3, &keep));
     let summed = on(2, &Options::default());
     assert!(summed.nnz() < 60_000 && (0..300).all(|i| (0..97).all(|j| kept.get(i, j) == summed.get(i, j))));
-}
-
-#[test]
-fn duplicates_of_a_format_that_cannot_keep_them_are_refused_by_name() {
-    let keep = Options { duplicates: Duplicates::Keep, ..Options::default() };
-    let text = b"%%MatrixMarket matrix coordinate pattern general\n2 2 2\n1 2\n1 2\n";
-    let error = parse(Path::new("graph"), text, &keep).unwrap_err().to_string();
-    assert!(error.starts_with("graph: keeping the duplicates of a Matrix Market file"), "{error}");
-    assert!(error.contains("edge list"), "{error}");
 }
 
 #[test]

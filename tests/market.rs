@@ -66,6 +66,11 @@ fn odd_banners_and_line_ends_of_carriage_returns_are_read() {
     assert_eq!(accepted("%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n"), [(0, 0, 5.0)]);
     assert_eq!(accepted("\t %%MatrixMarket matrix coordinate real general\n 1 1 1\n 1 1 5"), [(0, 0, 5.0)]);
     let text = body("% note\n\n3 1 7\n").replace('\n', "\r");
+    assert_eq!(
+        entries(&parse_str(&format!("{text}\n")).unwrap().matrix),
+        [(2, 0, 7.0)],
+        "one CRLF at the end"
+    );
     assert_eq!(accepted(&text), [(2, 0, 7.0)]);
     assert_refused(&text.replace('7', "x"), 5, 5, "a number", "x");
     assert_refused(&body("3 1 7\r2 2 1\n"), 3, 7, "end of line", "2");

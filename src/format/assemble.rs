@@ -6,7 +6,7 @@
 //! the matrix is the same for any number of threads. Beside the matrix there is only one cursor a row and piece; the
 //! last piece's become the row offsets, and the number of pieces is held down where rows are short.
 
-use super::finish::{Width, finish_with, narrow};
+use super::finish::{Width, finish, narrow};
 use super::{Csr, Duplicates};
 use crate::error::Result;
 use crate::memory::fetch;
@@ -35,18 +35,9 @@ pub(crate) trait Entries: Sync {
     fn check(&self, stored: u64) -> Result<()>;
 }
 
-/// Makes the matrix; duplicates are summed. With `mirror`, every entry off the diagonal stands for the one across it
+/// Makes the matrix; duplicates are summed, or kept in their order. With `mirror`, every entry off the diagonal stands for the one across it
 /// too, times that sign.
-pub(crate) fn assemble<E: Entries>(entries: &E, mirror: Option<f64>) -> Result<Csr> {
-    assemble_with(entries, mirror, Duplicates::Sum)
-}
-
-/// Likewise, with duplicates summed or kept.
-pub(crate) fn assemble_with<E: Entries>(
-    entries: &E,
-    mirror: Option<f64>,
-    duplicates: Duplicates,
-) -> Result<Csr> {
+pub(crate) fn assemble<E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
     if narrow(entries.most(), mirror.is_some()) {
         build::<u32, E>(entries, mirror, duplicates)
     } else {
@@ -72,7 +63,7 @@ fn build<W: Width, E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Dup
     entries.check(sum(placed)?)?;
     drop(earlier);
     let (col_indices, values) = slots.filled();
-    finish_with(cols, offsets, col_indices, entries.valued().then_some(values), duplicates)
+    finish(cols, offsets, col_indices, entries.valued().then_some(values), duplicates)
 }
 
 /// As many pieces as threads, but no more than have cursors that take two fifths of the matrix.

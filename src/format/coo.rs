@@ -1,8 +1,8 @@
 //! Triplets (row, column, value) in any order: what most files hold, and what a matrix is built from.
 
 use super::Csr;
-use super::assemble::{Entries, assemble_with};
-use super::finish::{Width, finish_with, narrow};
+use super::assemble::{Entries, assemble};
+use super::finish::{Width, finish, narrow};
 use crate::error::{Error, Result};
 use crate::parallel::{room, zeros};
 use std::ops::Range;
@@ -86,7 +86,7 @@ impl Coo {
     /// Compressed rows, with duplicates summed or kept.
     pub fn into_csr_with(self, duplicates: Duplicates) -> Result<Csr> {
         if !self.row_indices.is_sorted() {
-            return assemble_with(&self, None, duplicates);
+            return assemble(&self, None, duplicates);
         }
         match narrow(self.row_indices.len(), false) {
             true => self.in_place::<u32>(duplicates),
@@ -112,7 +112,7 @@ impl Coo {
         }
         drop(self.row_indices);
         let valued = !self.values.is_empty();
-        finish_with(self.cols, offsets, self.col_indices, valued.then_some(self.values), duplicates)
+        finish(self.cols, offsets, self.col_indices, valued.then_some(self.values), duplicates)
     }
 }
 

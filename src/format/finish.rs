@@ -70,18 +70,9 @@ impl Width for u64 {
     }
 }
 
-/// Makes the matrix of rows whose columns come in any order, more than once too: sorts each row and sums duplicates.
+/// Makes the matrix of rows whose columns come in any order, more than once too: sorts each row, and sums duplicates or keeps
+/// them in their order.
 pub(crate) fn finish<W: Width>(
-    cols: usize,
-    offsets: Vec<W>,
-    col_indices: Vec<u32>,
-    values: Option<Vec<f64>>,
-) -> Result<Csr> {
-    finish_with(cols, offsets, col_indices, values, Duplicates::Sum)
-}
-
-/// Likewise, with duplicates summed or kept.
-pub(crate) fn finish_with<W: Width>(
     cols: usize,
     offsets: Vec<W>,
     col_indices: Vec<u32>,

@@ -52,6 +52,6 @@ impl Compressed {
             row_indices.resize(range[1] as usize, row as u32);
         }
         let triplets = Coo::new(self.rows, self.cols, row_indices, self.indices, self.values)?;
-        assemble::assemble_with(&triplets, mirror, duplicates)
+        assemble::assemble(&triplets, mirror, duplicates)
     }
 }

@@ -6,7 +6,7 @@ use super::{
     npz, webgraph,
 };
 use crate::error::{Error, Result};
-use crate::format::{Dense, Duplicates};
+use crate::format::Dense;
 use crate::observe::Meter;
 use std::path::Path;
 
@@ -27,7 +27,7 @@ const KINDS: &[Kind] = &[
         recognises: |text| binary::is_binary(text.bytes),
         read: |text, options| binary::read_with(text.path, text.bytes, options),
     },
-    Kind { name: "Matrix Market", recognises: is_matrix_market, read: read_market },
+    Kind { name: "Matrix Market", recognises: is_matrix_market, read: market::read_text },
     Kind { name: "NumPy array", recognises: npy::recognises, read: npy::read },
     Kind { name: "SciPy sparse matrix", recognises: npz::recognises, read: npz::read },
     Kind { name: "tar archive", recognises: archive::recognises, read: archive::read },
@@ -63,16 +63,6 @@ pub(super) fn is_matrix_market(text: Text) -> bool {
     // A comment of another format may name it.
     line.trim_ascii_start().first() != Some(&b'#')
         && memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some()
-}
-
-fn read_market(text: Text, options: &Options) -> Result<Loaded> {
-    if options.duplicates == Duplicates::Keep {
-        return Err(text.unsupported(
-            "keeping the duplicates of a Matrix Market file",
-            "its reader sums them; a graph with parallel edges can be an edge list, a line 'from to' for each",
-        ));
-    }
-    market::read_text(text, options)
 }
 
 /// The kinds of files that are read.

@@ -104,8 +104,8 @@ pub struct Options {
     /// Read the vectors that a file holds beside the matrix too. What is faulty among them is left out with a warning, and
     /// said in [`Loaded::beside_faults`]. Generators make theirs in any case.
     pub beside: bool,
-    /// Sum entries at one place, or keep them for a graph with parallel edges. The reader of Matrix Market files sums in
-    /// any case, and says so where it is to keep them; generators make no duplicates, and a binary file holds none.
+    /// Sum entries at one place, or keep them for a graph with parallel edges. Generators make no duplicates, and a binary
+    /// file holds none.
     pub duplicates: Duplicates,
     /// Counts the bytes read, for whoever wants to show it.
     pub meter: Option<Arc<Meter>>,

@@ -5,7 +5,7 @@ use super::assemble::{Shape, pattern, valued};
 use super::random::Random;
 use super::sample::thinned;
 use crate::error::Result;
-use crate::format::{Coo, Csr};
+use crate::format::{Coo, Csr, Duplicates};
 
 /// Which pairs of rows are coupled. The diagonal always is.
 #[derive(Clone, Copy)]
@@ -52,7 +52,7 @@ impl Pairs {
         let rows = (0..self.n).flat_map(|i| upper.row_range(i).map(move |_| i as u32)).collect();
         let triplets = Coo::new(self.n, self.n, rows, upper.col_indices().to_vec(), Vec::new())?;
         drop(upper);
-        crate::format::assemble::assemble(&triplets, Some(1.0))
+        crate::format::assemble::assemble(&triplets, Some(1.0), Duplicates::Sum)
     }
 
     /// The random numbers of the pair (i, j), the same as those of (j, i).

@@ -5,8 +5,8 @@ use super::lines::{Entry, Lines, Piece, first_fault};
 use super::notes::judge;
 use super::ordered;
 use crate::error::{Error, Result};
-use crate::format::Csr;
 use crate::format::assemble::{Entries, assemble};
+use crate::format::{Csr, Duplicates};
 use crate::parallel::run_all;
 use crate::source::text::{Fault, Text, check_rows};
 
@@ -15,17 +15,17 @@ const REPORT: u64 = 1 << 16;
 
 /// Makes the matrix; `mirror` is the sign that entries take across the diagonal, none where they stand for themselves
 /// alone.
-pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>) -> Result<Csr> {
+pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
     // Each entry takes two bytes at least, a digit and a line end, so this bounds what the header can ask for.
     if header.entries > (text.bytes.len() - header.body) as u64 / 2 + 1 {
         return Err(first_fault(text, header));
     }
     check_rows(header.rows, header.entries)?;
-    let matrix = if mirror.is_none() { ordered::read(text, header).transpose() } else { None };
+    let matrix = if mirror.is_none() { ordered::read(text, header, duplicates).transpose() } else { None };
     let matrix = matrix.unwrap_or_else(|| {
         // The text is gone over twice.
         text.begin("reading", 2 * (text.bytes.len() - header.body));
-        assemble(&File { text, header }, mirror)
+        assemble(&File { text, header }, mirror, duplicates)
     });
     let matrix = matrix.map_err(|error| match error {
         Error::DuplicateOverflow { row, col } => locate(text, header, mirror, (row, col)),

@@ -1,7 +1,7 @@
 //! The banner and the size line, with the comments between them.
 
 use super::notes::Notes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::source::text::{Fault, Text, ends_word, is_blank};
 use memchr::memchr;
 
@@ -72,11 +72,11 @@ pub(super) fn read(text: Text) -> Result<Header> {
         return Err(text.error(Fault::new(text.bytes.len(), expected)));
     };
     let first = line.at;
-    let (rows, cols) = (line.size("the number of rows")?, line.size("the number of columns")?);
+    let rows = line.index("the number of rows")?;
+    let cols = line.index("the number of columns")?;
     let announced = if format == Format::Coordinate { line.size("the number of entries")? } else { 0 };
     refuse_lis(&mut line)?;
     line.finish()?;
-    let (rows, cols) = (index(rows, "the number of rows")?, index(cols, "the number of columns")?);
     if symmetry != Symmetry::General && rows != cols {
         let found = Some(format!("{rows} rows and {cols} columns"));
         let expected = "as many rows as columns, as the banner says that the matrix is symmetric".to_owned();
@@ -177,15 +177,6 @@ fn refuse_lis(line: &mut Line) -> Result<()> {
     ))
 }
 
-/// A number of rows or columns, which 32-bit indices must be able to count.
-fn index(value: u64, what: &'static str) -> Result<usize> {
-    let limit = u32::MAX.into();
-    if value > u64::from(u32::MAX) {
-        return Err(Error::TooLarge { what, value: value.into(), limit, place: "a 32-bit index" });
-    }
-    Ok(value as usize)
-}
-
 /// A place within one line.
 struct Line<'a> {
     text: Text<'a>,
@@ -230,6 +221,16 @@ impl<'a> Line<'a> {
     fn size(&mut self, what: &str) -> Result<u64> {
         let (at, word) = self.word();
         word.parse().map_err(|_| self.text.error(Fault::new(at, what)))
+    }
+
+    /// A number of rows or columns, which 32-bit indices must be able to count.
+    fn index(&mut self, what: &str) -> Result<usize> {
+        let (at, word) = self.word();
+        let value: u64 = word.parse().map_err(|_| self.text.error(Fault::new(at, what)))?;
+        if value > u64::from(u32::MAX) {
+            return Err(self.text.error(Fault::new(at, &format!("{what}, at most {}", u32::MAX))));
+        }
+        Ok(value as usize)
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -4,7 +4,7 @@
 //! The file is mapped into memory and cut at line ends into pieces that the threads of rayon's current pool parse at
 //! the same time. A file whose entries come row after row is parsed straight into compressed rows; any other is gone
 //! over twice, to count the entries of each row and to put them in their places. Either way nothing as large as the
-//! matrix is made beside it. Duplicates are summed in the order of the file, so the matrix is the same, bit for bit,
+//! matrix is made beside it. Duplicates are summed in the order of the file, or kept in it, so the matrix is the same, bit for bit,
 //! for any number of threads. Nothing is allocated on the word of the header alone. What is compressed is unpacked into
 //! memory first, and its text comes on top.
 //!
@@ -24,12 +24,12 @@ mod vector;
 mod window;
 mod write;
 
-use super::text::Text;
+use super::text::{Text, in_file};
 use super::{Loaded, Options, gzip, mmap};
 use crate::error::Result;
 use header::{Header, Symmetry};
 use lines::Piece;
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 use std::borrow::Cow;
 use std::path::Path;
 pub(super) use vector::read_columns;
@@ -60,7 +60,7 @@ pub(super) fn read_text(text: Text, options: &Options) -> Result<Loaded> {
     let text = Text { bytes: &bytes, ..text };
     let header = header::read(text)?;
     let mirror = if options.as_stored { None } else { header.symmetry.mirror() };
-    let matrix = assemble::read(text, &header, mirror)?;
+    let matrix = assemble::read(text, &header, mirror, options.duplicates).map_err(in_file(text.path))?;
     let symmetric = header.symmetry == Symmetry::Symmetric && mirror.is_some();
     Ok(Loaded::new(matrix, header.entries, symmetric))
 }
@@ -72,9 +72,10 @@ pub(super) fn size(text: Text) -> Result<(usize, usize)> {
     Ok((header.rows, header.cols))
 }
 
-/// The text with newlines at its line ends: a file without any, but with carriage returns, is of an old Macintosh.
+/// The text with newlines at its line ends: one whose first line ends in a carriage return alone is of an old Macintosh.
 fn with_newlines(bytes: &[u8]) -> Cow<'_, [u8]> {
-    if memchr(b'\n', bytes).is_some() || memchr(b'\r', bytes).is_none() {
+    let first = memchr2(b'\r', b'\n', bytes);
+    if first.is_none_or(|at| bytes[at] == b'\n' || bytes.get(at + 1) == Some(&b'\n')) {
         return Cow::Borrowed(bytes);
     }
     Cow::Owned(bytes.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte }).collect())

@@ -6,8 +6,8 @@
 use super::header::{Field, Format, Header};
 use super::lines::{Lines, Piece, first_fault};
 use crate::error::Result;
-use crate::format::Csr;
 use crate::format::finish::{Width, finish, narrow};
+use crate::format::{Csr, Duplicates};
 use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
 use crate::source::text::Text;
 use memchr::memchr_iter;
@@ -35,16 +35,16 @@ enum Parsed {
 }
 
 /// Makes the matrix of a file that is in order; none if it is not.
-pub(super) fn read(text: Text, header: &Header) -> Result<Option<Csr>> {
+pub(super) fn read(text: Text, header: &Header, duplicates: Duplicates) -> Result<Option<Csr>> {
     let threads = threads_for(text.bytes.len() - header.body);
     let pieces = super::cut(text, header, if threads == 1 { 1 } else { threads * CHUNKS_PER_THREAD });
     if header.format != Format::Coordinate || !looks_ordered(text, header, &pieces) {
         return Ok(None);
     }
     if narrow(header.entries as usize, false) {
-        attempt::<u32>(text, header, &pieces)
+        attempt::<u32>(text, header, &pieces, duplicates)
     } else {
-        attempt::<u64>(text, header, &pieces)
+        attempt::<u64>(text, header, &pieces, duplicates)
     }
 }
 
@@ -64,7 +64,12 @@ fn looks_ordered(text: Text, header: &Header, pieces: &[Piece]) -> bool {
     true
 }
 
-fn attempt<W: Width>(text: Text, header: &Header, pieces: &[Piece]) -> Result<Option<Csr>> {
+fn attempt<W: Width>(
+    text: Text,
+    header: &Header,
+    pieces: &[Piece],
+    duplicates: Duplicates,
+) -> Result<Option<Csr>> {
     text.begin("reading", text.bytes.len() - header.body);
     let room = run_all(pieces.to_vec(), |piece| slots(text, piece));
     let valued = header.field != Field::Pattern;
@@ -106,7 +111,7 @@ fn attempt<W: Width>(text: Text, header: &Header, pieces: &[Piece]) -> Result<Op
         end += offset.at();
         *offset = W::of(end);
     }
-    finish(header.cols, offsets, cols, valued.then_some(values)).map(Some)
+    finish(header.cols, offsets, cols, valued.then_some(values), duplicates).map(Some)
 }
 
 /// The most entries that a chunk can have: one a line, and the shortest is `1 1` and a newline, which keeps a file of
