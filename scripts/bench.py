@@ -3,14 +3,18 @@
 
   scripts/bench.py cpu  --solver target/release/solver -o results/cpu/cg.json
   scripts/bench.py cuda --solver target/release/solver -o results/h200/cg.json
+  scripts/bench.py spmv --bench PATH -o results/cpu/spmv.json         # y = A x beside MKL, P1 to P3
+  scripts/bench.py auto --bench PATH -o results/cpu/auto.json FILE... # what auto chooses beside the best backend
   scripts/bench.py table results/cpu/cg.json results/h200/cg.json     # the table of the README
+
+PATH is the binary of the bench `spmv`: `cargo bench --bench spmv --no-run` names it.
 
 Rivals on the CPU: SciPy (one thread), and MKL (pip install scipy mkl sparse_dot_mkl) with its sparse product and its BLAS.
 Rivals on a GPU: CuPy's cg, and cuSPARSE as a backend of ours. Each rival that cannot be imported is left out and named.
 Systems are as our generators make them, b = A times ones, x0 = 0, no preconditioner, ||r|| <= 1e-8 ||b||.
 Every answer is checked by b - A x before its time counts.
 """
-import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, sys, time
+import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, sys, tempfile, time
 
 try:
     import numpy as np
@@ -51,11 +55,23 @@ def hex27(nx, ny, nz, dof):
     return a
 
 
+def converted(solver, what):
+    """A matrix as the solver itself writes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "matrix.npz")
+        subprocess.run([solver, "convert", "-q", what, file], check=True)
+        return sp.load_npz(file).tocsr()
+
+
+ELASTICITY = "elasticity3d:32x32x32,contrast=100,seed=2"
 SYSTEMS = {
-    "poisson2d:256x256": lambda: poisson2d(256, 256),
-    "poisson2d:1000x1000": lambda: poisson2d(1000, 1000),
-    "hex27:48x48x50,dof=3": lambda: hex27(48, 48, 50, 3),
+    "poisson2d:256x256": lambda _: poisson2d(256, 256),
+    "poisson2d:1000x1000": lambda _: poisson2d(1000, 1000),
+    ELASTICITY: lambda solver: converted(solver, ELASTICITY),
+    "hex27:48x48x50,dof=3": lambda _: hex27(48, 48, 50, 3),
 }
+# Matrices of the product alone, with the size of their blocks.
+PRODUCTS = {"poisson2d:1000x1000": 1, ELASTICITY: 3, "blockband:n=32000,block=5,density=0.05": 5}
 
 
 class Ours:
@@ -94,40 +110,77 @@ class SciPy:
         return checked(a, b, x, count[0], time.perf_counter() - start)
 
 
+def mkl(threads):
+    import sparse_dot_mkl  # loads the library
+    from sparse_dot_mkl._mkl_interface._load_library import mkl_library
+    library = mkl_library()
+    library.MKL_Set_Num_Threads(threads)
+    library.cblas_ddot.restype = ctypes.c_double
+    return library
+
+
+def pointer(array, at=0):
+    return ctypes.c_void_p(array.ctypes.data + at)
+
+
+class MklMatrix:
+    """A matrix in MKL's sparse product, in rows or in blocks, optimised for many products."""
+
+    class Description(ctypes.Structure):
+        _fields_ = [(f, ctypes.c_int) for f in ("type", "mode", "diag")]
+
+    def __init__(self, library, a, block=1):
+        self.library, self.handle, self.general = library, ctypes.c_void_p(), self.Description(20, 0, 0)
+        blocks = a.tobsr((block, block)) if block > 1 else a
+        self.arrays = blocks.indptr.astype(np.int32), blocks.indices.astype(np.int32), blocks.data
+        ptr, idx, val = self.arrays
+        rows, cols = a.shape[0] // block, a.shape[1] // block
+        tail = rows, cols, *((block,) if block > 1 else ()), pointer(ptr), pointer(ptr, 4), pointer(idx), pointer(val)
+        if block > 1:  # 101: blocks row by row
+            status = library.mkl_sparse_d_create_bsr(ctypes.byref(self.handle), 0, 101, *tail)
+        else:
+            status = library.mkl_sparse_d_create_csr(ctypes.byref(self.handle), 0, *tail)
+        assert status == 0, status
+        library.mkl_sparse_set_mv_hint(self.handle, 10, self.general, 3000)
+        library.mkl_sparse_optimize(self.handle)
+
+    def multiply(self, x, y):
+        one, zero = ctypes.c_double(1.0), ctypes.c_double(0.0)
+        self.library.mkl_sparse_d_mv(10, one, self.handle, self.general, pointer(x), zero, pointer(y))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.library.mkl_sparse_destroy(self.handle)
+
+
 class Mkl:
-    def __init__(self, threads):
-        import sparse_dot_mkl
-        from sparse_dot_mkl._mkl_interface._load_library import mkl_library
-        self.mkl = mkl_library()
-        self.mkl.MKL_Set_Num_Threads(threads)
-        self.mkl.cblas_ddot.restype = ctypes.c_double
-        self.name = f"MKL optimised SpMV + BLAS ({threads} threads)"
+    """CG of MKL's parts: its sparse product, in blocks where the matrix has them, and its BLAS."""
+
+    def __init__(self, threads, blocks=False):
+        self.mkl, self.blocks = mkl(threads), blocks
+        self.name = f"MKL optimised {'BSR' if blocks else 'SpMV'} + BLAS ({threads} threads)"
+
+    def takes(self, system):
+        return not self.blocks or PRODUCTS.get(system, 1) > 1
 
     def run(self, system, a, b):
-        m, p, d = self.mkl, lambda v, at=0: ctypes.c_void_p(v.ctypes.data + at), ctypes.c_double
-        ptr, idx, val, n = a.indptr.astype(np.int32), a.indices.astype(np.int32), a.data, a.shape[0]
-
-        class Description(ctypes.Structure):
-            _fields_ = [(f, ctypes.c_int) for f in ("type", "mode", "diag")]
-        general, handle = Description(20, 0, 0), ctypes.c_void_p()
-        status = m.mkl_sparse_d_create_csr(ctypes.byref(handle), 0, n, n, p(ptr), p(ptr, 4), p(idx), p(val))
-        m.mkl_sparse_set_mv_hint(handle, 10, general, 3000)
-        m.mkl_sparse_optimize(handle)
-        assert status == 0, status
+        m, p, d, n = self.mkl, pointer, ctypes.c_double, a.shape[0]
         dot = lambda u, v: m.cblas_ddot(n, p(u), 1, p(v), 1)
         axpby = lambda s, u, t, v: m.cblas_daxpby(n, d(s), p(u), 1, d(t), p(v), 1)
-        start = time.perf_counter()
-        x, r, q = np.zeros(n), b.copy(), np.empty(n)
-        s, rho, target, count = r.copy(), dot(r, r), RTOL ** 2 * dot(b, b), 0
-        while rho > target:
-            m.mkl_sparse_d_mv(10, d(1.0), handle, general, p(s), d(0.0), p(q))
-            alpha = rho / dot(s, q)
-            axpby(alpha, s, 1.0, x)
-            axpby(-alpha, q, 1.0, r)
-            before, rho, count = rho, dot(r, r), count + 1
-            axpby(1.0, r, rho / before, s)
-        seconds = time.perf_counter() - start
-        m.mkl_sparse_destroy(handle)
+        with MklMatrix(m, a, PRODUCTS[system] if self.blocks else 1) as matrix:
+            start = time.perf_counter()
+            x, r, q = np.zeros(n), b.copy(), np.empty(n)
+            s, rho, target, count = r.copy(), dot(r, r), RTOL ** 2 * dot(b, b), 0
+            while rho > target:
+                matrix.multiply(s, q)
+                alpha = rho / dot(s, q)
+                axpby(alpha, s, 1.0, x)
+                axpby(-alpha, q, 1.0, r)
+                before, rho, count = rho, dot(r, r), count + 1
+                axpby(1.0, r, rho / before, s)
+            seconds = time.perf_counter() - start
         return checked(a, b, x, count, seconds)
 
 
@@ -154,8 +207,8 @@ class CuPy:
 
 def peers(args):
     if args.device == "cpu":
-        yield Ours(args.solver, "cpu", "rows", args.threads)
-        makers = [lambda: Mkl(args.threads), SciPy]
+        yield Ours(args.solver, "cpu", "auto", args.threads)
+        makers = [lambda: Mkl(args.threads), lambda: Mkl(args.threads, blocks=True), SciPy]
     else:
         for backend in ("vector", "cusparse"):
             yield Ours(args.solver, "cuda", backend, 0)
@@ -196,26 +249,121 @@ def table(files):
             print(f"| `{row['system']}` | {machine} | {row['peer']} | {row['iterations']} | {us:.1f} us | {limit} |")
 
 
+def write(path, args, rows):
+    command = f"scripts/bench.py {args.device} --threads {args.threads} --rounds {args.rounds} -o {path}"
+    result = {"command": command, "date": datetime.date.today().isoformat(), "machine": machine(), "threads": args.threads,
+              "rows": rows}
+    with open(path, "w") as f:
+        json.dump(result, f, indent=1)
+        f.write("\n")
+
+
+def bench_binary(args, backends, matrices, rounds):
+    """One record a matrix from the bench `spmv`."""
+    command = [args.bench, "--json", "--threads", str(args.threads), "--rounds", str(rounds), "--backends", backends]
+    done = subprocess.run(command + matrices, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def fastest_product(matrix, x, y):
+    """Milliseconds of the fastest of many short samples, as the bench takes them."""
+    matrix.multiply(x, y)
+    times, end = [], time.perf_counter() + 0.3
+    while time.perf_counter() < end or len(times) < 10:
+        start = time.perf_counter()
+        matrix.multiply(x, y)
+        times.append(time.perf_counter() - start)
+    return 1e3 * min(times)
+
+
+def spmv(args):
+    """y = A x, ours and MKL's in turn: of each round the fastest sample, of these the median."""
+    library, rows = mkl(args.threads), []
+    for system, block in PRODUCTS.items():
+        if args.only not in system:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "matrix.slv")
+            subprocess.run([args.solver, "convert", "-q", system, file], check=True)
+            a = converted(args.solver, file)
+            x, y = a.T @ np.ones(a.shape[0]), np.empty(a.shape[0])
+            forms = {"MKL CSR": 1, **({"MKL BSR": block} if block > 1 else {})}
+            runs, bytes_, stream = {}, {}, []
+            for _ in range(args.rounds):
+                time.sleep(0.2)
+                record, = bench_binary(args, "auto", [file], 1)
+                stream.append(record["stream_gigabytes_per_second"])
+                for backend in record["backends"]:
+                    runs.setdefault("solver " + backend["backend"], []).append(backend["ms"])
+                    bytes_["solver " + backend["backend"]] = backend["bytes"]
+                for name, size in forms.items():
+                    time.sleep(0.2)
+                    with MklMatrix(library, a, size) as matrix:
+                        runs.setdefault(name, []).append(fastest_product(matrix, x, y))
+                    assert np.allclose(y, a @ x, rtol=1e-9, atol=1e-9 * np.abs(y).max())
+        for name, ms in runs.items():
+            row = {"system": system, "peer": name, "stream_gigabytes_per_second": statistics.median(stream),
+                   "ms": {"min": min(ms), "median": statistics.median(ms), "max": max(ms)}}
+            if name in bytes_:
+                row["bytes"] = bytes_[name]
+            rows.append(row)
+            print(f"{system:44} {name:32} {row['ms']['median']:8.3f} ms ({min(ms):.3f} to {max(ms):.3f})", flush=True)
+    write(args.output, args, rows)
+
+
+# Whatever auto may choose has to stand here by itself.
+CANDIDATES = "rows,sell,merge,bsr,bsr:block=2x2,bsr:block=3x3,bsr:block=4x4,bsr:block=6x6,bsr:block=8x8,sbsr,auto"
+
+
+def auto(args):
+    """For each matrix what `auto` chose and the best of all backends: the fastest samples of one run."""
+    rows = []
+    print("| matrix | entries | auto chose | us | best | us | auto / best |\n|---|---|---|---|---|---|---|")
+    for matrix in [*PRODUCTS, *args.matrices]:
+        record, = bench_binary(args, CANDIDATES, [matrix], args.rounds)
+        chosen = next(b for b in record["backends"] if b["backend"].startswith("auto = "))
+        others = [b for b in record["backends"] if b is not chosen]
+        name = chosen["backend"].removeprefix("auto = ")
+        # The same operator measured twice is as fast as it was in the better of both.
+        ms = min([chosen["ms"]] + [b["ms"] for b in others if b["backend"] == name])
+        best = min(others, key=lambda b: b["ms"])
+        if ms <= best["ms"]:
+            best = {"backend": name, "ms": ms}
+        rows.append({"matrix": os.path.basename(matrix), "rows": record["rows"], "entries": record["entries"],
+                     "auto": name, "auto_us": 1e3 * ms, "best": best["backend"], "best_us": 1e3 * best["ms"],
+                     "ratio": ms / best["ms"], "all_us": {b["backend"]: 1e3 * b["ms"] for b in others}})
+        print(f"| {os.path.basename(matrix)} | {record['entries']} | {name} | {1e3 * ms:.2f} | {best['backend']} | "
+              f"{1e3 * best['ms']:.2f} | {ms / best['ms']:.2f} |", flush=True)
+    write(args.output, args, rows)
+
+
 def main():
     if sys.argv[1:2] == ["table"]:
         return table(sys.argv[2:])
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("device", choices=["cpu", "cuda"])
+    ap.add_argument("device", choices=["cpu", "cuda", "spmv", "auto"])
     ap.add_argument("--solver", default="target/release/solver")
     ap.add_argument("--threads", type=int, default=os.cpu_count())
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--only", default="")
+    ap.add_argument("--bench", default="", help="the binary of the bench spmv")
+    ap.add_argument("matrices", nargs="*", help="files, for auto")
     ap.add_argument("-o", "--output", required=True)
     args = ap.parse_args()
+    if args.device in ("spmv", "auto"):
+        return {"spmv": spmv, "auto": auto}[args.device](args)
     all_peers, rows = list(peers(args)), []
     for system, make in SYSTEMS.items():
         if args.only not in system:
             continue
-        a = make()
+        a = make(args.solver)
         b = a @ np.ones(a.shape[0])
-        runs = {peer.name: [] for peer in all_peers}
+        taking = [peer for peer in all_peers if not hasattr(peer, "takes") or peer.takes(system)]
+        runs = {peer.name: [] for peer in taking}
         for _ in range(args.rounds):  # in turn, so that a change of the machine's mood meets all of them
-            for peer in all_peers:
+            for peer in taking:
                 time.sleep(0.5)  # until the threads of the one before have stopped spinning
                 runs[peer.name].append(peer.run(system, a, b))
         for name, results in runs.items():
@@ -229,12 +377,7 @@ def main():
             rows.append(row)
             print(f"{system:24} {name:44} {row['iterations']:6} iterations "
                   f"{row['us_per_iteration']['median']:10.2f} us each ({us[0]:.2f} to {us[-1]:.2f})", flush=True)
-    command = f"scripts/bench.py {args.device} --threads {args.threads} --rounds {args.rounds} -o {args.output}"
-    result = {"command": command, "date": datetime.date.today().isoformat(), "machine": machine(), "threads": args.threads,
-              "rows": rows}
-    with open(args.output, "w") as f:
-        json.dump(result, f, indent=1)
-        f.write("\n")
+    write(args.output, args, rows)
 
 
 if __name__ == "__main__":

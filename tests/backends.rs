@@ -60,6 +60,33 @@ fn every_size_of_blocks_moves_what_the_format_stores() {
 }
 
 #[test]
+fn blocks_that_mirror_each_other_are_stored_once() {
+    let matrix = generated("elasticity3d:6x5x4,contrast=10,seed=1");
+    let diagonal = matrix.rows() / 3;
+    let all = Bsr::from_csr(&matrix, (3, 3)).unwrap().blocks();
+    let operator = build("sbsr:block=3", &matrix).unwrap();
+    let stored = (all - diagonal) / 2 + diagonal;
+    let (values, columns, images) = ((stored * 9 + 1) * 8, all * 4, (all - stored) * 4);
+    let offsets = 2 * (matrix.rows() / 3 + 1) * 4;
+    assert_eq!(operator.storage(), (values + columns + images + offsets) as u64);
+    assert_eq!(operator.cost().flops, 18 * all as u64);
+}
+
+#[test]
+fn a_block_whose_mirror_image_differs_in_one_bit_is_stored_itself() {
+    let matrix = generated("elasticity3d:6x5x4,contrast=10,seed=1");
+    let stored = |matrix: &Arc<Csr>| build("sbsr:block=3", matrix).unwrap().storage();
+    let row = matrix.rows() / 2;
+    let last = matrix.row_range(row).end - 1;
+    assert!(matrix.col_indices()[last] as usize > row + 3, "above the diagonal blocks");
+    let off = |j: usize| f64::from_bits(matrix.values().get(j).to_bits() ^ u64::from(j == last));
+    let values = Values::F64((0..matrix.nnz()).map(off).collect());
+    let broken = Arc::new(Csr::with_pattern(Arc::clone(matrix.pattern()), values).unwrap());
+    // Its nine values more, but no longer where its image stands.
+    assert_eq!(stored(&broken), stored(&matrix) + 9 * 8 - 4);
+}
+
+#[test]
 fn without_a_size_blocks_are_found() {
     let matrix = generated("hex27:6x6x6,dof=3");
     let (found, named) = (build("bsr", &matrix).unwrap(), build("bsr:block=3x3", &matrix).unwrap());
@@ -172,7 +199,8 @@ fn auto_chooses_by_the_bytes_and_says_why() {
     for (matrix, backend, why) in [
         (generated("poisson2d:10x10"), "rows", "too few to matter"),
         (generated("poisson2d:200x200"), "sell", "instead of"),
-        (generated("elasticity3d:10x10x10"), "bsr:block=3x3", "instead of"),
+        (generated("elasticity3d:20x20x20,contrast=10,seed=1"), "sbsr:block=3", "instead of"),
+        (generated("blockband:n=4000,block=5,density=0.05"), "bsr:block=5x5", "instead of"),
         // Four threads can share one row of a fifth of the work, but not one of three quarters.
         (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "rows", "as CSR"),
         (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "share of the entries"),

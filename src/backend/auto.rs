@@ -1,16 +1,16 @@
 //! What `auto` stands for on the CPU: the strategy that is expected to take the least time on a matrix.
 //!
-//! A product is bound by the bytes that it moves. Those of CSR are known; those of blocks and of packed slices are
-//! estimated from a sample of the rows, for less than the time of a few products. Each estimate is multiplied by what a
-//! byte of that strategy costs beside a byte of `rows` (estimates, not fits: see the constants), as gathers and short rows cost more
-//! than streams. Where one chunk of rows holds more than its thread's share of the work, rows cannot be balanced, and
-//! `merge` is taken. Everything follows from the matrix and the number of threads, and each strategy gives the same
-//! bits for any number of threads; but another choice for another number of threads may give others.
+//! A product takes as long as its bytes or as its instructions, whichever is longer. Bytes pass at the speed of the
+//! cache level that holds them. Those of CSR are known; those of blocks and of packed slices are estimated from a
+//! sample of the rows, for less than the time of a few products. Instructions are counted by row, entry, place or
+//! block, at what each costs where all stays in the second-level cache (measured on two cores of a Xeon; see [`work`]).
+//! Where one chunk of rows holds more than its thread's share, rows cannot be balanced, and `merge` is taken.
+//! Everything follows from the matrix alone, so that the bits of a result depend on no number of threads.
 
-use super::cpu::{narrow, sell};
+use super::cpu::{chunk_height, narrow, sbsr, sell};
 use super::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
-use crate::format::stats::Blocks;
+use crate::format::stats::{Block, Blocks};
 use crate::format::{Csr, Values};
 use crate::operator::Cost;
 
@@ -21,8 +21,8 @@ pub static ENTRY: Entry = Entry {
     builder: Builder::Cpu(Build::of::<super::cpu::rows::Rows>()),
     family: "auto",
     format: "the chosen one's",
-    from: "bytes that each strategy would move",
-    summary: "chosen when the matrix is known, by the bytes that each strategy would move",
+    from: "bytes and instructions of each strategy",
+    summary: "chosen when the matrix is known, by the bytes and instructions that each strategy would take",
     params: &[],
     deterministic: true,
     columns: true,
@@ -31,18 +31,22 @@ pub static ENTRY: Entry = Entry {
 
 /// Entries below which a product takes a microsecond whatever the strategy, and CSR needs no building.
 const SMALL: usize = 2_000;
-/// What a byte of blocks costs beside one of CSR.
-const BLOCK_BYTE: f64 = 0.9;
-/// What a byte of packed slices costs beside one of CSR.
-const SLICE_BYTE: f64 = 1.0;
-/// The same where rows are longer than [`LONG_ROW`] and all bytes stay in a cache of [`CACHED`]: gathers bind there.
-const CACHED_SLICE_BYTE: f64 = 1.3;
-const LONG_ROW: usize = 16;
-const CACHED: f64 = 4e6;
 /// Another strategy than `rows` is built for at least this share of the time.
 const WORTH: f64 = 0.95;
 /// How far beyond its share of the work a thread may go.
 const UNEVEN: f64 = 1.15;
+/// Threads that the work should be able to share evenly. The choice must not depend on how many there are, as the bits
+/// of the result do on the choice.
+const THREADS: usize = 4;
+
+/// Bytes that stay in second-level caches, and bytes a nanosecond from there and from beyond, on two cores.
+const CACHED: f64 = 4e6;
+const CACHE_SPEED: f64 = 170.0;
+const SPEED: f64 = 57.0;
+/// Bytes between two rows for which values read in the one are still in the second-level cache in the other, and what
+/// a byte from there costs beside one from beyond.
+const NEAR: f64 = 1.5e6;
+const NEAR_BYTE: f64 = 0.45;
 
 /// What was chosen, and why.
 pub struct Decision {
@@ -52,9 +56,97 @@ pub struct Decision {
     pub why: String,
 }
 
-/// Threads that the work should be able to share evenly. The choice must not depend on how many there are, as the bits of
-/// the result do on the choice.
-const THREADS: usize = 4;
+/// Nanoseconds of instructions on two cores, as least squares over small matrices of the SuiteSparse collection: within
+/// a tenth for most of them.
+mod work {
+    use crate::backend::cpu::rows::SHORT_ROW;
+    use crate::backend::cpu::sell::Sample;
+
+    /// Calling the threads together.
+    pub const PASS: f64 = 500.0;
+
+    /// Short rows cost a wrong guess of their end now and then, long ones a sum of lanes.
+    pub fn of_rows(rows: f64, nnz: f64) -> f64 {
+        if nnz <= SHORT_ROW as f64 * rows { 0.162 * nnz + 0.64 * rows } else { 0.133 * nnz + 0.51 * rows }
+    }
+
+    pub fn of_slices(rows: f64, sample: Sample) -> f64 {
+        0.157 * sample.gathered + 0.046 * (sample.places - sample.gathered) + 0.41 * rows
+    }
+
+    /// Each row of a block is one load and one product for each four columns, dearer where fewer are left over and
+    /// dearest where `masked` keeps three apart from the fourth. Each row ends in a sum of lanes.
+    pub fn of_blocks(rows: f64, blocks: f64, [height, width]: [usize; 2], masked: bool) -> f64 {
+        let rest = match width % 4 {
+            0 => 0.0,
+            3 if masked => 0.26,
+            _ => 0.2,
+        };
+        let row = 0.15 * (width / 4) as f64 + rest;
+        blocks * (0.03 + row * height as f64) + 0.42 * rows
+    }
+}
+
+/// Nanoseconds of a product that moves so many bytes, and does so much work meanwhile.
+fn time(bytes: f64, work: f64) -> f64 {
+    let speed = if bytes <= CACHED { CACHE_SPEED } else { SPEED };
+    work::PASS + (bytes / speed).max(work)
+}
+
+/// What is known of a matrix without looking at its rows.
+struct Known<'a> {
+    matrix: &'a Csr,
+    rows: f64,
+    nnz: f64,
+    /// Bytes of a value as strategies other than CSR store it.
+    value: f64,
+    /// Bytes of x and y.
+    vectors: f64,
+}
+
+/// A strategy with what it is expected to take.
+struct Offer {
+    typed: String,
+    bytes: f64,
+    time: f64,
+}
+
+impl Known<'_> {
+    /// Bytes of blocks: the statistics count values in double precision.
+    fn bytes_of(&self, block: &Block) -> f64 {
+        let [height, width] = block.size;
+        block.bytes as f64 - (block.blocks as f64 * (height * width) as f64) * (8.0 - self.value)
+    }
+
+    fn blocks(&self, block: &Block) -> Offer {
+        let [height, width] = block.size;
+        let bytes = self.bytes_of(block) + self.vectors;
+        let work = work::of_blocks(self.rows, block.blocks as f64, block.size, true);
+        Offer { typed: format!("bsr:block={height}x{width}"), bytes, time: time(bytes, work) }
+    }
+
+    /// Mirrored blocks, where a sample finds the matrix symmetric.
+    fn mirrored_blocks(&self, block: &Block) -> Option<Offer> {
+        let size = block.size[0];
+        let symmetry = symmetry(self.matrix, NEAR, self.value);
+        if !symmetry.holds {
+            return None;
+        }
+        let below = (block.blocks as f64 - self.rows / size as f64).max(0.0) / 2.0;
+        let values = below * (size * size) as f64 * self.value;
+        let bytes = self.bytes_of(block) + self.vectors - values + 4.0 * below;
+        let again = values * (symmetry.near * NEAR_BYTE + (1.0 - symmetry.near));
+        let work = work::of_blocks(self.rows, block.blocks as f64, block.size, size != 3);
+        Some(Offer { typed: format!("sbsr:block={size}"), bytes, time: time(bytes + again, work) })
+    }
+
+    fn slices(&self) -> Result<Offer> {
+        let value = if matches!(self.matrix.values(), Values::Ones) { 0.0 } else { self.value };
+        let sample = sell::sampled(self.matrix, value)?;
+        let bytes = sample.bytes + self.vectors;
+        Ok(Offer { typed: "sell".to_owned(), bytes, time: time(bytes, work::of_slices(self.rows, sample)) })
+    }
+}
 
 /// Chooses for vectors whose elements have so many bytes.
 pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
@@ -66,42 +158,68 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     }
     let share = largest_share(matrix, THREADS);
     if share > UNEVEN {
-        let why = format!("some 512 rows hold {share:.1} times a thread's share of the entries");
+        let height = chunk_height(rows);
+        let why = format!("some {height} rows hold {share:.1} times a thread's share of the entries");
         return chosen("merge", why);
     }
-    let csr = Cost::of_csr(matrix, vector_width).bytes as f64;
-    let vectors = ((rows + matrix.cols()) * vector_width) as f64;
     let value = match matrix.values() {
         Values::F64(values) if !narrow::sample_fits(values) => 8.0,
         _ => 4.0,
     };
-    let mut best =
-        ("rows".to_owned(), WORTH * csr, format!("{:.1} MB as CSR, and nothing is much less", csr / 1e6));
-    let mut offer = |typed: String, bytes: f64, byte: f64| {
-        if bytes * byte < best.1 {
-            let why = format!("about {:.1} MB instead of {:.1} MB as CSR", bytes / 1e6, csr / 1e6);
-            best = (typed, bytes * byte, why);
-        }
-    };
-    let block = if matrix.pattern().has_repeats() { None } else { Blocks::sampled(matrix).best };
-    if let Some(block) = block {
-        let [height, width] = block.size;
-        // The statistics count values in double precision.
-        let fewer = block.blocks as f64 * (height * width) as f64 * (8.0 - value);
-        offer(format!("bsr:block={height}x{width}"), block.bytes as f64 - fewer + vectors, BLOCK_BYTE);
+    let vectors = ((rows + matrix.cols()) * vector_width) as f64;
+    let known = Known { matrix, rows: rows as f64, nnz: nnz as f64, value, vectors };
+    let csr = Cost::of_csr(matrix, vector_width).bytes as f64;
+    let csr_time = time(csr, work::of_rows(known.rows, known.nnz));
+    let mut offers = vec![known.slices()?];
+    if !matrix.pattern().has_repeats() {
+        let blocks = Blocks::sampled(matrix);
+        offers.extend(blocks.all.iter().map(|block| known.blocks(block)));
+        offers.extend(sbsr::best_square(&blocks).and_then(|block| known.mirrored_blocks(block)));
     }
-    let value = if matches!(matrix.values(), Values::Ones) { 0.0 } else { value };
-    let byte = if csr < CACHED && nnz > LONG_ROW * rows { CACHED_SLICE_BYTE } else { SLICE_BYTE };
-    offer("sell".to_owned(), sell::sampled_bytes(matrix, value)? + vectors, byte);
-    chosen(&best.0.clone(), best.2)
+    match offers.into_iter().min_by(|a, b| a.time.total_cmp(&b.time)) {
+        Some(best) if best.time < WORTH * csr_time => {
+            let share = 100.0 * best.time / csr_time;
+            let (bytes, csr) = (best.bytes / 1e6, csr / 1e6);
+            let why =
+                format!("about {bytes:.1} MB instead of {csr:.1} MB as CSR, in {share:.0} % of the time");
+            chosen(&best.typed, why)
+        }
+        _ => chosen("rows", format!("{:.1} MB as CSR, and nothing should be much faster", csr / 1e6)),
+    }
 }
 
 /// The entries and rows of the fullest chunk over those that a thread should have.
 fn largest_share(matrix: &Csr, threads: usize) -> f64 {
-    use crate::device::cpu::CHUNK;
-    let rows = matrix.rows();
+    let (rows, height) = (matrix.rows(), chunk_height(matrix.rows()));
     let work =
         |from: usize, to: usize| matrix.row_offsets().get(to) - matrix.row_offsets().get(from) + to - from;
-    let fullest = (0..rows).step_by(CHUNK).map(|row| work(row, (row + CHUNK).min(rows))).max().unwrap_or(0);
+    let fullest = (0..rows).step_by(height).map(|row| work(row, (row + height).min(rows))).max().unwrap_or(0);
     fullest as f64 * threads as f64 / work(0, rows).max(1) as f64
+}
+
+/// How far a matrix repeats itself across the diagonal, from a sample of its rows.
+struct Symmetry {
+    /// Whether every entry that was looked at has its mirror image.
+    holds: bool,
+    /// The share of entries below the diagonal between whose rows at most so many bytes of values are stored.
+    near: f64,
+}
+
+/// Looks at rows spread over a square matrix. `bytes` is what a second-level cache holds, `value` the bytes of a value.
+fn symmetry(matrix: &Csr, bytes: f64, value: f64) -> Symmetry {
+    const ROWS: usize = 256;
+    let (rows, offsets) = (matrix.rows(), matrix.row_offsets());
+    let (mut near, mut below) = (0_usize, 0_usize);
+    for row in (0..rows).step_by((rows / ROWS).max(1)) {
+        for (column, entry) in matrix.row(row).filter(|&(column, _)| column < row) {
+            let image = matrix.get(column, row);
+            if image.map(f64::to_bits) != Some(entry.to_bits()) {
+                return Symmetry { holds: false, near: 0.0 };
+            }
+            // Half of the entries between the rows are stored.
+            let between = (offsets.get(row) - offsets.get(column)) as f64 / 2.0 * value;
+            (near, below) = (near + usize::from(between <= bytes), below + 1);
+        }
+    }
+    Symmetry { holds: below > 0, near: near as f64 / below.max(1) as f64 }
 }

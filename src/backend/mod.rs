@@ -117,6 +117,22 @@ pub static REGISTRY: &[Entry] = &[
         precisions: ALL_PRECISIONS,
     },
     Entry {
+        name: "sbsr",
+        builder: Builder::Cpu(Build::of::<cpu::sbsr::SbsrFamily>()),
+        family: "bsr",
+        format: "bsr of one triangle",
+        from: "textbook",
+        summary: "square blocks; of two that mirror each other in a symmetric matrix one is stored, and read twice",
+        params: &[Param {
+            name: "block",
+            values: cpu::sbsr::SIZES,
+            summary: "rows and columns of a block; auto finds the size that moves the fewest bytes",
+        }],
+        deterministic: true,
+        columns: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
         name: "sell",
         builder: Builder::Cpu(Build::of::<cpu::sell::SellFamily>()),
         family: "sell",

@@ -73,30 +73,52 @@ pub trait Check {
     fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>);
 }
 
+/// Values of a parameter beyond which not each meets the whole zoo.
+const MANY: usize = 16;
+/// Of so many, every sixth does: the sizes of blocks then differ in both directions.
+const THOROUGH: usize = 6;
+
 /// Every backend of a device with its defaults, and with each value of each parameter.
 pub fn choices<D: Host>() -> Vec<Choice> {
+    plans::<D>().into_iter().map(|(choice, _)| choice).collect()
+}
+
+/// The same, each with whether it meets the whole zoo.
+fn plans<D: Host>() -> Vec<(Choice, bool)> {
     let mut choices = Vec::new();
     for entry in REGISTRY.iter().filter(|e| e.device() == D::KIND) {
-        let values = entry.params.iter().flat_map(|p| p.values.iter().map(|v| format!(":{}={v}", p.name)));
-        for params in std::iter::once(String::new()).chain(values) {
+        let mut add = |params: String, whole: bool| {
             let typed = format!("{}{params}", entry.name);
-            choices.push(Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &typed).unwrap());
+            choices.push((Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &typed).unwrap(), whole));
+        };
+        add(String::new(), true);
+        for param in entry.params {
+            for (i, value) in param.values.iter().enumerate() {
+                let whole = param.values.len() <= MANY || i % THOROUGH == 0;
+                add(format!(":{}={value}", param.name), whole);
+            }
         }
     }
     assert!(!choices.is_empty(), "no backend on {}", D::KIND);
     let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto").unwrap();
-    if choices.iter().all(|choice| choice.label() != auto.label()) {
-        choices.push(auto);
+    if choices.iter().all(|(choice, _)| choice.label() != auto.label()) {
+        choices.push((auto, true));
     }
     choices
 }
 
+/// Whether every value of every parameter meets a matrix: rows and columns beyond several blocks and chunks of every size.
+fn is_small(matrix: &Csr) -> bool {
+    matrix.rows() <= 260 && matrix.nnz() <= 3000
+}
+
 /// Runs a check over backends, parameters, precisions and matrices.
 pub fn for_each<D: Host>(device: &D, zoo: &Zoo, check: &impl Check) {
-    for choice in &choices::<D>() {
+    assert!(zoo.iter().any(|(_, matrix)| is_small(matrix)), "every choice meets a matrix");
+    for (choice, whole) in &plans::<D>() {
         for &precision in choice.entry.precisions {
             choice.check_precision(precision).unwrap();
-            for (name, matrix) in zoo {
+            for (name, matrix) in zoo.iter().filter(|(_, matrix)| *whole || is_small(matrix)) {
                 let matrix = match precision.narrow_values() {
                     true => Arc::new(matrix.to_f32()),
                     false => matrix.clone(),

@@ -152,6 +152,11 @@ pub fn reals() -> Zoo {
     zoo.push((mixed.name, with_values(&mixed, || numbers.real() * scales[numbers.below(5)])));
     with_forms(&mut zoo);
     zoo.push(("hex27", generated("hex27:5x4x3,dof=3")));
+    // One entry of a symmetric matrix that is not what its mirror image is.
+    let symmetric = generated("hex27:6x5x3,dof=2");
+    let other = |j: usize| symmetric.values().get(j) * if j == 700 { 1.5 } else { 1.0 };
+    let values = Values::F64((0..symmetric.nnz()).map(other).collect());
+    zoo.push(("nearly symmetric", Arc::new(Csr::with_pattern(symmetric.pattern().clone(), values).unwrap())));
     zoo
 }
 

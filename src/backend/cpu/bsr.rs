@@ -11,13 +11,12 @@
 //!
 //! The size is the parameter `block`; `auto` takes the one that moves the fewest bytes in a sample of the rows.
 
-use super::chunked::{Chunked, Product, RowRanges};
+use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
 use super::narrow::narrowest;
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
-use crate::device::cpu::CHUNK;
 use crate::error::Result;
 use crate::format::stats::Blocks;
 use crate::format::{Bsr, Csr, Values};
@@ -193,7 +192,7 @@ impl<T: Scalar> RowRanges<T> for BsrMatrix {
 
     fn height(&self) -> usize {
         let height = self.bsr.block().0;
-        CHUNK / height * height
+        chunk_height(self.bsr.rows()) / height * height
     }
 
     fn work_before(&self, row: usize) -> usize {

@@ -13,13 +13,24 @@ use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
 use std::ops::Range;
 
+/// Chunks that a matrix of few rows should make, so that threads can share them evenly.
+const CHUNKS: usize = 32;
+/// Rows of the lowest chunk: two cache lines of y, and a multiple of what vectors and blocks hold.
+const LOWEST: usize = 16;
+
+/// Rows that are worked on together in a matrix of so many rows. It follows from the matrix alone, as the order in which
+/// a dot product adds up follows from it.
+pub(in crate::backend) fn chunk_height(rows: usize) -> usize {
+    (rows / CHUNKS).next_power_of_two().clamp(LOWEST, CHUNK)
+}
+
 /// A matrix that multiplies ranges of its rows.
 pub(super) trait RowRanges<T: Scalar>: Sync {
     /// Rows and columns.
     fn shape(&self) -> (usize, usize);
     /// Rows that are worked on together; ranges begin at multiples of it.
     fn height(&self) -> usize {
-        CHUNK
+        chunk_height(self.shape().0)
     }
     /// What the rows before this one cost, in any unit: threads get equal shares.
     fn work_before(&self, row: usize) -> usize;

@@ -55,6 +55,23 @@ pub(super) unsafe fn row<T: Scalar, const N: usize>(from: *const T) -> (__m256d,
     }
 }
 
+/// Rows of a block, which may take a number after their end along where that spares a mask: that lane means nothing.
+///
+/// # Safety
+/// There are N + 1, and the processor has AVX2.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn row_over<T: Scalar, const N: usize>(from: *const T) -> (__m256d, __m256d) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match N {
+            3 => row::<T, 4>(from),
+            7 => row::<T, 8>(from),
+            _ => row::<T, N>(from),
+        }
+    }
+}
+
 /// Four numbers of x at `columns`, 0 in lanes that are masked out.
 ///
 /// # Safety
@@ -72,6 +89,15 @@ pub(super) unsafe fn gather<T: Scalar>(x: *const T, columns: __m128i, mask: __m1
             _mm256_cvtps_pd(_mm_mask_i32gather_ps::<4>(_mm_setzero_ps(), x.cast(), columns, mask))
         }
     }
+}
+
+/// The sum of the first `N` of four lanes where N is below 4, and of all of them otherwise.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn sum_of<const N: usize>(four: __m256d) -> f64 {
+    let keep = |n: i64| if (N as i64) > n { -1 } else { 0 };
+    let mask = _mm256_castsi256_pd(_mm256_setr_epi64x(-1, keep(1), keep(2), keep(3)));
+    sum(_mm256_and_pd(four, mask))
 }
 
 /// The sum of four lanes.

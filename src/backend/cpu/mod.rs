@@ -2,6 +2,7 @@
 
 pub mod bsr;
 mod chunked;
+pub(super) use chunked::chunk_height;
 pub mod dense;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
@@ -9,6 +10,7 @@ pub mod merge;
 pub mod nalgebra;
 pub(super) mod narrow;
 pub mod rows;
+pub mod sbsr;
 pub mod sell;
 pub mod serial;
 pub mod sprs;

@@ -4,7 +4,7 @@
 //! faster than AVX2 gathers, and fetching ahead alone is worth a seventh, because the processor's own prefetchers come
 //! too late. Long rows take AVX2 gathers of four, which fetching ahead slows down by a quarter; AVX-512 gathers were
 //! slower than scalar code. (All measured on Zen 4.) `apply_dot` takes the dot
-//! product chunk by chunk while y is in the first-level cache, in the same order as a sweep: same bits, one pass.
+//! product chunk by chunk while y is in the first-level cache: one pass.
 
 use super::chunked::{Chunked, Product, RowRanges};
 use crate::backend::{Family, Operator, Params};
@@ -40,7 +40,7 @@ struct RowsMatrix {
 const AHEAD: usize = 256;
 
 /// Mean row length up to which rows are short.
-const SHORT_ROW: usize = 16;
+pub(in crate::backend) const SHORT_ROW: usize = 16;
 
 /// Values as a kernel reads them: from an array, or all ones.
 pub(super) trait RowValues<T>: Copy + Sync {

@@ -7,7 +7,7 @@
 //!
 //! Lanes stop at the length of their row: padding is masked out, never multiplied, so that an infinite x stays where the
 //! matrix puts it, and implicit ones need no values. Each row is summed in its own order, in double precision. Rows of
-//! very different lengths within 512 cost padding: a row that is much longer than its neighbours takes eight times its
+//! very different lengths within a chunk cost padding: a row that is much longer than its neighbours takes eight times its
 //! entries.
 //!
 //! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format for
@@ -15,17 +15,16 @@
 
 mod pack;
 
-use super::chunked::{Chunked, Product, RowRanges};
+use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 use super::narrow::narrowest;
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
-use crate::device::cpu::CHUNK;
 use crate::error::Result;
 use crate::format::{Csr, Values};
 use crate::operator::Cost;
 use crate::scalar::Scalar;
-pub(in crate::backend) use pack::sampled_bytes;
 use pack::{Packed, Slice};
+pub(in crate::backend) use pack::{Sample, sampled};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -263,13 +262,14 @@ impl<T: Scalar> RowRanges<T> for SellMatrix {
     }
 
     fn work_before(&self, row: usize) -> usize {
-        let words = self.packed.chunks.get(row / CHUNK).map_or(self.packed.words.len(), |start| start.0);
-        let values = self.packed.chunks.get(row / CHUNK).map_or(self.packed.stored(), |start| start.1);
+        let chunk = row / chunk_height(self.shape.0);
+        let words = self.packed.chunks.get(chunk).map_or(self.packed.words.len(), |start| start.0);
+        let values = self.packed.chunks.get(chunk).map_or(self.packed.stored(), |start| start.1);
         words + 2 * values + 2 * row
     }
 
     fn multiply(&self, rows: Range<usize>, product: &Product<'_, T>, y: &mut [T]) {
-        let (word, value) = self.packed.chunks[rows.start / CHUNK];
+        let (word, value) = self.packed.chunks[rows.start / chunk_height(self.shape.0)];
         let words = &self.packed.words[word..];
         match &self.packed.values {
             Values::Ones => self.chunk(words, Ones, product, y),

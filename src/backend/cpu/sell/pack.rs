@@ -17,7 +17,8 @@
 //! come from meshes are near. Padding has the lowest column and the value 0, and no product looks at it.
 
 use super::LANES;
-use crate::device::cpu::{CHUNK, Cpu};
+use crate::backend::cpu::chunked::chunk_height;
+use crate::device::cpu::CHUNK;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::parallel::{room, run_all, split_front, zeros};
@@ -137,6 +138,17 @@ impl Packed {
     }
 }
 
+/// Number of chunks that the rows of a matrix make.
+fn chunks(matrix: &Csr) -> usize {
+    matrix.rows().div_ceil(chunk_height(matrix.rows()))
+}
+
+/// The rows of a chunk.
+fn chunk_rows(matrix: &Csr, chunk: usize) -> Range<usize> {
+    let height = chunk_height(matrix.rows());
+    chunk * height..((chunk + 1) * height).min(matrix.rows())
+}
+
 /// Words, the first word and value of each chunk, values.
 type Arrays<V> = (Vec<u32>, Vec<(usize, usize)>, Vec<V>);
 
@@ -144,11 +156,12 @@ type Arrays<V> = (Vec<u32>, Vec<(usize, usize)>, Vec<V>);
 const BAND: usize = 64;
 
 fn pack<V: Copy + Default + Send + Sync>(matrix: &Csr, values: Option<&[V]>) -> Result<Arrays<V>> {
-    let chunks = Cpu::chunks(matrix.rows());
+    let chunks = chunks(matrix);
     let bands: Vec<Range<usize>> =
         (0..chunks.div_ceil(BAND)).map(|band| band * BAND..((band + 1) * BAND).min(chunks)).collect();
     let packed = run_all(bands, |band| {
-        let mut packer = Packer { matrix, values, words: Vec::new(), packed: Vec::new(), chunks: Vec::new() };
+        let mut packer =
+            Packer { matrix, values, words: Vec::new(), packed: Vec::new(), chunks: Vec::new(), gathered: 0 };
         band.into_iter().try_for_each(|chunk| packer.chunk(chunk).map(drop)).map(|()| packer)
     })
     .into_iter()
@@ -174,44 +187,72 @@ fn pack<V: Copy + Default + Send + Sync>(matrix: &Csr, values: Option<&[V]>) -> 
     Ok((words, starts, all))
 }
 
-/// Bytes that packing is expected to take where a value takes so many, from chunks spread over the matrix. The fullest
+/// What packing is expected to make of a matrix.
+#[derive(Clone, Copy, Default)]
+pub(in crate::backend) struct Sample {
+    /// Bytes of words and values.
+    pub bytes: f64,
+    /// Places for values, padding among them.
+    pub places: f64,
+    /// Those of them for which x is gathered.
+    pub gathered: f64,
+}
+
+impl Sample {
+    fn plus(self, times: f64, other: Sample) -> Sample {
+        Sample {
+            bytes: self.bytes + times * other.bytes,
+            places: self.places + times * other.places,
+            gathered: self.gathered + times * other.gathered,
+        }
+    }
+}
+
+/// What packing is expected to take where a value takes so many, from chunks spread over the matrix. The fullest
 /// chunk counts for itself alone: a row that is long beyond all others would be missed, or taken for the rule.
-pub(in crate::backend) fn sampled_bytes(matrix: &Csr, value: f64) -> Result<f64> {
+pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
     /// Chunks, and the share of the entries, that are looked at.
     const MOST_CHUNKS: usize = 8;
     const SHARE: usize = 64;
-    let (chunks, nnz) = (Cpu::chunks(matrix.rows()), matrix.nnz());
+    let (chunks, nnz) = (chunks(matrix), matrix.nnz());
     let entries_of = |chunk: usize| {
-        let rows = Cpu::chunk_rows(chunk, matrix.rows());
+        let rows = chunk_rows(matrix, chunk);
         matrix.row_offsets().get(rows.end) - matrix.row_offsets().get(rows.start)
     };
-    let bytes_of = |chunk: usize| {
+    let look_at = |chunk: usize| {
         let mut packer = Packer {
             matrix,
             values: None::<&[f32]>,
             words: Vec::new(),
             packed: Vec::new(),
             chunks: Vec::new(),
+            gathered: 0,
         };
-        let places = packer.chunk(chunk)?;
-        let starts = size_of::<(usize, usize)>();
-        Ok::<f64, Error>((size_of_val(&packer.words[..]) + starts) as f64 + places as f64 * value)
+        let places = packer.chunk(chunk)? as f64;
+        let words = size_of_val(&packer.words[..]) + size_of::<(usize, usize)>();
+        Ok::<Sample, Error>(Sample {
+            bytes: words as f64 + places * value,
+            places,
+            gathered: packer.gathered as f64,
+        })
     };
-    let Some(fullest) = (0..chunks).max_by_key(|&chunk| entries_of(chunk)) else { return Ok(0.0) };
-    let fullest_bytes = bytes_of(fullest)?;
+    let Some(fullest) = (0..chunks).max_by_key(|&chunk| entries_of(chunk)) else {
+        return Ok(Sample::default());
+    };
+    let of_fullest = look_at(fullest)?;
     let budget = (nnz / SHARE / (nnz / chunks).max(1)).clamp(1, MOST_CHUNKS).min(chunks);
-    let (mut entries, mut bytes) = (0, 0.0);
+    let (mut entries, mut seen) = (0, Sample::default());
     // The middle of equal parts: the first and the last rows of a mesh are not like the others.
     for chunk in (0..budget).map(|sample| (2 * sample + 1) * chunks / (2 * budget)).filter(|&c| c != fullest)
     {
         entries += entries_of(chunk);
-        bytes += bytes_of(chunk)?;
+        seen = seen.plus(1.0, look_at(chunk)?);
     }
     let rest = (nnz - entries_of(fullest)) as f64;
     // Nothing but the fullest chunk was looked at.
-    let (entries, bytes) =
-        if entries == 0 { (entries_of(fullest).max(1), fullest_bytes) } else { (entries, bytes) };
-    Ok(fullest_bytes + bytes * rest / entries as f64)
+    let (entries, seen) =
+        if entries == 0 { (entries_of(fullest).max(1), of_fullest) } else { (entries, seen) };
+    Ok(of_fullest.plus(rest / entries as f64, seen))
 }
 
 struct Packer<'a, V> {
@@ -220,6 +261,8 @@ struct Packer<'a, V> {
     words: Vec<u32>,
     packed: Vec<V>,
     chunks: Vec<(usize, usize)>,
+    /// Places for which x is gathered.
+    gathered: usize,
 }
 
 /// Places of slices of rows with these lengths.
@@ -245,7 +288,7 @@ impl<V: Copy + Default> Packer<'_, V> {
         /// Padding, in shares of the entries, that is not worth moving rows for.
         const LITTLE: usize = 32;
         self.chunks.push((self.words.len(), self.packed.len()));
-        let rows = Cpu::chunk_rows(chunk, self.matrix.rows());
+        let rows = chunk_rows(self.matrix, chunk);
         let mut order: Vec<usize> = rows.clone().collect();
         let entries: usize = rows.clone().map(|row| self.length(row)).sum();
         let unsorted = places(rows.clone().map(|row| self.length(row)));
@@ -288,6 +331,7 @@ impl<V: Copy + Default> Packer<'_, V> {
             && (0..width).all(|j| (1..LANES).all(|l| columns[l][j] == columns[0][j].wrapping_add(l as u32)));
         let near = !runs && high - low < 1 << 16;
         let flag = |holds, flag| if holds { flag } else { 0 };
+        self.gathered += if runs { 0 } else { width * LANES };
         self.words.push(narrow);
         self.words.push(flag(sorted, SORTED) | flag(ragged, RAGGED) | flag(runs, RUNS) | flag(near, NEAR));
         let pair = |of: &dyn Fn(usize) -> u32, at: usize| of(2 * at) | of(2 * at + 1) << 16;

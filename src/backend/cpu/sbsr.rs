@@ -1,0 +1,387 @@
+//! Blocks of R x R of a symmetric matrix, of which two that mirror each other are stored once.
+//!
+//! A block row multiplies the blocks that it stores, those on and above the diagonal. For one below, it reads its
+//! mirror image, stored in an earlier row, transposed: `y_i += B x_j` for each stored B = A_ij, and `y_i += B' x_j` for
+//! each B = A_ji. So each row still owns its sum, nothing is scattered and no thread waits for another: same bits for
+//! any number of threads. A value is read twice, but only once from memory where its two rows lie near each other: on
+//! a mesh of 32 x 32 x 32 nodes the values between them are 1 MB, and stay in the second-level cache.
+//!
+//! A block whose mirror image is not its transpose bit for bit is stored itself, as are all blocks of a matrix that is
+//! not square. So every matrix is served, but only symmetric ones move fewer bytes.
+//!
+//! Values that single precision holds exactly are stored in it. Fill is multiplied like any other zero: where x is not
+//! finite there, the row becomes NaN.
+
+use super::chunked::{Chunked, Product, RowRanges, chunk_height};
+#[cfg(target_arch = "x86_64")]
+use super::lanes;
+use super::narrow::narrowest;
+use crate::backend::{Family, Operator, Params};
+use crate::device::Cpu;
+use crate::error::Result;
+use crate::format::stats::{Block, Blocks};
+use crate::format::{Bsr, Csr, Offsets, Values};
+use crate::operator::Cost;
+use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
+use crate::scalar::Scalar;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The family of one.
+pub struct SbsrFamily;
+
+/// The values of the parameter `block`.
+pub const SIZES: &[&str] = &["auto", "2", "3", "4", "5", "6", "7", "8"];
+
+/// Where a matrix has no entries to judge by.
+const ANY_SIZE: usize = 2;
+
+/// The square block that moves the fewest bytes.
+pub(in crate::backend) fn best_square(blocks: &Blocks) -> Option<&Block> {
+    let entries = blocks.best.is_some();
+    blocks.all.iter().filter(|b| entries && b.size[0] == b.size[1]).min_by_key(|b| (b.bytes, b.size[0]))
+}
+
+impl Family<Cpu> for SbsrFamily {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
+        let found = || best_square(&Blocks::sampled(matrix)).map_or(ANY_SIZE, |block| block.size[0]);
+        let size = params.get("block").and_then(|typed| typed.parse().ok()).unwrap_or_else(found);
+        let bsr = Bsr::from_csr(&narrowest(matrix), (size, size))?;
+        let mirrors = mirrors(&bsr)?;
+        let blocks = match bsr.values() {
+            Values::F32(values) => arrange(&bsr, &mirrors, values, Values::F32)?,
+            Values::F64(values) => arrange(&bsr, &mirrors, values, Values::F64)?,
+            Values::Ones => unreachable!("blocks store their values"),
+        };
+        Ok(Rc::new(Chunked::new::<T>(device, SbsrMatrix { blocks, avx2: device.avx2 })))
+    }
+}
+
+/// Says of a block that it is stored itself.
+const STORED: u32 = u32::MAX;
+
+/// For each block the number of its mirror image, or [`STORED`].
+fn mirrors(bsr: &Bsr) -> Result<Vec<u32>> {
+    let (rows, offsets) = (bsr.block_rows(), bsr.block_offsets());
+    let mut mirrors = zeros::<u32>(bsr.blocks())?;
+    let pieces = threads_for(mirrors.len()) * CHUNKS_PER_THREAD;
+    let (mut rest, mut tasks) = (&mut mirrors[..], Vec::new());
+    for piece in 0..pieces {
+        let rows = rows * piece / pieces..rows * (piece + 1) / pieces;
+        tasks.push((rows.clone(), split_front(&mut rest, offsets.get(rows.end) - offsets.get(rows.start))));
+    }
+    run_all(tasks, |(rows, mirrors)| {
+        let first = offsets.get(rows.start);
+        for row in rows {
+            for block in offsets.get(row)..offsets.get(row + 1) {
+                mirrors[block - first] = mirror(bsr, row, block).unwrap_or(STORED);
+            }
+        }
+    });
+    Ok(mirrors)
+}
+
+/// The block above the diagonal whose transpose this one of block row `row` is.
+fn mirror(bsr: &Bsr, row: usize, block: usize) -> Option<u32> {
+    let (columns, offsets) = (bsr.block_columns(), bsr.block_offsets());
+    let column = columns[block] as usize;
+    if column >= row || bsr.rows() != bsr.cols() {
+        return None;
+    }
+    let across = offsets.get(column)..offsets.get(column + 1);
+    let mirror = across.start + columns[across].binary_search(&(row as u32)).ok()?;
+    let size = bsr.block().0;
+    let same = match bsr.values() {
+        Values::F32(values) => is_transpose(values, size, block, mirror, |v| u64::from(v.to_bits())),
+        Values::F64(values) => is_transpose(values, size, block, mirror, f64::to_bits),
+        Values::Ones => false,
+    };
+    u32::try_from(mirror).ok().filter(|&mirror| same && mirror != STORED)
+}
+
+fn is_transpose<V: Copy>(values: &[V], size: usize, a: usize, b: usize, bits: impl Fn(V) -> u64) -> bool {
+    let places = size * size;
+    let (a, b) = (&values[a * places..][..places], &values[b * places..][..places]);
+    (0..size).all(|r| (0..size).all(|c| bits(a[r * size + c]) == bits(b[c * size + r])))
+}
+
+/// A matrix in mirrored blocks.
+struct Mirrored {
+    rows: usize,
+    cols: usize,
+    size: usize,
+    /// Where each block row begins among the columns; one more than there are block rows.
+    offsets: Offsets,
+    /// Where each block row begins among the stored blocks; one more likewise.
+    stored: Offsets,
+    /// The block column of each block: in each block row those that are stored elsewhere come first.
+    columns: Vec<u32>,
+    /// Which stored block those are the mirror image of, in the same order.
+    images: Vec<u32>,
+    /// The stored blocks, each row by row, and [`OVER`] zeros.
+    values: Values,
+}
+
+/// Values that a load may reach over the end of the last block.
+const OVER: usize = 1;
+
+fn arrange<V: Copy + Default>(
+    bsr: &Bsr,
+    mirrors: &[u32],
+    values: &[V],
+    wrap: impl Fn(Vec<V>) -> Values,
+) -> Result<Mirrored> {
+    let (rows, offsets, places) = (bsr.block_rows(), bsr.block_offsets(), bsr.block().0.pow(2));
+    // Where each block is stored, if it is.
+    let (mut kept, mut place_of) = (0_usize, zeros::<u32>(mirrors.len())?);
+    for (place, &mirror) in place_of.iter_mut().zip(mirrors) {
+        // A place beyond 32 bits is never asked for: such blocks have no mirror images.
+        *place = kept as u32;
+        kept += usize::from(mirror == STORED);
+    }
+    let mut columns = zeros::<u32>(mirrors.len())?;
+    let mut images = zeros::<u32>(mirrors.len() - kept)?;
+    let mut arranged = zeros::<V>(kept * places + OVER)?;
+    let (mut image, mut place, mut stored) = (0, 0, Vec::with_capacity(rows + 1));
+    for row in 0..rows {
+        stored.push(place as u64);
+        let range = offsets.get(row)..offsets.get(row + 1);
+        let mut at = range.start;
+        for block in range.clone().filter(|&block| mirrors[block] != STORED) {
+            (columns[at], images[image]) = (bsr.block_columns()[block], place_of[mirrors[block] as usize]);
+            (at, image) = (at + 1, image + 1);
+        }
+        for block in range.filter(|&block| mirrors[block] == STORED) {
+            columns[at] = bsr.block_columns()[block];
+            arranged[place * places..][..places].copy_from_slice(&values[block * places..][..places]);
+            (at, place) = (at + 1, place + 1);
+        }
+    }
+    stored.push(place as u64);
+    Ok(Mirrored {
+        rows: bsr.rows(),
+        cols: bsr.cols(),
+        size: bsr.block().0,
+        offsets: offsets.clone(),
+        stored: Offsets::narrowest(stored),
+        columns,
+        images,
+        values: wrap(arranged),
+    })
+}
+
+/// A block row: where its blocks begin in the three arrays, and how many there are of each kind.
+struct BlockRow {
+    column: usize,
+    image: usize,
+    stored: usize,
+    elsewhere: usize,
+    here: usize,
+}
+
+impl Mirrored {
+    #[inline(always)]
+    fn row(&self, row: usize) -> BlockRow {
+        let (column, end) = (self.offsets.get(row), self.offsets.get(row + 1));
+        let (stored, stored_end) = (self.stored.get(row), self.stored.get(row + 1));
+        let here = stored_end - stored;
+        BlockRow { column, image: column - stored, stored, elsewhere: end - column - here, here }
+    }
+
+    fn bytes(&self) -> u64 {
+        let indices = (self.columns.len() + self.images.len()) * size_of::<u32>();
+        let offsets = self.offsets.len() * self.offsets.width() + self.stored.len() * self.stored.width();
+        (indices + offsets + self.values.stored().unwrap_or(0) * self.values.width()) as u64
+    }
+}
+
+struct SbsrMatrix {
+    blocks: Mirrored,
+    avx2: bool,
+}
+
+/// The arrays of one application.
+struct Task<'a, T, V> {
+    blocks: &'a Mirrored,
+    values: &'a [V],
+    product: &'a Product<'a, T>,
+}
+
+impl<T: Scalar, V: Scalar> Task<'_, T, V> {
+    /// Any number of columns, on any processor.
+    fn plain<const R: usize>(&self, block_row: usize, y: &mut [T]) {
+        let (Product { x, k, .. }, m) = (self.product, self.blocks);
+        let (k, row) = (*k, m.row(block_row));
+        let at = |block: usize, r: usize, c: usize| self.values[(block * R + r) * R + c].to_f64();
+        for column in 0..k {
+            let mut sums = [0.0; R];
+            for i in 0..row.elsewhere {
+                let (first, block) =
+                    (m.columns[row.column + i] as usize * R, m.images[row.image + i] as usize);
+                for (r, sum) in sums.iter_mut().enumerate() {
+                    (0..R).for_each(|c| *sum += at(block, c, r) * x[(first + c) * k + column].to_f64());
+                }
+            }
+            for i in 0..row.here {
+                let first = m.columns[row.column + row.elsewhere + i] as usize * R;
+                for (r, sum) in sums.iter_mut().enumerate() {
+                    let width = R.min(m.cols - first);
+                    (0..width).for_each(|c| {
+                        *sum += at(row.stored + i, r, c) * x[(first + c) * k + column].to_f64()
+                    });
+                }
+            }
+            for (y, sum) in y.iter_mut().skip(column).step_by(k).zip(sums) {
+                self.product.emit(y, T::from_f64(sum));
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl<T: Scalar, V: Scalar> Task<'_, T, V> {
+    /// One column; y is that of the block rows.
+    ///
+    /// # Safety
+    /// The processor has AVX2 and FMA, and blocks are R x R.
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn vectors<const R: usize>(&self, block_rows: Range<usize>, y: &mut [T]) {
+        use std::arch::x86_64::*;
+        let (x, m) = (self.product.x, self.blocks);
+        // The block column that reaches over the end of x, if one does.
+        let whole = x.len() / R;
+        let mut end = [T::default(); 8];
+        end[..x.len() - whole * R].copy_from_slice(&x[whole * R..]);
+        for (block_row, y) in block_rows.zip(y.chunks_mut(R)) {
+            let row = m.row(block_row);
+            let none = _mm256_setzero_pd();
+            // Sums of columns of mirror images, by the four rows of the image that are next; lanes are rows of y.
+            let mut across = [(none, none); 4];
+            // SAFETY: numbers of blocks lie below their number, and `OVER` values follow the last; mirror images stand
+            // left of the diagonal of a square matrix, so that their R numbers of x are there.
+            unsafe {
+                for i in 0..row.elsewhere {
+                    let x = x.as_ptr().add(*m.columns.get_unchecked(row.column + i) as usize * R);
+                    let block = *m.images.get_unchecked(row.image + i) as usize;
+                    let values = self.values.as_ptr().add(block * R * R);
+                    for r in 0..R {
+                        let x = _mm256_set1_pd((*x.add(r)).to_f64());
+                        let (low, high) = lanes::row_over::<V, R>(values.add(r * R));
+                        let sum = &mut across[r % 4];
+                        sum.0 = _mm256_fmadd_pd(low, x, sum.0);
+                        if R > 4 {
+                            sum.1 = _mm256_fmadd_pd(high, x, sum.1);
+                        }
+                    }
+                }
+            }
+            let mut sums = [none; R];
+            // SAFETY: as above, and as in `bsr` for x.
+            unsafe {
+                for i in 0..row.here {
+                    let column = *m.columns.get_unchecked(row.column + row.elsewhere + i) as usize;
+                    let x = if column < whole { x.as_ptr().add(column * R) } else { end.as_ptr() };
+                    let (low, high) = lanes::row::<T, R>(x);
+                    let values = self.values.as_ptr().add((row.stored + i) * R * R);
+                    for (r, sum) in sums.iter_mut().enumerate() {
+                        // The fourth lane of three is left out of the sum; the eighth of seven would be inside it.
+                        let (value_low, value_high) = match R {
+                            3 => lanes::row_over::<V, R>(values.add(r * R)),
+                            _ => lanes::row::<V, R>(values.add(r * R)),
+                        };
+                        *sum = _mm256_fmadd_pd(value_low, low, *sum);
+                        if R > 4 {
+                            *sum = _mm256_fmadd_pd(value_high, high, *sum);
+                        }
+                    }
+                }
+            }
+            let add = |a: (__m256d, __m256d), b: (__m256d, __m256d)| {
+                (_mm256_add_pd(a.0, b.0), _mm256_add_pd(a.1, b.1))
+            };
+            let across = add(add(across[0], across[2]), add(across[1], across[3]));
+            let mut lanes_of = [0.0; 8];
+            // SAFETY: two times four numbers.
+            unsafe {
+                _mm256_storeu_pd(lanes_of.as_mut_ptr(), across.0);
+                _mm256_storeu_pd(lanes_of.as_mut_ptr().add(4), across.1);
+            }
+            for ((y, sum), across) in y.iter_mut().zip(sums).zip(lanes_of) {
+                self.product.emit(y, T::from_f64(across + lanes::sum_of::<R>(sum)));
+            }
+        }
+    }
+}
+
+/// Calls a function of the block's size, which is one of [`SIZES`].
+macro_rules! of_size {
+    ($size:expr, $self:ident.$name:ident($($argument:expr),*)) => {
+        match $size {
+            2 => $self.$name::<2>($($argument),*),
+            3 => $self.$name::<3>($($argument),*),
+            4 => $self.$name::<4>($($argument),*),
+            5 => $self.$name::<5>($($argument),*),
+            6 => $self.$name::<6>($($argument),*),
+            7 => $self.$name::<7>($($argument),*),
+            8 => $self.$name::<8>($($argument),*),
+            _ => unreachable!("blocks are 2 to 8 wide"),
+        }
+    };
+}
+
+impl SbsrMatrix {
+    fn task<T: Scalar, V: Scalar>(
+        &self,
+        rows: Range<usize>,
+        values: &[V],
+        product: &Product<'_, T>,
+        y: &mut [T],
+    ) {
+        let task = Task { blocks: &self.blocks, values, product };
+        let size = self.blocks.size;
+        let block_rows = rows.start / size..rows.end.div_ceil(size);
+        #[cfg(target_arch = "x86_64")]
+        if self.avx2 && product.k == 1 {
+            // SAFETY: the processor has both, and the size is that of the matrix.
+            return unsafe { of_size!(size, task.vectors(block_rows, y)) };
+        }
+        for (block_row, y) in block_rows.zip(y.chunks_mut(size * product.k)) {
+            of_size!(size, task.plain(block_row, y));
+        }
+    }
+}
+
+impl<T: Scalar> RowRanges<T> for SbsrMatrix {
+    fn shape(&self) -> (usize, usize) {
+        (self.blocks.rows, self.blocks.cols)
+    }
+
+    fn height(&self) -> usize {
+        let size = self.blocks.size;
+        chunk_height(self.blocks.rows) / size * size
+    }
+
+    fn work_before(&self, row: usize) -> usize {
+        let block_row = row.div_ceil(self.blocks.size);
+        self.blocks.offsets.get(block_row) + block_row
+    }
+
+    fn multiply(&self, rows: Range<usize>, product: &Product<'_, T>, y: &mut [T]) {
+        match &self.blocks.values {
+            Values::F32(values) => self.task(rows, values, product, y),
+            Values::F64(values) => self.task(rows, values, product, y),
+            Values::Ones => unreachable!("blocks store their values"),
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        let vectors = (self.blocks.rows + self.blocks.cols) * size_of::<T>();
+        let flops = 2 * (self.blocks.columns.len() * self.blocks.size.pow(2)) as u64;
+        Cost { bytes: self.blocks.bytes() + vectors as u64, flops }
+    }
+
+    fn storage(&self) -> u64 {
+        self.blocks.bytes()
+    }
+}
