@@ -228,7 +228,7 @@ impl<'a> Line<'a> {
         let (at, word) = self.word();
         let value: u64 = word.parse().map_err(|_| self.text.error(Fault::new(at, what)))?;
         if value > u64::from(u32::MAX) {
-            return Err(self.text.error(Fault::new(at, &format!("{what}, at most {}", u32::MAX))));
+            return Err(self.text.error(Fault::new(at, format!("{what}, at most {}", u32::MAX))));
         }
         Ok(value as usize)
     }
