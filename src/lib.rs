@@ -18,6 +18,7 @@ pub mod precond;
 pub mod scalar;
 pub mod solve;
 pub mod source;
+pub mod spectrum;
 pub mod stop;
 
 pub use error::{Error, Result};

@@ -28,11 +28,11 @@
 //! M. R. Hestenes and E. Stiefel, Methods of conjugate gradients for solving linear systems, J. Res. NBS 49, 1952.
 
 use super::recurrence::{self, CEILING, FIRST, OWN, Operators, RR, Recurrence, SECOND, TARGET};
-use super::spectrum::Tridiagonal;
 use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::operator::{DotInto, dot_into};
 use crate::scalar::Scalar;
+use crate::spectrum::Tridiagonal;
 use crate::stop::{StopCode, StopReason};
 
 const PQ: Slot = Slot(OWN);

@@ -43,10 +43,10 @@
 mod sweeps;
 
 use super::recurrence::{self, Operators, Recurrence};
-use super::spectrum::Tridiagonal;
 use crate::device::{Device, SlotState};
 use crate::error::Result;
 use crate::scalar::Scalar;
+use crate::spectrum::Tridiagonal;
 use crate::stop::{StopCode, StopReason};
 use sweeps::*;
 pub use sweeps::{PROGRAMS, SLOTS, SWEEPS};

@@ -10,7 +10,6 @@ pub mod pipelined;
 pub mod problem;
 mod recurrence;
 mod shell;
-pub mod spectrum;
 pub mod verdict;
 
 use crate::backend::Operator;
@@ -20,9 +19,9 @@ use crate::format::Csr;
 use crate::observe::Observer;
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
+use crate::spectrum::Spectrum;
 use crate::stop::{StopReason, StoppingRule};
 use recurrence::Recurrence;
-use spectrum::Spectrum;
 
 /// A method for symmetric systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,11 +30,11 @@
 //! Parallel Computing 40, 2014, algorithm 4.
 
 use super::recurrence::{self, CEILING, FIRST, OWN, Operators, RR, Recurrence, SECOND, TARGET};
-use super::spectrum::Tridiagonal;
 use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::operator::{DotInto, dot_into};
 use crate::scalar::Scalar;
+use crate::spectrum::Tridiagonal;
 use crate::stop::{StopCode, StopReason};
 
 /// r'u; without preconditioner r'r.

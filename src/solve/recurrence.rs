@@ -1,10 +1,10 @@
 //! What the shell asks of a method: its workspace, one iteration, and what its scalars mean.
 
-use super::spectrum::Tridiagonal;
 use crate::backend::Operator;
 use crate::device::{Device, Slot, SlotState, Track};
 use crate::error::Result;
 use crate::scalar::Scalar;
+use crate::spectrum::Tridiagonal;
 use crate::stop::{StopCode, StopReason};
 
 /// The square of the residual's norm, counted in every iteration. The first slots have the same place in every method.

@@ -16,13 +16,13 @@
 
 use super::pace::Pace;
 use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
-use super::spectrum::MOST_COEFFICIENTS;
 use super::verdict::{backward_error, largest_magnitude, norm, normal_residual, residual};
 use super::{Outcome, System};
 use crate::device::{Device, RING, Recorded, SlotState};
 use crate::error::{Error, Result};
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
+use crate::spectrum::MOST_COEFFICIENTS;
 use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
 use std::time::Instant;
 
