@@ -376,6 +376,24 @@ pub enum Error {
         /// What stands there.
         value: String,
     },
+    /// A preconditioner needs positive definite blocks on the diagonal. Rows count from 1.
+    #[error(
+        "preconditioner {precond}: the block of {size} rows that begins with row {row} (counted from 1) is not positive \
+         definite: elimination meets the pivot {pivot:e} in row {at}. Use another block size, --precond none, or check \
+         that the matrix is positive definite"
+    )]
+    BadBlock {
+        /// The preconditioner.
+        precond: &'static str,
+        /// The first row of the block, counted from 1.
+        row: usize,
+        /// Rows of the block.
+        size: usize,
+        /// The row of the pivot, counted from 1.
+        at: usize,
+        /// The pivot.
+        pivot: f64,
+    },
     /// The right-hand side is so small or large that its squared norm leaves the range of f64.
     #[error(
         "the right-hand side has entries up to {largest:e}, and its squared norm is {norm_squared:e}: out of the \

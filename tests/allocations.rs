@@ -5,7 +5,7 @@
 use solver::backend::Choice;
 use solver::device::Cpu;
 use solver::observe::Recorder;
-use solver::precond::Preconditioner;
+use solver::precond::{Preconditioner, ROWS};
 use solver::solve::{Method, System as Given};
 use solver::stop::{StopReason, StoppingRule};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -49,8 +49,8 @@ fn allocations(
     let mut recorder = Recorder::with_capacity(iterations);
     // Not counted: threads that share the work of building allocate as they come.
     let a = choice.build::<Cpu, f64>(cpu, &matrix).unwrap();
-    let before = ALLOCATIONS.load(Ordering::SeqCst);
     let m = precond.build(cpu, &matrix, &a).unwrap();
+    let before = ALLOCATIONS.load(Ordering::SeqCst);
     let system = Given { matrix: &matrix, b: &b, x0: None };
     let outcome = method.solve(cpu, a, m, &system, &rule, &mut [&mut recorder]).unwrap();
     let count = ALLOCATIONS.load(Ordering::SeqCst) - before;
@@ -78,7 +78,7 @@ fn iterating_allocates_nothing() {
                 (Method::PipelinedCg, "rows"),
                 (Method::Minres, "rows"),
             ] {
-                for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+                for precond in ROWS.iter().map(|row| row.default) {
                     let what = format!("{}, {backend}, {}, {threads} threads", method.name(), precond.name());
                     let count = |iterations| allocations(&cpu, method, backend, precond, iterations);
                     let (few, many) = (count(30), count(90));

@@ -97,3 +97,36 @@ fn a_stand_in_is_said_to_be_one_wherever_it_is_solved_or_written() {
     let written = run(&["convert", what[1], word(&path)]);
     assert!(String::from_utf8_lossy(&written.stdout).contains("a stand-in for GHS_psdef/crankseg_1"));
 }
+
+#[test]
+fn preconditioners_are_listed_with_their_parameters_where_they_are_asked_for() {
+    let names = solver::precond::ROWS.iter().map(|row| row.default.name());
+    let listed: Value = serde_json::from_slice(&run(&["preconditioners", "--json"]).stdout).unwrap();
+    let found: Vec<_> = listed.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(found, names.collect::<Vec<_>>());
+    for args in [&["cg", "--help"][..], &["minres", "--help"], &["preconditioners"]] {
+        let text = String::from_utf8(run(args).stdout).unwrap();
+        for words in ["  block-jacobi ", ":block=B", "  chebyshev ", ":degree=K", ":ratio=R"] {
+            assert!(text.contains(words), "{args:?}: {words}: {text}");
+        }
+    }
+    let script = String::from_utf8(run(&["completions", "bash"]).stdout).unwrap();
+    assert!(script.contains("jacobi block-jacobi chebyshev"), "names are completed");
+}
+
+#[test]
+fn a_preconditioner_that_does_not_exist_is_refused_with_those_that_do() {
+    let message = refused(&["cg", "--matrix", "poisson2d:9x9", "--precond", "jacoby"]);
+    assert!(message.contains("jacoby") && message.contains("block-jacobi, chebyshev"), "{message}");
+    let message = refused(&["cg", "--matrix", "poisson2d:9x9", "--precond", "block-jacobi:block=1"]);
+    assert!(message.contains("from 2 to 256"), "{message}");
+}
+
+#[test]
+fn the_report_names_the_block_size_that_was_found() {
+    let (code, report) =
+        cg(&["--matrix", "elasticity3d:6x5x4,contrast=100,seed=2", "--precond", "block-jacobi"]);
+    assert_eq!((code, &report["preconditioner"]), (0, &Value::from("block-jacobi:block=3")));
+    let (code, report) = cg(&["--matrix", "poisson2d:30x30", "--precond", "chebyshev:degree=6"]);
+    assert_eq!((code, &report["preconditioner"]), (0, &Value::from("chebyshev:degree=6,ratio=30")));
+}

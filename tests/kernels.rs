@@ -8,7 +8,7 @@ use solver::device::cuda::modules::KernelSource;
 use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::sweep_kernel;
 use solver::device::sweep::dot_sweep;
-use solver::precond::jacobi_dot;
+use solver::precond;
 use solver::solve::{Method, cg};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,13 +60,14 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
     let mut sources = Vec::new();
     for k in [1, 3] {
         let solvers = Method::ALL.into_iter().flat_map(Method::sweeps);
-        for sweep in solvers.chain(stream::SWEEPS).chain(common::sweeps::ALL) {
+        for sweep in solvers.chain(stream::SWEEPS).chain(precond::SWEEPS).chain(common::sweeps::ALL) {
             sources.push(sweep_kernel::<f64>(sweep, k));
             sources.push(sweep_kernel::<f32>(sweep, k));
         }
-        for (dot, then) in Method::ALL.into_iter().flat_map(Method::programs) {
+        let programs = Method::ALL.into_iter().flat_map(Method::programs);
+        for (dot, then) in programs.chain(precond::PROGRAMS) {
             sources.push(sweep_kernel::<f64>(&dot_sweep(dot, then), k));
-            sources.push(sweep_kernel::<f64>(&jacobi_dot(dot, then), k));
+            sources.extend(precond::DOT_SWEEPS.iter().map(|last| sweep_kernel::<f64>(&last(dot, then), k)));
         }
     }
     compile_all(nvrtc, &sources, &ARCHITECTURES);

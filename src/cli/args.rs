@@ -3,6 +3,7 @@
 //! The options of a solve are all optional, so that the same struct reads a configuration file and the command line:
 //! what was typed wins over what the file says, and `plan` fills in the rest.
 
+use super::precond::{Typed, listed_below};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use clap::{Args, Parser, Subcommand};
@@ -39,7 +40,7 @@ pub enum Command {
     /// Solve A x = b by conjugate gradients, for symmetric positive definite A.
     Cg(CgArgs),
     /// Solve A x = b by minimal residuals, for symmetric A that is indefinite or singular.
-    #[command(after_help = MINRES_EXAMPLES, mut_arg("variant", |arg| arg.hide(true)))]
+    #[command(after_help = listed_below(MINRES_EXAMPLES), mut_arg("variant", |arg| arg.hide(true)))]
     Minres(CgArgs),
     /// Describe a matrix: size, row lengths, symmetry, diagonal.
     Info(InfoArgs),
@@ -49,6 +50,8 @@ pub enum Command {
     Fetch(FetchArgs),
     /// List the SpMV backends with their parameters.
     Backends(BackendsArgs),
+    /// List the preconditioners with their parameters.
+    Preconditioners(PreconditionersArgs),
     /// Look at this machine: what is there, what is missing, how to get it, how fast it is.
     Doctor(DoctorArgs),
     /// Draw one or several saved histories.
@@ -83,7 +86,7 @@ answer is a least-squares solution, and the exit code 1.";
 
 /// Options of `solver cg` and `solver minres`, on the command line and in configuration files.
 #[derive(Args, Debug, Default, Clone, Deserialize)]
-#[command(after_help = CG_EXAMPLES, args_override_self = true)]
+#[command(after_help = listed_below(CG_EXAMPLES), args_override_self = true)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CgArgs {
     /// A Matrix Market file (.mtx, .mtx.gz), a name such as F1 (see solver matrices), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
@@ -108,8 +111,8 @@ pub struct CgArgs {
     /// Matrix and vectors in f64, in f32, or mixed: matrix f32, vectors f64 [default: f64]
     #[arg(long, value_enum)]
     pub precision: Option<Precision>,
-    /// The preconditioner, with parameters after a colon; solver cg --help lists them [default: none]
-    #[arg(long, value_name = "PRECOND")]
+    /// The preconditioner, with parameters after a colon, as in block-jacobi:block=3; listed below [default: none]
+    #[arg(long, value_name = "PRECOND", value_parser = Typed, hide_possible_values = true)]
     pub precond: Option<Preconditioner>,
     /// The form of conjugate gradients: pipelined has one synchronisation an iteration, and moves more [default: classic]
     #[arg(long, value_enum)]
@@ -268,6 +271,14 @@ pub struct FetchArgs {
 /// Options of `solver backends`.
 #[derive(Args, Debug)]
 pub struct BackendsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `solver preconditioners`.
+#[derive(Args, Debug)]
+pub struct PreconditionersArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,

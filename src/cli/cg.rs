@@ -159,7 +159,8 @@ fn solve<D: Pick<T>, T: Scalar>(
         log::info!("backend {}: {why}", backend.label());
     }
     let a = backend.build::<D, T>(device, &matrix)?;
-    let m = plan.precond.build::<D, T>(device, &exact, &a)?;
+    let precond = plan.precond.settle(&exact);
+    let m = precond.build::<D, T>(device, &exact, &a)?;
     let system = System { matrix: &exact, b: &problem.b, x0 };
     let mut recorder = Recorder::with_capacity(plan.max_iters(exact.rows()).min(1 << 16));
     let mut live = Live::new(plan.method.name());
@@ -178,6 +179,7 @@ fn solve<D: Pick<T>, T: Scalar>(
         stand_in: stand_in.map(str::to_owned),
         backend: backend.label(),
         backend_because: why,
+        preconditioner: precond.to_string(),
         seconds_setup: before + outcome.seconds_setup,
         ..report
     };

@@ -13,6 +13,7 @@ mod matrices;
 mod memory;
 mod plan;
 mod plot;
+mod precond;
 mod progress;
 mod vectors;
 
@@ -49,6 +50,7 @@ pub fn run() -> ExitCode {
         Command::Matrices(args) => matrices::run(&args),
         Command::Fetch(args) => fetch::run(&args),
         Command::Backends(args) => backends::run(&args),
+        Command::Preconditioners(args) => precond::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Plot(args) => plot::run(&args),
         Command::Convert(args) => convert::run(&args),

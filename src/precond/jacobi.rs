@@ -11,18 +11,23 @@ use std::rc::Rc;
 /// Builds the operator; every diagonal entry must be positive and finite.
 pub(super) fn build<D: Device, T: Scalar>(device: &D, matrix: &Csr) -> Result<Operator<D, T>> {
     let n = matrix.rows();
-    let inverse = |row: usize| {
-        let fault = |value| Error::BadDiagonal { precond: "jacobi", row: row + 1, value };
-        match matrix.get(row, row) {
-            None => Err(fault("not stored".to_owned())),
-            Some(d) if d > 0.0 && d.is_finite() => Ok(T::from_f64(1.0 / d)),
-            Some(d) => Err(fault(d.to_string())),
-        }
-    };
-    let host = (0..n).map(inverse).collect::<Result<Vec<T>>>()?;
+    let host: Vec<T> = inverse_diagonal("jacobi", matrix)?.into_iter().map(T::from_f64).collect();
     let mut diagonal = device.vector(n, 1)?;
     device.upload(&host, &mut diagonal)?;
     Ok(Rc::new(Jacobi::<D, T> { n, diagonal, slots: std::cell::RefCell::new(device.slots(1, 1)?) }))
+}
+
+/// One over each diagonal entry, for the preconditioner of that name.
+pub(super) fn inverse_diagonal(precond: &'static str, matrix: &Csr) -> Result<Vec<f64>> {
+    let inverse = |row: usize| {
+        let fault = |value| Error::BadDiagonal { precond, row: row + 1, value };
+        match matrix.get(row, row) {
+            None => Err(fault("not stored".to_owned())),
+            Some(d) if d > 0.0 && d.is_finite() => Ok(1.0 / d),
+            Some(d) => Err(fault(d.to_string())),
+        }
+    };
+    (0..matrix.rows()).map(inverse).collect()
 }
 
 struct Jacobi<D: Device, T: Scalar> {

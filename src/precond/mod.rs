@@ -1,13 +1,16 @@
 //! Builders of operators that approximate the inverse of a matrix.
 
+mod block_jacobi;
+mod chebyshev;
 mod jacobi;
 mod typed;
 
 use crate::backend::{Operator, Pick};
+use crate::device::{Dot, Op, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::operator::DotInto;
 use crate::scalar::Scalar;
-pub use jacobi::jacobi_dot;
 use std::sync::Arc;
 pub use typed::{ROWS, Row};
 
@@ -20,7 +23,31 @@ pub enum Preconditioner {
     None,
     /// The inverse of the diagonal.
     Jacobi,
+    /// The inverses of square blocks along the diagonal.
+    BlockJacobi {
+        /// Rows of a block; where none was given, the size is found.
+        block: Option<usize>,
+    },
+    /// A polynomial of the Jacobi-scaled matrix.
+    Chebyshev {
+        /// Products with the matrix.
+        degree: usize,
+        /// The largest eigenvalue over the smallest that the polynomial is made for.
+        ratio: f64,
+    },
 }
+
+/// A last sweep of a preconditioner that takes the dot product and the program of a solver along.
+pub type DotSweep = for<'a> fn(&'a [Dot; 1], &'a [Op]) -> Sweep<'a>;
+
+/// All such sweeps, for whoever compiles them ahead.
+pub const DOT_SWEEPS: &[DotSweep] = &[jacobi::jacobi_dot, chebyshev::chebyshev_dot];
+
+/// Every other sweep of the preconditioners whose coefficients are not constants of a call, likewise.
+pub const SWEEPS: &[Sweep<'static>] = chebyshev::SWEEPS;
+
+/// Every program that follows a dot product of the matrix's operator while a preconditioner is built, likewise.
+pub const PROGRAMS: &[(DotInto, &[Op])] = &[(chebyshev::INTO_PQ, chebyshev::AFTER_PQ)];
 
 impl Preconditioner {
     /// The word that users type, without parameters.
@@ -28,6 +55,18 @@ impl Preconditioner {
         match self {
             Preconditioner::None => "none",
             Preconditioner::Jacobi => "jacobi",
+            Preconditioner::BlockJacobi { .. } => "block-jacobi",
+            Preconditioner::Chebyshev { .. } => "chebyshev",
+        }
+    }
+
+    /// The same with the parameters that the matrix decides filled in, as the preconditioner is built.
+    pub fn settle(self, matrix: &Csr) -> Preconditioner {
+        match self {
+            Preconditioner::BlockJacobi { block: None } => {
+                Preconditioner::BlockJacobi { block: Some(block_jacobi::best_size(matrix)) }
+            }
+            settled => settled,
         }
     }
 
@@ -37,11 +76,18 @@ impl Preconditioner {
         self,
         device: &D,
         matrix: &Arc<Csr>,
-        _a: &Operator<D, T>,
+        a: &Operator<D, T>,
     ) -> Result<Option<Operator<D, T>>> {
         match self {
             Preconditioner::None => Ok(None),
             Preconditioner::Jacobi => jacobi::build(device, matrix).map(Some),
+            Preconditioner::BlockJacobi { block } => {
+                let block = block.unwrap_or_else(|| block_jacobi::best_size(matrix));
+                block_jacobi::build(device, matrix, block).map(Some)
+            }
+            Preconditioner::Chebyshev { degree, ratio } => {
+                chebyshev::build(device, matrix, a, degree, ratio).map(Some)
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Preconditioners as they are typed: `jacobi`, `name:parameter=value,...`.
 
-use super::Preconditioner;
+use super::{Preconditioner, block_jacobi, chebyshev};
 use crate::error::{Error, Result};
 use std::fmt::Display;
 use std::str::FromStr;
@@ -17,8 +17,21 @@ pub struct Row {
 
 /// Every preconditioner there is.
 pub static ROWS: &[Row] = &[
-    Row { default: Preconditioner::None, params: &[], summary: "none" },
+    Row { default: Preconditioner::None, params: &[], summary: "no preconditioner" },
     Row { default: Preconditioner::Jacobi, params: &[], summary: "the inverse of the diagonal" },
+    Row {
+        default: Preconditioner::BlockJacobi { block: None },
+        params: &["block=B (rows of a block, 2 to 256; left out: the size that fits the matrix)"],
+        summary: "the inverses of square blocks along the diagonal",
+    },
+    Row {
+        default: Preconditioner::Chebyshev { degree: chebyshev::DEGREE, ratio: chebyshev::RATIO },
+        params: &[
+            "degree=K (products with the matrix, 1 to 100; 4)",
+            "ratio=R (largest eigenvalue over the smallest it is made for, above 1; 30)",
+        ],
+        summary: "a polynomial of the matrix scaled by its diagonal",
+    },
 ];
 
 /// What was typed after the name, one parameter after the other.
@@ -33,12 +46,24 @@ impl<'a> Typed<'a> {
     }
 
     /// Takes a parameter out, if it was typed.
-    #[expect(dead_code, reason = "the preconditioners that there are have no parameter")]
     fn take<T: FromStr>(&mut self, name: &str, what: &str) -> Result<Option<T>> {
         let Some(at) = self.params.iter().position(|(n, _)| *n == name) else { return Ok(None) };
         let (_, value) = self.params.remove(at);
         let parsed = value.parse().map_err(|_| self.error(format!("{name} must be {what}")))?;
         Ok(Some(parsed))
+    }
+
+    /// Takes a parameter that must fit.
+    fn take_if<T: FromStr>(
+        &mut self,
+        name: &str,
+        what: &str,
+        fits: impl Fn(&T) -> bool,
+    ) -> Result<Option<T>> {
+        match self.take(name, what)? {
+            Some(value) if !fits(&value) => Err(self.error(format!("{name} must be {what}"))),
+            value => Ok(value),
+        }
     }
 
     /// Nothing may be left over.
@@ -59,13 +84,28 @@ impl FromStr for Preconditioner {
     fn from_str(all: &str) -> Result<Preconditioner> {
         let (name, rest) = all.split_once(':').unwrap_or((all, ""));
         let items = rest.split(',').filter(|item| !item.is_empty());
-        let typed = Typed { all, params: items.map(|i| i.split_once('=').unwrap_or((i, ""))).collect() };
+        let mut typed = Typed { all, params: items.map(|i| i.split_once('=').unwrap_or((i, ""))).collect() };
         let row = ROWS.iter().find(|row| row.default.name() == name).ok_or_else(|| {
             let names: Vec<_> = ROWS.iter().map(|row| row.default.name()).collect();
             typed.error(format!("the preconditioners are {}", names.join(", ")))
         })?;
         let precond = match row.default {
             plain @ (Preconditioner::None | Preconditioner::Jacobi) => plain,
+            Preconditioner::BlockJacobi { .. } => {
+                let what = "a whole number from 2 to 256; blocks of one row are --precond jacobi";
+                let fits = |b: &usize| block_jacobi::SIZES.contains(b);
+                Preconditioner::BlockJacobi { block: typed.take_if("block", what, fits)? }
+            }
+            Preconditioner::Chebyshev { degree, ratio } => {
+                let fits = |k: &usize| chebyshev::DEGREES.contains(k);
+                let degree_typed = typed.take_if("degree", "a whole number from 1 to 100", fits)?;
+                let ratio_typed =
+                    typed.take_if("ratio", "a number above 1", |&r: &f64| r > 1.0 && r.is_finite())?;
+                Preconditioner::Chebyshev {
+                    degree: degree_typed.unwrap_or(degree),
+                    ratio: ratio_typed.unwrap_or(ratio),
+                }
+            }
         };
         typed.finish(row)?;
         Ok(precond)
@@ -75,7 +115,12 @@ impl FromStr for Preconditioner {
 /// As it would be typed.
 impl Display for Preconditioner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name())?;
+        match self {
+            Preconditioner::BlockJacobi { block: Some(block) } => write!(f, ":block={block}"),
+            Preconditioner::Chebyshev { degree, ratio } => write!(f, ":degree={degree},ratio={ratio}"),
+            _ => Ok(()),
+        }
     }
 }
 

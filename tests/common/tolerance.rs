@@ -39,6 +39,12 @@ pub const RTOL_BEYOND_PIPELINED: f64 = 1e-13;
 /// Below what b - A x can be in double precision, as x has no more digits.
 pub const RTOL_BEYOND_F64: f64 = 1e-18;
 
+/// What a preconditioner that is applied in two ways may differ by, in norms: a few products and passes of some hundred
+/// roundings in a row, of numbers that may cancel.
+pub fn preconditioned<T: Scalar>(magnitude: f64) -> f64 {
+    1e3 * T::EPSILON * magnitude
+}
+
 /// An entry of x whose true value is 1: `RTOL` times the condition numbers (below 2e3) of the systems solved.
 pub const X: f64 = 2e-5;
 

@@ -1,0 +1,72 @@
+//! `solver preconditioners`, the list of them in help texts, and `--precond` as clap reads it: all from their table.
+
+use super::args::PreconditionersArgs;
+use super::{print, print_json};
+use crate::error::Result;
+use crate::precond::{Preconditioner, ROWS};
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::error::ErrorKind;
+use std::ffi::OsStr;
+
+#[derive(serde::Serialize)]
+struct Row {
+    name: &'static str,
+    summary: &'static str,
+    parameters: &'static [&'static str],
+    default: String,
+}
+
+pub(super) fn run(args: &PreconditionersArgs) -> Result<bool> {
+    if !args.json {
+        print(&list());
+        return Ok(true);
+    }
+    let row = |row: &crate::precond::Row| Row {
+        name: row.default.name(),
+        summary: row.summary,
+        parameters: row.params,
+        default: row.default.to_string(),
+    };
+    print_json(&ROWS.iter().map(row).collect::<Vec<_>>());
+    Ok(true)
+}
+
+/// A line for each preconditioner, and one for each parameter.
+fn list() -> String {
+    let mut text = String::new();
+    for row in ROWS {
+        text.push_str(&format!("  {:<14} {}\n", row.default.name(), row.summary));
+        row.params.iter().for_each(|param| text.push_str(&format!("  {:<14}   :{param}\n", "")));
+    }
+    text
+}
+
+/// A help text with the preconditioners below it.
+pub(super) fn listed_below(text: &str) -> String {
+    format!("{text}\n\nPreconditioners:\n{}", list().trim_end())
+}
+
+/// Reads a preconditioner with its parameters; names are completed in shells.
+#[derive(Clone)]
+pub(super) struct Typed;
+
+impl TypedValueParser for Typed {
+    type Value = Preconditioner;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        _argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> std::result::Result<Preconditioner, clap::Error> {
+        let value = value.to_string_lossy();
+        value.parse().map_err(|e| {
+            let message = format!("{e}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
+        })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(ROWS.iter().map(|row| PossibleValue::new(row.default.name()).help(row.summary))))
+    }
+}

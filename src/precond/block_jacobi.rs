@@ -1,0 +1,173 @@
+//! The inverses of square blocks along the diagonal.
+//!
+//! # Method
+//! Rows are taken `block` at a time, the last block is what is left. Each block B = L L^T is factored in double precision and
+//! its inverse L^-T L^-1 stored, both triangles the same. Inverses are small dense matrices, so the operator is one more
+//! sparse matrix, made ready by a backend: the one that finds its blocks where there is one.
+//!
+//! # Block size
+//! Where none was given, the square size whose blocks move the fewest bytes in a product with the matrix itself: the
+//! unknowns of a point of a mesh. Where no size moves less than single entries would, [`UNBLOCKED`].
+//!
+//! # Cost
+//! One product with a matrix of `block` entries a row: 8 bytes an entry and 4 a block in blocks of a size that the backend
+//! knows.
+//!
+//! # Reference
+//! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.
+
+use crate::backend::{Choice, Operator, Pick};
+use crate::error::{Error, Result};
+use crate::format::stats::Blocks;
+use crate::format::{Csr, Offsets, Values};
+use crate::parallel::{room, zeros};
+use crate::scalar::Scalar;
+use rayon::prelude::*;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Sizes that may be asked for.
+pub(super) const SIZES: RangeInclusive<usize> = 2..=256;
+/// The size for matrices without blocks of their own.
+pub(super) const UNBLOCKED: usize = 4;
+
+/// The size that fits the matrix; see the module.
+pub(super) fn best_size(matrix: &Csr) -> usize {
+    let blocks = Blocks::sampled(matrix);
+    let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
+    square.min_by_key(|b| b.bytes).map_or(UNBLOCKED, |b| b.size[0])
+}
+
+/// Builds the operator; every block must be positive definite.
+pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, block: usize) -> Result<Operator<D, T>> {
+    let inverses = inverses(matrix, block)?;
+    let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
+    Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?.build(device, &Arc::new(inverses))
+}
+
+/// A block that has no Cholesky factor.
+struct Fault {
+    /// The row of the pivot in the block.
+    row: usize,
+    pivot: f64,
+}
+
+/// The matrix of inverted blocks.
+fn inverses(matrix: &Csr, block: usize) -> Result<Csr> {
+    let n = matrix.rows();
+    let height = |first: usize| block.min(n - first);
+    let (whole, rest) = (n / block, n % block);
+    let mut values = zeros::<f64>(whole * block * block + rest * rest)?;
+    let fault = values
+        .par_chunks_mut(block * block)
+        .enumerate()
+        .filter_map(|(i, places)| {
+            let first = i * block;
+            gather(matrix, first, height(first), places);
+            invert(places, height(first)).err().map(|fault| (first, fault))
+        })
+        .min_by_key(|(first, _)| *first);
+    if let Some((first, Fault { row, pivot })) = fault {
+        let (size, at) = (height(first), first + row + 1);
+        return Err(Error::BadBlock { precond: "block-jacobi", row: first + 1, size, at, pivot });
+    }
+    let mut columns = room::<u32>(values.len())?;
+    let mut offsets = room::<u64>(n + 1)?;
+    offsets.push(0);
+    for first in (0..n).step_by(block) {
+        for _ in 0..height(first) {
+            columns.extend(first as u32..(first + height(first)) as u32);
+            offsets.push(columns.len() as u64);
+        }
+    }
+    Csr::new(n, n, Offsets::narrowest(offsets), columns, Values::F64(values))
+}
+
+/// The lower triangle of the block whose first row is `first`; `places` are zero.
+fn gather(matrix: &Csr, first: usize, height: usize, places: &mut [f64]) {
+    for (i, row) in places.chunks_exact_mut(height).enumerate() {
+        let entries = matrix.row_range(first + i);
+        let columns = &matrix.col_indices()[entries.clone()];
+        let skipped = columns.partition_point(|&col| (col as usize) < first);
+        for (place, &col) in columns[skipped..].iter().enumerate() {
+            let Some(place_in_row) = row[..=i].get_mut(col as usize - first) else { break };
+            *place_in_row += matrix.values().get(entries.start + skipped + place);
+        }
+    }
+}
+
+/// Replaces a symmetric matrix of n rows, of which the lower triangle counts, by its inverse.
+fn invert(a: &mut [f64], n: usize) -> std::result::Result<(), Fault> {
+    factor(a, n)?;
+    // L^-1, column by column: those to the right still hold L.
+    for j in 0..n {
+        a[j * n + j] = 1.0 / a[j * n + j];
+        for i in j + 1..n {
+            let sum: f64 = (j..i).map(|k| a[i * n + k] * a[k * n + j]).sum();
+            a[i * n + j] = -sum / a[i * n + i];
+        }
+    }
+    // L^-T L^-1, row by row: those below still hold L^-1.
+    for i in 0..n {
+        for j in 0..=i {
+            let sum = (i..n).map(|k| a[k * n + i] * a[k * n + j]).sum();
+            a[i * n + j] = sum;
+            a[j * n + i] = sum;
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the lower triangle by that of its Cholesky factor.
+fn factor(a: &mut [f64], n: usize) -> std::result::Result<(), Fault> {
+    for j in 0..n {
+        let (row_j, below) = a[j * n..].split_at_mut(n);
+        let before = row_j[j];
+        let pivot = before - row_j[..j].iter().map(|l| l * l).sum::<f64>();
+        // A pivot that is nothing but rounding has lost its sign.
+        if !(pivot > n as f64 * f64::EPSILON * before && pivot.is_finite()) {
+            return Err(Fault { row: j, pivot });
+        }
+        row_j[j] = pivot.sqrt();
+        for row_i in below.chunks_exact_mut(n) {
+            let dot: f64 = row_i[..j].iter().zip(&row_j[..j]).map(|(x, y)| x * y).sum();
+            row_i[j] = (row_i[j] - dot) / row_j[j];
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// min(i, j) + 1 from i = j = 0: its inverse is tridiagonal with 2 and -1, but for the last 1.
+    #[test]
+    fn the_inverse_of_a_known_matrix_is_its_formula() {
+        for n in [1, 2, 3, 5, 8, 21] {
+            let mut a: Vec<f64> = (0..n * n).map(|p| (p / n).min(p % n) as f64 + 1.0).collect();
+            assert!(invert(&mut a, n).is_ok());
+            for (place, &value) in a.iter().enumerate() {
+                let (i, j) = (place / n, place % n);
+                let expected = match i.abs_diff(j) {
+                    0 if i + 1 == n => 1.0,
+                    0 => 2.0,
+                    1 => -1.0,
+                    _ => 0.0,
+                };
+                assert!((value - expected).abs() < 1e-12, "{n}: {value} at {i}, {j}");
+                assert_eq!(value.to_bits(), a[j * n + i].to_bits());
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_without_a_positive_pivot_are_refused_with_its_row() {
+        let fault = |a: &[f64], n| invert(&mut a.to_vec(), n).unwrap_err();
+        let found = fault(&[4.0, 0.0, 2.0, 1.0], 2);
+        assert_eq!((found.row, found.pivot), (1, 0.0));
+        assert_eq!(fault(&[-1.0], 1).row, 0);
+        assert!(fault(&[f64::NAN], 1).pivot.is_nan());
+        assert!(fault(&[f64::INFINITY], 1).pivot.is_infinite());
+    }
+}
