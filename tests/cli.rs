@@ -59,7 +59,10 @@ fn completions_and_the_manual_name_every_command() {
         .lines()
         .skip_while(|line| !line.starts_with("Commands:"))
         .skip(1)
-        .map_while(|line| line.split_whitespace().next())
+        .map_while(|line| line.strip_prefix("  "))
+        // Deeper lines go on with what the one before began.
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")
         .collect();
     assert!(commands.contains(&"cg") && commands.contains(&"man"), "{commands:?}");
