@@ -39,7 +39,7 @@ def measure(args, system, preconds):
         for key in ("seconds_setup", "seconds_solve", "seconds_per_iteration"):
             if key in row:
                 row[key] = statistics.median(r[key] for r in runs)
-        row["system"] = os.path.basename(system)
+        row["system"], row["rounds"] = os.path.basename(system), args.rounds
         yield row
 
 
@@ -94,8 +94,8 @@ def main():
             ended = f"{row['iterations']:6} iterations, setup {row['seconds_setup']:.4f} s, solve " \
                     f"{row['seconds_solve']:.4f} s" if "iterations" in row else ""
             print(f"{row['system']:44} {row['preconditioner']:32} {row['reason']:16} {ended}", flush=True)
-    result = {"command": f"scripts/bench_preconditioners.py --threads {args.threads} --rounds {args.rounds} "
-                         f"--real DIR -o {args.output}",
+    result = {"command": f"scripts/bench_preconditioners.py --threads {args.threads} --real DIR --append --only SYSTEM "
+                         f"-o {args.output}",
               "date": datetime.date.today().isoformat(), "cpu": machine(), "threads": args.threads, "rows": rows}
     with open(args.output, "w") as f:
         json.dump(result, f, indent=1)
