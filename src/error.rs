@@ -394,6 +394,27 @@ pub enum Error {
         /// The pivot.
         pivot: f64,
     },
+    /// A preconditioner cannot be made of these values. Rows count from 1.
+    #[error("preconditioner {precond}: row {row} (counted from 1) {what}; {hint}")]
+    Breakdown {
+        /// The preconditioner.
+        precond: &'static str,
+        /// The row, counted from 1.
+        row: usize,
+        /// What is wrong with it.
+        what: String,
+        /// What to do instead.
+        hint: &'static str,
+    },
+    /// A preconditioner that GPUs do not have yet.
+    #[error(
+        "preconditioner {precond} runs on the CPU only so far; a GPU has jacobi, block-jacobi and chebyshev. Use one of them, or \
+         --device cpu"
+    )]
+    CpuOnly {
+        /// The preconditioner.
+        precond: &'static str,
+    },
     /// The right-hand side is so small or large that its squared norm leaves the range of f64.
     #[error(
         "the right-hand side has entries up to {largest:e}, and its squared norm is {norm_squared:e}: out of the \

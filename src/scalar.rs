@@ -36,6 +36,8 @@ pub trait Scalar:
     fn from_f32(value: f32) -> Self;
     /// Exact conversion.
     fn to_f64(self) -> f64;
+    /// `self * by + add`, rounded once.
+    fn fused(self, by: Self, add: Self) -> Self;
 }
 
 impl Scalar for f32 {
@@ -54,6 +56,10 @@ impl Scalar for f32 {
     fn to_f64(self) -> f64 {
         f64::from(self)
     }
+    #[inline(always)]
+    fn fused(self, by: f32, add: f32) -> f32 {
+        self.mul_add(by, add)
+    }
 }
 
 impl Scalar for f64 {
@@ -71,6 +77,10 @@ impl Scalar for f64 {
     #[inline(always)]
     fn to_f64(self) -> f64 {
         self
+    }
+    #[inline(always)]
+    fn fused(self, by: f64, add: f64) -> f64 {
+        self.mul_add(by, add)
     }
 }
 

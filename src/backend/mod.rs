@@ -248,6 +248,9 @@ pub trait Host: Device {
     }
     /// The builders of an entry, if it is for this device.
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
+    /// The operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal, whose own diagonal is 1,
+    /// and D on it; every row ends with its diagonal.
+    fn triangles<T: Scalar>(&self, precond: &'static str, factor: &Csr) -> Result<Operator<Self, T>>;
 }
 
 impl Host for Cpu {
@@ -262,6 +265,9 @@ impl Host for Cpu {
             Builder::Cuda(_) => None,
         }
     }
+    fn triangles<T: Scalar>(&self, _precond: &'static str, factor: &Csr) -> Result<Operator<Cpu, T>> {
+        cpu::triangular::build(self, factor)
+    }
 }
 
 impl Host for Cuda {
@@ -272,6 +278,9 @@ impl Host for Cuda {
             Builder::Cuda(build) => Some(build),
             Builder::Cpu(_) => None,
         }
+    }
+    fn triangles<T: Scalar>(&self, precond: &'static str, _factor: &Csr) -> Result<Operator<Cuda, T>> {
+        Err(Error::CpuOnly { precond })
     }
 }
 

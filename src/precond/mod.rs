@@ -2,7 +2,10 @@
 
 mod block_jacobi;
 mod chebyshev;
+mod ic0;
 mod jacobi;
+mod ssor;
+mod triangle;
 mod typed;
 
 use crate::backend::{Operator, Pick};
@@ -35,6 +38,16 @@ pub enum Preconditioner {
         /// The largest eigenvalue over the smallest that the polynomial is made for.
         ratio: f64,
     },
+    /// Incomplete Cholesky factors on the pattern of the matrix.
+    Ic0 {
+        /// How much of the diagonal is added to it before; more where the factorisation breaks down.
+        shift: f64,
+    },
+    /// A forward and a backward sweep of successive over-relaxation.
+    Ssor {
+        /// The relaxation, between 0 and 2.
+        omega: f64,
+    },
 }
 
 /// A last sweep of a preconditioner that takes the dot product and the program of a solver along.
@@ -57,6 +70,8 @@ impl Preconditioner {
             Preconditioner::Jacobi => "jacobi",
             Preconditioner::BlockJacobi { .. } => "block-jacobi",
             Preconditioner::Chebyshev { .. } => "chebyshev",
+            Preconditioner::Ic0 { .. } => "ic0",
+            Preconditioner::Ssor { .. } => "ssor",
         }
     }
 
@@ -88,6 +103,8 @@ impl Preconditioner {
             Preconditioner::Chebyshev { degree, ratio } => {
                 chebyshev::build(device, matrix, a, degree, ratio).map(Some)
             }
+            Preconditioner::Ic0 { shift } => ic0::build(device, matrix, shift).map(Some),
+            Preconditioner::Ssor { omega } => ssor::build(device, matrix, omega).map(Some),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Preconditioners as they are typed: `jacobi`, `name:parameter=value,...`.
 
-use super::{Preconditioner, block_jacobi, chebyshev};
+use super::{Preconditioner, block_jacobi, chebyshev, ic0};
 use crate::error::{Error, Result};
 use std::fmt::Display;
 use std::str::FromStr;
@@ -31,6 +31,16 @@ pub static ROWS: &[Row] = &[
             "ratio=R (largest eigenvalue over the smallest it is made for, above 1; 30)",
         ],
         summary: "a polynomial of the matrix scaled by its diagonal",
+    },
+    Row {
+        default: Preconditioner::Ic0 { shift: 0.0 },
+        params: &["shift=S (add S times the diagonal to it first; 0)"],
+        summary: "incomplete Cholesky factors on the pattern of the matrix; CPU only so far",
+    },
+    Row {
+        default: Preconditioner::Ssor { omega: 1.0 },
+        params: &["omega=W (the relaxation, between 0 and 2; 1)"],
+        summary: "a forward and a backward sweep of over-relaxation; CPU only so far",
     },
 ];
 
@@ -106,6 +116,17 @@ impl FromStr for Preconditioner {
                     ratio: ratio_typed.unwrap_or(ratio),
                 }
             }
+            Preconditioner::Ic0 { shift } => {
+                let fits = |shift: &f64| (0.0..=ic0::LARGEST_SHIFT).contains(shift);
+                Preconditioner::Ic0 {
+                    shift: typed.take_if("shift", "a number from 0 to 10", fits)?.unwrap_or(shift),
+                }
+            }
+            Preconditioner::Ssor { omega } => {
+                let fits = |omega: &f64| *omega > 0.0 && *omega < 2.0;
+                let what = "a number above 0 and below 2";
+                Preconditioner::Ssor { omega: typed.take_if("omega", what, fits)?.unwrap_or(omega) }
+            }
         };
         typed.finish(row)?;
         Ok(precond)
@@ -119,6 +140,8 @@ impl Display for Preconditioner {
         match self {
             Preconditioner::BlockJacobi { block: Some(block) } => write!(f, ":block={block}"),
             Preconditioner::Chebyshev { degree, ratio } => write!(f, ":degree={degree},ratio={ratio}"),
+            Preconditioner::Ic0 { shift } if *shift != 0.0 => write!(f, ":shift={shift}"),
+            Preconditioner::Ssor { omega } if *omega != 1.0 => write!(f, ":omega={omega}"),
             _ => Ok(()),
         }
     }

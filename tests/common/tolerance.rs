@@ -57,6 +57,10 @@ pub fn iterations(expected: usize) -> usize {
     expected.div_ceil(100)
 }
 
+/// Triangular solves with rows of up to a few hundred entries and condition numbers below a hundred, in units of the
+/// rounding and of the largest entry of the answer.
+pub const TRIANGLES: f64 = 2000.0;
+
 /// Iterations allowed to ill-conditioned systems, on which rounding delays convergence.
 pub const LOOSE_ITERATIONS: usize = 20_000;
 

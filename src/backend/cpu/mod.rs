@@ -14,4 +14,5 @@ pub mod sbsr;
 pub mod sell;
 pub mod serial;
 pub mod sprs;
+pub(super) mod triangular;
 mod yardstick;

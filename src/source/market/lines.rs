@@ -220,7 +220,7 @@ impl<'a> Lines<'a> {
             Field::Integer if value.fract() != 0.0 => {
                 return Err(fault(at, "an integer, as the banner says"));
             }
-            Field::Integer if value.abs() > ALL_HELD => {
+            Field::Integer if value.abs() >= ALL_HELD => {
                 self.header.notes.integer(at, self.cursor.since(at), value);
             }
             Field::Complex => self.no_imaginary_part((row, col))?,

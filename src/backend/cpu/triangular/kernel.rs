@@ -1,0 +1,219 @@
+//! The solves themselves: one segment after the other, with values and columns read from front to back.
+//!
+//! z is solved in place: forward it becomes L^-1 x, backward each z of it is overwritten when no other unknown needs it
+//! any more. In a chain the unknown before stays in a register, so that one multiplication and addition is all that the
+//! next one waits for. The bodies are compiled twice, for any processor and for AVX2 with fused multiplication.
+
+use super::pack::{LANES, Packed, Segment};
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// Where a thread stands in its arrays, and the vectors that it shares with others.
+pub(super) struct Cursor<T> {
+    columns: *const u32,
+    values: *const T,
+    x: *const T,
+    z: *mut T,
+}
+
+impl<T: Scalar> Cursor<T> {
+    pub fn new(packed: &Packed<T>, x: *const T, z: *mut T) -> Cursor<T> {
+        Cursor { columns: packed.columns.as_ptr(), values: packed.values.as_ptr(), x, z }
+    }
+}
+
+/// How a unit is solved: the direction, and whether multiplication and addition are fused.
+struct Way<const FORWARD: bool, const FUSED: bool>;
+
+impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
+    /// a b + sum.
+    #[inline(always)]
+    fn add<T: Scalar>(a: T, b: T, sum: T) -> T {
+        if FUSED { a.fused(b, sum) } else { a * b + sum }
+    }
+
+    /// The unit that is solved as number `step` of a segment.
+    #[inline(always)]
+    fn unit(segment: &Segment, step: usize) -> usize {
+        if FORWARD { segment.first as usize + step } else { segment.first as usize - step }
+    }
+
+    /// Blocks of 1 x 1, `W` in each row, or as many as the segment says where W is beyond 3.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    #[inline(always)]
+    unsafe fn rows<T: Scalar, const W: usize, const CHAINED: bool>(at: &mut Cursor<T>, segment: &Segment) {
+        let width = if W > 3 { segment.width as usize } else { W };
+        // SAFETY: the arrays hold what the segment says, columns and units lie inside z, and so does the unknown before
+        // a chain.
+        unsafe {
+            let before = if FORWARD { segment.first.wrapping_sub(1) } else { segment.first + 1 };
+            let mut carry = if CHAINED { *at.z.add(before as usize) } else { T::default() };
+            for step in 0..segment.units as usize {
+                let row = Self::unit(segment, step);
+                let mut sum = if FORWARD {
+                    *at.x.add(row)
+                } else {
+                    let pivot = *at.values;
+                    at.values = at.values.add(1);
+                    pivot * *at.z.add(row)
+                };
+                let term = |j: usize, sum: T| {
+                    Self::add(*at.values.add(j), *at.z.add(*at.columns.add(j) as usize), sum)
+                };
+                if W > 3 {
+                    let mut sums = [T::default(); 4];
+                    for j in (0..width / 4 * 4).step_by(4) {
+                        for (lane, sum) in sums.iter_mut().enumerate() {
+                            *sum = term(j + lane, *sum);
+                        }
+                    }
+                    for j in width / 4 * 4..width {
+                        sums[0] = term(j, sums[0]);
+                    }
+                    sum += (sums[0] + sums[1]) + (sums[2] + sums[3]);
+                } else {
+                    for j in 0..W {
+                        sum = term(j, sum);
+                    }
+                }
+                if CHAINED {
+                    sum = Self::add(*at.values.add(width), carry, sum);
+                }
+                *at.z.add(row) = sum;
+                carry = sum;
+                at.values = at.values.add(width + usize::from(CHAINED));
+                at.columns = at.columns.add(width);
+            }
+        }
+    }
+
+    /// Blocks of B x B, each column of them in `P` lanes of which the first B count.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    #[inline(always)]
+    unsafe fn blocks<T: Scalar, const B: usize, const P: usize>(at: &mut Cursor<T>, segment: &Segment) {
+        const { assert!(B <= P && P <= LANES) };
+        // SAFETY: as above; lanes past a column are read from what follows it, at most LANES numbers past the last one.
+        unsafe {
+            for step in 0..segment.units as usize {
+                let own = at.z.add(Self::unit(segment, step) * B);
+                let mut sums = [[T::default(); P]; 2];
+                if FORWARD {
+                    let x = at.x.add(Self::unit(segment, step) * B);
+                    (0..B).for_each(|r| sums[0][r] = *x.add(r));
+                } else {
+                    (0..B).for_each(|r| sums[0][r] = *at.values.add(r) * *own.add(r));
+                    at.values = at.values.add(B);
+                }
+                for block in 0..segment.width as usize {
+                    let z = at.z.add(*at.columns.add(block) as usize * B);
+                    for c in 0..B {
+                        Self::column(at.values, *z.add(c), &mut sums[c % 2]);
+                        at.values = at.values.add(B);
+                    }
+                }
+                at.columns = at.columns.add(segment.width as usize);
+                let [mut sum, second] = sums;
+                (0..P).for_each(|r| sum[r] += second[r]);
+                // What the diagonal block has below (backward: above) its diagonal.
+                for c in 0..B {
+                    let c = if FORWARD { c } else { B - 1 - c };
+                    let solved = sum[c];
+                    Self::column(at.values.add(c * B), solved, &mut sum);
+                }
+                at.values = at.values.add(B * B);
+                (0..B).for_each(|r| *own.add(r) = sum[r]);
+            }
+        }
+    }
+
+    /// Adds a column of a block times an unknown.
+    ///
+    /// # Safety
+    /// P numbers stand at `values`.
+    #[inline(always)]
+    unsafe fn column<T: Scalar, const P: usize>(values: *const T, z: T, sums: &mut [T; P]) {
+        // SAFETY: promised by the caller.
+        (0..P).for_each(|r| sums[r] = Self::add(unsafe { *values.add(r) }, z, sums[r]));
+    }
+
+    /// A segment.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    #[inline(always)]
+    unsafe fn segment<T: Scalar>(at: &mut Cursor<T>, block: usize, segment: &Segment) {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match (block, segment.width, segment.chained) {
+                (1, 0, false) => Self::rows::<T, 0, false>(at, segment),
+                (1, 1, false) => Self::rows::<T, 1, false>(at, segment),
+                (1, 2, false) => Self::rows::<T, 2, false>(at, segment),
+                (1, 3, false) => Self::rows::<T, 3, false>(at, segment),
+                (1, _, false) => Self::rows::<T, 4, false>(at, segment),
+                (1, 0, true) => Self::rows::<T, 0, true>(at, segment),
+                (1, 1, true) => Self::rows::<T, 1, true>(at, segment),
+                (1, 2, true) => Self::rows::<T, 2, true>(at, segment),
+                (1, 3, true) => Self::rows::<T, 3, true>(at, segment),
+                (1, _, true) => Self::rows::<T, 4, true>(at, segment),
+                (2, ..) => Self::blocks::<T, 2, 2>(at, segment),
+                (3, ..) => Self::blocks::<T, 3, 4>(at, segment),
+                (4, ..) => Self::blocks::<T, 4, 4>(at, segment),
+                (5, ..) => Self::blocks::<T, 5, 8>(at, segment),
+                _ => Self::blocks::<T, 6, 8>(at, segment),
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn body<T: Scalar, const FUSED: bool>(
+    at: &mut Cursor<T>,
+    block: usize,
+    forward: bool,
+    segments: &[Segment],
+) {
+    for segment in segments {
+        // SAFETY: promised by the caller.
+        unsafe {
+            match forward {
+                true => Way::<true, FUSED>::segment(at, block, segment),
+                false => Way::<false, FUSED>::segment(at, block, segment),
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn body_avx2<T: Scalar>(at: &mut Cursor<T>, block: usize, forward: bool, segments: &[Segment]) {
+    // SAFETY: promised by the caller.
+    unsafe { body::<T, true>(at, block, forward, segments) }
+}
+
+/// The segments of a task, the next ones of the strand that the cursor was made for.
+///
+/// # Safety
+/// The segments, columns and values were packed together, with blocks of this size (1 to 6); the vectors have an
+/// element for every row; what the segments need is solved, and no other thread touches the unknowns that they solve.
+/// `avx2` says that the processor has AVX2 and FMA.
+pub(super) unsafe fn run<T: Scalar>(
+    packed: &Packed<T>,
+    at: &mut Cursor<T>,
+    (block, avx2): (usize, bool),
+    forward: bool,
+    segments: Range<usize>,
+) {
+    let segments = &packed.segments[segments];
+    // SAFETY: promised by the caller.
+    unsafe {
+        match avx2 {
+            #[cfg(target_arch = "x86_64")]
+            true => body_avx2(at, block, forward, segments),
+            _ => body::<T, false>(at, block, forward, segments),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! z = L^-T D L^-1 r: two triangular solves, one after the other, in one go of all threads.
+//!
+//! A row can be solved when those that it names are. Instead of a barrier after every level of rows, each thread works
+//! through a strand of tasks and says how many it has done; another thread waits only before a task that needs one of
+//! them. The way back needs no barrier either: whoever still needs L^-1 r of a row is needed by that row itself. How the
+//! rows are cut is in `schedule.rs`; it changes no bit of the result.
+//!
+//! Where nodes have several unknowns, rows are solved in square blocks, one column index for each block.
+
+mod kernel;
+mod pack;
+mod schedule;
+
+use super::chunked::check_shapes;
+use crate::backend::Operator;
+use crate::device::cpu::{Cpu, CpuVector};
+use crate::device::{Coefficient, Device, Operand, Sweep, Term, Update};
+use crate::error::{Error, Result};
+use crate::format::{Bsr, Csr};
+use crate::operator::{Cost, LinearOperator};
+use crate::scalar::Scalar;
+use kernel::Cursor;
+use pack::{Packed, Triangle};
+use rayon::prelude::*;
+use schedule::{Direction, Schedule};
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The sizes of blocks that there is code for.
+const BLOCKS: Range<usize> = 1..7;
+/// Turns of the waiting loop before the core is left to others, where each thread has one to itself.
+const PATIENCE: u32 = 2000;
+
+/// The operator z = L^-T D L^-1 r. `factor` holds L below its diagonal, whose own diagonal is 1, and D on it; every row
+/// ends with its diagonal.
+pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: &Csr) -> Result<Operator<Cpu, T>> {
+    let block = best_block::<T>(factor);
+    let blocks = Bsr::from_csr(factor, (block, block))?;
+    let triangle = Triangle::new(&blocks);
+    let weight = block * block * size_of::<T>() + size_of::<u32>();
+    let schedule = Schedule::new(&triangle.needs(Direction::Forward), device.threads(), weight);
+    let threads = schedule.strands.len();
+    log::info!(
+        "triangular solves: blocks of {block} x {block}, {} on {threads} of {} threads",
+        schedule.name,
+        device.threads()
+    );
+    let strands: Vec<Packed<T>> =
+        (0..threads).into_par_iter().map(|thread| triangle.pack(&schedule, thread)).collect();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(Rc::new(Triangles {
+        rows: factor.rows(),
+        entries: factor.nnz(),
+        team: Team {
+            block,
+            avx2: device.avx2,
+            strands,
+            done: (0..threads).map(|_| Done::default()).collect(),
+            patience: if device.threads() > cores { 1 } else { PATIENCE },
+        },
+        scratch: RefCell::new((device.vector(factor.rows(), 1)?, device.slots(1, 1)?)),
+    }))
+}
+
+/// The size of blocks that moves the fewest bytes, judged by strips of rows; one that divides the rows.
+fn best_block<T: Scalar>(factor: &Csr) -> usize {
+    /// A multiple of every size.
+    const STRIP: usize = 60;
+    const STRIPS: usize = 200;
+    let strips = factor.rows() / STRIP;
+    let step = strips.div_ceil(STRIPS).max(1);
+    let bytes = |block: usize| {
+        let weight = block * block * size_of::<T>() + size_of::<u32>();
+        let mut columns = Vec::new();
+        let mut bytes = 0;
+        for first in (0..strips).step_by(step).map(|strip| strip * STRIP) {
+            for top in (first..first + STRIP).step_by(block) {
+                columns.clear();
+                let rows = (top..top + block).flat_map(|row| factor.row_columns(row));
+                columns.extend(rows.map(|&column| column as usize / block));
+                columns.sort_unstable();
+                columns.dedup();
+                bytes += columns.len() * weight;
+            }
+        }
+        bytes
+    };
+    let sizes = BLOCKS.filter(|&block| factor.rows().is_multiple_of(block));
+    sizes.min_by_key(|&block| bytes(block)).unwrap_or(1)
+}
+
+/// Tasks that a thread has done, in a place of memory of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Done(AtomicU32);
+
+/// Both triangles, cut for the threads of a device.
+struct Triangles<T> {
+    rows: usize,
+    entries: usize,
+    team: Team<T>,
+    /// For applications that add to an old z.
+    scratch: RefCell<(CpuVector<T>, <Cpu as Device>::Slots)>,
+}
+
+/// What the threads share.
+struct Team<T> {
+    block: usize,
+    avx2: bool,
+    strands: Vec<Packed<T>>,
+    done: Vec<Done>,
+    patience: u32,
+}
+
+/// The vectors of an application, as all threads use them.
+#[derive(Clone, Copy)]
+struct Vectors<T> {
+    x: *const T,
+    z: *mut T,
+}
+
+// SAFETY: each unknown is written by one thread, and read by others after they have seen that its task is done.
+unsafe impl<T: Sync> Sync for Vectors<T> {}
+
+impl<T: Scalar> Triangles<T> {
+    /// z = L^-T D L^-1 x.
+    fn solve(&self, device: &Cpu, x: &CpuVector<T>, z: &mut CpuVector<T>) -> Result<()> {
+        let threads = self.team.strands.len();
+        if threads > 1 && threads != device.threads() {
+            let what = "threads of the device on which triangles are solved";
+            return Err(Error::Dimension { what, expected: threads, got: device.threads() });
+        }
+        self.team.done.iter().for_each(|done| done.0.store(0, Ordering::Relaxed));
+        let vectors = Vectors { x: x.data().as_ptr(), z: z.data_mut().as_mut_ptr() };
+        // As many chunks as threads, so that each thread has one.
+        let (team, vectors) = (&self.team, &vectors);
+        device.for_each_chunk(threads, None, |thread| team.strand(thread, vectors));
+        Ok(())
+    }
+}
+
+impl<T: Scalar> Team<T> {
+    /// What one thread does.
+    fn strand(&self, thread: usize, vectors: &Vectors<T>) {
+        let packed = &self.strands[thread];
+        let mut at = Cursor::new(packed, vectors.x, vectors.z);
+        let (mut segment, mut wait) = (0, 0);
+        for (number, task) in packed.tasks.iter().enumerate() {
+            let segments = segment..task.segments_end as usize;
+            (segment, wait) = (segments.end, self.wait(packed, wait..task.waits_end as usize));
+            let forward = number < packed.tasks.len() / 2;
+            // SAFETY: the strand was packed with blocks of this size for vectors of this length, and what its task
+            // needs is there; every unit stands in one strand.
+            unsafe { kernel::run(packed, &mut at, (self.block, self.avx2), forward, segments) };
+            self.done[thread].0.store(number as u32 + 1, Ordering::Release);
+        }
+    }
+
+    /// Returns once other threads have done what these waits say; the end of the range.
+    fn wait(&self, packed: &Packed<T>, waits: Range<usize>) -> usize {
+        for wait in &packed.waits[waits.clone()] {
+            let done = &self.done[wait.thread as usize].0;
+            let mut turns = 0_u32;
+            while done.load(Ordering::Acquire) < wait.tasks {
+                turns += 1;
+                if turns.is_multiple_of(self.patience) {
+                    std::thread::yield_now();
+                } else {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        waits.end
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cpu, T> for Triangles<T> {
+    fn shape(&self) -> (usize, usize) {
+        (self.rows, self.rows)
+    }
+
+    fn apply(
+        &self,
+        device: &Cpu,
+        alpha: f64,
+        x: &CpuVector<T>,
+        beta: f64,
+        z: &mut CpuVector<T>,
+    ) -> Result<()> {
+        if check_shapes((self.rows, self.rows), x, z)? != 1 {
+            return Err(Error::Dimension { what: "columns of x", expected: 1, got: x.k() });
+        }
+        if (alpha, beta) == (1.0, 0.0) {
+            return self.solve(device, x, z);
+        }
+        let (scratch, slots) = &mut *self.scratch.borrow_mut();
+        self.solve(device, x, scratch)?;
+        let term = |by, v| Term { by: Coefficient::Constant(by), v, times: None };
+        let terms = [term(alpha, Operand::Read(0)), term(beta, Operand::Write(0))];
+        let updates = [Update { target: 0, terms: if beta == 0.0 { &terms[..1] } else { &terms } }];
+        let sweep = Sweep { name: "triangles", writes: 1, reads: 1, updates: &updates, dots: &[], then: &[] };
+        device.sweep(&mut [z], &[scratch], slots, &sweep)
+    }
+
+    fn cost(&self) -> Cost {
+        // x in, z out, and z in and out once more.
+        let vectors = 4 * self.rows * size_of::<T>();
+        Cost { bytes: self.storage() + vectors as u64, flops: 4 * self.entries as u64 }
+    }
+
+    fn storage(&self) -> u64 {
+        self.team.strands.iter().map(Packed::bytes).sum()
+    }
+}

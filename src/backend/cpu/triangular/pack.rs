@@ -1,0 +1,250 @@
+//! The two triangles as each thread reads them: values and columns in the order of its tasks, forward and then backward.
+
+use super::schedule::{Direction, Needs, Schedule, Wait};
+use crate::format::{Bsr, Values};
+use crate::memory::zeroed;
+use crate::scalar::Scalar;
+
+/// The lanes that a block's column may be read in: numbers that may be read past the last value.
+pub(super) const LANES: usize = 8;
+
+/// Units that follow each other in memory, with equally many blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Segment {
+    /// The unit that is solved first: the lowest forward, the highest backward.
+    pub first: u32,
+    pub units: u32,
+    /// Blocks of each unit, that of a chain not counted.
+    pub width: u32,
+    /// Whether each needs the one solved just before. Its coefficient then comes last. Only where blocks are 1 x 1.
+    pub chained: bool,
+}
+
+/// Where the segments of a task end, and what it waits for.
+#[derive(Clone, Copy)]
+pub(super) struct Task {
+    pub segments_end: u32,
+    pub waits_end: u32,
+}
+
+/// What one thread does in one application: tasks forward, then as many backward.
+///
+/// The values of a unit, forward: its blocks negated, column by column; then, for blocks beyond 1 x 1, the rest of its
+/// diagonal block below the diagonal, likewise. Backward the inverse pivots stand first, and blocks are transposed.
+pub(super) struct Packed<T> {
+    pub segments: Vec<Segment>,
+    pub tasks: Vec<Task>,
+    pub waits: Vec<Wait>,
+    pub columns: Vec<u32>,
+    pub values: Vec<T>,
+}
+
+impl<T> Packed<T> {
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(&self.segments[..])
+            + size_of_val(&self.tasks[..])
+            + size_of_val(&self.waits[..])
+            + size_of_val(&self.columns[..])
+            + size_of_val(&self.values[..])) as u64
+    }
+}
+
+/// A lower triangle in blocks, with the pattern of its transpose.
+pub(super) struct Triangle<'a> {
+    pub block: usize,
+    values: &'a [f64],
+    /// The diagonal block of each unit.
+    diagonals: Vec<usize>,
+    below: Side,
+    above: Side,
+}
+
+/// The blocks off the diagonal, row by row of one triangle.
+struct Side {
+    offsets: Vec<usize>,
+    units: Vec<u32>,
+    /// Which block of the matrix each one is.
+    blocks: Vec<usize>,
+}
+
+impl Side {
+    fn needs(&self) -> Needs<'_> {
+        Needs { offsets: &self.offsets, units: &self.units }
+    }
+}
+
+impl<'a> Triangle<'a> {
+    /// Rows end with their diagonal block.
+    pub fn new(matrix: &'a Bsr) -> Triangle<'a> {
+        let Values::F64(values) = matrix.values() else { unreachable!("factors are in double precision") };
+        let n = matrix.block_rows();
+        let count = matrix.blocks() - n;
+        let mut below =
+            Side { offsets: vec![0], units: Vec::with_capacity(count), blocks: Vec::with_capacity(count) };
+        let mut diagonals = Vec::with_capacity(n);
+        let mut offsets = vec![0; n + 1];
+        for row in 0..n {
+            let diagonal = matrix.block_offsets().get(row + 1) - 1;
+            for block in matrix.block_offsets().get(row)..diagonal {
+                below.units.push(matrix.block_columns()[block]);
+                below.blocks.push(block);
+                offsets[matrix.block_columns()[block] as usize + 1] += 1;
+            }
+            below.offsets.push(below.units.len());
+            diagonals.push(diagonal);
+        }
+        let above = transposed(&below, offsets);
+        Triangle { block: matrix.block().0, values, diagonals, below, above }
+    }
+
+    pub fn needs(&self, direction: Direction) -> Needs<'_> {
+        self.side(direction).needs()
+    }
+
+    fn side(&self, direction: Direction) -> &Side {
+        match direction {
+            Direction::Forward => &self.below,
+            Direction::Backward => &self.above,
+        }
+    }
+
+    /// The blocks of a unit, and whether the one that is solved just before is among them: it is left out then, and
+    /// comes back by itself.
+    fn blocks(&self, direction: Direction, unit: usize) -> (std::ops::Range<usize>, Option<usize>) {
+        let side = self.side(direction);
+        let range = side.offsets[unit]..side.offsets[unit + 1];
+        if self.block > 1 || range.is_empty() {
+            return (range, None);
+        }
+        match direction {
+            Direction::Forward if side.units[range.end - 1] as usize + 1 == unit => {
+                (range.start..range.end - 1, Some(range.end - 1))
+            }
+            Direction::Backward if side.units[range.start] as usize == unit + 1 => {
+                (range.start + 1..range.end, Some(range.start))
+            }
+            _ => (range, None),
+        }
+    }
+
+    /// What thread `thread` needs for its strand.
+    pub fn pack<T: Scalar>(&self, schedule: &Schedule, thread: usize) -> Packed<T> {
+        let strand = &schedule.strands[thread];
+        let of = |side: &Side, unit: &u32| side.offsets[*unit as usize + 1] - side.offsets[*unit as usize];
+        let blocks: usize =
+            strand.units.iter().map(|unit| of(&self.below, unit) + of(&self.above, unit)).sum();
+        let (b, inner) = (self.block, if self.block > 1 { 2 * self.block * self.block } else { 0 });
+        let packed = Packed {
+            segments: Vec::new(),
+            tasks: Vec::with_capacity(2 * strand.tasks()),
+            waits: Vec::new(),
+            columns: zeroed(blocks),
+            values: zeroed(blocks * b * b + strand.units.len() * (inner + b) + LANES),
+        };
+        let mut packer = Packer { triangle: self, packed, columns: 0, values: 0 };
+        let mut known = vec![0; schedule.strands.len()];
+        for direction in [Direction::Forward, Direction::Backward] {
+            for step in 0..strand.tasks() {
+                let task = if direction == Direction::Forward { step } else { strand.tasks() - 1 - step };
+                let needs = self.needs(direction);
+                schedule.waits((thread, task), direction, &needs, &mut known, &mut packer.packed.waits);
+                match direction {
+                    Direction::Forward => packer.task(direction, strand.task(task).iter()),
+                    Direction::Backward => packer.task(direction, strand.task(task).iter().rev()),
+                }
+            }
+        }
+        packer.packed.columns.truncate(packer.columns);
+        packer.packed
+    }
+}
+
+/// The other side of the diagonal. `offsets[i + 1]` counts the blocks of row i there.
+fn transposed(below: &Side, mut offsets: Vec<usize>) -> Side {
+    let n = offsets.len() - 1;
+    (0..n).for_each(|unit| offsets[unit + 1] += offsets[unit]);
+    let mut next = offsets.clone();
+    let mut above = Side { offsets, units: zeroed(below.units.len()), blocks: zeroed(below.units.len()) };
+    for row in 0..n {
+        for place in below.offsets[row]..below.offsets[row + 1] {
+            let to = &mut next[below.units[place] as usize];
+            above.units[*to] = row as u32;
+            above.blocks[*to] = below.blocks[place];
+            *to += 1;
+        }
+    }
+    above
+}
+
+/// Writes the arrays of a thread from front to back.
+struct Packer<'a, T> {
+    triangle: &'a Triangle<'a>,
+    packed: Packed<T>,
+    columns: usize,
+    values: usize,
+}
+
+impl<T: Scalar> Packer<'_, T> {
+    fn task<'u>(&mut self, direction: Direction, units: impl Iterator<Item = &'u u32>) {
+        let first = self.packed.segments.len();
+        for &unit in units {
+            self.unit(direction, unit, first);
+        }
+        self.packed.tasks.push(Task {
+            segments_end: self.packed.segments.len() as u32,
+            waits_end: self.packed.waits.len() as u32,
+        });
+    }
+
+    /// Adds a unit to the last segment if that began in this task and the unit continues it, or begins another.
+    fn unit(&mut self, direction: Direction, unit: u32, first: usize) {
+        let (blocks, chain) = self.triangle.blocks(direction, unit as usize);
+        let (width, chained) = (blocks.len() as u32, chain.is_some());
+        let continues = |segment: &&mut Segment| {
+            let next = match direction {
+                Direction::Forward => segment.first.checked_add(segment.units),
+                Direction::Backward => segment.first.checked_sub(segment.units),
+            };
+            (segment.width, segment.chained, next) == (width, chained, Some(unit))
+        };
+        match self.packed.segments[first..].last_mut().filter(continues) {
+            Some(segment) => segment.units += 1,
+            None => self.packed.segments.push(Segment { first: unit, units: 1, width, chained }),
+        }
+        let side = self.triangle.side(direction);
+        self.packed.columns[self.columns..][..blocks.len()].copy_from_slice(&side.units[blocks.clone()]);
+        self.columns += blocks.len();
+        let diagonal = self.triangle.diagonals[unit as usize];
+        if direction == Direction::Backward {
+            (0..self.triangle.block).for_each(|r| self.push(self.element(diagonal, r, r)));
+        }
+        blocks.chain(chain).for_each(|place| self.block(direction, side.blocks[place], |_, _| true));
+        if self.triangle.block > 1 {
+            match direction {
+                Direction::Forward => self.block(direction, diagonal, |r, c| r > c),
+                Direction::Backward => self.block(direction, diagonal, |r, c| r < c),
+            }
+        }
+    }
+
+    fn element(&self, block: usize, r: usize, c: usize) -> f64 {
+        self.triangle.values[(block * self.triangle.block + r) * self.triangle.block + c]
+    }
+
+    fn push(&mut self, value: f64) {
+        self.packed.values[self.values] = T::from_f64(value);
+        self.values += 1;
+    }
+
+    /// A block negated, column by column, transposed on the way back; 0 where it is not `kept`.
+    fn block(&mut self, direction: Direction, block: usize, kept: impl Fn(usize, usize) -> bool) {
+        let b = self.triangle.block;
+        for (c, r) in (0..b).flat_map(|c| (0..b).map(move |r| (c, r))) {
+            let value = match direction {
+                Direction::Forward => self.element(block, r, c),
+                Direction::Backward => self.element(block, c, r),
+            };
+            self.push(if kept(r, c) { -value } else { 0.0 });
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The lower triangle of a matrix, checked, as the preconditioners take it that are made of one.
+
+use crate::error::{Error, Result};
+use crate::format::{Csr, Values};
+
+/// What stands below the diagonal and on it.
+pub(super) struct Triangle {
+    /// Every row ends with its diagonal.
+    pub matrix: Csr,
+    pub values: Vec<f64>,
+}
+
+impl Triangle {
+    /// The diagonal must be positive and finite, and what stands below it finite.
+    pub fn of(matrix: &Csr, precond: &'static str) -> Result<Triangle> {
+        let matrix = matrix.lower_triangle()?;
+        let matrix = if matrix.pattern().has_repeats() { matrix.summed()? } else { matrix };
+        let values = matrix.values().copied()?.into_f64(matrix.nnz())?;
+        for row in 0..matrix.rows() {
+            check(&matrix, &values, row, precond)?;
+        }
+        Ok(Triangle { matrix, values })
+    }
+
+    /// The same pattern with the values of a factor.
+    pub fn with_values(self, values: Vec<f64>) -> Result<Csr> {
+        Csr::with_pattern(self.matrix.into_parts().0, Values::F64(values))
+    }
+}
+
+fn check(matrix: &Csr, values: &[f64], row: usize, precond: &'static str) -> Result<()> {
+    let range = matrix.row_range(row);
+    let columns = &matrix.col_indices()[range.clone()];
+    let fault = |value: String| Err(Error::BadDiagonal { precond, row: row + 1, value });
+    match (columns.last(), values[range.clone()].last()) {
+        (Some(&column), Some(&value)) if column as usize == row => {
+            if !(value > 0.0 && value.is_finite()) {
+                return fault(value.to_string());
+            }
+        }
+        _ => return fault("not stored".to_owned()),
+    }
+    match values[range].iter().zip(columns).find(|(value, _)| !value.is_finite()) {
+        None => Ok(()),
+        Some((value, column)) => Err(Error::Breakdown {
+            precond,
+            row: row + 1,
+            what: format!("holds {value} in column {}", column + 1),
+            hint: "the matrix cannot be preconditioned, nor solved, with that",
+        }),
+    }
+}
