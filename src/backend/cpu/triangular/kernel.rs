@@ -8,7 +8,9 @@ use super::pack::{LANES, Packed, Segment};
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// Where a thread stands in its arrays, and the vectors that it shares with others.
+/// Where a thread stands in its arrays, and the vectors that it shares with others. Loops work on a copy of it, which can
+/// stay in registers.
+#[derive(Clone, Copy)]
 pub(super) struct Cursor<T> {
     columns: *const u32,
     values: *const T,
@@ -43,7 +45,10 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
     /// # Safety
     /// As for [`run`].
     #[inline(always)]
-    unsafe fn rows<T: Scalar, const W: usize, const CHAINED: bool>(at: &mut Cursor<T>, segment: &Segment) {
+    unsafe fn rows<T: Scalar, const W: usize, const CHAINED: bool>(
+        mut at: Cursor<T>,
+        segment: &Segment,
+    ) -> Cursor<T> {
         let width = if W > 3 { segment.width as usize } else { W };
         // SAFETY: the arrays hold what the segment says, columns and units lie inside z, and so does the unknown before
         // a chain.
@@ -87,6 +92,7 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
                 at.columns = at.columns.add(width);
             }
         }
+        at
     }
 
     /// Blocks of B x B, each column of them in `P` lanes of which the first B count.
@@ -94,7 +100,10 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
     /// # Safety
     /// As for [`run`].
     #[inline(always)]
-    unsafe fn blocks<T: Scalar, const B: usize, const P: usize>(at: &mut Cursor<T>, segment: &Segment) {
+    unsafe fn blocks<T: Scalar, const B: usize, const P: usize>(
+        mut at: Cursor<T>,
+        segment: &Segment,
+    ) -> Cursor<T> {
         const { assert!(B <= P && P <= LANES) };
         // SAFETY: as above; lanes past a column are read from what follows it, at most LANES numbers past the last one.
         unsafe {
@@ -128,6 +137,7 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
                 (0..B).for_each(|r| *own.add(r) = sum[r]);
             }
         }
+        at
     }
 
     /// Adds a column of a block times an unknown.
@@ -148,23 +158,23 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
     unsafe fn segment<T: Scalar>(at: &mut Cursor<T>, block: usize, segment: &Segment) {
         // SAFETY: promised by the caller.
         unsafe {
-            match (block, segment.width, segment.chained) {
-                (1, 0, false) => Self::rows::<T, 0, false>(at, segment),
-                (1, 1, false) => Self::rows::<T, 1, false>(at, segment),
-                (1, 2, false) => Self::rows::<T, 2, false>(at, segment),
-                (1, 3, false) => Self::rows::<T, 3, false>(at, segment),
-                (1, _, false) => Self::rows::<T, 4, false>(at, segment),
-                (1, 0, true) => Self::rows::<T, 0, true>(at, segment),
-                (1, 1, true) => Self::rows::<T, 1, true>(at, segment),
-                (1, 2, true) => Self::rows::<T, 2, true>(at, segment),
-                (1, 3, true) => Self::rows::<T, 3, true>(at, segment),
-                (1, _, true) => Self::rows::<T, 4, true>(at, segment),
-                (2, ..) => Self::blocks::<T, 2, 2>(at, segment),
-                (3, ..) => Self::blocks::<T, 3, 4>(at, segment),
-                (4, ..) => Self::blocks::<T, 4, 4>(at, segment),
-                (5, ..) => Self::blocks::<T, 5, 8>(at, segment),
-                _ => Self::blocks::<T, 6, 8>(at, segment),
-            }
+            *at = match (block, segment.width, segment.chained) {
+                (1, 0, false) => Self::rows::<T, 0, false>(*at, segment),
+                (1, 1, false) => Self::rows::<T, 1, false>(*at, segment),
+                (1, 2, false) => Self::rows::<T, 2, false>(*at, segment),
+                (1, 3, false) => Self::rows::<T, 3, false>(*at, segment),
+                (1, _, false) => Self::rows::<T, 4, false>(*at, segment),
+                (1, 0, true) => Self::rows::<T, 0, true>(*at, segment),
+                (1, 1, true) => Self::rows::<T, 1, true>(*at, segment),
+                (1, 2, true) => Self::rows::<T, 2, true>(*at, segment),
+                (1, 3, true) => Self::rows::<T, 3, true>(*at, segment),
+                (1, _, true) => Self::rows::<T, 4, true>(*at, segment),
+                (2, ..) => Self::blocks::<T, 2, 2>(*at, segment),
+                (3, ..) => Self::blocks::<T, 3, 4>(*at, segment),
+                (4, ..) => Self::blocks::<T, 4, 4>(*at, segment),
+                (5, ..) => Self::blocks::<T, 5, 8>(*at, segment),
+                _ => Self::blocks::<T, 6, 8>(*at, segment),
+            };
         }
     }
 }
