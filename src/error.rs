@@ -198,6 +198,17 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A checkpoint from which a solve cannot go on.
+    #[error(
+        "{path}: the solve cannot go on from this checkpoint: {reason}; give the options of the run that it belongs to, or \
+         start anew without --resume", path = path.display()
+    )]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, or what differs.
+        reason: String,
+    },
     /// A generator's parameters are wrong.
     #[error("generator '{spec}': {reason}; the form is {form}")]
     Generator {

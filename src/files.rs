@@ -45,6 +45,14 @@ pub(crate) fn create_unique(folder: &Path) -> io::Result<(PathBuf, File)> {
     Err(last)
 }
 
+/// The folder that a path lies in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
 /// Writes a new file beside `path` and renames it there: a reader meets the old file or the new one, and the last of
 /// several writers wins. With `sync` the new one survives a power failure.
 pub(crate) fn replace(
@@ -52,11 +60,7 @@ pub(crate) fn replace(
     sync: bool,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let (temporary, file) = create_unique(folder)?;
+    let (temporary, file) = create_unique(folder_of(path))?;
     let mut buffered = BufWriter::with_capacity(1 << 20, &file);
     let written = write(&mut buffered).and_then(|()| buffered.flush());
     drop(buffered);

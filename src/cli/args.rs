@@ -3,6 +3,7 @@
 //! The options of a solve are all optional, so that the same struct reads a configuration file and the command line:
 //! what was typed wins over what the file says, and `plan` fills in the rest.
 
+use super::every::Every;
 use super::precond::{Typed, listed_below};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
@@ -73,8 +74,13 @@ Examples:
   solver cg --matrix A.mtx --rhs b.mtx --output x.npy
   solver cg --matrix A.mtx --rhs b.mtx --x0 x.npy --rtol 1e-12 --history more.csv
   solver cg --matrix elasticity3d:20x20x20 --rhs beside
+  solver cg --matrix F1 --checkpoint f1.ckpt --every 5m
+  solver cg --matrix F1 --checkpoint f1.ckpt --resume f1.ckpt --max-iters 200000
 
-Ctrl-C stops at the next check: answer, history and plot of what was reached are still written.";
+Ctrl-C stops at the next check: answer, history and plot of what was reached are still written, and a last checkpoint.
+--resume goes on with the same bits as if nothing had happened; iterations and seconds count on. Tolerances, limits and
+--threads may change; matrix, right-hand side, start, method, device, backend, precision and preconditioner may not. The
+checkpoint of a solve that has ended stays, and gives the same verdict again.";
 
 const MINRES_EXAMPLES: &str = "\
 Examples:
@@ -142,6 +148,15 @@ pub struct CgArgs {
     /// Do not check that the matrix is symmetric
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub assume_symmetric: Option<bool>,
+    /// Save the solve here on the way and at its end, so that --resume can go on; the file is replaced whole
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+    /// Time between two checkpoints: 60s, 5m, 1h, 500ms, or seconds [default: 60s]
+    #[arg(long, value_name = "TIME")]
+    pub every: Option<Every>,
+    /// Go on from this checkpoint of the same solve
+    #[arg(long, value_name = "FILE")]
+    pub resume: Option<PathBuf>,
     /// Write the solution here: .mtx or .mtx.gz (Matrix Market), or .npy (NumPy)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -185,6 +200,9 @@ impl CgArgs {
             threads: self.threads.or(file.threads),
             fetch: self.fetch.or(file.fetch),
             assume_symmetric: self.assume_symmetric.or(file.assume_symmetric),
+            checkpoint: self.checkpoint.or(file.checkpoint),
+            every: self.every.or(file.every),
+            resume: self.resume.or(file.resume),
             output: self.output.or(file.output),
             history: self.history.or(file.history),
             plot: self.plot.or(file.plot),

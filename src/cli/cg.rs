@@ -166,7 +166,13 @@ fn solve<D: Pick<T>, T: Scalar>(
     let mut live = Live::new(plan.method.name());
     let before = began.elapsed().as_secs_f64();
     let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut live];
-    let outcome = plan.method.solve(device, a, m, &system, rule, observers);
+    let mut checkpoints = plan.checkpoints.clone();
+    checkpoints.labels = vec![
+        ("precision", plan.precision.name().to_owned()),
+        ("backend", backend.label()),
+        ("preconditioner", plan.precond.to_string()),
+    ];
+    let outcome = plan.method.solve_saved(device, a, m, &system, rule, observers, &checkpoints);
     live.finish();
     let outcome = outcome?;
     // Before anything else that may fail.

@@ -5,6 +5,7 @@ mod backends;
 mod cg;
 mod convert;
 mod doctor;
+mod every;
 mod fetch;
 mod info;
 mod load;

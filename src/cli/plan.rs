@@ -1,6 +1,7 @@
 //! What will be done: every option resolved against the registry and this machine, before the matrix is read.
 
 use super::args::{CgArgs, Variant};
+use super::every::Every;
 use super::vectors::{FromFile, RightHandSide, writer};
 use crate::backend::{Choice, Host, REGISTRY};
 use crate::device::{Cpu, Cuda, cuda};
@@ -10,6 +11,7 @@ use crate::plot::Format;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::Method;
+use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
 use crate::stop::StoppingRule;
 use std::path::PathBuf;
@@ -56,6 +58,8 @@ pub struct Plan {
     pub time_limit: Option<Duration>,
     /// Whether the symmetry check is skipped.
     pub assume_symmetric: bool,
+    /// Where the solve is saved, and what it goes on from.
+    pub checkpoints: Checkpoints,
     /// Where the solution goes.
     pub output: Option<PathBuf>,
     /// Where the history goes.
@@ -106,11 +110,15 @@ impl Plan {
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", args.time_limit.unwrap_or(0.0), e.to_string()))?;
         check_threads(args.threads)?;
-        for (option, file) in
-            [("--plot", &args.plot), ("--history", &args.history), ("--output", &args.output)]
-        {
+        for (option, file) in [
+            ("--plot", &args.plot),
+            ("--history", &args.history),
+            ("--output", &args.output),
+            ("--checkpoint", &args.checkpoint),
+        ] {
             check_folder(option, file.as_ref())?;
         }
+        let checkpoints = checkpoints(&args)?;
         args.plot.as_deref().map(Format::of).transpose()?;
         args.history.as_deref().map(Layout::of).transpose()?;
         args.output.as_deref().map(writer).transpose()?;
@@ -139,6 +147,7 @@ impl Plan {
             max_iters: args.max_iters,
             time_limit,
             assume_symmetric: args.assume_symmetric.unwrap_or(false),
+            checkpoints,
             output: args.output,
             history: args.history,
             plot: args.plot,
@@ -190,6 +199,12 @@ impl Plan {
         if let Ok(file) = std::fs::metadata(&self.matrix) {
             lines.push(("file", format!("{:.1} MB", file.len() as f64 / 1e6)));
         }
+        if let Some((file, every)) = &self.checkpoints.save {
+            lines.push(("checkpoint", format!("{}, every {}", file.display(), Every(*every))));
+        }
+        if let Some(file) = &self.checkpoints.resume {
+            lines.push(("resume", file.display().to_string()));
+        }
         for (name, file) in [("output", &self.output), ("history", &self.history), ("plot", &self.plot)] {
             if let Some(file) = file {
                 lines.push((name, file.display().to_string()));
@@ -198,6 +213,22 @@ impl Plan {
         lines.push(("memory", super::memory::describe(self)?));
         Ok(lines.iter().map(|(name, value)| format!("{name:<15} {value}\n")).collect())
     }
+}
+
+/// What was typed of checkpoints. A file that cannot be gone on from is better known before the matrix is read.
+fn checkpoints(args: &CgArgs) -> Result<Checkpoints> {
+    if let Some(every) = args.every.filter(|_| args.checkpoint.is_none()) {
+        return Err(bad("--every", every, "nothing is saved without --checkpoint FILE"));
+    }
+    if let Some(path) = &args.checkpoint {
+        checkpoint::check_place(path).map_err(|reason| bad("--checkpoint", path.display(), reason))?;
+    }
+    if let Some(path) = &args.resume {
+        Saved::read(path)?;
+    }
+    let every = args.every.unwrap_or_default().0;
+    let save = args.checkpoint.clone().map(|path| (path, every));
+    Ok(Checkpoints { save, resume: args.resume.clone(), labels: Vec::new() })
 }
 
 /// The tolerances that were typed; without any, the default of the precision relative to the right-hand side.

@@ -231,6 +231,14 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         &mut self.slots
     }
 
+    fn carried(&self) -> Vec<&D::Vector<T>> {
+        vec![&self.x, &self.r, &self.p]
+    }
+
+    fn carried_mut(&mut self) -> Vec<&mut D::Vector<T>> {
+        vec![&mut self.x, &mut self.r, &mut self.p]
+    }
+
     fn reason(code: StopCode, state: &SlotState, first: usize) -> StopReason {
         let counted = state.counts[0] as usize;
         match code {

@@ -156,21 +156,40 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         &mut self.slots
     }
 
-    fn prepare(state: &mut SlotState, limit: f64) {
+    fn carried(&self) -> Vec<&D::Vector<T>> {
+        let mut all: Vec<_> = [&self.x].into_iter().chain(&self.y).chain(&self.w).collect();
+        all.extend(self.preconditioned.iter().flat_map(|extra| extra.z.iter().chain([&extra.r])));
+        all
+    }
+
+    fn carried_mut(&mut self) -> Vec<&mut D::Vector<T>> {
+        let mut all: Vec<_> = [&mut self.x].into_iter().chain(&mut self.y).chain(&mut self.w).collect();
+        all.extend(self.preconditioned.iter_mut().flat_map(|extra| extra.z.iter_mut().chain([&mut extra.r])));
+        all
+    }
+
+    fn prepare(state: &mut SlotState) {
         let beta = state.get(SQUARE, 0).sqrt();
         let normal = LEAST_SQUARES.max(LEAST_SQUARES_ROUNDING * T::EPSILON);
-        let left = limit - f64::from(state.counts[0]);
-        for (slot, value) in [
+        let values = [
             (BETA, beta),
             (PHI_BAR, beta),
             (BETA_OLD, 1.0),
             (C, -1.0),
             (NORMAL, normal * normal),
-            (LIMIT, left),
             (ONE, 1.0),
-        ] {
+        ];
+        for (slot, value) in values {
             state.set(slot, 0, value);
         }
+    }
+
+    fn limit(state: &mut SlotState, iterations: f64) {
+        state.set(LIMIT, 0, iterations);
+    }
+
+    fn complete(&mut self, device: &D, iterations: usize) -> Result<()> {
+        if iterations % 2 == 1 { half(device, self, 1) } else { Ok(()) }
     }
 
     fn reason(code: StopCode, state: &SlotState, _: usize) -> StopReason {

@@ -4,6 +4,7 @@
 //! starts it again where rounding has misled it.
 
 pub mod cg;
+pub mod checkpoint;
 pub mod minres;
 pub mod pace;
 pub mod pipelined;
@@ -21,6 +22,7 @@ use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use crate::spectrum::Spectrum;
 use crate::stop::{StopReason, StoppingRule};
+use checkpoint::Checkpoints;
 use recurrence::Recurrence;
 
 /// A method for symmetric systems.
@@ -129,12 +131,27 @@ impl Method {
         rule: &StoppingRule,
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome> {
+        self.solve_saved(device, a, m, system, rule, observers, &Checkpoints::default())
+    }
+
+    /// The same, saved on the way or going on from where it was saved.
+    pub fn solve_saved<D: Device, T: Scalar>(
+        self,
+        device: &D,
+        a: Operator<D, T>,
+        m: Option<Operator<D, T>>,
+        system: &System<'_>,
+        rule: &StoppingRule,
+        observers: &mut [&mut dyn Observer],
+        checkpoints: &Checkpoints,
+    ) -> Result<Outcome> {
         let operators = recurrence::Operators { a, m };
+        let task = shell::Task { name: self.name(), system, rule, checkpoints };
         let solve = match self {
             Method::Cg => shell::solve::<cg::Work<D, T>, D, T>,
             Method::PipelinedCg => shell::solve::<pipelined::Work<D, T>, D, T>,
             Method::Minres => shell::solve::<minres::Work<D, T>, D, T>,
         };
-        solve(device, self.name(), operators, system, rule, observers)
+        solve(device, operators, &task, observers)
     }
 }

@@ -262,6 +262,18 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         &mut self.slots
     }
 
+    fn carried(&self) -> Vec<&D::Vector<T>> {
+        let mut all = vec![&self.x, &self.r, &self.w, &self.p, &self.s, &self.z];
+        all.extend(self.preconditioned.iter().flat_map(|extra| [&extra.u, &extra.q]));
+        all
+    }
+
+    fn carried_mut(&mut self) -> Vec<&mut D::Vector<T>> {
+        let mut all = vec![&mut self.x, &mut self.r, &mut self.w, &mut self.p, &mut self.s, &mut self.z];
+        all.extend(self.preconditioned.iter_mut().flat_map(|extra| [&mut extra.u, &mut extra.q]));
+        all
+    }
+
     fn reason(code: StopCode, state: &SlotState, first: usize) -> StopReason {
         let counted = state.counts[0] as usize;
         let began = counted > first;

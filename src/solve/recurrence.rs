@@ -57,8 +57,23 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     /// The scalars.
     fn slots_mut(&mut self) -> &mut D::Slots;
 
-    /// Sets scalars of the method's own before the first iteration: `limit` is the count at which it must stop.
-    fn prepare(_state: &mut SlotState, _limit: f64) {}
+    /// The vectors that one step hands to the next, and those that [`finish`](Self::finish) reads: with the scalars all that
+    /// a solve needs to go on. Always in the same order.
+    fn carried(&self) -> Vec<&D::Vector<T>>;
+
+    /// The same, to be filled.
+    fn carried_mut(&mut self) -> Vec<&mut D::Vector<T>>;
+
+    /// Sets scalars of the method's own before the first iteration.
+    fn prepare(_state: &mut SlotState) {}
+
+    /// Sets the number of iterations after which a run must stop, where a step may go beyond it.
+    fn limit(_state: &mut SlotState, _iterations: f64) {}
+
+    /// The rest of a step that such a limit has cut after so many iterations.
+    fn complete(&mut self, _device: &D, _iterations: usize) -> Result<()> {
+        Ok(())
+    }
 
     /// What a code of the method's own means, with the evidence that the slots still hold. The run began when `first`
     /// iterations were counted.

@@ -14,9 +14,13 @@
 //! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye, Residual replacement
 //! strategies for Krylov subspace iterative methods, SIAM J. Sci. Comput. 22, 2000.
 
+mod judge;
+mod saving;
+
+use super::checkpoint::Checkpoints;
 use super::pace::Pace;
 use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
-use super::verdict::{backward_error, largest_magnitude, norm, normal_residual, residual};
+use super::verdict::{largest_magnitude, norm, residual};
 use super::{Outcome, System};
 use crate::device::{Device, RING, Recorded, SlotState};
 use crate::error::{Error, Result};
@@ -24,18 +28,15 @@ use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
 use crate::spectrum::MOST_COEFFICIENTS;
 use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
-use std::time::Instant;
+use saving::{Keeper, Log};
+use std::time::{Duration, Instant};
 
 /// The most that a run reduces a recursive residual by, in units of the vectors' rounding.
 const FLOOR: f64 = 64.0;
 /// A run must bring the true residual below this part of what it was, or it is the last.
 const GAIN: f64 = 0.5;
-/// A true residual so many times the recursive one, and the one before the run, is rounding and nothing else.
-const LOST: f64 = 10.0;
 /// Progress: the residual falls below this part of all before it, or the energy rises above its inverse.
 const PROGRESS: f64 = 0.99;
-/// The normal residual below which a least-squares solution is believed.
-const NORMAL: f64 = 1e-6;
 
 /// A solve in hand: the answer so far, what watches it, and how far it has come.
 struct Solve<'a, 'o> {
@@ -47,32 +48,48 @@ struct Solve<'a, 'o> {
     r: Vec<f64>,
     /// Norm of that residual, relative to b.
     truth: f64,
-    /// What the residual of this run was divided by, and the norm that the device sees for a residual as large as b.
+    /// What the residual of this run was divided by, and the square of the norm that the device saw at its beginning.
     scale: f64,
+    began_with: f64,
+    /// The norm that the device sees for a residual as large as b.
     unit: f64,
+    /// Norm of the recursive residual at the end of the run that has found x, relative to b.
+    recursive: f64,
+    /// Runs before this one.
+    restarts: usize,
     /// The residual to reach, relative to b.
     goal: f64,
     now: Progress,
     pace: Pace,
+    /// When this process began to iterate, and the time that others have spent on the solve before.
     began: Instant,
+    earlier: Duration,
     /// Residuals of a batch.
     residuals: Vec<f64>,
     /// What [`Progress::improved_at`] is measured by.
     lowest: f64,
     energy: f64,
     energy_mark: f64,
-    /// The coefficients of the first run, and whether it is over.
+    /// The coefficients of the first run.
     coefficients: Vec<(f64, f64)>,
-    keep_coefficients: bool,
+    /// What observers were told, kept where the solve is saved, and what saves it.
+    log: Log,
+    keeper: Option<Keeper>,
+}
+
+/// What is solved, and when it ends.
+pub(super) struct Task<'a> {
+    pub name: &'static str,
+    pub system: &'a System<'a>,
+    pub rule: &'a StoppingRule,
+    pub checkpoints: &'a Checkpoints,
 }
 
 /// Solves a system by a method; see the module.
 pub(super) fn solve<M, D, T>(
     device: &D,
-    name: &'static str,
     operators: Operators<D, T>,
-    system: &System<'_>,
-    rule: &StoppingRule,
+    task: &Task<'_>,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Outcome>
 where
@@ -81,7 +98,9 @@ where
     T: Scalar,
 {
     let began = Instant::now();
-    let n = check(name, operators.a.shape(), system)?;
+    let Task { system, rule, .. } = *task;
+    let n = check(task.name, operators.a.shape(), system)?;
+    let (keeper, saved) = saving::prepare(device, &operators, task)?;
     let mut outcome = outcome::<M, D, T>(&operators, n);
     let largest = largest_magnitude(system.b.iter().copied());
     if largest == 0.0 {
@@ -95,40 +114,43 @@ where
     let initial = if system.x0.is_none() { 1.0 } else { norm(&r) / norm_b };
     let norms = Norms { b: norm_b, initial };
     let mut solve = Solve::new(system, rule, observers, (x, r), norms);
-    (outcome.goal, outcome.residual) = (rule.goal(&norms), initial);
+    outcome.goal = rule.goal(&norms);
     if initial <= solve.goal && system.x0.is_some() {
         outcome.reason = StopReason::Converged;
         return Ok(solve.judged(outcome));
     }
-    let mut work = solve.begin::<M, D, T>(device, &operators)?;
-    if !work.1.get(RR, 0).is_normal() {
+    let mut work = match &saved {
+        Some(saved) => solve.go_on::<M, D, T>(device, &operators, saved)?,
+        None => solve.begin::<M, D, T>(device, &operators)?,
+    };
+    if saved.is_none() && !work.1.get(RR, 0).is_normal() {
         return Err(Error::RightHandSideScale { largest, norm_squared: work.1.get(RR, 0) });
     }
+    drop(saved);
+    solve.keep_by(keeper);
+    let mut set_up = false;
     loop {
-        let (before, first_run) = (solve.truth, outcome.restarts == 0);
+        let before = solve.truth;
         let mut recorded = device.record(work.0, M::step)?;
         device.synchronize()?;
-        if first_run {
+        if !set_up {
+            set_up = true;
             outcome.seconds_setup = began.elapsed().as_secs_f64();
             solve.began = Instant::now();
         }
         let reason = solve.iterate(device, &mut recorded, &mut work.1)?;
-        let recursive = solve.now.residual;
         let mut done = recorded.into_work();
         let reason = done.verify(device, reason, &work.1, solve.now.run_began)?;
         let reason = locate::<M, D, T>(device, reason, &done, n)?;
-        let better = solve.collect(device, done, work.1, first_run, recursive)?;
+        let better = solve.collect(device, done, work.1)?;
         let reason = solve.measured(reason);
-        if better {
-            outcome.residual = recursive;
-        }
-        let gained = better && (first_run || solve.truth <= GAIN * before);
+        let gained = better && (solve.restarts == 0 || solve.truth <= GAIN * before);
         if !(gained && solve.should_restart(&reason)) {
-            outcome.reason = solve.believe(reason, outcome.residual);
+            outcome.reason = solve.believe(reason);
             outcome.spectrum = M::projection(&solve.coefficients).extremes();
             break;
         }
-        outcome.restarts += 1;
+        solve.restarts += 1;
         work = solve.begin::<M, D, T>(device, &operators)?;
     }
     Ok(solve.judged(outcome))
@@ -206,7 +228,7 @@ impl<'a, 'o> Solve<'a, 'o> {
         norms: Norms,
     ) -> Solve<'a, 'o> {
         let initial = norms.initial;
-        let elapsed = std::time::Duration::ZERO;
+        let elapsed = Duration::ZERO;
         let longest = rule.most_iterations().unwrap_or(MOST_COEFFICIENTS).min(MOST_COEFFICIENTS);
         Solve {
             system,
@@ -216,17 +238,22 @@ impl<'a, 'o> Solve<'a, 'o> {
             r,
             truth: initial,
             scale: 1.0,
+            began_with: 1.0,
             unit: 1.0,
+            recursive: initial,
+            restarts: 0,
             goal: rule.goal(&norms).unwrap_or(FLOOR * f64::EPSILON),
             now: Progress { iteration: 0, residual: initial, norms, run_began: 0, improved_at: 0, elapsed },
             pace: Pace::default(),
             began: Instant::now(),
+            earlier: Duration::ZERO,
             residuals: Vec::with_capacity(RING),
             lowest: initial,
             energy: 0.0,
             energy_mark: 0.0,
             coefficients: Vec::with_capacity(longest),
-            keep_coefficients: true,
+            log: Log::default(),
+            keeper: None,
         }
     }
 
@@ -246,7 +273,17 @@ impl<'a, 'o> Solve<'a, 'o> {
         (now.residual, now.run_began, now.improved_at) = (self.truth, now.iteration, now.iteration);
         (self.lowest, self.energy, self.energy_mark) = (self.truth, 0.0, 0.0);
         self.pace = Pace::default();
-        let rr = state.get(RR, 0);
+        self.began_with = state.get(RR, 0);
+        state.counts[0] = self.now.iteration as u32;
+        M::prepare(&mut state);
+        self.bound::<M, D, T>(&mut state);
+        device.write(&state, work.slots_mut())?;
+        Ok((work, state))
+    }
+
+    /// Sets the bounds of a run as the rules have them.
+    fn bound<M: Recurrence<D, T>, D: Device, T: Scalar>(&mut self, state: &mut SlotState) {
+        let (now, rr) = (&self.now, self.began_with);
         self.unit = rr.sqrt() / self.truth;
         // A residual of exactly zero ends every run: there is no direction left.
         let tolerance = self.rule.residual_tolerance(&now.norms);
@@ -254,10 +291,8 @@ impl<'a, 'o> Solve<'a, 'o> {
         state.set(TARGET, 0, target * target * rr);
         let ceiling = self.rule.divergence().unwrap_or(f64::INFINITY) * now.norms.initial / self.truth;
         state.set(CEILING, 0, ceiling * ceiling * rr);
-        state.counts[0] = now.iteration as u32;
-        M::prepare(&mut state, self.rule.most_iterations().map_or(f64::INFINITY, |limit| limit as f64));
-        device.write(&state, work.slots_mut())?;
-        Ok((work, state))
+        let most = self.rule.most_iterations().map_or(f64::INFINITY, |limit| limit as f64);
+        M::limit(state, most - now.run_began as f64);
     }
 
     /// Replays the step in batches until the device or a rule says stop.
@@ -269,10 +304,12 @@ impl<'a, 'o> Solve<'a, 'o> {
     ) -> Result<StopReason> {
         let tolerance = self.rule.residual_tolerance(&self.now.norms);
         let first = self.now.run_began;
-        if first == 0 {
+        if self.log.is_empty() {
             self.residuals.push(self.now.residual);
             self.notify(0, (0.0, 0.0), tolerance);
         }
+        // What completed a step when the solve went on.
+        self.take_in::<M, D, T>(state, tolerance);
         loop {
             let reason = match StopCode::from_device(state.done[0]) {
                 StopCode::Running | StopCode::Limit => None,
@@ -285,20 +322,31 @@ impl<'a, 'o> Solve<'a, 'o> {
             };
             let stop = reason.or_else(|| self.rule.check(&self.now));
             if device.agree(stop.is_some()) {
-                return Ok(stop.unwrap_or(StopReason::Interrupted));
+                let reason = stop.unwrap_or(StopReason::Interrupted);
+                self.save_at_end(device, recorded.work(), state, &reason);
+                return Ok(reason);
             }
             let longest = D::BATCH.min(self.rule.iterations_left(&self.now)).max(1);
             let batch = self.pace.next(&self.now, tolerance, longest);
             device.replay(recorded, batch.div_ceil(M::STRIDE))?;
             device.read(recorded.work().slots(), state)?;
-            let before = self.now.elapsed;
-            self.now.elapsed = self.began.elapsed();
-            let counted = self.now.iteration;
-            self.count::<M, D, T>(state);
-            if !self.residuals.is_empty() {
-                let seconds = (before.as_secs_f64(), self.now.elapsed.as_secs_f64());
-                self.notify(counted, seconds, tolerance);
-            }
+            self.take_in::<M, D, T>(state, tolerance);
+            self.save_in_time(device, recorded.work(), state);
+        }
+    }
+
+    /// Takes in the iterations that the device has counted since the last time, and tells the observers.
+    fn take_in<M: Recurrence<D, T>, D: Device, T: Scalar>(
+        &mut self,
+        state: &SlotState,
+        tolerance: Option<f64>,
+    ) {
+        let (before, counted) = (self.now.elapsed, self.now.iteration);
+        self.now.elapsed = self.earlier + self.began.elapsed();
+        self.count::<M, D, T>(state);
+        if !self.residuals.is_empty() {
+            let seconds = (before.as_secs_f64(), self.now.elapsed.as_secs_f64());
+            self.notify(counted, seconds, tolerance);
         }
     }
 
@@ -310,7 +358,7 @@ impl<'a, 'o> Solve<'a, 'o> {
             let (a, b) = (state.noted(FIRST, i, 0), state.noted(SECOND, i, 0));
             self.residuals.push(residual);
             (self.now.iteration, self.now.residual) = (i + 1, residual);
-            if self.keep_coefficients && self.coefficients.len() < self.coefficients.capacity() {
+            if self.restarts == 0 && self.coefficients.len() < self.coefficients.capacity() {
                 self.coefficients.push((a, b));
             }
             self.energy += M::energy(a, b);
@@ -329,85 +377,8 @@ impl<'a, 'o> Solve<'a, 'o> {
     }
 
     fn notify(&mut self, first: usize, seconds: (f64, f64), tolerance: Option<f64>) {
+        self.log.add(&self.residuals, seconds.1, self.keeper.is_some());
         let batch = Batch { first, residuals: &self.residuals, seconds, tolerance };
         self.observers.iter_mut().for_each(|o| o.batch(&batch));
-    }
-
-    /// Brings home what a run has found; whether that is better than what was there.
-    fn collect<M: Recurrence<D, T>, D: Device, T: Scalar>(
-        &mut self,
-        device: &D,
-        mut work: M,
-        state: SlotState,
-        first_run: bool,
-        recursive: f64,
-    ) -> Result<bool> {
-        work.finish(device, state, self.now.run_began)?;
-        let mut d = vec![T::default(); self.x.len()];
-        device.download(work.answer(), &mut d)?;
-        let x: Vec<f64> = self.x.iter().zip(&d).map(|(x, d)| x + d.to_f64() * self.scale).collect();
-        let r = residual(self.system.matrix, self.system.b, &x);
-        let truth = norm(&r) / self.now.norms.b;
-        self.keep_coefficients = false;
-        // Residuals of a first run may end above the start, but not by rounding alone. Written so that NaN passes.
-        let lost = truth > LOST * recursive.max(self.truth);
-        let better = truth < self.truth || (first_run && !lost);
-        if better {
-            (self.x, self.r, self.truth) = (x, r, truth);
-        }
-        Ok(better)
-    }
-
-    /// A reason of least squares with its numbers.
-    fn measured(&self, reason: StopReason) -> StopReason {
-        match reason {
-            StopReason::LeastSquares { .. } => StopReason::LeastSquares {
-                residual: self.truth,
-                normal: normal_residual(self.system.matrix, &self.r),
-            },
-            other => other,
-        }
-    }
-
-    /// Whether starting again from the true residual may bring the solve to its goal.
-    fn should_restart(&self, reason: &StopReason) -> bool {
-        let misled = matches!(
-            reason,
-            StopReason::Converged
-                | StopReason::Stagnated { .. }
-                | StopReason::LeastSquares { .. }
-                | StopReason::Breakdown { .. }
-        );
-        let iteration = self.now.iteration;
-        let next =
-            Progress { residual: self.truth, improved_at: iteration, run_began: iteration, ..self.now };
-        misled && self.truth > self.goal && self.truth.is_finite() && self.rule.check(&next).is_none()
-    }
-
-    /// The reason as the true residual lets it stand.
-    fn believe(&self, reason: StopReason, recursive: f64) -> StopReason {
-        // Written so that NaN does not pass.
-        let meets = self.truth <= self.goal;
-        let gap = StopReason::ResidualGap { recursive, recomputed: self.truth };
-        match reason {
-            StopReason::Converged if !meets => gap,
-            StopReason::Stagnated { .. } | StopReason::Diverged { .. } | StopReason::LeastSquares { .. }
-                if meets =>
-            {
-                StopReason::Converged
-            }
-            StopReason::LeastSquares { normal, .. } if normal > NORMAL => gap,
-            other => other,
-        }
-    }
-
-    /// The outcome with the verdict.
-    fn judged(self, mut outcome: Outcome) -> Outcome {
-        outcome.iterations = self.now.iteration;
-        outcome.seconds_solve = self.now.elapsed.as_secs_f64();
-        outcome.residual_true = self.truth;
-        outcome.backward_error = backward_error(self.system.matrix, self.system.b, &self.x, &self.r);
-        outcome.x = self.x;
-        outcome
     }
 }

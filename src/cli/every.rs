@@ -1,0 +1,81 @@
+//! Times as people type them: `60s`, `5m`, `1h`, `500ms`, or plain seconds.
+
+use crate::error::{Error, Result};
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The units, by what stands after the number.
+const UNITS: &[(&str, f64)] = &[("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)];
+
+/// The time between two checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
+#[serde(try_from = "Typed")]
+pub struct Every(pub Duration);
+
+impl Default for Every {
+    fn default() -> Every {
+        Every(Duration::from_secs(60))
+    }
+}
+
+/// As it may stand in a configuration file.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum Typed {
+    Whole(u64),
+    Number(f64),
+    Text(String),
+}
+
+impl TryFrom<Typed> for Every {
+    type Error = Error;
+
+    fn try_from(typed: Typed) -> Result<Every> {
+        match typed {
+            Typed::Whole(seconds) => Ok(Every(Duration::from_secs(seconds))),
+            Typed::Number(seconds) => seconds.to_string().parse(),
+            Typed::Text(text) => text.parse(),
+        }
+    }
+}
+
+impl FromStr for Every {
+    type Err = Error;
+
+    fn from_str(typed: &str) -> Result<Every> {
+        let split = typed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(typed.len());
+        let (number, unit) = typed.split_at(split);
+        let unit = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, seconds)| seconds);
+        let seconds = number.parse::<f64>().ok().zip(unit).map(|(number, unit)| number * unit);
+        let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        time.map(Every).ok_or_else(|| Error::BadOption {
+            option: "--every",
+            value: typed.to_owned(),
+            reason: "a time is a number with a unit, as 60s, 5m, 1h or 500ms, or seconds alone".to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Every {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} s", self.0.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_and_are_seconds_without() {
+        for (typed, milliseconds) in
+            [("60s", 60_000), ("5m", 300_000), ("1h", 3_600_000), ("500ms", 500), ("2", 2000), ("0.5", 500)]
+        {
+            assert_eq!(typed.parse::<Every>().unwrap().0, Duration::from_millis(milliseconds), "{typed}");
+        }
+        for typed in ["", "s", "5 minutes", "-1s", "1d", "nan", "1e300h"] {
+            assert!(typed.parse::<Every>().is_err(), "{typed}");
+        }
+    }
+}

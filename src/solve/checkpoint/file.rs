@@ -1,0 +1,168 @@
+//! Numbers, texts and vectors to the bytes of a checkpoint and back.
+
+use super::Identity;
+use crate::scalar::Scalar;
+use std::io::{self, Write};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// A byte that is no text, a name, and line ends that any conversion of text would change.
+const MAGIC: &[u8; 8] = b"\x93SCP\r\n\x1a\n";
+/// Changes with the layout.
+const VERSION: u32 = 1;
+/// Bytes of magic and version.
+pub(super) const START: usize = 12;
+/// Numbers that are turned into bytes at once.
+const BLOCK: usize = 1 << 13;
+
+const DAMAGED: &str = "it is truncated or damaged: its checksum is wrong";
+
+/// Refuses what does not begin as a checkpoint of this version does.
+pub(super) fn check_start(start: &[u8; START]) -> Result<(), String> {
+    let (magic, version) = start.split_at(MAGIC.len());
+    if magic != MAGIC {
+        return Err("it is no checkpoint of this program".to_owned());
+    }
+    match version.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)) {
+        Some(VERSION) => Ok(()),
+        other => {
+            let version = other.unwrap_or(0);
+            Err(format!("it has version {version} of the layout, and this program reads {VERSION}"))
+        }
+    }
+}
+
+/// The length of a whole file without its checksum, which must be right.
+pub(super) fn check_sum(bytes: &[u8]) -> Result<usize, String> {
+    let (body, sum) = bytes.split_last_chunk().ok_or(DAMAGED)?;
+    if body.len() < START || u64::from_le_bytes(*sum) != xxh3_64(body) {
+        return Err(DAMAGED.to_owned());
+    }
+    Ok(body.len())
+}
+
+/// Writes a checkpoint, and sums it up on the way.
+pub(in crate::solve) struct Writer<W> {
+    out: W,
+    sum: Box<Xxh3>,
+    written: u64,
+}
+
+impl<W: Write> Writer<W> {
+    pub fn new(out: W, identity: &Identity) -> io::Result<Self> {
+        let mut writer = Writer { out, sum: Box::new(Xxh3::new()), written: 0 };
+        writer.bytes(MAGIC)?;
+        writer.bytes(&VERSION.to_le_bytes())?;
+        writer.count(identity.len())?;
+        for (name, value) in identity {
+            writer.text(name)?;
+            writer.text(value)?;
+        }
+        Ok(writer)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sum.update(bytes);
+        self.written += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    fn text(&mut self, text: &str) -> io::Result<()> {
+        self.count(text.len())?;
+        self.bytes(text.as_bytes())
+    }
+
+    pub fn count(&mut self, count: usize) -> io::Result<()> {
+        self.bytes(&(count as u64).to_le_bytes())
+    }
+
+    /// A list of numbers in the width of their type.
+    pub fn vector<T: Scalar>(&mut self, numbers: &[T]) -> io::Result<()> {
+        self.count(numbers.len())?;
+        let mut bytes = Vec::with_capacity(size_of::<T>() * BLOCK.min(numbers.len()));
+        for block in numbers.chunks(BLOCK) {
+            bytes.clear();
+            for number in block {
+                let number = number.to_f64();
+                match size_of::<T>() {
+                    4 => bytes.extend_from_slice(&(number as f32).to_le_bytes()),
+                    _ => bytes.extend_from_slice(&number.to_le_bytes()),
+                }
+            }
+            self.bytes(&bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file with its checksum; returns its length.
+    pub fn finish(mut self) -> io::Result<u64> {
+        let sum = self.sum.digest();
+        self.out.write_all(&sum.to_le_bytes())?;
+        Ok(self.written + size_of_val(&sum) as u64)
+    }
+}
+
+/// Takes numbers, texts and vectors off the bytes of a checkpoint. Errors complete a sentence about the file.
+pub(in crate::solve) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(rest: &'a [u8]) -> Reader<'a> {
+        Reader { rest }
+    }
+
+    /// Bytes not taken yet.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], String> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or("it ends too early")?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub fn count(&mut self) -> Result<usize, String> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or("it ends too early")?;
+        self.rest = rest;
+        let count = u64::from_le_bytes(*taken);
+        usize::try_from(count).map_err(|_| format!("{count} is more than this machine can address"))
+    }
+
+    fn text(&mut self) -> Result<String, String> {
+        let length = self.count()?;
+        String::from_utf8(self.bytes(length)?.to_vec()).map_err(|_| "a name in it is no text".to_owned())
+    }
+
+    pub(super) fn identity(&mut self) -> Result<Identity, String> {
+        let pairs = self.count()?;
+        (0..pairs).map(|_| Ok((self.text()?, self.text()?))).collect()
+    }
+
+    /// A list of numbers, of which there must be `expected`.
+    pub fn vector<T: Scalar>(&mut self, expected: usize) -> Result<Vec<T>, String> {
+        let numbers = self.list()?;
+        match numbers.len() == expected {
+            true => Ok(numbers),
+            false => Err(format!("it has {} numbers where {expected} must stand", numbers.len())),
+        }
+    }
+
+    /// A list of numbers.
+    pub fn list<T: Scalar>(&mut self) -> Result<Vec<T>, String> {
+        let length = self.count()?.checked_mul(size_of::<T>()).ok_or("it ends too early")?;
+        let bytes = self.bytes(length)?;
+        Ok(match size_of::<T>() {
+            4 => bytes.as_chunks().0.iter().map(|b| T::from_f32(f32::from_le_bytes(*b))).collect(),
+            _ => bytes.as_chunks().0.iter().map(|b| T::from_f64(f64::from_le_bytes(*b))).collect(),
+        })
+    }
+
+    /// Nothing may be left over.
+    pub fn finish(self) -> Result<(), String> {
+        match self.rest.len() {
+            0 => Ok(()),
+            more => Err(format!("it goes on for {more} bytes after its end")),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Whether a run is believed, and what its end means for the solve.
+
+use super::{Outcome, Solve};
+use crate::device::{Device, SlotState};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use crate::solve::recurrence::Recurrence;
+use crate::solve::verdict::{backward_error, norm, normal_residual, residual};
+use crate::stop::{Progress, StopReason};
+
+/// A true residual so many times the recursive one, and the one before the run, is rounding and nothing else.
+const LOST: f64 = 10.0;
+/// The normal residual below which a least-squares solution is believed.
+const NORMAL: f64 = 1e-6;
+
+impl Solve<'_, '_> {
+    /// Brings home what a run has found; whether that is better than what was there.
+    pub(super) fn collect<M: Recurrence<D, T>, D: Device, T: Scalar>(
+        &mut self,
+        device: &D,
+        mut work: M,
+        state: SlotState,
+    ) -> Result<bool> {
+        let (first_run, recursive) = (self.restarts == 0, self.now.residual);
+        work.finish(device, state, self.now.run_began)?;
+        let mut d = vec![T::default(); self.x.len()];
+        device.download(work.answer(), &mut d)?;
+        let x: Vec<f64> = self.x.iter().zip(&d).map(|(x, d)| x + d.to_f64() * self.scale).collect();
+        let r = residual(self.system.matrix, self.system.b, &x);
+        let truth = norm(&r) / self.now.norms.b;
+        // Residuals of a first run may end above the start, but not by rounding alone. Written so that NaN passes.
+        let lost = truth > LOST * recursive.max(self.truth);
+        let better = truth < self.truth || (first_run && !lost);
+        if better {
+            (self.x, self.r, self.truth, self.recursive) = (x, r, truth, recursive);
+        }
+        Ok(better)
+    }
+
+    /// A reason of least squares with its numbers.
+    pub(super) fn measured(&self, reason: StopReason) -> StopReason {
+        match reason {
+            StopReason::LeastSquares { .. } => StopReason::LeastSquares {
+                residual: self.truth,
+                normal: normal_residual(self.system.matrix, &self.r),
+            },
+            other => other,
+        }
+    }
+
+    /// Whether starting again from the true residual may bring the solve to its goal.
+    pub(super) fn should_restart(&self, reason: &StopReason) -> bool {
+        let misled = matches!(
+            reason,
+            StopReason::Converged
+                | StopReason::Stagnated { .. }
+                | StopReason::LeastSquares { .. }
+                | StopReason::Breakdown { .. }
+        );
+        let iteration = self.now.iteration;
+        let next =
+            Progress { residual: self.truth, improved_at: iteration, run_began: iteration, ..self.now };
+        misled && self.truth > self.goal && self.truth.is_finite() && self.rule.check(&next).is_none()
+    }
+
+    /// The reason as the true residual lets it stand.
+    pub(super) fn believe(&self, reason: StopReason) -> StopReason {
+        // Written so that NaN does not pass.
+        let meets = self.truth <= self.goal;
+        let gap = StopReason::ResidualGap { recursive: self.recursive, recomputed: self.truth };
+        match reason {
+            StopReason::Converged if !meets => gap,
+            StopReason::Stagnated { .. } | StopReason::Diverged { .. } | StopReason::LeastSquares { .. }
+                if meets =>
+            {
+                StopReason::Converged
+            }
+            StopReason::LeastSquares { normal, .. } if normal > NORMAL => gap,
+            other => other,
+        }
+    }
+
+    /// The outcome with the verdict.
+    pub(super) fn judged(self, mut outcome: Outcome) -> Outcome {
+        outcome.iterations = self.now.iteration;
+        outcome.restarts = self.restarts;
+        outcome.residual = self.recursive;
+        outcome.seconds_solve = self.now.elapsed.as_secs_f64();
+        outcome.residual_true = self.truth;
+        outcome.backward_error = backward_error(self.system.matrix, self.system.b, &self.x, &self.r);
+        outcome.x = self.x;
+        outcome
+    }
+}
