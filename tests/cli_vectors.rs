@@ -122,7 +122,7 @@ fn what_is_no_right_hand_side_is_refused_with_what_is() {
     let cases: [(&Path, &[&str]); 6] = [
         (&short, &["short.mtx", "length is 5", "9 rows"]),
         (&wide, &["wide.mtx", "3 x 3", "one column"]),
-        (&sparse, &["sparse.mtx", "no vector"]),
+        (&sparse, &["sparse.mtx", "16000000000000", "so few entries"]),
         // The seventh value stands in the ninth line.
         (&nan, &["nan.mtx:9:1", "NaN"]),
         (&infinite, &["infinite.npy", "[6]", "finite", "inf"]),
