@@ -241,12 +241,11 @@ fn solve_dense(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
         let largest = (k..n).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs())).unwrap();
         a.swap(k, largest);
         b.swap(k, largest);
-        for i in k + 1..n {
-            let factor = a[i][k] / a[k][k];
-            for j in k..n {
-                a[i][j] -= factor * a[k][j];
-            }
-            b[i] -= factor * b[k];
+        let (pivot, below) = a[k..].split_first_mut().unwrap();
+        for (i, row) in below.iter_mut().enumerate() {
+            let factor = row[k] / pivot[k];
+            row.iter_mut().zip(&*pivot).for_each(|(entry, p)| *entry -= factor * p);
+            b[k + 1 + i] -= factor * b[k];
         }
     }
     for k in (0..n).rev() {
