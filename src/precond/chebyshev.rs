@@ -20,9 +20,9 @@
 //! With K odd it is so up to largest (1 + 1 / ratio).
 //!
 //! # The largest eigenvalue
-//! [`STEPS`] steps of conjugate gradients with the diagonal as preconditioner, from a random vector of fixed seed, whose
-//! coefficients are those of Lanczos' process; times [`SAFETY`], as they see it from below; and no more than the largest
-//! absolute sum of a row of D^-1 A, which no eigenvalue exceeds.
+//! `STEPS` steps of conjugate gradients with the diagonal as preconditioner, from a random vector of fixed seed, whose
+//! coefficients are those of Lanczos' process; times `SAFETY` (both in `estimate`), as they see it from below; and no more
+//! than the largest absolute sum of a row of D^-1 A, which no eigenvalue exceeds.
 //!
 //! # Cost
 //! K products with A, and 7 K + 4 n-vectors read or written besides: of these K as the products add to s.
