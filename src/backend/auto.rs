@@ -83,7 +83,7 @@ mod work {
             _ => 0.2,
         };
         let row = 0.15 * (width / 4) as f64 + rest;
-        blocks * (0.03 + row * height as f64) + 0.42 * rows
+        blocks * (0.06 + row * height as f64) + 0.42 * rows
     }
 }
 
