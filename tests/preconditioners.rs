@@ -74,6 +74,23 @@ fn all() -> Vec<Preconditioner> {
     all
 }
 
+/// Those of them that run on a device. Triangular solves run on the CPU only so far, and say so.
+fn all_on<D: Host>(device: &D) -> Vec<Preconditioner> {
+    let matrix = zoo::diagonal(&[1.0, 2.0]);
+    let a = operator::<D, f64>(device, &matrix);
+    let runs = |precond: &Preconditioner| match precond.build(device, &matrix, &a) {
+        Err(e @ Error::CpuOnly { .. }) => {
+            let triangles = matches!(precond, Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. });
+            assert!(D::KIND == "cuda" && triangles, "{precond}: {e}");
+            assert!(e.to_string().contains("--device cpu"), "{e}");
+            println!("skipped: {e}");
+            false
+        }
+        built => built.unwrap().is_some(),
+    };
+    all().into_iter().filter(runs).collect()
+}
+
 fn build<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &Arc<Csr>) -> Operator<D, T> {
     precond.build(device, matrix, &operator::<D, T>(device, matrix)).unwrap().unwrap()
 }
@@ -102,7 +119,7 @@ fn norm(x: &[f64]) -> f64 {
 /// Runs the check in both precisions on all matrices.
 fn for_each<D: Host>(device: &D, check: impl Check) {
     for (name, matrix) in &definite_zoo() {
-        for precond in all() {
+        for precond in all_on(device) {
             let what = format!("{precond}, {name}");
             check.check::<D, f64>(device, &build(device, precond, matrix), &what);
             check.check::<D, f32>(device, &build(device, precond, matrix), &what);
@@ -187,7 +204,7 @@ fn the_fused_dot_product_is_that_of_the_vectors<D: Host>(device: &D) {
 
 fn vectors_of_another_length_are_refused<D: Host>(device: &D) {
     let matrix = zoo::generated("poisson2d:6x7");
-    for precond in all() {
+    for precond in all_on(device) {
         let m = build::<D, f64>(device, precond, &matrix);
         let vector = |n| device.vector::<f64>(n, 1).unwrap();
         for (x, y) in [(41, 42), (42, 41), (43, 42), (42, 43)] {
@@ -202,7 +219,7 @@ fn every_preconditioner_solves_a_system_in_fewer_iterations_than_none_or_as_many
     let system = System::generated("elasticity3d:7x6x5,contrast=100,seed=2");
     let rule = to(tolerance::RTOL);
     let plain = system.solve(device, &rule).iterations;
-    for precond in all() {
+    for precond in all_on(device) {
         let outcome = system.solve_with(device, precond, &rule);
         assert!(outcome.reason.is_success(), "{precond}: {:?}", outcome.reason);
         assert!(outcome.iterations <= plain, "{precond}: {} instead of {plain}", outcome.iterations);
