@@ -209,3 +209,13 @@ fn a_configuration_file_has_the_same_keys_and_a_dry_run_names_them() {
     assert!(errors(&done).contains("checkpoint of iteration 9"), "{}", errors(&done));
     assert!(checkpoint.exists());
 }
+
+#[test]
+fn no_file_but_a_checkpoint_is_replaced_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n";
+    let path = file(&folder, "A.mtx", text);
+    let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path), "--checkpoint", word(&path)]);
+    assert!(message.contains("no checkpoint; name another one") && message.contains("A.mtx"), "{message}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}

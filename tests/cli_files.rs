@@ -150,3 +150,17 @@ fn ctrl_c_writes_what_was_reached_with_its_verdict() {
     assert_eq!(std::fs::read_to_string(&answer).unwrap().lines().count(), 90_002);
     assert!(std::fs::read_to_string(&picture).unwrap().contains("interrupted"), "the picture says so");
 }
+
+#[test]
+fn an_answer_that_cannot_be_written_keeps_neither_report_nor_history_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (x, history) = (folder.path().join("x.npy"), folder.path().join("h.json"));
+    std::fs::create_dir(&x).unwrap();
+    let base = ["cg", "--device", "cpu", "--json", "--matrix", "poisson2d:20x20"];
+    let done = run(&[&base[..], &["--output", word(&x), "--history", word(&history)]].concat());
+    assert_eq!(done.status.code(), Some(2));
+    assert!(errors(&done).contains("x.npy"), "{}", errors(&done));
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(report["converged"], true);
+    assert!(solver::observe::History::load(&history).is_ok());
+}

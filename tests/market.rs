@@ -18,21 +18,34 @@ fn entries(matrix: &Csr) -> Vec<(usize, usize, f64)> {
 }
 
 fn accepted(text: &str) -> Vec<(usize, usize, f64)> {
-    match parse_str(text) {
+    let read = |text: &str| match parse_str(text) {
         Ok(loaded) => entries(&loaded.matrix),
         Err(error) => panic!("must be read: {text:?}: {error}"),
-    }
+    };
+    let entries = read(text);
+    assert_eq!(read(&far_from_the_end(text)), entries, "{text:?}");
+    entries
+}
+
+/// Lines near the end of a file are read in another way than those before them.
+fn far_from_the_end(text: &str) -> String {
+    format!("{text}\n{}", "%".repeat(200))
 }
 
 /// Line, column, and what was expected and found.
 fn refused(text: &str) -> (u64, u64, String, String) {
-    match parse_str(text) {
+    let refused = |text: &str| match parse_str(text) {
         Err(Error::Parse { path, line, column, expected, found }) => {
             assert_eq!(path, PathBuf::from("test.mtx"));
             (line, column, expected, found)
         }
         other => panic!("must be refused with a place: {text:?}: {other:?}"),
+    };
+    let fault = refused(text);
+    if !fault.3.starts_with("end of file") {
+        assert_eq!(refused(&far_from_the_end(text)), fault, "{text:?}");
     }
+    fault
 }
 
 fn assert_refused(text: &str, line: u64, column: u64, expected: &str, found: &str) {

@@ -93,6 +93,13 @@ fn as_stored_does_not_take_two_triangles_for_one() {
 }
 
 #[test]
+fn a_plus_hides_no_integer_that_is_rounded() {
+    let (_, done) =
+        info("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 +9007199254740993\n", &[]);
+    assert!(errors(&done).contains("+9007199254740993 is read as 9007199254740992"), "{}", errors(&done));
+}
+
+#[test]
 fn the_first_integer_that_is_rounded_is_named_once_with_what_is_kept() {
     let text = "%%MatrixMarket matrix coordinate integer general\n3 3 3\n1 1 9007199254740992\n\
                 2 2 -9007199254740993\n3 3 18446744073709551615\n";

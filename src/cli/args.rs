@@ -136,7 +136,7 @@ pub struct CgArgs {
     /// Stop after so many iterations [default: 10 a row, at least 1000 and at most 100000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
-    /// Stop after so many seconds of iterating
+    /// Stop after so many seconds of iterating, those before a --resume included
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
     /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]

@@ -41,6 +41,8 @@ struct Given<'a> {
 struct Solved {
     report: Report,
     recorder: Recorder,
+    /// Whether the answer could be written, where that was asked for.
+    written: Result<()>,
 }
 
 pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
@@ -170,16 +172,16 @@ fn solve<D: Pick<T>, T: Scalar>(
     checkpoints.labels = vec![
         ("precision", plan.precision.name().to_owned()),
         ("backend", backend.label()),
-        ("preconditioner", plan.precond.to_string()),
+        ("preconditioner", precond.to_string()),
     ];
     let outcome = plan.method.solve_saved(device, a, m, &system, rule, observers, &checkpoints);
     live.finish();
     let outcome = outcome?;
-    // Before anything else that may fail.
-    if let Some(path) = &plan.output {
+    let written = plan.output.as_deref().map_or(Ok(()), |path| {
         writer(path)?(path, &outcome.x)?;
-        log::info!("solution written to {}", path.display());
-    }
+        note("solution", path);
+        Ok(())
+    });
     let report = report(device, plan, &exact, &problem, &outcome);
     let report = Report {
         stand_in: stand_in.map(str::to_owned),
@@ -189,20 +191,27 @@ fn solve<D: Pick<T>, T: Scalar>(
         seconds_setup: before + outcome.seconds_setup,
         ..report
     };
-    Ok(Solved { report, recorder })
+    Ok(Solved { report, recorder, written })
 }
 
-/// History and picture, each where it was asked for.
+fn note(what: &str, path: &Path) {
+    log::info!("{what} written to {}", path.display());
+}
+
+/// History and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first fault is
+/// the error.
 fn write_results(plan: &Plan, solved: Solved) -> Result<()> {
-    let note = |what: &str, path: &Path| log::info!("{what} written to {}", path.display());
-    let history = History::new(solved.report, solved.recorder);
-    if let Some(path) = &plan.history {
+    let Solved { report, recorder, written } = solved;
+    let history = History::new(report, recorder);
+    let saved = plan.history.as_deref().map_or(Ok(()), |path| {
         history.save(path)?;
         note("history", path);
-    }
-    if let Some(path) = &plan.plot {
+        Ok(())
+    });
+    let drawn = plan.plot.as_deref().map_or(Ok(()), |path| {
         crate::plot::convergence(&[history], path)?;
         note("plot", path);
-    }
-    Ok(())
+        Ok(())
+    });
+    written.and(saved).and(drawn)
 }

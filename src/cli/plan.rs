@@ -122,7 +122,12 @@ impl Plan {
         args.plot.as_deref().map(Format::of).transpose()?;
         args.history.as_deref().map(Layout::of).transpose()?;
         args.output.as_deref().map(writer).transpose()?;
-        let (place, why) = place(args.device.as_deref().unwrap_or("auto"), typed, args.threads)?;
+        let (place, why) = place(
+            args.device.as_deref().unwrap_or("auto"),
+            typed,
+            args.precond.unwrap_or_default(),
+            args.threads,
+        )?;
         let backend = match place {
             Place::Cpu(_) => Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, typed)?,
             Place::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, typed)?,
@@ -279,7 +284,12 @@ pub(super) fn check_folder(option: &'static str, file: Option<&PathBuf>) -> Resu
 }
 
 /// The device that was asked for, or the best there is for this backend, with the reason for the choice.
-fn place(device: &str, backend: &str, threads: Option<usize>) -> Result<(Place, Option<String>)> {
+fn place(
+    device: &str,
+    backend: &str,
+    precond: Preconditioner,
+    threads: Option<usize>,
+) -> Result<(Place, Option<String>)> {
     match device {
         "cpu" => return Ok((Place::Cpu(threads), None)),
         "cuda" => return Ok((Place::Cuda(0), None)),
@@ -297,6 +307,9 @@ fn place(device: &str, backend: &str, threads: Option<usize>) -> Result<(Place, 
         // A backend asked for by name runs where it exists, or fails there.
         ["cpu"] => Ok((Place::Cpu(threads), Some(format!("{name} is a backend of the cpu")))),
         ["cuda"] => Ok((Place::Cuda(0), Some(format!("{name} is a backend of cuda")))),
+        _ if precond.needs_cpu() => {
+            Ok((Place::Cpu(threads), Some(format!("{} runs on the CPU only so far", precond.name()))))
+        }
         _ => Ok(match cuda::usable() {
             Ok(()) => (Place::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
             Err(e) => {

@@ -84,6 +84,10 @@ pub(crate) fn finish<W: Width>(
         return Err(CsrFault::DecreasingOffset { row, this, next }.into());
     }
     let rows = offsets.len() - 1;
+    if offsets[rows].at() != col_indices.len() {
+        let (offset, entries) = (offsets[rows].at() as u64, col_indices.len());
+        return Err(CsrFault::EntryCount { offset, entries }.into());
+    }
     let cuts = cut(&offsets[..rows], col_indices.len());
     let mut valued = values.is_some();
     let mut unfinished = Unfinished { offsets, col_indices, values: values.unwrap_or_default(), cuts };

@@ -23,7 +23,7 @@ pub(super) fn inverse_diagonal(precond: &'static str, matrix: &Csr) -> Result<Ve
         let fault = |value| Error::BadDiagonal { precond, row: row + 1, value };
         match matrix.get(row, row) {
             None => Err(fault("not stored".to_owned())),
-            Some(d) if d > 0.0 && d.is_finite() => Ok(1.0 / d),
+            Some(d) if d > 0.0 && d.is_finite() && (1.0 / d).is_finite() => Ok(1.0 / d),
             Some(d) => Err(fault(d.to_string())),
         }
     };

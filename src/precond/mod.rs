@@ -75,6 +75,11 @@ impl Preconditioner {
         }
     }
 
+    /// Whether it runs on the CPU only.
+    pub fn needs_cpu(self) -> bool {
+        matches!(self, Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. })
+    }
+
     /// The same with the parameters that the matrix decides filled in, as the preconditioner is built.
     pub fn settle(self, matrix: &Csr) -> Preconditioner {
         match self {

@@ -109,8 +109,8 @@ impl FromStr for Preconditioner {
             Preconditioner::Chebyshev { degree, ratio } => {
                 let fits = |k: &usize| chebyshev::DEGREES.contains(k);
                 let degree_typed = typed.take_if("degree", "a whole number from 1 to 100", fits)?;
-                let ratio_typed =
-                    typed.take_if("ratio", "a number above 1", |&r: &f64| r > 1.0 && r.is_finite())?;
+                let ratio_typed = typed
+                    .take_if("ratio", "a number above 1, at most 1e6", |&r: &f64| r > 1.0 && r <= 1e6)?;
                 Preconditioner::Chebyshev {
                     degree: degree_typed.unwrap_or(degree),
                     ratio: ratio_typed.unwrap_or(ratio),

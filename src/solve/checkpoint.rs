@@ -118,6 +118,14 @@ pub fn check_place(path: &Path) -> std::result::Result<(), String> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Err("it is there already, and no file".to_owned());
     }
+    if let Ok(mut there) = fs::File::open(path) {
+        let mut start = Vec::new();
+        let read = there.by_ref().take(file::MAGIC.len() as u64).read_to_end(&mut start);
+        // An empty file may have been made to be filled.
+        if read.is_err() || !(start.is_empty() || start == file::MAGIC) {
+            return Err("a file is there already, and it is no checkpoint; name another one".to_owned());
+        }
+    }
     let (temporary, _) = files::create_unique(files::folder_of(path))
         .map_err(|e| format!("no file can be made in its folder: {e}"))?;
     fs::remove_file(temporary).map_err(|e| format!("no file can be removed from its folder: {e}"))

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// A byte that is no text, a name, and line ends that any conversion of text would change.
-const MAGIC: &[u8; 8] = b"\x93SCP\r\n\x1a\n";
+pub(super) const MAGIC: &[u8; 8] = b"\x93SCP\r\n\x1a\n";
 /// Changes with the layout.
 const VERSION: u32 = 1;
 /// Bytes of magic and version.

@@ -57,7 +57,7 @@ impl Log {
     ) -> std::result::Result<(), String> {
         let (mut done, mut from) = (0, 0.0);
         for batch in self.batches.as_chunks::<2>().0 {
-            let end = done + batch[0] as usize;
+            let end = (batch[0] as usize).saturating_add(done);
             let residuals = self.residuals.get(done..end).ok_or("its history has a hole")?;
             // The first batch is the initial residual alone.
             let batch =

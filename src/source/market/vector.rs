@@ -58,7 +58,6 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
     let mut told = header.body;
     text.begin("reading", text.bytes.len() - told);
     while let Some(entry) = lines.entry().map_err(|_| first_fault(text, header))? {
-        text.advance(text.bytes.len() - told);
         if stored == header.entries {
             return Err(first_fault(text, header));
         }
@@ -73,6 +72,7 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
         }
     }
     drop(lines);
+    text.advance(text.bytes.len() - told);
     if stored != header.entries {
         return Err(first_fault(text, header));
     }

@@ -164,7 +164,7 @@ impl<T: Scalar> Team<T> {
             let done = &self.done[wait.thread as usize].0;
             let mut turns = 0_u32;
             while done.load(Ordering::Acquire) < wait.tasks {
-                turns += 1;
+                turns = turns.wrapping_add(1);
                 if turns.is_multiple_of(self.patience) {
                     std::thread::yield_now();
                 } else {
