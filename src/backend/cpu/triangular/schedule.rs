@@ -391,7 +391,8 @@ mod tests {
             cube.extend([-1, 0, 1].map(|i| [i, j, k]));
         }
         cube.push([-1, 0, 0]);
-        let cases: [(&str, [usize; 3], &[[isize; 3]]); 5] = [
+        type Grid<'a> = (&'a str, [usize; 3], &'a [[isize; 3]]);
+        let cases: [Grid<'_>; 5] = [
             ("lines", [300, 200, 1], &star),
             ("lines", [200, 15, 16], &star),
             ("levels", [30, 30, 30], &cube),
