@@ -3,7 +3,7 @@
 //! A product takes as long as its bytes or as its instructions, whichever is longer. Bytes pass at the speed of the
 //! cache level that holds them. Those of CSR are known; those of blocks and of packed slices are estimated from a
 //! sample of the rows, for less than the time of a few products. Instructions are counted by row, entry, place or
-//! block, at what each costs where all stays in the second-level cache (measured on two cores of a Xeon; see [`work`]).
+//! block, at what each costs where all stays in the second-level cache (measured on two cores of a Xeon; see `work`).
 //! Where one chunk of rows holds more than its thread's share, rows cannot be balanced, and `merge` is taken.
 //! Everything follows from the matrix alone, so that the bits of a result depend on no number of threads.
 
