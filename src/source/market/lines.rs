@@ -144,7 +144,7 @@ impl<'a> Lines<'a> {
         let inside = row < self.header.rows as u64 && col < self.header.cols as u64;
         let allowed = match self.header.field {
             Field::Real | Field::Pattern => true,
-            Field::Integer => line.value.fract() == 0.0 && line.value.abs() <= ALL_HELD,
+            Field::Integer => line.value.fract() == 0.0 && line.value.abs() < ALL_HELD,
             Field::Complex => false,
         };
         let skew = self.header.symmetry == Symmetry::Skew;
