@@ -157,7 +157,10 @@ mod tests {
     }
 
     /// A right-hand side after a matrix of one column.
-    const WITH_VECTOR: &str = "t\n 4 1 1 1 1\nRUA 1 1 1 0\n(2I3)           (1I3)           (1F5.1)             (1F5.1)\nF    1 0\n  1  2\n  1\n  4.0\n";
+    const WITH_VECTOR: &str = concat!(
+        "t\n 4 1 1 1 1\nRUA 1 1 1 0\n(2I3)           (1I3)           (1F5.1)             (1F5.1)\n",
+        "F    1 0\n  1  2\n  1\n  4.0\n"
+    );
 
     #[test]
     fn vectors_are_added_to_the_binary_file_when_they_are_first_asked_for() {

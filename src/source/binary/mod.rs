@@ -3,7 +3,8 @@
 //! # Layout
 //! All integers are little-endian.
 //! - The header: a magic of eight bytes, version, sizes, what the matrix was made from, the names of what lies
-//!   beside it and of what lay beside it there and was not read, a checksum for each block of the arrays, and a checksum of the header itself.
+//!   beside it and of what lay beside it there and was not read, a checksum for each block of the arrays, and a checksum
+//!   of the header itself.
 //! - The arrays, each from a multiple of 64 bytes on: row offsets, column indices, values (none for a matrix of ones),
 //!   and the dense columns that came with the matrix.
 //!
@@ -15,6 +16,7 @@
 mod array;
 mod header;
 
+use super::text::in_file;
 use super::{Beside, Loaded, Options, mmap};
 use crate::error::{Error, Result};
 use crate::files;
@@ -35,12 +37,12 @@ pub fn is_binary(bytes: &[u8]) -> bool {
 
 /// Reads the file at `path` and all that it holds; it must not be shortened by others during the call.
 pub fn read(path: &Path) -> Result<Loaded> {
-    read_bytes(path, &mmap::open(path)?)
+    read_bytes(path, &mmap::open(path).map_err(in_file(path))?)
 }
 
 /// Reads a file that is already in memory; `path` is for error messages.
 pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Loaded> {
-    read_with(path, bytes, &Options { beside: true, ..Options::default() })
+    read_with(path, bytes, &Options { beside: true, ..Options::default() }).map_err(in_file(path))
 }
 
 /// Likewise, with options.

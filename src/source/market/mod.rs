@@ -41,14 +41,14 @@ pub use write::{write_columns, write_matrix, write_matrix_metered, write_vector}
 /// The file must not be shortened by others during the call: it is mapped, and the system ends programs that read
 /// mapped pages which are no longer there.
 pub fn read(path: &Path) -> Result<Loaded> {
-    let bytes = mmap::open(path)?;
+    let bytes = mmap::open(path).map_err(in_file(path))?;
     parse(path, &bytes)
 }
 
 /// Reads a Matrix Market file that is already in memory, gzip-compressed or not; `path` is for error messages.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<Loaded> {
     if gzip::is_gzip(bytes) {
-        let unpacked = gzip::decompress(path, bytes, None)?;
+        let unpacked = gzip::decompress(path, bytes, None).map_err(in_file(path))?;
         return read_text(Text { path, bytes: &unpacked, meter: None }, &Options::default());
     }
     read_text(Text { path, bytes, meter: None }, &Options::default())
