@@ -1,0 +1,111 @@
+//! The parts of a solve one by one: a product by each CPU backend, each preconditioner applied once, a file parsed.
+//!
+//!   cargo bench --bench parts -- [FILTER] [--sample-count N]
+//!
+//! On as many threads as the process may use. GB/s are those of the bytes that each part must move; what it computes is
+//! checked before its time counts. `spmv` beside it compares backends with each other and with the stream, in turns.
+
+// A benchmark ends on an error.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use divan::counter::BytesCount;
+use divan::{Bencher, bench};
+use solver::backend::{Choice, Host, Operator, REGISTRY};
+use solver::device::{Cpu, Device};
+use solver::format::Csr;
+use solver::precond::{Preconditioner, ROWS};
+use solver::source::{Options, load, market, parse};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+const MATRICES: [&str; 2] = ["poisson2d:1000x1000", "elasticity3d:32x32x32,contrast=100,seed=2"];
+
+static CPU: LazyLock<Cpu> = LazyLock::new(|| Cpu::new(None).unwrap());
+static LOADED: LazyLock<[Arc<Csr>; 2]> =
+    LazyLock::new(|| MATRICES.map(|m| Arc::new(load(m).unwrap().matrix)));
+
+/// One of the matrices, and what is done with it.
+struct Case {
+    matrix: usize,
+    what: String,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.what, MATRICES[self.matrix])
+    }
+}
+
+fn cases(all: impl Fn() -> Vec<String>) -> Vec<Case> {
+    let of = |matrix| all().into_iter().map(move |what| Case { matrix, what });
+    (0..MATRICES.len()).flat_map(of).collect()
+}
+
+/// Backends that take the matrices: `dense` would need terabytes.
+fn backends() -> Vec<Case> {
+    let names = || REGISTRY.iter().filter(|entry| entry.device() == Cpu::KIND).map(|entry| entry.name);
+    cases(|| names().chain(["auto"]).filter(|name| *name != "dense").map(str::to_owned).collect())
+}
+
+fn preconditioners() -> Vec<Case> {
+    let some = || ROWS.iter().map(|row| row.default).filter(|p| *p != Preconditioner::None);
+    cases(|| some().map(|precond| precond.to_string()).collect())
+}
+
+fn operator(backend: &str, matrix: &Arc<Csr>) -> solver::Result<Operator<Cpu, f64>> {
+    Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, backend)?.build(&CPU, matrix)
+}
+
+/// Times y = operator x.
+fn apply(bencher: Bencher<'_, '_>, operator: &Operator<Cpu, f64>, x: &[f64], check: impl Fn(&[f64])) {
+    let cpu = &*CPU;
+    let (mut on_x, mut y) = (cpu.vector(x.len(), 1).unwrap(), cpu.vector(x.len(), 1).unwrap());
+    cpu.upload(x, &mut on_x).unwrap();
+    operator.apply(cpu, 1.0, &on_x, 0.0, &mut y).unwrap();
+    check(y.data());
+    let bytes = BytesCount::new(operator.cost().bytes);
+    bencher.counter(bytes).bench_local(|| operator.apply(cpu, 1.0, &on_x, 0.0, &mut y).unwrap());
+}
+
+#[bench(args = backends())]
+fn product(bencher: Bencher<'_, '_>, case: &Case) {
+    let matrix = &LOADED[case.matrix];
+    // A backend that does not take the matrix has nothing to time: blocks that are not there.
+    let Ok(operator) = operator(&case.what, matrix) else { return };
+    let x: Vec<f64> = (0..matrix.cols()).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.4).collect();
+    let expected = matrix.multiply_reference(&x);
+    let largest = expected.iter().fold(0.0, |most: f64, y| most.max(y.abs()));
+    apply(bencher, &operator, &x, |y| {
+        let off = y.iter().zip(&expected).fold(0.0, |most: f64, (y, e)| most.max((y - e).abs()));
+        assert!(off <= 1e-13 * largest, "{case}: off by {off:e} of {largest:e}");
+    });
+}
+
+#[bench(args = preconditioners())]
+fn preconditioner(bencher: Bencher<'_, '_>, case: &Case) {
+    let matrix = &LOADED[case.matrix];
+    let a = operator("auto", matrix).unwrap();
+    let precond: Preconditioner = case.what.parse().unwrap();
+    let m = precond.build(&*CPU, matrix, &a).unwrap().unwrap();
+    apply(bencher, &m, &vec![1.0; matrix.cols()], |y| {
+        let product: f64 = y.iter().sum();
+        assert!(product.is_finite() && product > 0.0, "{case}: 1'M 1 is {product}");
+    });
+}
+
+#[bench(args = 0..MATRICES.len())]
+fn parse_matrix_market(bencher: Bencher<'_, '_>, matrix: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("matrix.mtx");
+    let matrix = &LOADED[matrix];
+    market::write_matrix(&path, matrix, false).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let read = || parse(Path::new("matrix.mtx"), &bytes, &Options::default()).unwrap().matrix;
+    assert_eq!(read().row_offsets(), matrix.row_offsets());
+    bencher.counter(BytesCount::new(bytes.len())).bench_local(read);
+}
+
+fn main() {
+    divan::main();
+}
