@@ -2,8 +2,9 @@
 //!
 //!   cargo run --release --example reading -- WHAT [ROUNDS] [THREADS]
 //!
-//! Prints one line of JSON: the seconds of each round, bytes of the file (0 of a generator) and of the matrix, and the largest resident
-//! size of the process less the pages of the mapped file. That last figure is of the first round in this process.
+//! Prints one line of JSON: the seconds of each round, bytes of the file (0 of a generator) and of the matrix, and the
+//! largest resident size of the process less the pages of the mapped file. That last figure is of the first round in
+//! this process.
 
 use std::path::Path;
 use std::time::Instant;

@@ -2,9 +2,9 @@
 //! builds on its way, for nothing but the two coefficients of each iteration.
 //!
 //! # Method
-//! Lanczos' process projects the (preconditioned) matrix on the space searched so far; the projection is tridiagonal, and
-//! its extreme eigenvalues approach those of the matrix from inside. Conjugate gradients compute it in disguise: with step
-//! lengths alpha and ratios beta its diagonal is 1 / alpha_i + beta_i / alpha_(i-1), beside it stand
+//! Lanczos' process projects the (preconditioned) matrix on the space searched so far; the projection is tridiagonal,
+//! and its extreme eigenvalues approach those of the matrix from inside. Conjugate gradients compute it in disguise:
+//! with step lengths alpha and ratios beta its diagonal is 1 / alpha_i + beta_i / alpha_(i-1), beside it stand
 //! sqrt(beta_(i+1)) / alpha_i. The extreme eigenvalues come from bisection over Sturm counts.
 //!
 //! # Reference
@@ -102,8 +102,8 @@ impl Spectrum {
         (self.smallest > 0.0).then(|| (self.largest / self.smallest).max(1.0))
     }
 
-    /// Iterations after which conjugate gradients must have reduced the energy norm of the error by `reduction`, whatever
-    /// the right-hand side: Chebyshev's bound for this condition number.
+    /// Iterations after which conjugate gradients must have reduced the energy norm of the error by `reduction`,
+    /// whatever the right-hand side: Chebyshev's bound for this condition number.
     pub fn iterations(&self, reduction: f64) -> Option<f64> {
         let root = self.condition()?.sqrt();
         let rate = ((root + 1.0) / (root - 1.0)).ln();

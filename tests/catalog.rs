@@ -251,7 +251,8 @@ fn two_processes_that_fetch_at_once_download_once() {
     assert_eq!(fs::read(run.at("")).unwrap(), archive());
 }
 
-/// A limit on the size of files stands for a full disk: writing fails in the same place, and needs no rights to arrange.
+/// A limit on the size of files stands for a full disk: writing fails in the same place, and needs no rights to
+/// arrange.
 #[cfg(unix)]
 #[test]
 fn a_full_disk_is_said_and_what_is_there_is_kept() {

@@ -1,4 +1,5 @@
-//! Writing Matrix Market files: what is read back is the same matrix, bit for bit, and a file appears whole or not at all.
+//! Writing Matrix Market files: what is read back is the same matrix, bit for bit, and a file appears whole or not at
+//! all.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! How far a long reading or writing has come: told by every reader and writer, and shown where there is no terminal too.
+//! How far a long reading or writing has come: told by every reader and writer, and shown where there is no terminal
+//! too.
 
 #![allow(clippy::unwrap_used)]
 

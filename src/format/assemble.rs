@@ -35,8 +35,8 @@ pub(crate) trait Entries: Sync {
     fn check(&self, stored: u64) -> Result<()>;
 }
 
-/// Makes the matrix; duplicates are summed, or kept in their order. With `mirror`, every entry off the diagonal stands for the one across it
-/// too, times that sign.
+/// Makes the matrix; duplicates are summed, or kept in their order. With `mirror`, every entry off the diagonal stands
+/// for the one across it too, times that sign.
 pub(crate) fn assemble<E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
     if narrow(entries.most(), mirror.is_some()) {
         build::<u32, E>(entries, mirror, duplicates)

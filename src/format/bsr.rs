@@ -1,9 +1,9 @@
 //! Blocked sparse rows: dense blocks of R x C that stand at multiples of their size.
 //!
 //! Block row `i` holds the blocks `block_offsets[i] .. block_offsets[i + 1]`, their block columns strictly increasing;
-//! element (r, c) of block `b` is `values[(b * R + r) * C + c]`. Where R does not divide the rows, or C the columns, the
-//! last blocks reach over the edge, and what lies outside is +0, like the places inside that the matrix has no entry
-//! for. The true size and number of entries are kept.
+//! element (r, c) of block `b` is `values[(b * R + r) * C + c]`. Where R does not divide the rows, or C the columns,
+//! the last blocks reach over the edge, and what lies outside is +0, like the places inside that the matrix has no
+//! entry for. The true size and number of entries are kept.
 //!
 //! Nothing tells fill from an entry that is +0, so that a matrix comes back without those; -0, NaN and all others come
 //! back bit for bit. Fill cannot be an implicit one: ones are stored, in double precision. Rows with a column several

@@ -2,8 +2,9 @@
 //!
 //! Their indices are `usize` by default, ours are 32-bit, so that indices are converted; the values of a matrix that is
 //! given away are moved. A `sprs` matrix with 32-bit indices is moved altogether, and of a [`Csr`] with 32-bit offsets
-//! `sprs` can have a view, which copies nothing. Matrices by columns are taken as rows of the transpose, and transposed.
-//! Neither library knows a column twice in a row: such matrices are refused ([`Csr::summed`] makes others of them).
+//! `sprs` can have a view, which copies nothing. Matrices by columns are taken as rows of the transpose, and
+//! transposed. Neither library knows a column twice in a row: such matrices are refused ([`Csr::summed`] makes others
+//! of them).
 
 use super::rows::{each, each_row, narrow};
 use super::{Csr, Offsets, Pattern, Values};

@@ -1,8 +1,8 @@
 //! Doubly compressed sparse rows: only the rows that have entries are stored, beside which rows they are.
 //!
 //! It is a CSR matrix of the rows that are left, and so all that knows CSR serves it: row `k` of [`Dcsr::stored_rows`]
-//! is row `row_indices[k]` of the matrix. Rows that are not stored are zero, so that a product has to clear y, or scale it,
-//! there. Columns may come several times in a row, as in CSR.
+//! is row `row_indices[k]` of the matrix. Rows that are not stored are zero, so that a product has to clear y, or scale
+//! it, there. Columns may come several times in a row, as in CSR.
 
 use super::fault::FormatFault;
 use super::rows::narrow;

@@ -70,8 +70,8 @@ impl Width for u64 {
     }
 }
 
-/// Makes the matrix of rows whose columns come in any order, more than once too: sorts each row, and sums duplicates or keeps
-/// them in their order.
+/// Makes the matrix of rows whose columns come in any order, more than once too: sorts each row, and sums duplicates or
+/// keeps them in their order.
 pub(crate) fn finish<W: Width>(
     cols: usize,
     offsets: Vec<W>,

@@ -1,9 +1,9 @@
 //! The transpose: a counting sort of the entries by column.
 //!
-//! Threads own contiguous bands of columns with about equally many entries each, and so disjoint parts of every array of
-//! the result. Each goes through all rows, top to bottom, and finds its own part of a row by bisection; columns of the
-//! result come out sorted because rows are visited in order. Beside the result there is no memory but a sample of the
-//! columns: the offsets of the result serve as counters. The work of looking for the parts does not shrink with the
+//! Threads own contiguous bands of columns with about equally many entries each, and so disjoint parts of every array
+//! of the result. Each goes through all rows, top to bottom, and finds its own part of a row by bisection; columns of
+//! the result come out sorted because rows are visited in order. Beside the result there is no memory but a sample of
+//! the columns: the offsets of the result serve as counters. The work of looking for the parts does not shrink with the
 //! number of threads.
 
 use super::values::{Stored, for_stored};
@@ -34,8 +34,8 @@ fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T]) -> Result<Csr> {
     let (entries, cols) = (matrix.nnz(), matrix.cols());
     let threads = threads_for(entries * (4 + size_of::<T>()));
     let bands = bands(matrix.col_indices(), cols as u32, threads);
-    // While entries are counted and placed, number `j + 1` belongs to column `j`: at first how many entries it has, then
-    // where its next entry goes, and so at last where it ends, which is what an offset has to be.
+    // While entries are counted and placed, number `j + 1` belongs to column `j`: at first how many entries it has,
+    // then where its next entry goes, and so at last where it ends, which is what an offset has to be.
     let mut offsets: Vec<O> = zeros(cols + 1)?;
     let counters = split(&mut offsets[1..], &bands, |band| band.len());
     let tasks = bands.iter().cloned().zip(counters).collect();

@@ -32,8 +32,8 @@ pub trait Observer {
     fn batch(&mut self, batch: &Batch<'_>);
 }
 
-/// Writes a file whole or not at all: a neighbour is written first and then renamed over it. What is no plain file, such
-/// as a pipe or a device, is written to as it is; a link is followed.
+/// Writes a file whole or not at all: a neighbour is written first and then renamed over it. What is no plain file,
+/// such as a pipe or a device, is written to as it is; a link is followed.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     write_file_with(path, |file| file.write_all(bytes))
 }

@@ -1,7 +1,7 @@
 //! A grid of cells as an image inside an SVG: a quarter of a million rectangles would be a file of many megabytes.
 //!
-//! The image is a PNG with a palette, written into the text in base 64. Viewers are asked not to smooth it; each cell is
-//! several pixels wide, so that those that do smooth it only soften the edges.
+//! The image is a PNG with a palette, written into the text in base 64. Viewers are asked not to smooth it; each cell
+//! is several pixels wide, so that those that do smooth it only soften the edges.
 
 use super::scene::{Cells, PAPER};
 use std::fmt::Write;

@@ -57,8 +57,8 @@ const COLOURS: [Colour; 9] = [
     (41, 10, 74),
 ];
 
-/// Draws a grid as SVG or PNG by the ending of the path, under a name and that of the real matrix that it only imitates.
-/// The file is written whole or not at all.
+/// Draws a grid as SVG or PNG by the ending of the path, under a name and that of the real matrix that it only
+/// imitates. The file is written whole or not at all.
 pub fn spy(density: &Density, name: &str, stand_in: Option<&str>, path: &Path) -> Result<()> {
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
     let format = Format::of(path)?;

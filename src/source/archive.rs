@@ -1,9 +1,10 @@
 //! Tar archives, as the SuiteSparse collection packs its matrices: the matrix is chosen among the files, and vectors in
-//! the same folder come beside it where they are asked for. Nothing is unpacked to disk, and members are read where they lie.
+//! the same folder come beside it where they are asked for. Nothing is unpacked to disk, and members are read where
+//! they lie.
 //!
 //! In `NAME/NAME.mtx` the file is called like its folder: such a file is the matrix. Where there is none, the only
-//! matrix of the archive is. Its right-hand side is in `NAME_b.mtx`, a solution in `NAME_x.mtx`, the places of its nodes
-//! in `NAME_coord.mtx`; every such file of vectors is named by what follows the underscore.
+//! matrix of the archive is. Its right-hand side is in `NAME_b.mtx`, a solution in `NAME_x.mtx`, the places of its
+//! nodes in `NAME_coord.mtx`; every such file of vectors is named by what follows the underscore.
 
 use super::text::Text;
 use super::{Beside, Loaded, Options, beside, detect};

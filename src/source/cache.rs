@@ -3,8 +3,8 @@
 //! A binary file names the content that it was made from: fingerprint (XXH3, 128 bits) and length of the archive, and
 //! how it was read. The archive is fingerprinted on every use, which costs little beside reading the matrix, so an
 //! archive that was changed is never answered with an old matrix. The cache never makes reading fail: what is damaged
-//! is made again, and what cannot be written is not kept. Where vectors beside the matrix are asked for that a binary file
-//! was made without, it is made again with them; vectors that are faulty are looked at anew each time.
+//! is made again, and what cannot be written is not kept. Where vectors beside the matrix are asked for that a binary
+//! file was made without, it is made again with them; vectors that are faulty are looked at anew each time.
 
 use super::binary::{self, Key};
 use super::{Loaded, Options, detect, mmap};

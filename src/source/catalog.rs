@@ -1,7 +1,7 @@
 //! Matrices with a name: `F1` instead of a path.
 //!
-//! The entries stand in `data/catalog.toml`, which is part of the program. An entry says where its matrix comes from and
-//! what it must look like, so that a download can be checked against it. A fact that is not known is left out.
+//! The entries stand in `data/catalog.toml`, which is part of the program. An entry says where its matrix comes from
+//! and what it must look like, so that a download can be checked against it. A fact that is not known is left out.
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -170,7 +170,8 @@ impl Entry {
         Path::new("matrices").join(format!("{}.tar.gz", self.name))
     }
 
-    /// About how many bytes the download has at least: compressed entries, without what an archive may hold beside them.
+    /// About how many bytes the download has at least: compressed entries, without what an archive may hold beside
+    /// them.
     pub fn download_estimate(&self) -> u64 {
         let bytes_per_entry = match self.field {
             Field::Real => 6,

@@ -1,9 +1,9 @@
 //! Edge lists, as the SNAP collection has them: a line `from to` or `from to weight` for every edge, the words apart by
 //! blanks, tabs or a comma. Comments begin with `#` or `%`.
 //!
-//! Nodes are the numbers that stand there, counted from 0, so n is the largest of them plus one, and numbers that no edge
-//! names are rows without entries. An edge that is listed again is summed: values count edges, or add up their weights;
-//! unless duplicates are kept.
+//! Nodes are the numbers that stand there, counted from 0, so n is the largest of them plus one, and numbers that no
+//! edge names are rows without entries. An edge that is listed again is summed: values count edges, or add up their
+//! weights; unless duplicates are kept.
 //! The file is parsed by several threads at once, and the result is the same for any number of them.
 
 use super::text::{Fault, Text, check_rows, line_at};

@@ -25,8 +25,8 @@ struct Header {
     edge_weights: bool,
 }
 
-/// Whether it is a METIS graph. Lists of edges consist of numbers too: where all lines have two or three words, as theirs
-/// do, the numbers of lines and words must be exactly those that the first line announces.
+/// Whether it is a METIS graph. Lists of edges consist of numbers too: where all lines have two or three words, as
+/// theirs do, the numbers of lines and words must be exactly those that the first line announces.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, COMMENT, SAMPLE);
     let Some(first) = lines.first() else { return false };

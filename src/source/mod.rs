@@ -101,11 +101,11 @@ impl Loaded {
 pub struct Options {
     /// Read a symmetric matrix as the triangle that its file stores, the lower one where it stores all or is no file.
     pub as_stored: bool,
-    /// Read the vectors that a file holds beside the matrix too. What is faulty among them is left out with a warning, and
-    /// said in [`Loaded::beside_faults`]. Generators make theirs in any case.
+    /// Read the vectors that a file holds beside the matrix too. What is faulty among them is left out with a warning,
+    /// and said in [`Loaded::beside_faults`]. Generators make theirs in any case.
     pub beside: bool,
-    /// Sum entries at one place, or keep them for a graph with parallel edges. Generators make no duplicates, and a binary
-    /// file holds none.
+    /// Sum entries at one place, or keep them for a graph with parallel edges. Generators make no duplicates, and a
+    /// binary file holds none.
     pub duplicates: Duplicates,
     /// Counts the bytes read, for whoever wants to show it.
     pub meter: Option<Arc<Meter>>,

@@ -10,8 +10,8 @@ use crate::error::Result;
 /// Lines of names that are looked at.
 const SAMPLE: usize = 16;
 
-/// Whether the first line consists of whole numbers, and the next ones count nodes from 1 on, each with a name that is no
-/// number.
+/// Whether the first line consists of whole numbers, and the next ones count nodes from 1 on, each with a name that is
+/// no number.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, b"", SAMPLE + 1);
     let Some((sizes, names)) = lines.split_first() else { return false };

@@ -1,7 +1,8 @@
-//! Sparse matrices as SciPy saves them (`scipy.sparse.save_npz`): a zip archive of NumPy arrays, one of which says which
-//! format the others make: csr, csc, coo, bsr or dia.
+//! Sparse matrices as SciPy saves them (`scipy.sparse.save_npz`): a zip archive of NumPy arrays, one of which says
+//! which format the others make: csr, csc, coo, bsr or dia.
 //!
-//! Columns may come in any order, and duplicates are summed, as SciPy takes them, unless they are kept. The matrix is written as csr.
+//! Columns may come in any order, and duplicates are summed, as SciPy takes them, unless they are kept. The matrix is
+//! written as csr.
 
 mod formats;
 

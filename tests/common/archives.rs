@@ -6,8 +6,8 @@ use flate2::write::GzEncoder;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// A matrix file with the sizes that the catalog names for 1138_bus: 1138 rows, 2596 entries stored, 4054 in all. `value`
-/// stands on its diagonal; `comment` bytes that do not compress well come first.
+/// A matrix file with the sizes that the catalog names for 1138_bus: 1138 rows, 2596 entries stored, 4054 in all.
+/// `value` stands on its diagonal; `comment` bytes that do not compress well come first.
 pub fn bus(value: f64, comment: usize) -> String {
     let mut text = "%%MatrixMarket matrix coordinate real symmetric\n".to_owned();
     let mut numbers = Numbers::new(7);

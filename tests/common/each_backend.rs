@@ -107,8 +107,8 @@ fn plans<D: Host>() -> Vec<(Choice, bool)> {
     choices
 }
 
-/// The entries of the matrices that every value of every parameter meets: rows and columns beyond several blocks and chunks
-/// of every size, or the smallest matrix where all are larger.
+/// The entries of the matrices that every value of every parameter meets: rows and columns beyond several blocks and
+/// chunks of every size, or the smallest matrix where all are larger.
 fn few(zoo: &Zoo) -> usize {
     let smallest = zoo.iter().map(|(_, matrix)| matrix.nnz()).min();
     smallest.unwrap_or_default().max(3000)

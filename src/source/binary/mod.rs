@@ -3,8 +3,8 @@
 //! # Layout
 //! All integers are little-endian.
 //! - The header: a magic of eight bytes, version, sizes, what the matrix was made from, the names of what lies
-//!   beside it and of what lay beside it there and was not read, a checksum for each block of the arrays, and a checksum
-//!   of the header itself.
+//!   beside it and of what lay beside it there and was not read, a checksum for each block of the arrays, and a
+//!   checksum of the header itself.
 //! - The arrays, each from a multiple of 64 bytes on: row offsets, column indices, values (none for a matrix of ones),
 //!   and the dense columns that came with the matrix.
 //!

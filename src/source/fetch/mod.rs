@@ -1,8 +1,8 @@
 //! Fetches matrices of the catalog into the cache folder.
 //!
-//! What is kept is the archive as it came: it is the smallest form, its checksum can be compared at any time, and what it
-//! holds beside the matrix stays with it. Reading it again is fast all the same, for its matrix is kept beside it in the
-//! binary format once it has been read. A download grows in `NAME.tar.gz.part` and takes its name only when it is
+//! What is kept is the archive as it came: it is the smallest form, its checksum can be compared at any time, and what
+//! it holds beside the matrix stays with it. Reading it again is fast all the same, for its matrix is kept beside it in
+//! the binary format once it has been read. A download grows in `NAME.tar.gz.part` and takes its name only when it is
 //! complete and has been checked, so one that was cut or killed is never taken for the matrix, and goes on where it
 //! stopped. Processes that fetch the same matrix take turns by a lock; the second finds it there.
 //!

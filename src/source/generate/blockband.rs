@@ -2,9 +2,10 @@
 //!
 //! Block row `i` holds its diagonal block, those beside it, and others at random within the band, which is moved inside
 //! at the borders; or, with `contiguous`, blocks packed round the diagonal. The three that are always there make the
-//! chain irreducible, and the diagonal makes it aperiodic. Values S are uniform between 0 and 1; P = D^-1 S with D the row
-//! sums. With `symmetric` S is symmetric, pattern and values, and P = D^-1/2 S D^-1/2: similar to D^-1 S, so its eigenvalues
-//! lie between -1 and 1. With `shift=d` the matrix is I - d P, positive definite for a symmetric P and d below 1.
+//! chain irreducible, and the diagonal makes it aperiodic. Values S are uniform between 0 and 1; P = D^-1 S with D the
+//! row sums. With `symmetric` S is symmetric, pattern and values, and P = D^-1/2 S D^-1/2: similar to D^-1 S, so its
+//! eigenvalues lie between -1 and 1. With `shift=d` the matrix is I - d P, positive definite for a symmetric P and d
+//! below 1.
 
 use super::assemble::{Shape, pattern, valued};
 use super::random::Random;

@@ -1,10 +1,10 @@
 //! Linear elasticity in three dimensions: what structural analysis solves, with a stiffness that may jump from element
 //! to element.
 //!
-//! A box of unit cubes, trilinear hexahedral elements with eight Gauss points, Poisson's ratio 0.3, Young's modulus 1 times
-//! the element's factor, which is `contrast` to a power drawn between 0 and 1. The face x = 0 is clamped, its nodes
-//! eliminated, and `NXxNYxNZ` counts the free nodes: there are NX x (NY - 1) x (NZ - 1) elements. Three unknowns a node, in
-//! blocks of 3x3; nodes are numbered along z first and x last. Symmetric and positive definite.
+//! A box of unit cubes, trilinear hexahedral elements with eight Gauss points, Poisson's ratio 0.3, Young's modulus 1
+//! times the element's factor, which is `contrast` to a power drawn between 0 and 1. The face x = 0 is clamped, its
+//! nodes eliminated, and `NXxNYxNZ` counts the free nodes: there are NX x (NY - 1) x (NZ - 1) elements. Three unknowns
+//! a node, in blocks of 3x3; nodes are numbered along z first and x last. Symmetric and positive definite.
 //!
 //! Beside the matrix: `b`, the load by gravity along -z with unit density, and `coord`, the place of each free node.
 
@@ -121,8 +121,8 @@ impl Body {
         [node / nz / ny, node / nz % ny, node % nz]
     }
 
-    /// The elements at a free node, ascending. Element (x, y, z) has the free nodes with x as its far side in x, and those
-    /// with y and z as its near side.
+    /// The elements at a free node, ascending. Element (x, y, z) has the free nodes with x as its far side in x, and
+    /// those with y and z as its near side.
     fn around(&self, [x, y, z]: [usize; 3]) -> impl Iterator<Item = Around> + '_ {
         (0..8).filter_map(move |toward| {
             let [tx, ty, tz] = corner(toward);

@@ -1,7 +1,7 @@
 //! Matrices made from a description: `name:SIZE,parameter=value,...`.
 //!
-//! Every generator is a row of a table. Rows of a matrix are made in parallel, straight into place; random numbers depend
-//! on a seed and a place alone, so that any number of threads makes the same bits.
+//! Every generator is a row of a table. Rows of a matrix are made in parallel, straight into place; random numbers
+//! depend on a seed and a place alone, so that any number of threads makes the same bits.
 
 mod assemble;
 mod banded;

@@ -23,8 +23,8 @@ fn toss(random: &mut Random, chance: f64) -> u64 {
     below
 }
 
-/// The numbers below `bound`, ascending, each taken with probability `chance`. Seldom ones are found by the gaps between
-/// them, whose lengths are geometrically distributed.
+/// The numbers below `bound`, ascending, each taken with probability `chance`. Seldom ones are found by the gaps
+/// between them, whose lengths are geometrically distributed.
 pub(super) fn thinned(mut random: Random, bound: usize, chance: f64) -> impl Iterator<Item = usize> {
     let scale = (-chance).ln_1p().recip();
     let mut next = if chance > 0.0 { 0 } else { bound };

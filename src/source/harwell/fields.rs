@@ -1,9 +1,10 @@
 //! Numbers in fixed fields, line after line.
 //!
-//! Digits count for what they look like: a number without a decimal point is whole, although Fortran would put the point
-//! where the format says, because no Fortran program writes such numbers and programs in other languages do. A scale factor
-//! (`1P`) divides numbers without an exponent, as in Fortran. An exponent needs no letter after a point (`1.5-3`); without
-//! one, where Fortran would put a point of its own, such a number is refused, and so is either in a field of integers.
+//! Digits count for what they look like: a number without a decimal point is whole, although Fortran would put the
+//! point where the format says, because no Fortran program writes such numbers and programs in other languages do. A
+//! scale factor (`1P`) divides numbers without an exponent, as in Fortran. An exponent needs no letter after a point
+//! (`1.5-3`); without one, where Fortran would put a point of its own, such a number is refused, and so is either in a
+//! field of integers.
 
 use super::fault;
 use super::format::Field;

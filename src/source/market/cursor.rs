@@ -164,8 +164,8 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A number with the exponent letter of Fortran's double precision, or with none after a point (`1.5D+3`, `1.5+300`),
-    /// and its length. Without a point, `2015-12` is a date and no number.
+    /// A number with the exponent letter of Fortran's double precision, or with none after a point (`1.5D+3`,
+    /// `1.5+300`), and its length. Without a point, `2015-12` is a date and no number.
     #[cold]
     fn fortran(&self, start: usize) -> Read<(f64, usize)> {
         let rest = &self.bytes[start..];

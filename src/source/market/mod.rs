@@ -4,14 +4,14 @@
 //! The file is mapped into memory and cut at line ends into pieces that the threads of rayon's current pool parse at
 //! the same time. A file whose entries come row after row is parsed straight into compressed rows; any other is gone
 //! over twice, to count the entries of each row and to put them in their places. Either way nothing as large as the
-//! matrix is made beside it. Duplicates are summed in the order of the file, or kept in it, so the matrix is the same, bit for bit,
-//! for any number of threads. Nothing is allocated on the word of the header alone. What is compressed is unpacked into
-//! memory first, and its text comes on top.
+//! matrix is made beside it. Duplicates are summed in the order of the file, or kept in it, so the matrix is the same,
+//! bit for bit, for any number of threads. Nothing is allocated on the word of the header alone. What is compressed is
+//! unpacked into memory first, and its text comes on top.
 //!
-//! What the format's description leaves open, or files in the wild do otherwise: zeros of an array are not stored, those
-//! of the coordinate format are; a symmetric file may store either triangle, but not entries of both, which would count
-//! twice; a banner with one percent sign, line ends of any system, blank lines and comments anywhere are read; numbers
-//! that are not finite are refused; integers beyond 2^53 are rounded, with a warning.
+//! What the format's description leaves open, or files in the wild do otherwise: zeros of an array are not stored,
+//! those of the coordinate format are; a symmetric file may store either triangle, but not entries of both, which would
+//! count twice; a banner with one percent sign, line ends of any system, blank lines and comments anywhere are read;
+//! numbers that are not finite are refused; integers beyond 2^53 are rounded, with a warning.
 
 mod assemble;
 mod cursor;
@@ -72,7 +72,8 @@ pub(super) fn size(text: Text) -> Result<(usize, usize)> {
     Ok((header.rows, header.cols))
 }
 
-/// The text with newlines at its line ends: one whose first line ends in a carriage return alone is of an old Macintosh.
+/// The text with newlines at its line ends: one whose first line ends in a carriage return alone is of an old
+/// Macintosh.
 fn with_newlines(bytes: &[u8]) -> Cow<'_, [u8]> {
     let first = memchr2(b'\r', b'\n', bytes);
     if first.is_none_or(|at| bytes[at] == b'\n' || bytes.get(at + 1) == Some(&b'\n')) {

@@ -33,7 +33,8 @@ impl Notes {
     /// Takes down an integer if `value` is not all of it.
     #[cold]
     pub fn integer(&self, at: usize, word: &[u8], value: f64) {
-        // Other spellings, as 1e20, were rounded by whoever wrote them. More digits than 128 bits hold are rounded here.
+        // Other spellings, as 1e20, were rounded by whoever wrote them. More digits than 128 bits hold are rounded
+        // here.
         let digits = word.strip_prefix(b"-").or_else(|| word.strip_prefix(b"+")).unwrap_or(word);
         let exact = std::str::from_utf8(word).ok().and_then(|word| word.parse::<i128>().ok());
         if digits.iter().all(u8::is_ascii_digit) && exact != Some(value as i128) {

@@ -1,8 +1,8 @@
 //! The usual line at one glance: which of its next 64 bytes are blanks or line ends is found all at once, so where the
 //! next line begins is known before a single number is, and the numbers of several lines are worked out side by side.
 //!
-//! Whatever is not usual is left to [`Cursor`](super::cursor::Cursor), which knows every form and finds every fault: long
-//! lines, comments, and the end of the text.
+//! Whatever is not usual is left to [`Cursor`](super::cursor::Cursor), which knows every form and finds every fault:
+//! long lines, comments, and the end of the text.
 
 use super::cursor::{eight, not_digits, of_digits};
 use super::decimal::decimal;

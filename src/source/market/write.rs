@@ -19,8 +19,8 @@ const BLOCKS_PER_THREAD: usize = 4;
 /// Writes a matrix in the coordinate format, with the field `pattern` where all values are ones; gzip-compressed where
 /// the name ends in `.gz`. With `symmetric`, the lower triangle alone is written, and the matrix must be symmetric.
 ///
-/// The file appears when it is complete, in the place of one that may have been there. Reading it gives the same matrix,
-/// bit for bit.
+/// The file appears when it is complete, in the place of one that may have been there. Reading it gives the same
+/// matrix, bit for bit.
 pub fn write_matrix(path: &Path, matrix: &Csr, symmetric: bool) -> Result<()> {
     write_matrix_metered(path, matrix, symmetric, None)
 }
@@ -96,7 +96,8 @@ fn write_text(out: &mut impl Write, matrix: &Csr, symmetric: bool, meter: Option
     in_blocks(out, matrix.nnz(), (each, meter), |entries| block_text(matrix, entries, symmetric))
 }
 
-/// Writes the text of all entries of so many bytes in order; blocks of them are turned into text on the threads of rayon's current pool.
+/// Writes the text of all entries of so many bytes in order; blocks of them are turned into text on the threads of
+/// rayon's current pool.
 fn in_blocks(
     out: &mut impl Write,
     entries: usize,

@@ -82,7 +82,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Header, usize), Fault> {
     Ok((header, bytes.len() - rest.len() + length))
 }
 
-/// The three values, each found by its key: no key contains another, and none can stand within a value of plain numbers.
+/// The three values, each found by its key: no key contains another, and none can stand within a value of plain
+/// numbers.
 fn read_dictionary(text: &str) -> Option<Header> {
     let value = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}'"))?;
