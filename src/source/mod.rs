@@ -177,7 +177,7 @@ fn unknown(what: &str) -> Error {
     }
     let looks_like_a_file = what.contains(['/', '.']) && !what.contains(':');
     if looks_like_a_file {
-        let source = std::io::Error::from(std::io::ErrorKind::NotFound);
+        let source = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such file");
         return Error::Io { action: "read", path: path.to_owned(), source };
     }
     let name = what.split(':').next().unwrap_or(what);
