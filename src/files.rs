@@ -53,6 +53,13 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
+/// Whether files can be made in a folder and removed from it; otherwise what stands against it.
+pub(crate) fn probe(folder: &Path) -> std::result::Result<(), String> {
+    let (path, _) =
+        create_unique(folder).map_err(|e| format!("no file can be made in {}: {e}", folder.display()))?;
+    fs::remove_file(path).map_err(|e| format!("no file can be removed from {}: {e}", folder.display()))
+}
+
 /// Writes a new file beside `path` and renames it there: a reader meets the old file or the new one, and the last of
 /// several writers wins. With `sync` the new one survives a power failure.
 pub(crate) fn replace(

@@ -188,7 +188,7 @@ fn options_of_checkpoints_are_checked_before_the_matrix_is_read() {
     assert!(with(&["--every", "60s"]).contains("--checkpoint FILE"));
     assert!(with(&["--every", "soon", "--checkpoint", "c"]).contains("60s, 5m, 1h or 500ms"));
     assert!(with(&["--checkpoint", &missing]).contains("there is no folder"));
-    assert!(with(&["--checkpoint", &there]).contains("no file"));
+    assert!(with(&["--checkpoint", &there]).contains("it is a folder"));
 }
 
 #[test]
@@ -215,7 +215,8 @@ fn no_file_but_a_checkpoint_is_replaced_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n";
     let path = file(&folder, "A.mtx", text);
-    let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path), "--checkpoint", word(&path)]);
+    let message =
+        refused(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--checkpoint", word(&path)]);
     assert!(message.contains("no checkpoint; name another one") && message.contains("A.mtx"), "{message}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
 }

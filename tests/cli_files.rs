@@ -151,16 +151,105 @@ fn ctrl_c_writes_what_was_reached_with_its_verdict() {
     assert!(std::fs::read_to_string(&picture).unwrap().contains("interrupted"), "the picture says so");
 }
 
+#[cfg(unix)]
 #[test]
 fn an_answer_that_cannot_be_written_keeps_neither_report_nor_history_back() {
     let folder = tempfile::tempdir().unwrap();
     let (x, history) = (folder.path().join("x.npy"), folder.path().join("h.json"));
-    std::fs::create_dir(&x).unwrap();
-    let base = ["cg", "--device", "cpu", "--json", "--matrix", "poisson2d:20x20"];
-    let done = run(&[&base[..], &["--output", word(&x), "--history", word(&history)]].concat());
+    // As on a full disk: no file may grow beyond some kilobytes, as the answer would.
+    let command = format!(
+        "ulimit -f 16; trap '' XFSZ; exec '{}' cg --device cpu --json --matrix poisson2d:200x200 --max-iters 3 \
+         --output '{}' --history '{}'",
+        assert_cmd::cargo::cargo_bin!("solver").display(),
+        x.display(),
+        history.display()
+    );
+    let done = Command::new("sh").args(["-c", &command]).output().unwrap();
     assert_eq!(done.status.code(), Some(2));
     assert!(errors(&done).contains("x.npy"), "{}", errors(&done));
     let report: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(report["converged"], true);
+    assert_eq!(report["iterations"], 3);
     assert!(solver::observe::History::load(&history).is_ok());
+    assert!(!x.exists());
+}
+
+/// The message of a solve that is refused, by the run itself and by its plan.
+fn refused_twice(args: &[&str]) -> String {
+    let base = [&["cg", "--device", "cpu"], args].concat();
+    let message = refused(&base);
+    assert_eq!(message, refused(&[&base[..], &["--dry-run"]].concat()), "a dry run says the same");
+    message
+}
+
+#[cfg(unix)]
+#[test]
+fn no_file_is_written_twice_or_over_what_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let matrix = file(&folder, "A.mtx", "%%MatrixMarket matrix coordinate real symmetric\n1 1 1\n1 1 2\n");
+    let vector = "%%MatrixMarket matrix array real general\n1 1\n2\n";
+    let (b, x0) = (file(&folder, "b.mtx", vector), file(&folder, "x0.mtx", vector));
+    let config = file(&folder, "c.toml", &format!("matrix = \"{}\"\n", word(&matrix)));
+    std::os::unix::fs::symlink(&b, at("link.mtx")).unwrap();
+    std::os::unix::fs::symlink(folder.path(), at("here")).unwrap();
+    std::fs::create_dir(at("sub")).unwrap();
+    let (linked, there) = (at("link.mtx"), at("here").join("new.json"));
+    let (round, same) = (at("sub").join("..").join("A.mtx"), at("new.json"));
+    let given = ["--matrix", word(&matrix)];
+    for (args, first, second) in [
+        (vec!["--output", word(&matrix)], "--output", "read by --matrix"),
+        (vec!["--output", word(&round)], "--output", "read by --matrix"),
+        (vec!["--rhs", word(&b), "--output", word(&b)], "--output", "read by --rhs"),
+        (vec!["--rhs", word(&b), "--output", word(&linked)], "--output", "read by --rhs"),
+        (vec!["--rhs", word(&linked), "--checkpoint", word(&b)], "--checkpoint", "read by --rhs"),
+        (vec!["--x0", word(&x0), "--output", word(&x0)], "--output", "read by --x0"),
+        (vec!["--config", word(&config), "--checkpoint", word(&config)], "--checkpoint", "read by --config"),
+        (vec!["--resume", word(&x0), "--output", word(&x0)], "--output", "read by --resume"),
+        (vec!["--history", word(&same), "--checkpoint", word(&same)], "--checkpoint", "written by --history"),
+        (
+            vec!["--history", word(&same), "--checkpoint", word(&there)],
+            "--checkpoint",
+            "written by --history",
+        ),
+    ] {
+        let message = refused_twice(&[&given[..], &args].concat());
+        let parts = [first, second, "name another one for", word(folder.path())];
+        assert!(parts.iter().all(|part| message.contains(part)), "{args:?}: {message}");
+    }
+    assert_eq!(std::fs::read_to_string(&b).unwrap(), vector);
+    assert!(!same.exists());
+    // Neither a word nor a link of the same name stands in the way, nor the checkpoint that a solve goes on from.
+    let saved = at("saved");
+    let answer = there.with_extension("npy");
+    for resumed in [&[][..], &["--resume", word(&saved)]] {
+        let more = ["--rhs", "ones", "--checkpoint", word(&saved), "--output", word(&answer)];
+        let (code, report) = cg(&[&given[..], &more, resumed].concat());
+        assert_eq!(code, 0, "{report}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_place_where_nothing_can_be_written_is_refused_before_the_matrix_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = file(&folder, "A.mtx", "no matrix");
+    let missing = folder.path().join("missing");
+    for (option, ending) in
+        [("--output", ".npy"), ("--history", ".csv"), ("--plot", ".svg"), ("--checkpoint", "")]
+    {
+        let there = folder.path().join(format!("folder{ending}"));
+        std::fs::create_dir(&there).unwrap();
+        let (locked, lost) = (format!("/proc/x{ending}"), missing.join(format!("x{ending}")));
+        for (place, reason) in [
+            (&locked[..], "no file can be made in /proc"),
+            (word(&lost), "there is no folder"),
+            (word(&there), "it is a folder"),
+        ] {
+            let message = refused_twice(&["--matrix", word(&matrix), option, place]);
+            let parts = [option, place, reason];
+            assert!(parts.iter().all(|part| message.contains(part)), "{option} {place}: {message}");
+        }
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 5, "nothing is left behind: {left:?}");
 }

@@ -37,7 +37,7 @@ const TARGETS: &[Target] = &[
 
 pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     let (target, stem) = target(&args.output)?;
-    super::plan::check_folder("OUT", Some(&args.output))?;
+    super::places::check_writable(("OUT", &args.output))?;
     if let Some(entry) = super::fetch::missing(&args.input, args.fetch, true)? {
         super::fetch::download(entry, None, None, &super::cg::interrupt_flag())?;
     }

@@ -12,6 +12,7 @@ mod load;
 mod manual;
 mod matrices;
 mod memory;
+mod places;
 mod plan;
 mod plot;
 mod precond;

@@ -2,6 +2,7 @@
 
 use super::args::{CgArgs, Variant};
 use super::every::Every;
+use super::places::{Named, check_apart, check_writable};
 use super::vectors::{FromFile, RightHandSide, writer};
 use crate::backend::{Choice, Host, REGISTRY};
 use crate::device::{Cpu, Cuda, cuda};
@@ -14,7 +15,7 @@ use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
 use crate::stop::StoppingRule;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where a solve runs.
@@ -110,14 +111,7 @@ impl Plan {
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", args.time_limit.unwrap_or(0.0), e.to_string()))?;
         check_threads(args.threads)?;
-        for (option, file) in [
-            ("--plot", &args.plot),
-            ("--history", &args.history),
-            ("--output", &args.output),
-            ("--checkpoint", &args.checkpoint),
-        ] {
-            check_folder(option, file.as_ref())?;
-        }
+        check_files(&args, &matrix)?;
         let checkpoints = checkpoints(&args)?;
         args.plot.as_deref().map(Format::of).transpose()?;
         args.history.as_deref().map(Layout::of).transpose()?;
@@ -270,17 +264,26 @@ pub fn check_threads(threads: Option<usize>) -> Result<()> {
     }
 }
 
-/// A result that cannot be written is better known before the solve than after it.
-pub(super) fn check_folder(option: &'static str, file: Option<&PathBuf>) -> Result<()> {
-    let Some(file) = file else { return Ok(()) };
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => return Ok(()),
-    };
-    if folder.is_dir() {
-        return Ok(());
-    }
-    Err(bad(option, file.display(), format!("there is no folder {}; create it first", folder.display())))
+/// Every file that is written can be, and is none that is read or written otherwise.
+fn check_files(args: &CgArgs, matrix: &str) -> Result<()> {
+    let outputs = [
+        ("--output", &args.output),
+        ("--history", &args.history),
+        ("--plot", &args.plot),
+        ("--checkpoint", &args.checkpoint),
+    ];
+    let inputs = [
+        ("--matrix", Some(Path::new(matrix)).filter(|path| path.is_file())),
+        ("--rhs", args.rhs.as_deref().and_then(RightHandSide::file)),
+        ("--x0", args.x0.as_deref()),
+        ("--resume", args.resume.as_deref()),
+        ("--config", args.config.as_deref()),
+    ];
+    let outputs: Vec<Named<'_>> =
+        outputs.into_iter().filter_map(|(o, file)| Some((o, file.as_deref()?))).collect();
+    let inputs: Vec<Named<'_>> = inputs.into_iter().filter_map(|(o, file)| Some((o, file?))).collect();
+    check_apart(&inputs, &outputs)?;
+    outputs.into_iter().try_for_each(check_writable)
 }
 
 /// The device that was asked for, or the best there is for this backend, with the reason for the choice.

@@ -94,17 +94,28 @@ pub enum RightHandSide {
 }
 
 impl RightHandSide {
-    /// Understands what was typed, and reads the file that it may name.
-    pub fn resolve(typed: &str) -> Result<RightHandSide> {
+    /// What a word stands for; none where a file is meant.
+    fn word(typed: &str) -> Result<Option<RightHandSide>> {
         match typed {
-            "A*ones" => return Ok(RightHandSide::TimesOnes),
-            "ones" => return Ok(RightHandSide::Ones),
-            "beside" => return Ok(RightHandSide::Beside),
+            "A*ones" => return Ok(Some(RightHandSide::TimesOnes)),
+            "ones" => return Ok(Some(RightHandSide::Ones)),
+            "beside" => return Ok(Some(RightHandSide::Beside)),
             _ => {}
         }
-        if let Some(seed) = typed.strip_prefix("random:") {
-            let fault = || bad("--rhs", typed, format!("the seed is a whole number from 0 to {}", u64::MAX));
-            return seed.parse().map(RightHandSide::Random).map_err(|_| fault());
+        let Some(seed) = typed.strip_prefix("random:") else { return Ok(None) };
+        let fault = || bad("--rhs", typed, format!("the seed is a whole number from 0 to {}", u64::MAX));
+        seed.parse().map(|seed| Some(RightHandSide::Random(seed))).map_err(|_| fault())
+    }
+
+    /// The file that was typed, if it is one.
+    pub fn file(typed: &str) -> Option<&Path> {
+        matches!(RightHandSide::word(typed), Ok(None)).then(|| Path::new(typed))
+    }
+
+    /// Understands what was typed, and reads the file that it may name.
+    pub fn resolve(typed: &str) -> Result<RightHandSide> {
+        if let Some(word) = RightHandSide::word(typed)? {
+            return Ok(word);
         }
         if !Path::new(typed).exists() {
             return Err(bad("--rhs", typed, format!("there is no such file; {FORMS}")));

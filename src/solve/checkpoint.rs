@@ -126,7 +126,5 @@ pub fn check_place(path: &Path) -> std::result::Result<(), String> {
             return Err("a file is there already, and it is no checkpoint; name another one".to_owned());
         }
     }
-    let (temporary, _) = files::create_unique(files::folder_of(path))
-        .map_err(|e| format!("no file can be made in its folder: {e}"))?;
-    fs::remove_file(temporary).map_err(|e| format!("no file can be removed from its folder: {e}"))
+    files::probe(files::folder_of(path))
 }

@@ -1,0 +1,60 @@
+//! Where a command reads and writes, looked at before it begins: what could not be written, or would overwrite what is
+//! needed, is better known before hours of work than after them.
+
+use crate::error::{Error, Result};
+use crate::files;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file with the option that named it.
+pub(super) type Named<'a> = (&'static str, &'a Path);
+
+fn bad(option: &'static str, path: &Path, reason: String) -> Error {
+    Error::BadOption { option, value: path.display().to_string(), reason }
+}
+
+/// Refuses a place where no file could be made.
+pub(super) fn check_writable((option, path): Named<'_>) -> Result<()> {
+    let fault = |reason| Err(bad(option, path, reason));
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => {
+            return fault("it is a folder; name a file in it".to_owned());
+        }
+        // A pipe or a device is written to as it is.
+        Ok(there) if !there.is_file() => return Ok(()),
+        _ => {}
+    }
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = files::folder_of(&target);
+    if !folder.is_dir() {
+        return fault(format!("there is no folder {}; create it first", folder.display()));
+    }
+    files::probe(folder).or_else(|reason| fault(format!("{reason}; name a file in another folder")))
+}
+
+/// Refuses outputs that would overwrite each other, or a file that is read. The file that a solve goes on from may be the
+/// one that it is saved in.
+pub(super) fn check_apart(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<()> {
+    let read = inputs.iter().map(|input| (input, "read"));
+    for (number, (option, path)) in outputs.iter().enumerate() {
+        let written = outputs[..number].iter().map(|output| (output, "written"));
+        let mut others = read.clone().chain(written);
+        let same = |other: &Named<'_>| {
+            place(other.1) == place(path) && (other.0, *option) != ("--resume", "--checkpoint")
+        };
+        if let Some(((other, _), done)) = others.find(|(other, _)| same(other)) {
+            let reason = format!("the same file is {done} by {other}; name another one for {option}");
+            return Err(bad(option, path, reason));
+        }
+    }
+    Ok(())
+}
+
+/// The same for every name of a file: without links where it exists, and otherwise in its folder without links.
+fn place(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| {
+        let folder = files::folder_of(path);
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        path.file_name().map_or(folder.clone(), |name| folder.join(name))
+    })
+}
