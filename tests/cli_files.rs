@@ -1,13 +1,12 @@
-//! What solves write: histories, pictures and answers, whole or not at all, and what Ctrl-C leaves.
+//! What solves write: histories, pictures and answers, whole or not at all, and never over what is needed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod common;
 
-use common::process::{cg, errors, file, refused, run, solver, word};
+use common::process::{cg, errors, file, refused, run, word};
 use serde_json::Value;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 #[test]
 fn history_plot_and_solution_are_written_and_the_plot_can_be_drawn_again() {
@@ -113,42 +112,6 @@ fn plot_refuses_what_is_no_history() {
     let message = refused(&["plot", word(&path), "-o", word(&picture)]);
     assert!(message.contains("h.json") && message.contains("not a history"), "{message}");
     assert!(!picture.exists());
-}
-
-#[cfg(unix)]
-#[test]
-fn ctrl_c_writes_what_was_reached_with_its_verdict() {
-    let folder = tempfile::tempdir().unwrap();
-    let history = folder.path().join("h.json");
-    let answer = folder.path().join("x.mtx");
-    let picture = folder.path().join("p.svg");
-    // Eigenvalues over twelve decades: no end in sight.
-    let mut text = "%%MatrixMarket matrix coordinate real symmetric\n90000 90000 90000\n".to_owned();
-    for i in 1..=90_000 {
-        text.push_str(&format!("{i} {i} {:e}\n", 10f64.powf(-12.0 * f64::from(i) / 90_000.0)));
-    }
-    let matrix = file(&folder, "m.mtx", &text);
-    let child = solver()
-        .args(["cg", "--device", "cpu", "--matrix", word(&matrix), "--rtol", "1e-300", "--json"])
-        .args(["--max-iters", "100000000", "--history", word(&history), "--output", word(&answer)])
-        .args(["--plot", word(&picture)])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
-    // SAFETY: a signal to a child that we have not yet waited for.
-    unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGINT) };
-    let done = child.wait_with_output().unwrap();
-    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
-    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(report["reason"], "interrupted");
-    assert!(report["iterations"].as_u64().unwrap() > 0);
-    assert!(report["residual_true"].as_f64().unwrap() < 1.0, "x is the best so far");
-    let saved = solver::observe::History::load(&history).unwrap();
-    assert_eq!(saved.report.reason, "interrupted");
-    assert_eq!(std::fs::read_to_string(&answer).unwrap().lines().count(), 90_002);
-    assert!(std::fs::read_to_string(&picture).unwrap().contains("interrupted"), "the picture says so");
 }
 
 #[cfg(unix)]

@@ -9,7 +9,7 @@ use super::load::load;
 use super::plan::{Place, Plan, with_config};
 use super::progress::Live;
 use super::vectors::{RightHandSide, writer};
-use super::{print, print_json};
+use super::{interrupt, print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda};
 use crate::error::{Error, Result};
@@ -23,8 +23,8 @@ use crate::stop::{DIVERGENCE, StoppingRule, stagnation_window};
 use checks::{check_matrix, check_range, check_start};
 use report::report;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use words::in_words;
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
         pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
     }
     if let Some(entry) = plan.fetch {
-        super::fetch::download(entry, None, None, &interrupt_flag()).inspect_err(|_| {
+        super::fetch::download(entry, None, None).inspect_err(|_| {
             if let Some(stand_in) = &entry.stand_in {
                 log::warn!("a stand-in for {} needs no network: --matrix {stand_in}", entry.name);
             }
@@ -78,13 +78,10 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     drop(loaded.beside);
     let x0 = plan.x0.as_ref().map(|x0| x0.values(loaded.matrix.rows())).transpose()?;
     x0.map(|x0| check_start(&plan, &loaded.matrix, x0)).transpose()?;
-    // Until here there is nothing to lose, and Ctrl-C ends the program at once.
-    let interrupt = interrupt_flag();
-    let rule = stopping_rule(&plan, loaded.matrix.rows(), &interrupt);
     let given = Given { matrix: Arc::new(loaded.matrix), stand_in: loaded.stand_in, problem, x0 };
     let mut solved = match plan.place {
-        Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, given, &rule)?,
-        Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, given, &rule)?,
+        Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, given)?,
+        Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, given)?,
     };
     solved.report.seconds_load = seconds_load;
     let converged = solved.report.converged;
@@ -97,56 +94,27 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     Ok(converged)
 }
 
-/// The flag that Ctrl-C sets, from the first call on; the second Ctrl-C ends the program at once.
-pub(super) fn interrupt_flag() -> Arc<AtomicBool> {
-    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    let flag = FLAG.get_or_init(|| {
-        let flag = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&flag);
-        let handler = ctrlc::set_handler(move || {
-            if seen.swap(true, Ordering::Relaxed) {
-                std::process::exit(130);
-            }
-        });
-        if let Err(e) = handler {
-            log::warn!("Ctrl-C will lose the result: {e}");
-        }
-        flag
-    });
-    Arc::clone(flag)
-}
-
-fn stopping_rule(plan: &Plan, rows: usize, interrupt: &Arc<AtomicBool>) -> StoppingRule {
+fn stopping_rule(plan: &Plan, rows: usize, interrupt: Arc<AtomicBool>) -> StoppingRule {
     let mut rules = plan.tolerances.clone();
     rules.extend([
         StoppingRule::MaxIterations(plan.max_iters(rows)),
         StoppingRule::Stagnation(stagnation_window(rows)),
         StoppingRule::Divergence(DIVERGENCE),
-        StoppingRule::Interrupt(Arc::clone(interrupt)),
+        StoppingRule::Interrupt(interrupt),
     ]);
     rules.extend(plan.time_limit.map(StoppingRule::TimeLimit));
     StoppingRule::any(rules)
 }
 
 /// The one place where the precision of the vectors becomes a type.
-fn on_device<D: Pick<f32> + Pick<f64>>(
-    device: &D,
-    plan: &Plan,
-    given: Given<'_>,
-    rule: &StoppingRule,
-) -> Result<Solved> {
+fn on_device<D: Pick<f32> + Pick<f64>>(device: &D, plan: &Plan, given: Given<'_>) -> Result<Solved> {
     match plan.precision {
-        Precision::F32 => solve::<D, f32>(device, plan, given, rule),
-        Precision::F64 | Precision::Mixed => solve::<D, f64>(device, plan, given, rule),
+        Precision::F32 => solve::<D, f32>(device, plan, given),
+        Precision::F64 | Precision::Mixed => solve::<D, f64>(device, plan, given),
     }
 }
 
-fn solve<D: Pick<T>, T: Scalar>(
-    device: &D,
-    plan: &Plan,
-    given: Given<'_>,
-    rule: &StoppingRule,
-) -> Result<Solved> {
+fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Result<Solved> {
     let began = Instant::now();
     let Given { matrix: exact, stand_in, problem, x0 } = given;
     if plan.precision.narrow_values() {
@@ -163,6 +131,8 @@ fn solve<D: Pick<T>, T: Scalar>(
     let a = backend.build::<D, T>(device, &matrix)?;
     let precond = plan.precond.settle(&exact);
     let m = precond.build::<D, T>(device, &exact, &a)?;
+    // Until here there is nothing to lose, and Ctrl-C ends the program at once.
+    let rule = stopping_rule(plan, exact.rows(), interrupt::catch());
     let system = System { matrix: &exact, b: &problem.b, x0 };
     let mut recorder = Recorder::with_capacity(plan.max_iters(exact.rows()).min(1 << 16));
     let mut live = Live::new(plan.method.name());
@@ -174,7 +144,7 @@ fn solve<D: Pick<T>, T: Scalar>(
         ("backend", backend.label()),
         ("preconditioner", precond.to_string()),
     ];
-    let outcome = plan.method.solve_saved(device, a, m, &system, rule, observers, &checkpoints);
+    let outcome = plan.method.solve_saved(device, a, m, &system, &rule, observers, &checkpoints);
     live.finish();
     let outcome = outcome?;
     let written = plan.output.as_deref().map_or(Ok(()), |path| {

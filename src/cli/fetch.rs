@@ -1,24 +1,20 @@
 //! `solver fetch`: matrices of the catalog, onto this machine.
 
 use super::args::FetchArgs;
-use super::cg::interrupt_flag;
-use super::print;
+use super::{interrupt, print};
 use crate::error::{Error, Result};
 use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{Fetched, Settings, fetch};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 pub(super) fn run(args: &FetchArgs) -> Result<bool> {
     // A name that does not exist is better known before the first download than after it.
     let entries: Vec<&Entry> = args.names.iter().map(|name| catalog::get(name)).collect::<Result<_>>()?;
-    let stop = interrupt_flag();
     for entry in entries {
-        let fetched = download(entry, args.cache.clone(), args.mirror.clone(), &stop)?;
+        let fetched = download(entry, args.cache.clone(), args.mirror.clone())?;
         let state = if fetched.was_there { "is there and in order" } else { "fetched" };
         print(&format!(
             "{} {state}: {} in {}\n",
@@ -58,18 +54,14 @@ fn asked(error: &Error) -> bool {
 }
 
 /// Fetches one matrix under a bar, or under sparse lines where there is no terminal.
-pub(super) fn download(
-    entry: &Entry,
-    cache: Option<PathBuf>,
-    mirror: Option<String>,
-    stop: &Arc<AtomicBool>,
-) -> Result<Fetched> {
+pub(super) fn download(entry: &Entry, cache: Option<PathBuf>, mirror: Option<String>) -> Result<Fetched> {
     let mut settings = Settings::new(cache)?;
     settings.mirror = mirror.or_else(default_mirror);
-    settings.stop = Arc::clone(stop);
+    settings.stop = interrupt::catch();
     log::info!("{}: from {}", entry.name, entry.url(settings.mirror.as_deref()));
     let mut progress = Progress::new(&entry.name);
     let fetched = fetch(entry, &settings, &mut |have, total| progress.update(have, total));
+    interrupt::release();
     progress.bar.finish_and_clear();
     fetched
 }

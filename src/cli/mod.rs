@@ -8,6 +8,7 @@ mod doctor;
 mod every;
 mod fetch;
 mod info;
+mod interrupt;
 mod load;
 mod manual;
 mod matrices;

@@ -1,0 +1,91 @@
+//! What Ctrl-C leaves behind, and how soon.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod common;
+
+use common::process::{errors, file, solver, word};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+fn interrupt(child: &Child) {
+    // SAFETY: a signal to a child that we have not yet waited for.
+    unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGINT) };
+}
+
+#[test]
+fn ctrl_c_writes_what_was_reached_with_its_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("h.json");
+    let answer = folder.path().join("x.mtx");
+    let picture = folder.path().join("p.svg");
+    // Eigenvalues over twelve decades: no end in sight.
+    let mut text = "%%MatrixMarket matrix coordinate real symmetric\n90000 90000 90000\n".to_owned();
+    for i in 1..=90_000 {
+        text.push_str(&format!("{i} {i} {:e}\n", 10f64.powf(-12.0 * f64::from(i) / 90_000.0)));
+    }
+    let matrix = file(&folder, "m.mtx", &text);
+    let child = solver()
+        .args(["cg", "--device", "cpu", "--matrix", word(&matrix), "--rtol", "1e-300", "--json"])
+        .args(["--max-iters", "100000000", "--history", word(&history), "--output", word(&answer)])
+        .args(["--plot", word(&picture)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    interrupt(&child);
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(report["reason"], "interrupted");
+    assert!(report["iterations"].as_u64().unwrap() > 0);
+    assert!(report["residual_true"].as_f64().unwrap() < 1.0, "x is the best so far");
+    let saved = solver::observe::History::load(&history).unwrap();
+    assert_eq!(saved.report.reason, "interrupted");
+    assert_eq!(std::fs::read_to_string(&answer).unwrap().lines().count(), 90_002);
+    assert!(std::fs::read_to_string(&picture).unwrap().contains("interrupted"), "the picture says so");
+}
+
+/// A dense matrix that has no incomplete factors, which its last row alone shows: with every shift that is tried the
+/// factorisation goes all the way.
+fn hopeless(n: usize) -> String {
+    let mut text = format!("%%MatrixMarket matrix array real symmetric\n{n} {n}\n");
+    for col in 0..n {
+        for row in col..n {
+            let value = match (row, col) {
+                _ if col + 1 == n => "1\n",
+                _ if row == col => "9999\n",
+                _ if row + 1 == n => "7777\n",
+                _ => "1\n",
+            };
+            text.push_str(value);
+        }
+    }
+    text
+}
+
+#[test]
+fn before_the_first_iteration_there_is_nothing_to_lose_and_ctrl_c_ends_the_program_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = file(&folder, "m.mtx", &hopeless(1500));
+    let answer = folder.path().join("x.npy");
+    let mut child = solver()
+        .args(["-vv", "cg", "--device", "cpu", "--precond", "ic0", "--matrix", word(&matrix)])
+        .args(["--output", word(&answer)])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
+    let mut factorisations = lines.filter(|line| line.contains("ic0 with a shift of"));
+    assert!(factorisations.next().is_some(), "the first factorisation has failed, and the next one begins");
+    interrupt(&child);
+    let ended = child.wait().unwrap();
+    assert_eq!((ended.code(), ended.signal()), (None, Some(libc::SIGINT)), "ended by the signal itself");
+    assert!(factorisations.count() < 13, "it did not try all shifts first");
+    assert!(!answer.exists());
+}
