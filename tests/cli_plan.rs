@@ -64,6 +64,19 @@ fn a_dry_run_estimates_the_memory_where_sizes_are_known() {
     assert_eq!(memory(&["poisson2d:1000x1000"]), matrix);
     let narrow = "about 215.9 MB (matrix 107.9 MB, operator 44.0 MB or less, vectors 64.0 MB)";
     assert_eq!(memory(&["poisson2d:1000x1000", "--precision", "f32"]), narrow);
+    // The matrix of 100 rows has 460 entries; cg has a vector more with a preconditioner.
+    let with = |precond: &str| memory(&["poisson2d:10x10", "--precond", precond]);
+    for (precond, named) in [
+        ("jacobi", "preconditioner jacobi 800 bytes"),
+        ("block-jacobi:block=5", "preconditioner block-jacobi 6.4 kB"),
+        ("chebyshev", "preconditioner chebyshev 2.4 kB"),
+        ("ic0", "preconditioner ic0 5.9 kB"),
+        ("ssor", "preconditioner ssor 5.9 kB"),
+    ] {
+        let told = with(precond);
+        assert!(told.contains(&format!(" or less, {named}, vectors 8.8 kB)")), "{told}");
+    }
+    assert!(with("none").starts_with("about 19.8 kB (") && with("jacobi").starts_with("about 21.4 kB ("));
     assert!(memory(&["ecology1", "--fetch"]).starts_with("about 207.9 MB"));
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/data/grid3x3.mtx");
     for unknown in [file, "rmat:scale=5,edges=20"] {

@@ -25,19 +25,24 @@ pub(super) fn describe(plan: &Plan) -> Result<String> {
     let operator = compressed_rows(rows, entries, if narrow { 4 } else { 8 });
     let host = HOST_VECTORS * 8 * rows;
     let device = plan.method.vectors(preconditioned) as u64 * width * rows;
+    let precond = plan.precond.bytes(rows, entries, width);
+    let named = match preconditioned {
+        true => format!(", preconditioner {} {}", plan.precond.name(), bytes(precond)),
+        false => String::new(),
+    };
     Ok(match plan.place {
         Place::Cuda(_) => format!(
-            "about {} (matrix {}, vectors {}), and on the GPU {} (operator {}, vectors {})",
+            "about {} (matrix {}, vectors {}), and on the GPU {} (operator {}{named}, vectors {})",
             bytes(matrix + host),
             bytes(matrix),
             bytes(host),
-            bytes(operator + device),
+            bytes(operator + precond + device),
             bytes(operator),
             bytes(device)
         ),
         Place::Cpu(_) => format!(
-            "about {} (matrix {}, operator {} or less, vectors {})",
-            bytes(matrix + operator + host + device),
+            "about {} (matrix {}, operator {} or less{named}, vectors {})",
+            bytes(matrix + operator + precond + host + device),
             bytes(matrix),
             bytes(operator),
             bytes(host + device)

@@ -90,6 +90,25 @@ impl Preconditioner {
         }
     }
 
+    /// About how many bytes it keeps for a matrix of so many rows and entries, with numbers of `width` bytes.
+    pub fn bytes(self, rows: u64, entries: u64, width: u64) -> u64 {
+        let vectors = |count: u64| count * rows * width;
+        match self {
+            Preconditioner::None => 0,
+            Preconditioner::Jacobi => vectors(1),
+            Preconditioner::BlockJacobi { block } => {
+                let block = block.unwrap_or(block_jacobi::UNBLOCKED) as u64;
+                rows * (block * (4 + width) + 4)
+            }
+            // D^-1, e and s.
+            Preconditioner::Chebyshev { .. } => vectors(3),
+            // Each triangle once, with a column and a value for every entry; the pivots, and a vector.
+            Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. } => {
+                entries.saturating_sub(rows) * (4 + width) + vectors(2)
+            }
+        }
+    }
+
     /// Builds the operator; none where there is nothing to apply. `matrix` is exact, `a` the operator that a backend has
     /// made of it.
     pub fn build<D: Pick<T>, T: Scalar>(
