@@ -37,12 +37,49 @@ pub(crate) fn create_unique(folder: &Path) -> io::Result<(PathBuf, File)> {
         let count = COUNTER.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!(".{:x}-{now:x}-{count:x}.tmp", std::process::id()));
         match File::create_new(&path) {
-            Ok(file) => return Ok((path, file)),
+            Ok(file) => {
+                // Says that its process lives. Where files cannot be locked, leftovers stay.
+                let _ = file.try_lock();
+                return Ok((path, file));
+            }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
             Err(error) => return Err(error),
         }
     }
     Err(last)
+}
+
+/// Removes what killed processes have left behind of [`create_unique`] in a folder: such files that nobody holds the lock
+/// of. A process number would say less: it means nothing to another machine or container, and is given again.
+pub(crate) fn remove_leftovers(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_temporary(path)) {
+        if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            // Who else cleans up may have been here first.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Whether a file is named as [`create_unique`] does.
+fn is_temporary(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let parts = name.and_then(|name| name.strip_prefix('.')?.strip_suffix(".tmp"));
+    parts.is_some_and(|parts| {
+        let hexadecimal = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_hexdigit());
+        parts.split('-').count() == 3 && parts.split('-').all(hexadecimal)
+    })
+}
+
+/// Makes sure that names given in a folder survive a power failure, where its file system can.
+fn sync_folder(folder: &Path) {
+    #[cfg(unix)]
+    if let Ok(folder) = File::open(folder) {
+        // The file has its name in any case, and some file systems synchronise no folders.
+        let _ = folder.sync_all();
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
 }
 
 /// The folder that a path lies in.
@@ -61,7 +98,7 @@ pub(crate) fn probe(folder: &Path) -> std::result::Result<(), String> {
 }
 
 /// Writes a new file beside `path` and renames it there: a reader meets the old file or the new one, and the last of
-/// several writers wins. With `sync` the new one survives a power failure.
+/// several writers wins. With `sync` the new one survives a power failure, its name included.
 pub(crate) fn replace(
     path: &Path,
     sync: bool,
@@ -74,6 +111,9 @@ pub(crate) fn replace(
     let done = written
         .and_then(|()| if sync { file.sync_all() } else { Ok(()) })
         .and_then(|()| fs::rename(&temporary, path));
+    if done.is_ok() && sync {
+        sync_folder(folder_of(path));
+    }
     if done.is_err() {
         // Nothing is left to do if this fails too: the file has a name that no reader opens.
         let _ = fs::remove_file(&temporary);
@@ -100,6 +140,26 @@ mod tests {
     fn without_a_home_folder_there_is_no_cache() {
         assert_eq!(choose_cache_folder(None, None), None);
         assert_eq!(choose_cache_folder(None, Some(PathBuf::from(".cache"))), None);
+    }
+
+    #[test]
+    fn only_what_a_dead_process_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, file) = create_unique(folder.path()).unwrap();
+        let names = [
+            ".1a2b-17c0ffee-0.tmp",
+            ".1a2b-17c0ffee.tmp",
+            ".a-b-g.tmp",
+            "1a2b-17c0ffee-0.tmp",
+            ".a-b-c-d.tmp",
+        ];
+        names.iter().for_each(|name| fs::write(folder.path().join(name), "").unwrap());
+        remove_leftovers(folder.path());
+        let there: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
+        assert_eq!((own.exists(), &there[..]), (true, &[false, true, true, true, true][..]));
+        drop(file);
+        remove_leftovers(folder.path());
+        assert!(!own.exists(), "nobody writes it any more");
     }
 
     #[test]

@@ -211,6 +211,19 @@ fn a_configuration_file_has_the_same_keys_and_a_dry_run_names_them() {
 }
 
 #[test]
+fn what_a_killed_solve_left_half_written_is_removed_by_the_next_one() {
+    let files = Files::new();
+    let (left, other) = (files.at(".1f-18c0ffee-0.tmp"), files.at("notes.tmp"));
+    let (written, held) =
+        (files.at(".2f-18c0ffee-0.tmp"), std::fs::File::create(files.at(".2f-18c0ffee-0.tmp")).unwrap());
+    held.try_lock().unwrap();
+    [&left, &other].iter().for_each(|path| std::fs::write(path, "half").unwrap());
+    cg(&[&MATRIX[..], &["--checkpoint", word(&files.at("c")), "--max-iters", "5"]].concat());
+    assert!(!left.exists());
+    assert!(other.exists() && written.exists(), "what is not ours, or still written, stays");
+}
+
+#[test]
 fn no_file_but_a_checkpoint_is_replaced_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n";

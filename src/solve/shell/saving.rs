@@ -87,6 +87,9 @@ pub(super) fn prepare<D: Device, T: Scalar>(
     let identity = identity(task.system, own, asked);
     let saved = asked.resume.as_deref().map(Saved::read).transpose()?;
     saved.as_ref().map(|saved| saved.check(&identity)).transpose()?;
+    if let Some((path, _)) = &asked.save {
+        files::remove_leftovers(files::folder_of(path));
+    }
     let keeper =
         asked.save.clone().map(|(path, every)| Keeper { path, every, identity, last: Duration::ZERO });
     Ok((keeper, saved))
