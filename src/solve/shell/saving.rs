@@ -9,6 +9,7 @@ use crate::scalar::Scalar;
 use crate::solve::checkpoint::{Identity, Reader, Saved, Writer, identity};
 use crate::solve::recurrence::{Operators, Recurrence};
 use crate::solve::verdict::residual;
+use crate::spectrum::MOST_COEFFICIENTS;
 use crate::stop::{StopCode, StopReason};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -16,6 +17,11 @@ use std::time::{Duration, Instant};
 
 /// Iterations for whose history there is room at the start.
 const ROOM: usize = 1 << 16;
+
+/// More seconds than any solve has taken.
+const LONGEST: f64 = 1e12;
+/// What a device may have stopped for when a solve was saved.
+const ENDED: [StopCode; 3] = [StopCode::Converged, StopCode::LeastSquares, StopCode::Limit];
 
 /// Saves a solve.
 pub(super) struct Keeper {
@@ -65,7 +71,7 @@ impl Log {
             observers.iter_mut().for_each(|o| o.batch(&batch));
             (done, from) = (end, batch.seconds.1);
         }
-        Ok(())
+        if done == self.residuals.len() { Ok(()) } else { Err("its history has a hole".to_owned()) }
     }
 }
 
@@ -149,7 +155,8 @@ impl Solve<'_, '_> {
     ) {
         let running = StopCode::from_device(state.done[0]) == StopCode::Running;
         let elapsed = self.now.elapsed;
-        let due = self.keeper.as_ref().is_some_and(|keeper| elapsed >= keeper.last + keeper.every);
+        let due =
+            self.keeper.as_ref().is_some_and(|keeper| elapsed >= keeper.last.saturating_add(keeper.every));
         if due && running {
             self.save(device, work, state);
         }
@@ -230,7 +237,8 @@ impl Solve<'_, '_> {
     ) -> Result<(M, SlotState)> {
         let mut from = saved.state();
         let mut state = SlotState::new(M::SLOTS, 1);
-        self.read_host(&mut from, &mut state).map_err(|reason| saved.fault(reason))?;
+        (self.read_host(&mut from, &mut state).and_then(|()| self.check_counts(&state, M::STRIDE)))
+            .map_err(|reason| saved.fault(reason))?;
         self.r = residual(self.system.matrix, self.system.b, &self.x);
         let tolerance = self.rule.residual_tolerance(&self.now.norms);
         self.log.replay(self.observers, tolerance).map_err(|reason| saved.fault(reason))?;
@@ -265,8 +273,10 @@ impl Solve<'_, '_> {
         let numbers = from.vector::<f64>(self.numbers().len())?;
         self.numbers().into_iter().zip(numbers).for_each(|(number, saved)| *number = saved);
         let seconds = from.vector::<f64>(1)?[0];
-        let elapsed =
-            Duration::try_from_secs_f64(seconds).map_err(|e| format!("its time is {seconds} s: {e}"))?;
+        if !(0.0..=LONGEST).contains(&seconds) {
+            return Err(format!("its time is {seconds} s"));
+        }
+        let elapsed = Duration::from_secs_f64(seconds);
         (self.earlier, self.now.elapsed) = (elapsed, elapsed);
         let coefficients = from.list::<f64>()?;
         self.coefficients.extend(coefficients.as_chunks::<2>().0.iter().map(|c| (c[0], c[1])));
@@ -276,9 +286,26 @@ impl Solve<'_, '_> {
         let narrow = |count: usize| u32::try_from(count).map_err(|_| format!("{count} is out of range"));
         state.done[0] = narrow(from.count()?)?;
         state.counts[0] = narrow(from.count()?)?;
-        if state.counts[0] as usize != self.now.iteration || self.now.run_began > self.now.iteration {
-            return Err("its counts of iterations contradict each other".to_owned());
-        }
         Ok(())
+    }
+
+    /// Refuses counts that no solve has saved.
+    fn check_counts(&self, state: &SlotState, stride: usize) -> std::result::Result<(), String> {
+        let now = &self.now;
+        let run = now.run_began..=now.iteration;
+        let whole_step = || (now.iteration - now.run_began).is_multiple_of(stride);
+        let fits = state.counts[0] as usize == now.iteration
+            && now.run_began <= now.iteration
+            && (now.run_began == 0 || self.restarts > 0)
+            && run.contains(&now.improved_at)
+            // But for the first one, a run gains something, or is the last.
+            && self.restarts <= now.iteration + 1
+            && self.coefficients.len() <= now.iteration.min(MOST_COEFFICIENTS)
+            && self.log.residuals.len() == now.iteration + 1
+            && match state.done[0] {
+                done if done == StopCode::Running as u32 => whole_step(),
+                done => ENDED.iter().any(|code| *code as u32 == done),
+            };
+        if fits { Ok(()) } else { Err("its counts of iterations contradict each other".to_owned()) }
     }
 }
