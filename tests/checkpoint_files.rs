@@ -124,3 +124,16 @@ fn a_time_that_is_none_is_refused() {
         assert!(message.contains("its time is"), "{message}");
     }
 }
+
+#[test]
+fn a_checkpoint_of_a_method_whose_state_has_changed_since_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c");
+    for method in Method::ALL {
+        let mut bytes = saved(&path, method, 7);
+        let at = bytes.windows(9).position(|bytes| bytes == b"version 1").unwrap();
+        bytes[at + 8] = b'0';
+        let message = resumed(&path, method, bytes).unwrap_err();
+        assert!(message.contains("state of the method: version 0 there, version 1 here"), "{message}");
+    }
+}

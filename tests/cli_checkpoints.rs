@@ -224,6 +224,16 @@ fn what_a_killed_solve_left_half_written_is_removed_by_the_next_one() {
 }
 
 #[test]
+fn a_checkpoint_names_the_hardware_that_its_bits_depend_on() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
+    let bytes = std::fs::read(&checkpoint).unwrap();
+    let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("hardware") && has("AVX2") && !has("threads"));
+}
+
+#[test]
 fn no_file_but_a_checkpoint_is_replaced_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n";

@@ -168,6 +168,7 @@ fn preconditioner_not_finite(state: &SlotState) -> bool {
 }
 
 impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
+    const STATE: u32 = 1;
     const SLOTS: usize = SLOTS;
 
     /// x, r, p, q, and z with a preconditioner.

@@ -3,8 +3,8 @@
 //! # Layout
 //! All integers are little-endian, all numbers as wide as in memory.
 //! - A magic of eight bytes and the version of the layout.
-//! - What identifies the run, as pairs of texts: fingerprints of the matrix, the right-hand side and the start, the method,
-//!   the device, and whatever else the caller says that bits depend on. Tolerances and limits are not among them: they
+//! - What identifies the run, as pairs of texts: fingerprints of the matrix, the right-hand side and the start, the method
+//!   with the version of its state, the device, and whatever else the caller says that bits depend on. Tolerances and limits are not among them: they
 //!   may change from one part of a run to the next.
 //! - What the shell knows (`shell/saving.rs`): counts, numbers, coefficients, the history, x.
 //! - What the device holds: slots, and the vectors that go from one step into the next.
@@ -44,7 +44,7 @@ pub struct Checkpoints {
 pub(super) type Identity = Vec<(String, String)>;
 
 /// What a run is told apart by.
-pub(super) fn identity(system: &System<'_>, own: [(&str, String); 3], checkpoints: &Checkpoints) -> Identity {
+pub(super) fn identity(system: &System<'_>, own: [(&str, String); 4], checkpoints: &Checkpoints) -> Identity {
     let start = system.x0.map_or_else(|| "x = 0".to_owned(), of_vector);
     let system =
         [("matrix", of_matrix(system.matrix)), ("right-hand side", of_vector(system.b)), ("start", start)];

@@ -108,6 +108,7 @@ fn half<D: Device, T: Scalar>(device: &D, k: &mut Work<D, T>, half: usize) -> Re
 }
 
 impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
+    const STATE: u32 = 1;
     const SLOTS: usize = SLOTS;
     const STRIDE: usize = 2;
 

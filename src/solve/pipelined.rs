@@ -196,6 +196,7 @@ struct Preconditioned<D: Device, T: Scalar> {
 }
 
 impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
+    const STATE: u32 = 1;
     const SLOTS: usize = SLOTS;
 
     /// x, r, w, p, s, z, n, and u, m, q with a preconditioner.

@@ -34,6 +34,9 @@ impl<D: Device, T: Scalar> Clone for Operators<D, T> {
 
 /// A method, as the type of its workspace: operators, vectors and scalars, allocated once.
 pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
+    /// The version of what one step hands to the next, in slots and vectors. It is raised whenever an older checkpoint
+    /// would go on otherwise than it began.
+    const STATE: u32;
     /// Slots in the workspace.
     const SLOTS: usize;
     /// Iterations in a step: two where vectors swap their roles from one iteration to the next.

@@ -100,7 +100,7 @@ where
     let began = Instant::now();
     let Task { system, rule, .. } = *task;
     let n = check(task.name, operators.a.shape(), system)?;
-    let (keeper, saved) = saving::prepare(device, &operators, task)?;
+    let (keeper, saved) = saving::prepare::<M, D, T>(device, &operators, task)?;
     let mut outcome = outcome::<M, D, T>(&operators, n);
     let largest = largest_magnitude(system.b.iter().copied());
     if largest == 0.0 {

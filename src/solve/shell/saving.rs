@@ -76,7 +76,7 @@ impl Log {
 }
 
 /// What saves the solve and what it goes on from, as far as they were asked for.
-pub(super) fn prepare<D: Device, T: Scalar>(
+pub(super) fn prepare<M: Recurrence<D, T>, D: Device, T: Scalar>(
     device: &D,
     operators: &Operators<D, T>,
     task: &Task<'_>,
@@ -89,7 +89,13 @@ pub(super) fn prepare<D: Device, T: Scalar>(
     let kind = name.split(':').next().unwrap_or_default().to_owned();
     let with = if operators.m.is_some() { "preconditioned" } else { "not preconditioned" };
     let vectors = format!("{}, {with}", T::NAME);
-    let own = [("method", task.name.to_owned()), ("device", kind), ("vectors", vectors)];
+    let state = format!("version {}", M::STATE);
+    let own = [
+        ("method", task.name.to_owned()),
+        ("state of the method", state),
+        ("device", kind),
+        ("vectors", vectors),
+    ];
     let identity = identity(task.system, own, asked);
     let saved = asked.resume.as_deref().map(Saved::read).transpose()?;
     saved.as_ref().map(|saved| saved.check(&identity)).transpose()?;
