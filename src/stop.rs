@@ -293,6 +293,20 @@ impl StoppingRule {
         StoppingRule::All(rules.into_iter().collect())
     }
 
+    /// The same for a method that counts `stride` iterations at a time: windows end where it looks.
+    pub fn in_steps_of(self, stride: usize) -> StoppingRule {
+        let each =
+            |rules: Vec<StoppingRule>| rules.into_iter().map(|rule| rule.in_steps_of(stride)).collect();
+        match self {
+            StoppingRule::Stagnation(window) => {
+                StoppingRule::Stagnation(window.max(1).checked_next_multiple_of(stride).unwrap_or(window))
+            }
+            StoppingRule::Any(rules) => StoppingRule::Any(each(rules)),
+            StoppingRule::All(rules) => StoppingRule::All(each(rules)),
+            other => other,
+        }
+    }
+
     /// The reason to stop now, if there is one.
     pub fn check(&self, now: &Progress) -> Option<StopReason> {
         let meets = |tolerance: f64| (now.residual <= tolerance).then_some(StopReason::Converged);

@@ -287,3 +287,22 @@ fn on_the_gpu_real_matrices_converge() {
     let Some(gpu) = common::each_backend::gpu() else { return };
     on_real_matrices(&gpu);
 }
+
+#[test]
+fn a_window_of_stagnation_that_is_odd_ends_after_the_step_that_it_ends_in() {
+    let values: Vec<f64> =
+        (0..400).map(|i| 10f64.powf(f64::from(i / 2) / 25.0) * if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
+    let system = System { matrix: zoo::diagonal(&values), b: vec![1.0; 400] };
+    let cpu = solver::device::Cpu::new(Some(1)).unwrap();
+    for odd in [3, 5, 7] {
+        let run = |window| {
+            let rules = [StoppingRule::RelativeResidual(1e-12), StoppingRule::Stagnation(window)];
+            let outcome =
+                system.solve_by(&cpu, Method::Minres, Preconditioner::None, &StoppingRule::any(rules));
+            (outcome.reason, outcome.iterations)
+        };
+        let (reason, iterations) = run(odd);
+        assert!(matches!(reason, StopReason::Stagnated { window, .. } if window == odd + 1), "{reason:?}");
+        assert_eq!((reason, iterations), run(odd + 1));
+    }
+}

@@ -64,3 +64,16 @@ fn empty_combinations_of_rules_never_stop() {
     assert_eq!(StoppingRule::all([]).check(&now), None);
     assert_eq!(StoppingRule::RelativeResidual(0.1).check(&Progress { residual: f64::NAN, ..now }), None);
 }
+
+#[test]
+fn windows_of_a_method_that_takes_two_iterations_at_a_time_are_even() {
+    use StoppingRule::{MaxIterations, Stagnation};
+    let both = StoppingRule::all([Stagnation(5), MaxIterations(3)]);
+    let rule = StoppingRule::any([Stagnation(8), both]).in_steps_of(2);
+    let stuck = |iteration| Progress { improved_at: 0, residual: 1.0, ..after(iteration) };
+    assert_eq!(rule.check(&stuck(5)), None);
+    assert_eq!(rule.check(&stuck(6)), Some(StopReason::IterationLimit { limit: 3 }));
+    assert_eq!(rule.check(&stuck(8)), Some(StopReason::Stagnated { iteration: 8, window: 8 }));
+    assert_eq!(Stagnation(5).in_steps_of(1).iterations_left(&after(0)), 5);
+    assert_eq!(Stagnation(usize::MAX).in_steps_of(2).iterations_left(&after(0)), usize::MAX);
+}

@@ -99,6 +99,7 @@ where
 {
     let began = Instant::now();
     let Task { system, rule, .. } = *task;
+    let rule = &rule.clone().in_steps_of(M::STRIDE);
     let n = check(task.name, operators.a.shape(), system)?;
     let (keeper, saved) = saving::prepare::<M, D, T>(device, &operators, task)?;
     let mut outcome = outcome::<M, D, T>(&operators, n);
