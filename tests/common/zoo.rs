@@ -1,7 +1,7 @@
 //! Small matrices of every shape that has ever broken a kernel, by name.
 
 use super::vectors::Numbers;
-use solver::format::{Csr, Offsets, Values};
+use solver::format::{Coo, Csr, Offsets, Values};
 use solver::source;
 use std::sync::Arc;
 
@@ -30,6 +30,21 @@ pub fn diagonal(values: &[f64]) -> Arc<Csr> {
     let n = values.len();
     let columns = (0..n as u32).collect();
     Arc::new(Csr::new(n, n, offsets((0..n).map(|_| 1)), columns, Values::F64(values.to_vec())).unwrap())
+}
+
+/// A symmetric matrix from entries on and below its diagonal.
+pub fn symmetric(n: usize, lower: &[(usize, usize, f64)]) -> Arc<Csr> {
+    let both = lower.iter().flat_map(|&(i, j, v)| {
+        let mirrored = (i != j).then_some((j, i, v));
+        std::iter::once((i, j, v)).chain(mirrored)
+    });
+    let (mut rows, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, j, v) in both {
+        rows.push(i as u32);
+        columns.push(j as u32);
+        values.push(v);
+    }
+    Arc::new(Coo::new(n, n, rows, columns, values).unwrap().into_csr().unwrap())
 }
 
 pub fn generated(what: &str) -> Arc<Csr> {
