@@ -7,19 +7,52 @@ mod common;
 use common::solves::operator;
 use common::{on_each_device, zoo};
 use solver::Error;
-use solver::backend::Host;
+use solver::backend::{Host, Pick};
 use solver::device::Cpu;
 use solver::format::Csr;
 use solver::precond::{Preconditioner, ROWS};
+use solver::scalar::Scalar;
 use std::sync::Arc;
 
 on_each_device!(
     blocks_that_are_not_positive_definite_are_refused_with_their_row,
     chebyshev_refuses_diagonals_that_are_not_positive,
+    rows_that_lead_beyond_the_range_of_the_numbers_are_named,
 );
 
 const IC0: Preconditioner = Preconditioner::Ic0 { shift: 0.0 };
 const SSOR: Preconditioner = Preconditioner::Ssor { omega: 1.0 };
+
+fn refusal<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &Arc<Csr>) -> Option<Error> {
+    precond.build(device, matrix, &operator::<D, T>(device, matrix)).err()
+}
+
+/// One over the diagonal of row 3 (counted from 1) is out of range, once for single and once for double precision.
+fn rows_that_lead_beyond_the_range_of_the_numbers_are_named<D: Host>(device: &D) {
+    let (single, double) = (zoo::diagonal(&[1.0, 2.0, 1e-39, 4.0]), zoo::diagonal(&[1.0, 2.0, 1e-309, 4.0]));
+    let on_device = |row: &solver::precond::Row| D::KIND == "cpu" || !row.default.needs_cpu();
+    for precond in ROWS.iter().filter(|row| on_device(row)).map(|row| row.default) {
+        let precond = match precond {
+            Preconditioner::None => continue,
+            Preconditioner::BlockJacobi { .. } => Preconditioner::BlockJacobi { block: Some(2) },
+            other => other,
+        };
+        assert!(
+            refusal::<D, f64>(device, precond, &single).is_none(),
+            "{precond}: double precision holds it"
+        );
+        let in_single = refusal::<D, f32>(device, precond, &single).unwrap();
+        let in_double = refusal::<D, f64>(device, precond, &double).unwrap();
+        for (error, range, hint) in
+            [(in_single, "range of f32", "--precision f64"), (in_double, "range of f64", "scale the system")]
+        {
+            assert!(matches!(error, Error::Breakdown { row: 3, .. }), "{precond}: {error:?}");
+            let said = error.to_string();
+            let parts = [precond.name(), "row 3 ", range, hint];
+            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        }
+    }
+}
 
 fn blocks_that_are_not_positive_definite_are_refused_with_their_row<D: Host>(device: &D) {
     // Blocks of two rows: the second has the determinant d - 4.

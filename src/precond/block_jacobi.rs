@@ -16,6 +16,7 @@
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.
 
+use super::{beyond, holds};
 use crate::backend::{Choice, Operator, Pick};
 use crate::error::{Error, Result};
 use crate::format::stats::Blocks;
@@ -26,6 +27,7 @@ use rayon::prelude::*;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+const PRECOND: &str = "block-jacobi";
 /// Sizes that may be asked for.
 pub(super) const SIZES: RangeInclusive<usize> = 2..=256;
 /// The size for matrices without blocks of their own.
@@ -40,7 +42,7 @@ pub(super) fn best_size(matrix: &Csr) -> usize {
 
 /// Builds the operator; every block must be positive definite.
 pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, block: usize) -> Result<Operator<D, T>> {
-    let inverses = inverses(matrix, block)?;
+    let inverses = inverses::<T>(matrix, block)?;
     let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
     Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?.build(device, &Arc::new(inverses))
 }
@@ -52,8 +54,8 @@ struct Fault {
     pivot: f64,
 }
 
-/// The matrix of inverted blocks.
-fn inverses(matrix: &Csr, block: usize) -> Result<Csr> {
+/// The matrix of inverted blocks, whose values `T` can hold.
+fn inverses<T: Scalar>(matrix: &Csr, block: usize) -> Result<Csr> {
     let n = matrix.rows();
     let height = |first: usize| block.min(n - first);
     let (whole, rest) = (n / block, n % block);
@@ -63,13 +65,25 @@ fn inverses(matrix: &Csr, block: usize) -> Result<Csr> {
         .enumerate()
         .filter_map(|(i, places)| {
             let first = i * block;
-            gather(matrix, first, height(first), places);
-            invert(places, height(first)).err().map(|fault| (first, fault))
+            let size = height(first);
+            gather(matrix, first, size, places);
+            let inverted = invert(places, size).map_err(|Fault { row, pivot }| Error::BadBlock {
+                precond: PRECOND,
+                row: first + 1,
+                size,
+                at: first + row + 1,
+                pivot,
+            });
+            let lost = || places.iter().position(|&value| !holds::<T>(value));
+            let checked = inverted.and_then(|()| match lost() {
+                Some(place) => Err(beyond::<T>(PRECOND, first + place / size, places[place])),
+                None => Ok(()),
+            });
+            checked.err().map(|fault| (first, fault))
         })
         .min_by_key(|(first, _)| *first);
-    if let Some((first, Fault { row, pivot })) = fault {
-        let (size, at) = (height(first), first + row + 1);
-        return Err(Error::BadBlock { precond: "block-jacobi", row: first + 1, size, at, pivot });
+    if let Some((_, fault)) = fault {
+        return Err(fault);
     }
     let mut columns = room::<u32>(values.len())?;
     let mut offsets = room::<u64>(n + 1)?;

@@ -130,7 +130,7 @@ pub(super) fn build<D: Device, T: Scalar>(
     degree: usize,
     ratio: f64,
 ) -> Result<Operator<D, T>> {
-    let inverse = inverse_diagonal("chebyshev", matrix)?;
+    let inverse = inverse_diagonal::<T>("chebyshev", matrix)?;
     let n = matrix.rows();
     let host: Vec<T> = inverse.iter().map(|&d| T::from_f64(d)).collect();
     let mut diagonal = device.vector(n, 1)?;

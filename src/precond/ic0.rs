@@ -24,6 +24,7 @@ use super::triangle::Triangle;
 use crate::backend::{Operator, Pick};
 use crate::error::{Error, Result};
 use crate::format::Csr;
+use crate::parallel::zeros;
 use crate::scalar::Scalar;
 
 /// The first shift after a breakdown; the next ones are twice as large.
@@ -37,7 +38,7 @@ const TINY: f64 = 64.0 * f64::EPSILON;
 pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, shift: f64) -> Result<Operator<D, T>> {
     let triangle = Triangle::of(matrix, "ic0")?;
     let values = factors(&triangle, shift)?;
-    device.triangles("ic0", &triangle.with_values(values)?)
+    device.triangles("ic0", &triangle.with_values::<T>(values, "ic0")?)
 }
 
 /// A pivot that is not positive.
@@ -48,8 +49,8 @@ struct Bad {
 
 /// L below the diagonal and 1 / d on it, with the first shift from `shift` on that works.
 fn factors(triangle: &Triangle, mut shift: f64) -> Result<Vec<f64>> {
-    let mut values = triangle.values.clone();
-    let mut spread = vec![0.0; triangle.matrix.rows()];
+    let mut values = zeros(triangle.values.len())?;
+    let mut spread = zeros(triangle.matrix.rows())?;
     loop {
         let Err(bad) = factor(triangle, shift, &mut values, &mut spread) else {
             if shift > 0.0 {

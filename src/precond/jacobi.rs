@@ -1,5 +1,6 @@
 //! The inverse of the diagonal, as one sweep: the same source on every device.
 
+use super::{beyond, holds};
 use crate::backend::Operator;
 use crate::device::{Coefficient, Device, Dot, Op, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
@@ -11,20 +12,21 @@ use std::rc::Rc;
 /// Builds the operator; every diagonal entry must be positive and finite.
 pub(super) fn build<D: Device, T: Scalar>(device: &D, matrix: &Csr) -> Result<Operator<D, T>> {
     let n = matrix.rows();
-    let host: Vec<T> = inverse_diagonal("jacobi", matrix)?.into_iter().map(T::from_f64).collect();
+    let host: Vec<T> = inverse_diagonal::<T>("jacobi", matrix)?.into_iter().map(T::from_f64).collect();
     let mut diagonal = device.vector(n, 1)?;
     device.upload(&host, &mut diagonal)?;
     Ok(Rc::new(Jacobi::<D, T> { n, diagonal, slots: std::cell::RefCell::new(device.slots(1, 1)?) }))
 }
 
-/// One over each diagonal entry, for the preconditioner of that name.
-pub(super) fn inverse_diagonal(precond: &'static str, matrix: &Csr) -> Result<Vec<f64>> {
+/// One over each diagonal entry, as `T` can hold it, for the preconditioner of that name.
+pub(super) fn inverse_diagonal<T: Scalar>(precond: &'static str, matrix: &Csr) -> Result<Vec<f64>> {
     let inverse = |row: usize| {
         let fault = |value| Error::BadDiagonal { precond, row: row + 1, value };
         match matrix.get(row, row) {
             None => Err(fault("not stored".to_owned())),
-            Some(d) if d > 0.0 && d.is_finite() && (1.0 / d).is_finite() => Ok(1.0 / d),
-            Some(d) => Err(fault(d.to_string())),
+            Some(d) if !(d > 0.0 && d.is_finite()) => Err(fault(d.to_string())),
+            Some(d) if !holds::<T>(1.0 / d) => Err(beyond::<T>(precond, row, 1.0 / d)),
+            Some(d) => Ok(1.0 / d),
         }
     };
     (0..matrix.rows()).map(inverse).collect()

@@ -10,7 +10,7 @@ mod typed;
 
 use crate::backend::{Operator, Pick};
 use crate::device::{Dot, Op, Sweep};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
@@ -61,6 +61,21 @@ pub const SWEEPS: &[Sweep<'static>] = chebyshev::SWEEPS;
 
 /// Every program that follows a dot product of the matrix's operator while a preconditioner is built, likewise.
 pub const PROGRAMS: &[(DotInto, &[Op])] = &[(chebyshev::INTO_PQ, chebyshev::AFTER_PQ)];
+
+/// Whether numbers of type `T` can hold this one.
+fn holds<T: Scalar>(value: f64) -> bool {
+    T::from_f64(value).to_f64().is_finite()
+}
+
+/// A row, counted from 0, of which a preconditioner would need a number that `T` cannot hold.
+fn beyond<T: Scalar>(precond: &'static str, row: usize, value: f64) -> Error {
+    let hint = match size_of::<T>() {
+        4 => "scale the system, or use --precision f64",
+        _ => "scale the system",
+    };
+    let what = format!("leads to {value:e}, beyond the range of {}", T::NAME);
+    Error::Breakdown { precond, row: row + 1, what, hint }
+}
 
 impl Preconditioner {
     /// The word that users type, without parameters.

@@ -11,6 +11,7 @@ use super::triangle::Triangle;
 use crate::backend::{Operator, Pick};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::parallel::room;
 use crate::scalar::Scalar;
 
 /// Builds the operator; every diagonal entry must be positive and finite.
@@ -18,12 +19,14 @@ pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, omega: f64)
     let triangle = Triangle::of(matrix, "ssor")?;
     let rows = triangle.matrix.rows();
     let ends = |row: usize| triangle.matrix.row_range(row).end - 1;
-    let inverse: Vec<f64> = (0..rows).map(|row| 1.0 / triangle.values[ends(row)]).collect();
+    let mut inverse = room::<f64>(rows)?;
+    inverse.extend((0..rows).map(|row| 1.0 / triangle.values[ends(row)]));
     let columns = triangle.matrix.col_indices();
     let scaled = |(&value, &column): (&f64, &u32)| omega * value * inverse[column as usize];
-    let mut factor: Vec<f64> = triangle.values.iter().zip(columns).map(scaled).collect();
+    let mut factor = room::<f64>(columns.len())?;
+    factor.extend(triangle.values.iter().zip(columns).map(scaled));
     for row in 0..rows {
         factor[ends(row)] = omega * (2.0 - omega) * inverse[row];
     }
-    device.triangles("ssor", &triangle.with_values(factor)?)
+    device.triangles("ssor", &triangle.with_values::<T>(factor, "ssor")?)
 }

@@ -1,7 +1,9 @@
 //! The lower triangle of a matrix, checked, as the preconditioners take it that are made of one.
 
+use super::{beyond, holds};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
+use crate::scalar::Scalar;
 
 /// What stands below the diagonal and on it.
 pub(super) struct Triangle {
@@ -22,8 +24,14 @@ impl Triangle {
         Ok(Triangle { matrix, values })
     }
 
-    /// The same pattern with the values of a factor.
-    pub fn with_values(self, values: Vec<f64>) -> Result<Csr> {
+    /// The same pattern with the values of a factor, which `T` must be able to hold.
+    pub fn with_values<T: Scalar>(self, values: Vec<f64>, precond: &'static str) -> Result<Csr> {
+        for row in 0..self.matrix.rows() {
+            let own = &values[self.matrix.row_range(row)];
+            if let Some(&value) = own.iter().find(|&&value| !holds::<T>(value)) {
+                return Err(beyond::<T>(precond, row, value));
+            }
+        }
         Csr::with_pattern(self.matrix.into_parts().0, Values::F64(values))
     }
 }

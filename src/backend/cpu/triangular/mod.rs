@@ -18,6 +18,7 @@ use crate::device::{Coefficient, Device, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
 use crate::format::{Bsr, Csr};
 use crate::operator::{Cost, LinearOperator};
+use crate::parallel::room;
 use crate::scalar::Scalar;
 use kernel::Cursor;
 use pack::{Packed, Triangle};
@@ -38,9 +39,9 @@ const PATIENCE: u32 = 2000;
 pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: &Csr) -> Result<Operator<Cpu, T>> {
     let block = best_block::<T>(factor);
     let blocks = Bsr::from_csr(factor, (block, block))?;
-    let triangle = Triangle::new(&blocks);
+    let triangle = Triangle::new(&blocks)?;
     let weight = block * block * size_of::<T>() + size_of::<u32>();
-    let schedule = Schedule::new(&triangle.needs(Direction::Forward), device.threads(), weight);
+    let schedule = Schedule::new(&triangle.needs(Direction::Forward), device.threads(), weight)?;
     let threads = schedule.strands.len();
     log::info!(
         "triangular solves: blocks of {block} x {block}, {} on {threads} of {} threads",
@@ -48,7 +49,9 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: &Csr) -> Result
         device.threads()
     );
     let strands: Vec<Packed<T>> =
-        (0..threads).into_par_iter().map(|thread| triangle.pack(&schedule, thread)).collect();
+        (0..threads).into_par_iter().map(|thread| triangle.pack(&schedule, thread)).collect::<Result<_>>()?;
+    // The scratch vector says nothing where there is no room for it.
+    room::<T>(factor.rows()).map(drop)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(Rc::new(Triangles {
         rows: factor.rows(),

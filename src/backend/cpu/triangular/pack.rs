@@ -1,8 +1,9 @@
 //! The two triangles as each thread reads them: values and columns in the order of its tasks, forward and then backward.
 
 use super::schedule::{Direction, Needs, Schedule, Wait};
+use crate::error::{Error, Result};
 use crate::format::{Bsr, Values};
-use crate::memory::zeroed;
+use crate::parallel::{room, zeros};
 use crate::scalar::Scalar;
 
 /// The lanes that a block's column may be read in: numbers that may be read past the last value.
@@ -75,14 +76,14 @@ impl Side {
 
 impl<'a> Triangle<'a> {
     /// Rows end with their diagonal block.
-    pub fn new(matrix: &'a Bsr) -> Triangle<'a> {
+    pub fn new(matrix: &'a Bsr) -> Result<Triangle<'a>> {
         let Values::F64(values) = matrix.values() else { unreachable!("factors are in double precision") };
         let n = matrix.block_rows();
         let count = matrix.blocks() - n;
-        let mut below =
-            Side { offsets: vec![0], units: Vec::with_capacity(count), blocks: Vec::with_capacity(count) };
-        let mut diagonals = Vec::with_capacity(n);
-        let mut offsets = vec![0; n + 1];
+        let mut below = Side { offsets: room(n + 1)?, units: room(count)?, blocks: room(count)? };
+        below.offsets.push(0);
+        let mut diagonals = room(n)?;
+        let mut offsets = zeros(n + 1)?;
         for row in 0..n {
             let diagonal = matrix.block_offsets().get(row + 1) - 1;
             for block in matrix.block_offsets().get(row)..diagonal {
@@ -93,8 +94,8 @@ impl<'a> Triangle<'a> {
             below.offsets.push(below.units.len());
             diagonals.push(diagonal);
         }
-        let above = transposed(&below, offsets);
-        Triangle { block: matrix.block().0, values, diagonals, below, above }
+        let above = transposed(&below, offsets)?;
+        Ok(Triangle { block: matrix.block().0, values, diagonals, below, above })
     }
 
     pub fn needs(&self, direction: Direction) -> Needs<'_> {
@@ -128,7 +129,7 @@ impl<'a> Triangle<'a> {
     }
 
     /// What thread `thread` needs for its strand.
-    pub fn pack<T: Scalar>(&self, schedule: &Schedule, thread: usize) -> Packed<T> {
+    pub fn pack<T: Scalar>(&self, schedule: &Schedule, thread: usize) -> Result<Packed<T>> {
         let strand = &schedule.strands[thread];
         let of = |side: &Side, unit: &u32| side.offsets[*unit as usize + 1] - side.offsets[*unit as usize];
         let blocks: usize =
@@ -136,10 +137,10 @@ impl<'a> Triangle<'a> {
         let (b, inner) = (self.block, if self.block > 1 { 2 * self.block * self.block } else { 0 });
         let packed = Packed {
             segments: Vec::new(),
-            tasks: Vec::with_capacity(2 * strand.tasks()),
+            tasks: room(2 * strand.tasks())?,
             waits: Vec::new(),
-            columns: zeroed(blocks),
-            values: zeroed(blocks * b * b + strand.units.len() * (inner + b) + LANES),
+            columns: zeros(blocks)?,
+            values: zeros(blocks * b * b + strand.units.len() * (inner + b) + LANES)?,
         };
         let mut packer = Packer { triangle: self, packed, columns: 0, values: 0 };
         let mut known = vec![0; schedule.strands.len()];
@@ -149,22 +150,24 @@ impl<'a> Triangle<'a> {
                 let needs = self.needs(direction);
                 schedule.waits((thread, task), direction, &needs, &mut known, &mut packer.packed.waits);
                 match direction {
-                    Direction::Forward => packer.task(direction, strand.task(task).iter()),
-                    Direction::Backward => packer.task(direction, strand.task(task).iter().rev()),
+                    Direction::Forward => packer.task(direction, strand.task(task).iter())?,
+                    Direction::Backward => packer.task(direction, strand.task(task).iter().rev())?,
                 }
             }
         }
         packer.packed.columns.truncate(packer.columns);
-        packer.packed
+        Ok(packer.packed)
     }
 }
 
 /// The other side of the diagonal. `offsets[i + 1]` counts the blocks of row i there.
-fn transposed(below: &Side, mut offsets: Vec<usize>) -> Side {
+fn transposed(below: &Side, mut offsets: Vec<usize>) -> Result<Side> {
     let n = offsets.len() - 1;
     (0..n).for_each(|unit| offsets[unit + 1] += offsets[unit]);
-    let mut next = offsets.clone();
-    let mut above = Side { offsets, units: zeroed(below.units.len()), blocks: zeroed(below.units.len()) };
+    let mut next = room(offsets.len())?;
+    next.extend_from_slice(&offsets);
+    let count = below.units.len();
+    let mut above = Side { offsets, units: zeros(count)?, blocks: zeros(count)? };
     for row in 0..n {
         for place in below.offsets[row]..below.offsets[row + 1] {
             let to = &mut next[below.units[place] as usize];
@@ -173,7 +176,7 @@ fn transposed(below: &Side, mut offsets: Vec<usize>) -> Side {
             *to += 1;
         }
     }
-    above
+    Ok(above)
 }
 
 /// Writes the arrays of a thread from front to back.
@@ -185,8 +188,14 @@ struct Packer<'a, T> {
 }
 
 impl<T: Scalar> Packer<'_, T> {
-    fn task<'u>(&mut self, direction: Direction, units: impl Iterator<Item = &'u u32>) {
+    fn task<'u>(
+        &mut self,
+        direction: Direction,
+        units: impl ExactSizeIterator<Item = &'u u32>,
+    ) -> Result<()> {
         let first = self.packed.segments.len();
+        let bytes = (units.len() * size_of::<Segment>()) as u128;
+        self.packed.segments.try_reserve(units.len()).map_err(|_| Error::OutOfMemory { bytes })?;
         for &unit in units {
             self.unit(direction, unit, first);
         }
@@ -194,6 +203,7 @@ impl<T: Scalar> Packer<'_, T> {
             segments_end: self.packed.segments.len() as u32,
             waits_end: self.packed.waits.len() as u32,
         });
+        Ok(())
     }
 
     /// Adds a unit to the last segment if that began in this task and the unit continues it, or begins another.

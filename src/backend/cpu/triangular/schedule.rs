@@ -13,6 +13,8 @@
 //!
 //! The order changes when an unknown is solved, never how: all schedules give the same bits.
 
+use crate::error::Result;
+use crate::parallel::room;
 use std::ops::Range;
 
 /// What a unit costs beside its blocks, and a wait for another thread, in the time of moving one byte.
@@ -20,6 +22,9 @@ const UNIT: f64 = 16.0;
 const WAIT: f64 = 1500.0;
 /// Work below which a task is not worth a signal.
 const SMALL: f64 = 6000.0;
+/// The most bytes for each unit while schedules are made: three of them, of which each has its units, their threads and
+/// tasks, and the depths by which one is cut.
+const BYTES: usize = 64;
 /// A schedule must be this much faster than a simpler one to be worth it.
 const WORTH: f64 = 0.9;
 
@@ -97,14 +102,16 @@ pub(super) enum Direction {
 
 impl Schedule {
     /// The best one for so many threads; a block weighs so many bytes.
-    pub fn new(needs: &Needs<'_>, threads: usize, block: usize) -> Schedule {
+    pub fn new(needs: &Needs<'_>, threads: usize, block: usize) -> Result<Schedule> {
         let model = Model { needs, block: block as f64 };
         let (n, threads) = (needs.len(), threads.min(usize::from(u16::MAX)));
+        // Asked for at once, as it is taken here and there.
+        room::<[u8; BYTES]>(n).map(drop)?;
         let all = model.work(0..n);
         let serial =
             || Schedule::of("serial", n, vec![Strand { units: (0..n as u32).collect(), ends: vec![n] }]);
         if threads == 1 || all < 2.0 * SMALL {
-            return serial();
+            return Ok(serial());
         }
         let ideal = all / threads as f64;
         let mut best = (WORTH * all, None);
@@ -118,7 +125,7 @@ impl Schedule {
                 _ => (),
             }
         }
-        best.1.unwrap_or_else(serial)
+        Ok(best.1.unwrap_or_else(serial))
     }
 
     fn of(name: &'static str, units: usize, strands: Vec<Strand>) -> Schedule {
@@ -405,7 +412,7 @@ mod tests {
             let (offsets, units) = reversed(&offsets, &units);
             let above = Needs { offsets: &offsets, units: &units };
             for threads in 1..5 {
-                let schedule = Schedule::new(&below, threads, 12);
+                let schedule = Schedule::new(&below, threads, 12).unwrap();
                 if threads == 2 {
                     assert_eq!(schedule.name, name, "{sizes:?}");
                 }
