@@ -118,6 +118,7 @@ fn a_line_of_sizes_is_not_taken_for_an_edge() {
         "5 5 3\n1 2 0.5\n2 3 1\n4 5 1\n",
         "5 5 3\n1 2\n2 3\n4 5\n",
         "9 2\n1 2 1\n3 4 1\n",
+        "% sizes of nothing\n3 3 0\n",
     ] {
         match read(text) {
             Err(Error::UnsupportedFile { what, .. }) => {

@@ -2,8 +2,8 @@
 
 use solver::Error;
 use solver::format::{Csr, Values};
-use solver::source::Loaded;
 use solver::source::market::{parse, read};
+use solver::source::{Loaded, Options};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,8 @@ fn blank_lines_comments_tabs_and_crlf_are_read_past_everywhere() {
 fn odd_banners_and_line_ends_of_carriage_returns_are_read() {
     assert_eq!(accepted("%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n"), [(0, 0, 5.0)]);
     assert_eq!(accepted("\t %%MatrixMarket matrix coordinate real general\n 1 1 1\n 1 1 5"), [(0, 0, 5.0)]);
+    assert_eq!(accepted(&format!("\u{feff}{}", body("3 1 7\n"))), [(2, 0, 7.0)], "a mark for UTF-8");
+    assert_eq!(accepted(&format!("\r\n \n{}", body("3 1 7\n"))), [(2, 0, 7.0)], "blank lines first");
     let text = body("% note\n\n3 1 7\n").replace('\n', "\r");
     assert_eq!(
         entries(&parse_str(&format!("{text}\n")).unwrap().matrix),
@@ -87,6 +89,21 @@ fn odd_banners_and_line_ends_of_carriage_returns_are_read() {
     assert_eq!(accepted(&text), [(2, 0, 7.0)]);
     assert_refused(&text.replace('7', "x"), 5, 5, "a number", "x");
     assert_refused(&body("3 1 7\r2 2 1\n"), 3, 7, "end of line", "2");
+}
+
+#[test]
+fn a_damaged_banner_is_told_and_never_makes_an_edge_list_of_the_file() {
+    for (text, line) in [
+        ("%%__BadBanner matrix coordinate real general\n3 3 1\n1 1 5\n", 1),
+        ("%%NotMarket\n1 1 1\n", 1),
+        ("\n%%MatrixMarkt matrix coordinate real general\n% more\n4 4 2\n1 1 2.5\n2 2 1\n3 3 1\n", 2),
+    ] {
+        let read = solver::source::parse(Path::new("bad.mtx"), text.as_bytes(), &Options::default());
+        let message = read.unwrap_err().to_string();
+        let expected =
+            format!("bad.mtx:{line}:1: expected a first line that begins with %%MatrixMarket, found %%");
+        assert!(message.starts_with(&expected), "{message}");
+    }
 }
 
 #[test]

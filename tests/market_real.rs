@@ -4,8 +4,8 @@
 
 use solver::Error;
 use solver::source::Loaded;
-use solver::source::market::read;
-use std::path::PathBuf;
+use solver::source::load;
+use std::path::{Path, PathBuf};
 
 /// The folder of real matrices; without it the tests that need it say so and do nothing.
 #[expect(clippy::print_stderr, reason = "a skipped test must not look like one that ran")]
@@ -15,6 +15,11 @@ fn real_data() -> Option<PathBuf> {
         eprintln!("skipped: SOLVER_REAL_DATA is not set");
     }
     folder
+}
+
+/// Reads a file as its content asks for, as users do.
+fn read(path: &Path) -> Result<Loaded, Error> {
+    load(path.to_str().unwrap())
 }
 
 /// The number that follows a word in a line of text.

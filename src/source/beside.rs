@@ -14,7 +14,7 @@ fn banner(text: Text) -> Vec<String> {
     if !detect::is_matrix_market(text) {
         return Vec::new();
     }
-    let line = text.bytes.split(|&byte| byte == b'\n').next().unwrap_or(b"");
+    let line = text.bytes.trim_ascii_start().split(|&byte| byte == b'\n').next().unwrap_or(b"");
     let words = first_lines(line, b"", 1).concat();
     words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect()
 }

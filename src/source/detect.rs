@@ -1,6 +1,6 @@
 //! What kind of file it is, found from its content and never from its name.
 
-use super::text::{Text, in_file};
+use super::text::{Text, in_file, without_mark};
 use super::{
     Loaded, Options, archive, ascii, beside, binary, edges, gzip, harwell, market, metis, mmap, named, npy,
     npz, webgraph,
@@ -56,13 +56,15 @@ const NOT_READ: &[(&[u8], &str, &str)] = &[
 /// Bytes of a file of no known kind that its error shows.
 const SHOWN: usize = 32;
 
-/// Whether the first line is the banner, or near enough that a fault in it is what to report.
+/// Whether the first line that is not blank is the banner, or near enough that a fault in it is what to report.
 pub(super) fn is_matrix_market(text: Text) -> bool {
-    let head = &text.bytes[..text.bytes.len().min(64)];
+    let bytes = text.bytes.trim_ascii_start();
+    let head = &bytes[..bytes.len().min(64)];
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or(b"");
-    // A comment of another format may name it.
-    line.trim_ascii_start().first() != Some(&b'#')
-        && memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some()
+    let named = memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some();
+    // A comment of another format may name it; none begins like this.
+    let banner = matches!(line, [b'%', b'%', next, ..] if !next.is_ascii_whitespace() && *next != b'%');
+    banner || (named && line.first() != Some(&b'#'))
 }
 
 /// The kinds of files that are read.
@@ -122,10 +124,10 @@ fn unpacked<T>(
     read: impl FnOnce(Text) -> Result<T>,
 ) -> Result<T> {
     if !gzip::is_gzip(bytes) {
-        return read(Text { path, bytes, meter }).map_err(in_file(path));
+        return read(Text { path, bytes: without_mark(bytes), meter }).map_err(in_file(path));
     }
     let bytes = gzip::decompress(path, bytes, meter).map_err(in_file(path))?;
-    let text = Text { path, bytes: &bytes, meter };
+    let text = Text { path, bytes: without_mark(&bytes), meter };
     // Some files hold themselves, so there must be an end.
     if gzip::is_gzip(&bytes) {
         return Err(text.unsupported("a gzip file within a gzip file", "unpack it once with gunzip"));

@@ -140,11 +140,11 @@ fn begins_with_sizes(text: Text, lines: &[Vec<&[u8]>]) -> bool {
         return false;
     }
     words.skip_line();
-    // Every edge takes four bytes, so few files get as far as to have their lines counted.
-    let Some(announced) = announced.filter(|&edges| edges > 0 && edges <= text.bytes.len() as u64 / 4 + 1)
-    else {
-        return false;
-    };
+    // Every edge takes four bytes, so few files get as far as to have their lines counted. Of two numbers none says
+    // that nothing follows.
+    let fewest = if first.len() > 2 { 0 } else { 1 };
+    let possible = fewest..=text.bytes.len() as u64 / 4 + 1;
+    let Some(announced) = announced.filter(|edges| possible.contains(edges)) else { return false };
     let mut below = 0;
     while below <= announced && words.seek_line(COMMENTS) {
         words.skip_line();

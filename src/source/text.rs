@@ -40,6 +40,11 @@ pub(super) fn in_file(path: &Path) -> impl Fn(Error) -> Error {
     }
 }
 
+/// The text after the mark that some editors begin a file with to say that it is UTF-8.
+pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
 /// The text of a file, with the name that its errors carry.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {

@@ -62,7 +62,8 @@ pub(super) struct Header {
 
 /// Reads the banner and the size line.
 pub(super) fn read(text: Text) -> Result<Header> {
-    let mut banner = Line::at(text, 0);
+    let blanks = text.bytes.len() - text.bytes.trim_ascii_start().len();
+    let mut banner = Line::at(text, blanks);
     let (format, field, symmetry) = read_banner(&mut banner)?;
     let Some(mut line) = first_line(text, banner.end + 1) else {
         let expected = match format {
@@ -108,11 +109,12 @@ fn first_line(text: Text, mut at: usize) -> Option<Line> {
 
 /// Reads the first word of the banner. It is known without its second percent sign too, as some files have it.
 fn read_name(line: &mut Line) -> Result<()> {
+    let at = line.at;
     let name = line.word().1.strip_prefix('%');
     let known =
         name.is_some_and(|name| name.strip_prefix('%').unwrap_or(name).eq_ignore_ascii_case("matrixmarket"));
     let expected = "a first line that begins with %%MatrixMarket";
-    if known { Ok(()) } else { Err(line.text.error(Fault::new(0, expected))) }
+    if known { Ok(()) } else { Err(line.text.error(Fault::new(at, expected))) }
 }
 
 fn read_banner(line: &mut Line) -> Result<(Format, Field, Symmetry)> {

@@ -24,7 +24,7 @@ mod vector;
 mod window;
 mod write;
 
-use super::text::{Text, in_file};
+use super::text::{Text, in_file, without_mark};
 use super::{Loaded, Options, gzip, mmap};
 use crate::error::Result;
 use header::{Header, Symmetry};
@@ -56,7 +56,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<Loaded> {
 
 /// Reads a text that is in memory.
 pub(super) fn read_text(text: Text, options: &Options) -> Result<Loaded> {
-    let bytes = with_newlines(text.bytes);
+    let bytes = with_newlines(without_mark(text.bytes));
     let text = Text { bytes: &bytes, ..text };
     let header = header::read(text)?;
     let mirror = if options.as_stored { None } else { header.symmetry.mirror() };
