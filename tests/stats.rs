@@ -8,7 +8,7 @@ mod common;
 use common::zoo;
 use proptest::prelude::*;
 use solver::format::stats::{Block, Density, MOST_DISTINCT, SELL_SIGMA, SELL_SLICE, SIZES, first_asymmetry};
-use solver::format::{Csr, Offsets, Stats, Values};
+use solver::format::{Coo, Csr, Offsets, Stats, Values};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -301,6 +301,14 @@ fn statistics_can_be_written_as_json() {
     let json: serde_json::Value = serde_json::from_str(&serde_json::to_string(&stats).unwrap()).unwrap();
     assert_eq!(json["blocks"]["best"]["size"][0], 2);
     assert_eq!(json["components"]["count"], 1);
+}
+
+#[test]
+fn columns_that_far_outnumber_the_entries_cost_neither_time_nor_memory() {
+    let wide = Coo::new(1, u32::MAX as usize, vec![0, 0], vec![1, u32::MAX - 1], vec![1.0, 2.0]).unwrap();
+    let stats = Stats::of(&wide.into_csr().unwrap(), false);
+    assert_eq!((stats.nnz, stats.row_length.max, stats.blocks.best), (2, 2, None));
+    assert!(stats.blocks.all.is_empty());
 }
 
 /// The folder of real matrices; without it the tests that need it say so and do nothing.

@@ -35,6 +35,8 @@ pub use memory::{FormatBytes, SELL_SIGMA, SELL_SLICE};
 pub use symmetry::{Asymmetry, Symmetry, first_asymmetry};
 
 use super::Csr;
+use crate::error::Error;
+use components::Parents;
 
 /// Lengths of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -156,7 +158,7 @@ pub struct Stats {
     pub diagonal: Option<Diagonal>,
     /// The band, for square matrices.
     pub bandwidth: Option<Bandwidth>,
-    /// The components of the undirected pattern, for square matrices.
+    /// The components of the undirected pattern, for square matrices; none too where memory does not suffice.
     pub components: Option<Components>,
     /// What blocks of R x C would do.
     pub blocks: Blocks,
@@ -172,8 +174,9 @@ impl Stats {
         let matrix = summed.as_ref().unwrap_or(matrix);
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
         let square = rows == matrix.cols();
-        let parents = components::Parents::new(if square { rows } else { 0 });
-        let part = rows::describe(matrix, &parents);
+        let warn = |error: &Error| log::warn!("the components of the matrix are not counted: {error}");
+        let parents = if square { Parents::new(rows).inspect_err(warn).ok() } else { None };
+        let part = rows::describe(matrix, parents.as_ref());
         let diagonal = square.then_some(part.diagonal);
         let off_diagonal = nnz - (rows - part.diagonal.missing) * usize::from(square);
         let symmetry = square.then(|| match symmetric_by_construction {
@@ -184,7 +187,10 @@ impl Stats {
         let values = part.values(nnz);
         let suspect = symmetry.is_some_and(|s| s.equal < off_diagonal || values.not_finite > 0);
         let asymmetry = if suspect && !symmetric_by_construction { first_asymmetry(matrix) } else { None };
-        let blocks = Blocks::from_counts(matrix, &part.blocks);
+        let blocks = match &part.blocks {
+            Some(counts) => Blocks::from_counts(matrix, counts),
+            None => Blocks::unknown(matrix),
+        };
         Stats {
             rows,
             cols: matrix.cols(),
@@ -201,7 +207,7 @@ impl Stats {
             asymmetry,
             diagonal,
             bandwidth: square.then_some(part.bandwidth),
-            components: square.then(|| parents.components()),
+            components: parents.and_then(|parents| parents.components().inspect_err(warn).ok()),
             memory: memory::in_each_format(
                 matrix,
                 blocks.best,

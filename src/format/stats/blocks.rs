@@ -11,6 +11,7 @@
 //! still move more than CSR, whose bytes stand beside it.
 
 use super::super::Csr;
+use crate::parallel::zeros;
 use std::ops::Range;
 
 /// Heights and widths that are tried.
@@ -34,6 +35,9 @@ static FIRST: [[i32; HEIGHTS]; STRIP] = {
     first
 };
 
+/// Bytes that a counter may take however small the matrix is.
+const SMALL: usize = 1 << 26;
+
 /// Numbers of blocks by width from 2 and by height from 1.
 pub(super) type Counts = [[u64; HEIGHTS]; WIDTHS];
 
@@ -53,7 +57,7 @@ pub struct Block {
 /// What blocks would do.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Blocks {
-    /// The size that moves the fewest bytes; none for a matrix without entries.
+    /// The size that moves the fewest bytes; none for a matrix without entries, or where blocks were not counted.
     pub best: Option<Block>,
     /// Bytes of values in double precision, columns and offsets in CSR.
     pub csr_bytes: u128,
@@ -62,6 +66,12 @@ pub struct Blocks {
 }
 
 impl Blocks {
+    /// Nothing was counted.
+    pub(super) fn unknown(matrix: &Csr) -> Blocks {
+        let none = Blocks::from_counts(matrix, &Counts::default());
+        Blocks { best: None, all: Vec::new(), ..none }
+    }
+
     /// Compares the sizes.
     pub(super) fn from_counts(matrix: &Csr, counts: &Counts) -> Blocks {
         let (rows, nnz) = (matrix.rows() as u128, matrix.nnz() as u128);
@@ -95,7 +105,8 @@ impl Blocks {
             true => (strips, STRIP),
             false => ((budget / (BAND * (nnz / rows).max(1))).clamp(1, MOST_BANDS).min(strips), BAND),
         };
-        let (mut counter, mut seen) = (Counter::new(matrix.cols()), 0_usize);
+        let Some(mut counter) = Counter::new(matrix) else { return Blocks::unknown(matrix) };
+        let mut seen = 0_usize;
         for band in 0..bands {
             let first = band * strips / bands * STRIP;
             let band = first..(first + height).min(rows);
@@ -126,9 +137,14 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// For a matrix with so many columns.
-    pub fn new(cols: usize) -> Counter {
-        Counter { seen: vec![0; cols.div_ceil(*SIZES.start())], stamp: 1, counts: [[0; HEIGHTS]; WIDTHS] }
+    /// For this matrix. None where columns by far outweigh the entries, which are then no blocks, or memory.
+    pub fn new(matrix: &Csr) -> Option<Counter> {
+        let cols = matrix.cols();
+        if Counter::bytes(cols) > SMALL.max(matrix.storage_bytes() as usize) {
+            return None;
+        }
+        let seen = zeros(cols.div_ceil(*SIZES.start())).ok()?;
+        Some(Counter { seen, stamp: 1, counts: [[0; HEIGHTS]; WIDTHS] })
     }
 
     /// Bytes that a counter takes.

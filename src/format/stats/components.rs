@@ -4,6 +4,8 @@
 //! compare-and-swap, so that parents are smaller than their children and no cycle can come about. Which parents there
 //! are depends on who came first; which nodes share a root in the end does not.
 
+use crate::error::Result;
+use crate::parallel::{room, zeros};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The components of the undirected pattern.
@@ -22,8 +24,10 @@ pub(super) struct Parents(Vec<AtomicU32>);
 
 impl Parents {
     /// `n` nodes apart. Nodes are rows of a square matrix, so that 32 bits hold them as they hold columns.
-    pub fn new(n: usize) -> Parents {
-        Parents((0..n as u32).map(AtomicU32::new).collect())
+    pub fn new(n: usize) -> Result<Parents> {
+        let mut parents = room(n)?;
+        parents.extend((0..n as u32).map(AtomicU32::new));
+        Ok(Parents(parents))
     }
 
     fn parent(&self, node: u32) -> u32 {
@@ -67,18 +71,18 @@ impl Parents {
     }
 
     /// Counts, when all is joined.
-    pub fn components(self) -> Components {
+    pub fn components(self) -> Result<Components> {
         let mut roots: Vec<u32> = self.0.into_iter().map(AtomicU32::into_inner).collect();
-        let mut sizes = vec![0u32; roots.len()];
+        let mut sizes = zeros::<u32>(roots.len())?;
         for node in 0..roots.len() {
             // Parents are smaller, so that theirs is a root already.
             roots[node] = roots[roots[node] as usize];
             sizes[roots[node] as usize] += 1;
         }
-        Components {
+        Ok(Components {
             count: sizes.iter().filter(|&&size| size > 0).count(),
             largest: sizes.iter().copied().max().unwrap_or(0) as usize,
             isolated: sizes.iter().filter(|&&size| size == 1).count(),
-        }
+        })
     }
 }

@@ -40,8 +40,9 @@ impl Distinct {
 
     fn insert_bits(&mut self, bits: u64) {
         let mask = self.slots.len() - 1;
-        // The high bits of the product depend on all bits of the value.
-        let mut at = (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & mask;
+        // The highest bits of the product depend on all bits of the value.
+        let shift = u64::BITS - self.slots.len().trailing_zeros();
+        let mut at = (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize & mask;
         while self.slots[at] != EMPTY {
             if self.slots[at] == bits {
                 return;

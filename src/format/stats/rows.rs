@@ -33,20 +33,26 @@ pub(super) struct Part {
     distinct: Distinct,
     pub diagonal: Diagonal,
     pub bandwidth: Bandwidth,
-    pub blocks: Counts,
+    /// None where they were not counted.
+    pub blocks: Option<Counts>,
 }
 
-/// Looks at every row; the forest has a node for each row of a square matrix, and none for others.
-pub(super) fn describe(matrix: &Csr, parents: &Parents) -> Part {
+/// Looks at every row; the forest has a node for each row of a square matrix.
+pub(super) fn describe(matrix: &Csr, parents: Option<&Parents>) -> Part {
     let (rows, nnz) = (matrix.rows(), matrix.nnz());
     let strips = rows.div_ceil(STRIP);
     let at_once = (PIECE * strips / nnz.max(1)).clamp(1, 64);
     // Counters for the blocks never outweigh the matrix.
     let most = (matrix.storage_bytes() as usize / Counter::bytes(matrix.cols()).max(1)).max(1);
     let workers = threads_for(4 * nnz + 4 * rows).min(most);
+    let counters: Option<Vec<Counter>> = (0..workers).map(|_| Counter::new(matrix)).collect();
+    let counters = match counters {
+        Some(counters) => counters.into_iter().map(Some).collect(),
+        None => (0..workers).map(|_| None).collect(),
+    };
     let next = AtomicUsize::new(0);
-    let work = |_| {
-        let (mut part, mut counter) = (Part::none(), Counter::new(matrix.cols()));
+    let work = |mut counter: Option<Counter>| {
+        let mut part = Part::none();
         loop {
             let first = next.fetch_add(at_once, Relaxed);
             if first >= strips {
@@ -55,13 +61,15 @@ pub(super) fn describe(matrix: &Csr, parents: &Parents) -> Part {
             for strip in first..(first + at_once).min(strips) {
                 let rows = strip * STRIP..((strip + 1) * STRIP).min(rows);
                 part.add_rows(matrix, rows.clone(), parents);
-                counter.strip(matrix, rows);
+                if let Some(counter) = &mut counter {
+                    counter.strip(matrix, rows);
+                }
             }
         }
-        part.blocks = counter.counts;
+        part.blocks = counter.map(|counter| counter.counts);
         part
     };
-    run_all((0..workers).collect(), work).into_iter().reduce(Part::join).unwrap_or_else(Part::none)
+    run_all(counters, work).into_iter().reduce(Part::join).unwrap_or_else(Part::none)
 }
 
 impl Part {
@@ -78,19 +86,21 @@ impl Part {
             distinct: Distinct::new(),
             diagonal: Diagonal::default(),
             bandwidth: Bandwidth::default(),
-            blocks: Counts::default(),
+            blocks: None,
         }
     }
 
-    fn add_rows(&mut self, matrix: &Csr, rows: Range<usize>, parents: &Parents) {
+    fn add_rows(&mut self, matrix: &Csr, rows: Range<usize>, parents: Option<&Parents>) {
         let square = matrix.rows() == matrix.cols();
         for row in rows {
             let range = matrix.row_range(row);
             let columns = &matrix.col_indices()[range.clone()];
             self.add_length(row, columns.len());
-            if square {
+            if let Some(parents) = parents {
                 // The rows of a square matrix fit 32 bits, as its columns do.
                 parents.join(row as u32, columns);
+            }
+            if square {
                 self.add_band(row, columns);
             }
             let diagonal = if square { Some(columns.binary_search(&(row as u32))) } else { None };
@@ -229,8 +239,10 @@ impl Part {
         self.bandwidth.lower = self.bandwidth.lower.max(other.bandwidth.lower);
         self.bandwidth.upper = self.bandwidth.upper.max(other.bandwidth.upper);
         self.bandwidth.profile += other.bandwidth.profile;
-        for (a, b) in self.blocks.iter_mut().flatten().zip(other.blocks.iter().flatten()) {
-            *a += b;
+        if let (Some(blocks), Some(others)) = (&mut self.blocks, &other.blocks) {
+            for (a, b) in blocks.iter_mut().flatten().zip(others.iter().flatten()) {
+                *a += b;
+            }
         }
         self
     }
