@@ -94,7 +94,6 @@ pub fn metered<R>(phase: &'static str, name: &str, meter: &Meter, work: impl FnO
 
 fn watch(first: &'static str, name: &str, meter: &Meter, over: &AtomicBool) {
     let bar = spinner(format!("{first} {name}"));
-    let (mut phase, mut began) = (0, Instant::now());
     let mut lines = Lines::new();
     while !over.load(Ordering::Relaxed) {
         std::thread::park_timeout(REFRESH);
@@ -102,10 +101,7 @@ fn watch(first: &'static str, name: &str, meter: &Meter, over: &AtomicBool) {
         if now.phase.is_empty() {
             now.phase = first;
         }
-        if now.number != phase {
-            (phase, began) = (now.number, Instant::now());
-        }
-        let text = measure(name, &now, began.elapsed().as_secs_f64());
+        let text = measure(name, &now);
         if !bar.is_hidden() {
             bar.set_message(text);
         } else if lines.due() {
@@ -125,8 +121,8 @@ pub fn bytes(n: u64) -> String {
     }
 }
 
-fn measure(name: &str, now: &Reading, seconds: f64) -> String {
-    let what = format!("{} {name}", now.phase);
+fn measure(name: &str, now: &Reading) -> String {
+    let (what, seconds) = (format!("{} {name}", now.phase), now.time.as_secs_f64());
     if now.done == 0 || seconds == 0.0 {
         return what;
     }
@@ -214,7 +210,8 @@ mod tests {
 
     #[test]
     fn what_is_done_is_told_with_its_share_its_rate_and_the_time_left() {
-        let text = |done, total| measure("a.mtx", &Reading { phase: "reading", number: 1, done, total }, 4.0);
+        let time = Duration::from_secs(4);
+        let text = |done, total| measure("a.mtx", &Reading { phase: "reading", time, done, total });
         assert_eq!(
             text(200_000_000, 600_000_000),
             "reading a.mtx: 200.0 MB of 600.0 MB, 50.0 MB/s, ETA 8.00 s"

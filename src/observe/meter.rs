@@ -2,23 +2,26 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// What is being done, and how many bytes of how many are behind it.
 #[derive(Debug, Default)]
 pub struct Meter {
-    phase: Mutex<&'static str>,
-    number: AtomicU64,
+    phase: Mutex<Phase>,
     done: AtomicU64,
     total: AtomicU64,
 }
+
+/// What is being done, and since when.
+type Phase = (&'static str, Option<Instant>);
 
 /// A look at a [`Meter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// What is being done; empty before anything is.
     pub phase: &'static str,
-    /// How often something has begun.
-    pub number: u64,
+    /// For how long.
+    pub time: Duration,
     /// Bytes behind it.
     pub done: u64,
     /// Bytes in all, 0 where nobody knows.
@@ -28,9 +31,8 @@ pub struct Reading {
 impl Meter {
     /// Begins something of `total` bytes.
     pub fn begin(&self, phase: &'static str, total: u64) {
-        let mut name = self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        *name = phase;
-        self.number.fetch_add(1, Ordering::Relaxed);
+        let mut now = self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *now = (phase, Some(Instant::now()));
         self.total.store(total, Ordering::Relaxed);
         self.done.store(0, Ordering::Relaxed);
     }
@@ -42,10 +44,10 @@ impl Meter {
 
     /// What it shows now.
     pub fn read(&self) -> Reading {
-        let name = self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (phase, began) = *self.phase.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Reading {
-            phase: *name,
-            number: self.number.load(Ordering::Relaxed),
+            phase,
+            time: began.map_or(Duration::ZERO, |began| began.elapsed()),
             done: self.done.load(Ordering::Relaxed),
             total: self.total.load(Ordering::Relaxed),
         }
