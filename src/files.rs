@@ -5,14 +5,25 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use etcetera::BaseStrategy;
 
-/// The folder of this user's caches: `$SOLVER_CACHE` where that variable is set, otherwise `solver` in the user's cache
-/// folder (`$XDG_CACHE_HOME`, or `~/.cache`). None without a home folder.
+static CACHE_FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Keeps caches in this folder from now on; the first call counts.
+pub(crate) fn set_cache_folder(folder: PathBuf) {
+    let _ = CACHE_FOLDER.set(folder);
+}
+
+/// The folder of this user's caches: the one that was set here, `$SOLVER_CACHE` where that variable is set, otherwise
+/// `solver` in the user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). None without a home folder.
 pub(crate) fn cache_folder() -> Option<PathBuf> {
+    if let Some(folder) = CACHE_FOLDER.get() {
+        return Some(folder.clone());
+    }
     let user = etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir());
     choose_cache_folder(std::env::var_os("SOLVER_CACHE"), user)
 }

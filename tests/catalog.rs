@@ -129,6 +129,16 @@ impl Run {
     }
 }
 
+#[test]
+fn a_folder_that_is_named_is_where_every_command_looks() {
+    let (run, other) = (Run::good(), tempfile::tempdir().unwrap());
+    let folder = other.path().to_str().unwrap();
+    assert!(run.run(&["fetch", "1138_bus", "--cache", folder]).status.success());
+    assert!(run.refused(&["info", "--matrix", "1138_bus"]).contains("has not been fetched"));
+    let done = run.run(&["info", "--matrix", "1138_bus", "--cache", folder]);
+    assert!(done.status.success() && text(&done).contains("1,138 x 1,138"), "{}", text(&done));
+}
+
 fn text(done: &Output) -> String {
     String::from_utf8_lossy(&[&done.stdout[..], &done.stderr].concat()).into_owned()
 }

@@ -24,6 +24,10 @@ pub struct Cli {
     /// Show no progress, and nothing but results and errors.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
+    /// Where fetched matrices and compiled kernels are kept [default: $SOLVER_CACHE, or solver in the user's cache
+    /// folder]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -78,9 +82,11 @@ Examples:
   solver cg --matrix F1 --checkpoint f1.ckpt --resume f1.ckpt --max-iters 200000
 
 Ctrl-C stops at the next check: answer, history and plot of what was reached are still written, and a last checkpoint.
+Before the first iteration it ends the program at once.
 --resume goes on with the same bits as if nothing had happened; iterations and seconds count on. Tolerances, limits and
---threads may change; matrix, right-hand side, start, method, device, backend, precision and preconditioner may not. The
-checkpoint of a solve that has ended stays, and gives the same verdict again.";
+--threads may change; matrix, right-hand side, start, method, device, backend, precision and preconditioner may not, nor
+the model of the GPU, nor whether the CPU has AVX2 and FMA. The checkpoint of a solve that has ended stays, and gives the
+same verdict again.";
 
 const MINRES_EXAMPLES: &str = "\
 Examples:
@@ -95,7 +101,8 @@ answer is a least-squares solution, and the exit code 1.";
 #[command(after_help = listed_below(CG_EXAMPLES), args_override_self = true)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CgArgs {
-    /// A Matrix Market file (.mtx, .mtx.gz), a name such as F1 (see solver matrices), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
+    /// A file (Matrix Market, Harwell-Boeing, SciPy .npz, a graph, an archive, .slv; also .gz), - for standard input,
+    /// a name such as F1 (see solver matrices), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
     #[arg(long, value_name = "WHAT")]
     pub matrix: Option<String>,
     /// The right-hand side: a file (.mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the error is then
@@ -233,7 +240,8 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = INFO_EXAMPLES)]
 pub struct InfoArgs {
-    /// A Matrix Market file, a name such as F1 (see solver matrices), or a generator
+    /// A file (Matrix Market, Harwell-Boeing, SciPy .npz, a graph, an archive, .slv; also .gz), - for standard input,
+    /// a name such as F1 (see solver matrices), or a generator
     #[arg(long, value_name = "WHAT")]
     pub matrix: String,
     /// Draw where the entries stand, by density: .svg or .png
@@ -269,7 +277,7 @@ Examples:
   solver fetch F1
   solver fetch thermal2 G3_circuit --cache /scratch/solver
 
-A matrix fetched with --cache DIR is found again with SOLVER_CACHE=DIR. SOLVER_MIRROR does what --mirror does.";
+A matrix fetched with --cache DIR is found again with --cache DIR or SOLVER_CACHE=DIR. SOLVER_MIRROR does what --mirror does.";
 
 /// Options of `solver fetch`.
 #[derive(Args, Debug)]
@@ -278,9 +286,6 @@ pub struct FetchArgs {
     /// Names of the catalog, as solver matrices lists them
     #[arg(required = true, value_name = "NAME")]
     pub names: Vec<String>,
-    /// The cache folder [default: $SOLVER_CACHE, or solver in the user's cache folder]
-    #[arg(long, value_name = "DIR")]
-    pub cache: Option<PathBuf>,
     /// A server laid out like the collection: URL/MM/GROUP/NAME.tar.gz [default: https://sparse.tamu.edu]
     #[arg(long, value_name = "URL")]
     pub mirror: Option<String>,

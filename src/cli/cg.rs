@@ -62,7 +62,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
         pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
     }
     if let Some(entry) = plan.fetch {
-        super::fetch::download(entry, None, None).inspect_err(|_| {
+        super::fetch::download(entry, None).inspect_err(|_| {
             if let Some(stand_in) = &entry.stand_in {
                 log::warn!("a stand-in for {} needs no network: --matrix {stand_in}", entry.name);
             }

@@ -39,7 +39,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     let (target, stem) = target(&args.output)?;
     super::places::check_writable(("OUT", &args.output))?;
     if let Some(entry) = super::fetch::missing(&args.input, args.fetch, true)? {
-        super::fetch::download(entry, None, None)?;
+        super::fetch::download(entry, None)?;
     }
     let loaded =
         load(&args.input, Options { as_stored: args.as_stored, beside: true, ..Options::default() })?;

@@ -7,14 +7,13 @@ use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{Fetched, Settings, fetch};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
 use std::time::Instant;
 
 pub(super) fn run(args: &FetchArgs) -> Result<bool> {
     // A name that does not exist is better known before the first download than after it.
     let entries: Vec<&Entry> = args.names.iter().map(|name| catalog::get(name)).collect::<Result<_>>()?;
     for entry in entries {
-        let fetched = download(entry, args.cache.clone(), args.mirror.clone())?;
+        let fetched = download(entry, args.mirror.clone())?;
         let state = if fetched.was_there { "is there and in order" } else { "fetched" };
         print(&format!(
             "{} {state}: {} in {}\n",
@@ -54,8 +53,8 @@ fn asked(error: &Error) -> bool {
 }
 
 /// Fetches one matrix under a bar, or under sparse lines where there is no terminal.
-pub(super) fn download(entry: &Entry, cache: Option<PathBuf>, mirror: Option<String>) -> Result<Fetched> {
-    let mut settings = Settings::new(cache)?;
+pub(super) fn download(entry: &Entry, mirror: Option<String>) -> Result<Fetched> {
+    let mut settings = Settings::new(None)?;
     settings.mirror = mirror.or_else(default_mirror);
     settings.stop = interrupt::catch();
     log::info!("{}: from {}", entry.name, entry.url(settings.mirror.as_deref()));

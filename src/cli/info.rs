@@ -76,7 +76,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     // A picture that cannot be drawn is known before a long matrix is read.
     args.spy.as_deref().map(Format::of).transpose()?;
     if let Some(entry) = super::fetch::missing(&args.matrix, args.fetch, true)? {
-        super::fetch::download(entry, None, None)?;
+        super::fetch::download(entry, None)?;
     }
     let info = describe(args)?;
     if args.json {

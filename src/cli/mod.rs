@@ -20,6 +20,7 @@ mod precond;
 mod progress;
 mod vectors;
 
+use crate::files;
 use args::{Cli, Command};
 use clap::Parser;
 use std::io::Write;
@@ -35,6 +36,9 @@ pub fn run() -> ExitCode {
     let cli = Cli::parse();
     if cli.quiet {
         progress::silence();
+    }
+    if let Some(folder) = cli.cache {
+        files::set_cache_folder(folder);
     }
     let level = match cli.verbose {
         _ if cli.quiet => "error",

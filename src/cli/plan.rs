@@ -13,7 +13,7 @@ use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
-use crate::source::catalog::Entry;
+use crate::source::catalog::{self, Entry};
 use crate::stop::StoppingRule;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -158,6 +158,13 @@ impl Plan {
         self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
     }
 
+    /// What is said after the name of a matrix that only imitates another.
+    fn stand_in(&self) -> String {
+        let name = self.matrix.split(':').next().and_then(|name| name.strip_suffix("-like"));
+        let real = name.and_then(catalog::find).filter(|_| !Path::new(&self.matrix).exists());
+        real.map_or(String::new(), |real| format!(", a stand-in for {}", real.name))
+    }
+
     /// The plan in words, a line for each decision.
     pub fn describe(&self) -> Result<String> {
         let place = match self.place {
@@ -167,7 +174,7 @@ impl Plan {
         };
         let mut lines = vec![
             ("solver", self.method.name().to_owned()),
-            ("matrix", self.matrix.clone()),
+            ("matrix", format!("{}{}", self.matrix, self.stand_in())),
             ("rhs", self.rhs.to_string()),
             ("device", place),
             ("backend", format!("{} ({})", self.backend.label(), self.backend.entry.summary)),

@@ -111,6 +111,7 @@ impl Preconditioner {
         match self {
             Preconditioner::None => 0,
             Preconditioner::Jacobi => vectors(1),
+            // As compressed rows: a backend may keep half of that, or a third more.
             Preconditioner::BlockJacobi { block } => {
                 let block = block.unwrap_or(block_jacobi::UNBLOCKED) as u64;
                 rows * (block * (4 + width) + 4)
