@@ -58,11 +58,13 @@ fn write(
     loaded: &Loaded,
     meter: &Meter,
 ) -> Result<Vec<PathBuf>> {
+    let own_files = || loaded.beside.iter().filter(|_| target.beside.is_some());
+    // Nothing is written where not all can be.
+    own_files().try_for_each(|beside| check_name(&args.output, &beside.name))?;
     (target.write)(&args.output, loaded, meter)?;
     let mut written = vec![args.output.clone()];
-    for beside in loaded.beside.iter().filter(|_| target.beside.is_some()) {
+    for beside in own_files() {
         let ending = target.beside.unwrap_or_default();
-        check_name(&args.output, &beside.name)?;
         let path = args.output.with_file_name(format!("{stem}_{}{ending}", beside.name));
         if ending == ".npy" {
             npy::write_metered(&path, &beside.values, Some(meter))?;
