@@ -10,6 +10,7 @@
 //! to 0.8 us here, 0.7 to 2.9 us with `broadcast` from inside rayon's pool and 12 to 15 us from outside; after a pause of
 //! 5 ms, when the threads sleep, 0.3 ms here and 0.1 ms there. See `pool.rs`.
 
+mod cores;
 mod pool;
 pub(crate) mod sweep;
 

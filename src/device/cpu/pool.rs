@@ -2,27 +2,35 @@
 //!
 //! An iteration on a small system forks three times in 100 us, so forking must cost next to nothing: idle threads spin
 //! for a moment before they sleep. The caller is one of the threads.
+//!
+//! No thread is bound to a core. But the system does not know that these threads wait for each other: a worker that it
+//! wakes on the caller's core, as the others looked busy for a moment, takes turns with the caller there, and a small
+//! job takes several times as long until the system evens out its load. So a worker is woken away from the caller, and
+//! one that the caller waits for in vain is sent away from cores where others of the pool were seen.
 
+use super::cores;
 use crate::error::{Error, Result};
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 /// How long threads wait by spinning.
 #[derive(Clone, Copy)]
 struct Patience {
-    /// Turns of the waiting loop before a thread without work goes to sleep: about 0.2 ms.
+    /// Turns of the waiting loop before a thread without work goes to sleep: 0.1 to 0.2 ms.
     before_sleep: usize,
     /// Turns before the caller lets others have its core: they may be waiting for it.
     before_yield: usize,
+    /// Whether threads are kept apart.
+    apart: bool,
 }
 
 /// Each thread has a core to itself.
-const PATIENT: Patience = Patience { before_sleep: 10_000, before_yield: 2_000 };
+const PATIENT: Patience = Patience { before_sleep: 10_000, before_yield: 2_000, apart: true };
 /// There are more threads than cores: who spins keeps from working whoever it waits for.
-const CROWDED: Patience = Patience { before_sleep: 1, before_yield: 1 };
+const CROWDED: Patience = Patience { before_sleep: 1, before_yield: 1, apart: false };
 
 type Job<'a> = dyn Fn(usize) + Sync + 'a;
 
@@ -41,10 +49,26 @@ struct Shared {
     job: UnsafeCell<Option<*const Job<'static>>>,
     /// Workers that have not finished the job in hand.
     pending: AtomicUsize,
-    asleep: Vec<AtomicBool>,
+    seats: Vec<Seat>,
     panicked: AtomicBool,
     closing: AtomicBool,
     patience: Patience,
+}
+
+/// What the caller knows of a worker, on a cache line of its own.
+#[repr(align(64))]
+struct Seat {
+    asleep: AtomicBool,
+    /// The core where it began its last job, or [`NOWHERE`].
+    core: AtomicUsize,
+    thread: OnceLock<cores::Thread>,
+}
+
+/// No core's number.
+const NOWHERE: usize = usize::MAX;
+
+fn current_core() -> usize {
+    cores::current().unwrap_or(NOWHERE)
 }
 
 // SAFETY: the job cell is written only while no worker runs, before `jobs` changes, and read only after.
@@ -61,7 +85,7 @@ impl Pool {
             jobs: AtomicUsize::new(0),
             job: UnsafeCell::new(None),
             pending: AtomicUsize::new(0),
-            asleep: (1..threads).map(|_| AtomicBool::new(false)).collect(),
+            seats: (1..threads).map(|_| Seat::new()).collect(),
             panicked: AtomicBool::new(false),
             closing: AtomicBool::new(false),
         });
@@ -96,9 +120,9 @@ impl Pool {
         // Sequentially consistent against `asleep`: either the worker sees the job, or we see that it sleeps.
         shared.jobs.fetch_add(1, Ordering::SeqCst);
         let finish = Finish(shared);
-        for (asleep, worker) in shared.asleep.iter().zip(&self.workers) {
-            if asleep.load(Ordering::SeqCst) {
-                worker.thread().unpark();
+        for (seat, worker) in shared.seats.iter().zip(&self.workers) {
+            if seat.asleep.load(Ordering::SeqCst) {
+                shared.keep_apart(seat, || worker.thread().unpark());
             }
         }
         job(0);
@@ -118,6 +142,7 @@ impl Drop for Finish<'_> {
         while self.0.pending.load(Ordering::Acquire) > 0 {
             spins += 1;
             if spins % self.0.patience.before_yield == 0 {
+                self.0.separate();
                 std::thread::yield_now()
             } else {
                 std::hint::spin_loop()
@@ -126,12 +151,51 @@ impl Drop for Finish<'_> {
     }
 }
 
+impl Seat {
+    fn new() -> Seat {
+        Seat { asleep: AtomicBool::new(false), core: AtomicUsize::new(NOWHERE), thread: OnceLock::new() }
+    }
+}
+
 impl Shared {
+    /// Does something to a worker while it is kept off the cores of the caller and of the other workers that are awake.
+    fn keep_apart(&self, seat: &Seat, meanwhile: impl FnOnce()) {
+        let Some(&thread) = seat.thread.get().filter(|_| self.patience.apart) else { return meanwhile() };
+        let caller = current_core();
+        let awake = |other: &&Seat| !std::ptr::eq(*other, seat) && !other.asleep.load(Ordering::Relaxed);
+        let taken = |core| {
+            let mut others = self.seats.iter().filter(awake);
+            core == caller || others.any(|other| other.core.load(Ordering::Relaxed) == core)
+        };
+        cores::off(thread, taken, meanwhile);
+    }
+
+    /// Sends workers away that were last seen on the core of the caller or of a worker before them.
+    fn separate(&self) {
+        if !self.patience.apart {
+            return;
+        }
+        let caller = current_core();
+        for (at, seat) in self.seats.iter().enumerate() {
+            let core = seat.core.load(Ordering::Relaxed);
+            let shared =
+                core == caller || self.seats[..at].iter().any(|s| s.core.load(Ordering::Relaxed) == core);
+            if core != NOWHERE && shared {
+                // Once: until it has told where it is now.
+                seat.core.store(NOWHERE, Ordering::Relaxed);
+                self.keep_apart(seat, || ());
+            }
+        }
+    }
+
     /// The life of worker `index`.
     fn serve(&self, index: usize) {
+        let seat = &self.seats[index - 1];
+        let _ = seat.thread.set(cores::this_thread());
         let mut served = 0;
         loop {
-            served = self.wait_for_job(index, served);
+            served = self.wait_for_job(seat, served);
+            seat.core.store(current_core(), Ordering::Relaxed);
             if self.closing.load(Ordering::Relaxed) {
                 return;
             }
@@ -147,7 +211,7 @@ impl Shared {
     }
 
     /// Returns the number of jobs given out once it differs from `served`.
-    fn wait_for_job(&self, index: usize, served: usize) -> usize {
+    fn wait_for_job(&self, seat: &Seat, served: usize) -> usize {
         for _ in 0..self.patience.before_sleep {
             let jobs = self.jobs.load(Ordering::Acquire);
             if jobs != served {
@@ -155,7 +219,7 @@ impl Shared {
             }
             std::hint::spin_loop();
         }
-        let asleep = &self.asleep[index - 1];
+        let asleep = &seat.asleep;
         asleep.store(true, Ordering::SeqCst);
         loop {
             let jobs = self.jobs.load(Ordering::SeqCst);
