@@ -158,6 +158,13 @@ impl Bsr {
         &self.values
     }
 
+    /// The arrays, without a copy.
+    pub fn into_parts(self) -> BsrParts {
+        let Bsr { rows, cols, block, entries, pattern, values } = self;
+        let (block_offsets, block_columns) = (pattern.row_offsets, pattern.col_indices);
+        BsrParts { rows, cols, block, entries, block_offsets, block_columns, values }
+    }
+
     /// Bytes of the arrays: offsets, block columns and values.
     pub fn storage_bytes(&self) -> u64 {
         let values = self.values.stored().unwrap_or(0) * self.values.width();

@@ -14,10 +14,11 @@
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
-use super::narrow::narrowest;
+use super::narrow::{AlignedValues, narrowest};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
 use crate::error::Result;
+use crate::format::bsr::BsrParts;
 use crate::format::stats::Blocks;
 use crate::format::{Bsr, Csr, Values};
 use crate::operator::Cost;
@@ -50,18 +51,24 @@ impl Family<Cpu> for BsrFamily {
         let found = || Blocks::sampled(matrix).best.map_or(ANY_SIZE, |best| (best.size[0], best.size[1]));
         let block = params.get("block").and_then(size).unwrap_or_else(found);
         let bsr = Bsr::from_csr(&narrowest(matrix), block)?;
-        Ok(Rc::new(Chunked::new::<T>(device, BsrMatrix { bsr, avx2: device.avx2 })))
+        let bytes = bsr.storage_bytes();
+        let mut parts = bsr.into_parts();
+        let values = AlignedValues::of(std::mem::replace(&mut parts.values, Values::Ones));
+        Ok(Rc::new(Chunked::new::<T>(device, BsrMatrix { parts, values, bytes, avx2: device.avx2 })))
     }
 }
 
 struct BsrMatrix {
-    bsr: Bsr,
+    /// All but the values.
+    parts: BsrParts,
+    values: AlignedValues,
+    bytes: u64,
     avx2: bool,
 }
 
 /// The arrays of one application.
 struct Task<'a, T, V> {
-    bsr: &'a Bsr,
+    parts: &'a BsrParts,
     values: &'a [V],
     product: &'a Product<'a, T>,
 }
@@ -71,7 +78,7 @@ const END: usize = 8;
 
 impl<T: Scalar, V: Scalar> Task<'_, T, V> {
     fn blocks(&self, block_row: usize) -> Range<usize> {
-        let offsets = self.bsr.block_offsets();
+        let offsets = &self.parts.block_offsets;
         offsets.get(block_row)..offsets.get(block_row + 1)
     }
 
@@ -81,8 +88,8 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         for column in 0..k {
             let mut sums = [0.0; R];
             for block in self.blocks(block_row) {
-                let first = self.bsr.block_columns()[block] as usize * C;
-                let width = C.min(self.bsr.cols() - first);
+                let first = self.parts.block_columns[block] as usize * C;
+                let width = C.min(self.parts.cols - first);
                 let places = self.values[block * R * C..][..R * C].chunks_exact(C);
                 for (sum, places) in sums.iter_mut().zip(places) {
                     for (c, value) in places[..width].iter().enumerate() {
@@ -111,7 +118,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         let whole = x.len() / C;
         let mut end = [T::default(); END];
         end[..x.len() - whole * C].copy_from_slice(&x[whole * C..]);
-        let columns = self.bsr.block_columns();
+        let columns = &self.parts.block_columns;
         for (block_row, y) in block_rows.zip(y.chunks_mut(R)) {
             let mut sums = [_mm256_setzero_pd(); R];
             for block in self.blocks(block_row) {
@@ -171,8 +178,8 @@ impl BsrMatrix {
         product: &Product<'_, T>,
         y: &mut [T],
     ) {
-        let task = Task { bsr: &self.bsr, values, product };
-        let block = self.bsr.block();
+        let task = Task { parts: &self.parts, values, product };
+        let block = self.parts.block;
         let block_rows = rows.start / block.0..rows.end.div_ceil(block.0);
         #[cfg(target_arch = "x86_64")]
         if self.avx2 && product.k == 1 {
@@ -187,35 +194,35 @@ impl BsrMatrix {
 
 impl<T: Scalar> RowRanges<T> for BsrMatrix {
     fn shape(&self) -> (usize, usize) {
-        (self.bsr.rows(), self.bsr.cols())
+        (self.parts.rows, self.parts.cols)
     }
 
     fn height(&self) -> usize {
-        let height = self.bsr.block().0;
-        chunk_height(self.bsr.rows()) / height * height
+        let height = self.parts.block.0;
+        chunk_height(self.parts.rows) / height * height
     }
 
     fn work_before(&self, row: usize) -> usize {
-        let block_row = row.div_ceil(self.bsr.block().0);
-        self.bsr.block_offsets().get(block_row) + block_row
+        let block_row = row.div_ceil(self.parts.block.0);
+        self.parts.block_offsets.get(block_row) + block_row
     }
 
     fn multiply(&self, rows: Range<usize>, product: &Product<'_, T>, y: &mut [T]) {
-        match self.bsr.values() {
-            Values::F32(values) => self.task(rows, values, product, y),
-            Values::F64(values) => self.task(rows, values, product, y),
-            Values::Ones => unreachable!("blocks store their values"),
+        match &self.values {
+            AlignedValues::F32(values) => self.task(rows, values, product, y),
+            AlignedValues::F64(values) => self.task(rows, values, product, y),
+            AlignedValues::Ones => unreachable!("blocks store their values"),
         }
     }
 
     fn cost(&self) -> Cost {
-        let vectors = (self.bsr.rows() + self.bsr.cols()) * size_of::<T>();
-        let (height, width) = self.bsr.block();
-        let flops = 2 * (self.bsr.blocks() * height * width) as u64;
-        Cost { bytes: self.bsr.storage_bytes() + vectors as u64, flops }
+        let vectors = (self.parts.rows + self.parts.cols) * size_of::<T>();
+        let (height, width) = self.parts.block;
+        let flops = 2 * (self.parts.block_columns.len() * height * width) as u64;
+        Cost { bytes: self.bytes + vectors as u64, flops }
     }
 
     fn storage(&self) -> u64 {
-        self.bsr.storage_bytes()
+        self.bytes
     }
 }

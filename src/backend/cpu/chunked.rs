@@ -57,6 +57,16 @@ impl<T: Scalar> Product<'_, T> {
     pub fn emit(&self, y: &mut T, sum: T) {
         *y = if self.beta == T::default() { self.alpha * sum } else { self.alpha * sum + self.beta * *y };
     }
+
+    /// Ends neighbouring rows: one question for all of them, so that they fill vectors.
+    #[inline(always)]
+    pub fn emit_all<const N: usize>(&self, y: &mut [T; N], sums: [f64; N]) {
+        let sums = sums.map(|sum| self.alpha * T::from_f64(sum));
+        *y = match self.beta == T::default() {
+            true => sums,
+            false => std::array::from_fn(|row| sums[row] + self.beta * y[row]),
+        };
+    }
 }
 
 /// Checks that x and y fit the matrix and each other; returns the number of columns.

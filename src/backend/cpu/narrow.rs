@@ -1,8 +1,44 @@
 //! Values in single precision where it holds all of them exactly: half the bytes and, as products and sums stay in the
 //! precision that they had, the same bits.
 
+use crate::device::cpu::aligned::Aligned;
 use crate::format::{Csr, Values};
 use std::sync::Arc;
+
+/// Values as kernels load them.
+pub(super) enum AlignedValues {
+    Ones,
+    F32(Aligned<f32>),
+    F64(Aligned<f64>),
+}
+
+impl AlignedValues {
+    pub fn of(values: Values) -> AlignedValues {
+        match values {
+            Values::Ones => AlignedValues::Ones,
+            Values::F32(values) => AlignedValues::F32(Aligned::of(values)),
+            Values::F64(values) => AlignedValues::F64(Aligned::of(values)),
+        }
+    }
+
+    /// How many are stored.
+    pub fn stored(&self) -> usize {
+        match self {
+            AlignedValues::Ones => 0,
+            AlignedValues::F32(values) => values.len(),
+            AlignedValues::F64(values) => values.len(),
+        }
+    }
+
+    /// Bytes of those.
+    pub fn bytes(&self) -> usize {
+        match self {
+            AlignedValues::Ones => 0,
+            AlignedValues::F32(values) => size_of_val(&values[..]),
+            AlignedValues::F64(values) => size_of_val(&values[..]),
+        }
+    }
+}
 
 /// Values that are looked at together; the first that does not fit ends the search.
 const PIECE: usize = 1 << 16;

@@ -15,9 +15,10 @@
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
-use super::narrow::narrowest;
+use super::narrow::{AlignedValues, narrowest};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
+use crate::device::cpu::aligned::Aligned;
 use crate::error::Result;
 use crate::format::stats::{Block, Blocks};
 use crate::format::{Bsr, Csr, Offsets, Values};
@@ -38,7 +39,7 @@ pub const SIZES: &[&str] = &["auto", "2", "3", "4", "5", "6", "7", "8"];
 const ANY_SIZE: usize = 2;
 
 /// The square block that moves the fewest bytes.
-pub(in crate::backend) fn best_square(blocks: &Blocks) -> Option<&Block> {
+fn best_square(blocks: &Blocks) -> Option<&Block> {
     let entries = blocks.best.is_some();
     blocks.all.iter().filter(|b| entries && b.size[0] == b.size[1]).min_by_key(|b| (b.bytes, b.size[0]))
 }
@@ -50,8 +51,8 @@ impl Family<Cpu> for SbsrFamily {
         let bsr = Bsr::from_csr(&narrowest(matrix), (size, size))?;
         let mirrors = mirrors(&bsr)?;
         let blocks = match bsr.values() {
-            Values::F32(values) => arrange(&bsr, &mirrors, values, Values::F32)?,
-            Values::F64(values) => arrange(&bsr, &mirrors, values, Values::F64)?,
+            Values::F32(values) => arrange(&bsr, &mirrors, values, AlignedValues::F32)?,
+            Values::F64(values) => arrange(&bsr, &mirrors, values, AlignedValues::F64)?,
             Values::Ones => unreachable!("blocks store their values"),
         };
         Ok(Rc::new(Chunked::new::<T>(device, SbsrMatrix { blocks, avx2: device.avx2 })))
@@ -120,7 +121,7 @@ struct Mirrored {
     /// Which stored block those are the mirror image of, in the same order.
     images: Vec<u32>,
     /// The stored blocks, each row by row, and [`OVER`] zeros.
-    values: Values,
+    values: AlignedValues,
 }
 
 /// Values that a load may reach over the end of the last block.
@@ -130,7 +131,7 @@ fn arrange<V: Copy + Default>(
     bsr: &Bsr,
     mirrors: &[u32],
     values: &[V],
-    wrap: impl Fn(Vec<V>) -> Values,
+    wrap: impl Fn(Aligned<V>) -> AlignedValues,
 ) -> Result<Mirrored> {
     let (rows, offsets, places) = (bsr.block_rows(), bsr.block_offsets(), bsr.block().0.pow(2));
     // Where each block is stored, if it is.
@@ -167,7 +168,7 @@ fn arrange<V: Copy + Default>(
         stored: Offsets::narrowest(stored),
         columns,
         images,
-        values: wrap(arranged),
+        values: wrap(Aligned::of(arranged)),
     })
 }
 
@@ -192,7 +193,7 @@ impl Mirrored {
     fn bytes(&self) -> u64 {
         let indices = (self.columns.len() + self.images.len()) * size_of::<u32>();
         let offsets = self.offsets.len() * self.offsets.width() + self.stored.len() * self.stored.width();
-        (indices + offsets + self.values.stored().unwrap_or(0) * self.values.width()) as u64
+        (indices + offsets + self.values.bytes()) as u64
     }
 }
 
@@ -369,9 +370,9 @@ impl<T: Scalar> RowRanges<T> for SbsrMatrix {
 
     fn multiply(&self, rows: Range<usize>, product: &Product<'_, T>, y: &mut [T]) {
         match &self.blocks.values {
-            Values::F32(values) => self.task(rows, values, product, y),
-            Values::F64(values) => self.task(rows, values, product, y),
-            Values::Ones => unreachable!("blocks store their values"),
+            AlignedValues::F32(values) => self.task(rows, values, product, y),
+            AlignedValues::F64(values) => self.task(rows, values, product, y),
+            AlignedValues::Ones => unreachable!("blocks store their values"),
         }
     }
 

@@ -10,6 +10,7 @@
 //! to 0.8 us here, 0.7 to 2.9 us with `broadcast` from inside rayon's pool and 12 to 15 us from outside; after a pause of
 //! 5 ms, when the threads sleep, 0.3 ms here and 0.1 ms there. See `pool.rs`.
 
+pub(crate) mod aligned;
 mod cores;
 mod pool;
 pub(crate) mod sweep;
@@ -17,6 +18,7 @@ pub(crate) mod sweep;
 use super::{Device, Recorded, Slot, SlotState, Sweep};
 use crate::error::Result;
 use crate::scalar::Scalar;
+use aligned::Aligned;
 use pool::Pool;
 use std::ops::Range;
 
@@ -31,10 +33,16 @@ pub struct Cpu {
 }
 
 /// A vector in main memory, n x k, row-major.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct CpuVector<T> {
     k: usize,
-    data: Vec<T>,
+    data: Aligned<T>,
+}
+
+impl<T: Scalar> Clone for CpuVector<T> {
+    fn clone(&self) -> CpuVector<T> {
+        CpuVector { k: self.k, data: self.data.clone() }
+    }
 }
 
 impl<T: Scalar> CpuVector<T> {
@@ -163,7 +171,7 @@ impl Device for Cpu {
 
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CpuVector<T>> {
         assert!(k > 0, "a vector has at least one column");
-        Ok(CpuVector { k, data: crate::memory::zeroed(n * k) })
+        Ok(CpuVector { k, data: Aligned::zeroed(n * k) })
     }
 
     fn slots(&self, slots: usize, k: usize) -> Result<CpuSlots> {

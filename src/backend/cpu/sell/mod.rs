@@ -16,11 +16,11 @@
 mod pack;
 
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
-use super::narrow::narrowest;
+use super::narrow::{AlignedValues, narrowest};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
 use crate::error::Result;
-use crate::format::{Csr, Values};
+use crate::format::Csr;
 use crate::operator::Cost;
 use crate::scalar::Scalar;
 use pack::{Packed, Slice};
@@ -210,25 +210,26 @@ impl<V: SliceValues> Slices<'_, V> {
     /// Ends the rows of every slice in column `column` of y with the sums that `f` finds.
     #[inline(always)]
     fn each<T: Scalar>(
-        mut self,
+        self,
         product: &Product<'_, T>,
         column: usize,
         y: &mut [T],
         f: impl Fn(&Slice<'_>, V) -> [f64; LANES],
     ) {
-        let rows = y.len() / self.k;
+        // On their own, so that they stay in registers: through memory a slice waits for the one before it.
+        let Slices { mut words, mut values, k } = self;
+        let rows = y.len() / k;
         for number in 0..rows.div_ceil(LANES) {
-            let slice = Slice::take(&mut self.words);
-            let values = self.values.take(slice.width * LANES);
-            let sums = f(&slice, values);
+            let slice = Slice::take(&mut words);
+            let sums = f(&slice, values.take(slice.width * LANES));
             let first = number * LANES;
-            if slice.in_order() && self.k == 1 {
-                let end = rows.min(first + LANES);
-                y[first..end].iter_mut().zip(sums).for_each(|(y, sum)| product.emit(y, T::from_f64(sum)));
-            } else {
-                for (lane, sum) in sums.into_iter().enumerate().take(rows - first) {
-                    let y = &mut y[slice.row(number, lane) * self.k + column];
-                    product.emit(y, T::from_f64(sum));
+            match y[first * k..].first_chunk_mut::<LANES>() {
+                Some(y) if slice.in_order() && k == 1 => product.emit_all(y, sums),
+                _ => {
+                    for (lane, sum) in sums.into_iter().enumerate().take(rows - first) {
+                        let y = &mut y[slice.row(number, lane) * k + column];
+                        product.emit(y, T::from_f64(sum));
+                    }
                 }
             }
         }
@@ -272,9 +273,9 @@ impl<T: Scalar> RowRanges<T> for SellMatrix {
         let (word, value) = self.packed.chunks[rows.start / chunk_height(self.shape.0)];
         let words = &self.packed.words[word..];
         match &self.packed.values {
-            Values::Ones => self.chunk(words, Ones, product, y),
-            Values::F32(values) => self.chunk(words, &values[value..], product, y),
-            Values::F64(values) => self.chunk(words, &values[value..], product, y),
+            AlignedValues::Ones => self.chunk(words, Ones, product, y),
+            AlignedValues::F32(values) => self.chunk(words, &values[value..], product, y),
+            AlignedValues::F64(values) => self.chunk(words, &values[value..], product, y),
         }
     }
 

@@ -18,6 +18,7 @@
 
 use super::LANES;
 use crate::backend::cpu::chunked::chunk_height;
+use crate::backend::cpu::narrow::AlignedValues;
 use crate::device::cpu::CHUNK;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
@@ -112,20 +113,19 @@ impl<'a> Slice<'a> {
 /// Packed slices of a whole matrix.
 pub(super) struct Packed {
     pub words: Vec<u32>,
-    pub values: Values,
+    pub values: AlignedValues,
     /// The first word and the first value of each chunk.
     pub chunks: Vec<(usize, usize)>,
 }
 
 impl Packed {
     pub fn bytes(&self) -> u64 {
-        let values = self.stored() * self.values.width();
-        (size_of_val(&self.words[..]) + size_of_val(&self.chunks[..]) + values) as u64
+        (size_of_val(&self.words[..]) + size_of_val(&self.chunks[..]) + self.values.bytes()) as u64
     }
 
     /// Number of values.
     pub fn stored(&self) -> usize {
-        self.values.stored().unwrap_or(0)
+        self.values.stored()
     }
 
     pub fn of(matrix: &Csr) -> Result<Packed> {
@@ -134,7 +134,7 @@ impl Packed {
             Values::F32(values) => pack(matrix, Some(values)).map(|(w, c, v)| (w, c, Values::F32(v))),
             Values::F64(values) => pack(matrix, Some(values)).map(|(w, c, v)| (w, c, Values::F64(v))),
         }?;
-        Ok(Packed { words, values, chunks })
+        Ok(Packed { words, values: AlignedValues::of(values), chunks })
     }
 }
 
