@@ -104,9 +104,10 @@ impl<T: Scalar> Operands<'_, T> {
     #[inline(always)]
     unsafe fn chunk(&self, chunk: usize, rows: Range<usize>) {
         for update in self.sweep.updates {
-            let mut own = None;
-            let mut terms: [(T, &[T]); 3] = [(T::default(), &[]); 3];
-            let mut count = 0;
+            // By names: an array that was just written by place would be read back only once all writes before it,
+            // those of the vectors among them, have reached the cache.
+            let none: (T, &[T]) = (T::default(), &[]);
+            let (mut own, mut a, mut b, mut c, mut count) = (None, none, none, none, 0);
             // Filled by the one term that is a product, if there is one.
             let mut product = [MaybeUninit::<T>::uninit(); CHUNK];
             let factors = update.terms.iter().find_map(|term| term.times.map(|times| (term.v, times)));
@@ -116,14 +117,18 @@ impl<T: Scalar> Operands<'_, T> {
                 fill(&mut product, v, w)
             });
             for term in update.terms {
-                let c = self.coefficient(term.by, 0);
+                let by = self.coefficient(term.by, 0);
                 if term.v == Operand::Write(update.target) {
-                    own = Some(c);
+                    own = Some(by);
                     continue;
                 }
                 // SAFETY: inside the operand; it is another vector than the target.
                 let v = if term.times.is_some() { filled } else { unsafe { self.tile(term.v, &rows) } };
-                terms[count] = (c, v);
+                match count {
+                    0 => a = (by, v),
+                    1 => b = (by, v),
+                    _ => c = (by, v),
+                }
                 count += 1;
             }
             // SAFETY: inside the target, which no term names: the terms that do were set apart above.
@@ -131,27 +136,14 @@ impl<T: Scalar> Operands<'_, T> {
                 let start = self.writes[update.target as usize].add(rows.start);
                 std::slice::from_raw_parts_mut(start, rows.len())
             };
+            let ((a, u), (b, v), (c, w)) = (a, b, c);
             match (own, count) {
-                (Some(c), 0) => y.iter_mut().for_each(|y| *y = c * *y),
-                (Some(c), 1) => combine(y, |i, y| c * y + terms[0].0 * terms[0].1[i], &[terms[0].1]),
-                (Some(c), _) => combine(
-                    y,
-                    |i, y| c * y + terms[0].0 * terms[0].1[i] + terms[1].0 * terms[1].1[i],
-                    &[terms[0].1, terms[1].1],
-                ),
-                (None, 1) => combine(y, |i, _| terms[0].0 * terms[0].1[i], &[terms[0].1]),
-                (None, 2) => combine(
-                    y,
-                    |i, _| terms[0].0 * terms[0].1[i] + terms[1].0 * terms[1].1[i],
-                    &[terms[0].1, terms[1].1],
-                ),
-                (None, _) => combine(
-                    y,
-                    |i, _| {
-                        terms[0].0 * terms[0].1[i] + terms[1].0 * terms[1].1[i] + terms[2].0 * terms[2].1[i]
-                    },
-                    &[terms[0].1, terms[1].1, terms[2].1],
-                ),
+                (Some(own), 0) => y.iter_mut().for_each(|y| *y = own * *y),
+                (Some(own), 1) => combine(y, |i, y| own * y + a * u[i], &[u]),
+                (Some(own), _) => combine(y, |i, y| own * y + a * u[i] + b * v[i], &[u, v]),
+                (None, 1) => combine(y, |i, _| a * u[i], &[u]),
+                (None, 2) => combine(y, |i, _| a * u[i] + b * v[i], &[u, v]),
+                (None, _) => combine(y, |i, _| a * u[i] + b * v[i] + c * w[i], &[u, v, w]),
             }
         }
         for (d, dot) in self.sweep.dots.iter().enumerate() {
