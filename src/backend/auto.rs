@@ -7,7 +7,7 @@
 //! Where one chunk of rows holds more than its thread's share, rows cannot be balanced, and `merge` is taken.
 //! Everything follows from the matrix alone, so that the bits of a result depend on no number of threads.
 
-use super::cpu::{chunk_height, narrow, sbsr, sell};
+use super::cpu::{chunk_height, narrow, sell};
 use super::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
 use crate::format::stats::{Block, Blocks};
@@ -32,7 +32,7 @@ pub static ENTRY: Entry = Entry {
 /// Entries below which a product takes a microsecond whatever the strategy, and CSR needs no building.
 const SMALL: usize = 2_000;
 /// Another strategy than `rows` is built for at least this share of the time.
-const WORTH: f64 = 0.95;
+const WORTH: f64 = 0.98;
 /// How far beyond its share of the work a thread may go.
 const UNEVEN: f64 = 1.15;
 /// Threads that the work should be able to share evenly. The choice must not depend on how many there are, as the bits
@@ -63,27 +63,29 @@ mod work {
     use crate::backend::cpu::sell::Sample;
 
     /// Calling the threads together.
-    pub const PASS: f64 = 500.0;
+    pub const PASS: f64 = 400.0;
 
     /// Short rows cost a wrong guess of their end now and then, long ones a sum of lanes.
     pub fn of_rows(rows: f64, nnz: f64) -> f64 {
-        if nnz <= SHORT_ROW as f64 * rows { 0.162 * nnz + 0.64 * rows } else { 0.133 * nnz + 0.51 * rows }
+        if nnz <= SHORT_ROW as f64 * rows { 0.171 * nnz + 0.59 * rows } else { 0.148 * nnz + 0.33 * rows }
     }
 
     pub fn of_slices(rows: f64, sample: Sample) -> f64 {
-        0.157 * sample.gathered + 0.046 * (sample.places - sample.gathered) + 0.41 * rows
+        0.16 * sample.gathered + 0.024 * (sample.places - sample.gathered) + 0.36 * rows
     }
 
     /// Each row of a block is one load and one product for each four columns, dearer where fewer are left over and
-    /// dearest where `masked` keeps three apart from the fourth. Each row ends in a sum of lanes.
-    pub fn of_blocks(rows: f64, blocks: f64, [height, width]: [usize; 2], masked: bool) -> f64 {
+    /// dearest where a mask keeps three apart from the fourth. Each row ends in a sum of lanes, and each row of blocks in
+    /// a wrong guess of its end now and then: the higher its blocks, the fewer of those.
+    pub fn of_blocks(rows: f64, blocks: f64, [height, width]: [usize; 2]) -> f64 {
         let rest = match width % 4 {
             0 => 0.0,
-            3 if masked => 0.26,
-            _ => 0.2,
+            1 => 0.15,
+            2 => 0.12,
+            _ => 0.23,
         };
-        let row = 0.15 * (width / 4) as f64 + rest;
-        blocks * (0.06 + row * height as f64) + 0.42 * rows
+        let (row, height) = (0.15 * (width / 4) as f64 + rest, height as f64);
+        blocks * (0.21 + row * height) + 0.25 * rows + 0.87 * rows / height
     }
 }
 
@@ -121,23 +123,19 @@ impl Known<'_> {
     fn blocks(&self, block: &Block) -> Offer {
         let [height, width] = block.size;
         let bytes = self.bytes_of(block) + self.vectors;
-        let work = work::of_blocks(self.rows, block.blocks as f64, block.size, true);
+        let work = work::of_blocks(self.rows, block.blocks as f64, block.size);
         Offer { typed: format!("bsr:block={height}x{width}"), bytes, time: time(bytes, work) }
     }
 
-    /// Mirrored blocks, where a sample finds the matrix symmetric.
-    fn mirrored_blocks(&self, block: &Block) -> Option<Offer> {
+    /// Square blocks of a matrix that a sample finds symmetric.
+    fn mirrored_blocks(&self, block: &Block, symmetry: &Symmetry) -> Offer {
         let size = block.size[0];
-        let symmetry = symmetry(self.matrix, NEAR, self.value);
-        if !symmetry.holds {
-            return None;
-        }
         let below = (block.blocks as f64 - self.rows / size as f64).max(0.0) / 2.0;
         let values = below * (size * size) as f64 * self.value;
         let bytes = self.bytes_of(block) + self.vectors - values + 4.0 * below;
         let again = values * (symmetry.near * NEAR_BYTE + (1.0 - symmetry.near));
-        let work = work::of_blocks(self.rows, block.blocks as f64, block.size, size != 3);
-        Some(Offer { typed: format!("sbsr:block={size}"), bytes, time: time(bytes + again, work) })
+        let work = work::of_blocks(self.rows, block.blocks as f64, block.size);
+        Offer { typed: format!("sbsr:block={size}"), bytes, time: time(bytes + again, work) }
     }
 
     fn slices(&self) -> Result<Offer> {
@@ -174,7 +172,9 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     if !matrix.pattern().has_repeats() {
         let blocks = Blocks::sampled(matrix);
         offers.extend(blocks.all.iter().map(|block| known.blocks(block)));
-        offers.extend(sbsr::best_square(&blocks).and_then(|block| known.mirrored_blocks(block)));
+        let symmetry = symmetry(matrix, NEAR, value);
+        let squares = blocks.all.iter().filter(|block| symmetry.holds && block.size[0] == block.size[1]);
+        offers.extend(squares.map(|block| known.mirrored_blocks(block, &symmetry)));
     }
     match offers.into_iter().min_by(|a, b| a.time.total_cmp(&b.time)) {
         Some(best) if best.time < WORTH * csr_time => {
