@@ -202,7 +202,7 @@ fn auto_chooses_by_the_bytes_and_says_why() {
         (generated("elasticity3d:20x20x20,contrast=10,seed=1"), "sbsr:block=3", "instead of"),
         (generated("blockband:n=4000,block=5,density=0.05"), "bsr:block=5x5", "instead of"),
         // Four threads can share one row of a fifth of the work, but not one of three quarters.
-        (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "bsr:block=2x4", "instead of"),
+        (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "bsr:block=4x8", "instead of"),
         (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "share of the entries"),
         (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "as CSR"),
     ] {

@@ -149,7 +149,6 @@ fn what_is_nearly_matrix_market_is_told_what_its_banner_lacks() {
     for text in [
         "MatrixMarket matrix coordinate real general\n1 1 0\n",
         "%%% MatrixMarket matrix coordinate real general\n1 1 0\n",
-        "\u{feff}%%MatrixMarket matrix coordinate real general\n1 1 0\n",
         "% a comment of somebody\nand no banner\n",
     ] {
         match refused(text.as_bytes()) {

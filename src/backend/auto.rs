@@ -179,13 +179,15 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     match offers.into_iter().min_by(|a, b| a.time.total_cmp(&b.time)) {
         Some(best) if best.time < WORTH * csr_time => {
             let share = 100.0 * best.time / csr_time;
-            let (bytes, csr) = (best.bytes / 1e6, csr / 1e6);
-            let why =
-                format!("about {bytes:.1} MB instead of {csr:.1} MB as CSR, in {share:.0} % of the time");
-            chosen(&best.typed, why)
+            let (bytes, csr) = (size(best.bytes), size(csr));
+            chosen(&best.typed, format!("about {bytes} instead of {csr} as CSR, in {share:.0} % of the time"))
         }
-        _ => chosen("rows", format!("{:.1} MB as CSR, and nothing should be much faster", csr / 1e6)),
+        _ => chosen("rows", format!("{} as CSR, and nothing should be much faster", size(csr))),
     }
+}
+
+fn size(bytes: f64) -> String {
+    if bytes < 1e6 { format!("{:.1} kB", bytes / 1e3) } else { format!("{:.1} MB", bytes / 1e6) }
 }
 
 /// The entries and rows of the fullest chunk over those that a thread should have.

@@ -160,7 +160,7 @@ fn first_is_largest(triplets: &Coo) -> bool {
     };
     let nodes = if triplets.values.is_empty() { from } else { from.max(to) };
     let others = triplets.row_indices[1..].iter().chain(&triplets.col_indices[1..]);
-    others.max().is_some_and(|&largest| largest <= nodes)
+    others.max().is_none_or(|&largest| largest <= nodes)
 }
 
 #[cold]

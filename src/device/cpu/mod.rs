@@ -17,6 +17,7 @@ pub(crate) mod sweep;
 
 use super::{Device, Recorded, Slot, SlotState, Sweep};
 use crate::error::Result;
+use crate::parallel::room;
 use crate::scalar::Scalar;
 use aligned::Aligned;
 use pool::Pool;
@@ -171,6 +172,7 @@ impl Device for Cpu {
 
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CpuVector<T>> {
         assert!(k > 0, "a vector has at least one column");
+        room::<T>(n * k).map(drop)?;
         Ok(CpuVector { k, data: Aligned::zeroed(n * k) })
     }
 

@@ -98,6 +98,10 @@ impl Pool {
                 .spawn(move || shared.serve(index))
                 .map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
             pool.workers.push(worker);
+            // A thread takes memory as it begins. Where there is none for the next one, that is an error of its start.
+            while pool.shared.seats[index - 1].thread.get().is_none() {
+                std::thread::yield_now();
+            }
         }
         Ok(pool)
     }

@@ -18,7 +18,6 @@ use crate::device::{Coefficient, Device, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
 use crate::format::{Bsr, Csr};
 use crate::operator::{Cost, LinearOperator};
-use crate::parallel::room;
 use crate::scalar::Scalar;
 use kernel::Cursor;
 use pack::{Packed, Triangle};
@@ -50,8 +49,6 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: &Csr) -> Result
     );
     let strands: Vec<Packed<T>> =
         (0..threads).into_par_iter().map(|thread| triangle.pack(&schedule, thread)).collect::<Result<_>>()?;
-    // The scratch vector says nothing where there is no room for it.
-    room::<T>(factor.rows()).map(drop)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(Rc::new(Triangles {
         rows: factor.rows(),
