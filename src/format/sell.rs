@@ -5,9 +5,9 @@
 //! sigma = 1 leaves all where they are, sigma = rows sorts them all. `permutation[p]` is the row of the matrix that
 //! stands at place `p`: a product computes one sum for each place and stores that of place `p` at `y[permutation[p]]`;
 //! x is not permuted. Slice `s` holds places `s * C ..`; entry `j` of its lane `l` stands at
-//! `slice_offsets[s] + j * C + l`, and the slice is `(slice_offsets[s + 1] - slice_offsets[s]) / C` entries wide. The lanes of the last slice
-//! that no row is left for are padding throughout. Padding is as in [ELL](super::ell), and what a product may do about
-//! it too.
+//! `slice_offsets[s] + j * C + l`, and the slice is `(slice_offsets[s + 1] - slice_offsets[s]) / C` entries wide. The
+//! lanes of the last slice that no row is left for are padding throughout. Padding is as in [ELL](super::ell), and what
+//! a product may do about it too.
 //!
 //! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
 //! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
