@@ -64,6 +64,10 @@ struct Seat {
     thread: OnceLock<cores::Thread>,
 }
 
+/// Bytes of a thread's stack, and what it may take beside it as it begins.
+const STACK: usize = 2 << 20;
+const BESIDE: usize = 1 << 18;
+
 /// No core's number.
 const NOWHERE: usize = usize::MAX;
 
@@ -79,6 +83,11 @@ unsafe impl Send for Shared {}
 impl Pool {
     /// A pool of `threads` threads, the caller among them.
     pub(super) fn new(threads: usize) -> Result<Pool> {
+        let fault = |reason: String| Error::Threads { threads, reason };
+        // A thread that finds no room for what it needs as it begins would end the program.
+        let mut room: Vec<u8> = Vec::new();
+        room.try_reserve_exact((threads - 1) * (STACK + BESIDE)).map_err(|e| fault(e.to_string()))?;
+        drop(std::hint::black_box(room));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Arc::new(Shared {
             patience: if threads > cores { CROWDED } else { PATIENT },
@@ -95,13 +104,10 @@ impl Pool {
             let shared = Arc::clone(&pool.shared);
             let worker = std::thread::Builder::new()
                 .name(format!("solver-{index}"))
+                .stack_size(STACK)
                 .spawn(move || shared.serve(index))
-                .map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
+                .map_err(|e| fault(e.to_string()))?;
             pool.workers.push(worker);
-            // A thread takes memory as it begins. Where there is none for the next one, that is an error of its start.
-            while pool.shared.seats[index - 1].thread.get().is_none() {
-                std::thread::yield_now();
-            }
         }
         Ok(pool)
     }
