@@ -4,8 +4,13 @@
 
 use solver::device::cuda;
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+/// What other processes take of the GPU counts against a limit too: one at a time.
+static TURN: Mutex<()> = Mutex::new(());
 
 fn cg(environment: &[(&str, &str)], args: &[&str]) -> Output {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
     command.args(["cg", "--device", "cuda", "--json"]).args(args).envs(environment.iter().copied());
     command.output().unwrap()
@@ -87,7 +92,7 @@ fn a_matrix_too_large_for_the_gpu_is_refused_with_the_numbers() {
         let few = [(cuda::MEMORY_LIMIT, "100000")];
         for backend in ["vector", "cusparse"] {
             let message = refused(&few, &["--matrix", "poisson2d:100x100", "--backend", backend]);
-            // What other processes take of the GPU meanwhile counts against the limit too.
+            // This process takes some of the GPU too, as other tests look for it.
             assert!(message.contains(" are free") && message.contains("--precision f32"), "{message}");
         }
         let message = refused(&[(cuda::MEMORY_LIMIT, "700000")], &["--matrix", "poisson2d:100x100"]);

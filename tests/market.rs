@@ -271,7 +271,7 @@ fn the_first_fault_in_the_file_is_the_one_reported() {
 fn banners_are_refused_at_the_word_that_is_wrong() {
     let begins = "a first line that begins with %%MatrixMarket";
     assert_refused("", 1, 1, begins, "end of file");
-    assert_refused("\n", 1, 1, begins, "end of line");
+    assert_refused("\n", 2, 1, begins, "end of file");
     assert_refused("67 67 294\n", 1, 1, begins, "67");
     assert_refused("%%%MatrixMarket matrix coordinate real general\n", 1, 1, begins, "%%%MatrixMarket");
     assert_refused("MatrixMarket matrix coordinate real general\n", 1, 1, begins, "MatrixMarket");
