@@ -60,8 +60,8 @@ pub(crate) fn create_unique(folder: &Path) -> io::Result<(PathBuf, File)> {
     Err(last)
 }
 
-/// Removes what killed processes have left behind of [`create_unique`] in a folder: such files that nobody holds the lock
-/// of. A process number would say less: it means nothing to another machine or container, and is given again.
+/// Removes what killed processes have left behind of [`create_unique`] in a folder: such files that nobody holds the
+/// lock of. A process number would say less: it means nothing to another machine or container, and is given again.
 pub(crate) fn remove_leftovers(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_temporary(path)) {

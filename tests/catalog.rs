@@ -315,6 +315,18 @@ fn a_matrix_that_was_not_fetched_is_converted_with_fetch() {
 }
 
 #[test]
+fn a_download_that_was_damaged_later_says_how_to_have_it_again() {
+    let run = Run::good();
+    assert_eq!(run.run(&["fetch", "1138_bus"]).status.code(), Some(0));
+    let whole = fs::read(run.at("")).unwrap();
+    fs::write(run.at(""), &whole[..whole.len() / 2]).unwrap();
+    let message = run.refused(&["info", "--matrix", "1138_bus"]);
+    assert!(message.contains("1138_bus.tar.gz") && message.contains("solver fetch 1138_bus"), "{message}");
+    assert_eq!(run.run(&["fetch", "1138_bus"]).status.code(), Some(0));
+    assert_eq!(run.run(&["info", "--matrix", "1138_bus"]).status.code(), Some(0));
+}
+
+#[test]
 fn a_slow_download_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_with_quiet() {
     for quiet in [false, true] {
         let pieces = archive().len().div_ceil(4096) as u32;

@@ -8,6 +8,7 @@ use common::on_each_device;
 use solver::Error;
 use solver::device::cuda::require_driver;
 use solver::device::{Cpu, Cuda, Device};
+use solver::error::GpuError;
 
 on_each_device! { vectors_begin_as_zeros_and_come_back_as_they_went, more_memory_than_there_can_be_is_refused }
 
@@ -15,7 +16,7 @@ on_each_device! { vectors_begin_as_zeros_and_come_back_as_they_went, more_memory
 fn without_a_driver_the_error_names_the_library_and_says_what_to_do() {
     match require_driver() {
         Ok(()) => println!("skipped: there is a CUDA driver"),
-        Err(e @ Error::LibraryMissing { .. }) => {
+        Err(e @ Error::Gpu(GpuError::LibraryMissing { .. })) => {
             let message = e.to_string();
             for wanted in ["libcuda.so", "install the NVIDIA driver", "--device cpu"] {
                 assert!(message.contains(wanted), "{message}");
@@ -32,7 +33,7 @@ fn a_gpu_beyond_the_last_one_is_refused_with_their_number() {
     let there = solver::device::cuda::count().unwrap();
     let error = Cuda::new(there).map(|_| ()).unwrap_err();
     assert!(
-        matches!(error, Error::NoSuchGpu { index, count } if index == there && count == there),
+        matches!(error, Error::Gpu(GpuError::NoSuchGpu { index, count }) if index == there && count == there),
         "{error}"
     );
 }
@@ -91,7 +92,7 @@ fn more_memory_than_there_can_be_is_refused<D: Device>(device: &D) {
     match device.require_memory("a test", u64::MAX) {
         // The CPU leaves it to the system.
         Ok(()) => assert_eq!(device.name(), "cpu"),
-        Err(Error::DeviceMemory { what, needed, free, .. }) => {
+        Err(Error::Gpu(GpuError::DeviceMemory { what, needed, free, .. })) => {
             assert!(what == "a test" && needed == u64::MAX && free > 0 && device.name() == "cuda:0");
         }
         Err(e) => panic!("{e}"),

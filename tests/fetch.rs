@@ -7,6 +7,7 @@ mod common;
 use common::archives::{bus, gzip, tar_gz};
 use common::server::{Reply, Request, Server, file};
 use solver::Error;
+use solver::error::FetchError;
 use solver::source::catalog::{Entry, find};
 use solver::source::fetch::{Fetched, Settings, fetch};
 use std::fs;
@@ -77,7 +78,7 @@ impl Case {
     /// What is wrong with the download, which must be gone.
     fn mismatch(&self) -> (&'static str, String, String) {
         match self.fetch() {
-            Err(Error::NotAsExpected { what, expected, got, .. }) => {
+            Err(Error::Fetch(FetchError::NotAsExpected { what, expected, got, .. })) => {
                 assert!(!self.at(".part").exists() && !self.at("").exists(), "{:?}", self.names());
                 (what, expected, got)
             }
@@ -88,7 +89,7 @@ impl Case {
     /// Why a download ended, and how much of it was kept.
     fn given_up(&self) -> (String, u64) {
         match self.fetch() {
-            Err(Error::Download { reason, kept, .. }) => (reason, kept),
+            Err(Error::Fetch(FetchError::Download { reason, kept, .. })) => (reason, kept),
             other => panic!("{other:?}"),
         }
     }
@@ -220,7 +221,7 @@ fn an_answer_that_is_no_file_is_an_error_with_its_number() {
     for status in [403, 404] {
         let case = Case::new(move |_| Reply::status(status));
         match case.fetch() {
-            Err(Error::HttpStatus { url, status: got, .. }) => {
+            Err(Error::Fetch(FetchError::HttpStatus { url, status: got, .. })) => {
                 assert_eq!(got, status);
                 assert!(url.ends_with("/MM/HB/1138_bus.tar.gz"), "{url}");
             }
@@ -357,7 +358,9 @@ fn another_file_than_the_first_time_is_refused() {
     let record = fs::read_to_string(case.at(".sha256")).unwrap();
     fs::remove_file(case.at("")).unwrap();
     match case.fetch() {
-        Err(Error::NotAsExpected { what: "SHA-256", expected, source_of_truth, .. }) => {
+        Err(Error::Fetch(FetchError::NotAsExpected {
+            what: "SHA-256", expected, source_of_truth, ..
+        })) => {
             assert!(record.starts_with(&expected));
             assert!(source_of_truth.contains("1138_bus.tar.gz.sha256"), "{source_of_truth}");
         }
@@ -386,7 +389,9 @@ fn stopping_keeps_what_came_and_the_next_time_goes_on() {
             settings.stop.store(true, Ordering::Relaxed);
         }
     });
-    let Err(Error::DownloadStopped { name, kept, path }) = stopped else { panic!("{stopped:?}") };
+    let Err(Error::Fetch(FetchError::DownloadStopped { name, kept, path })) = stopped else {
+        panic!("{stopped:?}")
+    };
     assert_eq!((name.as_str(), path), ("1138_bus", case.at(".part")));
     assert!(kept > 0 && kept < archive().len() as u64, "{kept}");
     case.assert_fetched(&archive());

@@ -11,6 +11,7 @@ use std::sync::{Barrier, Mutex};
 use solver::Error;
 use solver::device::cuda::cache::{KernelCache, Usage};
 use solver::device::cuda::nvrtc::Image;
+use solver::error::GpuError;
 
 const VERSION: (i32, i32) = (13, 0);
 const SOURCE: &str = "extern \"C\" __global__ void k() {}";
@@ -161,9 +162,15 @@ fn a_file_of_the_right_name_but_of_another_kernel_is_not_used() {
 fn what_fails_to_compile_is_reported_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let cache = KernelCache::at(folder.path());
-    let fail = || Err(Error::KernelCompile { kernel: "k".into(), arch: "sm_90".into(), log: "no".into() });
+    let fail = || {
+        Err(Error::Gpu(GpuError::KernelCompile {
+            kernel: "k".into(),
+            arch: "sm_90".into(),
+            log: "no".into(),
+        }))
+    };
     let error = cache.get_or_compile(VERSION, "k", SOURCE, &[], 90, fail).unwrap_err();
-    assert!(matches!(error, Error::KernelCompile { .. }));
+    assert!(matches!(error, Error::Gpu(GpuError::KernelCompile { .. })));
     assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
 }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use solver::Error;
 use solver::device::cuda::nvrtc::{Image, Nvrtc};
+use solver::error::GpuError;
 
 const SOURCE: &str = "template <class T> __device__ T twice(T x) { if constexpr (sizeof(T) == 8) return x + x; else return x; }
 extern \"C\" __global__ void scale(double *x, int n) {
@@ -23,7 +24,7 @@ fn options() -> Vec<String> {
 fn library() -> Option<&'static Nvrtc> {
     match Nvrtc::get() {
         Ok(nvrtc) => Some(nvrtc),
-        Err(Error::LibraryMissing { .. })
+        Err(Error::Gpu(GpuError::LibraryMissing { .. }))
             if std::env::var_os("SOLVER_NVRTC").is_none_or(|place| place.is_empty()) =>
         {
             eprintln!("skipped: no NVRTC");
@@ -85,7 +86,7 @@ fn threads_compile_at_the_same_time_and_get_what_one_gets_alone() {
 /// The log of a compile that must fail.
 fn log_of(nvrtc: &Nvrtc, source: &str, options: &[String], arch: u32) -> String {
     match nvrtc.compile("broken", source, options, arch) {
-        Err(Error::KernelCompile { kernel, arch: named, log }) => {
+        Err(Error::Gpu(GpuError::KernelCompile { kernel, arch: named, log })) => {
             assert_eq!((kernel.as_str(), named), ("broken", format!("sm_{arch}")));
             log
         }
@@ -134,7 +135,10 @@ fn a_gpu_too_old_for_the_library_is_refused_with_the_architectures_that_work() {
 /// The message for a place that must not load.
 fn refusal(place: &Path) -> String {
     match Nvrtc::load(Some(place)) {
-        Err(error @ (Error::LibraryMissing { .. } | Error::LibraryUnusable { .. })) => {
+        Err(
+            error @ (Error::Gpu(GpuError::LibraryMissing { .. })
+            | Error::Gpu(GpuError::LibraryUnusable { .. })),
+        ) => {
             let message = error.to_string();
             assert!(message.contains(place.to_str().unwrap()), "{message}");
             message
@@ -186,7 +190,7 @@ fn child() {
     if std::env::var_os(CHILD).is_some() {
         for _ in 0..2 {
             match Nvrtc::get() {
-                Err(Error::LibraryMissing { tried, .. }) => {
+                Err(Error::Gpu(GpuError::LibraryMissing { tried, .. })) => {
                     assert!(tried.contains("SOLVER_NVRTC=/none/such"), "{tried}")
                 }
                 other => panic!("{other:?}"),

@@ -75,8 +75,8 @@ mod work {
     }
 
     /// Each row of a block is one load and one product for each four columns, dearer where fewer are left over and
-    /// dearest where a mask keeps three apart from the fourth. Each row ends in a sum of lanes, and each row of blocks in
-    /// a wrong guess of its end now and then: the higher its blocks, the fewer of those.
+    /// dearest where a mask keeps three apart from the fourth. Each row ends in a sum of lanes, and each row of blocks
+    /// in a wrong guess of its end now and then: the higher its blocks, the fewer of those.
     pub fn of_blocks(rows: f64, blocks: f64, [height, width]: [usize; 2]) -> f64 {
         let rest = match width % 4 {
             0 => 0.0,

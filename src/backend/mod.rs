@@ -248,8 +248,8 @@ pub trait Host: Device {
     }
     /// The builders of an entry, if it is for this device.
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
-    /// The operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal, whose own diagonal is 1,
-    /// and D on it; every row ends with its diagonal.
+    /// The operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal, whose own diagonal is
+    /// 1, and D on it; every row ends with its diagonal.
     fn triangles<T: Scalar>(&self, precond: &'static str, factor: &Csr) -> Result<Operator<Self, T>>;
 }
 

@@ -127,7 +127,8 @@ pub struct CgArgs {
     /// The preconditioner, with parameters after a colon, as in block-jacobi:block=3; listed below [default: none]
     #[arg(long, value_name = "PRECOND", value_parser = Typed, hide_possible_values = true)]
     pub precond: Option<Preconditioner>,
-    /// The form of conjugate gradients: pipelined has one synchronisation an iteration, and moves more [default: classic]
+    /// The form of conjugate gradients: pipelined has one synchronisation an iteration, and moves more [default:
+    /// classic]
     #[arg(long, value_enum)]
     pub variant: Option<Variant>,
     /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5; none beside --rtol-initial or

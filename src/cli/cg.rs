@@ -11,7 +11,7 @@ use super::progress::Live;
 use super::vectors::{RightHandSide, writer};
 use super::{interrupt, print, print_json};
 use crate::backend::Pick;
-use crate::device::{Cpu, Cuda, Device};
+use crate::device::{Cpu, Cuda};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::{History, Observer, Recorder, Report};
@@ -80,17 +80,8 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     x0.map(|x0| check_start(&plan, &loaded.matrix, x0)).transpose()?;
     let given = Given { matrix: Arc::new(loaded.matrix), stand_in: loaded.stand_in, problem, x0 };
     let mut solved = match plan.place {
-        Place::Cpu(threads) => {
-            let cpu = Cpu::new(threads)?;
-            // Kernels use these or nothing beyond the architecture: no other difference of processors changes a bit.
-            let fused = if cpu.has_avx2() { "AVX2 and FMA" } else { "no AVX2 or FMA" };
-            on_device(&cpu, &plan, given, fused)?
-        }
-        Place::Cuda(index) => {
-            let gpu = Cuda::new(index)?;
-            let described = gpu.describe();
-            on_device(&gpu, &plan, given, described.trim_start_matches(&gpu.name()).trim())?
-        }
+        Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, given)?,
+        Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, given)?,
     };
     solved.report.seconds_load = seconds_load;
     let converged = solved.report.converged;
@@ -115,20 +106,15 @@ fn stopping_rule(plan: &Plan, rows: usize, interrupt: Arc<AtomicBool>) -> Stoppi
     StoppingRule::any(rules)
 }
 
-/// The one place where the precision of the vectors becomes a type. `hardware` is what bits depend on of the device.
-fn on_device<D: Pick<f32> + Pick<f64>>(
-    device: &D,
-    plan: &Plan,
-    given: Given<'_>,
-    hardware: &str,
-) -> Result<Solved> {
+/// The one place where the precision of the vectors becomes a type.
+fn on_device<D: Pick<f32> + Pick<f64>>(device: &D, plan: &Plan, given: Given<'_>) -> Result<Solved> {
     match plan.precision {
-        Precision::F32 => solve::<D, f32>(device, plan, given, hardware),
-        Precision::F64 | Precision::Mixed => solve::<D, f64>(device, plan, given, hardware),
+        Precision::F32 => solve::<D, f32>(device, plan, given),
+        Precision::F64 | Precision::Mixed => solve::<D, f64>(device, plan, given),
     }
 }
 
-fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>, hardware: &str) -> Result<Solved> {
+fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Result<Solved> {
     let began = Instant::now();
     let Given { matrix: exact, stand_in, problem, x0 } = given;
     if plan.precision.narrow_values() {
@@ -157,7 +143,6 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>, hardw
         ("precision", plan.precision.name().to_owned()),
         ("backend", backend.label()),
         ("preconditioner", precond.to_string()),
-        ("hardware", hardware.to_owned()),
     ];
     let outcome = plan.method.solve_saved(device, a, m, &system, &rule, observers, &checkpoints);
     live.finish();
@@ -183,8 +168,8 @@ fn note(what: &str, path: &Path) {
     log::info!("{what} written to {}", path.display());
 }
 
-/// History and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first fault is
-/// the error.
+/// History and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first fault
+/// is the error.
 fn write_results(plan: &Plan, solved: Solved) -> Result<()> {
     let Solved { report, recorder, written } = solved;
     let history = History::new(report, recorder);

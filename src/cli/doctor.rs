@@ -8,7 +8,7 @@ use crate::backend::{Choice, Entry, Host, Pick, REGISTRY, cuda::cusparse};
 use crate::bench::stream;
 use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
 use crate::device::{Cpu, Cuda, Device};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::solve::{Method, System, problem};
 use crate::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
@@ -31,7 +31,10 @@ fn outcome(what: &str, result: Result<String>) -> Finding {
         Ok(details) => ok(what, details),
         Err(e) => {
             // What was never there is missing; what is there and does not work has failed.
-            let absent = matches!(e, Error::LibraryMissing { .. } | Error::NoSuchGpu { .. });
+            let absent = matches!(
+                e,
+                Error::Gpu(GpuError::LibraryMissing { .. }) | Error::Gpu(GpuError::NoSuchGpu { .. })
+            );
             let state = if absent { "missing" } else { "failed" };
             Finding { state, what: what.to_owned(), details: e.to_string() }
         }

@@ -2,7 +2,7 @@
 
 use super::args::FetchArgs;
 use super::{interrupt, print};
-use crate::error::{Error, Result};
+use crate::error::{Error, FetchError, Result};
 use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{Fetched, Settings, fetch};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
@@ -25,29 +25,28 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// The entry that must be fetched before `what` can be read, where the user agrees to that: beforehand, by `--fetch`, or
-/// now, where there is a terminal to ask on.
+/// The entry that must be fetched before `what` can be read, where the user agrees to that: beforehand, by `--fetch`,
+/// or now, where there is a terminal to ask on.
 pub(super) fn missing(what: &str, agreed: bool, may_ask: bool) -> Result<Option<&'static Entry>> {
     match crate::source::check(what) {
         Ok(()) => Ok(None),
-        Err(error @ Error::NotFetched { .. }) => {
-            if agreed || may_ask && asked(&error) {
-                catalog::get(what).map(Some)
-            } else {
-                Err(error)
-            }
+        Err(Error::Fetch(FetchError::NotFetched { name, megabytes, .. }))
+            if agreed || may_ask && asked(&name, megabytes) =>
+        {
+            catalog::get(what).map(Some)
         }
         Err(error) => Err(error),
     }
 }
 
-fn asked(error: &Error) -> bool {
+fn asked(name: &str, megabytes: u64) -> bool {
     let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
     if !stdin.is_terminal() || !stderr.is_terminal() {
         return false;
     }
     let mut answer = String::new();
-    let question = write!(stderr, "{error}\nFetch it now? [y/N] ").and_then(|()| stderr.flush());
+    let missing = format!("{name} has not been fetched; the download has some {megabytes} MB or more");
+    let question = write!(stderr, "{missing}. Fetch it now? [y/N] ").and_then(|()| stderr.flush());
     question.and_then(|()| stdin.read_line(&mut answer)).is_ok()
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }

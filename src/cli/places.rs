@@ -32,8 +32,8 @@ pub(super) fn check_writable((option, path): Named<'_>) -> Result<()> {
     files::probe(folder).or_else(|reason| fault(format!("{reason}; name a file in another folder")))
 }
 
-/// Refuses outputs that would overwrite each other, or a file that is read. The file that a solve goes on from may be the
-/// one that it is saved in.
+/// Refuses outputs that would overwrite each other, or a file that is read. The file that a solve goes on from may be
+/// the one that it is saved in.
 pub(super) fn check_apart(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<()> {
     let read = inputs.iter().map(|input| (input, "read"));
     for (number, (option, path)) in outputs.iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
-use crate::source::catalog::{self, Entry};
+use crate::source::{self, catalog::Entry};
 use crate::stop::StoppingRule;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -160,8 +160,7 @@ impl Plan {
 
     /// What is said after the name of a matrix that only imitates another.
     fn stand_in(&self) -> String {
-        let name = self.matrix.split(':').next().and_then(|name| name.strip_suffix("-like"));
-        let real = name.and_then(catalog::find).filter(|_| !Path::new(&self.matrix).exists());
+        let real = source::imitated(&self.matrix);
         real.map_or(String::new(), |real| format!(", a stand-in for {}", real.name))
     }
 

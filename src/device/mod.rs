@@ -116,6 +116,8 @@ pub trait Device: Sized + 'static {
     fn name(&self) -> String;
     /// The name with the hardware behind it: `cpu (2 threads)`.
     fn describe(&self) -> String;
+    /// What bits depend on of the hardware: the model of a GPU, the instructions of a CPU that kernels choose by.
+    fn hardware(&self) -> String;
 
     /// Fails where so many bytes are not free on the device, before anything is allocated.
     fn require_memory(&self, _what: &'static str, _bytes: u64) -> Result<()> {

@@ -1,17 +1,17 @@
 //! The inverses of square blocks along the diagonal.
 //!
 //! # Method
-//! Rows are taken `block` at a time, the last block is what is left. Each block B = L L^T is factored in double precision and
-//! its inverse L^-T L^-1 stored, both triangles the same. Inverses are small dense matrices, so the operator is one more
-//! sparse matrix, made ready by a backend: the one that finds its blocks where there is one.
+//! Rows are taken `block` at a time, the last block is what is left. Each block B = L L^T is factored in double
+//! precision and its inverse L^-T L^-1 stored, both triangles the same. Inverses are small dense matrices, so the
+//! operator is one more sparse matrix, made ready by a backend: the one that finds its blocks where there is one.
 //!
 //! # Block size
 //! Where none was given, the square size whose blocks move the fewest bytes in a product with the matrix itself: the
 //! unknowns of a point of a mesh. Where no size moves less than single entries would, [`UNBLOCKED`].
 //!
 //! # Cost
-//! One product with a matrix of `block` entries a row: 8 bytes an entry and 4 a block in blocks of a size that the backend
-//! knows.
+//! One product with a matrix of `block` entries a row: 8 bytes an entry and 4 a block in blocks of a size that the
+//! backend knows.
 //!
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.

@@ -1,10 +1,10 @@
 //! A fixed polynomial of the Jacobi-scaled matrix: products with A and sweeps, no factor, no dot product of its own.
 //!
 //! # Method
-//! M = q(D^-1 A) D^-1 with D the diagonal of A, and q of degree K such that 1 - t q(t) is the Chebyshev polynomial of degree
-//! K + 1 of the interval [largest / ratio, largest], scaled to 1 at t = 0: it is as small as can be there, so t q(t) is
-//! near 1. M is symmetric, and linear as q does not depend on the vector. With theta and delta the middle and half the
-//! width of the interval, sigma = theta / delta, rho_0 = 1 / sigma, rho_i = 1 / (2 sigma - rho_(i-1)),
+//! M = q(D^-1 A) D^-1 with D the diagonal of A, and q of degree K such that 1 - t q(t) is the Chebyshev polynomial of
+//! degree K + 1 of the interval [largest / ratio, largest], scaled to 1 at t = 0: it is as small as can be there, so t
+//! q(t) is near 1. M is symmetric, and linear as q does not depend on the vector. With theta and delta the middle and
+//! half the width of the interval, sigma = theta / delta, rho_0 = 1 / sigma, rho_i = 1 / (2 sigma - rho_(i-1)),
 //!
 //! ```text
 //! d_0 = D^-1 x / theta,   a_i = rho_i rho_(i-1),   b_i = 2 rho_i / delta
@@ -12,17 +12,17 @@
 //! ```
 //!
 //! # Variant
-//! Kept are s = b_i (x - A ...) and e = a_(i+1) d_i, so that the last pass has no coefficients, and may share the scalars of a
-//! solver for its dot product: y += e + D^-1 s.
+//! Kept are s = b_i (x - A ...) and e = a_(i+1) d_i, so that the last pass has no coefficients, and may share the
+//! scalars of a solver for its dot product: y += e + D^-1 s.
 //!
 //! # Positive definiteness
-//! With K even, t q(t) is positive for every t > 0: M is positive definite whatever the estimate of the largest eigenvalue.
-//! With K odd it is so up to largest (1 + 1 / ratio).
+//! With K even, t q(t) is positive for every t > 0: M is positive definite whatever the estimate of the largest
+//! eigenvalue. With K odd it is so up to largest (1 + 1 / ratio).
 //!
 //! # The largest eigenvalue
 //! `STEPS` steps of conjugate gradients with the diagonal as preconditioner, from a random vector of fixed seed, whose
-//! coefficients are those of Lanczos' process; times `SAFETY` (both in `estimate`), as they see it from below; and no more
-//! than the largest absolute sum of a row of D^-1 A, which no eigenvalue exceeds.
+//! coefficients are those of Lanczos' process; times `SAFETY` (both in `estimate`), as they see it from below; and no
+//! more than the largest absolute sum of a row of D^-1 A, which no eigenvalue exceeds.
 //!
 //! # Cost
 //! K products with A, and 7 K + 4 n-vectors read or written besides: of these K as the products add to s.
@@ -85,8 +85,8 @@ const STEP: Sweep<'static> = Sweep {
     then: &[],
 };
 
-/// s = alpha x, e = a_1 / theta D^-1 s, y = e / a_1: e = `Write(0)`, y = `Write(1)`, s = `Write(2)`, D^-1 = `Read(0)`, x =
-/// `Read(1)`.
+/// s = alpha x, e = a_1 / theta D^-1 s, y = e / a_1: e = `Write(0)`, y = `Write(1)`, s = `Write(2)`, D^-1 = `Read(0)`,
+/// x = `Read(1)`.
 const START: Sweep<'static> = Sweep {
     name: "chebyshev_start",
     writes: 3,
@@ -191,8 +191,8 @@ struct Work<D: Device, T: Scalar> {
 }
 
 impl<D: Device, T: Scalar> Chebyshev<D, T> {
-    /// All but the last sweep. Memory traffic in n-vectors read + written, besides A's: 2 + 3 at the start; each product with
-    /// A reads s as well, 1, and each step in between is 4 + 2.
+    /// All but the last sweep. Memory traffic in n-vectors read + written, besides A's: 2 + 3 at the start; each
+    /// product with A reads s as well, 1, and each step in between is 4 + 2.
     fn all_but_last(
         &self,
         device: &D,

@@ -7,8 +7,8 @@
 //! d(i) = a(i,i) - sum over k of u(i,k) l(i,k)
 //! ```
 //!
-//! where sums run over entries that both rows have. Row i of u lies spread out in an array as long as a row, so that the
-//! product with row j goes through row j alone. Everything is in double precision.
+//! where sums run over entries that both rows have. Row i of u lies spread out in an array as long as a row, so that
+//! the product with row j goes through row j alone. Everything is in double precision.
 //!
 //! # Breakdown
 //! The factors exist for M-matrices and H-matrices, not for every positive definite one. Where a pivot d(i) is not

@@ -125,8 +125,8 @@ impl Preconditioner {
         }
     }
 
-    /// Builds the operator; none where there is nothing to apply. `matrix` is exact, `a` the operator that a backend has
-    /// made of it.
+    /// Builds the operator; none where there is nothing to apply. `matrix` is exact, `a` the operator that a backend
+    /// has made of it.
     pub fn build<D: Pick<T>, T: Scalar>(
         self,
         device: &D,

@@ -1,8 +1,8 @@
 //! Symmetric successive over-relaxation: one sweep forward and one back.
 //!
 //! With A = L + D + L' and the relaxation w, the matrix that is inverted is
-//! `(D/w + L) (w/(2-w) D^-1) (D/w + L')`. Its factors with a diagonal of 1 need no factorisation: they are `I + w L D^-1`
-//! and its transpose, with `D / (w (2 - w))` between them. Only the lower triangle of A is read.
+//! `(D/w + L) (w/(2-w) D^-1) (D/w + L')`. Its factors with a diagonal of 1 need no factorisation: they are `I + w L
+//! D^-1` and its transpose, with `D / (w (2 - w))` between them. Only the lower triangle of A is read.
 //!
 //! # Reference
 //! O. Axelsson, A generalized SSOR method, BIT 12, 1972.

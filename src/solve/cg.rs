@@ -13,8 +13,8 @@
 //! # Variant
 //! The update of x waits for that of p, so that one pass reads p for both: one n-vector less. So when the residual
 //! meets the tolerance inside a step, x lacks its last alpha p, which is added once at the end. Scalars stay on the
-//! device; the host reads residuals and coefficients once a batch. Definiteness is not checked up front: a curvature p'Ap
-//! that is not positive ends the solve with its evidence.
+//! device; the host reads residuals and coefficients once a batch. Definiteness is not checked up front: a curvature
+//! p'Ap that is not positive ends the solve with its evidence.
 //!
 //! # Cost
 //! For each iteration: one operator, the preconditioner, two dot products, and 10 n-vectors read or written without
@@ -87,8 +87,8 @@ const START: Sweep<'static> = Sweep {
     dots: &[],
     then: &[],
 };
-/// r -= alpha q with r'r; then, without preconditioner, beta and rho. The coefficients are noted here and not where alpha is
-/// computed: there the registers that it takes cost the product of the matrix 3 % of its speed on an H200.
+/// r -= alpha q with r'r; then, without preconditioner, beta and rho. The coefficients are noted here and not where
+/// alpha is computed: there the registers that it takes cost the product of the matrix 3 % of its speed on an H200.
 const RESIDUAL: Sweep<'static> = Sweep {
     name: "cg_residual",
     writes: 1,
@@ -201,8 +201,8 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         Ok(w)
     }
 
-    /// Memory traffic in n-vectors read + written, besides the matrix: q = A p 1 + 1, r 2 + 1, x and p 3 + 2: 10 in all.
-    /// A preconditioner adds its own (jacobi: d and r in, z out: 13 in all).
+    /// Memory traffic in n-vectors read + written, besides the matrix: q = A p 1 + 1, r 2 + 1, x and p 3 + 2: 10 in
+    /// all. A preconditioner adds its own (jacobi: d and r in, z out: 13 in all).
     fn step(device: &D, w: &mut Self) -> Result<()> {
         // q = A p, p'q, alpha
         w.operators.a.apply_dot(device, &w.p, &mut w.q, &mut w.slots, &INTO_PQ, AFTER_PQ)?;

@@ -3,17 +3,18 @@
 //! # Layout
 //! All integers are little-endian, all numbers as wide as in memory.
 //! - A magic of eight bytes and the version of the layout.
-//! - What identifies the run, as pairs of texts: fingerprints of the matrix, the right-hand side and the start, the method
-//!   with the version of its state, the device, and whatever else the caller says that bits depend on. Tolerances and limits are not among them: they
-//!   may change from one part of a run to the next.
+//! - What identifies the run, as pairs of texts: fingerprints of the matrix, the right-hand side and the start, the
+//!   method with the version of its state, the device and its hardware, and whatever else the caller says that bits
+//!   depend on. Tolerances and limits are not among them: they may change from one part of a run to the next.
 //! - What the shell knows (`shell/saving.rs`): counts, numbers, coefficients, the history, x.
 //! - What the device holds: slots, and the vectors that go from one step into the next.
-//! - A checksum (XXH3, 64 bits) of all before it. It finds accidents; a file that passes is still read with checked lengths.
+//! - A checksum (XXH3, 64 bits) of all before it. It finds accidents; a file that passes is still read with checked
+//!   lengths.
 //!
 //! # When
-//! Between two batches of iterations, once an interval has passed, and when a run ends in a way that can be gone on from.
-//! The new file stands beside the old one and is synchronised before it replaces it, so a kill at any moment leaves one of
-//! the two. Where it cannot be written (a full disk), the solve warns and goes on.
+//! Between two batches of iterations, once an interval has passed, and when a run ends in a way that can be gone on
+//! from. The new file stands beside the old one and is synchronised before it replaces it, so a kill at any moment
+//! leaves one of the two. Where it cannot be written (a full disk), the solve warns and goes on.
 
 mod file;
 mod fingerprint;
@@ -35,8 +36,8 @@ pub struct Checkpoints {
     pub save: Option<(PathBuf, Duration)>,
     /// The checkpoint to go on from.
     pub resume: Option<PathBuf>,
-    /// What bits depend on besides system, method and device, by name: the backend, the preconditioner. A checkpoint with
-    /// other labels is refused.
+    /// What bits depend on besides system, method and device, by name: the backend, the preconditioner. A checkpoint
+    /// with other labels is refused.
     pub labels: Vec<(&'static str, String)>,
 }
 
@@ -44,7 +45,7 @@ pub struct Checkpoints {
 pub(super) type Identity = Vec<(String, String)>;
 
 /// What a run is told apart by.
-pub(super) fn identity(system: &System<'_>, own: [(&str, String); 4], checkpoints: &Checkpoints) -> Identity {
+pub(super) fn identity(system: &System<'_>, own: [(&str, String); 5], checkpoints: &Checkpoints) -> Identity {
     let start = system.x0.map_or_else(|| "x = 0".to_owned(), of_vector);
     let system =
         [("matrix", of_matrix(system.matrix)), ("right-hand side", of_vector(system.b)), ("start", start)];
@@ -113,7 +114,8 @@ impl Saved {
     }
 }
 
-/// Refuses a place where no checkpoint could be written, before time is spent on one: the error says what stands against it.
+/// Refuses a place where no checkpoint could be written, before time is spent on one: the error says what stands
+/// against it.
 pub fn check_place(path: &Path) -> std::result::Result<(), String> {
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Err("it is there already, and no file".to_owned());

@@ -18,12 +18,12 @@
 //! Among all x of the space searched so far this one has the smallest residual (in the norm of M).
 //!
 //! # Variant
-//! The last term of alpha is zero but for rounding; with it alpha is what it would be with y_(k-1) taken off q first, and
-//! ill-conditioned systems take up to 4 % fewer iterations. Vectors of Lanczos are not scaled to length 1; their lengths ride in the coefficients. Vectors that swap their roles from
-//! one iteration to the next lie in pairs, so a step is two iterations, and the device itself keeps the limit of
-//! iterations. Without preconditioner the update of w and x waits for the next iteration, whose sweep reads y_k anyway;
-//! the last one is added at the end. With one, the residual is kept as a vector, r = s^2 r - phi / gamma y_(k+1), so that
-//! the test is on the same norm as everywhere.
+//! The last term of alpha is zero but for rounding; with it alpha is what it would be with y_(k-1) taken off q first,
+//! and ill-conditioned systems take up to 4 % fewer iterations. Vectors of Lanczos are not scaled to length 1; their
+//! lengths ride in the coefficients. Vectors that swap their roles from one iteration to the next lie in pairs, so a
+//! step is two iterations, and the device itself keeps the limit of iterations. Without preconditioner the update of w
+//! and x waits for the next iteration, whose sweep reads y_k anyway; the last one is added at the end. With one, the
+//! residual is kept as a vector, r = s^2 r - phi / gamma y_(k+1), so that the test is on the same norm as everywhere.
 //!
 //! # Cost
 //! For each iteration: one operator, the preconditioner, three dot products or four, and 11 n-vectors read or written
@@ -31,14 +31,15 @@
 //!
 //! # Stopping
 //! ||r|| / ||b||, tested on the device in every iteration; without preconditioner it is |phi_bar|. Where the system has no
-//! solution, ||r|| stays and ||A r|| falls: once it is 1e-7 of ||A|| ||r|| (64 units of rounding in single precision), x is a
-//! least-squares solution. ||A|| is the root mean square of Lanczos' coefficients in a row. The method cannot be asked for
-//! less: near the square root of the rounding, x begins to grow along the null space and ||A r|| rises again. So a
-//! consistent system with a condition number beyond 1e7 may look like one without solution; the shell therefore
+//! solution, ||r|| stays and ||A r|| falls: once it is 1e-7 of ||A|| ||r|| (64 units of rounding in single precision),
+//! x is a least-squares solution. ||A|| is the root mean square of Lanczos' coefficients in a row. The method cannot be
+//! asked for less: near the square root of the rounding, x begins to grow along the null space and ||A r|| rises again.
+//! So a consistent system with a condition number beyond 1e7 may look like one without solution; the shell therefore
 //! starts again once, and believes what does not change.
 //!
 //! # Reference
-//! C. C. Paige and M. A. Saunders, Solution of sparse indefinite systems of linear equations, SIAM J. Numer. Anal. 12, 1975.
+//! C. C. Paige and M. A. Saunders, Solution of sparse indefinite systems of linear equations, SIAM J. Numer. Anal. 12,
+//! 1975.
 
 mod sweeps;
 
@@ -55,7 +56,8 @@ pub use sweeps::{PROGRAMS, SLOTS, SWEEPS};
 const LEAST_SQUARES: f64 = 1e-7;
 const LEAST_SQUARES_ROUNDING: f64 = 64.0;
 
-/// Operators, vectors and scalars of a solve. Of each pair the first vector is the newer one in the first half of a step.
+/// Operators, vectors and scalars of a solve. Of each pair the first vector is the newer one in the first half of a
+/// step.
 pub(super) struct Work<D: Device, T: Scalar> {
     operators: Operators<D, T>,
     x: D::Vector<T>,
@@ -81,7 +83,8 @@ fn roles<V>(pair: &mut [V; 2], half: usize) -> (&mut V, &mut V) {
 /// One iteration.
 ///
 /// Memory traffic in n-vectors read + written, besides the matrix: q = A y 1 + 1, the sweep 6 + 3: 11 in all. With a
-/// preconditioner q = A z 1 + 1, the next vector 3 + 1, its own (jacobi: d and y in, z out), w, x and r 6 + 3: 18 in all.
+/// preconditioner q = A z 1 + 1, the next vector 3 + 1, its own (jacobi: d and y in, z out), w, x and r 6 + 3: 18 in
+/// all.
 fn half<D: Device, T: Scalar>(device: &D, k: &mut Work<D, T>, half: usize) -> Result<()> {
     let (y, old) = roles(&mut k.y, half);
     let (w2, w1) = roles(&mut k.w, half);

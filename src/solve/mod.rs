@@ -1,7 +1,7 @@
 //! Iterative methods. They know operators, a device's vector algebra, stopping rules and observers; nothing else.
 //!
-//! A method is a `Recurrence` (`recurrence.rs`) in a file of its own; the shell (`shell.rs`) runs it, judges what it finds and
-//! starts it again where rounding has misled it.
+//! A method is a `Recurrence` (`recurrence.rs`) in a file of its own; the shell (`shell.rs`) runs it, judges what it
+//! finds and starts it again where rounding has misled it.
 
 pub mod cg;
 pub mod checkpoint;

@@ -13,10 +13,10 @@
 //! so that s = A p, q = M s and z = A q hold by recurrence. Without preconditioner u = r, m = w and q = s.
 //!
 //! # Variant
-//! The product A m does not wait for the dot products nor they for it, so that many processors can hide the one behind the
-//! other; on a GPU an iteration is two kernels instead of three. Nothing overlaps here yet. The price is more vectors, and
-//! accuracy: four recurrences stand in for products, and rounding parts them from what they stand for sooner than in the
-//! classic form. The shell finds that out by the true residual and starts again from it.
+//! The product A m does not wait for the dot products nor they for it, so that many processors can hide the one behind
+//! the other; on a GPU an iteration is two kernels instead of three. Nothing overlaps here yet. The price is more
+//! vectors, and accuracy: four recurrences stand in for products, and rounding parts them from what they stand for
+//! sooner than in the classic form. The shell finds that out by the true residual and starts again from it.
 //!
 //! # Cost
 //! For each iteration: one operator, the preconditioner, two dot products or three, and 15 n-vectors read or written
@@ -26,8 +26,8 @@
 //! As in the [classic form](super::cg).
 //!
 //! # Reference
-//! P. Ghysels and W. Vanroose, Hiding global synchronization latency in the preconditioned conjugate gradient algorithm,
-//! Parallel Computing 40, 2014, algorithm 4.
+//! P. Ghysels and W. Vanroose, Hiding global synchronization latency in the preconditioned conjugate gradient
+//! algorithm, Parallel Computing 40, 2014, algorithm 4.
 
 use super::recurrence::{self, CEILING, FIRST, OWN, Operators, RR, Recurrence, SECOND, TARGET};
 use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
@@ -231,8 +231,8 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         Ok(k)
     }
 
-    /// Memory traffic in n-vectors read + written, besides the matrix: n = A w 1 + 1, the sweep 7 + 6: 15 in all. With a
-    /// preconditioner its own (jacobi: d and w in, m out), n = A m 1 + 1, the sweep 10 + 8: 23 in all.
+    /// Memory traffic in n-vectors read + written, besides the matrix: n = A w 1 + 1, the sweep 7 + 6: 15 in all. With
+    /// a preconditioner its own (jacobi: d and w in, m out), n = A m 1 + 1, the sweep 10 + 8: 23 in all.
     fn step(device: &D, k: &mut Self) -> Result<()> {
         let a = &k.operators.a;
         match (&k.operators.m, &mut k.preconditioned) {

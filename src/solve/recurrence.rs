@@ -60,8 +60,8 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     /// The scalars.
     fn slots_mut(&mut self) -> &mut D::Slots;
 
-    /// The vectors that one step hands to the next, and those that [`finish`](Self::finish) reads: with the scalars all that
-    /// a solve needs to go on. Always in the same order.
+    /// The vectors that one step hands to the next, and those that [`finish`](Self::finish) reads: with the scalars all
+    /// that a solve needs to go on. Always in the same order.
     fn carried(&self) -> Vec<&D::Vector<T>>;
 
     /// The same, to be filled.
@@ -82,7 +82,8 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     /// iterations were counted.
     fn reason(code: StopCode, state: &SlotState, first: usize) -> StopReason;
 
-    /// The reason, looked at again where rounding in the recurrences may have feigned it. The state is that of the stop.
+    /// The reason, looked at again where rounding in the recurrences may have feigned it. The state is that of the
+    /// stop.
     fn verify(
         &mut self,
         _device: &D,

@@ -2,17 +2,17 @@
 //!
 //! # Restarts
 //! A recurrence goes on to fall when the residual b - A x that it stands for no longer does: rounding parts the two. So
-//! when the recursion meets the tolerance (or a run stagnates), r = b - A x is computed on the host in double precision with
-//! the matrix as its source gave it. If that misses the tolerance, A d = r is solved from d = 0 and x + d is the next x,
-//! kept in double precision: residual replacement for vectors in double precision, iterative refinement for vectors in
-//! single. This goes on as long as each run at least halves the true residual; a run that does not is the last, and one
-//! that makes it larger is undone. A least-squares solution is tried the same way: it stands if a second run finds nothing
-//! better. A run is not asked for more than [`FLOOR`] of what it began with: below that a
+//! when the recursion meets the tolerance (or a run stagnates), r = b - A x is computed on the host in double precision
+//! with the matrix as its source gave it. If that misses the tolerance, A d = r is solved from d = 0 and x + d is the
+//! next x, kept in double precision: residual replacement for vectors in double precision, iterative refinement for
+//! vectors in single. This goes on as long as each run at least halves the true residual; a run that does not is the
+//! last, and one that makes it larger is undone. A least-squares solution is tried the same way: it stands if a second
+//! run finds nothing better. A run is not asked for more than [`FLOOR`] of what it began with: below that a
 //! recursion says nothing. Iterations count on over restarts.
 //!
 //! # Reference
-//! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye, Residual replacement
-//! strategies for Krylov subspace iterative methods, SIAM J. Sci. Comput. 22, 2000.
+//! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye, Residual
+//! replacement strategies for Krylov subspace iterative methods, SIAM J. Sci. Comput. 22, 2000.
 
 mod judge;
 mod saving;

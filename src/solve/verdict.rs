@@ -1,12 +1,12 @@
 //! The judgement of an answer, in double precision by the serial reference and the matrix as its source gave it.
 //!
 //! - The true residual: ||b - A x|| / ||b||, in Euclidean norms.
-//! - The normwise backward error: ||r|| / (||A|| ||x|| + ||b||), in maximum norms (of A: the largest sum of magnitudes in
-//!   a row). It is the smallest relative change of A and b that makes x exact; at a few times 1e-16 nobody can ask for
-//!   more (J. L. Rigal and J. Gaches, On the compatibility of a given solution with the data of a linear system, J. ACM
-//!   14, 1967).
-//! - The normal residual: ||A r|| / (||A|| ||r||), with the Frobenius norm of A: small where r is all but orthogonal to the
-//!   range of a symmetric A, so that x minimises the residual.
+//! - The normwise backward error: ||r|| / (||A|| ||x|| + ||b||), in maximum norms (of A: the largest sum of magnitudes
+//!   in a row). It is the smallest relative change of A and b that makes x exact; at a few times 1e-16 nobody can ask
+//!   for more (J. L. Rigal and J. Gaches, On the compatibility of a given solution with the data of a linear system, J.
+//!   ACM 14, 1967).
+//! - The normal residual: ||A r|| / (||A|| ||r||), with the Frobenius norm of A: small where r is all but orthogonal to
+//!   the range of a symmetric A, so that x minimises the residual.
 
 use crate::format::Csr;
 use crate::scalar::Scalar;

@@ -3,7 +3,7 @@
 //! The entries stand in `data/catalog.toml`, which is part of the program. An entry says where its matrix comes from
 //! and what it must look like, so that a download can be checked against it. A fact that is not known is left out.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, FetchError, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -189,13 +189,13 @@ impl Entry {
     /// That it has not been fetched, and the ways out.
     pub(super) fn not_fetched(&self) -> Error {
         let stand_in = self.stand_in.as_ref().filter(|stand_in| super::generate::exists(stand_in));
-        Error::NotFetched {
+        Error::Fetch(FetchError::NotFetched {
             name: self.name.clone(),
             rows: self.rows,
             entries: self.entries,
             megabytes: self.download_estimate().div_ceil(1_000_000),
             stand_in: stand_in
                 .map_or(String::new(), |stand_in| format!(", or take the stand-in: --matrix {stand_in}")),
-        }
+        })
     }
 }

@@ -110,8 +110,12 @@ pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Res
 
 /// Reads dense columns, such as right-hand sides: a NumPy array, or a Matrix Market file of vectors.
 pub fn read_dense(path: &Path) -> Result<Dense> {
-    let bytes = mmap::open(path)?;
-    unpacked(path, &bytes, None, |text| {
+    parse_dense(path, &mmap::open(path)?)
+}
+
+/// Likewise, from what is already in memory.
+pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
+    unpacked(path, bytes, None, |text| {
         if npy::recognises(text) { npy::read_vectors(text) } else { beside::read_vectors(text) }
     })
 }

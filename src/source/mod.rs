@@ -27,10 +27,10 @@ mod text;
 mod webgraph;
 mod words;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, FetchError, Result};
 use crate::format::{Csr, Dense, Duplicates};
 use crate::observe::Meter;
-pub use detect::{kinds, parse, parse_as, read_dense};
+pub use detect::{kinds, parse, parse_as, parse_dense, read_dense};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -137,7 +137,13 @@ fn find(what: &str, options: &Options) -> Result<Loaded> {
         return detect::read(Path::new(what), options);
     }
     if let Some(entry) = catalog::find(what) {
-        return cache::load(&entry.fetched().ok_or_else(|| entry.not_fetched())?, options);
+        let archive = entry.fetched().ok_or_else(|| entry.not_fetched())?;
+        return cache::load(&archive, options).map_err(|error| match error {
+            damaged @ (Error::Io { .. } | Error::Parse { .. } | Error::Malformed { .. }) => {
+                Error::Fetch(FetchError::Unreadable { name: entry.name.clone(), source: Box::new(damaged) })
+            }
+            other => other,
+        });
     }
     generate::generate(what).unwrap_or_else(|| Err(unknown(what)))
 }
@@ -167,6 +173,12 @@ pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
         Some(entry) => Ok(Some((entry.rows, entry.entries))),
         None => generate::size(what),
     }
+}
+
+/// The real matrix that what `what` names only imitates, if it does.
+pub fn imitated(what: &str) -> Option<&'static catalog::Entry> {
+    let generated = what != STDIN && !is_file(what) && catalog::find(what).is_none();
+    generate::imitated(what).filter(|_| generated)
 }
 
 fn unknown(what: &str) -> Error {

@@ -1,8 +1,8 @@
 //! The frame of every strategy that owns whole rows: checks, threads, y = alpha A x + beta y and the fused dot product.
 //!
-//! A strategy supplies the product of a range of rows. Rows are worked on in chunks of fixed height, each by one thread,
-//! and each chunk leaves its part of `<x, y>` in a place of its own while its y is in the first-level cache: same bits
-//! for any number of threads, one pass.
+//! A strategy supplies the product of a range of rows. Rows are worked on in chunks of fixed height, each by one
+//! thread, and each chunk leaves its part of `<x, y>` in a place of its own while its y is in the first-level cache:
+//! same bits for any number of threads, one pass.
 
 use crate::device::cpu::sweep::dot_tile;
 use crate::device::cpu::{CHUNK, Cpu, CpuSlots, CpuVector};
@@ -18,8 +18,8 @@ const CHUNKS: usize = 32;
 /// Rows of the lowest chunk: two cache lines of y, and a multiple of what vectors and blocks hold.
 const LOWEST: usize = 16;
 
-/// Rows that are worked on together in a matrix of so many rows. It follows from the matrix alone, as the order in which
-/// a dot product adds up follows from it.
+/// Rows that are worked on together in a matrix of so many rows. It follows from the matrix alone, as the order in
+/// which a dot product adds up follows from it.
 pub(in crate::backend) fn chunk_height(rows: usize) -> usize {
     (rows / CHUNKS).next_power_of_two().clamp(LOWEST, CHUNK)
 }

@@ -1,14 +1,14 @@
 //! CSR along its merge path: every piece of work has the same number of rows and entries together, however they are
 //! distributed, down to one row that holds everything.
 //!
-//! Ends of rows and entries are merged into one list, in which an entry comes before the end of its row. The list is cut into
-//! segments of 4096. A row that ends in the segment where it began is finished there. Of any other row each segment
-//! leaves its part of the sum, and one thread adds these in order when all are done. Segments depend on the matrix
-//! alone, so any number of threads gives the same bits. Vectors of
+//! Ends of rows and entries are merged into one list, in which an entry comes before the end of its row. The list is
+//! cut into segments of 4096. A row that ends in the segment where it began is finished there. Of any other row each
+//! segment leaves its part of the sum, and one thread adds these in order when all are done. Segments depend on the
+//! matrix alone, so any number of threads gives the same bits. Vectors of
 //! several columns go by rows.
 //!
-//! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016. There each thread has
-//! one segment, and bits depend on their number.
+//! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016. There each thread
+//! has one segment, and bits depend on their number.
 
 use super::chunked::{Product, Shared, check_shapes};
 use super::rows::{Ones, RowValues, Rows};
@@ -68,8 +68,8 @@ impl Cut {
     }
 }
 
-/// What a segment leaves of rows that it does not hold whole: of the one that began before it and ends in it, and of the
-/// one that goes on after it. A row that does both is of the second kind.
+/// What a segment leaves of rows that it does not hold whole: of the one that began before it and ends in it, and of
+/// the one that goes on after it. A row that does both is of the second kind.
 #[derive(Clone, Copy, Default)]
 struct Parts {
     ended: f64,
@@ -172,8 +172,8 @@ impl<T: Scalar> MergeOperator<T> {
         cut.row < self.matrix.rows() && cut.entry > self.matrix.row_offsets().get(cut.row)
     }
 
-    /// All segments, `after(segment, rows that it finished, their y)`, and then the rows between segments, each followed
-    /// by `fixed(segment where it ends, row, its y)`.
+    /// All segments, `after(segment, rows that it finished, their y)`, and then the rows between segments, each
+    /// followed by `fixed(segment where it ends, row, its y)`.
     fn multiply<O: Offset, V: RowValues<T>>(
         &self,
         device: &Cpu,

@@ -6,7 +6,7 @@ use super::DeviceCsr;
 use crate::backend::{Family, Operator, Params};
 use crate::device::cuda::CudaVector;
 use crate::device::{Cuda, Device};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Offsets, Values};
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
@@ -25,11 +25,11 @@ pub fn require_library() -> Result<()> {
     if unsafe { sys::is_culib_present() } {
         return require_functions();
     }
-    Err(Error::LibraryMissing {
+    Err(Error::Gpu(GpuError::LibraryMissing {
         library: "cuSPARSE",
         tried: "libcusparse.so, libcusparse.so.12 through the system's loader".to_owned(),
         hint: "install the CUDA toolkit's libcusparse and put its folder on LD_LIBRARY_PATH, or use --backend vector",
-    })
+    }))
 }
 
 /// Fails where the library is too old: the binding would end the program at the first call.
@@ -41,11 +41,11 @@ fn require_functions() -> Result<()> {
     });
     match missing {
         None => Ok(()),
-        Some(name) => Err(Error::LibraryUnusable {
+        Some(name) => Err(Error::Gpu(GpuError::LibraryUnusable {
             library: "cuSPARSE",
             path: "libcusparse.so".into(),
             reason: format!("it has no {name}; version 12.4 or newer is needed, or use --backend vector"),
-        }),
+        })),
     }
 }
 
@@ -55,7 +55,7 @@ fn check(call: &'static str, status: sys::cusparseStatus_t) -> Result<()> {
     }
     // SAFETY: the library returns a static string for every status.
     let message = unsafe { CStr::from_ptr(sys::cusparseGetErrorString(status)) };
-    Err(Error::Cuda { call, message: message.to_string_lossy().into_owned() })
+    Err(Error::Gpu(GpuError::Cuda { call, message: message.to_string_lossy().into_owned() }))
 }
 
 struct Handle(sys::cusparseHandle_t);

@@ -1,8 +1,8 @@
 //! What follows from the statistics for whoever wants to solve with the matrix, in words. Every hint rests on facts
 //! that it names; rows and columns are counted from 1.
 //!
-//! A backend or command that the program does not have is marked `(to come)`: what there is is asked of the registry and
-//! of the command line itself.
+//! A backend or command that the program does not have is marked `(to come)`: what there is is asked of the registry
+//! and of the command line itself.
 
 use super::super::args::Cli;
 use super::super::thousands;

@@ -10,11 +10,13 @@ mod system {
     /// The number of a thread to the system.
     pub(crate) type Thread = pid_t;
 
+    /// This thread, as [`off`] takes it.
     pub(crate) fn this_thread() -> Thread {
         // SAFETY: it only asks.
         unsafe { libc::gettid() }
     }
 
+    /// The core that this thread runs on, if the system tells.
     pub(crate) fn current() -> Option<usize> {
         // SAFETY: it only asks.
         usize::try_from(unsafe { libc::sched_getcpu() }).ok()
@@ -34,6 +36,8 @@ mod system {
         unsafe { libc::sched_setaffinity(thread, size_of::<cpu_set_t>(), set) };
     }
 
+    /// Keeps a thread off the cores that are taken while `meanwhile` runs, where it may use any other; if it runs on
+    /// one, it moves. What it may use is then as before.
     pub(crate) fn off(thread: Thread, taken: impl Fn(usize) -> bool, meanwhile: impl FnOnce()) {
         let Some(all) = allowed(thread) else { return meanwhile() };
         let (mut free, mut left) = (all, 0);
@@ -71,23 +75,7 @@ mod system {
     }
 }
 
-pub(super) use system::Thread;
-
-/// This thread, as [`off`] takes it.
-pub(super) fn this_thread() -> Thread {
-    system::this_thread()
-}
-
-/// The core that this thread runs on, if the system tells.
-pub(super) fn current() -> Option<usize> {
-    system::current()
-}
-
-/// Keeps a thread off the cores that are taken while `meanwhile` runs, where it may use any other; if it runs on one,
-/// it moves. What it may use is then as before.
-pub(super) fn off(thread: Thread, taken: impl Fn(usize) -> bool, meanwhile: impl FnOnce()) {
-    system::off(thread, taken, meanwhile)
-}
+pub(super) use system::{Thread, current, off, this_thread};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

@@ -6,9 +6,9 @@
 //! of threads.
 //!
 //! # Threads
-//! A pool of our own, because rayon's `broadcast` allocates in every pass. Measured on two cores, a fork and join costs 0.2
-//! to 0.8 us here, 0.7 to 2.9 us with `broadcast` from inside rayon's pool and 12 to 15 us from outside; after a pause of
-//! 5 ms, when the threads sleep, 0.3 ms here and 0.1 ms there. See `pool.rs`.
+//! A pool of our own, because rayon's `broadcast` allocates in every pass. Measured on two cores, a fork and join costs
+//! 0.2 to 0.8 us here, 0.7 to 2.9 us with `broadcast` from inside rayon's pool and 12 to 15 us from outside; after a
+//! pause of 5 ms, when the threads sleep, 0.3 ms here and 0.1 ms there. See `pool.rs`.
 
 pub(crate) mod aligned;
 mod cores;
@@ -168,6 +168,11 @@ impl Device for Cpu {
     fn describe(&self) -> String {
         let s = if self.threads() == 1 { "" } else { "s" };
         format!("cpu ({} thread{s})", self.threads())
+    }
+
+    fn hardware(&self) -> String {
+        // Kernels use these or nothing beyond the architecture: no other difference of processors changes a bit.
+        if self.has_avx2() { "AVX2 and FMA" } else { "no AVX2 or FMA" }.to_owned()
     }
 
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CpuVector<T>> {

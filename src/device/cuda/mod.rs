@@ -12,7 +12,7 @@ pub mod nvrtc;
 mod slots;
 
 use super::{Device, Recorded, SlotState, Sweep, check_length, check_operands};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use cudarc::driver::{
     CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, sys,
@@ -68,7 +68,7 @@ fn call(call: &'static str, status: sys::CUresult) -> Result<()> {
 
 /// Names the call that failed.
 pub(crate) fn fault(call: &'static str) -> impl Fn(DriverError) -> Error {
-    move |e| Error::Cuda { call, message: e.to_string() }
+    move |e| Error::Gpu(GpuError::Cuda { call, message: e.to_string() })
 }
 
 /// Whether the driver's library is there; an error that says how to get it otherwise.
@@ -77,11 +77,11 @@ pub fn require_driver() -> Result<()> {
     if unsafe { sys::is_culib_present() } {
         return Ok(());
     }
-    Err(Error::LibraryMissing {
+    Err(Error::Gpu(GpuError::LibraryMissing {
         library: "the CUDA driver",
         tried: "libcuda.so, libcuda.so.1 through the system's loader".to_owned(),
         hint: "install the NVIDIA driver for your GPU, or use --device cpu",
-    })
+    }))
 }
 
 /// Number of GPUs that the driver lists.
@@ -103,7 +103,7 @@ pub fn driver_version() -> Result<(i32, i32)> {
 /// Whether everything that our kernels need is there: driver, GPU and a compiler that the driver can follow.
 pub fn usable() -> Result<()> {
     if count()? == 0 {
-        return Err(Error::NoSuchGpu { index: 0, count: 0 });
+        return Err(Error::Gpu(GpuError::NoSuchGpu { index: 0, count: 0 }));
     }
     compiler().map(|_| ())
 }
@@ -118,7 +118,7 @@ pub fn compiler() -> Result<&'static nvrtc::Nvrtc> {
             driver.0, driver.1, OLDEST_DRIVER.0, OLDEST_DRIVER.1
         );
         let path = std::path::PathBuf::from("libcuda.so");
-        return Err(Error::LibraryUnusable { library: "the CUDA driver", path, reason });
+        return Err(Error::Gpu(GpuError::LibraryUnusable { library: "the CUDA driver", path, reason }));
     }
     let compiler = nvrtc::Nvrtc::get()?;
     let version = compiler.version();
@@ -128,7 +128,11 @@ pub fn compiler() -> Result<&'static nvrtc::Nvrtc> {
              nvidia-cuda-nvrtc-cu{}) and set SOLVER_NVRTC to its folder, or update the driver",
             version.0, driver.0, driver.1, driver.0, driver.0
         );
-        return Err(Error::LibraryUnusable { library: "NVRTC", path: compiler.path().to_owned(), reason });
+        return Err(Error::Gpu(GpuError::LibraryUnusable {
+            library: "NVRTC",
+            path: compiler.path().to_owned(),
+            reason,
+        }));
     }
     Ok(compiler)
 }
@@ -152,7 +156,7 @@ impl Cuda {
     pub fn new(index: usize) -> Result<Cuda> {
         let count = count()?;
         if index >= count {
-            return Err(Error::NoSuchGpu { index, count });
+            return Err(Error::Gpu(GpuError::NoSuchGpu { index, count }));
         }
         let began = std::time::Instant::now();
         let context = CudaContext::new(index).map_err(fault("cuDevicePrimaryCtxRetain"))?;
@@ -271,9 +275,11 @@ impl Cuda {
         let outcome = step();
         let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
         outcome?;
-        let graph = graph.map_err(fault("cuStreamEndCapture"))?.ok_or_else(|| Error::Cuda {
-            call: "cuStreamEndCapture",
-            message: "the step enqueued nothing".to_owned(),
+        let graph = graph.map_err(fault("cuStreamEndCapture"))?.ok_or_else(|| {
+            Error::Gpu(GpuError::Cuda {
+                call: "cuStreamEndCapture",
+                message: "the step enqueued nothing".to_owned(),
+            })
         })?;
         graph.upload().map_err(fault("cuGraphUpload"))?;
         Ok(graph)
@@ -282,7 +288,7 @@ impl Cuda {
 
 fn out_of_memory(what: &'static str, needed: u64, free: u64) -> Error {
     let hint = "--precision f32 needs about half, --device cpu uses main memory";
-    Error::DeviceMemory { what, needed, free, hint }
+    Error::Gpu(GpuError::DeviceMemory { what, needed, free, hint })
 }
 
 impl<T: Scalar> CudaVector<T> {
@@ -329,6 +335,10 @@ impl Device for Cuda {
 
     fn describe(&self) -> String {
         format!("cuda:{} ({})", self.index, self.name)
+    }
+
+    fn hardware(&self) -> String {
+        self.name.clone()
     }
 
     fn require_memory(&self, what: &'static str, needed: u64) -> Result<()> {
@@ -397,7 +407,8 @@ impl Device for Cuda {
         let mut rows = n;
         arguments.push(std::ptr::from_mut(&mut rows).cast());
         arguments.push(std::ptr::from_mut(&mut pointers).cast());
-        // SAFETY: the generated kernel takes the written vectors, the read ones, n and the slots, all of n x k elements.
+        // SAFETY: the generated kernel takes the written vectors, the read ones, n and the slots, all of n x k
+        // elements.
         unsafe { self.launch(&kernel, self.blocks_for(&kernel, n.div_ceil(unroll(k))), &mut arguments) }
     }
 

@@ -11,7 +11,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use functions::{Functions, Output, OutputSize, Raw};
 
 /// How errors name the library.
@@ -113,10 +113,8 @@ impl Nvrtc {
     /// `name` stands for a file name in the compiler's messages. The image is a CUBIN; only for an architecture that
     /// this NVRTC does not know yet is it PTX, of the newest architecture below that it knows.
     pub fn compile(&self, name: &str, source: &str, options: &[String], arch: u32) -> Result<Image> {
-        self.try_compile(name, source, options, arch).map_err(|log| Error::KernelCompile {
-            kernel: name.to_owned(),
-            arch: format!("sm_{arch}"),
-            log,
+        self.try_compile(name, source, options, arch).map_err(|log| {
+            Error::Gpu(GpuError::KernelCompile { kernel: name.to_owned(), arch: format!("sm_{arch}"), log })
         })
     }
 

@@ -45,11 +45,7 @@ pub(super) fn describe(matrix: &Csr, parents: Option<&Parents>) -> Part {
     // Counters for the blocks never outweigh the matrix.
     let most = (matrix.storage_bytes() as usize / Counter::bytes(matrix.cols()).max(1)).max(1);
     let workers = threads_for(4 * nnz + 4 * rows).min(most);
-    let counters: Option<Vec<Counter>> = (0..workers).map(|_| Counter::new(matrix)).collect();
-    let counters = match counters {
-        Some(counters) => counters.into_iter().map(Some).collect(),
-        None => (0..workers).map(|_| None).collect(),
-    };
+    let counters = (0..workers).map(|_| Counter::new(matrix)).collect();
     let next = AtomicUsize::new(0);
     let work = |mut counter: Option<Counter>| {
         let mut part = Part::none();
@@ -239,11 +235,13 @@ impl Part {
         self.bandwidth.lower = self.bandwidth.lower.max(other.bandwidth.lower);
         self.bandwidth.upper = self.bandwidth.upper.max(other.bandwidth.upper);
         self.bandwidth.profile += other.bandwidth.profile;
-        if let (Some(blocks), Some(others)) = (&mut self.blocks, &other.blocks) {
+        // Where one worker had no room to count, nobody knows how many there are.
+        self.blocks = self.blocks.zip(other.blocks).map(|(mut blocks, others)| {
             for (a, b) in blocks.iter_mut().flatten().zip(others.iter().flatten()) {
                 *a += b;
             }
-        }
+            blocks
+        });
         self
     }
 

@@ -72,7 +72,8 @@ pub(super) const CHECK_SQUARE: &[Op] = &[
     Op::StopIf(Test::NotPositive(SQUARE), StopCode::IndefinitePreconditioner),
 ];
 
-/// The rotation that eliminates beta_(k+1), and what follows for w and x. The test for least squares is on the x before:
+/// The rotation that eliminates beta_(k+1), and what follows for w and x. The test for least squares is on the x
+/// before:
 /// ||A r_(k-1)|| = phi_bar_(k-1) |(gamma_bar, delta_bar')|.
 const ROTATE: [Op; 36] = [
     Op::StopIf(Test::NotFinite(SQUARE_NEXT), StopCode::NotFinite),
@@ -177,8 +178,8 @@ pub(super) const NORM: Sweep<'static> = Sweep {
     dots: &[Dot { a: Operand::Read(0), b: Operand::Read(0), out: RR }],
     then: &[Op::Copy(SQUARE, RR)],
 };
-/// The update of w and x left open by the iteration before, then the next vector of Lanczos: w1, x, old = `Write(0..3)`,
-/// q, y, w2 = `Read(0..3)`.
+/// The update of w and x left open by the iteration before, then the next vector of Lanczos: w1, x, old =
+/// `Write(0..3)`, q, y, w2 = `Read(0..3)`.
 pub(super) const STEP: Sweep<'static> = Sweep {
     name: "minres_step",
     writes: 3,

@@ -94,6 +94,7 @@ pub(super) fn prepare<M: Recurrence<D, T>, D: Device, T: Scalar>(
         ("method", task.name.to_owned()),
         ("state of the method", state),
         ("device", kind),
+        ("hardware", device.hardware()),
         ("vectors", vectors),
     ];
     let identity = identity(task.system, own, asked);

@@ -5,7 +5,7 @@
 //! if it has another file now or cannot send parts (200), or says that there is nothing more (416).
 
 use super::{Place, Settings};
-use crate::error::{Error, Result};
+use crate::error::{Error, FetchError, Result};
 use crate::source::catalog::Entry;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -74,7 +74,7 @@ pub(super) fn complete(
         tries += 1;
         // A server that cuts every time gets so many more chances, as long as each brings something.
         if failures >= ATTEMPTS || tries >= MOST_TRIES {
-            return Err(Error::Download { url: url.to_owned(), reason, kept });
+            return Err(Error::Fetch(FetchError::Download { url: url.to_owned(), reason, kept }));
         }
         log::warn!("{url}: {reason}; trying again at {kept} bytes");
         settings.wait(settings.pause * 2_u32.pow(failures - 1));
@@ -204,7 +204,11 @@ impl Download<'_> {
             }
             passing => return Failure::Passing(format!("no answer: {passing}")),
         };
-        Failure::Final(Error::Download { url: self.url.to_owned(), reason, kept: size(&self.place.part) })
+        Failure::Final(Error::Fetch(FetchError::Download {
+            url: self.url.to_owned(),
+            reason,
+            kept: size(&self.place.part),
+        }))
     }
 
     /// An answer that is no file.
@@ -218,7 +222,11 @@ impl Download<'_> {
             }
             _ => "nothing was fetched. Another server can be named with --mirror or SOLVER_MIRROR",
         };
-        Failure::Final(Error::HttpStatus { url: self.url.to_owned(), status: status.as_u16(), hint })
+        Failure::Final(Error::Fetch(FetchError::HttpStatus {
+            url: self.url.to_owned(),
+            status: status.as_u16(),
+            hint,
+        }))
     }
 }
 
@@ -233,7 +241,7 @@ fn read_about(path: &Path) -> Option<About> {
 fn write_error(path: &Path, written: u64, source: std::io::Error) -> Error {
     match source.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            Error::DiskFull { path: path.to_owned(), written, source }
+            Error::Fetch(FetchError::DiskFull { path: path.to_owned(), written, source })
         }
         _ => Error::Io { action: "write", path: path.to_owned(), source },
     }

@@ -15,7 +15,7 @@ mod download;
 mod verify;
 
 use super::catalog::Entry;
-use crate::error::{Error, Result};
+use crate::error::{Error, FetchError, Result};
 use crate::files;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
@@ -45,7 +45,7 @@ impl Settings {
     /// Into the cache folder `folder`, or that of this user.
     pub fn new(folder: Option<PathBuf>) -> Result<Settings> {
         Ok(Settings {
-            folder: folder.or_else(files::cache_folder).ok_or(Error::NoCacheFolder)?,
+            folder: folder.or_else(files::cache_folder).ok_or(Error::Fetch(FetchError::NoCacheFolder))?,
             mirror: None,
             pause: Duration::from_millis(250),
             stop: Arc::default(),
@@ -146,7 +146,7 @@ pub fn fetch(
         Err((mismatch, source_of_truth)) => {
             place.remove_part();
             let Mismatch { what, expected, got } = mismatch;
-            Err(Error::NotAsExpected { url, what, expected, got, source_of_truth })
+            Err(Error::Fetch(FetchError::NotAsExpected { url, what, expected, got, source_of_truth }))
         }
         Ok(sum) => {
             place.write_record(&sum)?;
@@ -258,5 +258,5 @@ fn lock(place: &Place, entry: &Entry, settings: &Settings) -> Result<File> {
 
 fn stopped(place: &Place, entry: &Entry) -> Error {
     let kept = fs::metadata(&place.part).map_or(0, |about| about.len());
-    Error::DownloadStopped { name: entry.name.clone(), kept, path: place.part.clone() }
+    Error::Fetch(FetchError::DownloadStopped { name: entry.name.clone(), kept, path: place.part.clone() })
 }

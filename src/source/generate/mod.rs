@@ -24,6 +24,7 @@ mod symmetric;
 mod uniform;
 
 use super::Loaded;
+use super::catalog::Entry;
 use crate::error::Result;
 use spec::Spec;
 
@@ -156,6 +157,11 @@ pub fn generate(what: &str) -> Option<Result<Loaded>> {
 pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
     let Some((generator, rest)) = find(what) else { return Ok(None) };
     size::size(generator.name, &Spec::new(what, rest, generator.form))
+}
+
+/// The real matrix that the one which `what` describes only imitates, if it does.
+pub fn imitated(what: &str) -> Option<&'static Entry> {
+    find(what).and_then(|(generator, _)| size::imitated(generator.name))
 }
 
 /// The names of all generators, for errors.

@@ -3,7 +3,7 @@
 use super::Spec;
 use super::grid::Grid;
 use crate::error::Result;
-use crate::source::catalog;
+use crate::source::catalog::{self, Entry};
 
 /// Rows, and entries: exactly for grids, at most or about for others. None where only making it tells.
 pub(super) fn size(name: &str, spec: &Spec<'_>) -> Result<Option<(u64, u64)>> {
@@ -32,10 +32,14 @@ pub(super) fn size(name: &str, spec: &Spec<'_>) -> Result<Option<(u64, u64)>> {
     Ok(Some((sizes.0 as u64, sizes.1)))
 }
 
+/// The matrix that a stand-in of this name imitates.
+pub(super) fn imitated(name: &str) -> Option<&'static Entry> {
+    name.strip_suffix("-like").and_then(catalog::find)
+}
+
 /// The share of the real matrix.
 fn stand_in(name: &str, spec: &Spec<'_>) -> Result<Option<(u64, u64)>> {
-    let real = name.strip_suffix("-like").and_then(catalog::find);
-    let Some(real) = real else { return Ok(None) };
+    let Some(real) = imitated(name) else { return Ok(None) };
     let scale =
         spec.number("scale", "from 0.001 to 1", |scale| (0.001..=1.0).contains(&scale))?.unwrap_or(1.0);
     let share = |full: u64| (full as f64 * scale).round() as u64;

@@ -5,13 +5,13 @@
 //! where they lie near each other (`pack` has the layout); values that single precision holds exactly take 4 bytes,
 //! which changes no bit of the result. Where columns follow each other x is loaded, not gathered.
 //!
-//! Lanes stop at the length of their row: padding is masked out, never multiplied, so that an infinite x stays where the
-//! matrix puts it, and implicit ones need no values. Each row is summed in its own order, in double precision. Rows of
-//! very different lengths within a chunk cost padding: a row that is much longer than its neighbours takes eight times its
-//! entries.
+//! Lanes stop at the length of their row: padding is masked out, never multiplied, so that an infinite x stays where
+//! the matrix puts it, and implicit ones need no values. Each row is summed in its own order, in double precision. Rows
+//! of very different lengths within a chunk cost padding: a row that is much longer than its neighbours takes eight
+//! times its entries.
 //!
-//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format for
-//! efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
+//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
+//! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
 
 mod pack;
 
@@ -129,8 +129,8 @@ mod avx2 {
     /// Eight sums of one vector.
     ///
     /// # Safety
-    /// The columns of the slice lie inside x, below 2^31; `values` has eight values for each of its steps; the processor
-    /// has AVX2 and FMA.
+    /// The columns of the slice lie inside x, below 2^31; `values` has eight values for each of its steps; the
+    /// processor has AVX2 and FMA.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn sums<T: Scalar>(

@@ -8,8 +8,8 @@ use super::pack::{LANES, Packed, Segment};
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// Where a thread stands in its arrays, and the vectors that it shares with others. Loops work on a copy of it, which can
-/// stay in registers.
+/// Where a thread stands in its arrays, and the vectors that it shares with others. Loops work on a copy of it, which
+/// can stay in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<T> {
     columns: *const u32,

@@ -2,8 +2,8 @@
 //!
 //! A row can be solved when those that it names are. Instead of a barrier after every level of rows, each thread works
 //! through a strand of tasks and says how many it has done; another thread waits only before a task that needs one of
-//! them. The way back needs no barrier either: whoever still needs L^-1 r of a row is needed by that row itself. How the
-//! rows are cut is in `schedule.rs`; it changes no bit of the result.
+//! them. The way back needs no barrier either: whoever still needs L^-1 r of a row is needed by that row itself. How
+//! the rows are cut is in `schedule.rs`; it changes no bit of the result.
 //!
 //! Where nodes have several unknowns, rows are solved in square blocks, one column index for each block.
 

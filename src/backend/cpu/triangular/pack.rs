@@ -1,4 +1,5 @@
-//! The two triangles as each thread reads them: values and columns in the order of its tasks, forward and then backward.
+//! The two triangles as each thread reads them: values and columns in the order of its tasks, forward and then
+//! backward.
 
 use super::schedule::{Direction, Needs, Schedule, Wait};
 use crate::error::{Error, Result};

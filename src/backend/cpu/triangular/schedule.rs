@@ -1,8 +1,8 @@
 //! Which thread solves which unknowns of a triangle, and in which order.
 //!
-//! An unknown can be solved when those that its row names are. Units, the unknowns of one block row, are put into tasks,
-//! and every thread works through a strand of tasks in order; before a task it waits until other threads have come far
-//! enough. Three ways to cut are tried on paper, by a small model of the machine, and the fastest is taken:
+//! An unknown can be solved when those that its row names are. Units, the unknowns of one block row, are put into
+//! tasks, and every thread works through a strand of tasks in order; before a task it waits until other threads have
+//! come far enough. Three ways to cut are tried on paper, by a small model of the machine, and the fastest is taken:
 //!
 //! - *serial*: one thread, in the order of the rows.
 //! - *lines*: where most units need the one before, as along the lines of a grid, every line is cut into as many pieces

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use super::{LIBRARY, Nvrtc};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 
 /// The variable that names the library or its folder.
 const VARIABLE: &str = "SOLVER_NVRTC";
@@ -41,10 +41,12 @@ fn variable(name: &str) -> Option<OsString> {
 
 /// Loads what somebody asked for: no other place is tried.
 fn load_place(place: &Path, from: &str) -> Result<Nvrtc> {
-    let missing = |why: &str| Error::LibraryMissing {
-        library: LIBRARY,
-        tried: format!("{from}{}: {why}", place.display()),
-        hint: HINT_PLACE,
+    let missing = |why: &str| {
+        Error::Gpu(GpuError::LibraryMissing {
+            library: LIBRARY,
+            tried: format!("{from}{}: {why}", place.display()),
+            hint: HINT_PLACE,
+        })
     };
     if place.is_dir() {
         let file = library_in(place).ok_or_else(|| missing("the folder holds no libnvrtc.so*"))?;
@@ -75,10 +77,8 @@ fn load_found() -> Result<Nvrtc> {
             Some(Err(error)) => note(&mut broken, error),
         }
     }
-    Err(broken.unwrap_or_else(|| Error::LibraryMissing {
-        library: LIBRARY,
-        tried: TRIED.to_owned(),
-        hint: HINT,
+    Err(broken.unwrap_or_else(|| {
+        Error::Gpu(GpuError::LibraryMissing { library: LIBRARY, tried: TRIED.to_owned(), hint: HINT })
     }))
 }
 
@@ -89,7 +89,7 @@ fn note(first: &mut Option<Error>, error: Error) {
 }
 
 fn unusable(path: &Path, reason: String) -> Error {
-    Error::LibraryUnusable { library: LIBRARY, path: path.to_owned(), reason }
+    Error::Gpu(GpuError::LibraryUnusable { library: LIBRARY, path: path.to_owned(), reason })
 }
 
 /// Opens the way dlopen does; a name without a slash goes through the system's loader.

@@ -2,7 +2,12 @@
 //!
 //! Not converging is no error: it is a [`StopReason`](crate::stop::StopReason) in the report.
 
+mod fetch;
+mod gpu;
+
 use crate::format::CsrFault;
+pub use fetch::FetchError;
+pub use gpu::GpuError;
 use std::path::PathBuf;
 
 /// Shorthand used throughout the crate.
@@ -109,86 +114,6 @@ pub enum Error {
         name: String,
         /// Names like it.
         near: String,
-    },
-    /// A matrix of the catalog that is not on this machine.
-    #[error(
-        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has some {megabytes} MB or \
-         more. Fetch it with: solver fetch {name}{stand_in}"
-    )]
-    NotFetched {
-        /// Its name.
-        name: String,
-        /// Its rows.
-        rows: u64,
-        /// Its entries.
-        entries: u64,
-        /// About the size of the download.
-        megabytes: u64,
-        /// The other way out, where there is one.
-        stand_in: String,
-    },
-    /// There is no place for downloads.
-    #[error("there is no home folder, and so no cache folder; name one with --cache or SOLVER_CACHE")]
-    NoCacheFolder,
-    /// A server does not have what was asked for.
-    #[error("{url}: the server answers {status}; {hint}")]
-    HttpStatus {
-        /// What was asked for.
-        url: String,
-        /// The answer.
-        status: u16,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// A download could not be completed.
-    #[error("{url}: {reason}; {kept} bytes are kept, and running the same command again goes on from there")]
-    Download {
-        /// What was asked for.
-        url: String,
-        /// What happened.
-        reason: String,
-        /// Bytes that need not be fetched again.
-        kept: u64,
-    },
-    /// The user stopped a download.
-    #[error("stopped; {kept} bytes are kept in {path}: solver fetch {name} goes on from there", path = path.display())]
-    DownloadStopped {
-        /// The matrix.
-        name: String,
-        /// Bytes that need not be fetched again.
-        kept: u64,
-        /// Where they are.
-        path: PathBuf,
-    },
-    /// The file system is full.
-    #[error(
-        "no room to write {path} after {written} bytes: {source}. Make room, or name a folder on another file system \
-         with --cache or SOLVER_CACHE; what is there is kept, and running the same command again goes on from there",
-        path = path.display()
-    )]
-    DiskFull {
-        /// The file.
-        path: PathBuf,
-        /// Its size when writing failed.
-        written: u64,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-    /// A download is not what it should be; it has been removed.
-    #[error(
-        "the download from {url} was removed: its {what} is {got}, expected {expected} ({source_of_truth})"
-    )]
-    NotAsExpected {
-        /// Where it came from.
-        url: String,
-        /// What was compared.
-        what: &'static str,
-        /// What it should be.
-        expected: String,
-        /// What it is.
-        got: String,
-        /// Who says so, and what to do where that is no longer right.
-        source_of_truth: String,
     },
     /// A matrix in the binary format of this program that cannot be used.
     #[error("{path}: {reason}; make it again with solver convert", path = path.display())]
@@ -437,64 +362,6 @@ pub enum Error {
         /// The sum of squares as computed.
         norm_squared: f64,
     },
-    /// A shared library that CUDA needs is not there.
-    #[error("{library} was not found (looked for {tried}); {hint}")]
-    LibraryMissing {
-        /// What it is.
-        library: &'static str,
-        /// File names and folders tried.
-        tried: String,
-        /// How to get it.
-        hint: &'static str,
-    },
-    /// A shared library is there but cannot be used.
-    #[error("{library} at {path} cannot be used: {reason}", path = path.display())]
-    LibraryUnusable {
-        /// What it is.
-        library: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The driver works but there is no such GPU.
-    #[error("no GPU {index}: the CUDA driver lists {count}; check nvidia-smi and CUDA_VISIBLE_DEVICES")]
-    NoSuchGpu {
-        /// The index asked for.
-        index: usize,
-        /// How many there are.
-        count: usize,
-    },
-    /// A call into CUDA or one of its libraries failed.
-    #[error("{call} failed: {message}")]
-    Cuda {
-        /// The call.
-        call: &'static str,
-        /// What came back.
-        message: String,
-    },
-    /// A kernel did not compile.
-    #[error("kernel {kernel} does not compile for {arch}:\n{log}")]
-    KernelCompile {
-        /// The kernel's name.
-        kernel: String,
-        /// The architecture.
-        arch: String,
-        /// The compiler's log.
-        log: String,
-    },
-    /// Not enough device memory.
-    #[error("{what} needs {needed} bytes of GPU memory but {free} are free; {hint}")]
-    DeviceMemory {
-        /// What was to be allocated.
-        what: &'static str,
-        /// Bytes asked for.
-        needed: u64,
-        /// Bytes free.
-        free: u64,
-        /// What would fit.
-        hint: &'static str,
-    },
     /// The pool of threads could not be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {
@@ -527,4 +394,10 @@ pub enum Error {
         /// Why.
         message: String,
     },
+    /// A matrix of the catalog cannot be had.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// A GPU cannot be used, or not so.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
 }

@@ -1,0 +1,97 @@
+//! What goes wrong where matrices are fetched.
+
+use super::Error;
+use std::path::PathBuf;
+
+/// A matrix of the catalog cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// A matrix of the catalog that is not on this machine.
+    #[error(
+        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has some {megabytes} MB or \
+         more. Fetch it with: solver fetch {name}{stand_in}"
+    )]
+    NotFetched {
+        /// Its name.
+        name: String,
+        /// Its rows.
+        rows: u64,
+        /// Its entries.
+        entries: u64,
+        /// About the size of the download.
+        megabytes: u64,
+        /// The other way out, where there is one.
+        stand_in: String,
+    },
+    /// A download that was in order once cannot be read.
+    #[error("{source}. Where the download is damaged, solver fetch {name} notices and fetches it again")]
+    Unreadable {
+        /// The matrix.
+        name: String,
+        /// What is wrong.
+        source: Box<Error>,
+    },
+    /// There is no place for downloads.
+    #[error("there is no home folder, and so no cache folder; name one with --cache or SOLVER_CACHE")]
+    NoCacheFolder,
+    /// A server does not have what was asked for.
+    #[error("{url}: the server answers {status}; {hint}")]
+    HttpStatus {
+        /// What was asked for.
+        url: String,
+        /// The answer.
+        status: u16,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A download could not be completed.
+    #[error("{url}: {reason}; {kept} bytes are kept, and running the same command again goes on from there")]
+    Download {
+        /// What was asked for.
+        url: String,
+        /// What happened.
+        reason: String,
+        /// Bytes that need not be fetched again.
+        kept: u64,
+    },
+    /// The user stopped a download.
+    #[error("stopped; {kept} bytes are kept in {path}: solver fetch {name} goes on from there", path = path.display())]
+    DownloadStopped {
+        /// The matrix.
+        name: String,
+        /// Bytes that need not be fetched again.
+        kept: u64,
+        /// Where they are.
+        path: PathBuf,
+    },
+    /// The file system is full.
+    #[error(
+        "no room to write {path} after {written} bytes: {source}. Make room, or name a folder on another file system \
+         with --cache or SOLVER_CACHE; what is there is kept, and running the same command again goes on from there",
+        path = path.display()
+    )]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+        /// Its size when writing failed.
+        written: u64,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// A download is not what it should be; it has been removed.
+    #[error(
+        "the download from {url} was removed: its {what} is {got}, expected {expected} ({source_of_truth})"
+    )]
+    NotAsExpected {
+        /// Where it came from.
+        url: String,
+        /// What was compared.
+        what: &'static str,
+        /// What it should be.
+        expected: String,
+        /// What it is.
+        got: String,
+        /// Who says so, and what to do where that is no longer right.
+        source_of_truth: String,
+    },
+}

@@ -1,0 +1,66 @@
+//! What goes wrong with a GPU and the libraries that serve it.
+
+use std::path::PathBuf;
+
+/// A GPU cannot be used, or not so.
+#[derive(Debug, thiserror::Error)]
+pub enum GpuError {
+    /// A shared library that CUDA needs is not there.
+    #[error("{library} was not found (looked for {tried}); {hint}")]
+    LibraryMissing {
+        /// What it is.
+        library: &'static str,
+        /// File names and folders tried.
+        tried: String,
+        /// How to get it.
+        hint: &'static str,
+    },
+    /// A shared library is there but cannot be used.
+    #[error("{library} at {path} cannot be used: {reason}", path = path.display())]
+    LibraryUnusable {
+        /// What it is.
+        library: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The driver works but there is no such GPU.
+    #[error("no GPU {index}: the CUDA driver lists {count}; check nvidia-smi and CUDA_VISIBLE_DEVICES")]
+    NoSuchGpu {
+        /// The index asked for.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// A call into CUDA or one of its libraries failed.
+    #[error("{call} failed: {message}")]
+    Cuda {
+        /// The call.
+        call: &'static str,
+        /// What came back.
+        message: String,
+    },
+    /// A kernel did not compile.
+    #[error("kernel {kernel} does not compile for {arch}:\n{log}")]
+    KernelCompile {
+        /// The kernel's name.
+        kernel: String,
+        /// The architecture.
+        arch: String,
+        /// The compiler's log.
+        log: String,
+    },
+    /// Not enough device memory.
+    #[error("{what} needs {needed} bytes of GPU memory but {free} are free; {hint}")]
+    DeviceMemory {
+        /// What was to be allocated.
+        what: &'static str,
+        /// Bytes asked for.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+        /// What would fit.
+        hint: &'static str,
+    },
+}
