@@ -112,6 +112,22 @@ fn what_cannot_be_written_or_read_is_refused_before_anything_is_written() {
 }
 
 #[test]
+fn where_a_vector_has_no_name_for_a_file_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut loaded = load("elasticity3d:2x2x2").unwrap();
+    loaded.beside[1].name = "../b".to_owned();
+    let (from, old) = (folder.path().join("from.slv"), folder.path().join("out_b.mtx"));
+    solver::source::binary::write(&from, &loaded).unwrap();
+    std::fs::write(&old, "kept").unwrap();
+    let message = refused(&[word(&from), word(&folder.path().join("out.mtx"))]);
+    assert!(message.contains("'../b'"), "{message}");
+    assert!(!folder.path().join("out.mtx").exists());
+    assert_eq!(std::fs::read_to_string(&old).unwrap(), "kept");
+    // A file that holds all together needs no names of files.
+    assert_eq!(convert(&[word(&from), word(&folder.path().join("out.slv"))]).status.code(), Some(0));
+}
+
+#[test]
 fn a_writing_that_fails_leaves_the_old_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.mtx");

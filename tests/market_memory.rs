@@ -2,35 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::memory;
 use solver::source::market::parse;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-// SAFETY: the system's allocator, counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let now = NOW.fetch_add(layout.size(), Ordering::SeqCst) + layout.size();
-        PEAK.fetch_max(now, Ordering::SeqCst);
-        // SAFETY: promised by the caller.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::SeqCst);
-        // SAFETY: promised by the caller.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: memory::Counted = memory::Counted;
 
 /// The entries of a five-point grid of n x n in the order of its rows.
 fn grid(n: usize) -> Vec<(usize, usize)> {
@@ -78,12 +58,10 @@ fn reading_takes_at_most_three_fifths_more_than_the_matrix() {
         ] {
             let text = text(banner, n * n, entries);
             // Once before it counts, so that the threads have what they need.
-            pool.install(|| parse(Path::new("a.mtx"), text.as_bytes())).unwrap();
-            let before = NOW.load(Ordering::SeqCst);
-            PEAK.store(before, Ordering::SeqCst);
-            let matrix = pool.install(|| parse(Path::new("a.mtx"), text.as_bytes())).unwrap().matrix;
-            let peak = (PEAK.load(Ordering::SeqCst) - before) as f64;
-            let share = peak / matrix.storage_bytes() as f64;
+            let read = || pool.install(|| parse(Path::new("a.mtx"), text.as_bytes())).unwrap().matrix;
+            read();
+            let (matrix, peak) = memory::peak_of(read);
+            let share = peak as f64 / matrix.storage_bytes() as f64;
             assert!(
                 (1.0..1.6).contains(&share),
                 "{banner} by {order}, {threads} threads: {share} of the matrix"

@@ -5,6 +5,7 @@
 pub mod archives;
 pub mod each_backend;
 pub mod interpreter;
+pub mod memory;
 pub mod process;
 pub mod server;
 pub mod solves;

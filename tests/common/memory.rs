@@ -1,0 +1,50 @@
+//! An allocator that counts, and refuses where a test says so. A test binary that wants it declares it:
+//! `#[global_allocator] static ALLOCATOR: memory::Counted = memory::Counted;`
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Arrays from this size on are refused beyond the limit; what is smaller does not grow with the matrix.
+pub const LARGE: usize = 32 << 10;
+
+pub struct Counted;
+
+// SAFETY: the system's allocator, counted, which may refuse.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::SeqCst) + layout.size();
+        if layout.size() >= LARGE && now > LIMIT.load(Ordering::SeqCst) {
+            NOW.fetch_sub(layout.size(), Ordering::SeqCst);
+            return std::ptr::null_mut();
+        }
+        PEAK.fetch_max(now, Ordering::SeqCst);
+        // SAFETY: promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::SeqCst);
+        // SAFETY: promised by the caller.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+/// What `work` makes, and the most bytes that were held meanwhile beyond those before.
+pub fn peak_of<R>(work: impl FnOnce() -> R) -> (R, usize) {
+    let before = NOW.load(Ordering::SeqCst);
+    PEAK.store(before, Ordering::SeqCst);
+    let made = work();
+    (made, PEAK.load(Ordering::SeqCst) - before)
+}
+
+/// Likewise, where large arrays are refused beyond so many bytes more than before.
+pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
+    LIMIT.store(NOW.load(Ordering::SeqCst) + bytes, Ordering::SeqCst);
+    let made = work();
+    LIMIT.store(usize::MAX, Ordering::SeqCst);
+    made
+}
