@@ -232,8 +232,8 @@ pub struct Progress {
     pub norms: Norms,
     /// Iterations done when this run began: 0, or where the solve last started again from the true residual.
     pub run_began: usize,
-    /// The last iteration that made progress: it brought the residual 1 % below all before it, or had brought the energy
-    /// x'A x to 1 % above what it was.
+    /// The last iteration that made progress: it brought the residual 1 % below all before it, or had brought the
+    /// energy x'A x to 1 % above what it was.
     pub improved_at: usize,
     /// Seconds since the first iteration began.
     pub elapsed: Duration,
@@ -242,18 +242,18 @@ pub struct Progress {
 /// Iterations without progress after which a solve with so many rows counts as stagnated: 5 for each row, at least 1000
 /// and at most 20000.
 ///
-/// Residuals of conjugate gradients do not fall steadily, and on ill-conditioned matrices they stay above the initial one
-/// for thousands of iterations while the error falls; so the energy that x gains, which never falls, counts as progress
-/// too. Over 13 matrices of structures, flows and networks (conditions up to 5e15, with and without jacobi, two
-/// right-hand sides each), the longest stretch without progress in a solve that went on to converge, or was nearing it after
-/// 40000 iterations, was 2.6 iterations a row, 5300 in all.
+/// Residuals of conjugate gradients do not fall steadily, and on ill-conditioned matrices they stay above the initial
+/// one for thousands of iterations while the error falls; so the energy that x gains, which never falls, counts as
+/// progress too. Over 13 matrices of structures, flows and networks (conditions up to 5e15, with and without jacobi,
+/// two right-hand sides each), the longest stretch without progress in a solve that went on to converge, or was nearing
+/// it after 40000 iterations, was 2.6 iterations a row, 5300 in all.
 pub fn stagnation_window(rows: usize) -> usize {
     rows.saturating_mul(5).clamp(1000, 20_000)
 }
 
-/// Growth of the residual over that of the start that counts as divergence. Residuals of conjugate gradients on a positive
-/// definite matrix may rise by the root of its condition number, which is below 1e8 wherever f64 can tell it from
-/// singular.
+/// Growth of the residual over that of the start that counts as divergence. Residuals of conjugate gradients on a
+/// positive definite matrix may rise by the root of its condition number, which is below 1e8 wherever f64 can tell it
+/// from singular.
 pub const DIVERGENCE: f64 = 1e10;
 
 /// When to stop. Rules combine with [`StoppingRule::any`] and [`StoppingRule::all`].
@@ -336,8 +336,8 @@ impl StoppingRule {
         }
     }
 
-    /// The tolerance on the residual, relative to the right-hand side, that alone suffices to stop: a device may test it
-    /// inside a batch. `None` where the residual is not tested, or only together with other rules.
+    /// The tolerance on the residual, relative to the right-hand side, that alone suffices to stop: a device may test
+    /// it inside a batch. `None` where the residual is not tested, or only together with other rules.
     pub fn residual_tolerance(&self, norms: &Norms) -> Option<f64> {
         match self {
             StoppingRule::RelativeResidual(tolerance) => Some(*tolerance),
