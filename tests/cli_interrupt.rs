@@ -7,13 +7,26 @@ mod common;
 use common::process::{errors, file, solver, word};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Stdio};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 fn interrupt(child: &Child) {
     // SAFETY: a signal to a child that we have not yet waited for.
     unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGINT) };
+}
+
+/// The program, which Ctrl-C ends although tests may run where it is ignored, such as behind `nohup`.
+fn interruptible() -> Command {
+    let mut command = solver();
+    // SAFETY: `signal` may be called between fork and exec, and nothing else is.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    };
+    command
 }
 
 #[test]
@@ -28,7 +41,7 @@ fn ctrl_c_writes_what_was_reached_with_its_verdict() {
         text.push_str(&format!("{i} {i} {:e}\n", 10f64.powf(-12.0 * f64::from(i) / 90_000.0)));
     }
     let matrix = file(&folder, "m.mtx", &text);
-    let child = solver()
+    let child = interruptible()
         .args(["cg", "--device", "cpu", "--matrix", word(&matrix), "--rtol", "1e-300", "--json"])
         .args(["--max-iters", "100000000", "--history", word(&history), "--output", word(&answer)])
         .args(["--plot", word(&picture)])
@@ -73,7 +86,7 @@ fn before_the_first_iteration_there_is_nothing_to_lose_and_ctrl_c_ends_the_progr
     let folder = tempfile::tempdir().unwrap();
     let matrix = file(&folder, "m.mtx", &hopeless(1500));
     let answer = folder.path().join("x.npy");
-    let mut child = solver()
+    let mut child = interruptible()
         .args(["-vv", "cg", "--device", "cpu", "--precond", "ic0", "--matrix", word(&matrix)])
         .args(["--output", word(&answer)])
         .stdout(Stdio::null())
