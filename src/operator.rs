@@ -28,7 +28,7 @@ pub type DotInto = [Dot; 1];
 
 /// `<x, y>` into `slot`, as [`LinearOperator::apply_dot`] takes it: x is `Read(0)` there, y is `Read(1)`.
 pub const fn dot_into(slot: Slot) -> DotInto {
-    [Dot { a: Operand::Read(0), b: Operand::Read(1), out: slot }]
+    [Dot::product(Operand::Read(0), Operand::Read(1), slot)]
 }
 
 /// A linear map that a backend has made ready on a device.

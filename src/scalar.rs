@@ -30,6 +30,8 @@ pub trait Scalar:
     const CUDA_NAME: &'static str;
     /// Distance from 1 to the next number.
     const EPSILON: f64;
+    /// So many ones.
+    fn ones<const N: usize>() -> &'static [Self; N];
     /// Nearest value of this type.
     fn from_f64(value: f64) -> Self;
     /// Nearest value of this type: exact.
@@ -44,6 +46,10 @@ impl Scalar for f32 {
     const NAME: &'static str = "f32";
     const CUDA_NAME: &'static str = "float";
     const EPSILON: f64 = f32::EPSILON as f64;
+    #[inline(always)]
+    fn ones<const N: usize>() -> &'static [f32; N] {
+        const { &[1.0; N] }
+    }
     #[inline(always)]
     fn from_f64(value: f64) -> f32 {
         value as f32
@@ -66,6 +72,10 @@ impl Scalar for f64 {
     const NAME: &'static str = "f64";
     const CUDA_NAME: &'static str = "double";
     const EPSILON: f64 = f64::EPSILON;
+    #[inline(always)]
+    fn ones<const N: usize>() -> &'static [f64; N] {
+        const { &[1.0; N] }
+    }
     #[inline(always)]
     fn from_f64(value: f64) -> f64 {
         value

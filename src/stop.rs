@@ -58,6 +58,13 @@ pub enum StopReason {
         /// What b - A x is, relative to the right-hand side.
         recomputed: f64,
     },
+    /// The steps met the tolerance, the certified bound on the error does not, and smaller steps say nothing.
+    BoundGap {
+        /// The error by the last step.
+        estimate: f64,
+        /// The bound computed from the graph.
+        certified: f64,
+    },
     /// The system has no solution: x minimises the residual, which is orthogonal to the range of the matrix.
     LeastSquares {
         /// What b - A x is, relative to the right-hand side.
@@ -134,6 +141,7 @@ impl StopReason {
             StopReason::Converged => "converged",
             StopReason::ZeroRightHandSide => "zero_right_hand_side",
             StopReason::ResidualGap { .. } => "residual_gap",
+            StopReason::BoundGap { .. } => "bound_gap",
             StopReason::LeastSquares { .. } => "least_squares",
             StopReason::Stagnated { .. } => "stagnated",
             StopReason::Diverged { .. } => "diverged",
@@ -158,6 +166,11 @@ impl std::fmt::Display for StopReason {
                 "not converged: the recursion says {recursive:.2e} but b - A x is {recomputed:.2e}; rounding has \
                  parted the two and starting again from b - A x gained nothing, so ask for a looser --rtol or a higher \
                  --precision"
+            ),
+            StopReason::BoundGap { estimate, certified } => write!(
+                f,
+                "not converged: the last step says {estimate:.2e} but the certified bound on the error is \
+                 {certified:.2e}; rounding has parted the two, so ask for a larger --tol or a higher --precision"
             ),
             StopReason::LeastSquares { residual, normal } => write!(
                 f,

@@ -9,7 +9,7 @@ use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::sweep_kernel;
 use solver::device::sweep::dot_sweep;
 use solver::precond;
-use solver::solve::{Method, cg};
+use solver::solve::{Method, cg, pagerank};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -60,7 +60,12 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
     let mut sources = Vec::new();
     for k in [1, 3] {
         let solvers = Method::ALL.into_iter().flat_map(Method::sweeps);
-        for sweep in solvers.chain(stream::SWEEPS).chain(precond::SWEEPS).chain(common::sweeps::ALL) {
+        for sweep in solvers
+            .chain(stream::SWEEPS)
+            .chain(precond::SWEEPS)
+            .chain(common::sweeps::ALL)
+            .chain(pagerank::power::SWEEPS)
+        {
             sources.push(sweep_kernel::<f64>(sweep, k));
             sources.push(sweep_kernel::<f32>(sweep, k));
         }

@@ -30,7 +30,8 @@ const SLOTS: usize = 40;
 
 fn all_sweeps() -> Vec<Sweep<'static>> {
     let solvers = Method::ALL.into_iter().flat_map(Method::sweeps).copied();
-    let others = [common::sweeps::ALL, solver::bench::stream::SWEEPS].concat();
+    let others =
+        [common::sweeps::ALL, solver::bench::stream::SWEEPS, solver::solve::pagerank::power::SWEEPS].concat();
     solvers.chain(others).collect()
 }
 
@@ -234,7 +235,7 @@ const STEP: Sweep<'static> = Sweep {
         target: 0,
         terms: &[Term::slot(Slot(0), Operand::Write(0)), Term::one(Operand::Read(0))],
     }],
-    dots: &[solver::device::Dot { a: Operand::Write(0), b: Operand::Read(0), out: Slot(2) }],
+    dots: &[solver::device::Dot::product(Operand::Write(0), Operand::Read(0), Slot(2))],
     then: &[Op::Count(Slot(2)), Op::Divide(Slot(0), Slot(1), Slot(2))],
 };
 
@@ -348,7 +349,7 @@ fn sweeps_that_contradict_themselves_are_refused() {
     assert!(with(0, &[product]).contains("target in a product"));
     let squares = [Term { times: Some(r0), ..other }; 2];
     assert!(with(0, &squares).contains("at most one product"));
-    let dot = solver::device::Dot { a: w0, b: Operand::Read(3), out: Slot(0) };
+    let dot = solver::device::Dot::product(w0, Operand::Read(3), Slot(0));
     assert!(refusal(Sweep { dots: &[dot], ..EMPTY }).contains("unknown operand"));
     assert!(refusal(Sweep { dots: &[dot; 5], ..EMPTY }).contains("more than 4 dots"));
     assert!(refusal(Sweep { writes: 9, ..EMPTY }).contains("bad"));

@@ -4,6 +4,7 @@
 //! what was typed wins over what the file says, and `plan` fills in the rest.
 
 use super::every::Every;
+use super::pagerank::args::PagerankArgs;
 use super::precond::{Typed, listed_below};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
@@ -47,6 +48,8 @@ pub enum Command {
     /// Solve A x = b by minimal residuals, for symmetric A that is indefinite or singular.
     #[command(after_help = listed_below(MINRES_EXAMPLES), mut_arg("variant", |arg| arg.hide(true)))]
     Minres(CgArgs),
+    /// Rank the vertices of a graph by PageRank, with a certified bound on the error.
+    Pagerank(PagerankArgs),
     /// Describe a matrix: size, row lengths, symmetry, diagonal.
     Info(InfoArgs),
     /// List the matrices that have a name: the catalog, and the generators.

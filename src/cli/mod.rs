@@ -13,6 +13,7 @@ mod load;
 mod manual;
 mod matrices;
 mod memory;
+mod pagerank;
 mod places;
 mod plan;
 mod plot;
@@ -53,6 +54,7 @@ pub fn run() -> ExitCode {
     let outcome = match cli.command {
         Command::Cg(args) => cg::run(args, false),
         Command::Minres(args) => cg::run(args, true),
+        Command::Pagerank(args) => pagerank::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Matrices(args) => matrices::run(&args),
         Command::Fetch(args) => fetch::run(&args),

@@ -293,7 +293,7 @@ fn check_files(args: &CgArgs, matrix: &str) -> Result<()> {
 }
 
 /// The device that was asked for, or the best there is for this backend, with the reason for the choice.
-fn place(
+pub fn place(
     device: &str,
     backend: &str,
     precond: Preconditioner,

@@ -26,6 +26,8 @@ pub enum Operand {
     Write(u8),
     /// Number `i` of the vectors that it only reads.
     Read(u8),
+    /// A vector of ones that stands nowhere: a term of it adds a scalar, a product with it sums a vector.
+    Ones,
 }
 
 /// What a vector is multiplied by.
@@ -81,15 +83,45 @@ pub struct Update<'a> {
     pub terms: &'a [Term],
 }
 
-/// `out = <a, b>`, summed in double precision whatever the vectors hold.
+/// What is summed over all elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Summand {
+    /// Their products: `<a, b>`.
+    Product(Operand, Operand),
+    /// Their magnitudes: the l1 norm.
+    Magnitude(Operand),
+}
+
+impl Summand {
+    /// The vectors that it reads.
+    pub fn operands(&self) -> impl Iterator<Item = Operand> {
+        let (a, b) = match *self {
+            Summand::Product(a, b) => (a, Some(b)),
+            Summand::Magnitude(a) => (a, None),
+        };
+        std::iter::once(a).chain(b)
+    }
+}
+
+/// A sum over the elements of vectors, in double precision whatever they hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dot {
-    /// One vector.
-    pub a: Operand,
-    /// The other.
-    pub b: Operand,
-    /// Where the product goes.
+    /// What is summed.
+    pub of: Summand,
+    /// Where the sum goes.
     pub out: Slot,
+}
+
+impl Dot {
+    /// `out = <a, b>`.
+    pub const fn product(a: Operand, b: Operand, out: Slot) -> Dot {
+        Dot { of: Summand::Product(a, b), out }
+    }
+
+    /// `out = ||a||_1`.
+    pub const fn magnitudes(a: Operand, out: Slot) -> Dot {
+        Dot { of: Summand::Magnitude(a), out }
+    }
 }
 
 /// A question about scalars.
@@ -159,14 +191,14 @@ impl Sweep<'_> {
         let mut mark = |operand: Operand, written: &[bool; MAX_OPERANDS]| match operand {
             Operand::Write(i) => read_w[i as usize] |= !written[i as usize],
             Operand::Read(i) => read_r[i as usize] = true,
+            Operand::Ones => {}
         };
         for update in self.updates {
             update.terms.iter().flat_map(Term::operands).for_each(|operand| mark(operand, &written));
             written[update.target as usize] = true;
         }
         for dot in self.dots {
-            mark(dot.a, &written);
-            mark(dot.b, &written);
+            dot.of.operands().for_each(|operand| mark(operand, &written));
         }
         let count = |flags: &[bool]| flags.iter().filter(|&&f| f).count();
         (count(&read_w) + count(&read_r), count(&written))
@@ -183,6 +215,7 @@ impl Sweep<'_> {
         let known = |operand: Operand| match operand {
             Operand::Write(i) => i < self.writes,
             Operand::Read(i) => i < self.reads,
+            Operand::Ones => true,
         };
         assert!(self.writes as usize <= MAX_OPERANDS && self.reads as usize <= MAX_OPERANDS, "{self:?}");
         assert!(self.dots.len() <= MAX_DOTS, "{}: more than {MAX_DOTS} dots", self.name);
@@ -210,7 +243,7 @@ impl Sweep<'_> {
                 |t: &Term| t.times.is_some() && t.operands().any(|o| o == Operand::Write(update.target));
             assert!(!update.terms.iter().any(product_of_own), "{}: the target in a product", self.name);
         }
-        assert!(self.dots.iter().all(|d| known(d.a) && known(d.b)), "{}: unknown operand", self.name);
+        assert!(self.dots.iter().all(|d| d.of.operands().all(known)), "{}: unknown operand", self.name);
     }
 }
 

@@ -284,6 +284,22 @@ pub enum Error {
         /// The method.
         solver: &'static str,
     },
+    /// The links out of a vertex cannot be chosen by their weights.
+    #[error("the links out of vertex {vertex}: {reason}")]
+    LinkWeights {
+        /// The vertex, counted from 0.
+        vertex: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A vector is no distribution over the vertices.
+    #[error("{what}: they must not be negative, and sum to 1; their sum is {sum}")]
+    NoDistribution {
+        /// The vector.
+        what: &'static str,
+        /// Its sum.
+        sum: f64,
+    },
     /// The method needs a symmetric matrix. Places count from 1.
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) = {mirrored} (counted from 1); \

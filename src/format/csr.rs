@@ -162,6 +162,27 @@ impl Csr {
         })
     }
 
+    /// The same matrix without the entries on its diagonal, or with the first alone of those at one place, where it is
+    /// not said that these are kept.
+    pub fn simplified(&self, diagonal: bool, repeats: bool) -> Result<Csr> {
+        let kept = |row: usize| {
+            let (columns, start) = (self.row_columns(row), self.row_range(row).start);
+            let first = move |at: usize| at == 0 || columns[at - 1] != columns[at];
+            let stays =
+                move |at: &usize| (diagonal || columns[*at] as usize != row) && (repeats || first(*at));
+            (0..columns.len()).filter(stays).map(move |at| start + at)
+        };
+        let lengths = each_row(self.rows(), 4 * self.nnz(), |row| narrow_length(kept(row).count()))?;
+        let repeats = self.pattern.repeats && repeats;
+        for_stored!(&self.values, self.nnz(), |values| {
+            build_rows((self.rows(), self.cols()), &lengths, repeats, |row, columns_out, values_out| {
+                for (to, from) in kept(row).enumerate() {
+                    (columns_out[to], values_out[to]) = (self.pattern.col_indices[from], values[from]);
+                }
+            })
+        })
+    }
+
     /// The same matrix with the entries at one place summed, for formats and libraries that know no others.
     pub fn summed(&self) -> Result<Csr> {
         if !self.pattern.repeats {

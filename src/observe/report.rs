@@ -2,11 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What a history counts: the numbers that fall from one iteration to the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// The residual relative to the right-hand side; the true one is b - A x.
+    #[default]
+    Residual,
+    /// The estimate of the error in the l1 norm; the true one is a certified bound.
+    ErrorBound,
+}
+
 /// Everything that a solve says about itself. The same fields stand in `--json` and in history files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The method: `cg`, `pipelined cg`, `minres`.
     pub solver: String,
+    /// What residuals mean.
+    #[serde(default)]
+    pub measure: Measure,
     /// The matrix as the user named it.
     pub matrix: String,
     /// The real matrix that this one only imitates.

@@ -6,7 +6,7 @@ use super::letters::text_width;
 use super::panel::{BELOW, MARK, Panel, Stroke, Trace};
 use super::render::{png, svg};
 use super::scene::{Anchor, Colour, GREY, INK, Lettering, Scene};
-use super::words::{fit, names, title, verdict, wrap};
+use super::words::{fit, names, recomputed_mark, title, verdict, wrap, y_title};
 use crate::error::{Error, Result};
 use crate::observe::{History, write_file};
 use std::path::Path;
@@ -118,7 +118,7 @@ fn lay_out(histories: &[History]) -> Scene {
         };
         panel.draw(&mut scene, &traces(histories, against, unit.per_second), &tolerances);
     }
-    scene.text_upwards((22.0, (top + bottom) / 2.0), "relative residual ‖r‖ / ‖b‖", AXIS);
+    scene.text_upwards((22.0, (top + bottom) / 2.0), y_title(histories), AXIS);
     legend.draw(&mut scene, bottom + BELOW + 12.0);
     scene
 }
@@ -207,7 +207,7 @@ impl Legend {
             marks.push((Mark::NotConverged, "not converged"));
         }
         if histories.iter().any(|h| drawable(h.report.residual_true)) {
-            marks.push((Mark::Recomputed, "recomputed b − Ax"));
+            marks.push((Mark::Recomputed, recomputed_mark(histories)));
         }
         Legend { names, columns, column, strokes, marks }
     }

@@ -3,6 +3,7 @@
 use super::axis::duration;
 use super::letters::text_width;
 use super::scene::Lettering;
+use crate::observe::report::Measure;
 use crate::observe::{History, Report};
 
 /// Longest field of a title or legend, in characters.
@@ -91,9 +92,10 @@ fn verdict_of_one(report: &Report) -> String {
     if report.converged && matches!(report.reason.as_str(), "converged" | "") {
         let plural = if report.iterations == 1 { "" } else { "s" };
         return format!(
-            "converged in {} iteration{plural}, {}, true residual {:.1e}",
+            "converged in {} iteration{plural}, {}, {} {:.1e}",
             report.iterations,
             duration(report.seconds_solve),
+            recomputed(report),
             report.residual_true
         );
     }
@@ -104,6 +106,32 @@ fn verdict_of_one(report: &Report) -> String {
         (true, _) => said,
         (false, true) => "not converged".into(),
         (false, false) => format!("not converged: {said}"),
+    }
+}
+
+/// What was computed anew at the end.
+fn recomputed(report: &Report) -> &'static str {
+    match report.measure {
+        Measure::Residual => "true residual",
+        Measure::ErrorBound => "certified error",
+    }
+}
+
+/// The same as the legend has it.
+pub(super) fn recomputed_mark(histories: &[History]) -> &'static str {
+    let certified = histories.iter().all(|history| history.report.measure == Measure::ErrorBound);
+    if certified { "certified bound" } else { "recomputed b − Ax" }
+}
+
+/// What falls from one iteration to the next.
+pub(super) fn y_title(histories: &[History]) -> &'static str {
+    let all = |measure| histories.iter().all(|history| history.report.measure == measure);
+    if all(Measure::Residual) {
+        "relative residual ‖r‖ / ‖b‖"
+    } else if all(Measure::ErrorBound) {
+        "bound on the error ‖x − x*‖₁"
+    } else {
+        "relative residual, or bound on the error"
     }
 }
 

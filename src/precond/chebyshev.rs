@@ -245,7 +245,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
         let mut work = self.work.borrow_mut();
         self.all_but_last(device, &mut work, (1.0, 0.0), x, y)?;
         let Work { e, s, .. } = &mut *work;
-        let dots = [Dot { a: Operand::Read(3), b: Operand::Write(0), out: dot[0].out }];
+        let dots = [Dot::product(Operand::Read(3), Operand::Write(0), dot[0].out)];
         device.sweep(&mut [y], &[&self.diagonal, s, e, x], slots, &chebyshev_dot(&dots, then))
     }
 

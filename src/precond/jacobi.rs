@@ -73,7 +73,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        let dots = [Dot { a: Operand::Read(1), b: Operand::Write(0), out: dot[0].out }];
+        let dots = [Dot::product(Operand::Read(1), Operand::Write(0), dot[0].out)];
         device.sweep(&mut [y], &[&self.diagonal, x], slots, &jacobi_dot(&dots, then))
     }
 

@@ -67,7 +67,7 @@ const AFTER_RHO: &[Op] = &[
 
 const R_MINUS_ALPHA_Q: &[Update<'static>] =
     &[Update { target: 0, terms: &[Term::one(Operand::Write(0)), Term::minus(ALPHA, Operand::Read(0))] }];
-const INTO_RR: &[Dot] = &[Dot { a: Operand::Write(0), b: Operand::Write(0), out: RR }];
+const INTO_RR: &[Dot] = &[Dot::product(Operand::Write(0), Operand::Write(0), RR)];
 
 /// The initial r'r; without preconditioner it is rho as well.
 const NORM: Sweep<'static> = Sweep {
@@ -75,7 +75,7 @@ const NORM: Sweep<'static> = Sweep {
     writes: 0,
     reads: 1,
     updates: &[],
-    dots: &[Dot { a: Operand::Read(0), b: Operand::Read(0), out: RR }],
+    dots: &[Dot::product(Operand::Read(0), Operand::Read(0), RR)],
     then: &[Op::Copy(RHO, RR)],
 };
 /// p = z.

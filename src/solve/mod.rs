@@ -7,6 +7,7 @@ pub mod cg;
 pub mod checkpoint;
 pub mod minres;
 pub mod pace;
+pub mod pagerank;
 pub mod pipelined;
 pub mod problem;
 mod recurrence;

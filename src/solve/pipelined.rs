@@ -69,7 +69,7 @@ const NORM: Sweep<'static> = Sweep {
     writes: 0,
     reads: 1,
     updates: &[],
-    dots: &[Dot { a: Operand::Read(0), b: Operand::Read(0), out: RR }],
+    dots: &[Dot::product(Operand::Read(0), Operand::Read(0), RR)],
     then: &[Op::Copy(GAMMA, RR)],
 };
 
@@ -100,7 +100,7 @@ const STEP: Sweep<'static> = Sweep {
         Update { target: 4, terms: &reduce(4, 1) },
         Update { target: 5, terms: &reduce(5, 0) },
     ],
-    dots: &[Dot { a: write(4), b: write(4), out: RR }, Dot { a: write(5), b: write(4), out: DELTA }],
+    dots: &[Dot::product(write(4), write(4), RR), Dot::product(write(5), write(4), DELTA)],
     then: &[
         Op::StopIf(Test::NotFinite(RR), StopCode::NotFinite),
         Op::Note(FIRST, ALPHA),
@@ -135,9 +135,9 @@ const STEP_PRECONDITIONED: Sweep<'static> = Sweep {
         Update { target: 7, terms: &reduce(7, 0) },
     ],
     dots: &[
-        Dot { a: write(5), b: write(5), out: RR },
-        Dot { a: write(5), b: write(6), out: GAMMA_NEXT },
-        Dot { a: write(7), b: write(6), out: DELTA },
+        Dot::product(write(5), write(5), RR),
+        Dot::product(write(5), write(6), GAMMA_NEXT),
+        Dot::product(write(7), write(6), DELTA),
     ],
     then: &[
         Op::StopIf(Test::NotFinite(RR), StopCode::NotFinite),

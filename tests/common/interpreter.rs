@@ -1,7 +1,7 @@
 //! Sweeps from their definition, one element after the other, with bounds on what a device may differ by.
 
 use super::tolerance;
-use solver::device::{Coefficient, Op, Operand, RING, SlotState, Sweep, Term, Test};
+use solver::device::{Coefficient, Op, Operand, RING, SlotState, Summand, Sweep, Term, Test};
 use solver::scalar::Scalar;
 use std::marker::PhantomData;
 
@@ -29,6 +29,7 @@ pub struct Host<T> {
     pub k: usize,
     pub writes: Vec<Vec<Near>>,
     pub reads: Vec<Vec<Near>>,
+    ones: Vec<Near>,
     pub slots: Vec<Near>,
     pub done: Vec<u32>,
     pub counts: Vec<u32>,
@@ -43,6 +44,7 @@ impl<T: Scalar> Host<T> {
             k: state.k,
             writes: writes.iter().map(exact).collect(),
             reads: reads.iter().map(exact).collect(),
+            ones: vec![Near::exact(1.0); writes.iter().chain(reads).map(Vec::len).max().unwrap_or(0)],
             slots: exact(&state.values),
             done: state.done.clone(),
             counts: state.counts.clone(),
@@ -55,6 +57,7 @@ impl<T: Scalar> Host<T> {
         match operand {
             Operand::Write(i) => &self.writes[i as usize],
             Operand::Read(i) => &self.reads[i as usize],
+            Operand::Ones => &self.ones,
         }
     }
 
@@ -87,7 +90,15 @@ impl<T: Scalar> Host<T> {
         }
         for column in (0..self.k).filter(|&c| self.done[c] == 0).collect::<Vec<_>>() {
             for dot in sweep.dots {
-                let (a, b) = (self.vector(dot.a), self.vector(dot.b));
+                let signs: Vec<Near>;
+                let (a, b) = match dot.of {
+                    Summand::Product(a, b) => (self.vector(a), self.vector(b)),
+                    Summand::Magnitude(a) => {
+                        let sign = |v: &Near| Near::exact(if v.value < 0.0 { -1.0 } else { 1.0 });
+                        signs = self.vector(a).iter().map(sign).collect();
+                        (self.vector(a), &signs[..])
+                    }
+                };
                 let pairs = || a.iter().zip(b).skip(column).step_by(self.k);
                 let value = pairs().map(|(a, b)| a.value * b.value).sum();
                 let magnitude = pairs().map(|(a, b)| (a.value * b.value).abs()).sum();

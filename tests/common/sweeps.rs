@@ -24,7 +24,7 @@ pub const THREE_TERMS: Sweep<'static> = Sweep {
         },
         Update { target: 1, terms: &[Term::slot(Slot(0), W1), Term::one(W0), Term::one(R0)] },
     ],
-    dots: &[Dot { a: W0, b: R1, out: Slot(2) }, Dot { a: W1, b: W0, out: Slot(3) }],
+    dots: &[Dot::product(W0, R1, Slot(2)), Dot::product(W1, W0, Slot(3))],
     then: &[Op::Divide(Slot(4), Slot(2), Slot(3)), Op::Copy(Slot(5), Slot(4)), Op::Count(Slot(5))],
 };
 
@@ -40,7 +40,7 @@ pub const PRODUCT: Sweep<'static> = Sweep {
             Term { by: Coefficient::Constant(0.5), v: W0, times: None },
         ],
     }],
-    dots: &[Dot { a: R0, b: W0, out: Slot(2) }],
+    dots: &[Dot::product(R0, W0, Slot(2))],
     then: &[],
 };
 
@@ -60,7 +60,7 @@ pub const STOPS: Sweep<'static> = Sweep {
     writes: 0,
     reads: 1,
     updates: &[],
-    dots: &[Dot { a: R0, b: R0, out: Slot(2) }],
+    dots: &[Dot::product(R0, R0, Slot(2))],
     then: &[
         Op::StopIf(Test::NotFinite(Slot(2)), StopCode::NotFinite),
         Op::StopIf(Test::NotPositive(Slot(2)), StopCode::IndefiniteMatrix),
@@ -86,7 +86,7 @@ pub const ARITHMETIC: Sweep<'static> = Sweep {
     writes: 0,
     reads: 1,
     updates: &[],
-    dots: &[Dot { a: R0, b: R0, out: Slot(2) }],
+    dots: &[Dot::product(R0, R0, Slot(2))],
     then: &[
         Op::Add(Slot(3), Slot(0), Slot(2)),
         Op::Subtract(Slot(4), Slot(0), Slot(1)),
@@ -102,5 +102,35 @@ pub const ARITHMETIC: Sweep<'static> = Sweep {
     ],
 };
 
+/// Sums of magnitudes beside one of products: of a vector that the sweep writes and of one that it only reads.
+pub const MAGNITUDES: Sweep<'static> = Sweep {
+    name: "magnitudes",
+    writes: 1,
+    reads: 2,
+    updates: &[Update { target: 0, terms: &[Term::slot(Slot(0), R0), Term::minus(Slot(1), W0)] }],
+    dots: &[Dot::magnitudes(W0, Slot(2)), Dot::product(W0, R1, Slot(3)), Dot::magnitudes(R1, Slot(4))],
+    then: &[Op::Count(Slot(2))],
+};
+
+/// Ones as a term, as a factor, and in a sum over elements.
+pub const ONES: Sweep<'static> = Sweep {
+    name: "ones",
+    writes: 2,
+    reads: 1,
+    updates: &[
+        Update {
+            target: 0,
+            terms: &[Term::slot(Slot(0), Operand::Ones), Term::minus(Slot(1), W0), Term::one(R0)],
+        },
+        Update {
+            target: 1,
+            terms: &[Term { by: Coefficient::Slot(Slot(1)), v: R0, times: Some(Operand::Ones) }],
+        },
+    ],
+    dots: &[Dot::product(Operand::Ones, W0, Slot(2)), Dot::product(W1, Operand::Ones, Slot(3))],
+    then: &[Op::Count(Slot(3))],
+};
+
 /// All of them.
-pub const ALL: &[Sweep<'static>] = &[THREE_TERMS, PRODUCT, OVERWRITE, STOPS, PROGRAM_ALONE, ARITHMETIC];
+pub const ALL: &[Sweep<'static>] =
+    &[MAGNITUDES, ONES, THREE_TERMS, PRODUCT, OVERWRITE, STOPS, PROGRAM_ALONE, ARITHMETIC];

@@ -4,7 +4,7 @@ use crate::bench::stream;
 use crate::cli::plan::Plan;
 use crate::device::Device;
 use crate::format::Csr;
-use crate::observe::Report;
+use crate::observe::report::{Measure, Report};
 use crate::solve::{Method, Outcome, problem};
 use crate::stop::StopReason;
 
@@ -27,6 +27,7 @@ pub(super) fn report<D: Device>(
     let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
     Report {
         solver: plan.method.name().to_owned(),
+        measure: Measure::Residual,
         matrix: plan.matrix.clone(),
         stand_in: None,
         rows: matrix.rows() as u64,

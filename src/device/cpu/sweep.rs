@@ -4,7 +4,9 @@
 //! the same order and neither fuses multiplication with addition, so both give the same bits.
 
 use super::{CHUNK, Cpu, CpuSlots, CpuVector};
-use crate::device::sweep::{Coefficient, MAX_DOTS, MAX_OPERANDS, Op, Operand, Slot, Sweep, Test, Track};
+use crate::device::sweep::{
+    Coefficient, MAX_DOTS, MAX_OPERANDS, Op, Operand, Slot, Summand, Sweep, Test, Track,
+};
 use crate::device::{RING, SlotState, check_operands};
 use crate::error::Result;
 use crate::scalar::Scalar;
@@ -85,6 +87,7 @@ impl<T: Scalar> Operands<'_, T> {
         let start = match operand {
             Operand::Write(i) => self.writes[i as usize].cast_const(),
             Operand::Read(i) => self.reads[i as usize],
+            Operand::Ones => return &T::ones::<CHUNK>()[..range.len()],
         };
         // SAFETY: promised by the caller.
         unsafe { std::slice::from_raw_parts(start.add(range.start), range.len()) }
@@ -148,9 +151,14 @@ impl<T: Scalar> Operands<'_, T> {
         }
         for (d, dot) in self.sweep.dots.iter().enumerate() {
             // SAFETY: inside the operands, and the updates of this chunk are over.
-            let (a, b) = unsafe { (self.tile(dot.a, &rows), self.tile(dot.b, &rows)) };
+            let sum = unsafe {
+                match dot.of {
+                    Summand::Product(a, b) => dot_tile(self.tile(a, &rows), self.tile(b, &rows)),
+                    Summand::Magnitude(a) => magnitudes_tile(self.tile(a, &rows)),
+                }
+            };
             // SAFETY: this chunk's own place among chunks x dots partial sums.
-            unsafe { *self.partials.add(chunk * self.sweep.dots.len() + d) = dot_tile(a, b) };
+            unsafe { *self.partials.add(chunk * self.sweep.dots.len() + d) = sum };
         }
     }
 
@@ -167,6 +175,7 @@ impl<T: Scalar> Operands<'_, T> {
                 match operand {
                     Operand::Write(i) => *self.writes[i as usize].add(row * k + column),
                     Operand::Read(i) => *self.reads[i as usize].add(row * k + column),
+                    Operand::Ones => T::from_f64(1.0),
                 }
             };
             let mut sums = [0.0; MAX_DOTS];
@@ -181,7 +190,10 @@ impl<T: Scalar> Operands<'_, T> {
                     unsafe { *self.writes[update.target as usize].add(row * k + column) = sum };
                 }
                 for (sum, dot) in sums.iter_mut().zip(self.sweep.dots) {
-                    *sum += element(dot.a, row).to_f64() * element(dot.b, row).to_f64();
+                    *sum += match dot.of {
+                        Summand::Product(a, b) => element(a, row).to_f64() * element(b, row).to_f64(),
+                        Summand::Magnitude(a) => element(a, row).to_f64().abs(),
+                    };
                 }
             }
             for (d, sum) in sums[..dots].iter().enumerate() {
@@ -227,7 +239,28 @@ pub(crate) fn dot_tile<T: Scalar>(a: &[T], b: &[T]) -> f64 {
     for (l, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
         lanes[l] += a.to_f64() * b.to_f64();
     }
-    let [a, b, c, d, e, f, g, h] = lanes;
+    joined(lanes)
+}
+
+/// The sum of the magnitudes of a tile, likewise.
+#[inline(always)]
+fn magnitudes_tile<T: Scalar>(a: &[T]) -> f64 {
+    let mut lanes = [0.0; LANES];
+    let chunks = a.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for a in chunks {
+        for l in 0..LANES {
+            lanes[l] += a[l].to_f64().abs();
+        }
+    }
+    for (l, a) in rest.iter().enumerate() {
+        lanes[l] += a.to_f64().abs();
+    }
+    joined(lanes)
+}
+
+#[inline(always)]
+fn joined([a, b, c, d, e, f, g, h]: [f64; LANES]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 

@@ -1,6 +1,6 @@
 //! CUDA C++ generated from sweeps and scalar programs: one kernel for each, compiled once.
 
-use crate::device::sweep::{Coefficient, Dot, Op, Operand, Slot, Sweep, Term, Test};
+use crate::device::sweep::{Coefficient, Dot, Op, Operand, Slot, Summand, Sweep, Term, Test};
 use std::fmt::Write;
 
 /// The name of a vector's element in registers.
@@ -8,6 +8,7 @@ fn element(operand: Operand) -> String {
     match operand {
         Operand::Write(i) => format!("w{i}[e]"),
         Operand::Read(i) => format!("r{i}[e]"),
+        Operand::Ones => "SCALAR(1)".to_owned(),
     }
 }
 
@@ -209,8 +210,11 @@ fn body(sweep: &Sweep<'_>) -> String {
         let _ = writeln!(compute, "                    if (K == 1 || s.done[c] == 0) {store};");
     }
     for (d, dot) in sweep.dots.iter().enumerate() {
-        let (a, b) = (element(dot.a), element(dot.b));
-        let _ = writeln!(compute, "                    sums[{d} * K + c] += double({a}) * double({b});");
+        let summand = match dot.of {
+            Summand::Product(a, b) => format!("double({}) * double({})", element(a), element(b)),
+            Summand::Magnitude(a) => format!("fabs(double({}))", element(a)),
+        };
+        let _ = writeln!(compute, "                    sums[{d} * K + c] += {summand};");
     }
     text.push_str(&per_element(&compute));
     text.push_str("    }\n");
@@ -236,7 +240,12 @@ fn reads_before_write(sweep: &Sweep<'_>, i: u8) -> bool {
             return false;
         }
     }
-    sweep.dots.iter().any(|d| d.a == own || d.b == own)
+    sums(sweep, own)
+}
+
+/// Whether a sum over elements reads the vector.
+fn sums(sweep: &Sweep<'_>, vector: Operand) -> bool {
+    sweep.dots.iter().any(|dot| dot.of.operands().any(|operand| operand == vector))
 }
 
 /// Whether a written vector is only added to, and read by nothing else in the sweep: such as a solution, which waits a
@@ -246,5 +255,5 @@ fn only_accumulates(sweep: &Sweep<'_>, i: u8) -> bool {
     let terms = sweep.updates.iter().flat_map(|u| u.terms.iter().map(move |t| (u.target, t)));
     let mut uses = terms.filter(|(_, t)| t.operands().any(|o| o == own));
     let accumulates = uses.next().is_some_and(|(target, _)| target == i) && uses.next().is_none();
-    accumulates && !sweep.dots.iter().any(|d| d.a == own || d.b == own)
+    accumulates && !sums(sweep, own)
 }

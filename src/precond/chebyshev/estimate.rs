@@ -48,7 +48,7 @@ pub(super) const START: Sweep<'static> = Sweep {
         Update { target: 0, terms: &[D_TIMES_R] },
         Update { target: 1, terms: &[Term::one(Operand::Write(0))] },
     ],
-    dots: &[Dot { a: Operand::Write(0), b: Operand::Read(1), out: RHO }],
+    dots: &[Dot::product(Operand::Write(0), Operand::Read(1), RHO)],
     then: &[],
 };
 const D_TIMES_R: Term =
@@ -63,7 +63,7 @@ pub(super) const RESIDUAL: Sweep<'static> = Sweep {
         Update { target: 0, terms: &[Term::one(Operand::Write(0)), Term::minus(ALPHA, Operand::Read(1))] },
         Update { target: 1, terms: &[Term { times: Some(Operand::Write(0)), ..D_TIMES_R }] },
     ],
-    dots: &[Dot { a: Operand::Write(0), b: Operand::Write(1), out: RHO_NEXT }],
+    dots: &[Dot::product(Operand::Write(0), Operand::Write(1), RHO_NEXT)],
     then: &[Op::Divide(BETA, RHO_NEXT, RHO), Op::Copy(RHO, RHO_NEXT)],
 };
 

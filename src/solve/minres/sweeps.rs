@@ -175,7 +175,7 @@ pub(super) const NORM: Sweep<'static> = Sweep {
     writes: 0,
     reads: 1,
     updates: &[],
-    dots: &[Dot { a: Operand::Read(0), b: Operand::Read(0), out: RR }],
+    dots: &[Dot::product(Operand::Read(0), Operand::Read(0), RR)],
     then: &[Op::Copy(SQUARE, RR)],
 };
 /// The update of w and x left open by the iteration before, then the next vector of Lanczos: w1, x, old =
@@ -190,8 +190,8 @@ pub(super) const STEP: Sweep<'static> = Sweep {
         Update { target: 2, terms: &lanczos(2) },
     ],
     dots: &[
-        Dot { a: Operand::Write(2), b: Operand::Write(2), out: SQUARE_NEXT },
-        Dot { a: Operand::Write(2), b: Operand::Read(1), out: CROSS },
+        Dot::product(Operand::Write(2), Operand::Write(2), SQUARE_NEXT),
+        Dot::product(Operand::Write(2), Operand::Read(1), CROSS),
     ],
     then: AFTER_STEP,
 };
@@ -227,8 +227,8 @@ pub(super) const UPDATE: Sweep<'static> = Sweep {
         },
     ],
     dots: &[
-        Dot { a: Operand::Write(2), b: Operand::Write(2), out: RR },
-        Dot { a: Operand::Read(2), b: Operand::Read(0), out: CROSS },
+        Dot::product(Operand::Write(2), Operand::Write(2), RR),
+        Dot::product(Operand::Read(2), Operand::Read(0), CROSS),
     ],
     then: &COUNTED,
 };

@@ -1,0 +1,172 @@
+//! `solver pagerank`: ranks of the vertices of a graph, with a bound on their error that is certain.
+
+pub(super) mod args;
+mod output;
+mod plan;
+mod report;
+
+use super::load::load;
+use super::progress::Live;
+use super::{interrupt, print, print_json};
+use crate::backend::{Host, Pick};
+use crate::device::{Cpu, Cuda};
+use crate::error::{Error, Result};
+use crate::format::{Csr, Duplicates};
+use crate::observe::{History, Observer, Recorder};
+use crate::scalar::{Precision, Scalar};
+use crate::solve::pagerank::links::Links;
+use crate::solve::pagerank::{Method, Problem, Ranking, gauss_seidel, power};
+use crate::source::Options;
+use crate::stop::StoppingRule;
+use args::PagerankArgs;
+use plan::{Place, Plan};
+use report::{Facts, RankReport};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a solve leaves behind.
+struct Solved {
+    report: RankReport,
+    recorder: Recorder,
+    written: Result<()>,
+}
+
+pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
+    let plan = Plan::resolve(args)?;
+    if let Some(why) = &plan.why {
+        log::info!("device: {why}");
+    }
+    log::info!("dangling {}: {}", plan.dangling.name(), plan.dangling.formula());
+    if let Some(threads) = args.threads {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
+    }
+    if let Some(entry) = plan.fetch {
+        super::fetch::download(entry, None)?;
+    }
+    let began = Instant::now();
+    let loaded = load(&args.graph, Options { duplicates: Duplicates::Keep, ..Options::default() })?;
+    let facts = Facts::of(&loaded);
+    let graph = plan.kept(loaded.matrix)?;
+    let seconds_load = began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    let links = Links::new(&graph)?;
+    drop(graph);
+    let seconds_links = began.elapsed().as_secs_f64();
+    let mut solved = match (plan.method, plan.place) {
+        (Method::GaussSeidel, _) => serially(args, &plan, &links, facts)?,
+        (Method::Power, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, &links, facts)?,
+        (Method::Power, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, &links, facts)?,
+    };
+    solved.report.seconds_load = seconds_load;
+    solved.report.seconds_setup += seconds_links;
+    let converged = solved.report.converged;
+    if args.json {
+        print_json(&solved.report);
+    } else {
+        print(&solved.report.in_words());
+    }
+    write_results(args, solved)?;
+    Ok(converged)
+}
+
+fn stopping_rule(args: &PagerankArgs, plan: &Plan) -> StoppingRule {
+    let mut rules = vec![
+        StoppingRule::AbsoluteResidual(args.tol),
+        StoppingRule::MaxIterations(args.max_iters),
+        // The error shrinks by the damping in every iteration; what stands still for so long is rounding.
+        StoppingRule::Stagnation(plan.stagnation()),
+        StoppingRule::Interrupt(interrupt::catch()),
+    ];
+    rules.extend(plan.time_limit.map(StoppingRule::TimeLimit));
+    StoppingRule::any(rules)
+}
+
+/// The one place where the precision of the vectors becomes a type.
+fn on_device<D: Pick<f32> + Pick<f64>>(
+    device: &D,
+    args: &PagerankArgs,
+    plan: &Plan,
+    links: &Links,
+    facts: Facts,
+) -> Result<Solved> {
+    match args.precision {
+        Precision::F32 => by_power::<D, f32>(device, args, plan, links, facts),
+        Precision::F64 | Precision::Mixed => by_power::<D, f64>(device, args, plan, links, facts),
+    }
+}
+
+fn by_power<D: Pick<T>, T: Scalar>(
+    device: &D,
+    args: &PagerankArgs,
+    plan: &Plan,
+    links: &Links,
+    facts: Facts,
+) -> Result<Solved> {
+    let began = Instant::now();
+    let matrix: Arc<Csr> = match args.precision {
+        Precision::F64 => Arc::clone(links.incoming()),
+        Precision::F32 | Precision::Mixed => Arc::new(links.incoming().to_f32()),
+    };
+    let (backend, why) = plan.backend.settle(&matrix, size_of::<T>())?;
+    if let Some(why) = &why {
+        log::info!("backend {}: {why}", backend.label());
+    }
+    let operator = backend.build::<D, T>(device, &matrix)?;
+    let before = began.elapsed().as_secs_f64();
+    let facts = Facts { device: device.describe(), backend: backend.label(), backend_because: why, ..facts };
+    let (mut solved, ranking) = watched(args, plan, links, facts, |problem, rule, observers| {
+        power::<D, T>(device, operator, problem, rule, observers)
+    })?;
+    solved.report.seconds_setup += before;
+    report::measure(&mut solved.report, device, &ranking);
+    Ok(solved)
+}
+
+fn serially(args: &PagerankArgs, plan: &Plan, links: &Links, facts: Facts) -> Result<Solved> {
+    let cpu = Cpu::new(Some(1))?;
+    let facts = Facts { device: format!("{} (1 thread)", Cpu::KIND), backend: "none".to_owned(), ..facts };
+    let (mut solved, ranking) = watched(args, plan, links, facts, gauss_seidel)?;
+    report::measure(&mut solved.report, &cpu, &ranking);
+    Ok(solved)
+}
+
+/// Solves under the eyes of history and progress, and writes the ranks.
+fn watched(
+    args: &PagerankArgs,
+    plan: &Plan,
+    links: &Links,
+    facts: Facts,
+    solve: impl FnOnce(&Problem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Ranking>,
+) -> Result<(Solved, Ranking)> {
+    let n = links.vertices();
+    let teleport = plan.teleport.as_ref().map(|v| v.over(n)).transpose()?;
+    let start = plan.start.as_ref().map(|x0| plan::distribution("--x0", x0.values(n)?)).transpose()?;
+    let problem = Problem {
+        links,
+        damping: args.damping,
+        dangling: plan.dangling,
+        teleport: teleport.as_deref(),
+        start: start.as_deref(),
+    };
+    // Until here there is nothing to lose, and Ctrl-C ends the program at once.
+    let rule = stopping_rule(args, plan);
+    let mut recorder = Recorder::with_capacity(args.max_iters.min(1 << 16));
+    let mut live = Live::new("pagerank");
+    let ranking = solve(&problem, &rule, &mut [&mut recorder, &mut live]);
+    live.finish();
+    let ranking = ranking?;
+    let written = args.output.as_deref().map_or(Ok(()), |path| output::write(path, &ranking.ranks));
+    let report = RankReport::new(args, plan, links, facts, &ranking);
+    Ok((Solved { report, recorder, written }, ranking))
+}
+
+/// History and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first fault
+/// is the error.
+fn write_results(args: &PagerankArgs, solved: Solved) -> Result<()> {
+    let Solved { report, recorder, written } = solved;
+    let history = History::new(report.for_history(), recorder);
+    let saved = args.history.as_deref().map_or(Ok(()), |path| history.save(path));
+    let drawn = args.plot.as_deref().map_or(Ok(()), |path| crate::plot::convergence(&[history], path));
+    written.and(saved).and(drawn)
+}

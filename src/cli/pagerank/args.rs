@@ -1,0 +1,127 @@
+//! What the user typed of `solver pagerank`.
+
+use crate::scalar::Precision;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  solver pagerank --graph wiki-Vote.txt.gz
+  solver pagerank --graph rmat:scale=20,edges=16000000 --tol 1e-12 --top 20 --plot plots/rmat.svg
+  solver pagerank --graph web.txt --personalise 12,17 --dangling personalised --output ranks.csv
+  solver pagerank --graph newer.txt --x0 ranks.npy --output ranks.npy --json
+
+An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i. What is printed is certified:
+no vector of exact ranks lies farther from the one that was computed than the bound says, by the sum of all differences.
+Exit codes: 0 the bound meets --tol, 1 it does not, 2 could not run.";
+
+/// Options of `solver pagerank`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct PagerankArgs {
+    /// The graph: an edge list, a METIS, ASCIIGraph or Matrix Market file, .npz, .slv (also .gz), - for standard input, a
+    /// name of the catalog, or a generator such as rmat:scale=20,edges=16000000
+    #[arg(long, alias = "matrix", value_name = "WHAT")]
+    pub graph: String,
+    /// The probability that the surfer follows a link instead of jumping
+    #[arg(long, value_name = "D", default_value_t = 0.85)]
+    pub damping: f64,
+    /// What becomes of the surfer at a vertex without links
+    #[arg(long, value_enum, default_value = "uniform")]
+    pub dangling: DanglingName,
+    /// Where the surfer jumps to: vertices apart by commas, each as likely as the other, or a file (.npy or .mtx, also
+    /// .gz) with a number for each vertex, that is divided by the sum [default: every vertex]
+    #[arg(long, value_name = "FILE|VERTICES")]
+    pub personalise: Option<String>,
+    /// Begin at the ranks in this file, .npy or .mtx, also .gz: of an earlier solve, or of an older graph
+    #[arg(long, value_name = "FILE")]
+    pub x0: Option<PathBuf>,
+    /// How the ranks are found: gauss-seidel takes fewer iterations, and one thread
+    #[arg(long, value_enum, default_value = "power")]
+    pub method: MethodName,
+    /// Stop when the error of all ranks together is certainly at most this
+    #[arg(long, value_name = "ERROR", default_value_t = 1e-10)]
+    pub tol: f64,
+    /// Stop after so many iterations
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub max_iters: usize,
+    /// Stop after so many seconds of iterating
+    #[arg(long, value_name = "SECONDS")]
+    pub time_limit: Option<f64>,
+    /// How many of the highest ranks are printed
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    pub top: usize,
+    /// Links from a vertex to itself
+    #[arg(long, value_enum, default_value = "keep")]
+    pub self_loops: SelfLoops,
+    /// Links that the graph names several times
+    #[arg(long, value_enum, default_value = "keep")]
+    pub duplicates: Repeated,
+    /// How the links are multiplied with ranks; parameters ride on the name [default: auto; see solver backends]
+    #[arg(long, value_name = "NAME", default_value = "auto", hide_default_value = true)]
+    pub backend: String,
+    /// Where to run: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
+    #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
+    pub device: String,
+    /// Ranks and weights in f64, in f32, or mixed: weights f32, ranks f64
+    #[arg(long, value_enum, default_value = "f64")]
+    pub precision: Precision,
+    /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Download the graph first if it is one of the catalog and not here yet
+    #[arg(long)]
+    pub fetch: bool,
+    /// Write the ranks here: .npy, .csv (id,rank by falling rank), or .json (the same)
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Write report and history here: .json, of which solver plot draws, or .csv
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
+    /// Draw the convergence here: .svg or .png
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Print the report as JSON instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What becomes of the surfer at a vertex without links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DanglingName {
+    /// It goes to any vertex
+    Uniform,
+    /// It jumps as --personalise says
+    Personalised,
+    /// It stays
+    SelfLoop,
+    /// It is gone, and the ranks sum to less than 1, as in the GAP benchmark
+    Drop,
+}
+
+/// The methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MethodName {
+    /// Power iteration
+    Power,
+    /// Gauss-Seidel in the order of the vertices, on the CPU
+    GaussSeidel,
+}
+
+/// What is done with links from a vertex to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SelfLoops {
+    /// They count like all others
+    Keep,
+    /// They are left out
+    Remove,
+}
+
+/// What is done with links that the graph names several times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Repeated {
+    /// Each counts; weights add up
+    Keep,
+    /// Each link counts once, with the weight of the first
+    Once,
+}

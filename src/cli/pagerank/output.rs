@@ -1,0 +1,60 @@
+//! The ranks as files.
+
+use crate::error::{Error, Result};
+use crate::observe::write_file_with;
+use crate::source::npy;
+use std::io::Write;
+use std::path::Path;
+
+type Writer = fn(&Path, &[f64]) -> Result<()>;
+
+/// The endings of files of ranks, and who writes them.
+const WRITERS: &[(&str, Writer)] =
+    &[(".npy", npy::write_vector), (".csv", write_table), (".json", write_json)];
+
+fn writer(path: &Path) -> Result<Writer> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let found = WRITERS.iter().find(|(ending, _)| name.ends_with(ending));
+    found.map(|(_, write)| *write).ok_or_else(|| {
+        let endings: Vec<_> = WRITERS.iter().map(|(ending, _)| *ending).collect();
+        let reason = format!("its ending must be one of {}", endings.join(", "));
+        Error::BadOption { option: "--output", value: path.display().to_string(), reason }
+    })
+}
+
+/// Refuses a file that nobody writes.
+pub(super) fn check(path: &Path) -> Result<()> {
+    writer(path).map(drop)
+}
+
+/// Writes the ranks by the ending of the file.
+pub(super) fn write(path: &Path, ranks: &[f64]) -> Result<()> {
+    writer(path)?(path, ranks)?;
+    log::info!("ranks written to {}", path.display());
+    Ok(())
+}
+
+/// The vertices by falling rank; of equal ones the lower number first.
+pub(super) fn by_rank(ranks: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..ranks.len()).collect();
+    order.sort_unstable_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
+    order
+}
+
+fn write_table(path: &Path, ranks: &[f64]) -> Result<()> {
+    write_file_with(path, |out| {
+        writeln!(out, "id,rank")?;
+        by_rank(ranks).into_iter().try_for_each(|vertex| writeln!(out, "{vertex},{:e}", ranks[vertex]))
+    })
+}
+
+fn write_json(path: &Path, ranks: &[f64]) -> Result<()> {
+    write_file_with(path, |out| {
+        write!(out, "[")?;
+        for (place, vertex) in by_rank(ranks).into_iter().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            write!(out, "{comma}\n{{\"id\":{vertex},\"rank\":{:e}}}", ranks[vertex])?;
+        }
+        writeln!(out, "\n]")
+    })
+}

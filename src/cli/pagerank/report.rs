@@ -1,0 +1,272 @@
+//! What a ranking says about itself.
+
+use super::args::PagerankArgs;
+use super::output::by_rank;
+use super::plan::Plan;
+use crate::bench::stream;
+use crate::cli::{duration, thousands};
+use crate::device::Device;
+use crate::observe::report::{Measure, Report};
+use crate::solve::pagerank::Ranking;
+use crate::solve::pagerank::links::Links;
+use crate::source::Loaded;
+use serde::Serialize;
+
+/// What is known of graph and machine before the ranking.
+#[derive(Default)]
+pub(super) struct Facts {
+    pub stand_in: Option<&'static str>,
+    pub self_loops: u64,
+    /// Links beyond the first between the same two vertices.
+    pub duplicates: u64,
+    pub device: String,
+    pub backend: String,
+    pub backend_because: Option<String>,
+}
+
+impl Facts {
+    pub fn of(loaded: &Loaded) -> Facts {
+        let graph = &loaded.matrix;
+        let counts = graph.map_rows(|i| {
+            let row = graph.row_columns(i);
+            let loops = row.iter().filter(|&&j| j as usize == i).count() as u64;
+            (loops, row.windows(2).filter(|w| w[0] == w[1]).count() as u64)
+        });
+        Facts {
+            stand_in: loaded.stand_in,
+            self_loops: counts.iter().map(|c| c.0).sum(),
+            duplicates: counts.iter().map(|c| c.1).sum(),
+            ..Facts::default()
+        }
+    }
+}
+
+/// One of the highest ranks.
+#[derive(Debug, Serialize)]
+pub(super) struct Top {
+    pub id: u64,
+    pub rank: f64,
+    /// Whether the bound makes it certain that this rank is above the next.
+    pub above_next_is_certain: bool,
+}
+
+/// The report, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub(super) struct RankReport {
+    pub solver: &'static str,
+    pub method: &'static str,
+    pub graph: String,
+    pub stand_in: Option<&'static str>,
+    pub vertices: u64,
+    /// Links that were followed, after those that were asked away.
+    pub links: u64,
+    pub self_loops: u64,
+    pub duplicates: u64,
+    pub sinks: u64,
+    pub damping: f64,
+    pub dangling: &'static str,
+    pub formula: &'static str,
+    pub device: String,
+    pub backend: String,
+    pub backend_because: Option<String>,
+    pub precision: &'static str,
+    pub tolerance: f64,
+    pub converged: bool,
+    pub reason: &'static str,
+    pub message: String,
+    pub iterations: u64,
+    /// No more than this lies between these ranks and the exact ones, all differences summed.
+    pub error_bound: f64,
+    /// The same by the last step alone, rounding left out.
+    pub error_estimate: f64,
+    pub sum: f64,
+    pub seconds_load: f64,
+    pub seconds_setup: f64,
+    pub seconds_solve: f64,
+    pub seconds_per_iteration: f64,
+    pub bytes_per_iteration: u64,
+    pub gigabytes_per_second: f64,
+    pub links_per_second: f64,
+    pub stream_gigabytes_per_second: Option<f64>,
+    pub percent_of_limit: Option<f64>,
+    pub top: Vec<Top>,
+}
+
+impl RankReport {
+    pub fn new(
+        args: &PagerankArgs,
+        plan: &Plan,
+        links: &Links,
+        facts: Facts,
+        ranking: &Ranking,
+    ) -> RankReport {
+        let followed = links.incoming().nnz() as u64;
+        let each = ranking.seconds_solve / ranking.iterations.max(1) as f64;
+        let per_second = |amount: u64| if ranking.iterations == 0 { 0.0 } else { amount as f64 / each };
+        RankReport {
+            solver: "pagerank",
+            method: plan.method.name(),
+            graph: args.graph.clone(),
+            stand_in: facts.stand_in,
+            vertices: links.vertices() as u64,
+            links: followed,
+            self_loops: facts.self_loops,
+            duplicates: facts.duplicates,
+            sinks: links.sinks().count() as u64,
+            damping: args.damping,
+            dangling: plan.dangling.name(),
+            formula: plan.dangling.formula(),
+            device: facts.device,
+            backend: facts.backend,
+            backend_because: facts.backend_because,
+            precision: args.precision.name(),
+            tolerance: args.tol,
+            converged: ranking.reason.is_success(),
+            reason: ranking.reason.name(),
+            message: ranking.reason.to_string(),
+            iterations: ranking.iterations as u64,
+            error_bound: ranking.certificate.error_bound,
+            error_estimate: ranking.estimate,
+            sum: ranking.certificate.sum,
+            seconds_load: 0.0,
+            seconds_setup: ranking.seconds_setup,
+            seconds_solve: ranking.seconds_solve,
+            seconds_per_iteration: each,
+            bytes_per_iteration: ranking.bytes_per_iteration,
+            gigabytes_per_second: per_second(ranking.bytes_per_iteration) / 1e9,
+            links_per_second: per_second(followed),
+            stream_gigabytes_per_second: None,
+            percent_of_limit: None,
+            top: top(args.top, ranking),
+        }
+    }
+
+    /// What pictures are made of.
+    pub fn for_history(&self) -> Report {
+        Report {
+            solver: format!("pagerank, {}", self.method),
+            matrix: self.graph.clone(),
+            stand_in: self.stand_in.map(str::to_owned),
+            rows: self.vertices,
+            nnz: self.links,
+            device: self.device.clone(),
+            backend: self.backend.clone(),
+            backend_because: self.backend_because.clone(),
+            precision: self.precision.to_owned(),
+            preconditioner: format!("damping {}, dangling {}", self.damping, self.dangling),
+            measure: Measure::ErrorBound,
+            rtol: self.tolerance,
+            converged: self.converged,
+            reason: self.reason.to_owned(),
+            message: self.message.clone(),
+            iterations: self.iterations,
+            residual_recursive: self.error_estimate,
+            residual_true: self.error_bound,
+            seconds_load: self.seconds_load,
+            seconds_setup: self.seconds_setup,
+            seconds_solve: self.seconds_solve,
+            seconds_per_iteration: self.seconds_per_iteration,
+            bytes_per_iteration: self.bytes_per_iteration,
+            gigabytes_per_second: self.gigabytes_per_second,
+            stream_gigabytes_per_second: self.stream_gigabytes_per_second,
+            percent_of_limit: self.percent_of_limit,
+            ..Report::default()
+        }
+    }
+
+    /// The report for people.
+    pub fn in_words(&self) -> String {
+        let stands = self.stand_in.map_or(String::new(), |real| format!(", a stand-in for {real}"));
+        let counted = format!(
+            "{} vertices, {} links; {} sinks, {} self-loops, {} duplicates",
+            thousands(self.vertices),
+            thousands(self.links),
+            thousands(self.sinks),
+            thousands(self.self_loops),
+            thousands(self.duplicates)
+        );
+        let mut lines = vec![
+            ("graph", format!("{}{stands}: {counted}", self.graph)),
+            ("ran on", format!("{}, backend {}, {}", self.device, self.backend, self.precision)),
+            ("method", format!("{}, damping {}, dangling {}", self.method, self.damping, self.dangling)),
+            ("result", format!("{}; {} iterations", self.message, thousands(self.iterations))),
+            (
+                "error",
+                format!(
+                    "at most {:.3e} in all ranks together, certified; {:.3e} by the last step; asked for {:.1e}; sum of \
+                     ranks {:.15}",
+                    self.error_bound, self.error_estimate, self.tolerance, self.sum
+                ),
+            ),
+            (
+                "time",
+                format!(
+                    "solve {} ({} an iteration), setup {}, reading {}",
+                    duration(self.seconds_solve),
+                    duration(self.seconds_per_iteration),
+                    duration(self.seconds_setup),
+                    duration(self.seconds_load)
+                ),
+            ),
+        ];
+        if self.iterations > 0 {
+            let share =
+                self.percent_of_limit.map_or(String::new(), |p| format!("; {p:.0} % of the machine's limit"));
+            lines.push((
+                "speed",
+                format!(
+                    "{:.1} GB/s at {:.1} MB an iteration, {:.0} million links a second{share}",
+                    self.gigabytes_per_second,
+                    self.bytes_per_iteration as f64 / 1e6,
+                    self.links_per_second / 1e6
+                ),
+            ));
+        }
+        if let Some(why) = &self.backend_because {
+            lines.insert(2, ("because", why.clone()));
+        }
+        let mut text: String = lines.iter().map(|(name, value)| format!("{name:<9} {value}\n")).collect();
+        for (place, top) in self.top.iter().enumerate() {
+            let name = if place == 0 { "top" } else { "" };
+            let doubt =
+                if top.above_next_is_certain { "" } else { "  (its order with the next is not certain)" };
+            text.push_str(&format!("{name:<9} {:>12}  {:.12e}{doubt}\n", top.id, top.rank));
+        }
+        text
+    }
+}
+
+/// The highest ranks. The bound covers all errors together, and so the two of any pair: farther apart than that, their
+/// order is certain.
+fn top(count: usize, ranking: &Ranking) -> Vec<Top> {
+    let ranks = &ranking.ranks;
+    let order = by_rank(ranks);
+    let certain = |place: usize| {
+        order
+            .get(place + 1)
+            .is_none_or(|&next| ranks[order[place]] - ranks[next] > ranking.certificate.error_bound)
+    };
+    let all = order.iter().take(count).enumerate();
+    all.map(|(place, &vertex)| Top {
+        id: vertex as u64,
+        rank: ranks[vertex],
+        above_next_is_certain: certain(place),
+    })
+    .collect()
+}
+
+/// How near the iterations came to what the machine allows.
+pub(super) fn measure<D: Device>(report: &mut RankReport, device: &D, ranking: &Ranking) {
+    const LITTLE: u64 = 1 << 20;
+    if ranking.iterations == 0 || ranking.bytes_per_iteration < LITTLE {
+        return;
+    }
+    match stream::limit(device, ranking.operator_bytes, ranking.vector_bytes, ranking.bytes_per_iteration) {
+        Ok(limit) if limit.seconds <= 1.1 * report.seconds_per_iteration => {
+            report.stream_gigabytes_per_second = Some(limit.stream);
+            report.percent_of_limit = Some(100.0 * limit.seconds / report.seconds_per_iteration);
+        }
+        Ok(_) => log::warn!("the machine's limit is left out: it was too busy to measure a stream"),
+        Err(e) => log::info!("the machine's limit is left out: {e}"),
+    }
+}

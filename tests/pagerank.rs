@@ -1,0 +1,318 @@
+//! Ranks against closed forms and dense solves, under every policy, by every method and on every device; and the bound
+//! on their error against the error.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::each_backend::gpu;
+use common::on_each_device;
+use common::solves::operator;
+use common::zoo;
+use solver::Error;
+use solver::backend::Pick;
+use solver::device::{Cpu, Device};
+use solver::format::{Coo, Csr, Duplicates};
+use solver::scalar::Scalar;
+use solver::solve::pagerank::links::Links;
+use solver::solve::pagerank::{Dangling, Method, Problem, Ranking, gauss_seidel, power};
+use solver::stop::{StopReason, StoppingRule};
+
+/// The graph with these links.
+fn graph(n: usize, links: &[(usize, usize, f64)]) -> Csr {
+    let place = |v: usize| u32::try_from(v).unwrap();
+    let rows = links.iter().map(|l| place(l.0)).collect();
+    let cols = links.iter().map(|l| place(l.1)).collect();
+    let coo = Coo::new(n, n, rows, cols, links.iter().map(|l| l.2).collect()).unwrap();
+    coo.into_csr_with(Duplicates::Keep).unwrap()
+}
+
+fn unweighted(n: usize, links: impl IntoIterator<Item = (usize, usize)>) -> Csr {
+    graph(n, &links.into_iter().map(|(i, j)| (i, j, 1.0)).collect::<Vec<_>>())
+}
+
+fn rule(tolerance: f64) -> StoppingRule {
+    StoppingRule::any([StoppingRule::AbsoluteResidual(tolerance), StoppingRule::MaxIterations(20_000)])
+}
+
+fn on<D: Pick<T>, T: Scalar>(device: &D, problem: &Problem<'_>, tolerance: f64) -> Ranking {
+    let operator = operator::<D, T>(device, problem.links.incoming());
+    power::<D, T>(device, operator, problem, &rule(tolerance), &mut []).unwrap()
+}
+
+fn ranks(problem: &Problem<'_>, method: Method, tolerance: f64) -> Ranking {
+    match method {
+        Method::Power => on::<Cpu, f64>(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
+        Method::GaussSeidel => gauss_seidel(problem, &rule(tolerance), &mut []).unwrap(),
+    }
+}
+
+fn plain(links: &Links) -> Problem<'_> {
+    Problem { links, damping: 0.85, dangling: Dangling::Uniform, teleport: None, start: None }
+}
+
+/// The exact ranks: (I - d P) x = (1 - d) v by elimination, from the definition of each policy.
+#[allow(clippy::needless_range_loop)] // Indices as in the formulas.
+fn exact(graph: &Csr, problem: &Problem<'_>) -> Vec<f64> {
+    let (n, d) = (graph.rows(), problem.damping);
+    let v: Vec<f64> = (0..n).map(|i| problem.teleport(i)).collect();
+    let mut a = vec![vec![0.0; n + 1]; n];
+    for j in 0..n {
+        let total: f64 = graph.row(j).map(|(_, w)| w).sum();
+        for i in 0..n {
+            let p = match problem.dangling {
+                _ if total > 0.0 => graph.row(j).filter(|(to, _)| *to == i).map(|(_, w)| w / total).sum(),
+                Dangling::Uniform => 1.0 / n as f64,
+                Dangling::Personalised => v[i],
+                Dangling::SelfLoop => f64::from(u8::from(i == j)),
+                Dangling::Drop => 0.0,
+            };
+            a[i][j] = f64::from(u8::from(i == j)) - d * p;
+        }
+    }
+    for i in 0..n {
+        a[i][n] = (1.0 - d) * v[i];
+    }
+    for k in 0..n {
+        let pivot = (k..n).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs())).unwrap();
+        a.swap(k, pivot);
+        let row = a[k].clone();
+        for other in a.iter_mut().skip(k + 1) {
+            let by = other[k] / row[k];
+            other.iter_mut().zip(&row).for_each(|(x, r)| *x -= by * r);
+        }
+    }
+    let mut x = vec![0.0; n];
+    for i in (0..n).rev() {
+        let known: f64 = (i + 1..n).map(|j| a[i][j] * x[j]).sum();
+        x[i] = (a[i][n] - known) / a[i][i];
+    }
+    x
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
+}
+
+/// Links at random, some of them twice, and vertices without any.
+fn random(n: usize, seed: u64) -> Csr {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let links: Vec<_> = (0..3 * n).map(|_| (next(n), next(n), 0.25 * (1 + next(8)) as f64)).collect();
+    let linked: Vec<_> = links.into_iter().filter(|l| l.0 % 4 != 3).collect();
+    graph(n, &linked)
+}
+
+#[test]
+fn a_cycle_ranks_all_alike_and_a_star_ranks_its_hub_by_the_closed_form() {
+    let cycle = Links::new(&unweighted(7, (0..7).map(|i| (i, (i + 1) % 7)))).unwrap();
+    // n leaves with a link to the hub each, and the hub with one to each leaf.
+    let n = 50;
+    let star = Links::new(&unweighted(n + 1, (1..=n).flat_map(|i| [(i, 0), (0, i)]))).unwrap();
+    let d = 0.85;
+    for method in Method::ALL {
+        let all = ranks(&plain(&cycle), method, 1e-13).ranks;
+        assert!(all.iter().all(|x| (x - 1.0 / 7.0).abs() < 1e-14), "{all:?}");
+        // hub = d (1 - hub) + (1 - d) / (n + 1).
+        let hub = (d + (1.0 - d) / (n + 1) as f64) / (1.0 + d);
+        let got = ranks(&plain(&star), method, 1e-13);
+        assert!((got.ranks[0] - hub).abs() < 1e-13, "{} {hub}", got.ranks[0]);
+        assert!((got.ranks[1] - (1.0 - hub) / n as f64).abs() < 1e-14);
+    }
+}
+
+#[test]
+fn a_chain_that_ends_in_a_sink_has_the_ranks_of_each_policy_by_the_closed_form() {
+    // 0 -> 1 -> 2, and 2 is a sink. By drop: x0 = (1 - d) / 3, x1 = x0 + d x0, x2 = x0 + d x1.
+    let links = Links::new(&unweighted(3, [(0, 1), (1, 2)])).unwrap();
+    let d = 0.85;
+    let x0 = (1.0 - d) / 3.0;
+    let dropped = [x0, x0 * (1.0 + d), x0 * (1.0 + d + d * d)];
+    let total: f64 = dropped.iter().sum();
+    for method in Method::ALL {
+        let by = |dangling| ranks(&Problem { dangling, ..plain(&links) }, method, 1e-13);
+        let gone = by(Dangling::Drop);
+        assert!(distance(&gone.ranks, &dropped) < 1e-13);
+        assert!((gone.certificate.sum - total).abs() < 1e-13 && total < 0.5);
+        // What is spread like a jump changes the scale alone.
+        for dangling in [Dangling::Uniform, Dangling::Personalised] {
+            let scaled: Vec<f64> = dropped.iter().map(|x| x / total).collect();
+            assert!(distance(&by(dangling).ranks, &scaled) < 1e-13);
+        }
+        // The sink keeps its own: x2 = (x0 + d x1) / (1 - d).
+        let kept = [dropped[0], dropped[1], dropped[2] / (1.0 - d)];
+        assert!(distance(&by(Dangling::SelfLoop).ranks, &kept) < 1e-12);
+    }
+}
+
+#[test]
+fn every_policy_agrees_with_a_dense_solve_and_the_bound_is_one() {
+    for seed in 0..12 {
+        let n = 5 + 9 * seed as usize;
+        let graph = random(n, seed);
+        let links = Links::new(&graph).unwrap();
+        let mut v: Vec<f64> = (0..n).map(|i| if i % 3 == 0 { (1 + i) as f64 } else { 0.0 }).collect();
+        let sum: f64 = v.iter().sum();
+        v.iter_mut().for_each(|v| *v /= sum);
+        for dangling in Dangling::ALL {
+            for teleport in [None, Some(&v[..])] {
+                for damping in [0.0, 0.5, 0.85, 0.99] {
+                    let problem = Problem { links: &links, damping, dangling, teleport, start: None };
+                    let truth = exact(&graph, &problem);
+                    for (method, tolerance) in
+                        Method::ALL.into_iter().flat_map(|m| [1e-3, 1e-7, 1e-12].map(|t| (m, t)))
+                    {
+                        let got = ranks(&problem, method, tolerance);
+                        let what = format!("{seed} {dangling:?} {damping} {method:?} {tolerance}");
+                        assert_eq!(got.reason, StopReason::Converged, "{what}");
+                        let (error, bound) = (distance(&got.ranks, &truth), got.certificate.error_bound);
+                        assert!(bound <= tolerance, "{what}: {bound}");
+                        // The dense solve has rounding of its own.
+                        assert!(error <= bound + 1e-13 / (1.0 - damping), "{what}: {error} {bound}");
+                        let kept = if dangling.conserves() { 1.0 } else { truth.iter().sum() };
+                        assert!((got.certificate.sum - kept).abs() <= bound + 4e-16 * n as f64, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+on_each_device! {
+    ranks_agree_with_a_dense_solve,
+    single_precision_never_certifies_what_it_has_not_reached,
+    a_start_at_the_ranks_is_done_at_once,
+}
+
+fn ranks_agree_with_a_dense_solve<D: Pick<f64>>(device: &D) {
+    let graph = random(300, 5);
+    let links = Links::new(&graph).unwrap();
+    let v: Vec<f64> = (0..300).map(|i| f64::from(u8::from(i < 10)) / 10.0).collect();
+    for dangling in Dangling::ALL {
+        for teleport in [None, Some(&v[..])] {
+            let problem = Problem { dangling, teleport, ..plain(&links) };
+            let got = on::<D, f64>(device, &problem, 1e-12);
+            assert_eq!(got.reason, StopReason::Converged);
+            assert!(distance(&got.ranks, &exact(&graph, &problem)) <= 1e-12, "{dangling:?}");
+        }
+    }
+}
+
+/// On a power-law graph the steps of single precision go on falling while the error does not.
+fn single_precision_never_certifies_what_it_has_not_reached<D: Pick<f32> + Pick<f64>>(device: &D) {
+    let graph = zoo::generated("rmat:scale=13,edges=200000");
+    let links = Links::new(&graph).unwrap();
+    let problem = plain(&links);
+    let truth = on::<D, f64>(device, &problem, 1e-12).ranks;
+    let got = on::<D, f32>(device, &problem, 1e-9);
+    let error = distance(&got.ranks, &truth);
+    assert!(error > 1e-9, "single precision cannot: {error}");
+    assert!(got.certificate.error_bound >= error, "{} {error}", got.certificate.error_bound);
+    assert!(!got.reason.is_success(), "{:?}", got.reason);
+    let rough = on::<D, f32>(device, &problem, 1e-3);
+    assert_eq!(rough.reason, StopReason::Converged);
+    assert!(distance(&rough.ranks, &truth) <= rough.certificate.error_bound);
+}
+
+fn a_start_at_the_ranks_is_done_at_once<D: Pick<f64>>(device: &D) {
+    let links = Links::new(&random(500, 9)).unwrap();
+    let cold = on::<D, f64>(device, &plain(&links), 1e-10);
+    let warm = on::<D, f64>(device, &Problem { start: Some(&cold.ranks), ..plain(&links) }, 1e-9);
+    assert!(cold.iterations > 20 && warm.iterations <= 8, "{} {}", cold.iterations, warm.iterations);
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    let links = Links::new(&zoo::generated("rmat:scale=11,edges=30000")).unwrap();
+    let by = |threads| on::<Cpu, f64>(&Cpu::new(Some(threads)).unwrap(), &plain(&links), 1e-10);
+    let one = by(1);
+    for threads in [2, 3, 8] {
+        let many = by(threads);
+        assert_eq!((many.iterations, &many.ranks), (one.iterations, &one.ranks));
+    }
+}
+
+#[test]
+fn the_tolerance_means_the_same_at_any_size() {
+    // NetworkX stops at n times its tolerance, and so far from the ranks of a large graph.
+    let links = Links::new(&zoo::generated("rmat:scale=15,edges=300000")).unwrap();
+    let truth = ranks(&plain(&links), Method::Power, 1e-13).ranks;
+    let got = ranks(&plain(&links), Method::Power, 1e-6);
+    let error = distance(&got.ranks, &truth);
+    assert!(error <= 1e-6 && got.certificate.error_bound <= 1e-6, "{error}");
+}
+
+#[test]
+fn a_limit_of_iterations_is_not_convergence() {
+    let links = Links::new(&random(200, 1)).unwrap();
+    let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-10), StoppingRule::MaxIterations(5)]);
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let problem = plain(&links);
+    let got = power::<Cpu, f64>(&cpu, operator(&cpu, links.incoming()), &problem, &rule, &mut []).unwrap();
+    assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
+    assert!(got.certificate.error_bound > 1e-10);
+    let got = gauss_seidel(&problem, &rule, &mut []).unwrap();
+    assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
+}
+
+#[test]
+fn weights_say_where_a_surfer_goes_and_repeated_links_count_each() {
+    let weighted = Links::new(&graph(3, &[(0, 1, 3.0), (0, 2, 1.0), (1, 0, 0.5), (2, 0, 7.0)])).unwrap();
+    let repeated = Links::new(&unweighted(3, [(0, 1), (0, 1), (0, 1), (0, 2), (1, 0), (2, 0)])).unwrap();
+    let (a, b) = (plain(&weighted), plain(&repeated));
+    let (a, b) = (ranks(&a, Method::Power, 1e-13), ranks(&b, Method::Power, 1e-13));
+    assert!(distance(&a.ranks, &b.ranks) < 1e-14);
+    assert!(a.ranks[1] > 2.0 * a.ranks[2]);
+}
+
+#[test]
+fn no_vertex_one_vertex_and_no_link_have_ranks() {
+    for method in Method::ALL {
+        let none = ranks(&plain(&Links::new(&unweighted(0, [])).unwrap()), method, 1e-10);
+        assert!(none.ranks.is_empty() && none.reason.is_success());
+        let one = ranks(&plain(&Links::new(&unweighted(1, [])).unwrap()), method, 1e-10);
+        assert_eq!(one.ranks, [1.0]);
+        let apart = ranks(&plain(&Links::new(&unweighted(4, [])).unwrap()), method, 1e-10);
+        assert!(distance(&apart.ranks, &[0.25; 4]) < 1e-15);
+    }
+}
+
+#[test]
+fn graphs_and_vectors_that_make_no_chain_are_refused() {
+    let refused = |links: &[(usize, usize, f64)]| Links::new(&graph(3, links)).unwrap_err().to_string();
+    assert!(
+        refused(&[(0, 1, 1.0), (1, 2, -0.5)])
+            .contains("out of vertex 1: the one to vertex 2 has weight -0.5")
+    );
+    assert!(refused(&[(2, 0, f64::INFINITY)]).contains("vertex 2"));
+    assert!(refused(&[(2, 0, 1e308), (2, 1, 1e308)]).contains("leaves the range of f64"));
+    let oblong = Coo::new(2, 3, vec![0], vec![2], vec![1.0]).unwrap().into_csr().unwrap();
+    assert!(matches!(Links::new(&oblong), Err(Error::NotSquare { solver: "pagerank", .. })));
+    let links = Links::new(&unweighted(3, [(0, 1)])).unwrap();
+    let with = |problem: Problem<'_>| gauss_seidel(&problem, &rule(1e-8), &mut []).unwrap_err();
+    for damping in [-0.1, 1.0, f64::NAN] {
+        assert!(matches!(
+            with(Problem { damping, ..plain(&links) }),
+            Error::BadOption { option: "--damping", .. }
+        ));
+    }
+    assert!(matches!(with(Problem { teleport: Some(&[1.0]), ..plain(&links) }), Error::Dimension { .. }));
+    for bad in [[0.5, 0.2, 0.2], [1.5, -0.5, 0.0], [f64::NAN, 0.5, 0.5]] {
+        assert!(matches!(with(Problem { start: Some(&bad), ..plain(&links) }), Error::NoDistribution { .. }));
+    }
+}
+
+#[test]
+fn what_a_gpu_finds_is_what_the_cpu_finds() {
+    let Some(gpu) = gpu() else { return };
+    let links = Links::new(&zoo::generated("rmat:scale=14,edges=200000")).unwrap();
+    let there = on::<_, f64>(&gpu, &plain(&links), 1e-11);
+    let here = ranks(&plain(&links), Method::Power, 1e-11);
+    assert!(distance(&there.ranks, &here.ranks) <= 2e-11);
+    assert!(there.iterations.abs_diff(here.iterations) <= 1, "{}", gpu.describe());
+    let precise: f64 = there.ranks.iter().sum();
+    assert!((precise - 1.0).abs() < 1e-12);
+}
