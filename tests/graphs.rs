@@ -209,24 +209,6 @@ fn edge_lists_with_names_are_read_and_checked() {
     assert_refused("2 2\n1 a\n2 b\n1 2\n", 5, 1, "2 edges, as the first line announces", "1");
 }
 
-#[test]
-fn webgraph_is_refused_by_name_with_a_way_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.graph");
-    std::fs::write(&path, [0x37, 0x77, 0x85, 0xa7, 0x0c]).unwrap();
-    assert!(matches!(load(path.to_str().unwrap()), Err(Error::UnknownKind { .. })));
-    let properties = "#BVGraph properties\nnodes=5\ngraphclass=it.unimi.dsi.webgraph.BVGraph\n";
-    std::fs::write(folder.path().join("a.properties"), properties).unwrap();
-    for name in ["a.graph", "a.properties"] {
-        match load(folder.path().join(name).to_str().unwrap()) {
-            Err(Error::UnsupportedFile { what, hint, .. }) => {
-                assert!(what.contains("WebGraph") && hint.contains("ASCIIGraph"));
-            }
-            other => panic!("{name}: {other:?}"),
-        }
-    }
-}
-
 /// The folder of real matrices; without it the tests that need it say so and do nothing.
 fn real_data() -> Option<PathBuf> {
     let folder = std::env::var_os("SOLVER_REAL_DATA").map(PathBuf::from);
@@ -252,6 +234,4 @@ fn every_real_graph_has_the_size_that_its_collection_states() {
         assert_eq!((loaded.kind, loaded.stored, loaded.symmetric), (Some(kind), stored, symmetric), "{name}");
         assert_eq!(matrix.values(), &Values::Ones, "{name}");
     }
-    let refused = load(real.join("cnr-2000.graph").to_str().unwrap());
-    assert!(matches!(refused, Err(Error::UnsupportedFile { what, .. }) if what.contains("BV")));
 }

@@ -2,10 +2,11 @@
 //! blanks, tabs or a comma. Comments begin with `#` or `%`.
 //!
 //! Nodes are the numbers that stand there, counted from 0, so n is the largest of them plus one, and numbers that no
-//! edge names are rows without entries. An edge that is listed again is summed: values count edges, or add up their
+//! edge names are rows without entries, unless [`Options::close_gaps`] leaves them out. An edge that is listed again is summed: values count edges, or add up their
 //! weights; unless duplicates are kept.
 //! The file is parsed by several threads at once, and the result is the same for any number of them.
 
+use super::ids::close_gaps;
 use super::text::{Fault, Text, check_rows, line_at};
 use super::words::{Scan, Words, first_lines, is_number, is_whole, pieces};
 use super::{Loaded, Options};
@@ -73,6 +74,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     if sizes_lead && (start > 0 || first_is_largest(&triplets)) {
         return Err(refuse_sizes(text, &lines[0]));
     }
+    let ids = if options.close_gaps { close_gaps(&mut triplets)? } else { None };
+    let id = |row: usize| ids.as_ref().map_or(row, |ids| ids[row] as usize);
     let largest = triplets.row_indices.iter().chain(&triplets.col_indices).max().copied();
     let nodes = largest.map_or(0, |node| node as usize + 1);
     if check_rows(nodes, stored).is_err() {
@@ -80,8 +83,13 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     }
     (triplets.rows, triplets.cols) = (nodes, nodes);
     let matrix = triplets.into_csr_with(options.duplicates);
-    let matrix = matrix.map_err(|error| locate_sum(text, start, layout, error))?;
-    Ok(Loaded::new(matrix, stored, false))
+    let matrix = matrix.map_err(|error| match error {
+        Error::DuplicateOverflow { row, col } => {
+            locate_sum(text, start, layout, Error::DuplicateOverflow { row: id(row), col: id(col) })
+        }
+        other => other,
+    })?;
+    Ok(Loaded { ids, ..Loaded::new(matrix, stored, false) })
 }
 
 /// Parses the edges from `start` on, as a matrix without a size.

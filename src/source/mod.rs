@@ -16,6 +16,7 @@ pub mod fetch;
 pub mod generate;
 mod gzip;
 mod harwell;
+mod ids;
 mod inflate;
 pub mod market;
 mod metis;
@@ -54,6 +55,8 @@ pub struct Loaded {
     pub beside_faults: Vec<String>,
     /// The real matrix that this one only imitates.
     pub stand_in: Option<&'static str>,
+    /// The id of each row, where an edge list left ids out and that was asked for.
+    pub ids: Option<Vec<u32>>,
     /// The kind of file that it was read from; none for a generator.
     pub kind: Option<&'static str>,
 }
@@ -78,6 +81,7 @@ impl Loaded {
             beside_unread: Vec::new(),
             beside_faults: Vec::new(),
             stand_in: None,
+            ids: None,
             kind: None,
         }
     }
@@ -107,6 +111,8 @@ pub struct Options {
     /// Sum entries at one place, or keep them for a graph with parallel edges. Generators make no duplicates, and a
     /// binary file holds none.
     pub duplicates: Duplicates,
+    /// Make rows of the nodes that the edges of an edge list name, and of no others: see [`Loaded::ids`].
+    pub close_gaps: bool,
     /// Counts the bytes read, for whoever wants to show it.
     pub meter: Option<Arc<Meter>>,
 }

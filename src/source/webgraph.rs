@@ -1,39 +1,275 @@
-//! WebGraph's compressed graphs (BV format): a `.graph` file of bits, known only by the `.properties` file beside it.
-//! Recognised, and not read yet.
+//! WebGraph's compressed graphs in the BV format: a `.graph` file of bits, known only by the `.properties` file beside
+//! it.
+//!
+//! Each vertex names its successors in up to three ways: those that it copies from one of a few vertices before it, in
+//! blocks; intervals of consecutive numbers; and the rest, as gaps. Numbers are written in instantaneous codes of bits
+//! (`bits.rs`), so the file is read from its beginning to its end, by one thread.
+//!
+//! P. Boldi and S. Vigna, The WebGraph framework I: compression techniques, WWW 2004; the codes: The WebGraph framework
+//! II: codes for the World-Wide Web, DCC 2004.
 
-use super::text::Text;
+mod bits;
+mod properties;
+
+use super::text::{Text, check_rows};
 use super::{Loaded, Options};
-use crate::error::Result;
-
-/// The most that is read of a file of properties.
-const MOST_PROPERTIES: u64 = 1 << 16;
+use crate::error::{Error, Result};
+use crate::format::{Csr, Offsets, Values};
+use crate::parallel::room;
+use bits::Bits;
+use properties::Properties;
+use std::path::Path;
 
 /// Whether it is a file of properties of a graph, or bits with such a file beside them.
 pub(super) fn recognises(text: Text) -> bool {
-    let head = &text.bytes[..text.bytes.len().min(MOST_PROPERTIES as usize)];
-    if head.starts_with(b"#") {
-        return are_properties(head);
+    if text.bytes.starts_with(b"#") {
+        return properties::recognises(text.bytes);
     }
-    let is_text = head.iter().take(256).all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
-    !head.is_empty() && !is_text && beside(text).is_some_and(|properties| are_properties(&properties))
+    let is_text =
+        text.bytes.iter().take(256).all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+    !text.bytes.is_empty() && !is_text && properties::beside(text.path).is_some()
 }
 
-fn are_properties(bytes: &[u8]) -> bool {
-    memchr::memmem::find(bytes, b"graphclass").is_some() && memchr::memmem::find(bytes, b"webgraph").is_some()
-}
-
-fn beside(text: Text) -> Option<Vec<u8>> {
-    use std::io::Read;
-    let path = text.path.with_extension("properties");
-    let mut bytes = Vec::new();
-    std::fs::File::open(path).ok()?.take(MOST_PROPERTIES).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
-/// Refuses it by name.
+/// Reads the graph: the entry (i, j) is the link from i to j. The file of properties may be named as well as that of
+/// bits.
 pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
-    Err(text.unsupported(
-        "a WebGraph graph in the BV format",
-        "write it as text with WebGraph's ASCIIGraph class, or as a list of arcs with its ArcListASCIIGraph class",
-    ))
+    if text.bytes.starts_with(b"#") {
+        let path = text.path.with_extension("graph");
+        let bytes = super::mmap::open(&path)?;
+        return decode(Text { path: &path, bytes: &bytes, meter: text.meter }, text.bytes, text.path);
+    }
+    let (path, properties) = properties::beside(text.path).unwrap_or_default();
+    decode(text, &properties, &path)
+}
+
+fn decode(text: Text, properties: &[u8], properties_path: &Path) -> Result<Loaded> {
+    let properties = Properties::parse(properties_path, properties)?;
+    let matrix = graph(text, &properties)?;
+    let arcs = matrix.nnz() as u64;
+    Ok(Loaded::new(matrix, arcs, false))
+}
+
+/// Vertices between two words to the meter.
+const TOLD_EVERY: usize = 4096;
+
+fn graph(text: Text, properties: &Properties) -> Result<Csr> {
+    let nodes = properties.nodes;
+    // Every vertex takes a bit at least.
+    if nodes as u64 > 8 * text.bytes.len() as u64 {
+        let expected = format!("{nodes} vertices, as the properties say");
+        return Err(malformed(text, 0, expected, format!("{} bytes", text.bytes.len())));
+    }
+    check_rows(nodes, properties.arcs)?;
+    text.begin("reading", text.bytes.len());
+    let mut reader =
+        Reader { bits: Bits::new(text.bytes), properties, columns: Vec::new(), offsets: room(nodes + 1)? };
+    // What the properties promise is reserved as far as bits can make it likely; more comes as it is read.
+    reader.columns = room(properties.arcs.min(16 * text.bytes.len() as u64) as usize)?;
+    reader.offsets.push(0);
+    let mut scratch = Scratch::default();
+    let mut told = 0;
+    for node in 0..nodes {
+        reader
+            .node(node, &mut scratch)
+            .map_err(|(expected, found)| malformed(text, node, expected, found))?;
+        if node % TOLD_EVERY == 0 {
+            let at = reader.bits.at() / 8;
+            text.advance(at - told);
+            told = at;
+        }
+    }
+    let Reader { columns, offsets, .. } = reader;
+    if columns.len() as u64 != properties.arcs {
+        let expected = format!("{} links, as the properties say", properties.arcs);
+        return Err(malformed(text, nodes, expected, columns.len().to_string()));
+    }
+    let offsets = match offsets.last() {
+        Some(&end) if end > Offsets::MOST_NARROW => Offsets::U64(offsets),
+        _ => Offsets::U32(offsets.into_iter().map(|offset| offset as u32).collect()),
+    };
+    Csr::new(nodes, nodes, offsets, columns, Values::Ones)
+}
+
+fn malformed(text: Text, node: usize, expected: impl Into<String>, found: impl Into<String>) -> Error {
+    Error::Malformed {
+        path: text.path.to_owned(),
+        place: format!("vertex {node}"),
+        expected: expected.into(),
+        found: found.into(),
+    }
+}
+
+/// What should have stood there, and what stood there.
+type Fault = (String, String);
+type Found<T> = std::result::Result<T, Fault>;
+
+struct Reader<'a> {
+    bits: Bits<'a>,
+    properties: &'a Properties,
+    columns: Vec<u32>,
+    offsets: Vec<u64>,
+}
+
+/// Successors of a vertex by the way that they are named, kept for their room.
+#[derive(Default)]
+struct Scratch {
+    copied: Vec<u32>,
+    intervals: Vec<(u64, u64)>,
+}
+
+impl Reader<'_> {
+    fn successors(&self, node: usize) -> std::ops::Range<usize> {
+        self.offsets[node] as usize..self.offsets[node + 1] as usize
+    }
+
+    /// Reads the successors of the next vertex.
+    fn node(&mut self, node: usize, scratch: &mut Scratch) -> Found<()> {
+        let p = self.properties;
+        let nodes = p.nodes as u64;
+        let degree = self.number(p.codes.outdegrees, "a number of links", nodes)?;
+        if self.columns.len() as u64 + degree > p.arcs {
+            let found = format!("{} or more", self.columns.len() as u64 + degree);
+            return Err((format!("{} links in all, as the properties say", p.arcs), found));
+        }
+        scratch.copied.clear();
+        scratch.intervals.clear();
+        let mut left = degree;
+        if degree > 0 {
+            if p.window > 0 {
+                let reference = self.number(p.codes.references, "a reference", p.window.min(node as u64))?;
+                if reference > 0 {
+                    self.copy(node - reference as usize, &mut scratch.copied)?;
+                    left = left.checked_sub(scratch.copied.len() as u64).ok_or_else(|| {
+                        (format!("at most {degree} copied links"), scratch.copied.len().to_string())
+                    })?;
+                }
+            }
+            if left > 0 && p.shortest_interval > 0 {
+                left = self.intervals(node as u64, left, &mut scratch.intervals)?;
+            }
+            self.merge(node as u64, left, degree, scratch)?;
+        }
+        self.offsets.push(self.columns.len() as u64);
+        Ok(())
+    }
+
+    /// The successors of an earlier vertex that this one shares: blocks that are copied and skipped by turns.
+    fn copy(&mut self, from: usize, copied: &mut Vec<u32>) -> Found<()> {
+        let there = self.successors(from);
+        let blocks =
+            self.number(self.properties.codes.blocks_count, "a number of blocks", there.len() as u64 + 1)?;
+        let mut at = there.start;
+        for block in 0..blocks {
+            let least = u64::from(block > 0);
+            let most = (there.end - at) as u64;
+            let length = self.number(self.properties.codes.blocks, "the length of a block", most)? + least;
+            if length > most {
+                return Err((format!("a block of at most {most} links"), length.to_string()));
+            }
+            let end = at + length as usize;
+            if block % 2 == 0 {
+                copied.extend_from_slice(&self.columns[at..end]);
+            }
+            at = end;
+        }
+        // After an even number of blocks the rest is copied too.
+        if blocks % 2 == 0 {
+            copied.extend_from_slice(&self.columns[at..there.end]);
+        }
+        Ok(())
+    }
+
+    /// Intervals of consecutive successors; how many are left after them.
+    fn intervals(&mut self, node: u64, mut left: u64, intervals: &mut Vec<(u64, u64)>) -> Found<u64> {
+        let (nodes, shortest) = (self.properties.nodes as u64, self.properties.shortest_interval);
+        let count = self.gamma("a number of intervals", left / shortest)?;
+        let mut next = 0;
+        for interval in 0..count {
+            let start = if interval == 0 {
+                self.around(node, |reader| reader.gamma("the beginning of an interval", 2 * nodes))?
+            } else {
+                next + 1 + self.gamma("the gap to an interval", nodes)?
+            };
+            let length = shortest + self.gamma("the length of an interval", nodes)?;
+            next = start + length;
+            if next > nodes || length > left {
+                return Err((
+                    format!("an interval of at most {left} vertices below {nodes}"),
+                    format!("{length} from {start} on"),
+                ));
+            }
+            left -= length;
+            intervals.push((start, next));
+        }
+        Ok(left)
+    }
+
+    /// Reads the `left` last successors and puts all in order.
+    fn merge(&mut self, node: u64, left: u64, degree: u64, scratch: &Scratch) -> Found<()> {
+        let begin = self.columns.len();
+        self.columns
+            .try_reserve(degree as usize)
+            .map_err(|_| ("room for its links".to_owned(), "none".to_owned()))?;
+        let mut copied = scratch.copied.iter().copied().peekable();
+        let mut intervals =
+            scratch.intervals.iter().flat_map(|&(start, end)| start as u32..end as u32).peekable();
+        let nodes = self.properties.nodes as u64;
+        let mut last = 0;
+        // A vertex that the residual is known to come before, or none after the last one.
+        for residual in 0..=left {
+            let value = if residual == left {
+                None
+            } else if residual == 0 {
+                last = self.around(node, |reader| {
+                    reader.number(reader.properties.codes.residuals, "the first other link", 2 * nodes)
+                })?;
+                Some(last)
+            } else {
+                last += 1 + self.number(self.properties.codes.residuals, "the gap to a link", nodes)?;
+                Some(last)
+            };
+            if value.is_some_and(|value| value >= nodes) {
+                return Err((format!("a vertex below {nodes}"), last.to_string()));
+            }
+            let before = |other: &u32| value.is_none_or(|value| u64::from(*other) < value);
+            loop {
+                let next = match (copied.peek(), intervals.peek()) {
+                    (Some(a), Some(b)) if a <= b => copied.next_if(before),
+                    (Some(_), None) => copied.next_if(before),
+                    _ => intervals.next_if(before),
+                };
+                match next {
+                    Some(next) => self.columns.push(next),
+                    None => break,
+                }
+            }
+            self.columns.extend(value.map(|value| value as u32));
+        }
+        let row = &self.columns[begin..];
+        match row.windows(2).find(|pair| pair[0] >= pair[1]) {
+            Some(pair) => Err(("every link once".to_owned(), format!("one to {} twice", pair[1]))),
+            None => Ok(()),
+        }
+    }
+
+    /// A number that is written as its distance from `node`, to either side: 0, -1, 1, -2, ...
+    fn around(&mut self, node: u64, read: impl FnOnce(&mut Self) -> Found<u64>) -> Found<u64> {
+        let code = read(self)?;
+        let half = code / 2;
+        let value = if code % 2 == 0 { node.checked_add(half) } else { node.checked_sub(half + 1) };
+        value.ok_or_else(|| ("a vertex".to_owned(), format!("one {} before vertex {node}", half + 1)))
+    }
+
+    fn gamma(&mut self, what: &str, most: u64) -> Found<u64> {
+        self.number(bits::Code::Gamma, what, most)
+    }
+
+    /// A number in some code, which is at most `most`.
+    fn number(&mut self, code: bits::Code, what: &str, most: u64) -> Found<u64> {
+        match self.bits.read(code) {
+            Some(number) if number <= most => Ok(number),
+            Some(number) => Err((format!("{what} of at most {most}"), number.to_string())),
+            None => Err((what.to_owned(), "the end of the file".to_owned())),
+        }
+    }
 }

@@ -1,0 +1,111 @@
+//! Vertices of a graph whose ids leave gaps, numbered from 0 on in the order of their ids.
+
+use crate::error::Result;
+use crate::format::Coo;
+use crate::parallel::{room, zeros};
+use rayon::prelude::*;
+
+/// Ids for each edge up to which one bit an id is less work than sorting them.
+const DENSE: usize = 64;
+/// Elements that are mapped at a time.
+const PIECE: usize = 1 << 16;
+
+/// Gives the vertices that edges name the numbers from 0 on, and returns the id of each. None, and nothing done, where
+/// no id is left out.
+pub(super) fn close_gaps(edges: &mut Coo) -> Result<Option<Vec<u32>>> {
+    let Some(&largest) = edges.row_indices.iter().chain(&edges.col_indices).max() else { return Ok(None) };
+    let whole = largest as usize + 1;
+    if largest as usize / DENSE > edges.row_indices.len() {
+        let ids = sorted(edges)?;
+        renumber(edges, |id| ids.partition_point(|&other| other < id) as u32);
+        return Ok(Some(ids));
+    }
+    let bits = Bits::new(edges, largest)?;
+    let ids = bits.ids()?;
+    if ids.len() == whole {
+        return Ok(None);
+    }
+    renumber(edges, |id| bits.below(id));
+    Ok(Some(ids))
+}
+
+fn renumber(edges: &mut Coo, number: impl Fn(u32) -> u32 + Sync) {
+    for indices in [&mut edges.row_indices, &mut edges.col_indices] {
+        indices.par_chunks_mut(PIECE).for_each(|piece| piece.iter_mut().for_each(|id| *id = number(*id)));
+    }
+}
+
+fn sorted(edges: &Coo) -> Result<Vec<u32>> {
+    let mut ids = room(2 * edges.row_indices.len())?;
+    ids.extend_from_slice(&edges.row_indices);
+    ids.extend_from_slice(&edges.col_indices);
+    ids.par_sort_unstable();
+    ids.dedup();
+    Ok(ids)
+}
+
+/// A bit for each id that is named, and the number of them before each word.
+struct Bits {
+    words: Vec<u64>,
+    before: Vec<u32>,
+}
+
+impl Bits {
+    fn new(edges: &Coo, largest: u32) -> Result<Bits> {
+        let mut words = zeros::<u64>(largest as usize / 64 + 1)?;
+        for &id in edges.row_indices.iter().chain(&edges.col_indices) {
+            words[id as usize / 64] |= 1 << (id % 64);
+        }
+        let mut before = room(words.len())?;
+        let mut count = 0;
+        for word in &words {
+            before.push(count);
+            count += word.count_ones();
+        }
+        Ok(Bits { words, before })
+    }
+
+    /// How many named ids are lower.
+    fn below(&self, id: u32) -> u32 {
+        let place = id as usize / 64;
+        self.before[place] + (self.words[place] & ((1 << (id % 64)) - 1)).count_ones()
+    }
+
+    fn ids(&self) -> Result<Vec<u32>> {
+        let mut ids = room(self.words.iter().map(|word| word.count_ones() as usize).sum())?;
+        for (place, &word) in self.words.iter().enumerate() {
+            let mut left = word;
+            while left != 0 {
+                ids.push(place as u32 * 64 + left.trailing_zeros());
+                left &= left - 1;
+            }
+        }
+        Ok(ids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed(rows: &[u32], cols: &[u32]) -> (Vec<u32>, Vec<u32>, Option<Vec<u32>>) {
+        let mut edges = Coo { row_indices: rows.to_vec(), col_indices: cols.to_vec(), ..Coo::default() };
+        let ids = close_gaps(&mut edges).unwrap();
+        (edges.row_indices, edges.col_indices, ids)
+    }
+
+    #[test]
+    fn vertices_are_numbered_in_the_order_of_their_ids() {
+        let (rows, cols, ids) = closed(&[7, 100, 7], &[3, 7, 64]);
+        assert_eq!((rows, cols), (vec![1, 3, 1], vec![0, 1, 2]));
+        assert_eq!(ids.unwrap(), [3, 7, 64, 100]);
+        let (rows, cols, ids) = closed(&[4_000_000_000], &[5]);
+        assert_eq!((rows, cols, ids.unwrap()), (vec![1], vec![0], vec![5, 4_000_000_000]));
+    }
+
+    #[test]
+    fn nothing_changes_where_no_id_is_left_out() {
+        assert_eq!(closed(&[0, 2], &[1, 1]), (vec![0, 2], vec![1, 1], None));
+        assert_eq!(closed(&[], &[]), (vec![], vec![], None));
+    }
+}
