@@ -164,10 +164,15 @@ fn columns_that_repeat_in_a_row_are_added_or_refused() {
                 assert_eq!(product(backend, &matrix, &[1.0, 10.0, 100.0]), [430.0, 8.0], "{backend}");
                 served.push(backend);
             }
+            Err(e) if backend == "pull" => assert!(e.to_string().contains("a matrix with values"), "{e}"),
             Err(e) => assert!(e.to_string().contains("row 0"), "{backend}: {e}"),
         }
     }
     assert_eq!(served, ["serial", "rows", "sell", "merge", "auto"]);
+    let links = Arc::new(Csr::with_pattern(Arc::clone(matrix.pattern()), Values::Ones).unwrap());
+    for backend in ["pull", "rows", "sell", "merge", "auto"] {
+        assert_eq!(product(backend, &links, &[1.0, 10.0, 100.0]), [120.0, 1.0], "{backend}");
+    }
 }
 
 #[test]

@@ -269,7 +269,8 @@ impl Check for OnOther<'_> {
             4 => all_bits::<Cpu, f32>(self.0, case),
             _ => all_bits::<Cpu, f64>(self.0, case),
         };
-        assert!(got.is_some() && got == expected, "{case}: {} threads", self.0.threads());
+        let refused = case.choice.entry.name == "pull" && case.matrix.values().width() != 0;
+        assert!(got.is_some() != refused && got == expected, "{case}: {} threads", self.0.threads());
     }
 }
 

@@ -15,7 +15,7 @@ use solver::device::{Cpu, Device};
 use solver::format::{Coo, Csr, Duplicates};
 use solver::scalar::Scalar;
 use solver::solve::pagerank::links::Links;
-use solver::solve::pagerank::{Dangling, Method, Problem, Ranking, gauss_seidel, power};
+use solver::solve::pagerank::{Dangling, Method, Problem, Ranking, certify, gauss_seidel, power};
 use solver::stop::{StopReason, StoppingRule};
 
 /// The graph with these links.
@@ -236,6 +236,24 @@ fn any_number_of_threads_gives_the_same_bits() {
 }
 
 #[test]
+fn vertices_that_are_numbered_anew_keep_their_ranks() {
+    let graph = zoo::generated("rmat:scale=18,edges=2000000");
+    let (stand, anew) = (Links::as_they_stand(&graph).unwrap(), Links::new(&graph).unwrap());
+    assert!(anew.are_reordered() && !stand.are_reordered());
+    let v: Vec<f64> = (0..1 << 18).map(|i| if i % 1000 == 7 { 1.0 / 263.0 } else { 0.0 }).collect();
+    assert!((v.iter().sum::<f64>() - 1.0).abs() < 1e-10);
+    for (method, teleport) in
+        [(Method::Power, None), (Method::Power, Some(&v[..])), (Method::GaussSeidel, Some(&v[..]))]
+    {
+        let by = |links| ranks(&Problem { teleport, ..plain(links) }, method, 1e-9);
+        let (a, b) = (by(&stand), by(&anew));
+        assert!(distance(&a.ranks, &b.ranks) <= 2e-9);
+        let again = certify(&Problem { teleport, ..plain(&anew) }, &a.ranks);
+        assert!(again.error_bound <= 1.1e-9, "{again:?}");
+    }
+}
+
+#[test]
 fn the_tolerance_means_the_same_at_any_size() {
     // NetworkX stops at n times its tolerance, and so far from the ranks of a large graph.
     let links = Links::new(&zoo::generated("rmat:scale=15,edges=300000")).unwrap();
@@ -285,10 +303,10 @@ fn graphs_and_vectors_that_make_no_chain_are_refused() {
     let refused = |links: &[(usize, usize, f64)]| Links::new(&graph(3, links)).unwrap_err().to_string();
     assert!(
         refused(&[(0, 1, 1.0), (1, 2, -0.5)])
-            .contains("out of vertex 1: the one to vertex 2 has weight -0.5")
+            .contains("out of vertex 1, the one to vertex 2: its weight is -0.5")
     );
     assert!(refused(&[(2, 0, f64::INFINITY)]).contains("vertex 2"));
-    assert!(refused(&[(2, 0, 1e308), (2, 1, 1e308)]).contains("leaves the range of f64"));
+    assert!(refused(&[(2, 0, 1e308), (2, 1, 1e308)]).contains("more than f64 holds"));
     let oblong = Coo::new(2, 3, vec![0], vec![2], vec![1.0]).unwrap().into_csr().unwrap();
     assert!(matches!(Links::new(&oblong), Err(Error::NotSquare { solver: "pagerank", .. })));
     let links = Links::new(&unweighted(3, [(0, 1)])).unwrap();

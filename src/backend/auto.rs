@@ -31,7 +31,7 @@ pub static ENTRY: Entry = Entry {
 
 /// Entries below which a product takes a microsecond whatever the strategy, and CSR needs no building.
 const SMALL: usize = 2_000;
-/// Another strategy than `rows` is built for at least this share of the time.
+/// Another strategy than `rows`, or `pull` for graphs without weights, is built for at least this share of the time.
 const WORTH: f64 = 0.98;
 /// How far beyond its share of the work a thread may go.
 const UNEVEN: f64 = 1.15;
@@ -151,8 +151,9 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     let chosen =
         |typed: &str, why: String| Ok(Decision { choice: Choice::resolve("cpu", "rows", typed)?, why });
     let (rows, nnz) = (matrix.rows(), matrix.nnz());
+    let plain = if matches!(matrix.values(), Values::Ones) { "pull" } else { "rows" };
     if nnz < SMALL {
-        return chosen("rows", format!("{nnz} entries are too few to matter"));
+        return chosen(plain, format!("{nnz} entries are too few to matter"));
     }
     let share = largest_share(matrix, THREADS);
     if share > UNEVEN {
@@ -182,7 +183,7 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
             let (bytes, csr) = (size(best.bytes), size(csr));
             chosen(&best.typed, format!("about {bytes} instead of {csr} as CSR, in {share:.0} % of the time"))
         }
-        _ => chosen("rows", format!("{} as CSR, and nothing should be much faster", size(csr))),
+        _ => chosen(plain, format!("{} as CSR, and nothing should be much faster", size(csr))),
     }
 }
 

@@ -157,6 +157,18 @@ pub static REGISTRY: &[Entry] = &[
         precisions: ALL_PRECISIONS,
     },
     Entry {
+        name: "pull",
+        builder: Builder::Cpu(Build::of::<cpu::pull::Pull>()),
+        family: "rows",
+        format: "csr without values",
+        from: "textbook",
+        summary: "graphs without weights: 4 bytes an edge, several sums a row; refuses matrices with values",
+        params: &[],
+        deterministic: true,
+        columns: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
         name: "dense",
         builder: Builder::Cpu(Build::of::<cpu::dense::DenseFamily>()),
         family: "dense",

@@ -8,8 +8,8 @@ mod report;
 use super::load::load;
 use super::progress::Live;
 use super::{interrupt, print, print_json};
-use crate::backend::{Host, Pick};
-use crate::device::{Cpu, Cuda};
+use crate::backend::Pick;
+use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Duplicates};
 use crate::observe::{History, Observer, Recorder};
@@ -23,6 +23,42 @@ use plan::{Place, Plan};
 use report::{Facts, RankReport};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// What is ranked.
+struct Ranked {
+    links: Links,
+    vertices: Vertices,
+    facts: Facts,
+}
+
+/// The ids of vertices, where they are not their numbers.
+struct Vertices(Option<Vec<u32>>);
+
+impl Vertices {
+    fn id(&self, vertex: usize) -> u64 {
+        self.0.as_ref().map_or(vertex as u64, |ids| ids[vertex].into())
+    }
+
+    /// The number of a vertex among `n`.
+    fn number(&self, id: u64, n: usize) -> Option<usize> {
+        match &self.0 {
+            None => usize::try_from(id).ok().filter(|vertex| *vertex < n),
+            Some(ids) => ids.binary_search(&u32::try_from(id).ok()?).ok(),
+        }
+    }
+
+    /// An error that names vertices, by their ids.
+    fn by_id(&self, error: Error) -> Error {
+        match error {
+            Error::LinkWeights { vertex, to, reason } => Error::LinkWeights {
+                vertex: self.id(vertex as usize),
+                to: to.map(|to| self.id(to as usize)),
+                reason,
+            },
+            other => other,
+        }
+    }
+}
 
 /// What a solve leaves behind.
 struct Solved {
@@ -45,18 +81,21 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
         super::fetch::download(entry, None)?;
     }
     let began = Instant::now();
-    let loaded = load(&args.graph, Options { duplicates: Duplicates::Keep, ..Options::default() })?;
+    let loaded =
+        load(&args.graph, Options { duplicates: Duplicates::Keep, close_gaps: true, ..Options::default() })?;
     let facts = Facts::of(&loaded);
     let graph = plan.kept(loaded.matrix)?;
     let seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let links = Links::new(&graph)?;
+    let vertices = Vertices(loaded.ids);
+    let links = Links::new(&graph).map_err(|error| vertices.by_id(error))?;
     drop(graph);
+    let ranked = Ranked { links, vertices, facts };
     let seconds_links = began.elapsed().as_secs_f64();
     let mut solved = match (plan.method, plan.place) {
-        (Method::GaussSeidel, _) => serially(args, &plan, &links, facts)?,
-        (Method::Power, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, &links, facts)?,
-        (Method::Power, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, &links, facts)?,
+        (Method::GaussSeidel, _) => serially(args, &plan, ranked)?,
+        (Method::Power, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, ranked)?,
+        (Method::Power, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, ranked)?,
     };
     solved.report.seconds_load = seconds_load;
     solved.report.seconds_setup += seconds_links;
@@ -87,12 +126,11 @@ fn on_device<D: Pick<f32> + Pick<f64>>(
     device: &D,
     args: &PagerankArgs,
     plan: &Plan,
-    links: &Links,
-    facts: Facts,
+    ranked: Ranked,
 ) -> Result<Solved> {
     match args.precision {
-        Precision::F32 => by_power::<D, f32>(device, args, plan, links, facts),
-        Precision::F64 | Precision::Mixed => by_power::<D, f64>(device, args, plan, links, facts),
+        Precision::F32 => by_power::<D, f32>(device, args, plan, ranked),
+        Precision::F64 | Precision::Mixed => by_power::<D, f64>(device, args, plan, ranked),
     }
 }
 
@@ -100,13 +138,12 @@ fn by_power<D: Pick<T>, T: Scalar>(
     device: &D,
     args: &PagerankArgs,
     plan: &Plan,
-    links: &Links,
-    facts: Facts,
+    mut ranked: Ranked,
 ) -> Result<Solved> {
     let began = Instant::now();
     let matrix: Arc<Csr> = match args.precision {
-        Precision::F64 => Arc::clone(links.incoming()),
-        Precision::F32 | Precision::Mixed => Arc::new(links.incoming().to_f32()),
+        Precision::F64 => Arc::clone(ranked.links.incoming()),
+        Precision::F32 | Precision::Mixed => Arc::new(ranked.links.incoming().to_f32()),
     };
     let (backend, why) = plan.backend.settle(&matrix, size_of::<T>())?;
     if let Some(why) = &why {
@@ -114,8 +151,10 @@ fn by_power<D: Pick<T>, T: Scalar>(
     }
     let operator = backend.build::<D, T>(device, &matrix)?;
     let before = began.elapsed().as_secs_f64();
-    let facts = Facts { device: device.describe(), backend: backend.label(), backend_because: why, ..facts };
-    let (mut solved, ranking) = watched(args, plan, links, facts, |problem, rule, observers| {
+    ranked.facts.device = device.describe();
+    ranked.facts.backend = backend.label();
+    ranked.facts.backend_because = why;
+    let (mut solved, ranking) = watched(args, plan, ranked, |problem, rule, observers| {
         power::<D, T>(device, operator, problem, rule, observers)
     })?;
     solved.report.seconds_setup += before;
@@ -123,10 +162,11 @@ fn by_power<D: Pick<T>, T: Scalar>(
     Ok(solved)
 }
 
-fn serially(args: &PagerankArgs, plan: &Plan, links: &Links, facts: Facts) -> Result<Solved> {
+fn serially(args: &PagerankArgs, plan: &Plan, mut ranked: Ranked) -> Result<Solved> {
     let cpu = Cpu::new(Some(1))?;
-    let facts = Facts { device: format!("{} (1 thread)", Cpu::KIND), backend: "none".to_owned(), ..facts };
-    let (mut solved, ranking) = watched(args, plan, links, facts, gauss_seidel)?;
+    ranked.facts.device = cpu.describe();
+    ranked.facts.backend = "none".to_owned();
+    let (mut solved, ranking) = watched(args, plan, ranked, gauss_seidel)?;
     report::measure(&mut solved.report, &cpu, &ranking);
     Ok(solved)
 }
@@ -135,12 +175,12 @@ fn serially(args: &PagerankArgs, plan: &Plan, links: &Links, facts: Facts) -> Re
 fn watched(
     args: &PagerankArgs,
     plan: &Plan,
-    links: &Links,
-    facts: Facts,
+    ranked: Ranked,
     solve: impl FnOnce(&Problem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Ranking>,
 ) -> Result<(Solved, Ranking)> {
+    let Ranked { links, vertices, .. } = &ranked;
     let n = links.vertices();
-    let teleport = plan.teleport.as_ref().map(|v| v.over(n)).transpose()?;
+    let teleport = plan.teleport.as_ref().map(|v| v.over(n, vertices)).transpose()?;
     let start = plan.start.as_ref().map(|x0| plan::distribution("--x0", x0.values(n)?)).transpose()?;
     let problem = Problem {
         links,
@@ -156,8 +196,8 @@ fn watched(
     let ranking = solve(&problem, &rule, &mut [&mut recorder, &mut live]);
     live.finish();
     let ranking = ranking?;
-    let written = args.output.as_deref().map_or(Ok(()), |path| output::write(path, &ranking.ranks));
-    let report = RankReport::new(args, plan, links, facts, &ranking);
+    let written = args.output.as_deref().map_or(Ok(()), |path| output::write(path, &ranking.ranks, vertices));
+    let report = RankReport::new(args, plan, &ranked, &ranking);
     Ok((Solved { report, recorder, written }, ranking))
 }
 

@@ -285,10 +285,12 @@ pub enum Error {
         solver: &'static str,
     },
     /// The links out of a vertex cannot be chosen by their weights.
-    #[error("the links out of vertex {vertex}: {reason}")]
+    #[error("the links out of vertex {vertex}{}: {reason}", to.map_or(String::new(), |to| format!(", the one to vertex {to}")))]
     LinkWeights {
-        /// The vertex, counted from 0.
-        vertex: usize,
+        /// The vertex, by its id or counted from 0.
+        vertex: u64,
+        /// The vertex that the link leads to, where it is about one.
+        to: Option<u64>,
         /// What is wrong.
         reason: String,
     },

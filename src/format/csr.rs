@@ -162,6 +162,23 @@ impl Csr {
         })
     }
 
+    /// The rows in another order: row `i` of the result is row `order[i]` of this matrix, which may leave rows out.
+    pub fn rows_in_order(&self, order: &[u32]) -> Result<Csr> {
+        let from = |row: usize| self.row_range(order[row] as usize);
+        let lengths = each_row(order.len(), 4 * self.nnz(), |row| narrow_length(from(row).len()))?;
+        for_stored!(&self.values, self.nnz(), |values| {
+            build_rows(
+                (order.len(), self.cols()),
+                &lengths,
+                self.pattern.repeats,
+                |row, columns_out, values_out| {
+                    columns_out.copy_from_slice(&self.pattern.col_indices[from(row)]);
+                    values_out.copy_from_slice(&values[from(row)]);
+                },
+            )
+        })
+    }
+
     /// The same matrix without the entries on its diagonal, or with the first alone of those at one place, where it is
     /// not said that these are kept.
     pub fn simplified(&self, diagonal: bool, repeats: bool) -> Result<Csr> {

@@ -51,7 +51,11 @@ fn may_refuse(case: &Case<'_>, vector_width: usize) -> bool {
     // The library takes values and vectors of one type.
     let other_width = matrix.values().width() != 0 && matrix.values().width() != vector_width;
     let wide_offsets = matrix.row_offsets().width() == 8;
-    case.choice.entry.name == "cusparse" && (empty || other_width || wide_offsets)
+    match case.choice.entry.name {
+        "cusparse" => empty || other_width || wide_offsets,
+        "pull" => matrix.values().width() != 0,
+        _ => false,
+    }
 }
 
 impl Case<'_> {

@@ -9,6 +9,7 @@ mod lanes;
 pub mod merge;
 pub mod nalgebra;
 pub(super) mod narrow;
+pub mod pull;
 pub mod rows;
 pub mod sbsr;
 pub mod sell;

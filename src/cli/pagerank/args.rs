@@ -11,7 +11,8 @@ Examples:
   solver pagerank --graph web.txt --personalise 12,17 --dangling personalised --output ranks.csv
   solver pagerank --graph newer.txt --x0 ranks.npy --output ranks.npy --json
 
-An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i. What is printed is certified:
+An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i, counted from 0. Ids of an
+edge list stay what they are, and those that no edge names are no vertices. What is printed is certified:
 no vector of exact ranks lies farther from the one that was computed than the bound says, by the sum of all differences.
 Exit codes: 0 the bound meets --tol, 1 it does not, 2 could not run.";
 
@@ -72,7 +73,7 @@ pub struct PagerankArgs {
     /// Download the graph first if it is one of the catalog and not here yet
     #[arg(long)]
     pub fetch: bool,
-    /// Write the ranks here: .npy, .csv (id,rank by falling rank), or .json (the same)
+    /// Write the ranks here: .npy (in the order of the vertices), .csv (id,rank by falling rank), or .json (the same)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Write report and history here: .json, of which solver plot draws, or .csv

@@ -1,16 +1,20 @@
 //! The ranks as files.
 
+use super::Vertices;
 use crate::error::{Error, Result};
 use crate::observe::write_file_with;
 use crate::source::npy;
 use std::io::Write;
 use std::path::Path;
 
-type Writer = fn(&Path, &[f64]) -> Result<()>;
+type Writer = fn(&Path, &[f64], &Vertices) -> Result<()>;
 
 /// The endings of files of ranks, and who writes them.
-const WRITERS: &[(&str, Writer)] =
-    &[(".npy", npy::write_vector), (".csv", write_table), (".json", write_json)];
+const WRITERS: &[(&str, Writer)] = &[
+    (".npy", |path, ranks, _| npy::write_vector(path, ranks)),
+    (".csv", write_table),
+    (".json", write_json),
+];
 
 fn writer(path: &Path) -> Result<Writer> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
@@ -28,8 +32,8 @@ pub(super) fn check(path: &Path) -> Result<()> {
 }
 
 /// Writes the ranks by the ending of the file.
-pub(super) fn write(path: &Path, ranks: &[f64]) -> Result<()> {
-    writer(path)?(path, ranks)?;
+pub(super) fn write(path: &Path, ranks: &[f64], vertices: &Vertices) -> Result<()> {
+    writer(path)?(path, ranks, vertices)?;
     log::info!("ranks written to {}", path.display());
     Ok(())
 }
@@ -41,19 +45,21 @@ pub(super) fn by_rank(ranks: &[f64]) -> Vec<usize> {
     order
 }
 
-fn write_table(path: &Path, ranks: &[f64]) -> Result<()> {
+fn write_table(path: &Path, ranks: &[f64], vertices: &Vertices) -> Result<()> {
     write_file_with(path, |out| {
         writeln!(out, "id,rank")?;
-        by_rank(ranks).into_iter().try_for_each(|vertex| writeln!(out, "{vertex},{:e}", ranks[vertex]))
+        by_rank(ranks)
+            .into_iter()
+            .try_for_each(|vertex| writeln!(out, "{},{:e}", vertices.id(vertex), ranks[vertex]))
     })
 }
 
-fn write_json(path: &Path, ranks: &[f64]) -> Result<()> {
+fn write_json(path: &Path, ranks: &[f64], vertices: &Vertices) -> Result<()> {
     write_file_with(path, |out| {
         write!(out, "[")?;
         for (place, vertex) in by_rank(ranks).into_iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
-            write!(out, "{comma}\n{{\"id\":{vertex},\"rank\":{:e}}}", ranks[vertex])?;
+            write!(out, "{comma}\n{{\"id\":{},\"rank\":{:e}}}", vertices.id(vertex), ranks[vertex])?;
         }
         writeln!(out, "\n]")
     })

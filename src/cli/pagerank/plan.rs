@@ -1,5 +1,6 @@
 //! What will be done: every option resolved before the graph is read.
 
+use super::Vertices;
 use super::args::{DanglingName, MethodName, PagerankArgs, Repeated, SelfLoops};
 use crate::backend::{Choice, Host};
 use crate::cli::places::{Named, check_apart, check_writable};
@@ -35,7 +36,7 @@ pub(super) struct Plan {
 
 /// Where the surfer jumps to.
 pub(super) enum Teleport {
-    Vertices(Vec<usize>),
+    Vertices(Vec<u64>),
     File(FromFile),
 }
 
@@ -151,26 +152,22 @@ impl Teleport {
         if Path::new(typed).is_file() {
             return FromFile::read("--personalise", Path::new(typed)).map(Teleport::File);
         }
-        let vertices: Option<Vec<usize>> = typed.split(',').map(|word| word.trim().parse().ok()).collect();
+        let vertices: Option<Vec<u64>> = typed.split(',').map(|word| word.trim().parse().ok()).collect();
         let reason = "it must be a file, or vertices apart by commas such as 3,17";
         vertices.map(Teleport::Vertices).ok_or_else(|| bad("--personalise", typed, reason))
     }
 
     /// The distribution over so many vertices.
-    pub fn over(&self, n: usize) -> Result<Vec<f64>> {
+    pub fn over(&self, n: usize, numbers: &Vertices) -> Result<Vec<f64>> {
         match self {
             Teleport::File(file) => distribution("--personalise", file.values(n)?),
             Teleport::Vertices(vertices) => {
                 let mut v = vec![0.0; n];
-                for &vertex in vertices {
-                    let place = v.get_mut(vertex).ok_or_else(|| {
-                        bad(
-                            "--personalise",
-                            vertex,
-                            format!("the graph has vertices 0 to {}", n.saturating_sub(1)),
-                        )
+                for &id in vertices {
+                    let vertex = numbers.number(id, n).ok_or_else(|| {
+                        bad("--personalise", id, "the graph has no vertex with that id; ids count from 0")
                     })?;
-                    *place += 1.0 / vertices.len() as f64;
+                    v[vertex] += 1.0 / vertices.len() as f64;
                 }
                 Ok(v)
             }

@@ -3,12 +3,12 @@
 use super::args::PagerankArgs;
 use super::output::by_rank;
 use super::plan::Plan;
+use super::{Ranked, Vertices};
 use crate::bench::stream;
 use crate::cli::{duration, thousands};
 use crate::device::Device;
 use crate::observe::report::{Measure, Report};
 use crate::solve::pagerank::Ranking;
-use crate::solve::pagerank::links::Links;
 use crate::source::Loaded;
 use serde::Serialize;
 
@@ -63,6 +63,8 @@ pub(super) struct RankReport {
     pub self_loops: u64,
     pub duplicates: u64,
     pub sinks: u64,
+    /// Whether vertices were numbered anew for the solve, by their links.
+    pub reordered: bool,
     pub damping: f64,
     pub dangling: &'static str,
     pub formula: &'static str,
@@ -83,6 +85,7 @@ pub(super) struct RankReport {
     pub seconds_load: f64,
     pub seconds_setup: f64,
     pub seconds_solve: f64,
+    pub seconds_certify: f64,
     pub seconds_per_iteration: f64,
     pub bytes_per_iteration: u64,
     pub gigabytes_per_second: f64,
@@ -93,13 +96,8 @@ pub(super) struct RankReport {
 }
 
 impl RankReport {
-    pub fn new(
-        args: &PagerankArgs,
-        plan: &Plan,
-        links: &Links,
-        facts: Facts,
-        ranking: &Ranking,
-    ) -> RankReport {
+    pub fn new(args: &PagerankArgs, plan: &Plan, ranked: &Ranked, ranking: &Ranking) -> RankReport {
+        let Ranked { links, vertices, facts } = ranked;
         let followed = links.incoming().nnz() as u64;
         let each = ranking.seconds_solve / ranking.iterations.max(1) as f64;
         let per_second = |amount: u64| if ranking.iterations == 0 { 0.0 } else { amount as f64 / each };
@@ -112,13 +110,14 @@ impl RankReport {
             links: followed,
             self_loops: facts.self_loops,
             duplicates: facts.duplicates,
-            sinks: links.sinks().count() as u64,
+            sinks: links.count_sinks() as u64,
+            reordered: links.are_reordered(),
             damping: args.damping,
             dangling: plan.dangling.name(),
             formula: plan.dangling.formula(),
-            device: facts.device,
-            backend: facts.backend,
-            backend_because: facts.backend_because,
+            device: facts.device.clone(),
+            backend: facts.backend.clone(),
+            backend_because: facts.backend_because.clone(),
             precision: args.precision.name(),
             tolerance: args.tol,
             converged: ranking.reason.is_success(),
@@ -131,13 +130,14 @@ impl RankReport {
             seconds_load: 0.0,
             seconds_setup: ranking.seconds_setup,
             seconds_solve: ranking.seconds_solve,
+            seconds_certify: ranking.seconds_certify,
             seconds_per_iteration: each,
             bytes_per_iteration: ranking.bytes_per_iteration,
             gigabytes_per_second: per_second(ranking.bytes_per_iteration) / 1e9,
             links_per_second: per_second(followed),
             stream_gigabytes_per_second: None,
             percent_of_limit: None,
-            top: top(args.top, ranking),
+            top: top(args.top, ranking, vertices),
         }
     }
 
@@ -201,9 +201,10 @@ impl RankReport {
             (
                 "time",
                 format!(
-                    "solve {} ({} an iteration), setup {}, reading {}",
+                    "solve {} ({} an iteration), certificate {}, setup {}, reading {}",
                     duration(self.seconds_solve),
                     duration(self.seconds_per_iteration),
+                    duration(self.seconds_certify),
                     duration(self.seconds_setup),
                     duration(self.seconds_load)
                 ),
@@ -238,7 +239,7 @@ impl RankReport {
 
 /// The highest ranks. The bound covers all errors together, and so the two of any pair: farther apart than that, their
 /// order is certain.
-fn top(count: usize, ranking: &Ranking) -> Vec<Top> {
+fn top(count: usize, ranking: &Ranking, vertices: &Vertices) -> Vec<Top> {
     let ranks = &ranking.ranks;
     let order = by_rank(ranks);
     let certain = |place: usize| {
@@ -248,7 +249,7 @@ fn top(count: usize, ranking: &Ranking) -> Vec<Top> {
     };
     let all = order.iter().take(count).enumerate();
     all.map(|(place, &vertex)| Top {
-        id: vertex as u64,
+        id: vertices.id(vertex),
         rank: ranks[vertex],
         above_next_is_certain: certain(place),
     })

@@ -12,7 +12,8 @@
 //! and what its rounding may come to is added. Whatever arithmetic has found x has no part in it.
 
 use super::links::sum;
-use super::{Dangling, Problem};
+use super::{Dangling, Inside, Problem};
+use crate::format::Values;
 
 /// The unit of rounding in double precision.
 const ROUNDING: f64 = f64::EPSILON / 2.0;
@@ -28,8 +29,14 @@ pub struct Certificate {
     pub sum: f64,
 }
 
-/// Looks at x.
+/// Looks at x, which holds a rank for each vertex of the graph.
 pub fn certify(problem: &Problem<'_>, x: &[f64]) -> Certificate {
+    let inside = Inside::new(problem);
+    look(&inside.problem(problem), &problem.links.taken_in(x))
+}
+
+/// The same under the numbers of [`Links`](super::links::Links).
+pub(super) fn look(problem: &Problem<'_>, x: &[f64]) -> Certificate {
     let links = problem.links;
     let (n, d) = (links.vertices(), problem.damping);
     if n == 0 {
@@ -39,10 +46,17 @@ pub fn certify(problem: &Problem<'_>, x: &[f64]) -> Certificate {
     let given: Vec<f64> =
         x.iter().zip(links.out()).map(|(x, out)| if *out > 0.0 { x / out } else { 0.0 }).collect();
     let stranded = sum(links.sinks().map(|vertex| x[vertex]));
-    let into = links.incoming();
-    let rows = into.map_rows(|i| {
-        // One rounding for each product, two for the sum.
-        let came = sum(into.row(i).map(|(j, weight)| weight * given[j]));
+    let incoming = links.incoming();
+    let rows = incoming.map_rows(|i| {
+        let columns = incoming.row_columns(i);
+        // One rounding for each product, a few for the sum.
+        let came = match incoming.values() {
+            Values::Ones => total(columns, |_, j| given[j as usize]),
+            values => {
+                let start = incoming.row_range(i).start;
+                total(columns, |at, j| values.get(start + at) * given[j as usize])
+            }
+        };
         let kept = match problem.dangling {
             Dangling::SelfLoop if links.out()[i] == 0.0 => x[i],
             _ => 0.0,
@@ -59,8 +73,26 @@ pub fn certify(problem: &Problem<'_>, x: &[f64]) -> Certificate {
     });
     let residual = sum(rows.iter().map(|(difference, _)| difference.abs()));
     let magnitude = sum(rows.iter().map(|(_, magnitude)| *magnitude));
-    // Weights of links (their sum, the division, the product, the sum of products) 6 roundings, the spread and the jump
+    // Weights of links (their sum, the division, the product, the sum of products) 8 roundings, the spread and the jump
     // likewise, their sum 3, the difference and both norms 4; twice as many are granted.
     let rounding = 32.0 * ROUNDING * (magnitude + residual);
     Certificate { residual, error_bound: (residual + rounding) / (1.0 - d), sum: sum(x.iter().copied()) }
+}
+
+/// Sums that share a row, so that one need not wait for the other.
+const SUMS: usize = 4;
+
+/// The sum over a row, with what rounding takes off each partial sum kept beside it (D. Knuth's two-sum).
+fn total(columns: &[u32], term: impl Fn(usize, u32) -> f64) -> f64 {
+    let (mut sums, mut lost) = ([0.0; SUMS], [0.0; SUMS]);
+    for (group, columns) in columns.chunks(SUMS).enumerate() {
+        for (lane, &column) in columns.iter().enumerate() {
+            let term = term(group * SUMS + lane, column);
+            let next = sums[lane] + term;
+            let taken = next - sums[lane];
+            lost[lane] += (sums[lane] - (next - taken)) + (term - taken);
+            sums[lane] = next;
+        }
+    }
+    sum(sums.into_iter().chain(lost))
 }
