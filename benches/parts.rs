@@ -44,7 +44,9 @@ fn cases(all: impl Fn() -> Vec<String>) -> Vec<Case> {
 
 /// Backends that take the matrices: `dense` would need terabytes.
 fn backends() -> Vec<Case> {
-    let names = || REGISTRY.iter().filter(|entry| entry.device() == Cpu::KIND).map(|entry| entry.name);
+    let names = || {
+        REGISTRY.iter().filter(|entry| entry.device() == Cpu::KIND && entry.values).map(|entry| entry.name)
+    };
     cases(|| names().chain(["auto"]).filter(|name| *name != "dense").map(str::to_owned).collect())
 }
 

@@ -347,7 +347,7 @@ def main():
     ap.add_argument("--bench", default="", help="the binary of the bench spmv")
     ap.add_argument("matrices", nargs="*", help="files, for auto")
     ap.add_argument("-o", "--output", required=True)
-    args = ap.parse_args()
+    args = ap.parse_intermixed_args()
     if args.device in ("spmv", "auto"):
         return {"spmv": spmv, "auto": auto}[args.device](args)
     all_peers, rows = list(peers(args)), []

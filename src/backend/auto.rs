@@ -26,6 +26,7 @@ pub static ENTRY: Entry = Entry {
     params: &[],
     deterministic: true,
     columns: true,
+    values: true,
     precisions: ALL_PRECISIONS,
 };
 

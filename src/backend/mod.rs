@@ -68,11 +68,26 @@ pub struct Entry {
     pub deterministic: bool,
     /// Whether it takes several columns at once.
     pub columns: bool,
+    /// Whether it takes matrices with values, and not only graphs without weights.
+    pub values: bool,
     /// Precisions it serves.
     pub precisions: &'static [Precision],
 }
 
 const ALL_PRECISIONS: &[Precision] = &[Precision::F64, Precision::F32, Precision::Mixed];
+
+const TASK_BLOCK: Param = Param {
+    name: "block",
+    values: cpu::bsr_tasks::SIZES,
+    summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
+};
+/// Parameters of the strategies that hand out rows of blocks.
+const BLOCK_ROWS: &[Param] = &[TASK_BLOCK];
+/// Parameters of those that cut work into pieces.
+const BLOCK_TASKS: &[Param] = &[
+    TASK_BLOCK,
+    Param { name: "chunks", values: cpu::bsr_tasks::CHUNKS, summary: "pieces of work for each thread" },
+];
 
 /// Every backend there is.
 pub static REGISTRY: &[Entry] = &[
@@ -86,6 +101,7 @@ pub static REGISTRY: &[Entry] = &[
         params: &[],
         deterministic: true,
         columns: true,
+        values: true,
         precisions: ALL_PRECISIONS,
     },
     Entry {
@@ -98,6 +114,7 @@ pub static REGISTRY: &[Entry] = &[
         params: &[],
         deterministic: true,
         columns: true,
+        values: true,
         precisions: ALL_PRECISIONS,
     },
     Entry {
@@ -114,6 +131,111 @@ pub static REGISTRY: &[Entry] = &[
         }],
         deterministic: true,
         columns: true,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "bsr-serial",
+        builder: Builder::Cpu(Build::of::<cpu::bsr_tasks::Shared<cpu::bsr_tasks::Serial>>()),
+        family: "bsr-tasks",
+        format: "bsr",
+        from: "block-band",
+        summary: "one thread, block row after block row: where the study of task strategies begins",
+        params: BLOCK_ROWS,
+        deterministic: true,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "bsr-rows",
+        builder: Builder::Cpu(Build::of::<cpu::bsr_tasks::Shared<cpu::bsr_tasks::WholeRows>>()),
+        family: "bsr-tasks",
+        format: "bsr",
+        from: "block-band",
+        summary: "block rows, one at a time to whichever thread is free",
+        params: BLOCK_ROWS,
+        deterministic: true,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "bsr-split-naive",
+        builder: Builder::Cpu(Build::of::<cpu::bsr_tasks::Shared<cpu::bsr_tasks::SplitNaive>>()),
+        family: "bsr-tasks",
+        format: "bsr",
+        from: "block-band",
+        summary: "all threads share the blocks of each row, and wait for each other in every row",
+        params: BLOCK_ROWS,
+        deterministic: false,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "bsr-split",
+        builder: Builder::Cpu(Build::of::<cpu::bsr_tasks::Shared<cpu::bsr_tasks::Split>>()),
+        family: "bsr-tasks",
+        format: "bsr",
+        from: "block-band",
+        summary: "the same without the wait; threads without work add nothing",
+        params: BLOCK_TASKS,
+        deterministic: false,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "bsr-max-tasks",
+        builder: Builder::Cpu(Build::of::<cpu::bsr_tasks::Shared<cpu::bsr_tasks::MaxTasks>>()),
+        family: "bsr-tasks",
+        format: "bsr",
+        from: "block-band",
+        summary: "rows are cut into tasks of at most so many blocks, which any thread runs",
+        params: BLOCK_TASKS,
+        deterministic: false,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "bsr-fixed-tasks",
+        builder: Builder::Cpu(Build::of::<cpu::bsr_tasks::Shared<cpu::bsr_tasks::FixedTasks>>()),
+        family: "bsr-tasks",
+        format: "bsr",
+        from: "block-band",
+        summary: "tasks of exactly so many blocks across rows, made by one thread",
+        params: BLOCK_TASKS,
+        deterministic: false,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "bsr-fixed-tasks-pre",
+        builder: Builder::Cpu(Build::of::<cpu::bsr_tasks::Shared<cpu::bsr_tasks::FixedTasksPre>>()),
+        family: "bsr-tasks",
+        format: "bsr",
+        from: "block-band",
+        summary: "the same tasks, made once beforehand: the fastest of the study",
+        params: BLOCK_TASKS,
+        deterministic: false,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    },
+    Entry {
+        name: "bsr-flat",
+        builder: Builder::Cpu(Build::of::<cpu::bsr_tasks::Shared<cpu::bsr_tasks::Flat>>()),
+        family: "bsr-tasks",
+        format: "bsr",
+        from: "block-band",
+        summary: "the same with one loop over values, as a GPU needs it: rows and columns by division",
+        params: BLOCK_TASKS,
+        deterministic: false,
+        columns: false,
+        values: true,
         precisions: ALL_PRECISIONS,
     },
     Entry {
@@ -130,6 +252,7 @@ pub static REGISTRY: &[Entry] = &[
         }],
         deterministic: true,
         columns: true,
+        values: true,
         precisions: ALL_PRECISIONS,
     },
     Entry {
@@ -142,6 +265,7 @@ pub static REGISTRY: &[Entry] = &[
         params: &[],
         deterministic: true,
         columns: true,
+        values: true,
         precisions: ALL_PRECISIONS,
     },
     Entry {
@@ -154,6 +278,7 @@ pub static REGISTRY: &[Entry] = &[
         params: &[],
         deterministic: true,
         columns: true,
+        values: true,
         precisions: ALL_PRECISIONS,
     },
     Entry {
@@ -166,6 +291,7 @@ pub static REGISTRY: &[Entry] = &[
         params: &[],
         deterministic: true,
         columns: true,
+        values: false,
         precisions: ALL_PRECISIONS,
     },
     Entry {
@@ -178,6 +304,7 @@ pub static REGISTRY: &[Entry] = &[
         params: &[],
         deterministic: true,
         columns: true,
+        values: true,
         precisions: ALL_PRECISIONS,
     },
     Entry {
@@ -190,6 +317,7 @@ pub static REGISTRY: &[Entry] = &[
         params: &[],
         deterministic: true,
         columns: false,
+        values: true,
         precisions: &[Precision::F64],
     },
     Entry {
@@ -202,6 +330,7 @@ pub static REGISTRY: &[Entry] = &[
         params: &[],
         deterministic: true,
         columns: false,
+        values: true,
         precisions: &[Precision::F64],
     },
     Entry {
@@ -218,6 +347,7 @@ pub static REGISTRY: &[Entry] = &[
         }],
         deterministic: true,
         columns: false,
+        values: true,
         precisions: ALL_PRECISIONS,
     },
     Entry {
@@ -234,6 +364,7 @@ pub static REGISTRY: &[Entry] = &[
         }],
         deterministic: false,
         columns: false,
+        values: true,
         precisions: &[Precision::F64, Precision::F32],
     },
 ];

@@ -1,6 +1,6 @@
 //! The speed limit of a device: what a plain stream over as many bytes reaches.
 
-use crate::device::{Coefficient, Device, Operand, Sweep, Term, Update};
+use crate::device::{Coefficient, Device, Dot, Operand, Slot, Sweep, Term, Update};
 use crate::error::Result;
 use std::time::{Duration, Instant};
 
@@ -20,8 +20,19 @@ const TRIAD: Sweep<'static> = Sweep {
     then: &[],
 };
 
+/// <b, c>: reads two vectors. Where writing a line first fetches it, reading alone is faster than the triad's count of
+/// bytes says, and most of what a solve moves it only reads.
+const READ: Sweep<'static> = Sweep {
+    name: "stream_read",
+    writes: 0,
+    reads: 2,
+    updates: &[],
+    dots: &[Dot::product(Operand::Read(0), Operand::Read(1), Slot(0))],
+    then: &[],
+};
+
 /// Every sweep of this module, for whoever compiles them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[TRIAD];
+pub const SWEEPS: &[Sweep<'static>] = &[TRIAD, READ];
 
 /// Repetitions while the time lasts.
 const REPETITIONS: usize = 20;
@@ -29,18 +40,45 @@ const LONGEST: Duration = Duration::from_millis(150);
 /// A repetition streams as often as it takes for the clock, and for the host's call to a GPU, not to matter.
 const SHORTEST_REPETITION: Duration = Duration::from_millis(2);
 
-/// Bytes a second, times 1e-9, of the fastest of several repetitions over a working set of `bytes`.
+/// The vectors of a stream.
+struct Work<D: Device> {
+    a: D::Vector<f64>,
+    b: D::Vector<f64>,
+    c: D::Vector<f64>,
+    slots: D::Slots,
+}
+
+/// Bytes a second, times 1e-9, of the fastest of several repetitions over a working set of `bytes`: of the triad, or of
+/// reading alone, whichever is faster.
 pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    let n = (bytes / 24).max(1024) as usize;
-    let bytes = TRIAD.bytes(n, 1, 8);
-    let mut work =
-        (device.vector::<f64>(n, 1)?, device.vector(n, 1)?, device.vector(n, 1)?, device.slots(1, 1)?);
+    let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, |device, w| {
+        device.sweep(&mut [&mut w.a], &[&w.b, &w.c], &mut w.slots, &TRIAD)
+    })?;
+    let read = stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, |device, w| {
+        device.sweep::<f64>(&mut [], &[&w.b, &w.c], &mut w.slots, &READ)
+    })?;
+    Ok(triad.max(read))
+}
+
+fn stream<D: Device>(
+    device: &D,
+    n: usize,
+    sweep: &Sweep<'_>,
+    step: fn(&D, &mut Work<D>) -> Result<()>,
+) -> Result<f64> {
+    let bytes = sweep.bytes(n, 1, 8);
+    let written = if sweep.writes > 0 { n } else { 1 };
+    let mut work = Work::<D> {
+        a: device.vector(written, 1)?,
+        b: device.vector(n, 1)?,
+        c: device.vector(n, 1)?,
+        slots: device.slots(1, 1)?,
+    };
     // Zeros may be faster than numbers.
     let numbers: Vec<f64> = (0..n).map(|i| (i % 1000) as f64).collect();
-    device.upload(&numbers, &mut work.1)?;
-    device.upload(&numbers, &mut work.2)?;
-    let mut recorded =
-        device.record(work, |device, w| device.sweep(&mut [&mut w.0], &[&w.1, &w.2], &mut w.3, &TRIAD))?;
+    device.upload(&numbers, &mut work.b)?;
+    device.upload(&numbers, &mut work.c)?;
+    let mut recorded = device.record(work, step)?;
     let mut time = |passes: usize| -> Result<Duration> {
         let start = Instant::now();
         device.replay(&mut recorded, passes)?;

@@ -4,6 +4,7 @@
 //! what was typed wins over what the file says, and `plan` fills in the rest.
 
 use super::every::Every;
+use super::markov::MarkovArgs;
 use super::pagerank::args::PagerankArgs;
 use super::precond::{Typed, listed_below};
 use crate::precond::Preconditioner;
@@ -50,6 +51,8 @@ pub enum Command {
     Minres(CgArgs),
     /// Rank the vertices of a graph by PageRank, with a certified bound on the error.
     Pagerank(PagerankArgs),
+    /// Find the stationary distribution of a Markov chain.
+    Markov(MarkovArgs),
     /// Describe a matrix: size, row lengths, symmetry, diagonal.
     Info(InfoArgs),
     /// List the matrices that have a name: the catalog, and the generators.

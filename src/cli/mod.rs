@@ -11,6 +11,7 @@ mod info;
 mod interrupt;
 mod load;
 mod manual;
+mod markov;
 mod matrices;
 mod memory;
 mod pagerank;
@@ -19,6 +20,7 @@ mod plan;
 mod plot;
 mod precond;
 mod progress;
+mod running;
 mod vectors;
 
 use crate::files;
@@ -55,6 +57,7 @@ pub fn run() -> ExitCode {
         Command::Cg(args) => cg::run(args, false),
         Command::Minres(args) => cg::run(args, true),
         Command::Pagerank(args) => pagerank::run(&args),
+        Command::Markov(args) => markov::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Matrices(args) => matrices::run(&args),
         Command::Fetch(args) => fetch::run(&args),

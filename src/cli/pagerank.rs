@@ -3,23 +3,26 @@
 pub(super) mod args;
 mod output;
 mod plan;
+pub(super) use output::by_rank;
+pub(super) use plan::distribution;
 mod report;
 
 use super::load::load;
 use super::progress::Live;
-use super::{interrupt, print, print_json};
+use super::running::Place;
+use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Duplicates};
-use crate::observe::{History, Observer, Recorder};
+use crate::observe::{Observer, Recorder};
 use crate::scalar::{Precision, Scalar};
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::{Method, Problem, Ranking, gauss_seidel, power};
 use crate::source::Options;
 use crate::stop::StoppingRule;
 use args::PagerankArgs;
-use plan::{Place, Plan};
+use plan::Plan;
 use report::{Facts, RankReport};
 use std::sync::Arc;
 use std::time::Instant;
@@ -69,14 +72,11 @@ struct Solved {
 
 pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     let plan = Plan::resolve(args)?;
-    if let Some(why) = &plan.why {
+    if let Some(why) = &plan.running.why {
         log::info!("device: {why}");
     }
     log::info!("dangling {}: {}", plan.dangling.name(), plan.dangling.formula());
-    if let Some(threads) = args.threads {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-        pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
-    }
+    args.run.limit_threads()?;
     if let Some(entry) = plan.fetch {
         super::fetch::download(entry, None)?;
     }
@@ -92,7 +92,7 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     drop(graph);
     let ranked = Ranked { links, vertices, facts };
     let seconds_links = began.elapsed().as_secs_f64();
-    let mut solved = match (plan.method, plan.place) {
+    let mut solved = match (plan.method, plan.running.place) {
         (Method::GaussSeidel, _) => serially(args, &plan, ranked)?,
         (Method::Power, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, ranked)?,
         (Method::Power, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, ranked)?,
@@ -100,25 +100,14 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     solved.report.seconds_load = seconds_load;
     solved.report.seconds_setup += seconds_links;
     let converged = solved.report.converged;
-    if args.json {
+    if args.run.json {
         print_json(&solved.report);
     } else {
         print(&solved.report.in_words());
     }
-    write_results(args, solved)?;
+    let Solved { report, recorder, written } = solved;
+    args.run.write_results(report.for_history(), recorder, written)?;
     Ok(converged)
-}
-
-fn stopping_rule(args: &PagerankArgs, plan: &Plan) -> StoppingRule {
-    let mut rules = vec![
-        StoppingRule::AbsoluteResidual(args.tol),
-        StoppingRule::MaxIterations(args.max_iters),
-        // The error shrinks by the damping in every iteration; what stands still for so long is rounding.
-        StoppingRule::Stagnation(plan.stagnation()),
-        StoppingRule::Interrupt(interrupt::catch()),
-    ];
-    rules.extend(plan.time_limit.map(StoppingRule::TimeLimit));
-    StoppingRule::any(rules)
 }
 
 /// The one place where the precision of the vectors becomes a type.
@@ -128,7 +117,7 @@ fn on_device<D: Pick<f32> + Pick<f64>>(
     plan: &Plan,
     ranked: Ranked,
 ) -> Result<Solved> {
-    match args.precision {
+    match args.run.precision {
         Precision::F32 => by_power::<D, f32>(device, args, plan, ranked),
         Precision::F64 | Precision::Mixed => by_power::<D, f64>(device, args, plan, ranked),
     }
@@ -141,11 +130,11 @@ fn by_power<D: Pick<T>, T: Scalar>(
     mut ranked: Ranked,
 ) -> Result<Solved> {
     let began = Instant::now();
-    let matrix: Arc<Csr> = match args.precision {
+    let matrix: Arc<Csr> = match args.run.precision {
         Precision::F64 => Arc::clone(ranked.links.incoming()),
         Precision::F32 | Precision::Mixed => Arc::new(ranked.links.incoming().to_f32()),
     };
-    let (backend, why) = plan.backend.settle(&matrix, size_of::<T>())?;
+    let (backend, why) = plan.running.backend.settle(&matrix, size_of::<T>())?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }
@@ -190,8 +179,8 @@ fn watched(
         start: start.as_deref(),
     };
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
-    let rule = stopping_rule(args, plan);
-    let mut recorder = Recorder::with_capacity(args.max_iters.min(1 << 16));
+    let rule = args.run.rule(&plan.running, args.tol, plan.stagnation());
+    let mut recorder = args.run.recorder();
     let mut live = Live::new("pagerank");
     let ranking = solve(&problem, &rule, &mut [&mut recorder, &mut live]);
     live.finish();
@@ -199,14 +188,4 @@ fn watched(
     let written = args.output.as_deref().map_or(Ok(()), |path| output::write(path, &ranking.ranks, vertices));
     let report = RankReport::new(args, plan, &ranked, &ranking);
     Ok((Solved { report, recorder, written }, ranking))
-}
-
-/// History and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first fault
-/// is the error.
-fn write_results(args: &PagerankArgs, solved: Solved) -> Result<()> {
-    let Solved { report, recorder, written } = solved;
-    let history = History::new(report.for_history(), recorder);
-    let saved = args.history.as_deref().map_or(Ok(()), |path| history.save(path));
-    let drawn = args.plot.as_deref().map_or(Ok(()), |path| crate::plot::convergence(&[history], path));
-    written.and(saved).and(drawn)
 }

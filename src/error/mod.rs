@@ -294,6 +294,36 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// A row of a chain is no distribution.
+    #[error(
+        "row {} sums to {sum}, and the steps out of a state must sum to 1 (counted from 1); --normalize divides each row by \
+         its sum, where that is not 0", row + 1
+    )]
+    RowSum {
+        /// The row, counted from 0.
+        row: usize,
+        /// Its sum.
+        sum: f64,
+    },
+    /// An entry of a chain is no probability.
+    #[error("the entry ({}, {}) is {value}, and the probability of a step is not negative (counted from 1)", row + 1, col + 1)]
+    Probability {
+        /// The row, counted from 0.
+        row: usize,
+        /// The column, counted from 0.
+        col: usize,
+        /// The entry.
+        value: f64,
+    },
+    /// The chain has several classes that are never left, and one distribution for each.
+    #[error(
+        "the chain has {classes} classes of states that are never left, and as many stationary distributions; --classes \
+         each finds them all"
+    )]
+    Reducible {
+        /// How many.
+        classes: usize,
+    },
     /// A vector is no distribution over the vertices.
     #[error("{what}: they must not be negative, and sum to 1; their sum is {sum}")]
     NoDistribution {

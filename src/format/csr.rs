@@ -179,6 +179,29 @@ impl Csr {
         })
     }
 
+    /// The entries between the rows and columns that are named, in rising order, under their places among them.
+    pub fn submatrix(&self, kept: &[u32]) -> Result<Csr> {
+        const NONE: u32 = u32::MAX;
+        let mut place = vec![NONE; self.rows().max(self.cols())];
+        for (number, &index) in kept.iter().enumerate() {
+            place[index as usize] = narrow(number, "a row index", "32-bit row indices")?;
+        }
+        let inside = |row: usize| {
+            let range = self.row_range(kept[row] as usize);
+            range.filter(|&at| place[self.pattern.col_indices[at] as usize] != NONE)
+        };
+        let lengths = each_row(kept.len(), 4 * self.nnz(), |row| narrow_length(inside(row).count()))?;
+        for_stored!(&self.values, self.nnz(), |values| {
+            let size = (kept.len(), kept.len());
+            build_rows(size, &lengths, self.pattern.repeats, |row, columns_out, values_out| {
+                for (to, from) in inside(row).enumerate() {
+                    columns_out[to] = place[self.pattern.col_indices[from] as usize];
+                    values_out[to] = values[from];
+                }
+            })
+        })
+    }
+
     /// The same matrix without the entries on its diagonal, or with the first alone of those at one place, where it is
     /// not said that these are kept.
     pub fn simplified(&self, diagonal: bool, repeats: bool) -> Result<Csr> {

@@ -11,6 +11,8 @@ pub enum Measure {
     Residual,
     /// The estimate of the error in the l1 norm; the true one is a certified bound.
     ErrorBound,
+    /// What a step of a chain changes, in the l1 norm.
+    Balance,
 }
 
 /// Everything that a solve says about itself. The same fields stand in `--json` and in history files.

@@ -114,25 +114,33 @@ fn recomputed(report: &Report) -> &'static str {
     match report.measure {
         Measure::Residual => "true residual",
         Measure::ErrorBound => "certified error",
+        Measure::Balance => "true residual",
     }
 }
 
 /// The same as the legend has it.
 pub(super) fn recomputed_mark(histories: &[History]) -> &'static str {
-    let certified = histories.iter().all(|history| history.report.measure == Measure::ErrorBound);
-    if certified { "certified bound" } else { "recomputed b − Ax" }
+    match measure(histories) {
+        Some(Measure::ErrorBound) => "certified bound",
+        Some(Measure::Balance) => "recomputed πP − π",
+        _ => "recomputed b − Ax",
+    }
 }
 
 /// What falls from one iteration to the next.
 pub(super) fn y_title(histories: &[History]) -> &'static str {
-    let all = |measure| histories.iter().all(|history| history.report.measure == measure);
-    if all(Measure::Residual) {
-        "relative residual ‖r‖ / ‖b‖"
-    } else if all(Measure::ErrorBound) {
-        "bound on the error ‖x − x*‖₁"
-    } else {
-        "relative residual, or bound on the error"
+    match measure(histories) {
+        Some(Measure::Residual) => "relative residual ‖r‖ / ‖b‖",
+        Some(Measure::ErrorBound) => "bound on the error ‖x − x*‖₁",
+        Some(Measure::Balance) => "residual ‖πP − π‖₁",
+        None => "residual, or bound on the error",
     }
+}
+
+/// The measure that all histories share.
+fn measure(histories: &[History]) -> Option<Measure> {
+    let first = histories.first()?.report.measure;
+    histories.iter().all(|history| history.report.measure == first).then_some(first)
 }
 
 /// A name for each run, made of what not all runs share. Runs that nothing tells apart are numbered.

@@ -5,12 +5,14 @@
 
 pub mod cg;
 pub mod checkpoint;
+pub mod markov;
 pub mod minres;
 pub mod pace;
 pub mod pagerank;
 pub mod pipelined;
 pub mod problem;
 mod recurrence;
+mod rounding;
 mod shell;
 pub mod verdict;
 

@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
 use crate::solve::pace::Pace;
+use crate::solve::rounding::sum;
 use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
 use certificate::look;
 pub use certificate::{Certificate, certify};
@@ -418,7 +419,7 @@ fn nothing(problem: &Problem<'_>) -> Ranking {
 
 /// Takes off what rounding has added to the sum, where that is known to be 1.
 fn normalised(problem: &Problem<'_>, mut x: Vec<f64>) -> Vec<f64> {
-    let sum = links::sum(x.iter().copied());
+    let sum = sum(x.iter().copied());
     if problem.dangling.conserves() && sum.is_normal() {
         x.iter_mut().for_each(|x| *x /= sum);
     }

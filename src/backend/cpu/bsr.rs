@@ -41,7 +41,8 @@ pub const SIZES: &[&str] = &[
 /// Where a matrix has no entries to judge by.
 const ANY_SIZE: (usize, usize) = (2, 2);
 
-fn size(typed: &str) -> Option<(usize, usize)> {
+/// Rows and columns of a block, as they are typed.
+pub(super) fn size(typed: &str) -> Option<(usize, usize)> {
     let (height, width) = typed.split_once('x')?;
     Some((height.parse().ok()?, width.parse().ok()?))
 }

@@ -1,6 +1,7 @@
 //! Strategies on the CPU.
 
 pub mod bsr;
+pub mod bsr_tasks;
 mod chunked;
 pub(super) use chunked::chunk_height;
 pub mod dense;

@@ -1,6 +1,6 @@
 //! What the user typed of `solver pagerank`.
 
-use crate::scalar::Precision;
+use crate::cli::running::RunArgs;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -43,12 +43,6 @@ pub struct PagerankArgs {
     /// Stop when the error of all ranks together is certainly at most this
     #[arg(long, value_name = "ERROR", default_value_t = 1e-10)]
     pub tol: f64,
-    /// Stop after so many iterations
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub max_iters: usize,
-    /// Stop after so many seconds of iterating
-    #[arg(long, value_name = "SECONDS")]
-    pub time_limit: Option<f64>,
     /// How many of the highest ranks are printed
     #[arg(long, value_name = "K", default_value_t = 10)]
     pub top: usize,
@@ -58,33 +52,12 @@ pub struct PagerankArgs {
     /// Links that the graph names several times
     #[arg(long, value_enum, default_value = "keep")]
     pub duplicates: Repeated,
-    /// How the links are multiplied with ranks; parameters ride on the name [default: auto; see solver backends]
-    #[arg(long, value_name = "NAME", default_value = "auto", hide_default_value = true)]
-    pub backend: String,
-    /// Where to run: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
-    #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
-    pub device: String,
-    /// Ranks and weights in f64, in f32, or mixed: weights f32, ranks f64
-    #[arg(long, value_enum, default_value = "f64")]
-    pub precision: Precision,
-    /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
-    /// Download the graph first if it is one of the catalog and not here yet
-    #[arg(long)]
-    pub fetch: bool,
     /// Write the ranks here: .npy (in the order of the vertices), .csv (id,rank by falling rank), or .json (the same)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write report and history here: .json, of which solver plot draws, or .csv
-    #[arg(long, value_name = "FILE")]
-    pub history: Option<PathBuf>,
-    /// Draw the convergence here: .svg or .png
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
-    /// Print the report as JSON instead of text
-    #[arg(long)]
-    pub json: bool,
+    /// Where and how long it runs.
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 /// What becomes of the surfer at a vertex without links.

@@ -39,7 +39,7 @@ pub(super) fn write(path: &Path, ranks: &[f64], vertices: &Vertices) -> Result<(
 }
 
 /// The vertices by falling rank; of equal ones the lower number first.
-pub(super) fn by_rank(ranks: &[f64]) -> Vec<usize> {
+pub(in crate::cli) fn by_rank(ranks: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..ranks.len()).collect();
     order.sort_unstable_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
     order

@@ -118,7 +118,7 @@ impl RankReport {
             device: facts.device.clone(),
             backend: facts.backend.clone(),
             backend_because: facts.backend_because.clone(),
-            precision: args.precision.name(),
+            precision: args.run.precision.name(),
             tolerance: args.tol,
             converged: ranking.reason.is_success(),
             reason: ranking.reason.name(),

@@ -136,6 +136,11 @@ impl Cpu {
         chunk * CHUNK..((chunk + 1) * CHUNK).min(rows)
     }
 
+    /// Runs `work(thread)` once on every thread.
+    pub(crate) fn team(&self, work: impl Fn(usize) + Sync) {
+        self.pool.run(&work);
+    }
+
     /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` says where each thread's chunks begin and ends
     /// with their number; without it, or where it was made for another number of threads, they are shared evenly. A
     /// single chunk runs on the calling thread.

@@ -11,9 +11,9 @@
 //! F(x) - x is computed here in double precision from the graph itself, each sum rounded about once however long it is,
 //! and what its rounding may come to is added. Whatever arithmetic has found x has no part in it.
 
-use super::links::sum;
 use super::{Dangling, Inside, Problem};
 use crate::format::Values;
+use crate::solve::rounding::sum;
 
 /// The unit of rounding in double precision.
 const ROUNDING: f64 = f64::EPSILON / 2.0;

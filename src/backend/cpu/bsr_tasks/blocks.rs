@@ -1,0 +1,137 @@
+//! The arrays of a matrix in blocks, and the product of some blocks of one block row.
+
+use super::Product;
+use crate::format::Values;
+use crate::format::bsr::BsrParts;
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// The highest block.
+pub(super) const MOST_ROWS: usize = 16;
+/// The sums of a block row.
+pub(super) type Sums = [f64; MOST_ROWS];
+
+/// A matrix in blocks.
+pub struct Arrays {
+    pub(super) parts: BsrParts,
+}
+
+impl Arrays {
+    pub(super) fn new(parts: BsrParts) -> Arrays {
+        assert!(parts.block.0 <= MOST_ROWS, "blocks of {} rows", parts.block.0);
+        Arrays { parts }
+    }
+
+    pub(super) fn block_rows(&self) -> usize {
+        self.parts.rows.div_ceil(self.parts.block.0)
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        self.parts.block_columns.len()
+    }
+
+    /// Where a block row begins.
+    pub(super) fn begin(&self, block_row: usize) -> usize {
+        self.parts.block_offsets.get(block_row)
+    }
+
+    /// The blocks of a block row.
+    pub(super) fn row(&self, block_row: usize) -> Range<usize> {
+        self.begin(block_row)..self.begin(block_row + 1)
+    }
+
+    /// Adds the products of these blocks, which stand in one block row.
+    pub(super) fn add<T: Scalar>(&self, blocks: Range<usize>, x: &[T], sums: &mut Sums) {
+        match &self.parts.values {
+            Values::F64(values) => self.add_of(values, blocks, x, sums),
+            Values::F32(values) => self.add_of(values, blocks, x, sums),
+            Values::Ones => unreachable!("blocks store their values"),
+        }
+    }
+
+    fn add_of<T: Scalar, V: Scalar>(&self, values: &[V], blocks: Range<usize>, x: &[T], sums: &mut Sums) {
+        match self.parts.block {
+            (2, 2) => self.add_sized::<T, V, 2, 2>(values, blocks, x, sums),
+            (3, 3) => self.add_sized::<T, V, 3, 3>(values, blocks, x, sums),
+            (4, 4) => self.add_sized::<T, V, 4, 4>(values, blocks, x, sums),
+            (5, 5) => self.add_sized::<T, V, 5, 5>(values, blocks, x, sums),
+            (6, 6) => self.add_sized::<T, V, 6, 6>(values, blocks, x, sums),
+            (8, 8) => self.add_sized::<T, V, 8, 8>(values, blocks, x, sums),
+            _ => blocks.for_each(|block| self.add_any(values, block, x, sums)),
+        }
+    }
+
+    fn add_sized<T: Scalar, V: Scalar, const R: usize, const C: usize>(
+        &self,
+        values: &[V],
+        blocks: Range<usize>,
+        x: &[T],
+        sums: &mut Sums,
+    ) {
+        for block in blocks {
+            let first = self.parts.block_columns[block] as usize * C;
+            let Some(x) = x.get(first..first + C).and_then(|x| x.first_chunk::<C>()) else {
+                // The block reaches over the last column.
+                self.add_any(values, block, x, sums);
+                continue;
+            };
+            let places = values[block * R * C..][..R * C].chunks_exact(C);
+            for (sum, places) in sums.iter_mut().zip(places) {
+                for (value, x) in places.iter().zip(x) {
+                    *sum += value.to_f64() * x.to_f64();
+                }
+            }
+        }
+    }
+
+    fn add_any<T: Scalar, V: Scalar>(&self, values: &[V], block: usize, x: &[T], sums: &mut Sums) {
+        let (height, width) = self.parts.block;
+        let first = self.parts.block_columns[block] as usize * width;
+        let inside = width.min(self.parts.cols - first);
+        let places = values[block * height * width..][..height * width].chunks_exact(width);
+        for (sum, places) in sums.iter_mut().zip(places) {
+            for (value, x) in places[..inside].iter().zip(&x[first..]) {
+                *sum += value.to_f64() * x.to_f64();
+            }
+        }
+    }
+
+    /// The same value by value: block, row and column of each are found by division, as one loop over all of them needs
+    /// it on a GPU.
+    pub(super) fn add_flat<T: Scalar>(&self, blocks: Range<usize>, x: &[T], sums: &mut Sums) {
+        match &self.parts.values {
+            Values::F64(values) => self.flat(values, blocks, x, sums),
+            Values::F32(values) => self.flat(values, blocks, x, sums),
+            Values::Ones => unreachable!("blocks store their values"),
+        }
+    }
+
+    fn flat<T: Scalar, V: Scalar>(&self, values: &[V], blocks: Range<usize>, x: &[T], sums: &mut Sums) {
+        let (height, width) = self.parts.block;
+        let size = height * width;
+        for (at, value) in values.iter().enumerate().take(blocks.end * size).skip(blocks.start * size) {
+            let (block, inside) = (at / size, at % size);
+            let (row, column) = (inside / width, inside % width);
+            let column = self.parts.block_columns[block] as usize * width + column;
+            if let Some(x) = x.get(column) {
+                sums[row] += value.to_f64() * x.to_f64();
+            }
+        }
+    }
+
+    /// The product of some blocks of a block row, scaled and added to y: atomically where it is `shared`.
+    pub(super) fn finish<T: Scalar>(
+        &self,
+        block_row: usize,
+        sums: &Sums,
+        product: &Product<'_, T>,
+        shared: bool,
+    ) {
+        let height = self.parts.block.0;
+        let rows = block_row * height..((block_row + 1) * height).min(self.parts.rows);
+        for (row, sum) in rows.zip(sums) {
+            let value = product.alpha * sum;
+            if shared { product.y.add_atomically(row, value) } else { product.y.add(row, value) }
+        }
+    }
+}

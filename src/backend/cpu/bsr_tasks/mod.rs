@@ -1,0 +1,126 @@
+//! Six ways to share the blocks of block rows among threads, their serial beginning, and their form for a GPU, as a study
+//! of block-sparse products compared them. They are kept as they were described, costs included: two of them are *about* a
+//! barrier in every row, and about threads that all pass through every row.
+//!
+//! | backend | how work is shared |
+//! |---|---|
+//! | `bsr-serial` | not at all |
+//! | `bsr-rows` | block rows, one at a time to whoever is free |
+//! | `bsr-split-naive` | the blocks of each row, in pieces that shrink; all wait for each other in every row |
+//! | `bsr-split` | the same without the wait, in pieces of a least size, and additions only by who had work |
+//! | `bsr-max-tasks` | rows make tasks of at most so many blocks, which any thread runs |
+//! | `bsr-fixed-tasks` | one thread makes tasks of exactly so many blocks, across rows, while the others run them |
+//! | `bsr-fixed-tasks-pre` | the same tasks, made once beforehand |
+//! | `bsr-flat` | the same tasks over single values: their row and column are found by division |
+//!
+//! y is scaled first; a piece of a row adds its sums to y at its end, atomically where others may do so too. The order of
+//! these additions is that of the threads, so bits may differ from run to run where more than one thread works.
+
+mod blocks;
+mod strategies;
+mod team;
+
+use super::chunked::check_shapes;
+use crate::backend::{Family, Operator, Params};
+use crate::device::Cpu;
+use crate::device::cpu::CpuVector;
+use crate::error::{Error, Result};
+use crate::format::stats::Blocks;
+use crate::format::{Bsr, Csr};
+use crate::operator::{Cost, LinearOperator};
+use crate::scalar::Scalar;
+use blocks::Arrays;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+pub use strategies::{FixedTasks, FixedTasksPre, Flat, MaxTasks, Serial, Split, SplitNaive, WholeRows};
+
+/// The values of the parameter `block`: most have a product of their own, the others share one.
+pub const SIZES: &[&str] =
+    &["auto", "5x5", "2x2", "3x3", "4x4", "6x6", "8x8", "1x1", "1x4", "7x3", "2x16", "10x10"];
+
+/// The values of the parameter `chunks`: pieces of work for each thread.
+pub const CHUNKS: &[&str] = &["8", "1", "2", "4", "16", "32", "64", "128", "256", "512", "1024", "2048"];
+
+/// One of the strategies: what it prepares, and how its threads share one product.
+pub trait Strategy: 'static {
+    /// What users type.
+    const NAME: &'static str;
+    /// What is kept from one product to the next.
+    type State;
+
+    /// Prepares for so many threads with so many pieces of work each.
+    fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> Self::State;
+
+    /// y = alpha A x + beta y.
+    fn multiply<T: Scalar>(state: &Self::State, arrays: &Arrays, device: &Cpu, task: &Product<'_, T>);
+}
+
+/// What is multiplied with what.
+pub struct Product<'a, T> {
+    x: &'a [T],
+    alpha: f64,
+    beta: f64,
+    y: team::Target<'a, T>,
+}
+
+/// A strategy as a family of the registry.
+pub struct Shared<S>(PhantomData<S>);
+
+impl<S: Strategy> Family<Cpu> for Shared<S> {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
+        let found = || Blocks::sampled(matrix).best.map_or((2, 2), |best| (best.size[0], best.size[1]));
+        let block = params.get("block").and_then(super::bsr::size).unwrap_or_else(found);
+        let chunks = params.get("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or(8);
+        let bsr = Bsr::from_csr(matrix, block)?;
+        let bytes = bsr.storage_bytes();
+        let arrays = Arrays::new(bsr.into_parts());
+        let state = S::prepare(&arrays, device.threads(), chunks);
+        Ok(Rc::new(Tasks::<S> { arrays, bytes, state }))
+    }
+}
+
+struct Tasks<S: Strategy> {
+    arrays: Arrays,
+    bytes: u64,
+    state: S::State,
+}
+
+impl<T: Scalar, S: Strategy> LinearOperator<Cpu, T> for Tasks<S> {
+    fn shape(&self) -> (usize, usize) {
+        (self.arrays.parts.rows, self.arrays.parts.cols)
+    }
+
+    fn apply(
+        &self,
+        device: &Cpu,
+        alpha: f64,
+        x: &CpuVector<T>,
+        beta: f64,
+        y: &mut CpuVector<T>,
+    ) -> Result<()> {
+        let k = check_shapes((self.arrays.parts.rows, self.arrays.parts.cols), x, y)?;
+        if k != 1 {
+            return Err(Error::Unsupported {
+                backend: S::NAME,
+                device: "cpu",
+                what: format!("{k} columns"),
+                hint: "it was described for one vector; choose bsr".to_owned(),
+            });
+        }
+        let y = team::Target::new(y.data_mut());
+        S::multiply(&self.state, &self.arrays, device, &Product { x: x.data(), alpha, beta, y });
+        Ok(())
+    }
+
+    fn cost(&self) -> Cost {
+        let parts = &self.arrays.parts;
+        let vectors = (parts.rows + parts.cols) * size_of::<T>();
+        let flops = 2 * (parts.block_columns.len() * parts.block.0 * parts.block.1) as u64;
+        Cost { bytes: self.bytes + vectors as u64, flops }
+    }
+
+    fn storage(&self) -> u64 {
+        self.bytes
+    }
+}

@@ -1,0 +1,294 @@
+//! The strategies.
+
+use super::blocks::{Arrays, MOST_ROWS, Sums};
+use super::team::{Queue, guided};
+use super::{Product, Strategy};
+use crate::device::Cpu;
+use crate::scalar::Scalar;
+use std::ops::Range;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const NOTHING: Sums = [0.0; MOST_ROWS];
+
+/// Runs `work(thread)` on each thread once all have scaled their share of y.
+fn after_scaling<T: Scalar>(device: &Cpu, product: &Product<'_, T>, work: impl Fn(usize) + Sync) {
+    let threads = device.threads();
+    let scaled = Barrier::new(threads);
+    device.team(|thread| {
+        product.y.scale(product.beta, thread, threads);
+        scaled.wait();
+        work(thread);
+    });
+}
+
+/// Some blocks of one block row, added to y.
+fn piece<T: Scalar>(
+    arrays: &Arrays,
+    block_row: usize,
+    blocks: Range<usize>,
+    product: &Product<'_, T>,
+    shared: bool,
+    flat: bool,
+) {
+    let mut sums = NOTHING;
+    if flat {
+        arrays.add_flat(blocks, product.x, &mut sums);
+    } else {
+        arrays.add(blocks, product.x, &mut sums);
+    }
+    arrays.finish(block_row, &sums, product, shared);
+}
+
+/// Blocks that may reach over several block rows, row by row.
+fn across<T: Scalar>(arrays: &Arrays, task: &Across, product: &Product<'_, T>, flat: bool) {
+    for block_row in task.first_row..=task.last_row {
+        let row = arrays.row(block_row);
+        let blocks = row.start.max(task.blocks.start)..row.end.min(task.blocks.end);
+        if !blocks.is_empty() {
+            piece(arrays, block_row, blocks, product, true, flat);
+        }
+    }
+}
+
+/// A task of [`across`].
+#[derive(Clone, Debug)]
+pub struct Across {
+    first_row: usize,
+    last_row: usize,
+    blocks: Range<usize>,
+}
+
+/// Cuts all blocks into so many tasks of equal size, in order.
+fn equal_tasks(arrays: &Arrays, count: usize) -> impl Iterator<Item = Across> + '_ {
+    let mut row = 0;
+    (0..count).filter_map(move |task| {
+        let cut = |task: usize| (arrays.blocks() as u128 * task as u128 / count as u128) as usize;
+        let blocks = cut(task)..cut(task + 1);
+        if blocks.is_empty() {
+            return None;
+        }
+        let first_row = row;
+        while arrays.begin(row + 1) < blocks.end {
+            row += 1;
+        }
+        Some(Across { first_row, last_row: row, blocks })
+    })
+}
+
+/// The least size of a piece, so that each thread has about so many of them.
+fn chunk_size(arrays: &Arrays, threads: usize, chunks: usize) -> usize {
+    (arrays.blocks() / (threads * chunks)).max(1)
+}
+
+/// One thread, row after row.
+pub struct Serial;
+
+impl Strategy for Serial {
+    const NAME: &'static str = "bsr-serial";
+    type State = ();
+
+    fn prepare(_: &Arrays, _: usize, _: usize) {}
+
+    fn multiply<T: Scalar>((): &(), arrays: &Arrays, _: &Cpu, product: &Product<'_, T>) {
+        product.y.scale(product.beta, 0, 1);
+        (0..arrays.block_rows()).for_each(|row| piece(arrays, row, arrays.row(row), product, false, false));
+    }
+}
+
+/// Whole block rows, one at a time to whoever is free.
+pub struct WholeRows;
+
+impl Strategy for WholeRows {
+    const NAME: &'static str = "bsr-rows";
+    type State = ();
+
+    fn prepare(_: &Arrays, _: usize, _: usize) {}
+
+    fn multiply<T: Scalar>((): &(), arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {
+        let next = AtomicUsize::new(0);
+        after_scaling(device, product, |_| {
+            loop {
+                let row = next.fetch_add(1, Ordering::Relaxed);
+                if row >= arrays.block_rows() {
+                    return;
+                }
+                piece(arrays, row, arrays.row(row), product, false, false);
+            }
+        });
+    }
+}
+
+/// All threads on the blocks of each row, and a wait at its end.
+pub struct SplitNaive;
+
+impl Strategy for SplitNaive {
+    const NAME: &'static str = "bsr-split-naive";
+    /// How far each row has been handed out.
+    type State = Vec<AtomicUsize>;
+
+    fn prepare(arrays: &Arrays, _: usize, _: usize) -> Vec<AtomicUsize> {
+        (0..arrays.block_rows()).map(|_| AtomicUsize::new(0)).collect()
+    }
+
+    fn multiply<T: Scalar>(next: &Self::State, arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {
+        begin_rows(next, arrays);
+        let threads = device.threads();
+        let row_over = Barrier::new(threads);
+        after_scaling(device, product, |_| {
+            for (row, next) in next.iter().enumerate() {
+                let mut sums = NOTHING;
+                while let Some(blocks) = guided(next, arrays.begin(row + 1), threads, 1) {
+                    arrays.add(blocks, product.x, &mut sums);
+                }
+                row_over.wait();
+                arrays.finish(row, &sums, product, true);
+            }
+        });
+    }
+}
+
+fn begin_rows(next: &[AtomicUsize], arrays: &Arrays) {
+    next.iter().enumerate().for_each(|(row, next)| next.store(arrays.begin(row), Ordering::Relaxed));
+}
+
+/// The same without the wait, in pieces of a least size; who had no work adds nothing.
+pub struct Split;
+
+impl Strategy for Split {
+    const NAME: &'static str = "bsr-split";
+    /// How far each row has been handed out, and the least size of a piece.
+    type State = (Vec<AtomicUsize>, usize);
+
+    fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> Self::State {
+        (SplitNaive::prepare(arrays, threads, chunks), chunk_size(arrays, threads, chunks))
+    }
+
+    fn multiply<T: Scalar>(state: &Self::State, arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {
+        let (next, least) = state;
+        begin_rows(next, arrays);
+        let threads = device.threads();
+        after_scaling(device, product, |_| {
+            for (row, next) in next.iter().enumerate() {
+                let (mut sums, mut worked) = (NOTHING, false);
+                while let Some(blocks) = guided(next, arrays.begin(row + 1), threads, *least) {
+                    worked = true;
+                    arrays.add(blocks, product.x, &mut sums);
+                }
+                if worked {
+                    arrays.finish(row, &sums, product, true);
+                }
+            }
+        });
+    }
+}
+
+/// Whoever takes a row makes tasks of at most so many blocks of it, and any thread runs them.
+pub struct MaxTasks;
+
+impl Strategy for MaxTasks {
+    const NAME: &'static str = "bsr-max-tasks";
+    /// The most blocks of a task.
+    type State = usize;
+
+    fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> usize {
+        chunk_size(arrays, threads, chunks)
+    }
+
+    fn multiply<T: Scalar>(most: &usize, arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {
+        let threads = device.threads();
+        let queue = Queue::new(threads, threads);
+        let next = AtomicUsize::new(0);
+        let run = |(row, blocks): (usize, Range<usize>)| piece(arrays, row, blocks, product, true, false);
+        after_scaling(device, product, |_| {
+            loop {
+                let row = next.fetch_add(1, Ordering::Relaxed);
+                if row >= arrays.block_rows() {
+                    break;
+                }
+                let blocks = arrays.row(row);
+                for start in blocks.clone().step_by(*most) {
+                    let task = (row, start..(start + most).min(blocks.end));
+                    queue.push(task).into_iter().for_each(run);
+                }
+            }
+            queue.made();
+            queue.run(run);
+        });
+    }
+}
+
+/// One thread makes tasks of exactly so many blocks while the others run them.
+pub struct FixedTasks;
+
+impl Strategy for FixedTasks {
+    const NAME: &'static str = "bsr-fixed-tasks";
+    /// How many tasks.
+    type State = usize;
+
+    fn prepare(_: &Arrays, threads: usize, chunks: usize) -> usize {
+        threads * chunks
+    }
+
+    fn multiply<T: Scalar>(count: &usize, arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {
+        let queue = Queue::new(device.threads(), 1);
+        let run = |task: Across| across(arrays, &task, product, false);
+        after_scaling(device, product, |thread| {
+            if thread == 0 {
+                for task in equal_tasks(arrays, *count) {
+                    queue.push(task).into_iter().for_each(run);
+                }
+                queue.made();
+            }
+            queue.run(run);
+        });
+    }
+}
+
+/// The same tasks, made once beforehand.
+pub struct FixedTasksPre;
+
+impl Strategy for FixedTasksPre {
+    const NAME: &'static str = "bsr-fixed-tasks-pre";
+    type State = Vec<Across>;
+
+    fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> Vec<Across> {
+        equal_tasks(arrays, threads * chunks).collect()
+    }
+
+    fn multiply<T: Scalar>(tasks: &Self::State, arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {
+        hand_out(tasks, arrays, device, product, false);
+    }
+}
+
+/// The same tasks, with the product that a GPU needs.
+pub struct Flat;
+
+impl Strategy for Flat {
+    const NAME: &'static str = "bsr-flat";
+    type State = Vec<Across>;
+
+    fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> Vec<Across> {
+        FixedTasksPre::prepare(arrays, threads, chunks)
+    }
+
+    fn multiply<T: Scalar>(tasks: &Self::State, arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {
+        hand_out(tasks, arrays, device, product, true);
+    }
+}
+
+/// Tasks one at a time to whoever is free.
+fn hand_out<T: Scalar>(
+    tasks: &[Across],
+    arrays: &Arrays,
+    device: &Cpu,
+    product: &Product<'_, T>,
+    flat: bool,
+) {
+    let next = AtomicUsize::new(0);
+    after_scaling(device, product, |_| {
+        while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            across(arrays, task, product, flat);
+        }
+    });
+}

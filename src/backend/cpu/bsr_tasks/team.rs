@@ -1,0 +1,134 @@
+//! What threads of one product share: the vector that they add to, counters of work, a queue of tasks.
+
+use crate::scalar::Scalar;
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// y, which several threads add to.
+pub(super) struct Target<'a, T> {
+    start: *mut T,
+    len: usize,
+    lives: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: threads scale parts of their own, and add to an element either alone or atomically.
+unsafe impl<T: Send> Sync for Target<'_, T> {}
+
+impl<'a, T: Scalar> Target<'a, T> {
+    pub fn new(y: &'a mut [T]) -> Target<'a, T> {
+        Target { start: y.as_mut_ptr(), len: y.len(), lives: PhantomData }
+    }
+
+    /// Multiplies one thread's share of y by beta; with 0 the old y is not read.
+    pub fn scale(&self, beta: f64, part: usize, parts: usize) {
+        let range = self.len * part / parts..self.len * (part + 1) / parts;
+        // SAFETY: shares of different threads are disjoint, and nobody adds to y before all have scaled theirs.
+        let mine = unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) };
+        if beta == 0.0 {
+            mine.fill(T::default());
+        } else if beta != 1.0 {
+            let beta = T::from_f64(beta);
+            mine.iter_mut().for_each(|y| *y = beta * *y);
+        }
+    }
+
+    /// Adds where no other thread does.
+    pub fn add(&self, row: usize, value: f64) {
+        assert!(row < self.len);
+        // SAFETY: inside, and this thread alone has the row.
+        unsafe {
+            let y = self.start.add(row);
+            *y = T::from_f64((*y).to_f64() + value);
+        }
+    }
+
+    /// Adds where others may do so at the same time, each of them by this function.
+    pub fn add_atomically(&self, row: usize, value: f64) {
+        assert!(row < self.len);
+        let sum = |old: f64| T::from_f64(old + value).to_f64();
+        // SAFETY: inside, aligned as the atomics of the same size are, and touched atomically alone until all are done.
+        unsafe {
+            let y = self.start.add(row);
+            if size_of::<T>() == 8 {
+                let y = AtomicU64::from_ptr(y.cast());
+                let next = |old| Some(sum(f64::from_bits(old)).to_bits());
+                let _ = y.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            } else {
+                let y = AtomicU32::from_ptr(y.cast());
+                let next = |old| Some((sum(f64::from(f32::from_bits(old))) as f32).to_bits());
+                let _ = y.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+            }
+        }
+    }
+}
+
+/// Hands out pieces of a range that shrink with what is left: its share for each thread, and at least so much.
+pub(super) fn guided(next: &AtomicUsize, end: usize, threads: usize, least: usize) -> Option<Range<usize>> {
+    let piece = |at: usize| (end.saturating_sub(at)).div_ceil(threads).max(least);
+    let take = |at: usize| (at < end).then(|| (at + piece(at)).min(end));
+    let at = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
+    Some(at..take(at)?)
+}
+
+/// Tasks for each thread that wait at most; whoever makes one more runs it at once.
+const WAITING: usize = 64;
+
+/// Tasks that threads make and any of them runs.
+pub(super) struct Queue<J> {
+    tasks: Mutex<VecDeque<J>>,
+    most: usize,
+    /// Threads that still make tasks.
+    making: AtomicUsize,
+}
+
+impl<J> Queue<J> {
+    pub fn new(threads: usize, makers: usize) -> Queue<J> {
+        Queue { tasks: Mutex::default(), most: WAITING * threads, making: AtomicUsize::new(makers) }
+    }
+
+    /// Leaves a task for whoever is free; handed back where too many wait.
+    pub fn push(&self, task: J) -> Option<J> {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if tasks.len() >= self.most {
+            return Some(task);
+        }
+        tasks.push_back(task);
+        None
+    }
+
+    /// This thread makes no more tasks.
+    pub fn made(&self) {
+        self.making.fetch_sub(1, Ordering::Release);
+    }
+
+    /// Runs tasks until none is left and none will be made.
+    pub fn run(&self, mut run: impl FnMut(J)) {
+        loop {
+            let over = self.making.load(Ordering::Acquire) == 0;
+            let task = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            match task {
+                Some(task) => run(task),
+                None if over => return,
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_the_range_once_and_shrink() {
+        let next = AtomicUsize::new(10);
+        let pieces: Vec<_> = std::iter::from_fn(|| guided(&next, 110, 4, 3)).collect();
+        assert_eq!(pieces[0], 10..35);
+        assert!(pieces.windows(2).all(|w| w[0].end == w[1].start && w[0].len() >= w[1].len()));
+        assert_eq!(pieces.last().unwrap().end, 110);
+        assert!(guided(&AtomicUsize::new(5), 5, 4, 1).is_none());
+    }
+}

@@ -1,0 +1,322 @@
+//! `solver markov`: the stationary distribution of a chain, or one for each class that it cannot leave.
+
+use super::load::load;
+use super::pagerank::{by_rank, distribution};
+use super::progress::Live;
+use super::running::{Place, RunArgs, Running, bad, file};
+use super::vectors::FromFile;
+use super::{print, print_json};
+use crate::backend::Pick;
+use crate::device::{Cpu, Cuda, Device};
+use crate::error::{Error, Result};
+use crate::format::{Csr, Dense};
+use crate::observe::{Observer, Recorder, write_file_with};
+use crate::scalar::{Precision, Scalar};
+use crate::solve::markov::chain::{Chain, Closed};
+use crate::solve::markov::{Method, Problem, Stationary, power, serial};
+use crate::source::{Options, npy};
+use crate::stop::StoppingRule;
+use clap::{Args, ValueEnum};
+use report::{ClassReport, MarkovReport};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+mod report;
+
+const EXAMPLES: &str = "\
+Examples:
+  solver markov --matrix blockband:n=32000,block=5,density=0.05
+  solver markov --matrix chain.mtx --normalize --method aggregation --output pi.npy
+  solver markov --matrix chain.mtx --classes each --output pi.csv --json
+
+Row i of the matrix holds the probabilities of the steps out of state i, and must sum to 1. A chain that returns with a
+period is solved by its lazy twin, which has the same distribution. Exit codes: 0 the residual meets --tol, 1 it does not,
+2 could not run.";
+
+/// Options of `solver markov`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct MarkovArgs {
+    /// The chain: a file (Matrix Market, .npz, .slv, a graph with weights; also .gz), - for standard input, or a generator
+    /// such as blockband:n=32000
+    #[arg(long, value_name = "WHAT")]
+    pub matrix: String,
+    /// How the distribution is found: all but power take one thread
+    #[arg(long, value_enum, default_value = "power")]
+    pub method: MethodName,
+    /// Divide each row by its sum, instead of refusing rows that do not sum to 1
+    #[arg(long)]
+    pub normalize: bool,
+    /// What to do where there are several classes of states that are never left
+    #[arg(long, value_enum, default_value = "refuse")]
+    pub classes: Classes,
+    /// Begin at the distribution in this file, .npy or .mtx, also .gz
+    #[arg(long, value_name = "FILE")]
+    pub x0: Option<PathBuf>,
+    /// Stop when the sum of all differences between a distribution and the next is at most this
+    #[arg(long, value_name = "RESIDUAL", default_value_t = 1e-10)]
+    pub tol: f64,
+    /// How many of the likeliest states are printed, of each class
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    pub top: usize,
+    /// Write the distribution here: .npy (a column for each class), .csv (state,probability[,...])
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Where and how long it runs.
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// The methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MethodName {
+    /// Power iteration
+    Power,
+    /// Each state in turn
+    GaussSeidel,
+    /// For chains of groups that are seldom left: the groups as one chain, and Gauss-Seidel between
+    Aggregation,
+}
+
+/// What to do with several classes that are never left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Classes {
+    /// Say how many there are, and stop
+    Refuse,
+    /// Find the distribution of each
+    Each,
+}
+
+/// What a solve of one class leaves behind.
+struct Solved {
+    stationary: Stationary,
+    recorder: Recorder,
+    device: String,
+    backend: String,
+    backend_because: Option<String>,
+    percent_of_limit: Option<f64>,
+}
+
+pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
+    let method = match args.method {
+        MethodName::Power => Method::Power,
+        MethodName::GaussSeidel => Method::GaussSeidel,
+        MethodName::Aggregation => Method::Aggregation,
+    };
+    if !(args.tol > 0.0 && args.tol < 2.0) {
+        return Err(bad("--tol", args.tol, "it must lie between 0 and 2, the largest residual there is"));
+    }
+    args.run.check_files(
+        &[("--matrix", file(&args.matrix)), ("--x0", args.x0.as_deref())],
+        args.output.as_deref(),
+    )?;
+    args.output.as_deref().map(writer).transpose()?;
+    let running = args.run.resolve((method != Method::Power).then_some(method.name()))?;
+    let start = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
+    let fetch = super::fetch::missing(&args.matrix, args.run.fetch, true)?;
+    if let Some(why) = &running.why {
+        log::info!("device: {why}");
+    }
+    args.run.limit_threads()?;
+    if let Some(entry) = fetch {
+        super::fetch::download(entry, None)?;
+    }
+    let began = Instant::now();
+    let matrix = load(&args.matrix, Options::default())?.matrix;
+    let seconds_load = began.elapsed().as_secs_f64();
+    let began = Instant::now();
+    let chain = Chain::new(matrix, args.normalize)?;
+    let seconds_chain = began.elapsed().as_secs_f64();
+    if chain.closed().len() > 1 && args.classes == Classes::Refuse {
+        return Err(Error::Reducible { classes: chain.closed().len() });
+    }
+    let start =
+        start.as_ref().map(|x0| distribution("--x0", x0.values(chain.steps().rows())?)).transpose()?;
+    let rule = args.run.rule(&running, args.tol, STAGNATION);
+    let mut report = MarkovReport::new(args, method, &chain, seconds_load, seconds_chain);
+    let mut all = Vec::new();
+    let mut history = None;
+    for class in chain.closed() {
+        let solved = solve_class(args, method, &running, &rule, &chain, class, start.as_deref())?;
+        report.take_in(args, class, &solved);
+        history.get_or_insert_with(|| (report.for_history(args, &solved), solved.recorder.clone()));
+        all.push(solved.stationary.probabilities);
+    }
+    report.conclude();
+    let written = args.output.as_deref().map_or(Ok(()), |path| {
+        writer(path)?(path, chain.steps().rows(), chain.closed(), &all)?;
+        log::info!("distribution written to {}", path.display());
+        Ok(())
+    });
+    if args.run.json {
+        print_json(&report);
+    } else {
+        print(&report.in_words());
+    }
+    match history {
+        Some((first, recorder)) => args.run.write_results(first, recorder, written)?,
+        None => written?,
+    }
+    Ok(report.converged)
+}
+
+/// Iterations without progress that count as the end of it: slow chains gain little in each.
+const STAGNATION: usize = 2000;
+
+/// The distribution of one class, wherever it is asked to be found.
+fn solve_class(
+    args: &MarkovArgs,
+    method: Method,
+    running: &Running,
+    rule: &StoppingRule,
+    chain: &Chain,
+    class: &Closed,
+    start: Option<&[f64]>,
+) -> Result<Solved> {
+    let incoming = chain.within(class)?;
+    // The start within the class; where it has nothing there, all states alike.
+    let start =
+        start.map(|start| class.states.iter().map(|&state| start[state as usize]).collect::<Vec<f64>>());
+    let start = start.and_then(|within| distribution("--x0", &within).ok());
+    let problem = Problem { incoming: &incoming, period: class.period, start: start.as_deref() };
+    let mut recorder = args.run.recorder();
+    let mut live = Live::new("markov");
+    let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut live];
+    let solved = match (method, running.place) {
+        (Method::Power, Place::Cpu(threads)) => {
+            on_device(&Cpu::new(threads)?, args, running, &incoming, &problem, rule, observers)
+        }
+        (Method::Power, Place::Cuda(index)) => {
+            on_device(&Cuda::new(index)?, args, running, &incoming, &problem, rule, observers)
+        }
+        (_, _) => {
+            let cpu = Cpu::new(Some(1))?;
+            let stationary = serial(&problem, method == Method::Aggregation, rule, observers)?;
+            Ok(found(&cpu, stationary, "none".to_owned(), None))
+        }
+    };
+    live.finish();
+    Ok(Solved { recorder, ..solved? })
+}
+
+fn found<D: Device>(device: &D, stationary: Stationary, backend: String, because: Option<String>) -> Solved {
+    let percent_of_limit = report::percent_of_limit(device, &stationary);
+    Solved {
+        stationary,
+        recorder: Recorder::default(),
+        device: device.describe(),
+        backend,
+        backend_because: because,
+        percent_of_limit,
+    }
+}
+
+/// The one place where the precision of the vectors becomes a type.
+fn on_device<D: Pick<f32> + Pick<f64>>(
+    device: &D,
+    args: &MarkovArgs,
+    running: &Running,
+    incoming: &Arc<Csr>,
+    problem: &Problem<'_>,
+    rule: &StoppingRule,
+    observers: &mut [&mut dyn Observer],
+) -> Result<Solved> {
+    match args.run.precision {
+        Precision::F64 => by_power::<D, f64>(device, running, incoming, problem, rule, observers),
+        Precision::Mixed => {
+            by_power::<D, f64>(device, running, &Arc::new(incoming.to_f32()), problem, rule, observers)
+        }
+        Precision::F32 => {
+            by_power::<D, f32>(device, running, &Arc::new(incoming.to_f32()), problem, rule, observers)
+        }
+    }
+}
+
+fn by_power<D: Pick<T>, T: Scalar>(
+    device: &D,
+    running: &Running,
+    matrix: &Arc<Csr>,
+    problem: &Problem<'_>,
+    rule: &StoppingRule,
+    observers: &mut [&mut dyn Observer],
+) -> Result<Solved> {
+    let began = Instant::now();
+    let (backend, why) = running.backend.settle(matrix, size_of::<T>())?;
+    if let Some(why) = &why {
+        log::info!("backend {}: {why}", backend.label());
+    }
+    let operator = backend.build::<D, T>(device, matrix)?;
+    let before = began.elapsed().as_secs_f64();
+    let mut stationary = power::<D, T>(device, operator, problem, rule, observers)?;
+    stationary.seconds_setup += before;
+    Ok(found(device, stationary, backend.label(), why))
+}
+
+type Writer = fn(&Path, usize, &[Closed], &[Vec<f64>]) -> Result<()>;
+
+/// The endings of files of distributions, and who writes them.
+const WRITERS: &[(&str, Writer)] = &[(".npy", write_columns), (".csv", write_table)];
+
+fn writer(path: &Path) -> Result<Writer> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let found = WRITERS.iter().find(|(ending, _)| name.ends_with(ending));
+    found.map(|(_, write)| *write).ok_or_else(|| {
+        let endings: Vec<_> = WRITERS.iter().map(|(ending, _)| *ending).collect();
+        bad("--output", path.display(), format!("its ending must be one of {}", endings.join(", ")))
+    })
+}
+
+/// A probability for every state, 0 outside of the class.
+fn spread(states: usize, class: &Closed, probabilities: &[f64]) -> Vec<f64> {
+    let mut all = vec![0.0; states];
+    class.states.iter().zip(probabilities).for_each(|(&state, &p)| all[state as usize] = p);
+    all
+}
+
+fn write_columns(path: &Path, states: usize, classes: &[Closed], all: &[Vec<f64>]) -> Result<()> {
+    let columns: Vec<Vec<f64>> = classes.iter().zip(all).map(|(class, p)| spread(states, class, p)).collect();
+    npy::write(path, &Dense::from_columns(states, &columns)?)
+}
+
+/// The states that are returned to, by class and falling probability; states count from 1.
+fn write_table(path: &Path, _: usize, classes: &[Closed], all: &[Vec<f64>]) -> Result<()> {
+    write_file_with(path, |out| {
+        writeln!(out, "state,probability,class")?;
+        for (number, (class, probabilities)) in classes.iter().zip(all).enumerate() {
+            for place in by_rank(probabilities) {
+                let (state, p) = (class.states[place] + 1, probabilities[place]);
+                writeln!(out, "{state},{p:e},{}", number + 1)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+impl ClassReport {
+    fn of(args: &MarkovArgs, class: &Closed, solved: &Solved) -> ClassReport {
+        let Stationary { reason, probabilities, .. } = &solved.stationary;
+        let top = by_rank(probabilities).into_iter().take(args.top);
+        ClassReport {
+            states: class.states.len() as u64,
+            period: class.period as u64,
+            lazy: solved.stationary.lazy,
+            groups: solved.stationary.groups.map(|(count, _)| count as u64),
+            seldom: solved.stationary.groups.map(|(_, seldom)| seldom),
+            converged: reason.is_success(),
+            reason: reason.name(),
+            message: reason.to_string(),
+            iterations: solved.stationary.iterations as u64,
+            residual: solved.stationary.residual,
+            residual_recursive: solved.stationary.residual_recursive,
+            seconds_solve: solved.stationary.seconds_solve,
+            top: top
+                .map(|place| report::State {
+                    state: u64::from(class.states[place]) + 1,
+                    probability: probabilities[place],
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What the solve of a chain says about itself.
+
+use super::{MarkovArgs, Solved};
+use crate::bench::stream;
+use crate::cli::{duration, thousands};
+use crate::device::Device;
+use crate::observe::report::{Measure, Report};
+use crate::solve::markov::chain::{Chain, Closed};
+use crate::solve::markov::{Method, Stationary};
+use serde::Serialize;
+
+/// A state with its probability; states count from 1.
+#[derive(Debug, Serialize)]
+pub(super) struct State {
+    pub state: u64,
+    pub probability: f64,
+}
+
+/// The distribution of one class.
+#[derive(Debug, Serialize)]
+pub(super) struct ClassReport {
+    pub states: u64,
+    pub period: u64,
+    /// Whether the lazy chain was taken, because of the period.
+    pub lazy: bool,
+    /// Groups of states that are seldom left, and the probability below which steps lead from one to another.
+    pub groups: Option<u64>,
+    pub seldom: Option<f64>,
+    pub converged: bool,
+    pub reason: &'static str,
+    pub message: String,
+    pub iterations: u64,
+    /// The l1 norm of pi P - pi, recomputed.
+    pub residual: f64,
+    pub residual_recursive: f64,
+    pub seconds_solve: f64,
+    pub top: Vec<State>,
+}
+
+/// The report, as `--json` prints it.
+#[derive(Debug, Serialize)]
+pub(super) struct MarkovReport {
+    pub solver: &'static str,
+    pub method: &'static str,
+    pub matrix: String,
+    pub states: u64,
+    pub nnz: u64,
+    /// States that are left for good, and have probability 0.
+    pub transient: u64,
+    pub device: String,
+    pub backend: String,
+    pub backend_because: Option<String>,
+    pub precision: &'static str,
+    pub tolerance: f64,
+    /// Whether every class has met the tolerance.
+    pub converged: bool,
+    pub reason: &'static str,
+    /// Of all classes together.
+    pub iterations: u64,
+    /// The largest of all classes.
+    pub residual: f64,
+    pub seconds_load: f64,
+    pub seconds_setup: f64,
+    pub seconds_solve: f64,
+    pub seconds_per_iteration: f64,
+    pub bytes_per_iteration: u64,
+    pub gigabytes_per_second: f64,
+    pub percent_of_limit: Option<f64>,
+    pub classes: Vec<ClassReport>,
+}
+
+impl MarkovReport {
+    pub fn new(args: &MarkovArgs, method: Method, chain: &Chain, load: f64, setup: f64) -> MarkovReport {
+        MarkovReport {
+            solver: "markov",
+            method: method.name(),
+            matrix: args.matrix.clone(),
+            states: chain.steps().rows() as u64,
+            nnz: chain.steps().nnz() as u64,
+            transient: chain.transient() as u64,
+            device: String::new(),
+            backend: String::new(),
+            backend_because: None,
+            precision: args.run.precision.name(),
+            tolerance: args.tol,
+            converged: true,
+            reason: "converged",
+            iterations: 0,
+            residual: 0.0,
+            seconds_load: load,
+            seconds_setup: setup,
+            seconds_solve: 0.0,
+            seconds_per_iteration: 0.0,
+            bytes_per_iteration: 0,
+            gigabytes_per_second: 0.0,
+            percent_of_limit: None,
+            classes: Vec::new(),
+        }
+    }
+
+    /// Takes in one class more.
+    pub fn take_in(&mut self, args: &MarkovArgs, class: &Closed, solved: &Solved) {
+        let found = &solved.stationary;
+        let report = ClassReport::of(args, class, solved);
+        if !report.converged {
+            (self.converged, self.reason) = (false, report.reason);
+        }
+        self.iterations += report.iterations;
+        self.residual = self.residual.max(report.residual);
+        self.seconds_setup += found.seconds_setup;
+        self.seconds_solve += report.seconds_solve;
+        if found.bytes_per_iteration >= self.bytes_per_iteration {
+            self.bytes_per_iteration = found.bytes_per_iteration;
+            let each = found.seconds_solve / found.iterations.max(1) as f64;
+            self.gigabytes_per_second =
+                if found.iterations == 0 { 0.0 } else { found.bytes_per_iteration as f64 / each / 1e9 };
+            self.percent_of_limit = solved.percent_of_limit;
+            (self.device, self.backend) = (solved.device.clone(), solved.backend.clone());
+            self.backend_because = solved.backend_because.clone();
+        }
+        self.classes.push(report);
+    }
+
+    pub fn conclude(&mut self) {
+        self.seconds_per_iteration = self.seconds_solve / self.iterations.max(1) as f64;
+    }
+
+    /// What pictures are made of: the first class.
+    pub fn for_history(&self, args: &MarkovArgs, solved: &Solved) -> Report {
+        let found = &solved.stationary;
+        Report {
+            solver: format!("markov, {}", self.method),
+            measure: Measure::Balance,
+            matrix: self.matrix.clone(),
+            rows: self.states,
+            nnz: self.nnz,
+            device: solved.device.clone(),
+            backend: solved.backend.clone(),
+            backend_because: solved.backend_because.clone(),
+            precision: self.precision.to_owned(),
+            rtol: args.tol,
+            converged: found.reason.is_success(),
+            reason: found.reason.name().to_owned(),
+            message: found.reason.to_string(),
+            iterations: found.iterations as u64,
+            residual_recursive: found.residual_recursive,
+            residual_true: found.residual,
+            seconds_load: self.seconds_load,
+            seconds_setup: self.seconds_setup,
+            seconds_solve: found.seconds_solve,
+            seconds_per_iteration: found.seconds_solve / found.iterations.max(1) as f64,
+            bytes_per_iteration: found.bytes_per_iteration,
+            percent_of_limit: solved.percent_of_limit,
+            ..Report::default()
+        }
+    }
+
+    /// The report for people.
+    pub fn in_words(&self) -> String {
+        let count =
+            |n: u64, one: &str, many: &str| format!("{} {}", thousands(n), if n == 1 { one } else { many });
+        let classes =
+            count(self.classes.len() as u64, "class that is never left", "classes that are never left");
+        let mut lines = vec![
+            (
+                "chain",
+                format!(
+                    "{}: {}, {}; {classes}, {} left for good",
+                    self.matrix,
+                    count(self.states, "state", "states"),
+                    count(self.nnz, "entry", "entries"),
+                    count(self.transient, "state", "states")
+                ),
+            ),
+            ("ran on", format!("{}, backend {}, {}", self.device, self.backend, self.precision)),
+            ("method", self.method.to_owned()),
+        ];
+        for (number, class) in self.classes.iter().enumerate() {
+            let name = if self.classes.len() > 1 { format!("class {}, ", number + 1) } else { String::new() };
+            let period = match class.lazy {
+                true => format!("; period {}, so by the lazy chain", class.period),
+                false if class.period > 1 => format!("; period {}", class.period),
+                false => String::new(),
+            };
+            let groups = match (class.groups, class.seldom) {
+                (Some(groups), Some(seldom)) => {
+                    format!("; {groups} groups, between which steps are less likely than {seldom:e}")
+                }
+                _ => String::new(),
+            };
+            let size = count(class.states, "state", "states");
+            let iterations = count(class.iterations, "iteration", "iterations");
+            lines.push(("result", format!("{name}{size}{period}{groups}: {}; {iterations}", class.message)));
+            lines.push((
+                "residual",
+                format!(
+                    "{:.3e} by pi P - pi in f64, {:.3e} by the iteration; asked for {:.1e}",
+                    class.residual, class.residual_recursive, self.tolerance
+                ),
+            ));
+        }
+        lines.push((
+            "time",
+            format!(
+                "solve {} ({} an iteration), setup {}, reading {}",
+                duration(self.seconds_solve),
+                duration(self.seconds_per_iteration),
+                duration(self.seconds_setup),
+                duration(self.seconds_load)
+            ),
+        ));
+        if self.iterations > 0 {
+            let share =
+                self.percent_of_limit.map_or(String::new(), |p| format!("; {p:.0} % of the machine's limit"));
+            let megabytes = self.bytes_per_iteration as f64 / 1e6;
+            lines.push((
+                "speed",
+                format!("{:.1} GB/s at {megabytes:.1} MB an iteration{share}", self.gigabytes_per_second),
+            ));
+        }
+        if let Some(why) = &self.backend_because {
+            lines.insert(2, ("because", why.clone()));
+        }
+        let mut text: String = lines.iter().map(|(name, value)| format!("{name:<9} {value}\n")).collect();
+        for class in &self.classes {
+            for (place, top) in class.top.iter().enumerate() {
+                let name = if place == 0 { "top" } else { "" };
+                text.push_str(&format!("{name:<9} {:>12}  {:.12e}\n", top.state, top.probability));
+            }
+        }
+        text
+    }
+}
+
+/// How near the iterations came to what the machine allows.
+pub(super) fn percent_of_limit<D: Device>(device: &D, found: &Stationary) -> Option<f64> {
+    const LITTLE: u64 = 1 << 20;
+    if found.iterations == 0 || found.bytes_per_iteration < LITTLE {
+        return None;
+    }
+    let each = found.seconds_solve / found.iterations as f64;
+    match stream::limit(device, found.operator_bytes, found.vector_bytes, found.bytes_per_iteration) {
+        Ok(limit) if limit.seconds <= 1.1 * each => Some(100.0 * limit.seconds / each),
+        Ok(_) => {
+            log::warn!("the machine's limit is left out: it was too busy to measure a stream");
+            None
+        }
+        Err(e) => {
+            log::info!("the machine's limit is left out: {e}");
+            None
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A chain before it is solved: whether its rows are distributions, which states it cannot leave, and with what period
+//! it returns.
+
+use crate::error::{Error, Result};
+use crate::format::{Csr, Values};
+use crate::solve::rounding::sum;
+use std::sync::Arc;
+
+/// How far from 1 the sum of a row may be, in units of rounding for each of its entries.
+const SLACK: f64 = 8.0;
+
+/// A chain: the probabilities of its steps, and the classes of states that it cannot leave.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// Entry (i, j) is the probability of the step from i to j.
+    steps: Csr,
+    /// The sets of states that are never left once they are entered, each in rising order.
+    closed: Vec<Closed>,
+    /// States outside of them, which are left for good.
+    transient: usize,
+}
+
+/// States that all reach each other and nothing else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The states.
+    pub states: Vec<u32>,
+    /// The greatest number that divides the lengths of all ways back: 1 where the chain forgets when it began.
+    pub period: usize,
+}
+
+impl Chain {
+    /// Checks that the rows of a matrix are distributions; `normalise` makes them so where they only sum to something
+    /// else.
+    pub fn new(matrix: Csr, normalise: bool) -> Result<Chain> {
+        if !matrix.is_square() {
+            return Err(Error::NotSquare { rows: matrix.rows(), cols: matrix.cols(), solver: "markov" });
+        }
+        let steps = stochastic(matrix, normalise)?;
+        let (closed, transient) = classes(&steps);
+        let closed =
+            closed.into_iter().map(|states| Closed { period: period(&steps, &states), states }).collect();
+        Ok(Chain { steps, closed, transient })
+    }
+
+    /// The probabilities.
+    pub fn steps(&self) -> &Csr {
+        &self.steps
+    }
+
+    /// The classes that are never left, in the order of their first states.
+    pub fn closed(&self) -> &[Closed] {
+        &self.closed
+    }
+
+    /// Number of states that are left for good.
+    pub fn transient(&self) -> usize {
+        self.transient
+    }
+
+    /// The chain within one closed class, by the state that it comes from: entry (i, j) is the probability of the step
+    /// from the j-th of its states to the i-th.
+    pub fn within(&self, class: &Closed) -> Result<Arc<Csr>> {
+        let whole = class.states.len() == self.steps.rows();
+        let steps = if whole { self.steps.clone() } else { self.steps.submatrix(&class.states)? };
+        Ok(Arc::new(steps.transposed()?))
+    }
+}
+
+/// The matrix with rows that are distributions.
+fn stochastic(matrix: Csr, normalise: bool) -> Result<Csr> {
+    let bad = |i: usize| matrix.row(i).find(|(_, p)| !(*p >= 0.0 && p.is_finite()));
+    let sums = matrix.map_rows(|i| (bad(i).is_some(), sum(matrix.row(i).map(|(_, p)| p))));
+    if let Some(row) = sums.iter().position(|(bad, _)| *bad) {
+        let (col, value) = bad(row).unwrap_or_default();
+        return Err(Error::Probability { row, col, value });
+    }
+    let near = |row: usize, total: f64| {
+        (total - 1.0).abs() <= SLACK * f64::EPSILON * (1 + matrix.row_range(row).len()) as f64
+    };
+    let off = sums.iter().enumerate().position(|(row, (_, total))| !near(row, *total));
+    let Some(row) = off else { return Ok(matrix) };
+    // A row that sums to nothing is no distribution, however it is scaled.
+    let hopeless = sums.iter().position(|(_, total)| !total.is_normal());
+    if !normalise || hopeless.is_some() {
+        let row = if normalise { hopeless.unwrap_or(row) } else { row };
+        return Err(Error::RowSum { row, sum: sums[row].1 });
+    }
+    let mut values = Vec::with_capacity(matrix.nnz());
+    for (row, (_, total)) in sums.iter().enumerate() {
+        values.extend(matrix.row(row).map(|(_, p)| p / total));
+    }
+    Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values))
+}
+
+/// Steps that are possible: entries that are stored and 0 are none.
+fn possible(steps: &Csr, state: usize) -> impl Iterator<Item = usize> + '_ {
+    steps.row(state).filter(|(_, p)| *p > 0.0).map(|(next, _)| next)
+}
+
+/// The closed classes, and the number of states in no such class: strongly connected components by R. Tarjan's algorithm
+/// (SIAM J. Comput. 1, 1972) without recursion, of which those are closed that no step leaves.
+fn classes(steps: &Csr) -> (Vec<Vec<u32>>, usize) {
+    const NEW: u32 = u32::MAX;
+    let n = steps.rows();
+    let (mut number, mut low) = (vec![NEW; n], vec![0u32; n]);
+    let mut component = vec![NEW; n];
+    let (mut stack, mut calls): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
+    let (mut next_number, mut components) = (0u32, 0u32);
+    for root in 0..n {
+        if number[root] != NEW {
+            continue;
+        }
+        calls.push((root as u32, steps.row_range(root).start));
+        while let Some((state, at)) = calls.pop() {
+            let v = state as usize;
+            let range = steps.row_range(v);
+            if at == range.start {
+                (number[v], low[v]) = (next_number, next_number);
+                next_number += 1;
+                stack.push(state);
+            }
+            let mut at = at;
+            let mut deeper = None;
+            while at < range.end {
+                let (w, p) = (steps.col_indices()[at] as usize, steps.values().get(at));
+                at += 1;
+                if p == 0.0 || w == v {
+                    continue;
+                }
+                if number[w] == NEW {
+                    deeper = Some(w);
+                    break;
+                }
+                if component[w] == NEW {
+                    low[v] = low[v].min(number[w]);
+                }
+            }
+            if let Some(w) = deeper {
+                // Comes back here once w is done; an empty row before it would be begun twice.
+                calls.push((state, at));
+                calls.push((w as u32, steps.row_range(w).start));
+                continue;
+            }
+            if low[v] == number[v] {
+                while let Some(w) = stack.pop() {
+                    component[w as usize] = components;
+                    if w == state {
+                        break;
+                    }
+                }
+                components += 1;
+            }
+            if let Some(&(parent, _)) = calls.last() {
+                low[parent as usize] = low[parent as usize].min(low[v]);
+            }
+        }
+    }
+    let mut leaves = vec![false; components as usize];
+    for (state, &own) in component.iter().enumerate() {
+        leaves[own as usize] |= possible(steps, state).any(|next| component[next] != own);
+    }
+    let mut place = vec![None; components as usize];
+    let (mut closed, mut transient): (Vec<Vec<u32>>, usize) = (Vec::new(), 0);
+    for (state, &own) in component.iter().enumerate() {
+        let own = own as usize;
+        if leaves[own] {
+            transient += 1;
+            continue;
+        }
+        let place = *place[own].get_or_insert_with(|| {
+            closed.push(Vec::new());
+            closed.len() - 1
+        });
+        closed[place].push(state as u32);
+    }
+    (closed, transient)
+}
+
+/// The period of a closed class: of every step within it, the distances of its ends from a first state differ by one more
+/// than a multiple of the period.
+fn period(steps: &Csr, states: &[u32]) -> usize {
+    let Some(&first) = states.first() else { return 1 };
+    let whole = states.len() == steps.rows();
+    let place = |state: usize| if whole { state } else { states.binary_search(&(state as u32)).unwrap_or(0) };
+    let mut level = vec![usize::MAX; states.len()];
+    let mut queue = std::collections::VecDeque::from([first as usize]);
+    level[place(first as usize)] = 0;
+    let mut period = 0;
+    while let Some(state) = queue.pop_front() {
+        let here = level[place(state)];
+        for next in possible(steps, state) {
+            let there = &mut level[place(next)];
+            if *there == usize::MAX {
+                *there = here + 1;
+                queue.push_back(next);
+            } else {
+                period = divisor(period, (here + 1).abs_diff(*there));
+            }
+        }
+        if period == 1 {
+            return 1;
+        }
+    }
+    period.max(1)
+}
+
+/// The greatest common divisor.
+fn divisor(mut a: usize, mut b: usize) -> usize {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}

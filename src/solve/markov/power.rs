@@ -1,0 +1,93 @@
+//! Power iteration: x = P' x, on any device, where the chain forgets when it began; x = (x + P' x) / 2 where it does not.
+//!
+//! ```text
+//! y = P' x
+//! y = y - x            the residual of x
+//! x = x + lazy y       lazy is 1, or 1/2
+//! ||y||_1
+//! ```
+//!
+//! Memory traffic in n-vectors, besides the operator: y 1 read + 1 written, x 1 + 1: 4.
+
+use crate::backend::Operator;
+use crate::device::{Coefficient, Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use crate::stop::StopCode;
+
+/// The l1 norm of the residual, counted in every iteration.
+const STEP: Slot = Slot(0);
+/// The one to reach.
+pub(super) const TARGET: Slot = Slot(1);
+pub(super) const LAZY: Slot = Slot(2);
+const SLOTS: usize = 3;
+
+const Y: Operand = Operand::Write(0);
+const X: Operand = Operand::Write(1);
+
+const STEPPED: Sweep<'static> = Sweep {
+    name: "markov_step",
+    writes: 2,
+    reads: 0,
+    updates: &[
+        Update {
+            target: 0,
+            terms: &[Term::one(Y), Term { by: Coefficient::Constant(-1.0), v: X, times: None }],
+        },
+        Update { target: 1, terms: &[Term::one(X), Term::slot(LAZY, Y)] },
+    ],
+    dots: &[Dot::magnitudes(Y, STEP)],
+    then: &[
+        Op::StopIf(Test::NotFinite(STEP), StopCode::NotFinite),
+        Op::Count(STEP),
+        Op::StopIf(Test::AtMost(STEP, TARGET), StopCode::Converged),
+    ],
+};
+
+/// Every sweep of this method, for whoever compiles them ahead.
+pub const SWEEPS: &[Sweep<'static>] = &[STEPPED];
+
+/// Operator, vectors and scalars of an iteration.
+pub(super) struct Work<D: Device, T: Scalar> {
+    steps: Operator<D, T>,
+    y: D::Vector<T>,
+    x: D::Vector<T>,
+    pub slots: D::Slots,
+}
+
+impl<D: Device, T: Scalar> Work<D, T> {
+    /// Vectors in the workspace.
+    pub const VECTORS: usize = 2;
+
+    /// Bytes that the sweep of an iteration moves.
+    pub fn sweep_bytes(n: usize) -> u64 {
+        STEPPED.bytes(n, 1, size_of::<T>())
+    }
+
+    /// The workspace, and the host's copy of its scalars; iteration begins at x.
+    pub fn start(device: &D, steps: Operator<D, T>, x: &[f64], lazy: f64) -> Result<(Self, SlotState)> {
+        let mut work = Work {
+            steps,
+            y: device.vector(x.len(), 1)?,
+            x: device.vector(x.len(), 1)?,
+            slots: device.slots(SLOTS, 1)?,
+        };
+        let host: Vec<T> = x.iter().map(|&x| T::from_f64(x)).collect();
+        device.upload(&host, &mut work.x)?;
+        let mut state = SlotState::new(SLOTS, 1);
+        state.set(LAZY, 0, lazy);
+        Ok((work, state))
+    }
+
+    /// One iteration.
+    pub fn step(device: &D, w: &mut Self) -> Result<()> {
+        // y = P' x
+        w.steps.apply(device, 1.0, &w.x, 0.0, &mut w.y)?;
+        device.sweep(&mut [&mut w.y, &mut w.x], &[], &mut w.slots, &STEPPED)
+    }
+
+    /// The distribution.
+    pub fn answer(&self) -> &D::Vector<T> {
+        &self.x
+    }
+}
