@@ -1,12 +1,11 @@
 //! The strategies.
 
 use super::blocks::{Arrays, MOST_ROWS, Sums};
-use super::team::{Queue, guided};
+use super::team::{Barrier, Queue, guided};
 use super::{Product, Strategy};
 use crate::device::Cpu;
 use crate::scalar::Scalar;
 use std::ops::Range;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const NOTHING: Sums = [0.0; MOST_ROWS];

@@ -65,6 +65,37 @@ impl<'a, T: Scalar> Target<'a, T> {
     }
 }
 
+/// Where threads wait for each other: awake for a while, as long as it takes where each has a core of its own.
+pub(super) struct Barrier {
+    threads: usize,
+    arrived: AtomicUsize,
+    rounds: AtomicUsize,
+}
+
+/// Looks before a thread offers its core to another.
+const PATIENCE: usize = 2000;
+
+impl Barrier {
+    pub fn new(threads: usize) -> Barrier {
+        Barrier { threads, arrived: AtomicUsize::new(0), rounds: AtomicUsize::new(0) }
+    }
+
+    /// Returns when as many threads are here as there are.
+    pub fn wait(&self) {
+        let round = self.rounds.load(Ordering::Acquire);
+        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
+            self.arrived.store(0, Ordering::Relaxed);
+            self.rounds.fetch_add(1, Ordering::Release);
+            return;
+        }
+        let mut looks = 0;
+        while self.rounds.load(Ordering::Acquire) == round {
+            looks += 1;
+            if looks < PATIENCE { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+}
+
 /// Hands out pieces of a range that shrink with what is left: its share for each thread, and at least so much.
 pub(super) fn guided(next: &AtomicUsize, end: usize, threads: usize, least: usize) -> Option<Range<usize>> {
     let piece = |at: usize| (end.saturating_sub(at)).div_ceil(threads).max(least);
