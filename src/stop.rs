@@ -58,12 +58,12 @@ pub enum StopReason {
         /// What b - A x is, relative to the right-hand side.
         recomputed: f64,
     },
-    /// The steps met the tolerance, the certified bound on the error does not, and smaller steps say nothing.
-    BoundGap {
-        /// The error by the last step.
+    /// The steps of an iteration met the tolerance, what was computed anew does not, and smaller steps say nothing.
+    RoundingGap {
+        /// What the last step says.
         estimate: f64,
-        /// The bound computed from the graph.
-        certified: f64,
+        /// What was computed anew.
+        recomputed: f64,
     },
     /// The system has no solution: x minimises the residual, which is orthogonal to the range of the matrix.
     LeastSquares {
@@ -141,7 +141,7 @@ impl StopReason {
             StopReason::Converged => "converged",
             StopReason::ZeroRightHandSide => "zero_right_hand_side",
             StopReason::ResidualGap { .. } => "residual_gap",
-            StopReason::BoundGap { .. } => "bound_gap",
+            StopReason::RoundingGap { .. } => "rounding_gap",
             StopReason::LeastSquares { .. } => "least_squares",
             StopReason::Stagnated { .. } => "stagnated",
             StopReason::Diverged { .. } => "diverged",
@@ -167,10 +167,10 @@ impl std::fmt::Display for StopReason {
                  parted the two and starting again from b - A x gained nothing, so ask for a looser --rtol or a higher \
                  --precision"
             ),
-            StopReason::BoundGap { estimate, certified } => write!(
+            StopReason::RoundingGap { estimate, recomputed } => write!(
                 f,
-                "not converged: the last step says {estimate:.2e} but the certified bound on the error is \
-                 {certified:.2e}; rounding has parted the two, so ask for a larger --tol or a higher --precision"
+                "not converged: the last step says {estimate:.2e}, and what was computed anew {recomputed:.2e}; rounding \
+                 has parted the two, so ask for a larger --tol or a higher --precision"
             ),
             StopReason::LeastSquares { residual, normal } => write!(
                 f,
@@ -317,6 +317,17 @@ impl StoppingRule {
             StoppingRule::Any(rules) => StoppingRule::Any(each(rules)),
             StoppingRule::All(rules) => StoppingRule::All(each(rules)),
             other => other,
+        }
+    }
+
+    /// The same without tolerances on the residual, except together with other rules.
+    pub fn without_tolerances(&self) -> StoppingRule {
+        match self {
+            StoppingRule::RelativeResidual(_)
+            | StoppingRule::InitialResidual(_)
+            | StoppingRule::AbsoluteResidual(_) => StoppingRule::Any(Vec::new()),
+            StoppingRule::Any(rules) => StoppingRule::any(rules.iter().map(StoppingRule::without_tolerances)),
+            other => other.clone(),
         }
     }
 

@@ -173,7 +173,7 @@ fn what_was_not_reached_is_said_with_exit_code_1() {
     let done = run(&single);
     assert_eq!(done.status.code(), Some(1));
     let r: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert!(["bound_gap", "stagnated"].contains(&r["reason"].as_str().unwrap()), "{r}");
+    assert!(["rounding_gap", "stagnated"].contains(&r["reason"].as_str().unwrap()), "{r}");
     assert!(r["error_bound"].as_f64().unwrap() > r["error_estimate"].as_f64().unwrap());
 }
 

@@ -232,3 +232,46 @@ fn any_number_of_threads_gives_the_same_bits() {
         assert_eq!((many.iterations, &many.probabilities), (one.iterations, &one.probabilities));
     }
 }
+
+#[test]
+fn gauss_seidel_does_not_go_in_circles_where_the_chain_does_not() {
+    let ring = dense(&[&[0.5, 0.0, 0.5], &[0.3, 0.7, 0.0], &[0.0, 0.8, 0.2]]);
+    let want = by(Method::Power, &ring, 0, 1e-14).probabilities;
+    for method in [Method::GaussSeidel, Method::Aggregation] {
+        let got = by(method, &ring, 0, 1e-13);
+        assert_eq!(got.reason, StopReason::Converged, "{method:?}");
+        assert!(near(&got.probabilities, &want, 1e-12), "{method:?}: {:?}", got.probabilities);
+    }
+}
+
+#[test]
+fn states_that_are_seldom_left_lose_no_digits() {
+    let seldom = dense(&[&[1.0 - 1e-12, 1e-12], &[3e-12, 1.0 - 3e-12]]);
+    let got = by(Method::GaussSeidel, &seldom, 0, 1e-14);
+    assert!(near(&got.probabilities, &[0.75, 0.25], 1e-12), "{:?}", got.probabilities);
+}
+
+#[test]
+fn a_residual_that_rounding_keeps_up_ends_the_solve_with_a_word() {
+    let chain =
+        Chain::new(zoo::generated("blockband:n=200,block=5,density=0.2").as_ref().clone(), false).unwrap();
+    let class = &chain.closed()[0];
+    let incoming = chain.within(class).unwrap();
+    let narrow = std::sync::Arc::new(incoming.to_f32());
+    let problem = Problem { incoming: &incoming, period: 1, start: None };
+    let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(2e-9), StoppingRule::MaxIterations(300)]);
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let got = power::<Cpu, f64>(&cpu, operator(&cpu, &narrow), &problem, &rule, &mut []).unwrap();
+    assert!(got.iterations <= 300 && !got.reason.is_success(), "{:?}", got.reason);
+}
+
+#[test]
+fn a_start_that_is_no_distribution_and_a_chain_of_nothing_are_refused() {
+    let chain = courtois();
+    let incoming = chain.within(&chain.closed()[0]).unwrap();
+    for start in [&[1.0][..], &[0.5; 8][..], &[f64::NAN; 8][..]] {
+        let problem = Problem { incoming: &incoming, period: 1, start: Some(start) };
+        assert!(serial(&problem, false, &rule(1e-8), &mut []).is_err());
+    }
+    assert!(matches!(Chain::new(matrix(0, &[]), false), Err(Error::NoStates)));
+}

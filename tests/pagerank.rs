@@ -248,7 +248,7 @@ fn vertices_that_are_numbered_anew_keep_their_ranks() {
         let by = |links| ranks(&Problem { teleport, ..plain(links) }, method, 1e-9);
         let (a, b) = (by(&stand), by(&anew));
         assert!(distance(&a.ranks, &b.ranks) <= 2e-9);
-        let again = certify(&Problem { teleport, ..plain(&anew) }, &a.ranks);
+        let again = certify(&Problem { teleport, ..plain(&anew) }, &a.ranks).unwrap();
         assert!(again.error_bound <= 1.1e-9, "{again:?}");
     }
 }
@@ -306,7 +306,7 @@ fn graphs_and_vectors_that_make_no_chain_are_refused() {
             .contains("out of vertex 1, the one to vertex 2: its weight is -0.5")
     );
     assert!(refused(&[(2, 0, f64::INFINITY)]).contains("vertex 2"));
-    assert!(refused(&[(2, 0, 1e308), (2, 1, 1e308)]).contains("more than f64 holds"));
+    assert!(refused(&[(2, 0, 1e308), (2, 1, 1e308)]).contains("scale them to between 1e-280 and 1e280"));
     let oblong = Coo::new(2, 3, vec![0], vec![2], vec![1.0]).unwrap().into_csr().unwrap();
     assert!(matches!(Links::new(&oblong), Err(Error::NotSquare { solver: "pagerank", .. })));
     let links = Links::new(&unweighted(3, [(0, 1)])).unwrap();
@@ -333,4 +333,44 @@ fn what_a_gpu_finds_is_what_the_cpu_finds() {
     assert!(there.iterations.abs_diff(here.iterations) <= 1, "{}", gpu.describe());
     let precise: f64 = there.ranks.iter().sum();
     assert!((precise - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn a_tolerance_beyond_all_rounding_ends_with_a_word_at_any_damping() {
+    let links = Links::new(&random(200, 3)).unwrap();
+    for damping in [0.0, 0.85] {
+        for method in Method::ALL {
+            let got = ranks(&Problem { damping, ..plain(&links) }, method, 1e-18);
+            assert!(
+                matches!(got.reason, StopReason::RoundingGap { .. }),
+                "{damping} {method:?}: {:?}",
+                got.reason
+            );
+            assert!(got.certificate.error_bound < 1e-12);
+        }
+        let rough = on::<Cpu, f32>(&Cpu::new(Some(1)).unwrap(), &Problem { damping, ..plain(&links) }, 1e-10);
+        // Without links every rank is the same, and exact once the sum is taken off.
+        assert!(
+            (damping == 0.0 || !rough.reason.is_success()) && rough.iterations < 20_000,
+            "{:?}",
+            rough.reason
+        );
+    }
+}
+
+#[test]
+fn ranks_that_lose_something_are_begun_from_as_they_are() {
+    let links = Links::new(&random(300, 4)).unwrap();
+    let problem = Problem { dangling: Dangling::Drop, ..plain(&links) };
+    let cold = ranks(&problem, Method::Power, 1e-10);
+    let warm = ranks(&Problem { start: Some(&cold.ranks), ..problem }, Method::Power, 1e-9);
+    assert!(cold.iterations > 15 && warm.iterations <= 3, "{} {}", cold.iterations, warm.iterations);
+}
+
+#[test]
+fn what_certify_cannot_judge_is_refused() {
+    let links = Links::new(&unweighted(2, [(0, 1), (1, 0)])).unwrap();
+    assert!(certify(&plain(&links), &[0.5]).is_err());
+    assert!(certify(&Problem { damping: 1.5, ..plain(&links) }, &[0.5, 0.5]).is_err());
+    assert!(certify(&plain(&links), &[0.5, 0.5]).unwrap().error_bound < 1e-12);
 }

@@ -1,16 +1,17 @@
 //! `solver markov`: the stationary distribution of a chain, or one for each class that it cannot leave.
 
 use super::load::load;
-use super::pagerank::{by_rank, distribution};
+use super::pagerank::by_rank;
 use super::progress::Live;
-use super::running::{Place, RunArgs, Running, bad, file};
+use super::running::{Place, RunArgs, Running, bad, distribution, file, message};
 use super::vectors::FromFile;
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Dense};
-use crate::observe::{Observer, Recorder, write_file_with};
+use crate::observe::{Observer, Recorder, Report, write_file_with};
+use crate::parallel::zeros;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::{Method, Problem, Stationary, power, serial};
@@ -31,8 +32,10 @@ Examples:
   solver markov --matrix chain.mtx --normalize --method aggregation --output pi.npy
   solver markov --matrix chain.mtx --classes each --output pi.csv --json
 
-Row i of the matrix holds the probabilities of the steps out of state i, and must sum to 1. A chain that returns with a
-period is solved by its lazy twin, which has the same distribution. Exit codes: 0 the residual meets --tol, 1 it does not,
+Row i of the matrix holds the probabilities of the steps out of state i, counted from 1 here whatever a file of edges counts
+from, and must sum to 1. A chain that returns with a period is solved by its lazy twin where power iteration is asked for. A
+small residual is no bound on the error: where groups of states are seldom left, it may be large all the same. History and
+plot are those of the class with the largest residual. Exit codes: 0 the residual meets --tol, 1 it does not,
 2 could not run.";
 
 /// Options of `solver markov`.
@@ -132,8 +135,8 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     if chain.closed().len() > 1 && args.classes == Classes::Refuse {
         return Err(Error::Reducible { classes: chain.closed().len() });
     }
-    let start =
-        start.as_ref().map(|x0| distribution("--x0", x0.values(chain.steps().rows())?)).transpose()?;
+    let start = start.as_ref().map(|x0| distribution("--x0", x0.values(chain.steps().rows())?, false, state));
+    let start = start.transpose()?;
     let rule = args.run.rule(&running, args.tol, STAGNATION);
     let mut report = MarkovReport::new(args, method, &chain, seconds_load, seconds_chain);
     let mut all = Vec::new();
@@ -141,7 +144,12 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     for class in chain.closed() {
         let solved = solve_class(args, method, &running, &rule, &chain, class, start.as_deref())?;
         report.take_in(args, class, &solved);
-        history.get_or_insert_with(|| (report.for_history(args, &solved), solved.recorder.clone()));
+        let worst = history
+            .as_ref()
+            .is_none_or(|(worst, _): &(Report, _)| solved.stationary.residual > worst.residual_true);
+        if worst {
+            history = Some((report.for_history(args, &solved), solved.recorder.clone()));
+        }
         all.push(solved.stationary.probabilities);
     }
     report.conclude();
@@ -162,6 +170,11 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     Ok(report.converged)
 }
 
+/// What a state is called: they count from 1.
+fn state(place: usize) -> String {
+    format!("state {}", place + 1)
+}
+
 /// Iterations without progress that count as the end of it: slow chains gain little in each.
 const STAGNATION: usize = 2000;
 
@@ -179,7 +192,7 @@ fn solve_class(
     // The start within the class; where it has nothing there, all states alike.
     let start =
         start.map(|start| class.states.iter().map(|&state| start[state as usize]).collect::<Vec<f64>>());
-    let start = start.and_then(|within| distribution("--x0", &within).ok());
+    let start = start.and_then(|within| distribution("--x0", &within, false, state).ok());
     let problem = Problem { incoming: &incoming, period: class.period, start: start.as_deref() };
     let mut recorder = args.run.recorder();
     let mut live = Live::new("markov");
@@ -269,14 +282,15 @@ fn writer(path: &Path) -> Result<Writer> {
 }
 
 /// A probability for every state, 0 outside of the class.
-fn spread(states: usize, class: &Closed, probabilities: &[f64]) -> Vec<f64> {
-    let mut all = vec![0.0; states];
+fn spread(states: usize, class: &Closed, probabilities: &[f64]) -> Result<Vec<f64>> {
+    let mut all = zeros(states)?;
     class.states.iter().zip(probabilities).for_each(|(&state, &p)| all[state as usize] = p);
-    all
+    Ok(all)
 }
 
 fn write_columns(path: &Path, states: usize, classes: &[Closed], all: &[Vec<f64>]) -> Result<()> {
-    let columns: Vec<Vec<f64>> = classes.iter().zip(all).map(|(class, p)| spread(states, class, p)).collect();
+    let columns = classes.iter().zip(all).map(|(class, p)| spread(states, class, p));
+    let columns: Vec<Vec<f64>> = columns.collect::<Result<_>>()?;
     npy::write(path, &Dense::from_columns(states, &columns)?)
 }
 
@@ -306,7 +320,7 @@ impl ClassReport {
             seldom: solved.stationary.groups.map(|(_, seldom)| seldom),
             converged: reason.is_success(),
             reason: reason.name(),
-            message: reason.to_string(),
+            message: message(reason),
             iterations: solved.stationary.iterations as u64,
             residual: solved.stationary.residual,
             residual_recursive: solved.stationary.residual_recursive,

@@ -4,12 +4,11 @@ pub(super) mod args;
 mod output;
 mod plan;
 pub(super) use output::by_rank;
-pub(super) use plan::distribution;
 mod report;
 
 use super::load::load;
 use super::progress::Live;
-use super::running::Place;
+use super::running::{Place, distribution};
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
@@ -40,6 +39,10 @@ struct Vertices(Option<Vec<u32>>);
 impl Vertices {
     fn id(&self, vertex: usize) -> u64 {
         self.0.as_ref().map_or(vertex as u64, |ids| ids[vertex].into())
+    }
+
+    fn name(&self, vertex: usize) -> String {
+        format!("vertex {}", self.id(vertex))
     }
 
     /// The number of a vertex among `n`.
@@ -170,7 +173,10 @@ fn watched(
     let Ranked { links, vertices, .. } = &ranked;
     let n = links.vertices();
     let teleport = plan.teleport.as_ref().map(|v| v.over(n, vertices)).transpose()?;
-    let start = plan.start.as_ref().map(|x0| plan::distribution("--x0", x0.values(n)?)).transpose()?;
+    let lost = !plan.dangling.conserves();
+    let start = plan.start.as_ref();
+    let start = start.map(|x0| distribution("--x0", x0.values(n)?, lost, |vertex| vertices.name(vertex)));
+    let start = start.transpose()?;
     let problem = Problem {
         links,
         damping: args.damping,
@@ -185,7 +191,13 @@ fn watched(
     let ranking = solve(&problem, &rule, &mut [&mut recorder, &mut live]);
     live.finish();
     let ranking = ranking?;
-    let written = args.output.as_deref().map_or(Ok(()), |path| output::write(path, &ranking.ranks, vertices));
+    let written = args.output.as_deref().map_or(Ok(()), |path| {
+        if ranking.ranks.iter().any(|rank| !rank.is_finite()) {
+            let reason = "the ranks are not finite".to_owned();
+            return Err(Error::Unwritable { path: path.to_owned(), reason });
+        }
+        output::write(path, &ranking.ranks, vertices)
+    });
     let report = RankReport::new(args, plan, &ranked, &ranking);
     Ok((Solved { report, recorder, written }, ranking))
 }

@@ -12,7 +12,8 @@ use crate::observe::history::Layout;
 use crate::observe::{History, Recorder, Report};
 use crate::plot::Format;
 use crate::scalar::Precision;
-use crate::stop::StoppingRule;
+use crate::solve::rounding::sum;
+use crate::stop::{StopReason, StoppingRule};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -63,6 +64,42 @@ pub(super) struct Running {
 
 pub(super) fn bad(option: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
     Error::BadOption { option, value: value.to_string(), reason: reason.into() }
+}
+
+/// The reason as a sentence in the words of these solves.
+pub(super) fn message(reason: &StopReason) -> String {
+    match reason {
+        StopReason::Stagnated { iteration, window } => format!(
+            "not converged: stagnated, nothing has fallen by 1 % in the {window} iterations before iteration {iteration}; \
+             ask for a larger --tol or a higher --precision"
+        ),
+        StopReason::NotFinite { iteration, .. } => format!(
+            "not converged: NaN or infinity appeared in iteration {iteration}; weights or vectors leave the range of the \
+             precision"
+        ),
+        other => other.to_string(),
+    }
+}
+
+/// Numbers that are not negative, divided by their sum; a sum below 1 may stay where something is lost by intent.
+/// `name` is what the entry at a place is called.
+pub(super) fn distribution(
+    option: &'static str,
+    values: &[f64],
+    lost: bool,
+    name: impl Fn(usize) -> String,
+) -> Result<Vec<f64>> {
+    if let Some(at) = values.iter().position(|v| !(*v >= 0.0 && v.is_finite())) {
+        let reason =
+            format!("the number of {} is {}, and must be finite and not negative", name(at), values[at]);
+        return Err(bad(option, "the file", reason));
+    }
+    let total = sum(values.iter().copied());
+    if !total.is_normal() && !values.is_empty() {
+        return Err(bad(option, "the file", format!("its numbers sum to {total}")));
+    }
+    let by = if lost && total <= 1.0 { 1.0 } else { total };
+    Ok(values.iter().map(|v| v / by).collect())
 }
 
 /// Those of the options that name a file.

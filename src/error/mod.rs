@@ -305,6 +305,9 @@ pub enum Error {
         /// Its sum.
         sum: f64,
     },
+    /// A chain of nothing.
+    #[error("the chain has no states, and so no distribution over them")]
+    NoStates,
     /// An entry of a chain is no probability.
     #[error("the entry ({}, {}) is {value}, and the probability of a step is not negative (counted from 1)", row + 1, col + 1)]
     Probability {

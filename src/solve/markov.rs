@@ -16,16 +16,16 @@ mod gauss_seidel;
 pub mod power;
 
 use crate::backend::Operator;
-use crate::device::{Device, RING};
-use crate::error::Result;
+use crate::device::Device;
+use crate::error::{Error, Result};
 use crate::format::Csr;
-use crate::observe::{Batch, Observer};
+use crate::observe::Observer;
 use crate::scalar::Scalar;
-use crate::solve::pace::Pace;
 use crate::solve::rounding::sum;
-use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
-use gauss_seidel::{Groups, normalise};
-use std::time::{Duration, Instant};
+use crate::solve::steps::{Run, Steps, check_distribution};
+use crate::stop::{Progress, StopReason, StoppingRule};
+use gauss_seidel::{Groups, leaving, normalise};
+use std::time::Instant;
 
 /// A way to the distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +93,14 @@ impl Method {
 }
 
 impl Problem<'_> {
+    fn check(&self) -> Result<()> {
+        let (rows, cols) = (self.incoming.rows(), self.incoming.cols());
+        if rows != cols {
+            return Err(Error::NotSquare { rows, cols, solver: "markov" });
+        }
+        self.start.map_or(Ok(()), |x| check_distribution("the start", x, rows, false))
+    }
+
     fn beginning(&self) -> Vec<f64> {
         let n = self.incoming.rows();
         self.start.map_or_else(|| vec![1.0 / n as f64; n], <[f64]>::to_vec)
@@ -108,91 +116,6 @@ pub fn residual(incoming: &Csr, x: &[f64]) -> f64 {
     sum(rows.into_iter())
 }
 
-/// How far a computation has come, and what watches it.
-struct Run<'a, 'o> {
-    rule: &'a StoppingRule,
-    observers: &'a mut [&'o mut dyn Observer],
-    tolerance: f64,
-    began: Instant,
-    now: Progress,
-    residuals: Vec<f64>,
-}
-
-/// How much lower the next residual is aimed at, where the recomputed one has missed the tolerance.
-const LOWER: f64 = 0.5;
-/// Below this many roundings a residual says nothing.
-const FLOOR: f64 = 2.0;
-
-impl<'a, 'o> Run<'a, 'o> {
-    fn new(rule: &'a StoppingRule, observers: &'a mut [&'o mut dyn Observer]) -> Run<'a, 'o> {
-        let norms = Norms { b: 1.0, initial: 1.0 };
-        let elapsed = Duration::ZERO;
-        let now = Progress { iteration: 0, residual: 2.0, norms, run_began: 0, improved_at: 0, elapsed };
-        let tolerance = rule.residual_tolerance(&norms).unwrap_or(0.0);
-        Run { rule, observers, tolerance, began: Instant::now(), now, residuals: Vec::with_capacity(RING) }
-    }
-
-    fn begin(&mut self) {
-        self.began = Instant::now();
-        self.tell(0, &[2.0], (0.0, 0.0));
-    }
-
-    fn tell(&mut self, first: usize, residuals: &[f64], seconds: (f64, f64)) {
-        let batch = Batch { first, residuals, seconds, tolerance: Some(self.tolerance) };
-        self.observers.iter_mut().for_each(|o| o.batch(&batch));
-    }
-
-    /// Takes in the residuals of iterations that have just been done.
-    fn take_in(&mut self, residuals: impl Iterator<Item = f64>) {
-        let (first, before) = (self.now.iteration, self.now.elapsed);
-        let mut all = std::mem::take(&mut self.residuals);
-        all.clear();
-        for residual in residuals {
-            all.push(residual);
-            self.now.iteration += 1;
-            if residual < 0.99 * self.now.residual {
-                self.now.improved_at = self.now.iteration;
-            }
-            self.now.residual = residual;
-        }
-        self.now.elapsed = self.began.elapsed();
-        if !all.is_empty() {
-            self.tell(first, &all, (before.as_secs_f64(), self.now.elapsed.as_secs_f64()));
-        }
-        self.residuals = all;
-    }
-
-    /// A rule that holds, other than that of the tolerance.
-    fn must_stop(&self) -> Option<StopReason> {
-        self.rule.check(&self.now).filter(|reason| *reason != StopReason::Converged)
-    }
-
-    /// What the recomputed residual makes of an end: the reason to believe, or a lower aim to go on with.
-    fn judge(
-        &self,
-        reason: StopReason,
-        residual: f64,
-        aim: f64,
-        rounding: f64,
-    ) -> std::result::Result<StopReason, f64> {
-        if residual <= self.tolerance {
-            return Ok(StopReason::Converged);
-        }
-        if reason != StopReason::Converged {
-            return Ok(reason);
-        }
-        let lower = aim * LOWER * (self.tolerance / residual).min(1.0);
-        if lower < FLOOR * rounding {
-            return Ok(StopReason::ResidualGap { recursive: self.now.residual, recomputed: residual });
-        }
-        Err(lower)
-    }
-
-    fn not_finite(&self) -> StopReason {
-        StopReason::NotFinite { iteration: self.now.iteration + 1, vector: "the distribution", row: None }
-    }
-}
-
 /// The distribution by power iteration with the operator of a backend, which multiplies `problem.incoming`.
 pub fn power<D: Device, T: Scalar>(
     device: &D,
@@ -202,64 +125,37 @@ pub fn power<D: Device, T: Scalar>(
     observers: &mut [&mut dyn Observer],
 ) -> Result<Stationary> {
     let began = Instant::now();
+    problem.check()?;
     let n = problem.incoming.rows();
     let vector_bytes = (power::Work::<D, T>::VECTORS * n * size_of::<T>()) as u64;
     let bytes_per_iteration = operator.cost().bytes + power::Work::<D, T>::sweep_bytes(n);
     let operator_bytes = operator.storage();
     device.require_memory("the vectors of a solve", vector_bytes)?;
     let lazy = if problem.period > 1 { 0.5 } else { 1.0 };
-    let (work, mut state) = power::Work::start(device, operator, &problem.beginning(), lazy)?;
-    let mut recorded = device.record(work, power::Work::<D, T>::step)?;
+    let (work, state) = power::Work::start(device, operator, &problem.beginning(), lazy)?;
+    let recorded = device.record(work, power::Work::<D, T>::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();
-    let mut run = Run::new(rule, observers);
-    let (mut pace, mut aim, mut host) = (Pace::default(), run.tolerance, vec![T::default(); n]);
-    run.begin();
-    let (reason, probabilities, residual) = loop {
-        state.set(power::TARGET, 0, aim);
-        state.done[0] = StopCode::Running as u32;
-        let mut work = recorded.into_work();
-        device.write(&state, &mut work.slots)?;
-        recorded = device.record(work, power::Work::<D, T>::step)?;
-        let stop = loop {
-            let stop = match StopCode::from_device(state.done[0]) {
-                StopCode::Converged => Some(StopReason::Converged),
-                StopCode::NotFinite => Some(run.not_finite()),
-                _ => run.must_stop(),
-            };
-            if device.agree(stop.is_some()) {
-                break stop.unwrap_or(StopReason::Interrupted);
-            }
-            let longest = D::BATCH.min(rule.iterations_left(&run.now)).max(1);
-            device.replay(&mut recorded, pace.next(&run.now, Some(aim), longest))?;
-            device.read(&recorded.work().slots, &mut state)?;
-            let counted = run.now.iteration..state.counts[0] as usize;
-            run.take_in(counted.map(|i| state.counted(i, 0)));
-        };
-        device.download(recorded.work().answer(), &mut host)?;
-        let mut x: Vec<f64> = host.iter().map(|v| v.to_f64()).collect();
-        normalise(&mut x);
-        let found = residual(problem.incoming, &x);
-        match run.judge(stop, found, aim, T::EPSILON) {
-            Ok(reason) => break (reason, x, found),
-            Err(lower) => aim = lower,
-        }
-    };
+    let mut run = Run::new(rule, 1.0, observers);
+    let mut found = f64::INFINITY;
+    let (reason, probabilities) =
+        run.on_device(device, recorded, state, (n, T::EPSILON, "the distribution"), |mut x| {
+            normalise(&mut x);
+            found = residual(problem.incoming, &x);
+            (x, found)
+        })?;
     Ok(Stationary {
-        probabilities,
-        reason,
-        iterations: run.now.iteration,
-        residual,
-        residual_recursive: run.now.residual,
         lazy: lazy < 1.0,
-        groups: None,
         seconds_setup,
-        seconds_solve: run.now.elapsed.as_secs_f64(),
         bytes_per_iteration,
         operator_bytes,
         vector_bytes,
+        ..stationary(&run, reason, probabilities, found)
     })
 }
+
+/// Iterations without progress after which passes of Gauss-Seidel are damped.
+const PATIENCE: usize = 25;
 
 /// The distribution by Gauss-Seidel, with aggregation or without, on the CPU and by one thread.
 pub fn serial(
@@ -269,55 +165,61 @@ pub fn serial(
     observers: &mut [&mut dyn Observer],
 ) -> Result<Stationary> {
     let began = Instant::now();
+    problem.check()?;
     let incoming = problem.incoming;
     let groups = if aggregation { Groups::find(incoming) } else { None };
     if aggregation && groups.is_none() {
         log::warn!("no groups of states are seldom left: aggregation is gauss-seidel here");
     }
-    let mut x = problem.beginning();
+    let leaving = leaving(incoming);
+    let x = problem.beginning();
     let (mut before, n) = (vec![0.0; x.len()], x.len());
+    let mut damped = false;
     let seconds_setup = began.elapsed().as_secs_f64();
-    let mut run = Run::new(rule, observers);
-    let mut aim = run.tolerance;
-    run.begin();
-    let (reason, residual) = loop {
-        let stop = loop {
-            if let Some(stop) = run.must_stop() {
-                break stop;
-            }
-            before.copy_from_slice(&x);
-            match &groups {
-                Some(groups) => groups.pass(incoming, &mut x),
-                None => gauss_seidel::pass(incoming, &mut x),
-            }
-            let change: f64 = x.iter().zip(&before).map(|(x, b)| (x - b).abs()).sum();
-            if !change.is_finite() {
-                break run.not_finite();
-            }
-            run.take_in(std::iter::once(change));
-            if change <= aim {
-                break StopReason::Converged;
-            }
-        };
-        let found = residual(incoming, &x);
-        match run.judge(stop, found, aim, f64::EPSILON) {
-            Ok(reason) => break (reason, found),
-            Err(lower) => aim = lower,
+    let mut run = Run::new(rule, 1.0, observers);
+    let mut found = f64::INFINITY;
+    let pass = |x: &mut Vec<f64>, now: &Progress| {
+        before.copy_from_slice(x);
+        match &groups {
+            Some(groups) => groups.pass(incoming, &leaving, x),
+            None => gauss_seidel::pass(incoming, &leaving, x),
         }
+        // A pass may go in circles where the chain itself does not: half of it goes nowhere else.
+        damped |= now.iteration >= now.improved_at + PATIENCE;
+        if damped {
+            x.iter_mut().zip(&before).for_each(|(x, before)| *x = 0.5 * (*x + before));
+        }
+        x.iter().zip(&before).map(|(x, before)| (x - before).abs()).sum()
     };
+    let (reason, probabilities) = run.on_host(x, "the distribution", pass, |x| {
+        found = residual(incoming, &x);
+        (x, found)
+    });
     let passes = if groups.is_some() { 3 } else { 1 };
     Ok(Stationary {
-        probabilities: x,
+        groups: groups.map(|groups| (groups.count(), groups.seldom)),
+        seconds_setup,
+        bytes_per_iteration: passes * incoming.storage_bytes() + 16 * n as u64,
+        operator_bytes: incoming.storage_bytes(),
+        vector_bytes: 16 * n as u64,
+        ..stationary(&run, reason, probabilities, found)
+    })
+}
+
+/// What a run has come to.
+fn stationary(run: &Run<'_, '_>, reason: StopReason, probabilities: Vec<f64>, residual: f64) -> Stationary {
+    Stationary {
+        probabilities,
         reason,
         iterations: run.now.iteration,
         residual,
         residual_recursive: run.now.residual,
         lazy: false,
-        groups: groups.map(|groups| (groups.count(), groups.seldom)),
-        seconds_setup,
-        seconds_solve: run.now.elapsed.as_secs_f64(),
-        bytes_per_iteration: passes * incoming.storage_bytes() + 16 * n as u64,
-        operator_bytes: incoming.storage_bytes(),
-        vector_bytes: 16 * n as u64,
-    })
+        groups: None,
+        seconds_setup: 0.0,
+        seconds_solve: run.seconds().0,
+        bytes_per_iteration: 0,
+        operator_bytes: 0,
+        vector_bytes: 0,
+    }
 }

@@ -12,8 +12,9 @@ pub mod pagerank;
 pub mod pipelined;
 pub mod problem;
 mod recurrence;
-mod rounding;
+pub(crate) mod rounding;
 mod shell;
+mod steps;
 pub mod verdict;
 
 use crate::backend::Operator;

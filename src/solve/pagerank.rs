@@ -21,17 +21,17 @@ pub mod links;
 pub mod power;
 
 use crate::backend::Operator;
-use crate::device::{Device, RING};
+use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::observe::{Batch, Observer};
+use crate::observe::Observer;
 use crate::scalar::Scalar;
-use crate::solve::pace::Pace;
 use crate::solve::rounding::sum;
-use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
+use crate::solve::steps::{Run, Steps, check_distribution};
+use crate::stop::{Progress, StopReason, StoppingRule};
 use certificate::look;
 pub use certificate::{Certificate, certify};
 use links::Links;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What becomes of a surfer at a vertex without links (a sink).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +51,7 @@ pub enum Dangling {
 pub enum Method {
     /// x = F(x), again and again.
     Power,
-    /// Each vertex in turn, with the newest ranks of all others; in the order of their numbers, and so the same bits on
-    /// every run.
+    /// Each vertex in turn, with the newest ranks of all others; in a fixed order, and so the same bits on every run.
     GaussSeidel,
 }
 
@@ -148,20 +147,14 @@ impl Problem<'_> {
             return Err(Error::BadOption { option: "--damping", value: self.damping.to_string(), reason });
         }
         let n = self.links.vertices();
-        for (what, vector) in
-            [("entries of the personalisation", self.teleport), ("entries of the start", self.start)]
-        {
-            let Some(vector) = vector else { continue };
-            if vector.len() != n {
-                return Err(Error::Dimension { what, expected: n, got: vector.len() });
-            }
-            let total: f64 = vector.iter().sum();
-            let well = vector.iter().all(|v| *v >= 0.0) && (total - 1.0).abs() <= 1e-9;
-            if n > 0 && !well {
-                return Err(Error::NoDistribution { what, sum: total });
-            }
-        }
-        Ok(())
+        let lost = !self.dangling.conserves();
+        self.teleport.map_or(Ok(()), |v| check_distribution("the personalisation", v, n, false))?;
+        self.start.map_or(Ok(()), |x| check_distribution("the start", x, n, lost))
+    }
+
+    /// The error that a step of 1 leaves, in the l1 norm.
+    fn error_of_step(&self) -> f64 {
+        self.damping / (1.0 - self.damping)
     }
 
     /// Where iteration begins.
@@ -201,103 +194,6 @@ impl Method {
     }
 }
 
-/// How far a computation has come, and what watches it.
-pub(super) struct Run<'a, 'o> {
-    problem: &'a Problem<'a>,
-    rule: &'a StoppingRule,
-    observers: &'a mut [&'o mut dyn Observer],
-    /// The bound on the l1 error that is asked for.
-    tolerance: f64,
-    began: Instant,
-    now: Progress,
-    estimates: Vec<f64>,
-    /// Time that certificates have taken.
-    certifying: Duration,
-}
-
-impl<'a, 'o> Run<'a, 'o> {
-    fn new(
-        problem: &'a Problem<'a>,
-        rule: &'a StoppingRule,
-        observers: &'a mut [&'o mut dyn Observer],
-    ) -> Run<'a, 'o> {
-        let norms = Norms { b: 1.0, initial: 1.0 };
-        let elapsed = Duration::ZERO;
-        let now = Progress { iteration: 0, residual: 2.0, norms, run_began: 0, improved_at: 0, elapsed };
-        let tolerance = rule.residual_tolerance(&norms).unwrap_or(0.0);
-        Run {
-            problem,
-            rule,
-            observers,
-            tolerance,
-            began: Instant::now(),
-            now,
-            estimates: Vec::with_capacity(RING),
-            certifying: Duration::ZERO,
-        }
-    }
-
-    /// The error that a step leaves.
-    fn estimate(&self, step: f64) -> f64 {
-        step * self.problem.damping / (1.0 - self.problem.damping)
-    }
-
-    /// The step that leaves such an error.
-    fn step_for(&self, error: f64) -> f64 {
-        if self.problem.damping == 0.0 {
-            f64::INFINITY
-        } else {
-            error * (1.0 - self.problem.damping) / self.problem.damping
-        }
-    }
-
-    /// Takes in the steps of iterations that have just been done.
-    fn take_in(&mut self, steps: impl Iterator<Item = f64>) {
-        let (first, before) = (self.now.iteration, self.now.elapsed);
-        self.estimates.clear();
-        for step in steps {
-            let estimate = self.estimate(step);
-            self.estimates.push(estimate);
-            self.now.iteration += 1;
-            if estimate < 0.99 * self.now.residual {
-                self.now.improved_at = self.now.iteration;
-            }
-            self.now.residual = estimate;
-        }
-        self.now.elapsed = self.began.elapsed().saturating_sub(self.certifying);
-        if !self.estimates.is_empty() {
-            let seconds = (before.as_secs_f64(), self.now.elapsed.as_secs_f64());
-            let batch = Batch { first, residuals: &self.estimates, seconds, tolerance: Some(self.tolerance) };
-            self.observers.iter_mut().for_each(|o| o.batch(&batch));
-        }
-    }
-
-    fn certify(&mut self, ranks: &[f64]) -> Certificate {
-        let began = Instant::now();
-        let certificate = look(self.problem, ranks);
-        self.certifying += began.elapsed();
-        certificate
-    }
-
-    /// Up to now, without the time that certificates have taken.
-    fn seconds_iterating(&self) -> f64 {
-        self.began.elapsed().saturating_sub(self.certifying).as_secs_f64()
-    }
-
-    /// Tells the observers where it begins.
-    fn begin(&mut self) {
-        self.began = Instant::now();
-        let batch =
-            Batch { first: 0, residuals: &[2.0], seconds: (0.0, 0.0), tolerance: Some(self.tolerance) };
-        self.observers.iter_mut().for_each(|o| o.batch(&batch));
-    }
-}
-
-/// How much nearer the next certificate is aimed at than the tolerance, where one has missed it.
-const NEARER: f64 = 0.5;
-/// Below this many roundings a step says nothing.
-const FLOOR: f64 = 4.0;
-
 /// Ranks by power iteration with the operator of a backend, which multiplies [`Links::incoming`].
 pub fn power<D: Device, T: Scalar>(
     device: &D,
@@ -314,73 +210,28 @@ pub fn power<D: Device, T: Scalar>(
     let vector_bytes = (power::Work::<D, T>::vectors(problem) * n * size_of::<T>()) as u64;
     let bytes_per_iteration = operator.cost().bytes + power::Work::<D, T>::sweep_bytes(problem);
     let operator_bytes = operator.storage();
-    let mut run = Run::new(problem, rule, observers);
     let x = problem.beginning();
     if n == 0 {
-        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..nothing(problem) });
+        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..nothing() });
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
-    let (work, mut state) = power::Work::start(device, operator, problem, &x)?;
-    let mut recorded = device.record(work, power::Work::<D, T>::step)?;
+    let (work, state) = power::Work::start(device, operator, problem, &x)?;
+    let recorded = device.record(work, power::Work::<D, T>::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();
-    let (mut pace, mut aim, mut host) = (Pace::default(), run.tolerance, vec![T::default(); n]);
-    run.begin();
-    let (reason, ranks, certificate) = loop {
-        state.set(power::TARGET, 0, run.step_for(aim));
-        state.done[0] = StopCode::Running as u32;
-        let mut work = recorded.into_work();
-        device.write(&state, &mut work.slots)?;
-        recorded = device.record(work, power::Work::<D, T>::step)?;
-        let stop = loop {
-            let code = StopCode::from_device(state.done[0]);
-            let stop = match code {
-                StopCode::Converged => Some(StopReason::Converged),
-                StopCode::NotFinite => {
-                    let iteration = run.now.iteration + 1;
-                    Some(StopReason::NotFinite { iteration, vector: "the ranks", row: None })
-                }
-                _ => rule.check(&run.now).filter(|reason| *reason != StopReason::Converged),
-            };
-            if device.agree(stop.is_some()) {
-                break stop.unwrap_or(StopReason::Interrupted);
-            }
-            let longest = D::BATCH.min(rule.iterations_left(&run.now)).max(1);
-            let batch = pace.next(&run.now, Some(aim), longest);
-            device.replay(&mut recorded, batch)?;
-            device.read(&recorded.work().slots, &mut state)?;
-            let counted = run.now.iteration..state.counts[0] as usize;
-            run.take_in(counted.map(|i| state.counted(i, 0)));
-        };
-        device.download(recorded.work().answer(), &mut host)?;
-        let ranks = normalised(problem, host.iter().map(|v| v.to_f64()).collect());
-        let certificate = run.certify(&ranks);
-        if stop != StopReason::Converged || certificate.error_bound <= run.tolerance {
-            break (stop, ranks, certificate);
-        }
-        // Rounding of long sums is not in the step: aim lower, while steps still say something.
-        aim *= NEARER * (run.tolerance / certificate.error_bound).min(1.0);
-        if run.step_for(aim) < FLOOR * T::EPSILON {
-            let estimate = run.now.residual;
-            break (
-                StopReason::BoundGap { estimate, certified: certificate.error_bound },
-                ranks,
-                certificate,
-            );
-        }
-    };
+    let mut run = Run::new(rule, problem.error_of_step(), observers);
+    let mut certificate = Certificate::NONE;
+    let (reason, ranks) = run.on_device(device, recorded, state, (n, T::EPSILON, "the ranks"), |x| {
+        let x = normalised(problem, x);
+        certificate = look(problem, &x);
+        (x, certificate.error_bound)
+    })?;
     Ok(Ranking {
-        ranks: problem.links.handed_out(ranks),
-        reason: believed(reason, &certificate, run.tolerance),
-        iterations: run.now.iteration,
-        certificate,
-        estimate: run.now.residual,
-        seconds_setup,
-        seconds_solve: run.seconds_iterating(),
-        seconds_certify: run.certifying.as_secs_f64(),
         bytes_per_iteration,
         operator_bytes,
         vector_bytes,
+        seconds_setup,
+        ..ranking(problem, &run, reason, ranks, certificate)
     })
 }
 
@@ -390,23 +241,65 @@ pub fn gauss_seidel(
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Ranking> {
+    let began = Instant::now();
     problem.check()?;
     let inside = Inside::new(problem);
-    gauss_seidel::solve(Run::new(&inside.problem(problem), rule, observers))
+    let problem = &inside.problem(problem);
+    let (n, incoming) = (problem.links.vertices(), problem.links.incoming());
+    let operator_bytes = incoming.storage_bytes();
+    let vector_bytes = (gauss_seidel::VECTORS * n * size_of::<f64>()) as u64;
+    let bytes_per_iteration = operator_bytes + vector_bytes;
+    let x = problem.beginning();
+    if n == 0 {
+        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..nothing() });
+    }
+    let mut state = gauss_seidel::State::new(problem, &x);
+    let seconds_setup = began.elapsed().as_secs_f64();
+    let mut run = Run::new(rule, problem.error_of_step(), observers);
+    let mut certificate = Certificate::NONE;
+    let pass = |x: &mut Vec<f64>, _: &Progress| state.pass(problem, x);
+    let (reason, ranks) = run.on_host(x, "the ranks", pass, |x| {
+        let x = normalised(problem, x);
+        certificate = look(problem, &x);
+        (x, certificate.error_bound)
+    });
+    Ok(Ranking {
+        bytes_per_iteration,
+        operator_bytes,
+        vector_bytes,
+        seconds_setup,
+        ..ranking(problem, &run, reason, ranks, certificate)
+    })
 }
 
-/// The certificate has the last word: a limit that was reached with ranks that are good enough is no failure.
-fn believed(reason: StopReason, certificate: &Certificate, tolerance: f64) -> StopReason {
-    if certificate.error_bound <= tolerance { StopReason::Converged } else { reason }
+/// What a run has come to.
+fn ranking(
+    problem: &Problem<'_>,
+    run: &Run<'_, '_>,
+    reason: StopReason,
+    ranks: Vec<f64>,
+    certificate: Certificate,
+) -> Ranking {
+    let (seconds_solve, seconds_certify) = run.seconds();
+    Ranking {
+        ranks: problem.links.handed_out(ranks),
+        reason,
+        iterations: run.now.iteration,
+        estimate: run.now.residual,
+        certificate,
+        seconds_solve,
+        seconds_certify,
+        ..nothing()
+    }
 }
 
 /// The ranks of no vertex.
-fn nothing(problem: &Problem<'_>) -> Ranking {
+fn nothing() -> Ranking {
     Ranking {
         ranks: Vec::new(),
         reason: StopReason::Converged,
         iterations: 0,
-        certificate: look(problem, &[]),
+        certificate: Certificate { residual: 0.0, error_bound: 0.0, sum: 0.0 },
         estimate: 0.0,
         seconds_setup: 0.0,
         seconds_solve: 0.0,

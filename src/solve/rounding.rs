@@ -1,7 +1,7 @@
 //! Sums that many terms do not make worse.
 
 /// A sum that is rounded about once, however many terms it has (A. Neumaier, ZAMM 54, 1974).
-pub(super) fn sum(terms: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0f64, 0.0f64);
     for term in terms {
         let next = sum + term;

@@ -141,7 +141,7 @@ impl MarkovReport {
             rtol: args.tol,
             converged: found.reason.is_success(),
             reason: found.reason.name().to_owned(),
-            message: found.reason.to_string(),
+            message: super::message(&found.reason),
             iterations: found.iterations as u64,
             residual_recursive: found.residual_recursive,
             residual_true: found.residual,

@@ -20,7 +20,7 @@ Exit codes: 0 the bound meets --tol, 1 it does not, 2 could not run.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct PagerankArgs {
-    /// The graph: an edge list, a METIS, ASCIIGraph or Matrix Market file, .npz, .slv (also .gz), - for standard input, a
+    /// The graph: an edge list, a METIS, ASCIIGraph, WebGraph or Matrix Market file, .npz, .slv (also .gz), - for standard input, a
     /// name of the catalog, or a generator such as rmat:scale=20,edges=16000000
     #[arg(long, alias = "matrix", value_name = "WHAT")]
     pub graph: String,
@@ -37,7 +37,7 @@ pub struct PagerankArgs {
     /// Begin at the ranks in this file, .npy or .mtx, also .gz: of an earlier solve, or of an older graph
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
-    /// How the ranks are found: gauss-seidel takes fewer iterations, and one thread
+    /// How the ranks are found: gauss-seidel takes one thread, and on crawls of the web fewer iterations
     #[arg(long, value_enum, default_value = "power")]
     pub method: MethodName,
     /// Stop when the error of all ranks together is certainly at most this
@@ -78,7 +78,7 @@ pub enum DanglingName {
 pub enum MethodName {
     /// Power iteration
     Power,
-    /// Gauss-Seidel in the order of the vertices, on the CPU
+    /// Gauss-Seidel in a fixed order, on the CPU
     GaussSeidel,
 }
 

@@ -2,7 +2,7 @@
 
 use super::Vertices;
 use super::args::{DanglingName, MethodName, PagerankArgs, Repeated, SelfLoops};
-use crate::cli::running::{Running, bad, file};
+use crate::cli::running::{Running, bad, distribution, file};
 use crate::cli::vectors::FromFile;
 use crate::error::Result;
 use crate::format::Csr;
@@ -89,7 +89,9 @@ impl Teleport {
     /// The distribution over so many vertices.
     pub fn over(&self, n: usize, numbers: &Vertices) -> Result<Vec<f64>> {
         match self {
-            Teleport::File(file) => distribution("--personalise", file.values(n)?),
+            Teleport::File(file) => {
+                distribution("--personalise", file.values(n)?, false, |vertex| numbers.name(vertex))
+            }
             Teleport::Vertices(vertices) => {
                 let mut v = vec![0.0; n];
                 for &id in vertices {
@@ -102,18 +104,4 @@ impl Teleport {
             }
         }
     }
-}
-
-/// Numbers that are not negative, divided by their sum.
-pub(in crate::cli) fn distribution(option: &'static str, values: &[f64]) -> Result<Vec<f64>> {
-    if let Some(at) = values.iter().position(|v| !(*v >= 0.0 && v.is_finite())) {
-        let reason =
-            format!("the number of vertex {at} is {}, and must be finite and not negative", values[at]);
-        return Err(bad(option, "the file", reason));
-    }
-    let sum: f64 = values.iter().sum();
-    if !sum.is_normal() && !values.is_empty() {
-        return Err(bad(option, "the file", format!("its numbers sum to {sum}")));
-    }
-    Ok(values.iter().map(|v| v / sum).collect())
 }

@@ -5,6 +5,7 @@ use super::output::by_rank;
 use super::plan::Plan;
 use super::{Ranked, Vertices};
 use crate::bench::stream;
+use crate::cli::running::message;
 use crate::cli::{duration, thousands};
 use crate::device::Device;
 use crate::observe::report::{Measure, Report};
@@ -122,7 +123,7 @@ impl RankReport {
             tolerance: args.tol,
             converged: ranking.reason.is_success(),
             reason: ranking.reason.name(),
-            message: ranking.reason.to_string(),
+            message: message(&ranking.reason),
             iterations: ranking.iterations as u64,
             error_bound: ranking.certificate.error_bound,
             error_estimate: ranking.estimate,
@@ -192,11 +193,15 @@ impl RankReport {
             ("result", format!("{}; {} iterations", self.message, thousands(self.iterations))),
             (
                 "error",
-                format!(
-                    "at most {:.3e} in all ranks together, certified; {:.3e} by the last step; asked for {:.1e}; sum of \
+                if !self.error_bound.is_finite() {
+                    "nothing is certain of these ranks".to_owned()
+                } else {
+                    format!(
+                        "at most {:.3e} in all ranks together, certified; {:.3e} by the last step; asked for {:.1e}; sum of \
                      ranks {:.15}",
-                    self.error_bound, self.error_estimate, self.tolerance, self.sum
-                ),
+                        self.error_bound, self.error_estimate, self.tolerance, self.sum
+                    )
+                },
             ),
             (
                 "time",

@@ -36,6 +36,9 @@ impl Chain {
         if !matrix.is_square() {
             return Err(Error::NotSquare { rows: matrix.rows(), cols: matrix.cols(), solver: "markov" });
         }
+        if matrix.rows() == 0 {
+            return Err(Error::NoStates);
+        }
         let steps = stochastic(matrix, normalise)?;
         let (closed, transient) = classes(&steps);
         let closed =
@@ -61,9 +64,10 @@ impl Chain {
     /// The chain within one closed class, by the state that it comes from: entry (i, j) is the probability of the step
     /// from the j-th of its states to the i-th.
     pub fn within(&self, class: &Closed) -> Result<Arc<Csr>> {
-        let whole = class.states.len() == self.steps.rows();
-        let steps = if whole { self.steps.clone() } else { self.steps.submatrix(&class.states)? };
-        Ok(Arc::new(steps.transposed()?))
+        if class.states.len() == self.steps.rows() {
+            return Ok(Arc::new(self.steps.transposed()?));
+        }
+        Ok(Arc::new(self.steps.submatrix(&class.states)?.transposed()?))
     }
 }
 

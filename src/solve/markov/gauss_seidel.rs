@@ -4,8 +4,10 @@
 //! Each state in turn takes the probability with which all others, the newest, step into it:
 //!
 //! ```text
-//! x_j = (sum over i != j of x_i p_ij) / (1 - p_jj)
+//! x_j = (sum over i != j of x_i p_ij) / (sum over k != j of p_jk)
 //! ```
+//!
+//! Passes may go in circles where the chain itself does not. Where they gain nothing for a while, half a pass is taken.
 //!
 //! # Aggregation and disaggregation
 //! Where a chain consists of groups that are seldom left, errors within groups vanish soon and those between them hardly
@@ -32,16 +34,23 @@ const SMOOTHING: usize = 2;
 /// Steps less likely than this, over some powers of ten, are tried as those between groups.
 const SELDOM: std::ops::RangeInclusive<i32> = 1..=12;
 
+/// The probability with which each state is left, as the sum over where to: 1 - p_jj would lose it where it is small.
+pub(super) fn leaving(incoming: &Csr) -> Vec<f64> {
+    let mut leaving = vec![0.0; incoming.rows()];
+    for to in 0..incoming.rows() {
+        incoming.row(to).filter(|(from, _)| *from != to).for_each(|(from, p)| leaving[from] += p);
+    }
+    leaving
+}
+
 /// One pass over all states. `incoming` holds the steps by the state that they lead to.
-pub(super) fn pass(incoming: &Csr, x: &mut [f64]) {
-    for state in 0..x.len() {
-        let (mut came, mut stays) = (0.0, 0.0);
-        for (from, p) in incoming.row(state) {
-            if from == state { stays += p } else { came += p * x[from] }
-        }
+pub(super) fn pass(incoming: &Csr, leaving: &[f64], x: &mut [f64]) {
+    for (state, &leaves) in leaving.iter().enumerate() {
+        let came: f64 =
+            incoming.row(state).filter(|(from, _)| *from != state).map(|(from, p)| p * x[from]).sum();
         // A state that is never left is the only one of its class.
-        if stays < 1.0 {
-            x[state] = came / (1.0 - stays);
+        if leaves > 0.0 {
+            x[state] = came / leaves;
         }
     }
     normalise(x);
@@ -82,7 +91,7 @@ impl Groups {
     }
 
     /// Aggregation, disaggregation, and some passes of Gauss-Seidel.
-    pub fn pass(&self, incoming: &Csr, x: &mut [f64]) {
+    pub fn pass(&self, incoming: &Csr, leaving: &[f64], x: &mut [f64]) {
         let mut weights = vec![0.0; self.count];
         x.iter().zip(&self.of).for_each(|(x, &group)| weights[group as usize] += x);
         let share = |state: usize| {
@@ -103,7 +112,7 @@ impl Groups {
                 }
             }
         }
-        (0..SMOOTHING).for_each(|_| pass(incoming, x));
+        (0..SMOOTHING).for_each(|_| pass(incoming, leaving, x));
     }
 }
 

@@ -13,13 +13,14 @@ use crate::backend::Operator;
 use crate::device::{Coefficient, Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::scalar::Scalar;
+use crate::solve::steps::Steps;
 use crate::stop::StopCode;
 
 /// The l1 norm of the residual, counted in every iteration.
 const STEP: Slot = Slot(0);
 /// The one to reach.
-pub(super) const TARGET: Slot = Slot(1);
-pub(super) const LAZY: Slot = Slot(2);
+const TARGET: Slot = Slot(1);
+const LAZY: Slot = Slot(2);
 const SLOTS: usize = 3;
 
 const Y: Operand = Operand::Write(0);
@@ -52,7 +53,7 @@ pub(super) struct Work<D: Device, T: Scalar> {
     steps: Operator<D, T>,
     y: D::Vector<T>,
     x: D::Vector<T>,
-    pub slots: D::Slots,
+    slots: D::Slots,
 }
 
 impl<D: Device, T: Scalar> Work<D, T> {
@@ -78,16 +79,26 @@ impl<D: Device, T: Scalar> Work<D, T> {
         state.set(LAZY, 0, lazy);
         Ok((work, state))
     }
+}
 
-    /// One iteration.
-    pub fn step(device: &D, w: &mut Self) -> Result<()> {
+impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
+    const TARGET: Slot = TARGET;
+
+    fn step(device: &D, w: &mut Self) -> Result<()> {
         // y = P' x
         w.steps.apply(device, 1.0, &w.x, 0.0, &mut w.y)?;
         device.sweep(&mut [&mut w.y, &mut w.x], &[], &mut w.slots, &STEPPED)
     }
 
-    /// The distribution.
-    pub fn answer(&self) -> &D::Vector<T> {
+    fn slots(&self) -> &D::Slots {
+        &self.slots
+    }
+
+    fn slots_mut(&mut self) -> &mut D::Slots {
+        &mut self.slots
+    }
+
+    fn answer(&self) -> &D::Vector<T> {
         &self.x
     }
 }

@@ -12,6 +12,7 @@
 //! and what its rounding may come to is added. Whatever arithmetic has found x has no part in it.
 
 use super::{Dangling, Inside, Problem};
+use crate::error::{Error, Result};
 use crate::format::Values;
 use crate::solve::rounding::sum;
 
@@ -29,10 +30,21 @@ pub struct Certificate {
     pub sum: f64,
 }
 
+impl Certificate {
+    /// Before anything was looked at.
+    pub(super) const NONE: Certificate =
+        Certificate { residual: f64::INFINITY, error_bound: f64::INFINITY, sum: f64::NAN };
+}
+
 /// Looks at x, which holds a rank for each vertex of the graph.
-pub fn certify(problem: &Problem<'_>, x: &[f64]) -> Certificate {
+pub fn certify(problem: &Problem<'_>, x: &[f64]) -> Result<Certificate> {
+    problem.check()?;
+    let (what, expected, got) = ("the ranks", problem.links.vertices(), x.len());
+    if got != expected {
+        return Err(Error::Dimension { what, expected, got });
+    }
     let inside = Inside::new(problem);
-    look(&inside.problem(problem), &problem.links.taken_in(x))
+    Ok(look(&inside.problem(problem), &problem.links.taken_in(x)))
 }
 
 /// The same under the numbers of [`Links`](super::links::Links).

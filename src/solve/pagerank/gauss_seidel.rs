@@ -12,83 +12,21 @@
 //! on every run. The estimate is the same as that of the power method: it says
 //! nothing certain here, and the certificate decides.
 
-use super::{Dangling, FLOOR, NEARER, Ranking, Run, believed, normalised, nothing};
-use crate::error::Result;
-use crate::stop::StopReason;
-use std::time::Instant;
+use super::{Dangling, Problem};
 
-pub(super) fn solve(mut run: Run<'_, '_>) -> Result<Ranking> {
-    let began = Instant::now();
-    let problem = run.problem;
-    let (n, d) = (problem.links.vertices(), problem.damping);
-    let into = problem.links.incoming();
-    let vector_bytes = (5 * n * size_of::<f64>()) as u64;
-    let bytes_per_iteration = into.storage_bytes() + vector_bytes;
-    let operator_bytes = into.storage_bytes();
-    if n == 0 {
-        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..nothing(problem) });
-    }
-    let mut state = State::new(&run);
-    let seconds_setup = began.elapsed().as_secs_f64();
-    let mut aim = run.tolerance;
-    run.begin();
-    let (reason, ranks, certificate) = loop {
-        let stop = loop {
-            if let Some(stop) = run.rule.check(&run.now).filter(|reason| *reason != StopReason::Converged) {
-                break stop;
-            }
-            let step = state.sweep(&run);
-            run.take_in(std::iter::once(step));
-            if !step.is_finite() {
-                let iteration = run.now.iteration;
-                break StopReason::NotFinite { iteration, vector: "the ranks", row: None };
-            }
-            if step <= run.step_for(aim) {
-                break StopReason::Converged;
-            }
-        };
-        let ranks = normalised(problem, state.x.clone());
-        let certificate = run.certify(&ranks);
-        if stop != StopReason::Converged || certificate.error_bound <= run.tolerance {
-            break (stop, ranks, certificate);
-        }
-        aim *= NEARER * (run.tolerance / certificate.error_bound).min(1.0);
-        if d == 0.0 || run.step_for(aim) < FLOOR * f64::EPSILON {
-            let estimate = run.now.residual;
-            break (
-                StopReason::BoundGap { estimate, certified: certificate.error_bound },
-                ranks,
-                certificate,
-            );
-        }
-    };
-    Ok(Ranking {
-        ranks: problem.links.handed_out(ranks),
-        reason: believed(reason, &certificate, run.tolerance),
-        iterations: run.now.iteration,
-        certificate,
-        estimate: run.now.residual,
-        seconds_setup,
-        seconds_solve: run.seconds_iterating(),
-        seconds_certify: run.certifying.as_secs_f64(),
-        bytes_per_iteration,
-        operator_bytes,
-        vector_bytes,
-    })
-}
+/// Vectors that a pass touches, x among them.
+pub(super) const VECTORS: usize = 5;
 
-/// The ranks, what each vertex gives along a link, and what is stranded at sinks.
-struct State {
-    x: Vec<f64>,
+/// What each vertex gives along a link.
+pub(super) struct State {
     given: Vec<f64>,
     /// 1 - d times the share of a vertex's links that lead to itself.
     own: Vec<f64>,
 }
 
 impl State {
-    fn new(run: &Run<'_, '_>) -> State {
-        let (problem, links) = (run.problem, run.problem.links);
-        let x = problem.beginning();
+    pub fn new(problem: &Problem<'_>, x: &[f64]) -> State {
+        let links = problem.links;
         let out = links.out();
         let given = (0..x.len()).map(|i| if out[i] > 0.0 { x[i] / out[i] } else { 0.0 }).collect();
         let into = links.incoming();
@@ -98,15 +36,15 @@ impl State {
             let share = if out[i] > 0.0 { to_itself / out[i] } else { f64::from(u8::from(kept)) };
             1.0 - problem.damping * share
         });
-        State { x, given, own }
+        State { given, own }
     }
 
     /// One pass over all vertices; the l1 norm of the change.
-    fn sweep(&mut self, run: &Run<'_, '_>) -> f64 {
-        let (problem, links, d) = (run.problem, run.problem.links, run.problem.damping);
-        let (into, out, n) = (links.incoming(), links.out(), self.x.len());
+    pub fn pass(&mut self, problem: &Problem<'_>, x: &mut [f64]) -> f64 {
+        let (links, d) = (problem.links, problem.damping);
+        let (into, out, n) = (links.incoming(), links.out(), x.len());
         // Summed anew in every pass, so that rounding does not pile up.
-        let mut stranded: f64 = links.sinks().map(|vertex| self.x[vertex]).sum();
+        let mut stranded: f64 = links.sinks().map(|vertex| x[vertex]).sum();
         let mut step = 0.0;
         for (i, out) in out.iter().enumerate() {
             let came: f64 =
@@ -117,9 +55,9 @@ impl State {
                 Dangling::SelfLoop | Dangling::Drop => 0.0,
             };
             let next = (d * (came + spread) + (1.0 - d) * problem.teleport(i)) / self.own[i];
-            let change = next - self.x[i];
+            let change = next - x[i];
             step += change.abs();
-            self.x[i] = next;
+            x[i] = next;
             if *out > 0.0 {
                 self.given[i] = next / out;
             } else {

@@ -22,6 +22,9 @@ const SHARE: f64 = 0.5;
 /// Neighbours in a list of links that lie so near each other are likely to share a line, or to be fetched ahead.
 const NEAR: u32 = 64;
 
+/// What the weights of the links out of a vertex may sum to.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-280..=1e280;
+
 /// Links between vertices. A surfer at j goes to i with the weight of the link (j, i) over the sum of all links out of
 /// j; a vertex without links, or whose links weigh nothing, is a *sink*.
 #[derive(Clone, Debug)]
@@ -53,8 +56,11 @@ impl Links {
             Values::Ones => graph.map_rows(|i| graph.row_range(i).len() as f64),
             _ => graph.map_rows(|i| sum(graph.row(i).map(|(_, weight)| weight))),
         };
-        if let Some(vertex) = out.iter().position(|sum| !sum.is_finite()) {
-            let reason = "their weights sum to more than f64 holds".to_owned();
+        // Shares of a rank must keep all their digits.
+        let far = |sum: &f64| *sum != 0.0 && !WEIGHTS.contains(sum);
+        if let Some(vertex) = out.iter().position(far) {
+            let reason =
+                format!("their weights sum to {:e}; scale them to between 1e-280 and 1e280", out[vertex]);
             return Err(Error::LinkWeights { vertex: vertex as u64, to: None, reason });
         }
         let Some(order) = order else {

@@ -19,12 +19,13 @@ use crate::backend::Operator;
 use crate::device::{Coefficient, Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::scalar::Scalar;
+use crate::solve::steps::Steps;
 use crate::stop::StopCode;
 
 /// The l1 norm of the step, counted in every iteration.
-pub(super) const STEP: Slot = Slot(0);
+const STEP: Slot = Slot(0);
 /// The step to reach.
-pub(super) const TARGET: Slot = Slot(1);
+const TARGET: Slot = Slot(1);
 /// The sum of x over sinks.
 const STRANDED: Slot = Slot(2);
 const DAMPING: Slot = Slot(3);
@@ -51,11 +52,12 @@ const SPREAD: [Op; 4] = [
 const AFTER_STEP: &[Op] = &[
     Op::StopIf(Test::NotFinite(STEP), StopCode::NotFinite),
     Op::Count(STEP),
-    Op::StopIf(Test::AtMost(STEP, TARGET), StopCode::Converged),
+    // Before the end, so that it holds where iteration goes on after one.
     SPREAD[0],
     SPREAD[1],
     SPREAD[2],
     SPREAD[3],
+    Op::StopIf(Test::AtMost(STEP, TARGET), StopCode::Converged),
 ];
 
 const Y: Operand = Operand::Write(0);
@@ -130,13 +132,13 @@ pub(super) struct Work<D: Device, T: Scalar> {
     sinks: D::Vector<T>,
     /// Only where not every vertex gets the same.
     v: Option<D::Vector<T>>,
-    pub slots: D::Slots,
+    slots: D::Slots,
 }
 
 impl<D: Device, T: Scalar> Work<D, T> {
     /// Vectors in the workspace.
     pub fn vectors(problem: &Problem<'_>) -> usize {
-        6 + usize::from(!is_even(problem))
+        5 + usize::from(!is_even(problem))
     }
 
     /// Bytes that the sweep of an iteration moves.
@@ -176,9 +178,12 @@ impl<D: Device, T: Scalar> Work<D, T> {
         device.read(&work.slots, &mut state)?;
         Ok((work, state))
     }
+}
 
-    /// One iteration.
-    pub fn step(device: &D, w: &mut Self) -> Result<()> {
+impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
+    const TARGET: Slot = TARGET;
+
+    fn step(device: &D, w: &mut Self) -> Result<()> {
         // y = A c
         w.links.apply(device, 1.0, &w.c, 0.0, &mut w.y)?;
         let writes = &mut [&mut w.y, &mut w.x, &mut w.c];
@@ -188,8 +193,15 @@ impl<D: Device, T: Scalar> Work<D, T> {
         }
     }
 
-    /// The ranks.
-    pub fn answer(&self) -> &D::Vector<T> {
+    fn slots(&self) -> &D::Slots {
+        &self.slots
+    }
+
+    fn slots_mut(&mut self) -> &mut D::Slots {
+        &mut self.slots
+    }
+
+    fn answer(&self) -> &D::Vector<T> {
         &self.x
     }
 }

@@ -49,6 +49,11 @@ impl<'a, T: Scalar> Target<'a, T> {
     pub fn add_atomically(&self, row: usize, value: f64) {
         assert!(row < self.len);
         let sum = |old: f64| T::from_f64(old + value).to_f64();
+        const {
+            assert!(
+                align_of::<AtomicU64>() == align_of::<f64>() && align_of::<AtomicU32>() == align_of::<f32>()
+            )
+        }
         // SAFETY: inside, aligned as the atomics of the same size are, and touched atomically alone until all are done.
         unsafe {
             let y = self.start.add(row);
