@@ -7,6 +7,7 @@
 //! Where one chunk of rows holds more than its thread's share, rows cannot be balanced, and `merge` is taken.
 //! Everything follows from the matrix alone, so that the bits of a result depend on no number of threads.
 
+use super::cpu::rows::SHORT_ROW;
 use super::cpu::{chunk_height, narrow, sell};
 use super::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
@@ -152,7 +153,7 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     let chosen =
         |typed: &str, why: String| Ok(Decision { choice: Choice::resolve("cpu", "rows", typed)?, why });
     let (rows, nnz) = (matrix.rows(), matrix.nnz());
-    let plain = if matches!(matrix.values(), Values::Ones) { "pull" } else { "rows" };
+    let plain = plain(matrix);
     if nnz < SMALL {
         return chosen(plain, format!("{nnz} entries are too few to matter"));
     }
@@ -186,6 +187,16 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
         }
         _ => chosen(plain, format!("{} as CSR, and nothing should be much faster", size(csr))),
     }
+}
+
+/// What CSR is multiplied by as it stands. `pull` is for graphs without weights: it shares a row among several sums and
+/// counts the ends of rows when it shares them among threads, which pays where rows are long, or x is larger than the
+/// second-level cache; short rows of small graphs are done before.
+fn plain(matrix: &Csr) -> &'static str {
+    const CACHED_COLUMNS: usize = 1 << 17;
+    let long = matrix.nnz() > SHORT_ROW * matrix.rows();
+    let pull = matches!(matrix.values(), Values::Ones) && (long || matrix.cols() > CACHED_COLUMNS);
+    if pull { "pull" } else { "rows" }
 }
 
 fn size(bytes: f64) -> String {

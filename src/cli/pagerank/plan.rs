@@ -19,6 +19,7 @@ pub(super) struct Plan {
     pub fetch: Option<&'static Entry>,
     pub running: Running,
     damping: f64,
+    tolerance: f64,
     self_loops: SelfLoops,
     duplicates: Repeated,
 }
@@ -59,14 +60,33 @@ impl Plan {
             DanglingName::SelfLoop => Dangling::SelfLoop,
             DanglingName::Drop => Dangling::Drop,
         };
-        let (damping, self_loops, duplicates) = (args.damping, args.self_loops, args.duplicates);
-        Ok(Plan { method, dangling, teleport, start, fetch, running, damping, self_loops, duplicates })
+        let (damping, tolerance) = (args.damping, args.tol);
+        let (self_loops, duplicates) = (args.self_loops, args.duplicates);
+        Ok(Plan {
+            method,
+            dangling,
+            teleport,
+            start,
+            fetch,
+            running,
+            damping,
+            tolerance,
+            self_loops,
+            duplicates,
+        })
     }
 
     /// Iterations in which the error must have fallen by 1 %, several times over.
     pub fn stagnation(&self) -> usize {
         let each = -1.0 / self.damping.max(0.5).ln();
         (20.0 * each) as usize + 20
+    }
+
+    /// Whether an order of vertices that makes iterations faster may be worth the time that it takes to find: by the most
+    /// iterations that the damping lets a tolerance take.
+    pub fn may_take_long(&self) -> bool {
+        const MANY: f64 = 300.0;
+        self.tolerance.ln() / self.damping.ln() > MANY
     }
 
     /// The graph without the links that were asked away.
