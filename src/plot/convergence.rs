@@ -6,7 +6,7 @@ use super::letters::text_width;
 use super::panel::{BELOW, MARK, Panel, Stroke, Trace};
 use super::render::{png, svg};
 use super::scene::{Anchor, Colour, GREY, INK, Lettering, Scene};
-use super::words::{fit, names, recomputed_mark, title, verdict, wrap, y_title};
+use super::words::{fit, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title};
 use crate::error::{Error, Result};
 use crate::observe::{History, write_file};
 use std::path::Path;
@@ -114,6 +114,7 @@ fn lay_out(histories: &[History]) -> Scene {
             limit: if limit.is_normal() { limit } else { 1.0 },
             whole: against == Against::Iterations,
             x_title: x_title(histories, against, unit),
+            tolerance: tolerance_name(histories),
             decades,
         };
         panel.draw(&mut scene, &traces(histories, against, unit.per_second), &tolerances);

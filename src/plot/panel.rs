@@ -64,6 +64,8 @@ pub(super) struct Panel {
     pub whole: bool,
     /// What the x axis counts.
     pub x_title: String,
+    /// What tolerances are called.
+    pub tolerance: &'static str,
     /// The range of the y axis.
     pub decades: Decades,
 }
@@ -158,7 +160,7 @@ impl Panel {
     fn tolerance_labels(&self, scene: &mut Scene, rtols: &[f64], curves: &[Vec<Point>], marks: &[Point]) {
         let mut taken: Vec<(Point, Point)> = Vec::new();
         for &rtol in rtols {
-            let text = format!("rtol {rtol:e}");
+            let text = format!("{} {rtol:e}", self.tolerance);
             let (width, y) = (text_width(&text, TOLERANCE) + 8.0, self.down(rtol));
             let room = self.to.0 - self.from.0 - width - 12.0;
             let shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0].into_iter();

@@ -26,7 +26,11 @@ pub(super) fn named(matrix: &str, stand_in: Option<&str>) -> String {
 /// Fields that titles leave out, but that tell runs apart where the others do not.
 fn further_fields(report: &Report) -> [String; 3] {
     let start = report.start.as_ref().map_or(String::new(), |file| format!("from x = {}", shorten(file)));
-    [format!("b = {}", shorten(&report.right_hand_side)), start, format!("rtol {:e}", report.rtol)]
+    let b = match report.right_hand_side.as_str() {
+        "" => String::new(),
+        b => format!("b = {}", shorten(b)),
+    };
+    [b, start, format!("{} {:e}", named_tolerance(report.measure), report.rtol)]
 }
 
 /// Cuts the leading folders off a long path and the end off any other long field, and makes every character
@@ -135,6 +139,16 @@ pub(super) fn y_title(histories: &[History]) -> &'static str {
         Some(Measure::Balance) => "residual ‖πP − π‖₁",
         None => "residual, or bound on the error",
     }
+}
+
+/// What a tolerance on the measure is called: that of residuals is relative to the right-hand side.
+fn named_tolerance(measure: Measure) -> &'static str {
+    if measure == Measure::Residual { "rtol" } else { "tol" }
+}
+
+/// What the tolerances of all histories are called.
+pub(super) fn tolerance_name(histories: &[History]) -> &'static str {
+    measure(histories).map_or("tolerance", named_tolerance)
 }
 
 /// The measure that all histories share.
