@@ -9,6 +9,7 @@ mod every;
 mod fetch;
 mod info;
 mod interrupt;
+mod limit;
 mod load;
 mod manual;
 mod markov;

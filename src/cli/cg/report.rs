@@ -1,6 +1,6 @@
 //! What a solve says about itself, gathered.
 
-use crate::bench::stream;
+use crate::cli::limit::{self, Moved};
 use crate::cli::plan::Plan;
 use crate::device::Device;
 use crate::format::Csr;
@@ -19,7 +19,13 @@ pub(super) fn report<D: Device>(
     let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
     let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
     let speed = if outcome.iterations == 0 { 0.0 } else { speed };
-    let limit = measure_limit(device, outcome, seconds_per_iteration);
+    let moved = Moved {
+        operators: outcome.operator_bytes,
+        vectors: outcome.vector_bytes,
+        each: outcome.bytes_per_iteration,
+        iterations: outcome.iterations,
+    };
+    let limit = limit::measure(device, &moved, seconds_per_iteration);
     let goal = outcome.goal.unwrap_or(0.0);
     // The bound is one of conjugate gradients.
     let spectrum = outcome.spectrum;
@@ -83,29 +89,6 @@ fn message(plan: &Plan, reason: &StopReason) -> String {
             )
         }
         _ => reason.to_string(),
-    }
-}
-
-/// The machine's limit for an iteration, where it means something: an iteration that moves little is bound by latency,
-/// and a stream slower than the solve itself was measured on a machine that had other things to do.
-fn measure_limit<D: Device>(device: &D, outcome: &Outcome, seconds: f64) -> Option<stream::Limit> {
-    const LITTLE: u64 = 1 << 20;
-    if outcome.iterations == 0 || outcome.bytes_per_iteration < LITTLE {
-        return None;
-    }
-    let limit =
-        stream::limit(device, outcome.operator_bytes, outcome.vector_bytes, outcome.bytes_per_iteration);
-    match limit {
-        // A tenth may be chance.
-        Ok(limit) if limit.seconds <= 1.1 * seconds => Some(limit),
-        Ok(_) => {
-            log::warn!("the machine's limit is left out: it was too busy to measure a stream");
-            None
-        }
-        Err(e) => {
-            log::info!("the machine's limit is left out: {e}");
-            None
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the solve of a chain says about itself.
 
 use super::{MarkovArgs, Solved};
-use crate::bench::stream;
+use crate::cli::limit::{self, Moved};
 use crate::cli::{duration, thousands};
 use crate::device::Device;
 use crate::observe::report::{Measure, Report};
@@ -234,20 +234,12 @@ impl MarkovReport {
 
 /// How near the iterations came to what the machine allows.
 pub(super) fn percent_of_limit<D: Device>(device: &D, found: &Stationary) -> Option<f64> {
-    const LITTLE: u64 = 1 << 20;
-    if found.iterations == 0 || found.bytes_per_iteration < LITTLE {
-        return None;
-    }
-    let each = found.seconds_solve / found.iterations as f64;
-    match stream::limit(device, found.operator_bytes, found.vector_bytes, found.bytes_per_iteration) {
-        Ok(limit) if limit.seconds <= 1.1 * each => Some(100.0 * limit.seconds / each),
-        Ok(_) => {
-            log::warn!("the machine's limit is left out: it was too busy to measure a stream");
-            None
-        }
-        Err(e) => {
-            log::info!("the machine's limit is left out: {e}");
-            None
-        }
-    }
+    let each = found.seconds_solve / found.iterations.max(1) as f64;
+    let moved = Moved {
+        operators: found.operator_bytes,
+        vectors: found.vector_bytes,
+        each: found.bytes_per_iteration,
+        iterations: found.iterations,
+    };
+    limit::measure(device, &moved, each).map(|limit| 100.0 * limit.seconds / each)
 }

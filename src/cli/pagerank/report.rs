@@ -4,7 +4,7 @@ use super::args::PagerankArgs;
 use super::output::by_rank;
 use super::plan::Plan;
 use super::{Ranked, Vertices};
-use crate::bench::stream;
+use crate::cli::limit::{self, Moved};
 use crate::cli::running::message;
 use crate::cli::{duration, thousands};
 use crate::device::Device;
@@ -263,16 +263,14 @@ fn top(count: usize, ranking: &Ranking, vertices: &Vertices) -> Vec<Top> {
 
 /// How near the iterations came to what the machine allows.
 pub(super) fn measure<D: Device>(report: &mut RankReport, device: &D, ranking: &Ranking) {
-    const LITTLE: u64 = 1 << 20;
-    if ranking.iterations == 0 || ranking.bytes_per_iteration < LITTLE {
-        return;
-    }
-    match stream::limit(device, ranking.operator_bytes, ranking.vector_bytes, ranking.bytes_per_iteration) {
-        Ok(limit) if limit.seconds <= 1.1 * report.seconds_per_iteration => {
-            report.stream_gigabytes_per_second = Some(limit.stream);
-            report.percent_of_limit = Some(100.0 * limit.seconds / report.seconds_per_iteration);
-        }
-        Ok(_) => log::warn!("the machine's limit is left out: it was too busy to measure a stream"),
-        Err(e) => log::info!("the machine's limit is left out: {e}"),
+    let moved = Moved {
+        operators: ranking.operator_bytes,
+        vectors: ranking.vector_bytes,
+        each: ranking.bytes_per_iteration,
+        iterations: ranking.iterations,
+    };
+    if let Some(limit) = limit::measure(device, &moved, report.seconds_per_iteration) {
+        report.stream_gigabytes_per_second = Some(limit.stream);
+        report.percent_of_limit = Some(100.0 * limit.seconds / report.seconds_per_iteration);
     }
 }
