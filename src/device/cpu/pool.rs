@@ -9,8 +9,10 @@
 //! one that the caller waits for in vain is sent away from cores where others of the pool were seen.
 
 use super::cores;
+use super::shares::Shares;
 use crate::error::{Error, Result};
 use std::cell::UnsafeCell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -40,6 +42,7 @@ pub(super) struct Pool {
     workers: Vec<JoinHandle<()>>,
     /// Held while a job runs: jobs from several threads take turns.
     turn: Mutex<()>,
+    shares: Shares,
 }
 
 struct Shared {
@@ -99,7 +102,8 @@ impl Pool {
             closing: AtomicBool::new(false),
         });
         // Dropped on an error, so that the threads that did start end.
-        let mut pool = Pool { shared, workers: Vec::new(), turn: Mutex::new(()) };
+        let mut pool =
+            Pool { shared, workers: Vec::new(), turn: Mutex::new(()), shares: Shares::new(threads) };
         for index in 1..threads {
             let shared = Arc::clone(&pool.shared);
             let worker = std::thread::Builder::new()
@@ -120,6 +124,17 @@ impl Pool {
     /// Runs `job(i)` for every i below the number of threads, each on its own thread; returns when all are done.
     pub(super) fn run(&self, job: &Job<'_>) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.run_in_turn(job);
+    }
+
+    /// Runs `work(chunk)` once for each chunk of the threads' ranges; threads that are done with theirs help others.
+    pub(super) fn share(&self, range: impl Fn(usize) -> Range<usize>, work: impl Fn(usize) + Sync) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shares.deal(range);
+        self.run_in_turn(&|thread| self.shares.work(thread, &work));
+    }
+
+    fn run_in_turn(&self, job: &Job<'_>) {
         let shared = &*self.shared;
         // SAFETY: the lifetime is only forgotten: `Finish` waits until no worker uses the job, also on unwinding.
         let job_of_workers = unsafe { std::mem::transmute::<*const Job<'_>, *const Job<'static>>(job) };
