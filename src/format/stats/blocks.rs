@@ -90,14 +90,18 @@ impl Blocks {
     }
 
     /// The same from bands of rows spread over the matrix, as if the rest were like them: a fraction of the time of one
-    /// product. Small matrices are counted in full.
+    /// product. A cluster that the sample meets by chance does not speak for the whole: bands with far more entries than
+    /// others count for themselves alone, and where bands differ, so many more blocks are expected as the sample may be
+    /// wrong by. Small matrices are counted in full.
     pub fn sampled(matrix: &Csr) -> Blocks {
         /// Entries that are looked at in any case, and the share of all that may be.
         const ENTRIES: usize = 40_000;
         const SHARE: usize = 64;
         /// Rows of a band: a multiple of all heights but 7.
         const BAND: usize = 120;
-        const MOST_BANDS: usize = 16;
+        const MOST_BANDS: usize = 64;
+        /// Times the entries of a band of usual rows.
+        const FAR_MORE: f64 = 8.0;
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
         let strips = rows.div_ceil(STRIP);
         let budget = ENTRIES.max(nnz / SHARE);
@@ -106,18 +110,41 @@ impl Blocks {
             false => ((budget / (BAND * (nnz / rows).max(1))).clamp(1, MOST_BANDS).min(strips), BAND),
         };
         let Some(mut counter) = Counter::new(matrix) else { return Blocks::unknown(matrix) };
-        let mut seen = 0_usize;
+        let mut seen = Vec::with_capacity(bands);
         for band in 0..bands {
             let first = band * strips / bands * STRIP;
             let band = first..(first + height).min(rows);
-            seen += matrix.row_offsets().get(band.end) - matrix.row_offsets().get(band.start);
+            let entries = matrix.row_offsets().get(band.end) - matrix.row_offsets().get(band.start);
+            counter.counts = Counts::default();
             counter.strip(matrix, band);
+            seen.push((entries as f64, counter.counts));
         }
-        if seen == 0 {
-            return Blocks { best: None, ..Blocks::from_counts(matrix, &counter.counts) };
+        if nnz <= budget {
+            let sum = |w: usize, h: usize| seen.iter().map(|(_, counts)| counts[w][h]).sum();
+            let counts = std::array::from_fn(|w| std::array::from_fn(|h| sum(w, h)));
+            return Blocks::from_counts(matrix, &counts);
         }
-        let scale = |count: u64| (u128::from(count) * nnz as u128 / seen as u128) as u64;
-        Blocks::from_counts(matrix, &counter.counts.map(|heights| heights.map(scale)))
+        let limit = FAR_MORE * height as f64 * nnz as f64 / rows as f64;
+        let (mut alike, mut apart): (Vec<_>, Vec<_>) = seen.into_iter().partition(|band| band.0 <= limit);
+        if alike.iter().all(|band| band.0 == 0.0) {
+            alike.append(&mut apart);
+        }
+        let entries = |bands: &[(f64, Counts)]| bands.iter().map(|(entries, _)| entries).sum::<f64>();
+        let (sampled, rest) = (entries(&alike), nnz as f64 - entries(&apart));
+        if sampled == 0.0 {
+            return Blocks { best: None, ..Blocks::from_counts(matrix, &Counts::default()) };
+        }
+        // The ratio estimator of sampling theory, and its standard error.
+        let expected = |w: usize, h: usize| {
+            let blocks = |bands: &[(f64, Counts)]| bands.iter().map(|(_, c)| c[w][h] as f64).sum::<f64>();
+            let each = blocks(&alike) / sampled;
+            let off = |(entries, counts): &(f64, Counts)| (counts[w][h] as f64 - each * entries).powi(2);
+            let bands = alike.len() as f64;
+            let variance = alike.iter().map(off).sum::<f64>() * bands / (bands - 1.0).max(1.0);
+            (blocks(&apart) + rest * (each + variance.sqrt() / sampled).min(1.0)).round() as u64
+        };
+        let counts = std::array::from_fn(|w| std::array::from_fn(|h| expected(w, h)));
+        Blocks::from_counts(matrix, &counts)
     }
 
     /// The share of CSR's bytes that the best size saves; negative where it moves more.
