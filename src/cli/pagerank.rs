@@ -91,7 +91,8 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     let seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();
     let vertices = Vertices(loaded.ids);
-    let links = if plan.may_take_long() { Links::for_many_iterations(&graph) } else { Links::new(&graph) };
+    let pays = matches!(plan.running.place, Place::Cpu(_)) || plan.may_take_long();
+    let links = if pays { Links::in_best_order(&graph) } else { Links::new(&graph) };
     let links = links.map_err(|error| vertices.by_id(error))?;
     drop(graph);
     let ranked = Ranked { links, vertices, facts };

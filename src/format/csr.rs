@@ -8,7 +8,7 @@
 //! after the other, and the entries at one place add up. Products do so by themselves, and so does [`Csr::get`].
 
 use super::rows::{build_rows, each, each_row, narrow, narrow_length};
-use super::transpose::transpose;
+use super::transpose::{column_lengths, transpose};
 use super::values::for_stored;
 use super::{Coo, Offsets, Pattern, Values};
 use crate::error::{Error, Result};
@@ -143,7 +143,17 @@ impl Csr {
 
     /// The transpose.
     pub fn transposed(&self) -> Result<Csr> {
-        transpose(self)
+        transpose(self, None)
+    }
+
+    /// The transpose of the matrix whose row `i` is row `order[i]` of this one; the order names each row once.
+    pub fn transposed_in_order(&self, order: &[u32]) -> Result<Csr> {
+        transpose(self, Some(order))
+    }
+
+    /// How many entries each column has.
+    pub fn column_lengths(&self) -> Result<Vec<u32>> {
+        column_lengths(self)
     }
 
     /// The entries on and below the diagonal.

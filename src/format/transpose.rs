@@ -17,20 +17,30 @@ use std::sync::Arc;
 /// Columns looked at to cut them into bands.
 const SAMPLES: usize = 4096;
 
-pub(super) fn transpose(matrix: &Csr) -> Result<Csr> {
+/// The transpose of the matrix whose row `i` is row `order[i]` of this one, where an order is given.
+pub(super) fn transpose(matrix: &Csr, order: Option<&[u32]>) -> Result<Csr> {
     if matrix.rows() > u32::MAX as usize {
         return Err(Error::InvalidCsr(CsrFault::TooManyColumns { cols: matrix.rows() }));
     }
     for_stored!(matrix.values(), matrix.nnz(), |values| {
         if matrix.nnz() as u64 > Offsets::MOST_NARROW {
-            sort::<u64, _>(matrix, values)
+            sort::<u64, _>(matrix, values, order)
         } else {
-            sort::<u32, _>(matrix, values)
+            sort::<u32, _>(matrix, values, order)
         }
     })
 }
 
-fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T]) -> Result<Csr> {
+/// How many entries each column has.
+pub(super) fn column_lengths(matrix: &Csr) -> Result<Vec<u32>> {
+    let bands = bands(matrix.col_indices(), matrix.cols() as u32, threads_for(matrix.nnz() * 4));
+    let mut lengths: Vec<u32> = zeros(matrix.cols())?;
+    let counters = split(&mut lengths, &bands, |band| band.len());
+    run_all(bands.iter().cloned().zip(counters).collect(), |(band, counts)| count(matrix, band, counts));
+    Ok(lengths)
+}
+
+fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>) -> Result<Csr> {
     let (entries, cols) = (matrix.nnz(), matrix.cols());
     let threads = threads_for(entries * (4 + size_of::<T>()));
     let bands = bands(matrix.col_indices(), cols as u32, threads);
@@ -62,7 +72,7 @@ fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T]) -> Result<Csr> {
         });
         parts.collect()
     };
-    run_all(tasks, |band| place(matrix, values, band));
+    run_all(tasks, |band| place(matrix, values, order, band));
     let repeats = matrix.pattern().has_repeats();
     let pattern = Pattern::made(cols, matrix.rows(), O::wrap(offsets), rows, repeats);
     Csr::with_pattern(Arc::new(pattern), T::wrap(sorted))
@@ -123,9 +133,9 @@ struct Band<'a, O, T> {
     values: &'a mut [T],
 }
 
-fn place<O: Offset, T: Stored>(matrix: &Csr, values: &[T], band: Band<O, T>) {
+fn place<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>, band: Band<O, T>) {
     for row in 0..matrix.rows() {
-        let range = part_of_row(matrix, row, &band.columns);
+        let range = part_of_row(matrix, order.map_or(row, |order| order[row] as usize), &band.columns);
         let entries = matrix.col_indices()[range.clone()].iter().zip(&values[range]);
         for (&col, &value) in entries.take_while(|&(&col, _)| col < band.columns.end) {
             let next = &mut band.ends[(col - band.columns.start) as usize];

@@ -82,8 +82,8 @@ impl Plan {
         (20.0 * each) as usize + 20
     }
 
-    /// Whether an order of vertices that makes iterations faster may be worth the time that it takes to find: by the most
-    /// iterations that the damping lets a tolerance take.
+    /// Whether an order of vertices that makes iterations faster may be worth the time that it takes to find, where they
+    /// take no time to speak of: by the most iterations that the damping lets a tolerance take.
     pub fn may_take_long(&self) -> bool {
         const MANY: f64 = 300.0;
         self.tolerance.ln() / self.damping.ln() > MANY
