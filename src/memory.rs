@@ -16,14 +16,20 @@ pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
 /// nothing but what is near.
 #[inline(always)]
 pub fn fetch<T>(array: &[T], at: usize) {
+    fetch_from(array.as_ptr().wrapping_add(at));
+}
+
+/// The same by address.
+#[inline(always)]
+pub fn fetch_from<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE is part of this architecture, and the hint is void where nothing can be read.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(array.as_ptr().wrapping_add(at).cast());
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (array, at);
+    let _ = address;
 }
 
 #[cfg(target_os = "linux")]

@@ -1,7 +1,7 @@
 //! Matrices made ready to be applied to vectors.
 
 use crate::device::sweep::dot_sweep;
-use crate::device::{Device, Dot, Op, Operand, Slot};
+use crate::device::{Device, Dot, Op, Operand, Slot, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
@@ -52,6 +52,25 @@ pub trait LinearOperator<D: Device, T: Scalar> {
     ) -> Result<()> {
         self.apply(device, 1.0, x, 0.0, y)?;
         device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then))
+    }
+
+    /// y = A x, then the sweep that writes y, x and z, in this order. It sets x anew without having read it, and what y
+    /// holds afterwards is not said, so that a backend may do both in one pass. By default in two.
+    fn apply_sweep(
+        &self,
+        device: &D,
+        [y, x, z]: [&mut D::Vector<T>; 3],
+        reads: &[&D::Vector<T>],
+        slots: &mut D::Slots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()> {
+        self.apply(device, 1.0, x, 0.0, y)?;
+        device.sweep(&mut [y, x, z], reads, slots, sweep)
+    }
+
+    /// Bytes that [`apply_sweep`](LinearOperator::apply_sweep) moves for one column.
+    fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
+        self.cost().bytes + sweep.bytes(self.shape().0, 1, size_of::<T>())
     }
 
     /// The cost of one application: the only source of speeds in reports.

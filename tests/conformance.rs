@@ -15,7 +15,7 @@ use solver::device::{Cpu, SlotState};
 use solver::format::{Csr, Values};
 use solver::operator::Cost;
 use solver::scalar::Scalar;
-use solver::solve::cg;
+use solver::solve::{cg, pagerank};
 
 on_each_device! {
     every_backend_computes_the_product,
@@ -24,6 +24,7 @@ on_each_device! {
     empty_rows_give_zero,
     the_fused_dot_product_is_that_of_the_product_and_runs_the_program,
     the_fused_dot_product_leaves_the_slots_of_a_done_column,
+    a_sweep_after_the_product_is_both_in_turn,
     vectors_of_other_lengths_are_refused,
     deterministic_backends_give_the_same_bits_again,
     several_columns_are_each_multiplied_or_refused,
@@ -184,6 +185,58 @@ fn the_fused_dot_product_is_that_of_the_product_and_runs_the_program<D: Host>(de
 
 fn the_fused_dot_product_leaves_the_slots_of_a_done_column<D: Host>(device: &D) {
     for_each(device, &zoo::few(), &FusedDot { done: 3 });
+}
+
+/// Slots that the sweeps of PageRank use.
+const SWEEP_SLOTS: usize = 11;
+
+struct Swept;
+
+impl Check for Swept {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let n = case.matrix.rows();
+        if n != case.matrix.cols() {
+            return;
+        }
+        let Some(operator) = case.build::<D, T>(device) else { return };
+        // Small integers, so that sums do not depend on their order.
+        let vectors: [Vec<f64>; 5] = std::array::from_fn(|seed| integers(seed as u64, n));
+        let sweep =
+            pagerank::power::SWEEPS.iter().find(|sweep| sweep.writes == 3 && sweep.reads == 2).unwrap();
+        for done in [0, 3] {
+            let run = |together: bool| {
+                let [mut y, mut x, mut z, a, b] = vectors.each_ref().map(|v| upload::<D, T>(device, v, 1));
+                let mut state = SlotState::new(SWEEP_SLOTS, 1);
+                state.values.iter_mut().zip(integers(5, SWEEP_SLOTS)).for_each(|(v, i)| *v = i + 20.0);
+                state.done[0] = done;
+                let mut slots = device.slots(SWEEP_SLOTS, 1).unwrap();
+                device.write(&state, &mut slots).unwrap();
+                if together {
+                    operator
+                        .apply_sweep(device, [&mut y, &mut x, &mut z], &[&a, &b], &mut slots, sweep)
+                        .unwrap();
+                } else {
+                    operator.apply(device, 1.0, &x, 0.0, &mut y).unwrap();
+                    device.sweep(&mut [&mut y, &mut x, &mut z], &[&a, &b], &mut slots, sweep).unwrap();
+                }
+                let [x, z] = [x, z].map(|v| bits(&download::<D, T>(device, &v, n)));
+                (x, z, read(device, &slots, SWEEP_SLOTS, 1))
+            };
+            let (together, in_turn) = (run(true), run(false));
+            assert!(together.0 == in_turn.0, "{case}, done: {done}: x");
+            assert!(together.1 == in_turn.1, "{case}, done: {done}: z");
+            assert_eq!(together.2.values, in_turn.2.values, "{case}, done: {done}");
+        }
+    }
+}
+
+fn a_sweep_after_the_product_is_both_in_turn<D: Host>(device: &D) {
+    let mut zoo: zoo::Zoo = zoo::integers().into_iter().filter(|(_, m)| m.rows() == m.cols()).collect();
+    // Enough rows for chunks of full height, the last of which is not full.
+    let large = zoo::generated("poisson2d:95x90");
+    let ones = Csr::with_pattern(large.pattern().clone(), Values::Ones).unwrap();
+    zoo.extend([("many rows", large), ("ones, many rows", ones.into())]);
+    for_each(device, &zoo, &Swept);
 }
 
 struct Lengths;

@@ -208,7 +208,7 @@ pub fn power<D: Device, T: Scalar>(
     let problem = &inside.problem(problem);
     let n = problem.links.vertices();
     let vector_bytes = (power::Work::<D, T>::vectors(problem) * n * size_of::<T>()) as u64;
-    let bytes_per_iteration = operator.cost().bytes + power::Work::<D, T>::sweep_bytes(problem);
+    let bytes_per_iteration = power::Work::<D, T>::bytes(&operator, problem);
     let operator_bytes = operator.storage();
     let x = problem.beginning();
     if n == 0 {

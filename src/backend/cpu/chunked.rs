@@ -4,10 +4,10 @@
 //! thread, and each chunk leaves its part of `<x, y>` in a place of its own while its y is in the first-level cache:
 //! same bits for any number of threads, one pass.
 
-use crate::device::cpu::sweep::dot_tile;
+use crate::device::cpu::sweep::{self, dot_tile};
 use crate::device::cpu::{CHUNK, Cpu, CpuSlots, CpuVector};
 use crate::device::sweep::dot_sweep;
-use crate::device::{Device, Op};
+use crate::device::{Device, Op, Sweep};
 use crate::error::{Error, Result};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
@@ -144,6 +144,15 @@ impl<M> Chunked<M> {
         Chunked { matrix, cuts }
     }
 
+    /// Whether a sweep can follow the product chunk by chunk.
+    fn sweeps_at_once<T: Scalar>(&self) -> bool
+    where
+        M: RowRanges<T>,
+    {
+        let (rows, cols) = self.matrix.shape();
+        rows == cols && self.matrix.height() == CHUNK
+    }
+
     /// Runs all chunks, and `after(chunk, rows, y of these rows)` when a chunk is done.
     fn run<T: Scalar>(
         &self,
@@ -210,6 +219,36 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
         })?;
         slots.finish(chunks, &[dot[0].out], then);
         Ok(())
+    }
+
+    fn apply_sweep(
+        &self,
+        device: &Cpu,
+        [y, x, z]: [&mut CpuVector<T>; 3],
+        reads: &[&CpuVector<T>],
+        slots: &mut CpuSlots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()> {
+        if !self.sweeps_at_once() || x.k() > 1 {
+            self.apply(device, 1.0, x, 0.0, y)?;
+            return device.sweep(&mut [y, x, z], reads, slots, sweep);
+        }
+        check_shapes(self.matrix.shape(), x, y)?;
+        let product = Product { x: x.data(), k: 1, alpha: T::from_f64(1.0), beta: T::default() };
+        let multiply = |rows: Range<usize>, y: &mut [T]| self.matrix.multiply(rows, &product, y);
+        // A chunk of y does not outlive its pass through the cache. Its memory is where x is set anew, while other
+        // chunks still read the old one.
+        if sweep::run_after(device, &self.cuts, multiply, &mut [y, z], reads, slots, sweep)? {
+            std::mem::swap(x, y);
+        }
+        Ok(())
+    }
+
+    fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
+        let (rows, _) = self.matrix.shape();
+        let bytes = self.matrix.cost().bytes + sweep.bytes(rows, 1, size_of::<T>());
+        // y is written by the product, and read and written by the sweep.
+        if self.sweeps_at_once() { bytes - 3 * (rows * size_of::<T>()) as u64 } else { bytes }
     }
 
     fn cost(&self) -> Cost {

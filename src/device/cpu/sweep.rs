@@ -9,6 +9,7 @@ use crate::device::sweep::{
 };
 use crate::device::{RING, SlotState, check_operands};
 use crate::error::Result;
+use crate::memory::fetch_from;
 use crate::scalar::Scalar;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -25,6 +26,14 @@ struct Operands<'a, T> {
     sweep: &'a Sweep<'a>,
 }
 
+impl<T> Clone for Operands<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Operands<'_, T> {}
+
 // SAFETY: threads touch disjoint chunks of the vectors and of the partial sums; the scalars are only read.
 unsafe impl<T: Sync> Sync for Operands<'_, T> {}
 
@@ -35,11 +44,38 @@ pub(super) fn run<T: Scalar>(
     slots: &mut CpuSlots,
     sweep: &Sweep<'_>,
 ) -> Result<()> {
+    pass(cpu, None, None::<fn(Range<usize>, &mut [T])>, writes, reads, slots, sweep).map(drop)
+}
+
+/// The sweep after `first(rows, v)`, which sets these rows of the sweep's first vector: of it only the chunks in hand
+/// exist. `writes` are the others. Threads share the chunks by `cuts`. Whether it was done: not where all columns are.
+pub(crate) fn run_after<T: Scalar>(
+    cpu: &Cpu,
+    cuts: &[usize],
+    first: impl Fn(Range<usize>, &mut [T]) + Sync,
+    writes: &mut [&mut CpuVector<T>],
+    reads: &[&CpuVector<T>],
+    slots: &mut CpuSlots,
+    sweep: &Sweep<'_>,
+) -> Result<bool> {
+    pass(cpu, Some(cuts), Some(first), writes, reads, slots, sweep)
+}
+
+fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T]) + Sync>(
+    cpu: &Cpu,
+    cuts: Option<&[usize]>,
+    first: Option<F>,
+    writes: &mut [&mut CpuVector<T>],
+    reads: &[&CpuVector<T>],
+    slots: &mut CpuSlots,
+    sweep: &Sweep<'_>,
+) -> Result<bool> {
     let k = slots.state.k;
+    let made = usize::from(first.is_some());
     let shapes = writes.iter().map(|v| (v.n(), v.k)).chain(reads.iter().map(|v| (v.n(), v.k)));
-    let n = check_operands(sweep, (writes.len(), reads.len()), k, shapes)?;
+    let n = check_operands(sweep, (made + writes.len(), reads.len()), k, shapes)?;
     if slots.state.done.iter().all(|&code| code != 0) {
-        return Ok(());
+        return Ok(false);
     }
     let chunks = Cpu::chunks(n);
     let partials = slots.partials(chunks, sweep.dots.len() * k).as_mut_ptr();
@@ -50,12 +86,20 @@ pub(super) fn run<T: Scalar>(
         state: &slots.state,
         sweep,
     };
-    operands.writes.iter_mut().zip(writes).for_each(|(p, v)| *p = v.data.as_mut_ptr());
+    operands.writes[made..].iter_mut().zip(writes).for_each(|(p, v)| *p = v.data.as_mut_ptr());
     operands.reads.iter_mut().zip(reads).for_each(|(p, v)| *p = v.data.as_ptr());
-    cpu.for_each_chunk(chunks, None, |chunk| {
+    cpu.for_each_chunk(chunks, cuts, |chunk| {
         let rows = Cpu::chunk_rows(chunk, n);
-        // SAFETY: every vector has n rows of k columns, `rows` lies inside, and no other thread has this chunk; the
-        // AVX2 body runs only where the processor has it.
+        let mut operands = operands;
+        let mut tile = [T::default(); CHUNK];
+        if let Some(first) = &first {
+            operands.fetch(&rows);
+            first(rows.clone(), &mut tile[..rows.len()]);
+            // Where the whole vector would begin.
+            operands.writes[0] = tile.as_mut_ptr().wrapping_sub(rows.start);
+        }
+        // SAFETY: every vector has n rows of k columns, `rows` lies inside, and no other thread has this chunk; of the
+        // first there are just these rows; the AVX2 body runs only where the processor has it.
         unsafe {
             match (k, cpu.avx2) {
                 #[cfg(target_arch = "x86_64")]
@@ -68,7 +112,7 @@ pub(super) fn run<T: Scalar>(
     let mut out = [crate::device::Slot(0); MAX_DOTS];
     out.iter_mut().zip(sweep.dots).for_each(|(slot, dot)| *slot = dot.out);
     slots.finish(chunks, &out[..sweep.dots.len()], sweep.then);
-    Ok(())
+    Ok(true)
 }
 
 impl<T: Scalar> Operands<'_, T> {
@@ -77,6 +121,16 @@ impl<T: Scalar> Operands<'_, T> {
             Coefficient::Constant(c) => T::from_f64(c),
             Coefficient::Slot(s) => T::from_f64(self.state.get(s, column)),
             Coefficient::MinusSlot(s) => T::from_f64(-self.state.get(s, column)),
+        }
+    }
+
+    /// Has all vectors but the first on their way into the cache, while something else is done. The processor alone would
+    /// begin to fetch each of them anew for each chunk, and wait.
+    fn fetch(&self, rows: &Range<usize>) {
+        let line = (64 / size_of::<T>()).max(1);
+        let writes = self.writes[1..self.sweep.writes as usize].iter().map(|v| v.cast_const());
+        for vector in writes.chain(self.reads[..self.sweep.reads as usize].iter().copied()) {
+            rows.clone().step_by(line).for_each(|row| fetch_from(vector.wrapping_add(row)));
         }
     }
 
@@ -90,7 +144,7 @@ impl<T: Scalar> Operands<'_, T> {
             Operand::Ones => return &T::ones::<CHUNK>()[..range.len()],
         };
         // SAFETY: promised by the caller.
-        unsafe { std::slice::from_raw_parts(start.add(range.start), range.len()) }
+        unsafe { std::slice::from_raw_parts(start.wrapping_add(range.start), range.len()) }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -136,7 +190,7 @@ impl<T: Scalar> Operands<'_, T> {
             }
             // SAFETY: inside the target, which no term names: the terms that do were set apart above.
             let y = unsafe {
-                let start = self.writes[update.target as usize].add(rows.start);
+                let start = self.writes[update.target as usize].wrapping_add(rows.start);
                 std::slice::from_raw_parts_mut(start, rows.len())
             };
             let ((a, u), (b, v), (c, w)) = (a, b, c);
