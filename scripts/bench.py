@@ -314,7 +314,7 @@ def spmv(args):
 
 
 # Whatever auto may choose has to stand here by itself.
-CANDIDATES = "rows,sell,merge,bsr,bsr:block=2x2,bsr:block=3x3,bsr:block=4x4,bsr:block=6x6,bsr:block=8x8,sbsr,auto"
+CANDIDATES = "rows,pull,sell,merge,bsr,bsr:block=2x2,bsr:block=3x3,bsr:block=4x4,bsr:block=6x6,bsr:block=8x8,sbsr,auto"
 
 
 def auto(args):
@@ -368,8 +368,10 @@ def main():
                    "us_per_iteration": {"min": us[0], "median": statistics.median(us), "max": us[-1]},
                    "residual_true": max(r[2] for r in results)}
             for key in results[0][3]:
-                values = [r[3][key] for r in results]
-                row[key] = values[0] if isinstance(values[0], str) else statistics.median(values)
+                # A limit that was measured on a machine with other things to do is left out by the solver.
+                values = [r[3][key] for r in results if r[3][key] is not None]
+                if values:
+                    row[key] = values[0] if isinstance(values[0], str) else statistics.median(values)
             rows.append(row)
             print(f"{system:24} {name:44} {row['iterations']:6} iterations "
                   f"{row['us_per_iteration']['median']:10.2f} us each ({us[0]:.2f} to {us[-1]:.2f})", flush=True)

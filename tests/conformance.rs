@@ -188,7 +188,7 @@ fn the_fused_dot_product_leaves_the_slots_of_a_done_column<D: Host>(device: &D) 
 }
 
 /// Slots that the sweeps of PageRank use.
-const SWEEP_SLOTS: usize = 11;
+const SWEEP_SLOTS: usize = pagerank::power::SLOTS;
 
 struct Swept;
 
@@ -201,8 +201,7 @@ impl Check for Swept {
         let Some(operator) = case.build::<D, T>(device) else { return };
         // Small integers, so that sums do not depend on their order.
         let vectors: [Vec<f64>; 5] = std::array::from_fn(|seed| integers(seed as u64, n));
-        let sweep =
-            pagerank::power::SWEEPS.iter().find(|sweep| sweep.writes == 3 && sweep.reads == 2).unwrap();
+        let sweep = pagerank::power::SWEEPS.iter().find(|sweep| sweep.name == "pagerank_even").unwrap();
         for done in [0, 3] {
             let run = |together: bool| {
                 let [mut y, mut x, mut z, a, b] = vectors.each_ref().map(|v| upload::<D, T>(device, v, 1));

@@ -10,6 +10,7 @@ use common::zoo;
 use solver::Error;
 use solver::backend::Pick;
 use solver::device::Cpu;
+use solver::error::ChainError;
 use solver::format::{Coo, Csr};
 use solver::solve::markov::chain::Chain;
 use solver::solve::markov::{Method, Problem, Stationary, power, residual, serial};
@@ -196,15 +197,15 @@ fn a_block_band_chain_is_solved<D: Pick<f64>>(device: &D) {
 fn rows_that_are_no_distributions_are_refused_with_their_place_and_can_be_divided_by_their_sum() {
     let halves = [(0, 0, 0.25), (0, 1, 0.25), (1, 0, 3.0), (1, 1, 1.0)];
     let error = Chain::new(matrix(2, &halves), false).unwrap_err();
-    assert!(matches!(error, Error::RowSum { row: 0, sum } if sum == 0.5), "{error}");
+    assert!(matches!(error, Error::Chain(ChainError::RowSum { row: 0, sum }) if sum == 0.5), "{error}");
     assert!(error.to_string().contains("row 1 sums to 0.5") && error.to_string().contains("--normalize"));
     let divided = Chain::new(matrix(2, &halves), true).unwrap();
     let got = by(Method::Power, &divided, 0, 1e-13);
     assert!(near(&got.probabilities, &[0.6, 0.4], 1e-12), "{:?}", got.probabilities);
     let negative = Chain::new(matrix(2, &[(0, 0, 1.5), (0, 1, -0.5), (1, 1, 1.0)]), true).unwrap_err();
-    assert!(matches!(negative, Error::Probability { row: 0, col: 1, .. }), "{negative}");
+    assert!(matches!(negative, Error::Chain(ChainError::Probability { row: 0, col: 1, .. })), "{negative}");
     let empty = Chain::new(matrix(2, &[(0, 0, 1.0)]), true).unwrap_err();
-    assert!(matches!(empty, Error::RowSum { row: 1, sum: 0.0 }), "{empty}");
+    assert!(matches!(empty, Error::Chain(ChainError::RowSum { row: 1, sum: 0.0 })), "{empty}");
     let oblong = Coo::new(1, 2, vec![0], vec![1], vec![1.0]).unwrap().into_csr().unwrap();
     assert!(matches!(Chain::new(oblong, false), Err(Error::NotSquare { solver: "markov", .. })));
 }
@@ -273,5 +274,5 @@ fn a_start_that_is_no_distribution_and_a_chain_of_nothing_are_refused() {
         let problem = Problem { incoming: &incoming, period: 1, start: Some(start) };
         assert!(serial(&problem, false, &rule(1e-8), &mut []).is_err());
     }
-    assert!(matches!(Chain::new(matrix(0, &[]), false), Err(Error::NoStates)));
+    assert!(matches!(Chain::new(matrix(0, &[]), false), Err(Error::Chain(ChainError::NoStates))));
 }

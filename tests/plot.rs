@@ -4,7 +4,7 @@
 
 use solver::Error;
 use solver::observe::{History, Report};
-use solver::plot::convergence;
+use solver::plot::{Chart, chart, convergence};
 use std::path::Path;
 
 /// A run that falls evenly from 1 to its last residual.
@@ -299,4 +299,25 @@ fn a_stand_in_is_said_to_be_one_in_the_title() {
     let svg = svg(&[history]);
     let title = texts(&svg)[..2].join(" ");
     assert!(title.contains("F1-like:scale=0.01 (a stand-in for Koutsovasilis/F1)"), "{title}");
+}
+
+#[test]
+fn a_table_is_drawn_with_all_its_words_and_a_mark_for_each_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"title": "Products", "note": "on two threads", "x": {"name": "threads", "values": [1, 2, "4 to 8"]},
+        "y": "seconds", "series": [{"name": "ours", "values": [0.5, 0.3, 0.2]}, {"name": "theirs", "values": [7, null, 1e3]}]}"#;
+    let table = Chart::of(text, Path::new("t.json")).unwrap().unwrap();
+    let path = folder.path().join("t.svg");
+    chart(&table, &path).unwrap();
+    let drawn = std::fs::read_to_string(&path).unwrap();
+    for word in
+        ["Products", "on two threads", "threads", "1", "2", "4 to 8", "seconds", "ours", "theirs", "100"]
+    {
+        assert!(texts(&drawn).contains(&word), "{word}: {:?}", texts(&drawn));
+    }
+    // A disc on paper for each value, and one in the legend for each line.
+    assert_eq!(drawn.matches("<circle").count(), 2 * (5 + 2));
+    let png = folder.path().join("t.png");
+    chart(&table, &png).unwrap();
+    assert_eq!(png_size(&std::fs::read(&png).unwrap()).0, 2200);
 }

@@ -158,7 +158,7 @@ fn test_with_ranks<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bo
         teleport: None,
         start: None,
     };
-    let ranking = pagerank::power::<D, f64>(device, operator, &problem, &rule, &mut [])?;
+    let ranking = pagerank::power::<D, f64>(device, operator, &problem, false, &rule, &mut [])?;
     let right = ranking.reason == StopReason::Converged;
     let bound = ranking.certificate.error_bound;
     Ok((right, format!("pagerank of rmat:scale=10,edges=8000: {}, error {bound:.1e}", ranking.reason)))

@@ -8,7 +8,7 @@ use super::vectors::FromFile;
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
-use crate::error::{Error, Result};
+use crate::error::{ChainError, Result};
 use crate::format::{Csr, Dense};
 use crate::observe::{Observer, Recorder, Report, write_file_with};
 use crate::parallel::zeros;
@@ -133,7 +133,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     let chain = Chain::new(matrix, args.normalize)?;
     let seconds_chain = began.elapsed().as_secs_f64();
     if chain.closed().len() > 1 && args.classes == Classes::Refuse {
-        return Err(Error::Reducible { classes: chain.closed().len() });
+        return Err(ChainError::Reducible { classes: chain.closed().len() }.into());
     }
     let start = start.as_ref().map(|x0| distribution("--x0", x0.values(chain.steps().rows())?, false, state));
     let start = start.transpose()?;

@@ -12,7 +12,7 @@ use super::running::{Place, distribution};
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
-use crate::error::{Error, Result};
+use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Duplicates};
 use crate::observe::{Observer, Recorder};
 use crate::scalar::{Precision, Scalar};
@@ -56,11 +56,10 @@ impl Vertices {
     /// An error that names vertices, by their ids.
     fn by_id(&self, error: Error) -> Error {
         match error {
-            Error::LinkWeights { vertex, to, reason } => Error::LinkWeights {
-                vertex: self.id(vertex as usize),
-                to: to.map(|to| self.id(to as usize)),
-                reason,
-            },
+            Error::Chain(ChainError::LinkWeights { vertex, to, reason }) => {
+                let (vertex, to) = (self.id(vertex as usize), to.map(|to| self.id(to as usize)));
+                ChainError::LinkWeights { vertex, to, reason }.into()
+            }
             other => other,
         }
     }
@@ -92,15 +91,20 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     let began = Instant::now();
     let vertices = Vertices(loaded.ids);
     let pays = matches!(plan.running.place, Place::Cpu(_)) || plan.may_take_long();
-    let links = if pays { Links::in_best_order(&graph) } else { Links::new(&graph) };
+    let links = if pays {
+        Links::in_best_order(graph)
+    } else {
+        let links = Links::new(&graph);
+        drop(graph);
+        links
+    };
     let links = links.map_err(|error| vertices.by_id(error))?;
-    drop(graph);
     let ranked = Ranked { links, vertices, facts };
     let seconds_links = began.elapsed().as_secs_f64();
     let mut solved = match (plan.method, plan.running.place) {
         (Method::GaussSeidel, _) => serially(args, &plan, ranked)?,
-        (Method::Power, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, ranked)?,
-        (Method::Power, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, ranked)?,
+        (_, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, ranked)?,
+        (_, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, ranked)?,
     };
     solved.report.seconds_load = seconds_load;
     solved.report.seconds_setup += seconds_links;
@@ -149,7 +153,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
     ranked.facts.backend = backend.label();
     ranked.facts.backend_because = why;
     let (mut solved, ranking) = watched(args, plan, ranked, |problem, rule, observers| {
-        power::<D, T>(device, operator, problem, rule, observers)
+        power::<D, T>(device, operator, problem, plan.method == Method::Extrapolated, rule, observers)
     })?;
     solved.report.seconds_setup += before;
     report::measure(&mut solved.report, device, &ranking);

@@ -92,6 +92,11 @@ impl<D: Device, W> Recorded<D, W> {
         &self.work
     }
 
+    /// The workspace, to change what its vectors and slots hold between two replays; they must stay where they are.
+    pub fn work_mut(&mut self) -> &mut W {
+        &mut self.work
+    }
+
     /// Gives the workspace back; the recording ends.
     pub fn into_work(self) -> W {
         self.work

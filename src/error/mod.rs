@@ -2,10 +2,12 @@
 //!
 //! Not converging is no error: it is a [`StopReason`](crate::stop::StopReason) in the report.
 
+mod chain;
 mod fetch;
 mod gpu;
 
 use crate::format::CsrFault;
+pub use chain::ChainError;
 pub use fetch::FetchError;
 pub use gpu::GpuError;
 use std::path::PathBuf;
@@ -284,57 +286,6 @@ pub enum Error {
         /// The method.
         solver: &'static str,
     },
-    /// The links out of a vertex cannot be chosen by their weights.
-    #[error("the links out of vertex {vertex}{}: {reason}", to.map_or(String::new(), |to| format!(", the one to vertex {to}")))]
-    LinkWeights {
-        /// The vertex, by its id or counted from 0.
-        vertex: u64,
-        /// The vertex that the link leads to, where it is about one.
-        to: Option<u64>,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A row of a chain is no distribution.
-    #[error(
-        "row {} sums to {sum}, and the steps out of a state must sum to 1 (counted from 1); --normalize divides each row by \
-         its sum, where that is not 0", row + 1
-    )]
-    RowSum {
-        /// The row, counted from 0.
-        row: usize,
-        /// Its sum.
-        sum: f64,
-    },
-    /// A chain of nothing.
-    #[error("the chain has no states, and so no distribution over them")]
-    NoStates,
-    /// An entry of a chain is no probability.
-    #[error("the entry ({}, {}) is {value}, and the probability of a step is not negative (counted from 1)", row + 1, col + 1)]
-    Probability {
-        /// The row, counted from 0.
-        row: usize,
-        /// The column, counted from 0.
-        col: usize,
-        /// The entry.
-        value: f64,
-    },
-    /// The chain has several classes that are never left, and one distribution for each.
-    #[error(
-        "the chain has {classes} classes of states that are never left, and as many stationary distributions; --classes \
-         each finds them all"
-    )]
-    Reducible {
-        /// How many.
-        classes: usize,
-    },
-    /// A vector is no distribution over the vertices.
-    #[error("{what}: they must not be negative, and sum to 1; their sum is {sum}")]
-    NoDistribution {
-        /// The vector.
-        what: &'static str,
-        /// Its sum.
-        sum: f64,
-    },
     /// The method needs a symmetric matrix. Places count from 1.
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) = {mirrored} (counted from 1); \
@@ -448,6 +399,9 @@ pub enum Error {
     /// A matrix of the catalog cannot be had.
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    /// What has no ranks or no stationary distribution.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
     /// A GPU cannot be used, or not so.
     #[error(transparent)]
     Gpu(#[from] GpuError),

@@ -37,7 +37,7 @@ const MOST_NAMES: usize = 40;
 const MOST_TOLERANCES: usize = 4;
 
 /// Okabe and Ito's colours, which colour-blind readers can tell apart, without the yellow that fades on paper.
-const PALETTE: [Colour; 7] =
+pub(super) const PALETTE: [Colour; 7] =
     [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (0, 0, 0)];
 
 /// The formats of pictures, by the ending of the file.
@@ -70,12 +70,17 @@ pub fn convergence(histories: &[History], path: &Path) -> Result<()> {
     if histories.is_empty() {
         return Err(fault("there is no history to draw".into()));
     }
-    let scene = lay_out(histories);
+    write(&lay_out(histories), format, path)
+}
+
+/// Writes a picture whole or not at all.
+pub(super) fn write(scene: &Scene, format: Format, path: &Path) -> Result<()> {
     let bytes = match format {
-        Format::Svg => svg(&scene).map(String::into_bytes),
-        Format::Png => png(&scene),
+        Format::Svg => svg(scene).map(String::into_bytes),
+        Format::Png => png(scene),
     };
-    write_file(path, &bytes.map_err(fault)?)
+    let bytes = bytes.map_err(|message| Error::Plot { path: path.to_owned(), message })?;
+    write_file(path, &bytes)
 }
 
 /// Places everything: title, panels, legend, from top to bottom.

@@ -1,11 +1,12 @@
 //! Pictures of solves: how the residual falls, against iterations and against time; and of matrices: where their
-//! entries stand.
+//! entries stand; and of tables, as lines.
 //!
 //! A picture is first laid out as a list of shapes, and then painted by plotters as SVG or as PNG, so that both
 //! formats show the same thing. The typeface is built in: no font of the system is looked for.
 
 mod axis;
 mod cells;
+mod chart;
 mod convergence;
 mod curve;
 mod letters;
@@ -15,5 +16,6 @@ mod scene;
 mod spy;
 mod words;
 
+pub use chart::{Chart, Places, Series, chart};
 pub use convergence::{Format, convergence};
 pub use spy::{CELLS, spy};

@@ -51,6 +51,8 @@ pub enum Dangling {
 pub enum Method {
     /// x = F(x), again and again.
     Power,
+    /// The same, moved ahead now and then by what the last steps have in common.
+    Extrapolated,
     /// Each vertex in turn, with the newest ranks of all others; in a fixed order, and so the same bits on every run.
     GaussSeidel,
 }
@@ -79,6 +81,8 @@ pub struct Ranking {
     pub reason: StopReason,
     /// Iterations done.
     pub iterations: usize,
+    /// How often the ranks were moved ahead.
+    pub extrapolations: usize,
     /// What is certain of the ranks.
     pub certificate: Certificate,
     /// The error by the last step alone: d / (1 - d) times its l1 norm.
@@ -183,22 +187,25 @@ impl Inside {
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 2] = [Method::Power, Method::GaussSeidel];
+    pub const ALL: [Method; 3] = [Method::Power, Method::Extrapolated, Method::GaussSeidel];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
             Method::Power => "power",
+            Method::Extrapolated => "extrapolated",
             Method::GaussSeidel => "gauss-seidel",
         }
     }
 }
 
-/// Ranks by power iteration with the operator of a backend, which multiplies [`Links::incoming`].
+/// Ranks by power iteration, moved ahead now and then or not, with the operator of a backend, which multiplies
+/// [`Links::incoming`].
 pub fn power<D: Device, T: Scalar>(
     device: &D,
     operator: Operator<D, T>,
     problem: &Problem<'_>,
+    extrapolate: bool,
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Ranking> {
@@ -207,7 +214,7 @@ pub fn power<D: Device, T: Scalar>(
     let inside = Inside::new(problem);
     let problem = &inside.problem(problem);
     let n = problem.links.vertices();
-    let vector_bytes = (power::Work::<D, T>::vectors(problem) * n * size_of::<T>()) as u64;
+    let vector_bytes = (power::Work::<D, T>::vectors(problem, extrapolate) * n * size_of::<T>()) as u64;
     let bytes_per_iteration = power::Work::<D, T>::bytes(&operator, problem);
     let operator_bytes = operator.storage();
     let x = problem.beginning();
@@ -215,7 +222,7 @@ pub fn power<D: Device, T: Scalar>(
         return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..nothing() });
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
-    let (work, state) = power::Work::start(device, operator, problem, &x)?;
+    let (work, state) = power::Work::start(device, operator, problem, extrapolate, &x)?;
     let recorded = device.record(work, power::Work::<D, T>::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();
@@ -285,6 +292,7 @@ fn ranking(
         ranks: problem.links.handed_out(ranks),
         reason,
         iterations: run.now.iteration,
+        extrapolations: run.jumps,
         estimate: run.now.residual,
         certificate,
         seconds_solve,
@@ -299,6 +307,7 @@ fn nothing() -> Ranking {
         ranks: Vec::new(),
         reason: StopReason::Converged,
         iterations: 0,
+        extrapolations: 0,
         certificate: Certificate { residual: 0.0, error_bound: 0.0, sum: 0.0 },
         estimate: 0.0,
         seconds_setup: 0.0,

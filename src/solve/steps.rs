@@ -6,7 +6,7 @@
 
 use super::rounding::sum;
 use crate::device::{Device, RING, Recorded, Slot, SlotState};
-use crate::error::{Error, Result};
+use crate::error::{ChainError, Error, Result};
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
 use crate::solve::pace::Pace;
@@ -27,6 +27,16 @@ pub(super) trait Steps<D: Device, T: Scalar>: Sized {
 
     /// One iteration, which counts the l1 norm of its step.
     fn step(device: &D, work: &mut Self) -> Result<()>;
+
+    /// What is done beside iterations, before the one after so many; whether it has changed x.
+    fn beside(&mut self, _device: &D, _iterations: usize) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// How many iterations there are until something may have to be done beside them.
+    fn undisturbed(&self, _iterations: usize) -> usize {
+        usize::MAX
+    }
 
     /// The scalars.
     fn slots(&self) -> &D::Slots;
@@ -50,6 +60,8 @@ pub(super) struct Run<'a, 'o> {
     /// Time that looking at x has taken.
     looking: Duration,
     pub now: Progress,
+    /// How often x was changed beside iterations.
+    pub jumps: usize,
     values: Vec<f64>,
 }
 
@@ -67,6 +79,7 @@ impl<'a, 'o> Run<'a, 'o> {
             began: Instant::now(),
             looking: Duration::ZERO,
             now,
+            jumps: 0,
             values: Vec::with_capacity(RING),
         }
     }
@@ -168,7 +181,10 @@ impl<'a, 'o> Run<'a, 'o> {
                 if device.agree(stop.is_some()) {
                     break stop.unwrap_or(StopReason::Interrupted);
                 }
-                let longest = D::BATCH.min(self.rule.iterations_left(&self.now)).max(1);
+                let iterations = self.now.iteration;
+                self.jumps += usize::from(recorded.work_mut().beside(device, iterations)?);
+                let undisturbed = recorded.work().undisturbed(iterations);
+                let longest = D::BATCH.min(self.rule.iterations_left(&self.now)).min(undisturbed).max(1);
                 device.replay(&mut recorded, pace.next(&self.now, Some(aim), longest))?;
                 device.read(recorded.work().slots(), &mut state)?;
                 let counted = self.now.iteration..state.counts[0] as usize;
@@ -225,7 +241,7 @@ pub(super) fn check_distribution(what: &'static str, vector: &[f64], n: usize, l
     let total = sum(vector.iter().copied());
     let whole = if lost { total > 0.0 && total <= 1.0 + SLACK } else { (total - 1.0).abs() <= SLACK };
     if n > 0 && !(whole && vector.iter().all(|v| *v >= 0.0)) {
-        return Err(Error::NoDistribution { what, sum: total });
+        return Err(ChainError::NoDistribution { what, sum: total }.into());
     }
     Ok(())
 }

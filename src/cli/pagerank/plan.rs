@@ -48,6 +48,7 @@ impl Plan {
         args.output.as_deref().map(super::output::check).transpose()?;
         let method = match args.method {
             MethodName::Power => Method::Power,
+            MethodName::Extrapolated => Method::Extrapolated,
             MethodName::GaussSeidel => Method::GaussSeidel,
         };
         let running = args.run.resolve((method == Method::GaussSeidel).then_some(method.name()))?;

@@ -78,6 +78,7 @@ pub(super) struct RankReport {
     pub reason: &'static str,
     pub message: String,
     pub iterations: u64,
+    pub extrapolations: u64,
     /// No more than this lies between these ranks and the exact ones, all differences summed.
     pub error_bound: f64,
     /// The same by the last step alone, rounding left out.
@@ -125,6 +126,7 @@ impl RankReport {
             reason: ranking.reason.name(),
             message: message(&ranking.reason),
             iterations: ranking.iterations as u64,
+            extrapolations: ranking.extrapolations as u64,
             error_bound: ranking.certificate.error_bound,
             error_estimate: ranking.estimate,
             sum: ranking.certificate.sum,
@@ -186,11 +188,15 @@ impl RankReport {
             thousands(self.self_loops),
             thousands(self.duplicates)
         );
+        let ahead = match self.extrapolations {
+            0 => String::new(),
+            times => format!(", moved ahead {times} times"),
+        };
         let mut lines = vec![
             ("graph", format!("{}{stands}: {counted}", self.graph)),
             ("ran on", format!("{}, backend {}, {}", self.device, self.backend, self.precision)),
             ("method", format!("{}, damping {}, dangling {}", self.method, self.damping, self.dangling)),
-            ("result", format!("{}; {} iterations", self.message, thousands(self.iterations))),
+            ("result", format!("{}; {} iterations{ahead}", self.message, thousands(self.iterations))),
             (
                 "error",
                 if !self.error_bound.is_finite() {

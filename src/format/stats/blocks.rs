@@ -100,19 +100,22 @@ impl Blocks {
         /// Rows of a band: a multiple of all heights but 7.
         const BAND: usize = 120;
         const MOST_BANDS: usize = 64;
+        const FEW: usize = 16;
         /// Times the entries of a band of usual rows.
         const FAR_MORE: f64 = 8.0;
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
-        let strips = rows.div_ceil(STRIP);
         let budget = ENTRIES.max(nnz / SHARE);
+        // Bands begin where block rows of every height do, or, where there are few such places, of all but 7.
+        let step = if nnz <= budget || rows / STRIP >= FEW { STRIP } else { BAND };
+        let places = rows.div_ceil(step);
         let (bands, height) = match nnz <= budget {
-            true => (strips, STRIP),
-            false => ((budget / (BAND * (nnz / rows).max(1))).clamp(1, MOST_BANDS).min(strips), BAND),
+            true => (places, STRIP),
+            false => ((budget / (BAND * (nnz / rows).max(1))).clamp(1, MOST_BANDS).min(places), BAND),
         };
         let Some(mut counter) = Counter::new(matrix) else { return Blocks::unknown(matrix) };
         let mut seen = Vec::with_capacity(bands);
         for band in 0..bands {
-            let first = band * strips / bands * STRIP;
+            let first = band * places / bands * step;
             let band = first..(first + height).min(rows);
             let entries = matrix.row_offsets().get(band.end) - matrix.row_offsets().get(band.start);
             counter.counts = Counts::default();

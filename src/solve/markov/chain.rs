@@ -1,7 +1,7 @@
 //! A chain before it is solved: whether its rows are distributions, which states it cannot leave, and with what period
 //! it returns.
 
-use crate::error::{Error, Result};
+use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Values};
 use crate::solve::rounding::sum;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Chain {
             return Err(Error::NotSquare { rows: matrix.rows(), cols: matrix.cols(), solver: "markov" });
         }
         if matrix.rows() == 0 {
-            return Err(Error::NoStates);
+            return Err(ChainError::NoStates.into());
         }
         let steps = stochastic(matrix, normalise)?;
         let (closed, transient) = classes(&steps);
@@ -77,7 +77,7 @@ fn stochastic(matrix: Csr, normalise: bool) -> Result<Csr> {
     let sums = matrix.map_rows(|i| (bad(i).is_some(), sum(matrix.row(i).map(|(_, p)| p))));
     if let Some(row) = sums.iter().position(|(bad, _)| *bad) {
         let (col, value) = bad(row).unwrap_or_default();
-        return Err(Error::Probability { row, col, value });
+        return Err(ChainError::Probability { row, col, value }.into());
     }
     let near = |row: usize, total: f64| {
         (total - 1.0).abs() <= SLACK * f64::EPSILON * (1 + matrix.row_range(row).len()) as f64
@@ -88,7 +88,7 @@ fn stochastic(matrix: Csr, normalise: bool) -> Result<Csr> {
     let hopeless = sums.iter().position(|(_, total)| !total.is_normal());
     if !normalise || hopeless.is_some() {
         let row = if normalise { hopeless.unwrap_or(row) } else { row };
-        return Err(Error::RowSum { row, sum: sums[row].1 });
+        return Err(ChainError::RowSum { row, sum: sums[row].1 }.into());
     }
     let mut values = Vec::with_capacity(matrix.nnz());
     for (row, (_, total)) in sums.iter().enumerate() {

@@ -6,7 +6,7 @@
 //! are linked to equally often, so that the processor guesses the ends of their lists. Graphs that keep neighbours
 //! together, as crawls of the web do, keep their order. Nothing outside this folder sees the other numbers.
 
-use crate::error::{Error, Result};
+use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Values};
 use crate::solve::rounding::sum;
 use rayon::slice::ParallelSliceMut;
@@ -41,34 +41,27 @@ impl Links {
     /// The links of a graph whose entry (i, j) is the link from i to j.
     pub fn new(graph: &Csr) -> Result<Links> {
         check(graph)?;
-        Links::ordered(graph, None)
+        let out = given(graph)?;
+        Ok(Links { incoming: Arc::new(graph.transposed()?), out, order: None })
     }
 
-    /// The same in the order that gathers fastest. On CPUs finding it takes as long as some ten iterations gain.
-    pub fn in_best_order(graph: &Csr) -> Result<Links> {
-        check(graph)?;
-        Links::ordered(graph, order(graph)?)
-    }
-
-    fn ordered(graph: &Csr, order: Option<Vec<u32>>) -> Result<Links> {
-        let out = match graph.values() {
-            Values::Ones => graph.map_rows(|i| graph.row_range(i).len() as f64),
-            _ => graph.map_rows(|i| sum(graph.row(i).map(|(_, weight)| weight))),
-        };
-        // Shares of a rank must keep all their digits.
-        let far = |sum: &f64| *sum != 0.0 && !WEIGHTS.contains(sum);
-        if let Some(vertex) = out.iter().position(far) {
-            let reason =
-                format!("their weights sum to {:e}; scale them to between 1e-280 and 1e280", out[vertex]);
-            return Err(Error::LinkWeights { vertex: vertex as u64, to: None, reason });
+    /// The same in the order that gathers fastest. On CPUs finding it takes as long as some ten iterations gain. The graph is
+    /// given up on the way, so that no more than two of its size are in memory at once.
+    pub fn in_best_order(graph: Csr) -> Result<Links> {
+        check(&graph)?;
+        match order(&graph)? {
+            Some(order) => Links::ordered(graph, order),
+            None => Links::new(&graph),
         }
-        let Some(order) = order else {
-            return Ok(Links { incoming: Arc::new(graph.transposed()?), out, order: None });
-        };
-        // Sources get their new numbers in the transposition, which sorts by them, and targets after it.
-        let incoming = graph.transposed_in_order(&order)?.rows_in_order(&order)?;
+    }
+
+    fn ordered(graph: Csr, order: Vec<u32>) -> Result<Links> {
+        let out = given(&graph)?;
         let out = order.iter().map(|&vertex| out[vertex as usize]).collect();
-        Ok(Links { incoming: Arc::new(incoming), out, order: Some(order) })
+        // Sources get their new numbers in the transposition, which sorts by them, and targets after it.
+        let incoming = graph.transposed_in_order(&order)?;
+        drop(graph);
+        Ok(Links { incoming: Arc::new(incoming.rows_in_order(&order)?), out, order: Some(order) })
     }
 
     /// The links by the vertex that they lead to, under the numbers of this folder: what an operator must multiply by.
@@ -118,6 +111,19 @@ impl Links {
     }
 }
 
+/// The sum of the weights of the links out of each vertex.
+fn given(graph: &Csr) -> Result<Vec<f64>> {
+    let out = match graph.values() {
+        Values::Ones => graph.map_rows(|i| graph.row_range(i).len() as f64),
+        _ => graph.map_rows(|i| sum(graph.row(i).map(|(_, weight)| weight))),
+    };
+    // Shares of a rank must keep all their digits.
+    let far = |sum: &f64| *sum != 0.0 && !WEIGHTS.contains(sum);
+    let Some(vertex) = out.iter().position(far) else { return Ok(out) };
+    let reason = format!("their weights sum to {:e}; scale them to between 1e-280 and 1e280", out[vertex]);
+    Err(ChainError::LinkWeights { vertex: vertex as u64, to: None, reason }.into())
+}
+
 fn check(graph: &Csr) -> Result<()> {
     if !graph.is_square() {
         return Err(Error::NotSquare { rows: graph.rows(), cols: graph.cols(), solver: "pagerank" });
@@ -131,7 +137,7 @@ fn check(graph: &Csr) -> Result<()> {
     let Some(vertex) = faults.iter().position(|&fault| fault) else { return Ok(()) };
     let (to, weight) = fault(vertex).unwrap_or_default();
     let reason = format!("its weight is {weight}, and must be finite and not negative");
-    Err(Error::LinkWeights { vertex: vertex as u64, to: Some(to as u64), reason })
+    Err(ChainError::LinkWeights { vertex: vertex as u64, to: Some(to as u64), reason }.into())
 }
 
 /// The vertices by falling number of links out of them, and of equal ones by that of links into them, where that pays.
@@ -179,7 +185,7 @@ mod tests {
         let graph = load("rmat:scale=9,edges=4000").unwrap().matrix;
         let mut order: Vec<u32> = (0..512).collect();
         order.sort_by_key(|&i| std::cmp::Reverse(graph.row_range(i as usize).len()));
-        let links = Links::ordered(&graph, Some(order.clone())).unwrap();
+        let links = Links::ordered(graph.clone(), order.clone()).unwrap();
         let place = |vertex: usize| order.iter().position(|&v| v as usize == vertex).unwrap();
         for i in 0..512 {
             let mut own: Vec<u32> =
@@ -197,7 +203,7 @@ mod tests {
         let ordered = |what: &str| {
             let graph = load(what).unwrap().matrix;
             let graph = Csr::with_pattern(Arc::clone(graph.pattern()), Values::Ones).unwrap();
-            Links::in_best_order(&graph).unwrap().are_reordered()
+            Links::in_best_order(graph).unwrap().are_reordered()
         };
         assert!(ordered("rmat:scale=18,edges=2000000"));
         assert!(!ordered("rmat:scale=12,edges=20000"), "all fit the cache");

@@ -14,9 +14,21 @@
 //! Memory traffic in n-vectors, besides the operator: y 1 read + 1 written, x 1 + 1, c 1 written, 1 / out and sinks 1
 //! read each: 7; v is one more where ranks are personal. Backends that own rows sweep each chunk as soon as they have
 //! multiplied it: y is never in memory then, and these 7 with the operator's own 2 become 6.
+//!
+//! # Extrapolation
+//! The error of x is a sum of directions, each of which shrinks by its own factor; the largest are much the same in one
+//! step and the next. Of the last three steps u0, u1, u2 that combination a u0 + b u1 + (1 - a - b) u2 is taken which is
+//! shortest, and x is moved to the same combination of the vectors that they led to: what is left out of the step is left
+//! out of the error, as far as two directions make up all of it. The sum of x stays. Nothing is believed of the new x: the
+//! next step is computed from the graph like any other, and what it says is what counts.
+//!
+//! S. Kamvar, T. Haveliwala, C. Manning and G. Golub, Extrapolation methods for accelerating PageRank computations, WWW
+//! 2003; as a least-squares problem: A. Sidi, Extrapolation vs. projection methods for linear systems of equations, Journal
+//! of Computational and Applied Mathematics, 1988 (reduced rank extrapolation).
 
 use super::{Dangling, Problem};
 use crate::backend::Operator;
+use crate::device::sweep::dot_sweep;
 use crate::device::{Coefficient, Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::scalar::Scalar;
@@ -40,8 +52,22 @@ const RHO_SHARE: Slot = Slot(8);
 const RHO_REST: Slot = Slot(9);
 /// What sinks keep of their own.
 const KEPT: Slot = Slot(10);
+/// Inner products of v0 = u0 - u2, v1 = u1 - u2 and u2.
+const V0_V0: Slot = Slot(11);
+const V0_V1: Slot = Slot(12);
+const V1_V1: Slot = Slot(13);
+const V0_U2: Slot = Slot(14);
+const V1_U2: Slot = Slot(15);
+/// What v1 and u2 are multiplied by where x is moved.
+const BY_V1: Slot = Slot(16);
+const BY_U2: Slot = Slot(17);
 /// Slots that a workspace has.
-const SLOTS: usize = 11;
+pub const SLOTS: usize = 18;
+
+/// Iterations from one extrapolation to the next.
+const PERIOD: usize = 10;
+/// Vectors kept for it.
+const KEPT_VECTORS: usize = 3;
 
 /// mu and rho from what is stranded.
 const SPREAD: [Op; 4] = [
@@ -120,8 +146,67 @@ const PERSONAL: Sweep<'static> = Sweep {
     then: AFTER_STEP,
 };
 
+/// Keeps x.
+const KEEP: Sweep<'static> = Sweep {
+    name: "pagerank_keep",
+    writes: 1,
+    reads: 1,
+    updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(0))] }],
+    dots: &[],
+    then: &[],
+};
+const fn minus(v: Operand) -> Term {
+    Term { by: Coefficient::Constant(-1.0), v, times: None }
+}
+const FIRST: Operand = Operand::Write(0);
+const SECOND: Operand = Operand::Write(1);
+const THIRD: Operand = Operand::Write(2);
+/// v0, v1 and u2, in the place of the three vectors that were kept before x.
+const DIFFERENCES: Sweep<'static> = Sweep {
+    name: "pagerank_differences",
+    writes: 3,
+    reads: 1,
+    updates: &[
+        Update { target: 0, terms: &[minus(FIRST), Term::one(SECOND)] },
+        Update { target: 1, terms: &[minus(SECOND), Term::one(THIRD)] },
+        Update { target: 2, terms: &[minus(THIRD), Term::one(Operand::Read(0))] },
+        Update { target: 0, terms: &[Term::one(FIRST), minus(THIRD)] },
+        Update { target: 1, terms: &[Term::one(SECOND), minus(THIRD)] },
+    ],
+    dots: &[
+        Dot::product(FIRST, FIRST, V0_V0),
+        Dot::product(FIRST, SECOND, V0_V1),
+        Dot::product(SECOND, SECOND, V1_V1),
+        Dot::product(FIRST, THIRD, V0_U2),
+    ],
+    then: &[],
+};
+const LAST_DOT: Sweep<'static> = dot_sweep(&[Dot::product(Operand::Read(0), Operand::Read(1), V1_U2)], &[]);
+/// Moves x, and makes c and the sum over sinks of it.
+const AHEAD: Sweep<'static> = Sweep {
+    name: "pagerank_ahead",
+    writes: 2,
+    reads: 4,
+    updates: &[
+        Update {
+            target: 1,
+            terms: &[
+                Term::one(Operand::Write(1)),
+                Term::slot(BY_V1, Operand::Read(2)),
+                Term::slot(BY_U2, Operand::Read(3)),
+            ],
+        },
+        Update {
+            target: 0,
+            terms: &[Term { by: Coefficient::Constant(1.0), v: Operand::Write(1), times: Some(INVERSE) }],
+        },
+    ],
+    dots: &[Dot::product(Operand::Write(1), SINKS, STRANDED)],
+    then: &SPREAD,
+};
+
 /// Every sweep of this method, for whoever compiles them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[START, EVEN, PERSONAL];
+pub const SWEEPS: &[Sweep<'static>] = &[START, EVEN, PERSONAL, KEEP, DIFFERENCES, LAST_DOT, AHEAD];
 
 /// Operator, vectors and scalars of an iteration.
 pub(super) struct Work<D: Device, T: Scalar> {
@@ -133,13 +218,15 @@ pub(super) struct Work<D: Device, T: Scalar> {
     sinks: D::Vector<T>,
     /// Only where not every vertex gets the same.
     v: Option<D::Vector<T>>,
+    /// Only where x is extrapolated.
+    kept: Option<[D::Vector<T>; KEPT_VECTORS]>,
     slots: D::Slots,
 }
 
 impl<D: Device, T: Scalar> Work<D, T> {
     /// Vectors in the workspace.
-    pub fn vectors(problem: &Problem<'_>) -> usize {
-        5 + usize::from(!is_even(problem))
+    pub fn vectors(problem: &Problem<'_>, extrapolate: bool) -> usize {
+        5 + usize::from(!is_even(problem)) + if extrapolate { KEPT_VECTORS } else { 0 }
     }
 
     /// Bytes that an iteration moves.
@@ -152,9 +239,11 @@ impl<D: Device, T: Scalar> Work<D, T> {
         device: &D,
         links: Operator<D, T>,
         problem: &Problem<'_>,
+        extrapolate: bool,
         x: &[f64],
     ) -> Result<(Self, SlotState)> {
         let n = x.len();
+        let room = || device.vector::<T>(n, 1);
         let upload = |value: &dyn Fn(usize) -> f64| -> Result<D::Vector<T>> {
             let host: Vec<T> = (0..n).map(|i| T::from_f64(value(i))).collect();
             let mut vector = device.vector::<T>(n, 1)?;
@@ -170,6 +259,7 @@ impl<D: Device, T: Scalar> Work<D, T> {
             inverse: upload(&|i| if out[i] > 0.0 { 1.0 / out[i] } else { 0.0 })?,
             sinks: upload(&|i| f64::from(u8::from(out[i] == 0.0)))?,
             v: if is_even(problem) { None } else { Some(upload(&|i| problem.teleport(i))?) },
+            kept: if extrapolate { Some([room()?, room()?, room()?]) } else { None },
             slots: device.slots(SLOTS, 1)?,
         };
         let mut state = SlotState::new(SLOTS, 1);
@@ -179,6 +269,39 @@ impl<D: Device, T: Scalar> Work<D, T> {
         device.read(&work.slots, &mut state)?;
         Ok((work, state))
     }
+}
+
+impl<D: Device, T: Scalar> Work<D, T> {
+    /// Moves x to the shortest combination of the last three steps; whether it has.
+    fn extrapolate(&mut self, device: &D) -> Result<bool> {
+        let Some([first, second, third]) = &mut self.kept else { return Ok(false) };
+        device.sweep(&mut [first, second, third], &[&self.x], &mut self.slots, &DIFFERENCES)?;
+        device.sweep(&mut [], &[second, third], &mut self.slots, &LAST_DOT)?;
+        let mut state = SlotState::new(SLOTS, 1);
+        device.read(&self.slots, &mut state)?;
+        let value = |slot| state.get(slot, 0);
+        let combination = shortest([value(V0_V0), value(V0_V1), value(V1_V1)], [value(V0_U2), value(V1_U2)]);
+        let Some((a, b)) = combination else { return Ok(false) };
+        // In x, u2 and v1, the vectors that the steps led to are x - 2 u2 - v1, x - u2 and x.
+        state.set(BY_V1, 0, -a);
+        state.set(BY_U2, 0, -(2.0 * a + b));
+        device.write(&state, &mut self.slots)?;
+        let reads = &[&self.inverse, &self.sinks, &*second, &*third];
+        device.sweep(&mut [&mut self.c, &mut self.x], reads, &mut self.slots, &AHEAD)?;
+        Ok(true)
+    }
+}
+
+/// a and b that make a v0 + b v1 + u2 shortest, from the products of v0 and v1 with each other and with u2; a is 0 where
+/// the two have one direction. None where nothing is to be gained.
+fn shortest([aa, ab, bb]: [f64; 3], [a_u, b_u]: [f64; 2]) -> Option<(f64, f64)> {
+    let determinant = aa * bb - ab * ab;
+    let (a, b) = if determinant > 1e-10 * aa * bb {
+        ((ab * b_u - bb * a_u) / determinant, (ab * a_u - aa * b_u) / determinant)
+    } else {
+        (0.0, -b_u / bb)
+    };
+    (a.is_finite() && b.is_finite()).then_some((a, b))
 }
 
 impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
@@ -191,6 +314,24 @@ impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
             Some(v) => {
                 w.links.apply_sweep(device, writes, &[&w.inverse, &w.sinks, v], &mut w.slots, &PERSONAL)
             }
+        }
+    }
+
+    fn beside(&mut self, device: &D, iterations: usize) -> Result<bool> {
+        let Some(kept) = &mut self.kept else { return Ok(false) };
+        if iterations > 0 && iterations.is_multiple_of(PERIOD) {
+            return self.extrapolate(device);
+        }
+        if let Some(place) = (iterations % PERIOD + KEPT_VECTORS).checked_sub(PERIOD) {
+            device.sweep(&mut [&mut kept[place]], &[&self.x], &mut self.slots, &KEEP)?;
+        }
+        Ok(false)
+    }
+
+    fn undisturbed(&self, iterations: usize) -> usize {
+        match self.kept {
+            None => usize::MAX,
+            Some(_) => (PERIOD - KEPT_VECTORS).saturating_sub(iterations % PERIOD).max(1),
         }
     }
 
@@ -230,4 +371,19 @@ fn shares(problem: &Problem<'_>) -> [(Slot, f64); 6] {
     };
     let kept = if problem.dangling == Dangling::SelfLoop { d } else { 0.0 };
     [(DAMPING, d), (MU_SHARE, mu.0), (MU_REST, mu.1), (RHO_SHARE, rho.0), (RHO_REST, rho.1), (KEPT, kept)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_combination_is_found_and_none_where_there_is_nothing_to_combine() {
+        // v0 = (1, 1), v1 = (0, 2), u2 = (3, 5): a = -3 leaves (0, 2), which b = -1 takes away.
+        assert_eq!(shortest([2.0, 2.0, 4.0], [8.0, 10.0]), Some((-3.0, -1.0)));
+        // One direction: v0 = v1 = (2, 0), u2 = (3, 1).
+        assert_eq!(shortest([4.0, 4.0, 4.0], [6.0, 6.0]), Some((0.0, -1.5)));
+        assert_eq!(shortest([0.0; 3], [0.0; 2]), None);
+        assert_eq!(shortest([f64::NAN; 3], [1.0; 2]), None);
+    }
 }

@@ -1,0 +1,211 @@
+//! A table as lines: what several rivals take, on a logarithmic axis, at places that stand as far apart as each other.
+
+use super::axis::drawable;
+use super::convergence::{Format, PALETTE, write};
+use super::letters::text_width;
+use super::panel::{BELOW, MARK, Stroke};
+use super::scene::{Anchor, FAINT, GREY, GRID, INK, Lettering, Scene};
+use super::words::fit;
+use crate::error::{Error, Result};
+use serde::Deserialize;
+use std::path::Path;
+
+/// The picture's size in pixels, and the room round the panel.
+const WIDTH: f64 = 1100.0;
+const HEIGHT: f64 = 520.0;
+const LEFT: f64 = 84.0;
+const TOP: f64 = 62.0;
+const EDGE: f64 = 20.0;
+const TITLE: Lettering = Lettering { size: 16.0, bold: true, colour: INK };
+const NOTE: Lettering = Lettering { size: 12.5, bold: false, colour: GREY };
+const LEGEND: Lettering = Lettering { size: 12.5, bold: false, colour: INK };
+const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
+const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
+const LEGEND_LINE: f64 = 21.0;
+const SWATCH: f64 = 28.0;
+/// The widest legend.
+const LEGEND_MOST: f64 = 400.0;
+
+/// A table to draw.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Chart {
+    /// What the picture shows.
+    pub title: String,
+    /// On what, how, with which caveats.
+    #[serde(default)]
+    pub note: String,
+    /// What the places are, and their names.
+    pub x: Places,
+    /// What the values are, unit included.
+    pub y: String,
+    /// The lines.
+    pub series: Vec<Series>,
+}
+
+/// The places of the x axis.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Places {
+    /// What they are.
+    pub name: String,
+    /// Each as it is printed.
+    pub values: Vec<serde_json::Value>,
+}
+
+/// One line.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// A value for each place; none where nothing was measured.
+    pub values: Vec<Option<f64>>,
+}
+
+impl Chart {
+    /// The table in a text, if it is one: an object with series.
+    pub fn of(text: &str, path: &Path) -> Result<Option<Chart>> {
+        let Ok(object) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) else {
+            return Ok(None);
+        };
+        if !object.contains_key("series") {
+            return Ok(None);
+        }
+        let fault = |message: String| Error::History { path: path.to_owned(), message };
+        let chart: Chart = serde_json::from_value(object.into()).map_err(|e| fault(e.to_string()))?;
+        let places = chart.x.values.len();
+        if let Some(other) = chart.series.iter().find(|series| series.values.len() != places) {
+            let (name, values) = (&other.name, other.values.len());
+            return Err(fault(format!("'{name}' has {values} values for {places} places")));
+        }
+        Ok(Some(chart))
+    }
+}
+
+/// Draws a table, as SVG or PNG by the ending of the path. The file is written whole or not at all.
+pub fn chart(chart: &Chart, path: &Path) -> Result<()> {
+    let format = Format::of(path)?;
+    write(&lay_out(chart), format, path)
+}
+
+fn lay_out(chart: &Chart) -> Scene {
+    let widest = chart.series.iter().map(|s| text_width(&s.name, LEGEND)).fold(0.0, f64::max);
+    let legend = (widest + SWATCH + 14.0).min(LEGEND_MOST);
+    let bottom = HEIGHT.max(TOP + chart.series.len() as f64 * LEGEND_LINE + BELOW + 12.0) - BELOW - 12.0;
+    let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0);
+    let room = WIDTH - 2.0 * EDGE;
+    scene.text((WIDTH / 2.0, 22.0), fit(&chart.title, TITLE, room), TITLE, Anchor::Middle);
+    scene.text((WIDTH / 2.0, 43.0), fit(&chart.note, NOTE, room), NOTE, Anchor::Middle);
+
+    let right = WIDTH - EDGE - legend - 16.0;
+    let step = (right - LEFT) / chart.x.values.len().max(1) as f64;
+    let across = |place: usize| LEFT + step * (place as f64 + 0.5);
+    let values = chart.series.iter().flat_map(|series| series.values.iter().flatten());
+    let scale = Scale::around(values.copied());
+    let down = |value: f64| TOP + (bottom - TOP) * scale.share(value);
+    for value in scale.marks() {
+        let y = down(value);
+        scene.line(vec![(LEFT, y), (right, y)], GRID, 1.0);
+        scene.text((LEFT - 9.0, y), format!("{value}"), LABEL, Anchor::End);
+    }
+    for (place, value) in chart.x.values.iter().enumerate() {
+        let (x, name) = (across(place), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        scene.line(vec![(x, TOP), (x, bottom)], FAINT, 1.0);
+        scene.text((x, bottom + 14.0), name, LABEL, Anchor::Middle);
+    }
+    scene.text(((LEFT + right) / 2.0, bottom + 35.0), chart.x.name.as_str(), AXIS, Anchor::Middle);
+    scene.text_upwards((22.0, (TOP + bottom) / 2.0), chart.y.as_str(), AXIS);
+    scene.frame((LEFT, TOP), (right, bottom), GREY);
+
+    for (i, series) in chart.series.iter().enumerate() {
+        let colour = PALETTE[i % PALETTE.len()];
+        let stroke = Stroke { colour, width: 1.9, dashed: (i / PALETTE.len()) % 2 == 1 };
+        let place = |(place, value): (usize, &Option<f64>)| {
+            value.filter(|&value| drawable(value)).map(|value| (across(place), down(value)))
+        };
+        let points: Vec<_> = series.values.iter().enumerate().filter_map(place).collect();
+        stroke.draw(&mut scene, points.clone());
+        points.into_iter().for_each(|point| scene.disc(point, MARK - 1.0, colour));
+        let (x, y) = (right + 18.0, TOP + 10.0 + i as f64 * LEGEND_LINE);
+        stroke.draw(&mut scene, vec![(x, y), (x + SWATCH, y)]);
+        scene.disc((x + SWATCH / 2.0, y), MARK - 1.0, colour);
+        let name = fit(&series.name, LEGEND, legend - SWATCH - 8.0);
+        scene.text((x + SWATCH + 8.0, y), name, LEGEND, Anchor::Start);
+    }
+    scene
+}
+
+/// A logarithmic axis, by the logarithms of its ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scale {
+    low: f64,
+    high: f64,
+}
+
+impl Scale {
+    /// The axis that holds all the values that it can show, with a little room.
+    fn around(values: impl Iterator<Item = f64>) -> Scale {
+        let logarithms = values.filter(|&v| drawable(v)).map(f64::log10);
+        let (low, high) =
+            logarithms.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+        if low > high {
+            return Scale { low: 0.0, high: 1.0 };
+        }
+        let room = (0.06 * (high - low)).max(0.05);
+        Scale { low: low - room, high: high + room }
+    }
+
+    /// How far from the top a value stands.
+    fn share(self, value: f64) -> f64 {
+        (self.high - value.log10()) / (self.high - self.low)
+    }
+
+    /// The round values between the ends: as many digits of each decade as there is room for.
+    fn marks(self) -> Vec<f64> {
+        let digits: &[i32] = match self.high - self.low {
+            span if span < 0.7 => &[10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90],
+            span if span < 3.0 => &[10, 20, 50],
+            _ => &[10],
+        };
+        let decades = self.low.floor() as i32..=self.high.ceil() as i32;
+        // Whole numbers over powers of ten, so that they are printed as they are.
+        let value = |digit: i32, decade: i32| match decade - 1 {
+            power if power >= 0 => f64::from(digit) * 10f64.powi(power),
+            power => f64::from(digit) / 10f64.powi(-power),
+        };
+        let all = decades.flat_map(|decade| digits.iter().map(move |&digit| value(digit, decade)));
+        all.filter(|mark| (0.0..=1.0).contains(&self.share(*mark))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_has_a_few_round_marks_and_holds_every_value() {
+        for values in
+            [vec![5.4, 6.5], vec![2.9, 51.77], vec![0.8, 139.97], vec![1e-7, 3e4], vec![2.0], vec![]]
+        {
+            let (scale, count) = (Scale::around(values.iter().copied()), values.len());
+            assert!(values.iter().all(|&v| (0.0..=1.0).contains(&scale.share(v))), "{values:?}");
+            let marks = scale.marks();
+            assert!(marks.len() <= 14 && (count == 1 || marks.len() >= 2), "{values:?}: {marks:?}");
+        }
+        assert_eq!(Scale { low: -0.5, high: 1.5 }.marks(), [0.5, 1.0, 2.0, 5.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn a_table_whose_lines_do_not_fit_its_places_is_refused() {
+        let text = |values: &str| {
+            format!(
+                r#"{{"title": "t", "x": {{"name": "threads", "values": [1, 2]}}, "y": "s",
+                    "series": [{{"name": "a", "values": {values}}}]}}"#
+            )
+        };
+        let of = |text: &str| Chart::of(text, Path::new("t.json"));
+        assert_eq!(of(&text("[1.5, null]")).unwrap().unwrap().series[0].values, [Some(1.5), None]);
+        let error = of(&text("[1.5]")).unwrap_err().to_string();
+        assert!(error.contains("'a' has 1 values for 2 places"), "{error}");
+        assert!(of(&text("[true, 1]")).is_err());
+        assert!(of("[]").unwrap().is_none() && of("{\"schema\": 1}").unwrap().is_none());
+    }
+}
