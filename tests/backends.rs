@@ -120,6 +120,32 @@ fn a_cluster_that_a_sample_meets_does_not_speak_for_the_whole() {
 }
 
 #[test]
+fn the_first_rows_do_not_speak_for_long_rows_and_empty_ones_not_for_others() {
+    // Long rows: a sample of few entries would be the first 120 rows alone.
+    let long = |i: u32| -> Vec<u32> {
+        let spread = |j: u32| (j * 97 + i * 7919 % 89) % 60_000;
+        let mut row: Vec<u32> = if i < 120 { (0..340).collect() } else { (0..340).map(spread).collect() };
+        row.sort_unstable();
+        row.dedup();
+        row
+    };
+    for rows in [1000, 2500] {
+        let matrix = csr(60_000, &(0..rows).map(long).collect::<Vec<_>>(), |i| 0.1 + i as f64);
+        let (sampled, exact) = (Blocks::sampled(&matrix), Stats::of(&matrix, true).blocks);
+        assert!(exact.best.unwrap().bytes > exact.csr_bytes, "no block is worth it");
+        assert!(sampled.best.unwrap().bytes > sampled.csr_bytes, "{rows} rows: {:?}", sampled.best);
+    }
+    // All entries between two places where a sample looks.
+    let hidden =
+        |i: u32| if (1000..1600).contains(&i) { (0..120).map(|j| j * 7 + i % 5).collect() } else { vec![] };
+    let matrix = csr(300_000, &(0..300_000).map(hidden).collect::<Vec<_>>(), |i| 0.1 + i as f64);
+    let sampled = Blocks::sampled(&matrix);
+    assert!(
+        sampled.best.is_none_or(|best| best.blocks > 0) && sampled.all.iter().all(|block| block.blocks > 0)
+    );
+}
+
+#[test]
 fn values_that_single_precision_holds_take_half_the_bytes_and_give_the_same_bits() {
     let exact = generated("poisson2d:60x50");
     let x = reals(3, exact.cols());

@@ -273,6 +273,22 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
     }
 }
 
+#[test]
+fn on_the_cpu_threads_that_help_each_other_give_the_same_bits() {
+    let system = System::generated("poisson2d:640x620");
+    let run = |threads| {
+        let cpu = Cpu::new(Some(threads)).unwrap();
+        let outcome = system.solve_with(&cpu, Preconditioner::Jacobi, &at_most(12));
+        (bits(&outcome.x), outcome.residual.to_bits())
+    };
+    let expected = run(1);
+    for threads in [2, 3] {
+        for _ in 0..3 {
+            assert!(run(threads) == expected, "{threads} threads");
+        }
+    }
+}
+
 /// A matrix of the collection; none where the files are not at hand.
 fn real(name: &str) -> Option<System> {
     let Some(folder) = std::env::var_os("SOLVER_REAL_DATA") else {

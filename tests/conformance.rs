@@ -200,31 +200,31 @@ impl Check for Swept {
         }
         let Some(operator) = case.build::<D, T>(device) else { return };
         // Small integers, so that sums do not depend on their order.
-        let vectors: [Vec<f64>; 5] = std::array::from_fn(|seed| integers(seed as u64, n));
-        let sweep = pagerank::power::SWEEPS.iter().find(|sweep| sweep.name == "pagerank_even").unwrap();
-        for done in [0, 3] {
+        let vectors: [Vec<f64>; 6] = std::array::from_fn(|seed| integers(seed as u64, n));
+        let named = |name: &str| pagerank::power::SWEEPS.iter().find(|sweep| sweep.name == name).unwrap();
+        let sweeps = [named("pagerank_even"), named("pagerank_personal")];
+        for (sweep, done) in sweeps.into_iter().flat_map(|sweep| [(sweep, 0), (sweep, 3)]) {
             let run = |together: bool| {
-                let [mut y, mut x, mut z, a, b] = vectors.each_ref().map(|v| upload::<D, T>(device, v, 1));
+                let [mut y, mut x, mut z, a, b, c] = vectors.each_ref().map(|v| upload::<D, T>(device, v, 1));
                 let mut state = SlotState::new(SWEEP_SLOTS, 1);
                 state.values.iter_mut().zip(integers(5, SWEEP_SLOTS)).for_each(|(v, i)| *v = i + 20.0);
                 state.done[0] = done;
                 let mut slots = device.slots(SWEEP_SLOTS, 1).unwrap();
                 device.write(&state, &mut slots).unwrap();
+                let reads = &[&a, &b, &c][..sweep.reads as usize];
                 if together {
-                    operator
-                        .apply_sweep(device, [&mut y, &mut x, &mut z], &[&a, &b], &mut slots, sweep)
-                        .unwrap();
+                    operator.apply_sweep(device, [&mut y, &mut x, &mut z], reads, &mut slots, sweep).unwrap();
                 } else {
                     operator.apply(device, 1.0, &x, 0.0, &mut y).unwrap();
-                    device.sweep(&mut [&mut y, &mut x, &mut z], &[&a, &b], &mut slots, sweep).unwrap();
+                    device.sweep(&mut [&mut y, &mut x, &mut z], reads, &mut slots, sweep).unwrap();
                 }
                 let [x, z] = [x, z].map(|v| bits(&download::<D, T>(device, &v, n)));
                 (x, z, read(device, &slots, SWEEP_SLOTS, 1))
             };
             let (together, in_turn) = (run(true), run(false));
-            assert!(together.0 == in_turn.0, "{case}, done: {done}: x");
-            assert!(together.1 == in_turn.1, "{case}, done: {done}: z");
-            assert_eq!(together.2.values, in_turn.2.values, "{case}, done: {done}");
+            assert!(together.0 == in_turn.0, "{case}, {}, done: {done}: x", sweep.name);
+            assert!(together.1 == in_turn.1, "{case}, {}, done: {done}: z", sweep.name);
+            assert_eq!(together.2.values, in_turn.2.values, "{case}, {}, done: {done}", sweep.name);
         }
     }
 }

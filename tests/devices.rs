@@ -52,7 +52,8 @@ fn chunks_cover_every_row_once_on_any_number_of_threads() {
     use std::sync::atomic::{AtomicU32, Ordering};
     for threads in [1, 2, 3, 7] {
         let cpu = Cpu::new(Some(threads)).unwrap();
-        for rows in [0, 1, 511, 512, 513, 1024, 5000] {
+        // So many that threads help each other, at last.
+        for rows in [0, 1, 511, 512, 513, 1024, 5000, 600_001] {
             let seen: Vec<AtomicU32> = (0..rows).map(|_| AtomicU32::new(0)).collect();
             let visit = |chunk| {
                 Cpu::chunk_rows(chunk, rows).for_each(|row| {

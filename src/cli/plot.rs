@@ -1,26 +1,30 @@
 //! `solver plot`: saved histories in one picture, or a table of measurements as lines.
 
 use super::args::PlotArgs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::observe::History;
 use crate::plot::Chart;
+use std::path::Path;
 
 pub(super) fn run(args: &PlotArgs) -> Result<bool> {
-    match table(args)? {
+    // Each is read once: it may be a pipe.
+    let texts = args.histories.iter().map(|path| text(path)).collect::<Result<Vec<_>>>()?;
+    let table = match (&args.histories[..], &texts[..]) {
+        ([path], [text]) => Chart::of(text, path)?,
+        _ => None,
+    };
+    match table {
         Some(table) => crate::plot::chart(&table, &args.output)?,
         None => {
-            let histories =
-                args.histories.iter().map(|path| History::load(path)).collect::<Result<Vec<_>>>()?;
-            crate::plot::convergence(&histories, &args.output)?;
+            let histories = args.histories.iter().zip(&texts).map(|(path, text)| History::of(text, path));
+            crate::plot::convergence(&histories.collect::<Result<Vec<_>>>()?, &args.output)?;
         }
     }
     super::print(&format!("{}\n", args.output.display()));
     Ok(true)
 }
 
-/// The table that a single file holds, if it does.
-fn table(args: &PlotArgs) -> Result<Option<Chart>> {
-    let [path] = &args.histories[..] else { return Ok(None) };
-    // What cannot be read is told where histories are.
-    std::fs::read_to_string(path).map_or(Ok(None), |text| Chart::of(&text, path))
+fn text(path: &Path) -> Result<String> {
+    let fault = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    std::fs::read_to_string(path).map_err(fault)
 }

@@ -104,7 +104,9 @@ fn lay_out(chart: &Chart) -> Scene {
     for value in scale.marks() {
         let y = down(value);
         scene.line(vec![(LEFT, y), (right, y)], GRID, 1.0);
-        scene.text((LEFT - 9.0, y), format!("{value}"), LABEL, Anchor::End);
+        let plain = (1e-4..1e6).contains(&value);
+        let text = if plain { format!("{value}") } else { format!("{value:e}") };
+        scene.text((LEFT - 9.0, y), text, LABEL, Anchor::End);
     }
     for (place, value) in chart.x.values.iter().enumerate() {
         let (x, name) = (across(place), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
@@ -118,12 +120,14 @@ fn lay_out(chart: &Chart) -> Scene {
     for (i, series) in chart.series.iter().enumerate() {
         let colour = PALETTE[i % PALETTE.len()];
         let stroke = Stroke { colour, width: 1.9, dashed: (i / PALETTE.len()) % 2 == 1 };
-        let place = |(place, value): (usize, &Option<f64>)| {
-            value.filter(|&value| drawable(value)).map(|value| (across(place), down(value)))
-        };
-        let points: Vec<_> = series.values.iter().enumerate().filter_map(place).collect();
-        stroke.draw(&mut scene, points.clone());
-        points.into_iter().for_each(|point| scene.disc(point, MARK - 1.0, colour));
+        let values: Vec<_> = series.values.iter().map(|value| value.filter(|&v| drawable(v))).collect();
+        let point = |place: usize| values[place].map(|value| (across(place), down(value)));
+        let points: Vec<_> = (0..values.len()).map(point).collect();
+        // No line where nothing was measured.
+        for piece in points.split(Option::is_none) {
+            stroke.draw(&mut scene, piece.iter().flatten().copied().collect());
+        }
+        points.iter().flatten().for_each(|&point| scene.disc(point, MARK - 1.0, colour));
         let (x, y) = (right + 18.0, TOP + 10.0 + i as f64 * LEGEND_LINE);
         stroke.draw(&mut scene, vec![(x, y), (x + SWATCH, y)]);
         scene.disc((x + SWATCH / 2.0, y), MARK - 1.0, colour);
@@ -165,13 +169,16 @@ impl Scale {
             span if span < 3.0 => &[10, 20, 50],
             _ => &[10],
         };
+        // A label for each of at most a dozen decades.
+        let every = ((self.high - self.low) / 12.0).ceil().max(1.0) as i32;
         let decades = self.low.floor() as i32..=self.high.ceil() as i32;
         // Whole numbers over powers of ten, so that they are printed as they are.
         let value = |digit: i32, decade: i32| match decade - 1 {
             power if power >= 0 => f64::from(digit) * 10f64.powi(power),
             power => f64::from(digit) / 10f64.powi(-power),
         };
-        let all = decades.flat_map(|decade| digits.iter().map(move |&digit| value(digit, decade)));
+        let labelled = decades.filter(|decade| decade.rem_euclid(every) == 0);
+        let all = labelled.flat_map(|decade| digits.iter().map(move |&digit| value(digit, decade)));
         all.filter(|mark| (0.0..=1.0).contains(&self.share(*mark))).collect()
     }
 }
@@ -182,9 +189,15 @@ mod tests {
 
     #[test]
     fn an_axis_has_a_few_round_marks_and_holds_every_value() {
-        for values in
-            [vec![5.4, 6.5], vec![2.9, 51.77], vec![0.8, 139.97], vec![1e-7, 3e4], vec![2.0], vec![]]
-        {
+        for values in [
+            vec![5.4, 6.5],
+            vec![2.9, 51.77],
+            vec![0.8, 139.97],
+            vec![1e-7, 3e4],
+            vec![1e-290, 1e290],
+            vec![2.0],
+            vec![],
+        ] {
             let (scale, count) = (Scale::around(values.iter().copied()), values.len());
             assert!(values.iter().all(|&v| (0.0..=1.0).contains(&scale.share(v))), "{values:?}");
             let marks = scale.marks();

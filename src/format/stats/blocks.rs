@@ -99,18 +99,25 @@ impl Blocks {
         const SHARE: usize = 64;
         /// Rows of a band: a multiple of all heights but 7.
         const BAND: usize = 120;
+        /// Entries of few rows that are all looked at.
+        const IN_FULL: usize = 4_000_000;
+        /// Fewer would not tell how much they differ.
+        const FEWEST_BANDS: usize = 6;
         const MOST_BANDS: usize = 64;
         const FEW: usize = 16;
         /// Times the entries of a band of usual rows.
         const FAR_MORE: f64 = 8.0;
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
-        let budget = ENTRIES.max(nnz / SHARE);
+        let few_rows = rows <= 2 * FEWEST_BANDS * BAND && nnz <= IN_FULL;
+        let budget = if few_rows { nnz } else { ENTRIES.max(nnz / SHARE) };
         // Bands begin where block rows of every height do, or, where there are few such places, of all but 7.
         let step = if nnz <= budget || rows / STRIP >= FEW { STRIP } else { BAND };
         let places = rows.div_ceil(step);
         let (bands, height) = match nnz <= budget {
             true => (places, STRIP),
-            false => ((budget / (BAND * (nnz / rows).max(1))).clamp(1, MOST_BANDS).min(places), BAND),
+            false => {
+                ((budget / (BAND * (nnz / rows).max(1))).clamp(FEWEST_BANDS, MOST_BANDS).min(places), BAND)
+            }
         };
         let Some(mut counter) = Counter::new(matrix) else { return Blocks::unknown(matrix) };
         let mut seen = Vec::with_capacity(bands);
@@ -135,7 +142,7 @@ impl Blocks {
         let entries = |bands: &[(f64, Counts)]| bands.iter().map(|(entries, _)| entries).sum::<f64>();
         let (sampled, rest) = (entries(&alike), nnz as f64 - entries(&apart));
         if sampled == 0.0 {
-            return Blocks { best: None, ..Blocks::from_counts(matrix, &Counts::default()) };
+            return Blocks::unknown(matrix);
         }
         // The ratio estimator of sampling theory, and its standard error.
         let expected = |w: usize, h: usize| {

@@ -218,8 +218,8 @@ pub(super) struct Work<D: Device, T: Scalar> {
     sinks: D::Vector<T>,
     /// Only where not every vertex gets the same.
     v: Option<D::Vector<T>>,
-    /// Only where x is extrapolated.
-    kept: Option<[D::Vector<T>; KEPT_VECTORS]>,
+    /// Only where x is extrapolated: what is kept of x, and the host's copy of the scalars.
+    kept: Option<([D::Vector<T>; KEPT_VECTORS], SlotState)>,
     slots: D::Slots,
 }
 
@@ -259,7 +259,10 @@ impl<D: Device, T: Scalar> Work<D, T> {
             inverse: upload(&|i| if out[i] > 0.0 { 1.0 / out[i] } else { 0.0 })?,
             sinks: upload(&|i| f64::from(u8::from(out[i] == 0.0)))?,
             v: if is_even(problem) { None } else { Some(upload(&|i| problem.teleport(i))?) },
-            kept: if extrapolate { Some([room()?, room()?, room()?]) } else { None },
+            kept: match extrapolate {
+                true => Some(([room()?, room()?, room()?], SlotState::new(SLOTS, 1))),
+                false => None,
+            },
             slots: device.slots(SLOTS, 1)?,
         };
         let mut state = SlotState::new(SLOTS, 1);
@@ -274,18 +277,17 @@ impl<D: Device, T: Scalar> Work<D, T> {
 impl<D: Device, T: Scalar> Work<D, T> {
     /// Moves x to the shortest combination of the last three steps; whether it has.
     fn extrapolate(&mut self, device: &D) -> Result<bool> {
-        let Some([first, second, third]) = &mut self.kept else { return Ok(false) };
+        let Some(([first, second, third], state)) = &mut self.kept else { return Ok(false) };
         device.sweep(&mut [first, second, third], &[&self.x], &mut self.slots, &DIFFERENCES)?;
         device.sweep(&mut [], &[second, third], &mut self.slots, &LAST_DOT)?;
-        let mut state = SlotState::new(SLOTS, 1);
-        device.read(&self.slots, &mut state)?;
+        device.read(&self.slots, state)?;
         let value = |slot| state.get(slot, 0);
         let combination = shortest([value(V0_V0), value(V0_V1), value(V1_V1)], [value(V0_U2), value(V1_U2)]);
         let Some((a, b)) = combination else { return Ok(false) };
         // In x, u2 and v1, the vectors that the steps led to are x - 2 u2 - v1, x - u2 and x.
         state.set(BY_V1, 0, -a);
         state.set(BY_U2, 0, -(2.0 * a + b));
-        device.write(&state, &mut self.slots)?;
+        device.write(state, &mut self.slots)?;
         let reads = &[&self.inverse, &self.sinks, &*second, &*third];
         device.sweep(&mut [&mut self.c, &mut self.x], reads, &mut self.slots, &AHEAD)?;
         Ok(true)
@@ -318,7 +320,7 @@ impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
     }
 
     fn beside(&mut self, device: &D, iterations: usize) -> Result<bool> {
-        let Some(kept) = &mut self.kept else { return Ok(false) };
+        let Some((kept, _)) = &mut self.kept else { return Ok(false) };
         if iterations > 0 && iterations.is_multiple_of(PERIOD) {
             return self.extrapolate(device);
         }
