@@ -104,7 +104,8 @@ def table(args, number, title, x_name, x, cells, series, y=f"seconds for {PRODUC
     lines = [{"name": name, "values": [value(cells[key]) if key in cells else None for key in keys]} for name, keys in series]
     result = {
         "title": title, "note": note, "x": {"name": x_name, "values": x}, "y": y, "series": lines,
-        "command": f"scripts/bench_blocks.py {args.table} --bench PATH --seconds {args.seconds} -o results/cpu/blocks",
+        "command": f"scripts/bench_blocks.py {args.table} --bench PATH --seconds {args.seconds}{' --short' if args.short else ''}"
+                   + (f" --threads {','.join(map(str, args.threads))}" if args.threads else "") + " -o FOLDER",
         "date": datetime.date.today().isoformat(), "machine": machine(),
         "cut_short": f"with {', '.join(map(str, cut))} threads" if cut else "",
         "cells": list(cells.values()),
