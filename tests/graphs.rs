@@ -180,6 +180,67 @@ fn metis_graphs_that_contradict_themselves_are_refused() {
     assert_refused("4 3 7\n2\n1 3 4\n2\n2\n", 1, 5, "the format, three digits of 0 and 1", "7");
 }
 
+fn lines(first: &str, lists: impl Iterator<Item = Vec<usize>>) -> String {
+    let list = |list: Vec<usize>| list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ") + "\n";
+    format!("{first}\n{}", lists.map(list).collect::<String>())
+}
+
+/// The neighbours of each vertex on a ring, with the one across it where that is wanted.
+fn ring(n: usize, across: bool) -> impl Iterator<Item = Vec<usize>> {
+    (0..n).map(move |v| {
+        let ends = [(v + n - 1) % n, (v + 1) % n, (v + n / 2) % n];
+        ends[..if across { 3 } else { 2 }].iter().map(|end| end + 1).collect()
+    })
+}
+
+fn assert_doubted(text: &str) {
+    match read(text) {
+        Err(Error::UnsupportedFile { what, .. }) => assert!(what.contains("METIS graph"), "{text:?}: {what}"),
+        other => panic!("must be refused as doubtful: {text:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_metis_graph_that_is_cut_off_is_not_taken_for_a_list_of_edges() {
+    for (n, across) in [(6, false), (40, false), (200, false), (6, true), (40, true)] {
+        // The lists of a cubic graph have three words, so it must announce its format to have lines of one length.
+        let first = if across { format!("{n} {} 0", 3 * n / 2) } else { format!("{n} {n}") };
+        assert_eq!(accepted(&lines(&first, ring(n, across))).0, "METIS graph");
+        for left in [n - 1, n - 2, n / 2 + 1] {
+            assert_doubted(&lines(&first, ring(n, across).take(left)));
+        }
+    }
+    assert_doubted(&lines("200 200", ring(200, false).take(12)));
+    assert_doubted("6 6\n2 6\n1 3\n2 4\n3 5\n4 6\n");
+    let ten = lines("12 12", ring(12, false).take(11));
+    // Within the last number, which is a 12 in full.
+    assert_doubted(&ten[..ten.len() - 2]);
+    assert_doubted(&format!("% a ring\n{ten}"));
+    assert_doubted("6 3 10\n7 2 4\n7 1 3\n7 2 4\n7 3 1\n");
+}
+
+#[test]
+fn a_metis_graph_with_a_wrong_number_of_edges_is_not_taken_for_a_list_of_edges() {
+    assert_doubted("4 5\n2 4\n1 3\n2 4\n1 3\n");
+    for edges in [20, 39, 41, 80] {
+        assert_doubted(&lines(&format!("40 {edges}"), ring(40, false)));
+    }
+    assert_doubted(&lines("40 59 0", ring(40, true)));
+}
+
+#[test]
+fn lists_of_edges_that_name_their_largest_node_first_are_read() {
+    for (text, nodes) in [
+        ("5 3\n1 2\n2 3\n", 6),
+        ("6 5\n5 4\n4 3\n3 2\n2 1\n", 7),
+        ("7 3\n6 3\n5 2\n4 2\n3 1\n2 1\n", 8),
+        ("# edges\n6 6\n2 6\n1 3\n2 4\n3 5\n4 6\n", 7),
+        ("6 6 0.5\n2 6 1\n1 3 1\n2 4 1\n3 5 1\n4 6 1\n", 7),
+    ] {
+        assert_eq!((accepted(text).0, accepted(text).1), ("edge list", nodes), "{text:?}");
+    }
+}
+
 #[test]
 fn ascii_graphs_are_read_and_their_counts_are_checked() {
     assert_eq!(accepted("3\n1 2 \n\n0\n"), ("ASCIIGraph", 3, vec![(0, 1, 1.0), (0, 2, 1.0), (2, 0, 1.0)]));

@@ -9,7 +9,7 @@
 use super::ids::close_gaps;
 use super::text::{Fault, Text, check_rows, line_at};
 use super::words::{Scan, Words, first_lines, is_number, is_whole, pieces};
-use super::{Loaded, Options};
+use super::{Loaded, Options, metis};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 use crate::parallel::{room, run_all};
@@ -51,6 +51,9 @@ fn is_edge(line: &[&[u8]]) -> bool {
 
 /// Reads the graph: the entry (i, j) is the edge from i to j.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
+    if let Some((vertices, edges)) = metis::announced(text) {
+        return Err(refuse_metis(text, vertices, edges));
+    }
     let lines = first_lines(text.bytes, COMMENTS, 2);
     let weighted = lines.last().is_some_and(|line| line.len() > 2);
     let sizes_lead = begins_with_sizes(text, &lines);
@@ -178,6 +181,18 @@ fn refuse_sizes(text: Text, first: &[&[u8]]) -> Error {
         &format!("an edge list whose first line, '{}', looks like its sizes", first.join(" ")),
         "remove that line; where it is an edge, put a line that begins with # above it; where the file is a Matrix \
          Market file without its banner, put the banner back",
+    )
+}
+
+#[cold]
+fn refuse_metis(text: Text, vertices: usize, edges: u64) -> Error {
+    text.unsupported(
+        &format!(
+            "an edge list whose lines look like those of a METIS graph of {vertices} vertices and {edges} edges, cut \
+             off or with a wrong number of edges,"
+        ),
+        "where it is a METIS graph, get it anew or correct its first line; where it is an edge list, put a line that \
+         begins with # above it",
     )
 }
 

@@ -5,6 +5,8 @@
 //! Sizes and weights of vertices are read past; weights of edges become the values. Every edge stands twice, once at
 //! either end, and the reader checks that it does. An edge that is listed again is a fault, unless duplicates are kept.
 
+mod doubt;
+
 use super::compressed::Compressed;
 use super::text::{Fault, Text, ends_word};
 use super::words::{Scan, Words, first_lines, is_number, is_whole};
@@ -12,6 +14,7 @@ use super::{Loaded, Options};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::format::stats::first_asymmetry;
+pub(super) use doubt::announced;
 
 const COMMENT: &[u8] = b"%";
 /// Lines that are looked at to tell lists of neighbours from lists of edges.
