@@ -242,6 +242,22 @@ fn lists_of_edges_that_name_their_largest_node_first_are_read() {
 }
 
 #[test]
+fn a_table_of_four_columns_is_no_metis_graph() {
+    for text in [
+        "% sym positive\n1 2 1 1082040961\n2 3 1 1082155839\n",
+        "1 2 1 3\n2 3 1 4\n",
+        "1 2 7 3\n2 3 5 4\n3 1 0 2\n",
+    ] {
+        let error = read(text).unwrap_err();
+        let stated = matches!(&error, Error::Parse { .. } | Error::UnknownKind { .. } if text.starts_with('%'))
+            || matches!(error, Error::UnknownKind { .. });
+        assert!(stated, "{text:?}: {error}");
+    }
+    let cubic = "4 6 10 1\n9 2 3 4\n9 1 3 4\n9 1 2 4\n9 1 2 3\n";
+    assert_eq!(accepted(cubic).0, "METIS graph");
+}
+
+#[test]
 fn ascii_graphs_are_read_and_their_counts_are_checked() {
     assert_eq!(accepted("3\n1 2 \n\n0\n"), ("ASCIIGraph", 3, vec![(0, 1, 1.0), (0, 2, 1.0), (2, 0, 1.0)]));
     assert_refused("3\n1 2\n3\n0\n", 3, 1, "a successor from 0 to 2", "3");

@@ -25,6 +25,7 @@ struct Header {
     edges: u64,
     /// Numbers before the neighbours of each vertex.
     own_words: u64,
+    vertex_weights: bool,
     edge_weights: bool,
 }
 
@@ -40,11 +41,14 @@ pub(super) fn recognises(text: Text) -> bool {
         return false;
     }
     let mut words = Words::new(text.bytes, 0);
+    let header = read_header(&mut words);
     let like_edges = lines.iter().all(|line| (2..=3).contains(&line.len()));
-    if !like_edges {
-        return true;
+    if like_edges {
+        return header.is_ok_and(|header| counts_agree(&text.bytes[words.at..], &header));
     }
-    read_header(&mut words).is_ok_and(|header| counts_agree(&text.bytes[words.at..], &header))
+    // The first line of a table is like any other. Of four words, the last says how many weights each vertex has.
+    let table = lines.iter().all(|line| line.len() == first.len());
+    !table || header.is_ok_and(|header| header.vertex_weights)
 }
 
 /// Whether lines and words are as many as announced, blank lines at the end aside.
@@ -113,7 +117,8 @@ fn read_header(words: &mut Words) -> Scan<Header> {
     }
     words.finish_line()?;
     let own_words = u64::from(sizes) + constraints;
-    Ok(Header { vertices: vertices as usize, edges, own_words, edge_weights: flags % 10 == 1 })
+    let vertices = vertices as usize;
+    Ok(Header { vertices, edges, own_words, vertex_weights: weights, edge_weights: flags % 10 == 1 })
 }
 
 fn read_lists(words: &mut Words, header: &Header) -> Scan<Compressed> {
