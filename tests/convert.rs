@@ -69,6 +69,38 @@ fn a_symmetric_matrix_is_written_as_its_lower_triangle_and_a_general_one_whole()
 }
 
 #[test]
+fn zeros_of_either_sign_across_the_diagonal_keep_their_signs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, out) = (folder.path().join("from.mtx"), folder.path().join("out.mtx"));
+    let text = "%%MatrixMarket matrix coordinate real general\n2 2 4\n1 1 1\n1 2 0\n2 1 -0.0\n2 2 1\n";
+    std::fs::write(&from, text).unwrap();
+    let mut loaded = load(word(&from)).unwrap();
+    // Equal numbers are symmetric to the binary format.
+    loaded.symmetric = true;
+    let binary = folder.path().join("from.slv");
+    solver::source::binary::write(&binary, &loaded).unwrap();
+    for from in [from, binary] {
+        let done = convert(&[word(&from), word(&out)]);
+        assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+        let signs: Vec<bool> = (0..4).map(|at| matrix(&out).values().get(at).is_sign_negative()).collect();
+        assert_eq!(signs, [false, false, true, false]);
+    }
+}
+
+#[test]
+fn a_stand_in_says_so_in_a_matrix_market_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, out) = (folder.path().join("from.slv"), folder.path().join("out.mtx"));
+    let mut loaded = load("poisson2d:3x3").unwrap();
+    loaded.stand_in = Some("Koutsovasilis/F1");
+    solver::source::binary::write(&from, &loaded).unwrap();
+    assert_eq!(convert(&[word(&from), word(&out)]).status.code(), Some(0));
+    let text = std::fs::read_to_string(&out).unwrap();
+    assert_eq!(text.lines().nth(1), Some("% a stand-in for Koutsovasilis/F1"));
+    assert_eq!(matrix(&out), loaded.matrix);
+}
+
+#[test]
 fn vectors_that_came_with_a_matrix_are_written_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let what = "elasticity3d:3x2x2";

@@ -5,7 +5,6 @@ use super::load::load;
 use super::progress::{bytes, metered};
 use super::{print, thousands};
 use crate::error::{Error, Result};
-use crate::format::stats::first_asymmetry;
 use crate::observe::Meter;
 use crate::source::{Loaded, Options, binary, market, npy, npz};
 use std::path::{Path, PathBuf};
@@ -87,13 +86,10 @@ fn check_name(output: &Path, name: &str) -> Result<()> {
     Err(Error::Unwritable { path: output.to_owned(), reason })
 }
 
-/// The triangle that a symmetric matrix is written as is found from the matrix itself where its source does not vouch
-/// for it, so that no half is ever left out.
+/// That a symmetric matrix is written as a triangle is found from the matrix itself, so that no half is ever left out.
 fn write_market(path: &Path, loaded: &Loaded, meter: &Meter) -> Result<()> {
-    let matrix = &loaded.matrix;
-    let square = matrix.rows() == matrix.cols();
-    let symmetric = loaded.symmetric || square && first_asymmetry(matrix).is_none();
-    market::write_matrix_metered(path, matrix, symmetric, Some(meter))
+    let note = loaded.stand_in.map(|real| format!("a stand-in for {real}"));
+    market::write_as_found(path, &loaded.matrix, note.as_deref(), Some(meter))
 }
 
 fn report(loaded: &Loaded, written: &[PathBuf]) -> String {

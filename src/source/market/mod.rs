@@ -34,7 +34,7 @@ use std::borrow::Cow;
 use std::path::Path;
 pub(super) use vector::read_columns;
 pub use vector::{parse_vector, read_vector};
-pub use write::{write_columns, write_matrix, write_matrix_metered, write_vector};
+pub use write::{write_as_found, write_columns, write_matrix, write_matrix_metered, write_vector};
 
 /// Reads the Matrix Market file at `path`.
 ///

@@ -31,7 +31,15 @@ pub fn write_matrix_metered(path: &Path, matrix: &Csr, symmetric: bool, meter: O
         check_symmetric(path, matrix)?;
     }
     check_finite(path, matrix)?;
-    write_packed(path, |mut out| write_text(&mut out, matrix, symmetric, meter))
+    write_packed(path, |mut out| write_text(&mut out, matrix, symmetric, None, meter))
+}
+
+/// Likewise, as the lower triangle where the matrix is symmetric in every bit, and else as all of it: a 0 and a -0
+/// across the diagonal are equal, and one would come back as the other. The note becomes a comment.
+pub fn write_as_found(path: &Path, matrix: &Csr, note: Option<&str>, meter: Option<&Meter>) -> Result<()> {
+    check_finite(path, matrix)?;
+    let symmetric = matrix.rows() == matrix.cols() && first_lonely(matrix).is_none();
+    write_packed(path, |mut out| write_text(&mut out, matrix, symmetric, note, meter))
 }
 
 /// Writes a vector as an array of one column; compressed likewise.
@@ -79,7 +87,13 @@ fn write_packed(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<
     })
 }
 
-fn write_text(out: &mut impl Write, matrix: &Csr, symmetric: bool, meter: Option<&Meter>) -> io::Result<()> {
+fn write_text(
+    out: &mut impl Write,
+    matrix: &Csr,
+    symmetric: bool,
+    note: Option<&str>,
+    meter: Option<&Meter>,
+) -> io::Result<()> {
     let field = if matches!(matrix.values(), Values::Ones) { "pattern" } else { "real" };
     let symmetry = if symmetric { "symmetric" } else { "general" };
     let entries = if symmetric {
@@ -91,6 +105,9 @@ fn write_text(out: &mut impl Write, matrix: &Csr, symmetric: bool, meter: Option
         matrix.nnz()
     };
     writeln!(out, "%%MatrixMarket matrix coordinate {field} {symmetry}")?;
+    for line in note.unwrap_or_default().lines() {
+        writeln!(out, "% {line}")?;
+    }
     writeln!(out, "{} {} {entries}", matrix.rows(), matrix.cols())?;
     let each = 4 + matrix.values().width();
     in_blocks(out, matrix.nnz(), (each, meter), |entries| block_text(matrix, entries, symmetric))
@@ -192,11 +209,7 @@ fn check_symmetric(path: &Path, matrix: &Csr) -> Result<()> {
             format!("a {rows} x {cols} matrix has no triangle to stand for all of it"),
         ));
     }
-    let lonely = |row: usize| {
-        matrix.row(row).find(|&(col, value)| matrix.get(col, row).map(f64::to_bits) != Some(value.to_bits()))
-    };
-    let asymmetry = (0..rows).into_par_iter().find_map_first(|row| Some((row, lonely(row)?.0)));
-    match asymmetry {
+    match first_lonely(matrix) {
         None => Ok(()),
         Some((row, col)) => {
             let (row, col) = (row + 1, col + 1);
@@ -204,6 +217,14 @@ fn check_symmetric(path: &Path, matrix: &Csr) -> Result<()> {
             Err(unwritable(path, format!("the entry at row {row}, column {col} {reason}")))
         }
     }
+}
+
+/// The first entry of a square matrix that differs in a bit from the one across the diagonal, or has none there.
+fn first_lonely(matrix: &Csr) -> Option<(usize, usize)> {
+    let lonely = |row: usize| {
+        matrix.row(row).find(|&(col, value)| matrix.get(col, row).map(f64::to_bits) != Some(value.to_bits()))
+    };
+    (0..matrix.rows()).into_par_iter().find_map_first(|row| Some((row, lonely(row)?.0)))
 }
 
 fn unwritable(path: &Path, reason: String) -> Error {
