@@ -246,9 +246,27 @@ fn indices_outside_the_matrix_are_refused_at_their_line_and_column() {
 #[test]
 fn more_on_an_entry_line_than_belongs_there_is_refused() {
     assert_refused(&body("1 1 1 9\n"), 3, 7, "end of line", "9");
-    assert_refused(&body("1 1 1 % note\n"), 3, 7, "end of line", "%");
+    assert_refused(&body("1 1 1% note\n"), 3, 5, "a number", "1%");
+    assert_refused(&body("1 % 1 1\n"), 3, 3, "a column index from 1 to 3", "%");
     let pattern = "%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 1 1\n";
     assert_refused(pattern, 3, 5, "end of line", "1");
+}
+
+#[test]
+fn a_comment_may_follow_the_last_word_of_a_line() {
+    for end in [" % note\n", "\t%\n", " %% 7 8 9 %\r\n", "  %1\n"] {
+        let lines = |lines: &[&str]| lines.iter().map(|line| format!("{line}{end}")).collect::<String>();
+        let banner = "%%MatrixMarket matrix coordinate";
+        let real = [&format!("{banner} real general"), "3 3 2", "1 2 0.12345678901234567890123", "3 1 -4"];
+        assert_eq!(accepted(&lines(&real)), [(0, 1, 0.123_456_789_012_345_68), (2, 0, -4.0)]);
+        let pattern = [&format!("{banner} pattern symmetric"), "3 3 2", "2 1", "3 3"];
+        assert_eq!(accepted(&lines(&pattern)), [(0, 1, 1.0), (1, 0, 1.0), (2, 2, 1.0)]);
+        let complex = [&format!("{banner} complex general"), "3 3 2", "3 1 5 0", "1 2 7 0.0"];
+        assert_eq!(accepted(&lines(&complex)), [(0, 1, 7.0), (2, 0, 5.0)]);
+        let array = ["%%MatrixMarket matrix array integer general", "2 2", "1", "0", "3", "4"];
+        assert_eq!(accepted(&lines(&array)), [(0, 0, 1.0), (0, 1, 3.0), (1, 1, 4.0)]);
+    }
+    assert_eq!(accepted(&body("1 1 1 % at the end of the file")), [(0, 0, 1.0)]);
 }
 
 #[test]

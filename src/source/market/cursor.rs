@@ -94,13 +94,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The end of the line, and nothing before it.
+    /// The end of the line, and nothing before it but a comment.
     #[inline(always)]
     pub fn end_line(&mut self) -> Read<()> {
         self.skip_blanks();
         match self.bytes.get(self.at) {
             None => {}
             Some(b'\n') => self.at += 1,
+            Some(b'%') => self.skip_line(),
             Some(_) => return Err(fault(self.at, "end of line")),
         }
         Ok(())

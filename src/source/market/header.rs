@@ -237,6 +237,9 @@ impl<'a> Line<'a> {
 
     fn finish(&mut self) -> Result<()> {
         self.skip_blanks();
-        if self.at == self.end { Ok(()) } else { Err(self.text.error(Fault::new(self.at, "end of line"))) }
+        if self.at == self.end || self.text.bytes[self.at] == b'%' {
+            return Ok(());
+        }
+        Err(self.text.error(Fault::new(self.at, "end of line")))
     }
 }

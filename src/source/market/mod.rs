@@ -10,8 +10,9 @@
 //!
 //! What the format's description leaves open, or files in the wild do otherwise: zeros of an array are not stored,
 //! those of the coordinate format are; a symmetric file may store either triangle, but not entries of both, which would
-//! count twice; a banner with one percent sign, line ends of any system, blank lines and comments anywhere are read;
-//! numbers that are not finite are refused; integers beyond 2^53 are rounded, with a warning.
+//! count twice; a banner with one percent sign, line ends of any system, blank lines, and comments on lines of their
+//! own or after the last word of any other are read; numbers that are not finite are refused; integers beyond 2^53 are
+//! rounded, with a warning.
 
 mod assemble;
 mod cursor;
