@@ -4,7 +4,8 @@
 //! how it was read. The archive is fingerprinted on every use, which costs little beside reading the matrix, so an
 //! archive that was changed is never answered with an old matrix. The cache never makes reading fail: what is damaged
 //! is made again, and what cannot be written is not kept. Where vectors beside the matrix are asked for that a binary
-//! file was made without, it is made again with them; vectors that are faulty are looked at anew each time.
+//! file was made without, it is made again with them; vectors that are faulty are looked at anew each time. A binary
+//! file holds no duplicates, and its key says whether there were any: if so, who wants them kept reads the archive.
 
 use super::binary::{self, Key};
 use super::{Loaded, Options, detect, mmap};
@@ -17,17 +18,26 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Reads the matrix in the archive at `path`, from its binary file where that is fresh.
 pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
     let archive = mmap::open(path)?;
-    // A binary file holds no duplicates.
-    if options.duplicates == Duplicates::Keep {
-        return detect::parse(path, &archive, options);
-    }
-    let key = key(&archive, options.as_stored);
+    let keys = [Entries::Distinct, Entries::Summed].map(|entries| key(&archive, options.as_stored, entries));
     let cached = place(path, options);
-    if let Some(loaded) = read(&cached, &key, options) {
+    if let Some(loaded) = read(&cached, &keys, options) {
         return Ok(loaded);
     }
-    let loaded = detect::parse(path, &archive, options)?;
-    if let Err(error) = binary::write_keyed(&cached, &loaded, &key, options.meter.as_deref()) {
+    let keep = Options { duplicates: Duplicates::Keep, ..options.clone() };
+    let mut loaded = detect::parse(path, &archive, &keep)?;
+    let [distinct, summed] = &keys;
+    if !loaded.matrix.pattern().has_repeats() {
+        write(path, &cached, &loaded, distinct, options);
+    } else if options.duplicates == Duplicates::Sum {
+        loaded = detect::parse(path, &archive, options)?;
+        write(path, &cached, &loaded, summed, options);
+    }
+    Ok(loaded)
+}
+
+/// Keeps the matrix for the next time, if that can be done.
+fn write(path: &Path, cached: &Path, loaded: &Loaded, key: &Key, options: &Options) {
+    if let Err(error) = binary::write_keyed(cached, loaded, key, options.meter.as_deref()) {
         let message = format!(
             "{path} is parsed anew each time: {cached} cannot be written: {error}",
             path = path.display(),
@@ -38,15 +48,27 @@ pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
             _ => log::warn!("{message}"),
         }
     }
-    Ok(loaded)
 }
 
 /// Raised by every change to what a reader makes of a file: what older ones made is made again.
 const READERS: u32 = 1;
 
-/// What a binary file is made from, and by which program.
-fn key(archive: &[u8], as_stored: bool) -> Key {
-    let program = xxh3_128(format!("{} {READERS}", env!("CARGO_PKG_VERSION")).as_bytes());
+/// What is known of the entries of an archive, of which a binary file holds one for each place.
+#[derive(Clone, Copy)]
+enum Entries {
+    /// No two were at one place.
+    Distinct,
+    /// Some were, and have been summed.
+    Summed,
+}
+
+/// What a binary file is made from, how, and by which program.
+fn key(archive: &[u8], as_stored: bool, entries: Entries) -> Key {
+    let how = match entries {
+        Entries::Distinct => " distinct",
+        Entries::Summed => "",
+    };
+    let program = xxh3_128(format!("{} {READERS}{how}", env!("CARGO_PKG_VERSION")).as_bytes());
     Key { content: xxh3_128(archive) ^ program, length: archive.len() as u64, as_stored }
 }
 
@@ -58,13 +80,17 @@ fn place(path: &Path, options: &Options) -> PathBuf {
     path.with_file_name(format!("{stem}{how}.slv"))
 }
 
-fn read(cached: &Path, key: &Key, options: &Options) -> Option<Loaded> {
+/// Reads the binary file, if it was made from one of these and holds what is asked for.
+fn read(cached: &Path, [distinct, summed]: &[Key; 2], options: &Options) -> Option<Loaded> {
     // A folder or a pipe of that name is no cache.
     if !cached.is_file() {
         return None;
     }
     let loaded = mmap::open(cached).and_then(|bytes| {
-        let enough = !options.beside || binary::is_complete(&bytes);
+        let was_summed = binary::is_made_from(&bytes, summed);
+        let enough = (!options.beside || binary::is_complete(&bytes))
+            && !(was_summed && options.duplicates == Duplicates::Keep);
+        let key = if was_summed { summed } else { distinct };
         enough.then(|| binary::read_keyed(cached, &bytes, Some(key), options)).transpose()
     });
     match loaded {
@@ -112,7 +138,7 @@ mod tests {
         /// Puts a matrix in the cache that only the cache can have.
         fn mark(&self) {
             let bytes = fs::read(self.archive()).unwrap();
-            let key = key(&bytes, false);
+            let key = key(&bytes, false, Entries::Distinct);
             let mut marked = load(&self.archive(), &Options::default()).unwrap();
             marked.stored = 99;
             binary::write_keyed(&self.cached(), &marked, &key, None).unwrap();
@@ -205,6 +231,38 @@ mod tests {
         // Even under the other one's name it is not taken for it.
         fs::copy(place.0.path().join("M-as-stored.slv"), place.cached()).unwrap();
         assert_eq!(load(&place.archive(), &Options::default()).unwrap().matrix.nnz(), 3);
+    }
+
+    fn kept(place: &Place) -> Loaded {
+        let keep = Options { duplicates: Duplicates::Keep, ..Options::default() };
+        load(&place.archive(), &keep).unwrap()
+    }
+
+    #[test]
+    fn whoever_keeps_duplicates_is_served_from_the_binary_file_where_there_are_none() {
+        let place = Place::new(SYMMETRIC);
+        assert_eq!(kept(&place).matrix.nnz(), 3);
+        place.mark();
+        assert_eq!((kept(&place).stored, place.stored()), (99, 99));
+        // A file that does not say that there were none is made again by whoever must know.
+        let mut marked = kept(&place);
+        marked.stored = 98;
+        let unknown = key(SYMMETRIC.as_bytes(), false, Entries::Summed);
+        binary::write_keyed(&place.cached(), &marked, &unknown, None).unwrap();
+        assert_eq!([place.stored(), kept(&place).stored, place.stored()], [98, 2, 2]);
+        place.mark();
+        assert_eq!(kept(&place).stored, 99);
+    }
+
+    #[test]
+    fn duplicates_are_kept_and_summed_as_asked_in_any_order() {
+        let banner = "%%MatrixMarket matrix coordinate real general";
+        let place = Place::new(&format!("{banner}\n1 1 2\n1 1 4\n1 1 1\n"));
+        for _ in 0..2 {
+            assert_eq!(kept(&place).matrix.nnz(), 2);
+            assert_eq!(place.first(), 5.0);
+        }
+        assert!(place.cached().is_file());
     }
 
     #[test]

@@ -55,6 +55,11 @@ pub(super) fn is_complete(bytes: &[u8]) -> bool {
     Header::decode(bytes).map_or(true, |header| header.unread.is_empty())
 }
 
+/// Whether it says that it was made from exactly that.
+pub(super) fn is_made_from(bytes: &[u8], key: &Key) -> bool {
+    Header::decode(bytes).is_ok_and(|header| header.key == *key)
+}
+
 /// Likewise; with a key, only what was made from exactly that and is well in every part.
 pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: &Options) -> Result<Loaded> {
     let fault = |reason: String| Error::Binary { path: path.to_owned(), reason };
