@@ -176,6 +176,22 @@ fn a_fetched_matrix_is_read_by_its_name_and_again_from_its_binary_file() {
 }
 
 #[test]
+fn a_matrix_that_is_not_the_one_of_the_catalog_is_refused_under_its_name() {
+    let run = Run::good();
+    fs::create_dir_all(run.folder.path().join("matrices")).unwrap();
+    let other = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 2 4\n";
+    fs::write(run.at(""), other).unwrap();
+    // The second time it comes from the binary file.
+    for _ in 0..2 {
+        let message = run.refused(&["info", "--matrix", "1138_bus"]);
+        let listed = "expected 1138 x 1138 with 2596 stored entries, as the catalog says";
+        assert!(message.contains(listed), "{message}");
+        assert!(message.contains("found 2 x 2 with 2 stored entries"), "{message}");
+        assert!(message.contains("solver fetch 1138_bus"), "{message}");
+    }
+}
+
+#[test]
 fn with_fetch_a_solve_downloads_first_and_a_dry_run_does_not() {
     let run = Run::good();
     let args = ["cg", "--device", "cpu", "--matrix", "1138_bus", "--fetch", "--json"];

@@ -144,7 +144,9 @@ fn find(what: &str, options: &Options) -> Result<Loaded> {
     }
     if let Some(entry) = catalog::find(what) {
         let archive = entry.fetched().ok_or_else(|| entry.not_fetched())?;
-        return cache::load(&archive, options).map_err(|error| match error {
+        let loaded = cache::load(&archive, options)
+            .and_then(|loaded| compare(entry, &archive, &loaded).map(|()| loaded));
+        return loaded.map_err(|error| match error {
             damaged @ (Error::Io { .. } | Error::Parse { .. } | Error::Malformed { .. }) => {
                 Error::Fetch(FetchError::Unreadable { name: entry.name.clone(), source: Box::new(damaged) })
             }
@@ -152,6 +154,22 @@ fn find(what: &str, options: &Options) -> Result<Loaded> {
         });
     }
     generate::generate(what).unwrap_or_else(|| Err(unknown(what)))
+}
+
+/// Refuses a matrix that is not the one of the catalog: nothing says that its archive came from `solver fetch`.
+fn compare(entry: &catalog::Entry, archive: &Path, loaded: &Loaded) -> Result<()> {
+    let here = (loaded.matrix.rows() as u64, loaded.matrix.cols() as u64, loaded.stored);
+    let listed = (entry.rows, entry.cols, entry.stored);
+    if here == listed {
+        return Ok(());
+    }
+    let sizes = |(rows, cols, stored)| format!("{rows} x {cols} with {stored} stored entries");
+    Err(Error::Malformed {
+        path: archive.to_owned(),
+        place: "the matrix".to_owned(),
+        expected: format!("{}, as the catalog says", sizes(listed)),
+        found: sizes(here),
+    })
 }
 
 /// Whether something that can be read has that name. A folder cannot, and unpacking F1.tar.gz leaves one called F1.
