@@ -69,9 +69,10 @@ fn graph(text: Text, properties: &Properties) -> Result<Csr> {
     let mut scratch = Scratch::default();
     let mut told = 0;
     for node in 0..nodes {
-        reader
-            .node(node, &mut scratch)
-            .map_err(|(expected, found)| malformed(text, node, expected, found))?;
+        reader.node(node, &mut scratch).map_err(|fault| match fault {
+            Fault::Malformed(expected, found) => malformed(text, node, expected, found),
+            Fault::Other(error) => error,
+        })?;
         if node % TOLD_EVERY == 0 {
             let at = reader.bits.at() / 8;
             text.advance(at - told);
@@ -99,9 +100,39 @@ fn malformed(text: Text, node: usize, expected: impl Into<String>, found: impl I
     }
 }
 
-/// What should have stood there, and what stood there.
-type Fault = (String, String);
+enum Fault {
+    /// What should have stood there, and what stood there.
+    Malformed(String, String),
+    Other(Error),
+}
+
+impl From<(String, String)> for Fault {
+    fn from((expected, found): (String, String)) -> Fault {
+        Fault::Malformed(expected, found)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault::Other(error)
+    }
+}
+
 type Found<T> = std::result::Result<T, Fault>;
+
+/// Makes room for so many more links, and for as many as there are where that is no more than there can be: a few bits
+/// may stand for any number of links, and the system would grant memory that it does not have.
+fn make_room(columns: &mut Vec<u32>, more: usize, most: usize) -> Result<()> {
+    let needed = columns.len().saturating_add(more);
+    if needed <= columns.capacity() {
+        return Ok(());
+    }
+    let ample = columns.len().saturating_mul(2).min(most).max(needed);
+    let mut grown = room(ample).or_else(|_| room(needed))?;
+    grown.extend_from_slice(columns);
+    *columns = grown;
+    Ok(())
+}
 
 struct Reader<'a> {
     bits: Bits<'a>,
@@ -129,7 +160,7 @@ impl Reader<'_> {
         let degree = self.number(p.codes.outdegrees, "a number of links", nodes)?;
         if self.columns.len() as u64 + degree > p.arcs {
             let found = format!("{} or more", self.columns.len() as u64 + degree);
-            return Err((format!("{} links in all, as the properties say", p.arcs), found));
+            return Err((format!("{} links in all, as the properties say", p.arcs), found).into());
         }
         scratch.copied.clear();
         scratch.intervals.clear();
@@ -164,7 +195,7 @@ impl Reader<'_> {
             let most = (there.end - at) as u64;
             let length = self.number(self.properties.codes.blocks, "the length of a block", most)? + least;
             if length > most {
-                return Err((format!("a block of at most {most} links"), length.to_string()));
+                return Err((format!("a block of at most {most} links"), length.to_string()).into());
             }
             let end = at + length as usize;
             if block % 2 == 0 {
@@ -196,7 +227,8 @@ impl Reader<'_> {
                 return Err((
                     format!("an interval of at most {left} vertices below {nodes}"),
                     format!("{length} from {start} on"),
-                ));
+                )
+                    .into());
             }
             left -= length;
             intervals.push((start, next));
@@ -207,9 +239,7 @@ impl Reader<'_> {
     /// Reads the `left` last successors and puts all in order.
     fn merge(&mut self, node: u64, left: u64, degree: u64, scratch: &Scratch) -> Found<()> {
         let begin = self.columns.len();
-        self.columns
-            .try_reserve(degree as usize)
-            .map_err(|_| ("room for its links".to_owned(), "none".to_owned()))?;
+        make_room(&mut self.columns, degree as usize, self.properties.arcs as usize)?;
         let mut copied = scratch.copied.iter().copied().peekable();
         let mut intervals =
             scratch.intervals.iter().flat_map(|&(start, end)| start as u32..end as u32).peekable();
@@ -229,7 +259,7 @@ impl Reader<'_> {
                 Some(last)
             };
             if value.is_some_and(|value| value >= nodes) {
-                return Err((format!("a vertex below {nodes}"), last.to_string()));
+                return Err((format!("a vertex below {nodes}"), last.to_string()).into());
             }
             let before = |other: &u32| value.is_none_or(|value| u64::from(*other) < value);
             loop {
@@ -247,7 +277,7 @@ impl Reader<'_> {
         }
         let row = &self.columns[begin..];
         match row.windows(2).find(|pair| pair[0] >= pair[1]) {
-            Some(pair) => Err(("every link once".to_owned(), format!("one to {} twice", pair[1]))),
+            Some(pair) => Err(("every link once".to_owned(), format!("one to {} twice", pair[1])).into()),
             None => Ok(()),
         }
     }
@@ -257,7 +287,8 @@ impl Reader<'_> {
         let code = read(self)?;
         let half = code / 2;
         let value = if code % 2 == 0 { node.checked_add(half) } else { node.checked_sub(half + 1) };
-        value.ok_or_else(|| ("a vertex".to_owned(), format!("one {} before vertex {node}", half + 1)))
+        let fault = || ("a vertex".to_owned(), format!("one {} before vertex {node}", half + 1));
+        Ok(value.ok_or_else(fault)?)
     }
 
     fn gamma(&mut self, what: &str, most: u64) -> Found<u64> {
@@ -268,8 +299,24 @@ impl Reader<'_> {
     fn number(&mut self, code: bits::Code, what: &str, most: u64) -> Found<u64> {
         match self.bits.read(code) {
             Some(number) if number <= most => Ok(number),
-            Some(number) => Err((format!("{what} of at most {most}"), number.to_string())),
-            None => Err((what.to_owned(), "the end of the file".to_owned())),
+            Some(number) => Err((format!("{what} of at most {most}"), number.to_string()).into()),
+            None => Err((what.to_owned(), "the end of the file".to_owned()).into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_that_memory_cannot_hold_are_an_error_of_memory_and_lose_none() {
+        let mut columns = vec![7, 8];
+        let error = make_room(&mut columns, 1 << 50, 1 << 60);
+        assert!(matches!(error, Err(Error::OutOfMemory { .. })), "{error:?}");
+        // Twice as many would not fit, and three do.
+        columns = vec![1; 1 << 10];
+        assert!(make_room(&mut columns, 3, usize::MAX).is_ok());
+        assert!(columns == [1; 1 << 10] && columns.capacity() >= (1 << 10) + 3);
     }
 }
