@@ -101,6 +101,15 @@ fn a_stand_in_says_so_in_a_matrix_market_file() {
 }
 
 #[test]
+fn what_a_killed_run_left_of_its_output_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join(".1a2b-17c0ffee-0.tmp");
+    std::fs::write(&left, "half").unwrap();
+    assert_eq!(convert(&["poisson2d:3x3", word(&folder.path().join("m.slv"))]).status.code(), Some(0));
+    assert!(!left.exists());
+}
+
+#[test]
 fn vectors_that_came_with_a_matrix_are_written_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let what = "elasticity3d:3x2x2";

@@ -100,6 +100,14 @@ fn archive() -> Vec<u8> {
 }
 
 #[test]
+fn what_a_killed_run_left_in_the_folder_is_removed() {
+    let case = Case::good();
+    fs::create_dir_all(case.folder.path().join("matrices")).unwrap();
+    fs::write(case.folder.path().join("matrices/.1a2b-17c0ffee-0.tmp"), "half").unwrap();
+    case.assert_fetched(&archive());
+}
+
+#[test]
 fn a_matrix_is_fetched_from_its_place_in_the_collection_and_nothing_else_is_left() {
     let case = Case::good();
     case.assert_fetched(&archive());

@@ -5,6 +5,7 @@ use super::load::load;
 use super::progress::{bytes, metered};
 use super::{print, thousands};
 use crate::error::{Error, Result};
+use crate::files;
 use crate::observe::Meter;
 use crate::source::{Loaded, Options, binary, market, npy, npz};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     }
     let loaded =
         load(&args.input, Options { as_stored: args.as_stored, beside: true, ..Options::default() })?;
+    // What a killed run left of its output would stay for good.
+    files::remove_leftovers(files::folder_of(&args.output));
     let meter = Meter::default();
     let name = args.output.display().to_string();
     let written = metered("writing", &name, &meter, || write(args, target, &stem, &loaded, &meter))?;

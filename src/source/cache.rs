@@ -10,6 +10,7 @@
 use super::binary::{self, Key};
 use super::{Loaded, Options, detect, mmap};
 use crate::error::{Error, Result};
+use crate::files;
 use crate::format::Duplicates;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
 
 /// Keeps the matrix for the next time, if that can be done.
 fn write(path: &Path, cached: &Path, loaded: &Loaded, key: &Key, options: &Options) {
+    // What a killed reading left of its file would stay for good.
+    files::remove_leftovers(files::folder_of(cached));
     if let Err(error) = binary::write_keyed(cached, loaded, key, options.meter.as_deref()) {
         let message = format!(
             "{path} is parsed anew each time: {cached} cannot be written: {error}",
@@ -263,6 +266,15 @@ mod tests {
             assert_eq!(place.first(), 5.0);
         }
         assert!(place.cached().is_file());
+    }
+
+    #[test]
+    fn what_a_killed_reading_left_is_removed() {
+        let place = Place::new(SYMMETRIC);
+        let left = place.0.path().join(".1a2b-17c0ffee-0.tmp");
+        fs::write(&left, "half").unwrap();
+        place.first();
+        assert!(!left.exists());
     }
 
     #[test]

@@ -137,6 +137,7 @@ pub fn fetch(
         source,
     })?;
     let _lock = lock(&place, entry, settings)?;
+    files::remove_leftovers(folder);
     if let Some(bytes) = already_here(&place, entry)? {
         return Ok(Fetched { path: place.archive, bytes, was_there: true });
     }
