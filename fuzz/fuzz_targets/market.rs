@@ -1,25 +1,33 @@
 //! Any bytes as a Matrix Market file, of a matrix and of a vector: that or an error, never a panic. And the lines that
 //! are read as a whole give the matrix, bit for bit, that the same lines give word by word, as they are where a blank
-//! comes first.
+//! comes first. The last byte chooses the options.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use solver::format::Csr;
-use solver::source::market;
+use solver::Error;
+use solver::format::{Csr, Duplicates};
+use solver::source::{Loaded, Options, market, parse_as};
 use std::path::Path;
 
 /// Lines are not read as a whole near the end of the file.
 const FAR: usize = 80;
 
 fuzz_target!(|bytes: &[u8]| {
-    let path = Path::new("fuzz.mtx");
-    let _ = market::parse(path, bytes);
-    let _ = market::parse_vector(path, bytes);
+    let Some((last, bytes)) = bytes.split_last() else { return };
+    // A newline, with which most files end, chooses none.
+    let choice = last ^ b'\n';
+    let options = Options {
+        duplicates: if choice & 1 == 0 { Duplicates::Sum } else { Duplicates::Keep },
+        as_stored: choice & 2 != 0,
+        ..Options::default()
+    };
+    let _ = parse(bytes, &options);
+    let _ = market::parse_vector(Path::new("fuzz.mtx"), bytes);
 
     let whole = [bytes, &[b'\n'; FAR]].concat();
     let by_words = indented(&whole);
-    match (market::parse(path, &whole), market::parse(path, &by_words)) {
+    match (parse(&whole, &options), parse(&by_words, &options)) {
         (Ok(one), Ok(other)) => {
             assert_eq!(one.matrix.pattern(), other.matrix.pattern());
             assert_eq!(bits(&one.matrix), bits(&other.matrix));
@@ -28,6 +36,10 @@ fuzz_target!(|bytes: &[u8]| {
         (one, other) => panic!("{:?} and {:?}", one.err(), other.err()),
     }
 });
+
+fn parse(bytes: &[u8], options: &Options) -> Result<Loaded, Error> {
+    parse_as("Matrix Market", Path::new("fuzz.mtx"), bytes, options)
+}
 
 /// The text with a blank before every line that begins with a digit.
 fn indented(text: &[u8]) -> Vec<u8> {
