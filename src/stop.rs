@@ -96,7 +96,7 @@ pub enum StopReason {
         /// The limit in seconds.
         seconds: f64,
     },
-    /// A dot product became NaN or infinite.
+    /// A dot product, the answer or its residual became NaN or infinite.
     NotFinite {
         /// The first iteration that saw it.
         iteration: usize,
@@ -193,6 +193,14 @@ impl std::fmt::Display for StopReason {
             }
             StopReason::TimeLimit { seconds } => {
                 write!(f, "not converged: stopped at the limit of {seconds} s")
+            }
+            StopReason::NotFinite { iteration, vector: vector @ ("x" | "b - A x"), row: Some(row) } => {
+                write!(
+                    f,
+                    "not converged: after {iteration} iterations {vector} is NaN or infinite, first in row {} (counted from \
+                 1), as the answer left the range of its numbers; scale the system, or use --precision f64 if it was f32",
+                    row + 1
+                )
             }
             StopReason::NotFinite { iteration, vector, row: Some(row) } => write!(
                 f,

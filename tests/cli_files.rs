@@ -6,6 +6,7 @@ mod common;
 
 use common::process::{cg, errors, file, refused, run, word};
 use serde_json::Value;
+use solver::observe::{History, Report};
 use std::process::Command;
 
 #[test]
@@ -47,7 +48,7 @@ fn a_history_in_csv_has_the_numbers_of_the_one_in_json_under_the_report() {
             cg(&["--matrix", "poisson2d:20x20", "--max-iters", "9", "--history", word(&at(name))]);
         assert_eq!(code, 1);
     }
-    let json = solver::observe::History::load(&at("h.json")).unwrap();
+    let json = History::load(&at("h.json")).unwrap();
     let csv = std::fs::read_to_string(at("h.csv")).unwrap();
     let (comments, table): (Vec<&str>, Vec<&str>) = csv.lines().partition(|line| line.starts_with('#'));
     assert_eq!(table[0], "iteration,seconds,residual");
@@ -91,7 +92,7 @@ fn links_are_followed_and_pipes_are_written_to_not_replaced() {
     let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("link.json"))]);
     assert_eq!(code, 0);
     assert!(at("link.json").is_symlink(), "the link is still one");
-    assert!(solver::observe::History::load(&at("target")).is_ok(), "its target has the history");
+    assert!(History::load(&at("target")).is_ok(), "its target has the history");
     assert!(Command::new("mkfifo").arg(at("pipe.json")).status().unwrap().success());
     let reader = std::thread::spawn({
         let pipe = at("pipe.json");
@@ -102,6 +103,23 @@ fn links_are_followed_and_pipes_are_written_to_not_replaced() {
     assert!(reader.join().unwrap().contains("residuals"));
     use std::os::unix::fs::FileTypeExt;
     assert!(std::fs::metadata(at("pipe.json")).unwrap().file_type().is_fifo(), "the pipe is still one");
+}
+
+#[test]
+fn a_history_with_nan_and_infinity_is_read_again_with_nan_in_their_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, picture) = (folder.path().join("h.json"), folder.path().join("h.svg"));
+    let (nan, infinity) = (f64::NAN, f64::INFINITY);
+    let report = Report { residual_true: nan, backward_error: infinity, rtol: 1e-8, ..Report::default() };
+    let (residuals, seconds) = (vec![1.0, infinity, 0.5, nan], vec![0.0, 1.0, nan, 2.0]);
+    History { schema: 1, report, residuals, seconds, seconds_interpolated: false }.save(&path).unwrap();
+    let read = History::load(&path).unwrap();
+    assert!(read.report.residual_true.is_nan() && read.report.backward_error.is_nan());
+    assert_eq!((read.report.rtol, read.report.residual_recursive), (1e-8, 0.0));
+    let shown = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
+    assert_eq!((shown(&read.residuals), shown(&read.seconds)), ("1 NaN 0.5 NaN".into(), "0 1 NaN 2".into()));
+    let done = run(&["plot", word(&path), "-o", word(&picture)]);
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
 }
 
 #[test]
@@ -132,7 +150,7 @@ fn an_answer_that_cannot_be_written_keeps_neither_report_nor_history_back() {
     assert!(errors(&done).contains("x.npy"), "{}", errors(&done));
     let report: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(report["iterations"], 3);
-    assert!(solver::observe::History::load(&history).is_ok());
+    assert!(History::load(&history).is_ok());
     assert!(!x.exists());
 }
 

@@ -28,6 +28,7 @@ on_each_device! {
     no_time_at_all_ends_a_solve_before_its_first_iteration,
     a_matrix_with_nan_ends_a_solve_in_its_first_iteration,
     products_out_of_range_end_a_solve,
+    an_answer_out_of_range_ends_a_solve_with_its_row_and_leaves_x_alone,
     a_curvature_that_is_not_positive_ends_a_solve_with_its_evidence,
     an_indefinite_matrix_may_show_itself_later,
     a_negative_preconditioner_ends_a_solve_before_its_first_iteration,
@@ -102,6 +103,17 @@ fn products_out_of_range_end_a_solve<D: Host>(device: &D) {
     let outcome = system.solve(device, &to(tolerance::RTOL));
     let found = StopReason::NotFinite { iteration: 1, vector: "", row: None };
     assert_eq!((outcome.reason, outcome.iterations), (found, 0));
+}
+
+fn an_answer_out_of_range_ends_a_solve_with_its_row_and_leaves_x_alone<D: Host>(device: &D) {
+    // x = 1e310, while p, A p and all products are numbers.
+    for method in Method::ALL {
+        let system = System { matrix: zoo::diagonal(&[1.0, 1e-160, 1.0]), b: vec![0.0, 1e150, 0.0] };
+        let outcome = system.solve_by(device, method, Preconditioner::None, &to(tolerance::RTOL));
+        let found = |vector| StopReason::NotFinite { iteration: outcome.iterations, vector, row: Some(1) };
+        assert_eq!(outcome.reason, found("x"), "{method:?}");
+        assert_eq!((outcome.x, outcome.residual, outcome.residual_true), (vec![0.0; 3], 1.0, 1.0));
+    }
 }
 
 fn a_curvature_that_is_not_positive_ends_a_solve_with_its_evidence<D: Host>(device: &D) {
@@ -396,6 +408,11 @@ fn every_reason_has_a_word_and_a_sentence_with_its_evidence() {
             StopReason::NotFinite { iteration: 12, vector: "A p", row: Some(41) },
             "not_finite",
             "iteration 12, first in row 42 of A p",
+        ),
+        (
+            StopReason::NotFinite { iteration: 12, vector: "x", row: Some(41) },
+            "not_finite",
+            "after 12 iterations x is NaN or infinite, first in row 42",
         ),
         (
             StopReason::NotFinite { iteration: 12, vector: "", row: None },

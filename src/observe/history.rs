@@ -1,6 +1,7 @@
 //! The residual of every iteration, kept and saved with the report: as JSON, which plots are made of, or as CSV for
 //! whatever reads tables.
 
+use super::number::nan_for_nulls;
 use super::{Batch, Observer, Report};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -41,8 +42,10 @@ pub struct History {
     /// The verdict.
     pub report: Report,
     /// Relative residual before the first iteration and after each.
+    #[serde(deserialize_with = "nan_for_nulls")]
     pub residuals: Vec<f64>,
     /// Seconds since the start at the same moments.
+    #[serde(deserialize_with = "nan_for_nulls")]
     pub seconds: Vec<f64>,
     /// Whether the seconds inside a batch are interpolated, because the device ran the batch on its own.
     pub seconds_interpolated: bool,

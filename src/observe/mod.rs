@@ -2,6 +2,7 @@
 
 pub mod history;
 pub mod meter;
+mod number;
 pub mod report;
 
 pub use history::{History, Recorder};

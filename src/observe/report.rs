@@ -1,5 +1,6 @@
 //! The verdict of a run: what was solved, on what, how it ended, how long it took and what it moved.
 
+use super::number::nan_for_null;
 use serde::{Deserialize, Serialize};
 
 /// What a history counts: the numbers that fall from one iteration to the next.
@@ -49,6 +50,7 @@ pub struct Report {
     #[serde(default)]
     pub start: Option<String>,
     /// The tolerance on the residual relative to the right-hand side: the largest that the tolerances come to.
+    #[serde(deserialize_with = "nan_for_null")]
     pub rtol: f64,
     /// Whether the recomputed residual meets the tolerance.
     pub converged: bool,
@@ -74,25 +76,32 @@ pub struct Report {
     #[serde(default)]
     pub condition_number: Option<f64>,
     /// Relative residual by the recursion.
+    #[serde(deserialize_with = "nan_for_null")]
     pub residual_recursive: f64,
     /// Relative residual b - A x, recomputed in f64 by the serial reference.
+    #[serde(deserialize_with = "nan_for_null")]
     pub residual_true: f64,
     /// The normwise backward error, ||b - A x|| / (||A|| ||x|| + ||b||) in maximum norms.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nan_for_null")]
     pub backward_error: f64,
     /// Largest difference from the solution that the right-hand side was made of, where that is unique and known.
     pub error_max: Option<f64>,
     /// Seconds to read or generate the matrix.
+    #[serde(deserialize_with = "nan_for_null")]
     pub seconds_load: f64,
     /// Seconds to make operator, preconditioner and workspace ready.
+    #[serde(deserialize_with = "nan_for_null")]
     pub seconds_setup: f64,
     /// Seconds from the start of the iterations to the end of the last one.
+    #[serde(deserialize_with = "nan_for_null")]
     pub seconds_solve: f64,
     /// `seconds_solve` over the iterations.
+    #[serde(deserialize_with = "nan_for_null")]
     pub seconds_per_iteration: f64,
     /// Bytes that one iteration must move, counted from the arrays.
     pub bytes_per_iteration: u64,
     /// Those bytes over the time of an iteration.
+    #[serde(deserialize_with = "nan_for_null")]
     pub gigabytes_per_second: f64,
     /// What a plain stream over a working set as large as the whole solve's reached on this device, in GB/s.
     pub stream_gigabytes_per_second: Option<f64>,

@@ -143,7 +143,7 @@ where
         let mut done = recorded.into_work();
         let reason = done.verify(device, reason, &work.1, solve.now.run_began)?;
         let reason = locate::<M, D, T>(device, reason, &done, n)?;
-        let better = solve.collect(device, done, work.1)?;
+        let (reason, better) = solve.collect(device, done, work.1, reason)?;
         let reason = solve.measured(reason);
         let gained = better && (solve.restarts == 0 || solve.truth <= GAIN * before);
         if !(gained && solve.should_restart(&reason)) {

@@ -13,14 +13,29 @@ const LOST: f64 = 10.0;
 /// The normal residual below which a least-squares solution is believed.
 const NORMAL: f64 = 1e-6;
 
+/// The reason where x or b - A x has left the range of numbers, by the first row that shows it; a vector of the method
+/// that had done so before is the better evidence.
+fn out_of_range(reason: StopReason, iteration: usize, x: &[f64], r: &[f64]) -> StopReason {
+    if matches!(reason, StopReason::NotFinite { .. }) {
+        return reason;
+    }
+    let found = [("x", x), ("b - A x", r)]
+        .into_iter()
+        .find_map(|(vector, values)| Some((vector, values.iter().position(|v| !v.is_finite())?)));
+    let (vector, row) = found.map_or(("", None), |(vector, row)| (vector, Some(row)));
+    StopReason::NotFinite { iteration, vector, row }
+}
+
 impl Solve<'_, '_> {
-    /// Brings home what a run has found; whether that is better than what was there.
+    /// Brings home what a run has found: the reason as its numbers let it stand, and whether they are better than what
+    /// was there.
     pub(super) fn collect<M: Recurrence<D, T>, D: Device, T: Scalar>(
         &mut self,
         device: &D,
         mut work: M,
         state: SlotState,
-    ) -> Result<bool> {
+        reason: StopReason,
+    ) -> Result<(StopReason, bool)> {
         let (first_run, recursive) = (self.restarts == 0, self.now.residual);
         work.finish(device, state, self.now.run_began)?;
         let mut d = vec![T::default(); self.x.len()];
@@ -28,13 +43,16 @@ impl Solve<'_, '_> {
         let x: Vec<f64> = self.x.iter().zip(&d).map(|(x, d)| x + d.to_f64() * self.scale).collect();
         let r = residual(self.system.matrix, self.system.b, &x);
         let truth = norm(&r) / self.now.norms.b;
-        // Residuals of a first run may end above the start, but not by rounding alone. Written so that NaN passes.
+        if !truth.is_finite() {
+            return Ok((out_of_range(reason, self.now.iteration, &x, &r), false));
+        }
+        // Residuals of a first run may end above the start, but not by rounding alone.
         let lost = truth > LOST * recursive.max(self.truth);
         let better = truth < self.truth || (first_run && !lost);
         if better {
             (self.x, self.r, self.truth, self.recursive) = (x, r, truth, recursive);
         }
-        Ok(better)
+        Ok((reason, better))
     }
 
     /// A reason of least squares with its numbers.
@@ -60,12 +78,11 @@ impl Solve<'_, '_> {
         let iteration = self.now.iteration;
         let next =
             Progress { residual: self.truth, improved_at: iteration, run_began: iteration, ..self.now };
-        misled && self.truth > self.goal && self.truth.is_finite() && self.rule.check(&next).is_none()
+        misled && self.truth > self.goal && self.rule.check(&next).is_none()
     }
 
     /// The reason as the true residual lets it stand.
     pub(super) fn believe(&self, reason: StopReason) -> StopReason {
-        // Written so that NaN does not pass.
         let meets = self.truth <= self.goal;
         let gap = StopReason::ResidualGap { recursive: self.recursive, recomputed: self.truth };
         match reason {
