@@ -37,6 +37,7 @@ on_each_device! {
     a_window_without_progress_ends_a_solve,
     what_double_precision_cannot_reach_is_a_gap_between_residuals,
     what_single_precision_reaches_in_one_run_is_refined_to_the_tolerance,
+    a_limit_that_falls_where_the_solve_would_start_again_is_the_reason,
     tolerances_may_be_relative_to_the_start_or_absolute,
     a_start_that_meets_the_tolerance_needs_no_iteration,
     a_flag_set_by_an_observer_interrupts,
@@ -273,6 +274,23 @@ fn what_single_precision_reaches_in_one_run_is_refined_to_the_tolerance<D: Host>
         let outcome = Method::Cg.solve(device, a, None, &system.given(), &to(rtol), &mut []).unwrap();
         assert!(outcome.reason == StopReason::Converged && outcome.residual_true <= rtol, "{outcome:?}");
         assert!(outcome.restarts >= restarts && (restarts > 0 || outcome.restarts == 0), "{outcome:?}");
+    }
+}
+
+fn a_limit_that_falls_where_the_solve_would_start_again_is_the_reason<D: Host>(device: &D) {
+    let system = System::random(zoo::generated("poisson2d:32x32"));
+    let narrow = Arc::new(system.matrix.to_f32());
+    let rtol = tolerance::RTOL_BEYOND_F32;
+    let run = |limit: usize| {
+        let rule = [StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(limit)];
+        let a = operator::<D, f32>(device, &narrow);
+        Method::Cg.solve(device, a, None, &system.given(), &StoppingRule::any(rule), &mut []).unwrap()
+    };
+    let whole = run(5000);
+    assert!(whole.reason == StopReason::Converged && whole.restarts > 0, "{whole:?}");
+    // The recursion of the first run meets its tolerance at one of these.
+    for limit in (1..whole.iterations).rev() {
+        assert_eq!(run(limit).reason, StopReason::IterationLimit { limit });
     }
 }
 

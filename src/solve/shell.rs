@@ -146,8 +146,10 @@ where
         let (reason, better) = solve.collect(device, done, work.1, reason)?;
         let reason = solve.measured(reason);
         let gained = better && (solve.restarts == 0 || solve.truth <= GAIN * before);
-        if !(gained && solve.should_restart(&reason)) {
-            outcome.reason = solve.believe(reason);
+        let restart = gained && solve.may_restart(&reason);
+        let against = if restart { solve.rule_against_restart() } else { None };
+        if !restart || against.is_some() {
+            outcome.reason = solve.believe(reason, against);
             outcome.spectrum = M::projection(&solve.coefficients).extremes();
             break;
         }

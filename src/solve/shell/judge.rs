@@ -67,7 +67,7 @@ impl Solve<'_, '_> {
     }
 
     /// Whether starting again from the true residual may bring the solve to its goal.
-    pub(super) fn should_restart(&self, reason: &StopReason) -> bool {
+    pub(super) fn may_restart(&self, reason: &StopReason) -> bool {
         let misled = matches!(
             reason,
             StopReason::Converged
@@ -75,25 +75,31 @@ impl Solve<'_, '_> {
                 | StopReason::LeastSquares { .. }
                 | StopReason::Breakdown { .. }
         );
+        misled && self.truth > self.goal
+    }
+
+    /// The rule that stands against another run.
+    pub(super) fn rule_against_restart(&self) -> Option<StopReason> {
         let iteration = self.now.iteration;
         let next =
             Progress { residual: self.truth, improved_at: iteration, run_began: iteration, ..self.now };
-        misled && self.truth > self.goal && self.rule.check(&next).is_none()
+        self.rule.check(&next)
     }
 
-    /// The reason as the true residual lets it stand.
-    pub(super) fn believe(&self, reason: StopReason) -> StopReason {
+    /// The reason as the true residual lets it stand. Where a rule alone stood against another run, the rule is the
+    /// reason, unless x is known to be the best there is.
+    pub(super) fn believe(&self, reason: StopReason, against: Option<StopReason>) -> StopReason {
         let meets = self.truth <= self.goal;
         let gap = StopReason::ResidualGap { recursive: self.recursive, recomputed: self.truth };
         match reason {
-            StopReason::Converged if !meets => gap,
             StopReason::Stagnated { .. } | StopReason::Diverged { .. } | StopReason::LeastSquares { .. }
                 if meets =>
             {
                 StopReason::Converged
             }
-            StopReason::LeastSquares { normal, .. } if normal > NORMAL => gap,
-            other => other,
+            StopReason::LeastSquares { normal, .. } if normal <= NORMAL => reason,
+            StopReason::Converged | StopReason::LeastSquares { .. } if !meets => against.unwrap_or(gap),
+            other => against.unwrap_or(other),
         }
     }
 
