@@ -113,6 +113,11 @@ pub enum StopReason {
         /// The curvature p'Ap found there.
         curvature: f64,
     },
+    /// The curvature p'Ap fell below the range of numbers, though it is positive.
+    Underflow {
+        /// The iteration that saw it.
+        iteration: usize,
+    },
     /// Recurrences that stand in for products gave a curvature that is not positive; the product itself is positive.
     Breakdown {
         /// The iteration that saw it.
@@ -149,6 +154,7 @@ impl StopReason {
             StopReason::TimeLimit { .. } => "time_limit",
             StopReason::NotFinite { .. } => "not_finite",
             StopReason::IndefiniteMatrix { .. } => "indefinite_matrix",
+            StopReason::Underflow { .. } => "underflow",
             StopReason::Breakdown { .. } => "breakdown",
             StopReason::IndefinitePreconditioner { .. } => "indefinite_preconditioner",
             StopReason::Interrupted => "interrupted",
@@ -217,6 +223,11 @@ impl std::fmt::Display for StopReason {
                 f,
                 "not converged: p'Ap = {curvature:.3e} in iteration {iteration}, so the matrix is not positive \
                  definite and conjugate gradients do not apply; MINRES is the method for such a matrix: solver minres"
+            ),
+            StopReason::Underflow { iteration } => write!(
+                f,
+                "not converged: p'Ap fell below the range of numbers in iteration {iteration}, though the matrix may be \
+                 positive definite; scale the matrix, or use --precision f64 if it was f32"
             ),
             StopReason::Breakdown { iteration } => write!(
                 f,

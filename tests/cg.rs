@@ -29,6 +29,7 @@ on_each_device! {
     batches_do_not_change_the_bits,
     the_bytes_of_an_iteration_are_those_of_the_documented_budget,
     right_hand_sides_out_of_range_are_refused,
+    a_right_hand_side_of_any_scale_takes_the_same_iterations,
     systems_that_do_not_fit_are_refused,
     diagonals_that_jacobi_cannot_invert_are_refused_with_their_row,
     jacobi_applies_the_inverse_of_the_diagonal,
@@ -196,7 +197,7 @@ fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device:
 
 fn right_hand_sides_out_of_range_are_refused<D: Host>(device: &D) {
     let matrix = zoo::generated("poisson2d:4x4");
-    for scale in [1e-170, 1e200, f64::NAN, f64::INFINITY, 5e-324] {
+    for scale in [f64::NAN, f64::INFINITY, 5e-324] {
         let mut b = vec![0.0; 16];
         b[5] = -scale;
         match refused(device, &matrix, &b) {
@@ -206,6 +207,20 @@ fn right_hand_sides_out_of_range_are_refused<D: Host>(device: &D) {
             }
             other => panic!("{scale}: {other}"),
         }
+    }
+}
+
+fn a_right_hand_side_of_any_scale_takes_the_same_iterations<D: Host>(device: &D) {
+    let system = System::random(zoo::generated("poisson2d:20x30"));
+    let whole = system.solve(device, &to(tolerance::RTOL));
+    for power in [-900, -300, -1, 1, 300, 900] {
+        let by = 2f64.powi(power);
+        let scaled =
+            System { matrix: Arc::clone(&system.matrix), b: system.b.iter().map(|b| b * by).collect() };
+        let outcome = scaled.solve(device, &to(tolerance::RTOL));
+        let x: Vec<f64> = outcome.x.iter().map(|x| x / by).collect();
+        assert!(bits(&x) == bits(&whole.x) && outcome.residual == whole.residual, "2^{power}");
+        assert_eq!((outcome.reason, outcome.spectrum), (StopReason::Converged, whole.spectrum));
     }
 }
 

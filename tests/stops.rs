@@ -29,6 +29,8 @@ on_each_device! {
     a_matrix_with_nan_ends_a_solve_in_its_first_iteration,
     products_out_of_range_end_a_solve,
     an_answer_out_of_range_ends_a_solve_with_its_row_and_leaves_x_alone,
+    a_small_matrix_is_not_taken_for_an_indefinite_one,
+    a_curvature_below_the_range_of_numbers_makes_a_solve_start_again,
     a_curvature_that_is_not_positive_ends_a_solve_with_its_evidence,
     an_indefinite_matrix_may_show_itself_later,
     a_negative_preconditioner_ends_a_solve_before_its_first_iteration,
@@ -99,8 +101,8 @@ fn a_matrix_with_nan_ends_a_solve_in_its_first_iteration<D: Host>(device: &D) {
 }
 
 fn products_out_of_range_end_a_solve<D: Host>(device: &D) {
-    // q = 1e300 is a number, p'q = 1e400 is none.
-    let system = System { matrix: zoo::diagonal(&[1e200; 5]), b: vec![1e100; 5] };
+    // q = 1e308 is a number, p'q = 5e308 is none.
+    let system = System { matrix: zoo::diagonal(&[1e308; 5]), b: vec![1.0; 5] };
     let outcome = system.solve(device, &to(tolerance::RTOL));
     let found = StopReason::NotFinite { iteration: 1, vector: "", row: None };
     assert_eq!((outcome.reason, outcome.iterations), (found, 0));
@@ -115,6 +117,29 @@ fn an_answer_out_of_range_ends_a_solve_with_its_row_and_leaves_x_alone<D: Host>(
         assert_eq!(outcome.reason, found("x"), "{method:?}");
         assert_eq!((outcome.x, outcome.residual, outcome.residual_true), (vec![0.0; 3], 1.0, 1.0));
     }
+}
+
+/// The numbers from 1 on, times something, on a diagonal; the solution is all ones.
+fn numbers(n: usize, by: f64) -> System {
+    System::ones(zoo::diagonal(&(1..=n).map(|i| i as f64 * by).collect::<Vec<_>>()))
+}
+
+fn a_small_matrix_is_not_taken_for_an_indefinite_one<D: Host>(device: &D) {
+    for method in [Method::Cg, Method::PipelinedCg] {
+        let outcome = numbers(4, 1e-110).solve_by(device, method, Preconditioner::None, &to(tolerance::RTOL));
+        assert_eq!(outcome.reason, StopReason::Converged, "{method:?}");
+    }
+    let system = numbers(4, 1e-24);
+    let a = operator::<D, f32>(device, &Arc::new(system.matrix.to_f32()));
+    let outcome = Method::Cg.solve(device, a, None, &system.given(), &to(tolerance::RTOL_F32), &mut []);
+    assert_eq!(outcome.unwrap().reason, StopReason::Converged, "f32");
+}
+
+fn a_curvature_below_the_range_of_numbers_makes_a_solve_start_again<D: Host>(device: &D) {
+    // The first iteration takes p down by 1e11 or more, and p'A p below 1e-324.
+    let system = System { matrix: zoo::diagonal(&[1e-303, 1e-303 * (1.0 + 1e-11)]), b: vec![1.0; 2] };
+    let outcome = system.solve(device, &to(1e-6 * tolerance::RTOL));
+    assert_eq!((outcome.reason, outcome.restarts), (StopReason::Converged, 1));
 }
 
 fn a_curvature_that_is_not_positive_ends_a_solve_with_its_evidence<D: Host>(device: &D) {
@@ -455,6 +480,7 @@ fn every_reason_has_a_word_and_a_sentence_with_its_evidence() {
             "indefinite_preconditioner",
             "-4.500e0 in iteration 3",
         ),
+        (StopReason::Underflow { iteration: 3 }, "underflow", "in iteration 3, though"),
         (StopReason::Breakdown { iteration: 31 }, "breakdown", "iteration 31, though"),
         (StopReason::Interrupted, "interrupted", "interrupted"),
     ];

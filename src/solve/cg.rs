@@ -281,6 +281,10 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         all
     }
 
+    fn direction(&self) -> Option<&D::Vector<T>> {
+        Some(&self.p)
+    }
+
     fn energy(first: f64, second: f64) -> f64 {
         first * second
     }

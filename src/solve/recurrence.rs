@@ -103,6 +103,11 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     /// The vectors in which NaN may stand, in the order in which an iteration computes them, by what they are.
     fn suspects(&self) -> Vec<(&'static str, &D::Vector<T>)>;
 
+    /// The direction whose curvature was not positive; none where the method does not keep it.
+    fn direction(&self) -> Option<&D::Vector<T>> {
+        None
+    }
+
     /// The energy d'A d that an iteration with these coefficients has gained; 0 where the method does not know.
     fn energy(_first: f64, _second: f64) -> f64 {
         0.0

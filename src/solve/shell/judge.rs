@@ -1,8 +1,9 @@
 //! Whether a run is believed, and what its end means for the solve.
 
-use super::{Outcome, Solve};
+use super::{Outcome, Solve, scale};
 use crate::device::{Device, SlotState};
 use crate::error::Result;
+use crate::format::Csr;
 use crate::scalar::Scalar;
 use crate::solve::recurrence::Recurrence;
 use crate::solve::verdict::{backward_error, norm, normal_residual, residual};
@@ -24,6 +25,22 @@ fn out_of_range(reason: StopReason, iteration: usize, x: &[f64], r: &[f64]) -> S
         .find_map(|(vector, values)| Some((vector, values.iter().position(|v| !v.is_finite())?)));
     let (vector, row) = found.map_or(("", None), |(vector, row)| (vector, Some(row)));
     StopReason::NotFinite { iteration, vector, row }
+}
+
+/// Whether p'Ap is positive, but it or entries of A p are below the range of numbers. Both are scaled by powers of two to
+/// see that.
+fn has_underflown<T: Scalar>(matrix: &Csr, p: &[T]) -> bool {
+    let scaled = |mut v: Vec<f64>| {
+        let by = scale(&v);
+        v.iter_mut().for_each(|v| *v /= by);
+        (v, by)
+    };
+    let (p, by_p) = scaled(p.iter().map(|p| p.to_f64()).collect());
+    let (q, by_q) = scaled(matrix.multiply_reference(&p));
+    let curvature: f64 = p.iter().zip(&q).map(|(p, q)| p * q).sum();
+    let sum = curvature * by_q * by_p * by_p;
+    let entry = T::from_f64(by_q * by_p * T::EPSILON).to_f64();
+    curvature > 0.0 && (sum < f64::MIN_POSITIVE || entry == 0.0)
 }
 
 impl Solve<'_, '_> {
@@ -55,6 +72,38 @@ impl Solve<'_, '_> {
         Ok((reason, better))
     }
 
+    /// A curvature that is zero because its products fell below the range of numbers is not blamed on the matrix; other
+    /// evidence is told in the units of the system.
+    pub(super) fn underflown<M: Recurrence<D, T>, D: Device, T: Scalar>(
+        &self,
+        device: &D,
+        reason: StopReason,
+        work: &M,
+    ) -> Result<StopReason> {
+        let evidence = |product: f64| {
+            let product_of_system = product * self.scale * self.scale;
+            if product_of_system.is_normal() { product_of_system } else { product }
+        };
+        Ok(match reason {
+            StopReason::IndefiniteMatrix { iteration, curvature } => {
+                let mut p = vec![T::default(); self.x.len()];
+                if !curvature.is_normal()
+                    && let Some(direction) = work.direction()
+                {
+                    device.download(direction, &mut p)?;
+                    if has_underflown(self.system.matrix, &p) {
+                        return Ok(StopReason::Underflow { iteration });
+                    }
+                }
+                StopReason::IndefiniteMatrix { iteration, curvature: evidence(curvature) }
+            }
+            StopReason::IndefinitePreconditioner { iteration, product } => {
+                StopReason::IndefinitePreconditioner { iteration, product: evidence(product) }
+            }
+            other => other,
+        })
+    }
+
     /// A reason of least squares with its numbers.
     pub(super) fn measured(&self, reason: StopReason) -> StopReason {
         match reason {
@@ -74,6 +123,7 @@ impl Solve<'_, '_> {
                 | StopReason::Stagnated { .. }
                 | StopReason::LeastSquares { .. }
                 | StopReason::Breakdown { .. }
+                | StopReason::Underflow { .. }
         );
         misled && self.truth > self.goal
     }
@@ -92,7 +142,10 @@ impl Solve<'_, '_> {
         let meets = self.truth <= self.goal;
         let gap = StopReason::ResidualGap { recursive: self.recursive, recomputed: self.truth };
         match reason {
-            StopReason::Stagnated { .. } | StopReason::Diverged { .. } | StopReason::LeastSquares { .. }
+            StopReason::Stagnated { .. }
+            | StopReason::Diverged { .. }
+            | StopReason::LeastSquares { .. }
+            | StopReason::Underflow { .. }
                 if meets =>
             {
                 StopReason::Converged
