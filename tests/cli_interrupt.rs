@@ -57,6 +57,7 @@ fn ctrl_c_writes_what_was_reached_with_its_verdict() {
     assert_eq!(report["reason"], "interrupted");
     assert!(report["iterations"].as_u64().unwrap() > 0);
     assert!(report["residual_true"].as_f64().unwrap() < 1.0, "x is the best so far");
+    assert!(report["stream_gigabytes_per_second"].is_null(), "nobody waits for a measurement of the machine");
     let saved = solver::observe::History::load(&history).unwrap();
     assert_eq!(saved.report.reason, "interrupted");
     assert_eq!(std::fs::read_to_string(&answer).unwrap().lines().count(), 90_002);

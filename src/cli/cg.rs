@@ -24,7 +24,7 @@ use checks::{check_matrix, check_range, check_start};
 use report::report;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use words::in_words;
 
@@ -132,7 +132,8 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     let precond = plan.precond.settle(&exact);
     let m = precond.build::<D, T>(device, &exact, &a)?;
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
-    let rule = stopping_rule(plan, exact.rows(), interrupt::catch());
+    let interrupted = interrupt::catch();
+    let rule = stopping_rule(plan, exact.rows(), Arc::clone(&interrupted));
     let system = System { matrix: &exact, b: &problem.b, x0 };
     let mut recorder = Recorder::with_capacity(plan.max_iters(exact.rows()).min(1 << 16));
     let mut live = Live::new(plan.method.name());
@@ -152,7 +153,9 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
         note("solution", path);
         Ok(())
     });
-    let report = report(device, plan, &exact, &problem, &outcome);
+    // Whoever has pressed Ctrl-C is not made to wait for a measurement before histories and plots are written.
+    let measure = !interrupted.load(Ordering::Relaxed);
+    let report = report(device, plan, &exact, &problem, &outcome, measure);
     let report = Report {
         stand_in: stand_in.map(str::to_owned),
         backend: backend.label(),

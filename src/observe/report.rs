@@ -103,7 +103,8 @@ pub struct Report {
     /// Those bytes over the time of an iteration.
     #[serde(deserialize_with = "nan_for_null")]
     pub gigabytes_per_second: f64,
-    /// What a plain stream over a working set as large as the whole solve's reached on this device, in GB/s.
+    /// What a plain stream over a working set as large as the whole solve's reached on this device, in GB/s. This and
+    /// what follows is not measured for a solve that was interrupted, nor where it means nothing.
     pub stream_gigabytes_per_second: Option<f64>,
     /// The same over a working set as large as the vectors alone, which the caches may hold.
     pub vector_stream_gigabytes_per_second: Option<f64>,

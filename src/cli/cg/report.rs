@@ -8,13 +8,14 @@ use crate::observe::report::{Measure, Report};
 use crate::solve::{Method, Outcome, problem};
 use crate::stop::StopReason;
 
-/// All that a solve says about itself, but for the times before it.
+/// All that a solve says about itself, but for the times before it; with the machine's limit if that may be measured.
 pub(super) fn report<D: Device>(
     device: &D,
     plan: &Plan,
     matrix: &Csr,
     problem: &problem::Problem,
     outcome: &Outcome,
+    measure: bool,
 ) -> Report {
     let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
     let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
@@ -25,7 +26,7 @@ pub(super) fn report<D: Device>(
         each: outcome.bytes_per_iteration,
         iterations: outcome.iterations,
     };
-    let limit = limit::measure(device, &moved, seconds_per_iteration);
+    let limit = measure.then(|| limit::measure(device, &moved, seconds_per_iteration)).flatten();
     let goal = outcome.goal.unwrap_or(0.0);
     // The bound is one of conjugate gradients.
     let spectrum = outcome.spectrum;
