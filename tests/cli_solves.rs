@@ -86,6 +86,7 @@ fn text_output_names_verdict_residual_and_speed() {
         "GB/s",
         "poisson2d:40x30: 1,200 rows",
         "condition",
+        "iterations take the energy norm of the error to 1.0e-8 of what it was",
         "backward error",
     ] {
         assert!(text.contains(part), "no '{part}' in {text}");

@@ -63,7 +63,8 @@ pub struct Report {
     /// How often the solve started again from the true residual.
     #[serde(default)]
     pub restarts: u64,
-    /// Iterations after which the condition number lets conjugate gradients be done, whatever the right-hand side.
+    /// Iterations after which conjugate gradients have reduced the energy norm of the error by `rtol`, whatever the
+    /// right-hand side, if the condition number is the one seen and but for rounding. The residual may take more.
     #[serde(default)]
     pub iterations_predicted: Option<u64>,
     /// The smallest eigenvalue of the preconditioned matrix, as far as the solve has seen it: estimated from above.

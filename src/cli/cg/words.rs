@@ -37,7 +37,11 @@ pub(super) fn in_words(r: &Report) -> String {
         let of = if r.preconditioner == "none" { "A" } else { "M A" };
         let condition = r.condition_number.map_or(String::new(), |c| format!(", condition {c:.2e}"));
         let predicted = r.iterations_predicted.map_or(String::new(), |p| {
-            format!("; {} iterations suffice for that, {} used", thousands(p), thousands(r.iterations))
+            format!(
+                "; with that condition {} iterations take the energy norm of the error to {:.1e} of what it was, but for rounding",
+                thousands(p),
+                r.rtol
+            )
         });
         lines.push((
             "spectrum",
