@@ -156,6 +156,18 @@ fn a_singular_laplacian_is_solved_for_a_right_hand_side_in_its_range_and_says_so
 }
 
 #[test]
+fn no_error_is_told_where_an_empty_row_leaves_an_entry_of_x_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = "%%MatrixMarket matrix coordinate real symmetric\n";
+    for (name, entries) in [("e.mtx", "3 3 2\n1 1 1\n2 2 2\n"), ("z.mtx", "3 3 3\n1 1 1\n2 2 2\n3 3 0\n")] {
+        let path = file(&folder, name, &format!("{header}{entries}"));
+        let (code, report) = cg(&["--matrix", word(&path)]);
+        assert_eq!((code, report["reason"].as_str()), (0, Some("converged")));
+        assert!(report["error_max"].is_null(), "{name}: {report}");
+    }
+}
+
+#[test]
 fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
     let folder = tempfile::tempdir().unwrap();
     let flat = file(&folder, "flat.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n");

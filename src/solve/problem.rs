@@ -22,16 +22,17 @@ const SEED: u64 = 0x5EED;
 const ROUNDING: f64 = 1e-13;
 
 /// b = A times ones. Where that vanishes, as for the Laplacian of a graph, b = A times a random vector; the matrix is
-/// singular then, and no answer is the only one.
+/// singular then, as it is where a row is empty, and no answer is the only one.
 pub fn with_known_answer(matrix: &Csr) -> Problem {
     let ones = vec![1.0; matrix.cols()];
     let b = matrix.multiply_reference(&ones);
     let magnitudes = matrix.map_rows(|i| matrix.row(i).map(|(_, v)| v.abs()).sum::<f64>());
+    let empty_row = magnitudes.contains(&0.0);
     let scale = largest_magnitude(magnitudes.into_iter());
     // Written so that NaN counts as not vanishing.
     let vanishes = scale > 0.0 && largest_magnitude(b.iter().copied()) <= ROUNDING * scale;
     if !vanishes {
-        let answer = (scale != 0.0).then_some(ones);
+        let answer = (scale != 0.0 && !empty_row).then_some(ones);
         return Problem { b, answer, description: "A*ones".to_owned() };
     }
     let random = random(matrix.cols(), SEED);
