@@ -10,7 +10,7 @@ use common::{on_each_device, tolerance, zoo};
 use solver::backend::{Host, Operator};
 use solver::device::cpu::CpuVector;
 use solver::device::{Coefficient, Cpu, Device, Operand, Sweep, Term, Update};
-use solver::observe::{Batch, Observer};
+use solver::observe::{Batch, Observer, Recorder};
 use solver::operator::{Cost, LinearOperator};
 use solver::precond::Preconditioner;
 use solver::solve::{Method, Outcome, System as Given};
@@ -42,6 +42,7 @@ on_each_device! {
     a_limit_that_falls_where_the_solve_would_start_again_is_the_reason,
     tolerances_may_be_relative_to_the_start_or_absolute,
     a_start_that_meets_the_tolerance_needs_no_iteration,
+    observers_are_told_the_start_of_a_solve_that_needs_no_iteration,
     a_flag_set_by_an_observer_interrupts,
 }
 
@@ -355,6 +356,22 @@ fn a_start_that_meets_the_tolerance_needs_no_iteration<D: Host>(device: &D) {
     let a = operator::<D, f64>(device, &system.matrix);
     let refused = Method::Cg.solve(device, a, None, &short, &to(tolerance::RTOL), &mut []).map(|o| o.reason);
     assert!(matches!(refused, Err(solver::Error::Dimension { expected: 400, got: 3, .. })), "{refused:?}");
+}
+
+fn observers_are_told_the_start_of_a_solve_that_needs_no_iteration<D: Host>(device: &D) {
+    let system = System::generated("poisson2d:20x20");
+    let zeros = [0.0; 400];
+    let told = |b: &[f64], x0: &[f64]| {
+        let given = Given { matrix: &system.matrix, b, x0: Some(x0) };
+        let (a, mut recorder) = (operator::<D, f64>(device, &system.matrix), Recorder::default());
+        let outcome =
+            Method::Cg.solve(device, a, None, &given, &to(tolerance::RTOL), &mut [&mut recorder]).unwrap();
+        assert!(outcome.reason.is_success() && outcome.iterations == 0);
+        (recorder.residuals().to_vec(), outcome.residual_true)
+    };
+    assert_eq!(told(&zeros, &zeros), (vec![0.0], 0.0));
+    let (residuals, end) = told(&system.b, &[1.0 + 1e-12; 400]);
+    assert!(residuals == [end] && end > 0.0 && end <= tolerance::RTOL, "{residuals:?}");
 }
 
 /// Sets a flag once so many iterations are done.

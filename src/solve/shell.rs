@@ -110,6 +110,7 @@ where
     let mut outcome = outcome::<M, D, T>(&operators, n);
     let largest = largest_magnitude(system.b.iter().copied());
     if largest == 0.0 {
+        tell_start(observers, 0.0, None);
         return Ok(outcome);
     }
     let vector_bytes = outcome.vector_bytes;
@@ -126,6 +127,7 @@ where
     outcome.goal = rule.goal(&norms);
     if initial <= solve.goal && system.x0.is_some() {
         outcome.reason = StopReason::Converged;
+        tell_start(solve.observers, initial, rule.residual_tolerance(&norms));
         return Ok(solve.judged(outcome));
     }
     let mut work = match &saved {
@@ -205,6 +207,12 @@ fn outcome<M: Recurrence<D, T>, D: Device, T: Scalar>(operators: &Operators<D, T
         operator_bytes: operators.a.storage() + m.map_or(0, |m| m.storage()),
         vector_bytes: (M::vectors(preconditioned) * n * size_of::<T>()) as u64,
     }
+}
+
+/// Tells observers of a solve that is over before its first iteration.
+fn tell_start(observers: &mut [&mut dyn Observer], residual: f64, tolerance: Option<f64>) {
+    let batch = Batch { first: 0, residuals: &[residual], seconds: (0.0, 0.0), tolerance };
+    observers.iter_mut().for_each(|o| o.batch(&batch));
 }
 
 /// Where NaN or infinity stands, if that is why the solve ended.
