@@ -306,10 +306,7 @@ fn on_the_cpu_threads_that_help_each_other_give_the_same_bits() {
 
 /// A matrix of the collection; none where the files are not at hand.
 fn real(name: &str) -> Option<System> {
-    let Some(folder) = std::env::var_os("SOLVER_REAL_DATA") else {
-        println!("skipped: SOLVER_REAL_DATA is not set");
-        return None;
-    };
+    let folder = common::real::folder()?;
     let path = std::path::Path::new(&folder).join(format!("{name}.mtx.gz"));
     let matrix = Arc::new(solver::source::load(path.to_str().unwrap()).unwrap().matrix);
     Some(System::ones(matrix))

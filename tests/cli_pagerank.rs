@@ -206,10 +206,7 @@ fn bad_options_are_refused_with_what_is_right() {
 
 #[test]
 fn a_real_web_graph_has_its_ranks() {
-    let Some(real) = std::env::var_os("SOLVER_REAL_DATA") else {
-        println!("skipped: SOLVER_REAL_DATA is not set");
-        return;
-    };
+    let Some(real) = common::real::folder() else { return };
     let path = Path::new(&real).join("wiki-Vote.txt.gz");
     let r = report(&["--graph", word(&path), "--tol", "1e-12"]);
     assert_eq!(r["top"][0]["id"], 4037);

@@ -246,10 +246,7 @@ fn numbers_that_f32_cannot_hold_are_refused_and_never_a_false_success() {
 
 #[test]
 fn a_real_matrix_is_solved_from_its_compressed_file() {
-    let Some(folder) = std::env::var_os("SOLVER_REAL_DATA") else {
-        println!("skipped: SOLVER_REAL_DATA is not set");
-        return;
-    };
+    let Some(folder) = common::real::folder() else { return };
     let path = Path::new(&folder).join("494_bus.mtx.gz");
     let (code, report) = cg(&["--matrix", word(&path), "--precond", "jacobi"]);
     assert_eq!((code, report["rows"].as_u64(), report["nnz"].as_u64()), (0, Some(494), Some(1666)));

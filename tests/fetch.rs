@@ -346,10 +346,7 @@ fn the_checksum_of_the_matrix_file_decides() {
 
 #[test]
 fn a_real_matrix_has_the_checksum_of_the_catalog() {
-    let Some(real) = std::env::var_os("SOLVER_REAL_DATA") else {
-        println!("skipped: SOLVER_REAL_DATA is not set");
-        return;
-    };
+    let Some(real) = common::real::folder() else { return };
     let bytes = fs::read(Path::new(&real).join("Chem97ZtZ.mtx.gz")).unwrap();
     let mut case = Case::new(move |_| Reply::body(&bytes));
     case.entry = find("Chem97ZtZ").unwrap().clone();

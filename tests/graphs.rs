@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "common/real.rs"]
+mod real;
+
 use solver::Error;
 use solver::format::{Csr, Duplicates, Values};
 use solver::source::{Loaded, Options, load, parse};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn entries(matrix: &Csr) -> Vec<(usize, usize, f64)> {
     (0..matrix.rows()).flat_map(|i| matrix.row(i).map(move |(j, v)| (i, j, v))).collect()
@@ -286,18 +289,9 @@ fn edge_lists_with_names_are_read_and_checked() {
     assert_refused("2 2\n1 a\n2 b\n1 2\n", 5, 1, "2 edges, as the first line announces", "1");
 }
 
-/// The folder of real matrices; without it the tests that need it say so and do nothing.
-fn real_data() -> Option<PathBuf> {
-    let folder = std::env::var_os("SOLVER_REAL_DATA").map(PathBuf::from);
-    if folder.is_none() {
-        println!("skipped: SOLVER_REAL_DATA is not set");
-    }
-    folder
-}
-
 #[test]
 fn every_real_graph_has_the_size_that_its_collection_states() {
-    let Some(real) = real_data() else { return };
+    let Some(real) = real::folder() else { return };
     for (name, kind, rows, stored, nnz, symmetric) in [
         ("hollins.dat.gz", "edge list with names", 6012, 23_875, 23_875, false),
         ("cnr-2000.graph-txt.gz", "ASCIIGraph", 325_557, 3_216_152, 3_216_152, false),

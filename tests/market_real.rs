@@ -2,20 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "common/real.rs"]
+mod real;
+
 use solver::Error;
 use solver::source::Loaded;
 use solver::source::load;
-use std::path::{Path, PathBuf};
-
-/// The folder of real matrices; without it the tests that need it say so and do nothing.
-#[expect(clippy::print_stderr, reason = "a skipped test must not look like one that ran")]
-fn real_data() -> Option<PathBuf> {
-    let folder = std::env::var_os("SOLVER_REAL_DATA").map(PathBuf::from);
-    if folder.is_none() {
-        eprintln!("skipped: SOLVER_REAL_DATA is not set");
-    }
-    folder
-}
+use std::path::Path;
 
 /// Reads a file as its content asks for, as users do.
 fn read(path: &Path) -> Result<Loaded, Error> {
@@ -30,7 +23,7 @@ fn number_after(line: &str, word: &str) -> usize {
 
 #[test]
 fn every_real_matrix_is_read_with_the_sizes_that_its_source_states() {
-    let Some(real) = real_data() else { return };
+    let Some(real) = real::folder() else { return };
     let sources = std::fs::read_to_string(real.join("SOURCES.md")).unwrap();
     let mut seen = 0;
     for line in sources.lines() {
@@ -107,7 +100,7 @@ fn policy(file: &str, result: Result<Loaded, Error>) {
 
 #[test]
 fn every_case_of_the_collection_ends_as_its_table_says() {
-    let Some(real) = real_data() else { return };
+    let Some(real) = real::folder() else { return };
     let folder = real.join("mm-cases");
     let table = std::fs::read_to_string(folder.join("CASES.tsv")).expect("the table of cases");
     let mut seen = 0;

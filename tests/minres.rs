@@ -262,10 +262,7 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
 }
 
 fn on_real_matrices<D: Host>(device: &D) {
-    let Some(folder) = std::env::var_os("SOLVER_REAL_DATA") else {
-        println!("skipped: SOLVER_REAL_DATA is not set");
-        return;
-    };
+    let Some(folder) = common::real::folder() else { return };
     // Indefinite, and singular.
     for name in ["SiH4", "nopoly"] {
         let path = std::path::Path::new(&folder).join(format!("{name}.mtx.gz"));

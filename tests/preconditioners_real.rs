@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "common/real.rs"]
+mod real;
+
 use solver::backend::Choice;
 use solver::device::Cpu;
 use solver::precond::{Preconditioner, ROWS};
@@ -39,10 +42,7 @@ fn solve(path: &Path, precond: Preconditioner) -> Result<usize, String> {
 
 #[test]
 fn every_definite_file_of_real_data_is_solved_to_1e_8_with_jacobi_or_ic0_where_the_table_has_it() {
-    let Some(folder) = std::env::var_os("SOLVER_REAL_DATA").map(PathBuf::from) else {
-        println!("skipped: SOLVER_REAL_DATA is not set");
-        return;
-    };
+    let Some(folder) = real::folder() else { return };
     let files = definite_files(&folder);
     assert!(files.len() >= 10, "{files:?}");
     let tried: Vec<_> =

@@ -10,7 +10,6 @@ use proptest::prelude::*;
 use solver::format::stats::{Block, Density, MOST_DISTINCT, SELL_SIGMA, SELL_SLICE, SIZES, first_asymmetry};
 use solver::format::{Coo, Csr, Offsets, Stats, Values};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
 type Entries = BTreeMap<(usize, usize), f64>;
 
@@ -312,12 +311,8 @@ fn columns_that_far_outnumber_the_entries_cost_neither_time_nor_memory() {
 }
 
 /// The folder of real matrices; without it the tests that need it say so and do nothing.
-#[expect(clippy::print_stderr, reason = "a skipped test must not look like one that ran")]
 fn real(name: &str) -> Option<Stats> {
-    let Some(folder) = std::env::var_os("SOLVER_REAL_DATA").map(PathBuf::from) else {
-        eprintln!("skipped: SOLVER_REAL_DATA is not set");
-        return None;
-    };
+    let folder = common::real::folder()?;
     let loaded = solver::source::load(folder.join(name).to_str().unwrap()).unwrap();
     Some(Stats::of(&loaded.matrix, false))
 }

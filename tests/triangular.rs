@@ -311,10 +311,7 @@ fn the_smallest_systems_and_diagonal_ones_are_solved_at_once() {
 
 #[test]
 fn every_real_positive_definite_matrix_converges_with_ic0() {
-    let Some(folder) = std::env::var_os("SOLVER_REAL_DATA") else {
-        println!("skipped: SOLVER_REAL_DATA is not set");
-        return;
-    };
+    let Some(folder) = common::real::folder() else { return };
     let rule = StoppingRule::any([
         StoppingRule::RelativeResidual(tolerance::RTOL),
         StoppingRule::MaxIterations(tolerance::LOOSE_ITERATIONS),

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[path = "common/real.rs"]
+mod real;
+
 use proptest::prelude::*;
 use solver::Error;
 use solver::format::{Csr, Values};
 use solver::source::load;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Bits, most significant first.
 #[derive(Default)]
@@ -315,18 +318,9 @@ fn properties_that_say_something_else_are_refused_with_what_to_do() {
     assert!(matches!(without, Err(Error::UnknownKind { .. })), "{without:?}");
 }
 
-/// The folder of real matrices; without it the test that needs it says so and does nothing.
-fn real_data() -> Option<PathBuf> {
-    let folder = std::env::var_os("SOLVER_REAL_DATA").map(PathBuf::from);
-    if folder.is_none() {
-        println!("skipped: SOLVER_REAL_DATA is not set");
-    }
-    folder
-}
-
 #[test]
 fn a_real_web_graph_has_the_links_of_its_text_under_other_numbers() {
-    let Some(real) = real_data() else { return };
+    let Some(real) = real::folder() else { return };
     let read = |name: &str| load(real.join(Path::new(name)).to_str().unwrap()).unwrap().matrix;
     let (bits, text) = (read("cnr-2000.graph"), read("cnr-2000.graph-txt.gz"));
     assert_eq!((bits.rows(), bits.nnz()), (325_557, 3_216_152));

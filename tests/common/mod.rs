@@ -7,6 +7,7 @@ pub mod each_backend;
 pub mod interpreter;
 pub mod memory;
 pub mod process;
+pub mod real;
 pub mod server;
 pub mod solves;
 pub mod sweeps;
