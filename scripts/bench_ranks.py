@@ -84,7 +84,7 @@ def networkit(args, graph):
     setup = time.perf_counter() - began
 
     def go():
-        p = nk.centrality.PageRank(g, damp=D, tol=TOL, distributeSinks=nk.centrality.SinkHandling.DISTRIBUTE_SINKS)
+        p = nk.centrality.PageRank(g, damp=D, tol=TOL, distributeSinks=nk.centrality.SinkHandling.DistributeSinks)
         p.norm = nk.centrality.Norm.L1_NORM
         p.run()
         return np.array(p.scores()), int(p.numberOfIterations())
