@@ -229,9 +229,7 @@ pub fn power<D: Device, T: Scalar>(
     let mut run = Run::new(rule, problem.error_of_step(), observers);
     let mut certificate = Certificate::NONE;
     let (reason, ranks) = run.on_device(device, recorded, state, (n, T::EPSILON, "the ranks"), |x| {
-        let x = normalised(problem, x);
-        certificate = look(problem, &x);
-        (x, certificate.error_bound)
+        seen(problem, x, &mut certificate)
     })?;
     Ok(Ranking {
         bytes_per_iteration,
@@ -265,11 +263,7 @@ pub fn gauss_seidel(
     let mut run = Run::new(rule, problem.error_of_step(), observers);
     let mut certificate = Certificate::NONE;
     let pass = |x: &mut Vec<f64>, _: &Progress| state.pass(problem, x);
-    let (reason, ranks) = run.on_host(x, "the ranks", pass, |x| {
-        let x = normalised(problem, x);
-        certificate = look(problem, &x);
-        (x, certificate.error_bound)
-    });
+    let (reason, ranks) = run.on_host(x, "the ranks", pass, |x| seen(problem, x, &mut certificate));
     Ok(Ranking {
         bytes_per_iteration,
         operator_bytes,
@@ -317,6 +311,13 @@ fn nothing() -> Ranking {
         operator_bytes: 0,
         vector_bytes: 0,
     }
+}
+
+/// The ranks that are handed back, and the bound on their error; the certificate is kept.
+fn seen(problem: &Problem<'_>, x: Vec<f64>, certificate: &mut Certificate) -> (Vec<f64>, f64) {
+    let x = normalised(problem, x);
+    *certificate = look(problem, &x);
+    (x, certificate.error_bound)
 }
 
 /// Takes off what rounding has added to the sum, where that is known to be 1.

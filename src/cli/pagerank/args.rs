@@ -20,8 +20,8 @@ Exit codes: 0 the bound meets --tol, 1 it does not, 2 could not run.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct PagerankArgs {
-    /// The graph: an edge list, a METIS, ASCIIGraph, WebGraph or Matrix Market file, .npz, .slv (also .gz), - for standard input, a
-    /// name of the catalog, or a generator such as rmat:scale=20,edges=16000000
+    /// The graph: an edge list, a METIS, ASCIIGraph, WebGraph or Matrix Market file, .npz, .slv (also .gz), - for standard
+    /// input, a name of the catalog, or a generator such as rmat:scale=20,edges=16000000
     #[arg(long, alias = "matrix", value_name = "WHAT")]
     pub graph: String,
     /// The probability that the surfer follows a link instead of jumping
@@ -37,8 +37,8 @@ pub struct PagerankArgs {
     /// Begin at the ranks in this file, .npy or .mtx, also .gz: of an earlier solve, or of an older graph
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
-    /// How the ranks are found: extrapolated takes half the iterations of power on graphs of people, gauss-seidel, on one
-    /// thread, on crawls of the web
+    /// How the ranks are found: extrapolated takes fewer iterations than power, and gauss-seidel, on one thread, about half
+    /// on crawls of the web
     #[arg(long, value_enum, default_value = "power")]
     pub method: MethodName,
     /// Stop when the error of all ranks together is certainly at most this
