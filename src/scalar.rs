@@ -95,8 +95,7 @@ impl Scalar for f64 {
 }
 
 /// Which precision matrix values and vectors have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Precision {
     /// Matrix and vectors in double precision.
     F64,

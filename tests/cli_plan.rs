@@ -5,6 +5,7 @@
 mod common;
 
 use common::process::{cg, errors, file, refused, run, solver, word};
+use serde_json::Value;
 
 #[test]
 fn a_configuration_file_gives_options_and_what_is_typed_wins() {
@@ -21,16 +22,80 @@ fn a_configuration_file_gives_options_and_what_is_typed_wins() {
         String::from_utf8_lossy(&done.stdout).starts_with("matrix "),
         "what is typed wins for switches too"
     );
-    let path = file(&folder, "wrong.toml", "matrix = \"poisson2d:12x12\"\nbakend = \"rows\"\n");
-    let message = refused(&["cg", "--config", word(&path)]);
-    assert!(message.contains("bakend") && message.contains("backend"), "{message}");
+}
+
+#[test]
+fn graphs_and_chains_are_configured_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let json = |args: &[&str]| {
+        let done = run(&[args, &["--device", "cpu"]].concat());
+        let text = String::from_utf8_lossy(&done.stdout).into_owned();
+        serde_json::from_str::<Value>(&text).unwrap_or_else(|e| panic!("{e}: {text}{}", errors(&done)))
+    };
+    let text = "graph = \"rmat:scale=6,edges=300\"\ndamping = 0.5\nself-loops = \"remove\"\njson = true\n";
+    let path = file(&folder, "p.toml", text);
+    let report = json(&["pagerank", "--config", word(&path)]);
+    assert_eq!((&report["damping"], &report["vertices"]), (&0.5.into(), &64.into()));
+    let report = json(&["pagerank", "--damping", "0.7", "--config", word(&path)]);
+    assert_eq!(report["damping"], 0.7);
+    let path = file(&folder, "alias.toml", &text.replace("graph", "matrix"));
+    let typed = json(&["pagerank", "--graph", "rmat:scale=5,edges=90", "--config", word(&path)]);
+    assert_eq!(typed["vertices"], 32, "an option has one value, by whatever name");
+    let text = "matrix = \"blockband:n=400\"\nmethod = \"gauss-seidel\"\nmax-iters = 2\njson = true\n";
+    let path = file(&folder, "m.toml", text);
+    let report = json(&["markov", "--config", word(&path)]);
+    assert_eq!((&report["method"], &report["iterations"]), (&"gauss-seidel".into(), &2.into()));
+    let words = run(&["markov", "--device", "cpu", "--config", word(&path), "--json=false"]);
+    assert!(String::from_utf8_lossy(&words.stdout).starts_with("chain "), "switches too");
+}
+
+#[test]
+fn what_is_wrong_in_a_configuration_file_is_said_with_file_line_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |command: &str, text: &str| {
+        let path = file(&folder, "wrong.toml", text);
+        let message = refused(&[command, "--config", word(&path)]);
+        assert!(message.contains(word(&path)) && !message.contains("--help"), "{message}");
+        message
+    };
+    let with = |command: &str, line: &str| {
+        let message = said(command, &format!("# what is solved\nmatrix = \"poisson2d:12x12\"\n{line}\n"));
+        assert!(message.contains("line 3: "), "{message}");
+        message
+    };
+    let message = with("cg", "bakend = \"rows\"");
+    for part in ["no key 'bakend'", "did you mean backend?", "the keys are matrix, rhs,", "json"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert!(with("pagerank", "rtol = 1e-8").contains("the keys are graph, damping,"));
+    assert!(with("cg", "config = \"other.toml\"").contains("no key 'config'"));
+    assert!(with("cg", "help = true").contains("no key 'help'"));
+    assert!(with("cg", "max-iters = \"many\"").contains("max-iters: invalid value 'many'"));
+    assert!(with("cg", "precision = \"f16\"").contains("[possible values: f64, f32, mixed]"));
+    assert!(
+        with("cg", "precond = \"jacoby\"")
+            .contains("precond: --precond jacoby: the preconditioners are none")
+    );
+    assert!(with("markov", "tol = true").contains("tol: invalid value 'true'"));
+    assert!(with("markov", "normalize = \"yes\"").contains("[possible values: true, false]"));
+    assert!(with("pagerank", "personalise = [1, 2]").contains("must be a text, a number, true or false"));
+    assert!(said("cg", "matrix = poisson2d:12x12\n").contains("TOML"));
+    let message = refused(&["markov", "--config", "nowhere.toml"]);
+    assert!(message.contains("cannot read nowhere.toml"), "{message}");
+    let path = file(&folder, "half.toml", "tol = 1e-3\n");
+    assert!(refused(&["pagerank", "--config", word(&path)]).contains("--graph <WHAT>"), "what is missing");
+    assert!(
+        refused(&["pagerank", "--config", word(&path), "--tool", "3"]).contains("--tool"),
+        "what is typed"
+    );
 }
 
 #[test]
 fn the_configurations_that_we_ship_are_valid() {
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/configs")).unwrap() {
         let path = entry.unwrap().path();
-        let done = run(&["cg", "--device", "cpu", "--dry-run", "--config", word(&path)]);
+        let command = path.file_name().unwrap().to_str().unwrap().split('-').next().unwrap();
+        let done = run(&[command, "--device", "cpu", "--dry-run", "--config", word(&path)]);
         assert_eq!(done.status.code(), Some(0), "{}: {}", path.display(), errors(&done));
     }
 }
@@ -120,5 +185,64 @@ fn a_dry_run_prints_the_plan_and_refuses_what_the_run_would() {
     assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
     for part in ["poisson2d:9x9", "auto", "f32", "1e-5"] {
         assert!(text.contains(part), "no '{part}' in {text}");
+    }
+}
+
+#[test]
+fn a_dry_run_of_a_ranking_or_a_chain_tells_every_decision_and_opens_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = file(&folder, "broken.mtx", "nobody reads this");
+    let plan = |args: &[&str]| {
+        let outputs = ["--output", "r.npy", "--history", "h.json", "--plot", "p.svg"];
+        let outputs = outputs.map(|word| match word.strip_prefix("--") {
+            Some(_) => word.to_owned(),
+            None => folder.path().join(word).to_str().unwrap().to_owned(),
+        });
+        let mut command = solver();
+        let done = command.args(args).args(["--device", "cpu", "--dry-run"]).args(outputs).output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let has = |text: &str, lines: &[(&str, &str)]| {
+        for (name, value) in lines {
+            let line = text.lines().find(|line| line.split(' ').next() == Some(name));
+            assert!(line.is_some_and(|line| line.contains(value)), "{name}, {value}: {text}");
+        }
+    };
+    let ranking = plan(&["pagerank", "--graph", word(&broken), "--dangling", "drop", "--threads", "1"]);
+    has(
+        &ranking,
+        &[
+            ("solver", "pagerank"),
+            ("graph", "broken.mtx"),
+            ("file", "17 bytes"),
+            ("method", "power"),
+            ("damping", "0.85"),
+            ("dangling", "drop: x = d P x + (1 - d) v"),
+            ("personalise", "every vertex"),
+            ("tol", "1e-10"),
+            ("device", "cpu, threads: 1"),
+            ("backend", "auto"),
+            ("precision", "f64"),
+            ("max-iters", "10000"),
+            ("output", "r.npy"),
+            ("history", "h.json"),
+            ("plot", "p.svg"),
+            ("memory", "known after the matrix is read"),
+        ],
+    );
+    let serial = plan(&["pagerank", "--graph", "poisson2d:1000x1000", "--method", "gauss-seidel"]);
+    // Twice 4,996,000 entries and 1,000,001 offsets of 4.
+    has(&serial, &[("backend", "none"), ("because", "one thread"), ("memory", "at least 48.0 MB")]);
+    let chain = plan(&["markov", "--matrix", word(&broken), "--classes", "each", "--time-limit", "9"]);
+    let lines = [("solver", "markov"), ("classes", "each"), ("rows", "sum to 1"), ("time-limit", "9 s")];
+    has(&chain, &lines);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no output was begun");
+    for command in ["pagerank", "markov"] {
+        let what = if command == "markov" { "--matrix" } else { "--graph" };
+        let message = refused(&[command, "--dry-run", "--device", "cpu", what, "nonsense"]);
+        assert!(message.contains("no matrix 'nonsense'"), "{message}");
+        let same = ["--device", "cpu", what, word(&broken), "--history", word(&broken), "--dry-run"];
+        assert!(refused(&[&[command], &same[..]].concat()).contains("--history"));
     }
 }

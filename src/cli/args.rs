@@ -1,16 +1,12 @@
-//! What the user typed, exactly. Nothing is opened or resolved here.
-//!
-//! The options of a solve are all optional, so that the same struct reads a configuration file and the command line:
-//! what was typed wins over what the file says, and `plan` fills in the rest.
+//! What the user typed, exactly, over what a configuration file says. Nothing is opened or resolved here.
 
 use super::every::Every;
 use super::markov::MarkovArgs;
 use super::pagerank::args::PagerankArgs;
 use super::precond::{Typed, listed_below};
+use super::running::RunArgs;
 use crate::precond::Preconditioner;
-use crate::scalar::Precision;
-use clap::{Args, Parser, Subcommand};
-use serde::Deserialize;
+use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Solves sparse linear systems on CPUs and NVIDIA GPUs, and tells the truth about the answer.
@@ -45,13 +41,16 @@ Exit codes: 0 converged, 1 not converged, 2 could not run.";
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Solve A x = b by conjugate gradients, for symmetric positive definite A.
+    #[command(mut_args(switch))]
     Cg(CgArgs),
     /// Solve A x = b by minimal residuals, for symmetric A that is indefinite or singular.
-    #[command(after_help = listed_below(MINRES_EXAMPLES), mut_arg("variant", |arg| arg.hide(true)))]
+    #[command(after_help = listed_below(MINRES_EXAMPLES), mut_arg("variant", |arg| arg.hide(true)), mut_args(switch))]
     Minres(CgArgs),
     /// Rank the vertices of a graph by PageRank, with a certified bound on the error.
+    #[command(mut_args(switch))]
     Pagerank(PagerankArgs),
     /// Find the stationary distribution of a Markov chain.
+    #[command(mut_args(switch))]
     Markov(MarkovArgs),
     /// Describe a matrix: size, row lengths, symmetry, diagonal.
     Info(InfoArgs),
@@ -73,6 +72,22 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command into a folder.
     Man(ManArgs),
+}
+
+/// Lets whoever types take back a switch that a configuration file sets: `--json` is `--json=true`, and there is
+/// `--json=false`.
+fn switch(arg: Arg) -> Arg {
+    match arg.get_action() {
+        ArgAction::SetTrue => arg
+            .action(ArgAction::Set)
+            .value_name("BOOL")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_value("false")
+            .hide_default_value(true)
+            .default_missing_value("true"),
+        _ => arg,
+    }
 }
 
 const CG_EXAMPLES: &str = "\
@@ -102,10 +117,9 @@ Examples:
 The options are those of solver cg. The preconditioner must be positive definite. Where the system has no solution, the
 answer is a least-squares solution, and the exit code 1.";
 
-/// Options of `solver cg` and `solver minres`, on the command line and in configuration files.
-#[derive(Args, Debug, Default, Clone, Deserialize)]
+/// Options of `solver cg` and `solver minres`.
+#[derive(Args, Debug)]
 #[command(after_help = listed_below(CG_EXAMPLES), args_override_self = true)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CgArgs {
     /// A file (Matrix Market, Harwell-Boeing, SciPy .npz, a graph, an archive, .slv; also .gz), - for standard input,
     /// a name such as F1 (see solver matrices), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
@@ -119,20 +133,11 @@ pub struct CgArgs {
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
     /// Read a symmetric file as the triangle that it stores, as some papers measured it
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub as_stored: Option<bool>,
-    /// How to compute A x; parameters ride on the name, as in vector:threads=8 [default: auto; see solver backends]
-    #[arg(long, value_name = "NAME")]
-    pub backend: Option<String>,
-    /// Where to run: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
-    #[arg(long, value_name = "DEVICE")]
-    pub device: Option<String>,
-    /// Matrix and vectors in f64, in f32, or mixed: matrix f32, vectors f64 [default: f64]
-    #[arg(long, value_enum)]
-    pub precision: Option<Precision>,
-    /// The preconditioner, with parameters after a colon, as in block-jacobi:block=3; listed below [default: none]
-    #[arg(long, value_name = "PRECOND", value_parser = Typed, hide_possible_values = true)]
-    pub precond: Option<Preconditioner>,
+    #[arg(long)]
+    pub as_stored: bool,
+    /// The preconditioner, with parameters after a colon, as in block-jacobi:block=3; listed below
+    #[arg(long, value_name = "PRECOND", value_parser = Typed, hide_possible_values = true, default_value = "none")]
+    pub precond: Preconditioner,
     /// The form of conjugate gradients: pipelined has one synchronisation an iteration, and moves more [default:
     /// classic]
     #[arg(long, value_enum)]
@@ -150,18 +155,9 @@ pub struct CgArgs {
     /// Stop after so many iterations [default: 10 a row, at least 1000 and at most 100000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
-    /// Stop after so many seconds of iterating, those before a --resume included
-    #[arg(long, value_name = "SECONDS")]
-    pub time_limit: Option<f64>,
-    /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
-    /// Download the matrix first if it is one of the catalog and not here yet
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub fetch: Option<bool>,
     /// Do not check that the matrix is symmetric
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub assume_symmetric: Option<bool>,
+    #[arg(long)]
+    pub assume_symmetric: bool,
     /// Save the solve here on the way and at its end, so that --resume can go on; the file is replaced whole
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
@@ -174,62 +170,13 @@ pub struct CgArgs {
     /// Write the solution here: .mtx or .mtx.gz (Matrix Market), or .npy (NumPy)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write report and residual history here: .json, of which solver plot draws, or .csv
-    #[arg(long, value_name = "FILE")]
-    pub history: Option<PathBuf>,
-    /// Draw the convergence here: .svg or .png
-    #[arg(long, value_name = "FILE")]
-    pub plot: Option<PathBuf>,
-    /// Print the report as JSON instead of text
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub json: Option<bool>,
-    /// Print what would be done, and stop
-    #[arg(long)]
-    #[serde(skip)]
-    pub dry_run: bool,
-    /// Read options from a TOML file; options typed here win
-    #[arg(long, value_name = "FILE")]
-    #[serde(skip)]
-    pub config: Option<PathBuf>,
-}
-
-impl CgArgs {
-    /// These options where given, otherwise those of `file`.
-    pub fn over(self, file: CgArgs) -> CgArgs {
-        CgArgs {
-            matrix: self.matrix.or(file.matrix),
-            rhs: self.rhs.or(file.rhs),
-            x0: self.x0.or(file.x0),
-            as_stored: self.as_stored.or(file.as_stored),
-            backend: self.backend.or(file.backend),
-            device: self.device.or(file.device),
-            precision: self.precision.or(file.precision),
-            precond: self.precond.or(file.precond),
-            variant: self.variant.or(file.variant),
-            rtol: self.rtol.or(file.rtol),
-            rtol_initial: self.rtol_initial.or(file.rtol_initial),
-            atol: self.atol.or(file.atol),
-            max_iters: self.max_iters.or(file.max_iters),
-            time_limit: self.time_limit.or(file.time_limit),
-            threads: self.threads.or(file.threads),
-            fetch: self.fetch.or(file.fetch),
-            assume_symmetric: self.assume_symmetric.or(file.assume_symmetric),
-            checkpoint: self.checkpoint.or(file.checkpoint),
-            every: self.every.or(file.every),
-            resume: self.resume.or(file.resume),
-            output: self.output.or(file.output),
-            history: self.history.or(file.history),
-            plot: self.plot.or(file.plot),
-            json: self.json.or(file.json),
-            dry_run: self.dry_run,
-            config: self.config,
-        }
-    }
+    /// Where and how long it runs.
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 /// The forms of conjugate gradients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Variant {
     /// Hestenes and Stiefel's.
     Classic,

@@ -6,15 +6,16 @@ mod words;
 
 use super::args::CgArgs;
 use super::load::load;
-use super::plan::{Place, Plan, with_config};
+use super::plan::Plan;
 use super::progress::Live;
+use super::running::{Place, recorder};
 use super::vectors::{RightHandSide, writer};
 use super::{interrupt, print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::Csr;
-use crate::observe::{History, Observer, Recorder, Report};
+use crate::observe::{Observer, Recorder, Report};
 use crate::scalar::{Precision, Scalar};
 use crate::solve::System;
 use crate::solve::problem::Problem;
@@ -22,7 +23,6 @@ use crate::source::Options;
 use crate::stop::{DIVERGENCE, StoppingRule, stagnation_window};
 use checks::{check_matrix, check_range, check_start};
 use report::report;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -46,21 +46,15 @@ struct Solved {
 }
 
 pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
-    let args = with_config(args)?;
-    let (json, dry_run, threads) = (args.json.unwrap_or(false), args.dry_run, args.threads);
     let plan = Plan::resolve(args, minres)?;
-    if dry_run {
-        print(&plan.describe()?);
+    if plan.run.dry_run {
+        print(&plan.describe()?.to_string());
         return Ok(true);
     }
-    if let Some(why) = &plan.why {
+    if let Some(why) = &plan.running.why {
         log::info!("device: {why}");
     }
-    if let Some(threads) = threads {
-        // Reading and checking obey the same limit as solving.
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-        pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })?;
-    }
+    plan.run.limit_threads()?;
     if let Some(entry) = plan.fetch {
         super::fetch::download(entry, None).inspect_err(|_| {
             if let Some(stand_in) = &entry.stand_in {
@@ -79,18 +73,19 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let x0 = plan.x0.as_ref().map(|x0| x0.values(loaded.matrix.rows())).transpose()?;
     x0.map(|x0| check_start(&plan, &loaded.matrix, x0)).transpose()?;
     let given = Given { matrix: Arc::new(loaded.matrix), stand_in: loaded.stand_in, problem, x0 };
-    let mut solved = match plan.place {
+    let mut solved = match plan.running.place {
         Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, given)?,
         Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, given)?,
     };
     solved.report.seconds_load = seconds_load;
     let converged = solved.report.converged;
-    if json {
+    if plan.run.json {
         print_json(&solved.report)
     } else {
         print(&in_words(&solved.report))
     }
-    write_results(&plan, solved)?;
+    let Solved { report, recorder, written } = solved;
+    plan.run.write_results(report, recorder, written)?;
     Ok(converged)
 }
 
@@ -102,13 +97,13 @@ fn stopping_rule(plan: &Plan, rows: usize, interrupt: Arc<AtomicBool>) -> Stoppi
         StoppingRule::Divergence(DIVERGENCE),
         StoppingRule::Interrupt(interrupt),
     ]);
-    rules.extend(plan.time_limit.map(StoppingRule::TimeLimit));
+    rules.extend(plan.running.time_limit.map(StoppingRule::TimeLimit));
     StoppingRule::any(rules)
 }
 
 /// The one place where the precision of the vectors becomes a type.
 fn on_device<D: Pick<f32> + Pick<f64>>(device: &D, plan: &Plan, given: Given<'_>) -> Result<Solved> {
-    match plan.precision {
+    match plan.run.precision {
         Precision::F32 => solve::<D, f32>(device, plan, given),
         Precision::F64 | Precision::Mixed => solve::<D, f64>(device, plan, given),
     }
@@ -117,14 +112,15 @@ fn on_device<D: Pick<f32> + Pick<f64>>(device: &D, plan: &Plan, given: Given<'_>
 fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Result<Solved> {
     let began = Instant::now();
     let Given { matrix: exact, stand_in, problem, x0 } = given;
-    if plan.precision.narrow_values() {
-        check_range(plan.precision, "the matrix", (0..exact.nnz()).map(|j| exact.values().get(j)))?;
+    if plan.run.precision.narrow_values() {
+        check_range(plan.run.precision, "the matrix", (0..exact.nnz()).map(|j| exact.values().get(j)))?;
     }
-    if plan.precision == Precision::F32 {
-        check_range(plan.precision, "the right-hand side", problem.b.iter().copied())?;
+    if plan.run.precision == Precision::F32 {
+        check_range(plan.run.precision, "the right-hand side", problem.b.iter().copied())?;
     }
-    let matrix = if plan.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
-    let (backend, why) = plan.backend.settle(&matrix, size_of::<T>())?;
+    let matrix =
+        if plan.run.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
+    let (backend, why) = plan.running.backend.settle(&matrix, size_of::<T>())?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }
@@ -135,13 +131,13 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     let interrupted = interrupt::catch();
     let rule = stopping_rule(plan, exact.rows(), Arc::clone(&interrupted));
     let system = System { matrix: &exact, b: &problem.b, x0 };
-    let mut recorder = Recorder::with_capacity(plan.max_iters(exact.rows()).min(1 << 16));
+    let mut recorder = recorder(plan.max_iters(exact.rows()));
     let mut live = Live::new(plan.method.name());
     let before = began.elapsed().as_secs_f64();
     let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut live];
     let mut checkpoints = plan.checkpoints.clone();
     checkpoints.labels = vec![
-        ("precision", plan.precision.name().to_owned()),
+        ("precision", plan.run.precision.name().to_owned()),
         ("backend", backend.label()),
         ("preconditioner", precond.to_string()),
     ];
@@ -150,7 +146,7 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     let outcome = outcome?;
     let written = plan.output.as_deref().map_or(Ok(()), |path| {
         writer(path)?(path, &outcome.x)?;
-        note("solution", path);
+        log::info!("solution written to {}", path.display());
         Ok(())
     });
     // Whoever has pressed Ctrl-C is not made to wait for a measurement before histories and plots are written.
@@ -165,26 +161,4 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
         ..report
     };
     Ok(Solved { report, recorder, written })
-}
-
-fn note(what: &str, path: &Path) {
-    log::info!("{what} written to {}", path.display());
-}
-
-/// History and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first fault
-/// is the error.
-fn write_results(plan: &Plan, solved: Solved) -> Result<()> {
-    let Solved { report, recorder, written } = solved;
-    let history = History::new(report, recorder);
-    let saved = plan.history.as_deref().map_or(Ok(()), |path| {
-        history.save(path)?;
-        note("history", path);
-        Ok(())
-    });
-    let drawn = plan.plot.as_deref().map_or(Ok(()), |path| {
-        crate::plot::convergence(&[history], path)?;
-        note("plot", path);
-        Ok(())
-    });
-    written.and(saved).and(drawn)
 }

@@ -2,7 +2,7 @@
 //! that can run here gives right answers.
 
 use super::args::DoctorArgs;
-use super::plan::check_threads;
+use super::running::check_threads;
 use super::{print, print_json};
 use crate::backend::{Choice, Entry, Host, Pick, REGISTRY, cuda::cusparse};
 use crate::bench::stream;

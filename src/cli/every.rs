@@ -9,34 +9,12 @@ use std::time::Duration;
 const UNITS: &[(&str, f64)] = &[("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)];
 
 /// The time between two checkpoints.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
-#[serde(try_from = "Typed")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Every(pub Duration);
 
 impl Default for Every {
     fn default() -> Every {
         Every(Duration::from_secs(60))
-    }
-}
-
-/// As it may stand in a configuration file.
-#[derive(serde::Deserialize)]
-#[serde(untagged)]
-enum Typed {
-    Whole(u64),
-    Number(f64),
-    Text(String),
-}
-
-impl TryFrom<Typed> for Every {
-    type Error = Error;
-
-    fn try_from(typed: Typed) -> Result<Every> {
-        match typed {
-            Typed::Whole(seconds) => Ok(Every(Duration::from_secs(seconds))),
-            Typed::Number(seconds) => seconds.to_string().parse(),
-            Typed::Text(text) => text.parse(),
-        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! `solver markov`: the stationary distribution of a chain, or one for each class that it cannot leave.
 
+use super::dry::Decisions;
 use super::load::load;
+use super::memory;
 use super::pagerank::by_rank;
 use super::progress::Live;
-use super::running::{Place, RunArgs, Running, bad, distribution, file, message};
+use super::running::{Place, RunArgs, Running, bad, distribution, file, message, recorder};
 use super::vectors::FromFile;
 use super::{print, print_json};
 use crate::backend::Pick;
@@ -12,9 +14,11 @@ use crate::error::{ChainError, Result};
 use crate::format::{Csr, Dense};
 use crate::observe::{Observer, Recorder, Report, write_file_with};
 use crate::parallel::zeros;
+use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::{Method, Problem, Stationary, power, serial};
+use crate::source::catalog::Entry;
 use crate::source::{Options, npy};
 use crate::stop::StoppingRule;
 use clap::{Args, ValueEnum};
@@ -61,6 +65,9 @@ pub struct MarkovArgs {
     /// Stop when the sum of all differences between a distribution and the next is at most this
     #[arg(long, value_name = "RESIDUAL", default_value_t = 1e-10)]
     pub tol: f64,
+    /// Stop after so many iterations
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub max_iters: usize,
     /// How many of the likeliest states are printed, of each class
     #[arg(long, value_name = "K", default_value_t = 10)]
     pub top: usize,
@@ -113,12 +120,17 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     }
     args.run.check_files(
         &[("--matrix", file(&args.matrix)), ("--x0", args.x0.as_deref())],
-        args.output.as_deref(),
+        &[("--output", args.output.as_deref())],
     )?;
     args.output.as_deref().map(writer).transpose()?;
-    let running = args.run.resolve((method != Method::Power).then_some(method.name()))?;
+    let running =
+        args.run.resolve((method != Method::Power).then_some(method.name()), Preconditioner::None)?;
     let start = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
-    let fetch = super::fetch::missing(&args.matrix, args.run.fetch, true)?;
+    let fetch = super::fetch::missing(&args.matrix, args.run.fetch, !args.run.dry_run)?;
+    if args.run.dry_run {
+        print(&describe(args, method, &running, fetch)?.to_string());
+        return Ok(true);
+    }
     if let Some(why) = &running.why {
         log::info!("device: {why}");
     }
@@ -137,7 +149,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     }
     let start = start.as_ref().map(|x0| distribution("--x0", x0.values(chain.steps().rows())?, false, state));
     let start = start.transpose()?;
-    let rule = args.run.rule(&running, args.tol, STAGNATION);
+    let rule = running.rule(args.max_iters, args.tol, STAGNATION);
     let mut report = MarkovReport::new(args, method, &chain, seconds_load, seconds_chain);
     let mut all = Vec::new();
     let mut history = None;
@@ -170,6 +182,27 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     Ok(report.converged)
 }
 
+/// The plan in words, a line for each decision.
+fn describe(
+    args: &MarkovArgs,
+    method: Method,
+    running: &Running,
+    fetch: Option<&'static Entry>,
+) -> Result<Decisions> {
+    let mut plan = Decisions::default();
+    plan.add("solver", "markov");
+    plan.source("matrix", &args.matrix, fetch);
+    plan.add("method", method.name());
+    plan.add("rows", if args.normalize { "divided by their sums" } else { "must sum to 1" });
+    plan.add("classes", if args.classes == Classes::Each { "each" } else { "refuse several" });
+    plan.add_if("x0", args.x0.as_ref().map(|path| path.display()));
+    plan.add("tol", format!("{:e}, of ||pi P - pi||", args.tol));
+    plan.running(&args.run, running, args.max_iters);
+    plan.outputs(&args.run, args.output.as_deref());
+    plan.add("memory", memory::at_least(&args.matrix, 1, "the chain")?);
+    Ok(plan)
+}
+
 /// What a state is called: they count from 1.
 fn state(place: usize) -> String {
     format!("state {}", place + 1)
@@ -194,7 +227,7 @@ fn solve_class(
         start.map(|start| class.states.iter().map(|&state| start[state as usize]).collect::<Vec<f64>>());
     let start = start.and_then(|within| distribution("--x0", &within, false, state).ok());
     let problem = Problem { incoming: &incoming, period: class.period, start: start.as_deref() };
-    let mut recorder = args.run.recorder();
+    let mut recorder = recorder(args.max_iters);
     let mut live = Live::new("markov");
     let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut live];
     let solved = match (method, running.place) {

@@ -1,7 +1,8 @@
-//! About how much memory a solve will take, for its plan.
+//! About how much memory a solve will take, or the least that it will, for its plan.
 
-use super::plan::{Place, Plan};
+use super::plan::Plan;
 use super::progress::bytes;
+use super::running::Place;
 use crate::error::Result;
 use crate::format::Offsets;
 use crate::scalar::Precision;
@@ -10,14 +11,20 @@ use crate::scalar::Precision;
 /// run.
 const HOST_VECTORS: u64 = 6;
 
+const UNKNOWN: &str = "known after the matrix is read";
+
+/// The least in words: so many times what is solved, without values, which graphs may lack.
+pub(super) fn at_least(what: &str, times: u64, named: &str) -> Result<String> {
+    let Some((rows, entries)) = crate::source::size(what)? else { return Ok(UNKNOWN.to_owned()) };
+    Ok(format!("at least {} ({named}, values left out)", bytes(times * compressed_rows(rows, entries, 0))))
+}
+
 /// The estimate in words.
 pub(super) fn describe(plan: &Plan) -> Result<String> {
-    let Some((rows, entries)) = crate::source::size(&plan.matrix)? else {
-        return Ok("known after the matrix is read".to_owned());
-    };
-    let narrow = plan.precision.narrow_values();
+    let Some((rows, entries)) = crate::source::size(&plan.matrix)? else { return Ok(UNKNOWN.to_owned()) };
+    let narrow = plan.run.precision.narrow_values();
     let preconditioned = plan.precond.name() != "none";
-    let width = if plan.precision == Precision::F32 { 4 } else { 8 };
+    let width = if plan.run.precision == Precision::F32 { 4 } else { 8 };
     let mut matrix = compressed_rows(rows, entries, 8);
     if narrow {
         matrix += compressed_rows(rows, entries, 4);
@@ -30,7 +37,7 @@ pub(super) fn describe(plan: &Plan) -> Result<String> {
         true => format!(", preconditioner {} {}", plan.precond.name(), bytes(precond)),
         false => String::new(),
     };
-    Ok(match plan.place {
+    Ok(match plan.running.place {
         Place::Cuda(_) => format!(
             "about {} (matrix {}, vectors {}), and on the GPU {} (operator {}{named}, vectors {})",
             bytes(matrix + host),

@@ -3,8 +3,10 @@
 mod args;
 mod backends;
 mod cg;
+mod config;
 mod convert;
 mod doctor;
+mod dry;
 mod every;
 mod fetch;
 mod info;
@@ -24,9 +26,9 @@ mod progress;
 mod running;
 mod vectors;
 
+use crate::error::Error;
 use crate::files;
-use args::{Cli, Command};
-use clap::Parser;
+use args::Command;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -37,7 +39,10 @@ const COULD_NOT_RUN: u8 = 2;
 
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match config::parse() {
+        Ok(cli) => cli,
+        Err(error) => return could_not_run(&error),
+    };
     if cli.quiet {
         progress::silence();
     }
@@ -73,11 +78,13 @@ pub fn run() -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(NOT_CONVERGED),
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: {error}");
-            ExitCode::from(COULD_NOT_RUN)
-        }
+        Err(error) => could_not_run(&error),
     }
+}
+
+fn could_not_run(error: &Error) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "error: {error}");
+    ExitCode::from(COULD_NOT_RUN)
 }
 
 /// Prints to stdout; a reader that has gone away is no error.

@@ -8,7 +8,7 @@ mod report;
 
 use super::load::load;
 use super::progress::Live;
-use super::running::{Place, distribution};
+use super::running::{Place, distribution, recorder};
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
@@ -74,6 +74,10 @@ struct Solved {
 
 pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     let plan = Plan::resolve(args)?;
+    if args.run.dry_run {
+        print(&plan.describe(args)?.to_string());
+        return Ok(true);
+    }
     if let Some(why) = &plan.running.why {
         log::info!("device: {why}");
     }
@@ -191,8 +195,8 @@ fn watched(
         start: start.as_deref(),
     };
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
-    let rule = args.run.rule(&plan.running, args.tol, plan.stagnation());
-    let mut recorder = args.run.recorder();
+    let rule = plan.running.rule(args.max_iters, args.tol, plan.stagnation());
+    let mut recorder = recorder(args.max_iters);
     let mut live = Live::new("pagerank");
     let ranking = solve(&problem, &rule, &mut [&mut recorder, &mut live]);
     live.finish();

@@ -1,31 +1,18 @@
-//! What will be done: every option resolved against the registry and this machine, before the matrix is read.
+//! What a solve of a system will do: every option resolved against the registry and this machine, before the matrix is read.
 
 use super::args::{CgArgs, Variant};
+use super::dry::Decisions;
 use super::every::Every;
-use super::places::{Named, check_apart, check_writable};
+use super::running::{RunArgs, Running, bad, file};
 use super::vectors::{FromFile, RightHandSide, writer};
-use crate::backend::{Choice, Host, REGISTRY};
-use crate::device::{Cpu, Cuda, cuda};
-use crate::error::{Error, Result};
-use crate::observe::history::Layout;
-use crate::plot::Format;
+use crate::error::Result;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
-use crate::source::{self, catalog::Entry};
+use crate::source::catalog::Entry;
 use crate::stop::StoppingRule;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// Where a solve runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
-    /// The CPU, with so many threads or as many as there are cores.
-    Cpu(Option<usize>),
-    /// The GPU with this index.
-    Cuda(usize),
-}
+use std::path::PathBuf;
 
 /// A solve, ready to run.
 pub struct Plan {
@@ -41,51 +28,22 @@ pub struct Plan {
     pub as_stored: bool,
     /// The entry of the catalog that must be fetched first.
     pub fetch: Option<&'static Entry>,
-    /// The device.
-    pub place: Place,
-    /// Why this device, if nobody asked for it.
-    pub why: Option<String>,
-    /// The backend.
-    pub backend: Choice,
-    /// The precision.
-    pub precision: Precision,
+    /// What was typed of where and how long it runs.
+    pub run: RunArgs,
+    /// The same, resolved.
+    pub running: Running,
     /// The preconditioner.
     pub precond: Preconditioner,
     /// The tolerances on the residual; the first met counts.
     pub tolerances: Vec<StoppingRule>,
     /// The iteration limit; by default it depends on the matrix.
     pub max_iters: Option<usize>,
-    /// The time limit.
-    pub time_limit: Option<Duration>,
     /// Whether the symmetry check is skipped.
     pub assume_symmetric: bool,
     /// Where the solve is saved, and what it goes on from.
     pub checkpoints: Checkpoints,
     /// Where the solution goes.
     pub output: Option<PathBuf>,
-    /// Where the history goes.
-    pub history: Option<PathBuf>,
-    /// Where the picture goes.
-    pub plot: Option<PathBuf>,
-}
-
-/// More threads than any machine has cores for is a slip of the keyboard.
-const MOST_THREADS: usize = 1024;
-
-fn bad(option: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
-    Error::BadOption { option, value: value.to_string(), reason: reason.into() }
-}
-
-/// Reads the configuration file that was named, under what was typed.
-pub fn with_config(typed: CgArgs) -> Result<CgArgs> {
-    let Some(path) = typed.config.clone() else { return Ok(typed) };
-    let text = std::fs::read_to_string(&path).map_err(|source| Error::Io {
-        action: "read",
-        path: path.clone(),
-        source,
-    })?;
-    let file: CgArgs = toml::from_str(&text).map_err(|e| Error::Config { path, message: e.to_string() })?;
-    Ok(typed.over(file))
 }
 
 impl Plan {
@@ -104,52 +62,36 @@ impl Plan {
             let what = "a matrix is needed: a file, a name or a generator (solver matrices lists both)";
             bad("--matrix", "", format!("{what}, for example --matrix poisson2d:1000x1000"))
         })?;
-        let typed = args.backend.as_deref().unwrap_or("auto");
-        let precision = args.precision.unwrap_or(Precision::F64);
-        let tolerances = tolerances(&args, precision)?;
-        let time_limit = args.time_limit.map(Duration::try_from_secs_f64).transpose();
-        let time_limit =
-            time_limit.map_err(|e| bad("--time-limit", args.time_limit.unwrap_or(0.0), e.to_string()))?;
-        check_threads(args.threads)?;
-        check_files(&args, &matrix)?;
+        let tolerances = tolerances(&args)?;
+        let inputs = [
+            ("--matrix", file(&matrix)),
+            ("--rhs", args.rhs.as_deref().and_then(RightHandSide::file)),
+            ("--x0", args.x0.as_deref()),
+            ("--resume", args.resume.as_deref()),
+        ];
+        let outputs = [("--output", args.output.as_deref()), ("--checkpoint", args.checkpoint.as_deref())];
+        args.run.check_files(&inputs, &outputs)?;
         let checkpoints = checkpoints(&args)?;
-        args.plot.as_deref().map(Format::of).transpose()?;
-        args.history.as_deref().map(Layout::of).transpose()?;
         args.output.as_deref().map(writer).transpose()?;
-        let (place, why) = place(
-            args.device.as_deref().unwrap_or("auto"),
-            typed,
-            args.precond.unwrap_or_default(),
-            args.threads,
-        )?;
-        let backend = match place {
-            Place::Cpu(_) => Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, typed)?,
-            Place::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, typed)?,
-        };
-        backend.check_precision(precision)?;
+        let running = args.run.resolve(None, args.precond)?;
         let rhs = args.rhs.as_deref().map(RightHandSide::resolve).transpose()?.unwrap_or_default();
         let x0 = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
-        let fetch = super::fetch::missing(&matrix, args.fetch.unwrap_or(false), !args.dry_run)?;
+        let fetch = super::fetch::missing(&matrix, args.run.fetch, !args.run.dry_run)?;
         Ok(Plan {
             method,
             matrix,
             rhs,
             x0,
-            as_stored: args.as_stored.unwrap_or(false),
+            as_stored: args.as_stored,
             fetch,
-            place,
-            why,
-            backend,
-            precision,
-            precond: args.precond.unwrap_or_default(),
+            run: args.run,
+            running,
+            precond: args.precond,
             tolerances,
             max_iters: args.max_iters,
-            time_limit,
-            assume_symmetric: args.assume_symmetric.unwrap_or(false),
+            assume_symmetric: args.assume_symmetric,
             checkpoints,
             output: args.output,
-            history: args.history,
-            plot: args.plot,
         })
     }
 
@@ -158,65 +100,31 @@ impl Plan {
         self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
     }
 
-    /// What is said after the name of a matrix that only imitates another.
-    fn stand_in(&self) -> String {
-        let real = source::imitated(&self.matrix);
-        real.map_or(String::new(), |real| format!(", a stand-in for {}", real.name))
-    }
-
     /// The plan in words, a line for each decision.
-    pub fn describe(&self) -> Result<String> {
-        let place = match self.place {
-            Place::Cpu(None) => "cpu, a thread for each core".to_owned(),
-            Place::Cpu(Some(threads)) => format!("cpu, threads: {threads}"),
-            Place::Cuda(index) => format!("cuda:{index}"),
-        };
-        let mut lines = vec![
-            ("solver", self.method.name().to_owned()),
-            ("matrix", format!("{}{}", self.matrix, self.stand_in())),
-            ("rhs", self.rhs.to_string()),
-            ("device", place),
-            ("backend", format!("{} ({})", self.backend.label(), self.backend.entry.summary)),
-            ("precision", self.precision.name().to_owned()),
-            ("preconditioner", self.precond.to_string()),
-            ("max-iters", self.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string())),
-        ];
-        if let Some(x0) = &self.x0 {
-            lines.push(("x0", x0.to_string()));
-        }
-        if let Some(entry) = self.fetch {
-            lines.push(("fetch", entry.url(super::fetch::default_mirror().as_deref())));
-        }
+    pub fn describe(&self) -> Result<Decisions> {
+        let mut plan = Decisions::default();
+        plan.add("solver", self.method.name());
+        plan.source("matrix", &self.matrix, self.fetch);
+        plan.add("rhs", &self.rhs);
+        plan.add_if("x0", self.x0.as_ref());
+        plan.add("preconditioner", self.precond);
         for tolerance in &self.tolerances {
-            lines.extend(match tolerance {
-                StoppingRule::RelativeResidual(t) => Some(("rtol", format!("{t:e}"))),
-                StoppingRule::InitialResidual(t) => Some(("rtol-initial", format!("{t:e}"))),
-                StoppingRule::AbsoluteResidual(t) => Some(("atol", format!("{t:e}"))),
-                _ => None,
-            });
-        }
-        if let Some(why) = &self.why {
-            lines.push(("because", why.clone()));
-        }
-        if let Some(limit) = self.time_limit {
-            lines.push(("time-limit", format!("{} s", limit.as_secs_f64())));
-        }
-        if let Ok(file) = std::fs::metadata(&self.matrix) {
-            lines.push(("file", format!("{:.1} MB", file.len() as f64 / 1e6)));
-        }
-        if let Some((file, every)) = &self.checkpoints.save {
-            lines.push(("checkpoint", format!("{}, every {}", file.display(), Every(*every))));
-        }
-        if let Some(file) = &self.checkpoints.resume {
-            lines.push(("resume", file.display().to_string()));
-        }
-        for (name, file) in [("output", &self.output), ("history", &self.history), ("plot", &self.plot)] {
-            if let Some(file) = file {
-                lines.push((name, file.display().to_string()));
+            match tolerance {
+                StoppingRule::RelativeResidual(t) => plan.add("rtol", format!("{t:e}")),
+                StoppingRule::InitialResidual(t) => plan.add("rtol-initial", format!("{t:e}")),
+                StoppingRule::AbsoluteResidual(t) => plan.add("atol", format!("{t:e}")),
+                _ => {}
             }
         }
-        lines.push(("memory", super::memory::describe(self)?));
-        Ok(lines.iter().map(|(name, value)| format!("{name:<15} {value}\n")).collect())
+        let max_iters = self.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string());
+        plan.running(&self.run, &self.running, max_iters);
+        if let Some((file, every)) = &self.checkpoints.save {
+            plan.add("checkpoint", format!("{}, every {}", file.display(), Every(*every)));
+        }
+        plan.add_if("resume", self.checkpoints.resume.as_ref().map(|file| file.display()));
+        plan.outputs(&self.run, self.output.as_deref());
+        plan.add("memory", super::memory::describe(self)?);
+        Ok(plan)
     }
 }
 
@@ -237,7 +145,7 @@ fn checkpoints(args: &CgArgs) -> Result<Checkpoints> {
 }
 
 /// The tolerances that were typed; without any, the default of the precision relative to the right-hand side.
-fn tolerances(args: &CgArgs, precision: Precision) -> Result<Vec<StoppingRule>> {
+fn tolerances(args: &CgArgs) -> Result<Vec<StoppingRule>> {
     let relative = |option, tolerance: f64| match tolerance > 0.0 && tolerance < 1.0 {
         true => Ok(tolerance),
         false => Err(bad(option, tolerance, "it must lie between 0 and 1")),
@@ -256,77 +164,8 @@ fn tolerances(args: &CgArgs, precision: Precision) -> Result<Vec<StoppingRule>> 
         rules.push(StoppingRule::AbsoluteResidual(atol));
     }
     if rules.is_empty() {
-        let default = if precision == Precision::F32 { 1e-5 } else { 1e-8 };
+        let default = if args.run.precision == Precision::F32 { 1e-5 } else { 1e-8 };
         rules.push(StoppingRule::RelativeResidual(default));
     }
     Ok(rules)
-}
-
-/// Refuses numbers of threads that make no sense.
-pub fn check_threads(threads: Option<usize>) -> Result<()> {
-    match threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
-        Some(threads) => Err(bad("--threads", threads, format!("it must lie between 1 and {MOST_THREADS}"))),
-        None => Ok(()),
-    }
-}
-
-/// Every file that is written can be, and is none that is read or written otherwise.
-fn check_files(args: &CgArgs, matrix: &str) -> Result<()> {
-    let outputs = [
-        ("--output", &args.output),
-        ("--history", &args.history),
-        ("--plot", &args.plot),
-        ("--checkpoint", &args.checkpoint),
-    ];
-    let inputs = [
-        ("--matrix", Some(Path::new(matrix)).filter(|path| path.is_file())),
-        ("--rhs", args.rhs.as_deref().and_then(RightHandSide::file)),
-        ("--x0", args.x0.as_deref()),
-        ("--resume", args.resume.as_deref()),
-        ("--config", args.config.as_deref()),
-    ];
-    let outputs: Vec<Named<'_>> =
-        outputs.into_iter().filter_map(|(o, file)| Some((o, file.as_deref()?))).collect();
-    let inputs: Vec<Named<'_>> = inputs.into_iter().filter_map(|(o, file)| Some((o, file?))).collect();
-    check_apart(&inputs, &outputs)?;
-    outputs.into_iter().try_for_each(check_writable)
-}
-
-/// The device that was asked for, or the best there is for this backend, with the reason for the choice.
-pub fn place(
-    device: &str,
-    backend: &str,
-    precond: Preconditioner,
-    threads: Option<usize>,
-) -> Result<(Place, Option<String>)> {
-    match device {
-        "cpu" => return Ok((Place::Cpu(threads), None)),
-        "cuda" => return Ok((Place::Cuda(0), None)),
-        "auto" => {}
-        other => {
-            let index = other.strip_prefix("cuda:").and_then(|n| n.parse().ok());
-            let index =
-                index.ok_or_else(|| bad("--device", other, "the devices are auto, cpu, cuda and cuda:N"))?;
-            return Ok((Place::Cuda(index), None));
-        }
-    }
-    let name = backend.split(':').next().unwrap_or_default();
-    let kinds: Vec<_> = REGISTRY.iter().filter(|e| e.name == name).map(|e| e.device()).collect();
-    match kinds[..] {
-        // A backend asked for by name runs where it exists, or fails there.
-        ["cpu"] => Ok((Place::Cpu(threads), Some(format!("{name} is a backend of the cpu")))),
-        ["cuda"] => Ok((Place::Cuda(0), Some(format!("{name} is a backend of cuda")))),
-        _ if precond.needs_cpu() => {
-            Ok((Place::Cpu(threads), Some(format!("{} runs on the CPU only so far", precond.name()))))
-        }
-        _ => Ok(match cuda::usable() {
-            Ok(()) => (Place::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
-            Err(e) => {
-                if cuda::count().is_ok_and(|count| count > 0) {
-                    log::warn!("running on the CPU although there is a GPU: {e}");
-                }
-                (Place::Cpu(threads), Some(format!("no GPU can be used: {e}")))
-            }
-        }),
-    }
 }

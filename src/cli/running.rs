@@ -1,16 +1,14 @@
-//! What solves of graphs and chains have in common on the command line: where they run, for how long, and what they
-//! leave behind.
+//! What all solves have in common on the command line: where they run, for how long, and what they leave behind.
 
 use super::interrupt;
 use super::places::{Named, check_apart, check_writable};
-pub(super) use super::plan::Place;
-use super::plan::{check_threads, place};
-use crate::backend::{Choice, Host};
-use crate::device::{Cpu, Cuda};
+use crate::backend::{Choice, Host, REGISTRY};
+use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
 use crate::observe::history::Layout;
 use crate::observe::{History, Recorder, Report};
 use crate::plot::Format;
+use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::rounding::sum;
 use crate::stop::{StopReason, StoppingRule};
@@ -18,22 +16,31 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Options of every such solve.
+/// Where a solve runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Place {
+    /// The CPU, with so many threads or as many as there are cores.
+    Cpu(Option<usize>),
+    /// The GPU with this index.
+    Cuda(usize),
+}
+
+/// More threads than any machine has cores for is a slip of the keyboard.
+const MOST_THREADS: usize = 1024;
+
+/// Options of every solve.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// Stop after so many iterations
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub max_iters: usize,
     /// Stop after so many seconds of iterating
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
-    /// How the matrix is multiplied; parameters ride on the name [default: auto; see solver backends]
+    /// How the matrix is multiplied; parameters ride on the name, as in vector:threads=8 [default: auto; see solver backends]
     #[arg(long, value_name = "NAME", default_value = "auto", hide_default_value = true)]
     pub backend: String,
     /// Where to run: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
     pub device: String,
-    /// Vectors and matrix in f64, in f32, or mixed: matrix f32, vectors f64
+    /// Matrix and vectors in f64, in f32, or mixed: matrix f32, vectors f64
     #[arg(long, value_enum, default_value = "f64")]
     pub precision: Precision,
     /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
@@ -51,6 +58,12 @@ pub struct RunArgs {
     /// Print the report as JSON instead of text
     #[arg(long)]
     pub json: bool,
+    /// Read options from a TOML file, as key = value with the names of the options here; what is typed wins
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print what would be done, and stop
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// Where and how it runs.
@@ -58,9 +71,33 @@ pub(super) struct Running {
     pub place: Place,
     /// Why there, if nobody asked for it.
     pub why: Option<String>,
+    /// Whether the method needs no backend, and runs on one thread.
+    pub serial: bool,
     pub backend: Choice,
     pub time_limit: Option<Duration>,
 }
+
+impl Running {
+    /// When to stop, Ctrl-C included: from now on it ends the solve, and no longer the program.
+    pub fn rule(&self, max_iters: usize, tolerance: f64, stagnation: usize) -> StoppingRule {
+        let mut rules = vec![
+            StoppingRule::AbsoluteResidual(tolerance),
+            StoppingRule::MaxIterations(max_iters),
+            StoppingRule::Stagnation(stagnation),
+            StoppingRule::Interrupt(interrupt::catch()),
+        ];
+        rules.extend(self.time_limit.map(StoppingRule::TimeLimit));
+        StoppingRule::any(rules)
+    }
+}
+
+/// Room for a history of so many iterations, within reason.
+pub(super) fn recorder(max_iters: usize) -> Recorder {
+    Recorder::with_capacity(max_iters.min(1 << 16))
+}
+
+/// A file that an option may name.
+pub(super) type MaybeNamed<'a> = (&'static str, Option<&'a Path>);
 
 pub(super) fn bad(option: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
     Error::BadOption { option, value: value.to_string(), reason: reason.into() }
@@ -103,7 +140,7 @@ pub(super) fn distribution(
 }
 
 /// Those of the options that name a file.
-fn given<'a>(all: &[(&'static str, Option<&'a Path>)]) -> Vec<Named<'a>> {
+fn given<'a>(all: &[MaybeNamed<'a>]) -> Vec<Named<'a>> {
     all.iter().filter_map(|(option, file)| Some((*option, (*file)?))).collect()
 }
 
@@ -113,8 +150,9 @@ pub(super) fn file(typed: &str) -> Option<&Path> {
 }
 
 impl RunArgs {
-    /// Resolves options without opening anything. A method that runs in f64 on one thread of the CPU says so by its name.
-    pub fn resolve(&self, serial: Option<&str>) -> Result<Running> {
+    /// Resolves options; asks the machine for a GPU where that matters, and opens nothing. A method that runs in f64 on one
+    /// thread of the CPU says so by its name.
+    pub fn resolve(&self, serial: Option<&str>, precond: Preconditioner) -> Result<Running> {
         check_threads(self.threads)?;
         self.plot.as_deref().map(Format::of).transpose()?;
         self.history.as_deref().map(Layout::of).transpose()?;
@@ -122,7 +160,7 @@ impl RunArgs {
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", self.time_limit.unwrap_or(0.0), e.to_string()))?;
         let (place, why) = match serial {
-            None => place(&self.device, &self.backend, Default::default(), self.threads)?,
+            None => place(&self.device, &self.backend, precond, self.threads)?,
             Some(method) => {
                 self.check_serial(method)?;
                 (Place::Cpu(Some(1)), Some(format!("{method} runs on one thread of the CPU")))
@@ -133,7 +171,7 @@ impl RunArgs {
             Place::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &self.backend)?,
         };
         backend.check_precision(self.precision)?;
-        Ok(Running { place, why, backend, time_limit })
+        Ok(Running { place, why, serial: serial.is_some(), backend, time_limit })
     }
 
     /// What has no choice of devices, backends and precisions is not given one.
@@ -152,10 +190,10 @@ impl RunArgs {
     }
 
     /// Every file that is written can be, and is none that is read or written otherwise.
-    pub fn check_files(&self, inputs: &[(&'static str, Option<&Path>)], output: Option<&Path>) -> Result<()> {
-        let outputs =
-            [("--output", output), ("--history", self.history.as_deref()), ("--plot", self.plot.as_deref())];
-        let (inputs, outputs) = (given(inputs), given(&outputs));
+    pub fn check_files(&self, inputs: &[MaybeNamed<'_>], outputs: &[MaybeNamed<'_>]) -> Result<()> {
+        let ours = [("--history", self.history.as_deref()), ("--plot", self.plot.as_deref())];
+        let inputs = given(&[inputs, &[("--config", self.config.as_deref())]].concat());
+        let outputs = given(&[&ours, outputs].concat());
         check_apart(&inputs, &outputs)?;
         outputs.into_iter().try_for_each(check_writable)
     }
@@ -167,29 +205,67 @@ impl RunArgs {
         pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })
     }
 
-    /// When to stop, Ctrl-C included: from now on it ends the solve, and no longer the program.
-    pub fn rule(&self, running: &Running, tolerance: f64, stagnation: usize) -> StoppingRule {
-        let mut rules = vec![
-            StoppingRule::AbsoluteResidual(tolerance),
-            StoppingRule::MaxIterations(self.max_iters),
-            StoppingRule::Stagnation(stagnation),
-            StoppingRule::Interrupt(interrupt::catch()),
-        ];
-        rules.extend(running.time_limit.map(StoppingRule::TimeLimit));
-        StoppingRule::any(rules)
-    }
-
-    /// Room for a history of the longest solve.
-    pub fn recorder(&self) -> Recorder {
-        Recorder::with_capacity(self.max_iters.min(1 << 16))
-    }
-
     /// History and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first
     /// fault is the error, and that of the answer comes before both.
     pub fn write_results(&self, report: Report, recorder: Recorder, written: Result<()>) -> Result<()> {
         let history = History::new(report, recorder);
-        let saved = self.history.as_deref().map_or(Ok(()), |path| history.save(path));
-        let drawn = self.plot.as_deref().map_or(Ok(()), |path| crate::plot::convergence(&[history], path));
+        let saved = self.history.as_deref().map_or(Ok(()), |path| {
+            history.save(path)?;
+            log::info!("history written to {}", path.display());
+            Ok(())
+        });
+        let drawn = self.plot.as_deref().map_or(Ok(()), |path| {
+            crate::plot::convergence(&[history], path)?;
+            log::info!("plot written to {}", path.display());
+            Ok(())
+        });
         written.and(saved).and(drawn)
+    }
+}
+
+/// Refuses numbers of threads that make no sense.
+pub(super) fn check_threads(threads: Option<usize>) -> Result<()> {
+    match threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+        Some(threads) => Err(bad("--threads", threads, format!("it must lie between 1 and {MOST_THREADS}"))),
+        None => Ok(()),
+    }
+}
+
+/// The device that was asked for, or the best there is for this backend, with the reason for the choice.
+fn place(
+    device: &str,
+    backend: &str,
+    precond: Preconditioner,
+    threads: Option<usize>,
+) -> Result<(Place, Option<String>)> {
+    match device {
+        "cpu" => return Ok((Place::Cpu(threads), None)),
+        "cuda" => return Ok((Place::Cuda(0), None)),
+        "auto" => {}
+        other => {
+            let index = other.strip_prefix("cuda:").and_then(|n| n.parse().ok());
+            let index =
+                index.ok_or_else(|| bad("--device", other, "the devices are auto, cpu, cuda and cuda:N"))?;
+            return Ok((Place::Cuda(index), None));
+        }
+    }
+    let name = backend.split(':').next().unwrap_or_default();
+    let kinds: Vec<_> = REGISTRY.iter().filter(|e| e.name == name).map(|e| e.device()).collect();
+    match kinds[..] {
+        // A backend asked for by name runs where it exists, or fails there.
+        ["cpu"] => Ok((Place::Cpu(threads), Some(format!("{name} is a backend of the cpu")))),
+        ["cuda"] => Ok((Place::Cuda(0), Some(format!("{name} is a backend of cuda")))),
+        _ if precond.needs_cpu() => {
+            Ok((Place::Cpu(threads), Some(format!("{} runs on the CPU only so far", precond.name()))))
+        }
+        _ => Ok(match cuda::usable() {
+            Ok(()) => (Place::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
+            Err(e) => {
+                if cuda::count().is_ok_and(|count| count > 0) {
+                    log::warn!("running on the CPU although there is a GPU: {e}");
+                }
+                (Place::Cpu(threads), Some(format!("no GPU can be used: {e}")))
+            }
+        }),
     }
 }

@@ -18,8 +18,7 @@ use std::sync::Arc;
 pub use typed::{ROWS, Row};
 
 /// A preconditioner with its parameters, as users name it: `jacobi`, or `name:parameter=value,...`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Preconditioner {
     /// No preconditioner.
     #[default]

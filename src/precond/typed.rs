@@ -146,17 +146,3 @@ impl Display for Preconditioner {
         }
     }
 }
-
-impl TryFrom<String> for Preconditioner {
-    type Error = Error;
-
-    fn try_from(typed: String) -> Result<Preconditioner> {
-        typed.parse()
-    }
-}
-
-impl From<Preconditioner> for String {
-    fn from(precond: Preconditioner) -> String {
-        precond.to_string()
-    }
-}

@@ -146,7 +146,7 @@ pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a
 }
 
 /// A sentence that suggests names, or nothing.
-pub(super) fn did_you_mean(near: &[&str]) -> String {
+pub(crate) fn did_you_mean(near: &[&str]) -> String {
     match near {
         [] => String::new(),
         names => format!("did you mean {}? ", names.join(", ")),

@@ -40,9 +40,9 @@ pub(super) fn report<D: Device>(
         rows: matrix.rows() as u64,
         nnz: matrix.nnz() as u64,
         device: device.describe(),
-        backend: plan.backend.label(),
+        backend: plan.running.backend.label(),
         backend_because: None,
-        precision: plan.precision.name().to_owned(),
+        precision: plan.run.precision.name().to_owned(),
         preconditioner: plan.precond.to_string(),
         right_hand_side: problem.description.clone(),
         start: plan.x0.as_ref().map(ToString::to_string),
@@ -77,7 +77,7 @@ pub(super) fn report<D: Device>(
 fn message(plan: &Plan, reason: &StopReason) -> String {
     match reason {
         StopReason::IndefiniteMatrix { .. } => {
-            let rounded = match plan.precision.narrow_values() {
+            let rounded = match plan.run.precision.narrow_values() {
                 true => " (or try --precision f64: rounding to f32 may have made the matrix so)",
                 false => "",
             };

@@ -10,6 +10,7 @@ Examples:
   solver pagerank --graph rmat:scale=20,edges=16000000 --tol 1e-12 --top 20 --plot plots/rmat.svg
   solver pagerank --graph web.txt --personalise 12,17 --dangling personalised --output ranks.csv
   solver pagerank --graph newer.txt --x0 ranks.npy --output ranks.npy --json
+  solver pagerank --config configs/pagerank-rmat.toml --damping 0.9
 
 An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i, counted from 0. Ids of an
 edge list stay what they are, and those that no edge names are no vertices. What is printed is certified:
@@ -44,6 +45,9 @@ pub struct PagerankArgs {
     /// Stop when the error of all ranks together is certainly at most this
     #[arg(long, value_name = "ERROR", default_value_t = 1e-10)]
     pub tol: f64,
+    /// Stop after so many iterations
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub max_iters: usize,
     /// How many of the highest ranks are printed
     #[arg(long, value_name = "K", default_value_t = 10)]
     pub top: usize,

@@ -2,10 +2,13 @@
 
 use super::Vertices;
 use super::args::{DanglingName, MethodName, PagerankArgs, Repeated, SelfLoops};
+use crate::cli::dry::Decisions;
+use crate::cli::memory;
 use crate::cli::running::{Running, bad, distribution, file};
 use crate::cli::vectors::FromFile;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::precond::Preconditioner;
 use crate::solve::pagerank::{Dangling, Method};
 use crate::source::catalog::Entry;
 use std::path::Path;
@@ -44,17 +47,19 @@ impl Plan {
             ("--personalise", args.personalise.as_deref().and_then(file)),
             ("--x0", args.x0.as_deref()),
         ];
-        args.run.check_files(&inputs, args.output.as_deref())?;
+        args.run.check_files(&inputs, &[("--output", args.output.as_deref())])?;
         args.output.as_deref().map(super::output::check).transpose()?;
         let method = match args.method {
             MethodName::Power => Method::Power,
             MethodName::Extrapolated => Method::Extrapolated,
             MethodName::GaussSeidel => Method::GaussSeidel,
         };
-        let running = args.run.resolve((method == Method::GaussSeidel).then_some(method.name()))?;
+        let running = args
+            .run
+            .resolve((method == Method::GaussSeidel).then_some(method.name()), Preconditioner::None)?;
         let teleport = args.personalise.as_deref().map(Teleport::resolve).transpose()?;
         let start = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
-        let fetch = crate::cli::fetch::missing(&args.graph, args.run.fetch, true)?;
+        let fetch = crate::cli::fetch::missing(&args.graph, args.run.fetch, !args.run.dry_run)?;
         let dangling = match args.dangling {
             DanglingName::Uniform => Dangling::Uniform,
             DanglingName::Personalised => Dangling::Personalised,
@@ -75,6 +80,25 @@ impl Plan {
             self_loops,
             duplicates,
         })
+    }
+
+    /// The plan in words, a line for each decision.
+    pub fn describe(&self, args: &PagerankArgs) -> Result<Decisions> {
+        let mut plan = Decisions::default();
+        plan.add("solver", "pagerank");
+        plan.source("graph", &args.graph, self.fetch);
+        plan.add("method", self.method.name());
+        plan.add("damping", self.damping);
+        plan.add("dangling", format!("{}: {}", self.dangling.name(), self.dangling.formula()));
+        plan.add("personalise", args.personalise.as_deref().unwrap_or("every vertex"));
+        plan.add_if("x0", self.start.as_ref());
+        plan.add("self-loops", if self.self_loops == SelfLoops::Keep { "keep" } else { "remove" });
+        plan.add("duplicates", if self.duplicates == Repeated::Keep { "keep" } else { "once" });
+        plan.add("tol", format!("{:e}, of all ranks together", self.tolerance));
+        plan.running(&args.run, &self.running, args.max_iters);
+        plan.outputs(&args.run, args.output.as_deref());
+        plan.add("memory", memory::at_least(&args.graph, 2, "the graph and its transpose")?);
+        Ok(plan)
     }
 
     /// Iterations in which the error must have fallen by 1 %, several times over.

@@ -1,0 +1,92 @@
+//! Configuration files: TOML in which the options of a sub-command stand as `key = value`. What a file says becomes the
+//! default of its option, so that what is typed wins, and every command that has `--config` reads all of its options.
+
+use super::args::Cli;
+use crate::error::{Error, Result};
+use crate::source::catalog::{did_you_mean, nearest};
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory, FromArgMatches};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toml::{Spanned, Value};
+
+/// The option that names the file, and may not stand in one.
+const OPTION: &str = "config";
+
+/// What was typed, over what the configuration file says that was named. Ends the program as clap does where that makes
+/// no sense, or help is asked for.
+pub(super) fn parse() -> Result<Cli> {
+    let command = match file() {
+        Some((name, path)) => with_defaults(Cli::command(), &name, &path)?,
+        None => Cli::command(),
+    };
+    Ok(Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit()))
+}
+
+/// The sub-command, and the file that was named. Whatever else is wrong is for the second parse to say.
+fn file() -> Option<(String, PathBuf)> {
+    let matches = Cli::command().ignore_errors(true).try_get_matches().ok()?;
+    let (name, options) = matches.subcommand()?;
+    let path = options.try_get_one::<PathBuf>(OPTION).ok()??;
+    Some((name.to_owned(), path.clone()))
+}
+
+/// The command whose sub-command of that name has the defaults that the file gives.
+fn with_defaults(command: Command, name: &str, path: &Path) -> Result<Command> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    })?;
+    let fault = |message: String| Error::Config { path: path.to_owned(), message };
+    let table: BTreeMap<String, Spanned<Value>> = toml::from_str(&text).map_err(|e| fault(e.to_string()))?;
+    let defaults = table.iter().map(|(key, value)| {
+        let line = text[..value.span().start].matches('\n').count() + 1;
+        default(&command, name, key, value.get_ref())
+            .map_err(|message| fault(format!("line {line}: {message}")))
+    });
+    let defaults: Vec<(String, String)> = defaults.collect::<Result<_>>()?;
+    Ok(command.mut_subcommand(name, |sub| {
+        defaults.into_iter().fold(sub, |sub, (option, value)| {
+            sub.mut_arg(option, |arg| arg.required(false).default_value(value))
+        })
+    }))
+}
+
+/// The option of the sub-command that a key stands for, and its value as it would be typed; or what is wrong with it.
+fn default(
+    command: &Command,
+    name: &str,
+    key: &str,
+    value: &Value,
+) -> std::result::Result<(String, String), String> {
+    let sub = command.find_subcommand(name).ok_or_else(|| format!("there is no solver {name}"))?;
+    let options = || sub.get_arguments().filter(|arg| arg.get_id() != OPTION);
+    let named = |arg: &&clap::Arg| {
+        arg.get_long() == Some(key) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&key))
+    };
+    let option = options().find(named).ok_or_else(|| {
+        let keys = || options().filter_map(clap::Arg::get_long);
+        let near = did_you_mean(&nearest(key, keys()));
+        format!("there is no key '{key}'; {near}the keys are {}", keys().collect::<Vec<_>>().join(", "))
+    })?;
+    let typed = match value {
+        Value::String(text) => text.clone(),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => value.to_string(),
+        _ => return Err(format!("{key} must be a text, a number, true or false")),
+    };
+    match sub.clone().no_binary_name(true).try_get_matches_from([format!("--{key}={typed}")]) {
+        // The rest may be typed.
+        Err(error) if error.kind() != ErrorKind::MissingRequiredArgument => {
+            Err(format!("{key}: {}", reason(&error)))
+        }
+        _ => Ok((option.get_id().to_string(), typed)),
+    }
+}
+
+/// What clap says, without its advice on how to type it.
+fn reason(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    text.split("\n\n").next().unwrap_or(text).trim_end().to_owned()
+}

@@ -1,0 +1,76 @@
+//! What `--dry-run` prints: the plan, a line for each decision.
+
+use super::progress::bytes;
+use super::running::{Place, RunArgs, Running};
+use crate::source::{self, catalog::Entry};
+use std::fmt;
+use std::path::Path;
+
+/// Decisions in words, in the order of their lines.
+#[derive(Default)]
+pub(super) struct Decisions(Vec<(&'static str, String)>);
+
+impl Decisions {
+    /// A line more.
+    pub fn add(&mut self, name: &'static str, decision: impl fmt::Display) {
+        self.0.push((name, decision.to_string()));
+    }
+
+    /// A line more where something was decided.
+    pub fn add_if(&mut self, name: &'static str, decision: Option<impl fmt::Display>) {
+        if let Some(decision) = decision {
+            self.add(name, decision);
+        }
+    }
+
+    /// What is solved, and how it comes here.
+    pub fn source(&mut self, name: &'static str, what: &str, fetch: Option<&Entry>) {
+        let real = source::imitated(what);
+        let stand_in = real.map_or(String::new(), |real| format!(", a stand-in for {}", real.name));
+        self.add(name, format!("{what}{stand_in}"));
+        self.add_if("file", std::fs::metadata(what).ok().map(|file| bytes(file.len())));
+        self.add_if("fetch", fetch.map(|entry| entry.url(super::fetch::default_mirror().as_deref())));
+    }
+
+    /// Where and how long it runs. A method that needs no backend has none.
+    pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
+        self.add("device", running.place);
+        self.add_if("because", running.why.as_ref());
+        let backend = &running.backend;
+        self.add(
+            "backend",
+            match running.serial {
+                true => "none".to_owned(),
+                false => format!("{} ({})", backend.label(), backend.entry.summary),
+            },
+        );
+        self.add("precision", run.precision.name());
+        self.add("max-iters", max_iters);
+        self.add_if("time-limit", running.time_limit.map(|limit| format!("{} s", limit.as_secs_f64())));
+    }
+
+    /// Where the results go.
+    pub fn outputs(&mut self, run: &RunArgs, output: Option<&Path>) {
+        for (name, file) in
+            [("output", output), ("history", run.history.as_deref()), ("plot", run.plot.as_deref())]
+        {
+            self.add_if(name, file.map(Path::display));
+        }
+    }
+}
+
+impl fmt::Display for Decisions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(name, decision)| writeln!(f, "{name:<15} {decision}"))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Cpu(None) => f.write_str("cpu, a thread for each core"),
+            Place::Cpu(Some(threads)) => write!(f, "cpu, threads: {threads}"),
+            Place::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
