@@ -151,19 +151,11 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     let start = start.transpose()?;
     let rule = running.rule(args.max_iters, args.tol, STAGNATION);
     let mut report = MarkovReport::new(args, method, &chain, seconds_load, seconds_chain);
-    let mut all = Vec::new();
-    let mut history = None;
-    for class in chain.closed() {
-        let solved = solve_class(args, method, &running, &rule, &chain, class, start.as_deref())?;
-        report.take_in(args, class, &solved);
-        let worst = history
-            .as_ref()
-            .is_none_or(|(worst, _): &(Report, _)| solved.stationary.residual > worst.residual_true);
-        if worst {
-            history = Some((report.for_history(args, &solved), solved.recorder.clone()));
-        }
-        all.push(solved.stationary.probabilities);
-    }
+    let task = Task { args, method, running: &running, chain: &chain, start: start.as_deref(), rule };
+    let (all, history) = match running.place {
+        Place::Cpu(threads) => each_class(&Cpu::new(threads)?, &task, &mut report)?,
+        Place::Cuda(index) => each_class(&Cuda::new(index)?, &task, &mut report)?,
+    };
     report.conclude();
     let written = args.output.as_deref().map_or(Ok(()), |path| {
         writer(path)?(path, chain.steps().rows(), chain.closed(), &all)?;
@@ -211,37 +203,53 @@ fn state(place: usize) -> String {
 /// Iterations without progress that count as the end of it: slow chains gain little in each.
 const STAGNATION: usize = 2000;
 
-/// The distribution of one class, wherever it is asked to be found.
-fn solve_class(
-    args: &MarkovArgs,
+/// What is solved, and how.
+struct Task<'a> {
+    args: &'a MarkovArgs,
     method: Method,
-    running: &Running,
-    rule: &StoppingRule,
-    chain: &Chain,
-    class: &Closed,
-    start: Option<&[f64]>,
-) -> Result<Solved> {
-    let incoming = chain.within(class)?;
+    running: &'a Running,
+    chain: &'a Chain,
+    start: Option<&'a [f64]>,
+    rule: StoppingRule,
+}
+
+/// The distributions of all classes, and the history of the one with the largest residual.
+fn each_class<D: Pick<f32> + Pick<f64>>(
+    device: &D,
+    task: &Task<'_>,
+    report: &mut MarkovReport,
+) -> Result<(Vec<Vec<f64>>, Option<(Report, Recorder)>)> {
+    let mut all = Vec::new();
+    let mut history = None;
+    for class in task.chain.closed() {
+        let solved = solve_class(device, task, class)?;
+        report.take_in(task.args, class, &solved);
+        let worst = history
+            .as_ref()
+            .is_none_or(|(worst, _): &(Report, _)| solved.stationary.residual > worst.residual_true);
+        if worst {
+            history = Some((report.for_history(task.args, &solved), solved.recorder));
+        }
+        all.push(solved.stationary.probabilities);
+    }
+    Ok((all, history))
+}
+
+/// The distribution of one class.
+fn solve_class<D: Pick<f32> + Pick<f64>>(device: &D, task: &Task<'_>, class: &Closed) -> Result<Solved> {
+    let incoming = task.chain.within(class)?;
     // The start within the class; where it has nothing there, all states alike.
     let start =
-        start.map(|start| class.states.iter().map(|&state| start[state as usize]).collect::<Vec<f64>>());
+        task.start.map(|start| class.states.iter().map(|&state| start[state as usize]).collect::<Vec<f64>>());
     let start = start.and_then(|within| distribution("--x0", &within, false, state).ok());
     let problem = Problem { incoming: &incoming, period: class.period, start: start.as_deref() };
-    let mut recorder = recorder(args.max_iters);
+    let mut recorder = recorder(task.args.max_iters);
     let mut live = Live::new("markov");
     let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut live];
-    let solved = match (method, running.place) {
-        (Method::Power, Place::Cpu(threads)) => {
-            on_device(&Cpu::new(threads)?, args, running, &incoming, &problem, rule, observers)
-        }
-        (Method::Power, Place::Cuda(index)) => {
-            on_device(&Cuda::new(index)?, args, running, &incoming, &problem, rule, observers)
-        }
-        (_, _) => {
-            let cpu = Cpu::new(Some(1))?;
-            let stationary = serial(&problem, method == Method::Aggregation, rule, observers)?;
-            Ok(found(&cpu, stationary, "none".to_owned(), None))
-        }
+    let solved = match task.method {
+        Method::Power => on_device(device, task, &incoming, &problem, observers),
+        method => serial(&problem, method == Method::Aggregation, &task.rule, observers)
+            .map(|stationary| found(device, stationary, "none".to_owned(), None)),
     };
     live.finish();
     Ok(Solved { recorder, ..solved? })
@@ -262,40 +270,34 @@ fn found<D: Device>(device: &D, stationary: Stationary, backend: String, because
 /// The one place where the precision of the vectors becomes a type.
 fn on_device<D: Pick<f32> + Pick<f64>>(
     device: &D,
-    args: &MarkovArgs,
-    running: &Running,
+    task: &Task<'_>,
     incoming: &Arc<Csr>,
     problem: &Problem<'_>,
-    rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Solved> {
-    match args.run.precision {
-        Precision::F64 => by_power::<D, f64>(device, running, incoming, problem, rule, observers),
-        Precision::Mixed => {
-            by_power::<D, f64>(device, running, &Arc::new(incoming.to_f32()), problem, rule, observers)
-        }
-        Precision::F32 => {
-            by_power::<D, f32>(device, running, &Arc::new(incoming.to_f32()), problem, rule, observers)
-        }
+    let narrow = || Arc::new(incoming.to_f32());
+    match task.args.run.precision {
+        Precision::F64 => by_power::<D, f64>(device, task, incoming, problem, observers),
+        Precision::Mixed => by_power::<D, f64>(device, task, &narrow(), problem, observers),
+        Precision::F32 => by_power::<D, f32>(device, task, &narrow(), problem, observers),
     }
 }
 
 fn by_power<D: Pick<T>, T: Scalar>(
     device: &D,
-    running: &Running,
+    task: &Task<'_>,
     matrix: &Arc<Csr>,
     problem: &Problem<'_>,
-    rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Solved> {
     let began = Instant::now();
-    let (backend, why) = running.backend.settle(matrix, size_of::<T>())?;
+    let (backend, why) = task.running.backend.settle(matrix, size_of::<T>())?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }
     let operator = backend.build::<D, T>(device, matrix)?;
     let before = began.elapsed().as_secs_f64();
-    let mut stationary = power::<D, T>(device, operator, problem, rule, observers)?;
+    let mut stationary = power::<D, T>(device, operator, problem, &task.rule, observers)?;
     stationary.seconds_setup += before;
     Ok(found(device, stationary, backend.label(), why))
 }
