@@ -199,10 +199,8 @@ fn read(bytes: &[u8], properties: &str) -> Result<Csr, Error> {
     let by = |name: &str| load(folder.path().join(name).to_str().unwrap());
     let loaded = by("a.properties")?;
     assert_eq!(loaded.kind, Some("WebGraph"));
-    // Bits that look like text are known only by name of the properties.
-    if let Ok(same) = by("a.graph").map(|loaded| loaded.matrix) {
-        assert_eq!(same, loaded.matrix);
-    }
+    let same = by("a.graph")?;
+    assert_eq!((same.kind, &same.matrix), (loaded.kind, &loaded.matrix));
     Ok(loaded.matrix)
 }
 
@@ -282,6 +280,31 @@ proptest! {
             Err(other) => prop_assert!(false, "{}", other),
         }
     }
+}
+
+#[test]
+fn bits_that_look_like_text_or_another_kind_are_bits_where_the_properties_say_so() {
+    let subset = |mask: u32| (0..3).filter(|i| mask >> i & 1 == 1).collect::<Vec<u32>>();
+    let mut texts = 0;
+    for masks in 0..512 {
+        let graph: Vec<_> = [masks & 7, masks >> 3 & 7, masks >> 6].map(subset).into();
+        let bytes = encode(&graph, PLAIN, |_| 0);
+        texts += usize::from(bytes.iter().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()));
+        let arcs = graph.iter().map(Vec::len).sum();
+        assert_eq!(lists(&read(&bytes, &properties(3, arcs, PLAIN)).unwrap()), graph);
+    }
+    assert!(texts > 0);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.graph");
+    let load = || load(path.to_str().unwrap());
+    for other in [&b"%%MatrixMarket matrix coordinate real general\n"[..], b"\x1f\x8b", b"3 2\n2\n1 3\n2\n"] {
+        std::fs::write(&path, other).unwrap();
+        std::fs::write(folder.path().join("a.properties"), properties(3, 1000, PLAIN)).unwrap();
+        let error = load().unwrap_err();
+        assert!(matches!(&error, Error::Malformed { place, .. } if place.starts_with("vertex")), "{error}");
+    }
+    std::fs::write(folder.path().join("a.properties"), "color=blue\n").unwrap();
+    assert_eq!(load().unwrap().kind, Some("METIS graph"), "these say nothing of bits");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What kind of file it is, found from its content and never from its name.
+//! What kind of file it is, found from its content and never from its name, but for the bits of WebGraph, which mean
+//! nothing without the file beside them.
 
 use super::text::{Text, in_file, without_mark};
 use super::{
@@ -20,6 +21,8 @@ struct Kind {
     read: fn(Text, &Options) -> Result<Loaded>,
 }
 
+const WEBGRAPH: Kind = Kind { name: "WebGraph", recognises: webgraph::recognises, read: webgraph::read };
+
 /// The first that recognises a file reads it.
 const KINDS: &[Kind] = &[
     Kind {
@@ -32,7 +35,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "SciPy sparse matrix", recognises: npz::recognises, read: npz::read },
     Kind { name: "tar archive", recognises: archive::recognises, read: archive::read },
     Kind { name: "Harwell-Boeing", recognises: harwell::recognises, read: harwell::read },
-    Kind { name: "WebGraph", recognises: webgraph::recognises, read: webgraph::read },
+    WEBGRAPH,
     Kind { name: "ASCIIGraph", recognises: ascii::recognises, read: ascii::read },
     Kind { name: "edge list with names", recognises: named::recognises, read: named::read },
     Kind { name: "METIS graph", recognises: metis::recognises, read: metis::read },
@@ -91,7 +94,11 @@ pub(super) fn read_stdin(options: &Options) -> Result<Loaded> {
 /// Reads what is already in memory, gzip-compressed or not; `path` is for error messages, and names the files beside it
 /// where a kind consists of several.
 pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
-    unpacked(path, bytes, options.meter.as_deref(), |text| match recognise(text) {
+    let meter = options.meter.as_deref();
+    if webgraph::is_named(path) {
+        return WEBGRAPH.read(Text { path, bytes, meter }, options).map_err(in_file(path));
+    }
+    unpacked(path, bytes, meter, |text| match recognise(text) {
         Some(kind) => kind.read(text, options),
         None => Err(unknown(text)),
     })

@@ -23,17 +23,28 @@ use std::path::Path;
 /// Whether it is a file of properties of a graph, or bits with such a file beside them.
 pub(super) fn recognises(text: Text) -> bool {
     if text.bytes.starts_with(b"#") {
-        return properties::recognises(text.bytes);
+        return is_properties(text);
     }
     let is_text =
         text.bytes.iter().take(256).all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
     !text.bytes.is_empty() && !is_text && properties::beside(text.path).is_some()
 }
 
+fn is_properties(text: Text) -> bool {
+    text.bytes.starts_with(b"#") && properties::recognises(text.bytes)
+}
+
+/// Whether the properties beside a `.graph` say that it holds bits of this format, whatever they look like: few of them
+/// may well be text.
+pub(super) fn is_named(path: &Path) -> bool {
+    let bits = || properties::beside(path).is_some_and(|(_, bytes)| properties::names_bits(&bytes));
+    path.extension().is_some_and(|ending| ending == "graph") && bits()
+}
+
 /// Reads the graph: the entry (i, j) is the link from i to j. The file of properties may be named as well as that of
 /// bits.
 pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
-    if text.bytes.starts_with(b"#") {
+    if is_properties(text) {
         let path = text.path.with_extension("graph");
         let bytes = super::mmap::open(&path)?;
         return decode(Text { path: &path, bytes: &bytes, meter: text.meter }, text.bytes, text.path);

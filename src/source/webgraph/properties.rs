@@ -33,6 +33,23 @@ pub(super) fn recognises(bytes: &[u8]) -> bool {
     memchr::memmem::find(head, b"graphclass").is_some() && memchr::memmem::find(head, b"webgraph").is_some()
 }
 
+/// The value of a property.
+fn value(text: &str, name: &str) -> Option<String> {
+    let lines = text.lines().filter(|line| !line.starts_with(['#', '!']));
+    let mut pairs = lines.filter_map(|line| line.split_once(['=', ':']));
+    pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
+}
+
+/// Whether a class of WebGraph is the one of this format.
+fn is_bits(class: &str) -> bool {
+    class.ends_with(".BVGraph")
+}
+
+/// Whether properties are those of a graph in bits of this format.
+pub(super) fn names_bits(bytes: &[u8]) -> bool {
+    value(&String::from_utf8_lossy(bytes), "graphclass").is_some_and(|class| is_bits(&class))
+}
+
 /// The properties beside a file, if there are any.
 pub(super) fn beside(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
     use std::io::Read;
@@ -45,11 +62,7 @@ pub(super) fn beside(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
 impl Properties {
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Properties> {
         let text = String::from_utf8_lossy(bytes);
-        let value = |name: &str| {
-            let lines = text.lines().filter(|line| !line.starts_with(['#', '!']));
-            let mut pairs = lines.filter_map(|line| line.split_once(['=', ':']));
-            pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
-        };
+        let value = |name: &str| value(&text, name);
         let malformed = |name: &str, expected: &str| Error::Malformed {
             path: path.to_owned(),
             place: format!("the property {name}"),
@@ -66,7 +79,7 @@ impl Properties {
             hint: "write the graph in the BV format with WebGraph's BVGraph class, or as text with its ASCIIGraph class",
         };
         let class = value("graphclass").unwrap_or_default();
-        if !class.ends_with(".BVGraph") {
+        if !is_bits(&class) {
             return Err(unsupported(format!("the class {class} of WebGraph")));
         }
         if number("version", Some(0))? != 0 {
