@@ -103,3 +103,50 @@ fn before_the_first_iteration_there_is_nothing_to_lose_and_ctrl_c_ends_the_progr
     assert!(factorisations.count() < 13, "it did not try all shifts first");
     assert!(!answer.exists());
 }
+
+#[test]
+fn ctrl_c_twice_while_the_machine_is_measured_loses_neither_answer_nor_history_nor_picture() {
+    for solve in [
+        ["cg", "--matrix", "poisson2d:300x300"],
+        ["pagerank", "--graph", "rmat:scale=15,factor=16"],
+        ["markov", "--matrix", "blockband:n=2000,block=5,density=0.05"],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (answer, history, picture) = (at("x.npy"), at("h.json"), at("p.svg"));
+        let mut child = interruptible()
+            .args(solve)
+            .args(["-vv", "--device", "cpu", "--max-iters", "5", "--output", word(&answer)])
+            .args(["--history", word(&history), "--plot", word(&picture)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
+        assert!(lines.any(|line| line.contains("measuring the machine's limit")), "{solve:?}");
+        interrupt(&child);
+        interrupt(&child);
+        lines.for_each(drop);
+        child.wait().unwrap();
+        let saved = solver::observe::History::load(&history).unwrap();
+        assert_eq!((saved.report.iterations, saved.residuals.len()), (5, 6), "{solve:?}");
+        assert!(solver::source::read_dense(&answer).is_ok(), "{solve:?}");
+        assert!(std::fs::read_to_string(&picture).unwrap().contains("</svg>"), "{solve:?}");
+    }
+}
+
+#[test]
+fn a_history_that_goes_into_a_pipe_is_written_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("h.json");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let solve = ["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--history", word(&pipe)];
+    let done = solver().args(solve).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    let text = reader.join().unwrap();
+    assert!(serde_json::from_str::<Value>(&text).is_ok(), "one report: {text}");
+}

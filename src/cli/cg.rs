@@ -15,16 +15,16 @@ use crate::backend::Pick;
 use crate::device::{Cpu, Cuda};
 use crate::error::Result;
 use crate::format::Csr;
-use crate::observe::{Observer, Recorder, Report};
+use crate::observe::{History, Observer, Report};
 use crate::scalar::{Precision, Scalar};
 use crate::solve::System;
 use crate::solve::problem::Problem;
 use crate::source::Options;
 use crate::stop::{DIVERGENCE, StoppingRule, stagnation_window};
 use checks::{check_matrix, check_range, check_start};
-use report::report;
+use report::{measure, report};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use words::in_words;
 
@@ -35,13 +35,13 @@ struct Given<'a> {
     stand_in: Option<&'static str>,
     problem: Problem,
     x0: Option<&'a [f64]>,
+    seconds_load: f64,
 }
 
 /// What a solve leaves behind.
 struct Solved {
-    report: Report,
-    recorder: Recorder,
-    /// Whether the answer could be written, where that was asked for.
+    history: History,
+    /// Whether answer, history and picture could be written, where that was asked for.
     written: Result<()>,
 }
 
@@ -72,21 +72,20 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     drop(loaded.beside);
     let x0 = plan.x0.as_ref().map(|x0| x0.values(loaded.matrix.rows())).transpose()?;
     x0.map(|x0| check_start(&plan, &loaded.matrix, x0)).transpose()?;
-    let given = Given { matrix: Arc::new(loaded.matrix), stand_in: loaded.stand_in, problem, x0 };
-    let mut solved = match plan.running.place {
+    let given =
+        Given { matrix: Arc::new(loaded.matrix), stand_in: loaded.stand_in, problem, x0, seconds_load };
+    let Solved { history, written } = match plan.running.place {
         Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, given)?,
         Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, given)?,
     };
-    solved.report.seconds_load = seconds_load;
-    let converged = solved.report.converged;
+    let report = &history.report;
     if plan.run.json {
-        print_json(&solved.report)
+        print_json(report)
     } else {
-        print(&in_words(&solved.report))
+        print(&in_words(report))
     }
-    let Solved { report, recorder, written } = solved;
-    plan.run.write_results(report, recorder, written)?;
-    Ok(converged)
+    written.and(plan.run.save_measured(&history))?;
+    Ok(report.converged)
 }
 
 fn stopping_rule(plan: &Plan, rows: usize, interrupt: Arc<AtomicBool>) -> StoppingRule {
@@ -111,7 +110,7 @@ fn on_device<D: Pick<f32> + Pick<f64>>(device: &D, plan: &Plan, given: Given<'_>
 
 fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Result<Solved> {
     let began = Instant::now();
-    let Given { matrix: exact, stand_in, problem, x0 } = given;
+    let Given { matrix: exact, stand_in, problem, x0, seconds_load } = given;
     if plan.run.precision.narrow_values() {
         check_range(plan.run.precision, "the matrix", (0..exact.nnz()).map(|j| exact.values().get(j)))?;
     }
@@ -128,8 +127,7 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     let precond = plan.precond.settle(&exact);
     let m = precond.build::<D, T>(device, &exact, &a)?;
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
-    let interrupted = interrupt::catch();
-    let rule = stopping_rule(plan, exact.rows(), Arc::clone(&interrupted));
+    let rule = stopping_rule(plan, exact.rows(), interrupt::catch());
     let system = System { matrix: &exact, b: &problem.b, x0 };
     let mut recorder = recorder(plan.max_iters(exact.rows()));
     let mut live = Live::new(plan.method.name());
@@ -149,16 +147,17 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
         log::info!("solution written to {}", path.display());
         Ok(())
     });
-    // Whoever has pressed Ctrl-C is not made to wait for a measurement before histories and plots are written.
-    let measure = !interrupted.load(Ordering::Relaxed);
-    let report = report(device, plan, &exact, &problem, &outcome, measure);
     let report = Report {
         stand_in: stand_in.map(str::to_owned),
         backend: backend.label(),
         backend_because: why,
         preconditioner: precond.to_string(),
+        seconds_load,
         seconds_setup: before + outcome.seconds_setup,
-        ..report
+        ..report(device, plan, &exact, &problem, &outcome)
     };
-    Ok(Solved { report, recorder, written })
+    let mut history = History::new(report, recorder);
+    let written = written.and(plan.run.write_results(&history));
+    measure(&mut history.report, device, &outcome);
+    Ok(Solved { history, written })
 }

@@ -10,9 +10,11 @@ const ENDED: i32 = 130;
 /// Whether there is something to lose.
 static AT_STAKE: AtomicBool = AtomicBool::new(false);
 
+/// What Ctrl-C sets while there is.
+static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
 /// The flag that Ctrl-C sets from now on; the second Ctrl-C still ends the program at once.
 pub(super) fn catch() -> Arc<AtomicBool> {
-    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     let flag = FLAG.get_or_init(|| {
         let flag = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&flag);
@@ -33,4 +35,9 @@ pub(super) fn catch() -> Arc<AtomicBool> {
 /// From now on there is nothing to lose, until the next [`catch`].
 pub(super) fn release() {
     AT_STAKE.store(false, Ordering::Relaxed);
+}
+
+/// Whether Ctrl-C has been pressed where there was something to lose.
+pub(super) fn pressed() -> bool {
+    FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }

@@ -1,30 +1,39 @@
 //! How near a solve came to what the machine allows.
 
+use super::interrupt;
 use crate::bench::stream::{self, Limit};
 use crate::device::Device;
 
-/// What iterations moved: over operators and vectors of so many bytes, so many bytes each.
+/// What iterations moved: over operators and vectors of so many bytes, so many bytes each, in so many seconds each.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moved {
     pub operators: u64,
     pub vectors: u64,
     pub each: u64,
     pub iterations: usize,
+    pub seconds: f64,
 }
 
 /// Measurements of the limit at most, where the first ones lie below the speed of the solve itself.
 const TRIES: usize = 3;
 
-/// The machine's limit for an iteration that took so many seconds, where it means something: an iteration that moves
-/// little is bound by latency, and no solve is faster than the machine, so that a stream that says so was measured while
-/// the machine had other things to do.
-pub(super) fn measure<D: Device>(device: &D, moved: &Moved, seconds: f64) -> Option<Limit> {
+/// The machine's limit for an iteration, where it means something: an iteration that moves little is bound by latency,
+/// and no solve is faster than the machine, so that a stream that says so was measured while the machine had other
+/// things to do. Whoever has pressed Ctrl-C is not made to wait for it.
+///
+/// It takes a while in which the program may be ended, and so comes after everything has been written.
+pub(super) fn measure<D: Device>(device: &D, moved: &Moved) -> Option<Limit> {
     const LITTLE: u64 = 1 << 20;
     if moved.iterations == 0 || moved.each < LITTLE {
         return None;
     }
+    log::debug!("measuring the machine's limit");
     for _ in 0..TRIES {
+        if interrupt::pressed() {
+            return None;
+        }
         match stream::limit(device, moved.operators, moved.vectors, moved.each) {
-            Ok(limit) if limit.seconds <= seconds => return Some(limit),
+            Ok(limit) if limit.seconds <= moved.seconds => return Some(limit),
             Ok(_) => {}
             Err(e) => {
                 log::info!("the machine's limit is left out: {e}");

@@ -1,18 +1,19 @@
 //! `solver markov`: the stationary distribution of a chain, or one for each class that it cannot leave.
 
 use super::dry::Decisions;
+use super::limit::Moved;
 use super::load::load;
 use super::memory;
 use super::pagerank::by_rank;
 use super::progress::Live;
-use super::running::{Place, RunArgs, Running, bad, distribution, file, message, recorder};
+use super::running::{Place, RunArgs, Running, bad, distribution, file, recorder};
 use super::vectors::FromFile;
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{ChainError, Result};
 use crate::format::{Csr, Dense};
-use crate::observe::{Observer, Recorder, Report, write_file_with};
+use crate::observe::{History, Observer, Recorder, write_file_with};
 use crate::parallel::zeros;
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
@@ -22,7 +23,7 @@ use crate::source::catalog::Entry;
 use crate::source::{Options, npy};
 use crate::stop::StoppingRule;
 use clap::{Args, ValueEnum};
-use report::{ClassReport, MarkovReport};
+use report::MarkovReport;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -106,7 +107,6 @@ struct Solved {
     device: String,
     backend: String,
     backend_because: Option<String>,
-    percent_of_limit: Option<f64>,
 }
 
 pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
@@ -150,27 +150,18 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     let start = start.as_ref().map(|x0| distribution("--x0", x0.values(chain.steps().rows())?, false, state));
     let start = start.transpose()?;
     let rule = running.rule(args.max_iters, args.tol, STAGNATION);
-    let mut report = MarkovReport::new(args, method, &chain, seconds_load, seconds_chain);
+    let report = MarkovReport::new(args, method, &chain, seconds_load, seconds_chain);
     let task = Task { args, method, running: &running, chain: &chain, start: start.as_deref(), rule };
-    let (all, history) = match running.place {
-        Place::Cpu(threads) => each_class(&Cpu::new(threads)?, &task, &mut report)?,
-        Place::Cuda(index) => each_class(&Cuda::new(index)?, &task, &mut report)?,
+    let Found { report, history, written } = match running.place {
+        Place::Cpu(threads) => each_class(&Cpu::new(threads)?, &task, report)?,
+        Place::Cuda(index) => each_class(&Cuda::new(index)?, &task, report)?,
     };
-    report.conclude();
-    let written = args.output.as_deref().map_or(Ok(()), |path| {
-        writer(path)?(path, chain.steps().rows(), chain.closed(), &all)?;
-        log::info!("distribution written to {}", path.display());
-        Ok(())
-    });
     if args.run.json {
         print_json(&report);
     } else {
         print(&report.in_words());
     }
-    match history {
-        Some((first, recorder)) => args.run.write_results(first, recorder, written)?,
-        None => written?,
-    }
+    written.and(history.map_or(Ok(()), |history| args.run.save_measured(&history)))?;
     Ok(report.converged)
 }
 
@@ -213,26 +204,53 @@ struct Task<'a> {
     rule: StoppingRule,
 }
 
-/// The distributions of all classes, and the history of the one with the largest residual.
+/// What the solves of all classes leave behind.
+struct Found {
+    report: MarkovReport,
+    /// Of the class with the largest residual.
+    history: Option<History>,
+    /// Whether distributions, history and picture could be written, where that was asked for.
+    written: Result<()>,
+}
+
+/// Finds the distributions of all classes, writes the results, and measures the machine.
 fn each_class<D: Pick<f32> + Pick<f64>>(
     device: &D,
     task: &Task<'_>,
-    report: &mut MarkovReport,
-) -> Result<(Vec<Vec<f64>>, Option<(Report, Recorder)>)> {
+    mut report: MarkovReport,
+) -> Result<Found> {
+    let (args, chain) = (task.args, task.chain);
     let mut all = Vec::new();
-    let mut history = None;
-    for class in task.chain.closed() {
+    let mut history: Option<History> = None;
+    // What was moved for the class whose speed is reported, and for that of the history.
+    let (mut told, mut drawn) = (Moved::default(), Moved::default());
+    for class in chain.closed() {
         let solved = solve_class(device, task, class)?;
-        report.take_in(task.args, class, &solved);
-        let worst = history
-            .as_ref()
-            .is_none_or(|(worst, _): &(Report, _)| solved.stationary.residual > worst.residual_true);
-        if worst {
-            history = Some((report.for_history(task.args, &solved), solved.recorder));
+        let (residual, moved) = (solved.stationary.residual, report::moved(&solved.stationary));
+        if report.take_in(args, class, &solved) {
+            told = moved;
+        }
+        if history.as_ref().is_none_or(|worst| residual > worst.report.residual_true) {
+            history = Some(History::new(report.for_history(args, &solved), solved.recorder));
+            drawn = moved;
         }
         all.push(solved.stationary.probabilities);
     }
-    Ok((all, history))
+    report.conclude();
+    let written = args.output.as_deref().map_or(Ok(()), |path| {
+        writer(path)?(path, chain.steps().rows(), chain.closed(), &all)?;
+        log::info!("distribution written to {}", path.display());
+        Ok(())
+    });
+    let written = written.and(history.as_ref().map_or(Ok(()), |history| args.run.write_results(history)));
+    report.percent_of_limit = report::percent_of_limit(device, &told);
+    if let Some(history) = &mut history {
+        history.report.percent_of_limit = match drawn == told {
+            true => report.percent_of_limit,
+            false => report::percent_of_limit(device, &drawn),
+        };
+    }
+    Ok(Found { report, history, written })
 }
 
 /// The distribution of one class.
@@ -256,14 +274,12 @@ fn solve_class<D: Pick<f32> + Pick<f64>>(device: &D, task: &Task<'_>, class: &Cl
 }
 
 fn found<D: Device>(device: &D, stationary: Stationary, backend: String, because: Option<String>) -> Solved {
-    let percent_of_limit = report::percent_of_limit(device, &stationary);
     Solved {
         stationary,
         recorder: Recorder::default(),
         device: device.describe(),
         backend,
         backend_because: because,
-        percent_of_limit,
     }
 }
 
@@ -341,31 +357,4 @@ fn write_table(path: &Path, _: usize, classes: &[Closed], all: &[Vec<f64>]) -> R
         }
         Ok(())
     })
-}
-
-impl ClassReport {
-    fn of(args: &MarkovArgs, class: &Closed, solved: &Solved) -> ClassReport {
-        let Stationary { reason, probabilities, .. } = &solved.stationary;
-        let top = by_rank(probabilities).into_iter().take(args.top);
-        ClassReport {
-            states: class.states.len() as u64,
-            period: class.period as u64,
-            lazy: solved.stationary.lazy,
-            groups: solved.stationary.groups.map(|(count, _)| count as u64),
-            seldom: solved.stationary.groups.map(|(_, seldom)| seldom),
-            converged: reason.is_success(),
-            reason: reason.name(),
-            message: message(reason),
-            iterations: solved.stationary.iterations as u64,
-            residual: solved.stationary.residual,
-            residual_recursive: solved.stationary.residual_recursive,
-            seconds_solve: solved.stationary.seconds_solve,
-            top: top
-                .map(|place| report::State {
-                    state: u64::from(class.states[place]) + 1,
-                    probability: probabilities[place],
-                })
-                .collect(),
-        }
-    }
 }

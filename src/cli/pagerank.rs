@@ -14,7 +14,7 @@ use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Duplicates};
-use crate::observe::{Observer, Recorder};
+use crate::observe::{History, Observer};
 use crate::scalar::{Precision, Scalar};
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::{Method, Problem, Ranking, gauss_seidel, power};
@@ -68,7 +68,8 @@ impl Vertices {
 /// What a solve leaves behind.
 struct Solved {
     report: RankReport,
-    recorder: Recorder,
+    history: History,
+    /// Whether ranks, history and picture could be written, where that was asked for.
     written: Result<()>,
 }
 
@@ -89,9 +90,9 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     let began = Instant::now();
     let loaded =
         load(&args.graph, Options { duplicates: Duplicates::Keep, close_gaps: true, ..Options::default() })?;
-    let facts = Facts::of(&loaded);
+    let mut facts = Facts::of(&loaded);
     let graph = plan.kept(loaded.matrix)?;
-    let seconds_load = began.elapsed().as_secs_f64();
+    facts.seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();
     let vertices = Vertices(loaded.ids);
     let pays = matches!(plan.running.place, Place::Cpu(_)) || plan.may_take_long();
@@ -103,24 +104,20 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
         links
     };
     let links = links.map_err(|error| vertices.by_id(error))?;
+    facts.seconds_setup = began.elapsed().as_secs_f64();
     let ranked = Ranked { links, vertices, facts };
-    let seconds_links = began.elapsed().as_secs_f64();
-    let mut solved = match (plan.method, plan.running.place) {
+    let Solved { report, history, written } = match (plan.method, plan.running.place) {
         (Method::GaussSeidel, _) => serially(args, &plan, ranked)?,
         (_, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, ranked)?,
         (_, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, ranked)?,
     };
-    solved.report.seconds_load = seconds_load;
-    solved.report.seconds_setup += seconds_links;
-    let converged = solved.report.converged;
     if args.run.json {
-        print_json(&solved.report);
+        print_json(&report);
     } else {
-        print(&solved.report.in_words());
+        print(&report.in_words());
     }
-    let Solved { report, recorder, written } = solved;
-    args.run.write_results(report.for_history(), recorder, written)?;
-    Ok(converged)
+    written.and(args.run.save_measured(&history))?;
+    Ok(report.converged)
 }
 
 /// The one place where the precision of the vectors becomes a type.
@@ -152,34 +149,28 @@ fn by_power<D: Pick<T>, T: Scalar>(
         log::info!("backend {}: {why}", backend.label());
     }
     let operator = backend.build::<D, T>(device, &matrix)?;
-    let before = began.elapsed().as_secs_f64();
-    ranked.facts.device = device.describe();
+    ranked.facts.seconds_setup += began.elapsed().as_secs_f64();
     ranked.facts.backend = backend.label();
     ranked.facts.backend_because = why;
-    let (mut solved, ranking) = watched(args, plan, ranked, |problem, rule, observers| {
+    watched(device, args, plan, ranked, |problem, rule, observers| {
         power::<D, T>(device, operator, problem, plan.method == Method::Extrapolated, rule, observers)
-    })?;
-    solved.report.seconds_setup += before;
-    report::measure(&mut solved.report, device, &ranking);
-    Ok(solved)
+    })
 }
 
 fn serially(args: &PagerankArgs, plan: &Plan, mut ranked: Ranked) -> Result<Solved> {
-    let cpu = Cpu::new(Some(1))?;
-    ranked.facts.device = cpu.describe();
     ranked.facts.backend = "none".to_owned();
-    let (mut solved, ranking) = watched(args, plan, ranked, gauss_seidel)?;
-    report::measure(&mut solved.report, &cpu, &ranking);
-    Ok(solved)
+    watched(&Cpu::new(Some(1))?, args, plan, ranked, gauss_seidel)
 }
 
-/// Solves under the eyes of history and progress, and writes the ranks.
-fn watched(
+/// Solves under the eyes of history and progress, writes the results, and measures the machine.
+fn watched<D: Device>(
+    device: &D,
     args: &PagerankArgs,
     plan: &Plan,
-    ranked: Ranked,
+    mut ranked: Ranked,
     solve: impl FnOnce(&Problem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Ranking>,
-) -> Result<(Solved, Ranking)> {
+) -> Result<Solved> {
+    ranked.facts.device = device.describe();
     let Ranked { links, vertices, .. } = &ranked;
     let n = links.vertices();
     let teleport = plan.teleport.as_ref().map(|v| v.over(n, vertices)).transpose()?;
@@ -208,6 +199,10 @@ fn watched(
         }
         output::write(path, &ranking.ranks, vertices)
     });
-    let report = RankReport::new(args, plan, &ranked, &ranking);
-    Ok((Solved { report, recorder, written }, ranking))
+    let mut report = RankReport::new(args, plan, &ranked, &ranking);
+    let mut history = History::new(report.for_history(), recorder);
+    let written = written.and(args.run.write_results(&history));
+    report::measure(&mut report, device, &ranking);
+    history.report = report.for_history();
+    Ok(Solved { report, history, written })
 }

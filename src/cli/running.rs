@@ -6,7 +6,7 @@ use crate::backend::{Choice, Host, REGISTRY};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
 use crate::observe::history::Layout;
-use crate::observe::{History, Recorder, Report};
+use crate::observe::{History, Recorder};
 use crate::plot::Format;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
@@ -205,21 +205,26 @@ impl RunArgs {
         pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })
     }
 
-    /// History and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first
-    /// fault is the error, and that of the answer comes before both.
-    pub fn write_results(&self, report: Report, recorder: Recorder, written: Result<()>) -> Result<()> {
-        let history = History::new(report, recorder);
-        let saved = self.history.as_deref().map_or(Ok(()), |path| {
-            history.save(path)?;
-            log::info!("history written to {}", path.display());
-            Ok(())
-        });
+    /// History and picture, each where it was asked for, before the machine is measured: whatever ends the program then,
+    /// they are there. What cannot be written keeps nothing else from it; the first fault is the error.
+    pub fn write_results(&self, history: &History) -> Result<()> {
+        // What is no file, such as a pipe, takes a history only once: the last.
+        let replaceable = |path: &&Path| path.is_file() || !path.exists();
+        let saved = self.history.as_deref().filter(replaceable).map_or(Ok(()), |path| history.save(path));
         let drawn = self.plot.as_deref().map_or(Ok(()), |path| {
-            crate::plot::convergence(&[history], path)?;
+            crate::plot::convergence(std::slice::from_ref(history), path)?;
             log::info!("plot written to {}", path.display());
             Ok(())
         });
-        written.and(saved).and(drawn)
+        saved.and(drawn)
+    }
+
+    /// The history again, with what the measurement told; pictures show nothing of it.
+    pub fn save_measured(&self, history: &History) -> Result<()> {
+        let Some(path) = self.history.as_deref() else { return Ok(()) };
+        history.save(path)?;
+        log::info!("history written to {}", path.display());
+        Ok(())
     }
 }
 

@@ -8,25 +8,17 @@ use crate::observe::report::{Measure, Report};
 use crate::solve::{Method, Outcome, problem};
 use crate::stop::StopReason;
 
-/// All that a solve says about itself, but for the times before it; with the machine's limit if that may be measured.
+/// All that a solve says about itself, but for the times before it and the machine's limit.
 pub(super) fn report<D: Device>(
     device: &D,
     plan: &Plan,
     matrix: &Csr,
     problem: &problem::Problem,
     outcome: &Outcome,
-    measure: bool,
 ) -> Report {
     let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
     let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
     let speed = if outcome.iterations == 0 { 0.0 } else { speed };
-    let moved = Moved {
-        operators: outcome.operator_bytes,
-        vectors: outcome.vector_bytes,
-        each: outcome.bytes_per_iteration,
-        iterations: outcome.iterations,
-    };
-    let limit = measure.then(|| limit::measure(device, &moved, seconds_per_iteration)).flatten();
     let goal = outcome.goal.unwrap_or(0.0);
     // The bound is one of conjugate gradients.
     let spectrum = outcome.spectrum;
@@ -66,10 +58,27 @@ pub(super) fn report<D: Device>(
         seconds_per_iteration,
         bytes_per_iteration: outcome.bytes_per_iteration,
         gigabytes_per_second: speed,
-        stream_gigabytes_per_second: limit.map(|l| l.stream),
-        vector_stream_gigabytes_per_second: limit.map(|l| l.vector_stream),
-        limit_seconds_per_iteration: limit.map(|l| l.seconds),
-        percent_of_limit: limit.map(|l| 100.0 * l.seconds / seconds_per_iteration),
+        stream_gigabytes_per_second: None,
+        vector_stream_gigabytes_per_second: None,
+        limit_seconds_per_iteration: None,
+        percent_of_limit: None,
+    }
+}
+
+/// How near the iterations came to what the machine allows.
+pub(super) fn measure<D: Device>(report: &mut Report, device: &D, outcome: &Outcome) {
+    let moved = Moved {
+        operators: outcome.operator_bytes,
+        vectors: outcome.vector_bytes,
+        each: outcome.bytes_per_iteration,
+        iterations: outcome.iterations,
+        seconds: report.seconds_per_iteration,
+    };
+    if let Some(limit) = limit::measure(device, &moved) {
+        report.stream_gigabytes_per_second = Some(limit.stream);
+        report.vector_stream_gigabytes_per_second = Some(limit.vector_stream);
+        report.limit_seconds_per_iteration = Some(limit.seconds);
+        report.percent_of_limit = Some(100.0 * limit.seconds / moved.seconds);
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::{MarkovArgs, Solved};
 use crate::cli::limit::{self, Moved};
+use crate::cli::pagerank::by_rank;
+use crate::cli::running::message;
 use crate::cli::{duration, thousands};
 use crate::device::Device;
 use crate::observe::report::{Measure, Report};
@@ -69,6 +71,33 @@ pub(super) struct MarkovReport {
     pub classes: Vec<ClassReport>,
 }
 
+impl ClassReport {
+    fn of(args: &MarkovArgs, class: &Closed, solved: &Solved) -> ClassReport {
+        let Stationary { reason, probabilities, .. } = &solved.stationary;
+        let top = by_rank(probabilities).into_iter().take(args.top);
+        ClassReport {
+            states: class.states.len() as u64,
+            period: class.period as u64,
+            lazy: solved.stationary.lazy,
+            groups: solved.stationary.groups.map(|(count, _)| count as u64),
+            seldom: solved.stationary.groups.map(|(_, seldom)| seldom),
+            converged: reason.is_success(),
+            reason: reason.name(),
+            message: message(reason),
+            iterations: solved.stationary.iterations as u64,
+            residual: solved.stationary.residual,
+            residual_recursive: solved.stationary.residual_recursive,
+            seconds_solve: solved.stationary.seconds_solve,
+            top: top
+                .map(|place| State {
+                    state: u64::from(class.states[place]) + 1,
+                    probability: probabilities[place],
+                })
+                .collect(),
+        }
+    }
+}
+
 impl MarkovReport {
     pub fn new(args: &MarkovArgs, method: Method, chain: &Chain, load: f64, setup: f64) -> MarkovReport {
         MarkovReport {
@@ -98,8 +127,8 @@ impl MarkovReport {
         }
     }
 
-    /// Takes in one class more.
-    pub fn take_in(&mut self, args: &MarkovArgs, class: &Closed, solved: &Solved) {
+    /// Takes in one class more; whether its speed is the one that is reported, as of now.
+    pub fn take_in(&mut self, args: &MarkovArgs, class: &Closed, solved: &Solved) -> bool {
         let found = &solved.stationary;
         let report = ClassReport::of(args, class, solved);
         if !report.converged {
@@ -109,16 +138,17 @@ impl MarkovReport {
         self.residual = self.residual.max(report.residual);
         self.seconds_setup += found.seconds_setup;
         self.seconds_solve += report.seconds_solve;
-        if found.bytes_per_iteration >= self.bytes_per_iteration {
+        let largest = found.bytes_per_iteration >= self.bytes_per_iteration;
+        if largest {
             self.bytes_per_iteration = found.bytes_per_iteration;
             let each = found.seconds_solve / found.iterations.max(1) as f64;
             self.gigabytes_per_second =
                 if found.iterations == 0 { 0.0 } else { found.bytes_per_iteration as f64 / each / 1e9 };
-            self.percent_of_limit = solved.percent_of_limit;
             (self.device, self.backend) = (solved.device.clone(), solved.backend.clone());
             self.backend_because = solved.backend_because.clone();
         }
         self.classes.push(report);
+        largest
     }
 
     pub fn conclude(&mut self) {
@@ -141,7 +171,7 @@ impl MarkovReport {
             rtol: args.tol,
             converged: found.reason.is_success(),
             reason: found.reason.name().to_owned(),
-            message: super::message(&found.reason),
+            message: message(&found.reason),
             iterations: found.iterations as u64,
             residual_recursive: found.residual_recursive,
             residual_true: found.residual,
@@ -150,7 +180,6 @@ impl MarkovReport {
             seconds_solve: found.seconds_solve,
             seconds_per_iteration: found.seconds_solve / found.iterations.max(1) as f64,
             bytes_per_iteration: found.bytes_per_iteration,
-            percent_of_limit: solved.percent_of_limit,
             ..Report::default()
         }
     }
@@ -232,14 +261,18 @@ impl MarkovReport {
     }
 }
 
-/// How near the iterations came to what the machine allows.
-pub(super) fn percent_of_limit<D: Device>(device: &D, found: &Stationary) -> Option<f64> {
-    let each = found.seconds_solve / found.iterations.max(1) as f64;
-    let moved = Moved {
+/// What the iterations for a class moved.
+pub(super) fn moved(found: &Stationary) -> Moved {
+    Moved {
         operators: found.operator_bytes,
         vectors: found.vector_bytes,
         each: found.bytes_per_iteration,
         iterations: found.iterations,
-    };
-    limit::measure(device, &moved, each).map(|limit| 100.0 * limit.seconds / each)
+        seconds: found.seconds_solve / found.iterations.max(1) as f64,
+    }
+}
+
+/// How near they came to what the machine allows.
+pub(super) fn percent_of_limit<D: Device>(device: &D, moved: &Moved) -> Option<f64> {
+    limit::measure(device, moved).map(|limit| 100.0 * limit.seconds / moved.seconds)
 }

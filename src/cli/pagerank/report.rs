@@ -23,6 +23,9 @@ pub(super) struct Facts {
     pub device: String,
     pub backend: String,
     pub backend_because: Option<String>,
+    pub seconds_load: f64,
+    /// Before the method begins.
+    pub seconds_setup: f64,
 }
 
 impl Facts {
@@ -130,8 +133,8 @@ impl RankReport {
             error_bound: ranking.certificate.error_bound,
             error_estimate: ranking.estimate,
             sum: ranking.certificate.sum,
-            seconds_load: 0.0,
-            seconds_setup: ranking.seconds_setup,
+            seconds_load: facts.seconds_load,
+            seconds_setup: facts.seconds_setup + ranking.seconds_setup,
             seconds_solve: ranking.seconds_solve,
             seconds_certify: ranking.seconds_certify,
             seconds_per_iteration: each,
@@ -274,8 +277,9 @@ pub(super) fn measure<D: Device>(report: &mut RankReport, device: &D, ranking: &
         vectors: ranking.vector_bytes,
         each: ranking.bytes_per_iteration,
         iterations: ranking.iterations,
+        seconds: report.seconds_per_iteration,
     };
-    if let Some(limit) = limit::measure(device, &moved, report.seconds_per_iteration) {
+    if let Some(limit) = limit::measure(device, &moved) {
         report.stream_gigabytes_per_second = Some(limit.stream);
         report.percent_of_limit = Some(100.0 * limit.seconds / report.seconds_per_iteration);
     }
