@@ -9,7 +9,8 @@
 
 PATH is the binary of the bench `spmv`: `cargo bench --bench spmv --no-run` names it.
 
-Rivals on the CPU: SciPy (one thread), and MKL (pip install scipy mkl sparse_dot_mkl) with its sparse product and its BLAS.
+Rivals on the CPU: SciPy (one thread), and MKL (pip install scipy mkl sparse_dot_mkl) with its sparse product and its BLAS;
+with --eigen and --petsc these two as well, compiled here (see rivals.py). PETSc runs a process for each thread of the others.
 Rivals on a GPU: CuPy's cg, and cuSPARSE as a backend of ours. Each rival that cannot be imported is left out and named.
 Systems are as our generators make them, b = A times ones, x0 = 0, no preconditioner, ||r|| <= 1e-8 ||b||.
 Every answer is checked by b - A x before its time counts.
@@ -19,8 +20,9 @@ import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, s
 try:
     import numpy as np
     import scipy.sparse as sp
+    import rivals
 except ImportError:  # enough for `table`
-    np = sp = None
+    np = sp = rivals = None
 
 RTOL = 1e-8
 
@@ -184,6 +186,32 @@ class Mkl:
         return checked(a, b, x, count, seconds)
 
 
+class Compiled:
+    """Eigen or PETSc."""
+
+    def __init__(self, rival):
+        self.rival, self.name = rival, rival.name
+
+    def takes(self, system):
+        block = getattr(self.rival, "block", 1)
+        return block == 1 or PRODUCTS.get(system, 1) == block
+
+    def run(self, system, a, b):
+        r = self.rival.solve(system, a, b)
+        if not r["residual_true"] <= RTOL * 1.01:
+            raise RuntimeError(f"true residual {r['residual_true']:.3e}")
+        return r["iterations"], r["seconds_solve"], r["residual_true"], {}
+
+
+def compiled(args):
+    """What was named of Eigen and PETSc."""
+    if args.eigen:
+        yield Compiled(rivals.Eigen(args.eigen, args.threads))
+    if args.petsc:
+        for block in (1, 3):
+            yield Compiled(rivals.Petsc(args.petsc, args.threads, block))
+
+
 class CuPy:
     name = "CuPy cg"
 
@@ -218,6 +246,8 @@ def peers(args):
             yield make()
         except ImportError as e:
             print(f"left out: {e}")
+    if args.device == "cpu":
+        yield from compiled(args)
 
 
 def machine():
@@ -250,7 +280,8 @@ def table(files):
 
 
 def write(path, args, rows):
-    command = f"scripts/bench.py {args.device} --threads {args.threads} --rounds {args.rounds} -o {path}"
+    named = "".join(f" --{name} DIR" for name in ("eigen", "petsc") if getattr(args, name))
+    command = f"scripts/bench.py {args.device} --threads {args.threads} --rounds {args.rounds}{named} -o {path}"
     result = {"command": command, "date": datetime.date.today().isoformat(), "machine": machine(), "threads": args.threads,
               "rows": rows}
     with open(path, "w") as f:
@@ -303,6 +334,9 @@ def spmv(args):
                     with MklMatrix(library, a, size) as matrix:
                         runs.setdefault(name, []).append(fastest_product(matrix, x, y))
                     assert np.allclose(y, a @ x, rtol=1e-9, atol=1e-9 * np.abs(y).max())
+                for peer in (peer for peer in compiled(args) if peer.takes(system)):
+                    time.sleep(0.2)
+                    runs.setdefault(peer.name, []).append(peer.rival.product(system, a, y))
         for name, ms in runs.items():
             row = {"system": system, "peer": name, "stream_gigabytes_per_second": statistics.median(stream),
                    "ms": {"min": min(ms), "median": statistics.median(ms), "max": max(ms)}}
@@ -345,6 +379,7 @@ def main():
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--only", default="")
     ap.add_argument("--bench", default="", help="the binary of the bench spmv")
+    rivals.add_options(ap)
     ap.add_argument("matrices", nargs="*", help="files, for auto")
     ap.add_argument("-o", "--output", required=True)
     args = ap.parse_intermixed_args()

@@ -6,12 +6,22 @@
 
 Systems are P1 and P2 of the generators and, with --real, every file that DIR/SOURCES.md lists as symmetric positive
 definite; b = A times ones, ||b - A x|| <= 1e-8 ||b||. A run that does not converge stands there with its reason. Rounds go
-through all preconditioners in turn; seconds are medians. --only takes part of a system's name, and --append keeps the other
+through all preconditioners in turn; seconds are medians. With --eigen and --petsc (see rivals.py) P1 and P2 are solved by
+these as well, in the same rounds, with preconditioners that they have. --only takes part of a system's name, and --append keeps the other
 systems of the file, so that a long table can be made in several short runs.
 """
-import argparse, datetime, json, os, platform, re, statistics, subprocess, sys
+import argparse, datetime, json, os, platform, re, statistics, subprocess, sys, tempfile
 
-GENERATED = ["poisson2d:1000x1000", "elasticity3d:32x32x32,contrast=100,seed=2"]
+ICC = "-pc_type bjacobi -sub_pc_type icc"
+# For each system the size of its blocks, and PETSc's options for each preconditioner, in rows or in blocks.
+PETSC = {
+    "poisson2d:1000x1000": (1, {
+        "none": "-pc_type none", "icc(0) in each process": ICC, "ssor in each process": "-pc_type sor -pc_sor_local_symmetric"}),
+    "elasticity3d:32x32x32,contrast=100,seed=2": (3, {
+        "none": "-pc_type none", "jacobi": "-pc_type jacobi", "block-jacobi 3x3": "-pc_type pbjacobi",
+        "icc(0) in each process": ICC + " -sub_pc_factor_shift_type positive_definite"}),
+}
+GENERATED = list(PETSC)
 
 
 def definite(folder):
@@ -32,8 +42,45 @@ def run(args, system, precond):
     return {key: report[key] for key in keys}
 
 
+def foreign(args, system):
+    """What the rivals can do on a system: a name and a function that solves, for each."""
+    import numpy as np
+    import scipy.sparse as sp
+    import rivals
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "matrix.npz")
+        subprocess.run([args.solver, "convert", "-q", system, file], check=True)
+        a = sp.load_npz(file).tocsr()
+    b = a @ np.ones(a.shape[0])
+    if args.eigen:
+        eigen = rivals.Eigen(args.eigen, args.threads)
+        for precond in ("none", "jacobi", "icc"):
+            yield eigen.name, precond, lambda precond=precond: eigen.solve(system, a, b, precond)
+    if args.petsc:
+        block, options = PETSC[system]
+        for size in sorted({1, block}):
+            petsc = rivals.Petsc(args.petsc, args.threads, size)
+            for precond, typed in options.items():
+                # PETSc's ICC is for rows, its Jacobi for blocks of the matrix' own size.
+                if not precond.startswith("block" if size == 1 else "icc"):
+                    yield petsc.name, precond, lambda petsc=petsc, typed=typed: petsc.solve(system, a, b, typed)
+
+
+def run_foreign(peer, precond, solve):
+    row = {"preconditioner": f"{precond} ({peer})", "backend": peer}
+    try:
+        row |= solve()
+    except RuntimeError as e:
+        return row | {"reason": str(e)}
+    row["seconds_per_iteration"] = row["seconds_solve"] / max(row["iterations"], 1)
+    return row | {"reason": "converged" if row["residual_true"] <= 1.01e-8 else "not converged"}
+
+
 def measure(args, system, preconds):
-    rounds = [[run(args, system, precond) for precond in preconds] for _ in range(args.rounds)]
+    others = list(foreign(args, system)) if system in PETSC and (args.eigen or args.petsc) else []
+    rounds = []
+    for _ in range(args.rounds):
+        rounds.append([run(args, system, precond) for precond in preconds] + [run_foreign(*other) for other in others])
     for runs in zip(*rounds):
         row = dict(runs[0])
         for key in ("seconds_setup", "seconds_solve", "seconds_per_iteration"):
@@ -55,7 +102,8 @@ def table(file):
     with open(file) as f:
         result = json.load(f)
     systems = list(dict.fromkeys(row["system"] for row in result["rows"]))
-    names = list(dict.fromkeys(row["preconditioner"].split(":")[0] for row in result["rows"]))
+    ours = [row for row in result["rows"] if "(" not in row["preconditioner"]]
+    names = list(dict.fromkeys(row["preconditioner"].split(":")[0] for row in ours))
     print(f"| system | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
     for system in systems:
         cells = {row["preconditioner"].split(":")[0]: row for row in result["rows"] if row["system"] == system}
@@ -79,6 +127,8 @@ def main():
     ap.add_argument("--only", default="")
     ap.add_argument("--append", action="store_true")
     ap.add_argument("-o", "--output", required=True)
+    ap.add_argument("--eigen", default="", help="see rivals.py")
+    ap.add_argument("--petsc", default="", help="see rivals.py")
     args = ap.parse_args()
     listed = subprocess.run([args.solver, "preconditioners", "--json"], capture_output=True, text=True, check=True)
     preconds = [row["name"] for row in json.loads(listed.stdout)]
@@ -94,7 +144,8 @@ def main():
             ended = f"{row['iterations']:6} iterations, setup {row['seconds_setup']:.4f} s, solve " \
                     f"{row['seconds_solve']:.4f} s" if "iterations" in row else ""
             print(f"{row['system']:44} {row['preconditioner']:32} {row['reason']:16} {ended}", flush=True)
-    result = {"command": f"scripts/bench_preconditioners.py --threads {args.threads} --real DIR --append --only SYSTEM "
+    named = "".join(f" --{name} DIR" for name in ("eigen", "petsc", "real") if getattr(args, name))
+    result = {"command": f"scripts/bench_preconditioners.py --threads {args.threads} --rounds {args.rounds}{named} "
                          f"-o {args.output}",
               "date": datetime.date.today().isoformat(), "cpu": machine(), "threads": args.threads, "rows": rows}
     with open(args.output, "w") as f:

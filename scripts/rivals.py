@@ -1,0 +1,103 @@
+"""Rivals that are compiled programs, Eigen and PETSc, for the scripts beside this file.
+
+`--eigen DIR` names the folder of Eigen's headers, and `--petsc PREFIX` an installed or built PETSc (with the architecture's
+folder, as in petsc-3.26.1/arch-opt). What is not named is left out.
+"""
+import atexit, json, os, shutil, subprocess, tempfile
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+folder = None
+
+
+def add_options(parser):
+    parser.add_argument("--eigen", default="", help="the folder of Eigen's headers, as /usr/include/eigen3")
+    parser.add_argument("--petsc", default="", help="the folder of a PETSc that holds lib and include")
+
+
+def workplace():
+    global folder
+    if folder is None:
+        folder = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, folder, True)
+    return folder
+
+
+def compiled(name, command):
+    program = os.path.join(workplace(), name)
+    if not os.path.exists(program):
+        subprocess.run([*command, "-o", program], check=True)
+    return program
+
+
+def file_of(system, ending, write):
+    """The matrix as a rival reads it, written once."""
+    path = os.path.join(workplace(), "".join(c if c.isalnum() else "-" for c in system) + ending)
+    if not os.path.exists(path):
+        with open(path, "wb") as f:
+            write(f)
+    return path
+
+
+def answer(command, **environment):
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode != 0 or not lines:
+        raise RuntimeError(done.stderr.strip()[-500:])
+    return json.loads(lines[-1])
+
+
+class Eigen:
+    """Preconditioners: none, jacobi, icc."""
+
+    def __init__(self, headers, threads):
+        flags = ["-O3", "-march=native", "-fopenmp", "-DNDEBUG", "-I", headers]
+        self.program = compiled("eigen", ["g++", *flags, os.path.join(HERE, "native", "eigen.cpp")])
+        self.threads = threads
+        self.name = f"Eigen ({threads} threads)"
+
+    def ask(self, system, a, b, what):
+        def write(f):
+            np.array([a.shape[0], a.nnz], "<i8").tofile(f)
+            for array, kind in (a.indptr, "<i4"), (a.indices, "<i4"), (a.data, "<f8"), (b, "<f8"):
+                array.astype(kind).tofile(f)
+        return answer([self.program, file_of(system, ".eigen", write), what], OMP_NUM_THREADS=str(self.threads))
+
+    def solve(self, system, a, b, precond="none"):
+        return self.ask(system, a, b, precond)
+
+    def product(self, system, a, b):
+        return self.ask(system, a, b, "products")["ms"]
+
+
+class Petsc:
+    """Preconditioners by PETSc's own options, as "-pc_type jacobi"; matrices in rows, or in blocks of a size."""
+
+    def __init__(self, prefix, threads, block=1):
+        # What a PETSc in its own source tree includes lies in two folders.
+        include = [f"-I{os.path.join(path, 'include')}" for path in (prefix, os.path.dirname(os.path.abspath(prefix)))]
+        lib = os.path.join(prefix, "lib")
+        command = ["mpicc", "-O3", *include, os.path.join(HERE, "native", "petsc.c"), f"-L{lib}", f"-Wl,-rpath,{lib}"]
+        self.program = compiled("petsc", [*command, "-lpetsc", "-lm"])
+        self.processes, self.block = threads, block
+        self.name = f"PETSc {'BAIJ' if block > 1 else 'AIJ'} ({threads} processes)"
+
+    def ask(self, system, a, b, options):
+        def write(f):
+            np.array([1211216, *a.shape, a.nnz], ">i4").tofile(f)
+            np.diff(a.indptr).astype(">i4").tofile(f)
+            a.indices.astype(">i4").tofile(f)
+            a.data.astype(">f8").tofile(f)
+            np.array([1211214, len(b)], ">i4").tofile(f)
+            b.astype(">f8").tofile(f)
+        run = ["mpirun", "--allow-run-as-root", "--bind-to", "core", "-n", str(self.processes), self.program]
+        kind = ["-mat_type", "baij", "-mat_block_size", str(self.block)] if self.block > 1 else ["-mat_type", "aij"]
+        file = file_of(system, ".petsc", write)
+        return answer([*run, file, *kind, *options.split()], OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
+    def solve(self, system, a, b, precond="-pc_type none"):
+        return self.ask(system, a, b, precond)
+
+    def product(self, system, a, b):
+        return self.ask(system, a, b, "-products")["ms"]
