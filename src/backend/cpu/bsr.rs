@@ -2,8 +2,8 @@
 //!
 //! A block costs one column index where CSR has R C of them, and its part of x is loaded once for R rows. Each row of a
 //! block row has one accumulator of four lanes in double precision, so that sums of different rows do not wait for each
-//! other; C beyond four takes a second load. Loads that would reach over the end of a block are masked, so nothing
-//! outside the arrays is touched and no fill is needed for them. The block columns at the end of x, which reach over it
+//! other; C beyond four takes a second load. A row of three values is loaded with the one that follows in its block,
+//! which the sum leaves out; no load reaches over the end of a block. The block columns at the end of x, which reach over it
 //! where C does not divide the columns, are read from a small copy.
 //!
 //! Values that single precision holds exactly are stored in it: products and sums are in double precision all the same,
@@ -124,14 +124,18 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
             let mut sums = [_mm256_setzero_pd(); R];
             for block in self.blocks(block_row) {
                 // SAFETY: blocks of a block row lie below the number of blocks, whose columns and R x C values there
-                // are; a block column below `whole` has C numbers of x, and another one is `whole` itself.
+                // are; only rows that another of the block follows are read over their end; a block column below `whole` has C numbers of x, and another one is `whole` itself.
                 unsafe {
                     let column = *columns.get_unchecked(block) as usize;
                     let x = if column < whole { x.as_ptr().add(column * C) } else { end.as_ptr() };
                     let values = self.values.as_ptr().add(block * R * C);
                     let (low, high) = lanes::row::<T, C>(x);
                     for (r, sum) in sums.iter_mut().enumerate() {
-                        let (value_low, value_high) = lanes::row::<V, C>(values.add(r * C));
+                        // The fourth lane of three is left out of the sum; the eighth of seven would be inside it.
+                        let (value_low, value_high) = match C {
+                            3 if r + 1 < R => lanes::row_over::<V, C>(values.add(r * C)),
+                            _ => lanes::row::<V, C>(values.add(r * C)),
+                        };
                         *sum = _mm256_fmadd_pd(value_low, low, *sum);
                         if C > 4 {
                             *sum = _mm256_fmadd_pd(value_high, high, *sum);
@@ -140,7 +144,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
                 }
             }
             for (y, sum) in y.iter_mut().zip(sums) {
-                self.product.emit(y, T::from_f64(lanes::sum(sum)));
+                self.product.emit(y, T::from_f64(lanes::sum_of::<C>(sum)));
             }
         }
     }
