@@ -5,7 +5,8 @@
 //! sample of the rows, for less than the time of a few products. Instructions are counted by row, entry, place or
 //! block, at what each costs where all stays in the second-level cache (measured on two cores of a Xeon; see `work`).
 //! Where one chunk of rows holds more than its thread's share, rows cannot be balanced, and `merge` is taken.
-//! Everything follows from the matrix alone, so that the bits of a result depend on no number of threads.
+//! Everything follows from the matrix and the size of that cache, so that the bits of a result depend on no number of
+//! threads.
 
 use super::cpu::rows::SHORT_ROW;
 use super::cpu::{chunk_height, narrow, sell};
@@ -41,14 +42,26 @@ const UNEVEN: f64 = 1.15;
 /// of the result do on the choice.
 const THREADS: usize = 4;
 
-/// Bytes that stay in second-level caches, and bytes a nanosecond from there and from beyond, on two cores.
-const CACHED: f64 = 4e6;
+/// Bytes a nanosecond from second-level caches and from beyond, on two cores.
 const CACHE_SPEED: f64 = 170.0;
 const SPEED: f64 = 57.0;
-/// Bytes between two rows for which values read in the one are still in the second-level cache in the other, and what
-/// a byte from there costs beside one from beyond.
-const NEAR: f64 = 1.5e6;
+/// The share of a second-level cache that may lie between two rows for values read in the one to be there still in the
+/// other, and what a byte from there costs beside one from beyond.
+const NEAR: f64 = 0.75;
 const NEAR_BYTE: f64 = 0.45;
+
+/// Bytes of a core's second-level cache; 1 MB where the system does not tell.
+fn second_level() -> f64 {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: it only asks.
+        let bytes = unsafe { libc::sysconf(libc::_SC_LEVEL2_CACHE_SIZE) };
+        if bytes > 0 {
+            return bytes as f64;
+        }
+    }
+    1e6
+}
 
 /// What was chosen, and why.
 pub struct Decision {
@@ -99,7 +112,7 @@ mod work {
 
 /// Nanoseconds of a product that moves so many bytes, and does so much work meanwhile.
 fn time(bytes: f64, work: f64) -> f64 {
-    let speed = if bytes <= CACHED { CACHE_SPEED } else { SPEED };
+    let speed = if bytes <= 2.0 * second_level() { CACHE_SPEED } else { SPEED };
     work::PASS + (bytes / speed).max(work)
 }
 
@@ -182,7 +195,7 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     if !matrix.pattern().has_repeats() {
         let blocks = Blocks::sampled(matrix);
         offers.extend(blocks.all.iter().map(|block| known.blocks(block)));
-        let symmetry = symmetry(matrix, NEAR, value);
+        let symmetry = symmetry(matrix, NEAR * second_level(), value);
         let squares = blocks.all.iter().filter(|block| symmetry.holds && block.size[0] == block.size[1]);
         offers.extend(squares.map(|block| known.mirrored_blocks(block, &symmetry)));
     }
