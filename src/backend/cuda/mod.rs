@@ -1,6 +1,7 @@
 //! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem.
 
 pub mod cusparse;
+mod passes;
 pub mod vector;
 
 use crate::device::cuda::CudaVector;
@@ -15,7 +16,7 @@ use cudarc::driver::{CudaSlice, DevicePtr};
 /// Every embedded kernel in every form that a backend may ask for, for whoever compiles them ahead; `endings` are the
 /// fused dot products and programs of the solvers.
 pub fn kernel_sources(endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
-    vector::sources(endings)
+    passes::sources(&vector::forms(), endings)
 }
 
 /// The arrays of a CSR matrix in GPU memory.

@@ -30,6 +30,9 @@ const STEPS_IN_GRAPH: usize = 16;
 /// An environment variable that bounds the GPU memory this program takes, in bytes: for shared GPUs.
 pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
 
+/// The most blocks that a multiprocessor of any GPU holds at once.
+const MOST_RESIDENT: u32 = 32;
+
 /// The oldest driver, by the CUDA version that it serves, whose functions we name.
 const OLDEST_DRIVER: (i32, i32) = (12, 4);
 
@@ -208,15 +211,16 @@ impl Cuda {
         self.modules.arch()
     }
 
-    /// The largest grid of any kernel: as many blocks as the GPU holds at once.
+    /// The largest grid of any kernel that sums: as many blocks as the GPU holds at once, and no multiprocessor holds
+    /// more than 32.
     fn most_blocks(&self) -> u32 {
-        self.multiprocessors * (2048 / BLOCK)
+        self.multiprocessors * MOST_RESIDENT
     }
 
     /// Blocks of a kernel for `threads` threads: no more than the GPU holds at once, so that no block starts late.
     pub fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
-        let resident = self.multiprocessors * kernel.blocks_resident.clamp(1, 2048 / BLOCK);
-        threads.div_ceil(u64::from(BLOCK)).clamp(1, u64::from(resident)) as u32
+        let resident = self.multiprocessors * kernel.blocks_resident.clamp(1, MOST_RESIDENT);
+        threads.div_ceil(u64::from(kernel.block)).clamp(1, u64::from(resident)) as u32
     }
 
     /// Whether launches are being left out (see [`Device::record`]); libraries that launch by themselves must ask.
@@ -320,6 +324,7 @@ pub fn sweep_kernel<T: Scalar>(sweep: &Sweep<'_>, k: usize) -> KernelSource {
         body: generate::sweep(sweep),
         defines: vec![("SCALAR", T::CUDA_NAME.to_owned()), ("UNROLL", unroll(k).to_string())],
         k,
+        block: BLOCK,
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Threads in every block.
+/// Threads in a block where a kernel has no reason for another number.
 pub const BLOCK: u32 = 256;
 
 const COMMON: &str = include_str!("../../../kernels/common.cuh");
@@ -27,6 +27,8 @@ pub struct KernelSource {
     pub defines: Vec<(&'static str, String)>,
     /// Columns.
     pub k: usize,
+    /// Threads in a block, a multiple of 32.
+    pub block: u32,
 }
 
 impl KernelSource {
@@ -37,7 +39,7 @@ impl KernelSource {
 
     /// Options for the compiler, apart from architecture and language.
     pub fn options(&self) -> Vec<String> {
-        let common = [("BLOCK", BLOCK as usize), ("K", self.k), ("RING", crate::device::RING)];
+        let common = [("BLOCK", self.block as usize), ("K", self.k), ("RING", crate::device::RING)];
         let common = common.iter().map(|(name, value)| format!("-D{name}={value}"));
         common.chain(self.defines.iter().map(|(name, value)| format!("-D{name}={value}"))).collect()
     }
@@ -59,6 +61,8 @@ const EARLY_LAUNCH: u32 = 90;
 pub struct Kernel {
     pub(super) function: CudaFunction,
     pub(super) blocks_resident: u32,
+    /// Threads in a block.
+    pub(super) block: u32,
     /// Whether it may be placed on the GPU before the one ahead of it ends.
     launches_early: bool,
 }
@@ -94,11 +98,12 @@ impl Modules {
         let module = self.context.load_module(ptx).map_err(fault("cuModuleLoadData"))?;
         let function = module.load_function(&source.name).map_err(fault("cuModuleGetFunction"))?;
         let blocks_resident = function
-            .occupancy_max_active_blocks_per_multiprocessor(BLOCK, 0, None)
+            .occupancy_max_active_blocks_per_multiprocessor(source.block, 0, None)
             .map_err(fault("cuOccupancyMaxActiveBlocksPerMultiprocessor"))?;
         let registers = function.num_regs().unwrap_or(-1);
         log::debug!("{}: {registers} registers, {blocks_resident} blocks a multiprocessor", source.name);
-        let kernel = Kernel { function, blocks_resident, launches_early: self.arch >= EARLY_LAUNCH };
+        let launches_early = self.arch >= EARLY_LAUNCH;
+        let kernel = Kernel { function, blocks_resident, block: source.block, launches_early };
         self.loaded.borrow_mut().insert(source.clone(), kernel.clone());
         Ok(kernel)
     }
@@ -123,7 +128,7 @@ pub(super) unsafe fn launch(
         gridDimX: blocks,
         gridDimY: 1,
         gridDimZ: 1,
-        blockDimX: BLOCK,
+        blockDimX: kernel.block,
         blockDimY: 1,
         blockDimZ: 1,
         sharedMemBytes: 0,

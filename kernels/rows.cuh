@@ -1,0 +1,72 @@
+// Prepended, after common.cuh, to every kernel over the rows of a CSR matrix: its arguments, and what becomes of the sum of
+// a row.
+//
+// Defined by the launcher: SCALAR (vectors), VALUE (stored values; undefined: all ones), OFFSET (row offsets). A kernel is
+//   extern "C" __global__ void __launch_bounds__(BLOCK) name(CSR_ARGUMENTS) {
+//       BEGIN_ROWS();
+//       ... emit(row, sum) once for each row it owns; every thread of the block must arrive at ...
+//       END_ROWS();
+//   }
+// Without DOTS it computes y = alpha A x + beta y; with them y = A x, then <x, y> and the program of the step.
+// The vectors carry no promise of being read-only or apart: the kernel ahead may still write x until in_order returns.
+// `list` and `count` are what the backend says: rows of one class, bounds of bins, or nothing and all rows.
+
+#ifdef VALUE
+typedef VALUE Stored;
+#else
+typedef float Stored;  // there are none
+#endif
+
+#ifdef DOTS
+#define ENDING const Slots slots
+#else
+#define ENDING const SCALAR alpha, const SCALAR beta
+#endif
+
+#define CSR_ARGUMENTS                                                                                        \
+    const OFFSET *__restrict__ row_offsets, const u32 *__restrict__ col_indices,                             \
+        const Stored *__restrict__ values, const SCALAR *x, SCALAR *y, const u32 *__restrict__ list,         \
+        const u32 count, ENDING
+
+// The stored value at a place, or 1 where none is stored.
+__device__ __forceinline__ SCALAR stored(const Stored* p) {
+#ifdef VALUE
+    return SCALAR(load_once(p));
+#else
+    return SCALAR(1);
+#endif
+}
+
+// Owns rows of y.
+struct Rows {
+    const SCALAR* x;
+    SCALAR* y;
+#ifdef DOTS
+    double dot[1];
+#else
+    SCALAR alpha, beta;
+#endif
+    __device__ __forceinline__ void emit(u64 row, SCALAR sum) {
+#ifdef DOTS
+        y[row] = sum;
+        dot[0] += double(x[row]) * double(sum);
+#else
+        y[row] = beta == SCALAR(0) ? alpha * sum : alpha * sum + beta * y[row];
+#endif
+    }
+};
+
+#ifdef DOTS
+#define BEGIN_ROWS()             \
+    in_order();                  \
+    if (all_done(slots)) return; \
+    Rows rows = {x, y, {0.0}}
+#define END_ROWS()                                            \
+    grid_sum(slots, rows.dot, [&] { return fetch(slots); },   \
+             [&](const double* sums, const Scalars& scalars) { conclude(slots, sums, scalars); })
+#else
+#define BEGIN_ROWS() \
+    in_order();      \
+    Rows rows = {x, y, alpha, beta}
+#define END_ROWS()
+#endif

@@ -1,0 +1,241 @@
+//! Products over the arrays of CSR as launches of kernels that all take the same arguments (kernels/rows.cuh).
+//!
+//! A backend says which kernels run, in which form, over which rows; everything else is here. One launch that owns all
+//! rows fuses the dot product of `apply_dot`: each block leaves its part of `<x, A x>`, the last one adds them in order
+//! and runs the scalar program, so that alpha is ready when the kernel ends. Several launches, and kernels that add by
+//! atomics, leave it to a pass of its own.
+
+use super::{DeviceCsr, address};
+use crate::device::cuda::modules::KernelSource;
+use crate::device::cuda::{CudaSlots, CudaVector, generate};
+use crate::device::sweep::dot_sweep;
+use crate::device::{Cuda, Device, Op};
+use crate::error::{Error, Result};
+use crate::format::{Csr, Offset, Offsets};
+use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::scalar::Scalar;
+use cudarc::driver::CudaSlice;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+const ROWS: &str = include_str!("../../../kernels/rows.cuh");
+
+/// A kernel in one of its forms, but for the types.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    /// The function.
+    pub name: &'static str,
+    /// The file that holds it.
+    pub text: &'static str,
+    /// What the file wants defined.
+    pub defines: Vec<(&'static str, String)>,
+    /// Threads in a block.
+    pub block: u32,
+    /// Whether it owns all rows of y, so that the dot product can be fused.
+    pub owns_all_rows: bool,
+}
+
+/// Names of types in CUDA C++.
+#[derive(Clone, Copy)]
+struct Types {
+    scalar: &'static str,
+    /// Of stored values, where there are any.
+    value: Option<&'static str>,
+    offset: &'static str,
+}
+
+impl Form {
+    /// The kernel for these types; `ending` is empty, or the generated end of a fused dot product.
+    fn source(&self, types: Types, ending: &str) -> KernelSource {
+        let mut defines = vec![("SCALAR", types.scalar.to_owned()), ("OFFSET", types.offset.to_owned())];
+        defines.extend(types.value.map(|v| ("VALUE", v.to_owned())));
+        defines.extend(self.defines.iter().cloned());
+        let body = format!("{ending}{ROWS}{}", self.text);
+        KernelSource { name: self.name.to_owned(), body, defines, k: 1, block: self.block }
+    }
+}
+
+/// The forms for every combination of types, plain and with these fused dot products.
+pub(super) fn sources(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
+    let mut all = Vec::new();
+    for form in forms {
+        let fused =
+            endings.iter().filter(|_| form.owns_all_rows).map(|(dot, then)| generate::conclude(dot, then));
+        for ending in std::iter::once(String::new()).chain(fused) {
+            for (scalar, values) in [("double", &["double", "float"][..]), ("float", &["float"])] {
+                for offset in [u32::CUDA_NAME, u64::CUDA_NAME] {
+                    let values = values.iter().map(|v| Some(*v)).chain([None]);
+                    all.extend(values.map(|value| form.source(Types { scalar, value, offset }, &ending)));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// How many blocks are launched.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Grid {
+    /// As many as the GPU holds at once, or fewer if so many threads need fewer: the kernel strides.
+    Resident(u64),
+    /// This many.
+    Blocks(u32),
+}
+
+/// One launch of a product.
+pub(super) struct Pass {
+    pub form: Form,
+    pub grid: Grid,
+    /// What the kernel finds in `list`, and how many there are of what it counts.
+    pub list: Option<CudaSlice<u32>>,
+    pub count: u32,
+}
+
+impl Pass {
+    /// A launch over all rows, each by so many threads.
+    pub fn over_all(form: Form, matrix: &Csr, threads: u32) -> Pass {
+        // `Passes::new` has refused matrices with more rows.
+        let count = u32::try_from(matrix.rows()).unwrap_or(u32::MAX);
+        Pass { form, grid: Grid::Resident(u64::from(count) * u64::from(threads)), list: None, count }
+    }
+}
+
+/// A matrix in CSR with the launches that multiply it.
+pub(super) struct Passes {
+    backend: &'static str,
+    csr: DeviceCsr,
+    passes: Vec<Pass>,
+    cost: Cost,
+}
+
+/// Refuses what 32-bit numbers of rows and offsets cannot count.
+fn check_size(matrix: &Csr) -> Result<()> {
+    let too_large = |what, value: usize, limit: u64| Error::TooLarge {
+        what,
+        value: value as u128,
+        limit: u128::from(limit),
+        place: "the 32-bit numbers of kernels over CSR",
+    };
+    if matrix.rows() >= u32::MAX as usize {
+        return Err(too_large("the number of rows", matrix.rows(), u64::from(u32::MAX - 1)));
+    }
+    if matches!(matrix.row_offsets(), Offsets::U32(_)) && matrix.nnz() as u64 > Offsets::MOST_NARROW {
+        return Err(too_large("the number of entries", matrix.nnz(), Offsets::MOST_NARROW));
+    }
+    Ok(())
+}
+
+impl Passes {
+    /// Uploads the matrix. Launches over nothing are left out; between them they must emit every row.
+    pub fn new<T: Scalar>(
+        backend: &'static str,
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        passes: impl IntoIterator<Item = Pass>,
+    ) -> Result<Passes> {
+        check_size(matrix)?;
+        let passes: Vec<Pass> = passes.into_iter().filter(|pass| pass.count > 0).collect();
+        let lists = passes.iter().filter_map(|pass| pass.list.as_ref());
+        let listed: usize = lists.map(|list| size_of::<u32>() * list.len()).sum();
+        let mut cost = Cost::of_csr(matrix, size_of::<T>());
+        cost.bytes += listed as u64;
+        Ok(Passes { backend, csr: DeviceCsr::upload(device, matrix)?, passes, cost })
+    }
+
+    fn types<T: Scalar>(&self) -> Types {
+        Types { scalar: T::CUDA_NAME, value: self.csr.value_type(), offset: self.csr.offset_type() }
+    }
+
+    /// Enqueues one kernel; `last` are the arguments of its ending.
+    fn launch<T: Scalar>(
+        &self,
+        device: &Cuda,
+        pass: &Pass,
+        ending: &str,
+        x: &CudaVector<T>,
+        y: &mut CudaVector<T>,
+        last: &[*mut c_void],
+    ) -> Result<()> {
+        self.csr.check_shapes(self.backend, x, y)?;
+        let kernel = device.kernel(&pass.form.source(self.types::<T>(), ending))?;
+        let list = pass.list.as_ref().map_or(0, address);
+        let mut addresses = [
+            self.csr.offsets_address(),
+            address(&self.csr.col_indices),
+            self.csr.values_address().unwrap_or(0),
+            x.address(),
+            y.address(),
+            list,
+        ];
+        let mut count = pass.count;
+        let mut arguments: Vec<*mut c_void> =
+            addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast()).collect();
+        arguments.push(std::ptr::from_mut(&mut count).cast());
+        arguments.extend_from_slice(last);
+        let blocks = match pass.grid {
+            Grid::Resident(threads) => device.blocks_for(&kernel, threads),
+            Grid::Blocks(blocks) => blocks,
+        };
+        // SAFETY: arguments in the kernel's order and types (CSR_ARGUMENTS of rows.cuh); x has one entry a column, y one a
+        // row, the arrays are a validated matrix's, and the list holds what the backend that made it says.
+        unsafe { device.launch(&kernel, blocks, &mut arguments) }
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cuda, T> for Passes {
+    fn shape(&self) -> (usize, usize) {
+        (self.csr.rows, self.csr.cols)
+    }
+
+    fn apply(
+        &self,
+        device: &Cuda,
+        alpha: f64,
+        x: &CudaVector<T>,
+        beta: f64,
+        y: &mut CudaVector<T>,
+    ) -> Result<()> {
+        self.csr.check_shapes(self.backend, x, y)?;
+        let (mut alpha, mut beta) = (T::from_f64(alpha), T::from_f64(beta));
+        let last = [std::ptr::from_mut(&mut alpha).cast(), std::ptr::from_mut(&mut beta).cast()];
+        self.passes.iter().try_for_each(|pass| self.launch(device, pass, "", x, y, &last))
+    }
+
+    fn apply_dot(
+        &self,
+        device: &Cuda,
+        x: &CudaVector<T>,
+        y: &mut CudaVector<T>,
+        slots: &mut CudaSlots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        if self.csr.rows != self.csr.cols {
+            let (expected, got) = (self.csr.rows, self.csr.cols);
+            return Err(Error::Dimension { what: "columns of a matrix in a dot product", expected, got });
+        }
+        if slots.k() != 1 {
+            return Err(Error::Dimension { what: "columns of the slots", expected: 1, got: slots.k() });
+        }
+        match &self.passes[..] {
+            [pass] if pass.form.owns_all_rows => {
+                let mut pointers = slots.pointers();
+                let last = [std::ptr::from_mut(&mut pointers).cast()];
+                self.launch(device, pass, &generate::conclude(dot, then), x, y, &last)
+            }
+            _ => {
+                LinearOperator::<Cuda, T>::apply(self, device, 1.0, x, 0.0, y)?;
+                device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then))
+            }
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    fn storage(&self) -> u64 {
+        let lists = self.passes.iter().filter_map(|pass| pass.list.as_ref());
+        self.csr.bytes + lists.map(|list| (size_of::<u32>() * list.len()) as u64).sum::<u64>()
+    }
+}
