@@ -10,6 +10,7 @@ pub mod generate;
 pub mod modules;
 pub mod nvrtc;
 mod slots;
+mod staging;
 
 use super::{Device, Recorded, SlotState, Sweep, check_length, check_operands};
 use crate::error::{Error, GpuError, Result};
@@ -19,7 +20,8 @@ use cudarc::driver::{
 };
 use modules::{BLOCK, Kernel, KernelSource, Modules};
 pub use slots::{CudaSlots, SlotPointers};
-use std::cell::Cell;
+use staging::Staging;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -49,6 +51,8 @@ pub struct Cuda {
     free_at_first: u64,
     /// While set, launches are left out: a step run like this compiles its kernels and does nothing else.
     rehearsing: Cell<bool>,
+    /// Page-locked buffers for long uploads, from the first one on.
+    staging: RefCell<Option<Staging>>,
 }
 
 /// A vector in GPU memory, n x k, row-major.
@@ -185,6 +189,7 @@ impl Cuda {
             multiprocessors,
             memory_limit: memory_limit()?,
             rehearsing: Cell::new(false),
+            staging: RefCell::default(),
         })
     }
 
@@ -265,10 +270,9 @@ impl Cuda {
         what: &'static str,
         host: &[T],
     ) -> Result<CudaSlice<T>> {
-        let mut slice = self.allocate(what, host.len())?;
-        if !host.is_empty() {
-            self.stream.memcpy_htod(host, &mut slice).map_err(fault("cuMemcpyHtoD"))?;
-        }
+        let slice = self.allocate(what, host.len())?;
+        // SAFETY: as many elements as were just allocated.
+        unsafe { self.copy_to(as_bytes(host), slice.device_ptr(&self.stream).0)? };
         Ok(slice)
     }
 
@@ -288,6 +292,12 @@ impl Cuda {
         graph.upload().map_err(fault("cuGraphUpload"))?;
         Ok(graph)
     }
+}
+
+/// The memory of an array that a GPU may read.
+fn as_bytes<T: DeviceRepr>(host: &[T]) -> &[u8] {
+    // SAFETY: initialised memory of that length; types with that mark have no padding.
+    unsafe { std::slice::from_raw_parts(host.as_ptr().cast(), size_of_val(host)) }
 }
 
 fn out_of_memory(what: &'static str, needed: u64, free: u64) -> Error {
@@ -362,12 +372,8 @@ impl Device for Cuda {
 
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut CudaVector<T>) -> Result<()> {
         check_length("upload", vector.n * vector.k, host.len())?;
-        if host.is_empty() {
-            return Ok(());
-        }
-        self.stream.memcpy_htod(host, &mut vector.data).map_err(fault("cuMemcpyHtoD"))?;
-        // The copy reads pageable memory that the caller may drop.
-        self.synchronize()
+        // SAFETY: the vector has as many elements.
+        unsafe { self.copy_to(as_bytes(host), vector.address()) }
     }
 
     fn download<T: Scalar>(&self, vector: &CudaVector<T>, host: &mut [T]) -> Result<()> {
