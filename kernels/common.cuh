@@ -6,6 +6,7 @@
 //   __device__ void conclude(const Slots&, const double* sums, const Scalars&)
 // which load the scalars that the step's program reads, and store the sums and run the program.
 
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
@@ -45,6 +46,7 @@ __device__ __forceinline__ void in_order() {
 LOAD_ONCE(double, "f64", "=d")
 LOAD_ONCE(float, "f32", "=f")
 LOAD_ONCE(u32, "u32", "=r")
+LOAD_ONCE(u16, "u16", "=h")
 
 __device__ __forceinline__ bool all_done(const Slots& s) {
     bool done = true;

@@ -49,7 +49,7 @@ fn fits(value: &f64) -> bool {
 }
 
 /// The same matrix, with its values in single precision if that changes none.
-pub(super) fn narrowest(matrix: &Arc<Csr>) -> Arc<Csr> {
+pub(in crate::backend) fn narrowest(matrix: &Arc<Csr>) -> Arc<Csr> {
     match matrix.values() {
         Values::F64(values) if all_fit(values) => Arc::new(matrix.to_f32()),
         _ => Arc::clone(matrix),

@@ -1,7 +1,9 @@
 //! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem.
 
 pub mod cusparse;
+mod owner;
 mod passes;
+pub mod sell;
 pub mod vector;
 
 use crate::device::cuda::CudaVector;
@@ -16,7 +18,9 @@ use cudarc::driver::{CudaSlice, DevicePtr};
 /// Every embedded kernel in every form that a backend may ask for, for whoever compiles them ahead; `endings` are the
 /// fused dot products and programs of the solvers.
 pub fn kernel_sources(endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
-    passes::sources(&vector::forms(), endings)
+    let mut all = passes::sources(&vector::forms(), endings);
+    all.extend(passes::sources_without_offsets(&sell::forms(), endings));
+    all
 }
 
 /// The arrays of a CSR matrix in GPU memory.
@@ -110,20 +114,30 @@ impl DeviceCsr {
         x: &CudaVector<T>,
         y: &CudaVector<T>,
     ) -> Result<()> {
-        let fits = |what, expected, got| match expected == got {
-            true => Ok(()),
-            false => Err(Error::Dimension { what, expected, got }),
-        };
-        fits("rows of x", self.cols, x.n())?;
-        fits("rows of y", self.rows, y.n())?;
-        if x.k() != 1 || y.k() != 1 {
-            return Err(Error::Unsupported {
-                backend,
-                device: "cuda",
-                what: format!("{} columns", x.k()),
-                hint: "it takes one vector at a time".to_owned(),
-            });
-        }
-        Ok(())
+        check_shapes((self.rows, self.cols), backend, x, y)
     }
+}
+
+/// Checks that x and y fit a matrix and have one column.
+fn check_shapes<T: Scalar>(
+    (rows, cols): (usize, usize),
+    backend: &'static str,
+    x: &CudaVector<T>,
+    y: &CudaVector<T>,
+) -> Result<()> {
+    let fits = |what, expected, got| match expected == got {
+        true => Ok(()),
+        false => Err(Error::Dimension { what, expected, got }),
+    };
+    fits("rows of x", cols, x.n())?;
+    fits("rows of y", rows, y.n())?;
+    if x.k() != 1 || y.k() != 1 {
+        return Err(Error::Unsupported {
+            backend,
+            device: "cuda",
+            what: format!("{} columns", x.k()),
+            hint: "it takes one vector at a time".to_owned(),
+        });
+    }
+    Ok(())
 }

@@ -37,16 +37,16 @@ pub(super) struct Form {
 
 /// Names of types in CUDA C++.
 #[derive(Clone, Copy)]
-struct Types {
-    scalar: &'static str,
+pub(super) struct Types {
+    pub scalar: &'static str,
     /// Of stored values, where there are any.
-    value: Option<&'static str>,
-    offset: &'static str,
+    pub value: Option<&'static str>,
+    pub offset: &'static str,
 }
 
 impl Form {
     /// The kernel for these types; `ending` is empty, or the generated end of a fused dot product.
-    fn source(&self, types: Types, ending: &str) -> KernelSource {
+    pub fn source(&self, types: Types, ending: &str) -> KernelSource {
         let mut defines = vec![("SCALAR", types.scalar.to_owned()), ("OFFSET", types.offset.to_owned())];
         defines.extend(types.value.map(|v| ("VALUE", v.to_owned())));
         defines.extend(self.defines.iter().cloned());
@@ -57,13 +57,22 @@ impl Form {
 
 /// The forms for every combination of types, plain and with these fused dot products.
 pub(super) fn sources(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
+    sources_with(forms, endings, &[u32::CUDA_NAME, u64::CUDA_NAME])
+}
+
+/// Likewise, for kernels of formats that have no offsets.
+pub(super) fn sources_without_offsets(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
+    sources_with(forms, endings, &[u32::CUDA_NAME])
+}
+
+fn sources_with(forms: &[Form], endings: &[(DotInto, &[Op])], offsets: &[&'static str]) -> Vec<KernelSource> {
     let mut all = Vec::new();
     for form in forms {
         let fused =
             endings.iter().filter(|_| form.owns_all_rows).map(|(dot, then)| generate::conclude(dot, then));
         for ending in std::iter::once(String::new()).chain(fused) {
             for (scalar, values) in [("double", &["double", "float"][..]), ("float", &["float"])] {
-                for offset in [u32::CUDA_NAME, u64::CUDA_NAME] {
+                for &offset in offsets {
                     let values = values.iter().map(|v| Some(*v)).chain([None]);
                     all.extend(values.map(|value| form.source(Types { scalar, value, offset }, &ending)));
                 }

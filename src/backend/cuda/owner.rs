@@ -1,0 +1,202 @@
+//! Products by one kernel that owns all rows, over the arrays of a format of its own.
+//!
+//! The kernel takes the addresses of its arrays in the order in which they were added, x, y, its numbers, and the ending
+//! of rows.cuh. Everything else is here; dot products are fused as in `passes`.
+
+use super::passes::{Form, Grid, Types};
+use super::{address, check_shapes};
+use crate::device::cuda::{CudaSlots, CudaVector, generate};
+use crate::device::sweep::dot_sweep;
+use crate::device::{Cuda, Device, Op};
+use crate::error::{Error, Result};
+use crate::format::{Offset, Offsets, Values};
+use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::scalar::Scalar;
+use std::any::Any;
+use std::ffi::c_void;
+
+/// Arrays on the device, in the order of a kernel's arguments.
+pub(super) struct Arrays<'a> {
+    device: &'a Cuda,
+    held: Vec<Box<dyn Any>>,
+    addresses: Vec<u64>,
+    bytes: u64,
+    value: Option<&'static str>,
+    offset: &'static str,
+}
+
+impl<'a> Arrays<'a> {
+    pub fn on(device: &'a Cuda) -> Arrays<'a> {
+        let (held, addresses) = (Vec::new(), Vec::new());
+        Arrays { device, held, addresses, bytes: 0, value: None, offset: u32::CUDA_NAME }
+    }
+
+    /// Adds a copy of an array.
+    pub fn add<E>(mut self, array: &[E]) -> Result<Arrays<'a>>
+    where
+        E: cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits + 'static,
+    {
+        let copy = self.device.allocate_from("the matrix", array)?;
+        // The copy reads an array that the caller may drop.
+        self.device.synchronize()?;
+        self.addresses.push(address(&copy));
+        self.bytes += size_of_val(array) as u64;
+        self.held.push(Box::new(copy));
+        Ok(self)
+    }
+
+    /// Adds offsets, whose type becomes the kernel's.
+    pub fn add_offsets(mut self, offsets: &Offsets) -> Result<Arrays<'a>> {
+        match offsets {
+            Offsets::U32(offsets) => self.add(offsets),
+            Offsets::U64(offsets) => {
+                self.offset = u64::CUDA_NAME;
+                self.add(offsets)
+            }
+        }
+    }
+
+    /// Adds values, whose type becomes the kernel's; implicit ones have no address.
+    pub fn add_values(mut self, values: &Values) -> Result<Arrays<'a>> {
+        match values {
+            Values::Ones => {
+                self.addresses.push(0);
+                Ok(self)
+            }
+            Values::F32(values) => {
+                self.value = Some(f32::CUDA_NAME);
+                self.add(values)
+            }
+            Values::F64(values) => {
+                self.value = Some(f64::CUDA_NAME);
+                self.add(values)
+            }
+        }
+    }
+}
+
+/// A matrix with the kernel that multiplies it.
+pub(super) struct Owner {
+    backend: &'static str,
+    shape: (usize, usize),
+    form: Form,
+    grid: Grid,
+    numbers: Vec<u32>,
+    addresses: Vec<u64>,
+    _held: Vec<Box<dyn Any>>,
+    value: Option<&'static str>,
+    offset: &'static str,
+    storage: u64,
+    cost: Cost,
+}
+
+impl Owner {
+    /// Takes the arrays over. All that they hold is read once in each product; `places` are multiplied.
+    pub fn new<T: Scalar>(
+        backend: &'static str,
+        shape: (usize, usize),
+        places: usize,
+        (form, grid): (Form, Grid),
+        arrays: Arrays<'_>,
+        numbers: Vec<u32>,
+    ) -> Owner {
+        let Arrays { held, addresses, bytes, value, offset, .. } = arrays;
+        let vectors = (shape.0 + shape.1) * size_of::<T>();
+        let cost = Cost { bytes: bytes + vectors as u64, flops: 2 * places as u64 };
+        Owner {
+            backend,
+            shape,
+            form,
+            grid,
+            numbers,
+            addresses,
+            _held: held,
+            value,
+            offset,
+            storage: bytes,
+            cost,
+        }
+    }
+
+    /// Enqueues the kernel; `last` are the arguments of its ending.
+    fn launch<T: Scalar>(
+        &self,
+        device: &Cuda,
+        ending: &str,
+        x: &CudaVector<T>,
+        y: &mut CudaVector<T>,
+        last: &[*mut c_void],
+    ) -> Result<()> {
+        check_shapes(self.shape, self.backend, x, y)?;
+        let types = Types { scalar: T::CUDA_NAME, value: self.value, offset: self.offset };
+        let kernel = device.kernel(&self.form.source(types, ending))?;
+        let (mut addresses, mut numbers) = (self.addresses.clone(), self.numbers.clone());
+        addresses.extend([x.address(), y.address()]);
+        let mut arguments: Vec<*mut c_void> =
+            addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast()).collect();
+        arguments.extend(numbers.iter_mut().map(|n| std::ptr::from_mut(n).cast::<c_void>()));
+        arguments.extend_from_slice(last);
+        let blocks = match self.grid {
+            Grid::Resident(threads) => device.blocks_for(&kernel, threads),
+            Grid::Blocks(blocks) => blocks,
+        };
+        // SAFETY: arguments in the kernel's order and types, as the backend that chose it promises; x has one entry a
+        // column, y one a row.
+        unsafe { device.launch(&kernel, blocks, &mut arguments) }
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cuda, T> for Owner {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn apply(
+        &self,
+        device: &Cuda,
+        alpha: f64,
+        x: &CudaVector<T>,
+        beta: f64,
+        y: &mut CudaVector<T>,
+    ) -> Result<()> {
+        if self.shape.0 == 0 {
+            return check_shapes(self.shape, self.backend, x, y);
+        }
+        let (mut alpha, mut beta) = (T::from_f64(alpha), T::from_f64(beta));
+        let last = [std::ptr::from_mut(&mut alpha).cast(), std::ptr::from_mut(&mut beta).cast()];
+        self.launch(device, "", x, y, &last)
+    }
+
+    fn apply_dot(
+        &self,
+        device: &Cuda,
+        x: &CudaVector<T>,
+        y: &mut CudaVector<T>,
+        slots: &mut CudaSlots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        if self.shape.0 != self.shape.1 {
+            let (expected, got) = self.shape;
+            return Err(Error::Dimension { what: "columns of a matrix in a dot product", expected, got });
+        }
+        if slots.k() != 1 {
+            return Err(Error::Dimension { what: "columns of the slots", expected: 1, got: slots.k() });
+        }
+        if self.shape.0 == 0 {
+            check_shapes(self.shape, self.backend, x, y)?;
+            return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
+        }
+        let mut pointers = slots.pointers();
+        let last = [std::ptr::from_mut(&mut pointers).cast()];
+        self.launch(device, &generate::conclude(dot, then), x, y, &last)
+    }
+
+    fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    fn storage(&self) -> u64 {
+        self.storage
+    }
+}

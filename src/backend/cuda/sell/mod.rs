@@ -1,0 +1,69 @@
+//! SELL-32-4096: a warp takes 32 rows, a thread each, and reads their entries side by side.
+//!
+//! Products of short rows are bound by memory, so what counts is the bytes of an entry, 12 in CSR. Here the columns of 32
+//! neighbouring rows are one number where they follow each other, as in stencils and bands, and 16 bits each where
+//! they lie near each other (`pack` has the layout); values that single precision holds exactly take 4 bytes, which
+//! changes no bit of the result, as products and sums stay in the precision of the vectors. Rows are sorted by length in windows
+//! of 4096 where that spares padding; x stays in its order, and the sum of a row is written where the row belongs.
+//! Threads stop at the end of their row: padding is never multiplied.
+//!
+//! A warp is held up by its longest row: matrices with rows much longer than all others are for other backends.
+//!
+//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
+//! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
+
+mod pack;
+
+use super::owner::{Arrays, Owner};
+use super::passes::{Form, Grid};
+use crate::backend::cpu::narrow::narrowest;
+use crate::backend::{Family, Operator, Params};
+use crate::device::Cuda;
+use crate::device::cuda::modules::BLOCK;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::Scalar;
+use pack::Packed;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Rows of a slice: the threads of a warp.
+const LANES: usize = 32;
+
+/// Entries of a row that are loaded at once: all five of a stencil, or as many as registers allow.
+const UNROLLS: [usize; 2] = [5, 8];
+
+/// The family of one.
+pub struct Sell;
+
+fn form(unroll: usize) -> Form {
+    Form {
+        name: "spmv_sell",
+        text: include_str!("../../../../kernels/sell.cu"),
+        defines: vec![("UNROLL", unroll.to_string())],
+        block: BLOCK,
+        owns_all_rows: true,
+    }
+}
+
+pub(super) fn forms() -> Vec<Form> {
+    UNROLLS.map(form).to_vec()
+}
+
+impl Family<Cuda> for Sell {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+        let packed = Packed::of(&narrowest(matrix))?;
+        let mean = matrix.nnz().div_ceil(matrix.rows().max(1));
+        let unroll = if mean <= UNROLLS[0] { UNROLLS[0] } else { UNROLLS[1] };
+        let slices = packed.slices.len();
+        let arrays = Arrays::on(device)
+            .add(packed.slices.as_flattened())?
+            .add(&packed.words)?
+            .add_values(&packed.values)?;
+        let shape = (matrix.rows(), matrix.cols());
+        let kernel = (form(unroll), Grid::Resident((slices * LANES) as u64));
+        // `pack` has refused more rows.
+        let numbers = vec![shape.0 as u32, slices as u32];
+        Ok(Rc::new(Owner::new::<T>("sell", shape, packed.places, kernel, arrays, numbers)))
+    }
+}
