@@ -1,8 +1,10 @@
-// SELL-32: a warp takes a slice of 32 rows, a thread each (see rows.cuh for what becomes of their sums).
+// SELL-32, and with ELL defined ELLPACK: a thread takes a row (see rows.cuh for what becomes of its sum).
 //
-// Entry j of all 32 rows stands side by side, so loads are coalesced; the layout is in src/backend/cuda/sell/pack.rs.
-// Grid: as many blocks as are resident, striding over `count` slices. Writes each y[row] once; deterministic.
-// Defined by the launcher: UNROLL.
+// In SELL-32 a warp takes a slice of 32 rows, whose entries j stand side by side, so that loads are coalesced; the layout
+// is in src/backend/cuda/sell/pack.rs. Grid: as many blocks as are resident, striding over `count` slices.
+// Writes each y[row] once; deterministic.
+// Defined by the launcher: UNROLL, RESIDENT (blocks of a multiprocessor: fewer than there could be, as the compiler would
+// otherwise save registers for them by loading one entry after the other).
 
 #define LANES 32
 #define SORTED (1u << 28)
@@ -11,28 +13,49 @@
 #define NEAR (1u << 31)
 #define WIDTH (SORTED - 1)
 
-// The sum of a row of `length` entries; column(j) loads one, `values` begins at the row's first.
+// The sum of a row of `length` entries; column(j) loads one, and values stand `stride` apart.
 template <typename Column>
-__device__ __forceinline__ SCALAR row_sum(const u32 length, const Stored* values, const SCALAR* x, Column column) {
+__device__ __forceinline__ SCALAR row_sum(const u32 length, const Stored* values, const u32 stride, const SCALAR* x,
+                                          Column column) {
     SCALAR sum = 0;
     for (u32 j = 0; j < length; j += UNROLL) {
-        // All loads of a round are in flight before the first is used, at the end of a row too.
+        // All loads of a round are in flight before the first is used. At the end of a row the last entry is loaded
+        // again, which costs less than a branch, and left out of the sum.
         u32 columns[UNROLL];
-        SCALAR value[UNROLL];
+        SCALAR value[UNROLL], factor[UNROLL];
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
-            const bool inside = u == 0 || j + u < length;
-            columns[u] = inside ? column(j + u) : 0;
-            value[u] = inside ? stored(values + u64(j + u) * LANES) : SCALAR(0);
+            const u32 at = min(j + u, length - 1);
+            columns[u] = column(at);
+            value[u] = stored(values + u64(at) * stride);
         }
 #pragma unroll
-        for (int u = 0; u < UNROLL; ++u)
-            if (u == 0 || j + u < length) sum += value[u] * x[columns[u]];
+        for (int u = 0; u < UNROLL; ++u) factor[u] = x[columns[u]];
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) sum = j + u < length ? sum + value[u] * factor[u] : sum;
     }
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+#ifdef ELL
+
+// ELLPACK: entry j of all rows stands side by side. Grid: as many blocks as are resident, striding over the rows.
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
+spmv_ell(const u32* __restrict__ row_lengths, const u32* __restrict__ col_indices, const Stored* __restrict__ values,
+         const SCALAR* x, SCALAR* y, const u32 rows_of_y, ENDING) {
+    BEGIN_ROWS();
+    const u64 step = u64(gridDim.x) * BLOCK;
+    for (u64 row = u64(blockIdx.x) * BLOCK + threadIdx.x; row < rows_of_y; row += step) {
+        const SCALAR sum = row_sum(load_once(row_lengths + row), values + row, rows_of_y, x,
+                                   [&](u32 j) { return load_once(col_indices + u64(j) * rows_of_y + row); });
+        rows.emit(row, sum);
+    }
+    END_ROWS();
+}
+
+#else
+
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 spmv_sell(const uint4* __restrict__ slices, const u32* __restrict__ all_words, const Stored* __restrict__ all_values,
           const SCALAR* x, SCALAR* y, const u32 rows_of_y, const u32 count, ENDING) {
     BEGIN_ROWS();
@@ -56,14 +79,16 @@ spmv_sell(const uint4* __restrict__ slices, const u32* __restrict__ all_words, c
         }
         SCALAR sum;
         if (head.z & RUNS) {
-            sum = row_sum(length, values, x, [&](u32 j) { return load_once(words + j) + lane; });
+            sum = row_sum(length, values, LANES, x, [&](u32 j) { return load_once(words + j) + lane; });
         } else if (head.z & NEAR) {
             const u16* above = reinterpret_cast<const u16*>(words) + lane;
-            sum = row_sum(length, values, x, [&](u32 j) { return load_once(above + u64(j) * LANES) + head.w; });
+            sum = row_sum(length, values, LANES, x, [&](u32 j) { return load_once(above + u64(j) * LANES) + head.w; });
         } else {
-            sum = row_sum(length, values, x, [&](u32 j) { return load_once(words + u64(j) * LANES + lane); });
+            sum = row_sum(length, values, LANES, x, [&](u32 j) { return load_once(words + u64(j) * LANES + lane); });
         }
         if (row < rows_of_y) rows.emit(row, sum);
     }
     END_ROWS();
 }
+
+#endif

@@ -53,6 +53,11 @@ fn may_refuse(case: &Case<'_>, vector_width: usize) -> bool {
     let wide_offsets = matrix.row_offsets().width() == 8;
     match case.choice.entry.name {
         "dense" => matrix.rows() * matrix.cols() > 1 << 24,
+        // All rows are padded to the longest.
+        "ell" => {
+            let width = (0..matrix.rows()).map(|row| matrix.row_range(row).len()).max().unwrap_or(0);
+            matrix.rows() * width > 3 * matrix.nnz()
+        }
         "cusparse" => empty || other_width || wide_offsets,
         _ if !case.choice.entry.values => matrix.values().width() != 0,
         _ => false,

@@ -1,6 +1,9 @@
 //! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem.
 
 pub mod cusparse;
+pub mod dcsr;
+pub mod ell;
+pub mod merge;
 mod owner;
 mod passes;
 pub mod sell;
@@ -19,7 +22,13 @@ use cudarc::driver::{CudaSlice, DevicePtr};
 /// fused dot products and programs of the solvers.
 pub fn kernel_sources(endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
     let mut all = passes::sources(&vector::forms(), endings);
-    all.extend(passes::sources_without_offsets(&sell::forms(), endings));
+    all.extend(passes::sources(&merge::forms(), endings));
+    for forms in [sell::forms(), ell::forms(), dcsr::forms()] {
+        // The first in all types, those like it in few.
+        let (first, others) = forms.split_at(1);
+        all.extend(passes::sources(first, endings));
+        all.extend(passes::sources_in_brief(others, endings));
+    }
     all
 }
 

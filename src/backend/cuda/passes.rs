@@ -57,22 +57,11 @@ impl Form {
 
 /// The forms for every combination of types, plain and with these fused dot products.
 pub(super) fn sources(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
-    sources_with(forms, endings, &[u32::CUDA_NAME, u64::CUDA_NAME])
-}
-
-/// Likewise, for kernels of formats that have no offsets.
-pub(super) fn sources_without_offsets(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
-    sources_with(forms, endings, &[u32::CUDA_NAME])
-}
-
-fn sources_with(forms: &[Form], endings: &[(DotInto, &[Op])], offsets: &[&'static str]) -> Vec<KernelSource> {
     let mut all = Vec::new();
     for form in forms {
-        let fused =
-            endings.iter().filter(|_| form.owns_all_rows).map(|(dot, then)| generate::conclude(dot, then));
-        for ending in std::iter::once(String::new()).chain(fused) {
+        for ending in endings_of(form, endings) {
             for (scalar, values) in [("double", &["double", "float"][..]), ("float", &["float"])] {
-                for &offset in offsets {
+                for offset in [u32::CUDA_NAME, u64::CUDA_NAME] {
                     let values = values.iter().map(|v| Some(*v)).chain([None]);
                     all.extend(values.map(|value| form.source(Types { scalar, value, offset }, &ending)));
                 }
@@ -80,6 +69,27 @@ fn sources_with(forms: &[Form], endings: &[(DotInto, &[Op])], offsets: &[&'stati
         }
     }
     all
+}
+
+/// Forms that differ little from those of `sources`: with the widest types, and with the narrowest.
+pub(super) fn sources_in_brief(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
+    let types = [
+        Types { scalar: "double", value: Some("double"), offset: u64::CUDA_NAME },
+        Types { scalar: "float", value: None, offset: u32::CUDA_NAME },
+    ];
+    let mut all = Vec::new();
+    for form in forms {
+        for ending in endings_of(form, endings) {
+            all.extend(types.iter().map(|types| form.source(*types, &ending)));
+        }
+    }
+    all
+}
+
+/// No ending, and these fused dot products where the form has room for them.
+fn endings_of<'a>(form: &Form, endings: &'a [(DotInto, &[Op])]) -> impl Iterator<Item = String> + use<'a> {
+    let fused = if form.owns_all_rows { endings } else { &[] };
+    std::iter::once(String::new()).chain(fused.iter().map(|(dot, then)| generate::conclude(dot, then)))
 }
 
 /// How many blocks are launched.
@@ -118,7 +128,7 @@ pub(super) struct Passes {
 }
 
 /// Refuses what 32-bit numbers of rows and offsets cannot count.
-fn check_size(matrix: &Csr) -> Result<()> {
+pub(super) fn check_size(matrix: &Csr) -> Result<()> {
     let too_large = |what, value: usize, limit: u64| Error::TooLarge {
         what,
         value: value as u128,

@@ -222,6 +222,11 @@ impl Cuda {
         self.multiprocessors * MOST_RESIDENT
     }
 
+    /// How many multiprocessors the GPU has.
+    pub fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
     /// Blocks of a kernel for `threads` threads: no more than the GPU holds at once, so that no block starts late.
     pub fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
         let resident = self.multiprocessors * kernel.blocks_resident.clamp(1, MOST_RESIDENT);

@@ -30,17 +30,18 @@ use std::sync::Arc;
 /// Rows of a slice: the threads of a warp.
 const LANES: usize = 32;
 
-/// Entries of a row that are loaded at once: all five of a stencil, or as many as registers allow.
-const UNROLLS: [usize; 2] = [5, 8];
+/// Entries of a row that are loaded at once, all five of a stencil or as many as registers allow, and the blocks that
+/// a multiprocessor then holds.
+const UNROLLS: [(usize, u32); 2] = [(5, 5), (8, 4)];
 
 /// The family of one.
 pub struct Sell;
 
-fn form(unroll: usize) -> Form {
+fn form((unroll, resident): (usize, u32)) -> Form {
     Form {
         name: "spmv_sell",
         text: include_str!("../../../../kernels/sell.cu"),
-        defines: vec![("UNROLL", unroll.to_string())],
+        defines: vec![("UNROLL", unroll.to_string()), ("RESIDENT", resident.to_string())],
         block: BLOCK,
         owns_all_rows: true,
     }
@@ -54,7 +55,7 @@ impl Family<Cuda> for Sell {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
         let mean = matrix.nnz().div_ceil(matrix.rows().max(1));
-        let unroll = if mean <= UNROLLS[0] { UNROLLS[0] } else { UNROLLS[1] };
+        let unroll = if mean <= UNROLLS[0].0 { UNROLLS[0] } else { UNROLLS[1] };
         let slices = packed.slices.len();
         let arrays = Arrays::on(device)
             .add(packed.slices.as_flattened())?

@@ -1,0 +1,62 @@
+//! ELLPACK: a thread a row, and entry j of all rows side by side, so that every load is coalesced.
+//!
+//! All rows are as long as the longest one, which bounds what it serves; threads stop at the end of their row all the
+//! same, so that padding is never multiplied.
+//!
+//! Nathan Bell, Michael Garland: Efficient sparse matrix-vector multiplication on CUDA, 2008.
+
+use super::owner::{Arrays, Owner};
+use super::passes::{Form, Grid, check_size};
+use crate::backend::{Family, Operator, Params};
+use crate::device::Cuda;
+use crate::device::cuda::modules::BLOCK;
+use crate::error::{Error, Result};
+use crate::format::{Csr, Ell};
+use crate::scalar::Scalar;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Places for each entry beyond which a matrix is refused.
+pub const MOST_PLACES: usize = 3;
+
+/// The family of one.
+pub struct EllFamily;
+
+fn form() -> Form {
+    Form {
+        name: "spmv_ell",
+        text: include_str!("../../../kernels/sell.cu"),
+        defines: [("ELL", 1), ("UNROLL", 5), ("RESIDENT", 5)].map(|(name, v)| (name, v.to_string())).to_vec(),
+        block: BLOCK,
+        owns_all_rows: true,
+    }
+}
+
+pub(super) fn forms() -> Vec<Form> {
+    vec![form()]
+}
+
+impl Family<Cuda> for EllFamily {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+        check_size(matrix)?;
+        let ell = Ell::with_limit(matrix, MOST_PLACES).map_err(|error| match error {
+            Error::Padding { width, places, entries, .. } => Error::Unsupported {
+                backend: "ell",
+                device: "cuda",
+                what: format!(
+                    "{entries} entries in {places} places, as many for each row as for the longest, {width}"
+                ),
+                hint: format!(
+                    "it serves at most {MOST_PLACES} places for each entry; sell pads 32 rows at a time"
+                ),
+            },
+            other => other,
+        })?;
+        let arrays =
+            Arrays::on(device).add(ell.row_lengths())?.add(ell.col_indices())?.add_values(ell.values())?;
+        let shape = (matrix.rows(), matrix.cols());
+        let kernel = (form(), Grid::Resident(shape.0 as u64));
+        let (places, numbers) = (ell.col_indices().len(), vec![shape.0 as u32]);
+        Ok(Rc::new(Owner::new::<T>("ell", shape, places, kernel, arrays, numbers)))
+    }
+}
