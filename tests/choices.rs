@@ -80,7 +80,7 @@ fn the_parameters_of_every_backend_are_checked_without_its_device() {
         ("vector", "vector"),
         ("auto:threads=8", "vector:threads=8"),
         ("vector:threads=8,threads=16", "vector:threads=16"),
-        ("cusparse:algorithm=2", "cusparse:algorithm=2"),
+        ("cusparse-alg2", "cusparse-alg2"),
     ] {
         assert_eq!(Choice::resolve("cuda", "vector", typed).unwrap().label(), label);
     }

@@ -39,6 +39,27 @@ const fn tasks<S: cpu::bsr_tasks::Strategy>(
     }
 }
 
+/// The row of an algorithm of cuSPARSE.
+const fn cusparse<A: cuda::cusparse::Algorithm>(
+    format: &'static str,
+    summary: &'static str,
+    deterministic: bool,
+) -> Entry {
+    Entry {
+        name: A::NAME,
+        builder: Builder::Cuda(Build::of::<cuda::cusparse::Cusparse<A>>()),
+        family: "cusparse",
+        format,
+        from: "NVIDIA cuSPARSE",
+        summary,
+        params: &[],
+        deterministic,
+        columns: false,
+        values: true,
+        precisions: &[Precision::F64, Precision::F32],
+    }
+}
+
 /// Every backend there is.
 pub static REGISTRY: &[Entry] = &[
     Entry {
@@ -288,21 +309,16 @@ pub static REGISTRY: &[Entry] = &[
         values: true,
         precisions: ALL_PRECISIONS,
     },
-    Entry {
-        name: "cusparse",
-        builder: Builder::Cuda(Build::of::<cuda::cusparse::Cusparse>()),
-        family: "cusparse",
-        format: "csr",
-        from: "NVIDIA cuSPARSE",
-        summary: "the vendor's library, preprocessed: the yardstick",
-        params: &[Param {
-            name: "algorithm",
-            values: &["default", "1", "2"],
-            summary: "the library's CSR algorithm; 2 gives the same bits on every run",
-        }],
-        deterministic: false,
-        columns: false,
-        values: true,
-        precisions: &[Precision::F64, Precision::F32],
-    },
+    cusparse::<cuda::cusparse::Default>("csr", "the vendor's library, preprocessed: the yardstick", false),
+    cusparse::<cuda::cusparse::First>("csr", "the library's first algorithm over CSR, preprocessed", false),
+    cusparse::<cuda::cusparse::Second>(
+        "csr",
+        "the library's second algorithm over CSR, preprocessed: the same bits on every run",
+        true,
+    ),
+    cusparse::<cuda::cusparse::Sliced>(
+        "sell",
+        "the library's product over slices of 32 rows, unsorted",
+        false,
+    ),
 ];

@@ -1,23 +1,63 @@
 //! NVIDIA's cuSPARSE, preprocessed, with a buffer of its own: the yardstick for our kernels.
 //!
-//! The only place that talks to the library. It is loaded when this backend is first asked for.
+//! The only place that talks to the library. It is loaded when one of these backends is first asked for.
 
-use super::DeviceCsr;
+use super::owner::Arrays;
+use super::{DeviceCsr, check_shapes};
 use crate::backend::{Family, Operator, Params};
 use crate::device::cuda::CudaVector;
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
-use crate::format::{Csr, Offsets, Values};
+use crate::format::{Csr, Offsets, Sell, Values};
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
 use cudarc::cusparse::sys;
 use cudarc::driver::CudaSlice;
+use std::any::Any;
 use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The family of one.
-pub struct Cusparse;
+/// One of the library's algorithms.
+pub trait Algorithm {
+    /// The backend's name.
+    const NAME: &'static str;
+    /// What the library calls it.
+    const ALGORITHM: sys::cusparseSpMVAlg_t;
+    /// Rows of a slice, for algorithms over sliced ELL.
+    const SLICE: Option<usize> = None;
+}
+
+/// What the library chooses by itself.
+pub struct Default;
+/// Its first algorithm over CSR.
+pub struct First;
+/// Its second, which gives the same bits on every run.
+pub struct Second;
+/// Its algorithm over sliced ELL.
+pub struct Sliced;
+
+impl Algorithm for Default {
+    const NAME: &'static str = "cusparse";
+    const ALGORITHM: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT;
+}
+impl Algorithm for First {
+    const NAME: &'static str = "cusparse-alg1";
+    const ALGORITHM: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_CSR_ALG1;
+}
+impl Algorithm for Second {
+    const NAME: &'static str = "cusparse-alg2";
+    const ALGORITHM: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_CSR_ALG2;
+}
+impl Algorithm for Sliced {
+    const NAME: &'static str = "cusparse-sell";
+    const ALGORITHM: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_SELL_ALG1;
+    const SLICE: Option<usize> = Some(32);
+}
+
+/// The product of the library by one of its algorithms.
+pub struct Cusparse<A>(PhantomData<A>);
 
 /// Fails where the library is missing, and says how to get it.
 pub fn require_library() -> Result<()> {
@@ -35,11 +75,7 @@ pub fn require_library() -> Result<()> {
 /// Fails where the library is too old: the binding would end the program at the first call.
 fn require_functions() -> Result<()> {
     const NEWEST: [&str; 3] = ["cusparseSpMV_preprocess", "cusparseCreateConstCsr", "cusparseGetErrorString"];
-    let missing = NEWEST.iter().find(|name| {
-        // SAFETY: the library is there; the symbol is only looked up.
-        unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_err()
-    });
-    match missing {
+    match NEWEST.iter().find(|name| !has(name)) {
         None => Ok(()),
         Some(name) => Err(Error::Gpu(GpuError::LibraryUnusable {
             library: "cuSPARSE",
@@ -47,6 +83,12 @@ fn require_functions() -> Result<()> {
             reason: format!("it has no {name}; version 12.4 or newer is needed, or use --backend vector"),
         })),
     }
+}
+
+/// Whether the library has a function.
+fn has(name: &str) -> bool {
+    // SAFETY: the library is there; the symbol is only looked up.
+    unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok()
 }
 
 fn check(call: &'static str, status: sys::cusparseStatus_t) -> Result<()> {
@@ -115,41 +157,56 @@ struct CusparseOperator {
     handle: Handle,
     algorithm: sys::cusparseSpMVAlg_t,
     buffer: CudaSlice<u8>,
-    csr: DeviceCsr,
+    _arrays: Box<dyn Any>,
+    backend: &'static str,
+    shape: (usize, usize),
+    bytes: u64,
     cost: Cost,
 }
 
-impl Family<Cuda> for Cusparse {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+/// A matrix in one of the library's formats.
+struct Described {
+    descriptor: MatrixDescriptor,
+    arrays: Box<dyn Any>,
+    bytes: u64,
+    /// Entries, padding among them.
+    places: usize,
+}
+
+fn unsupported<A: Algorithm>(what: String, hint: &str) -> Error {
+    Error::Unsupported { backend: A::NAME, device: "cuda", what, hint: hint.to_owned() }
+}
+
+/// Refuses what the library cannot do.
+fn check_matrix<A: Algorithm>(matrix: &Csr, vector_width: usize) -> Result<()> {
+    let width = matrix.values().width();
+    if width != 0 && width != vector_width {
+        let what = "values and vectors of different precision".to_owned();
+        return Err(unsupported::<A>(what, "use --precision f64 or f32, or --backend vector"));
+    }
+    if matches!(matrix.row_offsets(), Offsets::U64(_)) || matrix.nnz() > i32::MAX as usize {
+        return Err(unsupported::<A>(
+            format!("{} entries", matrix.nnz()),
+            "its 32-bit offsets end at 2147483647",
+        ));
+    }
+    if matrix.rows() == 0 || matrix.cols() == 0 {
+        let what = format!("a {} x {} matrix", matrix.rows(), matrix.cols());
+        return Err(unsupported::<A>(what, "the library refuses empty ones; use --backend vector"));
+    }
+    if matrix.pattern().has_repeats() {
+        return Err(unsupported::<A>(
+            "rows with a column several times".to_owned(),
+            "the library may go wrong on them; use --backend vector",
+        ));
+    }
+    Ok(())
+}
+
+impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
         require_library()?;
-        let unsupported = |what: String, hint: &str| Error::Unsupported {
-            backend: "cusparse",
-            device: "cuda",
-            what,
-            hint: hint.to_owned(),
-        };
-        if matrix.values().width() == 8 && size_of::<T>() == 4
-            || matrix.values().width() == 4 && size_of::<T>() == 8
-        {
-            let what = "values and vectors of different precision".to_owned();
-            return Err(unsupported(what, "use --precision f64 or f32, or --backend vector"));
-        }
-        if matches!(matrix.row_offsets(), Offsets::U64(_)) || matrix.nnz() > i32::MAX as usize {
-            return Err(unsupported(
-                format!("{} entries", matrix.nnz()),
-                "its 32-bit offsets end at 2147483647",
-            ));
-        }
-        if matrix.rows() == 0 || matrix.cols() == 0 {
-            let what = format!("a {} x {} matrix", matrix.rows(), matrix.cols());
-            return Err(unsupported(what, "the library refuses empty ones; use --backend vector"));
-        }
-        if matrix.pattern().has_repeats() {
-            return Err(unsupported(
-                "rows with a column several times".to_owned(),
-                "the library may go wrong on them; use --backend vector",
-            ));
-        }
+        check_matrix::<A>(matrix, size_of::<T>())?;
         // The library has no implicit values: a pattern gets an array of ones.
         let explicit = match matrix.values() {
             Values::Ones => {
@@ -160,17 +217,25 @@ impl Family<Cuda> for Cusparse {
             _ => None,
         };
         let stored = explicit.as_ref().unwrap_or(matrix);
-        let (csr, cost) = (DeviceCsr::upload(device, stored)?, Cost::of_csr(stored, size_of::<T>()));
-        let algorithm = match params.get("algorithm") {
-            Some("1") => sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_CSR_ALG1,
-            Some("2") => sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_CSR_ALG2,
-            _ => sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT,
+        let Described { descriptor, arrays, bytes, places } = match A::SLICE {
+            None => describe::<T>(device, stored)?,
+            Some(rows) => describe_sliced::<A, T>(device, stored, rows)?,
         };
         let handle = handle_on(device)?;
-        let descriptor = describe::<T>(&csr)?;
-        let buffer = device.allocate("the buffer of cuSPARSE", 1)?;
-        let mut operator = CusparseOperator { matrix: descriptor, handle, algorithm, buffer, csr, cost };
-        operator.prepare::<T>(device)?;
+        let shape = (matrix.rows(), matrix.cols());
+        let vectors = (shape.0 + shape.1) * size_of::<T>();
+        let mut operator = CusparseOperator {
+            matrix: descriptor,
+            handle,
+            algorithm: A::ALGORITHM,
+            buffer: device.allocate("the buffer of cuSPARSE", 1)?,
+            _arrays: arrays,
+            backend: A::NAME,
+            shape,
+            bytes,
+            cost: Cost { bytes: bytes + vectors as u64, flops: 2 * places as u64 },
+        };
+        operator.prepare::<T>(device, A::SLICE.is_none())?;
         Ok(Rc::new(operator))
     }
 }
@@ -187,7 +252,8 @@ fn handle_on(device: &Cuda) -> Result<Handle> {
     Ok(handle)
 }
 
-fn describe<T: Scalar>(csr: &DeviceCsr) -> Result<MatrixDescriptor> {
+fn describe<T: Scalar>(device: &Cuda, matrix: &Csr) -> Result<Described> {
+    let csr = DeviceCsr::upload(device, matrix)?;
     let mut descriptor = std::ptr::null();
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
@@ -207,14 +273,60 @@ fn describe<T: Scalar>(csr: &DeviceCsr) -> Result<MatrixDescriptor> {
         )
     };
     check("cusparseCreateConstCsr", status)?;
-    Ok(MatrixDescriptor(descriptor))
+    let (bytes, places) = (csr.bytes, csr.nnz);
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: Box::new(csr), bytes, places })
+}
+
+/// The matrix in slices of `height` rows, in their own order: the library knows no permutation.
+fn describe_sliced<A: Algorithm, T: Scalar>(device: &Cuda, matrix: &Csr, height: usize) -> Result<Described> {
+    if !has("cusparseCreateConstSlicedEll") {
+        let what = "a library as old as the one that was found".to_owned();
+        return Err(unsupported::<A>(what, "sliced ELL came with cuSPARSE 12.1; use --backend sell"));
+    }
+    if matrix.nnz() == 0 {
+        let what = "a matrix without entries".to_owned();
+        return Err(unsupported::<A>(what, "use --backend sell"));
+    }
+    let sell = Sell::from_csr(matrix, height, 1)?;
+    let places = sell.col_indices().len();
+    let offsets = match sell.slice_offsets() {
+        Offsets::U32(offsets) if places <= i32::MAX as usize => offsets,
+        _ => {
+            let what = format!("{places} entries and places of padding");
+            return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use --backend sell"));
+        }
+    };
+    let arrays = Arrays::on(device).add(offsets)?.add(sell.col_indices())?.add_values(sell.values())?;
+    let (held, addresses, bytes) = arrays.into_parts();
+    let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
+    let mut descriptor = std::ptr::null();
+    // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
+    let status = unsafe {
+        sys::cusparseCreateConstSlicedEll(
+            &mut descriptor,
+            matrix.rows() as i64,
+            matrix.cols() as i64,
+            matrix.nnz() as i64,
+            places as i64,
+            height as i64,
+            addresses[0] as *const c_void,
+            addresses[1] as *const c_void,
+            addresses[2] as *const c_void,
+            index,
+            index,
+            sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
+            data_type::<T>(),
+        )
+    };
+    check("cusparseCreateConstSlicedEll", status)?;
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: Box::new(held), bytes, places })
 }
 
 impl CusparseOperator {
-    /// Gets the buffer that the library asks for, and lets it look at the matrix.
-    fn prepare<T: Scalar>(&mut self, device: &Cuda) -> Result<()> {
-        let x = device.vector::<T>(self.csr.cols, 1)?;
-        let y = device.vector::<T>(self.csr.rows, 1)?;
+    /// Gets the buffer that the library asks for, and lets it look at the matrix where it has a use for that.
+    fn prepare<T: Scalar>(&mut self, device: &Cuda, look: bool) -> Result<()> {
+        let x = device.vector::<T>(self.shape.1, 1)?;
+        let y = device.vector::<T>(self.shape.0, 1)?;
         let (x, y) = (VectorDescriptor::new(&x)?, VectorDescriptor::new(&y)?);
         let (one, zero) = (T::from_f64(1.0), T::from_f64(0.0));
         let (one, zero) = (std::ptr::from_ref(&one).cast(), std::ptr::from_ref(&zero).cast());
@@ -236,6 +348,9 @@ impl CusparseOperator {
             );
             check("cusparseSpMV_bufferSize", status)?;
             self.buffer = device.allocate("the buffer of cuSPARSE", bytes)?;
+            if !look {
+                return device.synchronize();
+            }
             let status = sys::cusparseSpMV_preprocess(
                 self.handle.0,
                 operation,
@@ -256,7 +371,7 @@ impl CusparseOperator {
 
 impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
     fn shape(&self) -> (usize, usize) {
-        (self.csr.rows, self.csr.cols)
+        self.shape
     }
 
     fn apply(
@@ -267,7 +382,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
         beta: f64,
         y: &mut CudaVector<T>,
     ) -> Result<()> {
-        self.csr.check_shapes("cusparse", x, y)?;
+        check_shapes(self.shape, self.backend, x, y)?;
         if device.rehearsing() {
             return Ok(());
         }
@@ -296,6 +411,6 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
     }
 
     fn storage(&self) -> u64 {
-        self.csr.bytes + self.buffer.len() as u64
+        self.bytes + self.buffer.len() as u64
     }
 }

@@ -75,6 +75,13 @@ impl<'a> Arrays<'a> {
     }
 }
 
+impl Arrays<'_> {
+    /// What holds the arrays, their addresses, and their bytes.
+    pub fn into_parts(self) -> (Vec<Box<dyn Any>>, Vec<u64>, u64) {
+        (self.held, self.addresses, self.bytes)
+    }
+}
+
 /// A matrix with the kernel that multiplies it.
 pub(super) struct Owner {
     backend: &'static str,
