@@ -47,7 +47,7 @@ fn doctor_tests_every_backend_of_the_cpu() {
     for name in ["cpu serial", "cpu rows"] {
         assert!(findings.iter().any(|f| f["what"] == name && f["state"] == "ok"), "{name}: {findings:?}");
     }
-    for name in ["driver", "nvrtc", "cusparse", "kernel cache"] {
+    for name in ["driver", "nvrtc", "cusparse", "cublas", "kernel cache"] {
         assert!(findings.iter().any(|f| f["what"] == name), "{name}: {findings:?}");
     }
 }

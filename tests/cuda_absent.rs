@@ -69,6 +69,17 @@ fn without_cusparse_the_error_says_how_to_get_it() {
 }
 
 #[test]
+fn without_cublas_the_error_says_how_to_get_it() {
+    match solver::backend::cuda::dense::require_library() {
+        Ok(()) => println!("skipped: cuBLAS is there"),
+        Err(e) => {
+            let message = e.to_string();
+            assert!(message.contains("libcublas.so.13") && message.contains("--backend vector"), "{message}");
+        }
+    }
+}
+
+#[test]
 fn a_gpu_that_is_not_there_is_named_with_how_many_there_are() {
     if gpu() {
         let message = refused(&[], &["--matrix", "poisson2d:9x9", "--device", "cuda:99"]);

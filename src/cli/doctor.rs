@@ -4,7 +4,8 @@
 use super::args::DoctorArgs;
 use super::running::check_threads;
 use super::{print, print_json};
-use crate::backend::{Choice, Entry, Host, Pick, REGISTRY, cuda::cusparse};
+use crate::backend::cuda::{cusparse, dense};
+use crate::backend::{Choice, Entry, Host, Pick, REGISTRY};
 use crate::bench::stream;
 use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
 use crate::device::{Cpu, Cuda, Device};
@@ -50,6 +51,7 @@ pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
         .push(outcome("driver", cuda::driver_version().map(|(a, b)| format!("serves CUDA up to {a}.{b}"))));
     findings.push(outcome("nvrtc", Nvrtc::get().map(describe_nvrtc)));
     findings.push(outcome("cusparse", cusparse::require_library().map(|()| "found".to_owned())));
+    findings.push(outcome("cublas", dense::require_library().map(|()| "found".to_owned())));
     findings.push(look_at_cache());
     for index in 0..cuda::count().unwrap_or(0) {
         match Cuda::new(index) {

@@ -52,6 +52,7 @@ fn may_refuse(case: &Case<'_>, vector_width: usize) -> bool {
     let other_width = matrix.values().width() != 0 && matrix.values().width() != vector_width;
     let wide_offsets = matrix.row_offsets().width() == 8;
     match case.choice.entry.name {
+        "dense" if case.choice.entry.device() == "cuda" && empty => true,
         "dense" => matrix.rows() * matrix.cols() > 1 << 24,
         // All rows are padded to the longest.
         "ell" => {

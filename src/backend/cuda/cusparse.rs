@@ -6,6 +6,7 @@ use super::owner::Arrays;
 use super::{DeviceCsr, check_shapes};
 use crate::backend::{Family, Operator, Params};
 use crate::device::cuda::CudaVector;
+use crate::device::cuda::libraries::Wanted;
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Offsets, Sell, Values};
@@ -59,16 +60,37 @@ impl Algorithm for Sliced {
 /// The product of the library by one of its algorithms.
 pub struct Cusparse<A>(PhantomData<A>);
 
+/// The binding looks for the library by name: once it is loaded from wherever it lies, that finds it.
+const LIBRARY: Wanted = Wanted {
+    file: "libcusparse.so",
+    names: &["libcusparse.so", "libcusparse.so.12"],
+    wheel: "cusparse",
+    needs: &[("libnvJitLink.so", "nvjitlink")],
+};
+
 /// Fails where the library is missing, and says how to get it.
 pub fn require_library() -> Result<()> {
     // SAFETY: only tries to open the library.
-    if unsafe { sys::is_culib_present() } {
+    let present = || unsafe { sys::is_culib_present() };
+    if present() {
         return require_functions();
     }
+    let tried = match LIBRARY.load() {
+        Ok((library, path)) => {
+            std::mem::forget(library);
+            if present() {
+                log::debug!("cuSPARSE loaded from {}", path.display());
+                return require_functions();
+            }
+            format!("{}, which is of another version than libcusparse.so.12", path.display())
+        }
+        Err(tried) => tried,
+    };
     Err(Error::Gpu(GpuError::LibraryMissing {
         library: "cuSPARSE",
-        tried: "libcusparse.so, libcusparse.so.12 through the system's loader".to_owned(),
-        hint: "install the CUDA toolkit's libcusparse and put its folder on LD_LIBRARY_PATH, or use --backend vector",
+        tried,
+        hint: "pip install nvidia-cusparse brings it; or put the folder of the CUDA toolkit's libcusparse on \
+               LD_LIBRARY_PATH, or use --backend vector",
     }))
 }
 

@@ -2,6 +2,7 @@
 
 pub mod cusparse;
 pub mod dcsr;
+pub mod dense;
 pub mod ell;
 pub mod merge;
 mod owner;

@@ -7,6 +7,7 @@
 
 pub mod cache;
 pub mod generate;
+pub mod libraries;
 pub mod modules;
 pub mod nvrtc;
 mod slots;

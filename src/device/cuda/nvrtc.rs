@@ -69,7 +69,7 @@ impl Nvrtc {
     /// 1. `SOLVER_NVRTC`, a file or folder likewise; where it is set nothing else is tried,
     /// 2. `libnvrtc.so.13`, `libnvrtc.so.12` and `libnvrtc.so` as the system's loader finds them,
     /// 3. `/usr/local/cuda*/lib64`, then `lib64` of `$CUDA_HOME` and `$CUDA_PATH`,
-    /// 4. the pip wheels in `$VIRTUAL_ENV` and `$CONDA_PREFIX`, and `$CONDA_PREFIX/lib`.
+    /// 4. the pip wheels in `$VIRTUAL_ENV`, `$CONDA_PREFIX` and where `python3` is installed, and `$CONDA_PREFIX/lib`.
     pub fn load(at: Option<&Path>) -> Result<Nvrtc> {
         let nvrtc = search::load(at)?;
         let (major, minor) = nvrtc.version;

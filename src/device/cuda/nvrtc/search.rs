@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
+use super::super::libraries::{self, names_in, variable};
 use super::{LIBRARY, Nvrtc};
 use crate::error::{Error, GpuError, Result};
 
@@ -17,7 +18,8 @@ const VARIABLE: &str = "SOLVER_NVRTC";
 /// Tried by name, newest first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 const TRIED: &str = "libnvrtc.so.13, libnvrtc.so.12 and libnvrtc.so by name, in /usr/local/cuda*/lib64, in lib64 of \
-                     $CUDA_HOME and $CUDA_PATH, and among the pip wheels of $VIRTUAL_ENV and $CONDA_PREFIX";
+                     $CUDA_HOME and $CUDA_PATH, and among the pip wheels of $VIRTUAL_ENV, $CONDA_PREFIX and \
+                     python3";
 const HINT: &str = "`pip install nvidia-cuda-nvrtc` brings it: set SOLVER_NVRTC to the folder that then holds \
                     libnvrtc.so.* (site-packages/nvidia/cu13/lib)";
 const HINT_PLACE: &str = "name a file libnvrtc.so.*, or the folder that holds it (with `pip install \
@@ -32,11 +34,6 @@ pub(super) fn load(at: Option<&Path>) -> Result<Nvrtc> {
         Some(place) => load_place(Path::new(&place), "SOLVER_NVRTC="),
         None => load_found(),
     }
-}
-
-/// An environment variable; set to nothing counts as not set.
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// Loads what somebody asked for: no other place is tried.
@@ -151,67 +148,14 @@ fn is_builtins(name: &str) -> bool {
     name.starts_with("libnvrtc-builtins.so.") && !name.contains(".alt")
 }
 
-/// The names in a folder as far as they are text, sorted; none where it cannot be read.
-fn names_in(folder: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut names: Vec<_> =
-        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    names
-}
-
 /// The newest `libnvrtc.so*` in a folder.
 fn library_in(folder: &Path) -> Option<PathBuf> {
-    names_in(folder)
-        .into_iter()
-        .filter_map(|name| Some((library_version(&name)?, folder.join(name))))
-        .filter(|(_, path)| path.is_file())
-        .max()
-        .map(|(_, path)| path)
-}
-
-/// The numbers after `libnvrtc.so`; `None` for any other file name.
-fn library_version(name: &str) -> Option<Vec<u32>> {
-    match name.strip_prefix("libnvrtc.so")? {
-        "" => Some(Vec::new()),
-        rest => rest.strip_prefix('.')?.split('.').map(|part| part.parse().ok()).collect(),
-    }
+    libraries::library_in(folder, "libnvrtc.so")
 }
 
 /// The folders to look into, best first, whether or not they exist.
 fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Vec<PathBuf> {
-    let mut folders: Vec<_> =
-        versions_in(usr_local, "cuda").into_iter().map(|cuda| cuda.join("lib64")).collect();
-    folders.extend(["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| {
-        let toolkit = variable(name)?;
-        Some(Path::new(&toolkit).join("lib64"))
-    }));
-    for name in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
-        let Some(lib) = variable(name).map(|python| Path::new(&python).join("lib")) else { continue };
-        for python in versions_in(&lib, "python3") {
-            let wheels = python.join("site-packages/nvidia");
-            folders.extend([wheels.join("cu13/lib"), wheels.join("cuda_nvrtc/lib")]);
-        }
-        if name == "CONDA_PREFIX" {
-            folders.push(lib);
-        }
-    }
-    folders
-}
-
-/// The entries of `parent` whose names begin with `prefix`: the bare prefix first, for that is the link to the one
-/// that was chosen on this machine, then by the numbers that follow, highest first.
-fn versions_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
-    let mut found: Vec<(bool, Vec<u32>, String)> = names_in(parent)
-        .into_iter()
-        .filter_map(|name| {
-            let rest = name.strip_prefix(prefix)?;
-            let numbers = rest.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
-            Some((rest.is_empty(), numbers, name))
-        })
-        .collect();
-    found.sort_unstable_by(|a, b| b.cmp(a));
-    found.into_iter().map(|(_, _, name)| parent.join(name)).collect()
+    libraries::folders(variable, usr_local, "cuda_nvrtc")
 }
 
 /// The file that is mapped at `address`, from the text of `/proc/self/maps`.

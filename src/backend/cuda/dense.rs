@@ -1,0 +1,229 @@
+//! Every place of the matrix stored and multiplied by NVIDIA's cuBLAS: what a sparse format has to beat.
+//!
+//! The only place that talks to the library, whose few functions are bound here by name: their signatures have not
+//! changed from CUDA 11 to 13, while its file's name has. A zero that the matrix does not store is multiplied too: where
+//! x is not finite there, the row becomes NaN.
+
+use super::check_shapes;
+use super::owner::Arrays;
+use crate::backend::cpu::dense::MOST_PLACES;
+use crate::backend::{Family, Operator, Params};
+use crate::device::cuda::CudaVector;
+use crate::device::cuda::libraries::Wanted;
+use crate::device::{Cuda, Device};
+use crate::error::{Error, GpuError, Result};
+use crate::format::{Csr, Dense};
+use crate::operator::{Cost, LinearOperator};
+use crate::scalar::Scalar;
+use libloading::os::unix::Library;
+use std::any::Any;
+use std::ffi::{c_int, c_void};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+/// The family of one.
+pub struct DenseFamily;
+
+const LIBRARY: Wanted = Wanted {
+    file: "libcublas.so",
+    names: &["libcublas.so.13", "libcublas.so.12", "libcublas.so"],
+    wheel: "cublas",
+    needs: &[("libcublasLt.so", "cublas")],
+};
+
+/// `CUBLAS_OP_T`.
+const TRANSPOSED: c_int = 1;
+
+type Handle = *mut c_void;
+type Gemv = unsafe extern "C" fn(
+    Handle,
+    c_int,
+    c_int,
+    c_int,
+    *const c_void,
+    *const c_void,
+    c_int,
+    *const c_void,
+    c_int,
+    *const c_void,
+    *mut c_void,
+    c_int,
+) -> c_int;
+
+/// The functions of the library; it stays loaded for good.
+struct Functions {
+    create: unsafe extern "C" fn(*mut Handle) -> c_int,
+    destroy: unsafe extern "C" fn(Handle) -> c_int,
+    set_stream: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    gemv_f64: Gemv,
+    gemv_f32: Gemv,
+}
+
+impl Functions {
+    fn bind(library: &Library) -> std::result::Result<Functions, libloading::Error> {
+        // SAFETY: each field's type is the signature that cublas_v2.h gives the function of that name, with both precisions'
+        // pointers as void; the caller keeps the library.
+        unsafe {
+            Ok(Functions {
+                create: *library.get(b"cublasCreate_v2")?,
+                destroy: *library.get(b"cublasDestroy_v2")?,
+                set_stream: *library.get(b"cublasSetStream_v2")?,
+                gemv_f64: *library.get(b"cublasDgemv_v2")?,
+                gemv_f32: *library.get(b"cublasSgemv_v2")?,
+            })
+        }
+    }
+}
+
+/// The library of this process; an error that says how to get it where it is missing.
+fn library() -> Result<&'static Functions> {
+    static LOADED: OnceLock<Functions> = OnceLock::new();
+    if let Some(functions) = LOADED.get() {
+        return Ok(functions);
+    }
+    let (library, path): (Library, PathBuf) = LIBRARY.load().map_err(|tried| {
+        Error::Gpu(GpuError::LibraryMissing {
+            library: "cuBLAS",
+            tried,
+            hint: "pip install nvidia-cublas brings it; or put the folder of the CUDA toolkit's libcublas on \
+                   LD_LIBRARY_PATH, or use --backend vector",
+        })
+    })?;
+    let functions = Functions::bind(&library);
+    std::mem::forget(library);
+    log::debug!("cuBLAS loaded from {}", path.display());
+    match functions {
+        Ok(functions) => Ok(LOADED.get_or_init(|| functions)),
+        Err(e) => {
+            let reason = e.to_string();
+            Err(Error::Gpu(GpuError::LibraryUnusable { library: "cuBLAS", path, reason }))
+        }
+    }
+}
+
+/// Fails where the library is missing, and says how to get it.
+pub fn require_library() -> Result<()> {
+    library().map(drop)
+}
+
+fn check(call: &'static str, status: c_int) -> Result<()> {
+    match status {
+        0 => Ok(()),
+        _ => Err(Error::Gpu(GpuError::Cuda { call, message: format!("cuBLAS says {status}") })),
+    }
+}
+
+struct DenseOperator {
+    functions: &'static Functions,
+    handle: Handle,
+    values: u64,
+    _held: Vec<Box<dyn Any>>,
+    shape: (usize, usize),
+    bytes: u64,
+}
+
+impl Drop for DenseOperator {
+    fn drop(&mut self) {
+        // SAFETY: created by us, destroyed once.
+        let _ = unsafe { (self.functions.destroy)(self.handle) };
+    }
+}
+
+fn unsupported(what: String, hint: String) -> Error {
+    Error::Unsupported { backend: "dense", device: "cuda", what, hint }
+}
+
+impl Family<Cuda> for DenseFamily {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+        let shape @ (rows, cols) = (matrix.rows(), matrix.cols());
+        if rows as u128 * cols as u128 > MOST_PLACES {
+            let hint = format!("it stores all places and serves at most {MOST_PLACES} of them; use vector");
+            return Err(unsupported(format!("a matrix of {rows} x {cols}"), hint));
+        }
+        if rows == 0 || cols == 0 {
+            let hint = "the library does nothing for empty ones; use vector".to_owned();
+            return Err(unsupported(format!("a matrix of {rows} x {cols}"), hint));
+        }
+        if matrix.values().width() > size_of::<T>() {
+            let hint = "use --precision f64 or f32, or --backend vector".to_owned();
+            return Err(unsupported("values and vectors of different precision".to_owned(), hint));
+        }
+        let functions = library()?;
+        let dense = Dense::from_csr(matrix)?;
+        let arrays = match size_of::<T>() {
+            8 => Arrays::on(device).add(dense.values())?,
+            // Exact: values in double precision have been refused.
+            _ => Arrays::on(device).add(&dense.values().iter().map(|&v| v as f32).collect::<Vec<f32>>())?,
+        };
+        let (held, addresses, bytes) = arrays.into_parts();
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: writes one handle.
+        check("cublasCreate", unsafe { (functions.create)(&mut handle) })?;
+        let operator = DenseOperator { functions, handle, values: addresses[0], _held: held, shape, bytes };
+        // SAFETY: the stream lives as long as the device that operators are used with.
+        check("cublasSetStream", unsafe {
+            (functions.set_stream)(handle, device.stream().cu_stream().cast())
+        })?;
+        // The library loads its kernels when they are first called, which a capture would not bear.
+        let (x, mut y) = (device.vector::<T>(cols, 1)?, device.vector::<T>(rows, 1)?);
+        for beta in [0.0, 1.0] {
+            operator.apply(device, 1.0, &x, beta, &mut y)?;
+        }
+        device.synchronize()?;
+        Ok(Rc::new(operator))
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn apply(
+        &self,
+        device: &Cuda,
+        alpha: f64,
+        x: &CudaVector<T>,
+        beta: f64,
+        y: &mut CudaVector<T>,
+    ) -> Result<()> {
+        check_shapes(self.shape, "dense", x, y)?;
+        if device.rehearsing() {
+            return Ok(());
+        }
+        let gemv = if size_of::<T>() == 8 { self.functions.gemv_f64 } else { self.functions.gemv_f32 };
+        let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
+        // At most MOST_PLACES, so that they fit.
+        let (rows, cols) = (self.shape.0 as c_int, self.shape.1 as c_int);
+        // SAFETY: row after row is column after column of the transpose, which has `cols` rows; shapes are checked;
+        // everything lives through the call, and a captured launch copies its scalars.
+        let status = unsafe {
+            gemv(
+                self.handle,
+                TRANSPOSED,
+                cols,
+                rows,
+                std::ptr::from_ref(&alpha).cast(),
+                self.values as *const c_void,
+                cols,
+                x.address() as *const c_void,
+                1,
+                std::ptr::from_ref(&beta).cast(),
+                y.address() as *mut c_void,
+                1,
+            )
+        };
+        check("cublasGemv", status)
+    }
+
+    fn cost(&self) -> Cost {
+        let (rows, cols) = self.shape;
+        let bytes = self.bytes + ((rows + cols) * size_of::<T>()) as u64;
+        Cost { bytes, flops: 2 * (rows * cols) as u64 }
+    }
+
+    fn storage(&self) -> u64 {
+        self.bytes
+    }
+}
