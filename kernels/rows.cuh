@@ -10,6 +10,7 @@
 // Without DOTS it computes y = alpha A x + beta y; with them y = A x, then <x, y> and the program of the step.
 // The vectors carry no promise of being read-only or apart: the kernel ahead may still write x until in_order returns.
 // `list` and `count` are what the backend says: rows of one class, bounds of bins, or nothing and all rows.
+// With PLAIN the matrix carries no promise either and is loaded like any other memory.
 
 #ifdef VALUE
 typedef VALUE Stored;
@@ -23,15 +24,29 @@ typedef float Stored;  // there are none
 #define ENDING const SCALAR alpha, const SCALAR beta
 #endif
 
+#ifdef PLAIN
+#define READ_ONLY
+#else
+#define READ_ONLY __restrict__
+#endif
+
 #define CSR_ARGUMENTS                                                                                        \
-    const OFFSET *__restrict__ row_offsets, const u32 *__restrict__ col_indices,                             \
-        const Stored *__restrict__ values, const SCALAR *x, SCALAR *y, const u32 *__restrict__ list,         \
-        const u32 count, ENDING
+    const OFFSET *READ_ONLY row_offsets, const u32 *READ_ONLY col_indices, const Stored *READ_ONLY values,   \
+        const SCALAR *x, SCALAR *y, const u32 *READ_ONLY list, const u32 count, ENDING
+
+template <typename T>
+__device__ __forceinline__ T load_entry(const T* p) {
+#ifdef PLAIN
+    return *p;
+#else
+    return load_once(p);
+#endif
+}
 
 // The stored value at a place, or 1 where none is stored.
 __device__ __forceinline__ SCALAR stored(const Stored* p) {
 #ifdef VALUE
-    return SCALAR(load_once(p));
+    return SCALAR(load_entry(p));
 #else
     return SCALAR(1);
 #endif

@@ -1,6 +1,7 @@
 //! The table of all strategies. What is missing here does not exist, and what stands here is tested everywhere.
 
-use super::{Build, Builder, Entry, Param, cpu, cuda};
+use super::{Build, Builder, Entry, Family, Param, cpu, cuda};
+use crate::device::Cuda;
 use crate::scalar::Precision;
 
 pub(super) const ALL_PRECISIONS: &[Precision] = &[Precision::F64, Precision::F32, Precision::Mixed];
@@ -59,6 +60,34 @@ const fn cusparse<A: cuda::cusparse::Algorithm>(
         precisions: &[Precision::F64, Precision::F32],
     }
 }
+
+/// The row of a CUDA kernel over CSR that is deterministic and has no parameters.
+const fn cuda_csr<F: Family<Cuda>>(
+    (name, family): (&'static str, &'static str),
+    from: &'static str,
+    summary: &'static str,
+) -> Entry {
+    Entry {
+        name,
+        builder: Builder::Cuda(Build::of::<F>()),
+        family,
+        format: "csr",
+        from,
+        summary,
+        params: &[],
+        deterministic: true,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    }
+}
+
+const LISTS: &str = "csr and lists of rows";
+const HYBRID_SHORT: Param = Param {
+    name: "short",
+    values: cuda::four_kernels::SHORT,
+    summary: "entries of the longest row that a thread takes",
+};
 
 /// Every backend there is.
 pub static REGISTRY: &[Entry] = &[
@@ -334,4 +363,77 @@ pub static REGISTRY: &[Entry] = &[
         "the library's product over slices of 32 rows, unsorted",
         false,
     ),
+    Entry {
+        params: &[Param {
+            name: "block",
+            values: cuda::four_kernels::BLOCKS,
+            summary: "threads in a block; serial-vs-cuda goes through them",
+        }],
+        ..cuda_csr::<cuda::four_kernels::Thread>(
+            ("thread", "thread"),
+            "four-kernels; serial-vs-cuda",
+            "a thread a row, unrolled by 4; blocks that shall fit at once by the mean row length",
+        )
+    },
+    cuda_csr::<cuda::four_kernels::ThreadFirst>(
+        ("thread-v1", "thread"),
+        "four-kernels, first version; serial-vs-cuda",
+        "a thread a row, one entry after the other by plain loads, a grid as large as the matrix",
+    ),
+    cuda_csr::<cuda::four_kernels::Warp>(
+        ("warp", "warp"),
+        "four-kernels",
+        "a warp a row, unrolled by 2: for rows of many entries",
+    ),
+    cuda_csr::<cuda::four_kernels::WarpFirst>(
+        ("warp-v1", "warp"),
+        "four-kernels, first version",
+        "a warp a row, plain loads, a grid as large as the matrix",
+    ),
+    Entry {
+        format: "csr and bounds of bins",
+        params: &[Param {
+            name: "entries",
+            values: cuda::four_kernels::BIN_ENTRIES,
+            summary: "entries that fill a bin; a row counts as one more",
+        }],
+        ..cuda_csr::<cuda::four_kernels::Bins>(
+            ("bins", "bins"),
+            "four-kernels",
+            "consecutive rows in bins of about as many entries; a warp goes through the rows of its bin",
+        )
+    },
+    Entry {
+        deterministic: false,
+        ..cuda_csr::<cuda::four_kernels::BinsFirst>(
+            ("bins-v1", "bins"),
+            "four-kernels, first version",
+            "a thread an entry, which searches its row and adds to it atomically; y is scaled before",
+        )
+    },
+    Entry {
+        format: LISTS,
+        params: &[
+            HYBRID_SHORT,
+            Param {
+                name: "long",
+                values: cuda::four_kernels::LONG,
+                summary: "entries of the longest row that a warp takes",
+            },
+        ],
+        ..cuda_csr::<cuda::four_kernels::Hybrid>(
+            ("hybrid", "hybrid"),
+            "four-kernels",
+            "short rows by threads, medium ones by warps, long ones by blocks, in one launch",
+        )
+    },
+    Entry {
+        format: LISTS,
+        params: &[HYBRID_SHORT],
+        ..cuda_csr::<cuda::four_kernels::HybridFirst>(
+            ("hybrid-v1", "hybrid"),
+            "four-kernels, first version",
+            "short rows by threads, all others by warps, plain loads, a grid as large as the matrix",
+        )
+    },
 ];

@@ -1,15 +1,18 @@
-//! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem.
+//! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem, or one for the strategies of a study.
 
 pub mod cusparse;
 pub mod dcsr;
 pub mod dense;
 pub mod ell;
+pub mod four_kernels;
 pub mod merge;
 mod owner;
 mod passes;
+mod schedule;
 pub mod sell;
 pub mod vector;
 
+use super::Params;
 use crate::device::cuda::CudaVector;
 use crate::device::cuda::modules::KernelSource;
 use crate::device::{Cuda, Op};
@@ -22,15 +25,21 @@ use cudarc::driver::{CudaSlice, DevicePtr};
 /// Every embedded kernel in every form that a backend may ask for, for whoever compiles them ahead; `endings` are the
 /// fused dot products and programs of the solvers.
 pub fn kernel_sources(endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
-    let mut all = passes::sources(&vector::forms(), endings);
-    all.extend(passes::sources(&merge::forms(), endings));
-    for forms in [sell::forms(), ell::forms(), dcsr::forms()] {
-        // The first in all types, those like it in few.
-        let (first, others) = forms.split_at(1);
-        all.extend(passes::sources(first, endings));
-        all.extend(passes::sources_in_brief(others, endings));
-    }
-    all
+    let families = [
+        vector::forms(),
+        four_kernels::forms(),
+        merge::forms(),
+        sell::forms(),
+        ell::forms(),
+        dcsr::forms(),
+    ];
+    passes::sources(&families.concat(), endings)
+}
+
+/// A parameter whose values are numbers; the first of them where the user set none.
+fn number(params: &Params, name: &str, values: &[&'static str]) -> u32 {
+    let typed = params.get(name).unwrap_or(values[0]);
+    typed.parse().unwrap_or_else(|_| unreachable!("{name} takes numbers"))
 }
 
 /// The arrays of a CSR matrix in GPU memory.

@@ -6,7 +6,7 @@
 //! atomics, leave it to a pass of its own.
 
 use super::{DeviceCsr, address};
-use crate::device::cuda::modules::KernelSource;
+use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::cuda::{CudaSlots, CudaVector, generate};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Cuda, Device, Op};
@@ -15,10 +15,19 @@ use crate::format::{Csr, Offset, Offsets};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
 use cudarc::driver::CudaSlice;
+use std::collections::HashSet;
 use std::ffi::c_void;
 use std::sync::Arc;
 
 const ROWS: &str = include_str!("../../../kernels/rows.cuh");
+
+/// The text of a kernel that begins with sums.cuh.
+macro_rules! with_sums {
+    ($file:literal) => {
+        concat!(include_str!("../../../kernels/sums.cuh"), include_str!(concat!("../../../kernels/", $file)))
+    };
+}
+pub(super) use with_sums;
 
 /// A kernel in one of its forms, but for the types.
 #[derive(Clone, Debug)]
@@ -45,6 +54,36 @@ pub(super) struct Types {
 }
 
 impl Form {
+    /// A form of a kernel over sums.cuh that owns all rows, in blocks of the usual size.
+    pub fn new(name: &'static str, text: &'static str, unroll: u32) -> Form {
+        let defines = vec![("UNROLL", unroll.to_string())];
+        Form { name, text, defines, block: BLOCK, owns_all_rows: true }
+    }
+
+    /// The same with something more defined.
+    pub fn with(mut self, name: &'static str, value: u32) -> Form {
+        self.defines.push((name, value.to_string()));
+        self
+    }
+
+    /// The same in blocks of another size.
+    pub fn in_blocks_of(self, block: u32) -> Form {
+        Form { block, ..self }
+    }
+
+    /// The same with registers for so many threads on a multiprocessor at once, or 0 where it does not matter.
+    pub fn fitting(self, threads: u32) -> Form {
+        /// The most blocks that a multiprocessor holds.
+        const MOST: u32 = 32;
+        let blocks = (threads / self.block).clamp(1, MOST);
+        self.with("MIN_BLOCKS", blocks)
+    }
+
+    /// The same, leaving dot products to a pass of their own.
+    pub fn without_dots(self) -> Form {
+        Form { owns_all_rows: false, ..self }
+    }
+
     /// The kernel for these types; `ending` is empty, or the generated end of a fused dot product.
     pub fn source(&self, types: Types, ending: &str) -> KernelSource {
         let mut defines = vec![("SCALAR", types.scalar.to_owned()), ("OFFSET", types.offset.to_owned())];
@@ -55,41 +94,36 @@ impl Form {
     }
 }
 
-/// The forms for every combination of types, plain and with these fused dot products.
-pub(super) fn sources(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
+/// The types of scalars, values and offsets that a kernel may be asked for. The first two differ in all three.
+fn all_types() -> Vec<Types> {
     let mut all = Vec::new();
-    for form in forms {
-        for ending in endings_of(form, endings) {
-            for (scalar, values) in [("double", &["double", "float"][..]), ("float", &["float"])] {
-                for offset in [u32::CUDA_NAME, u64::CUDA_NAME] {
-                    let values = values.iter().map(|v| Some(*v)).chain([None]);
-                    all.extend(values.map(|value| form.source(Types { scalar, value, offset }, &ending)));
-                }
-            }
-        }
+    for (scalar, value) in [
+        ("double", Some("double")),
+        ("float", None),
+        ("double", Some("float")),
+        ("double", None),
+        ("float", Some("float")),
+    ] {
+        all.extend([u32::CUDA_NAME, u64::CUDA_NAME].map(|offset| Types { scalar, value, offset }));
     }
+    all.swap(1, 3);
     all
 }
 
-/// Forms that differ little from those of `sources`: with the widest types, and with the narrowest.
-pub(super) fn sources_in_brief(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
-    let types = [
-        Types { scalar: "double", value: Some("double"), offset: u64::CUDA_NAME },
-        Types { scalar: "float", value: None, offset: u32::CUDA_NAME },
-    ];
-    let mut all = Vec::new();
+/// The forms, plain and with these fused dot products. The first form of a kernel comes in all combinations of types;
+/// what others define hardly meets the types, so that two combinations stand for all.
+pub(super) fn sources(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
+    let types = all_types();
+    let (mut all, mut met) = (Vec::new(), HashSet::new());
     for form in forms {
-        for ending in endings_of(form, endings) {
+        let types = if met.insert(form.name) { &types[..] } else { &types[..2] };
+        let fused =
+            endings.iter().filter(|_| form.owns_all_rows).map(|(dot, then)| generate::conclude(dot, then));
+        for ending in std::iter::once(String::new()).chain(fused) {
             all.extend(types.iter().map(|types| form.source(*types, &ending)));
         }
     }
     all
-}
-
-/// No ending, and these fused dot products where the form has room for them.
-fn endings_of<'a>(form: &Form, endings: &'a [(DotInto, &[Op])]) -> impl Iterator<Item = String> + use<'a> {
-    let fused = if form.owns_all_rows { endings } else { &[] };
-    std::iter::once(String::new()).chain(fused.iter().map(|(dot, then)| generate::conclude(dot, then)))
 }
 
 /// How many blocks are launched.
@@ -116,6 +150,28 @@ impl Pass {
         // `Passes::new` has refused matrices with more rows.
         let count = u32::try_from(matrix.rows()).unwrap_or(u32::MAX);
         Pass { form, grid: Grid::Resident(u64::from(count) * u64::from(threads)), list: None, count }
+    }
+
+    /// A launch over what a list describes: `count` pieces of work, each for so many threads.
+    pub fn over_list(device: &Cuda, form: Form, list: &[u32], count: usize, threads: u32) -> Result<Pass> {
+        let list = device.allocate_from("lists of rows", list)?;
+        // The copy reads memory that the caller may drop.
+        device.synchronize()?;
+        // No more pieces than rows, and `Passes::new` refuses matrices with more.
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        let grid = Grid::Resident(u64::from(count) * u64::from(threads));
+        Ok(Pass { form, grid, list: Some(list), count })
+    }
+
+    /// The same with as many blocks as there is work for, so that no thread strides to a second piece of it. Not for forms
+    /// that fuse dot products: there is room for the sums of as many blocks as a GPU holds at once.
+    pub fn without_stride(mut self) -> Pass {
+        debug_assert!(!self.form.owns_all_rows, "{}", self.form.name);
+        if let Grid::Resident(threads) = self.grid {
+            let blocks = threads.div_ceil(u64::from(self.form.block));
+            self.grid = Grid::Blocks(u32::try_from(blocks).unwrap_or(u32::MAX));
+        }
+        self
     }
 }
 

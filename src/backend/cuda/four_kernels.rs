@@ -1,0 +1,212 @@
+//! The kernels of four-kernels, each in two versions: a thread a row, a warp a row, bins of rows, rows by their length.
+//!
+//! The second versions load the matrix read-only, several entries before the first is used; their grid stays on the GPU
+//! and strides over the rows, and they fuse the dot product. The first ones (`-v1`) load entries one by one, like any
+//! other memory, in a grid as large as the matrix. The study gives neither thresholds nor sizes of bins: those here are
+//! ours. It reads x through the read-only cache, too. Here the kernel ahead may still write x while this one is placed,
+//! so that x is loaded like any memory.
+
+use super::passes::{Form, Grid, Pass, Passes, with_sums};
+use super::{number, schedule};
+use crate::backend::{Family, Operator, Params};
+use crate::device::Cuda;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::Scalar;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A thread a row.
+pub struct Thread;
+/// Its first version.
+pub struct ThreadFirst;
+/// A warp a row.
+pub struct Warp;
+/// Its first version.
+pub struct WarpFirst;
+/// A warp for each bin of rows.
+pub struct Bins;
+/// What bins were at first: a thread for each entry.
+pub struct BinsFirst;
+/// Threads, warps and blocks, by the length of rows.
+pub struct Hybrid;
+/// Its first version: threads and warps.
+pub struct HybridFirst;
+
+/// Threads in a block of `thread`: those of the study, then the other sizes for a sweep as in serial-vs-cuda.
+pub const BLOCKS: &[&str] = &["256", "32", "64", "128", "512"];
+/// Entries in a bin: as many as 8 rounds of a warp, so that matrices of a few million entries still keep a GPU busy.
+pub const BIN_ENTRIES: &[&str] = &["256", "64", "1024", "4096"];
+/// The longest row that a thread of `hybrid` takes.
+pub const SHORT: &[&str] = &["16", "4", "8", "32"];
+/// The longest row that a warp of `hybrid` takes.
+pub const LONG: &[&str] = &["1024", "256", "4096"];
+
+/// Entries of a row that a thread loads before it uses the first.
+const UNROLL: u32 = 4;
+/// The same for each thread of a warp: rows of 64 entries make a round.
+const WARP_UNROLL: u32 = 2;
+
+/// Threads that shall fit on a multiprocessor at once, which leaves 40 registers for each. Where rows are short, it is the
+/// number of threads that keeps the memory busy.
+const THREADS_LIGHT: u32 = 1536;
+/// The same for rows that are longer on average: 64 registers, in which the compiler puts several rounds together.
+pub(super) const THREADS_HEAVY: u32 = 1024;
+/// Mean length of rows up to which the work is light.
+const LIGHT: usize = 8;
+
+/// One thread a row: entries loaded at once, threads in a block, threads that shall fit on a multiprocessor.
+pub(super) fn thread(unroll: u32, block: u32, fit: u32) -> Form {
+    Form::new("spmv_csr_thread", with_sums!("thread.cu"), unroll).in_blocks_of(block).fitting(fit)
+}
+
+fn warp(unroll: u32) -> Form {
+    Form::new("spmv_csr_warp", with_sums!("warp.cu"), unroll)
+}
+
+fn bins() -> Form {
+    Form::new("spmv_csr_bins", with_sums!("bins.cu"), WARP_UNROLL)
+}
+
+fn hybrid() -> Form {
+    hybrid_of(UNROLL, 3).with("WARP_UNROLL", WARP_UNROLL)
+}
+
+fn hybrid_of(unroll: u32, classes: u32) -> Form {
+    Form::new("spmv_csr_hybrid", with_sums!("hybrid.cu"), unroll)
+        .with("CLASSES", classes)
+        .fitting(THREADS_HEAVY)
+}
+
+/// y = beta y, and the products of single entries added to it.
+fn entries() -> [Form; 2] {
+    ["spmv_csr_scale", "spmv_csr_entries"]
+        .map(|name| first_version(Form::new(name, include_str!("../../../kernels/entries.cu"), 1)))
+}
+
+fn first_version(form: Form) -> Form {
+    form.with("PLAIN", 1).without_dots()
+}
+
+fn thread_first() -> Form {
+    first_version(thread(1, 256, 0))
+}
+
+pub(super) fn forms() -> Vec<Form> {
+    let blocks = BLOCKS.iter().filter_map(|block| block.parse().ok());
+    let mut forms: Vec<Form> = blocks
+        .flat_map(|block| [THREADS_LIGHT, THREADS_HEAVY].map(|fit| thread(UNROLL, block, fit)))
+        .collect();
+    forms.extend([thread_first(), warp(WARP_UNROLL), first_version(warp(1)), bins()]);
+    forms.extend([hybrid(), first_version(hybrid_of(1, 2))]);
+    forms.extend(entries());
+    forms
+}
+
+fn finish<T: Scalar>(
+    backend: &'static str,
+    device: &Cuda,
+    matrix: &Arc<Csr>,
+    passes: impl IntoIterator<Item = Pass>,
+) -> Result<Operator<Cuda, T>> {
+    Ok(Rc::new(Passes::new::<T>(backend, device, matrix, passes)?))
+}
+
+impl Family<Cuda> for Thread {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        let light = matrix.nnz() <= LIGHT * matrix.rows();
+        let fit = if light { THREADS_LIGHT } else { THREADS_HEAVY };
+        let form = thread(UNROLL, number(params, "block", BLOCKS), fit);
+        finish::<T>("thread", device, matrix, [Pass::over_all(form, matrix, 1)])
+    }
+}
+
+impl Family<Cuda> for ThreadFirst {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+        let pass = Pass::over_all(thread_first(), matrix, 1).without_stride();
+        finish::<T>("thread-v1", device, matrix, [pass])
+    }
+}
+
+impl Family<Cuda> for Warp {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+        finish::<T>("warp", device, matrix, [Pass::over_all(warp(WARP_UNROLL), matrix, 32)])
+    }
+}
+
+impl Family<Cuda> for WarpFirst {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+        let pass = Pass::over_all(first_version(warp(1)), matrix, 32).without_stride();
+        finish::<T>("warp-v1", device, matrix, [pass])
+    }
+}
+
+impl Family<Cuda> for Bins {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        let bounds = schedule::bins(matrix, number(params, "entries", BIN_ENTRIES) as usize);
+        let pass = Pass::over_list(device, bins(), &bounds, bounds.len() - 1, 32)?;
+        finish::<T>("bins", device, matrix, [pass])
+    }
+}
+
+impl Family<Cuda> for BinsFirst {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+        let [scale, add] = entries().map(|form| Pass::over_all(form, matrix, 1));
+        let add = Pass { grid: Grid::Resident(matrix.nnz() as u64), ..add };
+        finish::<T>("bins-v1", device, matrix, [scale, add])
+    }
+}
+
+/// A pass over rows by their length; rows of more than `long` entries are taken by blocks.
+fn by_length(device: &Cuda, form: Form, matrix: &Csr, short: u32, long: usize) -> Result<Pass> {
+    let block = form.block;
+    let (list, tiles) = tiles(&schedule::classes(matrix, short as usize, long), block as usize);
+    Pass::over_list(device, form, &list, tiles, block)
+}
+
+/// What hybrid.cu finds in its list, and how many tiles that makes for blocks of so many threads.
+fn tiles([short, medium, long]: &[Vec<u32>; 3], block: usize) -> (Vec<u32>, usize) {
+    let mut list = [long, medium, short].map(|rows| rows.len() as u32).to_vec();
+    [long, medium, short].iter().for_each(|rows| list.extend_from_slice(rows));
+    (list, long.len() + medium.len().div_ceil(block / 32) + short.len().div_ceil(block))
+}
+
+impl Family<Cuda> for Hybrid {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        let (short, long) = (number(params, "short", SHORT), number(params, "long", LONG));
+        let pass = by_length(device, hybrid(), matrix, short, long as usize)?;
+        finish::<T>("hybrid", device, matrix, [pass])
+    }
+}
+
+impl Family<Cuda> for HybridFirst {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        let short = number(params, "short", SHORT);
+        let pass = by_length(device, first_version(hybrid_of(1, 2)), matrix, short, usize::MAX)?;
+        finish::<T>("hybrid-v1", device, matrix, [pass.without_stride()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_hold_a_long_row_or_a_medium_one_for_each_warp_or_a_short_one_for_each_thread() {
+        let classes = [(0..257).collect(), (300..309).collect(), vec![500, 501, 502]];
+        let (list, count) = tiles(&classes, 256);
+        assert_eq!(
+            (&list[..3], &list[3..6], list[6], list[15]),
+            (&[3, 9, 257][..], &[500, 501, 502][..], 300, 0)
+        );
+        assert_eq!((list.len(), count), (3 + 3 + 9 + 257, 3 + 2 + 2));
+        assert_eq!(tiles(&[const { Vec::new() }; 3], 256), (vec![0, 0, 0], 0));
+    }
+
+    #[test]
+    fn as_many_blocks_are_asked_for_as_fit() {
+        let min_blocks = |block, fit| thread(UNROLL, block, fit).defines[1].1.clone();
+        let asked = [(256, THREADS_LIGHT), (32, THREADS_LIGHT), (512, THREADS_HEAVY), (256, 0)];
+        assert_eq!(asked.map(|(block, fit)| min_blocks(block, fit)), ["6", "32", "2", "1"]);
+    }
+}

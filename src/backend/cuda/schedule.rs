@@ -1,0 +1,112 @@
+//! How the host shares rows out before the first product: by their lengths and into bins. Linear in the rows.
+
+use crate::format::Csr;
+
+fn length(matrix: &Csr, row: usize) -> usize {
+    matrix.row_range(row).len()
+}
+
+/// The rows of at most `short` entries, those of at most `long`, and those of more; each in order.
+pub(super) fn classes(matrix: &Csr, short: usize, long: usize) -> [Vec<u32>; 3] {
+    let mut classes = [const { Vec::new() }; 3];
+    for row in 0..matrix.rows() {
+        let length = length(matrix, row);
+        let class = usize::from(length > short) + usize::from(length > long.max(short));
+        // Whoever launches the kernels refuses matrices with more rows than 32 bits count.
+        classes[class].push(row as u32);
+    }
+    classes
+}
+
+/// Cuts the rows into bins: the first row of each, and the end of the last. A bin is full when it has `entries`, where
+/// every row counts as one entry more, so that bins of empty rows end, too.
+pub(super) fn bins(matrix: &Csr, entries: usize) -> Vec<u32> {
+    let (mut bounds, mut held) = (vec![0], 0);
+    for row in 0..matrix.rows() {
+        held += length(matrix, row) + 1;
+        if held >= entries || row + 1 == matrix.rows() {
+            bounds.push((row + 1) as u32);
+            held = 0;
+        }
+    }
+    bounds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Offsets, Values};
+    use proptest::prelude::*;
+
+    /// A matrix of ones with rows of these lengths.
+    fn matrix(lengths: &[usize]) -> Csr {
+        let offsets = std::iter::once(0).chain(lengths.iter().scan(0, |end, &length| {
+            *end += length as u64;
+            Some(*end)
+        }));
+        let columns = lengths.iter().flat_map(|&length| 0..length as u32).collect();
+        let cols = lengths.iter().copied().max().unwrap_or(0);
+        Csr::new(lengths.len(), cols, Offsets::narrowest(offsets.collect()), columns, Values::Ones).unwrap()
+    }
+
+    /// Runs of short rows, of longer ones, and of both.
+    fn lengths() -> impl Strategy<Value = Vec<usize>> {
+        let run = prop_oneof![
+            prop::collection::vec(0..5_usize, 0..400),
+            prop::collection::vec(0..90_usize, 0..40),
+            prop::collection::vec(500..700_usize, 0..3),
+        ];
+        prop::collection::vec(run, 0..6).prop_map(|runs| runs.concat())
+    }
+
+    /// Bounds as ranges of rows, which must cover all rows in order and leave none empty.
+    fn ranges(bounds: &[u32], rows: usize) -> Vec<std::ops::Range<usize>> {
+        assert_eq!((bounds[0], *bounds.last().unwrap() as usize), (0, rows));
+        assert!(bounds.windows(2).all(|pair| pair[0] < pair[1]), "{bounds:?}");
+        bounds.windows(2).map(|pair| pair[0] as usize..pair[1] as usize).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_is_in_the_class_of_its_length(lengths in lengths(), short in 0..40_usize, more in 0..600_usize) {
+            let long = short + more;
+            let classes = classes(&matrix(&lengths), short, long);
+            let mut all = classes.concat();
+            all.sort_unstable();
+            prop_assert!(all.into_iter().eq(0..lengths.len() as u32));
+            for (class, rows) in classes.iter().enumerate() {
+                prop_assert!(rows.is_sorted());
+                let fits = |&row: &u32| match (class, lengths[row as usize]) {
+                    (0, length) => length <= short,
+                    (1, length) => length > short && length <= long,
+                    (_, length) => length > long,
+                };
+                prop_assert!(rows.iter().all(fits), "class {}: {:?}", class, rows);
+            }
+        }
+
+        #[test]
+        fn bins_are_full_and_would_not_be_without_their_last_row(lengths in lengths(), entries in 1..1000_usize) {
+            let bins = ranges(&bins(&matrix(&lengths), entries), lengths.len());
+            let held = |rows: std::ops::Range<usize>| rows.map(|row| lengths[row] + 1).sum::<usize>();
+            for (i, rows) in bins.iter().enumerate() {
+                prop_assert!(i + 1 == bins.len() || held(rows.clone()) >= entries, "bin {}", i);
+                prop_assert!(held(rows.start..rows.end - 1) < entries, "bin {}", i);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_one_length_make_equal_bins() {
+        let (short, long) = (matrix(&[3; 1000]), matrix(&[40; 1000]));
+        assert_eq!(bins(&short, 200)[..4], [0, 50, 100, 150]);
+        assert_eq!(bins(&long, 200)[..4], [0, 5, 10, 15]);
+    }
+
+    #[test]
+    fn without_rows_there_is_nothing_to_share_out() {
+        let none = matrix(&[]);
+        assert_eq!(classes(&none, 1, 2).concat(), [0_u32; 0]);
+        assert_eq!(bins(&none, 5), [0]);
+    }
+}
