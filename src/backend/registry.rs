@@ -436,4 +436,56 @@ pub static REGISTRY: &[Entry] = &[
             "short rows by threads, all others by warps, plain loads, a grid as large as the matrix",
         )
     },
+    cuda_csr::<cuda::seven_strategies::ScalarRows>(
+        ("scalar", "thread"),
+        "seven-strategies",
+        "a thread a row, one entry after the other, read-only loads, dot products fused",
+    ),
+    Entry {
+        format: "csr and bounds of pieces",
+        params: &[
+            Param {
+                name: "short",
+                values: cuda::seven_strategies::SHORT,
+                summary: "entries of the longest row that a thread takes",
+            },
+            Param { name: "block", values: cuda::seven_strategies::BLOCKS, summary: "threads in a block" },
+            Param {
+                name: "unroll",
+                values: cuda::seven_strategies::UNROLLS,
+                summary: "entries that a thread loads before it uses the first",
+            },
+            Param {
+                name: "set",
+                values: cuda::seven_strategies::SETS,
+                summary: "the study's named sets; it does not say what is in them, so this is our reading: combined \
+                          is block=512,unroll=4, p100 a grid of the 114688 threads that a P100 holds at once",
+            },
+        ],
+        ..cuda_csr::<cuda::seven_strategies::Adaptive>(
+            ("adaptive", "adaptive"),
+            "seven-strategies",
+            "each block by threads where its rows are short, by warps where they are not",
+        )
+    },
+    Entry {
+        params: &[Param {
+            name: "scan",
+            values: cuda::seven_strategies::SCANS,
+            summary: "entries looked at in each segment: all of the row, as in the study, or onwards from the last",
+        }],
+        ..cuda_csr::<cuda::seven_strategies::VectorSmem>(
+            ("vector-smem", "vector-smem"),
+            "seven-strategies",
+            "a warp a row, x from segments of 1024 in shared memory: slow unless rows lie in few segments",
+        )
+    },
+    Entry {
+        format: LISTS,
+        ..cuda_csr::<cuda::seven_strategies::Binned>(
+            ("binned", "vector"),
+            "seven-strategies",
+            "a launch of vector for each class of rows: 1, 8 or 32 threads for up to 8, up to 64 and more entries",
+        )
+    },
 ];

@@ -10,6 +10,7 @@ mod owner;
 mod passes;
 mod schedule;
 pub mod sell;
+pub mod seven_strategies;
 pub mod vector;
 
 use super::Params;
@@ -28,6 +29,7 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
     let families = [
         vector::forms(),
         four_kernels::forms(),
+        seven_strategies::forms(),
         merge::forms(),
         sell::forms(),
         ell::forms(),

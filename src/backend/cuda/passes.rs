@@ -163,6 +163,14 @@ impl Pass {
         Ok(Pass { form, grid, list: Some(list), count })
     }
 
+    /// The same in a grid of at most so many threads, which stride.
+    pub fn with_at_most(mut self, most: u64) -> Pass {
+        if let Grid::Resident(threads) = &mut self.grid {
+            *threads = most.min(*threads);
+        }
+        self
+    }
+
     /// The same with as many blocks as there is work for, so that no thread strides to a second piece of it. Not for forms
     /// that fuse dot products: there is room for the sums of as many blocks as a GPU holds at once.
     pub fn without_stride(mut self) -> Pass {

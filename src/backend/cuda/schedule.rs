@@ -1,4 +1,4 @@
-//! How the host shares rows out before the first product: by their lengths and into bins. Linear in the rows.
+//! How the host shares rows out before the first product: by their lengths, into bins, into pieces. Linear in the rows.
 
 use crate::format::Csr;
 
@@ -28,6 +28,20 @@ pub(super) fn bins(matrix: &Csr, entries: usize) -> Vec<u32> {
             bounds.push((row + 1) as u32);
             held = 0;
         }
+    }
+    bounds
+}
+
+/// Cuts the rows into pieces for blocks of `block` threads: the first row of each, and the end of the last. Where half a
+/// block or more of them follow each other with at most `short` entries, they are a piece of up to `block` rows;
+/// otherwise a piece has a row for each warp, or what is left of the rows.
+pub(super) fn pieces(matrix: &Csr, short: usize, block: usize) -> Vec<u32> {
+    let (mut bounds, mut row) = (vec![0], 0);
+    while row < matrix.rows() {
+        let reach = matrix.rows().min(row + block);
+        let run = (row..reach).take_while(|&row| length(matrix, row) <= short).count();
+        row = if run >= block / 2 { row + run } else { reach.min(row + block / 32) };
+        bounds.push(row as u32);
     }
     bounds
 }
@@ -94,19 +108,34 @@ mod tests {
                 prop_assert!(held(rows.start..rows.end - 1) < entries, "bin {}", i);
             }
         }
+
+        #[test]
+        fn pieces_are_short_rows_for_threads_or_a_row_for_each_warp(
+            lengths in lengths(), short in 0..60_usize, warps in 1..17_usize,
+        ) {
+            let pieces = ranges(&pieces(&matrix(&lengths), short, 32 * warps), lengths.len());
+            for rows in pieces {
+                let short_only = lengths[rows.clone()].iter().all(|&length| length <= short);
+                let by_threads = short_only && (16 * warps..=32 * warps).contains(&rows.len());
+                let by_warps = rows.len() == warps || rows.len() < warps && rows.end == lengths.len();
+                prop_assert!(by_threads || by_warps, "{:?}", rows);
+            }
+        }
     }
 
     #[test]
-    fn rows_of_one_length_make_equal_bins() {
+    fn rows_of_one_length_make_equal_bins_and_pieces() {
         let (short, long) = (matrix(&[3; 1000]), matrix(&[40; 1000]));
         assert_eq!(bins(&short, 200)[..4], [0, 50, 100, 150]);
         assert_eq!(bins(&long, 200)[..4], [0, 5, 10, 15]);
+        assert_eq!(pieces(&short, 32, 256), [0, 256, 512, 768, 1000]);
+        assert_eq!(pieces(&long, 32, 256)[..4], [0, 8, 16, 24]);
     }
 
     #[test]
     fn without_rows_there_is_nothing_to_share_out() {
         let none = matrix(&[]);
         assert_eq!(classes(&none, 1, 2).concat(), [0_u32; 0]);
-        assert_eq!(bins(&none, 5), [0]);
+        assert_eq!((bins(&none, 5), pieces(&none, 5, 32)), (vec![0], vec![0]));
     }
 }

@@ -23,7 +23,7 @@ fn threads_for(matrix: &Csr) -> u32 {
     mean.div_ceil(UNROLL).next_power_of_two().clamp(1, 32) as u32
 }
 
-fn form(threads: u32) -> Form {
+pub(super) fn form(threads: u32) -> Form {
     Form {
         name: "spmv_csr_vector",
         text: include_str!("../../../kernels/vector.cu"),
