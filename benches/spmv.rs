@@ -1,12 +1,16 @@
-//! Times y = A x of every CPU backend, of the fused y = A x with `<x, y>`, and of the building, against a stream.
+//! Times y = A x of every backend of a device, of the fused y = A x with `<x, y>`, and of the building, against a stream.
 //!
-//!   cargo bench --bench spmv -- [--threads N] [--rounds N] [--backends rows,bsr:block=3x3,...] [--json] [MATRIX ...]
+//!   cargo bench --bench spmv -- [--device cpu|cuda] [--threads N] [--rounds N] [--backends rows,bsr:block=3x3,...] [--json]
+//!                               [MATRIX ...]
 //!
 //! A matrix is a file or a generator; without any, the three that CPU backends are tuned on. Backends take turns, the
 //! stream among them, so that what disturbs the machine disturbs all; of each the fastest sample counts, and the median
 //! stands beside it. Every result is compared with the serial reference before its time counts. Bytes are those of
 //! `LinearOperator::cost`, GB/s follow from them, and "of csr" is the speed as if the bytes were those of CSR. With
 //! `--json` each matrix is one line, for scripts.
+//!
+//! On a GPU products are recorded and replayed without the host, as solvers do, and caches are warm. Of several parameters
+//! the commas are typed as semicolons, as in `hybrid:short=4;long=512`.
 
 // A benchmark prints and ends on an error.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
@@ -15,9 +19,9 @@
 #[allow(dead_code)] // What tests of solvers ask for.
 mod tolerance;
 
-use solver::backend::{Choice, Host, Operator, REGISTRY};
+use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
 use solver::bench::stream;
-use solver::device::{Cpu, Device, Slot};
+use solver::device::{Cpu, Cuda, Device, Recorded, Slot};
 use solver::format::Csr;
 use solver::operator::{Cost, dot_into};
 use std::sync::Arc;
@@ -31,21 +35,45 @@ const MATRICES: [&str; 3] = [
 /// Rounds, and how long a sample is at least: short ones, because a busy machine leaves short gaps.
 const ROUNDS: usize = 9;
 const SECONDS: f64 = 1e-4;
+/// Products of a sample on a GPU, whose host sends many at once.
+const PRODUCTS: usize = 64;
 /// Samples of a round, as many as this time allows.
 const SAMPLES: std::ops::RangeInclusive<usize> = 3..=20;
 const ROUND_SECONDS: f64 = 0.1;
 
-struct Runner {
+struct Runner<D: Device> {
     label: String,
-    operator: Operator<Cpu, f64>,
+    plain: Recorded<D, Work<D>>,
+    /// The fused product is one of square matrices.
+    fused: Option<Recorded<D, Work<D>>>,
     build: f64,
-    plain: Vec<f64>,
-    fused: Vec<f64>,
+    plain_seconds: Vec<f64>,
+    fused_seconds: Vec<f64>,
 }
 
-fn seconds(times: usize, mut work: impl FnMut()) -> f64 {
+/// One product, over and over.
+struct Work<D: Device> {
+    operator: Operator<D, f64>,
+    x: D::Vector<f64>,
+    y: D::Vector<f64>,
+    slots: D::Slots,
+}
+
+impl<D: Device> Work<D> {
+    fn plain(device: &D, w: &mut Self) -> solver::Result<()> {
+        w.operator.apply(device, 1.0, &w.x, 0.0, &mut w.y)
+    }
+
+    fn fused(device: &D, w: &mut Self) -> solver::Result<()> {
+        w.operator.apply_dot(device, &w.x, &mut w.y, &mut w.slots, &dot_into(Slot(0)), &[])
+    }
+}
+
+/// Seconds of one of so many products in a row.
+fn seconds<D: Device>(device: &D, times: usize, product: &mut Recorded<D, Work<D>>) -> f64 {
     let start = Instant::now();
-    (0..times).for_each(|_| work());
+    device.replay(product, times).unwrap();
+    device.synchronize().unwrap();
     start.elapsed().as_secs_f64() / times as f64
 }
 
@@ -71,6 +99,7 @@ fn check(matrix: &Csr, x: &[f64], y: &[f64], label: &str) {
 
 /// What to measure, and how.
 struct Plan {
+    cuda: bool,
     threads: Option<usize>,
     rounds: usize,
     json: bool,
@@ -80,22 +109,32 @@ struct Plan {
 
 fn plan() -> Plan {
     let mut arguments = std::env::args().skip(1).filter(|a| a != "--bench");
-    let mut backends: Vec<String> =
-        REGISTRY.iter().filter(|e| e.device() == Cpu::KIND).map(|e| e.name.to_owned()).collect();
-    backends.push("auto".to_owned());
-    let mut plan = Plan { threads: None, rounds: ROUNDS, json: false, backends, matrices: Vec::new() };
+    let mut plan = Plan {
+        cuda: false,
+        threads: None,
+        rounds: ROUNDS,
+        json: false,
+        backends: Vec::new(),
+        matrices: Vec::new(),
+    };
     while let Some(argument) = arguments.next() {
         let mut number = || arguments.next().and_then(|n| n.parse().ok());
         match argument.as_str() {
+            "--device" => plan.cuda = arguments.next().is_some_and(|device| device == Cuda::KIND),
             "--threads" => plan.threads = number(),
             "--rounds" => plan.rounds = number().unwrap_or(ROUNDS),
             "--json" => plan.json = true,
             "--backends" => {
-                // A parameter's comma is not possible here; a backend with several takes the last one.
-                plan.backends = arguments.next().unwrap_or_default().split(',').map(str::to_owned).collect();
+                let typed = arguments.next().unwrap_or_default();
+                plan.backends = typed.split(',').map(|backend| backend.replace(';', ",")).collect();
             }
             _ => plan.matrices.push(argument),
         }
+    }
+    if plan.backends.is_empty() {
+        let kind = if plan.cuda { Cuda::KIND } else { Cpu::KIND };
+        plan.backends = REGISTRY.iter().filter(|e| e.device() == kind).map(|e| e.name.to_owned()).collect();
+        plan.backends.push("auto".to_owned());
     }
     if plan.matrices.is_empty() {
         plan.matrices = MATRICES.map(str::to_owned).to_vec();
@@ -104,58 +143,59 @@ fn plan() -> Plan {
 }
 
 /// The operators of all backends that take the matrix, each checked once.
-fn runners(cpu: &Cpu, matrix: &Arc<Csr>, plan: &Plan) -> solver::Result<Vec<Runner>> {
-    let x_host: Vec<f64> = (0..matrix.cols()).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.4).collect();
-    let (mut x, mut y) = (cpu.vector::<f64>(matrix.cols(), 1)?, cpu.vector::<f64>(matrix.rows(), 1)?);
-    cpu.upload(&x_host, &mut x)?;
+fn runners<D: Pick<f64>>(device: &D, matrix: &Arc<Csr>, plan: &Plan) -> solver::Result<Vec<Runner<D>>> {
+    let x: Vec<f64> = (0..matrix.cols()).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.4).collect();
+    let mut y = vec![0.0; matrix.rows()];
     let mut runners = Vec::new();
     for backend in &plan.backends {
-        let choice = Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, backend)?;
+        let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
         let start = Instant::now();
-        let operator: Operator<Cpu, f64> = match choice.build(cpu, matrix) {
+        let operator: Operator<D, f64> = match choice.build(device, matrix) {
             Ok(operator) => operator,
-            Err(_) if plan.json => continue,
             Err(e) => {
-                println!("  {backend:<20} {e}");
+                eprintln!("  {backend:<20} {e}");
                 continue;
             }
         };
+        device.synchronize()?;
         let build = start.elapsed().as_secs_f64();
         let settled = choice.settle(matrix, 8)?.0.label();
         let label = if backend == "auto" { format!("auto = {settled}") } else { settled };
-        operator.apply(cpu, 1.0, &x, 0.0, &mut y)?;
-        check(matrix, &x_host, y.data(), &label);
-        runners.push(Runner { label, operator, build, plain: vec![], fused: vec![] });
+        let work = || -> solver::Result<Work<D>> {
+            let (mut x_there, y) = (device.vector(matrix.cols(), 1)?, device.vector(matrix.rows(), 1)?);
+            device.upload(&x, &mut x_there)?;
+            Ok(Work { operator: operator.clone(), x: x_there, y, slots: device.slots(1, 1)? })
+        };
+        let mut plain = device.record(work()?, Work::plain)?;
+        device.replay(&mut plain, 1)?;
+        device.download(&plain.work().y, &mut y)?;
+        check(matrix, &x, &y, &label);
+        let square = matrix.rows() == matrix.cols();
+        let fused = square.then(|| device.record(work()?, Work::fused)).transpose()?;
+        runners.push(Runner { label, plain, fused, build, plain_seconds: vec![], fused_seconds: vec![] });
     }
     Ok(runners)
 }
 
-fn bench(cpu: &Cpu, name: &str, plan: &Plan) -> solver::Result<()> {
+fn bench<D: Pick<f64>>(device: &D, name: &str, plan: &Plan) -> solver::Result<()> {
     let matrix = Arc::new(solver::source::load(name)?.matrix);
     let csr = Cost::of_csr(&matrix, 8);
     if !plan.json {
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
         println!("\n{name}: {rows} rows, {nnz} entries, {:.1} MB as csr", csr.bytes as f64 / 1e6);
     }
-    let mut runners = runners(cpu, &matrix, plan)?;
-    let (mut x, mut y) = (cpu.vector::<f64>(matrix.cols(), 1)?, cpu.vector::<f64>(matrix.rows(), 1)?);
-    cpu.upload(&vec![0.7; matrix.cols()], &mut x)?;
-    let mut slots = cpu.slots(1, 1)?;
-    // The fused product is one of square matrices.
-    let square = matrix.rows() == matrix.cols();
-    let (dot, mut streams) = (dot_into(Slot(0)), Vec::new());
+    let (mut runners, mut streams) = (runners(device, &matrix, plan)?, Vec::new());
     for _ in 0..plan.rounds {
-        streams.push(stream::measure(cpu, csr.bytes.min(512 << 20))?);
+        streams.push(stream::measure(device, csr.bytes.min(512 << 20))?);
         for runner in &mut runners {
-            let operator = &runner.operator;
-            let mut plain = || operator.apply(cpu, 1.0, &x, 0.0, &mut y).unwrap();
-            let one = seconds(2, &mut plain);
-            let times = (SECONDS / one).clamp(1.0, 1000.0) as usize;
-            let samples = ((ROUND_SECONDS / one) as usize).clamp(*SAMPLES.start(), *SAMPLES.end());
-            runner.plain.extend((0..samples).map(|_| seconds(times, &mut plain)));
-            let mut fused = || operator.apply_dot(cpu, &x, &mut y, &mut slots, &dot, &[]).unwrap();
-            let samples = if square { samples } else { 0 };
-            runner.fused.extend((0..samples).map(|_| seconds(times, &mut fused)));
+            let one = seconds(device, 2, &mut runner.plain);
+            let times = (SECONDS / one).clamp(1.0, 1000.0) as usize * D::BATCH.min(PRODUCTS);
+            let samples = (ROUND_SECONDS / one / D::BATCH.min(PRODUCTS) as f64) as usize;
+            let samples = samples.clamp(*SAMPLES.start(), *SAMPLES.end());
+            runner.plain_seconds.extend((0..samples).map(|_| seconds(device, times, &mut runner.plain)));
+            if let Some(fused) = &mut runner.fused {
+                runner.fused_seconds.extend((0..samples).map(|_| seconds(device, times, fused)));
+            }
         }
     }
     let fastest = streams.iter().copied().fold(0.0, f64::max);
@@ -166,19 +206,19 @@ fn bench(cpu: &Cpu, name: &str, plan: &Plan) -> solver::Result<()> {
     Ok(())
 }
 
-fn print_table(csr: Cost, fastest: f64, middle: f64, runners: &[Runner]) {
+fn print_table<D: Device>(csr: Cost, fastest: f64, middle: f64, runners: &[Runner<D>]) {
     println!("  triad over as many bytes: {fastest:.1} GB/s, in the median {middle:.1}");
     println!(
         "  {:<26} {:>9} {:>9} {:>9} {:>8} {:>7} {:>7} {:>10}",
         "backend", "best ms", "median", "dot ms", "MB", "GB/s", "of csr", "build ms"
     );
-    for Runner { label, operator, build, plain, fused } in runners {
-        let (bytes, time) = (operator.cost().bytes as f64, best(plain));
+    for Runner { label, plain, build, plain_seconds, fused_seconds, .. } in runners {
+        let (bytes, time) = (plain.work().operator.cost().bytes as f64, best(plain_seconds));
         println!(
             "  {label:<26} {:>9.4} {:>9.4} {:>9.4} {:>8.1} {:>7.1} {:>7.1} {:>10.2}",
             1e3 * time,
-            1e3 * median(plain),
-            1e3 * best(fused),
+            1e3 * median(plain_seconds),
+            1e3 * best(fused_seconds),
             bytes / 1e6,
             bytes / time / 1e9,
             csr.bytes as f64 / time / 1e9,
@@ -187,13 +227,14 @@ fn print_table(csr: Cost, fastest: f64, middle: f64, runners: &[Runner]) {
     }
 }
 
-fn print_json(name: &str, matrix: &Csr, stream: f64, runners: &[Runner]) {
+fn print_json<D: Device>(name: &str, matrix: &Csr, stream: f64, runners: &[Runner<D>]) {
     let backends: Vec<_> = runners
         .iter()
         .map(|r| {
             serde_json::json!({
-                "backend": r.label, "ms": 1e3 * best(&r.plain), "median_ms": 1e3 * median(&r.plain),
-                "bytes": r.operator.cost().bytes,
+                "backend": r.label, "ms": 1e3 * best(&r.plain_seconds), "median_ms": 1e3 * median(&r.plain_seconds),
+                "dot_ms": (!r.fused_seconds.is_empty()).then(|| 1e3 * best(&r.fused_seconds)),
+                "bytes": r.plain.work().operator.cost().bytes, "seconds_build": r.build,
             })
         })
         .collect();
@@ -207,11 +248,20 @@ fn print_json(name: &str, matrix: &Csr, stream: f64, runners: &[Runner]) {
     );
 }
 
+fn on_device<D: Pick<f64>>(device: &D, plan: &Plan) -> solver::Result<()> {
+    plan.matrices.iter().try_for_each(|name| bench(device, name, plan))
+}
+
 fn main() -> solver::Result<()> {
     let plan = plan();
+    if plan.cuda {
+        let gpu = Cuda::new(0)?;
+        eprintln!("{}", gpu.describe());
+        return on_device(&gpu, &plan);
+    }
     let cpu = Cpu::new(plan.threads)?;
     if !plan.json {
         println!("{}, AVX2: {}", cpu.describe(), cpu.has_avx2());
     }
-    plan.matrices.iter().try_for_each(|name| bench(&cpu, name, &plan))
+    on_device(&cpu, &plan)
 }

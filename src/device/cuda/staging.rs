@@ -22,7 +22,7 @@ pub(super) struct Staging {
 
 impl Staging {
     pub fn new(context: &Arc<CudaContext>) -> Result<Staging> {
-        let buffer = || {
+        let buffer = || -> Result<_> {
             // SAFETY: every byte that is copied from it was written before.
             let memory = unsafe { context.alloc_pinned_with_flags::<u8>(PIECE, 0) };
             let memory = memory.map_err(fault("cuMemHostAlloc"))?;
@@ -59,7 +59,9 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         // The GPU may still be fetching. A failure to wait is one of the driver, after which nothing runs any more.
-        self.buffers.iter().for_each(|(_, free)| drop(free.synchronize()));
+        for (_, free) in &self.buffers {
+            let _ = free.synchronize();
+        }
     }
 }
 
