@@ -15,7 +15,7 @@ use solver::device::{Cpu, SlotState};
 use solver::format::{Csr, Values};
 use solver::operator::Cost;
 use solver::scalar::Scalar;
-use solver::solve::{cg, pagerank};
+use solver::solve::{cg, markov, pagerank};
 
 on_each_device! {
     every_backend_computes_the_product,
@@ -25,6 +25,7 @@ on_each_device! {
     the_fused_dot_product_is_that_of_the_product_and_runs_the_program,
     the_fused_dot_product_leaves_the_slots_of_a_done_column,
     a_sweep_after_the_product_is_both_in_turn,
+    recorded_sweeps_after_products_add_up_however_often_they_are_replayed,
     vectors_of_other_lengths_are_refused,
     deterministic_backends_give_the_same_bits_again,
     several_columns_are_each_multiplied_or_refused,
@@ -201,9 +202,8 @@ impl Check for Swept {
         let Some(operator) = case.build::<D, T>(device) else { return };
         // Small integers, so that sums do not depend on their order.
         let vectors: [Vec<f64>; 6] = std::array::from_fn(|seed| integers(seed as u64, n));
-        let named = |name: &str| pagerank::power::SWEEPS.iter().find(|sweep| sweep.name == name).unwrap();
-        let sweeps = [named("pagerank_even"), named("pagerank_personal")];
-        for (sweep, done) in sweeps.into_iter().flat_map(|sweep| [(sweep, 0), (sweep, 3)]) {
+        let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();
+        for (sweep, done) in sweeps.iter().flat_map(|sweep| [(sweep, 0), (sweep, 3)]) {
             let run = |together: bool| {
                 let [mut y, mut x, mut z, a, b, c] = vectors.each_ref().map(|v| upload::<D, T>(device, v, 1));
                 let mut state = SlotState::new(SWEEP_SLOTS, 1);
@@ -236,6 +236,71 @@ fn a_sweep_after_the_product_is_both_in_turn<D: Host>(device: &D) {
     let ones = Csr::with_pattern(large.pattern().clone(), Values::Ones).unwrap();
     zoo.extend([("many rows", large), ("ones, many rows", ones.into())]);
     for_each(device, &zoo, &Swept);
+}
+
+/// What a step of a power iteration works on.
+struct Work<D: Host, T: Scalar> {
+    operator: Operator<D, T>,
+    y: D::Vector<T>,
+    x: D::Vector<T>,
+    z: D::Vector<T>,
+    reads: [D::Vector<T>; 2],
+    slots: D::Slots,
+}
+
+fn step<D: Host, T: Scalar>(device: &D, w: &mut Work<D, T>) -> solver::Result<()> {
+    let sweep = &pagerank::power::AFTER_PRODUCT[0];
+    let reads = w.reads.each_ref();
+    w.operator.apply_sweep(device, [&mut w.y, &mut w.x, &mut w.z], &reads, &mut w.slots, sweep)
+}
+
+struct Replayed;
+
+impl Check for Replayed {
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
+        let n = case.matrix.rows();
+        if n != case.matrix.cols() || !case.choice.entry.deterministic || n == 0 {
+            return;
+        }
+        // What is gathered is small, so that nothing grows without bounds. `until` is the step that is small enough.
+        let run = |splits: &[usize], until: f64| {
+            let operator = case.build::<D, T>(device)?;
+            let vector = |values: Vec<f64>| upload::<D, T>(device, &values, 1);
+            let mut state = SlotState::new(SWEEP_SLOTS, 1);
+            state.values.fill(0.25);
+            state.values[1] = until;
+            let mut slots = device.slots(SWEEP_SLOTS, 1).unwrap();
+            device.write(&state, &mut slots).unwrap();
+            let (y, x, z) = (vector(vec![0.0; n]), vector(reals(1, n)), vector(reals(2, n)));
+            let reads = [vector(vec![1e-3; n]), vector(reals(3, n))];
+            let work = Work { operator, y, x, z, reads, slots };
+            let mut recorded = device.record(work, step::<D, T>).unwrap();
+            let mut seen = Vec::new();
+            for &times in splits {
+                device.replay(&mut recorded, times).unwrap();
+                // What stands in the workspace meanwhile.
+                let work = recorded.work();
+                seen = [&work.x, &work.z].map(|v| bits(&download::<D, T>(device, v, n))).concat();
+                seen.extend(bits(&read(device, &work.slots, SWEEP_SLOTS, 1).values));
+            }
+            let work = recorded.into_work();
+            let counted = read(device, &work.slots, SWEEP_SLOTS, 1).counts[0];
+            Some((seen, bits(&download::<D, T>(device, &work.x, n)), counted))
+        };
+        let Some(expected) = run(&[1; 37], -1.0) else { return };
+        assert_eq!(expected.2, 37, "{case}");
+        for splits in [&[37][..], &[16, 0, 21], &[1, 17, 19]] {
+            assert!(run(splits, -1.0).unwrap() == expected, "{case}: {splits:?}");
+        }
+        let ended = run(&[1], f64::INFINITY).unwrap();
+        for splits in [&[2][..], &[1, 18]] {
+            assert!(run(splits, f64::INFINITY).unwrap() == ended, "{case}: {splits:?} of one step");
+        }
+    }
+}
+
+fn recorded_sweeps_after_products_add_up_however_often_they_are_replayed<D: Host>(device: &D) {
+    for_each(device, &zoo::few(), &Replayed);
 }
 
 struct Lengths;

@@ -10,7 +10,7 @@ use common::vectors::{bits, download, read, reals, rounded, upload};
 use solver::Error;
 use solver::device::{Cpu, Device, Op, Operand, RING, Slot, SlotState, Sweep, Term, Update};
 use solver::scalar::Scalar;
-use solver::solve::Method;
+use solver::solve::{Method, markov, pagerank};
 use solver::stop::StopCode;
 use std::marker::PhantomData;
 
@@ -31,7 +31,8 @@ const SLOTS: usize = 40;
 fn all_sweeps() -> Vec<Sweep<'static>> {
     let solvers = Method::ALL.into_iter().flat_map(Method::sweeps).copied();
     let others =
-        [common::sweeps::ALL, solver::bench::stream::SWEEPS, solver::solve::pagerank::power::SWEEPS].concat();
+        [common::sweeps::ALL, solver::bench::stream::SWEEPS, pagerank::power::SWEEPS, markov::power::SWEEPS];
+    let others = others.concat();
     solvers.chain(others).collect()
 }
 

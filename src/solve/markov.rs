@@ -128,7 +128,7 @@ pub fn power<D: Device, T: Scalar>(
     problem.check()?;
     let n = problem.incoming.rows();
     let vector_bytes = (power::Work::<D, T>::VECTORS * n * size_of::<T>()) as u64;
-    let bytes_per_iteration = operator.cost().bytes + power::Work::<D, T>::sweep_bytes(n);
+    let bytes_per_iteration = power::Work::<D, T>::bytes(&operator);
     let operator_bytes = operator.storage();
     device.require_memory("the vectors of a solve", vector_bytes)?;
     let lazy = if problem.period > 1 { 0.5 } else { 1.0 };

@@ -88,6 +88,9 @@ fn shapes() -> Vec<Shape> {
     add("dense 33x33", 33, vec![(0..33).collect(); 33]);
     add("tall", 17, (0..1200).map(|i| some_columns(&mut numbers, i % 5, 17)).collect());
     add("wide", 3000, (0..23).map(|i| some_columns(&mut numbers, 10 * i, 3000)).collect());
+    let skewed =
+        |i: u32| -> Vec<u32> { (0..if i % 60 == 7 { 300 } else { i % 4 }).map(|j| 2 * j + i % 5).collect() };
+    add("some long rows", 700, (0..700).map(skewed).collect());
     let prefix = |length: u32| (0..length).map(|j| j * 2).collect();
     add("row lengths 0 to 70", 141, (0..=70).map(prefix).collect());
     for (name, n) in [
@@ -124,6 +127,7 @@ fn with_forms(zoo: &mut Zoo) {
         ("ones, one giant row", "one giant row"),
         ("ones, row lengths 0 to 70", "row lengths 0 to 70"),
         ("ones, 1025 rows", "1025 rows"),
+        ("ones, some long rows", "some long rows"),
     ] {
         let ones = Csr::with_pattern(pick(zoo, of).pattern().clone(), Values::Ones).unwrap();
         zoo.push((name, Arc::new(ones)));
@@ -177,7 +181,16 @@ pub fn reals() -> Zoo {
 
 /// The few of them that suffice where a property does not depend on the shape.
 pub fn few() -> Zoo {
-    let names =
-        ["1x1", "some rows empty", "dense 33x33", "513 rows", "2049 rows", "hex27", "ones, 1025 rows"];
+    let names = [
+        "1x1",
+        "some rows empty",
+        "some long rows",
+        "dense 33x33",
+        "513 rows",
+        "2049 rows",
+        "hex27",
+        "ones, 1025 rows",
+        "ones, some long rows",
+    ];
     reals().into_iter().filter(|(name, _)| names.contains(name)).collect()
 }

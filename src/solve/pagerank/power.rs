@@ -205,6 +205,8 @@ const AHEAD: Sweep<'static> = Sweep {
     then: &SPREAD,
 };
 
+/// The sweeps that follow a product.
+pub const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN, PERSONAL];
 /// Every sweep of this method, for whoever compiles them ahead.
 pub const SWEEPS: &[Sweep<'static>] = &[START, EVEN, PERSONAL, KEEP, DIFFERENCES, LAST_DOT, AHEAD];
 
