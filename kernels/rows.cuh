@@ -7,7 +7,9 @@
 //       ... emit(row, sum) once for each row it owns; every thread of the block must arrive at ...
 //       END_ROWS();
 //   }
-// Without DOTS it computes y = alpha A x + beta y; with them y = A x, then <x, y> and the program of the step.
+// Without DOTS it computes y = alpha A x + beta y; with them y = A x, then <x, y> and the program of the step. With SWEPT
+// a sweep follows each row's sum, by generated code that defines struct Rows and the names and types of its arguments: x
+// is then set anew in the memory of y, since other rows still gather the old one, and the host swaps the two.
 // The vectors carry no promise of being read-only or apart: the kernel ahead may still write x until in_order returns.
 // `list` and `count` are what the backend says: rows of one class, bounds of bins, or nothing and all rows.
 // With PLAIN the matrix carries no promise either and is loaded like any other memory.
@@ -18,7 +20,9 @@ typedef VALUE Stored;
 typedef float Stored;  // there are none
 #endif
 
-#ifdef DOTS
+#ifdef SWEPT
+#define ENDING SWEPT, const u64 n, const Slots slots
+#elif defined(DOTS)
 #define ENDING const Slots slots
 #else
 #define ENDING const SCALAR alpha, const SCALAR beta
@@ -52,36 +56,53 @@ __device__ __forceinline__ SCALAR stored(const Stored* p) {
 #endif
 }
 
+#ifndef SWEPT
 // Owns rows of y.
 struct Rows {
     const SCALAR* x;
     SCALAR* y;
 #ifdef DOTS
-    double dot[1];
+    double sums[1];
 #else
     SCALAR alpha, beta;
 #endif
     __device__ __forceinline__ void emit(u64 row, SCALAR sum) {
 #ifdef DOTS
         y[row] = sum;
-        dot[0] += double(x[row]) * double(sum);
+        sums[0] += double(x[row]) * double(sum);
 #else
         y[row] = beta == SCALAR(0) ? alpha * sum : alpha * sum + beta * y[row];
 #endif
     }
 };
 
-#ifdef DOTS
+#endif
+
+#if defined(SWEPT)
+// A column that is done keeps x: in its other place, for the host swaps in any case.
+#define BEGIN_ROWS()                                                                           \
+    in_order();                                                                                \
+    if (all_done(slots)) {                                                                     \
+        for (u64 i = u64(blockIdx.x) * BLOCK + threadIdx.x; i < n; i += u64(gridDim.x) * BLOCK) \
+            y[i] = x[i];                                                                       \
+        return;                                                                                \
+    }                                                                                          \
+    Rows rows(slots, y, SWEPT_NAMES)
+#elif defined(DOTS)
 #define BEGIN_ROWS()             \
     in_order();                  \
     if (all_done(slots)) return; \
     Rows rows = {x, y, {0.0}}
-#define END_ROWS()                                            \
-    grid_sum(slots, rows.dot, [&] { return fetch(slots); },   \
-             [&](const double* sums, const Scalars& scalars) { conclude(slots, sums, scalars); })
 #else
 #define BEGIN_ROWS() \
     in_order();      \
     Rows rows = {x, y, alpha, beta}
+#endif
+
+#ifdef DOTS
+#define END_ROWS()                                             \
+    grid_sum(slots, rows.sums, [&] { return fetch(slots); },   \
+             [&](const double* sums, const Scalars& scalars) { conclude(slots, sums, scalars); })
+#else
 #define END_ROWS()
 #endif

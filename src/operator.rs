@@ -55,7 +55,8 @@ pub trait LinearOperator<D: Device, T: Scalar> {
     }
 
     /// y = A x, then the sweep that writes y, x and z, in this order. It sets x anew without having read it, and what y
-    /// holds afterwards is not said, so that a backend may do both in one pass. By default in two.
+    /// holds afterwards is not said, so that a backend may do both in one pass, with the new x where y stood, and let the two
+    /// change places. By default in two.
     fn apply_sweep(
         &self,
         device: &D,

@@ -9,7 +9,7 @@ use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::sweep_kernel;
 use solver::device::sweep::dot_sweep;
 use solver::precond;
-use solver::solve::{Method, cg, pagerank};
+use solver::solve::{Method, cg, markov, pagerank};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -65,6 +65,7 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
             .chain(precond::SWEEPS)
             .chain(common::sweeps::ALL)
             .chain(pagerank::power::SWEEPS)
+            .chain(markov::power::SWEEPS)
         {
             sources.push(sweep_kernel::<f64>(sweep, k));
             sources.push(sweep_kernel::<f32>(sweep, k));
@@ -81,7 +82,8 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
 #[test]
 fn every_kernel_in_every_form_compiles_for_every_architecture() {
     let Some(nvrtc) = nvrtc() else { return };
-    let sources = kernel_sources(&cg::PROGRAMS[..1]);
+    let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();
+    let sources = kernel_sources(&cg::PROGRAMS[..1], &sweeps);
     assert!(sources.len() > 50, "the forms of the embedded kernels: {}", sources.len());
     compile_all(nvrtc, &sources, &ARCHITECTURES);
 }

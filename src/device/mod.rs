@@ -158,7 +158,9 @@ pub trait Device: Sized + 'static {
         stop
     }
 
-    /// Records one step over a workspace. Nothing of it runs yet.
+    /// Records one step over a workspace. Nothing of it runs yet. Vectors that the step swaps, as
+    /// [`apply_sweep`](crate::operator::LinearOperator::apply_sweep) may, stand swapped in the workspace after an odd number
+    /// of steps.
     fn record<W>(&self, work: W, step: fn(&Self, &mut W) -> Result<()>) -> Result<Recorded<Self, W>>;
 
     /// Runs the recorded step `times` times. On a GPU this returns before the work is done.

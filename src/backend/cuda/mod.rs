@@ -1,5 +1,6 @@
 //! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem, or one for the strategies of a study.
 
+pub mod csr;
 pub mod cusparse;
 pub mod dcsr;
 pub mod dense;
@@ -16,7 +17,7 @@ pub mod vector;
 use super::Params;
 use crate::device::cuda::CudaVector;
 use crate::device::cuda::modules::KernelSource;
-use crate::device::{Cuda, Op};
+use crate::device::{Cuda, Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::DotInto;
@@ -24,8 +25,8 @@ use crate::scalar::Scalar;
 use cudarc::driver::{CudaSlice, DevicePtr};
 
 /// Every embedded kernel in every form that a backend may ask for, for whoever compiles them ahead; `endings` are the
-/// fused dot products and programs of the solvers.
-pub fn kernel_sources(endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
+/// fused dot products and programs of the solvers, `sweeps` those that follow a product.
+pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     let families = [
         vector::forms(),
         four_kernels::forms(),
@@ -35,7 +36,9 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
         ell::forms(),
         dcsr::forms(),
     ];
-    passes::sources(&families.concat(), endings)
+    let mut all = passes::sources(&families.concat(), endings);
+    all.extend(csr::sources(endings, sweeps));
+    all
 }
 
 /// A parameter whose values are numbers; the first of them where the user set none.

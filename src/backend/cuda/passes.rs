@@ -4,12 +4,16 @@
 //! rows fuses the dot product of `apply_dot`: each block leaves its part of `<x, A x>`, the last one adds them in order
 //! and runs the scalar program, so that alpha is ready when the kernel ends. Several launches, and kernels that add by
 //! atomics, leave it to a pass of its own.
+//!
+//! In the same way a sweep may end each row. It sets x anew, which other rows still gather; so the new x is written where y
+//! stands, and the two are swapped: y needs no memory then. That saves 3 of the 9 vectors that an iteration of PageRank
+//! moves, and a launch, and costs a graph more where a step is recorded (see `Cuda::swap`).
 
 use super::{DeviceCsr, address};
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::cuda::{CudaSlots, CudaVector, generate};
 use crate::device::sweep::dot_sweep;
-use crate::device::{Cuda, Device, Op};
+use crate::device::{Cuda, Device, Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offset, Offsets};
 use crate::operator::{Cost, DotInto, LinearOperator};
@@ -188,6 +192,10 @@ pub(super) struct Passes {
     backend: &'static str,
     csr: DeviceCsr,
     passes: Vec<Pass>,
+    /// What kernels write for themselves: their first argument, where there is any.
+    scratch: Option<CudaSlice<f64>>,
+    /// Whether sweeps are fused.
+    sweeps: bool,
     cost: Cost,
 }
 
@@ -222,7 +230,29 @@ impl Passes {
         let listed: usize = lists.map(|list| size_of::<u32>() * list.len()).sum();
         let mut cost = Cost::of_csr(matrix, size_of::<T>());
         cost.bytes += listed as u64;
-        Ok(Passes { backend, csr: DeviceCsr::upload(device, matrix)?, passes, cost })
+        let csr = DeviceCsr::upload(device, matrix)?;
+        Ok(Passes { backend, csr, passes, scratch: None, sweeps: false, cost })
+    }
+
+    /// Hands this memory to every kernel, ahead of the other arguments.
+    pub fn with_scratch(mut self, scratch: CudaSlice<f64>) -> Passes {
+        self.cost.bytes += (size_of::<f64>() * scratch.len()) as u64;
+        self.scratch = Some(scratch);
+        self
+    }
+
+    /// Fuses sweeps with the product where one kernel owns all rows.
+    pub fn with_sweeps(mut self) -> Passes {
+        self.sweeps = true;
+        self
+    }
+
+    /// The launch that a sweep can end.
+    fn sweeping(&self) -> Option<&Pass> {
+        match &self.passes[..] {
+            [pass] if self.sweeps && pass.form.owns_all_rows && self.csr.rows == self.csr.cols => Some(pass),
+            _ => None,
+        }
     }
 
     fn types<T: Scalar>(&self) -> Types {
@@ -242,14 +272,15 @@ impl Passes {
         self.csr.check_shapes(self.backend, x, y)?;
         let kernel = device.kernel(&pass.form.source(self.types::<T>(), ending))?;
         let list = pass.list.as_ref().map_or(0, address);
-        let mut addresses = [
+        let mut addresses: Vec<u64> = self.scratch.iter().map(address).collect();
+        addresses.extend([
             self.csr.offsets_address(),
             address(&self.csr.col_indices),
             self.csr.values_address().unwrap_or(0),
             x.address(),
             y.address(),
             list,
-        ];
+        ]);
         let mut count = pass.count;
         let mut arguments: Vec<*mut c_void> =
             addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast()).collect();
@@ -259,7 +290,7 @@ impl Passes {
             Grid::Resident(threads) => device.blocks_for(&kernel, threads),
             Grid::Blocks(blocks) => blocks,
         };
-        // SAFETY: arguments in the kernel's order and types (CSR_ARGUMENTS of rows.cuh); x has one entry a column, y one a
+        // SAFETY: arguments in the kernel's order and types (scratch, CSR_ARGUMENTS of rows.cuh); x has one entry a column, y one a
         // row, the arrays are a validated matrix's, and the list holds what the backend that made it says.
         unsafe { device.launch(&kernel, blocks, &mut arguments) }
     }
@@ -313,12 +344,50 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Passes {
         }
     }
 
+    fn apply_sweep(
+        &self,
+        device: &Cuda,
+        [y, x, z]: [&mut CudaVector<T>; 3],
+        reads: &[&CudaVector<T>],
+        slots: &mut CudaSlots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()> {
+        let n = self.csr.rows;
+        let fits = slots.k() == 1
+            && (sweep.writes, sweep.reads as usize) == (3, reads.len())
+            && [&*y, &*x, &*z].into_iter().chain(reads.iter().copied()).all(|v| (v.n(), v.k()) == (n, 1));
+        let (Some(pass), true) = (self.sweeping(), fits) else {
+            LinearOperator::<Cuda, T>::apply(self, device, 1.0, x, 0.0, y)?;
+            // Where something does not fit, the sweep says so.
+            return device.sweep(&mut [y, x, z], reads, slots, sweep);
+        };
+        let mut addresses: Vec<u64> =
+            std::iter::once(z.address()).chain(reads.iter().map(|v| v.address())).collect();
+        let mut last: Vec<*mut c_void> = addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast()).collect();
+        let (mut rows, mut pointers) = (n as u64, slots.pointers());
+        last.push(std::ptr::from_mut(&mut rows).cast());
+        last.push(std::ptr::from_mut(&mut pointers).cast());
+        self.launch(device, pass, &generate::row_sweep(sweep), x, y, &last)?;
+        // x has been set anew where y stood, since other rows still gathered the old one.
+        device.swap(x, y);
+        Ok(())
+    }
+
+    fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
+        let width = size_of::<T>();
+        let bytes = self.cost.bytes + sweep.bytes(self.csr.rows, 1, width);
+        // y is written by the product, and read and written by the sweep.
+        if self.sweeping().is_some() { bytes - 3 * (self.csr.rows * width) as u64 } else { bytes }
+    }
+
     fn cost(&self) -> Cost {
         self.cost
     }
 
     fn storage(&self) -> u64 {
         let lists = self.passes.iter().filter_map(|pass| pass.list.as_ref());
-        self.csr.bytes + lists.map(|list| (size_of::<u32>() * list.len()) as u64).sum::<u64>()
+        let scratch = self.scratch.as_ref().map_or(0, |scratch| size_of::<f64>() * scratch.len());
+        let listed: usize = lists.map(|list| size_of::<u32>() * list.len()).sum();
+        self.csr.bytes + (listed + scratch) as u64
     }
 }

@@ -1,6 +1,6 @@
 //! CUDA C++ generated from sweeps and scalar programs: one kernel for each, compiled once.
 
-use crate::device::sweep::{Coefficient, Dot, Op, Operand, Slot, Summand, Sweep, Term, Test};
+use crate::device::sweep::{Coefficient, Dot, Op, Operand, Slot, Summand, Sweep, Term, Test, Update};
 use std::fmt::Write;
 
 /// The name of a vector's element in registers.
@@ -128,7 +128,12 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
     (0..sweep.writes).for_each(|i| text.push_str(&format!("    SCALAR* p{i},\n")));
     (0..sweep.reads).for_each(|i| text.push_str(&format!("    const SCALAR* q{i},\n")));
     text.push_str("    const u64 n, const Slots s) {\n    in_order();\n    if (all_done(s)) return;\n");
-    text.push_str(&coefficients(sweep));
+    for (name, value) in coefficients(sweep) {
+        let _ = writeln!(
+            text,
+            "    SCALAR {name}[K];\n#pragma unroll\n    for (int c = 0; c < K; ++c) {name}[c] = {value};"
+        );
+    }
     if !sweep.dots.is_empty() {
         text.push_str("    double sums[DOTS * K] = {};\n");
     }
@@ -148,9 +153,9 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
     text
 }
 
-/// The coefficient of each term as `c<update>_<term>[K]`, in the precision of the vectors.
-fn coefficients(sweep: &Sweep<'_>) -> String {
-    let mut text = String::new();
+/// The name and the value of the coefficient of each term, in the precision of the vectors.
+fn coefficients(sweep: &Sweep<'_>) -> Vec<(String, String)> {
+    let mut all = Vec::new();
     for (u, update) in sweep.updates.iter().enumerate() {
         for (t, term) in update.terms.iter().enumerate() {
             let value = match term.by {
@@ -158,13 +163,10 @@ fn coefficients(sweep: &Sweep<'_>) -> String {
                 Coefficient::Slot(s) => format!("SCALAR(s.values[{} * K + c])", s.0),
                 Coefficient::MinusSlot(s) => format!("SCALAR(-s.values[{} * K + c])", s.0),
             };
-            let _ = writeln!(
-                text,
-                "    SCALAR c{u}_{t}[K];\n#pragma unroll\n    for (int c = 0; c < K; ++c) c{u}_{t}[c] = {value};"
-            );
+            all.push((format!("c{u}_{t}"), value));
         }
     }
-    text
+    all
 }
 
 /// The loop over rows: load what is read, compute, store what is written.
@@ -195,9 +197,7 @@ fn body(sweep: &Sweep<'_>) -> String {
     text.push_str(&per_element(&load));
     let mut compute = String::new();
     for (u, update) in sweep.updates.iter().enumerate() {
-        let sum: Vec<_> = update.terms.iter().enumerate().map(|(t, term)| self::term(u, t, term)).collect();
-        let target = element(Operand::Write(update.target));
-        let _ = writeln!(compute, "                    {target} = {};", sum.join(" + "));
+        let _ = writeln!(compute, "                    {};", assignment(u, update));
     }
     for update in sweep.updates {
         let i = update.target;
@@ -210,15 +210,73 @@ fn body(sweep: &Sweep<'_>) -> String {
         let _ = writeln!(compute, "                    if (K == 1 || s.done[c] == 0) {store};");
     }
     for (d, dot) in sweep.dots.iter().enumerate() {
-        let summand = match dot.of {
-            Summand::Product(a, b) => format!("double({}) * double({})", element(a), element(b)),
-            Summand::Magnitude(a) => format!("fabs(double({}))", element(a)),
-        };
-        let _ = writeln!(compute, "                    sums[{d} * K + c] += {summand};");
+        let _ = writeln!(compute, "                    sums[{d} * K + c] += {};", summand(dot));
     }
     text.push_str(&per_element(&compute));
     text.push_str("    }\n");
     text
+}
+
+/// The end of rows of a product, as `struct Rows` of kernels/rows.cuh: what becomes of a row and its sum, where a sweep of
+/// one column over y = A x, x and z follows. y stands in no memory, the old x is not read, and x is set anew in `p1`.
+///
+/// Vectors that rows pass through once are marked as the first to leave the cache: what is gathered shall stay there.
+pub fn row_sweep(sweep: &Sweep<'_>) -> String {
+    let mut text = if sweep.dots.is_empty() { String::new() } else { conclude(sweep.dots, sweep.then) };
+    let reads = || (0..sweep.reads).map(|i| format!("q{i}"));
+    let names: Vec<String> = std::iter::once("p2".to_owned()).chain(reads()).collect();
+    let typed: Vec<String> = std::iter::once("SCALAR *p2".to_owned())
+        .chain(reads().map(|q| format!("const SCALAR *{q}")))
+        .collect();
+    let _ = writeln!(text, "#define SWEPT {}\n#define SWEPT_NAMES {}", typed.join(", "), names.join(", "));
+    text.push_str("struct Rows {\n    SCALAR *p1;\n");
+    typed.iter().for_each(|t| text.push_str(&format!("    {t};\n")));
+    let coefficients = coefficients(sweep);
+    coefficients.iter().for_each(|(name, _)| text.push_str(&format!("    SCALAR {name}[K];\n")));
+    if !sweep.dots.is_empty() {
+        text.push_str("    double sums[DOTS * K];\n");
+    }
+    let taken: String = names.iter().map(|name| format!(", {name}({name})")).collect();
+    let _ = writeln!(
+        text,
+        "    __device__ __forceinline__ Rows(const Slots& s, SCALAR* p1, {})\n        : p1(p1){taken} {{\n        \
+         const int c = 0;",
+        typed.join(", ")
+    );
+    coefficients.iter().for_each(|(name, value)| text.push_str(&format!("        {name}[c] = {value};\n")));
+    (0..sweep.dots.len()).for_each(|d| text.push_str(&format!("        sums[{d}] = 0.0;\n")));
+    text.push_str("    }\n    __device__ __forceinline__ void emit(const u64 i, const SCALAR sum) {\n");
+    text.push_str("        const int c = 0, e = 0;\n        SCALAR w0[1] = {sum}, w1[1], w2[1];\n");
+    if reads_before_write(sweep, 2) {
+        text.push_str("        w2[e] = __ldcs(p2 + i);\n");
+    }
+    (0..sweep.reads)
+        .for_each(|i| text.push_str(&format!("        const SCALAR r{i}[1] = {{__ldcs(q{i} + i)}};\n")));
+    for (u, update) in sweep.updates.iter().enumerate() {
+        let _ = writeln!(text, "        {};", assignment(u, update));
+    }
+    for i in [1, 2].into_iter().filter(|i| sweep.updates.iter().any(|update| update.target == *i)) {
+        let _ = writeln!(text, "        __stcs(p{i} + i, w{i}[e]);");
+    }
+    for (d, dot) in sweep.dots.iter().enumerate() {
+        let _ = writeln!(text, "        sums[{d} * K + c] += {};", summand(dot));
+    }
+    text.push_str("    }\n};\n");
+    text
+}
+
+/// `w<target>[e] = the sum of the terms`.
+fn assignment(index: usize, update: &Update<'_>) -> String {
+    let sum: Vec<_> = update.terms.iter().enumerate().map(|(t, term)| self::term(index, t, term)).collect();
+    format!("{} = {}", element(Operand::Write(update.target)), sum.join(" + "))
+}
+
+/// What an element adds to a sum.
+fn summand(dot: &Dot) -> String {
+    match dot.of {
+        Summand::Product(a, b) => format!("double({}) * double({})", element(a), element(b)),
+        Summand::Magnitude(a) => format!("fabs(double({}))", element(a)),
+    }
 }
 
 fn term(update: usize, index: usize, term: &Term) -> String {

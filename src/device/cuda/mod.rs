@@ -29,6 +29,7 @@ use std::sync::Arc;
 /// Iterations in the longer of the two graphs that a step is recorded into: launching a graph costs the host a few
 /// microseconds, as much as an iteration on a small system.
 const STEPS_IN_GRAPH: usize = 16;
+const _: () = assert!(STEPS_IN_GRAPH.is_multiple_of(2), "swapped vectors must be back after a long graph");
 
 /// An environment variable that bounds the GPU memory this program takes, in bytes: for shared GPUs.
 pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
@@ -54,6 +55,8 @@ pub struct Cuda {
     rehearsing: Cell<bool>,
     /// Page-locked buffers for long uploads, from the first one on.
     staging: RefCell<Option<Staging>>,
+    /// How often vectors have been swapped.
+    swaps: Cell<usize>,
 }
 
 /// A vector in GPU memory, n x k, row-major.
@@ -64,9 +67,37 @@ pub struct CudaVector<T> {
 }
 
 /// A recorded step as CUDA graphs of one and of several iterations.
+///
+/// Graphs hold addresses. Where the step swaps vectors, every second one finds them swapped: that one is `back`, and both
+/// the single graph and the long one, of an even number of steps, begin where the recording began.
 pub struct CudaSteps {
     one: CudaGraph,
+    back: Option<CudaGraph>,
     many: CudaGraph,
+    /// Whether vectors are swapped now.
+    away: bool,
+}
+
+impl CudaSteps {
+    /// Launches so many steps.
+    fn launch(&mut self, times: usize) -> Result<()> {
+        let launch = |graph: &CudaGraph| graph.launch().map_err(fault("cuGraphLaunch"));
+        let mut left = times;
+        if let (Some(back), true, 1..) = (&self.back, self.away, left) {
+            launch(back)?;
+            self.away = false;
+            left -= 1;
+        }
+        (0..left / STEPS_IN_GRAPH).try_for_each(|_| launch(&self.many))?;
+        for _ in 0..left % STEPS_IN_GRAPH {
+            match &self.back {
+                Some(back) if self.away => launch(back)?,
+                _ => launch(&self.one)?,
+            }
+            self.away = self.back.is_some() && !self.away;
+        }
+        Ok(())
+    }
 }
 
 /// Turns a status of the driver into our error.
@@ -191,6 +222,7 @@ impl Cuda {
             memory_limit: memory_limit()?,
             rehearsing: Cell::new(false),
             staging: RefCell::default(),
+            swaps: Cell::new(0),
         })
     }
 
@@ -237,6 +269,21 @@ impl Cuda {
     /// Whether launches are being left out (see [`Device::record`]); libraries that launch by themselves must ask.
     pub fn rehearsing(&self) -> bool {
         self.rehearsing.get()
+    }
+
+    /// Runs a step with its launches left out: it compiles its kernels and swaps its vectors.
+    fn rehearse(&self, step: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.rehearsing.set(true);
+        let outcome = step();
+        self.rehearsing.set(false);
+        outcome
+    }
+
+    /// Lets two vectors change places. A step that is recorded may do so with the same two every time, so that two steps
+    /// bring them back; its recording then follows (see [`CudaSteps`]).
+    pub fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
+        std::mem::swap(a, b);
+        self.swaps.set(self.swaps.get() + 1);
     }
 
     /// The function of a kernel.
@@ -431,18 +478,25 @@ impl Device for Cuda {
 
     fn record<W>(&self, mut work: W, step: fn(&Cuda, &mut W) -> Result<()>) -> Result<Recorded<Cuda, W>> {
         // Modules cannot be loaded inside a capture, so the step first runs with its launches left out.
-        self.rehearsing.set(true);
-        let rehearsal = step(self, &mut work);
-        self.rehearsing.set(false);
-        rehearsal?;
+        let before = self.swaps.get();
+        self.rehearse(|| step(self, &mut work))?;
+        let swaps = self.swaps.get() != before;
+        if swaps {
+            self.rehearse(|| step(self, &mut work))?;
+        }
         let one = self.capture(|| step(self, &mut work))?;
+        let back = if swaps { Some(self.capture(|| step(self, &mut work))?) } else { None };
         let many = self.capture(|| (0..STEPS_IN_GRAPH).try_for_each(|_| step(self, &mut work)))?;
-        Ok(Recorded { work, step, graph: CudaSteps { one, many } })
+        Ok(Recorded { work, step, graph: CudaSteps { one, back, many, away: false } })
     }
 
     fn replay<W>(&self, recorded: &mut Recorded<Cuda, W>, times: usize) -> Result<()> {
-        let launch = |graph: &CudaGraph| graph.launch().map_err(fault("cuGraphLaunch"));
-        (0..times / STEPS_IN_GRAPH).try_for_each(|_| launch(&recorded.graph.many))?;
-        (0..times % STEPS_IN_GRAPH).try_for_each(|_| launch(&recorded.graph.one))
+        let away = recorded.graph.away;
+        recorded.graph.launch(times)?;
+        if recorded.graph.away != away {
+            // The workspace, too, says where its vectors stand now.
+            self.rehearse(|| (recorded.step)(self, &mut recorded.work))?;
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,118 @@
+// Windows of CSR: consecutive rows of together at most BLOCK * UNROLL entries, and pieces of rows of more (see rows.cuh).
+//
+// A block takes a window. Its threads stride over the entries, whatever rows they belong to: neighbours in memory are
+// loaded by neighbouring threads, and UNROLL gathers of each thread are in flight at once. Products meet in shared
+// memory, where rows are summed by as many threads as the block has for each; a row too long for those is summed by their
+// whole warp. So rows of all lengths end next to each other, and vectors are read and written in whole lines.
+// A piece of a longer row is summed by the block; whichever block comes last with a piece adds up all in their order.
+//
+// `list` holds four numbers for each of `count` windows: the first row; the number of rows, 0 for a piece; the number of
+// the piece; the place in `scratch` of the long row's ticket (0 between kernels), behind which the sums of its pieces
+// stand. Grid: as many blocks as are resident, striding. Writes each y[row] once; deterministic.
+// Defined by the launcher: UNROLL; CAPACITY, the entries of a window, which leaves room for the start of a line.
+
+#define ALL_LANES 0xffffffffu
+
+// Entries of a line of the cache: loads begin where one does.
+#define LINE 32
+
+// Entries that a thread sums alone, where it shares a row with no other.
+#define ALONE 16
+
+// Leaves the sum of a piece, which thread 0 has. Whether all pieces have come; their sum is then in thread 0.
+__device__ __forceinline__ bool complete(double* place, const u32 piece, const u32 pieces, double (&sum)[1]) {
+    __shared__ bool last;
+    u32* ticket = reinterpret_cast<u32*>(place);
+    if (threadIdx.x == 0) {
+        place[1 + piece] = sum[0];
+        // Our sum is visible before our ticket is, and whoever draws the last ticket sees the sums of all.
+        u32 drawn;
+        asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
+        last = drawn == pieces - 1;
+    }
+    __syncthreads();
+    if (!last) return false;
+    sum[0] = 0.0;
+    for (u32 i = threadIdx.x; i < pieces; i += BLOCK) sum[0] += __ldcg(place + 1 + i);
+    block_sum(sum);
+    if (threadIdx.x == 0) *ticket = 0;
+    return true;
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_windows(double* scratch, CSR_ARGUMENTS) {
+    __shared__ SCALAR products[BLOCK * UNROLL];
+    BEGIN_ROWS();
+    const uint4* windows = reinterpret_cast<const uint4*>(list);
+    const u32 lane = threadIdx.x & 31;
+    for (u32 w = blockIdx.x; w < count; w += gridDim.x) {
+        const uint4 window = windows[w];
+        const u32 row = window.x, height = window.y, piece = window.z;
+        const OFFSET start = row_offsets[row], end = row_offsets[row + max(height, 1u)];
+        const OFFSET begin = start + static_cast<OFFSET>(piece) * CAPACITY;
+        const u32 entries = u32(min(end - begin, static_cast<OFFSET>(CAPACITY)));
+        const u32 ahead = u32(begin % LINE);
+        const OFFSET line = begin - ahead;
+        // All loads are in flight before the first is used.
+        u32 column[UNROLL];
+        SCALAR product[UNROLL];
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            const u32 i = u * BLOCK + threadIdx.x;
+            const bool inside = i - ahead < entries;
+            column[u] = inside ? load_once(col_indices + line + i) : 0;
+            product[u] = inside ? stored(values + line + i) : SCALAR(0);
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u)
+            if (u * BLOCK + threadIdx.x - ahead < entries) product[u] *= x[column[u]];
+
+        if (height == 0) {
+            double sum[1] = {0.0};
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u) sum[0] += double(product[u]);
+            block_sum(sum);
+            const u32 pieces = u32((end - start + CAPACITY - 1) / CAPACITY);
+            if (complete(scratch + window.w, piece, pieces, sum) && threadIdx.x == 0)
+                rows.emit(row, SCALAR(sum[0]));
+            continue;
+        }
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) products[u * BLOCK + threadIdx.x] = product[u];
+        __syncthreads();
+        // A row has 1 << share threads, as many as the block has for each, but no more than a warp.
+        u32 share = 0;
+        while (share < 5 && (height << (share + 1)) <= BLOCK) ++share;
+        const u32 threads = 1u << share, part = threadIdx.x & (threads - 1);
+        // A whole warp stays in the loop together, so that shuffles see all its lanes.
+        for (u32 first = 0; first < height; first += BLOCK >> share) {
+            const u32 local = first + (threadIdx.x >> share);
+            u32 from = 0, to = 0;
+            if (local < height) {
+                from = u32(row_offsets[row + local] - line);
+                to = u32(row_offsets[row + local + 1] - line);
+            }
+            const bool fits = to - from <= ALONE * threads;
+            SCALAR sum = 0;
+            if (fits)
+                for (u32 i = from + part; i < to; i += threads) sum += products[i];
+            for (u32 distance = threads / 2; distance > 0; distance /= 2)
+                sum += __shfl_down_sync(ALL_LANES, sum, distance, threads);
+            // Rows that are too long for their threads, one after the other.
+            for (u32 others = __ballot_sync(ALL_LANES, !fits && part == 0); others != 0; others &= others - 1) {
+                const u32 owner = __ffs(others) - 1;
+                const u32 stop = __shfl_sync(ALL_LANES, to, owner);
+                SCALAR whole = 0;
+                for (u32 i = __shfl_sync(ALL_LANES, from, owner) + lane; i < stop; i += 32) whole += products[i];
+#pragma unroll
+                for (u32 distance = 16; distance > 0; distance /= 2)
+                    whole += __shfl_down_sync(ALL_LANES, whole, distance);
+                whole = __shfl_sync(ALL_LANES, whole, 0);
+                if (lane == owner) sum = whole;
+            }
+            if (part == 0 && local < height) rows.emit(row + local, sum);
+        }
+        // The next products must not overwrite these.
+        __syncthreads();
+    }
+    END_ROWS();
+}

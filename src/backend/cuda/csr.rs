@@ -1,0 +1,308 @@
+//! Rows of CSR in windows of about equally many entries, and giant rows in pieces: for rows of all lengths.
+//!
+//! Rows of a power law differ in length by factors of 100,000, and neighbours differ most. Were they sorted by length, every
+//! vector that a sweep touches row by row would move in lines of 32 bytes for the 8 that are wanted, and such lines are what
+//! a gather from L2 is short of. So rows keep their places here: a block takes entries whatever rows they belong to, and
+//! only the sums know of rows. Where no row is much longer than the mean, there is nothing to share, and the kernel of
+//! `vector` serves.
+//!
+//! The sharing of entries through shared memory: J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on
+//! GPUs using the CSR storage format, SC 2014.
+
+use super::passes::{Form, Grid, Pass, Passes, Types};
+use crate::backend::{Family, Operator, Param, Params};
+use crate::device::cuda::generate;
+use crate::device::cuda::modules::{BLOCK, KernelSource};
+use crate::device::{Cuda, Device, Op, Sweep};
+use crate::error::{Error, Result};
+use crate::format::{Csr, Offset, Values};
+use crate::operator::DotInto;
+use crate::scalar::Scalar;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Any matrix.
+pub struct CsrFamily;
+
+/// Graphs without values.
+pub struct Pull;
+
+/// How the work is cut, as the user may say it.
+pub const CUT: Param = Param {
+    name: "cut",
+    values: &["auto", "rows", "windows"],
+    summary: "equally many threads a row, or equally many entries a block; auto goes by the longest row",
+};
+
+/// What two strategies differ in.
+struct Strategy {
+    backend: &'static str,
+    /// Entries that a thread loads at once where entries are shared.
+    unroll: usize,
+    /// The same where rows are: what was the fastest for rows of 5 entries and of 81.
+    unroll_row: usize,
+}
+
+const CSR: Strategy = Strategy { backend: "csr", unroll: 4, unroll_row: 3 };
+/// Without values there are registers for more loads.
+const PULL: Strategy = Strategy { backend: "pull", unroll: 8, unroll_row: 4 };
+
+/// Entries of a line of the cache; a window leaves room for one, since its loads begin where a line does.
+const LINE: usize = 32;
+/// Rows of a window at most.
+const HEIGHT: usize = 4 * BLOCK as usize;
+/// Rounds of loads in the longest row up to which all rows get equally many threads.
+const ROUNDS: usize = 4;
+
+impl Family<Cuda> for CsrFamily {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        CSR.build::<T>(device, matrix, params)
+    }
+}
+
+impl Family<Cuda> for Pull {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        if !matches!(matrix.values(), Values::Ones) {
+            return Err(Error::Unsupported {
+                backend: PULL.backend,
+                device: "cuda",
+                what: "a matrix with values".to_owned(),
+                hint: "it multiplies graphs without weights; use csr".to_owned(),
+            });
+        }
+        PULL.build::<T>(device, matrix, params)
+    }
+}
+
+impl Strategy {
+    /// Entries of a window at most.
+    fn capacity(&self) -> usize {
+        self.unroll * BLOCK as usize - LINE
+    }
+
+    fn windows(&self) -> Form {
+        Form {
+            name: "spmv_csr_windows",
+            text: include_str!("../../../kernels/csr.cu"),
+            defines: vec![("UNROLL", self.unroll.to_string()), ("CAPACITY", self.capacity().to_string())],
+            block: BLOCK,
+            owns_all_rows: true,
+        }
+    }
+
+    fn rows(&self, threads: u32) -> Form {
+        Form {
+            name: "spmv_csr_vector",
+            text: include_str!("../../../kernels/vector.cu"),
+            defines: vec![("THREADS", threads.to_string()), ("UNROLL", self.unroll_row.to_string())],
+            block: BLOCK,
+            owns_all_rows: true,
+        }
+    }
+
+    fn build<T: Scalar>(
+        &self,
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+    ) -> Result<Operator<Cuda, T>> {
+        let threads = threads_for(matrix.nnz().div_ceil(matrix.rows().max(1)), self.unroll_row);
+        let by_rows = match params.get(CUT.name) {
+            Some("rows") => true,
+            Some("windows") => false,
+            _ => longest_row(matrix) <= ROUNDS * self.unroll_row * threads as usize,
+        };
+        if by_rows {
+            let pass = Pass::over_all(self.rows(threads), matrix, threads);
+            return Ok(Rc::new(Passes::new::<T>(self.backend, device, matrix, [pass])?.with_sweeps()));
+        }
+        let cut = Windows::cut(matrix, self.capacity());
+        let list = device.allocate_from("the windows of rows", &cut.list())?;
+        let scratch = device.allocate("the sums of pieces of rows", cut.scratch)?;
+        // The copy reads memory that goes now.
+        device.synchronize()?;
+        let count = cut.windows.len() as u32;
+        let grid = Grid::Resident(u64::from(count) * u64::from(BLOCK));
+        let pass = Pass { form: self.windows(), grid, list: Some(list), count };
+        Ok(Rc::new(
+            Passes::new::<T>(self.backend, device, matrix, [pass])?.with_scratch(scratch).with_sweeps(),
+        ))
+    }
+}
+
+/// Threads for a row: as few as cover a row of mean length in one round.
+fn threads_for(mean: usize, unroll: usize) -> u32 {
+    mean.div_ceil(unroll).next_power_of_two().clamp(1, 32) as u32
+}
+
+fn longest_row(matrix: &Csr) -> usize {
+    matrix.map_rows(|row| matrix.row_range(row).len()).into_iter().max().unwrap_or(0)
+}
+
+/// What one block works on at a time, as kernels/csr.cu reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Window {
+    /// The first row.
+    row: u32,
+    /// Rows; 0 for a piece of one.
+    height: u32,
+    /// The number of the piece.
+    piece: u32,
+    /// Where the long row's ticket stands, and behind it the sums of its pieces.
+    place: u32,
+}
+
+/// A matrix cut into windows, in the order of its rows.
+#[derive(Debug)]
+struct Windows {
+    windows: Vec<Window>,
+    /// Places for tickets and sums.
+    scratch: usize,
+}
+
+impl Windows {
+    /// Cuts rows into windows of at most `capacity` entries; numbers of rows and windows fit 32 bits.
+    fn cut(matrix: &Csr, capacity: usize) -> Windows {
+        let mut cut = Windows { windows: Vec::new(), scratch: 0 };
+        let (mut first, mut entries) = (0, 0);
+        for row in 0..matrix.rows() {
+            let length = matrix.row_range(row).len();
+            if row > first && (entries + length > capacity || row - first == HEIGHT) {
+                cut.whole(first, row);
+                (first, entries) = (row, 0);
+            }
+            if length > capacity {
+                cut.pieces(row, length.div_ceil(capacity));
+                first = row + 1;
+            } else {
+                entries += length;
+            }
+        }
+        if first < matrix.rows() {
+            cut.whole(first, matrix.rows());
+        }
+        cut
+    }
+
+    fn whole(&mut self, first: usize, end: usize) {
+        self.windows.push(Window { row: first as u32, height: (end - first) as u32, piece: 0, place: 0 });
+    }
+
+    fn pieces(&mut self, row: usize, pieces: usize) {
+        let place = self.scratch as u32;
+        let piece = |piece| Window { row: row as u32, height: 0, piece: piece as u32, place };
+        self.windows.extend((0..pieces).map(piece));
+        self.scratch += 1 + pieces;
+    }
+
+    fn list(&self) -> Vec<u32> {
+        self.windows.iter().flat_map(|w| [w.row, w.height, w.piece, w.place]).collect()
+    }
+}
+
+/// The kernels in every form that may be asked for, but for those that `vector` has: plain, and with the ends of these dot
+/// products and sweeps. Two combinations of types that differ in all three stand for the others where they hardly meet.
+pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
+    let narrow = u32::CUDA_NAME;
+    let wide = u64::CUDA_NAME;
+    let types = |scalar, value, offset| Types { scalar, value, offset };
+    let ones = [types("double", None, narrow), types("float", None, wide)];
+    let valued = [
+        types("double", Some("double"), narrow),
+        types("float", Some("float"), wide),
+        types("double", Some("float"), narrow),
+    ];
+    let both = [&valued[..], &ones[..]].concat();
+    let plain = std::iter::once(String::new());
+    let dots: Vec<String> =
+        plain.chain(endings.iter().map(|(dot, then)| generate::conclude(dot, then))).collect();
+    let sweeps: Vec<String> = sweeps.iter().map(generate::row_sweep).collect();
+    let mut all = Vec::new();
+    let mut add = |form: Form, types: &[Types], endings: &[String]| {
+        all.extend(endings.iter().flat_map(|ending| types.iter().map(|types| form.source(*types, ending))));
+    };
+    add(CSR.windows(), &both, &dots);
+    add(CSR.windows(), &valued[..2], &sweeps);
+    add(PULL.windows(), &ones, &dots);
+    add(PULL.windows(), &ones, &sweeps);
+    add(CSR.rows(8), &valued[..1], &sweeps);
+    [1, 2, 4, 8, 16, 32].into_iter().for_each(|threads| add(PULL.rows(threads), &ones[..1], &dots));
+    add(PULL.rows(8), &ones, &sweeps);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Offsets;
+
+    /// A graph with rows of these lengths.
+    fn graph(lengths: &[usize]) -> Csr {
+        let mut offsets = vec![0];
+        offsets.extend(lengths.iter().scan(0, |end, &length| {
+            *end += length as u64;
+            Some(*end)
+        }));
+        let cols = lengths.iter().copied().max().unwrap_or(0);
+        let columns = lengths.iter().flat_map(|&length| 0..length as u32).collect();
+        Csr::new(lengths.len(), cols, Offsets::narrowest(offsets), columns, Values::Ones).unwrap()
+    }
+
+    fn check(lengths: &[usize], capacity: usize) -> Windows {
+        let cut = Windows::cut(&graph(lengths), capacity);
+        let (mut row, mut scratch, mut windows) = (0, 0, cut.windows.iter().peekable());
+        while let Some(window) = windows.next() {
+            assert_eq!(window.row as usize, row, "rows in their order, each once");
+            if window.height > 0 {
+                assert!((window.piece, window.place) == (0, 0) && window.height as usize <= HEIGHT);
+                let end = row + window.height as usize;
+                assert!(lengths[row..end].iter().sum::<usize>() <= capacity);
+                row = end;
+                continue;
+            }
+            let length = lengths[row];
+            assert!(length > capacity, "a piece of a row that fits");
+            let mut covered = 0;
+            let mut piece = *window;
+            loop {
+                // Pieces are as long as can be; the kernel counts them by the length.
+                assert_eq!((piece.piece as usize * capacity, piece.place as usize), (covered, scratch));
+                covered += capacity.min(length - covered);
+                if covered == length {
+                    break;
+                }
+                piece = *windows.next().unwrap();
+                assert_eq!((piece.row as usize, piece.height), (row, 0));
+            }
+            scratch += 1 + length.div_ceil(capacity);
+            row += 1;
+        }
+        assert_eq!((row, cut.scratch), (lengths.len(), scratch));
+        assert_eq!(cut.list().len(), 4 * cut.windows.len());
+        cut
+    }
+
+    #[test]
+    fn every_row_stands_in_one_window_or_in_all_its_pieces() {
+        check(&[], 10);
+        assert_eq!(check(&[0], 10).windows.len(), 1);
+        assert_eq!(check(&[10], 10).windows.len(), 1, "a window may be full");
+        assert_eq!(check(&[11], 10).windows.len(), 2);
+        assert_eq!(check(&[20], 10).windows.len(), 2, "no piece is empty");
+        assert_eq!(check(&[5, 5, 1, 0, 9, 1], 10).windows.len(), 3);
+        assert_eq!(check(&[0, 35, 0, 0, 21, 11, 3], 10).windows.len(), 1 + 4 + 1 + 3 + 2 + 1);
+        assert_eq!(check(&vec![0; 2 * HEIGHT + 1], 10).windows.len(), 3);
+        assert_eq!(check(&vec![1; 100], 10).windows.len(), 10);
+        let skewed: Vec<usize> = (0..500).map(|i| if i % 37 == 5 { 10 * i } else { i % 7 }).collect();
+        for strategy in [CSR, PULL] {
+            check(&skewed, strategy.capacity());
+        }
+    }
+
+    #[test]
+    fn a_window_fits_the_threads_wherever_in_a_line_it_begins() {
+        for strategy in [CSR, PULL] {
+            assert!(strategy.capacity() + LINE - 1 <= strategy.unroll * BLOCK as usize);
+        }
+    }
+}
