@@ -171,8 +171,8 @@ spmv_csr_merge(const OFFSET* __restrict__ row_offsets, const u32* __restrict__ c
     if (threadIdx.x == 0) {
 #ifdef DOTS
         // The dot product of a part, so that it does not matter which block adds them up.
-        rows.dot[0] += double(x[first_row]) * double(ended);
-        if (row < rows_of_y) rows.dot[0] += double(x[row]) * double(open);
+        rows.sums[0] += double(x[first_row]) * double(ended);
+        if (row < rows_of_y) rows.sums[0] += double(x[row]) * double(open);
 #endif
         parts[2 * blockIdx.x] = ended;
         parts[2 * blockIdx.x + 1] = open;
