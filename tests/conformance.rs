@@ -263,8 +263,9 @@ impl Check for Replayed {
             return;
         }
         // What is gathered is small, so that nothing grows without bounds. `until` is the step that is small enough.
+        let Some(operator) = case.build::<D, T>(device) else { return };
         let run = |splits: &[usize], until: f64| {
-            let operator = case.build::<D, T>(device)?;
+            let operator = operator.clone();
             let vector = |values: Vec<f64>| upload::<D, T>(device, &values, 1);
             let mut state = SlotState::new(SWEEP_SLOTS, 1);
             state.values.fill(0.25);
@@ -272,7 +273,7 @@ impl Check for Replayed {
             let mut slots = device.slots(SWEEP_SLOTS, 1).unwrap();
             device.write(&state, &mut slots).unwrap();
             let (y, x, z) = (vector(vec![0.0; n]), vector(reals(1, n)), vector(reals(2, n)));
-            let reads = [vector(vec![1e-3; n]), vector(reals(3, n))];
+            let reads = [vector(vec![1e-3; n]), vector(vec![1e-4; n])];
             let work = Work { operator, y, x, z, reads, slots };
             let mut recorded = device.record(work, step::<D, T>).unwrap();
             let mut seen = Vec::new();
@@ -285,22 +286,23 @@ impl Check for Replayed {
             }
             let work = recorded.into_work();
             let counted = read(device, &work.slots, SWEEP_SLOTS, 1).counts[0];
-            Some((seen, bits(&download::<D, T>(device, &work.x, n)), counted))
+            (seen, bits(&download::<D, T>(device, &work.x, n)), counted)
         };
-        let Some(expected) = run(&[1; 37], -1.0) else { return };
-        assert_eq!(expected.2, 37, "{case}");
-        for splits in [&[37][..], &[16, 0, 21], &[1, 17, 19]] {
-            assert!(run(splits, -1.0).unwrap() == expected, "{case}: {splits:?}");
+        let expected = run(&[1; 21], -1.0);
+        assert_eq!(expected.2, 21, "{case}");
+        for splits in [&[21][..], &[1, 17, 0, 3]] {
+            assert!(run(splits, -1.0) == expected, "{case}: {splits:?}");
         }
-        let ended = run(&[1], f64::INFINITY).unwrap();
+        let ended = run(&[1], f64::INFINITY);
         for splits in [&[2][..], &[1, 18]] {
-            assert!(run(splits, f64::INFINITY).unwrap() == ended, "{case}: {splits:?} of one step");
+            assert!(run(splits, f64::INFINITY) == ended, "{case}: {splits:?} of one step");
         }
     }
 }
 
 fn recorded_sweeps_after_products_add_up_however_often_they_are_replayed<D: Host>(device: &D) {
-    for_each(device, &zoo::few(), &Replayed);
+    let skewed = |name: &str| name.ends_with("some long rows");
+    for_each(device, &zoo::few().into_iter().filter(|(name, _)| skewed(name)).collect(), &Replayed);
 }
 
 struct Lengths;
