@@ -275,7 +275,8 @@ impl Check for Replayed {
             let (y, x, z) = (vector(vec![0.0; n]), vector(reals(1, n)), vector(reals(2, n)));
             let reads = [vector(vec![1e-3; n]), vector(vec![1e-4; n])];
             let work = Work { operator, y, x, z, reads, slots };
-            let mut recorded = device.record(work, step::<D, T>).unwrap();
+            let recorded = device.record(work, step::<D, T>);
+            let mut recorded = recorded.unwrap_or_else(|e| panic!("{case}: {e}"));
             let mut seen = Vec::new();
             for &times in splits {
                 device.replay(&mut recorded, times).unwrap();

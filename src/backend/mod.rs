@@ -123,7 +123,7 @@ impl Host for Cpu {
 
 impl Host for Cuda {
     const KIND: &'static str = "cuda";
-    const DEFAULT_BACKEND: &'static str = "vector";
+    const DEFAULT_BACKEND: &'static str = "auto";
     fn builders(entry: &Entry) -> Option<&Build<Cuda>> {
         match &entry.builder {
             Builder::Cuda(build) => Some(build),
@@ -168,7 +168,8 @@ impl Choice {
         let (name, rest) = typed.split_once(':').unwrap_or((typed, ""));
         let name = if name == "auto" { default } else { name };
         if name == auto::ENTRY.name {
-            return Ok(Choice { entry: &auto::ENTRY, params: Params::parse(auto::ENTRY.name, &[], rest)? });
+            let entry = if kind == Cuda::KIND { &cuda::auto::ENTRY } else { &auto::ENTRY };
+            return Ok(Choice { entry, params: Params::parse(entry.name, &[], rest)? });
         }
         let entry = REGISTRY.iter().find(|e| e.device() == kind && e.name == name).ok_or_else(|| {
             let known: Vec<_> = REGISTRY.iter().filter(|e| e.device() == kind).map(|e| e.name).collect();
@@ -179,10 +180,11 @@ impl Choice {
 
     /// The backend that this one stands for on a matrix, and why: `auto` chooses now, any other is itself.
     pub fn settle(&self, matrix: &Csr, vector_width: usize) -> Result<(Choice, Option<String>)> {
-        if !std::ptr::eq(self.entry, &auto::ENTRY) {
-            return Ok((self.clone(), None));
-        }
-        let decision = auto::decide(matrix, vector_width)?;
+        let decision = match self.entry {
+            entry if std::ptr::eq(entry, &auto::ENTRY) => auto::decide(matrix, vector_width)?,
+            entry if std::ptr::eq(entry, &cuda::auto::ENTRY) => cuda::auto::decide(matrix)?,
+            _ => return Ok((self.clone(), None)),
+        };
         Ok((decision.choice, Some(decision.why)))
     }
 

@@ -51,7 +51,7 @@ const PULL: Strategy = Strategy { backend: "pull", unroll: 8, unroll_row: 4 };
 const LINE: usize = 32;
 /// Rows of a window at most.
 const HEIGHT: usize = 4 * BLOCK as usize;
-/// Rounds of loads in the longest row up to which all rows get equally many threads.
+/// Rounds of loads, or lengths of a mean row, in the longest row up to which all rows get equally many threads.
 const ROUNDS: usize = 4;
 
 impl Family<Cuda> for CsrFamily {
@@ -106,11 +106,12 @@ impl Strategy {
         matrix: &Arc<Csr>,
         params: &Params,
     ) -> Result<Operator<Cuda, T>> {
-        let threads = threads_for(matrix.nnz().div_ceil(matrix.rows().max(1)), self.unroll_row);
+        let mean = matrix.nnz().div_ceil(matrix.rows().max(1));
+        let threads = threads_for(mean, self.unroll_row);
         let by_rows = match params.get(CUT.name) {
             Some("rows") => true,
             Some("windows") => false,
-            _ => longest_row(matrix) <= ROUNDS * self.unroll_row * threads as usize,
+            _ => longest_row(matrix) <= ROUNDS * mean.max(self.unroll_row * threads as usize),
         };
         if by_rows {
             let pass = Pass::over_all(self.rows(threads), matrix, threads);

@@ -1,5 +1,6 @@
 //! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem, or one for the strategies of a study.
 
+pub mod auto;
 pub mod csr;
 pub mod cusparse;
 pub mod dcsr;

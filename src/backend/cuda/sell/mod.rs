@@ -23,7 +23,7 @@ use crate::device::cuda::modules::BLOCK;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
-use pack::Packed;
+use pack::{Packed, WINDOW};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -49,6 +49,22 @@ fn form((unroll, resident): (usize, u32)) -> Form {
 
 pub(super) fn forms() -> Vec<Form> {
     UNROLLS.map(form).to_vec()
+}
+
+/// Places that slices have for each entry, from a sample of the windows of rows.
+pub(super) fn places_for_each_entry(matrix: &Csr) -> f64 {
+    const WINDOWS: usize = 64;
+    let (rows, windows) = (matrix.rows(), matrix.rows().div_ceil(WINDOW));
+    let (mut places, mut entries) = (0, 0);
+    for window in (0..windows).step_by(windows.div_ceil(WINDOWS).max(1)) {
+        let window = window * WINDOW..((window + 1) * WINDOW).min(rows);
+        let mut lengths: Vec<usize> = window.map(|row| matrix.row_range(row).len()).collect();
+        lengths.sort_unstable();
+        places +=
+            lengths.rchunks(LANES).filter_map(<[usize]>::last).map(|longest| longest * LANES).sum::<usize>();
+        entries += lengths.iter().sum::<usize>();
+    }
+    places as f64 / entries.max(1) as f64
 }
 
 impl Family<Cuda> for Sell {
