@@ -238,7 +238,7 @@ def peers(args):
         yield Ours(args.solver, "cpu", "auto", args.threads)
         makers = [lambda: Mkl(args.threads), lambda: Mkl(args.threads, blocks=True), SciPy]
     else:
-        for backend in ("vector", "cusparse"):
+        for backend in ("auto", "csr", "cusparse"):
             yield Ours(args.solver, "cuda", backend, 0)
         makers = [CuPy]
     for make in makers:

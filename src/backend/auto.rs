@@ -46,9 +46,11 @@ const THREADS: usize = 4;
 const CACHE_SPEED: f64 = 170.0;
 const SPEED: f64 = 57.0;
 /// The share of a second-level cache that may lie between two rows for values read in the one to be there still in the
-/// other, and what a byte from there costs beside one from beyond.
+/// other, and what a byte from there and from beyond costs beside one that is read in turn: blocks that lie apart are not
+/// fetched ahead.
 const NEAR: f64 = 0.75;
 const NEAR_BYTE: f64 = 0.45;
+const FAR_BYTE: f64 = 2.0;
 
 /// Bytes of a core's second-level cache; 1 MB where the system does not tell.
 fn second_level() -> f64 {
@@ -154,7 +156,7 @@ impl Known<'_> {
         let below = (block.blocks as f64 - self.rows / size as f64).max(0.0) / 2.0;
         let values = below * (size * size) as f64 * self.value;
         let bytes = self.bytes_of(block) + self.vectors - values + 4.0 * below;
-        let again = values * (symmetry.near * NEAR_BYTE + (1.0 - symmetry.near));
+        let again = values * (symmetry.near * NEAR_BYTE + (1.0 - symmetry.near) * FAR_BYTE);
         let work = work::of_blocks(self.rows, block.blocks as f64, block.size);
         Offer { typed: format!("sbsr:block={size}"), bytes, time: time(bytes + again, work) }
     }

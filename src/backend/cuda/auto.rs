@@ -27,9 +27,11 @@ pub static ENTRY: Entry = Entry {
     precisions: ALL_PRECISIONS,
 };
 
-/// Rows from which a thread each is enough. On an H200 52,800 rows of 147 entries took 32 us in slices and 25 in CSR,
-/// 100,000 rows of 100 entries 47 and 89.
+/// Rows from which a thread each is enough, where they are long. On an H200 52,800 rows of 147 entries took 32 us in slices
+/// and 25 in CSR, 100,000 rows of 100 entries 47 and 89.
 const ROWS: usize = 80_000;
+/// Entries of a mean row up to which it is short: a thread is as good as several, however few rows there are.
+const SHORT: usize = 16;
 /// Places for each entry up to which slices pay.
 const PADDED: f64 = 1.15;
 
@@ -38,11 +40,11 @@ pub fn decide(matrix: &Csr) -> Result<Decision> {
     let (rows, entries) = (matrix.rows(), matrix.nnz());
     let (typed, why) = if matches!(matrix.values(), Values::Ones) {
         ("pull", "a graph without weights".to_owned())
-    } else if rows < ROWS {
-        ("csr", format!("{rows} rows are too few for a thread each"))
+    } else if rows < ROWS && entries > SHORT * rows {
+        ("csr", format!("{rows} rows are too few for a thread each, as long as they are"))
     } else {
         let padded = sell::places_for_each_entry(matrix);
-        let why = format!("slices of rows would have {padded:.2} places for each of {entries} entries");
+        let why = format!("slices of 32 rows would have {padded:.2} places for each of {entries} entries");
         (if padded <= PADDED { "sell" } else { "csr" }, why)
     };
     Ok(Decision { choice: Choice::resolve("cuda", typed, typed)?, why })

@@ -5,8 +5,8 @@
 use super::owner::Arrays;
 use super::{DeviceCsr, check_shapes};
 use crate::backend::{Family, Operator, Params};
-use crate::device::cuda::CudaVector;
 use crate::device::cuda::libraries::Wanted;
+use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Offsets, Sell, Values};
@@ -127,7 +127,7 @@ struct Handle(sys::cusparseHandle_t);
 impl Drop for Handle {
     fn drop(&mut self) {
         // SAFETY: created by us, destroyed once.
-        let _ = unsafe { sys::cusparseDestroy(self.0) };
+        let _ = between_captures(|| unsafe { sys::cusparseDestroy(self.0) });
     }
 }
 

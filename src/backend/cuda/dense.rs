@@ -8,8 +8,8 @@ use super::check_shapes;
 use super::owner::Arrays;
 use crate::backend::cpu::dense::MOST_PLACES;
 use crate::backend::{Family, Operator, Params};
-use crate::device::cuda::CudaVector;
 use crate::device::cuda::libraries::Wanted;
+use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Dense};
@@ -126,7 +126,7 @@ struct DenseOperator {
 impl Drop for DenseOperator {
     fn drop(&mut self) {
         // SAFETY: created by us, destroyed once.
-        let _ = unsafe { (self.functions.destroy)(self.handle) };
+        let _ = between_captures(|| unsafe { (self.functions.destroy)(self.handle) });
     }
 }
 
@@ -159,7 +159,7 @@ impl Family<Cuda> for DenseFamily {
         let (held, addresses, bytes) = arrays.into_parts();
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
-        check("cublasCreate", unsafe { (functions.create)(&mut handle) })?;
+        check("cublasCreate", between_captures(|| unsafe { (functions.create)(&mut handle) }))?;
         let operator = DenseOperator { functions, handle, values: addresses[0], _held: held, shape, bytes };
         // SAFETY: the stream lives as long as the device that operators are used with.
         check("cublasSetStream", unsafe {

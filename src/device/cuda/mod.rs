@@ -24,7 +24,7 @@ pub use slots::{CudaSlots, SlotPointers};
 use staging::Staging;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Iterations in the longer of the two graphs that a step is recorded into: launching a graph costs the host a few
 /// microseconds, as much as an iteration on a small system.
@@ -98,6 +98,15 @@ impl CudaSteps {
         }
         Ok(())
     }
+}
+
+/// Read while a stream of this process is captured.
+static CAPTURES: RwLock<()> = RwLock::new(());
+
+/// Runs what waits for the whole GPU, as libraries do when a handle goes: it would end the captures of other threads.
+pub(crate) fn between_captures<R>(work: impl FnOnce() -> R) -> R {
+    let _alone = CAPTURES.write().unwrap_or_else(PoisonError::into_inner);
+    work()
 }
 
 /// Turns a status of the driver into our error.
@@ -331,6 +340,7 @@ impl Cuda {
 
     /// Ends a capture whatever came of the step, and makes the graph ready to launch.
     fn capture(&self, step: impl FnOnce() -> Result<()>) -> Result<CudaGraph> {
+        let _capturing = CAPTURES.read().unwrap_or_else(PoisonError::into_inner);
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         self.stream.begin_capture(mode).map_err(fault("cuStreamBeginCapture"))?;
         let outcome = step();

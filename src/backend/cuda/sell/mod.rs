@@ -23,7 +23,7 @@ use crate::device::cuda::modules::BLOCK;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
-use pack::{Packed, WINDOW};
+use pack::Packed;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -51,18 +51,17 @@ pub(super) fn forms() -> Vec<Form> {
     UNROLLS.map(form).to_vec()
 }
 
-/// Places that slices have for each entry, from a sample of the windows of rows.
+/// Places that slices of neighbours have for each entry, from a sample of the rows. Sorting spares places, but rows that then
+/// stand side by side gather x from far apart: on an H200 slices of sorted rows of 30 to 400 entries took 1.7 times as long as
+/// CSR.
 pub(super) fn places_for_each_entry(matrix: &Csr) -> f64 {
-    const WINDOWS: usize = 64;
-    let (rows, windows) = (matrix.rows(), matrix.rows().div_ceil(WINDOW));
+    const SLICES: usize = 4096;
+    let (rows, slices) = (matrix.rows(), matrix.rows().div_ceil(LANES));
     let (mut places, mut entries) = (0, 0);
-    for window in (0..windows).step_by(windows.div_ceil(WINDOWS).max(1)) {
-        let window = window * WINDOW..((window + 1) * WINDOW).min(rows);
-        let mut lengths: Vec<usize> = window.map(|row| matrix.row_range(row).len()).collect();
-        lengths.sort_unstable();
-        places +=
-            lengths.rchunks(LANES).filter_map(<[usize]>::last).map(|longest| longest * LANES).sum::<usize>();
-        entries += lengths.iter().sum::<usize>();
+    for slice in (0..slices).step_by(slices.div_ceil(SLICES).max(1)) {
+        let lengths = (slice * LANES..rows.min((slice + 1) * LANES)).map(|row| matrix.row_range(row).len());
+        places += lengths.clone().max().unwrap_or(0) * LANES;
+        entries += lengths.sum::<usize>();
     }
     places as f64 / entries.max(1) as f64
 }

@@ -42,7 +42,7 @@ const MOST_WIDE: usize = (1 << 28) - 1;
 const UNIT: usize = 8;
 
 /// Rows that are sorted together: sigma.
-pub(super) const WINDOW: usize = 4096;
+const WINDOW: usize = 4096;
 /// Windows that are packed together.
 const BAND: usize = 8;
 
