@@ -1,5 +1,5 @@
-// Prepended, after common.cuh, to every kernel over the rows of a CSR matrix: its arguments, and what becomes of the sum of
-// a row.
+// Prepended, after common.cuh, to every kernel that owns rows: the arguments of those over CSR, and what becomes of the sum
+// of a row.
 //
 // Defined by the launcher: SCALAR (vectors), VALUE (stored values; undefined: all ones), OFFSET (row offsets). A kernel is
 //   extern "C" __global__ void __launch_bounds__(BLOCK) name(CSR_ARGUMENTS) {

@@ -17,12 +17,13 @@ Every answer is checked by b - A x before its time counts.
 """
 import argparse, ctypes, datetime, json, os, platform, statistics, subprocess, sys, tempfile, time
 
+import rivals
+
 try:
     import numpy as np
     import scipy.sparse as sp
-    import rivals
 except ImportError:  # enough for `table`
-    np = sp = rivals = None
+    np = sp = None
 
 RTOL = 1e-8
 

@@ -2,7 +2,7 @@
 """Times reading Matrix Market files beside SciPy's mmread (fast_matrix_market), in turn, and writes medians as JSON.
 
   cargo build --release --example reading
-  scripts/bench_reading.py --files /tmp/reading --reader target/release/examples/reading -o results/cpu/reading.json
+  scripts/bench_reading.py --files DIR --reader target/release/examples/reading -o results/cpu/reading.json
 
 The files are made on the first run: the 5-point Laplacian of a 1000 x 1000 grid (5.0 M entries), with values of one digit
 and a point (p5) and of 17 digits (p5r), each in four orders of its entries. Ours is the time from the name of the file to

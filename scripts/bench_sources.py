@@ -2,7 +2,7 @@
 """Times each generator at about 30 million entries, and reading a binary file (.slv) that is in the page cache; writes JSON.
 
   cargo build --release --example reading --bin solver
-  scripts/bench_sources.py --files /tmp/sources -o results/cpu/sources.json
+  scripts/bench_sources.py --files DIR -o results/cpu/sources.json
 
 Seconds are those from the name to validated compressed rows in memory, in a process of its own for each source; the median
 of the rounds and the best are given. Stand-ins are made at full size, which for some is less than 30 million entries or more.

@@ -5,7 +5,10 @@ folder, as in petsc-3.26.1/arch-opt). What is not named is left out.
 """
 import atexit, json, os, shutil, subprocess, tempfile
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:  # enough for the options
+    np = None
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 folder = None

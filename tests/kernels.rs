@@ -13,7 +13,7 @@ use solver::solve::{Method, cg, markov, pagerank};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const ARCHITECTURES: [u32; 4] = [75, 80, 90, 100];
+const ARCHITECTURES: [u32; 5] = [75, 80, 86, 90, 100];
 
 mod common;
 

@@ -28,7 +28,10 @@ impl Decisions {
         let real = source::imitated(what);
         let stand_in = real.map_or(String::new(), |real| format!(", a stand-in for {}", real.name));
         self.add(name, format!("{what}{stand_in}"));
-        self.add_if("file", std::fs::metadata(what).ok().map(|file| bytes(file.len())));
+        self.add_if(
+            "file",
+            std::fs::metadata(what).ok().filter(std::fs::Metadata::is_file).map(|file| bytes(file.len())),
+        );
         self.add_if("fetch", fetch.map(|entry| entry.url(super::fetch::default_mirror().as_deref())));
     }
 

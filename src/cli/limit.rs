@@ -21,7 +21,8 @@ const TRIES: usize = 3;
 /// and no solve is faster than the machine, so that a stream that says so was measured while the machine had other
 /// things to do. Whoever has pressed Ctrl-C is not made to wait for it.
 ///
-/// It takes a while in which the program may be ended, and so comes after everything has been written.
+/// It takes a while in which the program may be ended, and so comes after answer, history and picture have been
+/// written.
 pub(super) fn measure<D: Device>(device: &D, moved: &Moved) -> Option<Limit> {
     const LITTLE: u64 = 1 << 20;
     if moved.iterations == 0 || moved.each < LITTLE {

@@ -230,7 +230,7 @@ fn each_class<D: Pick<f32> + Pick<f64>>(
         if report.take_in(args, class, &solved) {
             told = moved;
         }
-        if history.as_ref().is_none_or(|worst| residual > worst.report.residual_true) {
+        if history.as_ref().is_none_or(|worst| residual.total_cmp(&worst.report.residual_true).is_gt()) {
             history = Some(History::new(report.for_history(args, &solved), solved.recorder));
             drawn = moved;
         }

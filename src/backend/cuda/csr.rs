@@ -13,7 +13,7 @@ use super::passes::{Form, Grid, Pass, Passes, Types};
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::cuda::generate;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
-use crate::device::{Cuda, Device, Op, Sweep};
+use crate::device::{Cuda, Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offset, Values};
 use crate::operator::DotInto;
@@ -129,8 +129,6 @@ impl Strategy {
         let cut = Windows::cut(matrix, self.capacity());
         let list = device.allocate_from("the windows of rows", &cut.list())?;
         let scratch = device.allocate("the sums of pieces of rows", cut.scratch)?;
-        // The copy reads memory that goes now.
-        device.synchronize()?;
         let count = cut.windows.len() as u32;
         let grid = Grid::Resident(u64::from(count) * u64::from(BLOCK));
         let pass = Pass { form: self.windows(), grid, list: Some(list), count };

@@ -90,7 +90,7 @@ pub fn require_library() -> Result<()> {
         library: "cuSPARSE",
         tried,
         hint: "pip install nvidia-cusparse brings it; or put the folder of the CUDA toolkit's libcusparse on \
-               LD_LIBRARY_PATH, or use --backend vector",
+               LD_LIBRARY_PATH, or use --backend csr",
     }))
 }
 
@@ -102,7 +102,7 @@ fn require_functions() -> Result<()> {
         Some(name) => Err(Error::Gpu(GpuError::LibraryUnusable {
             library: "cuSPARSE",
             path: "libcusparse.so".into(),
-            reason: format!("it has no {name}; version 12.4 or newer is needed, or use --backend vector"),
+            reason: format!("it has no {name}; version 12.4 or newer is needed, or use --backend csr"),
         })),
     }
 }
@@ -204,22 +204,22 @@ fn check_matrix<A: Algorithm>(matrix: &Csr, vector_width: usize) -> Result<()> {
     let width = matrix.values().width();
     if width != 0 && width != vector_width {
         let what = "values and vectors of different precision".to_owned();
-        return Err(unsupported::<A>(what, "use --precision f64 or f32, or --backend vector"));
+        return Err(unsupported::<A>(what, "use --precision f64 or f32, or --backend csr"));
     }
     if matches!(matrix.row_offsets(), Offsets::U64(_)) || matrix.nnz() > i32::MAX as usize {
         return Err(unsupported::<A>(
             format!("{} entries", matrix.nnz()),
-            "its 32-bit offsets end at 2147483647",
+            "its 32-bit offsets end at 2147483647; use --backend csr",
         ));
     }
     if matrix.rows() == 0 || matrix.cols() == 0 {
         let what = format!("a {} x {} matrix", matrix.rows(), matrix.cols());
-        return Err(unsupported::<A>(what, "the library refuses empty ones; use --backend vector"));
+        return Err(unsupported::<A>(what, "the library refuses empty ones; use --backend csr"));
     }
     if matrix.pattern().has_repeats() {
         return Err(unsupported::<A>(
             "rows with a column several times".to_owned(),
-            "the library may go wrong on them; use --backend vector",
+            "the library may go wrong on them; use --backend csr",
         ));
     }
     Ok(())

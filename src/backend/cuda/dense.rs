@@ -87,7 +87,7 @@ fn library() -> Result<&'static Functions> {
             library: "cuBLAS",
             tried,
             hint: "pip install nvidia-cublas brings it; or put the folder of the CUDA toolkit's libcublas on \
-                   LD_LIBRARY_PATH, or use --backend vector",
+                   LD_LIBRARY_PATH, or use --backend csr",
         })
     })?;
     let functions = Functions::bind(&library);
@@ -138,15 +138,15 @@ impl Family<Cuda> for DenseFamily {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
         let shape @ (rows, cols) = (matrix.rows(), matrix.cols());
         if rows as u128 * cols as u128 > MOST_PLACES {
-            let hint = format!("it stores all places and serves at most {MOST_PLACES} of them; use vector");
+            let hint = format!("it stores all places and serves at most {MOST_PLACES} of them; use csr");
             return Err(unsupported(format!("a matrix of {rows} x {cols}"), hint));
         }
         if rows == 0 || cols == 0 {
-            let hint = "the library does nothing for empty ones; use vector".to_owned();
+            let hint = "the library does nothing for empty ones; use csr".to_owned();
             return Err(unsupported(format!("a matrix of {rows} x {cols}"), hint));
         }
         if matrix.values().width() > size_of::<T>() {
-            let hint = "use --precision f64 or f32, or --backend vector".to_owned();
+            let hint = "use --precision f64 or f32, or --backend csr".to_owned();
             return Err(unsupported("values and vectors of different precision".to_owned(), hint));
         }
         let functions = library()?;

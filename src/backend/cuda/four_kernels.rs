@@ -1,4 +1,4 @@
-//! The kernels of four-kernels, each in two versions: a thread a row, a warp a row, bins of rows, rows by their length.
+//! The kernels of four-kernels (A. Messa, GPU Computing, deliverables 1 and 2, University of Trento 2025), each in two versions: a thread a row, a warp a row, bins of rows, rows by their length.
 //!
 //! The second versions load the matrix read-only, several entries before the first is used; their grid stays on the GPU
 //! and strides over the rows, and they fuse the dot product. The first ones (`-v1`) load entries one by one, like any

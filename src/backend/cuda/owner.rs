@@ -37,8 +37,6 @@ impl<'a> Arrays<'a> {
         E: cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits + 'static,
     {
         let copy = self.device.allocate_from("the matrix", array)?;
-        // The copy reads an array that the caller may drop.
-        self.device.synchronize()?;
         self.addresses.push(address(&copy));
         self.bytes += size_of_val(array) as u64;
         self.held.push(Box::new(copy));

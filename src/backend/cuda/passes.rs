@@ -159,8 +159,6 @@ impl Pass {
     /// A launch over what a list describes: `count` pieces of work, each for so many threads.
     pub fn over_list(device: &Cuda, form: Form, list: &[u32], count: usize, threads: u32) -> Result<Pass> {
         let list = device.allocate_from("lists of rows", list)?;
-        // The copy reads memory that the caller may drop.
-        device.synchronize()?;
         // No more pieces than rows, and `Passes::new` refuses matrices with more.
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let grid = Grid::Resident(u64::from(count) * u64::from(threads));

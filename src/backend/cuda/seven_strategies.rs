@@ -1,4 +1,5 @@
-//! The kernels of seven-strategies beside `vector`: scalar, adaptive, x in shared memory, and a kernel for each class.
+//! The kernels of seven-strategies (sparse kernels in Numba for a Tesla P100) beside `vector`: scalar, adaptive, x in shared
+//! memory, and a kernel for each class.
 //!
 //! The study tries its optimisations on a vector kernel of a warp a row. Unrolling and the size of blocks are parameters
 //! of `adaptive`, which is that kernel wherever rows are not short.

@@ -135,7 +135,8 @@ impl MarkovReport {
             (self.converged, self.reason) = (false, report.reason);
         }
         self.iterations += report.iterations;
-        self.residual = self.residual.max(report.residual);
+        // NaN, of a chain that left the numbers, stays.
+        self.residual = if report.residual.is_nan() { f64::NAN } else { self.residual.max(report.residual) };
         self.seconds_setup += found.seconds_setup;
         self.seconds_solve += report.seconds_solve;
         let largest = found.bytes_per_iteration >= self.bytes_per_iteration;
@@ -155,7 +156,7 @@ impl MarkovReport {
         self.seconds_per_iteration = self.seconds_solve / self.iterations.max(1) as f64;
     }
 
-    /// What pictures are made of: the first class.
+    /// What pictures are made of.
     pub fn for_history(&self, args: &MarkovArgs, solved: &Solved) -> Report {
         let found = &solved.stationary;
         Report {

@@ -103,8 +103,17 @@ impl CudaSteps {
 /// Read while a stream of this process is captured.
 static CAPTURES: RwLock<()> = RwLock::new(());
 
+thread_local! {
+    /// Whether this thread captures.
+    static CAPTURING: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Runs what waits for the whole GPU, as libraries do when a handle goes: it would end the captures of other threads.
 pub(crate) fn between_captures<R>(work: impl FnOnce() -> R) -> R {
+    if CAPTURING.get() {
+        // It ends our own capture, and must not wait for that.
+        return work();
+    }
     let _alone = CAPTURES.write().unwrap_or_else(PoisonError::into_inner);
     work()
 }
@@ -343,7 +352,9 @@ impl Cuda {
         let _capturing = CAPTURES.read().unwrap_or_else(PoisonError::into_inner);
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         self.stream.begin_capture(mode).map_err(fault("cuStreamBeginCapture"))?;
+        CAPTURING.set(true);
         let outcome = step();
+        CAPTURING.set(false);
         let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
         outcome?;
         let graph = graph.map_err(fault("cuStreamEndCapture"))?.ok_or_else(|| {

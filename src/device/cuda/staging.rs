@@ -23,9 +23,12 @@ pub(super) struct Staging {
 impl Staging {
     pub fn new(context: &Arc<CudaContext>) -> Result<Staging> {
         let buffer = || -> Result<_> {
-            // SAFETY: every byte that is copied from it was written before.
+            // SAFETY: written before anything is read from it: at once.
             let memory = unsafe { context.alloc_pinned_with_flags::<u8>(PIECE, 0) };
-            let memory = memory.map_err(fault("cuMemHostAlloc"))?;
+            let mut memory = memory.map_err(fault("cuMemHostAlloc"))?;
+            let start = memory.as_mut_ptr().map_err(fault("cuEventSynchronize"))?;
+            // SAFETY: as many bytes as were allocated.
+            unsafe { start.write_bytes(0, PIECE) };
             Ok((memory, context.new_event(None).map_err(fault("cuEventCreate"))?))
         };
         Ok(Staging { buffers: [buffer()?, buffer()?] })
@@ -74,18 +77,20 @@ impl Cuda {
         if host.is_empty() {
             return Ok(());
         }
-        if host.len() < WORTH_IT {
+        let mut staging = self.staging.borrow_mut();
+        if host.len() >= WORTH_IT && staging.is_none() {
+            // Without page-locked memory, which systems may bound, copies are only slower.
+            let made = Staging::new(&self.context);
+            *staging =
+                made.inspect_err(|e| log::warn!("uploads take longer: no page-locked memory: {e}")).ok();
+        }
+        let Some(staging) = staging.as_mut().filter(|_| host.len() >= WORTH_IT) else {
             // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or we wait for it.
             let status = unsafe {
                 sys::cuMemcpyHtoDAsync_v2(device, host.as_ptr().cast(), host.len(), self.stream.cu_stream())
             };
             call("cuMemcpyHtoDAsync", status)?;
             return self.stream.synchronize().map_err(fault("cuStreamSynchronize"));
-        }
-        let mut staging = self.staging.borrow_mut();
-        let staging = match &mut *staging {
-            Some(staging) => staging,
-            none => none.insert(Staging::new(&self.context)?),
         };
         // SAFETY: promised by the caller.
         unsafe { staging.upload(&self.stream, host, device) }
