@@ -13,7 +13,7 @@
 //! the commas are typed as semicolons, as in `hybrid:short=4;long=512`.
 
 // A benchmark prints and ends on an error.
-#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/common/tolerance.rs"]
 #[allow(dead_code)] // What tests of solvers ask for.
