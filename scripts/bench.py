@@ -5,7 +5,8 @@
   scripts/bench.py cuda --solver target/release/solver -o results/h200/cg.json
   scripts/bench.py spmv --bench PATH -o results/cpu/spmv.json         # y = A x beside MKL, P1 to P3
   scripts/bench.py auto --bench PATH -o results/cpu/auto.json FILE... # what auto chooses beside the best backend
-  scripts/bench.py table results/cpu/cg.json results/h200/cg.json     # the table of the README
+  scripts/bench.py table results/cpu/cg.json results/h200/cg.json     # the tables of the README
+  scripts/bench.py products results/h200/spmv.json
 
 PATH is the binary of the bench `spmv`: `cargo bench --bench spmv --no-run` names it.
 
@@ -280,6 +281,20 @@ def table(files):
             print(f"| `{row['system']}` | {machine} | {row['peer']} | {row['iterations']} | {us:.1f} us | {limit} |")
 
 
+def products(file):
+    """Lines of the bench `spmv` as a Markdown table: what auto takes, csr, and the best of cuSPARSE."""
+    print("| matrix | entries | `auto` | time | of the stream | `csr` | cuSPARSE, its best |\n|---|---|---|---|---|---|---|")
+    with open(file) as f:
+        for record in map(json.loads, f):
+            cells = {b["backend"]: b for b in record["backends"]}
+            auto = next(b for name, b in cells.items() if name.startswith("auto = "))
+            rival = min((b for name, b in cells.items() if name.startswith("cusparse")), key=lambda b: b["ms"])
+            share = auto["bytes"] / auto["ms"] / 1e6 / record["stream_gigabytes_per_second"]
+            print(f"| `{record['matrix']}` | {record['entries']:,} | {auto['backend'].removeprefix('auto = ')} | "
+                  f"{1e3 * auto['ms']:.1f} us | {100 * share:.0f} % | {1e3 * cells['csr']['ms']:.1f} us | "
+                  f"{1e3 * rival['ms']:.1f} us ({rival['backend']}) |")
+
+
 def write(path, args, rows):
     named = "".join(f" --{name} DIR" for name in ("eigen", "petsc") if getattr(args, name))
     command = f"scripts/bench.py {args.device} --threads {args.threads} --rounds {args.rounds}{named} -o {path}"
@@ -373,6 +388,8 @@ def auto(args):
 def main():
     if sys.argv[1:2] == ["table"]:
         return table(sys.argv[2:])
+    if sys.argv[1:2] == ["products"]:
+        return products(sys.argv[2])
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("device", choices=["cpu", "cuda", "spmv", "auto"])
     ap.add_argument("--solver", default="target/release/solver")
