@@ -90,7 +90,7 @@ fn the_parameters_of_every_backend_are_checked_without_its_device() {
     }
     let said = |typed| Choice::resolve("cuda", "vector", typed).map(|c| c.label()).unwrap_err().to_string();
     let rows = said("rows");
-    assert!(rows.starts_with("no backend 'rows' on cuda; there are: vector, "), "{rows}");
+    assert!(rows.starts_with("no backend 'rows' on cuda; there are: csr, "), "{rows}");
     assert_eq!(said("vector:blocks=2"), "backend 'vector' has no parameter 'blocks'; it has threads");
     let allowed = "backend 'vector': threads=3 is not one of auto, 1, 2, 4, 8, 16, 32";
     assert_eq!(said("vector:threads=3"), allowed);
