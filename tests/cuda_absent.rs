@@ -60,10 +60,7 @@ fn without_cusparse_the_error_says_how_to_get_it() {
         Ok(()) => println!("skipped: cuSPARSE is there"),
         Err(e) => {
             let message = e.to_string();
-            assert!(
-                message.contains("libcusparse.so.12") && message.contains("--backend vector"),
-                "{message}"
-            );
+            assert!(message.contains("libcusparse.so.12") && message.contains("--backend csr"), "{message}");
         }
     }
 }
@@ -74,7 +71,7 @@ fn without_cublas_the_error_says_how_to_get_it() {
         Ok(()) => println!("skipped: cuBLAS is there"),
         Err(e) => {
             let message = e.to_string();
-            assert!(message.contains("libcublas.so.13") && message.contains("--backend vector"), "{message}");
+            assert!(message.contains("libcublas.so.13") && message.contains("--backend csr"), "{message}");
         }
     }
 }
