@@ -16,8 +16,8 @@ pub mod seven_strategies;
 pub mod vector;
 
 use super::Params;
-use crate::device::cuda::CudaVector;
 use crate::device::cuda::modules::KernelSource;
+use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::{Cuda, Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offset, Offsets, Values};
@@ -141,6 +141,17 @@ impl DeviceCsr {
     ) -> Result<()> {
         check_shapes((self.rows, self.cols), backend, x, y)
     }
+}
+
+/// Checks that a matrix has a product with a dot product fused, and that the slots are of one column.
+fn check_dot((expected, got): (usize, usize), slots: &CudaSlots) -> Result<()> {
+    if expected != got {
+        return Err(Error::Dimension { what: "columns of a matrix in a dot product", expected, got });
+    }
+    if slots.k() != 1 {
+        return Err(Error::Dimension { what: "columns of the slots", expected: 1, got: slots.k() });
+    }
+    Ok(())
 }
 
 /// Checks that x and y fit a matrix and have one column.

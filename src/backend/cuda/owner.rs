@@ -4,11 +4,11 @@
 //! of rows.cuh. Everything else is here; dot products are fused as in `passes`.
 
 use super::passes::{Form, Grid, Types};
-use super::{address, check_shapes};
+use super::{address, check_dot, check_shapes};
 use crate::device::cuda::{CudaSlots, CudaVector, generate};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Cuda, Device, Op};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Offset, Offsets, Values};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
@@ -141,13 +141,9 @@ impl Owner {
             addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast()).collect();
         arguments.extend(numbers.iter_mut().map(|n| std::ptr::from_mut(n).cast::<c_void>()));
         arguments.extend_from_slice(last);
-        let blocks = match self.grid {
-            Grid::Resident(threads) => device.blocks_for(&kernel, threads),
-            Grid::Blocks(blocks) => blocks,
-        };
         // SAFETY: arguments in the kernel's order and types, as the backend that chose it promises; x has one entry a
         // column, y one a row.
-        unsafe { device.launch(&kernel, blocks, &mut arguments) }
+        unsafe { device.launch(&kernel, self.grid.blocks(device, &kernel), &mut arguments) }
     }
 }
 
@@ -181,13 +177,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Owner {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        if self.shape.0 != self.shape.1 {
-            let (expected, got) = self.shape;
-            return Err(Error::Dimension { what: "columns of a matrix in a dot product", expected, got });
-        }
-        if slots.k() != 1 {
-            return Err(Error::Dimension { what: "columns of the slots", expected: 1, got: slots.k() });
-        }
+        check_dot(self.shape, slots)?;
         if self.shape.0 == 0 {
             check_shapes(self.shape, self.backend, x, y)?;
             return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));

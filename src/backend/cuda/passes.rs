@@ -9,8 +9,8 @@
 //! stands, and the two are swapped: y needs no memory then. That saves 3 of the 9 vectors that an iteration of PageRank
 //! moves, and a launch, and costs a graph more where a step is recorded (see `Cuda::swap`).
 
-use super::{DeviceCsr, address};
-use crate::device::cuda::modules::{BLOCK, KernelSource};
+use super::{DeviceCsr, address, check_dot};
+use crate::device::cuda::modules::{BLOCK, Kernel, KernelSource};
 use crate::device::cuda::{CudaSlots, CudaVector, generate};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Cuda, Device, Op, Sweep};
@@ -137,6 +137,15 @@ pub(super) enum Grid {
     Resident(u64),
     /// This many.
     Blocks(u32),
+}
+
+impl Grid {
+    pub fn blocks(self, device: &Cuda, kernel: &Kernel) -> u32 {
+        match self {
+            Grid::Resident(threads) => device.blocks_for(kernel, threads),
+            Grid::Blocks(blocks) => blocks,
+        }
+    }
 }
 
 /// One launch of a product.
@@ -284,13 +293,9 @@ impl Passes {
             addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast()).collect();
         arguments.push(std::ptr::from_mut(&mut count).cast());
         arguments.extend_from_slice(last);
-        let blocks = match pass.grid {
-            Grid::Resident(threads) => device.blocks_for(&kernel, threads),
-            Grid::Blocks(blocks) => blocks,
-        };
         // SAFETY: arguments in the kernel's order and types (scratch, CSR_ARGUMENTS of rows.cuh); x has one entry a column, y one a
         // row, the arrays are a validated matrix's, and the list holds what the backend that made it says.
-        unsafe { device.launch(&kernel, blocks, &mut arguments) }
+        unsafe { device.launch(&kernel, pass.grid.blocks(device, &kernel), &mut arguments) }
     }
 }
 
@@ -322,13 +327,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Passes {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        if self.csr.rows != self.csr.cols {
-            let (expected, got) = (self.csr.rows, self.csr.cols);
-            return Err(Error::Dimension { what: "columns of a matrix in a dot product", expected, got });
-        }
-        if slots.k() != 1 {
-            return Err(Error::Dimension { what: "columns of the slots", expected: 1, got: slots.k() });
-        }
+        check_dot((self.csr.rows, self.csr.cols), slots)?;
         match &self.passes[..] {
             [pass] if pass.form.owns_all_rows => {
                 let mut pointers = slots.pointers();
