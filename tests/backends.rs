@@ -263,3 +263,17 @@ fn auto_chooses_by_the_bytes_and_says_why() {
         Err(Error::UnknownParameter { backend: "auto", .. })
     ));
 }
+
+#[test]
+fn on_a_gpu_auto_goes_by_all_rows_without_the_gpu() {
+    let auto = Choice::resolve("cuda", "auto", "auto").unwrap();
+    let label = |matrix: &Arc<Csr>| auto.settle(matrix, 8).unwrap().0.label();
+    assert_eq!(label(&generated("poisson2d:200x200")), "sell");
+    assert_eq!(label(&generated("rmat:scale=10,edges=8000")), "pull");
+    // One row that no sample would meet: in slices its thread would hold up all others.
+    for giant in [5, 99_991] {
+        let rows: Vec<Vec<u32>> =
+            (0..100_000_u32).map(|i| if i == giant { (0..50_000).collect() } else { vec![i] }).collect();
+        assert_eq!(label(&csr(100_000, &rows, |i| i as f64)), "csr");
+    }
+}
