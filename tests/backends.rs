@@ -268,7 +268,8 @@ fn auto_chooses_by_the_bytes_and_says_why() {
 fn on_a_gpu_auto_goes_by_all_rows_without_the_gpu() {
     let auto = Choice::resolve("cuda", "auto", "auto").unwrap();
     let label = |matrix: &Arc<Csr>| auto.settle(matrix, 8).unwrap().0.label();
-    assert_eq!(label(&generated("poisson2d:200x200")), "sell");
+    assert_eq!(label(&generated("poisson2d:200x200")), "burst");
+    assert_eq!(label(&generated("poisson2d:600x600")), "sell");
     assert_eq!(label(&generated("rmat:scale=10,edges=8000")), "pull");
     // One row that no sample would meet: in slices its thread would hold up all others.
     for giant in [5, 99_991] {

@@ -4,10 +4,11 @@
 
 use solver::backend::cuda::kernel_sources;
 use solver::bench::stream;
+use solver::device::cuda::burst::Trace;
 use solver::device::cuda::modules::KernelSource;
 use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::sweep_kernel;
-use solver::device::sweep::dot_sweep;
+use solver::device::sweep::{Sweep, dot_sweep};
 use solver::precond;
 use solver::solve::{Method, cg, markov, pagerank};
 use std::sync::Mutex;
@@ -85,5 +86,50 @@ fn every_kernel_in_every_form_compiles_for_every_architecture() {
     let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();
     let sources = kernel_sources(&cg::PROGRAMS[..1], &sweeps);
     assert!(sources.len() > 50, "the forms of the embedded kernels: {}", sources.len());
+    compile_all(nvrtc, &sources, &ARCHITECTURES);
+}
+
+/// A sweep of a method, by name.
+fn named(method: Method, name: &str) -> Sweep<'static> {
+    *method.sweeps().iter().find(|sweep| sweep.name == name).unwrap()
+}
+
+#[test]
+fn steps_in_one_launch_compile_for_every_architecture() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let program = |method: Method, i: usize| {
+        let (dot, then) = &method.programs()[i];
+        dot_sweep(dot, then)
+    };
+    let sweep = named;
+    let none: &[usize] = &[];
+    // x, r, p, q and a diagonal.
+    let cg = [
+        (Some([2, 3]), none, &[2, 3][..], program(Method::Cg, 0)),
+        (None, &[1][..], &[3][..], sweep(Method::Cg, "cg_residual")),
+        (None, &[0, 2][..], &[1][..], sweep(Method::Cg, "cg_direction")),
+    ];
+    let pipelined =
+        [(Some([5, 6]), &[0, 1, 2, 3, 4, 5][..], &[6][..], sweep(Method::PipelinedCg, "pipelined_step"))];
+    // x, two y, two w, q.
+    let half = |y: usize, old: usize, w2: usize, w1: usize| {
+        [
+            (Some([y, 5]), vec![], vec![y, 5], program(Method::Minres, 0)),
+            (None, vec![w1, 0, old], vec![5, y, w2], sweep(Method::Minres, "minres_step")),
+        ]
+    };
+    let halves = [half(1, 2, 3, 4), half(2, 1, 4, 3)].concat();
+    let minres: Vec<_> = halves.iter().map(|(p, w, r, s)| (*p, &w[..], &r[..], *s)).collect();
+    let mut sources = Vec::new();
+    for (rows, room) in [(65_536, 227 << 10), (65_536, 48 << 10), (200_000, 227 << 10)] {
+        for (scalar, value) in
+            [("double", Some(("double", 8))), ("float", Some(("float", 4))), ("double", None)]
+        {
+            for actions in [&cg[..], &pipelined, &minres] {
+                let trace = Trace::of_numbers(rows, scalar, value, actions);
+                sources.push(trace.kernel(20, 132, room).unwrap().0);
+            }
+        }
+    }
     compile_all(nvrtc, &sources, &ARCHITECTURES);
 }

@@ -163,6 +163,11 @@ pub trait Device: Sized + 'static {
     /// of steps.
     fn record<W>(&self, work: W, step: fn(&Self, &mut W) -> Result<()>) -> Result<Recorded<Self, W>>;
 
+    /// Whether steps after the end of a run take no time, so that the host may ask for as many as it likes.
+    fn ends_by_itself<W>(&self, _recorded: &Recorded<Self, W>) -> bool {
+        false
+    }
+
     /// Runs the recorded step `times` times. On a GPU this returns before the work is done.
     fn replay<W>(&self, recorded: &mut Recorded<Self, W>, times: usize) -> Result<()>;
 }

@@ -23,8 +23,17 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The next batch, at most `longest`.
-    pub fn next(&mut self, now: &Progress, tolerance: Option<f64>, longest: usize) -> usize {
+    /// The next batch, at most `longest`; so many where what runs past the end of the solve costs nothing.
+    pub fn next(
+        &mut self,
+        now: &Progress,
+        tolerance: Option<f64>,
+        longest: usize,
+        ends_by_itself: bool,
+    ) -> usize {
+        if ends_by_itself {
+            return longest.max(1);
+        }
         let (iteration, residual) = std::mem::replace(&mut self.before, (now.iteration, now.residual));
         if now.iteration == 0 {
             return FIRST_BATCH.min(longest).max(1);

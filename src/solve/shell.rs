@@ -346,7 +346,7 @@ impl<'a, 'o> Solve<'a, 'o> {
                 return Ok(reason);
             }
             let longest = D::BATCH.min(self.rule.iterations_left(&self.now)).max(1);
-            let batch = self.pace.next(&self.now, tolerance, longest);
+            let batch = self.pace.next(&self.now, tolerance, longest, device.ends_by_itself(recorded));
             device.replay(recorded, batch.div_ceil(M::STRIDE))?;
             device.read(recorded.work().slots(), state)?;
             self.take_in::<M, D, T>(state, tolerance);

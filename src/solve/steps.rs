@@ -185,7 +185,8 @@ impl<'a, 'o> Run<'a, 'o> {
                 self.jumps += usize::from(recorded.work_mut().beside(device, iterations)?);
                 let undisturbed = recorded.work().undisturbed(iterations);
                 let longest = D::BATCH.min(self.rule.iterations_left(&self.now)).min(undisturbed).max(1);
-                device.replay(&mut recorded, pace.next(&self.now, Some(aim), longest))?;
+                let batch = pace.next(&self.now, Some(aim), longest, device.ends_by_itself(&recorded));
+                device.replay(&mut recorded, batch)?;
                 device.read(recorded.work().slots(), &mut state)?;
                 let counted = self.now.iteration..state.counts[0] as usize;
                 self.take_in(counted.map(|i| state.counted(i, 0)));

@@ -1,8 +1,9 @@
 //! What `auto` stands for on a GPU: the strategy that is expected to take the least time on a matrix.
 //!
 //! Slices are read side by side and packed, so that they move the fewest bytes, but a thread has a whole row to itself: they
-//! are taken where there are rows enough to keep a GPU busy, and neighbours are about equally long. `csr` takes everything
-//! else, rows of all lengths among it, and `pull` graphs without weights. Everything follows from the matrix alone.
+//! are taken where there are rows enough to keep a GPU busy, and neighbours are about equally long; small systems of short
+//! rows are iterated in one launch. `csr` takes everything else, rows of all lengths among it, and `pull` graphs without
+//! weights. Everything follows from the matrix alone.
 
 use super::csr::CsrFamily;
 use super::sell;
@@ -19,7 +20,7 @@ pub static ENTRY: Entry = Entry {
     family: "auto",
     format: "the chosen one's",
     from: "rows, and how much their lengths differ",
-    summary: "sell where many neighbours are about equally long, pull for graphs without weights, csr for all others",
+    summary: "burst for small systems of short rows, sell where many neighbours are about equally long, pull for graphs without weights, csr for all others",
     params: &[],
     deterministic: true,
     columns: false,
@@ -32,14 +33,20 @@ pub static ENTRY: Entry = Entry {
 const ROWS: usize = 80_000;
 /// Entries of a mean row up to which it is short: a thread is as good as several, however few rows there are.
 const SHORT: usize = 16;
+/// Rows up to which iterations share a launch, and entries of the longest row: a thread takes a row, and all wait for it.
+const BURST: usize = 262_144;
+const BURST_ROW: usize = 32;
 /// Places for each entry up to which slices pay.
 const PADDED: f64 = 1.15;
 
 /// Chooses for a matrix.
 pub fn decide(matrix: &Csr) -> Result<Decision> {
     let (rows, entries) = (matrix.rows(), matrix.nnz());
+    let longest = || (0..rows).map(|row| matrix.row_range(row).len()).max().unwrap_or(0);
     let (typed, why) = if matches!(matrix.values(), Values::Ones) {
         ("pull", "a graph without weights".to_owned())
+    } else if rows == matrix.cols() && rows <= BURST && longest() <= BURST_ROW {
+        ("burst", format!("{rows} rows of at most {} entries: iterations share a launch", longest()))
     } else if rows < ROWS && entries > SHORT * rows {
         ("csr", format!("{rows} rows are too few for a thread each, as long as they are"))
     } else {

@@ -1,6 +1,7 @@
 //! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem, or one for the strategies of a study.
 
 pub mod auto;
+pub mod burst;
 pub mod csr;
 pub mod cusparse;
 pub mod dcsr;
@@ -35,6 +36,7 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
         merge::forms(),
         sell::forms(),
         ell::forms(),
+        burst::forms(),
         dcsr::forms(),
     ];
     let mut all = passes::sources(&families.concat(), endings);

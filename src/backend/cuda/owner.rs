@@ -74,6 +74,11 @@ impl<'a> Arrays<'a> {
 }
 
 impl Arrays<'_> {
+    /// Their addresses, 0 for implicit ones.
+    pub fn addresses(&self) -> &[u64] {
+        &self.addresses
+    }
+
     /// What holds the arrays, their addresses, and their bytes.
     pub fn into_parts(self) -> (Vec<Box<dyn Any>>, Vec<u64>, u64) {
         (self.held, self.addresses, self.bytes)

@@ -55,8 +55,13 @@ fn fetch(fetched: &[Slot]) -> String {
 /// Scalars that the program reads are fetched while the sums of the blocks are on their way; those that it computes
 /// stay in registers and are stored as they come.
 pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
+    format!("#define DOTS {}\n{}", dots.len(), program_of(dots, program))
+}
+
+/// The same without `DOTS`.
+pub(super) fn program_of(dots: &[Dot], program: &[Op]) -> String {
     let mut declared = slots_read(dots, program);
-    let mut text = format!("#define DOTS {}\n{}", dots.len(), fetch(&declared));
+    let mut text = fetch(&declared);
     text.push_str(
         "__device__ __forceinline__ void conclude(const Slots& s, const int c, const double* sums, \
          const Scalars& z) {\n    if (z.done[c] != 0) return;\n",
@@ -113,6 +118,11 @@ pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
     text
 }
 
+/// Whether a program can end the run of a column.
+pub(super) fn may_stop(program: &[Op]) -> bool {
+    program.iter().any(|op| matches!(op, Op::StopIf(..)))
+}
+
 /// The whole kernel of a sweep: `extern "C"` with the name `sweep_<name>`.
 ///
 /// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the first use.
@@ -154,7 +164,7 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
 }
 
 /// The name and the value of the coefficient of each term, in the precision of the vectors.
-fn coefficients(sweep: &Sweep<'_>) -> Vec<(String, String)> {
+pub(super) fn coefficients(sweep: &Sweep<'_>) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (u, update) in sweep.updates.iter().enumerate() {
         for (t, term) in update.terms.iter().enumerate() {
@@ -266,13 +276,13 @@ pub fn row_sweep(sweep: &Sweep<'_>) -> String {
 }
 
 /// `w<target>[e] = the sum of the terms`.
-fn assignment(index: usize, update: &Update<'_>) -> String {
+pub(super) fn assignment(index: usize, update: &Update<'_>) -> String {
     let sum: Vec<_> = update.terms.iter().enumerate().map(|(t, term)| self::term(index, t, term)).collect();
     format!("{} = {}", element(Operand::Write(update.target)), sum.join(" + "))
 }
 
 /// What an element adds to a sum.
-fn summand(dot: &Dot) -> String {
+pub(super) fn summand(dot: &Dot) -> String {
     match dot.of {
         Summand::Product(a, b) => format!("double({}) * double({})", element(a), element(b)),
         Summand::Magnitude(a) => format!("fabs(double({}))", element(a)),

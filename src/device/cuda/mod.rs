@@ -5,6 +5,7 @@
 //! graph; scalars never visit the host inside it. Nothing of CUDA is needed to build or to start this program: every
 //! library is looked for at run time, and a missing one is an error that says what to do.
 
+pub mod burst;
 pub mod cache;
 mod driver;
 pub mod generate;
@@ -13,25 +14,22 @@ pub mod modules;
 pub mod nvrtc;
 mod slots;
 mod staging;
+mod steps;
 
 use super::{Device, Recorded, SlotState, Sweep, check_length, check_operands};
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
-use cudarc::driver::{
-    CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, sys,
-};
+use burst::Trace;
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, sys};
 pub use driver::{compiler, count, driver_version, require_driver, usable};
 use modules::{BLOCK, Kernel, KernelSource, Modules};
 pub use slots::{CudaSlots, SlotPointers};
 use staging::Staging;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
-use std::sync::{Arc, PoisonError, RwLock};
-
-/// Iterations in the longer of the two graphs that a step is recorded into: launching a graph costs the host a few
-/// microseconds, as much as an iteration on a small system.
-const STEPS_IN_GRAPH: usize = 16;
-const _: () = assert!(STEPS_IN_GRAPH.is_multiple_of(2), "swapped vectors must be back after a long graph");
+use std::sync::Arc;
+pub use steps::CudaSteps;
+pub(crate) use steps::between_captures;
 
 /// An environment variable that bounds the GPU memory this program takes, in bytes: for shared GPUs.
 pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
@@ -56,6 +54,11 @@ pub struct Cuda {
     staging: RefCell<Option<Staging>>,
     /// How often vectors have been swapped.
     swaps: Cell<usize>,
+    /// Whether an operator has been built whose steps may run in one launch, how many were recorded so, and the step that is
+    /// being taken down.
+    expects_bursts: Cell<bool>,
+    bursts: Cell<usize>,
+    trace: RefCell<Option<Trace>>,
 }
 
 /// A vector in GPU memory, n x k, row-major.
@@ -63,58 +66,6 @@ pub struct CudaVector<T> {
     n: usize,
     k: usize,
     data: CudaSlice<T>,
-}
-
-/// A recorded step as CUDA graphs of one and of several iterations.
-///
-/// Graphs hold addresses. Where the step swaps vectors, every second one finds them swapped: that one is `back`, and both
-/// the single graph and the long one, of an even number of steps, begin where the recording began.
-pub struct CudaSteps {
-    one: CudaGraph,
-    back: Option<CudaGraph>,
-    many: CudaGraph,
-    /// Whether vectors are swapped now.
-    away: bool,
-}
-
-impl CudaSteps {
-    /// Launches so many steps.
-    fn launch(&mut self, times: usize) -> Result<()> {
-        let launch = |graph: &CudaGraph| graph.launch().map_err(fault("cuGraphLaunch"));
-        let mut left = times;
-        if let (Some(back), true, 1..) = (&self.back, self.away, left) {
-            launch(back)?;
-            self.away = false;
-            left -= 1;
-        }
-        (0..left / STEPS_IN_GRAPH).try_for_each(|_| launch(&self.many))?;
-        for _ in 0..left % STEPS_IN_GRAPH {
-            match &self.back {
-                Some(back) if self.away => launch(back)?,
-                _ => launch(&self.one)?,
-            }
-            self.away = self.back.is_some() && !self.away;
-        }
-        Ok(())
-    }
-}
-
-/// Read while a stream of this process is captured.
-static CAPTURES: RwLock<()> = RwLock::new(());
-
-thread_local! {
-    /// Whether this thread captures.
-    static CAPTURING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs what waits for the whole GPU, as libraries do when a handle goes: it would end the captures of other threads.
-pub(crate) fn between_captures<R>(work: impl FnOnce() -> R) -> R {
-    if CAPTURING.get() {
-        // It ends our own capture, and must not wait for that.
-        return work();
-    }
-    let _alone = CAPTURES.write().unwrap_or_else(PoisonError::into_inner);
-    work()
 }
 
 /// Turns a status of the driver into our error.
@@ -174,6 +125,9 @@ impl Cuda {
             rehearsing: Cell::new(false),
             staging: RefCell::default(),
             swaps: Cell::new(0),
+            expects_bursts: Cell::new(false),
+            bursts: Cell::new(0),
+            trace: RefCell::default(),
         })
     }
 
@@ -206,6 +160,12 @@ impl Cuda {
         self.multiprocessors * MOST_RESIDENT
     }
 
+    /// Bytes of shared memory that a block may have.
+    fn shared_memory(&self) -> Result<u64> {
+        let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        Ok(self.context.attribute(most).map_err(fault("cuDeviceGetAttribute"))? as u64)
+    }
+
     /// How many multiprocessors the GPU has.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
@@ -219,19 +179,27 @@ impl Cuda {
 
     /// Whether launches are being left out (see [`Device::record`]); libraries that launch by themselves must ask.
     pub fn rehearsing(&self) -> bool {
+        self.trace_with(|trace| trace.give_up("a kernel of its own"));
         self.rehearsing.get()
     }
 
-    /// Runs a step with its launches left out: it compiles its kernels and swaps its vectors.
-    fn rehearse(&self, step: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.rehearsing.set(true);
-        let outcome = step();
-        self.rehearsing.set(false);
-        outcome
+    /// Lets steps be taken down from now on, which an operator that can add to their traces asks for.
+    pub fn expect_bursts(&self) {
+        self.expects_bursts.set(true);
+    }
+
+    /// How many steps have been recorded as one launch for many of them.
+    pub fn bursts(&self) -> usize {
+        self.bursts.get()
+    }
+
+    /// Adds to the step that is being taken down; whether there is any.
+    pub fn trace_with(&self, add: impl FnOnce(&mut Trace)) -> bool {
+        self.trace.borrow_mut().as_mut().map(add).is_some()
     }
 
     /// Lets two vectors change places. A step that is recorded may do so with the same two every time, so that two steps
-    /// bring them back; its recording then follows (see [`CudaSteps`]).
+    /// bring them back; its recording then follows (see `steps`).
     pub fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
         std::mem::swap(a, b);
         self.swaps.set(self.swaps.get() + 1);
@@ -247,7 +215,7 @@ impl Cuda {
     /// # Safety
     /// `arguments` are the kernel's, in order and of its types; what they point to lives until the stream has run it.
     pub unsafe fn launch(&self, kernel: &Kernel, blocks: u32, arguments: &mut [*mut c_void]) -> Result<()> {
-        if self.rehearsing.get() {
+        if self.rehearsing() {
             return Ok(());
         }
         // SAFETY: promised by the caller.
@@ -278,26 +246,6 @@ impl Cuda {
         // SAFETY: as many elements as were just allocated.
         unsafe { self.copy_to(as_bytes(host), slice.device_ptr(&self.stream).0)? };
         Ok(slice)
-    }
-
-    /// Ends a capture whatever came of the step, and makes the graph ready to launch.
-    fn capture(&self, step: impl FnOnce() -> Result<()>) -> Result<CudaGraph> {
-        let _capturing = CAPTURES.read().unwrap_or_else(PoisonError::into_inner);
-        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        self.stream.begin_capture(mode).map_err(fault("cuStreamBeginCapture"))?;
-        CAPTURING.set(true);
-        let outcome = step();
-        CAPTURING.set(false);
-        let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
-        outcome?;
-        let graph = graph.map_err(fault("cuStreamEndCapture"))?.ok_or_else(|| {
-            Error::Gpu(GpuError::Cuda {
-                call: "cuStreamEndCapture",
-                message: "the step enqueued nothing".to_owned(),
-            })
-        })?;
-        graph.upload().map_err(fault("cuGraphUpload"))?;
-        Ok(graph)
     }
 }
 
@@ -415,6 +363,9 @@ impl Device for Cuda {
         let k = slots.k();
         let shapes = writes.iter().map(|v| (v.n, v.k)).chain(reads.iter().map(|v| (v.n, v.k)));
         let n = check_operands(sweep, (writes.len(), reads.len()), k, shapes)? as u64;
+        if self.trace_with(|trace| trace.sweep(writes, reads, (slots.pointers(), slots.len()), sweep)) {
+            return Ok(());
+        }
         let source = sweep_kernel::<T>(sweep, k);
         let kernel = self.kernel(&source)?;
         let mut addresses: Vec<u64> = writes.iter().map(|v| v.address()).collect();
@@ -430,27 +381,15 @@ impl Device for Cuda {
         unsafe { self.launch(&kernel, self.blocks_for(&kernel, n.div_ceil(unroll(k))), &mut arguments) }
     }
 
-    fn record<W>(&self, mut work: W, step: fn(&Cuda, &mut W) -> Result<()>) -> Result<Recorded<Cuda, W>> {
-        // Modules cannot be loaded inside a capture, so the step first runs with its launches left out.
-        let before = self.swaps.get();
-        self.rehearse(|| step(self, &mut work))?;
-        let swaps = self.swaps.get() != before;
-        if swaps {
-            self.rehearse(|| step(self, &mut work))?;
-        }
-        let one = self.capture(|| step(self, &mut work))?;
-        let back = if swaps { Some(self.capture(|| step(self, &mut work))?) } else { None };
-        let many = self.capture(|| (0..STEPS_IN_GRAPH).try_for_each(|_| step(self, &mut work)))?;
-        Ok(Recorded { work, step, graph: CudaSteps { one, back, many, away: false } })
+    fn record<W>(&self, work: W, step: fn(&Cuda, &mut W) -> Result<()>) -> Result<Recorded<Cuda, W>> {
+        self.record_step(work, step)
+    }
+
+    fn ends_by_itself<W>(&self, recorded: &Recorded<Cuda, W>) -> bool {
+        matches!(recorded.graph, CudaSteps::Burst(_))
     }
 
     fn replay<W>(&self, recorded: &mut Recorded<Cuda, W>, times: usize) -> Result<()> {
-        let away = recorded.graph.away;
-        recorded.graph.launch(times)?;
-        if recorded.graph.away != away {
-            // The workspace, too, says where its vectors stand now.
-            self.rehearse(|| (recorded.step)(self, &mut recorded.work))?;
-        }
-        Ok(())
+        self.replay_step(recorded, times)
     }
 }

@@ -119,11 +119,43 @@ pub(super) unsafe fn launch(
     blocks: u32,
     arguments: &mut [*mut c_void],
 ) -> Result<()> {
-    let mut early = sys::CUlaunchAttribute {
+    let early = sys::CUlaunchAttribute {
         id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
         pad: [0; 4],
         value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
     };
+    // SAFETY: promised by the caller.
+    unsafe { launch_with(stream, kernel, (blocks, 0), kernel.launches_early.then_some(early), arguments) }
+}
+
+/// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once; each has so many bytes
+/// of shared memory at run time.
+///
+/// # Safety
+/// As for [`launch`].
+pub(super) unsafe fn launch_together(
+    stream: &CudaStream,
+    kernel: &Kernel,
+    blocks: u32,
+    shared: u32,
+    arguments: &mut [*mut c_void],
+) -> Result<()> {
+    let together = sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue { cooperative: 1 },
+    };
+    // SAFETY: promised by the caller.
+    unsafe { launch_with(stream, kernel, (blocks, shared), Some(together), arguments) }
+}
+
+unsafe fn launch_with(
+    stream: &CudaStream,
+    kernel: &Kernel,
+    (blocks, shared): (u32, u32),
+    mut attribute: Option<sys::CUlaunchAttribute>,
+    arguments: &mut [*mut c_void],
+) -> Result<()> {
     let config = sys::CUlaunchConfig {
         gridDimX: blocks,
         gridDimY: 1,
@@ -131,10 +163,10 @@ pub(super) unsafe fn launch(
         blockDimX: kernel.block,
         blockDimY: 1,
         blockDimZ: 1,
-        sharedMemBytes: 0,
+        sharedMemBytes: shared,
         hStream: stream.cu_stream(),
-        attrs: &mut early,
-        numAttrs: u32::from(kernel.launches_early),
+        numAttrs: u32::from(attribute.is_some()),
+        attrs: attribute.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut),
     };
     // SAFETY: promised by the caller; the configuration outlives the call, which copies it.
     let status = unsafe {

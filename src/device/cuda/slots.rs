@@ -9,7 +9,7 @@ use std::cell::RefCell;
 
 /// The addresses that kernels take: `struct Slots` of common.cuh.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlotPointers {
     values: u64,
     done: u64,
@@ -52,6 +52,11 @@ impl CudaSlots {
     /// Columns.
     pub fn k(&self) -> usize {
         self.k
+    }
+
+    /// Slots.
+    pub(super) fn len(&self) -> usize {
+        self.slots
     }
 
     /// Bytes of values, done codes and counts: what the host may write.

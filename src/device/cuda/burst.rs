@@ -1,0 +1,491 @@
+//! Many steps of a solver in one launch, for systems whose vectors fit into the registers of a GPU.
+//!
+//! A step on a small system is bound by the launches of its kernels and by what vectors wait for on their way through
+//! memory. So a step that consists of sweeps, and of products with one matrix whose operator can do so, is taken down as a
+//! [`Trace`], and one kernel is generated from it (kernels/burst.cuh has what it stands on): every thread keeps its rows
+//! from step to step, blocks come together where a sum or a vector to gather from needs it, and scalars never leave the
+//! multiprocessor. Recording and replaying look to a solver as they always do; a step that holds anything else is recorded
+//! as a graph.
+
+use super::modules::{Kernel, KernelSource};
+use super::{Cuda, CudaVector, SlotPointers, fault, generate, modules};
+use crate::device::sweep::MAX_DOTS;
+use crate::device::{RING, Sweep, TRACKS};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use cudarc::driver::{CudaSlice, DevicePtr, sys};
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::fmt::Write;
+
+const TEXT: &str = include_str!("../../../kernels/burst.cuh");
+
+/// Threads in a block, of which a multiprocessor has one.
+const BLOCKS: [u32; 2] = [512, 1024];
+/// How many of the smaller blocks there may be. Blocks wait for each other: on an H200 an iteration on 65,536 rows took 7.2 us
+/// in 128 of them, and 6.2 in 64 of the larger ones.
+const MOST_SMALL: u32 = 32;
+/// The most rows that a thread of the largest block keeps.
+const MOST_ROWS: u32 = 4;
+/// The most entries of a row that are loaded at once.
+const UNROLL: u32 = 8;
+/// Shared memory of a block that scalars and sums take, and more.
+const RESERVED: u64 = 16 << 10;
+
+/// The arrays of a matrix in slices of 32 rows, as `struct Matrix` of burst.cuh.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slices {
+    /// Where each slice begins among columns and values, on the host.
+    pub offsets: Vec<u32>,
+    /// Addresses of the lengths of rows, the offsets, the columns and the values.
+    pub arrays: [u64; 4],
+    /// The type of the values in CUDA C++, where there are any, and their width.
+    pub value: Option<(&'static str, usize)>,
+}
+
+/// A sweep, as text over `w0`, `r0` and so on.
+#[derive(Clone, Debug, PartialEq)]
+struct Pass {
+    name: &'static str,
+    writes: Vec<usize>,
+    reads: Vec<usize>,
+    coefficients: Vec<(String, String)>,
+    assignments: Vec<String>,
+    /// The vectors among `writes` that it does write.
+    targets: BTreeSet<usize>,
+    summands: Vec<String>,
+    /// The program, if there is any, and whether it can end the run.
+    program: Option<(String, bool)>,
+}
+
+/// What a step does, in order. Vectors go by their place in a list.
+#[derive(Clone, Debug, PartialEq)]
+enum Action {
+    Product { x: usize, y: usize },
+    Sweep(Pass),
+}
+
+/// A product y = A x, if there is one, as `[x, y]`; then a sweep with the vectors that it writes and reads. Vectors go by
+/// number.
+pub type NumberedAction<'a> = (Option<[usize; 2]>, &'a [usize], &'a [usize], Sweep<'a>);
+
+/// A step, taken down while it ran without launches.
+#[derive(Default)]
+pub struct Trace {
+    vectors: Vec<u64>,
+    rows: Option<usize>,
+    scalar: Option<&'static str>,
+    slots: Option<(SlotPointers, usize)>,
+    matrix: Option<Slices>,
+    actions: Vec<Action>,
+    /// Why the step cannot run in one launch.
+    obstacle: Option<&'static str>,
+}
+
+/// The shape of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    block: u32,
+    rows_each: u32,
+    blocks: u32,
+}
+
+impl Layout {
+    /// As few rows a thread as there can be, and as few threads.
+    fn of(rows: usize, multiprocessors: u32) -> Option<Layout> {
+        let rows = u32::try_from(rows).ok()?.max(1);
+        let fits = |&(block, rows_each): &(u32, u32)| {
+            let blocks = rows.div_ceil(block * rows_each);
+            blocks <= if block == BLOCKS[0] { MOST_SMALL.min(multiprocessors) } else { multiprocessors }
+        };
+        let all = [(BLOCKS[0], 1)].into_iter().chain((1..=MOST_ROWS).map(|each| (BLOCKS[1], each)));
+        let (block, rows_each) = { all }.find(fits)?;
+        Some(Layout { block, rows_each, blocks: rows.div_ceil(block * rows_each) })
+    }
+}
+
+/// The most rows of a matrix that one launch can iterate with.
+pub fn most_rows(device: &Cuda) -> usize {
+    (device.multiprocessors() * BLOCKS[1] * MOST_ROWS) as usize
+}
+
+impl Trace {
+    /// Says that the step does something else.
+    pub fn give_up(&mut self, why: &'static str) {
+        self.obstacle.get_or_insert(why);
+    }
+
+    fn vector<T: Scalar>(&mut self, vector: &CudaVector<T>) -> usize {
+        self.place(vector.address(), vector.n(), vector.k(), T::CUDA_NAME)
+    }
+
+    fn place(&mut self, address: u64, rows: usize, columns: usize, scalar: &'static str) -> usize {
+        if *self.rows.get_or_insert(rows) != rows || columns != 1 {
+            self.give_up("vectors of several shapes");
+        }
+        if *self.scalar.get_or_insert(scalar) != scalar {
+            self.give_up("vectors in several precisions");
+        }
+        self.vectors.iter().position(|a| *a == address).unwrap_or_else(|| {
+            self.vectors.push(address);
+            self.vectors.len() - 1
+        })
+    }
+
+    /// y = A x.
+    pub fn product<T: Scalar>(&mut self, matrix: &Slices, x: &CudaVector<T>, y: &CudaVector<T>) {
+        let (x, y) = (self.vector(x), self.vector(y));
+        self.multiply(matrix, x, y);
+    }
+
+    fn multiply(&mut self, matrix: &Slices, x: usize, y: usize) {
+        if self.matrix.get_or_insert_with(|| matrix.clone()) != matrix {
+            self.give_up("products with several matrices");
+        }
+        self.actions.push(Action::Product { x, y });
+    }
+
+    /// A sweep.
+    pub fn sweep<T: Scalar>(
+        &mut self,
+        writes: &[&mut CudaVector<T>],
+        reads: &[&CudaVector<T>],
+        slots: (SlotPointers, usize),
+        sweep: &Sweep<'_>,
+    ) {
+        let writes = writes.iter().map(|v| self.vector(v)).collect();
+        let reads = reads.iter().map(|v| self.vector(v)).collect();
+        let coefficients = generate::coefficients(sweep);
+        let scalars = coefficients.iter().any(|(_, value)| value.contains("s.values"));
+        if (scalars || !sweep.dots.is_empty() || !sweep.then.is_empty())
+            && *self.slots.get_or_insert(slots) != slots
+        {
+            self.give_up("several banks of scalars");
+        }
+        self.pass(writes, reads, coefficients, sweep);
+    }
+
+    fn pass(
+        &mut self,
+        writes: Vec<usize>,
+        reads: Vec<usize>,
+        coefficients: Vec<(String, String)>,
+        sweep: &Sweep<'_>,
+    ) {
+        let program = || (generate::program_of(sweep.dots, sweep.then), generate::may_stop(sweep.then));
+        self.actions.push(Action::Sweep(Pass {
+            name: sweep.name,
+            targets: sweep.updates.iter().map(|u| writes[u.target as usize]).collect(),
+            writes,
+            reads,
+            coefficients,
+            assignments: sweep.updates.iter().enumerate().map(|(i, u)| generate::assignment(i, u)).collect(),
+            summands: sweep.dots.iter().map(generate::summand).collect(),
+            program: (!sweep.dots.is_empty() || !sweep.then.is_empty()).then(program),
+        }));
+    }
+
+    /// A step with products of a matrix of `rows` rows, for whoever compiles it without a GPU.
+    pub fn of_numbers(
+        rows: usize,
+        scalar: &'static str,
+        value: Option<(&'static str, usize)>,
+        actions: &[NumberedAction<'_>],
+    ) -> Trace {
+        let mut trace = Trace::default();
+        let offsets = (0..=rows.div_ceil(32)).map(|slice| 32 * slice as u32).collect();
+        let matrix = Slices { offsets, arrays: [0; 4], value };
+        let used = actions.iter().flat_map(|(product, writes, reads, _)| {
+            product.iter().flatten().chain(writes.iter()).chain(reads.iter()).copied()
+        });
+        let vectors = used.max().map_or(0, |last| last + 1);
+        for vector in 0..vectors {
+            trace.place(vector as u64, rows, 1, scalar);
+        }
+        for (product, writes, reads, sweep) in actions {
+            if let Some([x, y]) = *product {
+                trace.multiply(&matrix, x, y);
+            }
+            trace.pass(writes.to_vec(), reads.to_vec(), generate::coefficients(sweep), sweep);
+        }
+        trace
+    }
+
+    /// Vectors that products gather from.
+    fn gathered(&self) -> BTreeSet<usize> {
+        let x = |action: &Action| match action {
+            Action::Product { x, .. } => Some(*x),
+            Action::Sweep(_) => None,
+        };
+        self.actions.iter().filter_map(x).collect()
+    }
+
+    /// Vectors that the step writes.
+    fn written(&self) -> BTreeSet<usize> {
+        let mut all = BTreeSet::new();
+        for action in &self.actions {
+            match action {
+                Action::Product { y, .. } => all.extend([*y]),
+                Action::Sweep(pass) => all.extend(&pass.targets),
+            }
+        }
+        all
+    }
+
+    /// The kernel, for a GPU with so many multiprocessors, whose blocks have so much shared memory; and how much each takes
+    /// for the matrix.
+    pub fn kernel(
+        &self,
+        slots: usize,
+        multiprocessors: u32,
+        shared_memory: u64,
+    ) -> Option<(KernelSource, u32, u32)> {
+        let matrix = self.matrix.as_ref()?;
+        let layout = Layout::of(self.rows?, multiprocessors)?;
+        let each = (layout.rows_each * layout.block / 32) as usize;
+        let places = |slices: &[u32]| u64::from(slices[slices.len() - 1] - slices[0]);
+        let starts = (0..matrix.offsets.len()).step_by(each);
+        let most = starts.map(|s| places(&matrix.offsets[s..(s + each + 1).min(matrix.offsets.len())])).max();
+        let rows = self.rows?.max(1) as u64;
+        let unroll = places(&matrix.offsets).div_ceil(rows).clamp(1, UNROLL.into());
+        let shared = most.unwrap_or(0) * (4 + matrix.value.map_or(0, |(_, width)| width) as u64);
+        let shared = if shared + RESERVED <= shared_memory { shared as u32 } else { 0 };
+        let mut defines = vec![
+            ("SCALAR", self.scalar?.to_owned()),
+            ("ROWS", layout.rows_each.to_string()),
+            ("SLOTS", slots.to_string()),
+            ("TRACKS", TRACKS.to_string()),
+            ("UNROLL", unroll.to_string()),
+            ("AT_ONCE", layout.blocks.div_ceil(32).to_string()),
+        ];
+        defines.extend(matrix.value.map(|(name, _)| ("VALUE", name.to_owned())));
+        if shared > 0 {
+            defines.push(("SHARED_MATRIX", "1".to_owned()));
+        }
+        let body = format!("{TEXT}{}", self.text());
+        let source = KernelSource { name: "burst".to_owned(), body, defines, k: 1, block: layout.block };
+        Some((source, layout.blocks, shared))
+    }
+
+    /// The kernel's own text. Arguments: the matrix, the vectors, the other place of those that are gathered, what blocks
+    /// tell each other, the last round, the slots, rows and steps.
+    fn text(&self) -> String {
+        let (gathered, written) = (self.gathered(), self.written());
+        let mut text = String::new();
+        for (i, action) in self.actions.iter().enumerate() {
+            if let Action::Sweep(Pass { program: Some((program, _)), .. }) = action {
+                let _ = writeln!(text, "namespace at_{i} {{\n{program}}}");
+            }
+        }
+        text.push_str(
+            "extern \"C\" __global__ void __launch_bounds__(BLOCK, 1)\nburst(const Matrix matrix,\n",
+        );
+        (0..self.vectors.len()).for_each(|v| text.push_str(&format!("    SCALAR* p{v},\n")));
+        gathered.iter().for_each(|v| text.push_str(&format!("    SCALAR* q{v},\n")));
+        text.push_str(
+            "    ulonglong2* words, u32* last_round, const Slots home, const u32 rows, const u32 times) {\n    \
+             __shared__ OwnScalars scalars;\n    in_order();\n    const Slots s = scalars.fetch(home);\n    \
+             if (s.done[0] != 0) return;\n    const OwnRows own(matrix, rows);\n    \
+             Meeting all = {words, *last_round};\n",
+        );
+        for v in 0..self.vectors.len() {
+            let _ = writeln!(
+                text,
+                "    SCALAR v{v}[ROWS];\n#pragma unroll\n    for (int e = 0; e < ROWS; ++e) \
+                 v{v}[e] = own.row[e] < rows ? p{v}[own.row[e]] : SCALAR(0);"
+            );
+        }
+        gathered.iter().for_each(|v| text.push_str(&format!("    Gathered g{v} = {{p{v}, q{v}}};\n")));
+        text.push_str("    for (u32 step = 0; step < times; ++step) {\n");
+        // What a step has written since blocks last met is what the next one begins with.
+        let mut unseen = BTreeSet::new();
+        self.steps(&gathered, &mut unseen);
+        text.push_str(&self.steps(&gathered, &mut unseen));
+        // Others may still gather from where the last versions go.
+        text.push_str("    }\n    meet(all);\n");
+        for v in written {
+            let _ = writeln!(
+                text,
+                "#pragma unroll\n    for (int e = 0; e < ROWS; ++e)\n        \
+                 if (own.row[e] < rows) p{v}[own.row[e]] = v{v}[e];"
+            );
+        }
+        text.push_str(
+            "    if (blockIdx.x != 0) return;\n    scalars.leave(home);\n    \
+             if (threadIdx.x == 0) *last_round = all.round;\n}\n",
+        );
+        text
+    }
+
+    /// One step; `unseen` are the vectors that were published since blocks met.
+    fn steps(&self, gathered: &BTreeSet<usize>, unseen: &mut BTreeSet<usize>) -> String {
+        let mut text = String::new();
+        let publish = |text: &mut String, unseen: &mut BTreeSet<usize>, v: usize| {
+            if !gathered.contains(&v) {
+                return;
+            }
+            if !unseen.insert(v) {
+                // Somebody may still gather from the version before the last.
+                text.push_str("        meet(all);\n");
+                unseen.retain(|other| *other == v);
+            }
+            let _ = writeln!(text, "        g{v}.publish(own, rows, v{v});");
+        };
+        for (i, action) in self.actions.iter().enumerate() {
+            match action {
+                Action::Product { x, y } => {
+                    if unseen.contains(x) {
+                        text.push_str("        meet(all);\n");
+                        unseen.clear();
+                    }
+                    let _ = writeln!(
+                        text,
+                        "#pragma unroll\n        for (int e = 0; e < ROWS; ++e) v{y}[e] = own.product(e, g{x}.now);"
+                    );
+                    publish(&mut text, unseen, *y);
+                }
+                Action::Sweep(pass) => {
+                    text.push_str(&pass.before_sums());
+                    pass.targets.iter().for_each(|v| publish(&mut text, unseen, *v));
+                    if !pass.summands.is_empty() {
+                        unseen.clear();
+                    }
+                    text.push_str(&pass.after_sums(i));
+                }
+            }
+        }
+        text
+    }
+}
+
+impl Pass {
+    /// Updates, and what each thread has of the sums.
+    fn before_sums(&self) -> String {
+        let mut text = format!("        {{  // {}\n            const int c = 0;\n", self.name);
+        for (role, vectors) in [("w", &self.writes), ("r", &self.reads)] {
+            for (i, v) in vectors.iter().enumerate() {
+                let _ = writeln!(text, "            SCALAR (&{role}{i})[ROWS] = v{v};");
+            }
+        }
+        for (name, value) in &self.coefficients {
+            let _ = writeln!(text, "            const SCALAR {name}[1] = {{{value}}};");
+        }
+        if !self.summands.is_empty() {
+            let _ = writeln!(text, "            double sums[{}] = {{}};", self.summands.len());
+        }
+        text.push_str("#pragma unroll\n            for (int e = 0; e < ROWS; ++e) {\n");
+        self.assignments.iter().for_each(|a| text.push_str(&format!("                {a};\n")));
+        for (d, summand) in self.summands.iter().enumerate() {
+            let _ = writeln!(text, "                if (own.row[e] < rows) sums[{d}] += {summand};");
+        }
+        text.push_str("            }\n");
+        text
+    }
+
+    /// The sums of all, and the program.
+    fn after_sums(&self, index: usize) -> String {
+        let mut text = String::new();
+        if let Some((_, may_stop)) = &self.program {
+            let conclude = |sums| format!("at_{index}::conclude(s, {sums}, at_{index}::fetch(s));");
+            if self.summands.is_empty() {
+                let alone = conclude("nullptr");
+                let _ = writeln!(
+                    text,
+                    "            __syncthreads();\n            if (threadIdx.x == 0) {alone}\n            \
+                     __syncthreads();"
+                );
+            } else {
+                let then = conclude("total");
+                let _ = writeln!(text, "            meet(all, sums, [&](const double* total) {{ {then} }});");
+            }
+            text.push_str(if *may_stop { "            if (s.done[0] != 0) break;\n" } else { "" });
+        }
+        text.push_str("        }\n");
+        text
+    }
+}
+
+/// A step that runs many times in one launch.
+pub struct Burst {
+    kernel: Kernel,
+    blocks: u32,
+    shared: u32,
+    matrix: [u64; 4],
+    vectors: Vec<u64>,
+    /// The other places of vectors that are gathered.
+    others: Vec<CudaSlice<u8>>,
+    words: CudaSlice<u64>,
+    last_round: CudaSlice<u32>,
+    slots: SlotPointers,
+    rows: u32,
+}
+
+impl Burst {
+    /// The step that was taken down; none where it cannot run in one launch.
+    pub(super) fn of(device: &Cuda, trace: &Trace) -> Result<Option<Burst>> {
+        if let Some(obstacle) = trace.obstacle {
+            log::debug!("a step is recorded as a graph: {obstacle}");
+            return Ok(None);
+        }
+        let room = device.shared_memory()?;
+        let (Some(matrix), Some((slots, count)), Some(rows)) = (&trace.matrix, trace.slots, trace.rows)
+        else {
+            return Ok(None);
+        };
+        let Some((source, blocks, shared)) = trace.kernel(count, device.multiprocessors(), room) else {
+            return Ok(None);
+        };
+        let kernel = device.kernel(&source)?;
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        kernel.function.set_attribute(attribute, shared as i32).map_err(fault("cuFuncSetAttribute"))?;
+        let other = |_| device.allocate::<u8>("the vectors of a solve", 8 * rows);
+        device.bursts.set(device.bursts.get() + 1);
+        let burst = Burst {
+            kernel,
+            blocks,
+            shared,
+            matrix: matrix.arrays,
+            vectors: trace.vectors.clone(),
+            others: trace.gathered().iter().map(other).collect::<Result<_>>()?,
+            words: device.allocate("sums of blocks", 2 * 2 * MAX_DOTS * blocks as usize)?,
+            last_round: device.allocate("sums of blocks", 1)?,
+            slots,
+            rows: rows as u32,
+        };
+        log::debug!(
+            "a step runs in one launch: {} blocks of {} threads, {} bytes of the matrix in shared memory of each",
+            burst.blocks,
+            burst.kernel.block,
+            burst.shared
+        );
+        Ok(Some(burst))
+    }
+
+    /// Runs the step so many times.
+    pub(super) fn launch(&mut self, device: &Cuda, times: usize) -> Result<()> {
+        let mut left = times;
+        while left > 0 {
+            // The ring must hold what is counted in a launch.
+            let mut steps = left.min(RING / STEPS_COUNT_AT_MOST) as u32;
+            left -= steps as usize;
+            let stream = device.stream();
+            let mut addresses = self.vectors.clone();
+            addresses.extend(self.others.iter().map(|other| other.device_ptr(stream).0));
+            addresses.extend([self.words.device_ptr(stream).0, self.last_round.device_ptr(stream).0]);
+            let mut arguments: Vec<*mut c_void> = vec![std::ptr::from_mut(&mut self.matrix).cast()];
+            arguments.extend(addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast::<c_void>()));
+            arguments.push(std::ptr::from_mut(&mut self.slots).cast());
+            arguments.push(std::ptr::from_mut(&mut self.rows).cast());
+            arguments.push(std::ptr::from_mut(&mut steps).cast());
+            // SAFETY: the generated kernel takes these, in this order; the workspace that the trace was taken of holds the
+            // vectors and the matrix.
+            unsafe {
+                modules::launch_together(stream, &self.kernel, self.blocks, self.shared, &mut arguments)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most iterations that a step counts: two where vectors swap their roles.
+const STEPS_COUNT_AT_MOST: usize = 2;
