@@ -7,7 +7,7 @@ mod common;
 
 use common::solves::{System, operator};
 use common::vectors::bits;
-use common::{on_each_device, zoo};
+use common::{on_each_device, tolerance, zoo};
 use solver::backend::{Host, Pick};
 use solver::device::Cpu;
 use solver::format::{Csr, Values};
@@ -26,6 +26,7 @@ on_each_device! {
     a_solve_cut_between_two_restarts_goes_on_with_the_same_bits,
     every_checkpoint_of_a_solve_leads_to_the_same_bits,
     a_solve_that_has_ended_gives_the_same_verdict_again,
+    a_solve_goes_on_by_another_backend_on_the_cpu,
     a_checkpoint_of_another_run_is_refused_by_what_differs,
     a_tighter_tolerance_goes_on_where_a_looser_one_has_ended,
 }
@@ -270,17 +271,46 @@ fn a_tighter_tolerance_goes_on_where_a_looser_one_has_ended<D: Host>(device: &D)
     }
 }
 
-fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
-    let (given, folder) = (system(), tempfile::tempdir().unwrap());
+fn a_solve_goes_on_by_another_backend_on_the_cpu<D: Host>(device: &D) {
+    let (system, folder) = (system(), tempfile::tempdir().unwrap());
     let file = folder.path().join("c");
-    let case = Case { method: Method::Cg, precond: Preconditioner::None, precision: Precision::F64 };
     let labelled = |checkpoints: Checkpoints, backend: &str| Checkpoints {
         labels: vec![("backend", backend.to_owned())],
         ..checkpoints
     };
+    let cpu = Cpu::new(Some(2)).unwrap();
+    for case in Case::all().into_iter().filter(|case| case.precision == Precision::F64) {
+        let (whole, _) = case.solve(device, &system, &to(1e-8, MOST), &Checkpoints::default());
+        for cut in [1, 7, 20] {
+            case.solve(device, &system, &to(1e-8, cut), &labelled(save(&file, LATE), "one"));
+            let (rest, residuals) =
+                case.solve(&cpu, &system, &to(1e-8, MOST), &labelled(resume(&file), "another"));
+            let what = format!("{}, cut at {cut}", case.name());
+            assert_eq!(rest.reason, StopReason::Converged, "{what}");
+            assert!(rest.residual_true <= 1e-8, "{what}");
+            let gap = rest.iterations.abs_diff(whole.iterations);
+            assert!(
+                gap <= tolerance::iterations(whole.iterations),
+                "{what}: {} {}",
+                rest.iterations,
+                whole.iterations
+            );
+            assert_eq!(residuals.len(), rest.iterations + 1, "{what}: the history is whole");
+        }
+    }
+}
+
+fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
+    let (given, folder) = (system(), tempfile::tempdir().unwrap());
+    let file = folder.path().join("c");
+    let case = Case { method: Method::Cg, precond: Preconditioner::None, precision: Precision::F64 };
+    let labelled = |checkpoints: Checkpoints, precond: &str| Checkpoints {
+        labels: vec![("preconditioner", precond.to_owned())],
+        ..checkpoints
+    };
     case.solve(device, &given, &to(1e-9, 5), &labelled(save(&file, LATE), "one"));
-    let refused = |case: Case, system: &System, backend: &str| {
-        let from = labelled(resume(&file), backend);
+    let refused = |case: Case, system: &System, precond: &str| {
+        let from = labelled(resume(&file), precond);
         let result = case.try_solve(device, system, &to(1e-9, MOST), &from, &mut Nobody);
         result.map(|(outcome, _)| outcome.reason).unwrap_err().to_string()
     };
@@ -294,8 +324,8 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
             refused(Case { method: Method::Minres, ..case }, &given, "one"),
         ),
         (vec!["vectors: f64", "f32"], refused(Case { precision: Precision::F32, ..case }, &given, "one")),
+        (vec!["preconditioner: one there, two here"], refused(case, &given, "two")),
         (vec!["preconditioned"], refused(Case { precond: Preconditioner::Jacobi, ..case }, &given, "one")),
-        (vec!["backend: one there, two here"], refused(case, &given, "two")),
         (vec!["matrix", "right-hand side"], refused(case, &System::generated("poisson2d:9x9"), "one")),
     ] {
         for name in names.iter().chain(&["another run", "--resume", "/c:"]) {

@@ -119,12 +119,24 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs() {
         ("minres", MATRIX.to_vec(), "method: cg there, minres here"),
         ("cg", [&MATRIX[..], &["--precision", "mixed"]].concat(), "precision: f64 there, mixed here"),
         ("cg", [&MATRIX[..], &["--precond", "jacobi"]].concat(), "preconditioner: none there, jacobi here"),
-        ("cg", [&MATRIX[..], &["--backend", "serial"]].concat(), "serial here"),
         ("cg", [&MATRIX[..], &["--variant", "pipelined"]].concat(), "pipelined cg here"),
     ] {
         let message = refused(&[&[command], &options[..], &on].concat());
         assert!(message.contains(named) && message.contains("another run"), "{named}: {message}");
     }
+}
+
+#[test]
+fn going_on_by_another_backend_warns_of_other_roundings() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    let begun = ["--device", "cpu", "--checkpoint", word(&checkpoint), "--max-iters", "5"];
+    cg(&[&MATRIX[..], &begun].concat());
+    let on = ["--device", "cpu", "--backend", "serial", "--resume", word(&checkpoint)];
+    let done = run(&[&["cg"], &MATRIX[..], &on].concat());
+    let told = errors(&done);
+    assert_eq!(done.status.code(), Some(0), "{told}");
+    assert!(told.contains("other roundings than it began with (backend: "), "{told}");
 }
 
 #[test]

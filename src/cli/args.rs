@@ -105,9 +105,9 @@ Examples:
 Ctrl-C stops at the next check: answer, history and plot of what was reached are still written, and a last checkpoint.
 Before the first iteration it ends the program at once.
 --resume goes on with the same bits as if nothing had happened; iterations and seconds count on. Tolerances, limits and
---threads may change; matrix, right-hand side, start, method, device, backend, precision and preconditioner may not, nor
-the model of the GPU, nor whether the CPU has AVX2 and FMA. The checkpoint of a solve that has ended stays, and gives the
-same verdict again.";
+--threads may change; matrix, right-hand side, start, method, precision and preconditioner may not. On another device, by
+another backend, on another model of GPU, or on a CPU that differs in having AVX2 and FMA, it goes on with other roundings,
+and warns of that. The checkpoint of a solve that has ended stays, and gives the same verdict again.";
 
 const MINRES_EXAMPLES: &str = "\
 Examples:

@@ -1,4 +1,5 @@
-//! Checkpoints: a solve saved between two iterations, from which it goes on with the same bits.
+//! Checkpoints: a solve saved between two iterations, from which it goes on: with the same bits, or on another device or by
+//! another backend with other roundings.
 //!
 //! # Layout
 //! All integers are little-endian, all numbers as wide as in memory.
@@ -36,10 +37,13 @@ pub struct Checkpoints {
     pub save: Option<(PathBuf, Duration)>,
     /// The checkpoint to go on from.
     pub resume: Option<PathBuf>,
-    /// What bits depend on besides system, method and device, by name: the backend, the preconditioner. A checkpoint
-    /// with other labels is refused.
+    /// What a run depends on besides system, method and device, by name: the preconditioner, the precision, the backend. A
+    /// checkpoint with other labels is refused, but for the backend, which decides on bits alone.
     pub labels: Vec<(&'static str, String)>,
 }
+
+/// What decides on roundings alone: a solve may go on elsewhere, by another backend.
+const ONLY_BITS: [&str; 3] = ["device", "hardware", "backend"];
 
 /// Pairs of a name and what it is in a run.
 pub(super) type Identity = Vec<(String, String)>;
@@ -85,22 +89,32 @@ impl Saved {
         Ok(Saved { path: path.to_owned(), bytes, state, identity })
     }
 
-    /// Refuses a checkpoint of another run; the error names all that differs.
+    /// Refuses a checkpoint of another run; the error names all that differs. Where only bits do, it warns.
     pub(super) fn check(&self, here: &Identity) -> Result<()> {
         let of = |identity: &Identity, name: &str| {
             let found = identity.iter().find(|(other, _)| other == name);
             found.map_or_else(|| "not told".to_owned(), |(_, value)| value.clone())
         };
         let only_there = self.identity.iter().filter(|(name, _)| here.iter().all(|(other, _)| other != name));
-        let differences: Vec<String> = (here.iter().chain(only_there).map(|(name, _)| name))
-            .map(|name| (name, of(&self.identity, name), of(here, name)))
-            .filter(|(_, there, here)| there != here)
-            .map(|(name, there, here)| format!("{name}: {there} there, {here} here"))
-            .collect();
-        if differences.is_empty() {
-            return Ok(());
+        let (other_bits, differences): (Vec<_>, Vec<_>) =
+            (here.iter().chain(only_there).map(|(name, _)| name))
+                .map(|name| (name, of(&self.identity, name), of(here, name)))
+                .filter(|(_, there, here)| there != here)
+                .partition(|(name, ..)| ONLY_BITS.contains(&name.as_str()));
+        let told = |all: &[(&String, String, String)]| {
+            let one = |(name, there, here): &(&String, String, String)| {
+                format!("{name}: {there} there, {here} here")
+            };
+            all.iter().map(one).collect::<Vec<_>>().join("; ")
+        };
+        if !differences.is_empty() {
+            return Err(self.fault(format!("it belongs to another run ({})", told(&differences))));
         }
-        Err(self.fault(format!("it belongs to another run ({})", differences.join("; "))))
+        if !other_bits.is_empty() {
+            let (path, told) = (self.path.display(), told(&other_bits));
+            log::warn!("{path}: the solve goes on with other roundings than it began with ({told})");
+        }
+        Ok(())
     }
 
     /// The state that follows.
