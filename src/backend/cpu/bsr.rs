@@ -74,6 +74,10 @@ struct Task<'a, T, V> {
     product: &'a Product<'a, T>,
 }
 
+/// Values ahead of which memory is asked for them: farther than processors look by themselves.
+#[cfg(target_arch = "x86_64")]
+const AHEAD: usize = 256;
+
 /// Numbers that the copy of the end of x has room for: the widest block.
 const END: usize = 8;
 
@@ -113,7 +117,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
     /// The processor has AVX2 and FMA, and blocks are R x C.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn vectors<const R: usize, const C: usize>(&self, block_rows: Range<usize>, y: &mut [T]) {
-        use std::arch::x86_64::{_mm256_fmadd_pd, _mm256_setzero_pd};
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _mm256_fmadd_pd, _mm256_setzero_pd};
         let x = self.product.x;
         // Block columns from here on reach over the end of x.
         let whole = x.len() / C;
@@ -129,6 +133,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
                     let column = *columns.get_unchecked(block) as usize;
                     let x = if column < whole { x.as_ptr().add(column * C) } else { end.as_ptr() };
                     let values = self.values.as_ptr().add(block * R * C);
+                    _mm_prefetch::<_MM_HINT_T0>(values.wrapping_add(AHEAD).cast());
                     let (low, high) = lanes::row::<T, C>(x);
                     for (r, sum) in sums.iter_mut().enumerate() {
                         // The fourth lane of three is left out of the sum; the eighth of seven would be inside it.
