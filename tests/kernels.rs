@@ -52,7 +52,8 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource], architectures: &[u32]) {
     if let Some(fault) = fault.into_inner().unwrap() {
         panic!("{fault}");
     }
-    println!("compiled {} kernels", jobs.len());
+    let (major, minor) = nvrtc.version();
+    println!("compiled {} kernels with NVRTC {major}.{minor}", jobs.len());
 }
 
 #[test]
