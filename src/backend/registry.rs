@@ -508,6 +508,18 @@ pub static REGISTRY: &[Entry] = &[
         )
     },
     Entry {
+        params: &[Param {
+            name: "scan",
+            values: cuda::seven_strategies::SCANS,
+            summary: "entries looked at in each segment: all of the row, as in the study, or onwards from the last",
+        }],
+        ..cuda_csr::<cuda::seven_strategies::VectorSmem>(
+            ("vector-smem", "vector-smem"),
+            "seven-strategies",
+            "a warp a row, x from segments of 1024 in shared memory: slow unless rows lie in few segments",
+        )
+    },
+    Entry {
         format: LISTS,
         ..cuda_csr::<cuda::seven_strategies::Binned>(
             ("binned", "vector"),

@@ -1,5 +1,5 @@
-//! The kernels of seven-strategies (sparse kernels in Numba for a Tesla P100) beside `vector`: scalar, adaptive, and a kernel for
-//! each class. Its x in shared memory is not here yet.
+//! The kernels of seven-strategies (sparse kernels in Numba for a Tesla P100) beside `vector`: scalar, adaptive, x in shared
+//! memory, and a kernel for each class.
 //!
 //! The study tries its optimisations on a vector kernel of a warp a row. Unrolling and the size of blocks are parameters
 //! of `adaptive`, which is that kernel wherever rows are not short.
@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub struct ScalarRows;
 /// By threads or by warps, piece by piece.
 pub struct Adaptive;
+/// A warp a row, x in shared memory.
+pub struct VectorSmem;
 /// A kernel for each class of rows.
 pub struct Binned;
 
@@ -29,6 +31,12 @@ pub const BLOCKS: &[&str] = &["256", "128", "512"];
 pub const UNROLLS: &[&str] = &["1", "4"];
 /// The study's names for sets of parameters. It does not say what is in them: these are our readings.
 pub const SETS: &[&str] = &["baseline", "combined", "p100"];
+/// Which entries `vector-smem` looks at in each segment.
+pub const SCANS: &[&str] = &["all", "onwards"];
+
+/// Elements of x in a segment: about a hundred segments for the study's largest matrix, as it had.
+const SEGMENT: u32 = 1024;
+
 /// `binned`: the longest row of each class but the last, and the threads that a row of each class gets.
 const CLASSES: [usize; 2] = [8, 64];
 const CLASS_THREADS: [u32; 3] = [1, 8, 32];
@@ -58,13 +66,18 @@ fn adaptive_for(params: &Params) -> (Form, u64) {
     (adaptive(unroll, block), threads)
 }
 
+fn smem(onwards: bool) -> Form {
+    let all = Form::new("spmv_csr_vector_smem", with_sums!("vector_smem.cu"), 1).with("SEGMENT", SEGMENT);
+    if onwards { all.with("ONWARDS", 1) } else { all }
+}
+
 /// The kernel of `vector` over a list of rows.
 fn listed(threads: u32) -> Form {
     vector::form(threads).with("LISTED", 1).without_dots()
 }
 
 pub(super) fn forms() -> Vec<Form> {
-    let mut forms = vec![scalar()];
+    let mut forms = vec![scalar(), smem(false), smem(true)];
     forms.extend(CLASS_THREADS.map(listed));
     let numbers = |values: &[&str]| values.iter().filter_map(|v| v.parse().ok()).collect::<Vec<u32>>();
     for block in numbers(BLOCKS) {
@@ -87,6 +100,14 @@ impl Family<Cuda> for Adaptive {
         let bounds = schedule::pieces(matrix, short as usize, block as usize);
         let pass = Pass::over_list(device, form, &bounds, bounds.len() - 1, block)?.with_at_most(most);
         Ok(Rc::new(Passes::new::<T>("adaptive", device, matrix, [pass])?))
+    }
+}
+
+impl Family<Cuda> for VectorSmem {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        let form = smem(params.get("scan") == Some("onwards"));
+        let pass = Pass::over_all(form, matrix, 32);
+        Ok(Rc::new(Passes::new::<T>("vector-smem", device, matrix, [pass])?))
     }
 }
 
