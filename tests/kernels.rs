@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use solver::backend::cuda::kernel_sources;
+use solver::backend::cuda::{kernel_sources, named_kernels};
+use solver::backend::{Entry, REGISTRY};
 use solver::bench::stream;
 use solver::device::cuda::burst::Trace;
 use solver::device::cuda::modules::KernelSource;
@@ -133,4 +134,38 @@ fn steps_in_one_launch_compile_for_every_architecture() {
         }
     }
     compile_all(nvrtc, &sources, &ARCHITECTURES);
+}
+
+/// The machine code in a CUBIN, an ELF file: the section of each function.
+fn machine_code(cubin: &[u8]) -> Vec<&[u8]> {
+    let number = |at: usize, bytes: usize| {
+        cubin[at..at + bytes].iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte))
+    };
+    let (table, size, count, names) = (number(0x28, 8), number(0x3a, 2), number(0x3c, 2), number(0x3e, 2));
+    let header = |section: usize| table + size * section;
+    let content = |section: usize| {
+        let (from, bytes) = (number(header(section) + 0x18, 8), number(header(section) + 0x20, 8));
+        &cubin[from..from + bytes]
+    };
+    let named = |section: &usize| content(names)[number(header(*section), 4)..].starts_with(b".text.");
+    (0..count).filter(named).map(content).collect()
+}
+
+#[test]
+fn no_two_names_of_the_studies_run_the_same_machine_code() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let mut met: Vec<(&str, Vec<u8>)> = Vec::new();
+    for (name, source) in named_kernels() {
+        let cubin = nvrtc.compile(&source.name, &source.text(), &source.options(), 90).unwrap();
+        let code = machine_code(cubin.bytes()).concat();
+        assert!(code.len() > 512, "{name}: {} bytes", code.len());
+        let same = met.iter().find(|(other, known)| *other != name && *known == code);
+        assert!(same.is_none(), "{name} is the same as {}: {source:?}", same.unwrap().0);
+        met.push((name, code));
+    }
+    let of_a_study =
+        |entry: &&Entry| ["four-kernels", "seven-strategies"].iter().any(|s| entry.from.contains(s));
+    for entry in REGISTRY.iter().filter(of_a_study) {
+        assert!(met.iter().any(|(name, _)| *name == entry.name), "{} was not compared", entry.name);
+    }
 }

@@ -300,7 +300,7 @@ pub static REGISTRY: &[Entry] = &[
         builder: Builder::Cuda(Build::of::<cuda::vector::Vector>()),
         family: "vector",
         format: "csr",
-        from: "Bell and Garland 2008; four-kernels",
+        from: "Bell and Garland 2008; seven-strategies",
         summary: "1 to 32 threads a row, by the mean row length; dot products fused",
         params: &[Param {
             name: "threads",
@@ -521,10 +521,22 @@ pub static REGISTRY: &[Entry] = &[
     },
     Entry {
         format: LISTS,
+        params: &[
+            Param {
+                name: "short",
+                values: cuda::seven_strategies::FIRST_CLASS,
+                summary: "entries of the longest row that a thread takes",
+            },
+            Param {
+                name: "long",
+                values: cuda::seven_strategies::SECOND_CLASS,
+                summary: "entries of the longest row that eight threads share",
+            },
+        ],
         ..cuda_csr::<cuda::seven_strategies::Binned>(
             ("binned", "vector"),
             "seven-strategies",
-            "a launch of vector for each class of rows: 1, 8 or 32 threads for up to 8, up to 64 and more entries",
+            "a launch of vector for each class of rows: 1, 8 or 32 threads for short, medium and long ones",
         )
     },
 ];

@@ -92,14 +92,22 @@ fn thread_first() -> Form {
     first_version(thread(1, 256, 0))
 }
 
-pub(super) fn forms() -> Vec<Form> {
+fn warp_first() -> Form {
+    first_version(warp(1))
+}
+
+fn hybrid_first() -> Form {
+    first_version(hybrid_of(1, 2))
+}
+
+pub(super) fn forms() -> Vec<(&'static str, Form)> {
     let blocks = BLOCKS.iter().filter_map(|block| block.parse().ok());
-    let mut forms: Vec<Form> = blocks
-        .flat_map(|block| [THREADS_LIGHT, THREADS_HEAVY].map(|fit| thread(UNROLL, block, fit)))
+    let mut forms: Vec<_> = blocks
+        .flat_map(|block| [THREADS_LIGHT, THREADS_HEAVY].map(|fit| ("thread", thread(UNROLL, block, fit))))
         .collect();
-    forms.extend([thread_first(), warp(WARP_UNROLL), first_version(warp(1)), bins()]);
-    forms.extend([hybrid(), first_version(hybrid_of(1, 2))]);
-    forms.extend(entries());
+    forms.extend([("thread-v1", thread_first()), ("warp", warp(WARP_UNROLL)), ("warp-v1", warp_first())]);
+    forms.extend([("bins", bins()), ("hybrid", hybrid()), ("hybrid-v1", hybrid_first())]);
+    forms.extend(entries().map(|form| ("bins-v1", form)));
     forms
 }
 
@@ -136,7 +144,7 @@ impl Family<Cuda> for Warp {
 
 impl Family<Cuda> for WarpFirst {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
-        let pass = Pass::over_all(first_version(warp(1)), matrix, 32).without_stride();
+        let pass = Pass::over_all(warp_first(), matrix, 32).without_stride();
         finish::<T>("warp-v1", device, matrix, [pass])
     }
 }
@@ -182,7 +190,7 @@ impl Family<Cuda> for Hybrid {
 impl Family<Cuda> for HybridFirst {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         let short = number(params, "short", SHORT);
-        let pass = by_length(device, first_version(hybrid_of(1, 2)), matrix, short, usize::MAX)?;
+        let pass = by_length(device, hybrid_first(), matrix, short, usize::MAX)?;
         finish::<T>("hybrid-v1", device, matrix, [pass.without_stride()])
     }
 }

@@ -25,23 +25,28 @@ use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use cudarc::driver::{CudaSlice, DevicePtr};
+use passes::{Form, Types};
 
 /// Every embedded kernel in every form that a backend may ask for, for whoever compiles them ahead; `endings` are the
 /// fused dot products and programs of the solvers, `sweeps` those that follow a product.
 pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
-    let families = [
-        vector::forms(),
-        four_kernels::forms(),
-        seven_strategies::forms(),
-        merge::forms(),
-        sell::forms(),
-        ell::forms(),
-        burst::forms(),
-        dcsr::forms(),
-    ];
-    let mut all = passes::sources(&families.concat(), endings);
+    let mut forms: Vec<Form> = named_forms().into_iter().map(|(_, form)| form).collect();
+    forms.extend([merge::forms(), sell::forms(), ell::forms(), burst::forms(), dcsr::forms()].concat());
+    let mut all = passes::sources(&forms, endings);
     all.extend(csr::sources(endings, sweeps));
     all
+}
+
+/// The forms of the kernels of the studies, each with the name of the backend that launches it.
+fn named_forms() -> Vec<(&'static str, Form)> {
+    let vectors = vector::forms().into_iter().map(|form| ("vector", form));
+    vectors.chain(four_kernels::forms()).chain(seven_strategies::forms()).collect()
+}
+
+/// What each name of the studies runs, for whoever looks whether two of them are the same: in f64, without an ending.
+pub fn named_kernels() -> Vec<(&'static str, KernelSource)> {
+    let types = Types { scalar: f64::CUDA_NAME, value: Some(f64::CUDA_NAME), offset: u32::CUDA_NAME };
+    named_forms().into_iter().map(|(name, form)| (name, form.source(types, ""))).collect()
 }
 
 /// A parameter whose values are numbers; the first of them where the user set none.

@@ -33,13 +33,16 @@ pub const UNROLLS: &[&str] = &["1", "4"];
 pub const SETS: &[&str] = &["baseline", "combined", "p100"];
 /// Which entries `vector-smem` looks at in each segment.
 pub const SCANS: &[&str] = &["all", "onwards"];
+/// The longest row of the first class of `binned`.
+pub const FIRST_CLASS: &[&str] = &["8", "4", "16"];
+/// The longest row of the second.
+pub const SECOND_CLASS: &[&str] = &["64", "32", "256"];
+
+/// The threads that `binned` gives to a row of each class.
+const CLASS_THREADS: [u32; 3] = [1, 8, 32];
 
 /// Elements of x in a segment: about a hundred segments for the study's largest matrix, as it had.
 const SEGMENT: u32 = 1024;
-
-/// `binned`: the longest row of each class but the last, and the threads that a row of each class gets.
-const CLASSES: [usize; 2] = [8, 64];
-const CLASS_THREADS: [u32; 3] = [1, 8, 32];
 
 /// Threads that the study's P100 holds at once, on its 56 multiprocessors.
 const P100_THREADS: u64 = 56 * 2048;
@@ -76,12 +79,13 @@ fn listed(threads: u32) -> Form {
     vector::form(threads).with("LISTED", 1).without_dots()
 }
 
-pub(super) fn forms() -> Vec<Form> {
-    let mut forms = vec![scalar(), smem(false), smem(true)];
-    forms.extend(CLASS_THREADS.map(listed));
+pub(super) fn forms() -> Vec<(&'static str, Form)> {
+    let mut forms = vec![("scalar", scalar())];
+    forms.extend([false, true].map(|onwards| ("vector-smem", smem(onwards))));
+    forms.extend(CLASS_THREADS.map(|threads| ("binned", listed(threads))));
     let numbers = |values: &[&str]| values.iter().filter_map(|v| v.parse().ok()).collect::<Vec<u32>>();
     for block in numbers(BLOCKS) {
-        forms.extend(numbers(UNROLLS).into_iter().map(|unroll| adaptive(unroll, block)));
+        forms.extend(numbers(UNROLLS).into_iter().map(|unroll| ("adaptive", adaptive(unroll, block))));
     }
     forms
 }
@@ -112,8 +116,9 @@ impl Family<Cuda> for VectorSmem {
 }
 
 impl Family<Cuda> for Binned {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
-        let classes = schedule::classes(matrix, CLASSES[0], CLASSES[1]);
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        let (short, long) = (number(params, "short", FIRST_CLASS), number(params, "long", SECOND_CLASS));
+        let classes = schedule::classes(matrix, short as usize, long as usize);
         let mut passes = Vec::new();
         for (rows, threads) in classes.iter().zip(CLASS_THREADS).filter(|(rows, _)| !rows.is_empty()) {
             passes.push(Pass::over_list(device, listed(threads), rows, rows.len(), threads)?);
@@ -140,7 +145,8 @@ mod tests {
         assert_eq!(form("adaptive:set=p100"), of(256, "1", 448 * 256));
         assert_eq!(form("adaptive:set=combined,block=128"), of(128, "4", u64::MAX));
         assert_eq!(form("adaptive:unroll=4,set=p100"), of(256, "4", 448 * 256));
-        let ahead: Vec<_> = forms().into_iter().map(|form| (form.name, form.block, form.defines)).collect();
+        let ahead: Vec<_> =
+            forms().into_iter().map(|(_, form)| (form.name, form.block, form.defines)).collect();
         let entry = REGISTRY.iter().find(|entry| entry.name == "adaptive").unwrap();
         for param in entry.params {
             for value in param.values {
