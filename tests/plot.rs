@@ -4,7 +4,7 @@
 
 use solver::Error;
 use solver::observe::{History, Report};
-use solver::plot::{Chart, chart, convergence};
+use solver::plot::{Chart, Speeds, chart, convergence, speeds};
 use std::path::Path;
 
 /// A run that falls evenly from 1 to its last residual.
@@ -320,4 +320,28 @@ fn a_table_is_drawn_with_all_its_words_and_a_mark_for_each_value() {
     let png = folder.path().join("t.png");
     chart(&table, &png).unwrap();
     assert_eq!(png_size(&std::fs::read(&png).unwrap()).0, 2200);
+}
+
+#[test]
+fn times_are_drawn_as_marks_with_the_fastest_of_each_side_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"matrix": "poisson", "stream_gigabytes_per_second": 4000, "backends": [
+            {"backend": "auto = sell", "bytes": 4e7, "median_ms": 0.012}, {"backend": "csr", "bytes": 8e7, "median_ms": 0.02},
+            {"backend": "cusparse", "bytes": 8e7, "median_ms": 0.03}]}
+        {"matrix": "star", "stream_gigabytes_per_second": 4000, "backends": [
+            {"backend": "csr", "bytes": 8e8, "median_ms": 0.4}]}"#;
+    let times = Speeds::of(text, Path::new("spmv.json")).unwrap().unwrap();
+    let path = folder.path().join("t.svg");
+    speeds(&times, &path).unwrap();
+    let drawn = std::fs::read_to_string(&path).unwrap();
+    let words =
+        ["poisson", "star", "auto 12 µs · cusparse 30 µs", "csr 400 µs", "auto", "csr", "cusparse", "100 µs"];
+    for word in words {
+        assert!(texts(&drawn).contains(&word), "{word}: {:?}", texts(&drawn));
+    }
+    // A disc on paper for each of the two times of csr, and one in the legend.
+    assert_eq!(drawn.matches("<circle").count(), 2 * (2 + 1));
+    let png = folder.path().join("t.png");
+    speeds(&times, &png).unwrap();
+    assert_eq!(png_size(&std::fs::read(&png).unwrap()).0, 2480);
 }

@@ -1,21 +1,22 @@
-//! `solver plot`: saved histories in one picture, or a table of measurements as lines.
+//! `solver plot`: saved histories in one picture, a table of measurements as lines, or the times of rivals as marks.
 
 use super::args::PlotArgs;
 use crate::error::{Error, Result};
 use crate::observe::History;
-use crate::plot::Chart;
+use crate::plot::{Chart, Speeds};
 use std::path::Path;
 
 pub(super) fn run(args: &PlotArgs) -> Result<bool> {
     // Each is read once: it may be a pipe.
     let texts = args.histories.iter().map(|path| text(path)).collect::<Result<Vec<_>>>()?;
-    let table = match (&args.histories[..], &texts[..]) {
-        ([path], [text]) => Chart::of(text, path)?,
-        _ => None,
+    let (table, speeds) = match (&args.histories[..], &texts[..]) {
+        ([path], [text]) => (Chart::of(text, path)?, Speeds::of(text, path)?),
+        _ => (None, None),
     };
-    match table {
-        Some(table) => crate::plot::chart(&table, &args.output)?,
-        None => {
+    match (table, speeds) {
+        (Some(table), _) => crate::plot::chart(&table, &args.output)?,
+        (None, Some(speeds)) => crate::plot::speeds(&speeds, &args.output)?,
+        (None, None) => {
             let histories = args.histories.iter().zip(&texts).map(|(path, text)| History::of(text, path));
             crate::plot::convergence(&histories.collect::<Result<Vec<_>>>()?, &args.output)?;
         }

@@ -139,14 +139,14 @@ fn lay_out(chart: &Chart) -> Scene {
 
 /// A logarithmic axis, by the logarithms of its ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Scale {
+pub(super) struct Scale {
     low: f64,
     high: f64,
 }
 
 impl Scale {
     /// The axis that holds all the values that it can show, with a little room.
-    fn around(values: impl Iterator<Item = f64>) -> Scale {
+    pub fn around(values: impl Iterator<Item = f64>) -> Scale {
         let logarithms = values.filter(|&v| drawable(v)).map(f64::log10);
         let (low, high) =
             logarithms.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
@@ -157,13 +157,13 @@ impl Scale {
         Scale { low: low - room, high: high + room }
     }
 
-    /// How far from the top a value stands.
-    fn share(self, value: f64) -> f64 {
+    /// How far from the upper end a value stands.
+    pub fn share(self, value: f64) -> f64 {
         (self.high - value.log10()) / (self.high - self.low)
     }
 
     /// The round values between the ends: as many digits of each decade as there is room for.
-    fn marks(self) -> Vec<f64> {
+    pub fn marks(self) -> Vec<f64> {
         let digits: &[i32] = match self.high - self.low {
             span if span < 0.7 => &[10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90],
             span if span < 3.0 => &[10, 20, 50],

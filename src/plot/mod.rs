@@ -1,5 +1,5 @@
 //! Pictures of solves: how the residual falls, against iterations and against time; and of matrices: where their
-//! entries stand; and of tables, as lines.
+//! entries stand; of tables, as lines; and of the times of rivals, as marks.
 //!
 //! A picture is first laid out as a list of shapes, and then painted by plotters as SVG or as PNG, so that both
 //! formats show the same thing. The typeface is built in: no font of the system is looked for.
@@ -13,9 +13,11 @@ mod letters;
 mod panel;
 mod render;
 mod scene;
+mod speeds;
 mod spy;
 mod words;
 
 pub use chart::{Chart, Places, Series, chart};
 pub use convergence::{Format, convergence};
+pub use speeds::{Speeds, speeds};
 pub use spy::{CELLS, spy};

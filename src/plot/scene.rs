@@ -161,6 +161,17 @@ impl Scene {
         self.shapes.push(Shape::Disc { centre, radius, colour });
     }
 
+    /// The outline of a circle.
+    pub fn ring(&mut self, (x, y): Point, radius: f64, colour: Colour) {
+        let corner = |i: i32| {
+            let (sin, cos) = (f64::from(i) * std::f64::consts::PI / 12.0).sin_cos();
+            (x + radius * cos, y + radius * sin)
+        };
+        let corners: Vec<Point> = (0..=24).map(corner).collect();
+        self.line(corners.clone(), PAPER, 4.5);
+        self.line(corners, colour, 2.0);
+    }
+
     /// Two crossed strokes.
     pub fn cross(&mut self, (x, y): Point, reach: f64, colour: Colour) {
         // The paper shows around each mark, or a dense curve below it would swallow it.

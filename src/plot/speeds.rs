@@ -1,0 +1,348 @@
+//! What rivals take on each of several matrices: a row for each matrix, a mark for each rival on a logarithmic axis of time.
+
+use super::axis::{drawable, duration};
+use super::chart::Scale;
+use super::convergence::{Format, PALETTE, write};
+use super::letters::text_width;
+use super::panel::{BELOW, MARK};
+use super::scene::{Anchor, Colour, FAINT, GREY, GRID, INK, Lettering, Point, Scene};
+use super::words::fit;
+use crate::error::{Error, Result};
+use serde::Deserialize;
+use std::path::Path;
+
+/// The picture's width in pixels, and the room round the panel.
+const WIDTH: f64 = 1240.0;
+const LEFT: f64 = 290.0;
+const TOP: f64 = 66.0;
+const EDGE: f64 = 20.0;
+/// Height of a row, at least, and of the lanes in it: marks that would hide each other take different lanes.
+const ROW: f64 = 52.0;
+const LANE: f64 = 10.0;
+const LANES: [f64; 5] = [0.0, -1.0, 1.0, -2.0, 2.0];
+const TITLE: Lettering = Lettering { size: 16.0, bold: true, colour: INK };
+const NOTE: Lettering = Lettering { size: 12.5, bold: false, colour: GREY };
+const NAME: Lettering = Lettering { size: 12.5, bold: false, colour: INK };
+const BEST: Lettering = Lettering { size: 11.0, bold: false, colour: GREY };
+const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
+const LEGEND_LINE: f64 = 21.0;
+/// The widest legend.
+const LEGEND_MOST: f64 = 270.0;
+
+/// Times to draw.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Speeds {
+    title: &'static str,
+    rows: Vec<Row>,
+}
+
+/// The times on one matrix.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    name: String,
+    times: Vec<Time>,
+    /// Seconds that the fewest bytes of them take at the measured speed of reading.
+    limit: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Time {
+    who: String,
+    /// Whether the code is not ours.
+    theirs: bool,
+    seconds: f64,
+}
+
+/// A line of `spmv --json`.
+#[derive(Deserialize)]
+struct Line {
+    matrix: String,
+    backends: Vec<Measured>,
+    stream_gigabytes_per_second: f64,
+}
+
+#[derive(Deserialize)]
+struct Measured {
+    backend: String,
+    bytes: f64,
+    median_ms: f64,
+}
+
+/// A table of `scripts/bench.py`.
+#[derive(Deserialize)]
+struct Table {
+    rows: Vec<Peer>,
+}
+
+#[derive(Deserialize)]
+struct Peer {
+    system: String,
+    peer: String,
+    ms: Option<Spread>,
+    us_per_iteration: Option<Spread>,
+    bytes: Option<f64>,
+    stream_gigabytes_per_second: Option<f64>,
+    limit_seconds_per_iteration: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct Spread {
+    median: f64,
+}
+
+impl Time {
+    /// The backend goes without the choice that stands behind `auto`, so that it has one name on all matrices.
+    fn of(backend: &str, seconds: f64) -> Time {
+        let who = backend.split(" = ").next().unwrap_or(backend).to_owned();
+        Time { theirs: who.starts_with("cusparse"), who, seconds }
+    }
+}
+
+impl Line {
+    fn row(self) -> Row {
+        let fewest = self.backends.iter().map(|b| b.bytes).fold(f64::INFINITY, f64::min);
+        let times = self.backends.iter().map(|b| Time::of(&b.backend, b.median_ms * 1e-3)).collect();
+        Row { name: self.matrix, times, limit: fewest / (1e9 * self.stream_gigabytes_per_second) }
+    }
+}
+
+impl Peer {
+    fn seconds(&self) -> Option<f64> {
+        let iteration = self.us_per_iteration.as_ref().map(|us| us.median * 1e-6);
+        iteration.or(self.ms.as_ref().map(|ms| ms.median * 1e-3))
+    }
+
+    fn limit(&self) -> Option<f64> {
+        let read = |bytes: f64| Some(bytes / (1e9 * self.stream_gigabytes_per_second?));
+        self.limit_seconds_per_iteration.or(self.bytes.and_then(read))
+    }
+}
+
+impl Speeds {
+    /// The times in a text, if it is what `spmv --json` or `scripts/bench.py` has written.
+    pub fn of(text: &str, path: &Path) -> Result<Option<Speeds>> {
+        let fault = |e: serde_json::Error| Error::History { path: path.to_owned(), message: e.to_string() };
+        let mut objects = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
+        let Some(Ok(first)) = objects.next() else { return Ok(None) };
+        if first.get("backends").is_some_and(serde_json::Value::is_array) {
+            let lines = serde_json::Deserializer::from_str(text).into_iter::<Line>();
+            let rows = lines.map(|line| line.map(Line::row)).collect::<serde_json::Result<_>>();
+            return Ok(Some(Speeds { title: "y = A x, one product", rows: rows.map_err(fault)? }));
+        }
+        if !first.get("rows").is_some_and(serde_json::Value::is_array) {
+            return Ok(None);
+        }
+        Ok(Some(Speeds::of_table(serde_json::from_value(first).map_err(fault)?)))
+    }
+
+    fn of_table(table: Table) -> Speeds {
+        let iterations = table.rows.iter().any(|peer| peer.us_per_iteration.is_some());
+        let mut rows: Vec<Row> = Vec::new();
+        for peer in table.rows {
+            let Some(seconds) = peer.seconds() else { continue };
+            let limit = peer.limit().unwrap_or(f64::INFINITY);
+            let time = match peer.peer.strip_prefix("solver ") {
+                Some(backend) => Time::of(backend, seconds),
+                None => Time { who: peer.peer, theirs: true, seconds },
+            };
+            match rows.iter_mut().find(|row| row.name == peer.system) {
+                Some(row) => {
+                    row.times.push(time);
+                    row.limit = row.limit.min(limit);
+                }
+                None => rows.push(Row { name: peer.system, times: vec![time], limit }),
+            }
+        }
+        let title = if iterations { "Conjugate gradients, one iteration" } else { "y = A x, one product" };
+        Speeds { title, rows }
+    }
+}
+
+/// Draws times, as SVG or PNG by the ending of the path. The file is written whole or not at all.
+pub fn speeds(speeds: &Speeds, path: &Path) -> Result<()> {
+    let format = Format::of(path)?;
+    write(&lay_out(speeds), format, path)
+}
+
+/// How a rival is marked: what `auto` took is ringed, what is not ours has corners.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mark {
+    Ring,
+    Disc(Colour),
+    Cross(Colour),
+    Diamond(Colour),
+}
+
+impl Mark {
+    fn draw(self, scene: &mut Scene, at: Point) {
+        match self {
+            Mark::Ring => scene.ring(at, MARK, INK),
+            Mark::Disc(colour) => scene.disc(at, MARK, colour),
+            Mark::Cross(colour) => scene.cross(at, MARK - 0.5, colour),
+            Mark::Diamond(colour) => scene.diamond(at, MARK + 1.0, colour),
+        }
+    }
+}
+
+/// Everyone once, in the order of the rows, with a mark.
+fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
+    let mut marks: Vec<(&str, Mark)> = Vec::new();
+    let (mut ours, mut theirs) = (0, 0);
+    for time in rows.iter().flat_map(|row| &row.times) {
+        if marks.iter().any(|(who, _)| *who == time.who) {
+            continue;
+        }
+        let count = if time.theirs { &mut theirs } else { &mut ours };
+        let colour = PALETTE[*count % PALETTE.len()];
+        let mark = match (time.theirs, *count / PALETTE.len() % 2) {
+            (true, _) => Mark::Diamond(PALETTE[PALETTE.len() - 1 - *count % PALETTE.len()]),
+            (false, _) if time.who == "auto" => Mark::Ring,
+            (false, 0) => Mark::Disc(colour),
+            (false, _) => Mark::Cross(colour),
+        };
+        if mark != Mark::Ring {
+            *count += 1;
+        }
+        marks.push((&time.who, mark));
+    }
+    marks
+}
+
+fn lay_out(speeds: &Speeds) -> Scene {
+    let marks = marks(&speeds.rows);
+    let widest = marks.iter().map(|(who, _)| text_width(who, NAME)).fold(0.0, f64::max);
+    let legend = (widest + 30.0).clamp(175.0, LEGEND_MOST);
+    let lines = (marks.len() + 1) as f64 * LEGEND_LINE;
+    let bottom = TOP + (speeds.rows.len() as f64 * ROW).max(lines);
+    let row_height = (bottom - TOP) / speeds.rows.len().max(1) as f64;
+    let right = WIDTH - EDGE - legend - 18.0;
+    let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0);
+    scene.text((WIDTH / 2.0, 24.0), speeds.title, TITLE, Anchor::Middle);
+    let note = "to the left is faster; marks that would hide each other stand one above the other";
+    scene.text((WIDTH / 2.0, 46.0), note, NOTE, Anchor::Middle);
+
+    let all = || speeds.rows.iter().flat_map(|row| row.times.iter().map(|t| t.seconds).chain([row.limit]));
+    let scale = Scale::around(all());
+    let across = |seconds: f64| right - (right - LEFT) * scale.share(seconds);
+    for seconds in scale.marks() {
+        let x = across(seconds);
+        scene.line(vec![(x, TOP), (x, bottom)], GRID, 1.0);
+        scene.text((x, bottom + 14.0), duration(seconds), LABEL, Anchor::Middle);
+    }
+    for (i, row) in speeds.rows.iter().enumerate() {
+        let middle = TOP + (i as f64 + 0.5) * row_height;
+        let end = middle + row_height / 2.0;
+        scene.line(vec![(EDGE, end), (right, end)], FAINT, 1.0);
+        let name = fit(&row.name, NAME, LEFT - 14.0 - EDGE);
+        scene.text((LEFT - 14.0, middle - 8.0), name, NAME, Anchor::End);
+        let best = fit(&best(row), BEST, LEFT - 14.0 - EDGE);
+        scene.text((LEFT - 14.0, middle + 8.0), best, BEST, Anchor::End);
+        if drawable(row.limit) {
+            limit(&mut scene, (across(row.limit), middle), ROW / 2.0 - 4.0);
+        }
+        for (time, lane) in lanes(row, across) {
+            let at = (across(time.seconds), middle + lane * LANE);
+            marks.iter().filter(|(who, _)| *who == time.who).for_each(|(_, mark)| mark.draw(&mut scene, at));
+        }
+    }
+    scene.text(((LEFT + right) / 2.0, bottom + 36.0), "time", LABEL, Anchor::Middle);
+    scene.frame((LEFT, TOP), (right, bottom), GREY);
+    for (i, (who, mark)) in marks.iter().enumerate() {
+        let (x, y) = (right + 26.0, TOP + 10.0 + i as f64 * LEGEND_LINE);
+        mark.draw(&mut scene, (x, y));
+        scene.text((x + 14.0, y), fit(who, NAME, legend - 24.0), NAME, Anchor::Start);
+    }
+    let (x, y) = (right + 26.0, TOP + 10.0 + marks.len() as f64 * LEGEND_LINE);
+    limit(&mut scene, (x, y), 8.0);
+    scene.text((x + 14.0, y), "bytes at stream speed", NAME, Anchor::Start);
+    scene
+}
+
+/// The stroke at the time that the bytes alone take.
+fn limit(scene: &mut Scene, (x, y): Point, reach: f64) {
+    scene.line(vec![(x, y - reach), (x, y + reach)], GREY, 2.0);
+}
+
+/// The fastest of ours and the fastest of the others, in words.
+fn best(row: &Row) -> String {
+    let fastest = |theirs| {
+        let times = row.times.iter().filter(|time| time.theirs == theirs && drawable(time.seconds));
+        let first = times.min_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+        Some(format!("{} {}", first.who, duration(first.seconds)))
+    };
+    [fastest(false), fastest(true)].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// The times that can be drawn, from the fastest on, each in the first lane that has room there, or else in the one with the most.
+fn lanes(row: &Row, across: impl Fn(f64) -> f64) -> Vec<(&Time, f64)> {
+    let mut times: Vec<&Time> = row.times.iter().filter(|time| drawable(time.seconds)).collect();
+    times.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let mut ends = [f64::NEG_INFINITY; LANES.len()];
+    let lane = |time: &Time| {
+        let x = across(time.seconds);
+        let least = (0..LANES.len()).min_by(|&a, &b| ends[a].total_cmp(&ends[b])).unwrap_or(0);
+        let lane = ends.iter().position(|&end| end + 2.0 * MARK + 3.0 <= x).unwrap_or(least);
+        ends[lane] = x;
+        LANES[lane]
+    };
+    let lanes: Vec<f64> = times.iter().copied().map(lane).collect();
+    times.into_iter().zip(lanes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = r#"
+        {"matrix": "a", "stream_gigabytes_per_second": 4000.0, "backends": [
+            {"backend": "auto = sell", "bytes": 40000000, "median_ms": 0.011},
+            {"backend": "cusparse", "bytes": 80000000, "median_ms": 0.03}]}
+        {"matrix": "b", "stream_gigabytes_per_second": 4000.0, "backends": [
+            {"backend": "csr", "bytes": 40000000, "median_ms": 0.011}]}"#;
+
+    fn of(text: &str) -> Result<Option<Speeds>> {
+        Speeds::of(text, Path::new("t.json"))
+    }
+
+    #[test]
+    fn lines_of_products_and_tables_of_iterations_are_told_from_everything_else() {
+        let products = of(LINES).unwrap().unwrap();
+        assert_eq!(products.rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(products.rows[0].limit, 1e-5);
+        let table = r#"{"rows": [
+            {"system": "a", "peer": "solver auto", "us_per_iteration": {"median": 8.0}, "limit_seconds_per_iteration": 2e-6},
+            {"system": "a", "peer": "CuPy cg", "us_per_iteration": {"median": 200.0}}]}"#;
+        let iterations = of(table).unwrap().unwrap();
+        let times: Vec<_> = iterations.rows[0].times.iter().map(|t| (t.who.as_str(), t.theirs)).collect();
+        assert_eq!((times, iterations.rows[0].limit), (vec![("auto", false), ("CuPy cg", true)], 2e-6));
+        assert!(of("{\"series\": []}").unwrap().is_none() && of("[]").unwrap().is_none());
+        assert!(of("# csv").unwrap().is_none());
+        // A line that is cut off is a fault, not the end.
+        assert!(of(&LINES[..LINES.len() - 3]).is_err());
+    }
+
+    #[test]
+    fn marks_that_would_hide_each_other_take_lanes_of_their_own() {
+        let time = |seconds| Time { who: "csr".into(), theirs: false, seconds };
+        let times = vec![time(3.0), time(1.0), time(1.1), time(f64::NAN)];
+        let row = Row { name: String::new(), times, limit: 1.0 };
+        let placed: Vec<_> =
+            lanes(&row, |s| 20.0 * s).into_iter().map(|(t, lane)| (t.seconds, lane)).collect();
+        assert_eq!(placed, [(1.0, 0.0), (1.1, -1.0), (3.0, 0.0)]);
+    }
+
+    #[test]
+    fn everyone_has_a_mark_of_its_own_and_what_is_not_ours_a_diamond() {
+        let row = |names: &[&str]| Row {
+            name: String::new(),
+            times: names.iter().map(|name| Time::of(name, 1.0)).collect(),
+            limit: 1.0,
+        };
+        let rows = [row(&["auto = csr", "csr", "sell", "cusparse"]), row(&["cusparse-alg1", "ell", "csr"])];
+        let marks = marks(&rows);
+        assert_eq!(marks.len(), 6);
+        assert!(marks.iter().enumerate().all(|(i, (_, mark))| marks[..i].iter().all(|(_, m)| m != mark)));
+        let diamonds = marks.iter().filter(|(_, mark)| matches!(mark, Mark::Diamond(_)));
+        assert_eq!(diamonds.map(|(who, _)| *who).collect::<Vec<_>>(), ["cusparse", "cusparse-alg1"]);
+    }
+}
