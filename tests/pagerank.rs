@@ -188,6 +188,42 @@ fn every_policy_agrees_with_a_dense_solve_and_the_bound_is_one() {
     }
 }
 
+/// What `scripts/rank_semantics.py` wrote.
+#[derive(serde::Deserialize)]
+struct Peers {
+    cases: Vec<Peer>,
+}
+
+#[derive(serde::Deserialize)]
+struct Peer {
+    peer: String,
+    graph: String,
+    vertices: usize,
+    links: Vec<(usize, usize, f64)>,
+    damping: f64,
+    teleport: Option<Vec<f64>>,
+    dangling: String,
+    ranks: Vec<f64>,
+}
+
+#[test]
+fn ranks_are_those_of_networkx_and_igraph_by_the_policies_that_they_have() {
+    let peers: Peers = serde_json::from_str(include_str!("data/ranks.json")).unwrap();
+    let by = |name| peers.cases.iter().filter(|case| case.peer == name).count();
+    assert_eq!((by("NetworkX"), by("igraph")), (63, 42));
+    for case in &peers.cases {
+        let links = Links::new(&graph(case.vertices, &case.links)).unwrap();
+        let dangling = Dangling::ALL.into_iter().find(|policy| policy.name() == case.dangling).unwrap();
+        let (damping, teleport) = (case.damping, case.teleport.as_deref());
+        let problem = Problem { links: &links, damping, dangling, teleport, start: None };
+        for method in Method::ALL {
+            let got = ranks(&problem, method, 5e-13);
+            let off = distance(&got.ranks, &case.ranks);
+            assert!(off < 1e-12, "{}, {}, {damping}, {method:?}: {off}", case.peer, case.graph);
+        }
+    }
+}
+
 on_each_device! {
     ranks_agree_with_a_dense_solve,
     single_precision_never_certifies_what_it_has_not_reached,
