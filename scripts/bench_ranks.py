@@ -4,8 +4,9 @@
   scripts/bench_ranks.py --solver target/release/solver -o results/cpu/ranks.json rmat:scale=20,factor=16 cnr-2000.graph
 
 Rivals, each left out where it cannot be imported (pip install numpy scipy igraph networkit python-graphblas): SciPy's product
-in a loop (one thread), igraph's PRPACK (one thread), NetworKit, and SuiteSparse:GraphBLAS in the form of LAGraph. Damping 0.85.
-They stop when the l1 norm of a step is at most 1e-10, igraph by its own rule; "step" is ours by the same rule, and "certified"
+in a loop (one thread), igraph's PRPACK (one thread), NetworKit, and SuiteSparse:GraphBLAS in the form of LAGraph; with
+`--gap DIR` the GAP Benchmark Suite (its sources), compiled here: its two kernels made double, and the one as it is, which computes
+in single precision and stops at a step of 1e-4. Its ranks lose what sinks hold. Damping 0.85. All others stop when the l1 norm of a step is at most 1e-10, igraph by its own rule; "step" is ours by the same rule, and "certified"
 is ours until the error of all ranks together is certainly at most 1e-10, which is 5.7 times as much. Seconds are those of
 solving; "setup" is what each needs before from a graph in memory, the certificate stands apart. The answer of each is put into
 one more iteration, in double precision, and what it changes stands beside its time; a rival that drops sinks is divided by its
@@ -15,6 +16,8 @@ import argparse, datetime, json, os, platform, statistics, subprocess, tempfile,
 
 import numpy as np
 import scipy.sparse as sp
+
+import rivals
 
 D, TOL = 0.85, 1e-10
 
@@ -115,6 +118,18 @@ def graphblas(args, graph):
     return {"name": "SuiteSparse:GraphBLAS", "run": lambda: timed(go)}
 
 
+def gap(args, graph):
+    kinds = [("pr", True, TOL), ("pr_spmv", True, TOL), ("pr", False, 1e-4)]
+    for program, double, tolerance in kinds if args.gap else []:
+        rival = rivals.Gap(args.gap, args.threads, program, double)
+
+        def run(rival=rival, tolerance=tolerance):
+            x, seconds, iterations = rival.ranks(graph.what, graph.a, graph.into, tolerance, 1000)
+            return {"x": x, "seconds": seconds, "iterations": iterations}
+        how = "made f64" if double else f"f32, to {tolerance:.0e}"
+        yield {"name": f"GAP {program} ({how}), drops sinks", "run": run}
+
+
 def machine():
     model = [line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")]
     return {"cpu": model[0] if model else platform.processor(), "threads": os.cpu_count()}
@@ -126,6 +141,7 @@ def main():
     ap.add_argument("--solver", default="target/release/solver")
     ap.add_argument("--threads", type=int, default=os.cpu_count())
     ap.add_argument("--rounds", type=int, default=5)
+    ap.add_argument("--gap", default="", help="the sources of the GAP Benchmark Suite")
     ap.add_argument("-o", "--output", required=True)
     args = ap.parse_args()
     rows = []
@@ -139,6 +155,7 @@ def main():
                 peers.append(rival(args, graph))
             except ImportError as error:
                 print(f"left out: {error}", flush=True)
+        peers += gap(args, graph)
         runs = {peer["name"]: [] for peer in peers}
         for _ in range(args.rounds):
             for peer in peers:
@@ -161,7 +178,8 @@ def main():
             print(f"{row['graph']:26} {name:36} {str(row['iterations'] or ''):>5} {row['seconds']['median']:8.3f} s {each:16} "
                   f"setup {row.get('setup', 0):.2f} s, next step {row['next_step']:.1e}", flush=True)
     graphs = " ".join(g if not os.path.exists(g) else os.path.basename(g) for g in args.graphs)
-    result = {"command": f"scripts/bench_ranks.py --threads {args.threads} --rounds {args.rounds} -o results/cpu/ranks.json {graphs}",
+    named = " --gap DIR" if args.gap else ""
+    result = {"command": f"scripts/bench_ranks.py --threads {args.threads} --rounds {args.rounds}{named} -o results/cpu/ranks.json {graphs}",
               "date": datetime.date.today().isoformat(), "machine": machine(), "threads": args.threads, "rows": rows}
     with open(args.output, "w") as f:
         json.dump(result, f, indent=1)

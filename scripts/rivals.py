@@ -1,7 +1,7 @@
-"""Rivals that are compiled programs, Eigen and PETSc, for the scripts beside this file.
+"""Rivals that are compiled programs, Eigen, PETSc and GAP, for the scripts beside this file.
 
-`--eigen DIR` names the folder of Eigen's headers, and `--petsc PREFIX` an installed or built PETSc (with the architecture's
-folder, as in petsc-3.26.1/arch-opt). What is not named is left out.
+`--eigen DIR` names the folder of Eigen's headers, `--petsc PREFIX` an installed or built PETSc (with the architecture's
+folder, as in petsc-3.26.1/arch-opt), and `--gap DIR` the sources of the GAP Benchmark Suite. What is not named is left out.
 """
 import atexit, json, os, shutil, subprocess, tempfile
 
@@ -43,11 +43,16 @@ def file_of(system, ending, write):
     return path
 
 
-def answer(command, **environment):
+def said(command, **environment):
+    """The lines that a program prints."""
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode != 0 or not lines:
+    if done.returncode != 0 or not done.stdout:
         raise RuntimeError(done.stderr.strip()[-500:])
+    return done.stdout.splitlines()
+
+
+def answer(command, **environment):
+    lines = [line for line in said(command, **environment) if line.startswith("{")]
     return json.loads(lines[-1])
 
 
@@ -104,3 +109,29 @@ class Petsc:
 
     def product(self, system, a, b):
         return self.ask(system, a, b, "-products")["ms"]
+
+
+class Gap:
+    """PageRank of the GAP Benchmark Suite: pr, which is Gauss-Seidel, or pr_spmv; in its single precision, or made double."""
+
+    def __init__(self, sources, threads, program="pr", double=True):
+        flags = ["-O3", "-march=native", "-fopenmp", "-I", os.path.join(sources, "src")]
+        flags += ["-DJACOBI"] * (program == "pr_spmv") + ["-DDOUBLE"] * double
+        name = f"gap-{program}-{'f64' if double else 'f32'}"
+        self.program = compiled(name, ["g++", *flags, os.path.join(HERE, "native", "gap.cpp")])
+        self.threads = threads
+
+    def ranks(self, system, links, into, tolerance, most):
+        """Of the links in rows by where they begin, and in rows by where they end."""
+        def write(f):
+            np.array([True]).tofile(f)
+            np.array([links.nnz, links.shape[0]], "<i8").tofile(f)
+            for side in links, into:
+                side.indptr.astype("<i8").tofile(f)
+                side.indices.astype("<i4").tofile(f)
+        file, ranks = file_of(system, ".sg", write), os.path.join(workplace(), "ranks")
+        command = [self.program, file, repr(tolerance), str(most), ranks]
+        *lines, last = said(command, OMP_NUM_THREADS=str(self.threads))
+        # Each iteration prints its number and its step.
+        iterations = sum(line.split()[0].isdigit() for line in lines if line)
+        return np.fromfile(ranks), json.loads(last)["seconds"], iterations
