@@ -41,7 +41,7 @@ fn names_and_parameters_that_do_not_exist_are_refused_with_those_that_do<D: Host
                 [format!("{}:{}=nope", entry.name, param.name), format!("{}:{}", entry.name, param.name)]
             {
                 assert!(matches!(resolve(&typed), Err(Error::BadParameter { .. })));
-                assert!(said(&typed).contains(&param.values.join(", ")), "{}", said(&typed));
+                assert!(said(&typed).contains(&param.allowed().join(", ")), "{}", said(&typed));
             }
             // The last one typed counts.
             let (first, last) = (param.values[0], param.values[param.values.len() - 1]);
@@ -76,6 +76,20 @@ fn a_backend_of_another_device_is_refused_and_named() {
     let error = built.map(|_| ()).unwrap_err();
     assert!(matches!(error, Error::UnknownBackend { .. }));
     assert!(error.to_string().contains("vector is a backend of cuda"), "{error}");
+}
+
+#[test]
+fn blocks_of_tasks_may_have_any_size_up_to_a_limit() {
+    let resolve = |size: &str| Choice::resolve("cpu", "rows", &format!("bsr-rows:block={size}"));
+    for size in ["1x1", "1x64", "64x1", "9x10", "5x5"] {
+        assert_eq!(resolve(size).unwrap().label(), format!("bsr-rows:block={size}"));
+    }
+    for size in
+        ["0x1", "1x0", "65x1", "1x65", "05x5", "+5x5", "5", "5x", "x5", "5x5x5", "5X5", "-1x2", "5 x5"]
+    {
+        let said = resolve(size).map(|c| c.label()).unwrap_err().to_string();
+        assert!(said.ends_with("6x6, 8x8, RxC with R and C from 1 to 64"), "{said}");
+    }
 }
 
 #[test]

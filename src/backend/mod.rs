@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::LinearOperator;
 use crate::scalar::{Precision, Scalar};
-pub use params::{Param, Params};
+pub use params::{Others, Param, Params};
 use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
 use std::rc::Rc;

@@ -9,13 +9,37 @@ pub struct Param {
     pub name: &'static str,
     /// The values it may take; the first is the default.
     pub values: &'static [&'static str],
+    /// Values that are not listed one by one.
+    pub others: Option<Others>,
     /// One line for people.
     pub summary: &'static str,
 }
 
+/// Values of a parameter that are too many to be listed.
+#[derive(Debug)]
+pub struct Others {
+    /// What they are, for people.
+    pub what: &'static str,
+    /// Whether it is one of them.
+    pub has: fn(&str) -> bool,
+    /// Some of them, for tests.
+    pub examples: &'static [&'static str],
+}
+
+impl Param {
+    /// What it may be, for people.
+    pub fn allowed(&self) -> Vec<&'static str> {
+        self.values.iter().copied().chain(self.others.iter().map(|others| others.what)).collect()
+    }
+
+    fn takes(&self, value: &str) -> bool {
+        self.values.contains(&value) || self.others.as_ref().is_some_and(|others| (others.has)(value))
+    }
+}
+
 /// Parameters as the user set them; those left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Params(Vec<(&'static Param, &'static str)>);
+pub struct Params(Vec<(&'static Param, String)>);
 
 impl PartialEq for Param {
     fn eq(&self, other: &Param) -> bool {
@@ -37,21 +61,23 @@ impl Params {
                 };
                 Error::UnknownParameter { backend, name: name.to_owned(), known }
             })?;
-            let value = *param.values.iter().find(|v| **v == value).ok_or_else(|| Error::BadParameter {
-                backend,
-                name: name.to_owned(),
-                value: value.to_owned(),
-                allowed: param.values.join(", "),
-            })?;
+            if !param.takes(value) {
+                return Err(Error::BadParameter {
+                    backend,
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                    allowed: param.allowed().join(", "),
+                });
+            }
             params.0.retain(|(p, _)| p.name != name);
-            params.0.push((param, value));
+            params.0.push((param, value.to_owned()));
         }
         Ok(params)
     }
 
     /// The value of a parameter where the user set one.
-    pub fn get(&self, name: &str) -> Option<&'static str> {
-        self.0.iter().find(|(p, _)| p.name == name).map(|(_, v)| *v)
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(p, _)| p.name == name).map(|(_, v)| v.as_str())
     }
 }
 

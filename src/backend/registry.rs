@@ -10,13 +10,19 @@ const TASK_BLOCK: Param = Param {
     name: "block",
     values: cpu::bsr_tasks::SIZES,
     summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
+    others: Some(cpu::bsr_tasks::ANY_SIZE),
 };
 /// Parameters of the strategies that hand out rows of blocks.
 const BLOCK_ROWS: &[Param] = &[TASK_BLOCK];
 /// Parameters of those that cut work into pieces.
 const BLOCK_TASKS: &[Param] = &[
     TASK_BLOCK,
-    Param { name: "chunks", values: cpu::bsr_tasks::CHUNKS, summary: "pieces of work for each thread" },
+    Param {
+        name: "chunks",
+        values: cpu::bsr_tasks::CHUNKS,
+        summary: "pieces of work for each thread",
+        others: None,
+    },
 ];
 
 /// The row of a strategy for tasks of blocks.
@@ -87,6 +93,7 @@ const HYBRID_SHORT: Param = Param {
     name: "short",
     values: cuda::four_kernels::SHORT,
     summary: "entries of the longest row that a thread takes",
+    others: None,
 };
 
 /// Every backend there is.
@@ -128,6 +135,7 @@ pub static REGISTRY: &[Entry] = &[
             name: "block",
             values: cpu::bsr::SIZES,
             summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
+            others: None,
         }],
         deterministic: true,
         columns: true,
@@ -185,6 +193,7 @@ pub static REGISTRY: &[Entry] = &[
             name: "block",
             values: cpu::sbsr::SIZES,
             summary: "rows and columns of a block; auto finds the size that moves the fewest bytes",
+            others: None,
         }],
         deterministic: true,
         columns: true,
@@ -306,6 +315,7 @@ pub static REGISTRY: &[Entry] = &[
             name: "threads",
             values: &["auto", "1", "2", "4", "8", "16", "32"],
             summary: "threads that share a row",
+            others: None,
         }],
         deterministic: true,
         columns: false,
@@ -407,6 +417,7 @@ pub static REGISTRY: &[Entry] = &[
             name: "block",
             values: cuda::four_kernels::BLOCKS,
             summary: "threads in a block; serial-vs-cuda goes through them",
+            others: None,
         }],
         ..cuda_csr::<cuda::four_kernels::Thread>(
             ("thread", "thread"),
@@ -435,6 +446,7 @@ pub static REGISTRY: &[Entry] = &[
             name: "entries",
             values: cuda::four_kernels::BIN_ENTRIES,
             summary: "entries that fill a bin; a row counts as one more",
+            others: None,
         }],
         ..cuda_csr::<cuda::four_kernels::Bins>(
             ("bins", "bins"),
@@ -458,6 +470,7 @@ pub static REGISTRY: &[Entry] = &[
                 name: "long",
                 values: cuda::four_kernels::LONG,
                 summary: "entries of the longest row that a warp takes",
+                others: None,
             },
         ],
         ..cuda_csr::<cuda::four_kernels::Hybrid>(
@@ -487,18 +500,26 @@ pub static REGISTRY: &[Entry] = &[
                 name: "short",
                 values: cuda::seven_strategies::SHORT,
                 summary: "entries of the longest row that a thread takes",
+                others: None,
             },
-            Param { name: "block", values: cuda::seven_strategies::BLOCKS, summary: "threads in a block" },
+            Param {
+                name: "block",
+                values: cuda::seven_strategies::BLOCKS,
+                summary: "threads in a block",
+                others: None,
+            },
             Param {
                 name: "unroll",
                 values: cuda::seven_strategies::UNROLLS,
                 summary: "entries that a thread loads before it uses the first",
+                others: None,
             },
             Param {
                 name: "set",
                 values: cuda::seven_strategies::SETS,
                 summary: "the study's named sets; it does not say what is in them, so this is our reading: combined \
                           is block=512,unroll=4, p100 a grid of the 114688 threads that a P100 holds at once",
+                others: None,
             },
         ],
         ..cuda_csr::<cuda::seven_strategies::Adaptive>(
@@ -512,6 +533,7 @@ pub static REGISTRY: &[Entry] = &[
             name: "scan",
             values: cuda::seven_strategies::SCANS,
             summary: "entries looked at in each segment: all of the row, as in the study, or onwards from the last",
+            others: None,
         }],
         ..cuda_csr::<cuda::seven_strategies::VectorSmem>(
             ("vector-smem", "vector-smem"),
@@ -526,11 +548,13 @@ pub static REGISTRY: &[Entry] = &[
                 name: "short",
                 values: cuda::seven_strategies::FIRST_CLASS,
                 summary: "entries of the longest row that a thread takes",
+                others: None,
             },
             Param {
                 name: "long",
                 values: cuda::seven_strategies::SECOND_CLASS,
                 summary: "entries of the longest row that eight threads share",
+                others: None,
             },
         ],
         ..cuda_csr::<cuda::seven_strategies::Binned>(

@@ -23,12 +23,18 @@ struct Row {
 struct Parameter {
     name: &'static str,
     values: &'static [&'static str],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    others: Option<&'static str>,
     summary: &'static str,
 }
 
 fn row(entry: &Entry) -> Row {
-    let parameter =
-        |p: &crate::backend::Param| Parameter { name: p.name, values: p.values, summary: p.summary };
+    let parameter = |p: &crate::backend::Param| Parameter {
+        name: p.name,
+        values: p.values,
+        others: p.others.as_ref().map(|others| others.what),
+        summary: p.summary,
+    };
     Row {
         name: entry.name,
         device: entry.device(),
@@ -74,7 +80,8 @@ pub(super) fn run(args: &BackendsArgs) -> Result<bool> {
     let mut text = format!("{table}\n\nparameters:\n");
     for row in &rows {
         for p in &row.parameters {
-            text.push_str(&format!("  {}:{}={}  {}\n", row.name, p.name, p.values.join("|"), p.summary));
+            let allowed: Vec<_> = p.values.iter().copied().chain(p.others).collect();
+            text.push_str(&format!("  {}:{}={}  {}\n", row.name, p.name, allowed.join("|"), p.summary));
         }
     }
     print(&text);

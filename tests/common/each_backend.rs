@@ -109,8 +109,10 @@ fn plans<D: Host>() -> Vec<(Choice, bool)> {
         };
         add(String::new(), true);
         for param in entry.params {
-            for (i, value) in param.values.iter().enumerate() {
-                let whole = param.values.len() <= MANY || i % THOROUGH == 0;
+            let examples = param.others.as_ref().map_or(&[][..], |others| others.examples);
+            let values: Vec<_> = param.values.iter().chain(examples).collect();
+            for (i, value) in values.iter().enumerate() {
+                let whole = values.len() <= MANY || i % THOROUGH == 0;
                 add(format!(":{}={value}", param.name), whole);
             }
         }

@@ -32,6 +32,7 @@ pub const CUT: Param = Param {
     name: "cut",
     values: &["auto", "rows", "windows"],
     summary: "equally many threads a row, or equally many entries a block; auto goes by the longest row",
+    others: None,
 };
 
 /// What two strategies differ in.

@@ -1,15 +1,13 @@
 //! The arrays of a matrix in blocks, and the product of some blocks of one block row.
 
-use super::Product;
+use super::{MOST, Product};
 use crate::format::Values;
 use crate::format::bsr::BsrParts;
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// The highest block.
-pub(super) const MOST_ROWS: usize = 16;
-/// The sums of a block row.
-pub(super) type Sums = [f64; MOST_ROWS];
+/// The sums of a block row, of which the first are used where blocks are lower.
+pub(super) type Sums = [f64; MOST];
 
 /// A matrix in blocks.
 pub struct Arrays {
@@ -18,7 +16,7 @@ pub struct Arrays {
 
 impl Arrays {
     pub(super) fn new(parts: BsrParts) -> Arrays {
-        assert!(parts.block.0 <= MOST_ROWS, "blocks of {} rows", parts.block.0);
+        assert!(parts.block.0 <= MOST, "blocks of {} rows", parts.block.0);
         Arrays { parts }
     }
 

@@ -20,8 +20,9 @@ mod blocks;
 mod strategies;
 mod team;
 
+use super::bsr::size;
 use super::chunked::check_shapes;
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Operator, Others, Params};
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::{Error, Result};
@@ -35,9 +36,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 pub use strategies::{FixedTasks, FixedTasksPre, Flat, MaxTasks, Serial, Split, SplitNaive, WholeRows};
 
-/// The values of the parameter `block`: most have a product of their own, the others share one.
-pub const SIZES: &[&str] =
-    &["auto", "5x5", "2x2", "3x3", "4x4", "6x6", "8x8", "1x1", "1x4", "7x3", "2x16", "10x10"];
+/// The values of the parameter `block` that have a product of their own, compiled for their size.
+pub const SIZES: &[&str] = &["auto", "5x5", "2x2", "3x3", "4x4", "6x6", "8x8"];
+
+/// All other sizes, which share one.
+pub const ANY_SIZE: Others = Others {
+    what: "RxC with R and C from 1 to 64",
+    has: any_size,
+    examples: &["1x1", "1x7", "4x1", "7x3", "2x16", "9x10", "64x5", "17x64"],
+};
+
+/// The most rows and columns of a block.
+const MOST: usize = 64;
+
+fn any_size(typed: &str) -> bool {
+    // As it would be printed: 05x5 is no second name of 5x5.
+    size(typed).is_some_and(|(height, width)| {
+        (1..=MOST).contains(&height) && (1..=MOST).contains(&width) && format!("{height}x{width}") == typed
+    })
+}
 
 /// The values of the parameter `chunks`: pieces of work for each thread.
 pub const CHUNKS: &[&str] = &["8", "1", "2", "4", "16", "32", "64", "128", "256", "512", "1024", "2048"];
@@ -70,7 +87,7 @@ pub struct Shared<S>(PhantomData<S>);
 impl<S: Strategy> Family<Cpu> for Shared<S> {
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
         let found = || Blocks::sampled(matrix).best.map_or((2, 2), |best| (best.size[0], best.size[1]));
-        let block = params.get("block").and_then(super::bsr::size).unwrap_or_else(found);
+        let block = params.get("block").and_then(size).unwrap_or_else(found);
         let chunks = params.get("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or(8);
         let bsr = Bsr::from_csr(matrix, block)?;
         let bytes = bsr.storage_bytes();

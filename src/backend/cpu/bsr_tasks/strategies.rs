@@ -1,14 +1,14 @@
 //! The strategies.
 
-use super::blocks::{Arrays, MOST_ROWS, Sums};
+use super::blocks::{Arrays, Sums};
 use super::team::{Barrier, Queue, guided};
-use super::{Product, Strategy};
+use super::{MOST, Product, Strategy};
 use crate::device::Cpu;
 use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const NOTHING: Sums = [0.0; MOST_ROWS];
+const NOTHING: Sums = [0.0; MOST];
 
 /// Runs `work(thread)` on each thread once all have scaled their share of y.
 fn after_scaling<T: Scalar>(device: &Cpu, product: &Product<'_, T>, work: impl Fn(usize) + Sync) {
