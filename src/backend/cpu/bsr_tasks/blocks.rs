@@ -66,19 +66,24 @@ impl Arrays {
         x: &[T],
         sums: &mut Sums,
     ) {
-        for block in blocks {
-            let first = self.parts.block_columns[block] as usize * C;
-            let Some(x) = x.get(first..first + C).and_then(|x| x.first_chunk::<C>()) else {
-                // The block reaches over the last column.
-                self.add_any(values, block, x, sums);
-                continue;
-            };
+        // Columns increase, so that only the last block can reach over the last column.
+        let reaches_over =
+            |block: usize| (self.parts.block_columns[block] as usize + 1) * C > self.parts.cols;
+        let over = blocks.clone().last().filter(|&block| reaches_over(block));
+        // So few that they stay in registers.
+        let mut own: [f64; R] = std::array::from_fn(|row| sums[row]);
+        for block in blocks.start..over.unwrap_or(blocks.end) {
+            let x = &x[self.parts.block_columns[block] as usize * C..][..C];
             let places = values[block * R * C..][..R * C].chunks_exact(C);
-            for (sum, places) in sums.iter_mut().zip(places) {
+            for (sum, places) in own.iter_mut().zip(places) {
                 for (value, x) in places.iter().zip(x) {
                     *sum += value.to_f64() * x.to_f64();
                 }
             }
+        }
+        sums[..R].copy_from_slice(&own);
+        if let Some(block) = over {
+            self.add_any(values, block, x, sums);
         }
     }
 
