@@ -1,7 +1,8 @@
 // Prepended, after common.cuh, to every kernel that owns rows: the arguments of those over CSR, and what becomes of the sum
 // of a row.
 //
-// Defined by the launcher: SCALAR (vectors), VALUE (stored values; undefined: all ones), OFFSET (row offsets). A kernel is
+// Defined by the launcher: SCALAR (vectors), VALUE (stored values; undefined: all ones), OFFSET (row offsets), perhaps COLUMN
+// (column indices; undefined: u32). A kernel is
 //   extern "C" __global__ void __launch_bounds__(BLOCK) name(CSR_ARGUMENTS) {
 //       BEGIN_ROWS();
 //       ... emit(row, sum) once for each row it owns; every thread of the block must arrive at ...
@@ -34,8 +35,12 @@ typedef float Stored;  // there are none
 #define READ_ONLY __restrict__
 #endif
 
+#ifndef COLUMN
+#define COLUMN u32
+#endif
+
 #define CSR_ARGUMENTS                                                                                        \
-    const OFFSET *READ_ONLY row_offsets, const u32 *READ_ONLY col_indices, const Stored *READ_ONLY values,   \
+    const OFFSET *READ_ONLY row_offsets, const COLUMN *READ_ONLY col_indices, const Stored *READ_ONLY values, \
         const SCALAR *x, SCALAR *y, const u32 *READ_ONLY list, const u32 count, ENDING
 
 template <typename T>

@@ -87,6 +87,15 @@ fn shapes() -> Vec<Shape> {
     add("diagonal", 700, (0..700).map(|i| vec![i]).collect());
     add("dense 33x33", 33, vec![(0..33).collect(); 33]);
     add("tall", 17, (0..1200).map(|i| some_columns(&mut numbers, i % 5, 17)).collect());
+    // As many columns as 16 bits can tell apart, and one more; in rows of about equal lengths and with a giant one.
+    for (name, cols) in [("65536 columns", 1_u32 << 16), ("65537 columns", (1 << 16) + 1)] {
+        add(name, cols as usize, (0..40).map(|i| vec![i, 300 * i + 7, cols - 1]).collect());
+    }
+    for (name, cols) in [("giant, 65536 columns", 1_u32 << 16), ("giant, 65537 columns", (1 << 16) + 1)] {
+        let row =
+            |i| if i == 7 { (0..cols).step_by(9).chain([cols - 1]).collect() } else { vec![i, cols - 1] };
+        add(name, cols as usize, (0..30).map(row).collect());
+    }
     add("wide", 3000, (0..23).map(|i| some_columns(&mut numbers, 10 * i, 3000)).collect());
     let skewed =
         |i: u32| -> Vec<u32> { (0..if i % 60 == 7 { 300 } else { i % 4 }).map(|j| 2 * j + i % 5).collect() };
@@ -128,6 +137,7 @@ fn with_forms(zoo: &mut Zoo) {
         ("ones, row lengths 0 to 70", "row lengths 0 to 70"),
         ("ones, 1025 rows", "1025 rows"),
         ("ones, some long rows", "some long rows"),
+        ("ones, giant, 65537 columns", "giant, 65537 columns"),
     ] {
         let ones = Csr::with_pattern(pick(zoo, of).pattern().clone(), Values::Ones).unwrap();
         zoo.push((name, Arc::new(ones)));

@@ -6,9 +6,13 @@
 //! only the sums know of rows. Where no row is much longer than the mean, there is nothing to share, and the kernel of
 //! `vector` serves.
 //!
+//! Columns are kept in 16 bits where there are no more than 65,536 of them: an entry in double precision then takes 10 bytes
+//! instead of 12.
+//!
 //! The sharing of entries through shared memory: J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on
 //! GPUs using the CSR storage format, SC 2014.
 
+use super::NARROW_COLUMN;
 use super::passes::{Form, Grid, Pass, Passes, Types};
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::cuda::generate;
@@ -125,7 +129,9 @@ impl Strategy {
         };
         if by_rows {
             let pass = Pass::over_all(self.rows(threads), matrix, threads);
-            return Ok(Rc::new(Passes::new::<T>(self.backend, device, matrix, [pass])?.with_sweeps()));
+            return Ok(Rc::new(
+                Passes::with_narrow_columns::<T>(self.backend, device, matrix, pass)?.with_sweeps(),
+            ));
         }
         let cut = Windows::cut(matrix, self.capacity());
         let list = device.allocate_from("the windows of rows", &cut.list())?;
@@ -134,7 +140,9 @@ impl Strategy {
         let grid = Grid::Resident(u64::from(count) * u64::from(BLOCK));
         let pass = Pass { form: self.windows(), grid, list: Some(list), count };
         Ok(Rc::new(
-            Passes::new::<T>(self.backend, device, matrix, [pass])?.with_scratch(scratch).with_sweeps(),
+            Passes::with_narrow_columns::<T>(self.backend, device, matrix, pass)?
+                .with_scratch(scratch)
+                .with_sweeps(),
         ))
     }
 }
@@ -214,7 +222,7 @@ impl Windows {
 pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     let narrow = u32::CUDA_NAME;
     let wide = u64::CUDA_NAME;
-    let types = |scalar, value, offset| Types { scalar, value, offset };
+    let types = |scalar, value, offset| Types { scalar, value, offset, column: u32::CUDA_NAME };
     let ones = [types("double", None, narrow), types("float", None, wide)];
     let valued = [
         types("double", Some("double"), narrow),
@@ -237,6 +245,18 @@ pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     add(CSR.rows(8), &valued[..1], &sweeps);
     [1, 2, 4, 8, 16, 32].into_iter().for_each(|threads| add(PULL.rows(threads), &ones[..1], &dots));
     add(PULL.rows(8), &ones, &sweeps);
+    let in_16_bits = |types: Types| Types { column: NARROW_COLUMN, ..types };
+    let (valued, ones) = (valued.map(in_16_bits), ones.map(in_16_bits));
+    for (form, types) in [
+        (CSR.windows(), &valued[..]),
+        (CSR.windows(), &ones[..1]),
+        (CSR.rows(8), &valued),
+        (PULL.windows(), &ones),
+        (PULL.rows(8), &ones),
+    ] {
+        add(form.clone(), types, &dots);
+        add(form, &types[..1], &sweeps);
+    }
     all
 }
 

@@ -275,7 +275,7 @@ fn handle_on(device: &Cuda) -> Result<Handle> {
 }
 
 fn describe<T: Scalar>(device: &Cuda, matrix: &Csr) -> Result<Described> {
-    let csr = DeviceCsr::upload(device, matrix)?;
+    let csr = DeviceCsr::upload(device, matrix, false)?;
     let mut descriptor = std::ptr::null();
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
@@ -286,7 +286,7 @@ fn describe<T: Scalar>(device: &Cuda, matrix: &Csr) -> Result<Described> {
             csr.cols as i64,
             csr.nnz as i64,
             csr.offsets_address() as *const c_void,
-            super::address(&csr.col_indices) as *const c_void,
+            csr.columns_address() as *const c_void,
             csr.values_address().unwrap_or(0) as *const c_void,
             index,
             index,
@@ -405,7 +405,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
         y: &mut CudaVector<T>,
     ) -> Result<()> {
         check_shapes(self.shape, self.backend, x, y)?;
-        if device.rehearsing() {
+        if device.leaves_out_launch() {
             return Ok(());
         }
         let (x, y) = (VectorDescriptor::new(x)?, VectorDescriptor::new(y)?);

@@ -26,6 +26,7 @@ use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use cudarc::driver::{CudaSlice, DevicePtr};
 use passes::{Form, Types};
+use rayon::prelude::*;
 
 /// Every embedded kernel in every form that a backend may ask for, for whoever compiles them ahead; `endings` are the
 /// fused dot products and programs of the solvers, `sweeps` those that follow a product.
@@ -45,7 +46,8 @@ fn named_forms() -> Vec<(&'static str, Form)> {
 
 /// What each name of the studies runs, for whoever looks whether two of them are the same: in f64, without an ending.
 pub fn named_kernels() -> Vec<(&'static str, KernelSource)> {
-    let types = Types { scalar: f64::CUDA_NAME, value: Some(f64::CUDA_NAME), offset: u32::CUDA_NAME };
+    let (scalar, offset, column) = (f64::CUDA_NAME, u32::CUDA_NAME, u32::CUDA_NAME);
+    let types = Types { scalar, value: Some(f64::CUDA_NAME), offset, column };
     named_forms().into_iter().map(|(name, form)| (name, form.source(types, ""))).collect()
 }
 
@@ -55,13 +57,16 @@ fn number(params: &Params, name: &str, values: &[&'static str]) -> u32 {
     typed.parse().unwrap_or_else(|_| unreachable!("{name} takes numbers"))
 }
 
+/// The type of columns in 16 bits in CUDA C++.
+const NARROW_COLUMN: &str = "unsigned short";
+
 /// The arrays of a CSR matrix in GPU memory.
 struct DeviceCsr {
     rows: usize,
     cols: usize,
     nnz: usize,
     offsets: DeviceOffsets,
-    col_indices: CudaSlice<u32>,
+    columns: DeviceColumns,
     values: DeviceValues,
     bytes: u64,
 }
@@ -69,6 +74,11 @@ struct DeviceCsr {
 enum DeviceOffsets {
     U32(CudaSlice<u32>),
     U64(CudaSlice<u64>),
+}
+
+enum DeviceColumns {
+    U16(CudaSlice<u16>),
+    U32(CudaSlice<u32>),
 }
 
 enum DeviceValues {
@@ -82,11 +92,16 @@ fn address<T>(slice: &CudaSlice<T>) -> u64 {
 }
 
 impl DeviceCsr {
-    /// Copies the arrays, after asking whether all of them fit.
-    fn upload(device: &Cuda, matrix: &Csr) -> Result<DeviceCsr> {
+    /// Copies the arrays, after asking whether all of them fit. `narrow` columns are kept in 16 bits where that is enough.
+    fn upload(device: &Cuda, matrix: &Csr, narrow: bool) -> Result<DeviceCsr> {
         use crate::device::Device;
         let what = "the matrix";
-        device.require_memory(what, matrix.storage_bytes())?;
+        let narrow = narrow && matrix.cols() <= 1 << 16;
+        let spared = if narrow { (size_of::<u16>() * matrix.nnz()) as u64 } else { 0 };
+        let bytes = matrix.storage_bytes() - spared;
+        device.require_memory(what, bytes)?;
+        let in_16_bits =
+            || -> Vec<u16> { matrix.col_indices().par_iter().map(|&column| column as u16).collect() };
         let csr = DeviceCsr {
             rows: matrix.rows(),
             cols: matrix.cols(),
@@ -95,13 +110,16 @@ impl DeviceCsr {
                 Offsets::U32(o) => DeviceOffsets::U32(device.allocate_from(what, o)?),
                 Offsets::U64(o) => DeviceOffsets::U64(device.allocate_from(what, o)?),
             },
-            col_indices: device.allocate_from(what, matrix.col_indices())?,
+            columns: match narrow {
+                true => DeviceColumns::U16(device.allocate_from(what, &in_16_bits())?),
+                false => DeviceColumns::U32(device.allocate_from(what, matrix.col_indices())?),
+            },
             values: match matrix.values() {
                 Values::Ones => DeviceValues::Ones,
                 Values::F32(v) => DeviceValues::F32(device.allocate_from(what, v)?),
                 Values::F64(v) => DeviceValues::F64(device.allocate_from(what, v)?),
             },
-            bytes: matrix.storage_bytes(),
+            bytes,
         };
         device.synchronize()?;
         Ok(csr)
@@ -111,6 +129,13 @@ impl DeviceCsr {
         match &self.offsets {
             DeviceOffsets::U32(o) => address(o),
             DeviceOffsets::U64(o) => address(o),
+        }
+    }
+
+    fn columns_address(&self) -> u64 {
+        match &self.columns {
+            DeviceColumns::U16(c) => address(c),
+            DeviceColumns::U32(c) => address(c),
         }
     }
 
@@ -127,6 +152,14 @@ impl DeviceCsr {
         match self.offsets {
             DeviceOffsets::U32(_) => u32::CUDA_NAME,
             DeviceOffsets::U64(_) => u64::CUDA_NAME,
+        }
+    }
+
+    /// The name of the columns' type in CUDA C++.
+    fn column_type(&self) -> &'static str {
+        match self.columns {
+            DeviceColumns::U16(_) => NARROW_COLUMN,
+            DeviceColumns::U32(_) => u32::CUDA_NAME,
         }
     }
 

@@ -138,7 +138,8 @@ impl Owner {
         last: &[*mut c_void],
     ) -> Result<()> {
         check_shapes(self.shape, self.backend, x, y)?;
-        let types = Types { scalar: T::CUDA_NAME, value: self.value, offset: self.offset };
+        let column = u32::CUDA_NAME;
+        let types = Types { scalar: T::CUDA_NAME, value: self.value, offset: self.offset, column };
         let kernel = device.kernel(&self.form.source(types, ending))?;
         let (mut addresses, mut numbers) = (self.addresses.clone(), self.numbers.clone());
         addresses.extend([x.address(), y.address()]);

@@ -55,6 +55,7 @@ pub(super) struct Types {
     /// Of stored values, where there are any.
     pub value: Option<&'static str>,
     pub offset: &'static str,
+    pub column: &'static str,
 }
 
 impl Form {
@@ -92,6 +93,9 @@ impl Form {
     pub fn source(&self, types: Types, ending: &str) -> KernelSource {
         let mut defines = vec![("SCALAR", types.scalar.to_owned()), ("OFFSET", types.offset.to_owned())];
         defines.extend(types.value.map(|v| ("VALUE", v.to_owned())));
+        if types.column != u32::CUDA_NAME {
+            defines.push(("COLUMN", types.column.to_owned()));
+        }
         defines.extend(self.defines.iter().cloned());
         let body = format!("{ending}{ROWS}{}", self.text);
         KernelSource { name: self.name.to_owned(), body, defines, k: 1, block: self.block }
@@ -108,7 +112,8 @@ fn all_types() -> Vec<Types> {
         ("double", None),
         ("float", Some("float")),
     ] {
-        all.extend([u32::CUDA_NAME, u64::CUDA_NAME].map(|offset| Types { scalar, value, offset }));
+        let column = u32::CUDA_NAME;
+        all.extend([u32::CUDA_NAME, u64::CUDA_NAME].map(|offset| Types { scalar, value, offset, column }));
     }
     all.swap(1, 3);
     all
@@ -231,13 +236,34 @@ impl Passes {
         matrix: &Arc<Csr>,
         passes: impl IntoIterator<Item = Pass>,
     ) -> Result<Passes> {
+        Passes::with_columns::<T>(backend, device, matrix, passes, false)
+    }
+
+    /// The same with columns in 16 bits where that is enough, which every form must be ready for.
+    pub fn with_narrow_columns<T: Scalar>(
+        backend: &'static str,
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        pass: Pass,
+    ) -> Result<Passes> {
+        Passes::with_columns::<T>(backend, device, matrix, [pass], true)
+    }
+
+    fn with_columns<T: Scalar>(
+        backend: &'static str,
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        passes: impl IntoIterator<Item = Pass>,
+        narrow: bool,
+    ) -> Result<Passes> {
         check_size(matrix)?;
         let passes: Vec<Pass> = passes.into_iter().filter(|pass| pass.count > 0).collect();
         let lists = passes.iter().filter_map(|pass| pass.list.as_ref());
         let listed: usize = lists.map(|list| size_of::<u32>() * list.len()).sum();
         let mut cost = Cost::of_csr(matrix, size_of::<T>());
+        let csr = DeviceCsr::upload(device, matrix, narrow)?;
+        cost.bytes -= matrix.storage_bytes() - csr.bytes;
         cost.bytes += listed as u64;
-        let csr = DeviceCsr::upload(device, matrix)?;
         Ok(Passes { backend, csr, passes, scratch: None, sweeps: false, cost })
     }
 
@@ -263,7 +289,12 @@ impl Passes {
     }
 
     fn types<T: Scalar>(&self) -> Types {
-        Types { scalar: T::CUDA_NAME, value: self.csr.value_type(), offset: self.csr.offset_type() }
+        Types {
+            scalar: T::CUDA_NAME,
+            value: self.csr.value_type(),
+            offset: self.csr.offset_type(),
+            column: self.csr.column_type(),
+        }
     }
 
     /// Enqueues one kernel; `last` are the arguments of its ending.
@@ -282,7 +313,7 @@ impl Passes {
         let mut addresses: Vec<u64> = self.scratch.iter().map(address).collect();
         addresses.extend([
             self.csr.offsets_address(),
-            address(&self.csr.col_indices),
+            self.csr.columns_address(),
             self.csr.values_address().unwrap_or(0),
             x.address(),
             y.address(),

@@ -177,8 +177,9 @@ impl Cuda {
         threads.div_ceil(u64::from(kernel.block)).clamp(1, u64::from(resident)) as u32
     }
 
-    /// Whether launches are being left out (see [`Device::record`]); libraries that launch by themselves must ask.
-    pub fn rehearsing(&self) -> bool {
+    /// Whether a launch is to be left out (see [`Device::record`]), which whoever launches must ask; a step that is being taken
+    /// down then holds more than sweeps and products.
+    pub fn leaves_out_launch(&self) -> bool {
         self.trace_with(|trace| trace.give_up("a kernel of its own"));
         self.rehearsing.get()
     }
@@ -215,7 +216,7 @@ impl Cuda {
     /// # Safety
     /// `arguments` are the kernel's, in order and of its types; what they point to lives until the stream has run it.
     pub unsafe fn launch(&self, kernel: &Kernel, blocks: u32, arguments: &mut [*mut c_void]) -> Result<()> {
-        if self.rehearsing() {
+        if self.leaves_out_launch() {
             return Ok(());
         }
         // SAFETY: promised by the caller.
