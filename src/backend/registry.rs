@@ -117,7 +117,7 @@ pub static REGISTRY: &[Entry] = &[
         family: "rows",
         format: "csr",
         from: "textbook",
-        summary: "rows shared among the threads by their number of entries; AVX2 gathers where there are any",
+        summary: "rows shared among the threads by their number of entries; AVX2 where there is any",
         params: &[],
         deterministic: true,
         columns: true,

@@ -76,23 +76,26 @@ pub(super) unsafe fn row_over<T: Scalar, const N: usize>(from: *const T) -> (__m
     }
 }
 
-/// Four numbers of x at `columns`, 0 in lanes that are masked out.
+/// Four numbers of x at `columns`, 0 in lanes that are masked out, by four loads: on Zen 5 the processor's own gather takes
+/// half as long again, and longer yet where x is near; a product of 3 million entries in slices took 0.86 ms by it, and 0.66 so.
+/// (Not measured elsewhere.)
 ///
 /// # Safety
-/// Columns of lanes that are not lie inside x, below 2^31, and the processor has AVX2.
+/// Columns of lanes that are not masked out lie inside x, x has a number where any lane is, and the processor has AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn gather<T: Scalar>(x: *const T, columns: __m128i, mask: __m128i) -> __m256d {
-    // SAFETY: promised by the caller; a scalar of 8 bytes is f64, one of 4 is f32.
-    unsafe {
-        if size_of::<T>() == 8 {
-            let mask = _mm256_castsi256_pd(_mm256_cvtepi32_epi64(mask));
-            _mm256_mask_i32gather_pd::<8>(_mm256_setzero_pd(), x.cast(), columns, mask)
-        } else {
-            let mask = _mm_castsi128_ps(mask);
-            _mm256_cvtps_pd(_mm_mask_i32gather_ps::<4>(_mm_setzero_ps(), x.cast(), columns, mask))
-        }
-    }
+    // Lanes that are masked out load the first number.
+    let columns = _mm_and_si128(columns, mask);
+    let (low, high) = (_mm_cvtsi128_si64(columns) as u64, _mm_extract_epi64::<1>(columns) as u64);
+    let at = |column: u64| column as u32 as usize;
+    let [a, b, c, d] = [at(low), at(low >> 32), at(high), at(high >> 32)];
+    // SAFETY: promised by the caller.
+    let four = unsafe {
+        let pair = |a: usize, b: usize| _mm_set_pd((*x.add(b)).to_f64(), (*x.add(a)).to_f64());
+        _mm256_set_m128d(pair(c, d), pair(a, b))
+    };
+    _mm256_and_pd(four, _mm256_castsi256_pd(_mm256_cvtepi32_epi64(mask)))
 }
 
 /// The sum of the first `N` of four lanes where N is below 4, and of all of them otherwise.

@@ -37,8 +37,7 @@ impl Family<Cpu> for Merge {
         let items = matrix.rows() + matrix.nnz();
         let segments = items.div_ceil(ITEMS);
         let cuts = (0..=segments).map(|s| Cut::at(matrix, (s * ITEMS).min(items))).collect();
-        // The gathers take signed 32-bit indices.
-        let avx2 = device.avx2 && matrix.cols() <= i32::MAX as usize;
+        let avx2 = device.avx2;
         let parts = RefCell::new(vec![Parts::default(); segments]);
         let columns = Rows::build::<T>(device, matrix, params)?;
         Ok(Rc::new(MergeOperator { matrix: Arc::clone(matrix), cuts, parts, columns, avx2 }))
@@ -132,7 +131,7 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
     }
 
     /// # Safety
-    /// The processor has AVX2 and FMA, and there are at most 2^31 - 1 columns.
+    /// The processor has AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     unsafe fn segment_avx2(&self, from: Cut, to: Cut, y: &mut [T]) -> Parts {

@@ -1,8 +1,8 @@
 //! Rows shared among the threads: each owns contiguous chunks of rows with about the same number of entries.
 //!
 //! A row is summed by one thread. Short rows take scalar code that fetches ahead: on rows of 5 entries it is a fifth
-//! faster than AVX2 gathers, and fetching ahead alone is worth a seventh, because the processor's own prefetchers come
-//! too late. Long rows take AVX2 gathers of four, which fetching ahead slows down by a quarter; AVX-512 gathers were
+//! faster than four at a time, and fetching ahead alone is worth a seventh, because the processor's own prefetchers come
+//! too late. Long rows take four entries at a time, which fetching ahead slows down by a quarter; AVX-512 gathers were
 //! slower than scalar code. (All measured on Zen 4.) `apply_dot` takes the dot
 //! product chunk by chunk while y is in the first-level cache: one pass.
 
@@ -22,8 +22,7 @@ pub struct Rows;
 
 impl Family<Cpu> for Rows {
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
-        // The gathers take signed 32-bit indices.
-        let avx2 = device.avx2 && matrix.cols() <= i32::MAX as usize;
+        let avx2 = device.avx2;
         let short = matrix.nnz() <= SHORT_ROW * matrix.rows();
         Ok(Rc::new(Chunked::new::<T>(device, RowsMatrix { matrix: Arc::clone(matrix), avx2, short })))
     }
@@ -182,10 +181,10 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         }
     }
 
-    /// One column of double-precision vectors, long rows: AVX2 gathers.
+    /// One column of double-precision vectors, long rows: four entries at a time.
     ///
     /// # Safety
-    /// T is f64, the processor has AVX2 and FMA, and there are at most 2^31 - 1 columns.
+    /// T is f64, and the processor has AVX2 and FMA.
     #[target_feature(enable = "avx2,fma")]
     unsafe fn rows_long(&self, rows: Range<usize>, y: &mut [T]) {
         use std::arch::x86_64::*;
@@ -195,9 +194,10 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
             let (mut even, mut odd) = (_mm256_setzero_pd(), _mm256_setzero_pd());
             // SAFETY: j + 7 (j + 3) lies below `end`, which is within the arrays; columns lie below the length of x.
             unsafe {
+                let all = _mm_set1_epi32(-1);
                 let products = |j: usize, sum: __m256d| {
                     let columns = _mm_loadu_si128(self.columns.as_ptr().add(j).cast());
-                    _mm256_fmadd_pd(self.values.four(j), _mm256_i32gather_pd::<8>(x, columns), sum)
+                    _mm256_fmadd_pd(self.values.four(j), super::lanes::gather(x, columns, all), sum)
                 };
                 while j + 8 <= end {
                     even = products(j, even);

@@ -38,8 +38,7 @@ pub struct SellFamily;
 impl Family<Cpu> for SellFamily {
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
-        // The gathers take signed 32-bit indices.
-        let avx2 = device.avx2 && matrix.cols() <= i32::MAX as usize;
+        let avx2 = device.avx2;
         let (shape, nnz) = ((matrix.rows(), matrix.cols()), matrix.nnz());
         Ok(Rc::new(Chunked::new::<T>(device, SellMatrix { packed, shape, nnz, avx2 })))
     }
@@ -129,7 +128,7 @@ mod avx2 {
     /// Eight sums of one vector.
     ///
     /// # Safety
-    /// The columns of the slice lie inside x, below 2^31; `values` has eight values for each of its steps; the
+    /// The columns of the slice lie inside x; `values` has eight values for each of its steps; the
     /// processor has AVX2 and FMA.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
