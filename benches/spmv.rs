@@ -159,7 +159,7 @@ fn runners<D: Pick<f64>>(device: &D, matrix: &Arc<Csr>, plan: &Plan) -> solver::
         };
         device.synchronize()?;
         let build = start.elapsed().as_secs_f64();
-        let settled = choice.settle(matrix, 8)?.0.label();
+        let settled = choice.settle(matrix, 8, device.resident_rows())?.0.label();
         let label = if backend == "auto" { format!("auto = {settled}") } else { settled };
         let work = || -> solver::Result<Work<D>> {
             let (mut x_there, y) = (device.vector(matrix.cols(), 1)?, device.vector(matrix.rows(), 1)?);

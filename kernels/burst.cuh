@@ -160,19 +160,20 @@ struct OwnRows {
         const u32 slices = (rows + LANES - 1) / LANES, each = ROWS * (BLOCK / LANES);
         const u32* all_columns = m.columns;
         const Stored* all_values = m.values;
+        u32 begin = 0;  // of what the block has
 #ifdef SHARED_MATRIX
         extern __shared__ double room[];
-        const u32 begin = m.offsets[min(blockIdx.x * each, slices)];
+        begin = m.offsets[min(blockIdx.x * each, slices)];
         const u32 places = m.offsets[min((blockIdx.x + 1) * each, slices)] - begin;
         u32* own_columns = reinterpret_cast<u32*>(room);
 #ifdef VALUE
         Stored* own_values = reinterpret_cast<Stored*>(room);
         own_columns = reinterpret_cast<u32*>(own_values + places);
         for (u32 i = threadIdx.x; i < places; i += BLOCK) own_values[i] = m.values[begin + i];
-        all_values = own_values - begin;
+        all_values = own_values;
 #endif
         for (u32 i = threadIdx.x; i < places; i += BLOCK) own_columns[i] = m.columns[begin + i];
-        all_columns = own_columns - begin;
+        all_columns = own_columns;
         __syncthreads();
 #endif
 #pragma unroll
@@ -180,7 +181,7 @@ struct OwnRows {
             const u32 slice = blockIdx.x * each + (e * BLOCK + threadIdx.x) / LANES;
             row[e] = slice * LANES + threadIdx.x % LANES;
             length[e] = row[e] < rows ? m.lengths[row[e]] : 0;
-            const u32 first = m.offsets[min(slice, slices)] + threadIdx.x % LANES;
+            const u32 first = m.offsets[min(slice, slices)] - begin + threadIdx.x % LANES;
             columns[e] = all_columns + first;
             values[e] = all_values + first;
         }

@@ -250,12 +250,12 @@ fn auto_chooses_by_the_bytes_and_says_why() {
         (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "share of the entries"),
         (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "as CSR"),
     ] {
-        let (settled, said) = choice("auto").settle(&matrix, 8).unwrap();
+        let (settled, said) = choice("auto").settle(&matrix, 8, 0).unwrap();
         assert_eq!(settled.label(), backend, "{} entries: {said:?}", matrix.nnz());
         assert!(said.as_ref().is_some_and(|said| said.contains(why)), "{backend}: {said:?}");
         let x = reals(5, matrix.cols());
         assert_eq!(bits(&product("auto", &matrix, &x)), bits(&product(backend, &matrix, &x)));
-        let named = settled.settle(&matrix, 8).unwrap();
+        let named = settled.settle(&matrix, 8, 0).unwrap();
         assert!(named.0.label() == backend && named.1.is_none());
     }
     assert!(matches!(
@@ -267,7 +267,7 @@ fn auto_chooses_by_the_bytes_and_says_why() {
 #[test]
 fn on_a_gpu_auto_goes_by_all_rows_without_the_gpu() {
     let auto = Choice::resolve("cuda", "auto", "auto").unwrap();
-    let label = |matrix: &Arc<Csr>| auto.settle(matrix, 8).unwrap().0.label();
+    let label = |matrix: &Arc<Csr>| auto.settle(matrix, 8, 300_000).unwrap().0.label();
     assert_eq!(label(&generated("poisson2d:200x200")), "burst");
     assert_eq!(label(&generated("poisson2d:600x600")), "sell");
     assert_eq!(label(&generated("rmat:scale=10,edges=8000")), "pull");

@@ -10,11 +10,12 @@ use common::solves::{System, at_most, operator, to};
 use common::{tolerance, zoo};
 use solver::backend::{Choice, Operator, Pick};
 use solver::device::{Cpu, Cuda};
-use solver::format::{Coo, Csr};
+use solver::format::{Coo, Csr, Duplicates};
 use solver::precond::Preconditioner;
 use solver::scalar::Scalar;
 use solver::solve::markov::chain::Chain;
-use solver::solve::{Method, Outcome, markov, verdict};
+use solver::solve::pagerank::links::Links;
+use solver::solve::{Method, Outcome, markov, pagerank, verdict};
 use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 
@@ -170,6 +171,54 @@ fn the_power_iteration_of_a_chain_runs_in_one_launch() {
     assert_eq!(got.reason, StopReason::Converged);
     assert_eq!(got.iterations, want.iterations);
     assert!(got.probabilities.iter().zip(&want.probabilities).all(|(a, b)| (a - b).abs() <= 1e-12));
+}
+
+#[test]
+fn a_tolerance_below_rounding_restarts_from_the_true_residual() {
+    let Some(gpu) = gpu() else { return };
+    let system = System::generated("poisson2d:60x60");
+    let matrix = Arc::new(system.matrix.to_f32());
+    let a = burst::<f32>(&gpu, &matrix).unwrap();
+    let rule = to(tolerance::RTOL_BEYOND_F32);
+    let got = Method::Cg.solve(&gpu, a, None, &system.given(), &rule, &mut []).unwrap();
+    assert!(got.reason == StopReason::Converged && got.restarts > 0, "{got:?}");
+}
+
+#[test]
+fn ranks_with_weights_and_repeated_links_are_those_of_the_cpu() {
+    let Some(gpu) = gpu() else { return };
+    let n = 500_u32;
+    let link = |i: u32, j: u32| (i, (i * 7 + j * j * 31 + 1) % n, f64::from(1 + (i + j) % 5));
+    let links: Vec<_> =
+        (0..n).flat_map(|i| (0..i % 4).map(move |j| link(i, j))).chain([(3, 9, 1.0); 2]).collect();
+    let coo = Coo::new(
+        n as usize,
+        n as usize,
+        links.iter().map(|l| l.0).collect(),
+        links.iter().map(|l| l.1).collect(),
+        links.iter().map(|l| l.2).collect(),
+    );
+    let graph = coo.unwrap().into_csr_with(Duplicates::Keep).unwrap();
+    let links = Links::new(&graph).unwrap();
+    let problem = pagerank::Problem {
+        links: &links,
+        damping: 0.85,
+        dangling: pagerank::Dangling::Uniform,
+        teleport: None,
+        start: None,
+    };
+    let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-12), StoppingRule::MaxIterations(1000)]);
+    let cpu = Cpu::new(Some(2)).unwrap();
+    for extrapolated in [false, true] {
+        let recorded = gpu.bursts();
+        let a = burst::<f64>(&gpu, links.incoming()).unwrap();
+        let got = pagerank::power::<Cuda, f64>(&gpu, a, &problem, extrapolated, &rule, &mut []).unwrap();
+        assert!(gpu.bursts() > recorded);
+        let a = operator(&cpu, links.incoming());
+        let want = pagerank::power::<Cpu, f64>(&cpu, a, &problem, extrapolated, &rule, &mut []).unwrap();
+        assert_eq!(got.reason, StopReason::Converged);
+        assert!(got.ranks.iter().zip(&want.ranks).all(|(a, b)| (a - b).abs() <= 1e-12));
+    }
 }
 
 #[test]

@@ -228,7 +228,9 @@ fn single_precision_is_refined_to_the_tolerance_of_double<D: Host>(device: &D) {
 
 fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device: &D) {
     let system = System::generated("poisson2d:20x20");
-    let (n, arrays) = (system.matrix.rows() as u64, system.matrix.storage_bytes());
+    let n = system.matrix.rows() as u64;
+    // What the product moves besides its two vectors.
+    let arrays = operator::<D, f64>(device, &system.matrix).cost().bytes - 2 * n * 8;
     let bytes = |precond| minres(device, &system, precond, &at_most(1)).bytes_per_iteration;
     assert_eq!(bytes(Preconditioner::None), arrays + 11 * n * 8);
     assert_eq!(bytes(Preconditioner::Jacobi), arrays + 18 * n * 8);

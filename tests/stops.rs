@@ -386,7 +386,8 @@ impl Observer for StopAfter {
 }
 
 fn a_flag_set_by_an_observer_interrupts<D: Host>(device: &D) {
-    let system = System::generated("poisson2d:60x60");
+    // It takes more iterations than a batch has.
+    let system = System::generated("poisson2d:200x200");
     let flag = Arc::new(AtomicBool::new(false));
     let rules = [StoppingRule::RelativeResidual(tolerance::RTOL), StoppingRule::Interrupt(flag.clone())];
     let outcome = system.watch(device, &StoppingRule::any(rules), &mut StopAfter(20, flag.clone()));

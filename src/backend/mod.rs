@@ -97,6 +97,10 @@ pub trait Host: Device {
     fn threads(&self) -> usize {
         1
     }
+    /// Rows of the largest system whose iterations may share a launch.
+    fn resident_rows(&self) -> usize {
+        0
+    }
     /// The builders of an entry, if it is for this device.
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
     /// The operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal, whose own diagonal is
@@ -124,6 +128,9 @@ impl Host for Cpu {
 impl Host for Cuda {
     const KIND: &'static str = "cuda";
     const DEFAULT_BACKEND: &'static str = "auto";
+    fn resident_rows(&self) -> usize {
+        crate::device::cuda::burst::most_rows(self)
+    }
     fn builders(entry: &Entry) -> Option<&Build<Cuda>> {
         match &entry.builder {
             Builder::Cuda(build) => Some(build),
@@ -178,11 +185,17 @@ impl Choice {
         Ok(Choice { entry, params: Params::parse(entry.name, entry.params, rest)? })
     }
 
-    /// The backend that this one stands for on a matrix, and why: `auto` chooses now, any other is itself.
-    pub fn settle(&self, matrix: &Csr, vector_width: usize) -> Result<(Choice, Option<String>)> {
+    /// The backend that this one stands for on a matrix, and why: `auto` chooses now, any other is itself. Iterations with
+    /// a matrix of up to `resident_rows` may share a launch.
+    pub fn settle(
+        &self,
+        matrix: &Csr,
+        vector_width: usize,
+        resident_rows: usize,
+    ) -> Result<(Choice, Option<String>)> {
         let decision = match self.entry {
             entry if std::ptr::eq(entry, &auto::ENTRY) => auto::decide(matrix, vector_width)?,
-            entry if std::ptr::eq(entry, &cuda::auto::ENTRY) => cuda::auto::decide(matrix)?,
+            entry if std::ptr::eq(entry, &cuda::auto::ENTRY) => cuda::auto::decide(matrix, resident_rows)?,
             _ => return Ok((self.clone(), None)),
         };
         Ok((decision.choice, Some(decision.why)))
@@ -209,7 +222,7 @@ impl Choice {
 
     /// Builds the operator on a device of the entry's kind.
     pub fn build<D: Pick<T>, T: Scalar>(&self, device: &D, matrix: &Arc<Csr>) -> Result<Operator<D, T>> {
-        let (choice, why) = self.settle(matrix, size_of::<T>())?;
+        let (choice, why) = self.settle(matrix, size_of::<T>(), device.resident_rows())?;
         if let Some(why) = why {
             log::info!("backend {}: {why}", choice.label());
         }

@@ -276,8 +276,8 @@ pub struct DoctorArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  solver plot cpu.json gpu.json -o plots/both.svg")]
 pub struct PlotArgs {
-    /// Histories that solves have written with --history FILE.json, or one file of measurements, of scripts/ or
-    /// of benches/spmv --json
+    /// Histories that solves have written with --history FILE.json, or one file of measurements: of scripts/bench.py,
+    /// scripts/bench_blocks.py, or benches/spmv --json
     #[arg(required = true, value_name = "HISTORY")]
     pub histories: Vec<PathBuf>,
     /// The picture: .svg or .png

@@ -119,7 +119,8 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     }
     let matrix =
         if plan.run.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
-    let (backend, why) = plan.running.backend.settle(&matrix, size_of::<T>())?;
+    let resident = if plan.precond.is_sweeps() { device.resident_rows() } else { 0 };
+    let (backend, why) = plan.running.backend.settle(&matrix, size_of::<T>(), resident)?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }

@@ -14,6 +14,7 @@ use crate::solve::pagerank::{self, links::Links};
 use crate::solve::{Method, System, problem};
 use crate::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// One thing looked at.
 #[derive(serde::Serialize)]
@@ -116,6 +117,7 @@ fn look_at_gpu(gpu: &Cuda) -> Vec<Finding> {
     });
     let mut findings = vec![outcome(&gpu.name(), memory)];
     findings.extend(streams(gpu, &[16 << 20, 4 << 30]));
+    findings.push(outcome(&format!("{} upload", gpu.name()), upload(gpu)));
     findings.extend(self_tests(gpu));
     findings
 }
@@ -127,6 +129,22 @@ fn streams<D: Device>(device: &D, sizes: &[u64]) -> Vec<Finding> {
         outcome(&format!("{} stream", device.name()), speed.map(|s| format!("{s} over {} MB", bytes >> 20)))
     });
     measured.collect()
+}
+
+/// How fast a long vector comes to a GPU: the best of three, the first of which makes its buffers.
+fn upload(gpu: &Cuda) -> Result<String> {
+    const NUMBERS: usize = 32 << 20;
+    let host = vec![1.0_f64; NUMBERS];
+    let mut vector = gpu.vector::<f64>(NUMBERS, 1)?;
+    let mut best = f64::INFINITY;
+    for _ in 0..3 {
+        let began = Instant::now();
+        gpu.upload(&host, &mut vector)?;
+        gpu.synchronize()?;
+        best = best.min(began.elapsed().as_secs_f64());
+    }
+    let bytes = size_of_val(&host[..]);
+    Ok(format!("{:.0} GB/s over {} MB", bytes as f64 / best / 1e9, bytes >> 20))
 }
 
 /// A small solve through every backend of a device, each verified.

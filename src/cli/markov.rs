@@ -307,7 +307,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
     observers: &mut [&mut dyn Observer],
 ) -> Result<Solved> {
     let began = Instant::now();
-    let (backend, why) = task.running.backend.settle(matrix, size_of::<T>())?;
+    let (backend, why) = task.running.backend.settle(matrix, size_of::<T>(), device.resident_rows())?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }

@@ -144,7 +144,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
         Precision::F64 => Arc::clone(ranked.links.incoming()),
         Precision::F32 | Precision::Mixed => Arc::new(ranked.links.incoming().to_f32()),
     };
-    let (backend, why) = plan.running.backend.settle(&matrix, size_of::<T>())?;
+    let (backend, why) = plan.running.backend.settle(&matrix, size_of::<T>(), device.resident_rows())?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }

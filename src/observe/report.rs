@@ -96,7 +96,7 @@ pub struct Report {
     /// Seconds from the start of the iterations to the end of the last one.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_solve: f64,
-    /// `seconds_solve` over the iterations.
+    /// Of one iteration; where a solve went on from a checkpoint, of those since then.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_per_iteration: f64,
     /// Bytes that one iteration must move, counted from the arrays.

@@ -44,7 +44,10 @@ pub(super) fn best_size(matrix: &Csr) -> usize {
 pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, block: usize) -> Result<Operator<D, T>> {
     let inverses = inverses::<T>(matrix, block)?;
     let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
-    Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?.build(device, &Arc::new(inverses))
+    // Iterations share a launch where there is one matrix.
+    let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
+    let (backend, _) = auto.settle(&inverses, size_of::<T>(), 0)?;
+    backend.build(device, &Arc::new(inverses))
 }
 
 /// A block that has no Cholesky factor.

@@ -89,6 +89,11 @@ impl Preconditioner {
         }
     }
 
+    /// Whether applying it is nothing but sweeps.
+    pub fn is_sweeps(self) -> bool {
+        matches!(self, Preconditioner::None | Preconditioner::Jacobi)
+    }
+
     /// Whether it runs on the CPU only.
     pub fn needs_cpu(self) -> bool {
         matches!(self, Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. })

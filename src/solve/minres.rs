@@ -192,8 +192,8 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         state.set(LIMIT, 0, iterations);
     }
 
-    fn complete(&mut self, device: &D, iterations: usize) -> Result<()> {
-        if iterations % 2 == 1 { half(device, self, 1) } else { Ok(()) }
+    fn rest(iterations: usize) -> Option<fn(&D, &mut Self) -> Result<()>> {
+        (iterations % 2 == 1).then_some(|device, work| half(device, work, 1))
     }
 
     fn reason(code: StopCode, state: &SlotState, _: usize) -> StopReason {

@@ -76,6 +76,8 @@ pub struct Outcome {
     pub seconds_setup: f64,
     /// Seconds from the first iteration to the last, restarts included.
     pub seconds_solve: f64,
+    /// Seconds of an iteration; where the solve went on from a checkpoint, of those since then.
+    pub seconds_each: f64,
     /// Bytes that an iteration must move.
     pub bytes_per_iteration: u64,
     /// Bytes of the operators' arrays, each passed by once in an iteration.

@@ -1,6 +1,7 @@
 //! How many iterations to ask a device for at once, and how long the rest will take.
 
 use crate::stop::Progress;
+use std::time::Duration;
 
 /// No batch should keep the user waiting longer than this.
 const LONGEST_BATCH_SECONDS: f64 = 0.1;
@@ -20,10 +21,22 @@ const LONGEST_BATCH: usize = 64;
 pub struct Pace {
     /// Iterations and residual at the end of the batch before.
     before: (usize, f64),
+    /// Iterations, and the time that they took, before any that this knows of.
+    earlier: (usize, Duration),
 }
 
 impl Pace {
-    /// The next batch, at most `longest`; so many where what runs past the end of the solve costs nothing.
+    /// For a solve that others have brought so far.
+    pub fn since(now: &Progress) -> Pace {
+        Pace { earlier: (now.iteration, now.elapsed), ..Pace::default() }
+    }
+
+    /// The residual begins anew.
+    pub fn restart(&mut self) {
+        self.before = (0, 0.0);
+    }
+
+    /// The next batch, at most `longest`; as long as may be where what runs past the end of the solve costs nothing.
     pub fn next(
         &mut self,
         now: &Progress,
@@ -31,15 +44,17 @@ impl Pace {
         longest: usize,
         ends_by_itself: bool,
     ) -> usize {
-        if ends_by_itself {
-            return longest.max(1);
-        }
         let (iteration, residual) = std::mem::replace(&mut self.before, (now.iteration, now.residual));
-        if now.iteration == 0 {
+        let done = now.iteration - self.earlier.0;
+        if done == 0 {
             return FIRST_BATCH.min(longest).max(1);
         }
-        let seconds = now.elapsed.as_secs_f64() / now.iteration as f64;
-        let by_time = (LONGEST_BATCH_SECONDS / seconds).clamp(1.0, LONGEST_BATCH as f64) as usize;
+        let seconds = now.elapsed.saturating_sub(self.earlier.1).as_secs_f64() / done as f64;
+        let in_time = LONGEST_BATCH_SECONDS / seconds;
+        if ends_by_itself {
+            return (in_time as usize).min(longest).max(1);
+        }
+        let by_time = in_time.clamp(1.0, LONGEST_BATCH as f64) as usize;
         // The end is as near as the rate of the whole solve or that of the last batch says, whichever is nearer.
         let by_rate = tolerance.map_or(f64::MAX, |t| {
             let overall = remaining(now.residual, t, 1.0, now.iteration);

@@ -73,9 +73,9 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     /// Sets the number of iterations after which a run must stop, where a step may go beyond it.
     fn limit(_state: &mut SlotState, _iterations: f64) {}
 
-    /// The rest of a step that such a limit has cut after so many iterations.
-    fn complete(&mut self, _device: &D, _iterations: usize) -> Result<()> {
-        Ok(())
+    /// The rest of a step that such a limit has cut after so many iterations, if there is any.
+    fn rest(_iterations: usize) -> Option<fn(&D, &mut Self) -> Result<()>> {
+        None
     }
 
     /// What a code of the method's own means, with the evidence that the slots still hold. The run began when `first`

@@ -69,6 +69,8 @@ struct Solve<'a, 'o> {
     /// When this process began to iterate, and the time that others have spent on the solve before.
     began: Instant,
     earlier: Duration,
+    /// Iterations that they had done.
+    earlier_iterations: usize,
     /// Residuals of a batch.
     residuals: Vec<f64>,
     /// What [`Progress::improved_at`] is measured by.
@@ -203,6 +205,7 @@ fn outcome<M: Recurrence<D, T>, D: Device, T: Scalar>(operators: &Operators<D, T
         spectrum: None,
         seconds_setup: 0.0,
         seconds_solve: 0.0,
+        seconds_each: 0.0,
         bytes_per_iteration: bytes + M::sweep_bytes(n, preconditioned),
         operator_bytes: operators.a.storage() + m.map_or(0, |m| m.storage()),
         vector_bytes: (M::vectors(preconditioned) * n * size_of::<T>()) as u64,
@@ -267,6 +270,7 @@ impl<'a, 'o> Solve<'a, 'o> {
             pace: Pace::default(),
             began: Instant::now(),
             earlier: Duration::ZERO,
+            earlier_iterations: 0,
             residuals: Vec::with_capacity(RING),
             lowest: initial,
             energy: 0.0,
@@ -291,7 +295,7 @@ impl<'a, 'o> Solve<'a, 'o> {
         device.read(work.slots(), &mut state)?;
         (now.residual, now.run_began, now.improved_at) = (self.truth, now.iteration, now.iteration);
         (self.lowest, self.energy, self.energy_mark) = (self.truth, 0.0, 0.0);
-        self.pace = Pace::default();
+        self.pace.restart();
         self.began_with = state.get(RR, 0);
         state.counts[0] = self.now.iteration as u32;
         M::prepare(&mut state);

@@ -104,9 +104,12 @@ impl System {
     }
 }
 
-/// The matrix on a device by its default backend.
+/// The matrix on a device by its default backend, or on a GPU by the one that SOLVER_TEST_GPU_BACKEND names: small systems
+/// are solved in another way than large ones there.
 pub fn operator<D: Pick<T>, T: Scalar>(device: &D, matrix: &Arc<Csr>) -> Operator<D, T> {
-    Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto").unwrap().build(device, matrix).unwrap()
+    let named = std::env::var("SOLVER_TEST_GPU_BACKEND").ok().filter(|_| D::KIND == "cuda");
+    let backend = named.as_deref().unwrap_or("auto");
+    Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap().build(device, matrix).unwrap()
 }
 
 /// The reference run: serial, on one thread.

@@ -33,19 +33,24 @@ pub static ENTRY: Entry = Entry {
 const ROWS: usize = 80_000;
 /// Entries of a mean row up to which it is short: a thread is as good as several, however few rows there are.
 const SHORT: usize = 16;
-/// Rows up to which iterations share a launch, and entries of the longest row: a thread takes a row, and all wait for it.
-const BURST: usize = 262_144;
+/// Entries of the longest row up to which iterations share a launch, and places for each entry: a thread takes a row, and all
+/// wait for it.
 const BURST_ROW: usize = 32;
+const BURST_PADDED: f64 = 1.5;
 /// Places for each entry up to which slices pay.
 const PADDED: f64 = 1.15;
 
 /// Chooses for a matrix.
-pub fn decide(matrix: &Csr) -> Result<Decision> {
+pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
     let (rows, entries) = (matrix.rows(), matrix.nnz());
     let longest = || (0..rows).map(|row| matrix.row_range(row).len()).max().unwrap_or(0);
     let (typed, why) = if matches!(matrix.values(), Values::Ones) {
         ("pull", "a graph without weights".to_owned())
-    } else if rows == matrix.cols() && rows <= BURST && longest() <= BURST_ROW {
+    } else if rows == matrix.cols()
+        && rows <= resident_rows
+        && longest() <= BURST_ROW
+        && sell::places_for_each_entry(matrix) <= BURST_PADDED
+    {
         ("burst", format!("{rows} rows of at most {} entries: iterations share a launch", longest()))
     } else if rows < ROWS && entries > SHORT * rows {
         ("csr", format!("{rows} rows are too few for a thread each, as long as they are"))

@@ -7,6 +7,7 @@
 
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid, check_size};
+use super::{check_dot, check_shapes};
 use crate::backend::cpu::narrow::narrowest;
 use crate::backend::{Family, Operator, Params};
 use crate::device::cuda::burst::{Slices, most_rows};
@@ -15,8 +16,9 @@ use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Cuda, Device, Op};
 use crate::error::{Error, Result};
-use crate::format::{Csr, Offsets, Sell, Values};
+use crate::format::{Csr, Values};
 use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -51,30 +53,24 @@ impl Family<Cuda> for BurstFamily {
                  graphs, which sell and csr do faster"
             );
         }
-        let sell = Sell::from_csr(&narrowest(matrix), LANES, 1)?;
-        let Offsets::U32(offsets) = sell.slice_offsets() else {
-            return Err(Error::Unsupported {
-                backend: "burst",
-                device: "cuda",
-                what: format!("{} places in slices of {LANES} rows", sell.col_indices().len()),
-                hint: "their number must fit 32 bits; use csr, where rows of all lengths stand together"
-                    .to_owned(),
-            });
+        let matrix = narrowest(matrix);
+        let (lengths, offsets) = slices(&matrix)?;
+        let places = offsets[offsets.len() - 1] as usize;
+        let columns = spread(&matrix, &offsets, matrix.col_indices())?;
+        let values = match matrix.values() {
+            Values::Ones => Values::Ones,
+            Values::F32(values) => Values::F32(spread(&matrix, &offsets, values)?),
+            Values::F64(values) => Values::F64(spread(&matrix, &offsets, values)?),
         };
-        let arrays = Arrays::on(device)
-            .add(sell.row_lengths())?
-            .add(offsets)?
-            .add(sell.col_indices())?
-            .add_values(sell.values())?;
-        let value = match sell.values() {
+        let arrays = Arrays::on(device).add(&lengths)?.add(&offsets)?.add(&columns)?.add_values(&values)?;
+        let value = match values {
             Values::Ones => None,
             Values::F32(_) => Some((f32::CUDA_NAME, size_of::<f32>())),
             Values::F64(_) => Some((f64::CUDA_NAME, size_of::<f64>())),
         };
         let addresses = std::array::from_fn(|i| arrays.addresses()[i]);
-        let slices = Slices { offsets: offsets.clone(), arrays: addresses, value };
+        let slices = Slices { offsets, arrays: addresses, value };
         let kernel = (form(), Grid::Resident(rows as u64));
-        let places = sell.col_indices().len();
         let owner =
             Owner::new::<T>("burst", (rows, matrix.cols()), places, kernel, arrays, vec![rows as u32]);
         if rows <= most {
@@ -82,6 +78,33 @@ impl Family<Cuda> for BurstFamily {
         }
         Ok(Rc::new(Burst { owner, slices }))
     }
+}
+
+/// The length of each row, and where each slice begins: as wide as its longest row.
+fn slices(matrix: &Csr) -> Result<(Vec<u32>, Vec<u32>)> {
+    let lengths = matrix.map_rows(|row| matrix.row_range(row).len() as u32);
+    let (mut offsets, mut end) = (vec![0_u32], 0_u64);
+    for slice in lengths.chunks(LANES) {
+        end += LANES as u64 * u64::from(slice.iter().copied().max().unwrap_or(0));
+        offsets.push(u32::try_from(end).map_err(|_| Error::Unsupported {
+            backend: "burst",
+            device: "cuda",
+            what: format!("more than 2^32 places in slices of {LANES} rows"),
+            hint: "use csr, where rows of all lengths stand together".to_owned(),
+        })?);
+    }
+    Ok((lengths, offsets))
+}
+
+/// What belongs to each entry, at the entry's place in the slices.
+fn spread<E: Copy + Default>(matrix: &Csr, offsets: &[u32], of_entries: &[E]) -> Result<Vec<E>> {
+    let mut all = zeros::<E>(offsets[offsets.len() - 1] as usize)?;
+    for row in 0..matrix.rows() {
+        let first = offsets[row / LANES] as usize + row % LANES;
+        let places = all.iter_mut().skip(first).step_by(LANES);
+        places.zip(&of_entries[matrix.row_range(row)]).for_each(|(place, of_entry)| *place = *of_entry);
+    }
+    Ok(all)
 }
 
 struct Burst {
@@ -102,6 +125,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Burst {
         beta: f64,
         y: &mut CudaVector<T>,
     ) -> Result<()> {
+        check_shapes(LinearOperator::<Cuda, T>::shape(self), "burst", x, y)?;
         if (alpha, beta) == (1.0, 0.0) && device.trace_with(|trace| trace.product(&self.slices, x, y)) {
             return Ok(());
         }
@@ -117,6 +141,9 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Burst {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
+        let shape = LinearOperator::<Cuda, T>::shape(self);
+        check_shapes(shape, "burst", x, y)?;
+        check_dot(shape, slots)?;
         if device.trace_with(|trace| trace.product(&self.slices, x, y)) {
             return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
         }

@@ -16,7 +16,7 @@ pub(super) fn report<D: Device>(
     problem: &problem::Problem,
     outcome: &Outcome,
 ) -> Report {
-    let seconds_per_iteration = outcome.seconds_solve / outcome.iterations.max(1) as f64;
+    let seconds_per_iteration = outcome.seconds_each;
     let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;
     let speed = if outcome.iterations == 0 { 0.0 } else { speed };
     let goal = outcome.goal.unwrap_or(0.0);

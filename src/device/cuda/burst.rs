@@ -10,7 +10,7 @@
 use super::modules::{Kernel, KernelSource};
 use super::{Cuda, CudaVector, SlotPointers, fault, generate, modules};
 use crate::device::sweep::MAX_DOTS;
-use crate::device::{RING, Sweep, TRACKS};
+use crate::device::{Op, RING, Sweep, TRACKS};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use cudarc::driver::{CudaSlice, DevicePtr, sys};
@@ -56,6 +56,8 @@ struct Pass {
     summands: Vec<String>,
     /// The program, if there is any, and whether it can end the run.
     program: Option<(String, bool)>,
+    /// How often it counts an iteration.
+    counts: usize,
 }
 
 /// What a step does, in order. Vectors go by their place in a list.
@@ -138,6 +140,15 @@ impl Trace {
         self.multiply(matrix, x, y);
     }
 
+    /// Iterations that a step counts at most.
+    fn counted(&self) -> usize {
+        let counts = self.actions.iter().map(|action| match action {
+            Action::Product { .. } => 0,
+            Action::Sweep(pass) => pass.counts,
+        });
+        counts.sum::<usize>().max(1)
+    }
+
     fn multiply(&mut self, matrix: &Slices, x: usize, y: usize) {
         if self.matrix.get_or_insert_with(|| matrix.clone()) != matrix {
             self.give_up("products with several matrices");
@@ -181,6 +192,7 @@ impl Trace {
             coefficients,
             assignments: sweep.updates.iter().enumerate().map(|(i, u)| generate::assignment(i, u)).collect(),
             summands: sweep.dots.iter().map(generate::summand).collect(),
+            counts: sweep.then.iter().filter(|op| matches!(op, Op::Count(_))).count(),
             program: (!sweep.dots.is_empty() || !sweep.then.is_empty()).then(program),
         }));
     }
@@ -418,6 +430,8 @@ pub struct Burst {
     last_round: CudaSlice<u32>,
     slots: SlotPointers,
     rows: u32,
+    /// Iterations that a step counts at most.
+    counted: usize,
 }
 
 impl Burst {
@@ -438,6 +452,15 @@ impl Burst {
         let kernel = device.kernel(&source)?;
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         kernel.function.set_attribute(attribute, shared as i32).map_err(fault("cuFuncSetAttribute"))?;
+        let resident = kernel.function.occupancy_max_active_blocks_per_multiprocessor(
+            kernel.block,
+            shared as usize,
+            None,
+        );
+        if resident.map_err(fault("cuOccupancyMaxActiveBlocksPerMultiprocessor"))? == 0 {
+            log::debug!("a step is recorded as a graph: its blocks would not be resident");
+            return Ok(None);
+        }
         let other = |_| device.allocate::<u8>("the vectors of a solve", 8 * rows);
         device.bursts.set(device.bursts.get() + 1);
         let burst = Burst {
@@ -451,6 +474,7 @@ impl Burst {
             last_round: device.allocate("sums of blocks", 1)?,
             slots,
             rows: rows as u32,
+            counted: trace.counted(),
         };
         log::debug!(
             "a step runs in one launch: {} blocks of {} threads, {} bytes of the matrix in shared memory of each",
@@ -466,7 +490,7 @@ impl Burst {
         let mut left = times;
         while left > 0 {
             // The ring must hold what is counted in a launch.
-            let mut steps = left.min(RING / STEPS_COUNT_AT_MOST) as u32;
+            let mut steps = left.min(RING / self.counted) as u32;
             left -= steps as usize;
             let stream = device.stream();
             let mut addresses = self.vectors.clone();
@@ -486,6 +510,3 @@ impl Burst {
         Ok(())
     }
 }
-
-/// The most iterations that a step counts: two where vectors swap their roles.
-const STEPS_COUNT_AT_MOST: usize = 2;

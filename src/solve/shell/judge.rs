@@ -162,6 +162,13 @@ impl Solve<'_, '_> {
         outcome.restarts = self.restarts;
         outcome.residual = self.recursive;
         outcome.seconds_solve = self.now.elapsed.as_secs_f64();
+        // Those before a checkpoint may have run elsewhere.
+        let here = self.now.iteration - self.earlier_iterations;
+        let (seconds, iterations) = match here {
+            0 => (self.now.elapsed, self.now.iteration),
+            _ => (self.now.elapsed.saturating_sub(self.earlier), here),
+        };
+        outcome.seconds_each = seconds.as_secs_f64() / iterations.max(1) as f64;
         outcome.residual_true = self.truth;
         outcome.backward_error = backward_error(self.system.matrix, self.system.b, &self.x, &self.r);
         outcome.x = self.x;

@@ -263,8 +263,12 @@ impl Solve<'_, '_> {
             state.done[0] = StopCode::Running as u32;
         }
         device.write(&state, work.slots_mut())?;
-        if reopened {
-            work.complete(device, self.now.iteration - self.now.run_began)?;
+        let rest = M::rest(self.now.iteration - self.now.run_began);
+        if let (true, Some(rest)) = (reopened, rest) {
+            // Recorded as whole steps are, which decides on roundings.
+            let mut recorded = device.record(work, rest)?;
+            device.replay(&mut recorded, 1)?;
+            work = recorded.into_work();
             device.read(work.slots(), &mut state)?;
         }
         let seconds = self.now.elapsed.as_secs_f64();
@@ -285,6 +289,8 @@ impl Solve<'_, '_> {
         }
         let elapsed = Duration::from_secs_f64(seconds);
         (self.earlier, self.now.elapsed) = (elapsed, elapsed);
+        self.earlier_iterations = self.now.iteration;
+        self.pace = super::Pace::since(&self.now);
         let coefficients = from.list::<f64>()?;
         self.coefficients.extend(coefficients.as_chunks::<2>().0.iter().map(|c| (c[0], c[1])));
         self.log = Log { begun: true, residuals: from.list()?, batches: from.list()? };
