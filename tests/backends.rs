@@ -271,6 +271,12 @@ fn on_a_gpu_auto_goes_by_all_rows_without_the_gpu() {
     assert_eq!(label(&generated("poisson2d:200x200")), "burst");
     assert_eq!(label(&generated("poisson2d:600x600")), "sell");
     assert_eq!(label(&generated("rmat:scale=10,edges=8000")), "pull");
+    let long = |most: u32| -> Vec<Vec<u32>> {
+        (0..1000_u32).map(|i| (0..if i == 500 { most } else { 200 }).map(|j| i + j).collect()).collect()
+    };
+    assert_eq!(label(&csr(20_000, &long(200), |i| i as f64)), "csr");
+    assert_eq!(label(&csr(20_000, &long(2_000), |i| i as f64)), "hybrid");
+    assert_eq!(label(&csr(20_000, &long(9_000), |i| i as f64)), "csr");
     // One row that no sample would meet: in slices its thread would hold up all others.
     for giant in [5, 99_991] {
         let rows: Vec<Vec<u32>> =

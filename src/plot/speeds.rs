@@ -173,6 +173,7 @@ enum Mark {
     Ring,
     Disc(Colour),
     Cross(Colour),
+    Circle(Colour),
     Diamond(Colour),
 }
 
@@ -180,6 +181,7 @@ impl Mark {
     fn draw(self, scene: &mut Scene, at: Point) {
         match self {
             Mark::Ring => scene.ring(at, MARK, INK),
+            Mark::Circle(colour) => scene.ring(at, MARK - 1.0, colour),
             Mark::Disc(colour) => scene.disc(at, MARK, colour),
             Mark::Cross(colour) => scene.cross(at, MARK - 0.5, colour),
             Mark::Diamond(colour) => scene.diamond(at, MARK + 1.0, colour),
@@ -197,11 +199,12 @@ fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
         }
         let count = if time.theirs { &mut theirs } else { &mut ours };
         let colour = PALETTE[*count % PALETTE.len()];
-        let mark = match (time.theirs, *count / PALETTE.len() % 2) {
+        let mark = match (time.theirs, *count / PALETTE.len() % 3) {
             (true, _) => Mark::Diamond(PALETTE[PALETTE.len() - 1 - *count % PALETTE.len()]),
             (false, _) if time.who == "auto" => Mark::Ring,
             (false, 0) => Mark::Disc(colour),
-            (false, _) => Mark::Cross(colour),
+            (false, 1) => Mark::Cross(colour),
+            (false, _) => Mark::Circle(colour),
         };
         if mark != Mark::Ring {
             *count += 1;

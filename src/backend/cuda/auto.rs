@@ -1,9 +1,9 @@
 //! What `auto` stands for on a GPU: the strategy that is expected to take the least time on a matrix.
 //!
 //! Slices are read side by side and packed, so that they move the fewest bytes, but a thread has a whole row to itself: they
-//! are taken where there are rows enough to keep a GPU busy, and neighbours are about equally long; small systems of short
-//! rows are iterated in one launch. `csr` takes everything else, rows of all lengths among it, and `pull` graphs without
-//! weights. Everything follows from the matrix alone.
+//! are taken where there are rows enough to keep a GPU busy, and neighbours are about equally long. Small systems of short
+//! rows are iterated in one launch, long uneven rows are for `hybrid`, graphs without weights for `pull`, and everything else,
+//! rows of all lengths among it, for `csr`. Everything follows from the matrix, and from how much the GPU can hold.
 
 use super::csr::CsrFamily;
 use super::sell;
@@ -20,7 +20,7 @@ pub static ENTRY: Entry = Entry {
     family: "auto",
     format: "the chosen one's",
     from: "rows, and how much their lengths differ",
-    summary: "burst for small systems of short rows, sell where many neighbours are about equally long, pull for graphs without weights, csr for all others",
+    summary: "burst for small systems of short rows, sell where many neighbours are about equally long, pull for graphs without weights, hybrid for long uneven rows, csr for all others",
     params: &[],
     deterministic: true,
     columns: false,
@@ -37,6 +37,11 @@ const SHORT: usize = 16;
 /// wait for it.
 const BURST_ROW: usize = 32;
 const BURST_PADDED: f64 = 1.5;
+/// Entries of a mean row from which it is long, and how many mean rows the longest has where long rows are uneven: windows of
+/// entries then keep an H200 busy with shared memory (52,804 rows of 199 entries, the longest of 2,703, took 50 us so and 42 by
+/// `hybrid`), and a row much longer than that would hold up its block.
+const LONG: usize = 128;
+const UNEVEN: [usize; 2] = [5, 16];
 /// Places for each entry up to which slices pay.
 const PADDED: f64 = 1.15;
 
@@ -44,6 +49,7 @@ const PADDED: f64 = 1.15;
 pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
     let (rows, entries) = (matrix.rows(), matrix.nnz());
     let longest = || (0..rows).map(|row| matrix.row_range(row).len()).max().unwrap_or(0);
+    let uneven = || (UNEVEN[0] * entries..=UNEVEN[1] * entries).contains(&(longest() * rows));
     let (typed, why) = if matches!(matrix.values(), Values::Ones) {
         ("pull", "a graph without weights".to_owned())
     } else if rows == matrix.cols()
@@ -52,6 +58,9 @@ pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
         && sell::places_for_each_entry(matrix) <= BURST_PADDED
     {
         ("burst", format!("{rows} rows of at most {} entries: iterations share a launch", longest()))
+    } else if entries > LONG * rows && uneven() {
+        let why = format!("rows of {} entries in the mean, of {} at most", entries / rows.max(1), longest());
+        ("hybrid", why)
     } else if rows < ROWS && entries > SHORT * rows {
         ("csr", format!("{rows} rows are too few for a thread each, as long as they are"))
     } else {

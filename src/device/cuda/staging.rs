@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// Bytes of a buffer: long enough for the link, short enough that filling the first delays little.
 const PIECE: usize = 8 << 20;
 
+/// Parts of a buffer that threads fill.
+const PARTS: usize = 16;
+
 /// Shorter arrays are left to the driver: the buffers would cost more than they bring.
 const WORTH_IT: usize = 1 << 20;
 
@@ -44,7 +47,7 @@ impl Staging {
             // An event that was never recorded is complete.
             free.synchronize().map_err(fault("cuEventSynchronize"))?;
             let buffer = memory.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
-            let part = PIECE / 8;
+            let part = PIECE / PARTS;
             let parts = buffer.chunks_mut(part).zip(piece.chunks(part)).collect();
             run_all(parts, |(to, from): (&mut [u8], &[u8])| to[..from.len()].copy_from_slice(from));
             // SAFETY: the buffer holds the piece until the event says that it was fetched, and the target has room.
