@@ -5,7 +5,7 @@
 //! rows are iterated in one launch, long uneven rows are for `hybrid`, graphs without weights for `pull`, and everything else,
 //! rows of all lengths among it, for `csr`. Everything follows from the matrix, and from how much the GPU can hold.
 
-use super::csr::CsrFamily;
+use super::csr::{CsrFamily, longest_row};
 use super::sell;
 use crate::backend::auto::Decision;
 use crate::backend::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
@@ -48,7 +48,7 @@ const PADDED: f64 = 1.15;
 /// Chooses for a matrix.
 pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
     let (rows, entries) = (matrix.rows(), matrix.nnz());
-    let longest = || (0..rows).map(|row| matrix.row_range(row).len()).max().unwrap_or(0);
+    let longest = || longest_row(matrix);
     let uneven = || (UNEVEN[0] * entries..=UNEVEN[1] * entries).contains(&(longest() * rows));
     let (typed, why) = if matches!(matrix.values(), Values::Ones) {
         ("pull", "a graph without weights".to_owned())

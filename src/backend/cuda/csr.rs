@@ -152,7 +152,7 @@ fn threads_for(mean: usize, unroll: usize) -> u32 {
     mean.div_ceil(unroll).next_power_of_two().clamp(1, 32) as u32
 }
 
-fn longest_row(matrix: &Csr) -> usize {
+pub(super) fn longest_row(matrix: &Csr) -> usize {
     matrix.map_rows(|row| matrix.row_range(row).len()).into_iter().max().unwrap_or(0)
 }
 

@@ -1,0 +1,144 @@
+//! The text of the kernel that runs a step many times.
+
+use super::{Action, Pass, Trace};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+impl Trace {
+    /// The kernel's own text. Arguments: the matrix, the vectors, the other place of those that are gathered, what blocks
+    /// tell each other, the last round, the slots, rows and steps.
+    pub(super) fn text(&self) -> String {
+        let (gathered, written) = (self.gathered(), self.written());
+        let mut text = String::new();
+        for (i, action) in self.actions.iter().enumerate() {
+            if let Action::Sweep(Pass { program: Some((program, _)), .. }) = action {
+                let _ = writeln!(text, "namespace at_{i} {{\n{program}}}");
+            }
+        }
+        text.push_str(
+            "extern \"C\" __global__ void __launch_bounds__(BLOCK, 1)\nburst(const Matrix matrix,\n",
+        );
+        (0..self.vectors.len()).for_each(|v| text.push_str(&format!("    SCALAR* p{v},\n")));
+        gathered.iter().for_each(|v| text.push_str(&format!("    SCALAR* q{v},\n")));
+        text.push_str(
+            "    ulonglong2* words, u32* last_round, const Slots home, const u32 rows, const u32 times) {\n    \
+             __shared__ OwnScalars scalars;\n    in_order();\n    const Slots s = scalars.fetch(home);\n    \
+             if (s.done[0] != 0) return;\n    const OwnRows own(matrix, rows);\n    \
+             Meeting all = {words, *last_round};\n",
+        );
+        for v in 0..self.vectors.len() {
+            let _ = writeln!(
+                text,
+                "    SCALAR v{v}[ROWS];\n#pragma unroll\n    for (int e = 0; e < ROWS; ++e) \
+                 v{v}[e] = own.row[e] < rows ? p{v}[own.row[e]] : SCALAR(0);"
+            );
+        }
+        gathered.iter().for_each(|v| text.push_str(&format!("    Gathered g{v} = {{p{v}, q{v}}};\n")));
+        text.push_str("    for (u32 step = 0; step < times; ++step) {\n");
+        // What a step has written since blocks last met is what the next one begins with.
+        let mut unseen = BTreeSet::new();
+        self.steps(&gathered, &mut unseen);
+        text.push_str(&self.steps(&gathered, &mut unseen));
+        // Others may still gather from where the last versions go.
+        text.push_str("    }\n    meet(all);\n");
+        for v in written {
+            let _ = writeln!(
+                text,
+                "#pragma unroll\n    for (int e = 0; e < ROWS; ++e)\n        \
+                 if (own.row[e] < rows) p{v}[own.row[e]] = v{v}[e];"
+            );
+        }
+        text.push_str(
+            "    if (blockIdx.x != 0) return;\n    scalars.leave(home);\n    \
+             if (threadIdx.x == 0) *last_round = all.round;\n}\n",
+        );
+        text
+    }
+
+    /// One step; `unseen` are the vectors that were published since blocks met.
+    fn steps(&self, gathered: &BTreeSet<usize>, unseen: &mut BTreeSet<usize>) -> String {
+        let mut text = String::new();
+        let publish = |text: &mut String, unseen: &mut BTreeSet<usize>, v: usize| {
+            if !gathered.contains(&v) {
+                return;
+            }
+            if !unseen.insert(v) {
+                // Somebody may still gather from the version before the last.
+                text.push_str("        meet(all);\n");
+                unseen.retain(|other| *other == v);
+            }
+            let _ = writeln!(text, "        g{v}.publish(own, rows, v{v});");
+        };
+        for (i, action) in self.actions.iter().enumerate() {
+            match action {
+                Action::Product { x, y } => {
+                    if unseen.contains(x) {
+                        text.push_str("        meet(all);\n");
+                        unseen.clear();
+                    }
+                    let _ = writeln!(
+                        text,
+                        "#pragma unroll\n        for (int e = 0; e < ROWS; ++e) v{y}[e] = own.product(e, g{x}.now);"
+                    );
+                    publish(&mut text, unseen, *y);
+                }
+                Action::Sweep(pass) => {
+                    text.push_str(&pass.before_sums());
+                    pass.targets.iter().for_each(|v| publish(&mut text, unseen, *v));
+                    if !pass.summands.is_empty() {
+                        unseen.clear();
+                    }
+                    text.push_str(&pass.after_sums(i));
+                }
+            }
+        }
+        text
+    }
+}
+
+impl Pass {
+    /// Updates, and what each thread has of the sums.
+    fn before_sums(&self) -> String {
+        let mut text = format!("        {{  // {}\n            const int c = 0;\n", self.name);
+        for (role, vectors) in [("w", &self.writes), ("r", &self.reads)] {
+            for (i, v) in vectors.iter().enumerate() {
+                let _ = writeln!(text, "            SCALAR (&{role}{i})[ROWS] = v{v};");
+            }
+        }
+        for (name, value) in &self.coefficients {
+            let _ = writeln!(text, "            const SCALAR {name}[1] = {{{value}}};");
+        }
+        if !self.summands.is_empty() {
+            let _ = writeln!(text, "            double sums[{}] = {{}};", self.summands.len());
+        }
+        text.push_str("#pragma unroll\n            for (int e = 0; e < ROWS; ++e) {\n");
+        self.assignments.iter().for_each(|a| text.push_str(&format!("                {a};\n")));
+        for (d, summand) in self.summands.iter().enumerate() {
+            let _ = writeln!(text, "                if (own.row[e] < rows) sums[{d}] += {summand};");
+        }
+        text.push_str("            }\n");
+        text
+    }
+
+    /// The sums of all, and the program.
+    fn after_sums(&self, index: usize) -> String {
+        let mut text = String::new();
+        if let Some((_, may_stop)) = &self.program {
+            let conclude = |sums| format!("at_{index}::conclude(s, {sums}, at_{index}::fetch(s));");
+            if self.summands.is_empty() {
+                let alone = conclude("nullptr");
+                let _ = writeln!(
+                    text,
+                    "            __syncthreads();\n            if (threadIdx.x == 0) {alone}\n            \
+                     __syncthreads();"
+                );
+            } else {
+                let then = conclude("total");
+                let _ = writeln!(text, "            meet(all, sums, [&](const double* total) {{ {then} }});");
+            }
+            text.push_str(if *may_stop { "            if (s.done[0] != 0) break;\n" } else { "" });
+        }
+        text.push_str("        }\n");
+        text
+    }
+}
