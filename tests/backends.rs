@@ -271,8 +271,12 @@ fn on_a_gpu_auto_goes_by_all_rows_without_the_gpu() {
     assert_eq!(label(&generated("poisson2d:200x200")), "burst");
     assert_eq!(label(&generated("poisson2d:600x600")), "sell");
     assert_eq!(label(&generated("rmat:scale=10,edges=8000")), "pull");
+    assert_eq!(label(&generated("hex27:12x12x12,dof=3")), "bsr:block=3x3");
+    assert_eq!(label(&generated("elasticity3d:12x12x12")), "bsr:block=3x3");
+    assert_eq!(label(&generated("hex27:8x8x8,dof=6")), "bsr:block=6x6");
+    assert_eq!(label(&generated("blockband:n=4000,block=5,density=0.05")), "bsr:block=5x5");
     let long = |most: u32| -> Vec<Vec<u32>> {
-        (0..1000_u32).map(|i| (0..if i == 500 { most } else { 200 }).map(|j| i + j).collect()).collect()
+        (0..1000_u32).map(|i| (0..if i == 500 { most } else { 200 }).map(|j| i + 2 * j).collect()).collect()
     };
     assert_eq!(label(&csr(20_000, &long(200), |i| i as f64)), "csr");
     assert_eq!(label(&csr(20_000, &long(2_000), |i| i as f64)), "hybrid");

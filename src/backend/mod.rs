@@ -37,6 +37,15 @@ pub struct Build<D: Device> {
     f64: BuildFn<D, f64>,
 }
 
+// Derived ones would ask the device for the same.
+impl<D: Device> Clone for Build<D> {
+    fn clone(&self) -> Build<D> {
+        *self
+    }
+}
+
+impl<D: Device> Copy for Build<D> {}
+
 impl<D: Device> Build<D> {
     const fn of<F: Family<D>>() -> Build<D> {
         Build { f32: F::build::<f32>, f64: F::build::<f64> }
@@ -44,6 +53,7 @@ impl<D: Device> Build<D> {
 }
 
 /// Which device a backend runs on, and how it is built there.
+#[derive(Clone, Copy)]
 pub enum Builder {
     /// The CPU.
     Cpu(Build<Cpu>),
@@ -52,6 +62,7 @@ pub enum Builder {
 }
 
 /// One row of the registry.
+#[derive(Clone, Copy)]
 pub struct Entry {
     /// The name that users type.
     pub name: &'static str,

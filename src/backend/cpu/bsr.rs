@@ -42,7 +42,7 @@ pub const SIZES: &[&str] = &[
 const ANY_SIZE: (usize, usize) = (2, 2);
 
 /// Rows and columns of a block, as they are typed.
-pub(super) fn size(typed: &str) -> Option<(usize, usize)> {
+pub(in crate::backend) fn size(typed: &str) -> Option<(usize, usize)> {
     let (height, width) = typed.split_once('x')?;
     Some((height.parse().ok()?, width.parse().ok()?))
 }

@@ -2,14 +2,17 @@
 //!
 //! Slices are read side by side and packed, so that they move the fewest bytes, but a thread has a whole row to itself: they
 //! are taken where there are rows enough to keep a GPU busy, and neighbours are about equally long. Small systems of short
-//! rows are iterated in one launch, long uneven rows are for `hybrid`, graphs without weights for `pull`, and everything else,
-//! rows of all lengths among it, for `csr`. Everything follows from the matrix, and from how much the GPU can hold.
+//! rows are iterated in one launch, matrices that consist of blocks go by those, which move fewer bytes still, long uneven
+//! rows are for `hybrid`, graphs without weights for `pull`, and everything else, rows of all lengths among it, for `csr`.
+//! Everything follows from the matrix, and from how much the GPU can hold.
 
 use super::csr::{CsrFamily, longest_row};
 use super::sell;
 use crate::backend::auto::Decision;
+use crate::backend::cpu::narrow;
 use crate::backend::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
+use crate::format::stats::{Block, Blocks};
 use crate::format::{Csr, Values};
 
 /// The row that `auto` stands for before the matrix is known. It is no strategy, so the registry does not list it.
@@ -20,7 +23,7 @@ pub static ENTRY: Entry = Entry {
     family: "auto",
     format: "the chosen one's",
     from: "rows, and how much their lengths differ",
-    summary: "burst for small systems of short rows, sell where many neighbours are about equally long, pull for graphs without weights, hybrid for long uneven rows, csr for all others",
+    summary: "burst for small systems of short rows, bsr where blocks move fewer bytes, sell where many neighbours are about equally long, pull for graphs without weights, hybrid for long uneven rows, csr for all others",
     params: &[],
     deterministic: true,
     columns: false,
@@ -44,6 +47,29 @@ const LONG: usize = 128;
 const UNEVEN: [usize; 2] = [5, 16];
 /// Places for each entry up to which slices pay.
 const PADDED: f64 = 1.15;
+/// Bytes of a column index where slices or narrow columns serve a matrix best, and the share of their bytes below which blocks
+/// are taken.
+const COLUMN: f64 = 2.0;
+const WORTH: f64 = 0.97;
+
+/// The blocks that move the fewest bytes, and these, if they are fewer than any other format's.
+fn blocks(matrix: &Csr) -> Option<(Block, f64)> {
+    if matrix.pattern().has_repeats() {
+        return None;
+    }
+    let value = match matrix.values() {
+        Values::F64(values) if !narrow::sample_fits(values) => 8.0,
+        _ => 4.0,
+    };
+    // The statistics count values in double precision.
+    let bytes = |block: &Block| {
+        block.bytes as f64 - block.blocks as f64 * (block.size[0] * block.size[1]) as f64 * (8.0 - value)
+    };
+    let all = Blocks::sampled(matrix).all.into_iter().map(|block| (block, bytes(&block)));
+    let (block, bytes) = all.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let others = matrix.nnz() as f64 * (value + COLUMN);
+    (bytes < WORTH * others).then_some((block, bytes / others))
+}
 
 /// Chooses for a matrix.
 pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
@@ -58,6 +84,12 @@ pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
         && sell::places_for_each_entry(matrix) <= BURST_PADDED
     {
         ("burst", format!("{rows} rows of at most {} entries: iterations share a launch", longest()))
+    } else if let Some((block, share)) = blocks(matrix) {
+        let [height, width] = block.size;
+        let why =
+            format!("blocks {:.0} % full, {:.0} % of the bytes of slices", 100.0 * block.fill, 100.0 * share);
+        let choice = Choice::resolve("cuda", "bsr", &format!("bsr:block={height}x{width}"))?;
+        return Ok(Decision { choice, why });
     } else if entries > LONG * rows && uneven() {
         let why = format!("rows of {} entries in the mean, of {} at most", entries / rows.max(1), longest());
         ("hybrid", why)

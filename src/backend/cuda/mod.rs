@@ -1,6 +1,7 @@
 //! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem, or one for the strategies of a study.
 
 pub mod auto;
+pub mod bsr;
 pub mod burst;
 pub mod csr;
 pub mod cusparse;
@@ -32,7 +33,9 @@ use rayon::prelude::*;
 /// fused dot products and programs of the solvers, `sweeps` those that follow a product.
 pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     let mut forms: Vec<Form> = named_forms().into_iter().map(|(_, form)| form).collect();
-    forms.extend([merge::forms(), sell::forms(), ell::forms(), burst::forms(), dcsr::forms()].concat());
+    forms.extend(
+        [bsr::forms(), merge::forms(), sell::forms(), ell::forms(), burst::forms(), dcsr::forms()].concat(),
+    );
     let mut all = passes::sources(&forms, endings);
     all.extend(csr::sources(endings, sweeps));
     all

@@ -23,12 +23,14 @@ pub(super) struct Arrays<'a> {
     bytes: u64,
     value: Option<&'static str>,
     offset: &'static str,
+    column: &'static str,
 }
 
 impl<'a> Arrays<'a> {
     pub fn on(device: &'a Cuda) -> Arrays<'a> {
         let (held, addresses) = (Vec::new(), Vec::new());
-        Arrays { device, held, addresses, bytes: 0, value: None, offset: u32::CUDA_NAME }
+        let (offset, column) = (u32::CUDA_NAME, u32::CUDA_NAME);
+        Arrays { device, held, addresses, bytes: 0, value: None, offset, column }
     }
 
     /// Adds a copy of an array.
@@ -52,6 +54,11 @@ impl<'a> Arrays<'a> {
                 self.add(offsets)
             }
         }
+    }
+
+    /// Says that column indices are of this type.
+    pub fn with_columns(self, column: &'static str) -> Arrays<'a> {
+        Arrays { column, ..self }
     }
 
     /// Adds values, whose type becomes the kernel's; implicit ones have no address.
@@ -96,6 +103,7 @@ pub(super) struct Owner {
     _held: Vec<Box<dyn Any>>,
     value: Option<&'static str>,
     offset: &'static str,
+    column: &'static str,
     storage: u64,
     cost: Cost,
 }
@@ -110,7 +118,7 @@ impl Owner {
         arrays: Arrays<'_>,
         numbers: Vec<u32>,
     ) -> Owner {
-        let Arrays { held, addresses, bytes, value, offset, .. } = arrays;
+        let Arrays { held, addresses, bytes, value, offset, column, .. } = arrays;
         let vectors = (shape.0 + shape.1) * size_of::<T>();
         let cost = Cost { bytes: bytes + vectors as u64, flops: 2 * places as u64 };
         Owner {
@@ -123,6 +131,7 @@ impl Owner {
             _held: held,
             value,
             offset,
+            column,
             storage: bytes,
             cost,
         }
@@ -138,8 +147,8 @@ impl Owner {
         last: &[*mut c_void],
     ) -> Result<()> {
         check_shapes(self.shape, self.backend, x, y)?;
-        let column = u32::CUDA_NAME;
-        let types = Types { scalar: T::CUDA_NAME, value: self.value, offset: self.offset, column };
+        let (value, offset, column) = (self.value, self.offset, self.column);
+        let types = Types { scalar: T::CUDA_NAME, value, offset, column };
         let kernel = device.kernel(&self.form.source(types, ending))?;
         let (mut addresses, mut numbers) = (self.addresses.clone(), self.numbers.clone());
         addresses.extend([x.address(), y.address()]);

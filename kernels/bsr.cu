@@ -1,0 +1,148 @@
+// Blocks of R x C: THREADS lanes of a warp take a block row, or a piece of one (see rows.cuh for what becomes of its sums).
+//
+// A block row is stored scalar row by scalar row: row r of all its blocks, one after the other, then row r + 1. So a lane
+// keeps to its place in the rows, neighbouring lanes load neighbouring values whatever the size of a block, and a lane's
+// entry of x serves R rows. The rows of higher blocks are taken ROUND at a time, and x is loaded again for each round.
+// Grid: as many blocks as are resident, striding over `count` block rows or pieces. Writes each y[row] once;
+// deterministic.
+//
+// With PIECES, of THREADS = 32, `pieces` says what there is to do: a block row, the number of the piece, and the place in
+// `scratch` of the ticket (0 between kernels) of a block row in several pieces, behind which their sums stand, R for each;
+// whoever comes last adds up all in their order. A block row in one piece has place 0.
+// Defined by the launcher: R, C, THREADS, UNROLL; CUT where block columns reach over the end of x, which has `columns_of_x`
+// entries; SKIP_ZEROS where zeros are not multiplied, so that they cannot make an infinite x NaN.
+
+#define ALL_LANES 0xffffffffu
+#define ROUND (R < 8 ? R : 8)
+#define IN_BLOCK(row) (R % ROUND == 0 || (row) < R)
+
+#ifdef CUT
+#define INSIDE(column) ((column) < columns_of_x)
+#else
+#define INSIDE(column) true
+#endif
+
+struct BlockRows {
+    const COLUMN* __restrict__ block_columns;
+    const Stored* __restrict__ values;
+    const SCALAR* x;
+    u32 columns_of_x;
+
+    // The products of rows first .. first + ROUND that a lane adds up, of the places from `t` on of a block row of so
+    // many, whose blocks begin at `block`.
+    __device__ __forceinline__ void add(SCALAR (&sums)[ROUND], const u32 first, const OFFSET block, const u32 places,
+                                        u32 t, const u32 end) const {
+        const COLUMN* columns = block_columns + block;
+        const Stored* at = values + u64(block) * (R * C) + u64(first) * places;
+        for (; t < end; t += THREADS * UNROLL) {
+            // All loads are in flight before the first is used.
+            SCALAR value[UNROLL][ROUND], factor[UNROLL];
+            u32 column[UNROLL];
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u) {
+                const u32 place = t + u * THREADS;
+                column[u] = place < end ? u32(load_once(columns + place / C)) * C + place % C : 0;
+            }
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u)
+#pragma unroll
+                for (int r = 0; r < ROUND; ++r) {
+                    const u32 place = t + u * THREADS;
+                    const bool inside = place < end && IN_BLOCK(first + r);
+                    value[u][r] = inside ? SCALAR(load_once(at + u64(r) * places + place)) : SCALAR(0);
+                }
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u)
+                factor[u] = t + u * THREADS < end && INSIDE(column[u]) ? x[column[u]] : SCALAR(0);
+#pragma unroll
+            for (int u = 0; u < UNROLL; ++u)
+#pragma unroll
+                for (int r = 0; r < ROUND; ++r) {
+#ifdef SKIP_ZEROS
+                    sums[r] += value[u][r] == SCALAR(0) ? SCALAR(0) : value[u][r] * factor[u];
+#else
+                    sums[r] += value[u][r] * factor[u];
+#endif
+                }
+        }
+    }
+};
+
+#ifdef PIECES
+
+// Lets the warp know whether all pieces of a block row have come, this one among them.
+__device__ __forceinline__ bool complete(double* ticket, const u32 pieces, const u32 lane) {
+    // The sums of all lanes are visible before our ticket is, and whoever draws the last ticket sees those of all pieces.
+    __syncwarp();
+    u32 drawn = 0;
+    if (lane == 0) asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
+    return __shfl_sync(ALL_LANES, drawn, 0) == pieces - 1;
+}
+
+#define PIECE_ARGUMENTS const uint4 *__restrict__ pieces, double *scratch,
+#else
+#define PIECE_ARGUMENTS
+#endif
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+spmv_bsr(const OFFSET* __restrict__ block_offsets, const COLUMN* __restrict__ block_columns,
+         const Stored* __restrict__ values, PIECE_ARGUMENTS const SCALAR* x, SCALAR* y, const u32 rows_of_y,
+         const u32 columns_of_x, const u32 count, const u32 blocks_of_piece, ENDING) {
+    BEGIN_ROWS();
+    const BlockRows matrix = {block_columns, values, x, columns_of_x};
+    const u32 lane = threadIdx.x % THREADS, groups = gridDim.x * (BLOCK / THREADS);
+    const u32 group = blockIdx.x * (BLOCK / THREADS) + threadIdx.x / THREADS;
+    // Whole warps stay in the loop together, so that shuffles see all lanes.
+    const u32 turns = (count + groups - 1) / groups;
+    for (u32 turn = 0; turn < turns; ++turn) {
+        const u32 mine = turn * groups + group;
+#ifdef PIECES
+        const uint4 piece = mine < count ? __ldg(pieces + mine) : make_uint4(0, 0, 0, 0);
+        const u32 block_row = piece.x;
+#else
+        const u32 block_row = mine;
+#endif
+        const OFFSET block = mine < count ? block_offsets[block_row] : 0;
+        const u32 places = mine < count ? u32(block_offsets[block_row + 1] - block) * C : 0;
+#ifdef PIECES
+        const u32 length = blocks_of_piece * C, from = piece.y * length, end = min(from + length, places);
+        double* const left = scratch + piece.z + 1;
+        const bool whole = piece.z == 0;
+#else
+        const u32 from = 0, end = places;
+        const bool whole = true;
+#endif
+#pragma unroll 1
+        for (u32 first = 0; first < R; first += ROUND) {
+            SCALAR sums[ROUND];
+#pragma unroll
+            for (u32 r = 0; r < ROUND; ++r) sums[r] = 0;
+            matrix.add(sums, first, block, places, from + lane, end);
+#pragma unroll
+            for (u32 distance = THREADS / 2; distance > 0; distance /= 2)
+#pragma unroll
+                for (u32 r = 0; r < ROUND; ++r) sums[r] += __shfl_xor_sync(ALL_LANES, sums[r], distance);
+#pragma unroll
+            for (u32 r = 0; r < ROUND; ++r) {
+                if (lane != r % THREADS || mine >= count || !IN_BLOCK(first + r)) continue;
+                const u32 row = block_row * R + first + r;
+                if (whole && row < rows_of_y) rows.emit(row, sums[r]);
+#ifdef PIECES
+                if (!whole) left[piece.y * R + first + r] = double(sums[r]);
+#endif
+            }
+        }
+#ifdef PIECES
+        const u32 all = (places + length - 1) / length;
+        if (!whole && complete(left - 1, all, lane)) {
+            for (u32 r = lane; r < R; r += THREADS) {
+                double sum = 0.0;
+                for (u32 i = 0; i < all; ++i) sum += __ldcg(left + i * R + r);
+                if (block_row * R + r < rows_of_y) rows.emit(block_row * R + r, SCALAR(sum));
+            }
+            if (lane == 0) *reinterpret_cast<u32*>(left - 1) = 0;
+        }
+#endif
+    }
+    END_ROWS();
+}
