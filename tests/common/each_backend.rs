@@ -44,6 +44,11 @@ impl std::fmt::Display for Case<'_> {
     }
 }
 
+/// A parameter that is a number, where one is set.
+fn number(case: &Case<'_>, name: &str) -> Option<usize> {
+    case.choice.params.get(name).and_then(|typed| typed.parse().ok())
+}
+
 /// The only combinations that a backend may refuse; each that a test meets is named as skipped.
 fn may_refuse(case: &Case<'_>, vector_width: usize) -> bool {
     let matrix = &case.matrix;
@@ -61,7 +66,22 @@ fn may_refuse(case: &Case<'_>, vector_width: usize) -> bool {
         }
         // The library may not know matrices without entries.
         "cusparse-sell" if matrix.nnz() == 0 => true,
+        // Blocks must not reach over the edge.
+        "cusparse-bsr" | "cusparse-bsrmv" => {
+            let divides = |size| matrix.rows().is_multiple_of(size) && matrix.cols().is_multiple_of(size);
+            let fits = match number(case, "block") {
+                Some(size) => divides(size),
+                None => (2..=8).any(divides),
+            };
+            !fits || matrix.nnz() == 0 || other_width || wide_offsets
+        }
         name if name.starts_with("cusparse") => empty || other_width || wide_offsets,
+        // A thread for each value of a block, which is at most 8 x 8 where auto chooses.
+        "bsr-team" => {
+            let typed = case.choice.params.get("block").and_then(|block| block.split_once('x'));
+            let values = typed.map_or(64, |(r, c)| r.parse::<usize>().unwrap() * c.parse::<usize>().unwrap());
+            values > number(case, "threads").unwrap_or(128)
+        }
         _ if !case.choice.entry.values => matrix.values().width() != 0,
         _ => false,
     }

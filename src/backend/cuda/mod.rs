@@ -2,6 +2,7 @@
 
 pub mod auto;
 pub mod bsr;
+pub mod bsr_tasks;
 pub mod burst;
 pub mod csr;
 pub mod cusparse;
@@ -44,7 +45,8 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
 /// The forms of the kernels of the studies, each with the name of the backend that launches it.
 fn named_forms() -> Vec<(&'static str, Form)> {
     let vectors = vector::forms().into_iter().map(|form| ("vector", form));
-    vectors.chain(four_kernels::forms()).chain(seven_strategies::forms()).collect()
+    let studies = [four_kernels::forms(), seven_strategies::forms(), bsr_tasks::forms()];
+    vectors.chain(studies.into_iter().flatten()).collect()
 }
 
 /// What each name of the studies runs, for whoever looks whether two of them are the same: in f64, without an ending.

@@ -1,7 +1,7 @@
 //! The strategies on NVIDIA GPUs.
 
 use super::ALL_PRECISIONS;
-use crate::backend::{Build, Builder, Entry, Family, Param, cuda};
+use crate::backend::{Build, Builder, Entry, Family, Param, cpu, cuda};
 use crate::device::Cuda;
 use crate::scalar::Precision;
 
@@ -47,6 +47,30 @@ const fn cuda_csr<F: Family<Cuda>>(
     }
 }
 
+/// The row of one of the block-band study's kernels.
+const fn bsr_tasks<V: cuda::bsr_tasks::Variant>(summary: &'static str) -> Entry {
+    Entry {
+        name: V::NAME,
+        builder: Builder::Cuda(Build::of::<cuda::bsr_tasks::Tasks<V>>()),
+        family: "bsr-tasks",
+        format: "bsr and tasks",
+        from: "block-band",
+        summary,
+        params: V::PARAMS,
+        deterministic: false,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    }
+}
+
+const SQUARES: &[Param] = &[Param {
+    name: "block",
+    values: cpu::sbsr::SIZES,
+    summary: "rows and columns of a block; auto finds the size that moves the fewest bytes",
+    others: None,
+}];
+
 const LISTS: &str = "csr and lists of rows";
 const HYBRID_SHORT: Param = Param {
     name: "short",
@@ -55,7 +79,7 @@ const HYBRID_SHORT: Param = Param {
     others: None,
 };
 
-pub(super) const ENTRIES: [Entry; 26] = [
+pub(super) const ENTRIES: [Entry; 32] = [
     Entry {
         name: "csr",
         builder: Builder::Cuda(Build::of::<cuda::csr::CsrFamily>()),
@@ -202,6 +226,31 @@ pub(super) const ENTRIES: [Entry; 26] = [
         "sell",
         "the library's product over slices of 32 rows, unsorted",
         false,
+    ),
+    Entry {
+        params: SQUARES,
+        ..cusparse::<cuda::cusparse::Blocked>("bsr", "the library's product over square blocks", false)
+    },
+    Entry {
+        builder: Builder::Cuda(Build::of::<cuda::cusparse::Legacy>()),
+        params: SQUARES,
+        ..cusparse::<cuda::cusparse::Legacy>(
+            "bsr",
+            "the library's product over square blocks from before, where it still has one",
+            false,
+        )
+    },
+    bsr_tasks::<cuda::bsr_tasks::RowMajor>(
+        "a thread a value in the order of memory, each product added to shared memory atomically",
+    ),
+    bsr_tasks::<cuda::bsr_tasks::Private>(
+        "a thread a value with a sum for each row of a block, in local memory",
+    ),
+    bsr_tasks::<cuda::bsr_tasks::Team>(
+        "as many threads as a block has values, each with one place of it; refuses blocks of more",
+    ),
+    bsr_tasks::<cuda::bsr_tasks::Unrolled>(
+        "a thread a column of a block, several rows at once in registers: the fastest of the study",
     ),
     Entry {
         params: &[Param {

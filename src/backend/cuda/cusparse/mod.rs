@@ -2,6 +2,8 @@
 //!
 //! The only place that talks to the library. It is loaded when one of these backends is first asked for.
 
+mod blocks;
+
 use super::owner::Arrays;
 use super::{DeviceCsr, check_shapes};
 use crate::backend::{Family, Operator, Params};
@@ -12,6 +14,7 @@ use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Offsets, Sell, Values};
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
+pub use blocks::Legacy;
 use cudarc::cusparse::sys;
 use cudarc::driver::CudaSlice;
 use std::any::Any;
@@ -26,8 +29,19 @@ pub trait Algorithm {
     const NAME: &'static str;
     /// What the library calls it.
     const ALGORITHM: sys::cusparseSpMVAlg_t;
-    /// Rows of a slice, for algorithms over sliced ELL.
-    const SLICE: Option<usize> = None;
+    /// What it goes over.
+    const STORAGE: Storage = Storage::Rows;
+}
+
+/// A format of the library.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Storage {
+    /// CSR.
+    Rows,
+    /// Sliced ELL, in slices of so many rows.
+    Slices(usize),
+    /// Square blocks.
+    Blocks,
 }
 
 /// What the library chooses by itself.
@@ -38,6 +52,8 @@ pub struct First;
 pub struct Second;
 /// Its algorithm over sliced ELL.
 pub struct Sliced;
+/// Its algorithm over blocks.
+pub struct Blocked;
 
 impl Algorithm for Default {
     const NAME: &'static str = "cusparse";
@@ -54,7 +70,13 @@ impl Algorithm for Second {
 impl Algorithm for Sliced {
     const NAME: &'static str = "cusparse-sell";
     const ALGORITHM: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_SELL_ALG1;
-    const SLICE: Option<usize> = Some(32);
+    const STORAGE: Storage = Storage::Slices(32);
+}
+impl Algorithm for Blocked {
+    const NAME: &'static str = "cusparse-bsr";
+    // The only one over blocks; its own name came with a later version.
+    const ALGORITHM: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT;
+    const STORAGE: Storage = Storage::Blocks;
 }
 
 /// The product of the library by one of its algorithms.
@@ -226,22 +248,15 @@ fn check_matrix<A: Algorithm>(matrix: &Csr, vector_width: usize) -> Result<()> {
 }
 
 impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         require_library()?;
         check_matrix::<A>(matrix, size_of::<T>())?;
-        // The library has no implicit values: a pattern gets an array of ones.
-        let explicit = match matrix.values() {
-            Values::Ones => {
-                let ones = vec![1.0; matrix.nnz()];
-                let full = Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(ones))?;
-                Some(if size_of::<T>() == 4 { full.to_f32() } else { full })
-            }
-            _ => None,
-        };
+        let explicit = explicit::<T>(matrix)?;
         let stored = explicit.as_ref().unwrap_or(matrix);
-        let Described { descriptor, arrays, bytes, places } = match A::SLICE {
-            None => describe::<T>(device, stored)?,
-            Some(rows) => describe_sliced::<A, T>(device, stored, rows)?,
+        let Described { descriptor, arrays, bytes, places } = match A::STORAGE {
+            Storage::Rows => describe::<T>(device, stored)?,
+            Storage::Slices(rows) => describe_sliced::<A, T>(device, stored, rows)?,
+            Storage::Blocks => blocks::describe::<A, T>(device, stored, params)?,
         };
         let handle = handle_on(device)?;
         let shape = (matrix.rows(), matrix.cols());
@@ -257,9 +272,18 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
             bytes,
             cost: Cost { bytes: bytes + vectors as u64, flops: 2 * places as u64 },
         };
-        operator.prepare::<T>(device, A::SLICE.is_none())?;
+        operator.prepare::<T>(device, A::STORAGE == Storage::Rows)?;
         Ok(Rc::new(operator))
     }
+}
+
+/// The library has no implicit values: a pattern gets an array of ones.
+fn explicit<T: Scalar>(matrix: &Csr) -> Result<Option<Csr>> {
+    if !matches!(matrix.values(), Values::Ones) {
+        return Ok(None);
+    }
+    let full = Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(vec![1.0; matrix.nnz()]))?;
+    Ok(Some(if size_of::<T>() == 4 { full.to_f32() } else { full }))
 }
 
 fn handle_on(device: &Cuda) -> Result<Handle> {

@@ -1,0 +1,349 @@
+//! The four kernels of the block-band study: tasks of equally many blocks, made beforehand, each for a block of threads.
+//!
+//! | backend | how a block of threads sums up a row of blocks |
+//! |---|---|
+//! | `bsr-row-major` | a thread a value; each product is added to shared memory atomically |
+//! | `bsr-private` | a thread a value; R sums for each thread, in local memory |
+//! | `bsr-team` | R C threads a block, each with one place of it and one sum |
+//! | `bsr-unrolled` | a thread a column of a block, several rows at once in registers: the study's fastest |
+//!
+//! y is scaled by a kernel of its own, and tasks add to it atomically, so that bits may differ from run to run. They are kept as
+//! they were described, costs included. As many blocks of threads are launched as the GPU holds at once, by the registers of the
+//! compiled kernel, times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers but for the last kernel.
+
+use super::owner::Arrays;
+use super::passes::{Form, Types};
+use super::{check_shapes, number};
+use crate::backend::cpu::bsr::size;
+use crate::backend::cpu::bsr_tasks::{ANY_SIZE, SIZES};
+use crate::backend::{Family, Operator, Param, Params};
+use crate::device::Cuda;
+use crate::device::cuda::CudaVector;
+use crate::error::{Error, Result};
+use crate::format::stats::Blocks;
+use crate::format::{Bsr, Csr, Offset, Offsets};
+use crate::operator::{Cost, LinearOperator};
+use crate::scalar::Scalar;
+use std::any::Any;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::Arc;
+
+const BLOCK: Param = Param {
+    name: "block",
+    values: SIZES,
+    summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
+    others: Some(ANY_SIZE),
+};
+const fn threads(values: &'static [&'static str]) -> Param {
+    Param { name: "threads", values, summary: "threads in a block of threads", others: None }
+}
+const fn over(values: &'static [&'static str]) -> Param {
+    let summary = "blocks of threads launched for each that the GPU holds at once";
+    Param { name: "over", values, summary, others: None }
+}
+const CHUNKS: Param = Param {
+    name: "chunks",
+    values: &["1", "2", "8"],
+    summary: "tasks for each block of threads",
+    others: None,
+};
+const fn registers(values: &'static [&'static str]) -> Param {
+    Param {
+        name: "registers",
+        values,
+        summary: "the most registers of a thread; any: the compiler's choice",
+        others: None,
+    }
+}
+
+/// A variant of the kernel.
+pub trait Variant: 'static {
+    /// What users type.
+    const NAME: &'static str;
+    /// What the kernel is compiled with.
+    const DEFINE: &'static str;
+    /// Its parameters: the study's best configuration by default.
+    const PARAMS: &'static [Param];
+    /// Threads that a block of threads must have for blocks of so many values.
+    fn least_threads(_values: usize) -> usize {
+        1
+    }
+}
+
+/// Products by threads that go through the values in the order of memory.
+pub struct RowMajor;
+/// The same with sums of their own.
+pub struct Private;
+/// Products by as many threads as a block has values.
+pub struct Team;
+/// Products by a thread for each column of a block.
+pub struct Unrolled;
+
+impl Variant for RowMajor {
+    const NAME: &'static str = "bsr-row-major";
+    const DEFINE: &'static str = "ROW_MAJOR";
+    const PARAMS: &'static [Param] = &[
+        BLOCK,
+        threads(&["32", "64", "128", "256", "512", "1024"]),
+        over(&["1", "2", "4", "8", "16", "1/2", "1/4"]),
+        CHUNKS,
+        registers(&["32", "64", "any"]),
+    ];
+}
+
+impl Variant for Private {
+    const NAME: &'static str = "bsr-private";
+    const DEFINE: &'static str = "PRIVATE";
+    const PARAMS: &'static [Param] = &[
+        BLOCK,
+        threads(&["32", "64", "128", "256", "512", "1024"]),
+        over(&["1/2", "1/4", "1", "2", "4", "8", "16"]),
+        CHUNKS,
+        registers(&["32", "64", "any"]),
+    ];
+}
+
+impl Variant for Team {
+    const NAME: &'static str = "bsr-team";
+    const DEFINE: &'static str = "TEAM";
+    const PARAMS: &'static [Param] = &[
+        BLOCK,
+        threads(&["128", "32", "64", "256", "512", "1024"]),
+        over(&["1", "2", "4", "8", "16", "1/2", "1/4"]),
+        CHUNKS,
+        registers(&["32", "64", "any"]),
+    ];
+    fn least_threads(values: usize) -> usize {
+        values
+    }
+}
+
+impl Variant for Unrolled {
+    const NAME: &'static str = "bsr-unrolled";
+    const DEFINE: &'static str = "UNROLLED";
+    const PARAMS: &'static [Param] = &[
+        BLOCK,
+        threads(&["128", "32", "64", "256", "512", "1024"]),
+        over(&["8", "1", "2", "4", "16", "1/2", "1/4"]),
+        CHUNKS,
+        registers(&["any", "32", "64"]),
+        Param {
+            name: "rows",
+            values: ROWS_AT_ONCE,
+            summary: "rows of a block that a thread sums up at once",
+            others: None,
+        },
+    ];
+}
+
+const ROWS_AT_ONCE: &[&str] = &["8", "1", "2", "4", "5", "16"];
+
+/// A variant as a family of the registry.
+pub struct Tasks<V>(PhantomData<V>);
+
+/// The value of a parameter that the user has set, or its default.
+fn given<'a, V: Variant>(params: &'a Params, name: &str) -> &'a str {
+    let default = || V::PARAMS.iter().find(|param| param.name == name).map_or("", |param| param.values[0]);
+    params.get(name).unwrap_or_else(default)
+}
+
+/// `a/b` as numbers.
+fn ratio(typed: &str) -> (u32, u32) {
+    let (above, below) = typed.split_once('/').unwrap_or((typed, "1"));
+    (above.parse().unwrap_or(1), below.parse().unwrap_or(1))
+}
+
+fn form(name: &'static str, variant: &'static str, block: (usize, usize), threads: u32) -> Form {
+    let text = include_str!("../../../kernels/bsr_tasks.cu");
+    Form { name, text, defines: Vec::new(), block: threads, owns_all_rows: false }
+        .with("R", block.0 as u32)
+        .with("C", block.1 as u32)
+        .with(variant, 1)
+}
+
+/// The kernel of a variant; `registers` is 0 where the compiler may choose.
+fn products(variant: &'static str, block: (usize, usize), threads: u32, registers: u32, rows: u32) -> Form {
+    /// Registers of a multiprocessor, on all that we compile for.
+    const FILE: u32 = 65_536;
+    let resident = FILE.checked_div(registers * threads).unwrap_or(0).clamp(1, 32);
+    form("spmv_bsr_tasks", variant, block, threads).with("MIN_BLOCKS", resident).with("ROWS_AT_ONCE", rows)
+}
+
+/// The kernel that scales y, in the shape of any variant.
+fn scale(threads: u32) -> Form {
+    form("spmv_bsr_scale", Unrolled::DEFINE, (1, 1), threads).with("MIN_BLOCKS", 1).with("ROWS_AT_ONCE", 1)
+}
+
+/// Every variant, of a block that it is described for and of one that it has to be careful with.
+pub(super) fn forms() -> Vec<(&'static str, Form)> {
+    let both = |name, variant, threads, registers, rows| {
+        [(5, 5), (13, 3)].map(|block| (name, products(variant, block, threads, registers, rows)))
+    };
+    [
+        both(RowMajor::NAME, RowMajor::DEFINE, 32, 32, 8),
+        both(Private::NAME, Private::DEFINE, 32, 32, 8),
+        both(Team::NAME, Team::DEFINE, 128, 32, 8),
+        both(Unrolled::NAME, Unrolled::DEFINE, 128, 0, 8),
+    ]
+    .concat()
+}
+
+/// Where each of so many tasks begins, and the end of the last: in blocks, and the row of blocks of the first.
+fn cut(offsets: &Offsets, tasks: usize) -> (Vec<u64>, Vec<u32>) {
+    let rows = offsets.len() - 1;
+    let blocks = offsets.get(rows);
+    let (mut starts, mut first_rows, mut row) = (Vec::new(), Vec::new(), 0);
+    for task in 0..=tasks {
+        let start = (blocks as u128 * task as u128 / tasks as u128) as usize;
+        while row + 1 < rows && offsets.get(row + 1) <= start {
+            row += 1;
+        }
+        starts.push(start as u64);
+        // `build` refuses matrices with more rows.
+        first_rows.push(row as u32);
+    }
+    (starts, first_rows)
+}
+
+struct TasksOperator {
+    backend: &'static str,
+    shape: (usize, usize),
+    types: Types,
+    scale: Form,
+    products: Form,
+    blocks: u32,
+    addresses: Vec<u64>,
+    numbers: [u32; 3],
+    _held: Vec<Box<dyn Any>>,
+    storage: u64,
+    cost: Cost,
+}
+
+impl<V: Variant> Family<Cuda> for Tasks<V> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        super::passes::check_size(matrix)?;
+        let found = || Blocks::sampled(matrix).best.map_or((2, 2), |best| (best.size[0], best.size[1]));
+        let block = params.get("block").and_then(size).unwrap_or_else(found);
+        let threads: u32 = given::<V>(params, "threads").parse().unwrap_or(128);
+        if V::least_threads(block.0 * block.1) > threads as usize {
+            return Err(Error::Unsupported {
+                backend: V::NAME,
+                device: "cuda",
+                what: format!("blocks of {} x {} by {threads} threads", block.0, block.1),
+                hint: format!("it needs a thread for each of {} values; use bsr-unrolled", block.0 * block.1),
+            });
+        }
+        let registers = given::<V>(params, "registers").parse().unwrap_or(0);
+        let products = products(V::DEFINE, block, threads, registers, number(params, "rows", ROWS_AT_ONCE));
+        let bsr = Bsr::from_csr(matrix, block)?;
+        let offset = match bsr.block_offsets() {
+            Offsets::U32(_) => u32::CUDA_NAME,
+            Offsets::U64(_) => u64::CUDA_NAME,
+        };
+        let value =
+            Some(if bsr.values().width() == size_of::<f32>() { f32::CUDA_NAME } else { f64::CUDA_NAME });
+        let types = Types { scalar: T::CUDA_NAME, value, offset, column: u32::CUDA_NAME };
+        let resident = device.blocks_for(&device.kernel(&products.source(types, ""))?, u64::MAX);
+        let (above, below) = ratio(given::<V>(params, "over"));
+        let blocks = (resident * above / below).max(1);
+        let tasks = blocks as usize * ratio(given::<V>(params, "chunks")).0 as usize;
+        let (task_blocks, task_rows) = cut(bsr.block_offsets(), tasks);
+        let arrays = Arrays::on(device)
+            .add_offsets(bsr.block_offsets())?
+            .add(bsr.block_columns())?
+            .add_values(bsr.values())?
+            .add(&task_blocks)?
+            .add(&task_rows)?;
+        let shape = (matrix.rows(), matrix.cols());
+        let (held, addresses, storage) = arrays.into_parts();
+        let places = bsr.blocks() * block.0 * block.1;
+        // y is written and read by the kernel that scales it, and again where tasks add to it.
+        let vectors = (3 * shape.0 + shape.1) * size_of::<T>();
+        let cost = Cost { bytes: storage + vectors as u64, flops: 2 * places as u64 };
+        let numbers = [shape.0 as u32, shape.1 as u32, tasks as u32];
+        let scale = scale(threads);
+        let backend = V::NAME;
+        let operator = TasksOperator {
+            backend,
+            shape,
+            types,
+            scale,
+            products,
+            blocks,
+            addresses,
+            numbers,
+            _held: held,
+            storage,
+            cost,
+        };
+        Ok(Rc::new(operator))
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cuda, T> for TasksOperator {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn apply(
+        &self,
+        device: &Cuda,
+        alpha: f64,
+        x: &CudaVector<T>,
+        beta: f64,
+        y: &mut CudaVector<T>,
+    ) -> Result<()> {
+        check_shapes(self.shape, self.backend, x, y)?;
+        let (mut alpha, mut beta) = (T::from_f64(alpha), T::from_f64(beta));
+        let (mut addresses, mut numbers) = (self.addresses.clone(), self.numbers);
+        addresses.extend([x.address(), y.address()]);
+        let mut arguments: Vec<*mut c_void> =
+            addresses.iter_mut().map(|address| std::ptr::from_mut(address).cast()).collect();
+        arguments.extend(numbers.iter_mut().map(|number| std::ptr::from_mut(number).cast::<c_void>()));
+        arguments.extend([std::ptr::from_mut(&mut alpha).cast(), std::ptr::from_mut(&mut beta).cast()]);
+        let scale = device.kernel(&self.scale.source(self.types, ""))?;
+        let products = device.kernel(&self.products.source(self.types, ""))?;
+        let rows = device.blocks_for(&scale, self.shape.0 as u64);
+        // SAFETY: arguments in the order and of the types of bsr_tasks.cu; x has one entry a column, y one a row; the arrays are
+        // a validated matrix's, and the tasks are cut from its offsets.
+        unsafe {
+            device.launch(&scale, rows, &mut arguments)?;
+            device.launch(&products, self.blocks, &mut arguments)
+        }
+    }
+
+    fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    fn storage(&self) -> u64 {
+        self.storage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_have_equally_many_blocks_and_begin_in_the_row_of_their_first() {
+        let offsets = Offsets::narrowest(vec![0, 0, 4, 4, 5, 12, 12]);
+        let (starts, rows) = cut(&offsets, 4);
+        assert_eq!(starts, [0, 3, 6, 9, 12]);
+        assert_eq!(rows, [1, 1, 4, 4, 5]);
+        let (starts, rows) = cut(&Offsets::narrowest(vec![0, 1]), 3);
+        assert_eq!((starts, rows), (vec![0, 0, 0, 1], vec![0; 4]), "more tasks than blocks");
+    }
+
+    #[test]
+    fn registers_of_a_thread_limit_how_many_blocks_are_asked_for() {
+        let min_blocks =
+            |threads, registers| products("TEAM", (5, 5), threads, registers, 8).defines[3].1.clone();
+        assert_eq!(min_blocks(128, 32), "16");
+        assert_eq!(min_blocks(1024, 32), "2");
+        assert_eq!(min_blocks(32, 32), "32", "no multiprocessor holds more");
+        assert_eq!(min_blocks(512, 0), "1");
+    }
+}

@@ -1,0 +1,228 @@
+//! The library's products over blocks: the one that takes any format, and the one from before, which takes blocks alone.
+//!
+//! Both take square blocks, and matrices that these divide: x and y have to be as long as the blocks reach.
+
+use super::{
+    Algorithm, Described, Handle, MatrixDescriptor, check, check_matrix, data_type, explicit, handle_on, has,
+    require_library, sys, unsupported,
+};
+use crate::backend::cuda::check_shapes;
+use crate::backend::cuda::owner::Arrays;
+use crate::backend::{Family, Operator, Params};
+use crate::device::Cuda;
+use crate::device::cuda::CudaVector;
+use crate::error::{Error, GpuError, Result};
+use crate::format::stats::Blocks;
+use crate::format::{Bsr, Csr, Offsets};
+use crate::operator::{Cost, LinearOperator};
+use crate::scalar::Scalar;
+use std::any::Any;
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A matrix in square blocks on the device.
+struct Squares {
+    block: usize,
+    block_rows: usize,
+    block_cols: usize,
+    blocks: usize,
+    held: Vec<Box<dyn Any>>,
+    /// Of offsets, block columns and values.
+    addresses: Vec<u64>,
+    bytes: u64,
+}
+
+impl Squares {
+    /// Bytes and operations of a product.
+    fn cost<T: Scalar>(&self) -> Cost {
+        let vectors = (self.block_rows + self.block_cols) * self.block * size_of::<T>();
+        let places = self.blocks * self.block * self.block;
+        Cost { bytes: self.bytes + vectors as u64, flops: 2 * places as u64 }
+    }
+}
+
+/// The size of square blocks that the user has named, or the one that moves the fewest bytes of those that divide the matrix.
+fn size<A: Algorithm>(matrix: &Csr, params: &Params) -> Result<usize> {
+    let divides = |size: usize| matrix.rows().is_multiple_of(size) && matrix.cols().is_multiple_of(size);
+    let what = |blocks: &str| format!("{blocks} in {} x {} places", matrix.rows(), matrix.cols());
+    let hint = "the library has no blocks that reach over the edge; use --backend bsr";
+    match params.get("block").and_then(|typed| typed.parse().ok()) {
+        Some(size) if divides(size) => Ok(size),
+        Some(size) => Err(unsupported::<A>(what(&format!("blocks of {size} x {size}")), hint)),
+        None => {
+            let all = Blocks::sampled(matrix).all;
+            let squares = all.iter().filter(|block| block.size[0] == block.size[1] && divides(block.size[0]));
+            let best = squares.min_by_key(|block| block.bytes).map(|block| block.size[0]);
+            best.ok_or_else(|| unsupported::<A>(what("square blocks of 2 to 8 rows"), hint))
+        }
+    }
+}
+
+fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params) -> Result<Squares> {
+    if matrix.nnz() == 0 {
+        return Err(unsupported::<A>("a matrix without entries".to_owned(), "use --backend bsr"));
+    }
+    let block = size::<A>(matrix, params)?;
+    let bsr = Bsr::from_csr(matrix, (block, block))?;
+    let places = bsr.blocks() * block * block;
+    let offsets = match bsr.block_offsets() {
+        Offsets::U32(offsets) if places <= i32::MAX as usize => offsets,
+        _ => {
+            let what = format!("{places} values in blocks");
+            return Err(unsupported::<A>(what, "its 32-bit numbers end at 2147483647; use --backend bsr"));
+        }
+    };
+    let arrays = Arrays::on(device).add(offsets)?.add(bsr.block_columns())?.add_values(bsr.values())?;
+    let (held, addresses, bytes) = arrays.into_parts();
+    let (block_rows, block_cols, blocks) = (bsr.block_rows(), bsr.block_cols(), bsr.blocks());
+    Ok(Squares { block, block_rows, block_cols, blocks, held, addresses, bytes })
+}
+
+/// The matrix in square blocks for the library's general product.
+pub(super) fn describe<A: Algorithm, T: Scalar>(
+    device: &Cuda,
+    matrix: &Csr,
+    params: &Params,
+) -> Result<Described> {
+    if !has("cusparseCreateConstBsr") {
+        let what = "a library as old as the one that was found".to_owned();
+        return Err(unsupported::<A>(what, "its products of blocks came with CUDA 12.1; use --backend bsr"));
+    }
+    let squares = squares::<A>(device, matrix, params)?;
+    let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
+    let mut descriptor = std::ptr::null();
+    // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
+    let status = unsafe {
+        sys::cusparseCreateConstBsr(
+            &mut descriptor,
+            squares.block_rows as i64,
+            squares.block_cols as i64,
+            squares.blocks as i64,
+            squares.block as i64,
+            squares.block as i64,
+            squares.addresses[0] as *const c_void,
+            squares.addresses[1] as *const c_void,
+            squares.addresses[2] as *const c_void,
+            index,
+            index,
+            sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
+            data_type::<T>(),
+            sys::cusparseOrder_t::CUSPARSE_ORDER_ROW,
+        )
+    };
+    check("cusparseCreateConstBsr", status)?;
+    let places = squares.blocks * squares.block * squares.block;
+    let (arrays, bytes) = (Box::new(squares.held), squares.bytes);
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays, bytes, places })
+}
+
+/// The product from before, `cusparseDbsrmv`: what the block-band study was compared with.
+pub struct Legacy;
+
+impl Algorithm for Legacy {
+    const NAME: &'static str = "cusparse-bsrmv";
+    const ALGORITHM: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT;
+}
+
+struct LegacyOperator {
+    handle: Handle,
+    descriptor: LegacyDescriptor,
+    squares: Squares,
+    shape: (usize, usize),
+    cost: Cost,
+}
+
+struct LegacyDescriptor(sys::cusparseMatDescr_t);
+
+impl Drop for LegacyDescriptor {
+    fn drop(&mut self) {
+        // SAFETY: created by us, destroyed once.
+        let _ = unsafe { sys::cusparseDestroyMatDescr(self.0) };
+    }
+}
+
+impl Family<Cuda> for Legacy {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        require_library()?;
+        if !has("cusparseDbsrmv") || !has("cusparseSbsrmv") {
+            return Err(Error::Gpu(GpuError::LibraryUnusable {
+                library: "cuSPARSE",
+                path: "libcusparse.so".into(),
+                reason: "it no longer has cusparseDbsrmv; use --backend cusparse-bsr or bsr".to_owned(),
+            }));
+        }
+        check_matrix::<Legacy>(matrix, size_of::<T>())?;
+        let squares = squares::<Legacy>(device, explicit::<T>(matrix)?.as_ref().unwrap_or(matrix), params)?;
+        let handle = handle_on(device)?;
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: writes one descriptor, of a general matrix that counts from 0.
+        check("cusparseCreateMatDescr", unsafe { sys::cusparseCreateMatDescr(&mut descriptor) })?;
+        let (descriptor, shape) = (LegacyDescriptor(descriptor), (matrix.rows(), matrix.cols()));
+        let cost = squares.cost::<T>();
+        Ok(Rc::new(LegacyOperator { handle, descriptor, squares, shape, cost }))
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cuda, T> for LegacyOperator {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn apply(
+        &self,
+        device: &Cuda,
+        alpha: f64,
+        x: &CudaVector<T>,
+        beta: f64,
+        y: &mut CudaVector<T>,
+    ) -> Result<()> {
+        check_shapes(self.shape, Legacy::NAME, x, y)?;
+        if device.leaves_out_launch() {
+            return Ok(());
+        }
+        let Squares { block, block_rows, block_cols, blocks, addresses, .. } = &self.squares;
+        // `squares` has refused more than 31 bits count.
+        let [rows, cols, blocks, block] = [block_rows, block_cols, blocks, block].map(|&n| n as c_int);
+        let (offsets, columns) = (addresses[0] as *const c_int, addresses[1] as *const c_int);
+        let direction = sys::cusparseDirection_t::CUSPARSE_DIRECTION_ROW;
+        let plain = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
+        macro_rules! product {
+            ($function:ident, $scalar:ty) => {
+                sys::$function(
+                    self.handle.0,
+                    direction,
+                    plain,
+                    rows,
+                    cols,
+                    blocks,
+                    &(alpha as $scalar),
+                    self.descriptor.0,
+                    addresses[2] as *const $scalar,
+                    offsets,
+                    columns,
+                    block,
+                    x.address() as *const $scalar,
+                    &(beta as $scalar),
+                    y.address() as *mut $scalar,
+                )
+            };
+        }
+        // SAFETY: shapes and sizes are checked, values are of the type of the vectors; a captured launch copies its scalars.
+        let status = unsafe {
+            match size_of::<T>() {
+                4 => product!(cusparseSbsrmv, f32),
+                _ => product!(cusparseDbsrmv, f64),
+            }
+        };
+        check("cusparseXbsrmv", status)
+    }
+
+    fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    fn storage(&self) -> u64 {
+        self.squares.bytes
+    }
+}
