@@ -3,11 +3,12 @@
 //!
 //!   cargo bench --bench blocks -- --backends bsr-rows,bsr-fixed-tasks-pre --threads 1,2 [--chunks 8,64] [--runs 5]
 //!                                 [--products 200] [--seconds S] [MATRIX]
+//!   cargo bench --bench blocks -- --device cuda --backends 'bsr-team:threads=64;over=2,cusparse-bsrmv' ...
 //!
 //! The matrix is that of the study unless another is named. A run that would take longer than `--seconds` has fewer
 //! products, and its time stands for as many as were asked; the line says how many there were. Every strategy is compared
 //! with the definition of the product before its time counts. One line of JSON for each strategy, number of threads and of
-//! chunks.
+//! chunks; on a GPU for each strategy with its parameters, and with what the compiled kernel needs.
 
 // A benchmark prints and ends on an error.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
@@ -16,8 +17,9 @@
 #[allow(dead_code)] // What tests of solvers ask for.
 mod tolerance;
 
-use solver::backend::{Choice, Host};
-use solver::device::{Cpu, Device};
+use solver::backend::cuda::bsr_tasks;
+use solver::backend::{Choice, Host, Operator, Pick};
+use solver::device::{Cpu, Cuda, Device};
 use solver::format::Csr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,6 +27,7 @@ use std::time::Instant;
 const MATRIX: &str = "blockband:n=32000,block=5,density=0.05";
 
 struct Plan {
+    cuda: bool,
     backends: Vec<String>,
     threads: Vec<usize>,
     /// None where strategies keep their own.
@@ -37,6 +40,7 @@ struct Plan {
 
 fn plan() -> Plan {
     let mut plan = Plan {
+        cuda: false,
         backends: vec!["bsr".to_owned()],
         threads: vec![1],
         chunks: vec![None],
@@ -50,6 +54,7 @@ fn plan() -> Plan {
         let mut value = || arguments.next().unwrap_or_default();
         let numbers = |text: String| text.split(',').map(|n| n.parse().unwrap()).collect::<Vec<usize>>();
         match argument.as_str() {
+            "--device" => plan.cuda = value() == Cuda::KIND,
             "--backends" => plan.backends = value().split(',').map(str::to_owned).collect(),
             "--threads" => plan.threads = numbers(value()),
             "--chunks" => plan.chunks = numbers(value()).into_iter().map(Some).collect(),
@@ -77,43 +82,95 @@ fn check(matrix: &Csr, y: &[f64], label: &str) {
     }
 }
 
-fn main() -> solver::Result<()> {
-    let plan = plan();
-    let matrix = Arc::new(solver::source::load(&plan.matrix)?.matrix);
+/// Products with one operator.
+struct Work<D: Device> {
+    operator: Operator<D, f64>,
+    x: D::Vector<f64>,
+    y: D::Vector<f64>,
+}
+
+/// What is measured of a strategy: its name as typed, seconds to build it, products a run, and seconds of each run.
+fn measure<D: Pick<f64>>(
+    device: &D,
+    matrix: &Arc<Csr>,
+    typed: &str,
+    plan: &Plan,
+) -> solver::Result<serde_json::Value> {
+    let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, typed)?;
+    let began = Instant::now();
+    let operator = choice.build::<D, f64>(device, matrix)?;
+    device.synchronize()?;
+    let build = began.elapsed().as_secs_f64();
+    let bytes = operator.cost().bytes;
+    let (mut x, y) = (device.vector::<f64>(matrix.cols(), 1)?, device.vector::<f64>(matrix.rows(), 1)?);
+    device.upload(&vector(matrix.cols()), &mut x)?;
+    let one = |device: &D, work: &mut Work<D>| work.operator.apply(device, 1.0, &work.x, 0.0, &mut work.y);
+    let mut product = device.record(Work { operator, x, y }, one)?;
+    let mut run = |products: usize| -> solver::Result<f64> {
+        let began = Instant::now();
+        device.replay(&mut product, products)?;
+        device.synchronize()?;
+        Ok(began.elapsed().as_secs_f64() * plan.products as f64 / products as f64)
+    };
+    let first = run(1)? / plan.products as f64;
+    let products = ((plan.seconds / first) as usize).clamp(1, plan.products);
+    let seconds: Vec<f64> =
+        std::iter::repeat_with(|| run(products)).take(plan.runs).collect::<solver::Result<_>>()?;
+    let mut y = vec![0.0; matrix.rows()];
+    device.download(&product.work().y, &mut y)?;
+    check(matrix, &y, typed);
+    Ok(serde_json::json!({
+        "matrix": plan.matrix, "products": products, "stand_for": plan.products, "seconds": seconds,
+        "build_seconds": build, "bytes": bytes,
+    }))
+}
+
+fn on_the_cpu(plan: &Plan, matrix: &Arc<Csr>) -> solver::Result<()> {
     for &threads in &plan.threads {
         let cpu = Cpu::new(Some(threads))?;
-        let (mut x, mut y) = (cpu.vector::<f64>(matrix.cols(), 1)?, cpu.vector::<f64>(matrix.rows(), 1)?);
-        cpu.upload(&vector(matrix.cols()), &mut x)?;
         for backend in &plan.backends {
             for chunks in &plan.chunks {
                 let typed = match chunks {
                     Some(chunks) => format!("{backend}:chunks={chunks}"),
                     None => backend.clone(),
                 };
-                let choice = Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, &typed)?;
-                let began = Instant::now();
-                let operator = choice.build::<Cpu, f64>(&cpu, &matrix)?;
-                let build = began.elapsed().as_secs_f64();
-                let began = Instant::now();
-                operator.apply(&cpu, 1.0, &x, 0.0, &mut y)?;
-                let first = began.elapsed().as_secs_f64();
-                check(&matrix, y.data(), &typed);
-                let products = ((plan.seconds / first) as usize).clamp(1, plan.products);
-                let run = || -> solver::Result<f64> {
-                    let began = Instant::now();
-                    (0..products).try_for_each(|_| operator.apply(&cpu, 1.0, &x, 0.0, &mut y))?;
-                    Ok(began.elapsed().as_secs_f64() * plan.products as f64 / products as f64)
-                };
-                let seconds: Vec<f64> =
-                    std::iter::repeat_with(run).take(plan.runs).collect::<solver::Result<_>>()?;
-                let record = serde_json::json!({
-                    "matrix": plan.matrix, "backend": backend, "threads": threads, "chunks": chunks,
-                    "products": products, "stand_for": plan.products, "seconds": seconds,
-                    "build_seconds": build, "bytes": operator.cost().bytes,
-                });
+                let mut record = measure(&cpu, matrix, &typed, plan)?;
+                record["backend"] = backend.as_str().into();
+                record["threads"] = threads.into();
+                record["chunks"] = (*chunks).into();
                 println!("{record}");
             }
         }
     }
     Ok(())
+}
+
+fn on_the_gpu(plan: &Plan, matrix: &Arc<Csr>) -> solver::Result<()> {
+    let gpu = Cuda::new(0)?;
+    for typed in plan.backends.iter().map(|backend| backend.replace(';', ",")) {
+        let mut record = match measure(&gpu, matrix, &typed, plan) {
+            Ok(record) => record,
+            Err(e) => {
+                eprintln!("  {typed:<40} {e}");
+                continue;
+            }
+        };
+        record["backend"] = typed.as_str().into();
+        record["device"] = gpu.describe().into();
+        let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &typed)?;
+        if let Some(launch) = bsr_tasks::launch::<f64>(&gpu, matrix, &choice)? {
+            record["registers"] = launch.registers.into();
+            record["blocks_resident"] = launch.resident.into();
+            record["blocks"] = launch.blocks.into();
+            record["multiprocessors"] = gpu.multiprocessors().into();
+        }
+        println!("{record}");
+    }
+    Ok(())
+}
+
+fn main() -> solver::Result<()> {
+    let plan = plan();
+    let matrix = Arc::new(solver::source::load(&plan.matrix)?.matrix);
+    if plan.cuda { on_the_gpu(&plan, &matrix) } else { on_the_cpu(&plan, &matrix) }
 }

@@ -41,7 +41,7 @@ struct BlockRows {
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u) {
                 const u32 place = t + u * THREADS;
-                column[u] = place < end ? u32(load_once(columns + place / C)) * C + place % C : 0;
+                column[u] = place < end ? u32(__ldg(columns + place / C)) * C + place % C : 0;
             }
 #pragma unroll
             for (int u = 0; u < UNROLL; ++u)
@@ -92,10 +92,17 @@ spmv_bsr(const OFFSET* __restrict__ block_offsets, const COLUMN* __restrict__ bl
     const BlockRows matrix = {block_columns, values, x, columns_of_x};
     const u32 lane = threadIdx.x % THREADS, groups = gridDim.x * (BLOCK / THREADS);
     const u32 group = blockIdx.x * (BLOCK / THREADS) + threadIdx.x / THREADS;
+    // The last turn is not for all. Blocks with neighbouring numbers may share a multiprocessor, so those that have it are
+    // spread evenly; the product of two such numbers is exact in double precision.
+    const u32 full = count / groups, last = count - full * groups;
+    const auto before = [&](u32 g) { return u32(double(g) * double(last) / double(groups)); };
     // Whole warps stay in the loop together, so that shuffles see all lanes.
-    const u32 turns = (count + groups - 1) / groups;
-    for (u32 turn = 0; turn < turns; ++turn) {
-        const u32 mine = turn * groups + group;
+    for (u32 turn = 0; turn <= full; ++turn) {
+        u32 mine = turn * groups + group;
+        if (turn == full) {
+            const u32 place = before(group);
+            mine = before(group + 1) > place ? full * groups + place : count;
+        }
 #ifdef PIECES
         const uint4 piece = mine < count ? __ldg(pieces + mine) : make_uint4(0, 0, 0, 0);
         const u32 block_row = piece.x;

@@ -5,6 +5,12 @@
   scripts/bench_blocks.py 2 --bench PATH -o results/cpu/blocks         # pieces of work for each of all threads
   scripts/bench_blocks.py 3 --bench PATH -o results/cpu/blocks         # and of half of them
   scripts/bench_blocks.py 5 --bench PATH -o results/cpu/blocks         # the flat loop that a GPU needs, and table 6
+  scripts/bench_blocks.py 7 --bench PATH -o results/h200/blocks        # bsr-row-major on a GPU, by threads in a block
+  scripts/bench_blocks.py 8 --bench PATH -o results/h200/blocks        # bsr-private, and table 9: with fewer blocks than fit
+  scripts/bench_blocks.py 10 --bench PATH -o results/h200/blocks       # bsr-team, and table 11: its workers and contention
+  scripts/bench_blocks.py 12 --bench PATH -o results/h200/blocks       # bsr-unrolled
+  scripts/bench_blocks.py 13 --bench PATH -o results/h200/blocks --beside results/cpu/blocks/table1.json
+                                                                       # the best of each, cuSPARSE's, ours, and the CPU's
 
 Writes tableN.json and tableN.svg into the folder. PATH is the binary of the bench `blocks`: `cargo bench --bench blocks
 --no-run` names it. A cell is the mean of five runs of 200 products y = A x each. Numbers of threads beyond those of the
@@ -25,6 +31,15 @@ STRATEGIES = {
     "bsr-max-tasks": "fixed maximum task size", "bsr-fixed-tasks": "fixed-size tasks",
     "bsr-fixed-tasks-pre": "preprocessed fixed-size tasks", "bsr-flat": "adapted for a GPU",
 }
+# On a GPU: threads in a block, and blocks launched for each that fits.
+GPU_THREADS = [1024, 512, 256, 128, 64, 32]
+OVER, UNDER = ["1", "2", "4", "8", "16"], ["1/2", "1/4"]
+KERNELS = {"bsr-row-major": "row-major", "bsr-private": "thread-private sums", "bsr-team": "teams",
+           "bsr-unrolled": "unrolled"}
+# What the study found on a P100, for the same tables: seconds by threads in a block.
+P100 = {7: [10.053, 4.368, 1.919, 0.809, 0.608, 0.558], 8: [1.295, 1.399, 1.417, 1.413, 1.511, 0.813],
+        9: [0.874, 0.790, 0.767, 0.733, 0.718, 0.707], 10: [1.514, 0.424, 0.193, 0.178, 0.196, 0.260],
+        12: [None, 0.231, 0.161, 0.155, 0.155, 0.171]}
 GRANULAR = ["bsr-split", "bsr-max-tasks", "bsr-fixed-tasks", "bsr-fixed-tasks-pre"]
 
 
@@ -45,6 +60,114 @@ def ours(args, backends, threads, chunks=None):
             print(f"{cell['backend']:22} {count:3} threads {cell['chunks'] or '':>5} "
                   f"{statistics.mean(cell['seconds']):9.2f} s ({cell['products']} products)", flush=True)
     return cells
+
+
+def on_gpu(args, backends):
+    """Cells by backend as typed; those that cannot run are left out, and named."""
+    command = [args.bench, MATRIX, "--device", "cuda", "--backends", ",".join(b.replace(",", ";") for b in backends),
+               "--runs", str(RUNS), "--products", str(PRODUCTS)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    print(done.stderr, end="", flush=True)
+    return {cell["backend"]: cell for cell in map(json.loads, done.stdout.splitlines())}
+
+
+def seconds(cell):
+    return statistics.median(cell["seconds"])
+
+
+def best_of(cells, backend, threads, over):
+    """The fastest launch of a kernel with so many threads in a block; none where no launch could run."""
+    typed = [f"{backend}:threads={threads},over={o}" for o in over]
+    ran = [cells[t] for t in typed if t in cells]
+    return min(ran, key=seconds, default=None)
+
+
+def launches(backend, over):
+    return [f"{backend}:threads={threads},over={o}" for threads in GPU_THREADS for o in over]
+
+
+def gpu_table(args, number, title, x_name, x, cells, series, y=f"seconds for {PRODUCTS} products", **more):
+    device = next(iter(cells.values()))["device"].split("(")[-1].rstrip(")")
+    result = {
+        "title": title, "note": f"32,000 rows, 51.2 million entries in 5 x 5 blocks; {device}",
+        "x": {"name": x_name, "values": x}, "y": y, "series": series,
+        "command": f"scripts/bench_blocks.py {args.table} --bench PATH -o FOLDER",
+        "date": datetime.date.today().isoformat(), "machine": {"gpu": device}, **more, "cells": list(cells.values()),
+    }
+    write(args, number, result)
+
+
+def by_threads(args, number, backend, over, title, cells):
+    """The best launch for each number of threads in a block, as the study tabled them."""
+    print(f"\n| threads in a block | fit a multiprocessor | a multiprocessor | of those that fit | blocks | registers | s |\n|---|{'---|' * 6}")
+    found, rows = [best_of(cells, backend, threads, over) for threads in GPU_THREADS], []
+    for threads, cell in zip(GPU_THREADS, found):
+        if cell is None:
+            print(f"| {threads} | 0 | - | - | - | - | - |")
+            continue
+        row = {"threads": threads, "fit_a_multiprocessor": cell["blocks_resident"], "over": cell["backend"].split("over=")[1],
+               "blocks": cell["blocks"], "registers": cell["registers"], "seconds": seconds(cell)}
+        rows.append(row)
+        print(f"| {threads} | {row['fit_a_multiprocessor']} | {cell['blocks'] / cell['multiprocessors']:.3g} | {row['over']} | "
+              f"{row['blocks']} | {row['registers']} | {row['seconds']:.4f} |")
+    series = [{"name": f"{KERNELS[backend]} ({backend})", "values": [cell and seconds(cell) for cell in found]},
+              {"name": "the study, on a P100", "values": P100[number]}]
+    gpu_table(args, number, title, "threads in a block", GPU_THREADS, cells, series, best=rows)
+    return rows
+
+
+def gpu_tables(args):
+    os.makedirs(args.output, exist_ok=True)
+    by = "best launch by threads in a block"
+    if args.table == "7":
+        cells = on_gpu(args, launches("bsr-row-major", OVER))
+        by_threads(args, 7, "bsr-row-major", OVER, f"A thread a value, in the order of memory: {by}", cells)
+    elif args.table == "8":
+        cells = on_gpu(args, launches("bsr-private", OVER + UNDER))
+        by_threads(args, 8, "bsr-private", OVER, f"Sums of their own for each thread: {by}", cells)
+        by_threads(args, 9, "bsr-private", UNDER, f"The same with fewer blocks than the GPU holds: {by}", cells)
+    elif args.table == "10":
+        cells = on_gpu(args, launches("bsr-team", OVER))
+        best = by_threads(args, 10, "bsr-team", OVER, f"A thread a place of a block: {by}", cells)
+        rows = [{**row, "workers": row["threads"] - row["threads"] % 25, "contention": row["threads"] // 25 * 5} for row in best]
+        for row in rows:
+            row["workers_a_multiprocessor"] = row["workers"] * row["fit_a_multiprocessor"]
+            print(f"| {row['threads']} | {row['workers']} | {100 * row['workers'] / row['threads']:.0f} % | "
+                  f"{row['workers_a_multiprocessor']} | {row['contention']} | {row['seconds']:.4f} |")
+        series = [{"name": "threads that add to each sum", "values": [row["contention"] for row in rows]},
+                  {"name": "milliseconds for 200 products", "values": [1e3 * row["seconds"] for row in rows]}]
+        gpu_table(args, 11, "Workers and contention of teams", "threads in a block", [row["threads"] for row in rows], cells,
+                  series, y="threads, milliseconds", table=rows)
+    elif args.table == "12":
+        cells = on_gpu(args, launches("bsr-unrolled", OVER))
+        by_threads(args, 12, "bsr-unrolled", OVER, f"A thread a column of a block, rows in registers: {by}", cells)
+    else:
+        cells = on_gpu(args, [t for backend in KERNELS for t in launches(backend, OVER + UNDER)] +
+                       ["cusparse-bsrmv:block=5", "cusparse-bsr:block=5", "cusparse", "bsr:block=5x5"])
+        best = {name: min((c for b, c in cells.items() if b.split(":")[0] == name), key=seconds, default=None)
+                for name in ["cusparse-bsrmv", "cusparse-bsr", "cusparse", *KERNELS, "bsr"]}
+        best = {name: cell for name, cell in best.items() if cell}
+        if args.beside:
+            with open(args.beside) as f:
+                there = json.load(f)
+            cpu = {name: [c for c in there["cells"] if c["backend"] == name] for name in ["scipy", "bsr-fixed-tasks-pre", "bsr"]}
+            best = {**{f"{name} (cpu)": {**min(found, key=seconds), "backend": f"{name} (cpu)"}
+                       for name, found in cpu.items() if found}, **best}
+        yardstick = seconds(best.get("cusparse-bsrmv") or best["cusparse-bsr"])
+        rows = [{"backend": cell["backend"], "seconds": seconds(cell), "speedup": yardstick / seconds(cell),
+                 "gigabytes_a_second": cell.get("bytes", 0) * PRODUCTS / seconds(cell) / 1e9 or None} for cell in best.values()]
+        print("\n| backend | s | times as fast | GB/s |\n|---|---|---|---|")
+        for row in rows:
+            print(f"| {row['backend']} | {row['seconds']:.4f} | {row['speedup']:.2f} | {row['gigabytes_a_second'] or 0:.0f} |")
+        study = {"scipy (cpu)": 8.55, "bsr-fixed-tasks-pre (cpu)": 0.82, "cusparse-bsrmv": 0.337, "bsr-row-major": 0.558, "bsr-private": 0.707, "bsr-team": 0.178, "bsr-unrolled": 0.155}
+        names = [row["backend"] if "(cpu)" in row["backend"] else row["backend"].split(":")[0] for row in rows]
+        device = next(iter(cells.values()))["device"].split("(")[-1].rstrip(")")
+        beside = f" and {there['machine']['cpu']}" if args.beside else ""
+        series = [{"name": device + beside, "values": [row["seconds"] for row in rows]},
+                  {"name": "the study, on a P100 and 16 cores", "values": [study.get(name) for name in names]}]
+        gpu_table(args, 13, "The best launch of each kernel, cuSPARSE's products and ours", "backend", names, cells, series, table=rows)
 
 
 def rival(args, name, threads):
@@ -97,6 +220,14 @@ def machine():
     return {"cpu": model[0] if model else platform.processor(), "threads": os.cpu_count()}
 
 
+def write(args, number, result):
+    file = os.path.join(args.output, f"table{number}")
+    with open(file + ".json", "w") as f:
+        json.dump(result, f, indent=1)
+        f.write("\n")
+    subprocess.run([args.solver, "plot", file + ".json", "-o", file + ".svg"], check=True, stdout=subprocess.DEVNULL)
+
+
 def table(args, number, title, x_name, x, cells, series, y=f"seconds for {PRODUCTS} products", value=None):
     value = value or (lambda cell: statistics.mean(cell["seconds"]))
     cut = sorted({cell["threads"] for cell in cells.values() if cell["products"] < PRODUCTS})
@@ -110,11 +241,7 @@ def table(args, number, title, x_name, x, cells, series, y=f"seconds for {PRODUC
         "cut_short": f"with {', '.join(map(str, cut))} threads" if cut else "",
         "cells": list(cells.values()),
     }
-    file = os.path.join(args.output, f"table{number}")
-    with open(file + ".json", "w") as f:
-        json.dump(result, f, indent=1)
-        f.write("\n")
-    subprocess.run([args.solver, "plot", file + ".json", "-o", file + ".svg"], check=True, stdout=subprocess.DEVNULL)
+    write(args, number, result)
     print(f"\n| {x_name} | {' | '.join(map(str, x))} |\n|---|{'---|' * len(x)}")
     for line in lines:
         print(f"| {line['name']} | {' | '.join('' if v is None else f'{v:.3g}' for v in line['values'])} |")
@@ -162,19 +289,20 @@ def tables(args):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("table", choices=["1", "2", "3", "5", "rival"])
+    ap.add_argument("table", choices=["1", "2", "3", "5", "7", "8", "10", "12", "13", "rival"])
     ap.add_argument("name", nargs="?", help=argparse.SUPPRESS)
     ap.add_argument("--solver", default="target/release/solver")
     ap.add_argument("--bench", default="")
     ap.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")], help="other numbers than the study's")
     ap.add_argument("--seconds", type=float, default=2.0, help="the longest run with more threads than the machine has")
+    ap.add_argument("--beside", help="a table 1 of a CPU, whose best lines stand in table 13")
     ap.add_argument("--short", action="store_true", help="cut every run short, for a quick look")
     ap.add_argument("-o", "--output", default="results/cpu/blocks")
     args = ap.parse_args()
     if args.table == "rival":
         args.output = args.name
         return as_rival(args)
-    tables(args)
+    gpu_tables(args) if int(args.table) >= 7 else tables(args)
 
 
 if __name__ == "__main__":

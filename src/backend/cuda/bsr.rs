@@ -3,7 +3,7 @@
 //! A block costs one column index where CSR has R C of them, and a lane's entry of x serves R rows. Within a row of blocks the
 //! values stand row by row, as in CSR: so lanes read neighbouring values whatever the size of a block, and each size is the
 //! same kernel, compiled for it when it is first asked for. What bounds it is the bytes: on an H200 blocks of 3 x 3 of a mesh
-//! pass at 90 % of the read stream, and of 5 x 5 in a band at 94 %.
+//! pass at 90 % of the read stream, and of 5 x 5 in a band at 96 %.
 //!
 //! Block columns take 16 bits where 65,536 are all; values that single precision holds exactly take 4 bytes, which changes
 //! no bit of the result. Where a row of blocks is far longer than a warp's share of the work, rows are cut into pieces, whose
@@ -34,11 +34,8 @@ use std::sync::Arc;
 const BLOCK: u32 = 128;
 /// Lanes that may share a row of blocks.
 const THREADS: [u32; 5] = [2, 4, 8, 16, 32];
-/// Places of a row of blocks that a lane loads at once, and more where rows are long and blocks low enough for its registers.
+/// Places of a row of blocks that a lane loads at once.
 const UNROLL: u32 = 3;
-const UNROLL_LONG: u32 = 4;
-const LONG: usize = 512;
-const LOW: usize = 5;
 /// Places of the shortest piece of a row of blocks.
 const SHORTEST_PIECE: usize = 512;
 /// Warps on a multiprocessor, by which shares of the work are reckoned.
@@ -74,7 +71,6 @@ pub struct BsrFamily;
 struct Shape {
     block: (usize, usize),
     threads: u32,
-    unroll: u32,
     /// Whether block columns reach over the end of x.
     cut: bool,
     pieces: bool,
@@ -82,22 +78,21 @@ struct Shape {
 }
 
 fn form(shape: Shape) -> Form {
-    let Shape { block: (height, width), threads, unroll, cut, pieces, skip_zeros } = shape;
+    let Shape { block: (height, width), threads, cut, pieces, skip_zeros } = shape;
     let text = include_str!("../../../kernels/bsr.cu");
     let form = Form { name: "spmv_bsr", text, defines: Vec::new(), block: BLOCK, owns_all_rows: true };
     let flags = [("CUT", cut), ("PIECES", pieces), ("SKIP_ZEROS", skip_zeros)];
-    let numbers = [("R", height as u32), ("C", width as u32), ("THREADS", threads), ("UNROLL", unroll)];
+    let numbers = [("R", height as u32), ("C", width as u32), ("THREADS", threads), ("UNROLL", UNROLL)];
     let set = flags.into_iter().filter(|&(_, on)| on).map(|(name, _)| (name, 1));
     numbers.into_iter().chain(set).fold(form, |form, (name, value)| form.with(name, value))
 }
 
 /// Forms that together have all there is: every kind of round, flag and share.
 pub(super) fn forms() -> Vec<Form> {
-    let plain =
-        Shape { block: (3, 3), threads: 32, unroll: UNROLL, cut: false, pieces: false, skip_zeros: false };
+    let plain = Shape { block: (3, 3), threads: 32, cut: false, pieces: false, skip_zeros: false };
     [
         plain,
-        Shape { block: (5, 5), unroll: UNROLL_LONG, pieces: true, ..plain },
+        Shape { block: (5, 5), pieces: true, ..plain },
         Shape { block: (8, 8), cut: true, ..plain },
         Shape { block: (2, 7), threads: 2, cut: true, skip_zeros: true, ..plain },
         Shape { block: (64, 1), pieces: true, skip_zeros: true, ..plain },
@@ -187,9 +182,8 @@ impl Family<Cuda> for BsrFamily {
         let block_rows = parts.block_offsets.len() - 1;
         let piece = blocks_of_piece(&parts, device.multiprocessors() as usize);
         let mean = (blocks * block.1).div_ceil(block_rows.max(1));
-        let unroll = if mean >= LONG && block.0 <= LOW { UNROLL_LONG } else { UNROLL };
         // As few as cover a mean row of blocks in one round.
-        let wanted = mean.div_ceil(unroll as usize) as u32;
+        let wanted = mean.div_ceil(UNROLL as usize) as u32;
         let covering = || THREADS.into_iter().find(|&threads| threads >= wanted).unwrap_or(32);
         let threads = match params.get("threads") {
             _ if piece.is_some() => 32,
@@ -199,7 +193,6 @@ impl Family<Cuda> for BsrFamily {
         let shape_of_kernel = Shape {
             block,
             threads,
-            unroll,
             cut: !shape.1.is_multiple_of(block.1),
             pieces: piece.is_some(),
             skip_zeros: params.get("zeros") == Some("skipped"),

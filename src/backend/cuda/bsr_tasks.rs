@@ -16,7 +16,7 @@ use super::passes::{Form, Types};
 use super::{check_shapes, number};
 use crate::backend::cpu::bsr::size;
 use crate::backend::cpu::bsr_tasks::{ANY_SIZE, SIZES};
-use crate::backend::{Family, Operator, Param, Params};
+use crate::backend::{Choice, Family, Operator, Param, Params};
 use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
 use crate::error::{Error, Result};
@@ -221,34 +221,90 @@ struct TasksOperator {
     cost: Cost,
 }
 
-impl<V: Variant> Family<Cuda> for Tasks<V> {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
-        super::passes::check_size(matrix)?;
+/// What the user has asked of a variant.
+struct Asked {
+    products: Form,
+    block: (usize, usize),
+    over: (u32, u32),
+    chunks: usize,
+}
+
+impl Asked {
+    fn read<V: Variant>(matrix: &Csr, params: &Params) -> Result<Asked> {
         let found = || Blocks::sampled(matrix).best.map_or((2, 2), |best| (best.size[0], best.size[1]));
         let block = params.get("block").and_then(size).unwrap_or_else(found);
         let threads: u32 = given::<V>(params, "threads").parse().unwrap_or(128);
-        if V::least_threads(block.0 * block.1) > threads as usize {
+        let values = block.0 * block.1;
+        if V::least_threads(values) > threads as usize {
             return Err(Error::Unsupported {
                 backend: V::NAME,
                 device: "cuda",
                 what: format!("blocks of {} x {} by {threads} threads", block.0, block.1),
-                hint: format!("it needs a thread for each of {} values; use bsr-unrolled", block.0 * block.1),
+                hint: format!("it needs a thread for each of {values} values; use bsr-unrolled"),
             });
         }
         let registers = given::<V>(params, "registers").parse().unwrap_or(0);
-        let products = products(V::DEFINE, block, threads, registers, number(params, "rows", ROWS_AT_ONCE));
-        let bsr = Bsr::from_csr(matrix, block)?;
+        let rows = number(params, "rows", ROWS_AT_ONCE);
+        Ok(Asked {
+            products: products(V::DEFINE, block, threads, registers, rows),
+            block,
+            over: ratio(given::<V>(params, "over")),
+            chunks: ratio(given::<V>(params, "chunks")).0 as usize,
+        })
+    }
+
+    fn launch(&self, device: &Cuda, types: Types) -> Result<Launch> {
+        let kernel = device.kernel(&self.products.source(types, ""))?;
+        let resident = device.blocks_for(&kernel, u64::MAX);
+        let (above, below) = self.over;
+        let blocks = (resident * above / below).max(1);
+        Ok(Launch { registers: kernel.registers(), resident: resident / device.multiprocessors(), blocks })
+    }
+}
+
+/// How a kernel of the study is launched.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch {
+    /// Registers of a thread, as it was compiled.
+    pub registers: u32,
+    /// Blocks of threads that a multiprocessor holds at once, by these registers.
+    pub resident: u32,
+    /// Blocks of threads in all.
+    pub blocks: u32,
+}
+
+/// How a choice launches its kernel over a matrix of double precision, where it is one of the study's.
+pub fn launch<T: Scalar>(device: &Cuda, matrix: &Csr, choice: &Choice) -> Result<Option<Launch>> {
+    let asked = match choice.entry.name {
+        RowMajor::NAME => Asked::read::<RowMajor>(matrix, &choice.params),
+        Private::NAME => Asked::read::<Private>(matrix, &choice.params),
+        Team::NAME => Asked::read::<Team>(matrix, &choice.params),
+        Unrolled::NAME => Asked::read::<Unrolled>(matrix, &choice.params),
+        _ => return Ok(None),
+    };
+    let types = Types {
+        scalar: T::CUDA_NAME,
+        value: Some(f64::CUDA_NAME),
+        offset: u32::CUDA_NAME,
+        column: u32::CUDA_NAME,
+    };
+    asked?.launch(device, types).map(Some)
+}
+
+impl<V: Variant> Family<Cuda> for Tasks<V> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        super::passes::check_size(matrix)?;
+        let asked = Asked::read::<V>(matrix, params)?;
+        let bsr = Bsr::from_csr(matrix, asked.block)?;
         let offset = match bsr.block_offsets() {
             Offsets::U32(_) => u32::CUDA_NAME,
             Offsets::U64(_) => u64::CUDA_NAME,
         };
-        let value =
-            Some(if bsr.values().width() == size_of::<f32>() { f32::CUDA_NAME } else { f64::CUDA_NAME });
+        let narrow = bsr.values().width() == size_of::<f32>();
+        let value = Some(if narrow { f32::CUDA_NAME } else { f64::CUDA_NAME });
         let types = Types { scalar: T::CUDA_NAME, value, offset, column: u32::CUDA_NAME };
-        let resident = device.blocks_for(&device.kernel(&products.source(types, ""))?, u64::MAX);
-        let (above, below) = ratio(given::<V>(params, "over"));
-        let blocks = (resident * above / below).max(1);
-        let tasks = blocks as usize * ratio(given::<V>(params, "chunks")).0 as usize;
+        let blocks = asked.launch(device, types)?.blocks;
+        let tasks = blocks as usize * asked.chunks;
         let (task_blocks, task_rows) = cut(bsr.block_offsets(), tasks);
         let arrays = Arrays::on(device)
             .add_offsets(bsr.block_offsets())?
@@ -258,27 +314,21 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
             .add(&task_rows)?;
         let shape = (matrix.rows(), matrix.cols());
         let (held, addresses, storage) = arrays.into_parts();
-        let places = bsr.blocks() * block.0 * block.1;
-        // y is written and read by the kernel that scales it, and again where tasks add to it.
-        let vectors = (3 * shape.0 + shape.1) * size_of::<T>();
-        let cost = Cost { bytes: storage + vectors as u64, flops: 2 * places as u64 };
-        let numbers = [shape.0 as u32, shape.1 as u32, tasks as u32];
-        let scale = scale(threads);
-        let backend = V::NAME;
-        let operator = TasksOperator {
-            backend,
+        let places = bsr.blocks() * asked.block.0 * asked.block.1;
+        let vectors = (shape.0 + shape.1) * size_of::<T>();
+        Ok(Rc::new(TasksOperator {
+            backend: V::NAME,
             shape,
             types,
-            scale,
-            products,
+            scale: scale(asked.products.block),
+            products: asked.products,
             blocks,
             addresses,
-            numbers,
+            numbers: [shape.0 as u32, shape.1 as u32, tasks as u32],
             _held: held,
             storage,
-            cost,
-        };
-        Ok(Rc::new(operator))
+            cost: Cost { bytes: storage + vectors as u64, flops: 2 * places as u64 },
+        }))
     }
 }
 

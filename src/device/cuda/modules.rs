@@ -61,10 +61,18 @@ const EARLY_LAUNCH: u32 = 90;
 pub struct Kernel {
     pub(super) function: CudaFunction,
     pub(super) blocks_resident: u32,
+    registers: u32,
     /// Threads in a block.
     pub(super) block: u32,
     /// Whether it may be placed on the GPU before the one ahead of it ends.
     launches_early: bool,
+}
+
+impl Kernel {
+    /// Registers of a thread.
+    pub fn registers(&self) -> u32 {
+        self.registers
+    }
 }
 
 impl Modules {
@@ -100,10 +108,10 @@ impl Modules {
         let blocks_resident = function
             .occupancy_max_active_blocks_per_multiprocessor(source.block, 0, None)
             .map_err(fault("cuOccupancyMaxActiveBlocksPerMultiprocessor"))?;
-        let registers = function.num_regs().unwrap_or(-1);
+        let registers = function.num_regs().map_err(fault("cuFuncGetAttribute"))? as u32;
         log::debug!("{}: {registers} registers, {blocks_resident} blocks a multiprocessor", source.name);
         let launches_early = self.arch >= EARLY_LAUNCH;
-        let kernel = Kernel { function, blocks_resident, block: source.block, launches_early };
+        let kernel = Kernel { function, blocks_resident, registers, block: source.block, launches_early };
         self.loaded.borrow_mut().insert(source.clone(), kernel.clone());
         Ok(kernel)
     }
