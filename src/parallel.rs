@@ -3,6 +3,9 @@
 use crate::error::{Error, Result};
 use crate::memory::zeroed;
 use rayon::prelude::*;
+use std::sync::{Arc, Barrier};
+use std::thread::JoinHandle;
+use std::{io, thread};
 
 /// Bytes of input below which one thread is done sooner than several are set to work.
 const SMALL: usize = 100_000;
@@ -10,6 +13,37 @@ const SMALL: usize = 100_000;
 const CERTAIN: u64 = 64 << 20;
 /// Pieces of work for each thread, so that one that is held up does not hold up the rest.
 pub(crate) const CHUNKS_PER_THREAD: usize = 8;
+
+/// Bytes of a thread's stack.
+const STACK: usize = 2 << 20;
+/// Bytes that must be left beside the stack of a thread that is started: for what it takes as it begins, and for what
+/// the program does next.
+const BESIDE: usize = 32 << 20;
+
+/// Starts a thread and returns once it runs. One that finds no room for what it needs as it begins ends the program, so
+/// room is asked for before, when no other thread is beginning, and not touched: no room is an error.
+pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    let mut room: Vec<u8> = Vec::new();
+    room.try_reserve_exact(STACK + BESIDE).map_err(|e| io::Error::new(io::ErrorKind::OutOfMemory, e))?;
+    drop(std::hint::black_box(room));
+    let runs = Arc::new(Barrier::new(2));
+    let tell = Arc::clone(&runs);
+    let begin = move || {
+        tell.wait();
+        work()
+    };
+    let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(begin)?;
+    runs.wait();
+    Ok(thread)
+}
+
+/// Limits the threads of rayon's pool, which read, sort and check, to so many.
+pub fn limit_threads(threads: usize) -> Result<()> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).spawn_handler(|thread| {
+        start_thread(format!("solver-data-{}", thread.index()), || thread.run()).map(drop)
+    });
+    pool.build_global().map_err(|e| Error::Threads { threads, reason: e.to_string() })
+}
 
 /// Threads to use on an input of this size. The pool is not even started for a small one.
 pub(crate) fn threads_for(size: usize) -> usize {

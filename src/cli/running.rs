@@ -7,6 +7,7 @@ use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
 use crate::observe::history::Layout;
 use crate::observe::{History, Recorder};
+use crate::parallel::limit_threads;
 use crate::plot::Format;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
@@ -200,9 +201,7 @@ impl RunArgs {
 
     /// Reading and checking obey the same limit as solving.
     pub fn limit_threads(&self) -> Result<()> {
-        let Some(threads) = self.threads else { return Ok(()) };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-        pool.map_err(|e| Error::Threads { threads, reason: e.to_string() })
+        self.threads.map_or(Ok(()), limit_threads)
     }
 
     /// History and picture, each where it was asked for, before the machine is measured: whatever ends the program then,

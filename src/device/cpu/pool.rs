@@ -11,6 +11,7 @@
 use super::cores;
 use super::shares::Shares;
 use crate::error::{Error, Result};
+use crate::parallel::start_thread;
 use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,10 +68,6 @@ struct Seat {
     thread: OnceLock<cores::Thread>,
 }
 
-/// Bytes of a thread's stack, and what it may take beside it as it begins.
-const STACK: usize = 2 << 20;
-const BESIDE: usize = 1 << 18;
-
 /// No core's number.
 const NOWHERE: usize = usize::MAX;
 
@@ -86,11 +83,6 @@ unsafe impl Send for Shared {}
 impl Pool {
     /// A pool of `threads` threads, the caller among them.
     pub(super) fn new(threads: usize) -> Result<Pool> {
-        let fault = |reason: String| Error::Threads { threads, reason };
-        // A thread that finds no room for what it needs as it begins would end the program.
-        let mut room: Vec<u8> = Vec::new();
-        room.try_reserve_exact((threads - 1) * (STACK + BESIDE)).map_err(|e| fault(e.to_string()))?;
-        drop(std::hint::black_box(room));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Arc::new(Shared {
             patience: if threads > cores { CROWDED } else { PATIENT },
@@ -106,12 +98,8 @@ impl Pool {
             Pool { shared, workers: Vec::new(), turn: Mutex::new(()), shares: Shares::new(threads) };
         for index in 1..threads {
             let shared = Arc::clone(&pool.shared);
-            let worker = std::thread::Builder::new()
-                .name(format!("solver-{index}"))
-                .stack_size(STACK)
-                .spawn(move || shared.serve(index))
-                .map_err(|e| fault(e.to_string()))?;
-            pool.workers.push(worker);
+            let worker = start_thread(format!("solver-{index}"), move || shared.serve(index));
+            pool.workers.push(worker.map_err(|e| Error::Threads { threads, reason: e.to_string() })?);
         }
         Ok(pool)
     }
