@@ -116,6 +116,12 @@ pub fn choices<D: Host>() -> Vec<Choice> {
     plans::<D>().into_iter().map(|(choice, _)| choice).collect()
 }
 
+/// Those that meet this matrix.
+pub fn choices_for<D: Host>(matrix: &Csr) -> Vec<Choice> {
+    let meets = |whole| whole || matrix.nnz() <= FEW;
+    plans::<D>().into_iter().filter(|&(_, whole)| meets(whole)).map(|(choice, _)| choice).collect()
+}
+
 /// The same, each with whether it meets the whole zoo.
 fn plans<D: Host>() -> Vec<(Choice, bool)> {
     let mut choices = Vec::new();
@@ -146,10 +152,13 @@ fn plans<D: Host>() -> Vec<(Choice, bool)> {
 }
 
 /// The entries of the matrices that every value of every parameter meets: rows and columns beyond several blocks and
-/// chunks of every size, or the smallest matrix where all are larger.
+/// chunks of every size.
+const FEW: usize = 3000;
+
+/// The same in a zoo, or the smallest matrix where all are larger.
 fn few(zoo: &Zoo) -> usize {
     let smallest = zoo.iter().map(|(_, matrix)| matrix.nnz()).min();
-    smallest.unwrap_or_default().max(3000)
+    smallest.unwrap_or_default().max(FEW)
 }
 
 /// Runs a check over backends, parameters, precisions and matrices.
