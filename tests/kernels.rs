@@ -12,6 +12,7 @@ use solver::device::cuda::sweep_kernel;
 use solver::device::sweep::{Sweep, dot_sweep};
 use solver::precond;
 use solver::solve::{Method, cg, markov, pagerank};
+use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,9 +32,12 @@ fn nvrtc() -> Option<&'static Nvrtc> {
     }
 }
 
-/// Compiles all sources for all architectures on two threads; panics with the first log.
+/// Compiles all sources for all architectures on two threads, equal ones once; panics with the first log.
 fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource], architectures: &[u32]) {
-    let jobs: Vec<_> = sources.iter().flat_map(|s| architectures.iter().map(move |&a| (s, a))).collect();
+    let mut met = HashSet::new();
+    let differs = |source: &&KernelSource| met.insert((source.text(), source.options()));
+    let sources: Vec<_> = sources.iter().filter(differs).collect();
+    let jobs: Vec<_> = sources.iter().flat_map(|&s| architectures.iter().map(move |&a| (s, a))).collect();
     let (next, fault) = (AtomicUsize::new(0), Mutex::new(None));
     std::thread::scope(|scope| {
         for _ in 0..2 {
