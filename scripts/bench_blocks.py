@@ -92,7 +92,7 @@ def gpu_table(args, number, title, x_name, x, cells, series, y=f"seconds for {PR
     device = next(iter(cells.values()))["device"].split("(")[-1].rstrip(")")
     result = {
         "title": title, "note": f"32,000 rows, 51.2 million entries in 5 x 5 blocks; {device}",
-        "x": {"name": x_name, "values": x}, "y": y, "series": series,
+        "x": {"name": x_name, "values": x, "apart": isinstance(x[0], str)}, "y": y, "series": series,
         "command": f"scripts/bench_blocks.py {args.table} --bench PATH -o FOLDER",
         "date": datetime.date.today().isoformat(), "machine": {"gpu": device}, **more, "cells": list(cells.values()),
     }

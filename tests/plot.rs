@@ -323,6 +323,30 @@ fn a_table_is_drawn_with_all_its_words_and_a_mark_for_each_value() {
 }
 
 #[test]
+fn names_of_places_that_do_not_fit_side_by_side_take_lines_of_their_own_and_no_line_joins_things_apart() {
+    let draw = |apart: bool, name: &str| {
+        let table = serde_json::json!({
+            "title": "Backends", "x": {"name": "backend", "values": vec![name; 12], "apart": apart}, "y": "seconds",
+            "series": [{"name": "one", "values": vec![1.0; 12]}],
+        });
+        let drawn = Chart::of(&table.to_string(), Path::new("t.json")).unwrap().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.svg");
+        chart(&drawn, &path).unwrap();
+        std::fs::read_to_string(path).unwrap()
+    };
+    // How far down the names of two neighbouring places stand.
+    let heights = |svg: &str| -> std::collections::BTreeSet<String> {
+        let texts = svg.split("<text").filter(|text| text.contains("bsr"));
+        texts.map(|text| text.split(" y=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(heights(&draw(false, "bsr")).len(), 1);
+    assert!(heights(&draw(false, "bsr-fixed-tasks-pre")).len() > 1);
+    let strokes = |svg: &str| svg.matches("<polyline").count();
+    assert!(strokes(&draw(true, "bsr")) < strokes(&draw(false, "bsr")));
+}
+
+#[test]
 fn times_are_drawn_as_marks_with_the_fastest_of_each_side_in_words() {
     let folder = tempfile::tempdir().unwrap();
     let text = r#"{"matrix": "poisson", "stream_gigabytes_per_second": 4000, "backends": [

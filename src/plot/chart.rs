@@ -25,6 +25,8 @@ const LEGEND_LINE: f64 = 21.0;
 const SWATCH: f64 = 28.0;
 /// The widest legend.
 const LEGEND_MOST: f64 = 400.0;
+/// From one line of the names of places to the next, where they do not fit side by side.
+const NAME_LINE: f64 = 16.0;
 
 /// A table to draw.
 #[derive(Clone, Debug, Deserialize)]
@@ -49,6 +51,9 @@ pub struct Places {
     pub name: String,
     /// Each as it is printed.
     pub values: Vec<serde_json::Value>,
+    /// Whether they are things apart, and no steps of one, so that no line leads from one to the next.
+    #[serde(default)]
+    pub apart: bool,
 }
 
 /// One line.
@@ -90,13 +95,18 @@ fn lay_out(chart: &Chart) -> Scene {
     let widest = chart.series.iter().map(|s| text_width(&s.name, LEGEND)).fold(0.0, f64::max);
     let legend = (widest + SWATCH + 14.0).min(LEGEND_MOST);
     let bottom = HEIGHT.max(TOP + chart.series.len() as f64 * LEGEND_LINE + BELOW + 12.0) - BELOW - 12.0;
-    let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0);
+    let right = WIDTH - EDGE - legend - 16.0;
+    let step = (right - LEFT) / chart.x.values.len().max(1) as f64;
+    let name = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let names: Vec<String> = chart.x.values.iter().map(name).collect();
+    let widest = names.iter().map(|name| text_width(name, LABEL) + 8.0).fold(1.0, f64::max);
+    let lines = (widest / step).ceil() as usize;
+    let below = NAME_LINE * lines.saturating_sub(1) as f64;
+    let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0 + below);
     let room = WIDTH - 2.0 * EDGE;
     scene.text((WIDTH / 2.0, 22.0), fit(&chart.title, TITLE, room), TITLE, Anchor::Middle);
     scene.text((WIDTH / 2.0, 43.0), fit(&chart.note, NOTE, room), NOTE, Anchor::Middle);
 
-    let right = WIDTH - EDGE - legend - 16.0;
-    let step = (right - LEFT) / chart.x.values.len().max(1) as f64;
     let across = |place: usize| LEFT + step * (place as f64 + 0.5);
     let values = chart.series.iter().flat_map(|series| series.values.iter().flatten());
     let scale = Scale::around(values.copied());
@@ -108,12 +118,12 @@ fn lay_out(chart: &Chart) -> Scene {
         let text = if plain { format!("{value}") } else { format!("{value:e}") };
         scene.text((LEFT - 9.0, y), text, LABEL, Anchor::End);
     }
-    for (place, value) in chart.x.values.iter().enumerate() {
-        let (x, name) = (across(place), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    for (place, name) in names.into_iter().enumerate() {
+        let (x, line) = (across(place), (place % lines) as f64);
         scene.line(vec![(x, TOP), (x, bottom)], FAINT, 1.0);
-        scene.text((x, bottom + 14.0), name, LABEL, Anchor::Middle);
+        scene.text((x, bottom + 14.0 + NAME_LINE * line), name, LABEL, Anchor::Middle);
     }
-    scene.text(((LEFT + right) / 2.0, bottom + 35.0), chart.x.name.as_str(), AXIS, Anchor::Middle);
+    scene.text(((LEFT + right) / 2.0, bottom + 35.0 + below), chart.x.name.as_str(), AXIS, Anchor::Middle);
     scene.text_upwards((22.0, (TOP + bottom) / 2.0), chart.y.as_str(), AXIS);
     scene.frame((LEFT, TOP), (right, bottom), GREY);
 
@@ -124,7 +134,7 @@ fn lay_out(chart: &Chart) -> Scene {
         let point = |place: usize| values[place].map(|value| (across(place), down(value)));
         let points: Vec<_> = (0..values.len()).map(point).collect();
         // No line where nothing was measured.
-        for piece in points.split(Option::is_none) {
+        for piece in points.split(|point| chart.x.apart || point.is_none()) {
             stroke.draw(&mut scene, piece.iter().flatten().copied().collect());
         }
         points.iter().flatten().for_each(|&point| scene.disc(point, MARK - 1.0, colour));

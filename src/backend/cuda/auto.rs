@@ -54,7 +54,7 @@ const WORTH: f64 = 0.97;
 
 /// Bytes by which larger blocks must be better than smaller ones, whose sums take fewer registers: in a dense band blocks of
 /// 8 x 8 took 109 us on an H200 and blocks of 5 x 5, of 1 % more bytes, 103.
-const ALIKE: f64 = 1.02;
+const ALIKE: f64 = 1.013;
 
 /// The smallest of the blocks that move the fewest bytes, or nearly so, and these, if they are fewer than any other format's.
 fn blocks(matrix: &Csr) -> Option<(Block, f64)> {
