@@ -11,7 +11,7 @@
 //! chunks; on a GPU for each strategy with its parameters, and with what the compiled kernel needs.
 
 // A benchmark prints and ends on an error.
-#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
+#![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/common/tolerance.rs"]
 #[allow(dead_code)] // What tests of solvers ask for.

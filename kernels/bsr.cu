@@ -84,7 +84,8 @@ __device__ __forceinline__ bool complete(double* ticket, const u32 pieces, const
 #define PIECE_ARGUMENTS
 #endif
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+// One block a multiprocessor is promised, which frees the compiler to hold all loads of a round in registers.
+extern "C" __global__ void __launch_bounds__(BLOCK, 1)
 spmv_bsr(const OFFSET* __restrict__ block_offsets, const COLUMN* __restrict__ block_columns,
          const Stored* __restrict__ values, PIECE_ARGUMENTS const SCALAR* x, SCALAR* y, const u32 rows_of_y,
          const u32 columns_of_x, const u32 count, const u32 blocks_of_piece, ENDING) {

@@ -10,11 +10,17 @@
 //   UNROLLED   a thread a column of a block, ROWS_AT_ONCE of its rows at once in registers; one atomic addition a warp
 //
 // Grid: any number of blocks, striding over `tasks`. Never with DOTS.
-// Defined by the launcher: R, C, the variant, ROWS_AT_ONCE for UNROLLED, MIN_BLOCKS (which limits the registers of a thread).
+// Defined by the launcher: R, C, the variant, ROWS_AT_ONCE for UNROLLED, perhaps REGISTERS, the most of a thread.
 // In the last variant rows are shared out from where the previous round ended; the study's bounds would leave the block
 // where R is neither a multiple of a round nor below it.
 
 #define ALL_LANES 0xffffffffu
+
+#ifdef REGISTERS
+#define LIMIT __maxnreg__(REGISTERS)
+#else
+#define LIMIT __launch_bounds__(BLOCK, 1)
+#endif
 
 struct Blocks {
     const u32* __restrict__ block_columns;
@@ -113,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_bsr_scale(ARGUMENTS) {
         y[row] = beta == SCALAR(0) ? SCALAR(0) : beta * y[row];
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, MIN_BLOCKS) spmv_bsr_tasks(ARGUMENTS) {
+extern "C" __global__ void LIMIT spmv_bsr_tasks(ARGUMENTS) {
     __shared__ SCALAR sums[R];
     in_order();
     const Blocks matrix = {block_columns, values, x, columns_of_x};

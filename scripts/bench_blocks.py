@@ -90,10 +90,11 @@ def launches(backend, over):
 
 def gpu_table(args, number, title, x_name, x, cells, series, y=f"seconds for {PRODUCTS} products", **more):
     device = next(iter(cells.values()))["device"].split("(")[-1].rstrip(")")
+    beside = f" --beside {args.beside}" if args.beside else ""
     result = {
         "title": title, "note": f"32,000 rows, 51.2 million entries in 5 x 5 blocks; {device}",
         "x": {"name": x_name, "values": x, "apart": isinstance(x[0], str)}, "y": y, "series": series,
-        "command": f"scripts/bench_blocks.py {args.table} --bench PATH -o FOLDER",
+        "command": f"scripts/bench_blocks.py {args.table} --bench PATH{beside} -o FOLDER",
         "date": datetime.date.today().isoformat(), "machine": {"gpu": device}, **more, "cells": list(cells.values()),
     }
     write(args, number, result)

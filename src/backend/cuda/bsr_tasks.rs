@@ -15,8 +15,8 @@ use super::owner::Arrays;
 use super::passes::{Form, Types};
 use super::{check_shapes, number};
 use crate::backend::cpu::bsr::size;
-use crate::backend::cpu::bsr_tasks::{ANY_SIZE, SIZES};
-use crate::backend::{Choice, Family, Operator, Param, Params};
+use crate::backend::cpu::bsr_tasks::ANY_SIZE;
+use crate::backend::{Choice, Family, Operator, Others, Param, Params};
 use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
 use crate::error::{Error, Result};
@@ -32,9 +32,9 @@ use std::sync::Arc;
 
 const BLOCK: Param = Param {
     name: "block",
-    values: SIZES,
+    values: &["auto", "5x5", "3x3", "8x8"],
     summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
-    others: Some(ANY_SIZE),
+    others: Some(Others { examples: &["1x7", "13x2", "64x5", "9x10"], ..ANY_SIZE }),
 };
 const fn threads(values: &'static [&'static str]) -> Param {
     Param { name: "threads", values, summary: "threads in a block of threads", others: None }
@@ -165,15 +165,13 @@ fn form(name: &'static str, variant: &'static str, block: (usize, usize), thread
 
 /// The kernel of a variant; `registers` is 0 where the compiler may choose.
 fn products(variant: &'static str, block: (usize, usize), threads: u32, registers: u32, rows: u32) -> Form {
-    /// Registers of a multiprocessor, on all that we compile for.
-    const FILE: u32 = 65_536;
-    let resident = FILE.checked_div(registers * threads).unwrap_or(0).clamp(1, 32);
-    form("spmv_bsr_tasks", variant, block, threads).with("MIN_BLOCKS", resident).with("ROWS_AT_ONCE", rows)
+    let form = form("spmv_bsr_tasks", variant, block, threads).with("ROWS_AT_ONCE", rows);
+    if registers == 0 { form } else { form.with("REGISTERS", registers) }
 }
 
 /// The kernel that scales y, in the shape of any variant.
 fn scale(threads: u32) -> Form {
-    form("spmv_bsr_scale", Unrolled::DEFINE, (1, 1), threads).with("MIN_BLOCKS", 1).with("ROWS_AT_ONCE", 1)
+    form("spmv_bsr_scale", Unrolled::DEFINE, (1, 1), threads).with("ROWS_AT_ONCE", 1)
 }
 
 /// Every variant, of a block that it is described for and of one that it has to be careful with.
@@ -385,15 +383,5 @@ mod tests {
         assert_eq!(rows, [1, 1, 4, 4, 5]);
         let (starts, rows) = cut(&Offsets::narrowest(vec![0, 1]), 3);
         assert_eq!((starts, rows), (vec![0, 0, 0, 1], vec![0; 4]), "more tasks than blocks");
-    }
-
-    #[test]
-    fn registers_of_a_thread_limit_how_many_blocks_are_asked_for() {
-        let min_blocks =
-            |threads, registers| products("TEAM", (5, 5), threads, registers, 8).defines[3].1.clone();
-        assert_eq!(min_blocks(128, 32), "16");
-        assert_eq!(min_blocks(1024, 32), "2");
-        assert_eq!(min_blocks(32, 32), "32", "no multiprocessor holds more");
-        assert_eq!(min_blocks(512, 0), "1");
     }
 }
