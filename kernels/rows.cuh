@@ -22,7 +22,7 @@ typedef float Stored;  // there are none
 #endif
 
 #ifdef SWEPT
-#define ENDING SWEPT, const u64 n, const Slots slots
+#define ENDING SWEPT const u64 n, const Slots slots
 #elif defined(DOTS)
 #define ENDING const Slots slots
 #else
@@ -92,7 +92,7 @@ struct Rows {
             y[i] = x[i];                                                                       \
         return;                                                                                \
     }                                                                                          \
-    Rows rows(slots, y, SWEPT_NAMES)
+    Rows rows(SWEPT_NAMES x, y, slots)
 #elif defined(DOTS)
 #define BEGIN_ROWS()             \
     in_order();                  \

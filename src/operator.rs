@@ -54,19 +54,19 @@ pub trait LinearOperator<D: Device, T: Scalar> {
         device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then))
     }
 
-    /// y = A x, then the sweep that writes y, x and z, in this order. It sets x anew without having read it, and what y
-    /// holds afterwards is not said, so that a backend may do both in one pass, with the new x where y stood, and let the two
-    /// change places. By default in two.
+    /// y = A x, then the sweep that writes y and x, in this order, and reads the old ones. What y holds afterwards is not
+    /// said, so that a backend may do both in one pass, with the new x where y stood, and let the two change places. By
+    /// default in two.
     fn apply_sweep(
         &self,
         device: &D,
-        [y, x, z]: [&mut D::Vector<T>; 3],
+        [y, x]: [&mut D::Vector<T>; 2],
         reads: &[&D::Vector<T>],
         slots: &mut D::Slots,
         sweep: &Sweep<'_>,
     ) -> Result<()> {
         self.apply(device, 1.0, x, 0.0, y)?;
-        device.sweep(&mut [y, x, z], reads, slots, sweep)
+        device.sweep(&mut [y, x], reads, slots, sweep)
     }
 
     /// Bytes that [`apply_sweep`](LinearOperator::apply_sweep) moves for one column.

@@ -2,7 +2,7 @@
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 use std::fmt::{Debug, Display};
-use std::ops::{Add, AddAssign, Mul, Sub};
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// A vector element: `f32` or `f64`.
 ///
@@ -19,6 +19,7 @@ pub trait Scalar:
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
+    + Div<Output = Self>
     + AddAssign
     + DeviceRepr
     + ValidAsZeroBits

@@ -9,7 +9,7 @@ use common::vectors::reals;
 use common::{on_each_device, tolerance, zoo};
 use solver::backend::{Host, Operator};
 use solver::device::cpu::CpuVector;
-use solver::device::{Coefficient, Cpu, Device, Operand, Sweep, Term, Update};
+use solver::device::{Cpu, Device, Operand, Sweep, Term, Update};
 use solver::observe::{Batch, Observer, Recorder};
 use solver::operator::{Cost, LinearOperator};
 use solver::precond::Preconditioner;
@@ -184,7 +184,7 @@ impl<D: Device> LinearOperator<D, f64> for Minus<D> {
         y: &mut D::Vector<f64>,
     ) -> solver::Result<()> {
         assert!((alpha, beta) == (1.0, 0.0));
-        let term = Term { by: Coefficient::Constant(-1.0), v: Operand::Read(0), times: None };
+        let term = Term::constant(-1.0, Operand::Read(0));
         let updates = [Update { target: 0, terms: &[term] }];
         let sweep = Sweep { name: "minus", writes: 1, reads: 1, updates: &updates, dots: &[], then: &[] };
         device.sweep(&mut [y], &[x], &mut self.1.borrow_mut(), &sweep)

@@ -340,15 +340,15 @@ fn sweeps_that_contradict_themselves_are_refused() {
         Sweep { name: "bad", writes: 1, reads: 1, updates: &[], dots: &[], then: &[] };
     let (w0, r0) = (Operand::Write(0), Operand::Read(0));
     let (own, other) = (Term::one(w0), Term::one(r0));
-    let product = Term { times: Some(w0), ..other };
     let with = |target, terms: &[Term]| refusal(Sweep { updates: &[Update { target, terms }], ..EMPTY });
     assert!(with(1, &[other]).contains("unknown target"));
     assert!(with(0, &[]).contains("one to three terms"));
     assert!(with(0, &[other; 4]).contains("one to three terms"));
     assert!(with(0, &[Term::one(Operand::Read(1))]).contains("unknown operand"));
     assert!(with(0, &[own, own]).contains("twice"));
-    assert!(with(0, &[product]).contains("target in a product"));
-    let squares = [Term { times: Some(r0), ..other }; 2];
+    assert!(with(0, &[other.times(w0), own]).contains("twice"));
+    assert!(with(0, &[own.over(w0)]).contains("twice"));
+    let squares = [other.times(r0), other.over(r0)];
     assert!(with(0, &squares).contains("at most one product"));
     let dot = solver::device::Dot::product(w0, Operand::Read(3), Slot(0));
     assert!(refusal(Sweep { dots: &[dot], ..EMPTY }).contains("unknown operand"));

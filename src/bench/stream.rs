@@ -1,6 +1,6 @@
 //! The speed limit of a device: what a plain stream over as many bytes reaches.
 
-use crate::device::{Coefficient, Device, Dot, Operand, Slot, Sweep, Term, Update};
+use crate::device::{Device, Dot, Operand, Slot, Sweep, Term, Update};
 use crate::error::Result;
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,7 @@ const TRIAD: Sweep<'static> = Sweep {
     reads: 2,
     updates: &[Update {
         target: 0,
-        terms: &[
-            Term::one(Operand::Read(0)),
-            Term { by: Coefficient::Constant(2.0), v: Operand::Read(1), times: None },
-        ],
+        terms: &[Term::one(Operand::Read(0)), Term::constant(2.0, Operand::Read(1))],
     }],
     dots: &[],
     then: &[],

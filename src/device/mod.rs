@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::scalar::Scalar;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
-pub use sweep::{Coefficient, Dot, Op, Operand, Slot, Summand, Sweep, Term, Test, Track, Update};
+pub use sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Term, Test, Track, Update};
 
 /// How many residuals a device keeps for the host between two reads: the longest batch of iterations.
 pub const RING: usize = 256;

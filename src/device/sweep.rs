@@ -41,36 +41,69 @@ pub enum Coefficient {
     MinusSlot(Slot),
 }
 
-/// A coefficient times a vector, or times the element-wise product of two.
+/// What a second vector does to the first, element by element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Factor {
+    /// It multiplies it.
+    Times(Operand),
+    /// It divides it.
+    Over(Operand),
+}
+
+impl Factor {
+    /// The second vector.
+    pub const fn operand(self) -> Operand {
+        match self {
+            Factor::Times(w) | Factor::Over(w) => w,
+        }
+    }
+}
+
+/// A coefficient times a vector, or times the element-wise product or quotient of two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Term {
     /// The coefficient.
     pub by: Coefficient,
     /// The vector.
     pub v: Operand,
-    /// A second vector, multiplied element by element; at most one term of a sum has one.
-    pub times: Option<Operand>,
+    /// A second vector; at most one term of a sum has one.
+    pub factor: Option<Factor>,
 }
 
 impl Term {
     /// 1 times a vector.
     pub const fn one(v: Operand) -> Term {
-        Term { by: Coefficient::Constant(1.0), v, times: None }
+        Term::constant(1.0, v)
+    }
+
+    /// A number times a vector.
+    pub const fn constant(c: f64, v: Operand) -> Term {
+        Term { by: Coefficient::Constant(c), v, factor: None }
     }
 
     /// A slot times a vector.
     pub const fn slot(slot: Slot, v: Operand) -> Term {
-        Term { by: Coefficient::Slot(slot), v, times: None }
+        Term { by: Coefficient::Slot(slot), v, factor: None }
     }
 
     /// Minus a slot times a vector.
     pub const fn minus(slot: Slot, v: Operand) -> Term {
-        Term { by: Coefficient::MinusSlot(slot), v, times: None }
+        Term { by: Coefficient::MinusSlot(slot), v, factor: None }
+    }
+
+    /// The same, times another vector.
+    pub const fn times(self, w: Operand) -> Term {
+        Term { factor: Some(Factor::Times(w)), ..self }
+    }
+
+    /// The same, divided by another vector.
+    pub const fn over(self, w: Operand) -> Term {
+        Term { factor: Some(Factor::Over(w)), ..self }
     }
 
     /// The vectors that the term reads.
     pub fn operands(&self) -> impl Iterator<Item = Operand> {
-        std::iter::once(self.v).chain(self.times)
+        std::iter::once(self.v).chain(self.factor.map(Factor::operand))
     }
 }
 
@@ -88,18 +121,19 @@ pub struct Update<'a> {
 pub enum Summand {
     /// Their products: `<a, b>`.
     Product(Operand, Operand),
-    /// Their magnitudes: the l1 norm.
-    Magnitude(Operand),
+    /// The magnitudes of their products: an l1 norm, in which the second says how much an element counts.
+    Magnitude(Operand, Operand),
+    /// The first where the second is negative, and nothing elsewhere.
+    Marked(Operand, Operand),
 }
 
 impl Summand {
     /// The vectors that it reads.
     pub fn operands(&self) -> impl Iterator<Item = Operand> {
-        let (a, b) = match *self {
-            Summand::Product(a, b) => (a, Some(b)),
-            Summand::Magnitude(a) => (a, None),
+        let operands = match *self {
+            Summand::Product(a, b) | Summand::Magnitude(a, b) | Summand::Marked(a, b) => [a, b],
         };
-        std::iter::once(a).chain(b)
+        operands.into_iter()
     }
 }
 
@@ -120,7 +154,17 @@ impl Dot {
 
     /// `out = ||a||_1`.
     pub const fn magnitudes(a: Operand, out: Slot) -> Dot {
-        Dot { of: Summand::Magnitude(a), out }
+        Dot::weighted_magnitudes(a, Operand::Ones, out)
+    }
+
+    /// `out` = the sum of `|a w|`.
+    pub const fn weighted_magnitudes(a: Operand, w: Operand, out: Slot) -> Dot {
+        Dot { of: Summand::Magnitude(a, w), out }
+    }
+
+    /// `out` = the sum of a where `mark` is negative.
+    pub const fn marked(a: Operand, mark: Operand, out: Slot) -> Dot {
+        Dot { of: Summand::Marked(a, mark), out }
     }
 }
 
@@ -234,14 +278,11 @@ impl Sweep<'_> {
             assert!((1..=3).contains(&update.terms.len()), "{}: one to three terms", self.name);
             let mut operands = update.terms.iter().flat_map(Term::operands);
             assert!(operands.all(known), "{}: unknown operand", self.name);
-            let products = update.terms.iter().filter(|t| t.times.is_some()).count();
+            let products = update.terms.iter().filter(|t| t.factor.is_some()).count();
             assert!(products <= 1, "{}: at most one product in a sum", self.name);
             let own =
                 update.terms.iter().flat_map(Term::operands).filter(|&o| o == Operand::Write(update.target));
             assert!(own.count() <= 1, "{}: the target stands twice in its own sum", self.name);
-            let product_of_own =
-                |t: &Term| t.times.is_some() && t.operands().any(|o| o == Operand::Write(update.target));
-            assert!(!update.terms.iter().any(product_of_own), "{}: the target in a product", self.name);
         }
         assert!(self.dots.iter().all(|d| d.of.operands().all(known)), "{}: unknown operand", self.name);
     }

@@ -34,7 +34,7 @@ mod estimate;
 
 use super::jacobi::inverse_diagonal;
 use crate::backend::Operator;
-use crate::device::{Coefficient, Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Update};
+use crate::device::{Coefficient, Device, Dot, Factor, Op, Operand, Slot, SlotState, Sweep, Term, Update};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
@@ -62,11 +62,7 @@ const OF_Y: Slot = Slot(1);
 
 /// D^-1 s times a coefficient.
 const fn scaled(by: Coefficient, s: Operand) -> Term {
-    Term { by, v: D, times: Some(s) }
-}
-
-const fn by(c: f64, v: Operand) -> Term {
-    Term { by: Coefficient::Constant(c), v, times: None }
+    Term { by, v: D, factor: Some(Factor::Times(s)) }
 }
 
 /// e = a_(i+1) (e + D^-1 s), y += e / a_(i+1): e = `Write(0)`, y = `Write(1)`, D^-1 = `Read(0)`, s = `Read(1)`.
@@ -203,8 +199,8 @@ impl<D: Device, T: Scalar> Chebyshev<D, T> {
     ) -> Result<()> {
         let Work { e, s, slots } = w;
         // s = alpha x, e = a_1 / theta D^-1 s, y = e / a_1 (+ beta y)
-        let copy = [Update { target: 2, terms: &[by(alpha, Operand::Read(1))] }];
-        let into_y = [Term::slot(OF_Y, E), by(beta, Operand::Write(1))];
+        let copy = [Update { target: 2, terms: &[Term::constant(alpha, Operand::Read(1))] }];
+        let into_y = [Term::slot(OF_Y, E), Term::constant(beta, Operand::Write(1))];
         let into_y = Update { target: 1, terms: if beta == 0.0 { &into_y[..1] } else { &into_y } };
         let updates = [copy[0], START.updates[1], into_y];
         let start = Sweep { updates: &updates, ..START };

@@ -2,7 +2,7 @@
 
 use super::{beyond, holds};
 use crate::backend::Operator;
-use crate::device::{Coefficient, Device, Dot, Op, Operand, Sweep, Term, Update};
+use crate::device::{Device, Dot, Op, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
@@ -47,7 +47,7 @@ pub const fn jacobi_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
 
 /// y = alpha d x (+ beta y), with y = `Write(0)`, d = `Read(0)`, x = `Read(1)`.
 const fn product(alpha: f64) -> Term {
-    Term { by: Coefficient::Constant(alpha), v: Operand::Read(0), times: Some(Operand::Read(1)) }
+    Term::constant(alpha, Operand::Read(0)).times(Operand::Read(1))
 }
 
 impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
@@ -56,7 +56,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
     }
 
     fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
-        let own = Term { by: Coefficient::Constant(beta), v: Operand::Write(0), times: None };
+        let own = Term::constant(beta, Operand::Write(0));
         let terms = [product(alpha), own];
         let terms = if beta == 0.0 { &terms[..1] } else { &terms };
         let updates = [Update { target: 0, terms }];

@@ -228,8 +228,8 @@ pub fn power<D: Device, T: Scalar>(
     let seconds_setup = began.elapsed().as_secs_f64();
     let mut run = Run::new(rule, problem.error_of_step(), observers);
     let mut certificate = Certificate::NONE;
-    let (reason, ranks) = run.on_device(device, recorded, state, (n, T::EPSILON, "the ranks"), |x| {
-        seen(problem, x, &mut certificate)
+    let (reason, ranks) = run.on_device(device, recorded, state, (n, T::EPSILON, "the ranks"), |c| {
+        seen(problem, power::ranks(problem, c), &mut certificate)
     })?;
     Ok(Ranking {
         bytes_per_iteration,

@@ -44,7 +44,7 @@ pub(super) trait Steps<D: Device, T: Scalar>: Sized {
     /// The scalars.
     fn slots_mut(&mut self) -> &mut D::Slots;
 
-    /// x.
+    /// x, or what x is made of.
     fn answer(&self) -> &D::Vector<T>;
 }
 
@@ -153,7 +153,7 @@ impl<'a, 'o> Run<'a, 'o> {
         seen
     }
 
-    /// Iterates on a device. `look` makes of x what is handed back, and computes what is true of it; `vector` is what x
+    /// Iterates on a device. `look` makes of the answer what is handed back, and computes what is true of it; `vector` is what x
     /// is called.
     pub fn on_device<W: Steps<D, T>, D: Device, T: Scalar>(
         &mut self,

@@ -1,7 +1,7 @@
 //! Sweeps from their definition, one element after the other, with bounds on what a device may differ by.
 
 use super::tolerance;
-use solver::device::{Coefficient, Op, Operand, RING, SlotState, Summand, Sweep, Term, Test};
+use solver::device::{Coefficient, Factor, Op, Operand, RING, SlotState, Summand, Sweep, Term, Test};
 use solver::scalar::Scalar;
 use std::marker::PhantomData;
 
@@ -69,10 +69,19 @@ impl<T: Scalar> Host<T> {
             Coefficient::MinusSlot(s) => Near { value: -slot(s).value, ..slot(s) },
         };
         let v = self.vector(term.v)[at];
-        let w = term.times.map_or(Near::exact(1.0), |w| self.vector(w)[at]);
-        let value = by.value * v.value * w.value;
         let far = |n: Near| n.value.abs() + n.within;
-        let within = far(by) * far(v) * far(w) - value.abs() + tolerance::term::<T>(value.abs());
+        let (value, far) = match term.factor {
+            None => (by.value * v.value, far(by) * far(v)),
+            Some(Factor::Times(w)) => {
+                let w = self.vector(w)[at];
+                (by.value * (v.value * w.value), far(by) * far(v) * far(w))
+            }
+            Some(Factor::Over(w)) => {
+                let w = self.vector(w)[at];
+                (by.value * (v.value / w.value), far(by) * far(v) / (w.value.abs() - w.within))
+            }
+        };
+        let within = far - value.abs() + tolerance::term::<T>(value.abs());
         Near { value, within }
     }
 
@@ -91,11 +100,23 @@ impl<T: Scalar> Host<T> {
         for column in (0..self.k).filter(|&c| self.done[c] == 0).collect::<Vec<_>>() {
             for dot in sweep.dots {
                 let signs: Vec<Near>;
+                let clear = |v: &Near| {
+                    assert!(v.value.is_nan() || v.value.abs() > v.within, "{v:?} has no clear sign")
+                };
                 let (a, b) = match dot.of {
                     Summand::Product(a, b) => (self.vector(a), self.vector(b)),
-                    Summand::Magnitude(a) => {
-                        let sign = |v: &Near| Near::exact(if v.value < 0.0 { -1.0 } else { 1.0 });
-                        signs = self.vector(a).iter().map(sign).collect();
+                    Summand::Magnitude(a, w) => {
+                        let signed = |(v, w): (&Near, &Near)| match v.value * w.value < 0.0 {
+                            true => Near { value: -w.value, ..*w },
+                            false => *w,
+                        };
+                        signs = self.vector(a).iter().zip(self.vector(w)).map(signed).collect();
+                        (self.vector(a), &signs[..])
+                    }
+                    Summand::Marked(a, mark) => {
+                        self.vector(mark).iter().for_each(clear);
+                        let negative = |v: &Near| Near::exact(f64::from(u8::from(v.value < 0.0)));
+                        signs = self.vector(mark).iter().map(negative).collect();
                         (self.vector(a), &signs[..])
                     }
                 };

@@ -1,6 +1,6 @@
 //! Sweeps that exercise every part of the language, beyond those of the solvers.
 
-use solver::device::{Coefficient, Dot, Op, Operand, Slot, Sweep, Term, Test, Track, Update};
+use solver::device::{Dot, Op, Operand, Slot, Sweep, Term, Test, Track, Update};
 use solver::stop::StopCode;
 
 const W0: Operand = Operand::Write(0);
@@ -16,11 +16,7 @@ pub const THREE_TERMS: Sweep<'static> = Sweep {
     updates: &[
         Update {
             target: 0,
-            terms: &[
-                Term { by: Coefficient::Constant(-2.5), v: R0, times: None },
-                Term::slot(Slot(0), R1),
-                Term::minus(Slot(1), W1),
-            ],
+            terms: &[Term::constant(-2.5, R0), Term::slot(Slot(0), R1), Term::minus(Slot(1), W1)],
         },
         Update { target: 1, terms: &[Term::slot(Slot(0), W1), Term::one(W0), Term::one(R0)] },
     ],
@@ -33,13 +29,7 @@ pub const PRODUCT: Sweep<'static> = Sweep {
     name: "product",
     writes: 1,
     reads: 2,
-    updates: &[Update {
-        target: 0,
-        terms: &[
-            Term { by: Coefficient::Slot(Slot(0)), v: R0, times: Some(R1) },
-            Term { by: Coefficient::Constant(0.5), v: W0, times: None },
-        ],
-    }],
+    updates: &[Update { target: 0, terms: &[Term::slot(Slot(0), R0).times(R1), Term::constant(0.5, W0)] }],
     dots: &[Dot::product(R0, W0, Slot(2))],
     then: &[],
 };
@@ -122,15 +112,36 @@ pub const ONES: Sweep<'static> = Sweep {
             target: 0,
             terms: &[Term::slot(Slot(0), Operand::Ones), Term::minus(Slot(1), W0), Term::one(R0)],
         },
-        Update {
-            target: 1,
-            terms: &[Term { by: Coefficient::Slot(Slot(1)), v: R0, times: Some(Operand::Ones) }],
-        },
+        Update { target: 1, terms: &[Term::slot(Slot(1), R0).times(Operand::Ones)] },
     ],
     dots: &[Dot::product(Operand::Ones, W0, Slot(2)), Dot::product(W1, Operand::Ones, Slot(3))],
     then: &[Op::Count(Slot(3))],
 };
 
+/// Quotients, alone and beside other terms, of the target and by it, and the sums of what another vector marks or weighs: one
+/// that the sweep writes and one that it only reads.
+pub const QUOTIENTS: Sweep<'static> = Sweep {
+    name: "quotients",
+    writes: 2,
+    reads: 2,
+    updates: &[
+        Update {
+            target: 0,
+            terms: &[Term::minus(Slot(0), R0).over(R1), Term::slot(Slot(1), W0), Term::one(R0)],
+        },
+        Update { target: 1, terms: &[Term::one(W0).over(R0)] },
+        Update { target: 0, terms: &[Term::minus(Slot(1), W0).over(R0), Term::one(R1)] },
+        Update { target: 1, terms: &[Term::constant(2.0, R1).times(W1)] },
+    ],
+    dots: &[
+        Dot::marked(W0, R1, Slot(2)),
+        Dot::marked(R1, W1, Slot(3)),
+        Dot::marked(R0, R0, Slot(4)),
+        Dot::weighted_magnitudes(W1, R0, Slot(6)),
+    ],
+    then: &[Op::Count(Slot(2)), Op::Copy(Slot(5), Slot(3))],
+};
+
 /// All of them.
 pub const ALL: &[Sweep<'static>] =
-    &[MAGNITUDES, ONES, THREE_TERMS, PRODUCT, OVERWRITE, STOPS, PROGRAM_ALONE, ARITHMETIC];
+    &[MAGNITUDES, ONES, QUOTIENTS, THREE_TERMS, PRODUCT, OVERWRITE, STOPS, PROGRAM_ALONE, ARITHMETIC];

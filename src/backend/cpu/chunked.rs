@@ -224,21 +224,24 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
     fn apply_sweep(
         &self,
         device: &Cpu,
-        [y, x, z]: [&mut CpuVector<T>; 3],
+        [y, x]: [&mut CpuVector<T>; 2],
         reads: &[&CpuVector<T>],
         slots: &mut CpuSlots,
         sweep: &Sweep<'_>,
     ) -> Result<()> {
         if !self.sweeps_at_once() || x.k() > 1 {
             self.apply(device, 1.0, x, 0.0, y)?;
-            return device.sweep(&mut [y, x, z], reads, slots, sweep);
+            return device.sweep(&mut [y, x], reads, slots, sweep);
         }
         check_shapes(self.matrix.shape(), x, y)?;
         let product = Product { x: x.data(), k: 1, alpha: T::from_f64(1.0), beta: T::default() };
-        let multiply = |rows: Range<usize>, y: &mut [T]| self.matrix.multiply(rows, &product, y);
-        // A chunk of y does not outlive its pass through the cache. Its memory is where x is set anew, while other
-        // chunks still read the old one.
-        if sweep::run_after(device, &self.cuts, multiply, &mut [y, z], reads, slots, sweep)? {
+        // A chunk of y does not outlive its pass through the cache. Its memory is where x is set anew, beginning with the
+        // old one, which other chunks still read.
+        let multiply = |rows: Range<usize>, y: &mut [T], new: &mut [T]| {
+            new.copy_from_slice(&product.x[rows.clone()]);
+            self.matrix.multiply(rows, &product, y);
+        };
+        if sweep::run_after(device, &self.cuts, multiply, y, reads, slots, sweep)? {
             std::mem::swap(x, y);
         }
         Ok(())
@@ -247,8 +250,8 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
     fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
         let (rows, _) = self.matrix.shape();
         let bytes = self.matrix.cost().bytes + sweep.bytes(rows, 1, size_of::<T>());
-        // y is written by the product, and read and written by the sweep.
-        if self.sweeps_at_once() { bytes - 3 * (rows * size_of::<T>()) as u64 } else { bytes }
+        // y is written by the product, and read and written by the sweep; x is read by both.
+        if self.sweeps_at_once() { bytes - 4 * (rows * size_of::<T>()) as u64 } else { bytes }
     }
 
     fn cost(&self) -> Cost {

@@ -5,7 +5,7 @@
 
 use super::{CHUNK, Cpu, CpuSlots, CpuVector};
 use crate::device::sweep::{
-    Coefficient, MAX_DOTS, MAX_OPERANDS, Op, Operand, Slot, Summand, Sweep, Test, Track,
+    Coefficient, Factor, MAX_DOTS, MAX_OPERANDS, Op, Operand, Slot, Summand, Sweep, Test, Track,
 };
 use crate::device::{RING, SlotState, check_operands};
 use crate::error::Result;
@@ -44,24 +44,24 @@ pub(super) fn run<T: Scalar>(
     slots: &mut CpuSlots,
     sweep: &Sweep<'_>,
 ) -> Result<()> {
-    pass(cpu, None, None::<fn(Range<usize>, &mut [T])>, writes, reads, slots, sweep).map(drop)
+    pass(cpu, None, None::<fn(Range<usize>, &mut [T], &mut [T])>, writes, reads, slots, sweep).map(drop)
 }
 
-/// The sweep after `first(rows, v)`, which sets these rows of the sweep's first vector: of it only the chunks in hand
-/// exist. `writes` are the others. Threads share the chunks by `cuts`. Whether it was done: not where all columns are.
+/// The sweep after `first(rows, v, w)`, which sets these rows of the sweep's first two vectors: of v only the chunks in
+/// hand exist, and `w` has the other. Threads share the chunks by `cuts`. Whether it was done: not where all columns are.
 pub(crate) fn run_after<T: Scalar>(
     cpu: &Cpu,
     cuts: &[usize],
-    first: impl Fn(Range<usize>, &mut [T]) + Sync,
-    writes: &mut [&mut CpuVector<T>],
+    first: impl Fn(Range<usize>, &mut [T], &mut [T]) + Sync,
+    w: &mut CpuVector<T>,
     reads: &[&CpuVector<T>],
     slots: &mut CpuSlots,
     sweep: &Sweep<'_>,
 ) -> Result<bool> {
-    pass(cpu, Some(cuts), Some(first), writes, reads, slots, sweep)
+    pass(cpu, Some(cuts), Some(first), &mut [w], reads, slots, sweep)
 }
 
-fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T]) + Sync>(
+fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
     cpu: &Cpu,
     cuts: Option<&[usize]>,
     first: Option<F>,
@@ -94,7 +94,10 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T]) + Sync>(
         let mut tile = [T::default(); CHUNK];
         if let Some(first) = &first {
             operands.fetch(&rows);
-            first(rows.clone(), &mut tile[..rows.len()]);
+            // SAFETY: these rows lie inside the second vector, and no other thread has them.
+            let second =
+                unsafe { std::slice::from_raw_parts_mut(operands.writes[1].add(rows.start), rows.len()) };
+            first(rows.clone(), &mut tile[..rows.len()], second);
             // Where the whole vector would begin.
             operands.writes[0] = tile.as_mut_ptr().wrapping_sub(rows.start);
         }
@@ -165,22 +168,25 @@ impl<T: Scalar> Operands<'_, T> {
             // those of the vectors among them, have reached the cache.
             let none: (T, &[T]) = (T::default(), &[]);
             let (mut own, mut a, mut b, mut c, mut count) = (None, none, none, none, 0);
-            // Filled by the one term that is a product, if there is one.
-            let mut product = [MaybeUninit::<T>::uninit(); CHUNK];
-            let factors = update.terms.iter().find_map(|term| term.times.map(|times| (term.v, times)));
-            let filled = factors.map_or(&[][..], |(v, w)| {
-                // SAFETY: inside the operands; none of them is the target.
-                let (v, w) = unsafe { (self.tile(v, &rows), self.tile(w, &rows)) };
-                fill(&mut product, v, w)
+            // Filled by the one term that is a product or a quotient, if there is one.
+            let mut room = [MaybeUninit::<T>::uninit(); CHUNK];
+            let factors = update.terms.iter().find_map(|term| term.factor.map(|factor| (term.v, factor)));
+            let filled = factors.map_or(&[][..], |(v, factor)| {
+                // SAFETY: inside the operands; the target, which may be one of them, is not written before `room` is full.
+                let (v, w) = unsafe { (self.tile(v, &rows), self.tile(factor.operand(), &rows)) };
+                match factor {
+                    Factor::Times(_) => fill(&mut room, v, w, |v, w| v * w),
+                    Factor::Over(_) => fill(&mut room, v, w, |v, w| v / w),
+                }
             });
             for term in update.terms {
                 let by = self.coefficient(term.by, 0);
-                if term.v == Operand::Write(update.target) {
+                if term.v == Operand::Write(update.target) && term.factor.is_none() {
                     own = Some(by);
                     continue;
                 }
                 // SAFETY: inside the operand; it is another vector than the target.
-                let v = if term.times.is_some() { filled } else { unsafe { self.tile(term.v, &rows) } };
+                let v = if term.factor.is_some() { filled } else { unsafe { self.tile(term.v, &rows) } };
                 match count {
                     0 => a = (by, v),
                     1 => b = (by, v),
@@ -205,11 +211,11 @@ impl<T: Scalar> Operands<'_, T> {
         }
         for (d, dot) in self.sweep.dots.iter().enumerate() {
             // SAFETY: inside the operands, and the updates of this chunk are over.
-            let sum = unsafe {
-                match dot.of {
-                    Summand::Product(a, b) => dot_tile(self.tile(a, &rows), self.tile(b, &rows)),
-                    Summand::Magnitude(a) => magnitudes_tile(self.tile(a, &rows)),
-                }
+            let tile = |operand| unsafe { self.tile(operand, &rows) };
+            let sum = match dot.of {
+                Summand::Product(a, b) => dot_tile(tile(a), tile(b)),
+                Summand::Magnitude(a, w) => sum_tile(tile(a), tile(w), magnitude),
+                Summand::Marked(a, mark) => sum_tile(tile(a), tile(mark), marked),
             };
             // SAFETY: this chunk's own place among chunks x dots partial sums.
             unsafe { *self.partials.add(chunk * self.sweep.dots.len() + d) = sum };
@@ -237,8 +243,13 @@ impl<T: Scalar> Operands<'_, T> {
                 for update in self.sweep.updates {
                     let mut sum = T::default();
                     for term in update.terms {
-                        let times = term.times.map_or(T::from_f64(1.0), |w| element(w, row));
-                        sum += self.coefficient(term.by, column) * (element(term.v, row) * times);
+                        let v = element(term.v, row);
+                        let product = match term.factor {
+                            None => v,
+                            Some(Factor::Times(w)) => v * element(w, row),
+                            Some(Factor::Over(w)) => v / element(w, row),
+                        };
+                        sum += self.coefficient(term.by, column) * product;
                     }
                     // SAFETY: as above.
                     unsafe { *self.writes[update.target as usize].add(row * k + column) = sum };
@@ -246,7 +257,8 @@ impl<T: Scalar> Operands<'_, T> {
                 for (sum, dot) in sums.iter_mut().zip(self.sweep.dots) {
                     *sum += match dot.of {
                         Summand::Product(a, b) => element(a, row).to_f64() * element(b, row).to_f64(),
-                        Summand::Magnitude(a) => element(a, row).to_f64().abs(),
+                        Summand::Magnitude(a, w) => magnitude(element(a, row), element(w, row)),
+                        Summand::Marked(a, mark) => marked(element(a, row), element(mark, row)),
                     };
                 }
             }
@@ -258,12 +270,17 @@ impl<T: Scalar> Operands<'_, T> {
     }
 }
 
-/// The element-wise product of two tiles, in `room`.
+/// What `f` makes of the elements of two tiles, in `room`.
 #[inline(always)]
-fn fill<'a, T: Scalar>(room: &'a mut [MaybeUninit<T>; CHUNK], v: &[T], w: &[T]) -> &'a [T] {
+fn fill<'a, T: Scalar>(
+    room: &'a mut [MaybeUninit<T>; CHUNK],
+    v: &[T],
+    w: &[T],
+    f: impl Fn(T, T) -> T,
+) -> &'a [T] {
     let room = &mut room[..v.len()];
     room.iter_mut().zip(v.iter().zip(w)).for_each(|(p, (&v, &w))| {
-        p.write(v * w);
+        p.write(f(v, w));
     });
     // SAFETY: every element has just been written.
     unsafe { room.assume_init_ref() }
@@ -282,33 +299,33 @@ fn combine<T: Scalar>(y: &mut [T], f: impl Fn(usize, T) -> T, inputs: &[&[T]]) {
 /// The dot product of two tiles, in double precision and in an order that does not depend on the processor.
 #[inline(always)]
 pub(crate) fn dot_tile<T: Scalar>(a: &[T], b: &[T]) -> f64 {
+    sum_tile(a, b, |a, b| a.to_f64() * b.to_f64())
+}
+
+#[inline(always)]
+fn magnitude<T: Scalar>(a: T, w: T) -> f64 {
+    (a.to_f64() * w.to_f64()).abs()
+}
+
+/// An element where the mark is negative, and 0 elsewhere.
+#[inline(always)]
+fn marked<T: Scalar>(a: T, mark: T) -> f64 {
+    if mark < T::default() { a.to_f64() } else { 0.0 }
+}
+
+/// The sum of what `f` makes of the elements of two tiles, in that order.
+#[inline(always)]
+fn sum_tile<T: Scalar>(a: &[T], b: &[T], f: impl Fn(T, T) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
     let (a_chunks, b_chunks) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let (a_rest, b_rest) = (a_chunks.remainder(), b_chunks.remainder());
     for (a, b) in a_chunks.zip(b_chunks) {
         for l in 0..LANES {
-            lanes[l] += a[l].to_f64() * b[l].to_f64();
+            lanes[l] += f(a[l], b[l]);
         }
     }
-    for (l, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
-        lanes[l] += a.to_f64() * b.to_f64();
-    }
-    joined(lanes)
-}
-
-/// The sum of the magnitudes of a tile, likewise.
-#[inline(always)]
-fn magnitudes_tile<T: Scalar>(a: &[T]) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let chunks = a.chunks_exact(LANES);
-    let rest = chunks.remainder();
-    for a in chunks {
-        for l in 0..LANES {
-            lanes[l] += a[l].to_f64().abs();
-        }
-    }
-    for (l, a) in rest.iter().enumerate() {
-        lanes[l] += a.to_f64().abs();
+    for (l, (&a, &b)) in a_rest.iter().zip(b_rest).enumerate() {
+        lanes[l] += f(a, b);
     }
     joined(lanes)
 }

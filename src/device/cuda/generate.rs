@@ -1,6 +1,6 @@
 //! CUDA C++ generated from sweeps and scalar programs: one kernel for each, compiled once.
 
-use crate::device::sweep::{Coefficient, Dot, Op, Operand, Slot, Summand, Sweep, Term, Test, Update};
+use crate::device::sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Term, Test, Update};
 use std::fmt::Write;
 
 /// The name of a vector's element in registers.
@@ -228,46 +228,39 @@ fn body(sweep: &Sweep<'_>) -> String {
 }
 
 /// The end of rows of a product, as `struct Rows` of kernels/rows.cuh: what becomes of a row and its sum, where a sweep of
-/// one column over y = A x, x and z follows. y stands in no memory, the old x is not read, and x is set anew in `p1`.
+/// one column over y = A x and x follows. y stands in no memory, and x is set anew in `p1`.
 ///
-/// Vectors that rows pass through once are marked as the first to leave the cache: what is gathered shall stay there.
+/// Vectors that rows pass through once are marked as the first to leave the cache: what is gathered, the old x, shall stay
+/// there.
 pub fn row_sweep(sweep: &Sweep<'_>) -> String {
     let mut text = if sweep.dots.is_empty() { String::new() } else { conclude(sweep.dots, sweep.then) };
-    let reads = || (0..sweep.reads).map(|i| format!("q{i}"));
-    let names: Vec<String> = std::iter::once("p2".to_owned()).chain(reads()).collect();
-    let typed: Vec<String> = std::iter::once("SCALAR *p2".to_owned())
-        .chain(reads().map(|q| format!("const SCALAR *{q}")))
-        .collect();
-    let _ = writeln!(text, "#define SWEPT {}\n#define SWEPT_NAMES {}", typed.join(", "), names.join(", "));
-    text.push_str("struct Rows {\n    SCALAR *p1;\n");
-    typed.iter().for_each(|t| text.push_str(&format!("    {t};\n")));
+    let reads = |each: &dyn Fn(u8) -> String| (0..sweep.reads).map(each).collect::<String>();
+    let typed = reads(&|i| format!("const SCALAR *q{i}, "));
+    let names = reads(&|i| format!("q{i}, "));
+    let _ = writeln!(text, "#define SWEPT {typed}\n#define SWEPT_NAMES {names}");
+    text.push_str("struct Rows {\n    const SCALAR *x;\n    SCALAR *p1;\n");
+    text.push_str(&reads(&|i| format!("    const SCALAR *q{i};\n")));
     let coefficients = coefficients(sweep);
     coefficients.iter().for_each(|(name, _)| text.push_str(&format!("    SCALAR {name}[K];\n")));
     if !sweep.dots.is_empty() {
         text.push_str("    double sums[DOTS * K];\n");
     }
-    let taken: String = names.iter().map(|name| format!(", {name}({name})")).collect();
+    let taken = reads(&|i| format!(", q{i}(q{i})"));
     let _ = writeln!(
         text,
-        "    __device__ __forceinline__ Rows(const Slots& s, SCALAR* p1, {})\n        : p1(p1){taken} {{\n        \
-         const int c = 0;",
-        typed.join(", ")
+        "    __device__ __forceinline__ Rows({typed}const SCALAR* x, SCALAR* p1, const Slots& s)\n        \
+         : x(x), p1(p1){taken} {{\n        const int c = 0;",
     );
     coefficients.iter().for_each(|(name, value)| text.push_str(&format!("        {name}[c] = {value};\n")));
     (0..sweep.dots.len()).for_each(|d| text.push_str(&format!("        sums[{d}] = 0.0;\n")));
     text.push_str("    }\n    __device__ __forceinline__ void emit(const u64 i, const SCALAR sum) {\n");
-    text.push_str("        const int c = 0, e = 0;\n        SCALAR w0[1] = {sum}, w1[1], w2[1];\n");
-    if reads_before_write(sweep, 2) {
-        text.push_str("        w2[e] = __ldcs(p2 + i);\n");
-    }
+    text.push_str("        const int c = 0, e = 0;\n        SCALAR w0[1] = {sum}, w1[1] = {x[i]};\n");
     (0..sweep.reads)
         .for_each(|i| text.push_str(&format!("        const SCALAR r{i}[1] = {{__ldcs(q{i} + i)}};\n")));
     for (u, update) in sweep.updates.iter().enumerate() {
         let _ = writeln!(text, "        {};", assignment(u, update));
     }
-    for i in [1, 2].into_iter().filter(|i| sweep.updates.iter().any(|update| update.target == *i)) {
-        let _ = writeln!(text, "        __stcs(p{i} + i, w{i}[e]);");
-    }
+    text.push_str("        __stcs(p1 + i, w1[e]);\n");
     for (d, dot) in sweep.dots.iter().enumerate() {
         let _ = writeln!(text, "        sums[{d} * K + c] += {};", summand(dot));
     }
@@ -285,15 +278,22 @@ pub(super) fn assignment(index: usize, update: &Update<'_>) -> String {
 pub(super) fn summand(dot: &Dot) -> String {
     match dot.of {
         Summand::Product(a, b) => format!("double({}) * double({})", element(a), element(b)),
-        Summand::Magnitude(a) => format!("fabs(double({}))", element(a)),
+        Summand::Magnitude(a, w) => format!("fabs(double({}) * double({}))", element(a), element(w)),
+        Summand::Marked(a, mark) => {
+            format!("({} < SCALAR(0) ? double({}) : 0.0)", element(mark), element(a))
+        }
     }
 }
 
 fn term(update: usize, index: usize, term: &Term) -> String {
-    let times = term.times.map_or(String::new(), |w| format!(" * {}", element(w)));
+    let factor = match term.factor {
+        None => String::new(),
+        Some(Factor::Times(w)) => format!(" * {}", element(w)),
+        Some(Factor::Over(w)) => format!(" / {}", element(w)),
+    };
     match term.by {
-        Coefficient::Constant(1.0) => format!("{}{times}", element(term.v)),
-        _ => format!("c{update}_{index}[c] * ({}{times})", element(term.v)),
+        Coefficient::Constant(1.0) => format!("{}{factor}", element(term.v)),
+        _ => format!("c{update}_{index}[c] * ({}{factor})", element(term.v)),
     }
 }
 

@@ -1,9 +1,7 @@
 //! A bound for the largest eigenvalue of D^-1 A; see [chebyshev](super).
 
 use crate::backend::Operator;
-use crate::device::{
-    Coefficient, Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Track, Update,
-};
+use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Track, Update};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{DotInto, dot_into};
@@ -51,8 +49,7 @@ pub(super) const START: Sweep<'static> = Sweep {
     dots: &[Dot::product(Operand::Write(0), Operand::Read(1), RHO)],
     then: &[],
 };
-const D_TIMES_R: Term =
-    Term { by: Coefficient::Constant(1.0), v: Operand::Read(0), times: Some(Operand::Read(1)) };
+const D_TIMES_R: Term = Term::one(Operand::Read(0)).times(Operand::Read(1));
 
 /// r -= alpha q, z = D^-1 r, r'z: r = `Write(0)`, z = `Write(1)`, D^-1 = `Read(0)`, q = `Read(1)`.
 pub(super) const RESIDUAL: Sweep<'static> = Sweep {
@@ -61,7 +58,7 @@ pub(super) const RESIDUAL: Sweep<'static> = Sweep {
     reads: 2,
     updates: &[
         Update { target: 0, terms: &[Term::one(Operand::Write(0)), Term::minus(ALPHA, Operand::Read(1))] },
-        Update { target: 1, terms: &[Term { times: Some(Operand::Write(0)), ..D_TIMES_R }] },
+        Update { target: 1, terms: &[Term::one(Operand::Read(0)).times(Operand::Write(0))] },
     ],
     dots: &[Dot::product(Operand::Write(0), Operand::Write(1), RHO_NEXT)],
     then: &[Op::Divide(BETA, RHO_NEXT, RHO), Op::Copy(RHO, RHO_NEXT)],

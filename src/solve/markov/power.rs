@@ -1,20 +1,17 @@
 //! Power iteration: x = P' x, on any device, where the chain forgets when it began; x = (x + P' x) / 2 where it does not.
 //!
 //! ```text
-//! y = P' c             c is a copy of x
+//! y = P' x
 //! y = y - x            the residual of x
 //! x = x + lazy y       lazy is 1, or 1/2
-//! c = x
 //! ||y||_1
 //! ```
 //!
-//! The copy is what the operator reads while x is set anew: backends that own rows sweep each as soon as it is multiplied.
-//!
-//! Memory traffic in n-vectors, besides the operator: y 1 read + 1 written, x 1 + 1, c 1 written: 5; where the sweep follows
-//! each row, y is never in memory, and these 5 with the operator's own 2 become 4.
+//! Memory traffic in n-vectors, besides the operator: y 1 read + 1 written, x 1 + 1: 4; where the sweep follows each row, y
+//! is never in memory, and these 4 with the operator's own 2 become 2.
 
 use crate::backend::Operator;
-use crate::device::{Coefficient, Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
+use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::solve::steps::Steps;
@@ -28,19 +25,15 @@ const LAZY: Slot = Slot(2);
 const SLOTS: usize = 3;
 
 const Y: Operand = Operand::Write(0);
-const X: Operand = Operand::Write(2);
+const X: Operand = Operand::Write(1);
 
 const STEPPED: Sweep<'static> = Sweep {
     name: "markov_step",
-    writes: 3,
+    writes: 2,
     reads: 0,
     updates: &[
-        Update {
-            target: 0,
-            terms: &[Term::one(Y), Term { by: Coefficient::Constant(-1.0), v: X, times: None }],
-        },
-        Update { target: 2, terms: &[Term::one(X), Term::slot(LAZY, Y)] },
-        Update { target: 1, terms: &[Term::one(X)] },
+        Update { target: 0, terms: &[Term::one(Y), Term::constant(-1.0, X)] },
+        Update { target: 1, terms: &[Term::one(X), Term::slot(LAZY, Y)] },
     ],
     dots: &[Dot::magnitudes(Y, STEP)],
     then: &[
@@ -58,13 +51,12 @@ pub(super) struct Work<D: Device, T: Scalar> {
     steps: Operator<D, T>,
     y: D::Vector<T>,
     x: D::Vector<T>,
-    c: D::Vector<T>,
     slots: D::Slots,
 }
 
 impl<D: Device, T: Scalar> Work<D, T> {
     /// Vectors in the workspace.
-    pub const VECTORS: usize = 3;
+    pub const VECTORS: usize = 2;
 
     /// Bytes that an iteration moves.
     pub fn bytes(steps: &Operator<D, T>) -> u64 {
@@ -77,12 +69,10 @@ impl<D: Device, T: Scalar> Work<D, T> {
             steps,
             y: device.vector(x.len(), 1)?,
             x: device.vector(x.len(), 1)?,
-            c: device.vector(x.len(), 1)?,
             slots: device.slots(SLOTS, 1)?,
         };
         let host: Vec<T> = x.iter().map(|&x| T::from_f64(x)).collect();
         device.upload(&host, &mut work.x)?;
-        device.upload(&host, &mut work.c)?;
         let mut state = SlotState::new(SLOTS, 1);
         state.set(LAZY, 0, lazy);
         Ok((work, state))
@@ -93,7 +83,7 @@ impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
     const TARGET: Slot = TARGET;
 
     fn step(device: &D, w: &mut Self) -> Result<()> {
-        w.steps.apply_sweep(device, [&mut w.y, &mut w.c, &mut w.x], &[], &mut w.slots, &STEPPED)
+        w.steps.apply_sweep(device, [&mut w.y, &mut w.x], &[], &mut w.slots, &STEPPED)
     }
 
     fn slots(&self) -> &D::Slots {

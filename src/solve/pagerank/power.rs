@@ -1,19 +1,23 @@
 //! Power iteration: x = F(x), on any device.
 //!
-//! The operator multiplies the links by the vertex that they lead to with c, what each vertex gives along a link: x over
-//! the sum of its links. So a graph without weights needs no values, and any backend serves. One sweep does the rest:
+//! The operator multiplies the links by the vertex that they lead to with c, what each vertex gives along a link. So a graph
+//! without weights needs no values, and any backend serves. c is all that is kept: with w the sum of a vertex's links, and
+//! -1 where there are none (a sink), x is w c. Nobody gathers the c of a sink, so that its sign is free: w marks sinks. One
+//! sweep does the rest:
 //!
 //! ```text
 //! y = A c
-//! y = d y + mu 1 + rho v - x (+ d x at sinks)     the step
-//! x = x + y
-//! c = x / out
-//! ||y||_1, and the sum of x over sinks, from which mu and rho of the next iteration follow
+//! y = d y + mu 1 + rho v (+ d x at sinks)     the next x
+//! y = y / w - c                               the step of c
+//! c = c + y
+//! ||w y||_1, and minus the sum of x over sinks, from which mu and rho of the next iteration follow
 //! ```
 //!
-//! Memory traffic in n-vectors, besides the operator: y 1 read + 1 written, x 1 + 1, c 1 written, 1 / out and sinks 1
-//! read each: 7; v is one more where ranks are personal. Backends that own rows sweep each chunk as soon as they have
-//! multiplied it: y is never in memory then, and these 7 with the operator's own 2 become 6.
+//! Where iteration stands still, the step is 0 to the last bit: the next c is rounded from the next x alone.
+//!
+//! Memory traffic in n-vectors, besides the operator: y 1 read + 1 written, c 1 + 1, w 1 read: 5; v is one more where ranks
+//! are personal, and so is what marks sinks where they keep their own. Backends that own rows sweep each chunk as soon as
+//! they have multiplied it: y is never in memory then, and these 5 with the operator's own 2 become 3.
 //!
 //! # Extrapolation
 //! The error of x is a sum of directions, each of which shrinks by its own factor; the largest are much the same in one
@@ -29,7 +33,7 @@
 use super::{Dangling, Problem};
 use crate::backend::Operator;
 use crate::device::sweep::dot_sweep;
-use crate::device::{Coefficient, Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
+use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::solve::steps::Steps;
@@ -39,7 +43,7 @@ use crate::stop::StopCode;
 const STEP: Slot = Slot(0);
 /// The step to reach.
 const TARGET: Slot = Slot(1);
-/// The sum of x over sinks.
+/// Minus the sum of x over sinks.
 const STRANDED: Slot = Slot(2);
 const DAMPING: Slot = Slot(3);
 /// What every vertex gets, and how it follows from what is stranded.
@@ -50,19 +54,17 @@ const MU_REST: Slot = Slot(6);
 const RHO: Slot = Slot(7);
 const RHO_SHARE: Slot = Slot(8);
 const RHO_REST: Slot = Slot(9);
-/// What sinks keep of their own.
-const KEPT: Slot = Slot(10);
 /// Inner products of v0 = u0 - u2, v1 = u1 - u2 and u2.
-const V0_V0: Slot = Slot(11);
-const V0_V1: Slot = Slot(12);
-const V1_V1: Slot = Slot(13);
-const V0_U2: Slot = Slot(14);
-const V1_U2: Slot = Slot(15);
+const V0_V0: Slot = Slot(10);
+const V0_V1: Slot = Slot(11);
+const V1_V1: Slot = Slot(12);
+const V0_U2: Slot = Slot(13);
+const V1_U2: Slot = Slot(14);
 /// What v1 and u2 are multiplied by where x is moved.
-const BY_V1: Slot = Slot(16);
-const BY_U2: Slot = Slot(17);
+const BY_V1: Slot = Slot(15);
+const BY_U2: Slot = Slot(16);
 /// Slots that a workspace has.
-pub const SLOTS: usize = 18;
+pub const SLOTS: usize = 17;
 
 /// Iterations from one extrapolation to the next.
 const PERIOD: usize = 10;
@@ -88,88 +90,96 @@ const AFTER_STEP: &[Op] = &[
 ];
 
 const Y: Operand = Operand::Write(0);
-const X: Operand = Operand::Write(2);
-const INVERSE: Operand = Operand::Read(0);
-const SINKS: Operand = Operand::Read(1);
-const V: Operand = Operand::Read(2);
+const C: Operand = Operand::Write(1);
+const W: Operand = Operand::Read(0);
+const V: Operand = Operand::Read(1);
+const SINKS: Operand = Operand::Read(2);
 
-const MINUS_X: Term = Term { by: Coefficient::Constant(-1.0), v: X, times: None };
-/// x = x + y, c = x / out.
-const MOVE: Update<'static> = Update { target: 2, terms: &[Term::one(X), Term::one(Y)] };
-const GIVE: Update<'static> =
-    Update { target: 1, terms: &[Term { by: Coefficient::Constant(1.0), v: X, times: Some(INVERSE) }] };
-const SUMS: &[Dot] = &[Dot::magnitudes(Y, STEP), Dot::product(X, SINKS, STRANDED)];
+/// y = y / w - c, c = c + y.
+const STEP_OF_C: Update<'static> =
+    Update { target: 0, terms: &[Term::one(Y).over(W), Term::constant(-1.0, C)] };
+const MOVE: Update<'static> = Update { target: 1, terms: &[Term::one(C), Term::one(Y)] };
+const SUMS: &[Dot] = &[Dot::weighted_magnitudes(Y, W, STEP), Dot::marked(C, W, STRANDED)];
 
-/// c = x / out and the sum over sinks, before the first iteration.
+/// The sum over sinks, before the first iteration.
 const START: Sweep<'static> = Sweep {
     name: "pagerank_start",
-    writes: 1,
-    reads: 3,
-    updates: &[Update {
-        target: 0,
-        terms: &[Term { by: Coefficient::Constant(1.0), v: V, times: Some(INVERSE) }],
-    }],
-    dots: &[Dot::product(V, SINKS, STRANDED)],
+    writes: 0,
+    reads: 2,
+    updates: &[],
+    dots: &[Dot::marked(Operand::Read(1), W, STRANDED)],
     then: &SPREAD,
 };
 /// Where every vertex gets the same.
 const EVEN: Sweep<'static> = Sweep {
     name: "pagerank_even",
-    writes: 3,
-    reads: 2,
+    writes: 2,
+    reads: 1,
     updates: &[
-        Update { target: 0, terms: &[Term::slot(DAMPING, Y), Term::slot(MU, Operand::Ones), MINUS_X] },
+        Update { target: 0, terms: &[Term::slot(DAMPING, Y), Term::slot(MU, Operand::Ones)] },
+        STEP_OF_C,
         MOVE,
-        GIVE,
     ],
     dots: SUMS,
     then: AFTER_STEP,
 };
-/// Where v says who gets how much, or sinks keep their own.
+/// Where v says who gets how much.
 const PERSONAL: Sweep<'static> = Sweep {
     name: "pagerank_personal",
-    writes: 3,
-    reads: 3,
+    writes: 2,
+    reads: 2,
     updates: &[
         Update {
             target: 0,
             terms: &[Term::slot(DAMPING, Y), Term::slot(MU, Operand::Ones), Term::slot(RHO, V)],
         },
+        STEP_OF_C,
+        MOVE,
+    ],
+    dots: SUMS,
+    then: AFTER_STEP,
+};
+/// Where sinks keep d of their own x, which is -c.
+const SELF_LOOP: Sweep<'static> = Sweep {
+    name: "pagerank_self_loop",
+    writes: 2,
+    reads: 3,
+    updates: &[
         Update {
             target: 0,
-            terms: &[Term::one(Y), MINUS_X, Term { by: Coefficient::Slot(KEPT), v: X, times: Some(SINKS) }],
+            terms: &[Term::slot(DAMPING, Y), Term::slot(RHO, V), Term::minus(DAMPING, C).times(SINKS)],
         },
+        STEP_OF_C,
         MOVE,
-        GIVE,
     ],
     dots: SUMS,
     then: AFTER_STEP,
 };
 
-/// Keeps x.
+/// Keeps x: c = `Read(1)`.
 const KEEP: Sweep<'static> = Sweep {
     name: "pagerank_keep",
     writes: 1,
-    reads: 1,
-    updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(0))] }],
+    reads: 2,
+    updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(1)).times(W)] }],
     dots: &[],
     then: &[],
 };
 const fn minus(v: Operand) -> Term {
-    Term { by: Coefficient::Constant(-1.0), v, times: None }
+    Term::constant(-1.0, v)
 }
 const FIRST: Operand = Operand::Write(0);
 const SECOND: Operand = Operand::Write(1);
 const THIRD: Operand = Operand::Write(2);
-/// v0, v1 and u2, in the place of the three vectors that were kept before x.
+/// v0, v1 and u2, in the place of the three vectors that were kept before x: c = `Read(1)`.
 const DIFFERENCES: Sweep<'static> = Sweep {
     name: "pagerank_differences",
     writes: 3,
-    reads: 1,
+    reads: 2,
     updates: &[
         Update { target: 0, terms: &[minus(FIRST), Term::one(SECOND)] },
         Update { target: 1, terms: &[minus(SECOND), Term::one(THIRD)] },
-        Update { target: 2, terms: &[minus(THIRD), Term::one(Operand::Read(0))] },
+        Update { target: 2, terms: &[minus(THIRD), Term::one(Operand::Read(1)).times(W)] },
         Update { target: 0, terms: &[Term::one(FIRST), minus(THIRD)] },
         Update { target: 1, terms: &[Term::one(SECOND), minus(THIRD)] },
     ],
@@ -182,44 +192,35 @@ const DIFFERENCES: Sweep<'static> = Sweep {
     then: &[],
 };
 const LAST_DOT: Sweep<'static> = dot_sweep(&[Dot::product(Operand::Read(0), Operand::Read(1), V1_U2)], &[]);
-/// Moves x, and makes c and the sum over sinks of it.
+/// Moves x, for which it takes the place of v0 to add up how far, and makes the sum over sinks of it.
 const AHEAD: Sweep<'static> = Sweep {
     name: "pagerank_ahead",
     writes: 2,
-    reads: 4,
+    reads: 3,
     updates: &[
         Update {
-            target: 1,
-            terms: &[
-                Term::one(Operand::Write(1)),
-                Term::slot(BY_V1, Operand::Read(2)),
-                Term::slot(BY_U2, Operand::Read(3)),
-            ],
-        },
-        Update {
             target: 0,
-            terms: &[Term { by: Coefficient::Constant(1.0), v: Operand::Write(1), times: Some(INVERSE) }],
+            terms: &[Term::slot(BY_V1, Operand::Read(1)), Term::slot(BY_U2, Operand::Read(2))],
         },
+        Update { target: 1, terms: &[Term::one(C), Term::one(Y).over(W)] },
     ],
-    dots: &[Dot::product(Operand::Write(1), SINKS, STRANDED)],
+    dots: &[Dot::marked(C, W, STRANDED)],
     then: &SPREAD,
 };
 
 /// The sweeps that follow a product.
-pub const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN, PERSONAL];
+pub const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN, PERSONAL, SELF_LOOP];
 /// Every sweep of this method, for whoever compiles them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[START, EVEN, PERSONAL, KEEP, DIFFERENCES, LAST_DOT, AHEAD];
+pub const SWEEPS: &[Sweep<'static>] = &[START, EVEN, PERSONAL, SELF_LOOP, KEEP, DIFFERENCES, LAST_DOT, AHEAD];
 
 /// Operator, vectors and scalars of an iteration.
 pub(super) struct Work<D: Device, T: Scalar> {
     links: Operator<D, T>,
     y: D::Vector<T>,
-    x: D::Vector<T>,
     c: D::Vector<T>,
-    inverse: D::Vector<T>,
-    sinks: D::Vector<T>,
-    /// Only where not every vertex gets the same.
-    v: Option<D::Vector<T>>,
+    w: D::Vector<T>,
+    /// What the sweep reads besides w: nothing, or v, or v and what is 1 at sinks.
+    others: Vec<D::Vector<T>>,
     /// Only where x is extrapolated: what is kept of x, and the host's copy of the scalars.
     kept: Option<([D::Vector<T>; KEPT_VECTORS], SlotState)>,
     slots: D::Slots,
@@ -228,7 +229,7 @@ pub(super) struct Work<D: Device, T: Scalar> {
 impl<D: Device, T: Scalar> Work<D, T> {
     /// Vectors in the workspace.
     pub fn vectors(problem: &Problem<'_>, extrapolate: bool) -> usize {
-        5 + usize::from(!is_even(problem)) + if extrapolate { KEPT_VECTORS } else { 0 }
+        2 + sweep(problem).reads as usize + if extrapolate { KEPT_VECTORS } else { 0 }
     }
 
     /// Bytes that an iteration moves.
@@ -252,15 +253,16 @@ impl<D: Device, T: Scalar> Work<D, T> {
             device.upload(&host, &mut vector)?;
             Ok(vector)
         };
-        let out = problem.links.out();
+        let w = |i| signed(problem.links.out()[i]);
+        let others: [&dyn Fn(usize) -> f64; 2] =
+            [&|i| problem.teleport(i), &|i| f64::from(u8::from(w(i) < 0.0))];
+        let read = sweep(problem).reads as usize - 1;
         let mut work = Work {
             links,
             y: device.vector(n, 1)?,
-            x: upload(&|i| x[i])?,
-            c: device.vector(n, 1)?,
-            inverse: upload(&|i| if out[i] > 0.0 { 1.0 / out[i] } else { 0.0 })?,
-            sinks: upload(&|i| f64::from(u8::from(out[i] == 0.0)))?,
-            v: if is_even(problem) { None } else { Some(upload(&|i| problem.teleport(i))?) },
+            c: upload(&|i| x[i] / w(i))?,
+            w: upload(&w)?,
+            others: others[..read].iter().map(|value| upload(*value)).collect::<Result<_>>()?,
             kept: match extrapolate {
                 true => Some(([room()?, room()?, room()?], SlotState::new(SLOTS, 1))),
                 false => None,
@@ -270,7 +272,7 @@ impl<D: Device, T: Scalar> Work<D, T> {
         let mut state = SlotState::new(SLOTS, 1);
         shares(problem).into_iter().for_each(|(slot, value)| state.set(slot, 0, value));
         device.write(&state, &mut work.slots)?;
-        device.sweep(&mut [&mut work.c], &[&work.inverse, &work.sinks, &work.x], &mut work.slots, &START)?;
+        device.sweep(&mut [], &[&work.w, &work.c], &mut work.slots, &START)?;
         device.read(&work.slots, &mut state)?;
         Ok((work, state))
     }
@@ -280,7 +282,7 @@ impl<D: Device, T: Scalar> Work<D, T> {
     /// Moves x to the shortest combination of the last three steps; whether it has.
     fn extrapolate(&mut self, device: &D) -> Result<bool> {
         let Some(([first, second, third], state)) = &mut self.kept else { return Ok(false) };
-        device.sweep(&mut [first, second, third], &[&self.x], &mut self.slots, &DIFFERENCES)?;
+        device.sweep(&mut [first, second, third], &[&self.w, &self.c], &mut self.slots, &DIFFERENCES)?;
         device.sweep(&mut [], &[second, third], &mut self.slots, &LAST_DOT)?;
         device.read(&self.slots, state)?;
         let value = |slot| state.get(slot, 0);
@@ -290,8 +292,8 @@ impl<D: Device, T: Scalar> Work<D, T> {
         state.set(BY_V1, 0, -a);
         state.set(BY_U2, 0, -(2.0 * a + b));
         device.write(state, &mut self.slots)?;
-        let reads = &[&self.inverse, &self.sinks, &*second, &*third];
-        device.sweep(&mut [&mut self.c, &mut self.x], reads, &mut self.slots, &AHEAD)?;
+        let reads = &[&self.w, &*second, &*third];
+        device.sweep(&mut [first, &mut self.c], reads, &mut self.slots, &AHEAD)?;
         Ok(true)
     }
 }
@@ -312,11 +314,12 @@ impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
     const TARGET: Slot = TARGET;
 
     fn step(device: &D, w: &mut Self) -> Result<()> {
-        let writes = [&mut w.y, &mut w.c, &mut w.x];
-        match &w.v {
-            None => w.links.apply_sweep(device, writes, &[&w.inverse, &w.sinks], &mut w.slots, &EVEN),
-            Some(v) => {
-                w.links.apply_sweep(device, writes, &[&w.inverse, &w.sinks, v], &mut w.slots, &PERSONAL)
+        let writes = [&mut w.y, &mut w.c];
+        match &w.others[..] {
+            [] => w.links.apply_sweep(device, writes, &[&w.w], &mut w.slots, &EVEN),
+            [v] => w.links.apply_sweep(device, writes, &[&w.w, v], &mut w.slots, &PERSONAL),
+            [v, sinks, ..] => {
+                w.links.apply_sweep(device, writes, &[&w.w, v, sinks], &mut w.slots, &SELF_LOOP)
             }
         }
     }
@@ -327,7 +330,7 @@ impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
             return self.extrapolate(device);
         }
         if let Some(place) = (iterations % PERIOD + KEPT_VECTORS).checked_sub(PERIOD) {
-            device.sweep(&mut [&mut kept[place]], &[&self.x], &mut self.slots, &KEEP)?;
+            device.sweep(&mut [&mut kept[place]], &[&self.w, &self.c], &mut self.slots, &KEEP)?;
         }
         Ok(false)
     }
@@ -348,33 +351,43 @@ impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
     }
 
     fn answer(&self) -> &D::Vector<T> {
-        &self.x
+        &self.c
     }
 }
 
-/// Whether every vertex gets the same of what is spread.
-fn is_even(problem: &Problem<'_>) -> bool {
-    problem.teleport.is_none() && problem.dangling != Dangling::SelfLoop
+/// w of a vertex with so many links, or weights of links.
+fn signed(out: f64) -> f64 {
+    if out > 0.0 { out } else { -1.0 }
+}
+
+/// x of what has come back from the device, c.
+pub(super) fn ranks(problem: &Problem<'_>, mut c: Vec<f64>) -> Vec<f64> {
+    c.iter_mut().zip(problem.links.out()).for_each(|(c, &out)| *c *= signed(out));
+    c
 }
 
 fn sweep(problem: &Problem<'_>) -> Sweep<'static> {
-    if is_even(problem) { EVEN } else { PERSONAL }
+    match (problem.dangling, problem.teleport) {
+        (Dangling::SelfLoop, _) => SELF_LOOP,
+        (_, Some(_)) => PERSONAL,
+        (_, None) => EVEN,
+    }
 }
 
 /// What is spread to whom, by policy.
-fn shares(problem: &Problem<'_>) -> [(Slot, f64); 6] {
+fn shares(problem: &Problem<'_>) -> [(Slot, f64); 5] {
     let (n, d) = (problem.links.vertices() as f64, problem.damping);
     let spread = matches!(problem.dangling, Dangling::Uniform | Dangling::Personalised);
-    let share = if spread { d } else { 0.0 };
-    let (mu, rho) = if is_even(problem) {
+    // Of minus the sum over sinks.
+    let share = if spread { -d } else { 0.0 };
+    let (mu, rho) = if sweep(problem) == EVEN {
         ((share / n, (1.0 - d) / n), (0.0, 0.0))
     } else if problem.dangling == Dangling::Uniform {
         ((share / n, 0.0), (0.0, 1.0 - d))
     } else {
         ((0.0, 0.0), (share, 1.0 - d))
     };
-    let kept = if problem.dangling == Dangling::SelfLoop { d } else { 0.0 };
-    [(DAMPING, d), (MU_SHARE, mu.0), (MU_REST, mu.1), (RHO_SHARE, rho.0), (RHO_REST, rho.1), (KEPT, kept)]
+    [(DAMPING, d), (MU_SHARE, mu.0), (MU_REST, mu.1), (RHO_SHARE, rho.0), (RHO_REST, rho.1)]
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod schedule;
 use super::chunked::check_shapes;
 use crate::backend::Operator;
 use crate::device::cpu::{Cpu, CpuVector};
-use crate::device::{Coefficient, Device, Operand, Sweep, Term, Update};
+use crate::device::{Device, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
 use crate::format::{Bsr, Csr};
 use crate::operator::{Cost, LinearOperator};
@@ -197,8 +197,7 @@ impl<T: Scalar> LinearOperator<Cpu, T> for Triangles<T> {
         }
         let (scratch, slots) = &mut *self.scratch.borrow_mut();
         self.solve(device, x, scratch)?;
-        let term = |by, v| Term { by: Coefficient::Constant(by), v, times: None };
-        let terms = [term(alpha, Operand::Read(0)), term(beta, Operand::Write(0))];
+        let terms = [Term::constant(alpha, Operand::Read(0)), Term::constant(beta, Operand::Write(0))];
         let updates = [Update { target: 0, terms: if beta == 0.0 { &terms[..1] } else { &terms } }];
         let sweep = Sweep { name: "triangles", writes: 1, reads: 1, updates: &updates, dots: &[], then: &[] };
         device.sweep(&mut [z], &[scratch], slots, &sweep)
