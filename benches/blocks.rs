@@ -54,7 +54,11 @@ fn plan() -> Plan {
         let mut value = || arguments.next().unwrap_or_default();
         let numbers = |text: String| text.split(',').map(|n| n.parse().unwrap()).collect::<Vec<usize>>();
         match argument.as_str() {
-            "--device" => plan.cuda = value() == Cuda::KIND,
+            "--device" => {
+                let kind = value();
+                assert!([Cpu::KIND, Cuda::KIND].contains(&kind.as_str()), "--device cpu or cuda, not {kind}");
+                plan.cuda = kind == Cuda::KIND;
+            }
             "--backends" => plan.backends = value().split(',').map(str::to_owned).collect(),
             "--threads" => plan.threads = numbers(value()),
             "--chunks" => plan.chunks = numbers(value()).into_iter().map(Some).collect(),

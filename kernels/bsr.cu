@@ -76,7 +76,10 @@ __device__ __forceinline__ bool complete(double* ticket, const u32 pieces, const
     __syncwarp();
     u32 drawn = 0;
     if (lane == 0) asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
-    return __shfl_sync(ALL_LANES, drawn, 0) == pieces - 1;
+    drawn = __shfl_sync(ALL_LANES, drawn, 0);
+    // What lane 0 has acquired is ordered for the others, too.
+    __syncwarp();
+    return drawn == pieces - 1;
 }
 
 #define PIECE_ARGUMENTS const uint4 *__restrict__ pieces, double *scratch,

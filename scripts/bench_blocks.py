@@ -6,14 +6,14 @@
   scripts/bench_blocks.py 3 --bench PATH -o results/cpu/blocks         # and of half of them
   scripts/bench_blocks.py 5 --bench PATH -o results/cpu/blocks         # the flat loop that a GPU needs, and table 6
   scripts/bench_blocks.py 7 --bench PATH -o results/h200/blocks        # bsr-row-major on a GPU, by threads in a block
-  scripts/bench_blocks.py 8 --bench PATH -o results/h200/blocks        # bsr-private, and table 9: with fewer blocks than fit
-  scripts/bench_blocks.py 10 --bench PATH -o results/h200/blocks       # bsr-team, and table 11: its workers and contention
+  scripts/bench_blocks.py 8 --bench PATH -o results/h200/blocks        # bsr-private, and table 9 with it: with fewer blocks than fit
+  scripts/bench_blocks.py 10 --bench PATH -o results/h200/blocks       # bsr-team, and table 11 with it: its workers and contention
   scripts/bench_blocks.py 12 --bench PATH -o results/h200/blocks       # bsr-unrolled
   scripts/bench_blocks.py 13 --bench PATH -o results/h200/blocks --beside results/cpu/blocks/table1.json
                                                                        # the best of each, cuSPARSE's, ours, and the CPU's
 
 Writes tableN.json and tableN.svg into the folder. PATH is the binary of the bench `blocks`: `cargo bench --bench blocks
---no-run` names it. A cell is the mean of five runs of 200 products y = A x each. Numbers of threads beyond those of the
+--no-run` names it. A cell is the mean of five runs of 200 products y = A x each, on a GPU the median. Numbers of threads beyond those of the
 machine are bound by waiting; there, and for the dense product, a run is cut short after --seconds, and its time stands for
 200 products: "products" in the file says how many there were.
 
@@ -153,7 +153,7 @@ def gpu_tables(args):
         if args.beside:
             with open(args.beside) as f:
                 there = json.load(f)
-            cpu = {name: [c for c in there["cells"] if c["backend"] == name] for name in ["scipy", "bsr-fixed-tasks-pre", "bsr"]}
+            cpu = {name: [c for c in there["cells"] if c["backend"] == name and c["products"] == PRODUCTS] for name in ["scipy", "bsr-fixed-tasks-pre", "bsr"]}
             best = {**{f"{name} (cpu)": {**min(found, key=seconds), "backend": f"{name} (cpu)"}
                        for name, found in cpu.items() if found}, **best}
         yardstick = seconds(best.get("cusparse-bsrmv") or best["cusparse-bsr"])

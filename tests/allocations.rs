@@ -94,10 +94,18 @@ fn iterating_allocates_nothing() {
     pool.install(|| {
         for threads in [1, 2, 3] {
             let cpu = Cpu::new(Some(threads)).unwrap();
-            // Threads allocate when they begin, which may be late.
+            // Threads allocate when they begin, which may be late, and when they first lie down to wait, which may be later
+            // on a busy machine: once each. What iterations allocate they allocate every time.
+            const TRIES: usize = 4;
             allocations(&cpu, Method::Cg, "rows", Preconditioner::None, 3);
             let same = |what: String, (few, many): (usize, usize), count: &dyn Fn(usize) -> usize| {
-                let counted = (count(few), count(many));
+                let mut counted = (0, 1);
+                for _ in 0..TRIES {
+                    counted = (count(few), count(many));
+                    if counted.0 == counted.1 {
+                        break;
+                    }
+                }
                 assert!(counted.0 > 5, "{what}: the vectors of a solve are allocated: {counted:?}");
                 assert_eq!(counted.0, counted.1, "{what}: {few} iterations and {many}");
             };

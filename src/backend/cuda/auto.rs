@@ -54,7 +54,7 @@ const WORTH: f64 = 0.97;
 
 /// The blocks that move the fewest bytes, and these, if they are fewer than any other format's.
 fn blocks(matrix: &Csr) -> Option<(Block, f64)> {
-    if matrix.pattern().has_repeats() {
+    if matrix.pattern().has_repeats() || matrix.rows().max(matrix.cols()) > super::bsr::MOST {
         return None;
     }
     let value = match matrix.values() {
@@ -86,8 +86,11 @@ pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
         ("burst", format!("{rows} rows of at most {} entries: iterations share a launch", longest()))
     } else if let Some((block, share)) = blocks(matrix) {
         let [height, width] = block.size;
-        let why =
-            format!("blocks {:.0} % full, {:.0} % of the bytes of slices", 100.0 * block.fill, 100.0 * share);
+        let why = format!(
+            "blocks {:.0} % full, about {:.0} % of the bytes of slices",
+            100.0 * block.fill,
+            100.0 * share
+        );
         let choice = Choice::resolve("cuda", "bsr", &format!("bsr:block={height}x{width}"))?;
         return Ok(Decision { choice, why });
     } else if entries > LONG * rows && uneven() {
