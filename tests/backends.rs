@@ -170,6 +170,28 @@ fn stencils_cost_less_than_one_byte_an_entry_for_their_columns() {
 }
 
 #[test]
+fn a_few_columns_astray_and_a_long_row_cost_their_slices_little() {
+    // The same band, once with a far column in every slice of eight rows and with a row of a hundred times the length.
+    let band = |i: u32| (0..16).map(move |j| 90_000 + 3 * i + 7 * j * j);
+    let plain: Vec<Vec<u32>> = (0..800).map(|i| band(i).collect()).collect();
+    let astray: Vec<Vec<u32>> = (0..800)
+        .map(|i| match i {
+            400 => (90_000..91_600).collect(),
+            _ => (i % 8 == 3).then_some(i).into_iter().chain(band(i)).collect(),
+        })
+        .collect();
+    let stored = |rows: &[Vec<u32>]| {
+        let matrix = csr(120_000, rows, |_| 1.0);
+        let ones = Csr::with_pattern(matrix.pattern().clone(), Values::Ones).unwrap();
+        build("sell", &Arc::new(ones)).unwrap().storage()
+    };
+    // A place in 16 bits for each entry of the band; the counts of the rest in each slice, and 4 bytes for what is in it.
+    let (plain, astray) = (stored(&plain), stored(&astray));
+    assert!(plain < 2 * 12_800 + 100 * 16 + 1000, "{plain} bytes");
+    assert!(astray < plain + 100 * 72 + 4 * 1600, "{astray} bytes, {plain} of the band alone");
+}
+
+#[test]
 fn padding_of_slices_and_segments_never_meets_an_infinite_x() {
     // Rows of 0 to 12 entries, far and near, and one that is long.
     let rows: Vec<Vec<u32>> = (0..1100_u32)
@@ -246,7 +268,7 @@ fn auto_chooses_by_the_bytes_and_says_why() {
         (generated("elasticity3d:20x20x20,contrast=10,seed=1"), "sbsr:block=3", "instead of"),
         (generated("blockband:n=4000,block=5,density=0.05"), "bsr:block=5x5", "instead of"),
         // Four threads can share one row of a fifth of the work, but not one of three quarters.
-        (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "bsr:block=4x4", "instead of"),
+        (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "sell", "instead of"),
         (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "share of the entries"),
         (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "as CSR"),
     ] {

@@ -96,6 +96,13 @@ fn shapes() -> Vec<Shape> {
             |i| if i == 7 { (0..cols).step_by(9).chain([cols - 1]).collect() } else { vec![i, cols - 1] };
         add(name, cols as usize, (0..30).map(row).collect());
     }
+    // Rows of a narrow band, of which some have a column far before and one far behind it, and one is long.
+    let astray = |i: u32| -> Vec<u32> {
+        let band = (0..if i == 21 { 150 } else { 8 + i % 3 }).map(|j| 100_000 + i + 5 * j);
+        let (before, behind) = ((i % 5 == 2).then_some(i), (i % 7 == 3).then_some(200_000 - i));
+        before.into_iter().chain(band).chain(behind).collect()
+    };
+    add("columns astray", 200_001, (0..45).map(astray).collect());
     add("wide", 3000, (0..23).map(|i| some_columns(&mut numbers, 10 * i, 3000)).collect());
     let skewed =
         |i: u32| -> Vec<u32> { (0..if i % 60 == 7 { 300 } else { i % 4 }).map(|j| 2 * j + i % 5).collect() };
@@ -138,11 +145,16 @@ fn with_forms(zoo: &mut Zoo) {
         ("ones, 1025 rows", "1025 rows"),
         ("ones, some long rows", "some long rows"),
         ("ones, giant, 65537 columns", "giant, 65537 columns"),
+        ("ones, columns astray", "columns astray"),
     ] {
         let ones = Csr::with_pattern(pick(zoo, of).pattern().clone(), Values::Ones).unwrap();
         zoo.push((name, Arc::new(ones)));
     }
-    for (name, of) in [("f32, row lengths 0 to 70", "row lengths 0 to 70"), ("f32, 513 rows", "513 rows")] {
+    for (name, of) in [
+        ("f32, row lengths 0 to 70", "row lengths 0 to 70"),
+        ("f32, 513 rows", "513 rows"),
+        ("f32, columns astray", "columns astray"),
+    ] {
         let narrow = pick(zoo, of).to_f32();
         zoo.push((name, Arc::new(narrow)));
     }

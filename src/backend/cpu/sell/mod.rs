@@ -6,13 +6,14 @@
 //! which changes no bit of the result. Where columns follow each other x is loaded, not gathered.
 //!
 //! Lanes stop at the length of their row: padding is masked out, never multiplied, so that an infinite x stays where
-//! the matrix puts it, and implicit ones need no values. Each row is summed in its own order, in double precision. Rows
-//! of very different lengths within a chunk cost padding: a row that is much longer than its neighbours takes eight
-//! times its entries.
+//! the matrix puts it, and implicit ones need no values. Rows of very different lengths within a chunk cost padding, unless
+//! a slice leaves the ends of the longest to a rest that is added apart, row by row. The order in which a row is summed
+//! follows from the matrix alone, in double precision.
 //!
 //! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
 //! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
 
+mod block;
 mod pack;
 
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
@@ -102,6 +103,37 @@ impl<V: Scalar> SliceValues for &[V] {
     }
 }
 
+/// Adds the rest of a slice, which the words begin with; returns how many entries it has. In four sums a lane, since one
+/// would wait for each of its additions, and on its own, so that other slices do not pay for it.
+#[cold]
+#[inline(never)]
+fn add_rest<T: Scalar>(
+    sums: &mut [f64; LANES],
+    words: &[u32],
+    values: impl SliceValues,
+    product: &Product<'_, T>,
+    column: usize,
+) -> usize {
+    const SUMS: usize = 4;
+    let (counts, columns) = words.split_at(LANES);
+    let mut first = 0;
+    for (sum, &count) in sums.iter_mut().zip(counts) {
+        let mut parts = [0.0; SUMS];
+        let mut add = |part: usize, at: usize| {
+            parts[part] += values.value(at) * product.x[columns[at] as usize * product.k + column].to_f64();
+        };
+        let end = first + count as usize;
+        let whole = end - count as usize % SUMS;
+        for at in (first..whole).step_by(SUMS) {
+            (0..SUMS).for_each(|part| add(part, at + part));
+        }
+        (whole..end).for_each(|at| add(at - whole, at));
+        *sum += (parts[0] + parts[2]) + (parts[1] + parts[3]);
+        first = end;
+    }
+    first
+}
+
 /// Eight sums of one column of x, on any processor.
 fn plain<T: Scalar>(
     slice: &Slice<'_>,
@@ -187,8 +219,8 @@ mod avx2 {
     /// # Safety
     /// As for [`sums`], of every slice.
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn chunk<T: Scalar>(
-        slices: Slices<'_, impl SliceValues>,
+    pub(super) unsafe fn chunk<T: Scalar, const RESTS: bool>(
+        slices: Slices<'_, impl SliceValues, RESTS>,
         product: &Product<'_, T>,
         y: &mut [T],
     ) {
@@ -197,15 +229,16 @@ mod avx2 {
     }
 }
 
-/// The slices of a chunk.
+/// The slices of a chunk. Whether any may have a rest is known when this is compiled: the mere question keeps sums from
+/// staying in registers.
 #[derive(Clone, Copy)]
-struct Slices<'a, V> {
+struct Slices<'a, V, const RESTS: bool> {
     words: &'a [u32],
     values: V,
     k: usize,
 }
 
-impl<V: SliceValues> Slices<'_, V> {
+impl<V: SliceValues, const RESTS: bool> Slices<'_, V, RESTS> {
     /// Ends the rows of every slice in column `column` of y with the sums that `f` finds.
     #[inline(always)]
     fn each<T: Scalar>(
@@ -223,8 +256,13 @@ impl<V: SliceValues> Slices<'_, V> {
             let sums = f(&slice, values.take(slice.width * LANES));
             let first = number * LANES;
             match y[first * k..].first_chunk_mut::<LANES>() {
-                Some(y) if slice.in_order() && k == 1 => product.emit_all(y, sums),
+                Some(y) if slice.in_order() && !(RESTS && slice.rest) && k == 1 => product.emit_all(y, sums),
                 _ => {
+                    let mut sums = sums;
+                    if RESTS && slice.rest {
+                        let entries = add_rest(&mut sums, words, values, product, column);
+                        (words, _) = (&words[LANES + entries..], values.take(entries));
+                    }
                     for (lane, sum) in sums.into_iter().enumerate().take(rows - first) {
                         let y = &mut y[slice.row(number, lane) * k + column];
                         product.emit(y, T::from_f64(sum));
@@ -243,7 +281,19 @@ impl SellMatrix {
         product: &Product<'_, T>,
         y: &mut [T],
     ) {
-        let slices = Slices { words, values, k: product.k };
+        let k = product.k;
+        match self.packed.rests {
+            true => self.slices(Slices::<_, true> { words, values, k }, product, y),
+            false => self.slices(Slices::<_, false> { words, values, k }, product, y),
+        }
+    }
+
+    fn slices<T: Scalar, const RESTS: bool>(
+        &self,
+        slices: Slices<'_, impl SliceValues, RESTS>,
+        product: &Product<'_, T>,
+        y: &mut [T],
+    ) {
         #[cfg(target_arch = "x86_64")]
         if self.avx2 && product.k == 1 {
             // SAFETY: `avx2` says that processor and matrix allow it; columns and values are as they were packed.

@@ -5,18 +5,25 @@
 //!
 //! | words | what | when |
 //! |---|---|---|
-//! | 1 | width: entries of its longest row | always |
+//! | 1 | width: the most entries of a lane | always |
 //! | 1 | flags | always |
 //! | 4 | the row of each lane, in its chunk, 16 bits each | `SORTED` |
-//! | 8 | the length of each lane's row | `RAGGED` |
+//! | 8 | how many entries of each lane's row stand here | `RAGGED` |
 //! | width | the column of lane 0; lane l has the l-th one after it | `RUNS` |
-//! | 1 + 4 width | the lowest column, and how far above it each lane's column lies, 16 bits each | `NEAR` |
+//! | 1 + 4 width | the lowest column or one before it, and how far above it each lane's column lies, 16 bits each | `NEAR` |
 //! | 8 width | the column of each lane | otherwise |
+//! | 8 | how many entries more each lane's row has | `REST` |
+//! | their sum | their columns, lane after lane | `REST` |
 //!
-//! and of 8 width values, unless all are implicit ones. Stencils and bands consist of runs; most other matrices that
-//! come from meshes are near. Padding has the lowest column and the value 0, and no product looks at it.
+//! and of 8 width values and those of the rest, unless all are implicit ones. Stencils and bands consist of runs; most other
+//! matrices that come from meshes are near. Padding has the lowest column and the value 0, and no product looks at it.
+//!
+//! A few long rows, or a few columns far from all others, would have all lanes padded, or all columns in 32 bits: as in graphs
+//! of the web. So a slice may leave a rest: what lies outside a window of 16 bits about the middle of its longest row, or
+//! beyond some width, wherever that takes clearly fewer bytes.
 
 use super::LANES;
+use super::block::Block;
 use crate::backend::cpu::chunked::chunk_height;
 use crate::backend::cpu::narrow::AlignedValues;
 use crate::device::cpu::CHUNK;
@@ -30,6 +37,7 @@ const SORTED: u32 = 1;
 const RAGGED: u32 = 2;
 const RUNS: u32 = 4;
 const NEAR: u32 = 8;
+const REST: u32 = 16;
 
 /// Where the columns of a slice stand.
 #[derive(Clone, Copy)]
@@ -63,10 +71,12 @@ pub(super) struct Slice<'a> {
     order: Option<&'a [u32]>,
     pub lengths: Option<&'a [u32]>,
     pub columns: Columns<'a>,
+    /// Whether a rest follows: how many entries more each lane has, and their columns.
+    pub rest: bool,
 }
 
 impl<'a> Slice<'a> {
-    /// Takes a slice off the words.
+    /// Takes a slice off the words, but for its rest.
     #[inline(always)]
     pub fn take(words: &mut &'a [u32]) -> Slice<'a> {
         let mut take = |count: usize| {
@@ -85,7 +95,7 @@ impl<'a> Slice<'a> {
         } else {
             Columns::Far(take(width * LANES))
         };
-        Slice { width, order, lengths, columns }
+        Slice { width, order, lengths, columns, rest: flags & REST != 0 }
     }
 
     /// The row of the chunk that stands in a lane of slice number `slice` of its chunk.
@@ -97,7 +107,7 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Entries of a lane's row.
+    /// Entries of a lane's row besides the rest.
     #[inline(always)]
     pub fn length(&self, lane: usize) -> usize {
         self.lengths.map_or(self.width, |lengths| lengths[lane] as usize)
@@ -116,6 +126,8 @@ pub(super) struct Packed {
     pub values: AlignedValues,
     /// The first word and the first value of each chunk.
     pub chunks: Vec<(usize, usize)>,
+    /// Whether any slice has a rest.
+    pub rests: bool,
 }
 
 impl Packed {
@@ -129,12 +141,12 @@ impl Packed {
     }
 
     pub fn of(matrix: &Csr) -> Result<Packed> {
-        let (words, chunks, values) = match matrix.values() {
-            Values::Ones => pack(matrix, None::<&[f32]>).map(|(w, c, _)| (w, c, Values::Ones)),
-            Values::F32(values) => pack(matrix, Some(values)).map(|(w, c, v)| (w, c, Values::F32(v))),
-            Values::F64(values) => pack(matrix, Some(values)).map(|(w, c, v)| (w, c, Values::F64(v))),
+        let ((words, chunks, rests), values) = match matrix.values() {
+            Values::Ones => pack(matrix, None::<&[f32]>).map(|(packed, _)| (packed, Values::Ones)),
+            Values::F32(values) => pack(matrix, Some(values)).map(|(packed, v)| (packed, Values::F32(v))),
+            Values::F64(values) => pack(matrix, Some(values)).map(|(packed, v)| (packed, Values::F64(v))),
         }?;
-        Ok(Packed { words, values: AlignedValues::of(values), chunks })
+        Ok(Packed { words, values: AlignedValues::of(values), chunks, rests })
     }
 }
 
@@ -149,8 +161,8 @@ fn chunk_rows(matrix: &Csr, chunk: usize) -> Range<usize> {
     chunk * height..((chunk + 1) * height).min(matrix.rows())
 }
 
-/// Words, the first word and value of each chunk, values.
-type Arrays<V> = (Vec<u32>, Vec<(usize, usize)>, Vec<V>);
+/// Words, the first word and value of each chunk, whether any slice has a rest; values.
+type Arrays<V> = ((Vec<u32>, Vec<(usize, usize)>, bool), Vec<V>);
 
 /// Chunks that are packed together.
 const BAND: usize = 64;
@@ -160,15 +172,16 @@ fn pack<V: Copy + Default + Send + Sync>(matrix: &Csr, values: Option<&[V]>) -> 
     let bands: Vec<Range<usize>> =
         (0..chunks.div_ceil(BAND)).map(|band| band * BAND..((band + 1) * BAND).min(chunks)).collect();
     let packed = run_all(bands, |band| {
-        let mut packer =
-            Packer { matrix, values, words: Vec::new(), packed: Vec::new(), chunks: Vec::new(), gathered: 0 };
-        band.into_iter().try_for_each(|chunk| packer.chunk(chunk).map(drop)).map(|()| packer)
+        let width = if values.is_some() { size_of::<V>() } else { 0 };
+        let mut packer = Packer::new(matrix, values, width as f64);
+        band.into_iter().try_for_each(|chunk| packer.chunk(chunk)).map(|()| packer)
     })
     .into_iter()
     .collect::<Result<Vec<_>>>()?;
     let mut words = zeros(packed.iter().map(|p| p.words.len()).sum())?;
     let mut all = zeros(packed.iter().map(|p| p.packed.len()).sum())?;
     let mut starts = Vec::with_capacity(chunks);
+    let rests = packed.iter().any(|p| p.rests);
     let (mut words_left, mut values_left, mut before) = (&mut words[..], &mut all[..], (0, 0));
     let mut copies = Vec::new();
     for part in packed {
@@ -184,7 +197,7 @@ fn pack<V: Copy + Default + Send + Sync>(matrix: &Csr, values: Option<&[V]>) -> 
         words.copy_from_slice(&part.words);
         values.copy_from_slice(&part.packed);
     });
-    Ok((words, starts, all))
+    Ok(((words, starts, rests), all))
 }
 
 /// What packing is expected to make of a matrix.
@@ -220,15 +233,9 @@ pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
         matrix.row_offsets().get(rows.end) - matrix.row_offsets().get(rows.start)
     };
     let look_at = |chunk: usize| {
-        let mut packer = Packer {
-            matrix,
-            values: None::<&[f32]>,
-            words: Vec::new(),
-            packed: Vec::new(),
-            chunks: Vec::new(),
-            gathered: 0,
-        };
-        let places = packer.chunk(chunk)? as f64;
+        let mut packer = Packer::new(matrix, None::<&[f32]>, value);
+        packer.chunk(chunk)?;
+        let places = packer.places as f64;
         let words = size_of_val(&packer.words[..]) + size_of::<(usize, usize)>();
         Ok::<Sample, Error>(Sample {
             bytes: words as f64 + places * value,
@@ -258,11 +265,16 @@ pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
 struct Packer<'a, V> {
     matrix: &'a Csr,
     values: Option<&'a [V]>,
+    /// Bytes of a value.
+    value: f64,
     words: Vec<u32>,
     packed: Vec<V>,
     chunks: Vec<(usize, usize)>,
-    /// Places for which x is gathered.
+    /// Places for values, and those of them for which x is gathered.
+    places: usize,
     gathered: usize,
+    /// Whether any slice has a rest.
+    rests: bool,
 }
 
 /// Places of slices of rows with these lengths.
@@ -278,13 +290,18 @@ fn places(lengths: impl Iterator<Item = usize>) -> usize {
     places + widest * LANES
 }
 
-impl<V: Copy + Default> Packer<'_, V> {
+impl<'a, V: Copy + Default> Packer<'a, V> {
+    fn new(matrix: &'a Csr, values: Option<&'a [V]>, value: f64) -> Packer<'a, V> {
+        let (words, packed, chunks) = (Vec::new(), Vec::new(), Vec::new());
+        Packer { matrix, values, value, words, packed, chunks, places: 0, gathered: 0, rests: false }
+    }
+
     fn length(&self, row: usize) -> usize {
         self.matrix.row_range(row).len()
     }
 
-    /// Packs a chunk; returns its places.
-    fn chunk(&mut self, chunk: usize) -> Result<usize> {
+    /// Packs a chunk.
+    fn chunk(&mut self, chunk: usize) -> Result<()> {
         /// Padding, in shares of the entries, that is not worth moving rows for.
         const LITTLE: usize = 32;
         self.chunks.push((self.words.len(), self.packed.len()));
@@ -303,69 +320,91 @@ impl<V: Copy + Default> Packer<'_, V> {
         }
         drop(room::<u32>(self.words.len() + places)?);
         let mut slices = order.chunks(LANES).enumerate();
-        slices.try_for_each(|(slice, lanes)| self.slice(rows.start, slice, lanes)).map(|()| places)
+        slices.try_for_each(|(slice, lanes)| self.slice(rows.start, slice, lanes))
     }
 
     fn slice(&mut self, first: usize, slice: usize, rows: &[usize]) -> Result<()> {
-        let lengths: Vec<usize> =
-            (0..LANES).map(|lane| rows.get(lane).map_or(0, |&row| self.length(row))).collect();
-        let width = lengths.iter().copied().max().unwrap_or(0);
-        let narrow = u32::try_from(width).map_err(|_| Error::TooLarge {
+        let columns: [&[u32]; LANES] =
+            std::array::from_fn(|lane| rows.get(lane).map_or(&[][..], |&row| self.matrix.row_columns(row)));
+        let longest = columns.iter().map(|c| c.len()).max().unwrap_or(0);
+        u32::try_from(longest).map_err(|_| Error::TooLarge {
             what: "the length of a row",
-            value: width as u128,
+            value: longest as u128,
             limit: u128::from(u32::MAX),
             place: "backend sell",
         })?;
-        let columns: Vec<&[u32]> = (0..LANES)
-            .map(|lane| rows.get(lane).map_or(&[][..], |&row| self.matrix.row_columns(row)))
-            .collect();
-        let (mut low, mut high) = (u32::MAX, 0);
-        for columns in &columns {
-            low = columns.iter().copied().fold(low, u32::min);
-            high = columns.iter().copied().fold(high, u32::max);
-        }
-        let low = low.min(high);
         let sorted = rows.iter().enumerate().any(|(lane, &row)| row - first != slice * LANES + lane);
-        let ragged = lengths.iter().any(|&length| length != width);
-        let runs = !ragged
-            && (0..width).all(|j| (1..LANES).all(|l| columns[l][j] == columns[0][j].wrapping_add(l as u32)));
-        let near = !runs && high - low < 1 << 16;
+        let runs = columns.iter().all(|c| c.len() == longest)
+            && (0..longest)
+                .all(|j| (1..LANES).all(|l| columns[l][j] == columns[0][j].wrapping_add(l as u32)));
+        let block = if runs { Block::whole(&columns) } else { Block::of(&columns, self.value) };
+        let ragged = block.lanes.iter().any(|lane| lane.len() != block.width);
+        let entries: usize = columns.iter().map(|c| c.len()).sum();
+        let left = entries - block.entries();
         let flag = |holds, flag| if holds { flag } else { 0 };
-        self.gathered += if runs { 0 } else { width * LANES };
-        self.words.push(narrow);
-        self.words.push(flag(sorted, SORTED) | flag(ragged, RAGGED) | flag(runs, RUNS) | flag(near, NEAR));
-        let pair = |of: &dyn Fn(usize) -> u32, at: usize| of(2 * at) | of(2 * at + 1) << 16;
+        let places = block.width * LANES + left;
+        self.places += places;
+        self.gathered += if runs { 0 } else { places };
+        self.words.push(block.width as u32);
+        let form = if runs { RUNS } else { flag(block.near, NEAR) };
+        self.words.push(flag(sorted, SORTED) | flag(ragged, RAGGED) | form | flag(left > 0, REST));
         if sorted {
             let row = |lane: usize| rows.get(lane).map_or(0, |&row| (row - first) as u32);
-            self.words.extend((0..LANES / 2).map(|at| pair(&row, at)));
+            self.words.extend((0..LANES / 2).map(|at| row(2 * at) | row(2 * at + 1) << 16));
         }
         if ragged {
-            self.words.extend(lengths.iter().map(|&length| length as u32));
+            self.words.extend(block.lanes.iter().map(|lane| lane.len() as u32));
         }
-        let column = |j: usize, lane: usize| columns[lane].get(j).copied().unwrap_or(low);
         if runs {
-            self.words.extend(&columns[0][..width]);
-        } else if near {
-            self.words.push(low);
-            for j in 0..width {
-                let above = |lane| column(j, lane) - low;
-                self.words.extend((0..LANES / 2).map(|at| pair(&above, at)));
-            }
+            self.words.extend(columns[0]);
         } else {
-            self.words.extend((0..width * LANES).map(|at| column(at / LANES, at % LANES)));
+            self.columns(&block, &columns);
         }
-        if let Some(values) = self.values {
-            for j in 0..width {
-                self.packed.extend((0..LANES).map(|lane| {
-                    if j < lengths[lane] {
-                        values[self.matrix.row_range(rows[lane]).start + j]
-                    } else {
-                        V::default()
-                    }
-                }));
-            }
+        self.rests |= left > 0;
+        if left > 0 {
+            self.words.extend((0..LANES).map(|lane| (columns[lane].len() - block.lanes[lane].len()) as u32));
+            self.words.extend((0..LANES).flat_map(|lane| {
+                let Range { start, end } = block.lanes[lane];
+                columns[lane][..start].iter().chain(&columns[lane][end..])
+            }));
         }
+        self.values(&block, rows);
         Ok(())
+    }
+
+    /// The columns of a block.
+    fn columns(&mut self, block: &Block, columns: &[&[u32]; LANES]) {
+        let column = |j: usize, lane: usize| {
+            let at = block.lanes[lane].start + j;
+            if at < block.lanes[lane].end { columns[lane][at] } else { block.low }
+        };
+        if !block.near {
+            self.words.extend((0..block.width * LANES).map(|at| column(at / LANES, at % LANES)));
+            return;
+        }
+        self.words.push(block.low);
+        for j in 0..block.width {
+            let above = |lane| column(j, lane) - block.low;
+            self.words.extend((0..LANES / 2).map(|at| above(2 * at) | above(2 * at + 1) << 16));
+        }
+    }
+
+    /// The values of a slice: those of the block, then those of the rest.
+    fn values(&mut self, block: &Block, rows: &[usize]) {
+        let Some(values) = self.values else { return };
+        let matrix = self.matrix;
+        let of_row = |lane: usize| rows.get(lane).map_or(&[][..], |&row| &values[matrix.row_range(row)]);
+        let of_lane: [&[V]; LANES] = std::array::from_fn(of_row);
+        for j in 0..block.width {
+            self.packed.extend((0..LANES).map(|lane| {
+                let at = block.lanes[lane].start + j;
+                if at < block.lanes[lane].end { of_lane[lane][at] } else { V::default() }
+            }));
+        }
+        self.packed.extend((0..LANES).flat_map(|lane| {
+            let Range { start, end } = block.lanes[lane];
+            of_lane[lane][..start].iter().chain(&of_lane[lane][end..])
+        }));
     }
 }
 

@@ -1,0 +1,137 @@
+//! What of a slice stands side by side, and what is left to its rest: whatever takes the fewest bytes.
+
+use super::LANES;
+use std::ops::Range;
+
+/// Columns that 16 bits tell apart.
+const WINDOW: u32 = 1 << 16;
+
+/// What of the rows of a slice stands side by side, the rest of each apart.
+#[derive(Clone)]
+pub(super) struct Block {
+    pub width: usize,
+    /// The lowest column, or one before it.
+    pub low: u32,
+    pub near: bool,
+    /// The entries of each lane's row that are not left to the rest.
+    pub lanes: [Range<usize>; LANES],
+}
+
+impl Block {
+    /// All of the rows.
+    pub fn whole(columns: &[&[u32]; LANES]) -> Block {
+        let low = columns.iter().filter_map(|c| c.first()).copied().min().unwrap_or(0);
+        let high = columns.iter().filter_map(|c| c.last()).copied().max().unwrap_or(0);
+        let lanes = columns.map(|c| 0..c.len());
+        let width = lanes.iter().map(Range::len).max().unwrap_or(0);
+        Block { width, low, near: high - low < WINDOW, lanes }
+    }
+
+    /// What lies in a window about the middle of the longest row.
+    fn window(columns: &[&[u32]; LANES]) -> Block {
+        let longest = columns.iter().max_by_key(|c| c.len()).copied().unwrap_or_default();
+        let low = longest.get(longest.len() / 2).map_or(0, |middle| middle.saturating_sub(WINDOW / 2));
+        let lanes = columns.map(|c| {
+            c.partition_point(|&column| column < low)
+                ..c.partition_point(|&column| u64::from(column) < u64::from(low) + u64::from(WINDOW))
+        });
+        let width = lanes.iter().map(Range::len).max().unwrap_or(0);
+        Block { width, low, near: true, lanes }
+    }
+
+    /// At most so much of each lane.
+    fn cut(&self, width: usize) -> Block {
+        let lanes = self.lanes.clone().map(|lane| lane.start..lane.end.min(lane.start + width));
+        Block { width, lanes, ..*self }
+    }
+
+    /// Entries.
+    pub fn entries(&self) -> usize {
+        self.lanes.iter().map(Range::len).sum()
+    }
+
+    /// Bytes of columns and values, `value` for each, where the rows have so many entries in all.
+    fn bytes(&self, entries: usize, value: f64) -> f64 {
+        let rest = entries - self.entries();
+        let head = if rest > 0 { (2 * LANES * size_of::<u32>()) as f64 } else { 0.0 };
+        let column = if self.near { 2.0 } else { 4.0 };
+        head + (self.width * LANES) as f64 * (column + value) + rest as f64 * (4.0 + value)
+    }
+
+    /// The fewest bytes, unless they are hardly fewer than those of whole rows.
+    pub fn of(columns: &[&[u32]; LANES], value: f64) -> Block {
+        /// The share of the bytes that a rest must leave at most to be worth it: its entries are added one by one.
+        const WORTH: f64 = 0.875;
+        let whole = Block::whole(columns);
+        let (entries, places) = (whole.entries(), whole.width * LANES);
+        if whole.near && entries as f64 >= WORTH * places as f64 {
+            return whole;
+        }
+        let window = if whole.near { None } else { Some(Block::window(columns)) };
+        let (mut fewest, mut best) = (WORTH * whole.bytes(entries, value), whole.clone());
+        for block in window.iter().chain([&whole]) {
+            for width in block.lanes.iter().map(Range::len).chain([0]) {
+                let cut = block.cut(width);
+                let (bytes, stored) = (cut.bytes(entries, value), width * LANES + entries - cut.entries());
+                if bytes < fewest && stored <= places {
+                    (fewest, best) = (bytes, cut);
+                }
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(columns: impl IntoIterator<Item = u32>) -> Vec<u32> {
+        columns.into_iter().collect()
+    }
+
+    fn of(rows: &[Vec<u32>; LANES], value: f64) -> Block {
+        Block::of(&rows.each_ref().map(|row| &row[..]), value)
+    }
+
+    #[test]
+    fn rows_of_like_length_that_lie_near_leave_no_rest() {
+        let rows = std::array::from_fn(|lane| row((0..20 + lane as u32 % 2).map(|j| 3000 * j)));
+        let block = of(&rows, 0.0);
+        assert_eq!((block.width, block.near, block.entries()), (21, true, 164));
+    }
+
+    #[test]
+    fn a_row_far_longer_than_the_others_leaves_its_end() {
+        let rows: [_; LANES] = std::array::from_fn(|lane| row(0..if lane == 5 { 900 } else { 10 }));
+        for value in [0.0, 8.0] {
+            let block = of(&rows, value);
+            assert_eq!((block.width, block.entries()), (10, 80));
+            assert_eq!(block.lanes[5], 0..10);
+        }
+    }
+
+    #[test]
+    fn a_few_columns_far_from_the_others_are_left_on_both_sides() {
+        let rows = std::array::from_fn(|lane| {
+            let (before, after) = if lane == 3 { (Some(7), Some(9_000_000)) } else { (None, None) };
+            row(before.into_iter().chain((0..30).map(|j| 500_000 + 10 * j)).chain(after))
+        });
+        let block = of(&rows, 0.0);
+        assert_eq!((block.width, block.near, block.entries()), (30, true, 240));
+        assert_eq!(block.lanes[3], 1..31);
+        assert!(
+            rows.iter()
+                .flatten()
+                .all(|&c| !(500_000..=600_000).contains(&c) || (block.low..block.low + WINDOW).contains(&c))
+        );
+    }
+
+    #[test]
+    fn columns_all_over_stay_as_they_are() {
+        let rows = std::array::from_fn(|lane| row((0..30).map(|j| 1_000_000 * j + lane as u32)));
+        let block = of(&rows, 8.0);
+        assert_eq!((block.width, block.near, block.entries()), (30, false, 240));
+        assert_eq!(of(&[const { Vec::new() }; LANES], 0.0).width, 0);
+    }
+}
