@@ -47,10 +47,15 @@ pub(in crate::backend) fn size(typed: &str) -> Option<(usize, usize)> {
     Some((height.parse().ok()?, width.parse().ok()?))
 }
 
+/// The size that the user has named, or the one that moves the fewest bytes in a sample of the rows.
+pub(in crate::backend) fn named_or_found(matrix: &Csr, params: &Params) -> (usize, usize) {
+    let found = || Blocks::sampled(matrix).best.map_or(ANY_SIZE, |best| (best.size[0], best.size[1]));
+    params.get("block").and_then(size).unwrap_or_else(found)
+}
+
 impl Family<Cpu> for BsrFamily {
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
-        let found = || Blocks::sampled(matrix).best.map_or(ANY_SIZE, |best| (best.size[0], best.size[1]));
-        let block = params.get("block").and_then(size).unwrap_or_else(found);
+        let block = named_or_found(matrix, params);
         let bsr = Bsr::from_csr(&narrowest(matrix), block)?;
         let bytes = bsr.storage_bytes();
         let mut parts = bsr.into_parts();

@@ -15,14 +15,13 @@
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid};
 use super::{NARROW_COLUMN, number};
-use crate::backend::cpu::bsr::size;
+use crate::backend::cpu::bsr::named_or_found;
 use crate::backend::cpu::bsr_tasks::{ANY_SIZE, SIZES};
 use crate::backend::cpu::narrow::narrowest;
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::bsr::BsrParts;
-use crate::format::stats::Blocks;
 use crate::format::{Bsr, Csr, Offsets, Values};
 use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
@@ -170,8 +169,7 @@ fn check_size(matrix: &Csr) -> Result<()> {
 impl Family<Cuda> for BsrFamily {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
-        let found = || Blocks::sampled(matrix).best.map_or((2, 2), |best| (best.size[0], best.size[1]));
-        let block = params.get("block").and_then(size).unwrap_or_else(found);
+        let block = named_or_found(matrix, params);
         let shape = (matrix.rows(), matrix.cols());
         let mut parts = Bsr::from_csr(&narrowest(matrix), block)?.into_parts();
         parts.values = match &parts.values {

@@ -14,13 +14,12 @@
 use super::owner::Arrays;
 use super::passes::{Form, Types};
 use super::{check_shapes, number};
-use crate::backend::cpu::bsr::size;
+use crate::backend::cpu::bsr::named_or_found;
 use crate::backend::cpu::bsr_tasks::ANY_SIZE;
 use crate::backend::{Choice, Family, Operator, Others, Param, Params};
 use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
 use crate::error::{Error, Result};
-use crate::format::stats::Blocks;
 use crate::format::{Bsr, Csr, Offset, Offsets};
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
@@ -229,8 +228,7 @@ struct Asked {
 
 impl Asked {
     fn read<V: Variant>(matrix: &Csr, params: &Params) -> Result<Asked> {
-        let found = || Blocks::sampled(matrix).best.map_or((2, 2), |best| (best.size[0], best.size[1]));
-        let block = params.get("block").and_then(size).unwrap_or_else(found);
+        let block = named_or_found(matrix, params);
         let threads: u32 = given::<V>(params, "threads").parse().unwrap_or(128);
         let values = block.0 * block.1;
         if V::least_threads(values) > threads as usize {

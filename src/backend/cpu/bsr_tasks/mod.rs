@@ -20,13 +20,12 @@ mod blocks;
 mod strategies;
 mod team;
 
-use super::bsr::size;
+use super::bsr::{named_or_found, size};
 use super::chunked::check_shapes;
 use crate::backend::{Family, Operator, Others, Params};
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::{Error, Result};
-use crate::format::stats::Blocks;
 use crate::format::{Bsr, Csr};
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
@@ -86,8 +85,7 @@ pub struct Shared<S>(PhantomData<S>);
 
 impl<S: Strategy> Family<Cpu> for Shared<S> {
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
-        let found = || Blocks::sampled(matrix).best.map_or((2, 2), |best| (best.size[0], best.size[1]));
-        let block = params.get("block").and_then(size).unwrap_or_else(found);
+        let block = named_or_found(matrix, params);
         let chunks = params.get("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or(8);
         let bsr = Bsr::from_csr(matrix, block)?;
         let bytes = bsr.storage_bytes();

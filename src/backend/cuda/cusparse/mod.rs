@@ -3,15 +3,15 @@
 //! The only place that talks to the library. It is loaded when one of these backends is first asked for.
 
 mod blocks;
+mod slices;
 
-use super::owner::Arrays;
 use super::{DeviceCsr, check_shapes};
 use crate::backend::{Family, Operator, Params};
 use crate::device::cuda::libraries::Wanted;
 use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
-use crate::format::{Csr, Offsets, Sell, Values};
+use crate::format::{Csr, Offsets, Values};
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
 pub use blocks::Legacy;
@@ -255,7 +255,7 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
         let stored = explicit.as_ref().unwrap_or(matrix);
         let Described { descriptor, arrays, bytes, places } = match A::STORAGE {
             Storage::Rows => describe::<T>(device, stored)?,
-            Storage::Slices(rows) => describe_sliced::<A, T>(device, stored, rows)?,
+            Storage::Slices(rows) => slices::describe::<A, T>(device, stored, rows)?,
             Storage::Blocks => blocks::describe::<A, T>(device, stored, params)?,
         };
         let handle = handle_on(device)?;
@@ -321,51 +321,6 @@ fn describe<T: Scalar>(device: &Cuda, matrix: &Csr) -> Result<Described> {
     check("cusparseCreateConstCsr", status)?;
     let (bytes, places) = (csr.bytes, csr.nnz);
     Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: Box::new(csr), bytes, places })
-}
-
-/// The matrix in slices of `height` rows, in their own order: the library knows no permutation.
-fn describe_sliced<A: Algorithm, T: Scalar>(device: &Cuda, matrix: &Csr, height: usize) -> Result<Described> {
-    if !has("cusparseCreateConstSlicedEll") {
-        let what = "a library as old as the one that was found".to_owned();
-        return Err(unsupported::<A>(what, "sliced ELL came with cuSPARSE 12.1; use --backend sell"));
-    }
-    if matrix.nnz() == 0 {
-        let what = "a matrix without entries".to_owned();
-        return Err(unsupported::<A>(what, "use --backend sell"));
-    }
-    let sell = Sell::from_csr(matrix, height, 1)?;
-    let places = sell.col_indices().len();
-    let offsets = match sell.slice_offsets() {
-        Offsets::U32(offsets) if places <= i32::MAX as usize => offsets,
-        _ => {
-            let what = format!("{places} entries and places of padding");
-            return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use --backend sell"));
-        }
-    };
-    let arrays = Arrays::on(device).add(offsets)?.add(sell.col_indices())?.add_values(sell.values())?;
-    let (held, addresses, bytes) = arrays.into_parts();
-    let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
-    let mut descriptor = std::ptr::null();
-    // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
-    let status = unsafe {
-        sys::cusparseCreateConstSlicedEll(
-            &mut descriptor,
-            matrix.rows() as i64,
-            matrix.cols() as i64,
-            matrix.nnz() as i64,
-            places as i64,
-            height as i64,
-            addresses[0] as *const c_void,
-            addresses[1] as *const c_void,
-            addresses[2] as *const c_void,
-            index,
-            index,
-            sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
-            data_type::<T>(),
-        )
-    };
-    check("cusparseCreateConstSlicedEll", status)?;
-    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: Box::new(held), bytes, places })
 }
 
 impl CusparseOperator {

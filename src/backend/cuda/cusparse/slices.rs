@@ -1,0 +1,58 @@
+//! Sliced ELL for the library's general product.
+
+use super::{Algorithm, Described, MatrixDescriptor, check, data_type, has, sys, unsupported};
+use crate::backend::cuda::owner::Arrays;
+use crate::device::Cuda;
+use crate::error::Result;
+use crate::format::{Csr, Offsets, Sell};
+use crate::scalar::Scalar;
+use std::ffi::c_void;
+
+/// The matrix in slices of `height` rows, in their own order: the library knows no permutation.
+pub(super) fn describe<A: Algorithm, T: Scalar>(
+    device: &Cuda,
+    matrix: &Csr,
+    height: usize,
+) -> Result<Described> {
+    if !has("cusparseCreateConstSlicedEll") {
+        let what = "a library as old as the one that was found".to_owned();
+        return Err(unsupported::<A>(what, "sliced ELL came with cuSPARSE 12.1; use --backend sell"));
+    }
+    if matrix.nnz() == 0 {
+        let what = "a matrix without entries".to_owned();
+        return Err(unsupported::<A>(what, "use --backend sell"));
+    }
+    let sell = Sell::from_csr(matrix, height, 1)?;
+    let places = sell.col_indices().len();
+    let offsets = match sell.slice_offsets() {
+        Offsets::U32(offsets) if places <= i32::MAX as usize => offsets,
+        _ => {
+            let what = format!("{places} entries and places of padding");
+            return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use --backend sell"));
+        }
+    };
+    let arrays = Arrays::on(device).add(offsets)?.add(sell.col_indices())?.add_values(sell.values())?;
+    let (held, addresses, bytes) = arrays.into_parts();
+    let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
+    let mut descriptor = std::ptr::null();
+    // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
+    let status = unsafe {
+        sys::cusparseCreateConstSlicedEll(
+            &mut descriptor,
+            matrix.rows() as i64,
+            matrix.cols() as i64,
+            matrix.nnz() as i64,
+            places as i64,
+            height as i64,
+            addresses[0] as *const c_void,
+            addresses[1] as *const c_void,
+            addresses[2] as *const c_void,
+            index,
+            index,
+            sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
+            data_type::<T>(),
+        )
+    };
+    check("cusparseCreateConstSlicedEll", status)?;
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: Box::new(held), bytes, places })
+}
