@@ -1,15 +1,17 @@
 //! Large arrays on huge pages, and elements asked for before they are needed.
 
+use bytemuck::Zeroable;
+
 /// Bytes from which huge pages pay.
 const LARGE: usize = 4 << 20;
 
-/// An array of zeros. Large ones are put on huge pages where the system offers them: sparse products run through memory
-/// in several streams and one gather, and miss the tables of small pages.
-pub(crate) fn zeroed<T: Copy + Default>(len: usize) -> Vec<T> {
+/// An array of zeros, if there is room. Large ones are put on huge pages where the system offers them: sparse products
+/// run through memory in several streams and one gather, and miss the tables of small pages.
+pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Option<Vec<T>> {
     // The system hands out zeroed pages when they are first touched, so nothing is touched yet.
-    let array = vec![T::default(); len];
+    let array = bytemuck::try_zeroed_vec(len).ok()?;
     advise_huge_pages(&array);
-    array
+    Some(array)
 }
 
 /// Asks for an element to be brought near, as it is soon read or written; it may lie beyond the end, which changes

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::memory::zeroed;
+use bytemuck::Zeroable;
 use rayon::prelude::*;
 use std::sync::{Arc, Barrier};
 use std::thread::JoinHandle;
@@ -68,22 +69,28 @@ pub(crate) fn split_front<'a, T>(slice: &mut &'a mut [T], n: usize) -> &'a mut [
 }
 
 /// `n` zeros that the system provides page by page as they are touched, or an error where it has not that much.
-pub(crate) fn zeros<T: Copy + Default>(n: usize) -> Result<Vec<T>> {
-    room::<T>(n).map(drop)?;
-    Ok(zeroed(n))
+pub(crate) fn zeros<T: Zeroable>(n: usize) -> Result<Vec<T>> {
+    let bytes = affordable::<T>(n)?;
+    zeroed(n).ok_or(Error::OutOfMemory { bytes })
 }
 
 /// An empty vector with room for `n` elements.
 pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
-    let bytes = n as u128 * size_of::<T>() as u128;
-    // The system would grant more than there is, and end the process once it is used.
-    if bytes > u128::from(CERTAIN) && bytes > u128::from(available()) {
-        return Err(Error::OutOfMemory { bytes });
-    }
+    let bytes = affordable::<T>(n)?;
     let mut room = Vec::new();
     room.try_reserve_exact(n).map_err(|_| Error::OutOfMemory { bytes })?;
     // Without this the compiler may drop an allocation that is never written, and its failure with it.
     Ok(std::hint::black_box(room))
+}
+
+/// The bytes of `n` elements, unless there are fewer: the system would grant more, and end the process once they are
+/// used.
+fn affordable<T>(n: usize) -> Result<u128> {
+    let bytes = n as u128 * size_of::<T>() as u128;
+    if bytes > u128::from(CERTAIN) && bytes > u128::from(available()) {
+        return Err(Error::OutOfMemory { bytes });
+    }
+    Ok(bytes)
 }
 
 /// Bytes of memory that this process may still take: what the system calls available, and no more than the limit of its

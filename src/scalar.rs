@@ -1,5 +1,6 @@
 //! The two number types that vectors and matrix values are made of.
 
+use bytemuck::Zeroable;
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
@@ -10,6 +11,7 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub};
 pub trait Scalar:
     Copy
     + Default
+    + Zeroable
     + Debug
     + Display
     + PartialEq

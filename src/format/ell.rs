@@ -170,7 +170,7 @@ fn pad<T: Stored>(matrix: &Csr, values: &[T], width: usize, places: usize) -> Re
                 for place in band.clone() {
                     let to = (place - band.start) * rows + row;
                     columns_out[to] = columns.get(place).copied().unwrap_or(last);
-                    values_out[to] = values.get(place).copied().unwrap_or_default();
+                    values_out[to] = values.get(place).copied().unwrap_or_else(T::zeroed);
                 }
             }
         }

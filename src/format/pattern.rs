@@ -8,11 +8,12 @@ use super::rows::{cut, each, pieces_for};
 use crate::error::Result;
 use crate::format::CsrFault;
 use crate::parallel::run_all;
+use bytemuck::Zeroable;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// An index into the arrays of a matrix, 32-bit or 64-bit.
-pub trait Offset: Copy + Default + Send + Sync + cudarc::driver::DeviceRepr + 'static {
+pub trait Offset: Copy + Zeroable + Send + Sync + cudarc::driver::DeviceRepr + 'static {
     /// The name of the same type in CUDA C++.
     const CUDA_NAME: &'static str;
     /// As an index.

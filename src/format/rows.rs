@@ -5,6 +5,7 @@ use super::{Csr, Offset, Offsets, Pattern};
 use crate::error::{Error, Result};
 use crate::format::CsrFault;
 use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
+use bytemuck::Zeroable;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -57,7 +58,7 @@ pub(super) fn narrow(number: usize, what: &'static str, place: &'static str) -> 
 }
 
 /// `f(row)` for every row, in order, or the first error; `bytes` is how much there is to look at.
-pub(super) fn each_row<T: Copy + Default + Send>(
+pub(super) fn each_row<T: Copy + Zeroable + Send>(
     rows: usize,
     bytes: usize,
     f: impl Fn(usize) -> Result<T> + Send + Sync,
@@ -76,7 +77,7 @@ pub(super) fn each_row<T: Copy + Default + Send>(
 }
 
 /// `f` of every element, in order, or the first error.
-pub(super) fn each<A: Copy + Sync, B: Copy + Default + Send>(
+pub(super) fn each<A: Copy + Sync, B: Copy + Zeroable + Send>(
     from: &[A],
     f: impl Fn(A) -> Result<B> + Send + Sync,
 ) -> Result<Vec<B>> {

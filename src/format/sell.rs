@@ -352,7 +352,7 @@ impl Sorted<'_> {
             let last = columns.last().copied().unwrap_or(0);
             for (entry, to) in (lane..columns_out.len()).step_by(self.slice_height).enumerate() {
                 columns_out[to] = columns.get(entry).copied().unwrap_or(last);
-                values_out[to] = values.get(entry).copied().unwrap_or_default();
+                values_out[to] = values.get(entry).copied().unwrap_or_else(T::zeroed);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use super::rows::{each, each_row};
 use crate::error::Result;
+use bytemuck::Zeroable;
 
 /// The values of a matrix, apart from its pattern.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,8 +89,11 @@ impl From<Vec<f64>> for Values {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct One;
 
+// SAFETY: it has no bytes.
+unsafe impl Zeroable for One {}
+
 /// A type that values are stored as.
-pub(crate) trait Stored: Copy + Default + Send + Sync {
+pub(crate) trait Stored: Copy + Zeroable + Send + Sync {
     /// The values that a vector of this type stands for.
     fn wrap(values: Vec<Self>) -> Values;
     /// Whether every bit is zero: what padding is made of, and what -0 and entries of full formats are not.

@@ -59,7 +59,7 @@ impl Family<Cpu> for BsrFamily {
         let bsr = Bsr::from_csr(&narrowest(matrix), block)?;
         let bytes = bsr.storage_bytes();
         let mut parts = bsr.into_parts();
-        let values = AlignedValues::of(std::mem::replace(&mut parts.values, Values::Ones));
+        let values = AlignedValues::of(std::mem::replace(&mut parts.values, Values::Ones))?;
         Ok(Rc::new(Chunked::new::<T>(device, BsrMatrix { parts, values, bytes, avx2: device.avx2 })))
     }
 }

@@ -2,6 +2,7 @@
 //! precision that they had, the same bits.
 
 use crate::device::cpu::aligned::Aligned;
+use crate::error::Result;
 use crate::format::{Csr, Values};
 use std::sync::Arc;
 
@@ -13,12 +14,12 @@ pub(super) enum AlignedValues {
 }
 
 impl AlignedValues {
-    pub fn of(values: Values) -> AlignedValues {
-        match values {
+    pub fn of(values: Values) -> Result<AlignedValues> {
+        Ok(match values {
             Values::Ones => AlignedValues::Ones,
-            Values::F32(values) => AlignedValues::F32(Aligned::of(values)),
-            Values::F64(values) => AlignedValues::F64(Aligned::of(values)),
-        }
+            Values::F32(values) => AlignedValues::F32(Aligned::of(values)?),
+            Values::F64(values) => AlignedValues::F64(Aligned::of(values)?),
+        })
     }
 
     /// How many are stored.

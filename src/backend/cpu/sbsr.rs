@@ -25,6 +25,7 @@ use crate::format::{Bsr, Csr, Offsets, Values};
 use crate::operator::Cost;
 use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
 use crate::scalar::Scalar;
+use bytemuck::Zeroable;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -127,7 +128,7 @@ struct Mirrored {
 /// Values that a load may reach over the end of the last block.
 const OVER: usize = 1;
 
-fn arrange<V: Copy + Default>(
+fn arrange<V: Copy + Zeroable>(
     bsr: &Bsr,
     mirrors: &[u32],
     values: &[V],
@@ -168,7 +169,7 @@ fn arrange<V: Copy + Default>(
         stored: Offsets::narrowest(stored),
         columns,
         images,
-        values: wrap(Aligned::of(arranged)),
+        values: wrap(Aligned::of(arranged)?),
     })
 }
 

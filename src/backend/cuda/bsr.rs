@@ -25,6 +25,7 @@ use crate::format::bsr::BsrParts;
 use crate::format::{Bsr, Csr, Offsets, Values};
 use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
+use bytemuck::Zeroable;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -102,7 +103,7 @@ pub(super) fn forms() -> Vec<Form> {
 }
 
 /// Values of a row of blocks row by row, instead of block by block.
-fn row_by_row<V: Copy + Default + Send + Sync>(parts: &BsrParts, values: &[V]) -> Result<Vec<V>> {
+fn row_by_row<V: Copy + Zeroable + Send + Sync>(parts: &BsrParts, values: &[V]) -> Result<Vec<V>> {
     /// Rows of blocks that are copied together.
     const BAND: usize = 256;
     let (height, width) = parts.block;

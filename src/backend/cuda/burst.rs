@@ -20,6 +20,7 @@ use crate::format::{Csr, Values};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::zeros;
 use crate::scalar::Scalar;
+use bytemuck::Zeroable;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -97,7 +98,7 @@ fn slices(matrix: &Csr) -> Result<(Vec<u32>, Vec<u32>)> {
 }
 
 /// What belongs to each entry, at the entry's place in the slices.
-fn spread<E: Copy + Default>(matrix: &Csr, offsets: &[u32], of_entries: &[E]) -> Result<Vec<E>> {
+fn spread<E: Copy + Zeroable>(matrix: &Csr, offsets: &[u32], of_entries: &[E]) -> Result<Vec<E>> {
     let mut all = zeros::<E>(offsets[offsets.len() - 1] as usize)?;
     for row in 0..matrix.rows() {
         let first = offsets[row / LANES] as usize + row % LANES;

@@ -4,7 +4,9 @@
 //! arrays 16 bytes past a page, and small ones wherever there is room: the same blocks took up to 1.4 times as long in
 //! one place as in another.
 
-use crate::memory::zeroed;
+use crate::error::{Error, Result};
+use crate::parallel::zeros;
+use bytemuck::Zeroable;
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line.
@@ -24,25 +26,26 @@ const fn slack<T>() -> usize {
     LINE / size_of::<T>()
 }
 
-impl<T: Copy + Default> Aligned<T> {
+impl<T: Copy + Zeroable> Aligned<T> {
     /// An array of zeros, large ones on huge pages.
-    pub(crate) fn zeroed(len: usize) -> Aligned<T> {
-        Aligned::within(zeroed(len + slack::<T>()), len)
+    pub(crate) fn zeroed(len: usize) -> Result<Aligned<T>> {
+        Ok(Aligned::within(zeros(len + slack::<T>())?, len))
     }
 
     /// The same elements, moved if they do not begin at a line, but for large arrays.
-    pub(crate) fn of(mut array: Vec<T>) -> Aligned<T> {
-        let len = array.len();
-        if size_of_val(&array[..]) > LARGE {
-            return Aligned { room: array, start: 0, len };
+    pub(crate) fn of(mut array: Vec<T>) -> Result<Aligned<T>> {
+        let (len, bytes) = (array.len(), size_of_val(&array[..]));
+        if bytes > LARGE {
+            return Ok(Aligned { room: array, start: 0, len });
         }
-        array.reserve_exact(slack::<T>());
-        array.resize(len + slack::<T>(), T::default());
+        let refused = |_| Error::OutOfMemory { bytes: (bytes + LINE) as u128 };
+        array.try_reserve_exact(slack::<T>()).map_err(refused)?;
+        array.resize(len + slack::<T>(), T::zeroed());
         let mut aligned = Aligned::within(array, len);
         if aligned.start > 0 {
             aligned.room.copy_within(..len, aligned.start);
         }
-        aligned
+        Ok(aligned)
     }
 
     fn within(room: Vec<T>, len: usize) -> Aligned<T> {
@@ -66,14 +69,6 @@ impl<T> DerefMut for Aligned<T> {
     }
 }
 
-impl<T: Copy + Default> Clone for Aligned<T> {
-    fn clone(&self) -> Aligned<T> {
-        let mut copy = Aligned::zeroed(self.len);
-        copy.copy_from_slice(self);
-        copy
-    }
-}
-
 impl<T: PartialEq> PartialEq for Aligned<T> {
     fn eq(&self, other: &Aligned<T>) -> bool {
         **self == **other
@@ -90,16 +85,15 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Aligned<T> {
 mod tests {
     use super::*;
 
-    fn check<T: Copy + Default + PartialEq + std::fmt::Debug>(number: impl Fn(usize) -> T) {
+    fn check<T: Copy + Zeroable + PartialEq + std::fmt::Debug>(number: impl Fn(usize) -> T) {
         for len in [0, 1, 7, 64, 1000, 100_000, 2_000_000] {
             let array: Vec<T> = (0..len).map(&number).collect();
-            let aligned = Aligned::of(array.clone());
+            let aligned = Aligned::of(array.clone()).unwrap();
             assert_eq!(*aligned, *array);
             assert!(aligned.as_ptr().addr().is_multiple_of(LINE) || len * size_of::<T>() > LARGE, "{len}");
-            for aligned in [aligned.clone(), Aligned::zeroed(len)] {
-                assert_eq!((aligned.as_ptr().addr() % LINE, aligned.len()), (0, len));
-            }
-            assert_eq!(aligned, aligned.clone());
+            let zeros: Aligned<T> = Aligned::zeroed(len).unwrap();
+            assert_eq!((zeros.as_ptr().addr() % LINE, zeros.len()), (0, len));
+            assert_eq!(aligned, Aligned::of(array).unwrap());
         }
     }
 

@@ -18,7 +18,6 @@ pub(crate) mod sweep;
 
 use super::{Device, Recorded, Slot, SlotState, Sweep};
 use crate::error::Result;
-use crate::parallel::room;
 use crate::scalar::Scalar;
 use aligned::Aligned;
 use pool::Pool;
@@ -42,12 +41,6 @@ pub struct Cpu {
 pub struct CpuVector<T> {
     k: usize,
     data: Aligned<T>,
-}
-
-impl<T: Scalar> Clone for CpuVector<T> {
-    fn clone(&self) -> CpuVector<T> {
-        CpuVector { k: self.k, data: self.data.clone() }
-    }
 }
 
 impl<T: Scalar> CpuVector<T> {
@@ -188,8 +181,7 @@ impl Device for Cpu {
 
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CpuVector<T>> {
         assert!(k > 0, "a vector has at least one column");
-        room::<T>(n * k).map(drop)?;
-        Ok(CpuVector { k, data: Aligned::zeroed(n * k) })
+        Ok(CpuVector { k, data: Aligned::zeroed(n * k)? })
     }
 
     fn slots(&self, slots: usize, k: usize) -> Result<CpuSlots> {

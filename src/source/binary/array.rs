@@ -4,11 +4,12 @@ use super::header::{ALIGNMENT, BLOCK, same};
 use crate::error::Result;
 use crate::observe::Meter;
 use crate::parallel::{run_all, zeros};
+use bytemuck::Zeroable;
 use std::io::{self, Write};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A number as it stands in a file.
-pub(super) trait Element: Copy + Default + Send + Sync {
+pub(super) trait Element: Copy + Zeroable + Send + Sync {
     const WIDTH: usize;
     fn decode(bytes: &[u8], numbers: &mut [Self]);
     fn encode(numbers: &[Self], bytes: &mut Vec<u8>);

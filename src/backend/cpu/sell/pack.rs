@@ -30,6 +30,7 @@ use crate::device::cpu::CHUNK;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::parallel::{room, run_all, split_front, zeros};
+use bytemuck::Zeroable;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -146,7 +147,7 @@ impl Packed {
             Values::F32(values) => pack(matrix, Some(values)).map(|(packed, v)| (packed, Values::F32(v))),
             Values::F64(values) => pack(matrix, Some(values)).map(|(packed, v)| (packed, Values::F64(v))),
         }?;
-        Ok(Packed { words, values: AlignedValues::of(values), chunks, rests })
+        Ok(Packed { words, values: AlignedValues::of(values)?, chunks, rests })
     }
 }
 
@@ -167,7 +168,7 @@ type Arrays<V> = ((Vec<u32>, Vec<(usize, usize)>, bool), Vec<V>);
 /// Chunks that are packed together.
 const BAND: usize = 64;
 
-fn pack<V: Copy + Default + Send + Sync>(matrix: &Csr, values: Option<&[V]>) -> Result<Arrays<V>> {
+fn pack<V: Copy + Zeroable + Send + Sync>(matrix: &Csr, values: Option<&[V]>) -> Result<Arrays<V>> {
     let chunks = chunks(matrix);
     let bands: Vec<Range<usize>> =
         (0..chunks.div_ceil(BAND)).map(|band| band * BAND..((band + 1) * BAND).min(chunks)).collect();
@@ -290,7 +291,7 @@ fn places(lengths: impl Iterator<Item = usize>) -> usize {
     places + widest * LANES
 }
 
-impl<'a, V: Copy + Default> Packer<'a, V> {
+impl<'a, V: Copy + Zeroable> Packer<'a, V> {
     fn new(matrix: &'a Csr, values: Option<&'a [V]>, value: f64) -> Packer<'a, V> {
         let (words, packed, chunks) = (Vec::new(), Vec::new(), Vec::new());
         Packer { matrix, values, value, words, packed, chunks, places: 0, gathered: 0, rests: false }
@@ -398,7 +399,7 @@ impl<'a, V: Copy + Default> Packer<'a, V> {
         for j in 0..block.width {
             self.packed.extend((0..LANES).map(|lane| {
                 let at = block.lanes[lane].start + j;
-                if at < block.lanes[lane].end { of_lane[lane][at] } else { V::default() }
+                if at < block.lanes[lane].end { of_lane[lane][at] } else { V::zeroed() }
             }));
         }
         self.packed.extend((0..LANES).flat_map(|lane| {

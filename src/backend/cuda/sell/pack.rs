@@ -28,6 +28,7 @@ use super::LANES;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::parallel::{room, run_all, split_front, zeros};
+use bytemuck::Zeroable;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -69,7 +70,7 @@ fn too_large(what: &'static str, value: usize, limit: usize) -> Error {
     Error::TooLarge { what, value: value as u128, limit: limit as u128, place: "backend sell" }
 }
 
-fn pack<V: Copy + Default + Send + Sync>(
+fn pack<V: Copy + Zeroable + Send + Sync>(
     matrix: &Csr,
     values: Option<&[V]>,
     wrap: impl Fn(Vec<V>) -> Values,
@@ -124,7 +125,7 @@ struct Packer<'a, V> {
     places: usize,
 }
 
-impl<V: Copy + Default> Packer<'_, V> {
+impl<V: Copy + Zeroable> Packer<'_, V> {
     fn length(&self, row: usize) -> usize {
         self.matrix.row_range(row).len()
     }
@@ -201,7 +202,7 @@ impl<V: Copy + Default> Packer<'_, V> {
             for j in 0..width {
                 self.packed.extend((0..LANES).map(|lane| match j < columns[lane].len() {
                     true => values[starts[lane] + j],
-                    false => V::default(),
+                    false => V::zeroed(),
                 }));
             }
         }
