@@ -79,6 +79,9 @@ fn what_is_wrong_in_a_configuration_file_is_said_with_file_line_and_key() {
     assert!(with("markov", "tol = true").contains("tol: invalid value 'true'"));
     assert!(with("markov", "normalize = \"yes\"").contains("[possible values: true, false]"));
     assert!(with("pagerank", "personalise = [1, 2]").contains("must be a text, a number, true or false"));
+    assert!(
+        with("pagerank", "graph = \"poisson2d:12x12\"").contains("'graph' is the option that 'matrix' is")
+    );
     assert!(said("cg", "matrix = poisson2d:12x12\n").contains("TOML"));
     let message = refused(&["markov", "--config", "nowhere.toml"]);
     assert!(message.contains("cannot read nowhere.toml"), "{message}");

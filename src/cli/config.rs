@@ -40,14 +40,20 @@ fn with_defaults(command: Command, name: &str, path: &Path) -> Result<Command> {
     })?;
     let fault = |message: String| Error::Config { path: path.to_owned(), message };
     let table: BTreeMap<String, Spanned<Value>> = toml::from_str(&text).map_err(|e| fault(e.to_string()))?;
-    let defaults = table.iter().map(|(key, value)| {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(_, value)| value.span().start);
+    let mut defaults: Vec<(&str, String, String)> = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
         let line = text[..value.span().start].matches('\n').count() + 1;
-        default(&command, name, key, value.get_ref())
-            .map_err(|message| fault(format!("line {line}: {message}")))
-    });
-    let defaults: Vec<(String, String)> = defaults.collect::<Result<_>>()?;
+        let fault = |message: String| fault(format!("line {line}: {message}"));
+        let (option, typed) = default(&command, name, key, value.get_ref()).map_err(fault)?;
+        if let Some((other, ..)) = defaults.iter().find(|(_, known, _)| *known == option) {
+            return Err(fault(format!("'{key}' is the option that '{other}' is: one of them must go")));
+        }
+        defaults.push((key, option, typed));
+    }
     Ok(command.mut_subcommand(name, |sub| {
-        defaults.into_iter().fold(sub, |sub, (option, value)| {
+        defaults.into_iter().fold(sub, |sub, (_, option, value)| {
             sub.mut_arg(option, |arg| arg.required(false).default_value(value))
         })
     }))
