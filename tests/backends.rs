@@ -1,13 +1,14 @@
-//! What single CPU backends promise beyond the product itself, and what `auto` chooses.
+//! What single backends promise beyond the product itself, and what `auto` chooses.
 
 #![allow(clippy::unwrap_used)] // The lint's exception for tests does not reach their helpers.
 
 mod common;
 
+use common::each_backend::gpu;
 use common::vectors::{bits, download, integers, reals, upload};
 use common::zoo::generated;
 use solver::Error;
-use solver::backend::{Choice, Host, Operator, REGISTRY};
+use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
 use solver::device::Cpu;
 use solver::format::stats::Blocks;
 use solver::format::{Bsr, Csr, Offsets, Pattern, Stats, Values};
@@ -191,26 +192,49 @@ fn a_few_columns_astray_and_a_long_row_cost_their_slices_little() {
     assert!(astray < plain + 100 * 72 + 4 * 1600, "{astray} bytes, {plain} of the band alone");
 }
 
-#[test]
-fn padding_of_slices_and_segments_never_meets_an_infinite_x() {
-    // Rows of 0 to 12 entries, far and near, and one that is long.
+/// Rows of 0 to 12 entries, far and near, and one that is long.
+fn ragged(value: impl FnMut(usize) -> f64) -> Arc<Csr> {
     let rows: Vec<Vec<u32>> = (0..1100_u32)
         .map(|i| match i {
             700 => (1..70_000).step_by(9).collect(),
             _ => (0..i * 7 % 13).map(|j| 1 + i + j * if i % 32 < 16 { 3 } else { 5000 }).collect(),
         })
         .collect();
-    let matrix = csr(70_000, &rows, |i| (i % 5) as f64 - 2.0);
-    for poisoned in [0, 1, 37, 69_999] {
-        let mut x = integers(4, matrix.cols());
-        x[poisoned] = f64::INFINITY;
-        let want = matrix.multiply_reference(&x);
-        for backend in ["rows", "sell", "merge", "sprs", "nalgebra"] {
-            let got = product(backend, &matrix, &x);
+    csr(70_000, &rows, value)
+}
+
+/// Whether rows are infinite or NaN where their own entries make them so, and nowhere else.
+fn an_infinite_x_reaches_entries_alone<D: Pick<f64>>(device: &D, backends: &[&str], matrix: &Arc<Csr>) {
+    for backend in backends {
+        let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap();
+        let operator = choice.build::<D, f64>(device, matrix).unwrap();
+        for poisoned in [0, 1, 37, 69_999] {
+            let mut x = integers(4, matrix.cols());
+            x[poisoned] = f64::INFINITY;
+            let mut y = upload::<D, f64>(device, &vec![f64::NAN; matrix.rows()], 1);
+            operator.apply(device, 1.0, &upload::<D, f64>(device, &x, 1), 0.0, &mut y).unwrap();
+            let got = download::<D, f64>(device, &y, matrix.rows());
+            let want = matrix.multiply_reference(&x);
             let same = got.iter().zip(&want).all(|(g, w)| g == w || (g.is_nan() && w.is_nan()));
             assert!(same, "{backend}: x[{poisoned}]");
         }
     }
+}
+
+#[test]
+fn padding_of_slices_and_segments_never_meets_an_infinite_x() {
+    let matrix = ragged(|i| (i % 5) as f64 - 2.0);
+    an_infinite_x_reaches_entries_alone(&cpu(), &["rows", "sell", "merge", "sprs", "nalgebra"], &matrix);
+}
+
+#[test]
+fn blocks_that_skip_zeros_never_multiply_an_infinite_x_by_their_fill() {
+    let Some(gpu) = gpu() else { return };
+    let sizes = ["2x2", "3x3", "5x5", "7x2", "9x10", "1x64", "64x1"];
+    let skipping = sizes.map(|size| format!("bsr:block={size},zeros=skipped"));
+    let skipping: Vec<&str> = skipping.iter().map(String::as_str).collect();
+    // Blocks of 3 reach beyond the last column, and the long row is cut into pieces.
+    an_infinite_x_reaches_entries_alone(&gpu, &skipping, &ragged(|i| (i % 5) as f64 + 1.0));
 }
 
 #[test]
@@ -271,6 +295,9 @@ fn auto_chooses_by_the_bytes_and_says_why() {
         (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "sell", "instead of"),
         (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "share of the entries"),
         (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "as CSR"),
+        // Graphs whose ends of rows a processor learns, and does not.
+        (generated("rmat:scale=13,factor=16"), "pull", "nothing should be much faster"),
+        (generated("rmat:scale=15,factor=16"), "sell", "instead of"),
     ] {
         let (settled, said) = choice("auto").settle(&matrix, 8, 0).unwrap();
         assert_eq!(settled.label(), backend, "{} entries: {said:?}", matrix.nnz());

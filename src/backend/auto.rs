@@ -42,6 +42,9 @@ const UNEVEN: f64 = 1.15;
 /// of the result do on the choice.
 const THREADS: usize = 4;
 
+/// Columns for which x stays in a second-level cache.
+const CACHED_COLUMNS: usize = 1 << 17;
+
 /// Bytes that stay in second-level caches, and bytes a nanosecond from there and from beyond, on two cores.
 const CACHED: f64 = 4e6;
 const CACHE_SPEED: f64 = 170.0;
@@ -86,6 +89,11 @@ mod work {
     /// Short rows cost a wrong guess of their end now and then, long ones a sum of lanes.
     pub fn of_rows(rows: f64, nnz: f64) -> f64 {
         if nnz <= SHORT_ROW as f64 * rows { 0.171 * nnz + 0.59 * rows } else { 0.148 * nnz + 0.33 * rows }
+    }
+
+    /// What `pull` takes where x stays in the second-level cache, on Zen 5: within a tenth for graphs of 8,000 to 16,000 vertices.
+    pub fn of_pull(rows: f64, nnz: f64) -> f64 {
+        0.13 * nnz + 0.3 * rows
     }
 
     /// Ends of rows that are more than a processor can learn. On a Xeon one graph of 8,298 rows took 27 us in one program and
@@ -194,8 +202,10 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     let vectors = ((rows + matrix.cols()) * vector_width) as f64;
     let known = Known { matrix, rows: rows as f64, nnz: nnz as f64, value, vectors };
     let csr = Cost::of_csr(matrix, vector_width).bytes as f64;
-    let csr_time =
-        time(csr, work::of_rows(known.rows, known.nnz) + work::of_ends(known.rows * irregular(matrix)));
+    let near = plain == "pull" && matrix.cols() <= CACHED_COLUMNS;
+    let of_entries = if near { work::of_pull } else { work::of_rows };
+    let of_ends = work::of_ends(known.rows * irregular(matrix));
+    let csr_time = time(csr, of_entries(known.rows, known.nnz) + of_ends);
     let mut offers = vec![known.slices()?];
     if !matrix.pattern().has_repeats() {
         let blocks = Blocks::sampled(matrix);
@@ -227,11 +237,10 @@ fn irregular(matrix: &Csr) -> f64 {
 
 /// What CSR is multiplied by as it stands. `pull` is for graphs without weights: it shares a row among several sums and
 /// counts the ends of rows when it shares them among threads, which pays where rows are not quite short, or x is larger than
-/// the second-level cache: on Zen 5 rows of 12.5 entries in the mean take 15.5 us by it and 23.8 by `rows`, of 3.7 10.0 and
-/// 9.5.
+/// the second-level cache: on Zen 5 rows of 12.5 entries in the mean take 15.4 us by it and 23.6 by `rows`, of 5.5 9.4 and
+/// 10.3, of 3.7 10.2 and 9.9.
 fn plain(matrix: &Csr) -> &'static str {
-    const CACHED_COLUMNS: usize = 1 << 17;
-    const SHARED_ROW: usize = 8;
+    const SHARED_ROW: usize = 4;
     let shared = matrix.nnz() > SHARED_ROW * matrix.rows();
     let pull = matches!(matrix.values(), Values::Ones) && (shared || matrix.cols() > CACHED_COLUMNS);
     if pull { "pull" } else { "rows" }
