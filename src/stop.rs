@@ -271,6 +271,9 @@ pub struct Progress {
     pub elapsed: Duration,
 }
 
+/// Progress: a residual falls below this part of all before it, or an energy rises above its inverse.
+pub(crate) const PROGRESS: f64 = 0.99;
+
 /// Iterations without progress after which a solve with so many rows counts as stagnated: 5 for each row, at least 1000
 /// and at most 20000.
 ///

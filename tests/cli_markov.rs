@@ -83,6 +83,17 @@ fn a_chain_with_a_period_says_that_its_lazy_twin_was_solved() {
 }
 
 #[test]
+fn slow_but_steady_convergence_is_no_stagnation() {
+    let folder = tempfile::tempdir().unwrap();
+    let text =
+        "%%MatrixMarket matrix coordinate real general\n2 2 4\n1 1 0.998\n1 2 0.002\n2 1 0.001\n2 2 0.999\n";
+    let chain = file(&folder, "slow.mtx", text);
+    let r = report(&["--matrix", word(&chain), "--tol", "1e-13"]);
+    assert!(r["iterations"].as_u64().unwrap() > 7000, "each step is .997 of the one before: {r}");
+    assert!((r["classes"][0]["top"][0]["probability"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{r}");
+}
+
+#[test]
 fn what_is_no_chain_is_refused_and_what_was_not_reached_has_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let bad = file(&folder, "b.mtx", &CHAIN.replace("2 3 1", "2 3 0.9"));

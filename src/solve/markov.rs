@@ -154,8 +154,9 @@ pub fn power<D: Device, T: Scalar>(
     })
 }
 
-/// Iterations without progress after which passes of Gauss-Seidel are damped.
+/// Passes of Gauss-Seidel after which they are damped, if no step among them was below such a share of the lowest before.
 const PATIENCE: usize = 25;
+const CIRCLING: f64 = 0.9999;
 
 /// The distribution by Gauss-Seidel, with aggregation or without, on the CPU and by one thread.
 pub fn serial(
@@ -174,7 +175,7 @@ pub fn serial(
     let leaving = leaving(incoming);
     let x = problem.beginning();
     let (mut before, n) = (vec![0.0; x.len()], x.len());
-    let mut damped = false;
+    let (mut lowest, mut lowest_at, mut damped) = (f64::INFINITY, 0, false);
     let seconds_setup = began.elapsed().as_secs_f64();
     let mut run = Run::new(rule, 1.0, observers);
     let mut found = f64::INFINITY;
@@ -185,11 +186,15 @@ pub fn serial(
             None => gauss_seidel::pass(incoming, &leaving, x),
         }
         // A pass may go in circles where the chain itself does not: half of it goes nowhere else.
-        damped |= now.iteration >= now.improved_at + PATIENCE;
+        damped |= now.iteration >= lowest_at + PATIENCE;
         if damped {
             x.iter_mut().zip(&before).for_each(|(x, before)| *x = 0.5 * (*x + before));
         }
-        x.iter().zip(&before).map(|(x, before)| (x - before).abs()).sum()
+        let step = x.iter().zip(&before).map(|(x, before)| (x - before).abs()).sum();
+        if step < CIRCLING * lowest {
+            (lowest, lowest_at) = (step, now.iteration);
+        }
+        step
     };
     let (reason, probabilities) = run.on_host(x, "the distribution", pass, |x| {
         found = residual(incoming, &x);

@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
 use crate::spectrum::MOST_COEFFICIENTS;
-use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
+use crate::stop::{Norms, PROGRESS, Progress, StopCode, StopReason, StoppingRule};
 use saving::{Keeper, Log};
 use std::time::{Duration, Instant};
 
@@ -40,8 +40,6 @@ use std::time::{Duration, Instant};
 const FLOOR: f64 = 64.0;
 /// A run must bring the true residual below this part of what it was, or it is the last.
 const GAIN: f64 = 0.5;
-/// Progress: the residual falls below this part of all before it, or the energy rises above its inverse.
-const PROGRESS: f64 = 0.99;
 
 /// A solve in hand: the answer so far, what watches it, and how far it has come.
 struct Solve<'a, 'o> {

@@ -10,7 +10,7 @@ use crate::error::{ChainError, Error, Result};
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
 use crate::solve::pace::Pace;
-use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
+use crate::stop::{Norms, PROGRESS, Progress, StopCode, StopReason, StoppingRule};
 use std::time::{Duration, Instant};
 
 /// How much lower the next aim is than the tolerance, where the truth has missed it.
@@ -60,6 +60,8 @@ pub(super) struct Run<'a, 'o> {
     /// Time that looking at x has taken.
     looking: Duration,
     pub now: Progress,
+    /// What [`Progress::improved_at`] is measured by.
+    lowest: f64,
     /// How often x was changed beside iterations.
     pub jumps: usize,
     values: Vec<f64>,
@@ -78,6 +80,7 @@ impl<'a, 'o> Run<'a, 'o> {
             factor,
             began: Instant::now(),
             looking: Duration::ZERO,
+            lowest: now.residual,
             now,
             jumps: 0,
             values: Vec::with_capacity(RING),
@@ -108,8 +111,8 @@ impl<'a, 'o> Run<'a, 'o> {
             let value = step * self.factor;
             values.push(value);
             self.now.iteration += 1;
-            if value < 0.99 * self.now.residual {
-                self.now.improved_at = self.now.iteration;
+            if value < PROGRESS * self.lowest {
+                (self.lowest, self.now.improved_at) = (value, self.now.iteration);
             }
             self.now.residual = value;
         }
