@@ -6,6 +6,7 @@ mod common;
 
 use common::process::{errors, file, run, word};
 use serde_json::Value;
+use solver::backend::REGISTRY;
 use solver::observe::History;
 use solver::source::read_dense;
 use std::path::Path;
@@ -64,7 +65,8 @@ fn every_backend_of_the_cpu_and_both_methods_find_the_same_ranks() {
             .collect::<Vec<_>>()
     };
     let reference = top(&["--method", "gauss-seidel"]);
-    for backend in ["serial", "rows", "merge", "sell", "auto"] {
+    let all = REGISTRY.iter().filter(|entry| entry.device() == "cpu").map(|entry| entry.name);
+    for backend in all.chain(["auto"]) {
         let ranks = top(&["--backend", backend]);
         assert!(ranks.iter().zip(&reference).all(|(a, b)| (a - b).abs() <= 2e-12), "{backend}");
     }
@@ -153,6 +155,80 @@ fn ids_that_leave_gaps_are_kept_and_no_vertex_is_made_of_a_gap() {
 }
 
 #[test]
+fn ids_are_those_of_the_file_where_it_counts_from_1() {
+    let folder = tempfile::tempdir().unwrap();
+    // 2 has links from both others.
+    let named = file(&folder, "n.dat", "3 3\n1 http://a\n2 http://b\n3 http://c\n1 2\n3 2\n2 1\n");
+    let metis = file(&folder, "g.graph", "3 2\n2\n1 3\n2\n");
+    for graph in [named, metis] {
+        let table = folder.path().join("r.csv");
+        let r = report(&["--graph", word(&graph), "--output", word(&table), "--personalise", "2,3"]);
+        assert_eq!(r["top"][0]["id"], 2);
+        let mut ids: Vec<String> = std::fs::read_to_string(&table)
+            .unwrap()
+            .lines()
+            .skip(1)
+            .map(|line| line.split_once(',').unwrap().0.to_owned())
+            .collect();
+        ids.sort();
+        assert_eq!(ids, ["1", "2", "3"]);
+        let message = refused(&["--graph", word(&graph), "--personalise", "0"]);
+        assert!(message.contains("ids go from 1 to 3"), "{message}");
+    }
+}
+
+#[test]
+fn ranks_of_an_older_graph_are_begun_from_by_their_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = |i: usize| format!("{0} {1}\n{0} {2}\n", 7 * i, 7 * ((i + 1) % 50), 7 * (i * i % 50));
+    let links: String = (0..50).map(link).collect();
+    let older = file(&folder, "older.txt", &(links.clone() + "1 0\n"));
+    let newer = file(&folder, "newer.txt", &links);
+    let iterations = |args: &[&str]| {
+        let r = report(&[&["--graph", word(&newer), "--tol", "1e-6"], args].concat());
+        (r["iterations"].as_u64().unwrap(), r["top"][0]["rank"].as_f64().unwrap())
+    };
+    let fresh = iterations(&[]);
+    for ending in ["csv", "json"] {
+        let ranks = folder.path().join(format!("older.{ending}"));
+        report(&["--graph", word(&older), "--output", word(&ranks)]);
+        let warm = iterations(&["--x0", word(&ranks)]);
+        assert!(warm.0 < fresh.0 && (warm.1 - fresh.1).abs() < 2e-6, "{ending}: {warm:?}, {fresh:?}");
+    }
+    let jumps = |text: &str| {
+        let weights = file(&folder, "w.csv", text);
+        let args = ["--graph", word(&newer), "--personalise", word(&weights)];
+        run(&[&["pagerank", "--device", "cpu", "--json"], &args[..]].concat())
+    };
+    let top =
+        |done: &std::process::Output| serde_json::from_slice::<Value>(&done.stdout).unwrap()["top"].clone();
+    let typed = report(&["--graph", word(&newer), "--personalise", "7,14"]);
+    assert_eq!(top(&jumps("id,weight\n14,2.5\n7,2.5\n")), typed["top"]);
+    let says = |text: &str, part: &str| {
+        let done = jumps(text);
+        assert_eq!(done.status.code(), Some(2), "{text}");
+        assert!(errors(&done).contains(part) && errors(&done).contains("w.csv"), "{text}: {}", errors(&done));
+    };
+    says("7,1\n14;1\n", "line 2: expected id,number, found '14;1'");
+    says("7,1\n14,1\n7,2\n", "vertex 7 stands there twice");
+    says("7,1\n8,1\n", "no vertex 8");
+    says("7,-1\n", "vertex 7 is -1");
+    says("7,0\n", "sum to 0");
+    says("id,weight\n", "none of its ids");
+}
+
+#[test]
+fn slow_but_steady_convergence_is_no_stagnation() {
+    let folder = tempfile::tempdir().unwrap();
+    let ring: String = (0..60).map(|i| format!("{i} {}\n", (i + 1) % 60)).collect();
+    let ring = file(&folder, "ring.txt", &ring);
+    let r = report(&["--graph", word(&ring), "--personalise", "30", "--damping", "0.995"]);
+    assert!(r["iterations"].as_u64().unwrap() > 4500, "{r}");
+    let best = (1.0 - 0.995) / (1.0 - 0.995_f64.powi(60));
+    assert!((r["top"][0]["rank"].as_f64().unwrap() - best).abs() < 1e-10);
+}
+
+#[test]
 fn what_was_not_reached_is_said_with_exit_code_1() {
     let done = run(&[
         "pagerank",
@@ -205,10 +281,22 @@ fn bad_options_are_refused_with_what_is_right() {
 }
 
 #[test]
-fn a_real_web_graph_has_its_ranks() {
+fn real_graphs_have_their_ranks() {
     let Some(real) = common::real::folder() else { return };
-    let path = Path::new(&real).join("wiki-Vote.txt.gz");
-    let r = report(&["--graph", word(&path), "--tol", "1e-12"]);
+    let report =
+        |name: &str, tol: &str| report(&["--graph", word(&Path::new(&real).join(name)), "--tol", tol]);
+    let r = report("wiki-Vote.txt.gz", "1e-12");
     assert_eq!(r["top"][0]["id"], 4037);
     assert!(r["error_bound"].as_f64().unwrap() <= 1e-12);
+    // As SciPy's product iterates: the front page, the visit and the tour.
+    let top =
+        |r: &Value, place: usize| (r["top"][place]["id"].as_u64(), r["top"][place]["rank"].as_f64().unwrap());
+    let r = report("hollins.dat.gz", "1e-10");
+    for (place, id, rank) in [(0, 2, 0.01987875), (1, 37, 0.00928762), (2, 38, 0.00861039)] {
+        let got = top(&r, place);
+        assert!(got.0 == Some(id) && (got.1 - rank).abs() < 1e-8, "{got:?}");
+    }
+    let r = report("cnr-2000.graph", "1e-8");
+    assert!((top(&r, 0).1 - 0.01777188).abs() < 2e-8, "{r}");
+    assert!((top(&r, 2).1 - 0.00750487).abs() < 2e-8 && top(&r, 2).0 == Some(285_152), "{r}");
 }

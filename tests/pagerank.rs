@@ -132,6 +132,27 @@ fn a_cycle_ranks_all_alike_and_a_star_ranks_its_hub_by_the_closed_form() {
 }
 
 #[test]
+fn a_clique_fed_by_a_cycle_has_the_ranks_of_the_closed_form() {
+    let (d, k, m) = (0.85_f64, 6, 9);
+    // The cycle is 0 to m - 1, and its 0 leads to the first of the clique too.
+    let clique = |i: usize| (0..k).filter(move |&j| j != i).map(move |j| (m + i, m + j));
+    let cycle = (0..m).map(|i| (i, (i + 1) % m)).chain([(0, m)]);
+    let links = Links::new(&unweighted(m + k, cycle.chain((0..k).flat_map(clique)))).unwrap();
+    let (n, others) = ((m + k) as f64, (k - 1) as f64);
+    let jump = (1.0 - d) / n;
+    let first = (1.0 - d.powi(m as i32)) / n / (1.0 - 0.5 * d.powi(m as i32));
+    let mut want = vec![first, jump + 0.5 * d * first];
+    (2..m).for_each(|i| want.push(jump + d * want[i - 1]));
+    let whole = (k as f64 * jump + 0.5 * d * first) / (1.0 - d);
+    let (fed, other) = (jump + d * (whole / others + 0.5 * first), jump + d * whole / others);
+    want.extend((0..k).map(|i| if i == 0 { fed } else { other } / (1.0 + d / others)));
+    for method in Method::ALL {
+        let got = ranks(&plain(&links), method, 1e-13);
+        assert!(distance(&got.ranks, &want) < 1e-13, "{:?}, not {want:?}", got.ranks);
+    }
+}
+
+#[test]
 fn a_chain_that_ends_in_a_sink_has_the_ranks_of_each_policy_by_the_closed_form() {
     // 0 -> 1 -> 2, and 2 is a sink. By drop: x0 = (1 - d) / 3, x1 = x0 + d x0, x2 = x0 + d x1.
     let links = Links::new(&unweighted(3, [(0, 1), (1, 2)])).unwrap();

@@ -147,7 +147,8 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     if chain.closed().len() > 1 && args.classes == Classes::Refuse {
         return Err(ChainError::Reducible { classes: chain.closed().len() }.into());
     }
-    let start = start.as_ref().map(|x0| distribution("--x0", x0.values(chain.steps().rows())?, false, state));
+    let states = chain.steps().rows();
+    let start = start.as_ref().map(|x0| distribution("--x0", x0, x0.values(states)?, false, state));
     let start = start.transpose()?;
     let rule = running.rule(args.max_iters, args.tol, STAGNATION);
     let report = MarkovReport::new(args, method, &chain, seconds_load, seconds_chain);
@@ -259,7 +260,7 @@ fn solve_class<D: Pick<f32> + Pick<f64>>(device: &D, task: &Task<'_>, class: &Cl
     // The start within the class; where it has nothing there, all states alike.
     let start =
         task.start.map(|start| class.states.iter().map(|&state| start[state as usize]).collect::<Vec<f64>>());
-    let start = start.and_then(|within| distribution("--x0", &within, false, state).ok());
+    let start = start.and_then(|within| distribution("--x0", &"", &within, false, state).ok());
     let problem = Problem { incoming: &incoming, period: class.period, start: start.as_deref() };
     let mut recorder = recorder(task.args.max_iters);
     let mut live = Live::new("markov");

@@ -1,6 +1,7 @@
 //! `solver pagerank`: ranks of the vertices of a graph, with a bound on their error that is certain.
 
 pub(super) mod args;
+mod numbers;
 mod output;
 mod plan;
 pub(super) use output::by_rank;
@@ -8,7 +9,7 @@ mod report;
 
 use super::load::load;
 use super::progress::Live;
-use super::running::{Place, distribution, recorder};
+use super::running::{Place, recorder};
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
@@ -21,6 +22,7 @@ use crate::solve::pagerank::{Method, Problem, Ranking, gauss_seidel, power};
 use crate::source::Options;
 use crate::stop::StoppingRule;
 use args::PagerankArgs;
+use numbers::Others;
 use plan::Plan;
 use report::{Facts, RankReport};
 use std::sync::Arc;
@@ -33,12 +35,15 @@ struct Ranked {
     facts: Facts,
 }
 
-/// The ids of vertices, where they are not their numbers.
-struct Vertices(Option<Vec<u32>>);
+/// The ids of vertices: listed, or counted from the first.
+struct Vertices {
+    ids: Option<Vec<u32>>,
+    first: u32,
+}
 
 impl Vertices {
     fn id(&self, vertex: usize) -> u64 {
-        self.0.as_ref().map_or(vertex as u64, |ids| ids[vertex].into())
+        self.ids.as_ref().map_or(vertex as u64 + u64::from(self.first), |ids| ids[vertex].into())
     }
 
     fn name(&self, vertex: usize) -> String {
@@ -47,8 +52,11 @@ impl Vertices {
 
     /// The number of a vertex among `n`.
     fn number(&self, id: u64, n: usize) -> Option<usize> {
-        match &self.0 {
-            None => usize::try_from(id).ok().filter(|vertex| *vertex < n),
+        match &self.ids {
+            None => {
+                let vertex = id.checked_sub(self.first.into())?;
+                usize::try_from(vertex).ok().filter(|vertex| *vertex < n)
+            }
             Some(ids) => ids.binary_search(&u32::try_from(id).ok()?).ok(),
         }
     }
@@ -94,7 +102,7 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     let graph = plan.kept(loaded.matrix)?;
     facts.seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let vertices = Vertices(loaded.ids);
+    let vertices = Vertices { ids: loaded.ids, first: loaded.first_id };
     let pays = matches!(plan.running.place, Place::Cpu(_)) || plan.may_take_long();
     let links = if pays {
         Links::in_best_order(graph)
@@ -175,9 +183,7 @@ fn watched<D: Device>(
     let n = links.vertices();
     let teleport = plan.teleport.as_ref().map(|v| v.over(n, vertices)).transpose()?;
     let lost = !plan.dangling.conserves();
-    let start = plan.start.as_ref();
-    let start = start.map(|x0| distribution("--x0", x0.values(n)?, lost, |vertex| vertices.name(vertex)));
-    let start = start.transpose()?;
+    let start = plan.start.as_ref().map(|x0| x0.over(n, vertices, Others::Share, lost)).transpose()?;
     let problem = Problem {
         links,
         damping: args.damping,

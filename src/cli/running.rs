@@ -14,6 +14,7 @@ use crate::scalar::Precision;
 use crate::solve::rounding::sum;
 use crate::stop::{StopReason, StoppingRule};
 use clap::Args;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -120,9 +121,10 @@ pub(super) fn message(reason: &StopReason) -> String {
 }
 
 /// Numbers that are not negative, divided by their sum; a sum below 1 may stay where something is lost by intent.
-/// `name` is what the entry at a place is called.
+/// `file` holds them, and `name` is what the entry at a place is called.
 pub(super) fn distribution(
     option: &'static str,
+    file: &impl Display,
     values: &[f64],
     lost: bool,
     name: impl Fn(usize) -> String,
@@ -130,11 +132,11 @@ pub(super) fn distribution(
     if let Some(at) = values.iter().position(|v| !(*v >= 0.0 && v.is_finite())) {
         let reason =
             format!("the number of {} is {}, and must be finite and not negative", name(at), values[at]);
-        return Err(bad(option, "the file", reason));
+        return Err(bad(option, file, reason));
     }
     let total = sum(values.iter().copied());
     if !total.is_normal() && !values.is_empty() {
-        return Err(bad(option, "the file", format!("its numbers sum to {total}")));
+        return Err(bad(option, file, format!("its numbers sum to {total}")));
     }
     let by = if lost && total <= 1.0 { 1.0 } else { total };
     Ok(values.iter().map(|v| v / by).collect())

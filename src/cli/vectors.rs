@@ -56,6 +56,11 @@ impl FromFile {
         Ok(FromFile { option, path: path.to_owned(), values: dense.values().to_vec() })
     }
 
+    /// The option that named the file.
+    pub fn option(&self) -> &'static str {
+        self.option
+    }
+
     /// The vector, which must have an entry for each of so many rows.
     pub fn values(&self, rows: usize) -> Result<&[f64]> {
         if self.values.len() == rows {

@@ -37,7 +37,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         return Err(text.error(Fault { at: text.bytes.len(), expected, found: Some(format!("{stored}")) }));
     }
     (triplets.rows, triplets.cols) = (nodes, nodes);
-    Ok(Loaded::new(triplets.into_csr_with(options.duplicates)?, stored, false))
+    let matrix = triplets.into_csr_with(options.duplicates)?;
+    Ok(Loaded { first_id: 1, ..Loaded::new(matrix, stored, false) })
 }
 
 /// Reads the sizes and the lines of names, which bound the number of nodes by that of lines.

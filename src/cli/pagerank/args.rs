@@ -9,12 +9,13 @@ Examples:
   solver pagerank --graph wiki-Vote.txt.gz
   solver pagerank --graph rmat:scale=20,edges=16000000 --tol 1e-12 --top 20 --plot plots/rmat.svg
   solver pagerank --graph web.txt --personalise 12,17 --dangling personalised --output ranks.csv
-  solver pagerank --graph newer.txt --x0 ranks.npy --output ranks.npy --json
+  solver pagerank --graph newer.txt --x0 ranks.csv --output newer.csv --json
   solver pagerank --config configs/pagerank-rmat.toml --damping 0.9
 
-An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i, counted from 0. Ids of an
-edge list stay what they are, and those that no edge names are no vertices. What is printed is certified:
-no vector of exact ranks lies farther from the one that was computed than the bound says, by the sum of all differences.
+An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i, counted from 0. Ids of a
+graph stay what its file calls them (METIS counts from 1), and those that no edge of a list names are no vertices.
+What is printed is certified: no vector of exact ranks lies farther from the one that was computed than the bound says, by
+the sum of all differences.
 Exit codes: 0 the bound meets --tol, 1 it does not, 2 could not run.";
 
 /// Options of `solver pagerank`.
@@ -31,11 +32,13 @@ pub struct PagerankArgs {
     /// What becomes of the surfer at a vertex without links
     #[arg(long, value_enum, default_value = "uniform")]
     pub dangling: DanglingName,
-    /// Where the surfer jumps to: vertices apart by commas, each as likely as the other, or a file (.npy or .mtx, also
-    /// .gz) with a number for each vertex, that is divided by the sum [default: every vertex]
+    /// Where the surfer jumps to: vertices apart by commas, each as likely as the other, or a file with numbers, that are
+    /// divided by their sum: .npy or .mtx (also .gz) with one for each vertex in rising order of id, or .csv with lines
+    /// id,number [default: every vertex]
     #[arg(long, value_name = "FILE|VERTICES")]
     pub personalise: Option<String>,
-    /// Begin at the ranks in this file, .npy or .mtx, also .gz: of an earlier solve, or of an older graph
+    /// Begin at the ranks in this file: .npy or .mtx (also .gz) of the same vertices, or .csv or .json as --output writes
+    /// them, of an older graph too: new vertices begin at an equal share
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
     /// How the ranks are found: extrapolated takes fewer iterations than power, and gauss-seidel, on one thread, about half
@@ -57,7 +60,7 @@ pub struct PagerankArgs {
     /// Links that the graph names several times
     #[arg(long, value_enum, default_value = "keep")]
     pub duplicates: Repeated,
-    /// Write the ranks here: .npy (in the order of the vertices), .csv (id,rank by falling rank), or .json (the same)
+    /// Write the ranks here: .npy (in rising order of id), .csv (id,rank by falling rank), or .json (the same)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Where and how long it runs.

@@ -2,10 +2,10 @@
 
 use super::Vertices;
 use super::args::{DanglingName, MethodName, PagerankArgs, Repeated, SelfLoops};
+use super::numbers::{Numbers, Others};
 use crate::cli::dry::Decisions;
 use crate::cli::memory;
-use crate::cli::running::{Running, bad, distribution, file};
-use crate::cli::vectors::FromFile;
+use crate::cli::running::{Running, bad, file};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::precond::Preconditioner;
@@ -18,7 +18,7 @@ pub(super) struct Plan {
     pub method: Method,
     pub dangling: Dangling,
     pub teleport: Option<Teleport>,
-    pub start: Option<FromFile>,
+    pub start: Option<Numbers>,
     pub fetch: Option<&'static Entry>,
     pub running: Running,
     damping: f64,
@@ -30,7 +30,7 @@ pub(super) struct Plan {
 /// Where the surfer jumps to.
 pub(super) enum Teleport {
     Vertices(Vec<u64>),
-    File(FromFile),
+    File(Numbers),
 }
 
 impl Plan {
@@ -58,7 +58,7 @@ impl Plan {
             .run
             .resolve((method == Method::GaussSeidel).then_some(method.name()), Preconditioner::None)?;
         let teleport = args.personalise.as_deref().map(Teleport::resolve).transpose()?;
-        let start = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
+        let start = args.x0.as_deref().map(|path| Numbers::read("--x0", path)).transpose()?;
         let fetch = crate::cli::fetch::missing(&args.graph, args.run.fetch, !args.run.dry_run)?;
         let dangling = match args.dangling {
             DanglingName::Uniform => Dangling::Uniform,
@@ -124,7 +124,7 @@ impl Plan {
 impl Teleport {
     fn resolve(typed: &str) -> Result<Teleport> {
         if Path::new(typed).is_file() {
-            return FromFile::read("--personalise", Path::new(typed)).map(Teleport::File);
+            return Numbers::read("--personalise", Path::new(typed)).map(Teleport::File);
         }
         let vertices: Option<Vec<u64>> = typed.split(',').map(|word| word.trim().parse().ok()).collect();
         let reason = "it must be a file, or vertices apart by commas such as 3,17";
@@ -132,18 +132,19 @@ impl Teleport {
     }
 
     /// The distribution over so many vertices.
-    pub fn over(&self, n: usize, numbers: &Vertices) -> Result<Vec<f64>> {
+    pub fn over(&self, n: usize, vertices: &Vertices) -> Result<Vec<f64>> {
         match self {
-            Teleport::File(file) => {
-                distribution("--personalise", file.values(n)?, false, |vertex| numbers.name(vertex))
-            }
-            Teleport::Vertices(vertices) => {
+            Teleport::File(file) => file.over(n, vertices, Others::Nothing, false),
+            Teleport::Vertices(ids) => {
                 let mut v = vec![0.0; n];
-                for &id in vertices {
-                    let vertex = numbers.number(id, n).ok_or_else(|| {
-                        bad("--personalise", id, "the graph has no vertex with that id; ids count from 0")
+                for &id in ids {
+                    let vertex = vertices.number(id, n).ok_or_else(|| {
+                        let (first, last) = (vertices.id(0), vertices.id(n.saturating_sub(1)));
+                        let reason =
+                            format!("the graph has no vertex with that id; ids go from {first} to {last}");
+                        bad("--personalise", id, reason)
                     })?;
-                    v[vertex] += 1.0 / vertices.len() as f64;
+                    v[vertex] += 1.0 / ids.len() as f64;
                 }
                 Ok(v)
             }
