@@ -94,6 +94,35 @@ fn slow_but_steady_convergence_is_no_stagnation() {
 }
 
 #[test]
+fn states_of_a_graph_are_called_as_its_file_calls_them() {
+    let folder = tempfile::tempdir().unwrap();
+    // The walk on a path of three with ends 30 and 70, each step as likely as the other; ids leave gaps.
+    let path = file(&folder, "w.txt", "30 50\n50 30\n50 70\n70 50\n");
+    let table = folder.path().join("pi.csv");
+    let r = report(&["--matrix", word(&path), "--normalize", "--output", word(&table)]);
+    assert_eq!((&r["states"], &r["classes"][0]["top"][0]["state"]), (&3.into(), &50.into()));
+    assert!((r["classes"][0]["top"][0]["probability"].as_f64().unwrap() - 0.5).abs() < 1e-9);
+    let table = std::fs::read_to_string(&table).unwrap();
+    assert!(table.lines().nth(1).unwrap().starts_with("50,5"), "{table}");
+    assert!(
+        refused(&["markov", "--matrix", word(&path)]).contains("out of vertex 50: their weights sum to 2")
+    );
+    let weights = file(&folder, "n.txt", "# weights\n30 50 1\n50 30 -1\n");
+    let message = refused(&["markov", "--matrix", word(&weights)]);
+    assert!(message.contains("vertex 50, the one to vertex 30: its weight is -1"), "{message}");
+}
+
+#[test]
+fn many_classes_are_told_in_few_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let loops: String = (0..100).map(|i| format!("{i} {i}\n")).collect();
+    let loops = file(&folder, "l.txt", &loops);
+    let done = run(&["markov", "--device", "cpu", "--matrix", word(&loops), "--classes", "each"]);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(said.lines().count() < 80 && said.contains("80 more classes, 0 of them not converged"), "{said}");
+}
+
+#[test]
 fn what_is_no_chain_is_refused_and_what_was_not_reached_has_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let bad = file(&folder, "b.mtx", &CHAIN.replace("2 3 1", "2 3 0.9"));

@@ -217,6 +217,7 @@ pub struct InfoArgs {
 
 /// Options of `solver matrices`.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  solver matrices\n  solver matrices structural --json")]
 pub struct MatricesArgs {
     /// Only those with this in their name, group or kind
     #[arg(value_name = "FILTER")]
@@ -247,6 +248,7 @@ pub struct FetchArgs {
 
 /// Options of `solver backends`.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  solver backends\n  solver backends --json")]
 pub struct BackendsArgs {
     /// Print JSON
     #[arg(long)]
@@ -255,6 +257,7 @@ pub struct BackendsArgs {
 
 /// Options of `solver preconditioners`.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  solver preconditioners\n  solver preconditioners --json")]
 pub struct PreconditionersArgs {
     /// Print JSON
     #[arg(long)]
@@ -263,6 +266,7 @@ pub struct PreconditionersArgs {
 
 /// Options of `solver doctor`.
 #[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  solver doctor\n  solver doctor --threads 2 --json")]
 pub struct DoctorArgs {
     /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]

@@ -1,6 +1,7 @@
 //! `solver markov`: the stationary distribution of a chain, or one for each class that it cannot leave.
 
 use super::dry::Decisions;
+use super::ids::Ids;
 use super::limit::Moved;
 use super::load::load;
 use super::memory;
@@ -11,7 +12,7 @@ use super::vectors::FromFile;
 use super::{print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
-use crate::error::{ChainError, Result};
+use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Dense};
 use crate::observe::{History, Observer, Recorder, write_file_with};
 use crate::parallel::zeros;
@@ -37,8 +38,8 @@ Examples:
   solver markov --matrix chain.mtx --normalize --method aggregation --output pi.npy
   solver markov --matrix chain.mtx --classes each --output pi.csv --json
 
-Row i of the matrix holds the probabilities of the steps out of state i, counted from 1 here whatever a file of edges counts
-from, and must sum to 1. A chain that returns with a period is solved by its lazy twin where power iteration is asked for. A
+Row i of the matrix holds the probabilities of the steps out of state i, and must sum to 1. States of a matrix count from 1;
+those of a graph are called by their ids, and ids that no edge names are no states. A chain that returns with a period is solved by its lazy twin where power iteration is asked for. A
 small residual is no bound on the error: where groups of states are seldom left, it may be large all the same. History and
 plot are those of the class with the largest residual. Exit codes: 0 the residual meets --tol, 1 it does not,
 2 could not run.";
@@ -139,20 +140,25 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         super::fetch::download(entry, None)?;
     }
     let began = Instant::now();
-    let matrix = load(&args.matrix, Options::default())?.matrix;
+    let mut loaded = load(&args.matrix, Options { close_gaps: true, ..Options::default() })?;
     let seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let chain = Chain::new(matrix, args.normalize)?;
+    let graph = loaded.first_id.is_some();
+    let ids = Ids::of(&mut loaded, 1);
+    let chain = Chain::new(loaded.matrix, args.normalize);
+    let chain = chain.map_err(|error| if graph { by_id(&ids, error) } else { error })?;
     let seconds_chain = began.elapsed().as_secs_f64();
     if chain.closed().len() > 1 && args.classes == Classes::Refuse {
         return Err(ChainError::Reducible { classes: chain.closed().len() }.into());
     }
     let states = chain.steps().rows();
-    let start = start.as_ref().map(|x0| distribution("--x0", x0, x0.values(states)?, false, state));
+    let name = |row| format!("state {}", ids.id(row));
+    let start = start.as_ref().map(|x0| distribution("--x0", x0, x0.values(states)?, false, name));
     let start = start.transpose()?;
     let rule = running.rule(args.max_iters, args.tol, STAGNATION);
     let report = MarkovReport::new(args, method, &chain, seconds_load, seconds_chain);
-    let task = Task { args, method, running: &running, chain: &chain, start: start.as_deref(), rule };
+    let task =
+        Task { args, method, running: &running, chain: &chain, ids: &ids, start: start.as_deref(), rule };
     let Found { report, history, written } = match running.place {
         Place::Cpu(threads) => each_class(&Cpu::new(threads)?, &task, report)?,
         Place::Cuda(index) => each_class(&Cuda::new(index)?, &task, report)?,
@@ -187,9 +193,21 @@ fn describe(
     Ok(plan)
 }
 
-/// What a state is called: they count from 1.
-fn state(place: usize) -> String {
-    format!("state {}", place + 1)
+/// An error about a row of a graph, whose vertices have ids.
+fn by_id(ids: &Ids, error: Error) -> Error {
+    let of = |row: usize, to: Option<usize>, reason: String| {
+        ChainError::LinkWeights { vertex: ids.id(row), to: to.map(|to| ids.id(to)), reason }.into()
+    };
+    match error {
+        Error::Chain(ChainError::RowSum { row, sum }) => {
+            let hint = "--normalize divides each by the sum, where that is not 0";
+            of(row, None, format!("their weights sum to {sum}, and must sum to 1; {hint}"))
+        }
+        Error::Chain(ChainError::Probability { row, col, value }) => {
+            of(row, Some(col), format!("its weight is {value}, and must not be negative"))
+        }
+        other => other,
+    }
 }
 
 /// Iterations without progress that count as the end of it: slow chains gain little in each.
@@ -201,6 +219,7 @@ struct Task<'a> {
     method: Method,
     running: &'a Running,
     chain: &'a Chain,
+    ids: &'a Ids,
     start: Option<&'a [f64]>,
     rule: StoppingRule,
 }
@@ -228,7 +247,7 @@ fn each_class<D: Pick<f32> + Pick<f64>>(
     for class in chain.closed() {
         let solved = solve_class(device, task, class)?;
         let (residual, moved) = (solved.stationary.residual, report::moved(&solved.stationary));
-        if report.take_in(args, class, &solved) {
+        if report.take_in(args, task.ids, class, &solved) {
             told = moved;
         }
         if history.as_ref().is_none_or(|worst| residual.total_cmp(&worst.report.residual_true).is_gt()) {
@@ -239,7 +258,7 @@ fn each_class<D: Pick<f32> + Pick<f64>>(
     }
     report.conclude();
     let written = args.output.as_deref().map_or(Ok(()), |path| {
-        writer(path)?(path, chain.steps().rows(), chain.closed(), &all)?;
+        writer(path)?(path, task.ids, chain.steps().rows(), chain.closed(), &all)?;
         log::info!("distribution written to {}", path.display());
         Ok(())
     });
@@ -260,7 +279,7 @@ fn solve_class<D: Pick<f32> + Pick<f64>>(device: &D, task: &Task<'_>, class: &Cl
     // The start within the class; where it has nothing there, all states alike.
     let start =
         task.start.map(|start| class.states.iter().map(|&state| start[state as usize]).collect::<Vec<f64>>());
-    let start = start.and_then(|within| distribution("--x0", &"", &within, false, state).ok());
+    let start = start.and_then(|within| distribution("--x0", &"", &within, false, |_| String::new()).ok());
     let problem = Problem { incoming: &incoming, period: class.period, start: start.as_deref() };
     let mut recorder = recorder(task.args.max_iters);
     let mut live = Live::new("markov");
@@ -319,7 +338,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
     Ok(found(device, stationary, backend.label(), why))
 }
 
-type Writer = fn(&Path, usize, &[Closed], &[Vec<f64>]) -> Result<()>;
+type Writer = fn(&Path, &Ids, usize, &[Closed], &[Vec<f64>]) -> Result<()>;
 
 /// The endings of files of distributions, and who writes them.
 const WRITERS: &[(&str, Writer)] = &[(".npy", write_columns), (".csv", write_table)];
@@ -340,19 +359,19 @@ fn spread(states: usize, class: &Closed, probabilities: &[f64]) -> Result<Vec<f6
     Ok(all)
 }
 
-fn write_columns(path: &Path, states: usize, classes: &[Closed], all: &[Vec<f64>]) -> Result<()> {
+fn write_columns(path: &Path, _: &Ids, states: usize, classes: &[Closed], all: &[Vec<f64>]) -> Result<()> {
     let columns = classes.iter().zip(all).map(|(class, p)| spread(states, class, p));
     let columns: Vec<Vec<f64>> = columns.collect::<Result<_>>()?;
     npy::write(path, &Dense::from_columns(states, &columns)?)
 }
 
-/// The states that are returned to, by class and falling probability; states count from 1.
-fn write_table(path: &Path, _: usize, classes: &[Closed], all: &[Vec<f64>]) -> Result<()> {
+/// The states that are returned to, by class and falling probability.
+fn write_table(path: &Path, ids: &Ids, _: usize, classes: &[Closed], all: &[Vec<f64>]) -> Result<()> {
     write_file_with(path, |out| {
         writeln!(out, "state,probability,class")?;
         for (number, (class, probabilities)) in classes.iter().zip(all).enumerate() {
             for place in by_rank(probabilities) {
-                let (state, p) = (class.states[place] + 1, probabilities[place]);
+                let (state, p) = (ids.id(class.states[place] as usize), probabilities[place]);
                 writeln!(out, "{state},{p:e},{}", number + 1)?;
             }
         }

@@ -9,6 +9,7 @@ mod doctor;
 mod dry;
 mod every;
 mod fetch;
+mod ids;
 mod info;
 mod interrupt;
 mod limit;

@@ -7,6 +7,7 @@ mod plan;
 pub(super) use output::by_rank;
 mod report;
 
+use super::ids::Ids;
 use super::load::load;
 use super::progress::Live;
 use super::running::{Place, recorder};
@@ -31,45 +32,22 @@ use std::time::Instant;
 /// What is ranked.
 struct Ranked {
     links: Links,
-    vertices: Vertices,
+    vertices: Ids,
     facts: Facts,
 }
 
-/// The ids of vertices: listed, or counted from the first.
-struct Vertices {
-    ids: Option<Vec<u32>>,
-    first: u32,
+fn name(vertices: &Ids, vertex: usize) -> String {
+    format!("vertex {}", vertices.id(vertex))
 }
 
-impl Vertices {
-    fn id(&self, vertex: usize) -> u64 {
-        self.ids.as_ref().map_or(vertex as u64 + u64::from(self.first), |ids| ids[vertex].into())
-    }
-
-    fn name(&self, vertex: usize) -> String {
-        format!("vertex {}", self.id(vertex))
-    }
-
-    /// The number of a vertex among `n`.
-    fn number(&self, id: u64, n: usize) -> Option<usize> {
-        match &self.ids {
-            None => {
-                let vertex = id.checked_sub(self.first.into())?;
-                usize::try_from(vertex).ok().filter(|vertex| *vertex < n)
-            }
-            Some(ids) => ids.binary_search(&u32::try_from(id).ok()?).ok(),
+/// An error that names vertices, by their ids.
+fn by_id(vertices: &Ids, error: Error) -> Error {
+    match error {
+        Error::Chain(ChainError::LinkWeights { vertex, to, reason }) => {
+            let (vertex, to) = (vertices.id(vertex as usize), to.map(|to| vertices.id(to as usize)));
+            ChainError::LinkWeights { vertex, to, reason }.into()
         }
-    }
-
-    /// An error that names vertices, by their ids.
-    fn by_id(&self, error: Error) -> Error {
-        match error {
-            Error::Chain(ChainError::LinkWeights { vertex, to, reason }) => {
-                let (vertex, to) = (self.id(vertex as usize), to.map(|to| self.id(to as usize)));
-                ChainError::LinkWeights { vertex, to, reason }.into()
-            }
-            other => other,
-        }
+        other => other,
     }
 }
 
@@ -96,13 +74,13 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
         super::fetch::download(entry, None)?;
     }
     let began = Instant::now();
-    let loaded =
+    let mut loaded =
         load(&args.graph, Options { duplicates: Duplicates::Keep, close_gaps: true, ..Options::default() })?;
     let mut facts = Facts::of(&loaded);
+    let vertices = Ids::of(&mut loaded, 0);
     let graph = plan.kept(loaded.matrix)?;
     facts.seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let vertices = Vertices { ids: loaded.ids, first: loaded.first_id };
     let pays = matches!(plan.running.place, Place::Cpu(_)) || plan.may_take_long();
     let links = if pays {
         Links::in_best_order(graph)
@@ -111,7 +89,7 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
         drop(graph);
         links
     };
-    let links = links.map_err(|error| vertices.by_id(error))?;
+    let links = links.map_err(|error| by_id(&vertices, error))?;
     facts.seconds_setup = began.elapsed().as_secs_f64();
     let ranked = Ranked { links, vertices, facts };
     let Solved { report, history, written } = match (plan.method, plan.running.place) {

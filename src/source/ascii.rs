@@ -24,7 +24,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let (offsets, indices) = read_lists(&mut words, nodes).map_err(fail)?;
     let stored = indices.len() as u64;
     let arcs = Compressed { rows: nodes, cols: nodes, offsets, indices, values: Vec::new() };
-    Ok(Loaded::new(arcs.into_csr(options.duplicates)?, stored, false))
+    Ok(Loaded { first_id: Some(0), ..Loaded::new(arcs.into_csr(options.duplicates)?, stored, false) })
 }
 
 fn read_lists(words: &mut Words, nodes: usize) -> Scan<(Vec<u64>, Vec<u32>)> {

@@ -92,7 +92,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         }
         other => other,
     })?;
-    Ok(Loaded { ids, ..Loaded::new(matrix, stored, false) })
+    Ok(Loaded { ids, first_id: Some(0), ..Loaded::new(matrix, stored, false) })
 }
 
 /// Parses the edges from `start` on, as a matrix without a size.

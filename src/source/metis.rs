@@ -93,7 +93,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         return Err(text.error(*find_repeat(text, body, &header, &matrix)));
     }
     check_ends(text, body, &matrix)?;
-    Ok(Loaded { first_id: 1, ..Loaded::new(matrix, stored, true) })
+    Ok(Loaded { first_id: Some(1), ..Loaded::new(matrix, stored, true) })
 }
 
 fn read_header(words: &mut Words) -> Scan<Header> {

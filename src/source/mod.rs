@@ -57,8 +57,8 @@ pub struct Loaded {
     pub stand_in: Option<&'static str>,
     /// The id of each row, where an edge list left ids out and that was asked for.
     pub ids: Option<Vec<u32>>,
-    /// The id of the first row otherwise: 1 for graphs whose nodes are counted from there.
-    pub first_id: u32,
+    /// The id of the first row otherwise, where the source is a graph that counts its nodes.
+    pub first_id: Option<u32>,
     /// The kind of file that it was read from; none for a generator.
     pub kind: Option<&'static str>,
 }
@@ -84,7 +84,7 @@ impl Loaded {
             beside_faults: Vec::new(),
             stand_in: None,
             ids: None,
-            first_id: 0,
+            first_id: None,
             kind: None,
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     }
     (triplets.rows, triplets.cols) = (nodes, nodes);
     let matrix = triplets.into_csr_with(options.duplicates)?;
-    Ok(Loaded { first_id: 1, ..Loaded::new(matrix, stored, false) })
+    Ok(Loaded { first_id: Some(1), ..Loaded::new(matrix, stored, false) })
 }
 
 /// Reads the sizes and the lines of names, which bound the number of nodes by that of lines.

@@ -60,7 +60,7 @@ fn decode(text: Text, properties: &[u8], properties_path: &Path) -> Result<Loade
     let properties = Properties::parse(properties_path, properties)?;
     let matrix = graph(text, &properties)?;
     let arcs = matrix.nnz() as u64;
-    Ok(Loaded::new(matrix, arcs, false))
+    Ok(Loaded { first_id: Some(0), ..Loaded::new(matrix, arcs, false) })
 }
 
 /// Vertices between two words to the meter.

@@ -1,6 +1,7 @@
 //! What the solve of a chain says about itself.
 
 use super::{MarkovArgs, Solved};
+use crate::cli::ids::Ids;
 use crate::cli::limit::{self, Moved};
 use crate::cli::pagerank::by_rank;
 use crate::cli::running::message;
@@ -11,12 +12,15 @@ use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::{Method, Stationary};
 use serde::Serialize;
 
-/// A state with its probability; states count from 1.
+/// A state, by its id or counted from 1, with its probability.
 #[derive(Debug, Serialize)]
 pub(super) struct State {
     pub state: u64,
     pub probability: f64,
 }
+
+/// Classes that are told in words.
+const SHOWN: usize = 20;
 
 /// The distribution of one class.
 #[derive(Debug, Serialize)]
@@ -72,7 +76,7 @@ pub(super) struct MarkovReport {
 }
 
 impl ClassReport {
-    fn of(args: &MarkovArgs, class: &Closed, solved: &Solved) -> ClassReport {
+    fn of(args: &MarkovArgs, ids: &Ids, class: &Closed, solved: &Solved) -> ClassReport {
         let Stationary { reason, probabilities, .. } = &solved.stationary;
         let top = by_rank(probabilities).into_iter().take(args.top);
         ClassReport {
@@ -90,7 +94,7 @@ impl ClassReport {
             seconds_solve: solved.stationary.seconds_solve,
             top: top
                 .map(|place| State {
-                    state: u64::from(class.states[place]) + 1,
+                    state: ids.id(class.states[place] as usize),
                     probability: probabilities[place],
                 })
                 .collect(),
@@ -128,9 +132,9 @@ impl MarkovReport {
     }
 
     /// Takes in one class more; whether its speed is the one that is reported, as of now.
-    pub fn take_in(&mut self, args: &MarkovArgs, class: &Closed, solved: &Solved) -> bool {
+    pub fn take_in(&mut self, args: &MarkovArgs, ids: &Ids, class: &Closed, solved: &Solved) -> bool {
         let found = &solved.stationary;
-        let report = ClassReport::of(args, class, solved);
+        let report = ClassReport::of(args, ids, class, solved);
         if !report.converged {
             (self.converged, self.reason) = (false, report.reason);
         }
@@ -205,7 +209,7 @@ impl MarkovReport {
             ("ran on", format!("{}, backend {}, {}", self.device, self.backend, self.precision)),
             ("method", self.method.to_owned()),
         ];
-        for (number, class) in self.classes.iter().enumerate() {
+        for (number, class) in self.classes.iter().take(SHOWN).enumerate() {
             let name = if self.classes.len() > 1 { format!("class {}, ", number + 1) } else { String::new() };
             let period = match class.lazy {
                 true => format!("; period {}, so by the lazy chain", class.period),
@@ -228,6 +232,11 @@ impl MarkovReport {
                     class.residual, class.residual_recursive, self.tolerance
                 ),
             ));
+        }
+        if let Some(others) = self.classes.get(SHOWN..).filter(|others| !others.is_empty()) {
+            let failed = others.iter().filter(|class| !class.converged).count();
+            let text = format!("{} more classes, {failed} of them not converged: see --json", others.len());
+            lines.push(("result", text));
         }
         lines.push((
             "time",
@@ -252,7 +261,7 @@ impl MarkovReport {
             lines.insert(2, ("because", why.clone()));
         }
         let mut text: String = lines.iter().map(|(name, value)| format!("{name:<9} {value}\n")).collect();
-        for class in &self.classes {
+        for class in self.classes.iter().take(SHOWN) {
             for (place, top) in class.top.iter().enumerate() {
                 let name = if place == 0 { "top" } else { "" };
                 text.push_str(&format!("{name:<9} {:>12}  {:.12e}\n", top.state, top.probability));

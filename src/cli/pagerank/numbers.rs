@@ -1,6 +1,7 @@
 //! Files with a number for each vertex: in the order of the vertices, or by their ids, as `--output` writes ranks.
 
-use super::Vertices;
+use super::name;
+use crate::cli::ids::Ids;
 use crate::cli::running::{bad, distribution};
 use crate::cli::vectors::FromFile;
 use crate::error::{Error, Result};
@@ -54,8 +55,8 @@ impl Numbers {
     }
 
     /// The numbers as a distribution over `n` vertices; where `lost`, they may sum to less than 1.
-    pub fn over(&self, n: usize, vertices: &Vertices, others: Others, lost: bool) -> Result<Vec<f64>> {
-        let name = |vertex| vertices.name(vertex);
+    pub fn over(&self, n: usize, vertices: &Ids, others: Others, lost: bool) -> Result<Vec<f64>> {
+        let name = |vertex| name(vertices, vertex);
         match self {
             Numbers::InOrder(file) => distribution(file.option(), file, file.values(n)?, lost, name),
             Numbers::ById(file) => {
@@ -66,11 +67,11 @@ impl Numbers {
 }
 
 impl ById {
-    fn values(&self, n: usize, vertices: &Vertices, others: Others) -> Result<Vec<f64>> {
+    fn values(&self, n: usize, vertices: &Ids, others: Others) -> Result<Vec<f64>> {
         let mut values = vec![if others == Others::Share { 1.0 / n as f64 } else { 0.0 }; n];
         let mut known = 0;
         for pair in &self.pairs {
-            match vertices.number(pair.id, n) {
+            match vertices.row(pair.id, n) {
                 Some(vertex) => (values[vertex], known) = (pair.rank, known + 1),
                 None if others == Others::Share => {}
                 None => {

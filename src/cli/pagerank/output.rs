@@ -1,13 +1,13 @@
 //! The ranks as files.
 
-use super::Vertices;
+use crate::cli::ids::Ids;
 use crate::error::{Error, Result};
 use crate::observe::write_file_with;
 use crate::source::npy;
 use std::io::Write;
 use std::path::Path;
 
-type Writer = fn(&Path, &[f64], &Vertices) -> Result<()>;
+type Writer = fn(&Path, &[f64], &Ids) -> Result<()>;
 
 /// The endings of files of ranks, and who writes them.
 const WRITERS: &[(&str, Writer)] = &[
@@ -32,7 +32,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
 }
 
 /// Writes the ranks by the ending of the file.
-pub(super) fn write(path: &Path, ranks: &[f64], vertices: &Vertices) -> Result<()> {
+pub(super) fn write(path: &Path, ranks: &[f64], vertices: &Ids) -> Result<()> {
     writer(path)?(path, ranks, vertices)?;
     log::info!("ranks written to {}", path.display());
     Ok(())
@@ -45,7 +45,7 @@ pub(in crate::cli) fn by_rank(ranks: &[f64]) -> Vec<usize> {
     order
 }
 
-fn write_table(path: &Path, ranks: &[f64], vertices: &Vertices) -> Result<()> {
+fn write_table(path: &Path, ranks: &[f64], vertices: &Ids) -> Result<()> {
     write_file_with(path, |out| {
         writeln!(out, "id,rank")?;
         by_rank(ranks)
@@ -54,7 +54,7 @@ fn write_table(path: &Path, ranks: &[f64], vertices: &Vertices) -> Result<()> {
     })
 }
 
-fn write_json(path: &Path, ranks: &[f64], vertices: &Vertices) -> Result<()> {
+fn write_json(path: &Path, ranks: &[f64], vertices: &Ids) -> Result<()> {
     write_file_with(path, |out| {
         write!(out, "[")?;
         for (place, vertex) in by_rank(ranks).into_iter().enumerate() {

@@ -1,9 +1,9 @@
 //! What will be done: every option resolved before the graph is read.
 
-use super::Vertices;
 use super::args::{DanglingName, MethodName, PagerankArgs, Repeated, SelfLoops};
 use super::numbers::{Numbers, Others};
 use crate::cli::dry::Decisions;
+use crate::cli::ids::Ids;
 use crate::cli::memory;
 use crate::cli::running::{Running, bad, file};
 use crate::error::Result;
@@ -132,13 +132,13 @@ impl Teleport {
     }
 
     /// The distribution over so many vertices.
-    pub fn over(&self, n: usize, vertices: &Vertices) -> Result<Vec<f64>> {
+    pub fn over(&self, n: usize, vertices: &Ids) -> Result<Vec<f64>> {
         match self {
             Teleport::File(file) => file.over(n, vertices, Others::Nothing, false),
             Teleport::Vertices(ids) => {
                 let mut v = vec![0.0; n];
                 for &id in ids {
-                    let vertex = vertices.number(id, n).ok_or_else(|| {
+                    let vertex = vertices.row(id, n).ok_or_else(|| {
                         let (first, last) = (vertices.id(0), vertices.id(n.saturating_sub(1)));
                         let reason =
                             format!("the graph has no vertex with that id; ids go from {first} to {last}");

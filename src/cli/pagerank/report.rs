@@ -1,9 +1,10 @@
 //! What a ranking says about itself.
 
+use super::Ranked;
 use super::args::PagerankArgs;
 use super::output::by_rank;
 use super::plan::Plan;
-use super::{Ranked, Vertices};
+use crate::cli::ids::Ids;
 use crate::cli::limit::{self, Moved};
 use crate::cli::running::message;
 use crate::cli::{duration, thousands};
@@ -253,7 +254,7 @@ impl RankReport {
 
 /// The highest ranks. The bound covers all errors together, and so the two of any pair: farther apart than that, their
 /// order is certain.
-fn top(count: usize, ranking: &Ranking, vertices: &Vertices) -> Vec<Top> {
+fn top(count: usize, ranking: &Ranking, vertices: &Ids) -> Vec<Top> {
     let ranks = &ranking.ranks;
     let order = by_rank(ranks);
     let certain = |place: usize| {
