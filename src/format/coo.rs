@@ -3,6 +3,7 @@
 use super::Csr;
 use super::assemble::{Entries, assemble};
 use super::finish::{Width, finish, narrow};
+use super::order::by_rows;
 use crate::error::{Error, Result};
 use crate::parallel::{room, zeros};
 use std::ops::Range;
@@ -84,9 +85,13 @@ impl Coo {
     }
 
     /// Compressed rows, with duplicates summed or kept.
-    pub fn into_csr_with(self, duplicates: Duplicates) -> Result<Csr> {
+    pub fn into_csr_with(mut self, duplicates: Duplicates) -> Result<Csr> {
         if !self.row_indices.is_sorted() {
-            return assemble(&self, None, duplicates);
+            // Values keep their order, which a sort in place does not.
+            if !self.values.is_empty() {
+                return assemble(&self, None, duplicates);
+            }
+            by_rows(&mut self.row_indices, &mut self.col_indices);
         }
         match narrow(self.row_indices.len(), false) {
             true => self.in_place::<u32>(duplicates),

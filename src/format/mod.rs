@@ -22,6 +22,7 @@ pub mod dense;
 pub mod ell;
 pub mod fault;
 pub(crate) mod finish;
+mod order;
 pub mod pattern;
 mod rows;
 pub mod sell;

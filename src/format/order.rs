@@ -1,0 +1,108 @@
+//! Places of entries put in the order of their rows where they lie: a radix sort that swaps entries into their buckets
+//! (McIlroy, Bostic and McIlroy, "Engineering Radix Sort", 1993), by eight bits of the row at a time.
+//!
+//! A counting sort into other arrays needs half as much memory again as triplets without values take.
+
+use crate::parallel::{run_all, split_front, threads_for};
+use std::mem::swap;
+
+/// Bits of a row that choose a bucket.
+const BITS: u32 = 8;
+const BUCKETS: usize = 1 << BITS;
+/// Entries that are sorted as pairs: so few are in the nearest cache.
+const FEW: usize = 1 << 10;
+
+/// Puts the entries in the order of their rows; those of a row come in no certain order, the same for any number of
+/// threads.
+pub(super) fn by_rows(rows: &mut [u32], cols: &mut [u32]) {
+    let largest = rows.iter().max().copied().unwrap_or(0);
+    by_low_bits(rows, cols, u32::BITS - largest.leading_zeros());
+}
+
+/// Likewise, where the rows differ in so many low bits at most.
+fn by_low_bits(rows: &mut [u32], cols: &mut [u32], bits: u32) {
+    if bits == 0 {
+        return;
+    }
+    if rows.len() <= FEW {
+        return sort_few(rows, cols);
+    }
+    let shift = bits.saturating_sub(BITS);
+    let ends = into_buckets(rows, cols, |row| (row >> shift) as usize % BUCKETS);
+    let several = threads_for(size_of::<[u32; 2]>() * rows.len()) > 1;
+    let (mut rows, mut cols, mut start) = (rows, cols, 0);
+    let buckets = ends.into_iter().map(|end| {
+        let entries = end - start;
+        start = end;
+        (split_front(&mut rows, entries), split_front(&mut cols, entries))
+    });
+    if several {
+        run_all(buckets.collect(), |(rows, cols)| by_low_bits(rows, cols, shift));
+    } else {
+        buckets.for_each(|(rows, cols)| by_low_bits(rows, cols, shift));
+    }
+}
+
+fn sort_few(rows: &mut [u32], cols: &mut [u32]) {
+    let mut pairs = [(0, 0); FEW];
+    let pairs = &mut pairs[..rows.len()];
+    for (pair, (row, col)) in pairs.iter_mut().zip(rows.iter().zip(cols.iter())) {
+        *pair = (*row, *col);
+    }
+    pairs.sort_unstable();
+    for (pair, (row, col)) in pairs.iter().zip(rows.iter_mut().zip(cols)) {
+        (*row, *col) = *pair;
+    }
+}
+
+/// Moves the entries into their buckets, and returns where each ends.
+fn into_buckets(rows: &mut [u32], cols: &mut [u32], bucket: impl Fn(u32) -> usize) -> [usize; BUCKETS] {
+    let mut ends = [0; BUCKETS];
+    for &row in rows.iter() {
+        ends[bucket(row)] += 1;
+    }
+    let mut next = [0; BUCKETS];
+    let mut total = 0;
+    for (next, end) in next.iter_mut().zip(&mut ends) {
+        *next = total;
+        total += *end;
+        *end = total;
+    }
+    for here in 0..BUCKETS {
+        while next[here] < ends[here] {
+            let place = next[here];
+            let (mut row, mut col) = (rows[place], cols[place]);
+            // Each entry drives out the one in its place, until one belongs where the first came from.
+            let mut to = bucket(row);
+            while to != here {
+                swap(&mut row, &mut rows[next[to]]);
+                swap(&mut col, &mut cols[next[to]]);
+                next[to] += 1;
+                to = bucket(row);
+            }
+            (rows[place], cols[place]) = (row, col);
+            next[here] += 1;
+        }
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_in_the_order_of_their_rows_with_their_columns() {
+        for (entries, rows) in [(0, 1), (1, 5), (900, 7), (70_000, 1), (70_000, 300), (70_000, u32::MAX)] {
+            let entry = |e: u32| (e.wrapping_mul(2_654_435_761) % rows, e);
+            let (mut row, mut col): (Vec<u32>, Vec<u32>) = (0..entries).map(entry).unzip();
+            by_rows(&mut row, &mut col);
+            assert!(row.is_sorted());
+            let mut pairs: Vec<_> = row.into_iter().zip(col).collect();
+            let mut expected: Vec<_> = (0..entries).map(entry).collect();
+            pairs.sort_unstable();
+            expected.sort_unstable();
+            assert!(pairs == expected, "{entries} entries in {rows} rows");
+        }
+    }
+}
