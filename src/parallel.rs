@@ -83,6 +83,17 @@ pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
     Ok(std::hint::black_box(room))
 }
 
+/// Makes room for `more` elements in a vector of which nobody knows how long it will be, and for an eighth of what it
+/// has at least: doubled ones take up to twice what they hold, and systems move large ones without copying them.
+pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
+    if vector.capacity() - vector.len() >= more {
+        return Ok(());
+    }
+    let step = more.max(vector.len() / 8);
+    let bytes = affordable::<T>(step)?;
+    vector.try_reserve_exact(step).map_err(|_| Error::OutOfMemory { bytes })
+}
+
 /// The bytes of `n` elements, unless there are fewer: the system would grant more, and end the process once they are
 /// used.
 fn affordable<T>(n: usize) -> Result<u128> {

@@ -21,6 +21,7 @@ struct Kind {
     read: fn(Text, &Options) -> Result<Loaded>,
 }
 
+const EDGES: Kind = Kind { name: "edge list", recognises: edges::recognises, read: edges::read };
 const WEBGRAPH: Kind = Kind { name: "WebGraph", recognises: webgraph::recognises, read: webgraph::read };
 
 /// The first that recognises a file reads it.
@@ -39,7 +40,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "ASCIIGraph", recognises: ascii::recognises, read: ascii::read },
     Kind { name: "edge list with names", recognises: named::recognises, read: named::read },
     Kind { name: "METIS graph", recognises: metis::recognises, read: metis::read },
-    Kind { name: "edge list", recognises: edges::recognises, read: edges::read },
+    EDGES,
 ];
 
 /// Files that are known and not read: how they begin, what they are, and what to do.
@@ -98,6 +99,9 @@ pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
     if webgraph::is_named(path) {
         return WEBGRAPH.read(Text { path, bytes, meter }, options).map_err(in_file(path));
     }
+    if let Some(edges) = unpack_edges(Text { path, bytes, meter }, options).map_err(in_file(path))? {
+        return Ok(edges);
+    }
     unpacked(path, bytes, meter, |text| match recognise(text) {
         Some(kind) => kind.read(text, options),
         None => Err(unknown(text)),
@@ -125,6 +129,21 @@ pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
     unpacked(path, bytes, None, |text| {
         if npy::recognises(text) { npy::read_vectors(text) } else { beside::read_vectors(text) }
     })
+}
+
+/// Reads a long list of edges while it is unpacked: its text takes several times as much memory as the graph. None where
+/// it is something else, or where only all of the text tells that.
+fn unpack_edges(file: Text, options: &Options) -> Result<Option<Loaded>> {
+    if !gzip::is_gzip(file.bytes) {
+        return Ok(None);
+    }
+    let Some(head) = gzip::head(file) else { return Ok(None) };
+    let head = Text { path: file.path, bytes: without_mark(&head), meter: None };
+    if recognise(head).is_none_or(|kind| kind.name != EDGES.name) {
+        return Ok(None);
+    }
+    let loaded = edges::read_unpacking(file, head, options)?;
+    Ok(loaded.map(|loaded| Loaded { kind: Some(EDGES.name), ..loaded }))
 }
 
 /// Takes off a compression; whatever is wrong, the error names the file.

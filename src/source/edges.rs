@@ -4,18 +4,22 @@
 //! Nodes are the numbers that stand there, counted from 0, so n is the largest of them plus one, and numbers that no
 //! edge names are rows without entries, unless [`Options::close_gaps`] leaves them out. An edge that is listed again is summed: values count edges, or add up their
 //! weights; unless duplicates are kept.
-//! The file is parsed by several threads at once, and the result is the same for any number of them.
+//! The file is parsed a portion after the other, each by several threads at once, and the result is the same for any
+//! number of them.
 
 use super::ids::close_gaps;
-use super::text::{Fault, Text, check_rows, line_at};
+use super::portions::Portions;
+use super::text::{Fault, Text, check_rows};
 use super::words::{Scan, Words, first_lines, is_number, is_whole, pieces};
 use super::{Loaded, Options, metis};
 use crate::error::{Error, Result};
 use crate::format::Coo;
-use crate::parallel::{room, run_all};
+use crate::parallel::{grow, run_all};
 use std::ops::Range;
 
 const COMMENTS: &[u8] = b"#%";
+/// Lines of edges by which a list is told from other graphs, where there is more of it than its head.
+const SAMPLE: usize = 64;
 
 /// Edges of a piece of the file, in its order.
 #[derive(Default)]
@@ -55,66 +59,106 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         return Err(refuse_metis(text, vertices, edges));
     }
     let lines = first_lines(text.bytes, COMMENTS, 2);
-    let weighted = lines.last().is_some_and(|line| line.len() > 2);
-    let sizes_lead = begins_with_sizes(text, &lines);
-    let mut start = 0;
-    if lines.len() == 2 && lines[0].len() != lines[1].len() {
-        let mut words = Words::new(text.bytes, 0);
-        words.seek_line(COMMENTS);
-        if !sizes_lead {
-            words.skip_line();
-            words.seek_line(COMMENTS);
-            let expected = format!("an edge of {} words, as on the first line", lines[0].len());
-            let found = Some(format!("{} words", lines[1].len()));
-            return Err(text.error(Fault { at: words.at, expected, found }));
+    let start = Start::new(text, &lines);
+    if !start.even {
+        return Err(refuse_uneven(text, &lines, &start));
+    }
+    let portions = Portions::of(text, 0);
+    let mut edges = Coo::default();
+    parse(portions, start.layout, &mut edges)?;
+    assemble(portions, &start, edges, options)
+}
+
+/// Reads the graph in a gzip file whose text begins with `head`. None where it may be a graph of another kind after
+/// all, or where the head is no more than comments: then all of the text is needed.
+pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Result<Option<Loaded>> {
+    let lines = first_lines(head.bytes, COMMENTS, SAMPLE);
+    let start = Start::new(head, &lines);
+    if lines.len() < SAMPLE || !start.even {
+        return Ok(None);
+    }
+    let portions = Portions::unpacking(file);
+    let mut edges = Coo::default();
+    let parsed = parse(portions, start.layout, &mut edges);
+    // A fault does not tell either: lines of a METIS graph may be longer than those of its head.
+    if metis::most_lines(head).is_some_and(|most| edges.row_indices.len() as u64 <= most) {
+        return Ok(None);
+    }
+    parsed?;
+    assemble(portions, &start, edges, options).map(Some)
+}
+
+/// What the first lines say of the others.
+struct Start {
+    layout: Layout,
+    /// Whether the first two are of one length.
+    even: bool,
+    /// The first line, and the number of lines that it announces, where it may hold sizes instead of an edge.
+    sizes: Option<(String, u64)>,
+}
+
+impl Start {
+    fn new(head: Text, lines: &[Vec<&[u8]>]) -> Start {
+        let second = lines.get(1).or(lines.first());
+        Start {
+            layout: Layout {
+                weighted: second.is_some_and(|line| line.len() > 2),
+                first: 0,
+                end: u64::from(u32::MAX),
+            },
+            even: lines.first().map(Vec::len) == second.map(Vec::len),
+            sizes: lines.first().and_then(|first| Some((shown(first), sizes(head, first)?))),
         }
-        words.skip_line();
-        start = words.at;
     }
-    let layout = Layout { weighted, first: 0, end: u64::from(u32::MAX) };
-    let mut triplets = parse(text, start, layout)?;
-    let stored = triplets.row_indices.len() as u64;
-    if sizes_lead && (start > 0 || first_is_largest(&triplets)) {
-        return Err(refuse_sizes(text, &lines[0]));
+}
+
+/// Makes the graph of all its edges.
+fn assemble(portions: Portions, start: &Start, mut edges: Coo, options: &Options) -> Result<Loaded> {
+    let stored = edges.row_indices.len() as u64;
+    if let Some((first, below)) = &start.sizes
+        && *below == stored - 1
+        && first_is_largest(&edges)
+    {
+        return Err(refuse_sizes(portions.file, first));
     }
-    let ids = if options.close_gaps { close_gaps(&mut triplets)? } else { None };
+    let ids = if options.close_gaps { close_gaps(&mut edges)? } else { None };
     let id = |row: usize| ids.as_ref().map_or(row, |ids| ids[row] as usize);
-    let largest = triplets.row_indices.iter().chain(&triplets.col_indices).max().copied();
+    let largest = edges.row_indices.iter().chain(&edges.col_indices).max().copied();
     let nodes = largest.map_or(0, |node| node as usize + 1);
-    if check_rows(nodes, stored).is_err() {
-        return Err(locate(text, start, layout, largest.unwrap_or(0)));
+    if let Err(error) = check_rows(nodes, stored) {
+        return Err(locate(portions, start.layout, largest.unwrap_or(0), error));
     }
-    (triplets.rows, triplets.cols) = (nodes, nodes);
-    let matrix = triplets.into_csr_with(options.duplicates);
-    let matrix = matrix.map_err(|error| match error {
-        Error::DuplicateOverflow { row, col } => {
-            locate_sum(text, start, layout, Error::DuplicateOverflow { row: id(row), col: id(col) })
-        }
+    (edges.rows, edges.cols) = (nodes, nodes);
+    let matrix = edges.into_csr_with(options.duplicates).map_err(|error| match error {
+        Error::DuplicateOverflow { row, col } => locate_sum(portions, start.layout, id(row), id(col)),
         other => other,
     })?;
     Ok(Loaded { ids, first_id: Some(0), ..Loaded::new(matrix, stored, false) })
 }
 
-/// Parses the edges from `start` on, as a matrix without a size.
-pub(super) fn parse(text: Text, start: usize, layout: Layout) -> Result<Coo> {
-    text.begin("reading", text.bytes.len() - start);
-    let parts = run_all(pieces(text, start), |piece| parse_piece(text, piece, layout));
-    let entries = parts.iter().map(|(edges, _)| edges.from.len()).sum();
-    let mut all = Coo {
-        row_indices: room(entries)?,
-        col_indices: room(entries)?,
-        values: room(if layout.weighted { entries } else { 0 })?,
-        ..Coo::default()
-    };
-    for (edges, fault) in parts {
-        if let Some(fault) = fault {
-            return Err(text.error(*fault));
+/// Parses the edges, as a matrix without a size. Where there is a fault, those before it are there.
+pub(super) fn parse(portions: Portions, layout: Layout, all: &mut Coo) -> Result<()> {
+    portions.begin();
+    portions.each(|text, start| {
+        let parts = run_all(pieces(text, start), |piece| parse_piece(text, piece, layout));
+        let more = parts.iter().map(|(edges, _)| edges.from.len()).sum();
+        grow(&mut all.row_indices, more)?;
+        grow(&mut all.col_indices, more)?;
+        grow(&mut all.values, if layout.weighted { more } else { 0 })?;
+        for (edges, fault) in parts {
+            all.row_indices.extend_from_slice(&edges.from);
+            all.col_indices.extend_from_slice(&edges.to);
+            all.values.extend_from_slice(&edges.weights);
+            if let Some(fault) = fault {
+                return Err(text.error(*fault));
+            }
         }
-        all.row_indices.extend_from_slice(&edges.from);
-        all.col_indices.extend_from_slice(&edges.to);
-        all.values.extend_from_slice(&edges.weights);
-    }
-    Ok(all)
+        Ok(())
+    })?;
+    all.row_indices.shrink_to_fit();
+    all.col_indices.shrink_to_fit();
+    all.values.shrink_to_fit();
+    Ok(())
 }
 
 fn parse_piece(text: Text, piece: Range<usize>, layout: Layout) -> (Edges, Option<Box<Fault>>) {
@@ -141,27 +185,17 @@ fn parse_lines(words: &mut Words, layout: Layout, edges: &mut Edges) -> Scan<()>
     Ok(())
 }
 
-/// Whether the first line may hold sizes instead of an edge: its last number is that of the lines below it. Where a
-/// comment that begins with `#` comes first, it is an edge.
-fn begins_with_sizes(text: Text, lines: &[Vec<&[u8]>]) -> bool {
-    let [first, ..] = lines else { return false };
-    let announced = first.last().and_then(|word| std::str::from_utf8(word).ok()?.parse::<u64>().ok());
-    let mut words = Words::new(text.bytes, 0);
+/// The number of lines below the first one that it announces, where it may hold sizes instead of an edge. Where a comment
+/// that begins with `#` comes first, it is an edge.
+fn sizes(head: Text, first: &[&[u8]]) -> Option<u64> {
+    let mut words = Words::new(head.bytes, 0);
     if !words.seek_line(b"%") || words.peek() == Some(b'#') {
-        return false;
+        return None;
     }
-    words.skip_line();
-    // Every edge takes four bytes, so few files get as far as to have their lines counted. Of two numbers none says
-    // that nothing follows.
+    // Of two numbers none says that nothing follows.
     let fewest = if first.len() > 2 { 0 } else { 1 };
-    let possible = fewest..=text.bytes.len() as u64 / 4 + 1;
-    let Some(announced) = announced.filter(|edges| possible.contains(edges)) else { return false };
-    let mut below = 0;
-    while below <= announced && words.seek_line(COMMENTS) {
-        words.skip_line();
-        below += 1;
-    }
-    below == announced
+    let announced: u64 = std::str::from_utf8(first.last()?).ok()?.parse().ok()?;
+    (announced >= fewest).then_some(announced)
 }
 
 /// Whether no other edge has a node above both numbers of the first line.
@@ -174,14 +208,40 @@ fn first_is_largest(triplets: &Coo) -> bool {
     others.max().is_none_or(|&largest| largest <= nodes)
 }
 
+fn shown(line: &[&[u8]]) -> String {
+    line.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" ")
+}
+
 #[cold]
-fn refuse_sizes(text: Text, first: &[&[u8]]) -> Error {
-    let first: Vec<_> = first.iter().map(|word| String::from_utf8_lossy(word)).collect();
+fn refuse_sizes(text: Text, first: &str) -> Error {
     text.unsupported(
-        &format!("an edge list whose first line, '{}', looks like its sizes", first.join(" ")),
+        &format!("an edge list whose first line, '{first}', looks like its sizes"),
         "remove that line; where it is an edge, put a line that begins with # above it; where the file is a Matrix \
          Market file without its banner, put the banner back",
     )
+}
+
+/// What to say of a list whose first line has more words or fewer than the second.
+#[cold]
+fn refuse_uneven(text: Text, lines: &[Vec<&[u8]>], start: &Start) -> Error {
+    let mut words = Words::new(text.bytes, 0);
+    words.seek_line(COMMENTS);
+    words.skip_line();
+    words.seek_line(COMMENTS);
+    let at = words.at;
+    if let Some((first, announced)) = &start.sizes {
+        let mut below = 0;
+        while below <= *announced && words.seek_line(COMMENTS) {
+            words.skip_line();
+            below += 1;
+        }
+        if below == *announced {
+            let parsed = parse(Portions::of(text, at), start.layout, &mut Coo::default());
+            return parsed.err().unwrap_or_else(|| refuse_sizes(text, first));
+        }
+    }
+    let expected = format!("an edge of {} words, as on the first line", lines[0].len());
+    text.error(Fault { at, expected, found: Some(format!("{} words", lines[1].len())) })
 }
 
 #[cold]
@@ -198,38 +258,47 @@ fn refuse_metis(text: Text, vertices: usize, edges: u64) -> Error {
 
 /// Points at the first edge with the node that is too large.
 #[cold]
-fn locate(text: Text, start: usize, layout: Layout, node: u32) -> Error {
-    let mut words = Words::new(text.bytes, start);
-    let mut at = start;
-    while words.seek_line(COMMENTS) {
-        at = words.at;
-        let mut edge = Edges::default();
-        let _ = parse_lines(&mut Words::new(&text.bytes[..line_at(text.bytes, at).1], at), layout, &mut edge);
-        if edge.from == [node] || edge.to == [node] {
-            break;
-        }
-        words.skip_line();
-    }
+fn locate(portions: Portions, layout: Layout, node: u32, error: Error) -> Error {
     let expected =
         "nodes numbered from 0 with few gaps, at most 2^24 and 64 more for each edge; number them anew";
-    text.error(Fault { at, expected: expected.to_owned(), found: Some(format!("node {node}")) })
+    let found = find(portions, layout, |edge| {
+        (edge.from == [node] || edge.to == [node]).then(|| (expected.to_owned(), format!("node {node}")))
+    });
+    found.unwrap_or(error)
 }
 
 /// Points at the edge with which the weights of an edge that is listed again have a sum beyond all numbers.
 #[cold]
-fn locate_sum(text: Text, start: usize, layout: Layout, error: Error) -> Error {
-    let Error::DuplicateOverflow { row, col } = error else { return error };
-    let mut words = Words::new(text.bytes, start);
-    let (mut at, mut sum) = (start, 0.0_f64);
-    while sum.is_finite() && words.seek_line(COMMENTS) {
-        at = words.at;
-        let mut edge = Edges::default();
-        let _ = parse_lines(&mut Words::new(&text.bytes[..line_at(text.bytes, at).1], at), layout, &mut edge);
+fn locate_sum(portions: Portions, layout: Layout, row: usize, col: usize) -> Error {
+    let mut sum = 0.0_f64;
+    let found = find(portions, layout, |edge| {
         if edge.from == [row as u32] && edge.to == [col as u32] {
             sum += edge.weights.iter().sum::<f64>();
         }
-        words.skip_line();
-    }
-    let expected = format!("weights of the edge from {row} to {col} with a finite sum");
-    text.error(Fault { at, expected, found: Some(format!("a sum of {sum}")) })
+        let expected = format!("weights of the edge from {row} to {col} with a finite sum");
+        (!sum.is_finite()).then(|| (expected, format!("a sum of {sum}")))
+    });
+    found.unwrap_or(Error::DuplicateOverflow { row, col })
+}
+
+/// Points at the first edge of which `fault` tells what was expected and what was found.
+fn find(
+    portions: Portions,
+    layout: Layout,
+    mut fault: impl FnMut(&Edges) -> Option<(String, String)> + Send,
+) -> Option<Error> {
+    let gone_over = portions.unmetered().each(|text, start| {
+        let mut words = Words::new(text.bytes, start);
+        while words.seek_line(COMMENTS) {
+            let at = words.at;
+            words.skip_line();
+            let mut edge = Edges::default();
+            let _ = parse_lines(&mut Words::new(&text.bytes[..words.at], at), layout, &mut edge);
+            if let Some((expected, found)) = fault(&edge) {
+                return Err(text.error(Fault { at, expected, found: Some(found) }));
+            }
+        }
+        Ok(())
+    });
+    gone_over.err()
 }

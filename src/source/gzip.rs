@@ -1,11 +1,18 @@
-//! Files compressed with gzip, known by their first two bytes and unpacked into memory.
+//! Files compressed with gzip, known by their first two bytes and unpacked into memory, at once or in portions.
 
 use super::inflate::{bounded, read_all};
-use crate::error::Result;
+use super::portions::PORTION;
+use super::text::Text;
+use crate::error::{Error, Result};
 use crate::observe::Meter;
+use crate::parallel::grow;
 use flate2::bufread::MultiGzDecoder;
+use memchr::memrchr;
 use std::io::{BufRead, Read};
 use std::path::Path;
+
+/// What is being done, for errors.
+const ACTION: &str = "decompress";
 
 /// Whether the bytes begin as every gzip file does.
 pub(super) fn is_gzip(bytes: &[u8]) -> bool {
@@ -21,7 +28,60 @@ pub(super) fn decompress(path: &Path, bytes: &[u8], meter: Option<&Meter>) -> Re
     if let Some(meter) = meter {
         meter.begin("decompressing", bytes.len() as u64);
     }
-    read_all(path, "decompress", MultiGzDecoder::new(Metered { bytes, meter }), hint)
+    read_all(path, ACTION, MultiGzDecoder::new(Metered { bytes, meter }), hint)
+}
+
+/// The first lines of what a gzip file holds; none where there is no more than a portion of it, and where it is damaged.
+pub(super) fn head(file: Text) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    let from = MultiGzDecoder::new(file.bytes);
+    from.take(PORTION as u64).read_to_end(&mut head).ok().filter(|&came| came == PORTION)?;
+    head.truncate(memrchr(b'\n', &head)? + 1);
+    Some(head)
+}
+
+/// A gzip file that is unpacked bit by bit, all its members one after the other.
+pub(super) struct Unpacking<'a> {
+    path: &'a Path,
+    from: MultiGzDecoder<Metered<'a>>,
+    /// Whether all of it is unpacked.
+    pub ended: bool,
+}
+
+impl<'a> Unpacking<'a> {
+    pub fn new(file: Text<'a>) -> Unpacking<'a> {
+        let Text { path, bytes, meter } = file;
+        Unpacking { path, from: MultiGzDecoder::new(Metered { bytes, meter }), ended: false }
+    }
+
+    /// Fills the portion with what was cut off the one before it and what comes next; returns where its last whole
+    /// line ends, or its end where nothing follows. A portion has one line at least, however long.
+    pub fn fill(&mut self, portion: &mut Vec<u8>, cut: &[u8]) -> Result<usize> {
+        portion.clear();
+        grow(portion, cut.len() + PORTION)?;
+        portion.extend_from_slice(cut);
+        loop {
+            grow(portion, PORTION)?;
+            let before = portion.len();
+            let came = self.from.by_ref().take(PORTION as u64).read_to_end(portion);
+            if came.map_err(fail(self.path))? < PORTION {
+                self.ended = true;
+                return Ok(portion.len());
+            }
+            if let Some(newline) = memrchr(b'\n', &portion[before..]) {
+                return Ok(before + newline + 1);
+            }
+        }
+    }
+
+    /// Unpacks the rest for its checksums alone.
+    pub fn check(&mut self) -> Result<()> {
+        std::io::copy(&mut self.from, &mut std::io::sink()).map(drop).map_err(fail(self.path))
+    }
+}
+
+fn fail(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    |source| Error::Io { action: ACTION, path: path.to_owned(), source }
 }
 
 /// Bytes that are counted as they are taken, a piece at a time.

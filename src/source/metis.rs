@@ -51,6 +51,12 @@ pub(super) fn recognises(text: Text) -> bool {
     !table || header.is_ok_and(|header| header.vertex_weights)
 }
 
+/// Lines that a list of edges which begins like this has at most, where it may be such a graph or what is left of one: a
+/// line of sizes, one for each vertex, and one that is cut off.
+pub(super) fn most_lines(head: Text) -> Option<u64> {
+    read_header(&mut Words::new(head.bytes, 0)).ok().map(|header| header.vertices as u64 + 2)
+}
+
 /// Whether lines and words are as many as announced, blank lines at the end aside.
 fn counts_agree(body: &[u8], header: &Header) -> bool {
     let comment = |line: &&[u8]| !line.starts_with(COMMENT);

@@ -24,6 +24,7 @@ mod mmap;
 mod named;
 pub mod npy;
 pub mod npz;
+mod portions;
 mod text;
 mod webgraph;
 mod words;

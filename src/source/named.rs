@@ -2,10 +2,12 @@
 //! `number name` for every node, numbered from 1 on in order, then a line `from to` for every edge.
 
 use super::edges::{Layout, parse};
+use super::portions::Portions;
 use super::text::{Fault, Text};
 use super::words::{Scan, Words, first_lines, is_number, is_whole};
 use super::{Loaded, Options};
 use crate::error::Result;
+use crate::format::Coo;
 
 /// Lines of names that are looked at.
 const SAMPLE: usize = 16;
@@ -30,7 +32,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut words = Words::new(text.bytes, 0);
     let (nodes, edges) = read_names(&mut words).map_err(|fault| text.error(*fault))?;
     let layout = Layout { weighted: false, first: 1, end: nodes as u64 + 1 };
-    let mut triplets = parse(text, words.at, layout)?;
+    let mut triplets = Coo::default();
+    parse(Portions::of(text, words.at), layout, &mut triplets)?;
     let stored = triplets.row_indices.len() as u64;
     if stored != edges {
         let expected = format!("{edges} edges, as the first line announces");
