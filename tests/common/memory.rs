@@ -31,6 +31,20 @@ unsafe impl GlobalAlloc for Counted {
         // SAFETY: promised by the caller.
         unsafe { System.dealloc(memory, layout) }
     }
+
+    // The system grows large arrays where they are, or moves their pages without a copy.
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let more = size.saturating_sub(layout.size());
+        let now = NOW.fetch_add(more, Ordering::SeqCst) + more;
+        if size >= LARGE && now > LIMIT.load(Ordering::SeqCst) {
+            NOW.fetch_sub(more, Ordering::SeqCst);
+            return std::ptr::null_mut();
+        }
+        PEAK.fetch_max(now, Ordering::SeqCst);
+        NOW.fetch_sub(layout.size().saturating_sub(size), Ordering::SeqCst);
+        // SAFETY: promised by the caller.
+        unsafe { System.realloc(memory, layout, size) }
+    }
 }
 
 /// What `work` makes, and the most bytes that were held meanwhile beyond those before.

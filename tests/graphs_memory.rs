@@ -1,0 +1,59 @@
+//! Reading an edge list takes less than 2.5 times the memory of the graph, packed or not.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::archives::gzip;
+use common::memory;
+use common::vectors::Numbers;
+use solver::format::Duplicates;
+use solver::source::{Options, parse};
+use std::fmt::Write;
+use std::path::Path;
+
+#[global_allocator]
+static ALLOCATOR: memory::Counted = memory::Counted;
+
+const NODES: u64 = 60_000;
+const EDGES: u64 = 1_200_000;
+
+/// Edges of nodes with gaps between their numbers, in the order of the first ones or in none. The text alone takes more
+/// memory than is allowed.
+fn edges(ordered: bool, end: &str) -> String {
+    let mut numbers = Numbers::new(5);
+    let mut text = "# edges\n".to_owned();
+    for e in 0..EDGES {
+        let from = if ordered { e * NODES / EDGES } else { numbers.word() % NODES };
+        let to = numbers.word() % NODES;
+        writeln!(text, "{}\t{}{end}", 100_000 + from / 7 * 8, 100_000 + to / 7 * 8).unwrap();
+    }
+    text
+}
+
+fn assert_small(what: &str, threads: usize, bytes: &[u8]) {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let options = Options { close_gaps: true, duplicates: Duplicates::Keep, ..Options::default() };
+    let read = || pool.install(|| parse(Path::new("graph"), bytes, &options)).unwrap();
+    // The threads take what they need before it counts.
+    pool.broadcast(|_| ());
+    let (loaded, peak) = memory::peak_of(read);
+    assert_eq!((loaded.stored, loaded.kind), (EDGES, Some("edge list")));
+    assert!(loaded.ids.is_some_and(|ids| ids.len() < NODES as usize));
+    let share = peak as f64 / loaded.matrix.storage_bytes() as f64;
+    assert!((1.0..2.5).contains(&share), "{what}, {threads} threads: {share} of the graph");
+}
+
+// One test, as the allocator counts for all threads of the process.
+#[test]
+fn reading_an_edge_list_takes_less_than_two_and_a_half_times_the_graph() {
+    for ordered in [true, false] {
+        let (links, weights) = (edges(ordered, ""), edges(ordered, " 2.5"));
+        let packed = gzip(links.as_bytes());
+        for threads in [1, 8] {
+            assert_small("links", threads, links.as_bytes());
+            assert_small("weights", threads, weights.as_bytes());
+            assert_small("packed links", threads, &packed);
+        }
+    }
+}
