@@ -1,11 +1,14 @@
 //! Times how long a file or a generator takes to become a matrix in memory, and says what memory that takes at most.
 //!
-//!   cargo run --release --example reading -- WHAT [ROUNDS] [THREADS]
+//!   cargo run --release --example reading -- WHAT [ROUNDS] [THREADS] [graph]
 //!
-//! Prints one line of JSON: the seconds of each round, bytes of the file (0 of a generator) and of the matrix, and the
-//! largest resident size of the process less the pages of the mapped file. That last figure is of the first round in
-//! this process.
+//! With `graph`, a graph is read as `solver pagerank` reads it: without vertices that have no edges, and with parallel
+//! edges kept. Prints one line of JSON: the seconds of each round, bytes of the file (0 of a generator) and of the matrix,
+//! and the largest resident size of the process less the pages of the mapped file. That last figure is of the first round
+//! in this process.
 
+use solver::format::Duplicates;
+use solver::source::{Options, load_with};
 use std::path::Path;
 use std::time::Instant;
 
@@ -14,13 +17,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [file, rest @ ..] = &arguments[..] else { return Err("a file or a generator is needed".into()) };
     let rounds: usize = rest.first().map_or(Ok(1), |rounds| rounds.parse())?;
     let threads: usize = rest.get(1).map_or(Ok(0), |threads| threads.parse())?;
+    let graph = rest.get(2).is_some_and(|word| word == "graph");
+    let duplicates = if graph { Duplicates::Keep } else { Duplicates::Sum };
+    let options = Options { close_gaps: graph, duplicates, ..Options::default() };
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     let before = peak_bytes()?;
     let (mut seconds, mut peak) = (Vec::new(), None);
     let mut about = (0, 0, 0);
     for _ in 0..rounds.max(1) {
         let start = Instant::now();
-        let loaded = solver::source::load(file)?;
+        let loaded = load_with(file, &options)?;
         seconds.push(start.elapsed().as_secs_f64());
         about = (loaded.matrix.nnz(), loaded.stored, loaded.matrix.storage_bytes());
         peak = Some(peak.unwrap_or(peak_bytes()?));
