@@ -4,7 +4,6 @@
 //! A counting sort into other arrays needs half as much memory again as triplets without values take.
 
 use crate::parallel::{run_all, split_front, threads_for};
-use std::mem::swap;
 
 /// Bits of a row that choose a bucket.
 const BITS: u32 = 8;
@@ -68,20 +67,19 @@ fn into_buckets(rows: &mut [u32], cols: &mut [u32], bucket: impl Fn(u32) -> usiz
         total += *end;
         *end = total;
     }
-    for here in 0..BUCKETS {
-        while next[here] < ends[here] {
-            let place = next[here];
-            let (mut row, mut col) = (rows[place], cols[place]);
-            // Each entry drives out the one in its place, until one belongs where the first came from.
-            let mut to = bucket(row);
-            while to != here {
-                swap(&mut row, &mut rows[next[to]]);
-                swap(&mut col, &mut cols[next[to]]);
-                next[to] += 1;
-                to = bucket(row);
+    // Every swap puts one entry into its bucket. What it drives out is looked at when its place is: to follow it at once
+    // would make each swap wait for the one before.
+    let mut scattered = true;
+    while scattered {
+        scattered = false;
+        for here in 0..BUCKETS {
+            for place in next[here]..ends[here] {
+                let to = &mut next[bucket(rows[place])];
+                rows.swap(place, *to);
+                cols.swap(place, *to);
+                *to += 1;
             }
-            (rows[place], cols[place]) = (row, col);
-            next[here] += 1;
+            scattered |= next[here] < ends[here];
         }
     }
     ends

@@ -8,9 +8,13 @@ use crate::parallel::threads_for;
 use memchr::{memchr, memchr_iter};
 use std::mem::swap;
 
-/// Bytes of a portion for each thread that reads it, lines that are cut through aside: enough work that starting it
-/// costs nothing, and so little that it stays in the caches.
+/// Bytes of a portion, lines that are cut through aside: enough work that starting it costs nothing, and so little that it
+/// stays in the caches. Where a text is in memory, it is as many for each thread at least.
 pub(super) const PORTION: usize = 1 << 18;
+
+/// Portions of a text in memory, about: what is made of one takes little then beside all of them, and threads seldom wait
+/// for the last of them to be done with one.
+const MOST: usize = 32;
 
 /// A text that can be gone over more than once.
 #[derive(Clone, Copy)]
@@ -51,7 +55,8 @@ impl<'a> Portions<'a> {
     fn each_in_memory(&self, mut visit: impl FnMut(Text, usize) -> Result<()>) -> Result<()> {
         let bytes = self.file.bytes;
         let mut start = self.start;
-        let size = PORTION * threads_for(bytes.len() - start);
+        let left = bytes.len() - start;
+        let size = (PORTION * threads_for(left)).max(left / MOST);
         while start < bytes.len() {
             let near = bytes.len().min(start + size);
             let end = memchr(b'\n', &bytes[near..]).map_or(bytes.len(), |rest| near + rest + 1);
