@@ -17,7 +17,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [file, rest @ ..] = &arguments[..] else { return Err("a file or a generator is needed".into()) };
     let rounds: usize = rest.first().map_or(Ok(1), |rounds| rounds.parse())?;
     let threads: usize = rest.get(1).map_or(Ok(0), |threads| threads.parse())?;
-    let graph = rest.get(2).is_some_and(|word| word == "graph");
+    let graph = match rest.get(2).map(String::as_str) {
+        None => false,
+        Some("graph") => true,
+        Some(other) => return Err(format!("the fourth word may be graph, and is {other}").into()),
+    };
     let duplicates = if graph { Duplicates::Keep } else { Duplicates::Sum };
     let options = Options { close_gaps: graph, duplicates, ..Options::default() };
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;

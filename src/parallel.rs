@@ -91,6 +91,11 @@ pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
     }
     let step = more.max(vector.len() / 8);
     let bytes = affordable::<T>(step)?;
+    // Steps that are too small to ask about add up.
+    let asked = |n: usize| (n * size_of::<T>()) as u64 / CERTAIN;
+    if asked(vector.len()) < asked(vector.len() + step) && bytes > u128::from(available()) {
+        return Err(Error::OutOfMemory { bytes });
+    }
     vector.try_reserve_exact(step).map_err(|_| Error::OutOfMemory { bytes })
 }
 

@@ -91,7 +91,8 @@ mod work {
         if nnz <= SHORT_ROW as f64 * rows { 0.171 * nnz + 0.59 * rows } else { 0.148 * nnz + 0.33 * rows }
     }
 
-    /// What `pull` takes where x stays in the second-level cache, on Zen 5: within a tenth for graphs of 8,000 to 16,000 vertices.
+    /// What `pull` takes where x stays in the second-level cache, on Zen 5: within a tenth for graphs of 8,000 to 16,000
+    /// vertices.
     pub fn of_pull(rows: f64, nnz: f64) -> f64 {
         0.13 * nnz + 0.3 * rows
     }

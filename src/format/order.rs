@@ -1,7 +1,8 @@
 //! Places of entries put in the order of their rows where they lie: a radix sort that swaps entries into their buckets
 //! (McIlroy, Bostic and McIlroy, "Engineering Radix Sort", 1993), by eight bits of the row at a time.
 //!
-//! A counting sort into other arrays needs half as much memory again as triplets without values take.
+//! A counting sort into other arrays needs half as much memory again as triplets without values take. The first pass over
+//! all entries is one thread's.
 
 use crate::parallel::{run_all, split_front, threads_for};
 
@@ -91,8 +92,7 @@ mod tests {
 
     #[test]
     fn entries_come_in_the_order_of_their_rows_with_their_columns() {
-        for (entries, rows) in [(0, 1), (1, 5), (900, 7), (70_000, 1), (70_000, 300), (70_000, u32::MAX)] {
-            let entry = |e: u32| (e.wrapping_mul(2_654_435_761) % rows, e);
+        let check = |entry: &dyn Fn(u32) -> (u32, u32), entries: u32| {
             let (mut row, mut col): (Vec<u32>, Vec<u32>) = (0..entries).map(entry).unzip();
             by_rows(&mut row, &mut col);
             assert!(row.is_sorted());
@@ -100,7 +100,14 @@ mod tests {
             let mut expected: Vec<_> = (0..entries).map(entry).collect();
             pairs.sort_unstable();
             expected.sort_unstable();
-            assert!(pairs == expected, "{entries} entries in {rows} rows");
+            assert!(pairs == expected, "{entries} entries");
+        };
+        for (entries, rows) in
+            [(0, 1), (1, 5), (900, 7), (70_000, 1), (70_000, 300), (200_000, 2_000), (70_000, u32::MAX)]
+        {
+            check(&|e| (e.wrapping_mul(2_654_435_761) % rows, e), entries);
         }
+        // Two rows far apart, and some between that differ in all digits: three levels.
+        check(&|e| ([0, 1 << 24, 70_000 + e % 7, 65_536 * (e % 5)][e as usize % 4], e), 100_000);
     }
 }

@@ -86,11 +86,7 @@ impl From<Vec<f64>> for Values {
 }
 
 /// A one that is not stored: a value of no size, so that whatever moves values about is written once for all kinds.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct One;
-
-// SAFETY: it has no bytes.
-unsafe impl Zeroable for One {}
+pub(crate) type One = [u8; 0];
 
 /// A type that values are stored as.
 pub(crate) trait Stored: Copy + Zeroable + Send + Sync {
@@ -144,7 +140,7 @@ macro_rules! for_stored {
     ($values:expr, $entries:expr, |$v:ident| $body:expr) => {
         match $values {
             $crate::format::Values::Ones => {
-                let $v = &vec![$crate::format::values::One; $entries][..];
+                let $v = &vec![[0_u8; 0]; $entries][..];
                 $body
             }
             $crate::format::Values::F32(values) => {

@@ -185,7 +185,8 @@ pub fn serial(
             Some(groups) => groups.pass(incoming, &leaving, x),
             None => gauss_seidel::pass(incoming, &leaving, x),
         }
-        // A pass may go in circles where the chain itself does not: half of it goes nowhere else.
+        // A pass may go in circles where the chain itself does not: half of it goes nowhere else. Circles that become smaller
+        // by more than that are let be, as the size of a step does not tell them from slow progress.
         damped |= now.iteration >= lowest_at + PATIENCE;
         if damped {
             x.iter_mut().zip(&before).for_each(|(x, before)| *x = 0.5 * (*x + before));

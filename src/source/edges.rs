@@ -2,8 +2,8 @@
 //! blanks, tabs or a comma. Comments begin with `#` or `%`.
 //!
 //! Nodes are the numbers that stand there, counted from 0, so n is the largest of them plus one, and numbers that no
-//! edge names are rows without entries, unless [`Options::close_gaps`] leaves them out. An edge that is listed again is summed: values count edges, or add up their
-//! weights; unless duplicates are kept.
+//! edge names are rows without entries, unless [`Options::close_gaps`] leaves them out. An edge that is listed again is
+//! summed: values count edges, or add up their weights; unless duplicates are kept.
 //! The file is parsed a portion after the other, each by several threads at once, and the result is the same for any
 //! number of them.
 
@@ -80,8 +80,7 @@ pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Resul
     let portions = Portions::unpacking(file);
     let mut edges = Coo::default();
     let parsed = parse(portions, start.layout, &mut edges);
-    // A fault does not tell either: lines of a METIS graph may be longer than those of its head.
-    if metis::most_lines(head).is_some_and(|most| edges.row_indices.len() as u64 <= most) {
+    if metis::may_be(head, &edges, parsed.is_ok()) {
         return Ok(None);
     }
     parsed?;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::format::Coo;
-use crate::parallel::{room, zeros};
+use crate::parallel::{grow, room, zeros};
 use rayon::prelude::*;
 
 /// Ids for each edge up to which one bit an id is less work than sorting them.
@@ -35,12 +35,20 @@ fn renumber(edges: &mut Coo, number: impl Fn(u32) -> u32 + Sync) {
     }
 }
 
+/// The ids in order. As many are taken at a time as were found before, so that there is no room for all that edges name.
 fn sorted(edges: &Coo) -> Result<Vec<u32>> {
-    let mut ids = room(2 * edges.row_indices.len())?;
-    ids.extend_from_slice(&edges.row_indices);
-    ids.extend_from_slice(&edges.col_indices);
-    ids.par_sort_unstable();
-    ids.dedup();
+    let mut ids = Vec::new();
+    for mut indices in [&edges.row_indices[..], &edges.col_indices] {
+        while !indices.is_empty() {
+            let (some, rest) = indices.split_at(indices.len().min(ids.len().max(PIECE)));
+            grow(&mut ids, some.len())?;
+            ids.extend_from_slice(some);
+            ids.par_sort_unstable();
+            ids.dedup();
+            indices = rest;
+        }
+    }
+    ids.shrink_to_fit();
     Ok(ids)
 }
 

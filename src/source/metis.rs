@@ -12,6 +12,7 @@ use super::text::{Fault, Text, ends_word};
 use super::words::{Scan, Words, first_lines, is_number, is_whole};
 use super::{Loaded, Options};
 use crate::error::Result;
+use crate::format::Coo;
 use crate::format::Csr;
 use crate::format::stats::first_asymmetry;
 pub(super) use doubt::announced;
@@ -27,6 +28,14 @@ struct Header {
     own_words: u64,
     vertex_weights: bool,
     edge_weights: bool,
+}
+
+impl Header {
+    /// The words that it announces on the lines of all vertices.
+    fn words(&self) -> u128 {
+        let a_neighbour: u128 = if self.edge_weights { 2 } else { 1 };
+        self.vertices as u128 * u128::from(self.own_words) + 2 * a_neighbour * u128::from(self.edges)
+    }
 }
 
 /// Whether it is a METIS graph. Lists of edges consist of numbers too: where all lines have two or three words, as
@@ -51,10 +60,20 @@ pub(super) fn recognises(text: Text) -> bool {
     !table || header.is_ok_and(|header| header.vertex_weights)
 }
 
-/// Lines that a list of edges which begins like this has at most, where it may be such a graph or what is left of one: a
-/// line of sizes, one for each vertex, and one that is cut off.
-pub(super) fn most_lines(head: Text) -> Option<u64> {
-    read_header(&mut Words::new(head.bytes, 0)).ok().map(|header| header.vertices as u64 + 2)
+/// Whether a list of edges whose text begins with `head` may be such a graph, or what is left of one. Where not `all` of it
+/// could be read as edges, lines may be longer than the first ones.
+pub(super) fn may_be(head: Text, edges: &Coo, all: bool) -> bool {
+    let Ok(header) = read_header(&mut Words::new(head.bytes, 0)) else { return false };
+    let lines = edges.row_indices.len();
+    // A line of sizes, one for each vertex, and one that is cut off.
+    if !all || lines > header.vertices + 2 {
+        return lines <= header.vertices + 2;
+    }
+    let words = (lines as u128).saturating_sub(1) * if edges.values.is_empty() { 2 } else { 3 };
+    let is_vertex = |node: &u32| (1..=header.vertices).contains(&(*node as usize));
+    let inner = 1..lines.saturating_sub(1).max(1);
+    let are_vertices = |indices: &[u32]| indices.get(inner.clone()).unwrap_or_default().iter().all(is_vertex);
+    words == header.words() || are_vertices(&edges.row_indices) && are_vertices(&edges.col_indices)
 }
 
 /// Whether lines and words are as many as announced, blank lines at the end aside.
@@ -71,10 +90,7 @@ fn counts_agree(body: &[u8], header: &Header) -> bool {
         }
     }
     let vertices = header.vertices as u64;
-    let a_neighbour: u8 = if header.edge_weights { 2 } else { 1 };
-    let announced = u128::from(vertices) * u128::from(header.own_words)
-        + 2 * u128::from(a_neighbour) * u128::from(header.edges);
-    vertices > 0 && filled <= vertices && vertices <= lines && u128::from(words) == announced
+    vertices > 0 && filled <= vertices && vertices <= lines && u128::from(words) == header.words()
 }
 
 /// Reads the graph: an entry for each end of an edge, 1 or its weight.

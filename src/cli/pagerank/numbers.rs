@@ -40,7 +40,8 @@ pub(super) enum Others {
 impl Numbers {
     /// Reads .csv and .json as ids with numbers, and all else as a vector.
     pub fn read(option: &'static str, path: &Path) -> Result<Numbers> {
-        let pairs = match path.extension().and_then(|ending| ending.to_str()) {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        let pairs = match ending.as_deref() {
             Some("csv") => table(&text(path)?),
             Some("json") => serde_json::from_str(&text(path)?).map_err(|e| e.to_string()),
             _ => return FromFile::read(option, path).map(Numbers::InOrder),
@@ -68,7 +69,9 @@ impl Numbers {
 
 impl ById {
     fn values(&self, n: usize, vertices: &Ids, others: Others) -> Result<Vec<f64>> {
-        let mut values = vec![if others == Others::Share { 1.0 / n as f64 } else { 0.0 }; n];
+        // A share of what the file's numbers sum to, but for ranks of which something is lost.
+        let total = self.pairs.iter().map(|pair| pair.rank).sum::<f64>().max(1.0);
+        let mut values = vec![if others == Others::Share { total / n as f64 } else { 0.0 }; n];
         let mut known = 0;
         for pair in &self.pairs {
             match vertices.row(pair.id, n) {
@@ -107,6 +110,9 @@ fn text(path: &Path) -> Result<String> {
 
 /// Lines `id,number`; the first may name the columns.
 fn table(text: &str) -> std::result::Result<Vec<Pair>, String> {
+    /// Characters of a line that are told.
+    const SHOWN: usize = 40;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().enumerate().filter(|(at, line)| {
         let names = *at == 0 && line.starts_with(|c: char| c.is_ascii_alphabetic());
         !names && !line.trim().is_empty()
@@ -116,7 +122,8 @@ fn table(text: &str) -> std::result::Result<Vec<Pair>, String> {
         let pair = words.and_then(|(id, rank)| {
             Some(Pair { id: id.trim().parse().ok()?, rank: rank.trim().parse().ok()? })
         });
-        pair.ok_or_else(|| format!("line {}: expected id,number, found '{line}'", at + 1))
+        let shown = || line.chars().take(SHOWN).collect::<String>();
+        pair.ok_or_else(|| format!("line {}: expected id,number, found '{}'", at + 1, shown()))
     };
     lines.map(pair).collect()
 }

@@ -139,10 +139,11 @@ impl Teleport {
                 let mut v = vec![0.0; n];
                 for &id in ids {
                     let vertex = vertices.row(id, n).ok_or_else(|| {
-                        let (first, last) = (vertices.id(0), vertices.id(n.saturating_sub(1)));
-                        let reason =
-                            format!("the graph has no vertex with that id; ids go from {first} to {last}");
-                        bad("--personalise", id, reason)
+                        let ids = match n.checked_sub(1) {
+                            Some(last) => format!("ids go from {} to {}", vertices.id(0), vertices.id(last)),
+                            None => "it has no vertices".to_owned(),
+                        };
+                        bad("--personalise", id, format!("the graph has no vertex with that id; {ids}"))
                     })?;
                     v[vertex] += 1.0 / ids.len() as f64;
                 }
