@@ -9,8 +9,8 @@ use memchr::{memchr, memchr_iter};
 use std::mem::swap;
 
 /// Bytes of a portion, lines that are cut through aside: enough work that starting it costs nothing, and so little that it
-/// stays in the caches. Where a text is in memory, it is as many for each thread at least.
-pub(super) const PORTION: usize = 1 << 18;
+/// stays in the caches. Where a text is in memory, it is as many for each thread at least. Fuzzing has short texts.
+pub(super) const PORTION: usize = if cfg!(fuzzing) { 1 << 11 } else { 1 << 18 };
 
 /// Portions of a text in memory, about: what is made of one takes little then beside all of them, and threads seldom wait
 /// for the last of them to be done with one.
