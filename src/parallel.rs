@@ -70,13 +70,13 @@ pub(crate) fn split_front<'a, T>(slice: &mut &'a mut [T], n: usize) -> &'a mut [
 
 /// `n` zeros that the system provides page by page as they are touched, or an error where it has not that much.
 pub(crate) fn zeros<T: Zeroable>(n: usize) -> Result<Vec<T>> {
-    let bytes = affordable::<T>(n)?;
+    let bytes = affordable::<T>(0, n)?;
     zeroed(n).ok_or(Error::OutOfMemory { bytes })
 }
 
 /// An empty vector with room for `n` elements.
 pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
-    let bytes = affordable::<T>(n)?;
+    let bytes = affordable::<T>(0, n)?;
     let mut room = Vec::new();
     room.try_reserve_exact(n).map_err(|_| Error::OutOfMemory { bytes })?;
     // Without this the compiler may drop an allocation that is never written, and its failure with it.
@@ -90,23 +90,20 @@ pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
         return Ok(());
     }
     let step = more.max(vector.len() / 8);
-    let bytes = affordable::<T>(step)?;
-    // Steps that are too small to ask about add up.
-    let asked = |n: usize| (n * size_of::<T>()) as u64 / CERTAIN;
-    if asked(vector.len()) < asked(vector.len() + step) && bytes > u128::from(available()) {
-        return Err(Error::OutOfMemory { bytes });
-    }
+    let bytes = affordable::<T>(vector.len(), step)?;
     vector.try_reserve_exact(step).map_err(|_| Error::OutOfMemory { bytes })
 }
 
-/// The bytes of `n` elements, unless there are fewer: the system would grant more, and end the process once they are
-/// used.
-fn affordable<T>(n: usize) -> Result<u128> {
-    let bytes = n as u128 * size_of::<T>() as u128;
-    if bytes > u128::from(CERTAIN) && bytes > u128::from(available()) {
-        return Err(Error::OutOfMemory { bytes });
+/// The bytes of `more` elements beside those that are held, unless there are fewer: the system would grant more, and end
+/// the process once they are used. It is asked whenever so many more are taken as are [`CERTAIN`], as small steps add up.
+fn affordable<T>(held: usize, more: usize) -> Result<u128> {
+    let bytes = |n: usize| n as u128 * size_of::<T>() as u128;
+    let asked = |bytes: u128| bytes / u128::from(CERTAIN);
+    let (before, more) = (bytes(held), bytes(more));
+    if asked(before) < asked(before + more) && more > u128::from(available()) {
+        return Err(Error::OutOfMemory { bytes: more });
     }
-    Ok(bytes)
+    Ok(more)
 }
 
 /// Bytes of memory that this process may still take: what the system calls available, and no more than the limit of its

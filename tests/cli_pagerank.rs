@@ -139,6 +139,12 @@ fn policies_and_personalisation_change_the_ranks_as_they_say() {
     );
 }
 
+/// The first column of a table of ranks.
+fn ids(table: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(table).unwrap();
+    text.lines().skip(1).map(|line| line.split_once(',').unwrap().0.to_owned()).collect()
+}
+
 #[test]
 fn ids_that_leave_gaps_are_kept_and_no_vertex_is_made_of_a_gap() {
     let folder = tempfile::tempdir().unwrap();
@@ -147,9 +153,7 @@ fn ids_that_leave_gaps_are_kept_and_no_vertex_is_made_of_a_gap() {
     let r = report(&["--graph", word(&graph), "--output", word(&table), "--personalise", "345678,12"]);
     assert_eq!((&r["vertices"], &r["links"], &r["top"][0]["id"]), (&3.into(), &3.into(), &12.into()));
     assert_eq!(r["top"][2]["id"], 1_000_000_007);
-    let table = std::fs::read_to_string(&table).unwrap();
-    let ids: Vec<&str> = table.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect();
-    assert_eq!(ids, ["12", "345678", "1000000007"]);
+    assert_eq!(ids(&table), ["12", "345678", "1000000007"]);
     let message = refused(&["--graph", word(&graph), "--personalise", "13"]);
     assert!(message.contains("no vertex with that id"), "{message}");
 }
@@ -164,12 +168,7 @@ fn ids_are_those_of_the_file_where_it_counts_from_1() {
         let table = folder.path().join("r.csv");
         let r = report(&["--graph", word(&graph), "--output", word(&table), "--personalise", "2,3"]);
         assert_eq!(r["top"][0]["id"], 2);
-        let mut ids: Vec<String> = std::fs::read_to_string(&table)
-            .unwrap()
-            .lines()
-            .skip(1)
-            .map(|line| line.split_once(',').unwrap().0.to_owned())
-            .collect();
+        let mut ids = ids(&table);
         ids.sort();
         assert_eq!(ids, ["1", "2", "3"]);
         let message = refused(&["--graph", word(&graph), "--personalise", "0"]);

@@ -39,11 +39,8 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource], architectures: &[u32]) {
     let differs = |source: &&KernelSource| met.insert((source.text(), source.options()));
     let sources: Vec<_> = sources.iter().filter(differs).collect();
     let in_turn = std::env::var_os("SOLVER_TEST_IN_TURN").is_some();
-    let wanted = |i: usize, j: usize| !in_turn || i % architectures.len() == j;
-    let each = |(i, &source)| {
-        let here = architectures.iter().enumerate().filter(move |&(j, _)| wanted(i, j));
-        here.map(move |(_, &arch)| (source, arch))
-    };
+    let of = |i: usize| if in_turn { &architectures[i % architectures.len()..][..1] } else { architectures };
+    let each = |(i, &source)| of(i).iter().map(move |&arch| (source, arch));
     let jobs: Vec<_> = sources.iter().enumerate().flat_map(each).collect();
     let (next, fault) = (AtomicUsize::new(0), Mutex::new(None));
     std::thread::scope(|scope| {

@@ -20,6 +20,7 @@ use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::{Method, Problem, Stationary, power, serial};
+use crate::solve::rounding::sum;
 use crate::source::catalog::Entry;
 use crate::source::{Options, npy};
 use crate::stop::StoppingRule;
@@ -39,10 +40,10 @@ Examples:
   solver markov --matrix chain.mtx --classes each --output pi.csv --json
 
 Row i of the matrix holds the probabilities of the steps out of state i, and must sum to 1. States of a matrix count
-from 1; those of a graph are called by their ids, and ids that no edge of a list names are no states. A chain that returns with a period is solved by its lazy twin where power iteration is asked for. A
-small residual is no bound on the error: where groups of states are seldom left, it may be large all the same. History and
-plot are those of the class with the largest residual. Exit codes: 0 the residual meets --tol, 1 it does not,
-2 could not run.";
+from 1; those of a graph are called by their ids, and ids that no edge of a list names are no states. A chain that
+returns with a period is solved by its lazy twin where power iteration is asked for. A small residual is no bound on the
+error: where groups of states are seldom left, it may be large all the same. History and plot are those of the class with
+the largest residual. Exit codes: 0 the residual meets --tol, 1 it does not, 2 could not run.";
 
 /// Options of `solver markov`.
 #[derive(Args, Debug)]
@@ -277,9 +278,11 @@ fn each_class<D: Pick<f32> + Pick<f64>>(
 fn solve_class<D: Pick<f32> + Pick<f64>>(device: &D, task: &Task<'_>, class: &Closed) -> Result<Solved> {
     let incoming = task.chain.within(class)?;
     // The start within the class; where it has nothing there, all states alike.
-    let start =
-        task.start.map(|start| class.states.iter().map(|&state| start[state as usize]).collect::<Vec<f64>>());
-    let start = start.and_then(|within| distribution("--x0", &"", &within, false, |_| String::new()).ok());
+    let start = task.start.and_then(|start| {
+        let within = || class.states.iter().map(|&state| start[state as usize]);
+        let total = sum(within());
+        total.is_normal().then(|| within().map(|p| p / total).collect::<Vec<f64>>())
+    });
     let problem = Problem { incoming: &incoming, period: class.period, start: start.as_deref() };
     let mut recorder = recorder(task.args.max_iters);
     let mut live = Live::new("markov");

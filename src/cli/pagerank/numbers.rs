@@ -33,7 +33,7 @@ struct Pair {
 pub(super) enum Others {
     /// A vertex has 0, and an id must be that of a vertex.
     Nothing,
-    /// A vertex has its share of 1, and an id that is no vertex any more is left out.
+    /// A vertex has its share of what all numbers sum to, and an id that is no vertex any more is left out.
     Share,
 }
 
