@@ -104,9 +104,9 @@ Examples:
 
 Ctrl-C stops at the next check: answer, history and plot of what was reached are still written, and a last checkpoint.
 Before the first iteration it ends the program at once.
---resume goes on with the same bits as if nothing had happened; iterations and seconds count on. Tolerances, limits and
---threads may change; matrix, right-hand side, start, method, precision and preconditioner may not. On another device, by
-another backend, on another model of GPU, or on a CPU that differs in having AVX2 and FMA, it goes on with other roundings,
+--resume goes on with the same bits as if nothing had happened; iterations and seconds count on. Tolerances, limits and \
+--threads may change; matrix, right-hand side, start, method, precision and preconditioner may not. On another device, by \
+another backend, on another model of GPU, or on a CPU that differs in having AVX2 and FMA, it goes on with other roundings, \
 and warns of that. The checkpoint of a solve that has ended stays, and gives the same verdict again.";
 
 const MINRES_EXAMPLES: &str = "\
@@ -114,7 +114,7 @@ Examples:
   solver minres --matrix SiH4.mtx.gz
   solver minres --matrix poisson2d:300x300,boundary=neumann --plot plots/minres.svg
 
-The options are those of solver cg. The preconditioner must be positive definite. Where the system has no solution, the
+The options are those of solver cg. The preconditioner must be positive definite. Where the system has no solution, the \
 answer is a least-squares solution, and the exit code 1.";
 
 /// Options of `solver cg` and `solver minres`.
@@ -296,9 +296,9 @@ Examples:
   zcat A.mtx.gz | solver convert - A.slv
 
 The ending of OUT decides: .mtx, .mtx.gz (Matrix Market), .npz (SciPy), .slv (solver's own, read at the speed of memory).
-Vectors that came with the matrix are written beside it: OUT_b.mtx, OUT_coord.mtx, or .npy beside .npz; a .slv
+Vectors that came with the matrix are written beside it: OUT_b.mtx, OUT_coord.mtx, or .npy beside .npz; a .slv \
 holds them itself. Files of these names are replaced, OUT and those beside it alike, each when the new one is complete.
-What is faulty among the vectors is left out with a warning. A symmetric matrix is written as its lower triangle in Matrix
+What is faulty among the vectors is left out with a warning. A symmetric matrix is written as its lower triangle in Matrix \
 Market.";
 
 /// Options of `solver convert`.

@@ -39,10 +39,10 @@ Examples:
   solver markov --matrix chain.mtx --normalize --method aggregation --output pi.npy
   solver markov --matrix chain.mtx --classes each --output pi.csv --json
 
-Row i of the matrix holds the probabilities of the steps out of state i, and must sum to 1. States of a matrix count
-from 1; those of a graph are called by their ids, and ids that no edge of a list names are no states. A chain that
-returns with a period is solved by its lazy twin where power iteration is asked for. A small residual is no bound on the
-error: where groups of states are seldom left, it may be large all the same. History and plot are those of the class with
+Row i of the matrix holds the probabilities of the steps out of state i, and must sum to 1. States of a matrix count \
+from 1; those of a graph are called by their ids, and ids that no edge of a list names are no states. A chain that \
+returns with a period is solved by its lazy twin where power iteration is asked for. A small residual is no bound on the \
+error: where groups of states are seldom left, it may be large all the same. History and plot are those of the class with \
 the largest residual. Exit codes: 0 the residual meets --tol, 1 it does not, 2 could not run.";
 
 /// Options of `solver markov`.

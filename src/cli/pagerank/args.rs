@@ -12,9 +12,9 @@ Examples:
   solver pagerank --graph newer.txt --x0 ranks.csv --output newer.csv --json
   solver pagerank --config configs/pagerank-rmat.toml --damping 0.9
 
-An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i, counted from 0. Ids of a
+An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i, counted from 0. Ids of a \
 graph stay what its file calls them (METIS counts from 1), and those that no edge of a list names are no vertices.
-What is printed is certified: no vector of exact ranks lies farther from the one that was computed than the bound says, by
+What is printed is certified: no vector of exact ranks lies farther from the one that was computed than the bound says, by \
 the sum of all differences.
 Exit codes: 0 the bound meets --tol, 1 it does not, 2 could not run.";
 
