@@ -1,40 +1,44 @@
 //! Copies from the host through page-locked memory.
 //!
-//! The driver copies pageable memory at a fraction of the link's speed. Here threads copy a piece into one of two
-//! page-locked buffers while the GPU fetches the other, so that the slower of the two copies sets the pace.
+//! The driver copies pageable memory at a fraction of the link's speed. Here threads copy pieces into page-locked buffers, each
+//! into two of its own in turn, and send each piece on its way themselves: none waits for another, and the GPU fetches
+//! one while the next is filled.
 
 use super::{Cuda, call, fault};
 use crate::error::Result;
 use crate::parallel::run_all;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, PinnedHostSlice, sys};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of a buffer: long enough for the link, short enough that filling the first delays little.
-const PIECE: usize = 8 << 20;
+const PIECE: usize = 1 << 20;
 
-/// Parts of a buffer that threads fill.
-const PARTS: usize = 16;
+/// Threads that copy at most: more than it takes to keep the link busy.
+const THREADS: usize = 16;
 
 /// Shorter arrays are left to the driver: the buffers would cost more than they bring.
 const WORTH_IT: usize = 1 << 20;
 
-/// Two buffers, and for each the moment from which it is free again.
+/// Two buffers for each thread, and for each of them the moment from which it is free again.
 pub(super) struct Staging {
-    buffers: [(PinnedHostSlice<u8>, CudaEvent); 2],
+    memory: PinnedHostSlice<u8>,
+    free: Vec<[CudaEvent; 2]>,
 }
 
 impl Staging {
     pub fn new(context: &Arc<CudaContext>) -> Result<Staging> {
-        let buffer = || -> Result<_> {
-            // SAFETY: written before anything is read from it: at once.
-            let memory = unsafe { context.alloc_pinned_with_flags::<u8>(PIECE, 0) };
-            let mut memory = memory.map_err(fault("cuMemHostAlloc"))?;
-            let start = memory.as_mut_ptr().map_err(fault("cuEventSynchronize"))?;
-            // SAFETY: as many bytes as were allocated.
-            unsafe { start.write_bytes(0, PIECE) };
-            Ok((memory, context.new_event(None).map_err(fault("cuEventCreate"))?))
-        };
-        Ok(Staging { buffers: [buffer()?, buffer()?] })
+        let threads = rayon::current_num_threads().clamp(1, THREADS);
+        let bytes = threads * 2 * PIECE;
+        // SAFETY: written before anything is read from it: at once.
+        let memory = unsafe { context.alloc_pinned_with_flags::<u8>(bytes, 0) };
+        let mut memory = memory.map_err(fault("cuMemHostAlloc"))?;
+        let start = memory.as_mut_ptr().map_err(fault("cuEventSynchronize"))?;
+        // SAFETY: as many bytes as were allocated.
+        unsafe { start.write_bytes(0, bytes) };
+        let event = || context.new_event(None).map_err(fault("cuEventCreate"));
+        let free = (0..threads).map(|_| Ok([event()?, event()?])).collect::<Result<_>>()?;
+        Ok(Staging { memory, free })
     }
 
     /// Copies `host` to `device` in the order of the stream; on return `host` has been read.
@@ -42,30 +46,38 @@ impl Staging {
     /// # Safety
     /// `device` is the address of at least as many bytes.
     pub unsafe fn upload(&mut self, stream: &CudaStream, host: &[u8], device: u64) -> Result<()> {
-        for (i, piece) in host.chunks(PIECE).enumerate() {
-            let (memory, free) = &mut self.buffers[i % 2];
-            // An event that was never recorded is complete.
-            free.synchronize().map_err(fault("cuEventSynchronize"))?;
-            let buffer = memory.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
-            let part = PIECE / PARTS;
-            let parts = buffer.chunks_mut(part).zip(piece.chunks(part)).collect();
-            run_all(parts, |(to, from): (&mut [u8], &[u8])| to[..from.len()].copy_from_slice(from));
-            // SAFETY: the buffer holds the piece until the event says that it was fetched, and the target has room.
-            let status = unsafe {
-                let to = device + (i * PIECE) as u64;
-                sys::cuMemcpyHtoDAsync_v2(to, buffer.as_ptr().cast(), piece.len(), stream.cu_stream())
-            };
-            call("cuMemcpyHtoDAsync", status)?;
-            free.record(stream).map_err(fault("cuEventRecord"))?;
-        }
-        Ok(())
+        let memory = self.memory.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
+        let next = AtomicUsize::new(0);
+        let lanes = memory.chunks_mut(2 * PIECE).zip(&self.free).collect();
+        let carried = run_all(lanes, |(buffers, free): (&mut [u8], &[CudaEvent; 2])| {
+            stream.context().bind_to_thread().map_err(fault("cuCtxSetCurrent"))?;
+            for turn in 0.. {
+                let place = PIECE * next.fetch_add(1, Ordering::Relaxed);
+                let Some(rest) = host.get(place..).filter(|rest| !rest.is_empty()) else { break };
+                let piece = &rest[..PIECE.min(rest.len())];
+                let buffer = &mut buffers[turn % 2 * PIECE..][..piece.len()];
+                let free = &free[turn % 2];
+                // An event that was never recorded is complete.
+                free.synchronize().map_err(fault("cuEventSynchronize"))?;
+                buffer.copy_from_slice(piece);
+                // SAFETY: the buffer holds the piece until the event says that it was fetched, and the target has room.
+                let status = unsafe {
+                    let to = device + place as u64;
+                    sys::cuMemcpyHtoDAsync_v2(to, buffer.as_ptr().cast(), piece.len(), stream.cu_stream())
+                };
+                call("cuMemcpyHtoDAsync", status)?;
+                free.record(stream).map_err(fault("cuEventRecord"))?;
+            }
+            Ok(())
+        });
+        carried.into_iter().collect()
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
         // The GPU may still be fetching. A failure to wait is one of the driver, after which nothing runs any more.
-        for (_, free) in &self.buffers {
+        for free in self.free.as_flattened() {
             let _ = free.synchronize();
         }
     }
