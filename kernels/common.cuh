@@ -19,34 +19,38 @@ struct Slots {
     u32* ticket;       // blocks that have left their sums; 0 between kernels
 };
 
-// Waits until the kernels before this one in the stream are complete and their writes visible, then lets the next
-// one be placed on the multiprocessors as they become free. Everything that reads or writes comes after.
+// Waits until the kernels before this one in the stream are complete and their writes visible. Everything that reads or
+// writes comes after. A kernel could let the next one be placed before it ends; blocks would then go where there happens to
+// be room, so that some multiprocessors have more of them than others, which costs more than it saves.
 __device__ __forceinline__ void in_order() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
 // Loads what no later kernel will find in the cache anyway, such as the arrays of a matrix: marked as the first to
-// leave L2, so that vectors can stay there.
+// leave L2, so that vectors can stay there. load_whole is for warps that load whole lines, of which nothing is left to find in
+// L1 either: x has it for itself.
 #if __CUDA_ARCH__ >= 800
-#define LOAD_ONCE(TYPE, PTX, REGISTER)                                                                       \
-    __device__ __forceinline__ TYPE load_once(const TYPE* p) {                                               \
+#define LOADS(NAME, L1, TYPE, PTX, REGISTER)                                                                 \
+    __device__ __forceinline__ TYPE NAME(const TYPE* p) {                                                    \
         TYPE v;                                                                                              \
         u64 policy;                                                                                          \
         asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));                          \
-        asm("ld.global.nc.L2::cache_hint." PTX " %0, [%1], %2;" : REGISTER(v) : "l"(p), "l"(policy));        \
+        asm("ld.global.nc" L1 ".L2::cache_hint." PTX " %0, [%1], %2;" : REGISTER(v) : "l"(p), "l"(policy));  \
         return v;                                                                                            \
     }
 #else
-#define LOAD_ONCE(TYPE, PTX, REGISTER) \
-    __device__ __forceinline__ TYPE load_once(const TYPE* p) { return __ldg(p); }
+#define LOADS(NAME, L1, TYPE, PTX, REGISTER) \
+    __device__ __forceinline__ TYPE NAME(const TYPE* p) { return __ldg(p); }
 #endif
-LOAD_ONCE(double, "f64", "=d")
-LOAD_ONCE(float, "f32", "=f")
-LOAD_ONCE(u32, "u32", "=r")
-LOAD_ONCE(u16, "u16", "=h")
+#define LOADS_ONCE(TYPE, PTX, REGISTER)             \
+    LOADS(load_once, "", TYPE, PTX, REGISTER)       \
+    LOADS(load_whole, ".L1::no_allocate", TYPE, PTX, REGISTER)
+LOADS_ONCE(double, "f64", "=d")
+LOADS_ONCE(float, "f32", "=f")
+LOADS_ONCE(u32, "u32", "=r")
+LOADS_ONCE(u16, "u16", "=h")
 
 __device__ __forceinline__ bool all_done(const Slots& s) {
     bool done = true;
