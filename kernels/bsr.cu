@@ -87,8 +87,13 @@ __device__ __forceinline__ bool complete(double* ticket, const u32 pieces, const
 #define PIECE_ARGUMENTS
 #endif
 
-// One block a multiprocessor is promised, which frees the compiler to hold all loads of a round in registers.
-extern "C" __global__ void __launch_bounds__(BLOCK, 1)
+// Blocks of a multiprocessor with the registers that hold all loads of a round, and no more: a fused dot product would take
+// more, and then fewer warps load at once.
+#define THREADS_WITH_REGISTERS (65536 / (32 + 8 * ROUND))
+#define MOST_THREADS (__CUDA_ARCH__ >= 800 ? 1536 : 1024)
+#define RESIDENT ((THREADS_WITH_REGISTERS < MOST_THREADS ? THREADS_WITH_REGISTERS : MOST_THREADS) / BLOCK)
+
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 spmv_bsr(const OFFSET* __restrict__ block_offsets, const COLUMN* __restrict__ block_columns,
          const Stored* __restrict__ values, PIECE_ARGUMENTS const SCALAR* x, SCALAR* y, const u32 rows_of_y,
          const u32 columns_of_x, const u32 count, const u32 blocks_of_piece, ENDING) {
@@ -128,6 +133,10 @@ spmv_bsr(const OFFSET* __restrict__ block_offsets, const COLUMN* __restrict__ bl
             SCALAR sums[ROUND];
 #pragma unroll
             for (u32 r = 0; r < ROUND; ++r) sums[r] = 0;
+            // Where no lane has more than one of the rows, what it will want of it is under way meanwhile.
+            const u32 own = block_row * R + first + lane;
+            const bool owns = THREADS >= ROUND && lane < ROUND && mine < count && IN_BLOCK(first + lane) && own < rows_of_y;
+            const SCALAR factor = owns ? rows.factor(own) : SCALAR(0);
             matrix.add(sums, first, block, places, from + lane, end);
 #pragma unroll
             for (u32 distance = THREADS / 2; distance > 0; distance /= 2)
@@ -137,7 +146,7 @@ spmv_bsr(const OFFSET* __restrict__ block_offsets, const COLUMN* __restrict__ bl
             for (u32 r = 0; r < ROUND; ++r) {
                 if (lane != r % THREADS || mine >= count || !IN_BLOCK(first + r)) continue;
                 const u32 row = block_row * R + first + r;
-                if (whole && row < rows_of_y) rows.emit(row, sums[r]);
+                if (whole && row < rows_of_y) rows.emit(row, sums[r], THREADS >= ROUND ? factor : rows.factor(row));
 #ifdef PIECES
                 if (!whole) left[piece.y * R + first + r] = double(sums[r]);
 #endif

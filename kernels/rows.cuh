@@ -71,10 +71,19 @@ struct Rows {
 #else
     SCALAR alpha, beta;
 #endif
-    __device__ __forceinline__ void emit(u64 row, SCALAR sum) {
+    // What the dot product wants of a row, which may be loaded ahead of its sum.
+    __device__ __forceinline__ SCALAR factor(u64 row) const {
+#ifdef DOTS
+        return x[row];
+#else
+        return SCALAR(0);
+#endif
+    }
+    __device__ __forceinline__ void emit(u64 row, SCALAR sum) { emit(row, sum, factor(row)); }
+    __device__ __forceinline__ void emit(u64 row, SCALAR sum, const SCALAR factor) {
 #ifdef DOTS
         y[row] = sum;
-        sums[0] += double(x[row]) * double(sum);
+        sums[0] += double(factor) * double(sum);
 #else
         y[row] = beta == SCALAR(0) ? alpha * sum : alpha * sum + beta * y[row];
 #endif
