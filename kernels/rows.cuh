@@ -61,6 +61,15 @@ __device__ __forceinline__ SCALAR stored(const Stored* p) {
 #endif
 }
 
+// The same, by warps that load whole lines.
+__device__ __forceinline__ SCALAR stored_whole(const Stored* p) {
+#ifdef VALUE
+    return SCALAR(load_whole(p));
+#else
+    return SCALAR(1);
+#endif
+}
+
 #ifndef SWEPT
 // Owns rows of y.
 struct Rows {

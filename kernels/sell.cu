@@ -3,8 +3,9 @@
 // In SELL-32 a warp takes a slice of 32 rows, whose entries j stand side by side, so that loads are coalesced; the layout
 // is in src/backend/cuda/sell/pack.rs. Grid: as many blocks as are resident, striding over `count` slices.
 // Writes each y[row] once; deterministic.
-// Defined by the launcher: UNROLL, RESIDENT (blocks of a multiprocessor: fewer than there could be, as the compiler would
-// otherwise save registers for them by loading one entry after the other).
+// Defined by the launcher: UNROLL, how many entries of a row a thread loads at once, and REST, how many where the row ends;
+// RESIDENT (blocks of a multiprocessor: fewer than there could be, as the compiler would otherwise save registers for them
+// by loading one entry after the other).
 
 #define LANES 32
 #define SORTED (1u << 28)
@@ -13,27 +14,32 @@
 #define NEAR (1u << 31)
 #define WIDTH (SORTED - 1)
 
-// The sum of a row of `length` entries; column(j) loads one, and values stand `stride` apart.
-template <typename Column>
-__device__ __forceinline__ SCALAR row_sum(const u32 length, const Stored* values, const u32 stride, const SCALAR* x,
-                                          Column column) {
-    SCALAR sum = 0;
-    for (u32 j = 0; j < length; j += UNROLL) {
-        // All loads of a round are in flight before the first is used. At the end of a row the last entry is loaded
-        // again, which costs less than a branch, and left out of the sum.
-        u32 columns[UNROLL];
-        SCALAR value[UNROLL], factor[UNROLL];
+// What COUNT entries from `j` on, or those before `end`, add to a sum. All loads are in flight before the first is used. Beyond
+// the end the last entry is loaded again, which costs less than a branch, and left out of the sum.
+template <int COUNT, bool WHOLE, typename Column, typename Value>
+__device__ __forceinline__ void add_round(SCALAR& sum, const u32 j, const u32 end, const SCALAR* x, Column column,
+                                          Value value) {
+    u32 columns[COUNT];
+    SCALAR values[COUNT], factor[COUNT];
 #pragma unroll
-        for (int u = 0; u < UNROLL; ++u) {
-            const u32 at = min(j + u, length - 1);
-            columns[u] = column(at);
-            value[u] = stored(values + u64(at) * stride);
-        }
-#pragma unroll
-        for (int u = 0; u < UNROLL; ++u) factor[u] = x[columns[u]];
-#pragma unroll
-        for (int u = 0; u < UNROLL; ++u) sum = j + u < length ? sum + value[u] * factor[u] : sum;
+    for (int u = 0; u < COUNT; ++u) {
+        const u32 at = WHOLE ? j + u : min(j + u, end - 1);
+        columns[u] = column(at);
+        values[u] = value(at);
     }
+#pragma unroll
+    for (int u = 0; u < COUNT; ++u) factor[u] = x[columns[u]];
+#pragma unroll
+    for (int u = 0; u < COUNT; ++u) sum = WHOLE || j + u < end ? sum + values[u] * factor[u] : sum;
+}
+
+// The sum of a row of `length` entries, whose columns and values column(j) and value(j) load.
+template <typename Column, typename Value>
+__device__ __forceinline__ SCALAR row_sum(const u32 length, const SCALAR* x, Column column, Value value) {
+    SCALAR sum = 0;
+    u32 j = 0;
+    for (; j + UNROLL <= length; j += UNROLL) add_round<UNROLL, true>(sum, j, length, x, column, value);
+    for (; j < length; j += REST) add_round<REST, false>(sum, j, length, x, column, value);
     return sum;
 }
 
@@ -46,8 +52,9 @@ spmv_ell(const u32* __restrict__ row_lengths, const u32* __restrict__ col_indice
     BEGIN_ROWS();
     const u64 step = u64(gridDim.x) * BLOCK;
     for (u64 row = u64(blockIdx.x) * BLOCK + threadIdx.x; row < rows_of_y; row += step) {
-        const SCALAR sum = row_sum(load_once(row_lengths + row), values + row, rows_of_y, x,
-                                   [&](u32 j) { return load_once(col_indices + u64(j) * rows_of_y + row); });
+        const SCALAR sum = row_sum(load_once(row_lengths + row), x,
+                                   [&](u32 j) { return load_once(col_indices + u64(j) * rows_of_y + row); },
+                                   [&](u32 j) { return stored(values + u64(j) * rows_of_y + row); });
         rows.emit(row, sum);
     }
     END_ROWS();
@@ -77,14 +84,15 @@ spmv_sell(const uint4* __restrict__ slices, const u32* __restrict__ all_words, c
             length = load_once(words + lane);
             words += LANES;
         }
+        const auto value = [&](u32 j) { return stored_whole(values + u64(j) * LANES); };
         SCALAR sum;
         if (head.z & RUNS) {
-            sum = row_sum(length, values, LANES, x, [&](u32 j) { return load_once(words + j) + lane; });
+            sum = row_sum(length, x, [&](u32 j) { return load_once(words + j) + lane; }, value);
         } else if (head.z & NEAR) {
             const u16* above = reinterpret_cast<const u16*>(words) + lane;
-            sum = row_sum(length, values, LANES, x, [&](u32 j) { return load_once(above + u64(j) * LANES) + head.w; });
+            sum = row_sum(length, x, [&](u32 j) { return load_whole(above + u64(j) * LANES) + head.w; }, value);
         } else {
-            sum = row_sum(length, values, LANES, x, [&](u32 j) { return load_once(words + u64(j) * LANES + lane); });
+            sum = row_sum(length, x, [&](u32 j) { return load_whole(words + u64(j) * LANES + lane); }, value);
         }
         if (row < rows_of_y) rows.emit(row, sum);
     }

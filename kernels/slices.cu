@@ -17,7 +17,7 @@ spmv_slices(const u32* __restrict__ lengths, const u32* __restrict__ offsets, co
 #pragma unroll UNROLL
         for (u32 j = 0; j < length; ++j) {
             const u32 at = first + j * LANES;
-            sum += stored(values + at) * x[load_once(columns + at)];
+            sum += stored_whole(values + at) * x[load_whole(columns + at)];
         }
         rows.emit(row, sum);
     }

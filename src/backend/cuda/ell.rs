@@ -9,7 +9,6 @@ use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid, check_size};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cuda;
-use crate::device::cuda::modules::BLOCK;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Ell};
 use crate::scalar::Scalar;
@@ -23,13 +22,12 @@ pub const MOST_PLACES: usize = 3;
 pub struct EllFamily;
 
 fn form() -> Form {
-    Form {
-        name: "spmv_ell",
-        text: include_str!("../../../kernels/sell.cu"),
-        defines: [("ELL", 1), ("UNROLL", 5), ("RESIDENT", 5)].map(|(name, v)| (name, v.to_string())).to_vec(),
-        block: BLOCK,
-        owns_all_rows: true,
-    }
+    /// Loads in flight, also where a row ends, and blocks of a multiprocessor, as `sell` has them for short rows.
+    const ROUND: u32 = 5;
+    Form::new("spmv_ell", include_str!("../../../kernels/sell.cu"), ROUND)
+        .with("ELL", 1)
+        .with("REST", ROUND)
+        .with("RESIDENT", 5)
 }
 
 pub(super) fn forms() -> Vec<Form> {

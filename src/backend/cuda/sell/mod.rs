@@ -19,7 +19,6 @@ use super::passes::{Form, Grid};
 use crate::backend::cpu::narrow::narrowest;
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cuda;
-use crate::device::cuda::modules::BLOCK;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
@@ -30,25 +29,29 @@ use std::sync::Arc;
 /// Rows of a slice: the threads of a warp.
 const LANES: usize = 32;
 
-/// Entries of a row that are loaded at once, all five of a stencil or as many as registers allow, and the blocks that
-/// a multiprocessor then holds.
-const UNROLLS: [(usize, u32); 2] = [(5, 5), (8, 4)];
+/// Entries of a row that are loaded at once, all five of a stencil or as many as registers allow; how many where a row ends; and
+/// the blocks that a multiprocessor then holds.
+const ROUNDS: [Round; 2] =
+    [Round { unroll: 5, rest: 5, resident: 5 }, Round { unroll: 8, rest: 4, resident: 4 }];
+
+#[derive(Clone, Copy)]
+struct Round {
+    unroll: u32,
+    rest: u32,
+    resident: u32,
+}
 
 /// The family of one.
 pub struct Sell;
 
-fn form((unroll, resident): (usize, u32)) -> Form {
-    Form {
-        name: "spmv_sell",
-        text: include_str!("../../../../kernels/sell.cu"),
-        defines: vec![("UNROLL", unroll.to_string()), ("RESIDENT", resident.to_string())],
-        block: BLOCK,
-        owns_all_rows: true,
-    }
+fn form(round: Round) -> Form {
+    Form::new("spmv_sell", include_str!("../../../../kernels/sell.cu"), round.unroll)
+        .with("REST", round.rest)
+        .with("RESIDENT", round.resident)
 }
 
 pub(super) fn forms() -> Vec<Form> {
-    UNROLLS.map(form).to_vec()
+    ROUNDS.map(form).to_vec()
 }
 
 /// Places that slices of neighbours have for each entry. Sorting spares places, but rows that then stand side by side gather
@@ -64,14 +67,15 @@ impl Family<Cuda> for Sell {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
         let mean = matrix.nnz().div_ceil(matrix.rows().max(1));
-        let unroll = if mean <= UNROLLS[0].0 { UNROLLS[0] } else { UNROLLS[1] };
+        let [short, long] = ROUNDS;
+        let round = if mean <= short.unroll as usize { short } else { long };
         let slices = packed.slices.len();
         let arrays = Arrays::on(device)
             .add(packed.slices.as_flattened())?
             .add(&packed.words)?
             .add_values(&packed.values)?;
         let shape = (matrix.rows(), matrix.cols());
-        let kernel = (form(unroll), Grid::Resident((slices * LANES) as u64));
+        let kernel = (form(round), Grid::Resident((slices * LANES) as u64));
         // `pack` has refused more rows.
         let numbers = vec![shape.0 as u32, slices as u32];
         Ok(Rc::new(Owner::new::<T>("sell", shape, packed.places, kernel, arrays, numbers)))
