@@ -2,9 +2,16 @@
 //
 // The threads of a row stride over its entries and add their sums by shuffles. Grid: as many blocks as are resident,
 // striding over the rows, or with LISTED over `count` rows of `list`. Writes each y[row] once; deterministic.
-// Defined by the launcher: THREADS, UNROLL, perhaps LISTED.
+// Defined by the launcher: THREADS, UNROLL, perhaps LISTED, and LONG where rows take many rounds of loads.
 
-extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector(CSR_ARGUMENTS) {
+// With a dot product fused the compiler would save registers by loading one entry of a long row after the other.
+#if defined(LONG) && defined(DOTS)
+#define ROOM , 4
+#else
+#define ROOM
+#endif
+
+extern "C" __global__ void __launch_bounds__(BLOCK ROOM) spmv_csr_vector(CSR_ARGUMENTS) {
     BEGIN_ROWS();
     const int lane = threadIdx.x & 31, part = lane % THREADS;
     const u64 step = u64(gridDim.x) * (BLOCK / THREADS);

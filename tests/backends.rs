@@ -5,13 +5,14 @@
 mod common;
 
 use common::each_backend::gpu;
-use common::vectors::{bits, download, integers, reals, upload};
+use common::vectors::{bits, download, integers, read, reals, upload};
 use common::zoo::generated;
 use solver::Error;
 use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
-use solver::device::Cpu;
+use solver::device::{Cpu, Cuda, Device, Slot};
 use solver::format::stats::Blocks;
 use solver::format::{Bsr, Csr, Offsets, Pattern, Stats, Values};
+use solver::operator::dot_into;
 use std::sync::Arc;
 
 fn cpu() -> Cpu {
@@ -235,6 +236,29 @@ fn blocks_that_skip_zeros_never_multiply_an_infinite_x_by_their_fill() {
     let skipping: Vec<&str> = skipping.iter().map(String::as_str).collect();
     // Blocks of 3 reach beyond the last column, and the long row is cut into pieces.
     an_infinite_x_reaches_entries_alone(&gpu, &skipping, &ragged(|i| (i % 5) as f64 + 1.0));
+}
+
+#[test]
+fn rows_of_many_rounds_of_loads_are_multiplied_and_meet_their_dot_product_exactly() {
+    let Some(gpu) = gpu() else { return };
+    let rows: Vec<Vec<u32>> = (0..450)
+        .map(|i| (0..450).filter(|j| (i + j) % 19 != 0).take(450 - i as usize % 50).collect())
+        .collect();
+    let matrix = csr(450, &rows, |i| (i % 7) as f64 - 3.0);
+    let x = integers(4, 450);
+    let want = matrix.multiply_reference(&x);
+    let dot: f64 = x.iter().zip(&want).map(|(x, y)| x * y).sum();
+    for backend in ["csr", "csr:cut=rows", "csr:cut=windows", "sell", "bsr"] {
+        let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
+        let operator = choice.build::<Cuda, f64>(&gpu, &matrix).unwrap();
+        let (x, mut y) = (upload::<Cuda, f64>(&gpu, &x, 1), upload::<Cuda, f64>(&gpu, &[f64::NAN; 450], 1));
+        operator.apply(&gpu, 1.0, &x, 0.0, &mut y).unwrap();
+        assert_eq!(download::<Cuda, f64>(&gpu, &y, 450), want, "{backend}");
+        let mut slots = gpu.slots(1, 1).unwrap();
+        operator.apply_dot(&gpu, &x, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
+        assert_eq!(download::<Cuda, f64>(&gpu, &y, 450), want, "{backend}");
+        assert_eq!(read(&gpu, &slots, 1, 1).values, [dot], "{backend}");
+    }
 }
 
 #[test]

@@ -61,6 +61,10 @@ const EVEN: usize = 4;
 /// The same for short rows in rounds of loads: so many end before the others do.
 const ROUNDS: usize = 16;
 
+/// Threads of a warp, which share a long row, and the rounds of their loads from which it is one.
+const WARP: u32 = 32;
+const LONG: usize = 4;
+
 impl Family<Cuda> for CsrFamily {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         CSR.build::<T>(device, matrix, params)
@@ -105,13 +109,12 @@ impl Strategy {
     }
 
     fn rows(&self, threads: u32) -> Form {
-        Form {
-            name: "spmv_csr_vector",
-            text: include_str!("../../../kernels/vector.cu"),
-            defines: vec![("THREADS", threads.to_string()), ("UNROLL", self.unroll_row.to_string())],
-            block: BLOCK,
-            owns_all_rows: true,
-        }
+        Form::new("spmv_csr_vector", include_str!("../../../kernels/vector.cu"), self.unroll_row as u32)
+            .with("THREADS", threads)
+    }
+
+    fn long_rows(&self) -> Form {
+        self.rows(WARP).with("LONG", 1)
     }
 
     fn build<T: Scalar>(
@@ -128,7 +131,9 @@ impl Strategy {
             _ => self.shares_evenly(mean, longest_row(matrix), threads as usize),
         };
         if by_rows {
-            let pass = Pass::over_all(self.rows(threads), matrix, threads);
+            let long = mean >= LONG * self.unroll_row * WARP as usize;
+            let form = if long { self.long_rows() } else { self.rows(threads) };
+            let pass = Pass::over_all(form, matrix, threads);
             return Ok(Rc::new(
                 Passes::with_narrow_columns::<T>(self.backend, device, matrix, pass)?.with_sweeps(),
             ));
@@ -149,7 +154,7 @@ impl Strategy {
 
 /// Threads for a row: as few as cover a row of mean length in one round.
 fn threads_for(mean: usize, unroll: usize) -> u32 {
-    mean.div_ceil(unroll).next_power_of_two().clamp(1, 32) as u32
+    mean.div_ceil(unroll).next_power_of_two().clamp(1, WARP as usize) as u32
 }
 
 pub(super) fn longest_row(matrix: &Csr) -> usize {
@@ -243,6 +248,8 @@ pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     add(PULL.windows(), &ones, &dots);
     add(PULL.windows(), &ones, &sweeps);
     add(CSR.rows(8), &valued[..1], &sweeps);
+    add(CSR.long_rows(), &valued[..2], &dots);
+    add(CSR.long_rows(), &valued[..1], &sweeps);
     [1, 2, 4, 8, 16, 32].into_iter().for_each(|threads| add(PULL.rows(threads), &ones[..1], &dots));
     add(PULL.rows(8), &ones, &sweeps);
     let in_16_bits = |types: Types| Types { column: NARROW_COLUMN, ..types };
