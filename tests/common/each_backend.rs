@@ -125,13 +125,16 @@ pub fn choices_for<D: Host>(matrix: &Csr) -> Vec<Choice> {
 /// The same, each with whether it meets the whole zoo.
 fn plans<D: Host>() -> Vec<(Choice, bool)> {
     let mut choices = Vec::new();
-    // Under a sanitizer all of them take too long for one process.
+    // Under a sanitizer all of them take too long for one process: names, with all their parameters, or with some.
     let only = std::env::var("SOLVER_TEST_BACKENDS").unwrap_or_default();
-    let wanted = |name: &str| only.is_empty() || only.split(',').any(|one| one == name);
-    for entry in REGISTRY.iter().filter(|e| e.device() == D::KIND && wanted(e.name)) {
+    let wanted =
+        |name: &str, typed: &str| only.is_empty() || only.split(',').any(|o| o == name || o == typed);
+    for entry in REGISTRY.iter().filter(|e| e.device() == D::KIND) {
         let mut add = |params: String, whole: bool| {
             let typed = format!("{}{params}", entry.name);
-            choices.push((Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &typed).unwrap(), whole));
+            if wanted(entry.name, &typed) {
+                choices.push((Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &typed).unwrap(), whole));
+            }
         };
         add(String::new(), true);
         for param in entry.params {
