@@ -51,13 +51,12 @@ fn apply<D: Pick<T>, T: Scalar>(
     device: &D,
     operator: &Operator<D, T>,
     (alpha, beta): (f64, f64),
-    x: &[f64],
+    x: &D::Vector<T>,
     y: &[f64],
     k: usize,
 ) -> Vec<f64> {
-    let x = upload::<D, T>(device, x, k);
     let mut target = upload::<D, T>(device, y, k);
-    operator.apply(device, alpha, &x, beta, &mut target).unwrap();
+    operator.apply(device, alpha, x, beta, &mut target).unwrap();
     download::<D, T>(device, &target, y.len())
 }
 
@@ -72,8 +71,9 @@ impl Check for Product {
         assert_eq!(operator.shape(), (rows, cols), "{case}");
         let numbers = |seed, n| if self.exact { integers(seed, n) } else { rounded::<T>(&reals(seed, n)) };
         let (x, y) = (numbers(1, cols), numbers(2, rows));
+        let x_there = upload::<D, T>(device, &x, 1);
         for by in COMBINATIONS {
-            let got = apply(device, &operator, by, &x, &y, 1);
+            let got = apply(device, &operator, by, &x_there, &y, 1);
             for row in 0..rows {
                 let (want, magnitude) = reference(&case.matrix, row, by, &x, y[row]);
                 let bound = tolerance::spmv_row::<T>(entries(&case.matrix, row), magnitude);
@@ -99,11 +99,11 @@ impl Check for Overwrites {
     fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>) {
         let Some(operator) = case.build::<D, T>(device) else { return };
         let (rows, x) = (case.matrix.rows(), integers(3, case.matrix.cols()));
+        let x_there = upload::<D, T>(device, &x, 1);
         for by in [(1.0, 0.0), (2.5, 0.0)] {
+            let want: Vec<f64> = (0..rows).map(|row| reference(&case.matrix, row, by, &x, 0.0).0).collect();
             for poison in [f64::NAN, f64::INFINITY] {
-                let got = apply(device, &operator, by, &x, &vec![poison; rows], 1);
-                let want: Vec<f64> =
-                    (0..rows).map(|row| reference(&case.matrix, row, by, &x, 0.0).0).collect();
+                let got = apply(device, &operator, by, &x_there, &vec![poison; rows], 1);
                 assert_eq!(got, want, "{case}: over {poison}");
             }
         }
@@ -121,7 +121,8 @@ impl Check for EmptyRows {
         let Some(operator) = case.build::<D, T>(device) else { return };
         let rows = case.matrix.rows();
         // An entry of a neighbour that leaked into the row would show as an infinity.
-        let got = apply(device, &operator, (3.0, 0.0), &vec![1e30; case.matrix.cols()], &vec![7.0; rows], 1);
+        let x = upload::<D, T>(device, &vec![1e30; case.matrix.cols()], 1);
+        let got = apply(device, &operator, (3.0, 0.0), &x, &vec![7.0; rows], 1);
         for row in (0..rows).filter(|&row| entries(&case.matrix, row) == 0) {
             assert!(got[row] == 0.0, "{case}: y[{row}] = {}", got[row]);
         }
@@ -350,12 +351,12 @@ fn vectors_of_other_lengths_are_refused<D: Host>(device: &D) {
 /// y of `apply`, y and the slot of `apply_dot`: the bits of all.
 fn all_bits<D: Pick<T>, T: Scalar>(device: &D, case: &Case<'_>) -> Option<Vec<u64>> {
     let operator = case.build::<D, T>(device)?;
-    let (rows, x) = (case.matrix.rows(), reals(6, case.matrix.cols()));
+    let rows = case.matrix.rows();
+    let x = upload::<D, T>(device, &reals(6, case.matrix.cols()), 1);
     let mut all = bits(&apply(device, &operator, (1.5, -0.5), &x, &reals(8, rows), 1));
     if rows == case.matrix.cols() {
         let (dot, then) = cg::PROGRAMS[0];
         let (_, mut slots) = slots(device, 0);
-        let x = upload::<D, T>(device, &x, 1);
         let mut y = upload::<D, T>(device, &vec![0.0; rows], 1);
         operator.apply_dot(device, &x, &mut y, &mut slots, &dot, then).unwrap();
         all.extend(bits(&download::<D, T>(device, &y, rows)));
@@ -418,13 +419,15 @@ impl Check for Columns {
             assert!(matches!(outcome, Err(Error::Unsupported { .. })), "{case}: {outcome:?}");
             return;
         }
-        for by in COMBINATIONS {
-            let together = apply(device, &operator, by, &x, &y, K);
-            for column in 0..K {
-                let one = |v: &[f64]| v.iter().skip(column).step_by(K).copied().collect::<Vec<_>>();
-                let (together, x, y) = (one(&together), one(&x), one(&y));
-                let alone = apply(device, &operator, by, &x, &y, 1);
-                for (row, (got, alone)) in together.into_iter().zip(alone).enumerate() {
+        let there = upload::<D, T>(device, &x, K);
+        let together = COMBINATIONS.map(|by| apply(device, &operator, by, &there, &y, K));
+        for column in 0..K {
+            let one = |v: &[f64]| v.iter().skip(column).step_by(K).copied().collect::<Vec<_>>();
+            let (x, y) = (one(&x), one(&y));
+            let there = upload::<D, T>(device, &x, 1);
+            for (by, together) in COMBINATIONS.into_iter().zip(&together) {
+                let alone = apply(device, &operator, by, &there, &y, 1);
+                for (row, (got, alone)) in one(together).into_iter().zip(alone).enumerate() {
                     // Each is within the bound of the true value.
                     let (_, magnitude) = reference(&case.matrix, row, by, &x, y[row]);
                     let bound = 2.0 * tolerance::spmv_row::<T>(entries(&case.matrix, row), magnitude);
