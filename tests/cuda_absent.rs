@@ -54,6 +54,97 @@ fn without_a_driver_the_error_names_it_and_auto_takes_the_cpu() {
     assert!(said.contains("no GPU can be used"), "auto says what it chose: {said}");
 }
 
+/// A driver for a child process: whatever is put into the folder as libcuda.so.1.
+struct Driver(tempfile::TempDir);
+
+impl Driver {
+    /// One whose `cuInit` returns this, and which serves this version of CUDA.
+    fn stub(init: i32, version: i32) -> Driver {
+        let folder = tempfile::tempdir().unwrap();
+        let source = folder.path().join("driver.c");
+        let text = format!(
+            "int cuInit(unsigned flags) {{ return {init}; }}\n\
+             int cuDriverGetVersion(int *version) {{ *version = {version}; return 0; }}\n\
+             int cuDeviceGetCount(int *count) {{ return 3; }}\n\
+             int cuDevicePrimaryCtxRetain(void) {{ return 3; }}\n"
+        );
+        std::fs::write(&source, text).unwrap();
+        let mut cc = Command::new("cc");
+        cc.args(["-shared", "-fPIC", "-o"]).arg(folder.path().join("libcuda.so.1")).arg(&source);
+        assert!(cc.status().unwrap().success(), "the C compiler that the build needs");
+        Driver(folder).named()
+    }
+
+    /// Another library by the driver's name.
+    fn impostor() -> Option<Driver> {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps.lines().find(|line| line.contains("/libgcc_s.so"))?;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(&line[line.find('/')?..], folder.path().join("libcuda.so.1")).unwrap();
+        Some(Driver(folder).named())
+    }
+
+    /// The same by the shorter name, which is tried first.
+    fn named(self) -> Driver {
+        std::fs::copy(self.0.path().join("libcuda.so.1"), self.0.path().join("libcuda.so")).unwrap();
+        self
+    }
+
+    /// What each command says with it: cg on a GPU, which must fail, cg on what there is, which must not, and doctor, which ends
+    /// with this code.
+    fn said(&self, doctor: i32) -> [String; 3] {
+        let run = |args: &[&str], code: i32| {
+            let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+            let done = command.args(args).env("LD_LIBRARY_PATH", self.0.path()).output().unwrap();
+            let streams = [done.stdout, done.stderr].concat();
+            let said = String::from_utf8_lossy(&streams).into_owned();
+            assert_eq!(done.status.code(), Some(code), "{said}");
+            said
+        };
+        [
+            run(&["cg", "--matrix", "poisson2d:9x9", "--device", "cuda"], 2),
+            run(&["cg", "--matrix", "poisson2d:9x9", "-v"], 0),
+            run(&["doctor", "--json"], doctor),
+        ]
+    }
+}
+
+#[test]
+fn a_driver_that_is_something_else_is_an_error_and_auto_takes_the_cpu() {
+    let Some(driver) = Driver::impostor() else {
+        println!("skipped: no shared library to copy");
+        return;
+    };
+    for said in driver.said(1) {
+        assert!(said.contains("cuInit") && said.contains("reinstall the NVIDIA driver"), "{said}");
+    }
+}
+
+#[test]
+fn a_driver_that_is_too_old_is_an_error_and_auto_takes_the_cpu() {
+    for said in Driver::stub(0, 12020).said(1) {
+        assert!(
+            said.contains("12.2") && said.contains("12.4") && said.contains("update the driver"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_driver_that_finds_no_gpu_is_an_error_and_auto_takes_the_cpu() {
+    for said in Driver::stub(100, 13000).said(0) {
+        assert!(said.contains("no GPU 0") && said.contains("nvidia-smi"), "{said}");
+    }
+}
+
+#[test]
+fn a_preconditioner_of_the_cpu_is_refused_on_a_gpu_before_anything_is_read() {
+    for precond in ["ic0", "ssor"] {
+        let message = refused(&[], &["--matrix", "no-such-file.mtx", "--precond", precond]);
+        assert!(message.contains("runs on the CPU only") && message.contains("--device cpu"), "{message}");
+    }
+}
+
 #[test]
 fn without_cusparse_the_error_says_how_to_get_it() {
     match solver::backend::cuda::cusparse::require_library() {

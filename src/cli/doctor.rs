@@ -48,16 +48,24 @@ pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
     check_threads(args.threads)?;
     let cpu = Cpu::new(args.threads)?;
     let mut findings = look_at_cpu(&cpu);
-    findings
-        .push(outcome("driver", cuda::driver_version().map(|(a, b)| format!("serves CUDA up to {a}.{b}"))));
+    let driver = cuda::driver_version();
+    let gpus = driver.is_ok().then(cuda::count);
+    findings.push(outcome("driver", driver.map(|(a, b)| format!("serves CUDA up to {a}.{b}"))));
     findings.push(outcome("nvrtc", Nvrtc::get().map(describe_nvrtc)));
     findings.push(outcome("cusparse", cusparse::require_library().map(|()| "found".to_owned())));
     findings.push(outcome("cublas", dense::require_library().map(|()| "found".to_owned())));
     findings.push(look_at_cache());
-    for index in 0..cuda::count().unwrap_or(0) {
-        match Cuda::new(index) {
-            Ok(gpu) => findings.extend(look_at_gpu(&gpu)),
-            Err(e) => findings.push(outcome(&format!("cuda:{index}"), Err(e))),
+    match gpus {
+        None => {} // What is wrong with the driver is said.
+        Some(Err(e)) => findings.push(outcome("gpu", Err(e))),
+        Some(Ok(0)) => findings.push(outcome("gpu", Err(GpuError::NoSuchGpu { index: 0, count: 0 }.into()))),
+        Some(Ok(count)) => {
+            for index in 0..count {
+                match Cuda::new(index) {
+                    Ok(gpu) => findings.extend(look_at_gpu(&gpu)),
+                    Err(e) => findings.push(outcome(&format!("cuda:{index}"), Err(e))),
+                }
+            }
         }
     }
     let healthy = findings.iter().all(|f| f.state != "failed");

@@ -244,6 +244,19 @@ fn place(
     precond: Preconditioner,
     threads: Option<usize>,
 ) -> Result<(Place, Option<String>)> {
+    let chosen = choose_place(device, backend, precond, threads)?;
+    match &chosen.0 {
+        Place::Cuda(_) if precond.needs_cpu() => Err(Error::CpuOnly { precond: precond.name() }),
+        _ => Ok(chosen),
+    }
+}
+
+fn choose_place(
+    device: &str,
+    backend: &str,
+    precond: Preconditioner,
+    threads: Option<usize>,
+) -> Result<(Place, Option<String>)> {
     match device {
         "cpu" => return Ok((Place::Cpu(threads), None)),
         "cuda" => return Ok((Place::Cuda(0), None)),

@@ -7,29 +7,71 @@ use cudarc::driver::{CudaContext, sys};
 /// The oldest driver, by the CUDA version that it serves, whose functions we name.
 const OLDEST_DRIVER: (i32, i32) = (12, 4);
 
-/// Whether the driver's library is there; an error that says how to get it otherwise.
+const DRIVER: &str = "the CUDA driver";
+
+/// Fails where there is no driver, or none that this program can work with.
 pub fn require_driver() -> Result<()> {
     // SAFETY: only tries to open the library.
-    if unsafe { sys::is_culib_present() } {
-        return Ok(());
+    if !unsafe { sys::is_culib_present() } {
+        return Err(Error::Gpu(GpuError::LibraryMissing {
+            library: DRIVER,
+            tried: "libcuda.so, libcuda.so.1 through the system's loader".to_owned(),
+            hint: "install the NVIDIA driver for your GPU, or use --device cpu",
+        }));
     }
-    Err(Error::Gpu(GpuError::LibraryMissing {
-        library: "the CUDA driver",
-        tried: "libcuda.so, libcuda.so.1 through the system's loader".to_owned(),
-        hint: "install the NVIDIA driver for your GPU, or use --device cpu",
-    }))
+    require_functions()?;
+    let (major, minor) = version()?;
+    if (major, minor) < OLDEST_DRIVER {
+        return Err(unusable(format!(
+            "it serves CUDA {major}.{minor}, and {}.{} is the oldest that this program knows; update the driver, or use \
+             --device cpu",
+            OLDEST_DRIVER.0, OLDEST_DRIVER.1
+        )));
+    }
+    Ok(())
+}
+
+/// Fails where what calls itself the driver is something else: the binding would end the program at the first call.
+fn require_functions() -> Result<()> {
+    const FIRST: [&str; 4] = ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDevicePrimaryCtxRetain"];
+    // SAFETY: the library is there; symbols are only looked up.
+    let has = |name: &str| unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok();
+    match FIRST.into_iter().find(|name| !has(name)) {
+        None => Ok(()),
+        Some(name) => Err(unusable(format!(
+            "it has no {name}; reinstall the NVIDIA driver, look for another file of that name on LD_LIBRARY_PATH, or \
+             use --device cpu"
+        ))),
+    }
+}
+
+fn unusable(reason: String) -> Error {
+    let path = std::path::PathBuf::from("libcuda.so");
+    Error::Gpu(GpuError::LibraryUnusable { library: DRIVER, path, reason })
 }
 
 /// Number of GPUs that the driver lists.
 pub fn count() -> Result<usize> {
     require_driver()?;
-    let count = CudaContext::device_count().map_err(fault("cuDeviceGetCount"))?;
-    Ok(usize::try_from(count).unwrap_or(0))
+    match CudaContext::device_count() {
+        Ok(count) => Ok(usize::try_from(count).unwrap_or(0)),
+        Err(e) if e.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE => Ok(0),
+        Err(e) if e.0 == sys::CUresult::CUDA_ERROR_STUB_LIBRARY => Err(unusable(
+            "it is the stub of a toolkit, which is only for linking; take its folder off LD_LIBRARY_PATH, or use \
+             --device cpu"
+                .to_owned(),
+        )),
+        Err(e) => Err(fault("cuInit")(e)),
+    }
 }
 
 /// The newest CUDA version that the driver serves, as (major, minor).
 pub fn driver_version() -> Result<(i32, i32)> {
     require_driver()?;
+    version()
+}
+
+fn version() -> Result<(i32, i32)> {
     let mut version = 0;
     // SAFETY: writes one integer.
     call("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) })?;
@@ -47,15 +89,6 @@ pub fn usable() -> Result<()> {
 /// NVRTC, if the driver can load what it makes.
 pub fn compiler() -> Result<&'static nvrtc::Nvrtc> {
     let driver = driver_version()?;
-    if driver < OLDEST_DRIVER {
-        let reason = format!(
-            "it serves CUDA {}.{}, and {}.{} is the oldest that this program knows; update the driver, or use \
-             --device cpu",
-            driver.0, driver.1, OLDEST_DRIVER.0, OLDEST_DRIVER.1
-        );
-        let path = std::path::PathBuf::from("libcuda.so");
-        return Err(Error::Gpu(GpuError::LibraryUnusable { library: "the CUDA driver", path, reason }));
-    }
     let compiler = nvrtc::Nvrtc::get()?;
     let version = compiler.version();
     if version.0 > driver.0 {
