@@ -64,6 +64,7 @@ pub(super) fn run(args: &BackendsArgs) -> Result<bool> {
         "columns",
         "precisions",
         "summary",
+        "from",
     ]);
     for row in &rows {
         let yes = |holds: bool| if holds { "yes" } else { "no" };
@@ -75,6 +76,7 @@ pub(super) fn run(args: &BackendsArgs) -> Result<bool> {
             if row.columns { "any" } else { "one" },
             &row.precisions.join(" "),
             row.summary,
+            row.from,
         ]);
     }
     let mut text = format!("{table}\n\nparameters:\n");

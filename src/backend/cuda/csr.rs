@@ -249,6 +249,7 @@ pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     add(PULL.windows(), &ones, &sweeps);
     add(CSR.rows(8), &valued[..1], &sweeps);
     add(CSR.long_rows(), &valued[..2], &dots);
+    add(PULL.long_rows(), &ones, &dots);
     add(CSR.long_rows(), &valued[..1], &sweeps);
     [1, 2, 4, 8, 16, 32].into_iter().for_each(|threads| add(PULL.rows(threads), &ones[..1], &dots));
     add(PULL.rows(8), &ones, &sweeps);
@@ -258,6 +259,8 @@ pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
         (CSR.windows(), &valued[..]),
         (CSR.windows(), &ones[..1]),
         (CSR.rows(8), &valued),
+        (CSR.long_rows(), &valued[..1]),
+        (CSR.long_rows(), &ones[..1]),
         (PULL.windows(), &ones),
         (PULL.rows(8), &ones),
     ] {

@@ -2,9 +2,9 @@
 //!
 //! The second versions load the matrix read-only, several entries before the first is used; their grid stays on the GPU
 //! and strides over the rows, and they fuse the dot product. The first ones (`-v1`) load entries one by one, like any
-//! other memory, in a grid as large as the matrix. The study gives neither thresholds nor sizes of bins: those here are
-//! ours. It reads x through the read-only cache, too. Here the kernel ahead may still write x while this one is placed,
-//! so that x is loaded like any memory.
+//! other memory, in a grid as large as the matrix, but for `bins-v1`, which strides. The study gives neither thresholds nor sizes
+//! of bins: those here are ours. It reads x through the read-only cache, too. Here a kernel may begin while the one ahead still
+//! writes x, and waits for it by itself, so that x is loaded like any memory.
 
 use super::passes::{Form, Grid, Pass, Passes, with_sums};
 use super::{number, schedule};

@@ -229,14 +229,18 @@ pub(super) const ENTRIES: [Entry; 32] = [
     ),
     Entry {
         params: SQUARES,
-        ..cusparse::<cuda::cusparse::Blocked>("bsr", "the library's product over square blocks", false)
+        ..cusparse::<cuda::cusparse::Blocked>(
+            "bsr",
+            "the library's product over square blocks; refuses blocks that do not divide the matrix",
+            false,
+        )
     },
     Entry {
         builder: Builder::Cuda(Build::of::<cuda::cusparse::Legacy>()),
         params: SQUARES,
         ..cusparse::<cuda::cusparse::Legacy>(
             "bsr",
-            "the library's product over square blocks from before, where it still has one",
+            "the library's product over square blocks from before, where it still has one; refuses blocks that do not divide the matrix",
             false,
         )
     },

@@ -64,7 +64,7 @@ pub struct Kernel {
     registers: u32,
     /// Threads in a block.
     pub(super) block: u32,
-    /// Whether it may be placed on the GPU before the one ahead of it ends.
+    /// Whether its launch may be prepared before the kernel ahead of it ends.
     launches_early: bool,
 }
 
