@@ -283,16 +283,19 @@ def table(files):
 
 def products(file):
     """Lines of the bench `spmv` as a Markdown table: what auto takes, csr, and the best of cuSPARSE."""
-    print("| matrix | entries | `auto` | time | of the stream | `csr` | cuSPARSE, its best |\n|---|---|---|---|---|---|---|")
+    print("| matrix | entries | `auto` | time | GB/s | of the stream | `csr` | cuSPARSE, its best |\n"
+          "|---|---|---|---|---|---|---|---|")
     with open(file) as f:
         for record in map(json.loads, f):
             cells = {b["backend"]: b for b in record["backends"]}
             auto = next(b for name, b in cells.items() if name.startswith("auto = "))
-            rival = min((b for name, b in cells.items() if name.startswith("cusparse")), key=lambda b: b["ms"])
-            share = auto["bytes"] / auto["ms"] / 1e6 / record["stream_gigabytes_per_second"]
+            rivals = (b for name, b in cells.items() if name.startswith("cusparse"))
+            rival = min(rivals, key=lambda b: b["median_ms"])
+            speed = auto["bytes"] / auto["median_ms"] / 1e6
+            share = speed / record["stream_gigabytes_per_second"]
             print(f"| `{record['matrix']}` | {record['entries']:,} | {auto['backend'].removeprefix('auto = ')} | "
-                  f"{1e3 * auto['ms']:.1f} us | {100 * share:.0f} % | {1e3 * cells['csr']['ms']:.1f} us | "
-                  f"{1e3 * rival['ms']:.1f} us ({rival['backend']}) |")
+                  f"{1e3 * auto['median_ms']:.1f} us | {speed:,.0f} | {100 * share:.0f} % | "
+                  f"{1e3 * cells['csr']['median_ms']:.1f} us | {1e3 * rival['median_ms']:.1f} us ({rival['backend']}) |")
 
 
 def write(path, args, rows):
