@@ -1,7 +1,7 @@
 //! Times y = A x of every backend of a device, of the fused y = A x with `<x, y>`, and of the building, against a stream.
 //!
-//!   cargo bench --bench spmv -- [--device cpu|cuda] [--threads N] [--rounds N] [--backends rows,bsr:block=3x3,...] [--json]
-//!                               [MATRIX ...]
+//!   cargo bench --bench spmv -- [--device cpu|cuda] [--threads N] [--rounds N] [--backends rows,bsr:block=3x3,...]
+//!                               [--precision f64|f32] [--json] [MATRIX ...]
 //!
 //! A matrix is a file or a generator; without any, the three that CPU backends are tuned on. Backends take turns, the
 //! stream among them, so that what disturbs the machine disturbs all; of each the fastest sample counts, and the median
@@ -9,8 +9,9 @@
 //! `LinearOperator::cost`, GB/s follow from them, and "of csr" is the speed as if the bytes were those of CSR. With
 //! `--json` each matrix is one line, for scripts.
 //!
-//! On a GPU products are recorded and replayed without the host, as solvers do, and caches are warm. Of several parameters
-//! the commas are typed as semicolons, as in `hybrid:short=4;long=512`.
+//! On a GPU products are recorded and replayed without the host, as solvers do, and caches are warm: what fits into L2 comes from
+//! there. Where a matrix could, "cold" is the time of a product after a stream over more than any L2 holds, less that of the
+//! stream. Of several parameters the commas are typed as semicolons, as in `hybrid:short=4;long=512`.
 
 // A benchmark prints and ends on an error.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
@@ -24,6 +25,8 @@ use solver::bench::stream;
 use solver::device::{Cpu, Cuda, Device, Recorded, Slot};
 use solver::format::Csr;
 use solver::operator::{Cost, dot_into};
+use solver::scalar::Scalar;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,25 +44,34 @@ const PRODUCTS: usize = 64;
 const SAMPLES: std::ops::RangeInclusive<usize> = 3..=20;
 const ROUND_SECONDS: f64 = 0.1;
 
-struct Runner<D: Device> {
+/// Bytes that are streamed between products for caches to be cold, more than any L2 holds, and the largest matrix for which that
+/// makes a difference.
+const FLUSH: usize = 256 << 20;
+
+struct Runner<D: Device, T: Scalar> {
     label: String,
-    plain: Recorded<D, Work<D>>,
+    plain: Recorded<D, Work<D, T>>,
     /// The fused product is one of square matrices.
-    fused: Option<Recorded<D, Work<D>>>,
+    fused: Option<Recorded<D, Work<D, T>>>,
+    /// With a stream ahead of it, on a GPU.
+    cold: Option<Recorded<D, Work<D, T>>>,
     build: f64,
     plain_seconds: Vec<f64>,
     fused_seconds: Vec<f64>,
+    cold_seconds: Vec<f64>,
 }
 
 /// One product, over and over.
-struct Work<D: Device> {
-    operator: Operator<D, f64>,
-    x: D::Vector<f64>,
-    y: D::Vector<f64>,
+struct Work<D: Device, T: Scalar> {
+    operator: Operator<D, T>,
+    x: D::Vector<T>,
+    y: D::Vector<T>,
     slots: D::Slots,
+    /// What is streamed ahead of it.
+    flush: Option<Rc<D::Vector<f64>>>,
 }
 
-impl<D: Device> Work<D> {
+impl<D: Device, T: Scalar> Work<D, T> {
     fn plain(device: &D, w: &mut Self) -> solver::Result<()> {
         w.operator.apply(device, 1.0, &w.x, 0.0, &mut w.y)
     }
@@ -67,10 +79,20 @@ impl<D: Device> Work<D> {
     fn fused(device: &D, w: &mut Self) -> solver::Result<()> {
         w.operator.apply_dot(device, &w.x, &mut w.y, &mut w.slots, &dot_into(Slot(0)), &[])
     }
+
+    fn flush(device: &D, w: &mut Self) -> solver::Result<()> {
+        let flush = w.flush.as_ref().unwrap();
+        device.sweep::<f64>(&mut [], &[flush, flush], &mut w.slots, &stream::READ)
+    }
+
+    fn cold(device: &D, w: &mut Self) -> solver::Result<()> {
+        Self::flush(device, w)?;
+        Self::plain(device, w)
+    }
 }
 
 /// Seconds of one of so many products in a row.
-fn seconds<D: Device>(device: &D, times: usize, product: &mut Recorded<D, Work<D>>) -> f64 {
+fn seconds<D: Device, T: Scalar>(device: &D, times: usize, product: &mut Recorded<D, Work<D, T>>) -> f64 {
     let start = Instant::now();
     device.replay(product, times).unwrap();
     device.synchronize().unwrap();
@@ -88,20 +110,26 @@ fn median(times: &[f64]) -> f64 {
 }
 
 /// Ends the benchmark where a product is off by more than rounding.
-fn check(matrix: &Csr, x: &[f64], y: &[f64], label: &str) {
-    for (row, y) in y.iter().enumerate() {
-        let (sum, magnitude) =
-            matrix.row(row).fold((0.0, 0.0), |(s, m), (j, v)| (s + v * x[j], m + (v * x[j]).abs()));
-        let bound = tolerance::spmv_row::<f64>(matrix.row_range(row).len(), magnitude);
+fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T], label: &str) {
+    for (row, y) in y.iter().map(|y| y.to_f64()).enumerate() {
+        let (sum, magnitude) = matrix.row(row).fold((0.0, 0.0), |(s, m), (j, v)| {
+            let product = v * x[j].to_f64();
+            (s + product, m + product.abs())
+        });
+        let bound = tolerance::spmv_row::<T>(matrix.row_range(row).len(), magnitude);
         assert!((y - sum).abs() <= bound, "{label}: y[{row}] = {y:e}, expected {sum:e}");
     }
 }
+
+/// Backends that do not take a matrix, and what they say.
+type Refused = Vec<(String, String)>;
 
 /// What to measure, and how.
 struct Plan {
     cuda: bool,
     threads: Option<usize>,
     rounds: usize,
+    single: bool,
     json: bool,
     backends: Vec<String>,
     matrices: Vec<String>,
@@ -113,6 +141,7 @@ fn plan() -> Plan {
         cuda: false,
         threads: None,
         rounds: ROUNDS,
+        single: false,
         json: false,
         backends: Vec::new(),
         matrices: Vec::new(),
@@ -123,6 +152,7 @@ fn plan() -> Plan {
             "--device" => plan.cuda = arguments.next().is_some_and(|device| device == Cuda::KIND),
             "--threads" => plan.threads = number(),
             "--rounds" => plan.rounds = number().unwrap_or(ROUNDS),
+            "--precision" => plan.single = arguments.next().is_some_and(|precision| precision == "f32"),
             "--json" => plan.json = true,
             "--backends" => {
                 let typed = arguments.next().unwrap_or_default();
@@ -143,28 +173,36 @@ fn plan() -> Plan {
 }
 
 /// The operators of all backends that take the matrix, each checked once.
-fn runners<D: Pick<f64>>(device: &D, matrix: &Arc<Csr>, plan: &Plan) -> solver::Result<Vec<Runner<D>>> {
-    let x: Vec<f64> = (0..matrix.cols()).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.4).collect();
-    let mut y = vec![0.0; matrix.rows()];
-    let mut runners = Vec::new();
+fn runners<D: Pick<T>, T: Scalar>(
+    device: &D,
+    matrix: &Arc<Csr>,
+    flush: Option<&Rc<D::Vector<f64>>>,
+    plan: &Plan,
+) -> solver::Result<(Vec<Runner<D, T>>, Refused)> {
+    let number = |i| T::from_f64(((i * 7919) % 1009) as f64 / 1009.0 - 0.4);
+    let x: Vec<T> = (0..matrix.cols()).map(number).collect();
+    let mut y = vec![T::default(); matrix.rows()];
+    let (mut runners, mut refused) = (Vec::new(), Vec::new());
     for backend in &plan.backends {
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
         let start = Instant::now();
-        let operator: Operator<D, f64> = match choice.build(device, matrix) {
+        let operator: Operator<D, T> = match choice.build(device, matrix) {
             Ok(operator) => operator,
             Err(e) => {
                 eprintln!("  {backend:<20} {e}");
+                refused.push((backend.clone(), e.to_string()));
                 continue;
             }
         };
         device.synchronize()?;
         let build = start.elapsed().as_secs_f64();
-        let settled = choice.settle(matrix, 8, device.resident_rows())?.0.label();
+        let settled = choice.settle(matrix, size_of::<T>(), device.resident_rows())?.0.label();
         let label = if backend == "auto" { format!("auto = {settled}") } else { settled };
-        let work = || -> solver::Result<Work<D>> {
+        let work = || -> solver::Result<Work<D, T>> {
             let (mut x_there, y) = (device.vector(matrix.cols(), 1)?, device.vector(matrix.rows(), 1)?);
             device.upload(&x, &mut x_there)?;
-            Ok(Work { operator: operator.clone(), x: x_there, y, slots: device.slots(1, 1)? })
+            let (operator, flush) = (operator.clone(), flush.cloned());
+            Ok(Work { operator, x: x_there, y, slots: device.slots(1, 1)?, flush })
         };
         let mut plain = device.record(work()?, Work::plain)?;
         device.replay(&mut plain, 1)?;
@@ -172,19 +210,36 @@ fn runners<D: Pick<f64>>(device: &D, matrix: &Arc<Csr>, plan: &Plan) -> solver::
         check(matrix, &x, &y, &label);
         let square = matrix.rows() == matrix.cols();
         let fused = square.then(|| device.record(work()?, Work::fused)).transpose()?;
-        runners.push(Runner { label, plain, fused, build, plain_seconds: vec![], fused_seconds: vec![] });
+        let cold = flush.map(|_| device.record(work()?, Work::cold)).transpose()?;
+        let (plain_seconds, fused_seconds, cold_seconds) = (vec![], vec![], vec![]);
+        runners.push(Runner { label, plain, fused, cold, build, plain_seconds, fused_seconds, cold_seconds });
     }
-    Ok(runners)
+    Ok((runners, refused))
 }
 
-fn bench<D: Pick<f64>>(device: &D, name: &str, plan: &Plan) -> solver::Result<()> {
-    let matrix = Arc::new(solver::source::load(name)?.matrix);
-    let csr = Cost::of_csr(&matrix, 8);
+fn bench<D: Pick<T>, T: Scalar>(device: &D, name: &str, plan: &Plan) -> solver::Result<()> {
+    let exact = solver::source::load(name)?.matrix;
+    let matrix = Arc::new(if size_of::<T>() == 4 { exact.to_f32() } else { exact });
+    let csr = Cost::of_csr(&matrix, size_of::<T>());
     if !plan.json {
         let (rows, nnz) = (matrix.rows(), matrix.nnz());
         println!("\n{name}: {rows} rows, {nnz} entries, {:.1} MB as csr", csr.bytes as f64 / 1e6);
     }
-    let (mut runners, mut streams) = (runners(device, &matrix, plan)?, Vec::new());
+    let numbers = FLUSH / size_of::<f64>();
+    let flush =
+        (plan.cuda && csr.bytes < FLUSH as u64).then(|| device.vector::<f64>(numbers, 1).map(Rc::new));
+    let flush = flush.transpose()?;
+    let (mut runners, refused) = runners::<D, T>(device, &matrix, flush.as_ref(), plan)?;
+    let mut streams = Vec::new();
+    let mut flushing = match (&flush, runners.first()) {
+        (Some(flush), Some(runner)) => {
+            let (x, y) = (device.vector(1, 1)?, device.vector(1, 1)?);
+            let operator = runner.plain.work().operator.clone();
+            let work = Work { operator, x, y, slots: device.slots(1, 1)?, flush: Some(Rc::clone(flush)) };
+            Some(device.record(work, Work::flush)?)
+        }
+        _ => None,
+    };
     for _ in 0..plan.rounds {
         streams.push(stream::measure(device, csr.bytes.min(512 << 20))?);
         for runner in &mut runners {
@@ -196,29 +251,34 @@ fn bench<D: Pick<f64>>(device: &D, name: &str, plan: &Plan) -> solver::Result<()
             if let Some(fused) = &mut runner.fused {
                 runner.fused_seconds.extend((0..samples).map(|_| seconds(device, times, fused)));
             }
+            if let (Some(cold), Some(flushing)) = (&mut runner.cold, &mut flushing) {
+                let mut both = |_| seconds(device, PRODUCTS, cold) - seconds(device, PRODUCTS, flushing);
+                runner.cold_seconds.extend((0..samples).map(&mut both));
+            }
         }
     }
     let fastest = streams.iter().copied().fold(0.0, f64::max);
     match plan.json {
-        true => print_json(name, &matrix, fastest, &runners),
+        true => print_json(name, &matrix, fastest, &runners, refused),
         false => print_table(csr, fastest, median(&streams), &runners),
     }
     Ok(())
 }
 
-fn print_table<D: Device>(csr: Cost, fastest: f64, middle: f64, runners: &[Runner<D>]) {
+fn print_table<D: Device, T: Scalar>(csr: Cost, fastest: f64, middle: f64, runners: &[Runner<D, T>]) {
     println!("  triad over as many bytes: {fastest:.1} GB/s, in the median {middle:.1}");
     println!(
-        "  {:<26} {:>9} {:>9} {:>9} {:>8} {:>7} {:>7} {:>10}",
-        "backend", "best ms", "median", "dot ms", "MB", "GB/s", "of csr", "build ms"
+        "  {:<26} {:>9} {:>9} {:>9} {:>9} {:>8} {:>7} {:>7} {:>10}",
+        "backend", "best ms", "median", "dot ms", "cold ms", "MB", "GB/s", "of csr", "build ms"
     );
-    for Runner { label, plain, build, plain_seconds, fused_seconds, .. } in runners {
+    for Runner { label, plain, build, plain_seconds, fused_seconds, cold_seconds, .. } in runners {
         let (bytes, time) = (plain.work().operator.cost().bytes as f64, best(plain_seconds));
         println!(
-            "  {label:<26} {:>9.4} {:>9.4} {:>9.4} {:>8.1} {:>7.1} {:>7.1} {:>10.2}",
+            "  {label:<26} {:>9.4} {:>9.4} {:>9.4} {:>9.4} {:>8.1} {:>7.1} {:>7.1} {:>10.2}",
             1e3 * time,
             1e3 * median(plain_seconds),
             1e3 * best(fused_seconds),
+            if cold_seconds.is_empty() { f64::NAN } else { 1e3 * median(cold_seconds) },
             bytes / 1e6,
             bytes / time / 1e9,
             csr.bytes as f64 / time / 1e9,
@@ -227,13 +287,24 @@ fn print_table<D: Device>(csr: Cost, fastest: f64, middle: f64, runners: &[Runne
     }
 }
 
-fn print_json<D: Device>(name: &str, matrix: &Csr, stream: f64, runners: &[Runner<D>]) {
+fn print_json<D: Device, T: Scalar>(
+    name: &str,
+    matrix: &Csr,
+    stream: f64,
+    runners: &[Runner<D, T>],
+    refused: Refused,
+) {
+    let refused: Vec<_> = refused
+        .into_iter()
+        .map(|(backend, why)| serde_json::json!({ "backend": backend, "why": why }))
+        .collect();
     let backends: Vec<_> = runners
         .iter()
         .map(|r| {
             serde_json::json!({
                 "backend": r.label, "ms": 1e3 * best(&r.plain_seconds), "median_ms": 1e3 * median(&r.plain_seconds),
                 "dot_ms": (!r.fused_seconds.is_empty()).then(|| 1e3 * best(&r.fused_seconds)),
+                "cold_ms": (!r.cold_seconds.is_empty()).then(|| 1e3 * median(&r.cold_seconds)),
                 "bytes": r.plain.work().operator.cost().bytes, "seconds_build": r.build,
             })
         })
@@ -242,14 +313,25 @@ fn print_json<D: Device>(name: &str, matrix: &Csr, stream: f64, runners: &[Runne
     println!(
         "{}",
         serde_json::json!({
-            "matrix": name, "rows": rows, "entries": entries, "stream_gigabytes_per_second": stream,
-            "backends": backends,
+            "matrix": name, "rows": rows, "entries": entries, "precision": T::NAME,
+            "stream_gigabytes_per_second": stream, "backends": backends, "refused": refused, "command": command(),
         })
     );
 }
 
-fn on_device<D: Pick<f64>>(device: &D, plan: &Plan) -> solver::Result<()> {
-    plan.matrices.iter().try_for_each(|name| bench(device, name, plan))
+/// How this was called, without folders.
+fn command() -> String {
+    let mut arguments = std::env::args();
+    let program = arguments.next().unwrap_or_default();
+    let program = program.rsplit('/').next().unwrap_or_default().split('-').next().unwrap_or_default();
+    std::iter::once(program.to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+fn on_device<D: Pick<f32> + Pick<f64>>(device: &D, plan: &Plan) -> solver::Result<()> {
+    plan.matrices.iter().try_for_each(|name| match plan.single {
+        true => bench::<D, f32>(device, name, plan),
+        false => bench::<D, f64>(device, name, plan),
+    })
 }
 
 fn main() -> solver::Result<()> {

@@ -74,6 +74,9 @@ SYSTEMS = {
     ELASTICITY: lambda solver: converted(solver, ELASTICITY),
     "hex27:48x48x50,dof=3": lambda _: hex27(48, 48, 50, 3),
 }
+# Those that only a GPU is worth.
+LARGE = {system: lambda solver, system=system: converted(solver, system)
+         for system in ("hex27:56x55x55,dof=3", "hex27:20x20x22,dof=6", "F1-like")}
 # Matrices of the product alone, with the size of their blocks.
 PRODUCTS = {"poisson2d:1000x1000": 1, ELASTICITY: 3, "blockband:n=32000,block=5,density=0.05": 5}
 
@@ -282,9 +285,10 @@ def table(files):
 
 
 def products(file):
-    """Lines of the bench `spmv` as a Markdown table: what auto takes, csr, and the best of cuSPARSE."""
-    print("| matrix | entries | `auto` | time | GB/s | of the stream | `csr` | cuSPARSE, its best |\n"
-          "|---|---|---|---|---|---|---|---|")
+    """Lines of the bench `spmv` as a Markdown table: what auto takes, csr, and the best of cuSPARSE and its blocks."""
+    print("| matrix | entries | `auto` | time | GB/s | of the stream | cold | `csr` | cuSPARSE, its best | its blocks |\n"
+          "|---|---|---|---|---|---|---|---|---|---|")
+    us = lambda ms: f"{1e3 * ms:.1f} us" if ms else ""
     with open(file) as f:
         for record in map(json.loads, f):
             cells = {b["backend"]: b for b in record["backends"]}
@@ -293,9 +297,10 @@ def products(file):
             rival = min(rivals, key=lambda b: b["median_ms"])
             speed = auto["bytes"] / auto["median_ms"] / 1e6
             share = speed / record["stream_gigabytes_per_second"]
+            blocks = cells.get("cusparse-bsr", {}).get("median_ms")
             print(f"| `{record['matrix']}` | {record['entries']:,} | {auto['backend'].removeprefix('auto = ')} | "
-                  f"{1e3 * auto['median_ms']:.1f} us | {speed:,.0f} | {100 * share:.0f} % | "
-                  f"{1e3 * cells['csr']['median_ms']:.1f} us | {1e3 * rival['median_ms']:.1f} us ({rival['backend']}) |")
+                  f"{us(auto['median_ms'])} | {speed:,.0f} | {100 * share:.0f} % | {us(auto.get('cold_ms'))} | "
+                  f"{us(cells['csr']['median_ms'])} | {us(rival['median_ms'])} ({rival['backend']}) | {us(blocks)} |")
 
 
 def write(path, args, rows):
@@ -407,7 +412,7 @@ def main():
     if args.device in ("spmv", "auto"):
         return {"spmv": spmv, "auto": auto}[args.device](args)
     all_peers, rows = list(peers(args)), []
-    for system, make in SYSTEMS.items():
+    for system, make in (SYSTEMS if args.device == "cpu" else {**SYSTEMS, **LARGE}).items():
         if args.only not in system:
             continue
         a = make(args.solver)

@@ -10,7 +10,7 @@
   scripts/bench_blocks.py 10 --bench PATH -o results/h200/blocks       # bsr-team, and table 11 with it: its workers and contention
   scripts/bench_blocks.py 12 --bench PATH -o results/h200/blocks       # bsr-unrolled
   scripts/bench_blocks.py 13 --bench PATH -o results/h200/blocks --beside results/cpu/blocks/table1.json
-                                                                       # the best of each, cuSPARSE's, ours, and the CPU's
+                                                                       # the best of those, cuSPARSE's, ours, and the CPU's
 
 Writes tableN.json and tableN.svg into the folder. PATH is the binary of the bench `blocks`: `cargo bench --bench blocks
 --no-run` names it. A cell is the mean of five runs of 200 products y = A x each, on a GPU the median. Numbers of threads beyond those of the
@@ -20,7 +20,7 @@ machine are bound by waiting; there, and for the dense product, a run is cut sho
 SciPy multiplies the same blocks on one thread. NumPy multiplies the matrix with all its zeros stored, 8.2 GB of them, with as
 many threads of its BLAS. Both need pip install numpy scipy; where they or the memory are missing, their lines are left out.
 """
-import argparse, datetime, json, os, platform, statistics, subprocess, sys, tempfile, time
+import argparse, datetime, json, math, os, platform, statistics, subprocess, sys, tempfile, time
 
 MATRIX = "blockband:n=32000,block=5,density=0.05"
 PRODUCTS, RUNS = 200, 5
@@ -88,6 +88,16 @@ def launches(backend, over):
     return [f"{backend}:threads={threads},over={o}" for threads in GPU_THREADS for o in over]
 
 
+def candidates(args, backend):
+    """The launches that the kernel's own table found best for some number of threads; all, where that is not in the folder."""
+    number = {"bsr-row-major": 7, "bsr-private": 8, "bsr-team": 10, "bsr-unrolled": 12}[backend]
+    try:
+        with open(os.path.join(args.output, f"table{number}.json")) as f:
+            return [f"{backend}:threads={row['threads']},over={row['over']}" for row in json.load(f)["best"]]
+    except FileNotFoundError:
+        return launches(backend, OVER + UNDER)
+
+
 def gpu_table(args, number, title, x_name, x, cells, series, y=f"seconds for {PRODUCTS} products", **more):
     device = next(iter(cells.values()))["device"].split("(")[-1].rstrip(")")
     beside = f" --beside {args.beside}" if args.beside else ""
@@ -125,16 +135,17 @@ def gpu_tables(args):
     if args.table == "7":
         cells = on_gpu(args, launches("bsr-row-major", OVER))
         by_threads(args, 7, "bsr-row-major", OVER, f"A thread a value, in the order of memory: {by}", cells)
-    elif args.table == "8":
+    elif args.table in ("8", "9"):
         cells = on_gpu(args, launches("bsr-private", OVER + UNDER))
         by_threads(args, 8, "bsr-private", OVER, f"Sums of their own for each thread: {by}", cells)
         by_threads(args, 9, "bsr-private", UNDER, f"The same with fewer blocks than the GPU holds: {by}", cells)
-    elif args.table == "10":
+    elif args.table in ("10", "11"):
         cells = on_gpu(args, launches("bsr-team", OVER))
         best = by_threads(args, 10, "bsr-team", OVER, f"A thread a place of a block: {by}", cells)
         rows = [{**row, "workers": row["threads"] - row["threads"] % 25, "contention": row["threads"] // 25 * 5} for row in best]
         for row in rows:
             row["workers_a_multiprocessor"] = row["workers"] * row["fit_a_multiprocessor"]
+            row["share_of_workers"] = row["workers"] / row["threads"]
             print(f"| {row['threads']} | {row['workers']} | {100 * row['workers'] / row['threads']:.0f} % | "
                   f"{row['workers_a_multiprocessor']} | {row['contention']} | {row['seconds']:.4f} |")
         series = [{"name": "threads that add to each sum", "values": [row["contention"] for row in rows]},
@@ -145,7 +156,7 @@ def gpu_tables(args):
         cells = on_gpu(args, launches("bsr-unrolled", OVER))
         by_threads(args, 12, "bsr-unrolled", OVER, f"A thread a column of a block, rows in registers: {by}", cells)
     else:
-        cells = on_gpu(args, [t for backend in KERNELS for t in launches(backend, OVER + UNDER)] +
+        cells = on_gpu(args, [t for backend in KERNELS for t in candidates(args, backend)] +
                        ["cusparse-bsrmv:block=5", "cusparse-bsr:block=5", "cusparse", "bsr:block=5x5"])
         best = {name: min((c for b, c in cells.items() if b.split(":")[0] == name), key=seconds, default=None)
                 for name in ["cusparse-bsrmv", "cusparse-bsr", "cusparse", *KERNELS, "bsr"]}
@@ -156,12 +167,15 @@ def gpu_tables(args):
             cpu = {name: [c for c in there["cells"] if c["backend"] == name and c["products"] == PRODUCTS] for name in ["scipy", "bsr-fixed-tasks-pre", "bsr"]}
             best = {**{f"{name} (cpu)": {**min(found, key=seconds), "backend": f"{name} (cpu)"}
                        for name, found in cpu.items() if found}, **best}
-        yardstick = seconds(best.get("cusparse-bsrmv") or best["cusparse-bsr"])
-        rows = [{"backend": cell["backend"], "seconds": seconds(cell), "speedup": yardstick / seconds(cell),
+        if not cells:
+            sys.exit("nothing ran: see the reasons above")
+        rivals = [best[name] for name in ("cusparse-bsrmv", "cusparse-bsr", "cusparse") if name in best]
+        yardstick = seconds(rivals[0]) if rivals else math.nan
+        rows = [{"backend": cell["backend"], "seconds": seconds(cell), "speedup": yardstick / seconds(cell) if rivals else None,
                  "gigabytes_a_second": cell.get("bytes", 0) * PRODUCTS / seconds(cell) / 1e9 or None} for cell in best.values()]
         print("\n| backend | s | times as fast | GB/s |\n|---|---|---|---|")
         for row in rows:
-            print(f"| {row['backend']} | {row['seconds']:.4f} | {row['speedup']:.2f} | {row['gigabytes_a_second'] or 0:.0f} |")
+            print(f"| {row['backend']} | {row['seconds']:.4f} | {row['speedup'] or math.nan:.2f} | {row['gigabytes_a_second'] or 0:.0f} |")
         study = {"scipy (cpu)": 8.55, "bsr-fixed-tasks-pre (cpu)": 0.82, "cusparse-bsrmv": 0.337, "bsr-row-major": 0.558, "bsr-private": 0.707, "bsr-team": 0.178, "bsr-unrolled": 0.155}
         names = [row["backend"] if "(cpu)" in row["backend"] else row["backend"].split(":")[0] for row in rows]
         device = next(iter(cells.values()))["device"].split("(")[-1].rstrip(")")
@@ -290,7 +304,7 @@ def tables(args):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("table", choices=["1", "2", "3", "5", "7", "8", "10", "12", "13", "rival"])
+    ap.add_argument("table", choices=["1", "2", "3", "5", "7", "8", "9", "10", "11", "12", "13", "rival"])
     ap.add_argument("name", nargs="?", help=argparse.SUPPRESS)
     ap.add_argument("--solver", default="target/release/solver")
     ap.add_argument("--bench", default="")

@@ -19,7 +19,7 @@ const TRIAD: Sweep<'static> = Sweep {
 
 /// <b, c>: reads two vectors. Where writing a line first fetches it, reading alone is faster than the triad's count of
 /// bytes says, and most of what a solve moves it only reads.
-const READ: Sweep<'static> = Sweep {
+pub const READ: Sweep<'static> = Sweep {
     name: "stream_read",
     writes: 0,
     reads: 2,
@@ -28,8 +28,18 @@ const READ: Sweep<'static> = Sweep {
     then: &[],
 };
 
+/// a = b.
+const COPY: Sweep<'static> = Sweep {
+    name: "stream_copy",
+    writes: 1,
+    reads: 1,
+    updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(0))] }],
+    dots: &[],
+    then: &[],
+};
+
 /// Every sweep of this module, for whoever compiles them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[TRIAD, READ];
+pub const SWEEPS: &[Sweep<'static>] = &[TRIAD, READ, COPY];
 
 /// Repetitions while the time lasts.
 const REPETITIONS: usize = 20;
@@ -51,10 +61,21 @@ pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, |device, w| {
         device.sweep(&mut [&mut w.a], &[&w.b, &w.c], &mut w.slots, &TRIAD)
     })?;
-    let read = stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, |device, w| {
+    Ok(triad.max(read(device, bytes)?))
+}
+
+/// The same of reading alone.
+pub fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
+    stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, |device, w| {
         device.sweep::<f64>(&mut [], &[&w.b, &w.c], &mut w.slots, &READ)
-    })?;
-    Ok(triad.max(read))
+    })
+}
+
+/// The same of copying.
+pub fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
+    stream::<D>(device, (bytes / 16).max(1536) as usize, &COPY, |device, w| {
+        device.sweep(&mut [&mut w.a], &[&w.b], &mut w.slots, &COPY)
+    })
 }
 
 fn stream<D: Device>(

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Iterations of PageRank and of Markov chains on a GPU, by ours and with cuSPARSE's products.
+
+  scripts/bench_steps.py ranks -o results/h200/ranks.json     # graphs of 62 and 44 million links
+  scripts/bench_steps.py chains -o results/h200/chains.json   # chains of 51 to 800 million entries in blocks of 5 x 5, with a picture
+
+Each cell is the run whose iteration takes the median of --rounds; backends take turns. A run that ends without an answer is an
+error, and a backend that refuses a matrix is left out, with its words.
+"""
+import argparse, datetime, json, subprocess, sys
+
+RANKS = {graph: ["auto", "csr", "cusparse", "cusparse-alg2"]
+         for graph in ("rmat:scale=22,edges=64000000", "rmat:n=2601977,edges=45000000")}
+CHAINS = {f"blockband:n={n},block=5,density={density}": ["auto", "csr", "cusparse", "cusparse-bsr", "cusparse-bsrmv"]
+          for n, density in ((32000, "0.05"), (320000, "0.005"), (2000000, "0.0002"))}
+# What is kept of a run beside its command.
+LEFT_OUT = {"backend_because", "solver", "ranks", "top", "stand_in"}
+
+
+def run(args, what, problem, backend):
+    command = ["pagerank", "--graph", problem] if what == "ranks" else ["markov", "--matrix", problem]
+    command += ["--device", "cuda", "--backend", backend, "--json"]
+    done = subprocess.run([args.solver, *command], capture_output=True, text=True)
+    if done.returncode == 2:
+        print(f"{problem} {backend} left out: {done.stderr.strip()}", flush=True)
+        return None
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}")
+    report = json.loads(done.stdout)
+    return {"command": " ".join(["solver", *command]), **{k: v for k, v in report.items() if k not in LEFT_OUT}}
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("what", choices=["ranks", "chains"])
+    ap.add_argument("--solver", default="target/release/solver")
+    ap.add_argument("--rounds", type=int, default=3)
+    ap.add_argument("-o", "--output", required=True)
+    args = ap.parse_args()
+    found = []
+    for problem, backends in (RANKS if args.what == "ranks" else CHAINS).items():
+        runs = {backend: [] for backend in backends}
+        for _ in range(args.rounds):
+            for backend in backends:
+                runs[backend].append(run(args, args.what, problem, backend))
+        for backend, all_runs in runs.items():
+            all_runs = sorted((r for r in all_runs if r), key=lambda r: r["seconds_per_iteration"])
+            if not all_runs:
+                continue
+            middle = all_runs[len(all_runs) // 2]
+            found.append((problem, backend, middle))
+            print(f"{problem:42} {backend:16} {middle['iterations']:4} iterations of {1e6 * middle['seconds_per_iteration']:8.1f} us "
+                  f"({1e6 * all_runs[0]['seconds_per_iteration']:.1f} to {1e6 * all_runs[-1]['seconds_per_iteration']:.1f})", flush=True)
+    result = {"command": f"scripts/bench_steps.py {args.what} --rounds {args.rounds} -o {args.output}",
+              "date": datetime.date.today().isoformat(), "runs": [middle for _, _, middle in found]}
+    if args.what == "chains":
+        names = list(dict.fromkeys(backend for _, backend, _ in found))
+        cells = {(problem, backend): 1e3 * middle["seconds_per_iteration"] for problem, backend, middle in found}
+        result = {"title": "A step of chains in blocks of 5 x 5", "note": f"power iteration; {found[0][2]['device']}",
+                  "x": {"name": "backend", "values": names, "apart": True}, "y": "milliseconds",
+                  "series": [{"name": problem, "values": [cells.get((problem, name)) for name in names]} for problem in CHAINS], **result}
+    with open(args.output, "w") as f:
+        json.dump(result, f, indent=1)
+        f.write("\n")
+    if args.what == "chains":
+        subprocess.run([args.solver, "plot", args.output, "-o", args.output.removesuffix(".json") + ".svg"], check=True)
+
+
+if __name__ == "__main__":
+    main()
