@@ -316,6 +316,12 @@ pub(super) const ENTRIES: [Entry; 32] = [
                 summary: "entries of the longest row that a warp takes",
                 others: None,
             },
+            Param {
+                name: "fit",
+                values: cuda::four_kernels::FIT,
+                summary: "threads that shall fit on a multiprocessor, which share its registers; auto goes by the mean row",
+                others: None,
+            },
         ],
         ..cuda_csr::<cuda::four_kernels::Hybrid>(
             ("hybrid", "hybrid"),
