@@ -152,17 +152,25 @@ spmv_bsr(const OFFSET* __restrict__ block_offsets, const COLUMN* __restrict__ bl
                 const u32 row = block_row * R + first + r;
                 if (whole && row < rows_of_y) rows.emit(row, sums[r], THREADS >= ROUND ? factor : rows.factor(row));
 #ifdef PIECES
-                if (!whole) left[piece.y * R + first + r] = double(sums[r]);
+                if (!whole) {
+                    left[piece.y * R + first + r] = double(sums[r]);
+#ifdef DOTS
+                    // The dot product of a piece, so that it does not matter which warp adds them up.
+                    if (row < rows_of_y)
+                        rows.sums[0] += double(THREADS >= ROUND ? factor : rows.factor(row)) * double(sums[r]);
+#endif
+                }
 #endif
             }
         }
 #ifdef PIECES
         const u32 all = (places + length - 1) / length;
         if (!whole && complete(left - 1, all, lane)) {
+            Rows others = rows;
             for (u32 r = lane; r < R; r += THREADS) {
                 double sum = 0.0;
                 for (u32 i = 0; i < all; ++i) sum += __ldcg(left + i * R + r);
-                if (block_row * R + r < rows_of_y) rows.emit(block_row * R + r, SCALAR(sum));
+                if (block_row * R + r < rows_of_y) others.emit(block_row * R + r, SCALAR(sum));
             }
             if (lane == 0) *reinterpret_cast<u32*>(left - 1) = 0;
         }

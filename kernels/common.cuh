@@ -86,9 +86,11 @@ __device__ __forceinline__ void block_sum(double (&v)[COUNT]) {
 }
 
 // Sums v over the grid, in a fixed order. The last block to finish adds up what all have left, and its thread 0 calls
-// conclude(sums, scalars) with what fetch() has loaded meanwhile.
+// conclude(sums, scalars) with what fetch() has loaded meanwhile. `late`, where it is given, holds the bits of a number, and so
+// many groups of sums that were left apart from those of any block.
 template <int COUNT, typename Fetch, typename Conclude>
-__device__ __forceinline__ void grid_sum(const Slots& s, double (&v)[COUNT], Fetch fetch, Conclude conclude) {
+__device__ __forceinline__ void grid_sum(const Slots& s, double (&v)[COUNT], Fetch fetch, Conclude conclude,
+                                         const double* late = nullptr) {
     __shared__ bool last;
     block_sum(v);
     if (threadIdx.x == 0) {
@@ -107,6 +109,12 @@ __device__ __forceinline__ void grid_sum(const Slots& s, double (&v)[COUNT], Fet
     for (u32 block = threadIdx.x; block < gridDim.x; block += BLOCK)
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) v[i] += __ldcg(&s.partials[u64(block) * COUNT + i]);
+    if (late) {
+        const u32 groups = u32(__double_as_longlong(__ldcg(late)));
+        for (u32 group = threadIdx.x; group < groups; group += BLOCK)
+#pragma unroll
+            for (int i = 0; i < COUNT; ++i) v[i] += __ldcg(late + 1 + u64(group) * COUNT + i);
+    }
     block_sum(v);
     if (threadIdx.x == 0) {
         *s.ticket = 0;

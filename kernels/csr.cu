@@ -6,15 +6,25 @@
 // whole warp. So rows of all lengths end next to each other, and vectors are read and written in whole lines.
 // A piece of a longer row is summed by the block; whichever block comes last with a piece adds up all in their order.
 //
-// `list` holds four numbers for each of `count` windows: the first row; the number of rows, 0 for a piece; the number of
-// the piece; the place in `scratch` of the long row's ticket (0 between kernels), behind which the sums of its pieces
-// stand. Grid: as many blocks as are resident, striding. Writes each y[row] once; deterministic.
+// `list` holds four numbers for each of `count` windows: the first row; the number of rows, or for a piece PIECE and the
+// number of its row among the long ones; the number of the piece; the place in `scratch` of the long row's ticket (0 between
+// kernels), behind which the sums of its pieces stand. `scratch` begins with how many long rows there are, as bits, and what
+// they add to dot products. Grid: as many blocks as are resident, striding. Writes each y[row] once; deterministic.
 // Defined by the launcher: UNROLL; CAPACITY, the entries of a window, which leaves room for the start of a line.
 
 #define ALL_LANES 0xffffffffu
 
 // Entries of a line of the cache: loads begin where one does.
 #define LINE 32
+
+#define PIECE (1u << 31)
+
+// What each long row adds to dot products; where there are none, there is no such place.
+#ifdef DOTS
+#define LATE(number) (scratch + 1 + u64(number) * (sizeof(rows.sums) / sizeof(double)))
+#else
+#define LATE(number) nullptr
+#endif
 
 // Entries that a thread sums alone, where it shares a row with no other.
 #define ALONE 16
@@ -39,14 +49,22 @@ __device__ __forceinline__ bool complete(double* place, const u32 piece, const u
     return true;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_windows(double* scratch, CSR_ARGUMENTS) {
+// Five blocks of a multiprocessor, where there are many loads or a sweep: the compiler would take registers for four, or so few
+// that it spills.
+#if defined(SWEPT) || UNROLL > 4
+#define BOUNDS BLOCK, 5
+#else
+#define BOUNDS BLOCK
+#endif
+
+extern "C" __global__ void __launch_bounds__(BOUNDS) spmv_csr_windows(double* scratch, CSR_ARGUMENTS) {
     __shared__ SCALAR products[BLOCK * UNROLL];
     BEGIN_ROWS();
     const uint4* windows = reinterpret_cast<const uint4*>(list);
     const u32 lane = threadIdx.x & 31;
     for (u32 w = blockIdx.x; w < count; w += gridDim.x) {
         const uint4 window = windows[w];
-        const u32 row = window.x, height = window.y, piece = window.z;
+        const u32 row = window.x, height = window.y & PIECE ? 0 : window.y, piece = window.z;
         const OFFSET start = row_offsets[row], end = row_offsets[row + max(height, 1u)];
         const OFFSET begin = start + static_cast<OFFSET>(piece) * CAPACITY;
         const u32 entries = u32(min(end - begin, static_cast<OFFSET>(CAPACITY)));
@@ -62,6 +80,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_windows(double* scr
             column[u] = inside ? load_once(col_indices + line + i) : 0;
             product[u] = inside ? stored(values + line + i) : SCALAR(0);
         }
+        // No column is that one. The branch is for the compiler, which would wait for the first columns before it loads the last.
+        u32 most = 0;
+#pragma unroll
+        for (int u = 0; u < UNROLL; ++u) most = max(most, column[u]);
+        if (most == 0xffffffffu) __trap();
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)
             if (u * BLOCK + threadIdx.x - ahead < entries) product[u] *= x[column[u]];
@@ -73,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_windows(double* scr
             block_sum(sum);
             const u32 pieces = u32((end - start + CAPACITY - 1) / CAPACITY);
             if (complete(scratch + window.w, piece, pieces, sum) && threadIdx.x == 0)
-                rows.emit(row, SCALAR(sum[0]));
+                emit_late(rows, row, SCALAR(sum[0]), LATE(window.y - PIECE));
             continue;
         }
 #pragma unroll
@@ -114,5 +137,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_windows(double* scr
         // The next products must not overwrite these.
         __syncthreads();
     }
-    END_ROWS();
+    END_ROWS_AND(scratch);
 }

@@ -261,6 +261,91 @@ fn rows_of_many_rounds_of_loads_are_multiplied_and_meet_their_dot_product_exactl
     }
 }
 
+/// Each is a kernel of its own. The matrix ends within a block in both directions, unless a size divides a prime, has empty rows
+/// of blocks, and a row that is cut into pieces.
+#[test]
+fn blocks_of_every_size_from_2_to_8_give_exact_sums_on_a_gpu() {
+    if gpu().is_none() {
+        return;
+    }
+    let n = 2311;
+    let row = |i: u32| match i {
+        1000 => (0..n).collect(),
+        200..260 => vec![],
+        _ => [i / 2, i, (i + 700).min(n - 1)]
+            .into_iter()
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect(),
+    };
+    let rows: Vec<Vec<u32>> = (0..n).map(row).collect();
+    let matrix = csr(n as usize, &rows, |i| (i % 7) as f64 - 3.0);
+    let (x, before) = (integers(4, n as usize), integers(5, n as usize));
+    let product = matrix.multiply_reference(&x);
+    let want: Vec<f64> = product.iter().zip(&before).map(|(p, y)| 2.0 * p - y).collect();
+    let dot: f64 = x.iter().zip(&product).map(|(x, y)| x * y).sum();
+    let meet = |height: usize| {
+        let gpu = gpu().unwrap();
+        let x = upload::<Cuda, f64>(&gpu, &x, 1);
+        let mut slots = gpu.slots(1, 1).unwrap();
+        let team = "bsr-team:threads=64,block=";
+        for width in 2..=8 {
+            for backend in
+                ["bsr:block=", "bsr-row-major:block=", "bsr-private:block=", team, "bsr-unrolled:block="]
+            {
+                let typed = format!("{backend}{height}x{width}");
+                let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &typed).unwrap();
+                let operator = choice.build::<Cuda, f64>(&gpu, &matrix).unwrap();
+                let mut y = upload::<Cuda, f64>(&gpu, &before, 1);
+                operator.apply(&gpu, 2.0, &x, -1.0, &mut y).unwrap();
+                assert_eq!(download::<Cuda, f64>(&gpu, &y, n as usize), want, "{typed}");
+                operator.apply_dot(&gpu, &x, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
+                assert_eq!(download::<Cuda, f64>(&gpu, &y, n as usize), product, "{typed}");
+                assert_eq!(read(&gpu, &slots, 1, 1).values, [dot], "{typed}");
+            }
+        }
+    };
+    std::thread::scope(|scope| (2..=8).for_each(|height| drop(scope.spawn(move || meet(height)))));
+}
+
+/// Rows that are cut into pieces end in the block that is last with one, which is another one every time.
+#[test]
+fn dot_products_with_rows_of_many_pieces_have_the_same_bits_every_time() {
+    let Some(gpu) = gpu() else { return };
+    let n = 20_000;
+    let row = |i: u32| -> Vec<u32> {
+        let length = if i % 250 == 7 { 5000 + i % 13 * 300 } else { i % 3 };
+        (0..length)
+            .map(|j| (i + 2 * j) % n)
+            .collect::<std::collections::BTreeSet<u32>>()
+            .into_iter()
+            .collect()
+    };
+    let rows: Vec<Vec<u32>> = (0..n).map(row).collect();
+    let (x, values) = (reals(5, n as usize), reals(6, 1 << 20));
+    let matrix = csr(n as usize, &rows, |i| values[i]);
+    let graph = Arc::new(Csr::with_pattern(Arc::clone(matrix.pattern()), Values::Ones).unwrap());
+    let windows = ["csr", "csr:cut=windows", "merge"].map(|backend| (backend, &matrix));
+    let blocks = ["bsr:block=1x1", "bsr:block=2x2", "bsr:block=5x3"].map(|backend| (backend, &matrix));
+    for (backend, matrix) in [&windows[..], &blocks, &[("pull", &graph)]].concat() {
+        let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
+        let operator = choice.build::<Cuda, f64>(&gpu, matrix).unwrap();
+        let x_there = upload::<Cuda, f64>(&gpu, &x, 1);
+        let mut y = upload::<Cuda, f64>(&gpu, &vec![f64::NAN; n as usize], 1);
+        let mut slots = gpu.slots(1, 1).unwrap();
+        let mut all = Vec::new();
+        for _ in 0..200 {
+            operator.apply_dot(&gpu, &x_there, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
+            all.push(read(&gpu, &slots, 1, 1).values[0]);
+        }
+        let y = download::<Cuda, f64>(&gpu, &y, n as usize);
+        let products = x.iter().zip(&y).map(|(x, y)| x * y);
+        let (want, magnitude) = products.fold((0.0, 0.0), |(s, m), p| (s + p, m + p.abs()));
+        assert!((all[0] - want).abs() <= 1e-12 * magnitude, "{backend}: {} and {want}", all[0]);
+        assert!(all.iter().all(|dot| dot.to_bits() == all[0].to_bits()), "{backend}: {all:?}");
+    }
+}
+
 #[test]
 fn columns_that_repeat_in_a_row_are_added_or_refused() {
     let pattern = Pattern::with_repeats(2, 3, Offsets::narrowest(vec![0, 3, 4]), vec![1, 1, 2, 0]).unwrap();

@@ -8,10 +8,11 @@ mod common;
 use common::each_backend::gpu;
 use common::on_each_device;
 use common::solves::operator;
+use common::vectors::bits;
 use common::zoo;
 use solver::Error;
 use solver::backend::Pick;
-use solver::device::{Cpu, Device};
+use solver::device::{Cpu, Cuda, Device};
 use solver::error::ChainError;
 use solver::format::{Coo, Csr, Duplicates};
 use solver::scalar::Scalar;
@@ -419,6 +420,18 @@ fn what_a_gpu_finds_is_what_the_cpu_finds() {
     assert!(there.iterations.abs_diff(here.iterations) <= 1, "{}", gpu.describe());
     let precise: f64 = there.ranks.iter().sum();
     assert!((precise - 1.0).abs() < 1e-12);
+}
+
+/// Rows of more links than a block takes at once end in the block that is last with a piece.
+#[test]
+fn ranks_of_hubs_on_the_gpu_have_the_same_bits_every_time() {
+    let Some(gpu) = gpu() else { return };
+    let links = Links::new(&solver::source::load("rmat:scale=13,edges=1500000").unwrap().matrix).unwrap();
+    let longest = (0..links.vertices()).map(|v| links.incoming().row_range(v).len()).max().unwrap();
+    assert!(longest > 4096, "the longest row has {longest} links");
+    let ranks = || bits(&on::<Cuda, f64>(&gpu, &plain(&links), 1e-9).ranks);
+    let first = ranks();
+    assert!((0..20).all(|_| ranks() == first));
 }
 
 #[test]

@@ -83,6 +83,8 @@ fn shapes() -> Vec<Shape> {
     add("last chunk empty", 700, (0..700).map(|i| if i < 500 { vec![i] } else { vec![] }).collect());
     let giant = |i: u32| if i == 40 { (0..2500).collect() } else { vec![i * 20, i * 20 + 3] };
     add("one giant row", 2500, (0..120).map(giant).collect());
+    let arrow = |i: u32| if i == 2000 { (0..2600).collect() } else { vec![i, 2599] };
+    add("one giant row, square", 2600, (0..2599).map(arrow).chain([vec![2599]]).collect());
     add("one giant column", 40, (0..2500).map(|i| if i % 3 == 0 { vec![7, 30] } else { vec![7] }).collect());
     add("diagonal", 700, (0..700).map(|i| vec![i]).collect());
     add("dense 33x33", 33, vec![(0..33).collect(); 33]);
@@ -141,6 +143,7 @@ fn with_forms(zoo: &mut Zoo) {
     for (name, of) in [
         ("ones, some rows empty", "some rows empty"),
         ("ones, one giant row", "one giant row"),
+        ("ones, one giant row, square", "one giant row, square"),
         ("ones, row lengths 0 to 70", "row lengths 0 to 70"),
         ("ones, 1025 rows", "1025 rows"),
         ("ones, some long rows", "some long rows"),

@@ -12,11 +12,12 @@
 //! The sharing of entries through shared memory: J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on
 //! GPUs using the CSR storage format, SC 2014.
 
-use super::NARROW_COLUMN;
 use super::passes::{Form, Grid, Pass, Passes, Types};
+use super::NARROW_COLUMN;
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::cuda::generate;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
+use crate::device::sweep::MAX_DOTS;
 use crate::device::{Cuda, Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offset, Values};
@@ -140,7 +141,7 @@ impl Strategy {
         }
         let cut = Windows::cut(matrix, self.capacity());
         let list = device.allocate_from("the windows of rows", &cut.list())?;
-        let scratch = device.allocate("the sums of pieces of rows", cut.scratch)?;
+        let scratch = device.allocate_from("the sums of pieces of rows", &cut.scratch())?;
         let count = cut.windows.len() as u32;
         let grid = Grid::Resident(u64::from(count) * u64::from(BLOCK));
         let pass = Pass { form: self.windows(), grid, list: Some(list), count };
@@ -166,7 +167,7 @@ pub(super) fn longest_row(matrix: &Csr) -> usize {
 struct Window {
     /// The first row.
     row: u32,
-    /// Rows; 0 for a piece of one.
+    /// Rows; for a piece of one [`PIECE`], and how many rows have been cut before.
     height: u32,
     /// The number of the piece.
     piece: u32,
@@ -174,18 +175,23 @@ struct Window {
     place: u32,
 }
 
+/// Marks pieces.
+const PIECE: u32 = 1 << 31;
+
 /// A matrix cut into windows, in the order of its rows.
 #[derive(Debug)]
 struct Windows {
     windows: Vec<Window>,
-    /// Places for tickets and sums.
-    scratch: usize,
+    /// Rows that are cut into pieces.
+    long: usize,
+    /// Places for tickets and sums of pieces.
+    places: usize,
 }
 
 impl Windows {
     /// Cuts rows into windows of at most `capacity` entries; numbers of rows and windows fit 32 bits.
     fn cut(matrix: &Csr, capacity: usize) -> Windows {
-        let mut cut = Windows { windows: Vec::new(), scratch: 0 };
+        let mut cut = Windows { windows: Vec::new(), long: 0, places: 0 };
         let (mut first, mut entries) = (0, 0);
         for row in 0..matrix.rows() {
             let length = matrix.row_range(row).len();
@@ -203,7 +209,21 @@ impl Windows {
         if first < matrix.rows() {
             cut.whole(first, matrix.rows());
         }
+        let ahead = cut.ahead() as u32;
+        cut.windows.iter_mut().filter(|window| window.height >= PIECE).for_each(|piece| piece.place += ahead);
         cut
+    }
+
+    /// Places ahead of the first ticket: how many rows are long, and what they add to sums.
+    fn ahead(&self) -> usize {
+        1 + MAX_DOTS * self.long
+    }
+
+    /// What the kernel finds in its scratch at first.
+    fn scratch(&self) -> Vec<f64> {
+        let mut scratch = vec![0.0; self.ahead() + self.places];
+        scratch[0] = f64::from_bits(self.long as u64);
+        scratch
     }
 
     fn whole(&mut self, first: usize, end: usize) {
@@ -211,10 +231,11 @@ impl Windows {
     }
 
     fn pieces(&mut self, row: usize, pieces: usize) {
-        let place = self.scratch as u32;
-        let piece = |piece| Window { row: row as u32, height: 0, piece: piece as u32, place };
+        let (place, height) = (self.places as u32, PIECE + self.long as u32);
+        let piece = |piece| Window { row: row as u32, height, piece: piece as u32, place };
         self.windows.extend((0..pieces).map(piece));
-        self.scratch += 1 + pieces;
+        self.long += 1;
+        self.places += 1 + pieces;
     }
 
     fn list(&self) -> Vec<u32> {
@@ -289,11 +310,16 @@ mod tests {
 
     fn check(lengths: &[usize], capacity: usize) -> Windows {
         let cut = Windows::cut(&graph(lengths), capacity);
-        let (mut row, mut scratch, mut windows) = (0, 0, cut.windows.iter().peekable());
+        let (mut row, mut long, mut windows) = (0, 0, cut.windows.iter().peekable());
+        let ahead = 1 + MAX_DOTS * lengths.iter().filter(|&&length| length > capacity).count();
+        let mut place = ahead;
         while let Some(window) = windows.next() {
             assert_eq!(window.row as usize, row, "rows in their order, each once");
-            if window.height > 0 {
-                assert!((window.piece, window.place) == (0, 0) && window.height as usize <= HEIGHT);
+            if window.height < PIECE {
+                assert!(
+                    (window.piece, window.place) == (0, 0)
+                        && (1..=HEIGHT).contains(&(window.height as usize))
+                );
                 let end = row + window.height as usize;
                 assert!(lengths[row..end].iter().sum::<usize>() <= capacity);
                 row = end;
@@ -305,18 +331,19 @@ mod tests {
             let mut piece = *window;
             loop {
                 // Pieces are as long as can be; the kernel counts them by the length.
-                assert_eq!((piece.piece as usize * capacity, piece.place as usize), (covered, scratch));
+                assert_eq!((piece.piece as usize * capacity, piece.place as usize), (covered, place));
                 covered += capacity.min(length - covered);
                 if covered == length {
                     break;
                 }
                 piece = *windows.next().unwrap();
-                assert_eq!((piece.row as usize, piece.height), (row, 0));
+                assert_eq!((piece.row as usize, piece.height), (row, PIECE + long));
             }
-            scratch += 1 + length.div_ceil(capacity);
-            row += 1;
+            place += 1 + length.div_ceil(capacity);
+            (row, long) = (row + 1, long + 1);
         }
-        assert_eq!((row, cut.scratch), (lengths.len(), scratch));
+        assert_eq!((row, cut.long, cut.scratch().len()), (lengths.len(), long as usize, place));
+        assert_eq!((cut.ahead(), cut.scratch()[0].to_bits()), (ahead, u64::from(long)));
         assert_eq!(cut.list().len(), 4 * cut.windows.len());
         cut
     }

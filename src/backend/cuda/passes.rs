@@ -222,6 +222,9 @@ pub(super) fn check_size(matrix: &Csr) -> Result<()> {
     if matrix.rows() >= u32::MAX as usize {
         return Err(too_large("the number of rows", matrix.rows(), u64::from(u32::MAX - 1)));
     }
+    if matrix.cols() >= u32::MAX as usize {
+        return Err(too_large("the number of columns", matrix.cols(), u64::from(u32::MAX - 1)));
+    }
     if matches!(matrix.row_offsets(), Offsets::U32(_)) && matrix.nnz() as u64 > Offsets::MOST_NARROW {
         return Err(too_large("the number of entries", matrix.nnz(), Offsets::MOST_NARROW));
     }
