@@ -132,6 +132,8 @@ fn a_dry_run_estimates_the_memory_where_sizes_are_known() {
     assert_eq!(memory(&["poisson2d:1000x1000"]), matrix);
     let narrow = "about 215.9 MB (matrix 107.9 MB, operator 44.0 MB or less, vectors 64.0 MB)";
     assert_eq!(memory(&["poisson2d:1000x1000", "--precision", "f32"]), narrow);
+    let dense = memory(&["poisson2d:100x100", "--backend", "dense"]);
+    assert!(dense.contains("operator 800.0 MB or less"), "every place is stored: {dense}");
     // The matrix of 100 rows has 460 entries; cg has a vector more with a preconditioner.
     let with = |precond: &str| memory(&["poisson2d:10x10", "--precond", precond]);
     for (precond, named) in [

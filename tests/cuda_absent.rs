@@ -9,15 +9,23 @@ use std::sync::{Mutex, PoisonError};
 /// What other processes take of the GPU counts against a limit too: one at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-fn cg(environment: &[(&str, &str)], args: &[&str]) -> Output {
+fn on_the_gpu(command: &str, environment: &[(&str, &str)], args: &[&str]) -> Output {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
-    command.args(["cg", "--device", "cuda", "--json"]).args(args).envs(environment.iter().copied());
-    command.output().unwrap()
+    let mut solver = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    solver.args([command, "--device", "cuda", "--json"]).args(args).envs(environment.iter().copied());
+    solver.output().unwrap()
+}
+
+fn cg(environment: &[(&str, &str)], args: &[&str]) -> Output {
+    on_the_gpu("cg", environment, args)
 }
 
 fn refused(environment: &[(&str, &str)], args: &[&str]) -> String {
-    let done = cg(environment, args);
+    refused_by("cg", environment, args)
+}
+
+fn refused_by(command: &str, environment: &[(&str, &str)], args: &[&str]) -> String {
+    let done = on_the_gpu(command, environment, args);
     let message = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(2), "{message}");
     message
@@ -192,10 +200,23 @@ fn a_matrix_too_large_for_the_gpu_is_refused_with_the_numbers() {
         for backend in ["vector", "cusparse"] {
             let message = refused(&few, &["--matrix", "poisson2d:100x100", "--backend", backend]);
             // This process takes some of the GPU too, as other tests look for it.
-            assert!(message.contains(" are free") && message.contains("--precision f32"), "{message}");
+            assert!(message.contains(" are free") && message.contains("--device cpu"), "{message}");
         }
-        let message = refused(&[(cuda::MEMORY_LIMIT, "700000")], &["--matrix", "poisson2d:100x100"]);
-        assert!(message.contains("bytes of GPU memory"), "nothing is left after the first arrays: {message}");
+        // 64 MB of matrix, or 44 with values in single precision, and 32 MB of vectors.
+        let some = [(cuda::MEMORY_LIMIT, "80000000")];
+        for backend in ["csr", "ell", "dense", "cusparse"] {
+            let message = refused(&some, &["--matrix", "poisson2d:1000x1000", "--backend", backend]);
+            if backend == "dense" {
+                assert!(message.contains("use csr"), "{message}");
+                continue;
+            }
+            assert!(message.contains("and vectors 32.0 MB beside it"), "{message}");
+            assert!(message.contains("--backend csr --precision"), "{message}");
+        }
+        // Vectors of PageRank, three of 8 MB for 1,048,576 vertices, beside about 66 MB of links.
+        let graph = ["--graph", "rmat:scale=20,edges=16000000"];
+        let message = refused_by("pagerank", &some, &graph);
+        assert!(message.contains("and vectors 25.2 MB beside it"), "{message}");
     }
 }
 

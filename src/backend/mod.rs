@@ -10,7 +10,7 @@ mod params;
 mod registry;
 
 use crate::device::{Cpu, Cuda, Device};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::format::Csr;
 use crate::operator::LinearOperator;
 use crate::scalar::{Precision, Scalar};
@@ -242,6 +242,33 @@ impl Choice {
             device: D::KIND,
             known: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
         })?;
-        D::pick(builders)(device, matrix, &choice.params)
+        D::pick(builders)(device, matrix, &choice.params).map_err(|e| match e {
+            Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, .. }) => {
+                let hint = what_fits(matrix, size_of::<T>(), beside, free);
+                Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint })
+            }
+            other => other,
+        })
+    }
+}
+
+/// What to ask for instead where an operator and vectors beside it do not fit, in words.
+fn what_fits(matrix: &Csr, width: usize, beside: u64, free: u64) -> String {
+    let rows = matrix.storage_bytes();
+    let spared = (matrix.values().width().saturating_sub(size_of::<f32>()) * matrix.nnz()) as u64;
+    let narrow = beside * size_of::<f32>() as u64 / width as u64;
+    let mixed = Precision::Mixed.name();
+    let ways = [
+        (rows + beside, "--backend csr".to_owned()),
+        (rows - spared + beside, format!("--backend csr --precision {mixed}")),
+        (rows - spared + narrow, format!("--backend csr --precision {}", Precision::F32.name())),
+    ];
+    match ways.iter().find(|(bytes, _)| *bytes <= free) {
+        Some((bytes, way)) => format!("{way} needs {:.1} MB in all", *bytes as f64 / 1e6),
+        None => format!(
+            "not even {} fits, with {:.1} MB in all; --device cpu uses main memory",
+            ways[2].1,
+            ways[2].0 as f64 / 1e6
+        ),
     }
 }

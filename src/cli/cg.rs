@@ -124,8 +124,12 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }
-    let a = backend.build::<D, T>(device, &matrix)?;
     let precond = plan.precond.settle(&exact);
+    let (rows, width) = (exact.rows() as u64, size_of::<T>() as u64);
+    let vectors = plan.method.vectors(precond.name() != "none") as u64 * rows * width;
+    device.set_aside(vectors + precond.bytes(rows, exact.nnz() as u64, width));
+    let a = backend.build::<D, T>(device, &matrix)?;
+    device.set_aside(vectors);
     let m = precond.build::<D, T>(device, &exact, &a)?;
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
     let rule = stopping_rule(plan, exact.rows(), interrupt::catch());

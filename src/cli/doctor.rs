@@ -36,7 +36,11 @@ fn outcome(what: &str, result: Result<String>) -> Finding {
             // What was never there is missing; what is there and does not work has failed.
             let absent = matches!(
                 e,
-                Error::Gpu(GpuError::LibraryMissing { .. }) | Error::Gpu(GpuError::NoSuchGpu { .. })
+                Error::Gpu(
+                    GpuError::LibraryMissing { .. }
+                        | GpuError::FunctionMissing { .. }
+                        | GpuError::NoSuchGpu { .. }
+                )
             );
             let state = if absent { "missing" } else { "failed" };
             Finding { state, what: what.to_owned(), details: e.to_string() }
@@ -130,13 +134,13 @@ fn look_at_gpu(gpu: &Cuda) -> Vec<Finding> {
     findings
 }
 
-/// The measured ladder: what a stream over so many bytes reaches.
+/// The measured ladder: how fast so many bytes are copied, and how fast they are read.
 fn streams<D: Device>(device: &D, sizes: &[u64]) -> Vec<Finding> {
-    let measured = sizes.iter().map(|&bytes| {
-        let speed = stream::measure(device, bytes).map(|s| format!("{s:.0} GB/s"));
-        outcome(&format!("{} stream", device.name()), speed.map(|s| format!("{s} over {} MB", bytes >> 20)))
-    });
-    measured.collect()
+    let speeds = |bytes: u64| -> Result<String> {
+        let (copy, read) = (stream::copy(device, bytes)?, stream::read(device, bytes)?);
+        Ok(format!("copy {copy:.0} GB/s, read {read:.0} GB/s over {} MB", bytes >> 20))
+    };
+    sizes.iter().map(|&bytes| outcome(&format!("{} stream", device.name()), speeds(bytes))).collect()
 }
 
 /// How fast a long vector comes to a GPU: the best of three, the first of which makes its buffers.

@@ -19,6 +19,7 @@ use crate::parallel::zeros;
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::markov::chain::{Chain, Closed};
+use crate::solve::markov::power::VECTORS;
 use crate::solve::markov::{Method, Problem, Stationary, power, serial};
 use crate::solve::rounding::sum;
 use crate::source::catalog::Entry;
@@ -334,6 +335,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }
+    device.set_aside((VECTORS * matrix.rows() * size_of::<T>()) as u64);
     let operator = backend.build::<D, T>(device, matrix)?;
     let before = began.elapsed().as_secs_f64();
     let mut stationary = power::<D, T>(device, operator, problem, &task.rule, observers)?;

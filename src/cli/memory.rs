@@ -29,7 +29,12 @@ pub(super) fn describe(plan: &Plan) -> Result<String> {
     if narrow {
         matrix += compressed_rows(rows, entries, 4);
     }
-    let operator = compressed_rows(rows, entries, if narrow { 4 } else { 8 });
+    let dense = plan.running.backend.entry.format == "dense";
+    let operator = match dense {
+        true => rows.saturating_mul(rows).saturating_mul(width),
+        false => compressed_rows(rows, entries, if narrow { 4 } else { 8 }),
+    };
+    let as_rows = if dense { "" } else { " as compressed rows" };
     let host = HOST_VECTORS * 8 * rows;
     let device = plan.method.vectors(preconditioned) as u64 * width * rows;
     let precond = plan.precond.bytes(rows, entries, width);
@@ -39,17 +44,17 @@ pub(super) fn describe(plan: &Plan) -> Result<String> {
     };
     Ok(match plan.running.place {
         Place::Cuda(_) => format!(
-            "about {} (matrix {}, vectors {}), and on the GPU {} (operator {}{named}, vectors {})",
+            "about {} (matrix {}, vectors {}), and on the GPU {} (operator{as_rows} {}{named}, vectors {})",
             bytes(matrix + host),
             bytes(matrix),
             bytes(host),
-            bytes(operator + precond + device),
+            bytes(operator.saturating_add(precond + device)),
             bytes(operator),
             bytes(device)
         ),
         Place::Cpu(_) => format!(
             "about {} (matrix {}, operator {} or less{named}, vectors {})",
-            bytes(matrix + operator + precond + host + device),
+            bytes(operator.saturating_add(matrix + precond + host + device)),
             bytes(matrix),
             bytes(operator),
             bytes(host + device)

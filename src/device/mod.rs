@@ -129,6 +129,10 @@ pub trait Device: Sized + 'static {
         Ok(())
     }
 
+    /// Says how much memory vectors will take after the next operators are built, so that these are refused where both do not
+    /// fit. It holds until it is said anew.
+    fn set_aside(&self, _bytes: u64) {}
+
     /// A vector of zeros.
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Vector<T>>;
     /// A bank of zero slots.

@@ -25,6 +25,16 @@ pub enum GpuError {
         /// Why.
         reason: String,
     },
+    /// A library is there, but of a version that does not have a function.
+    #[error("{library} of this version has no {function}; {hint}")]
+    FunctionMissing {
+        /// The library.
+        library: &'static str,
+        /// What it lacks.
+        function: &'static str,
+        /// What else there is.
+        hint: &'static str,
+    },
     /// The driver works but there is no such GPU.
     #[error("no GPU {index}: the CUDA driver lists {count}; check nvidia-smi and CUDA_VISIBLE_DEVICES")]
     NoSuchGpu {
@@ -52,15 +62,26 @@ pub enum GpuError {
         log: String,
     },
     /// Not enough device memory.
-    #[error("{what} needs {needed} bytes of GPU memory but {free} are free; {hint}")]
+    #[error("{what} needs {needed} of GPU memory{beside} but {free} are free; {hint}",
+        needed = megabytes(needed), beside = and_vectors(*beside), free = megabytes(free))]
     DeviceMemory {
         /// What was to be allocated.
         what: &'static str,
         /// Bytes asked for.
         needed: u64,
+        /// Bytes that vectors will take beside it.
+        beside: u64,
         /// Bytes free.
         free: u64,
         /// What would fit.
-        hint: &'static str,
+        hint: String,
     },
+}
+
+fn megabytes(bytes: &u64) -> String {
+    format!("{:.1} MB", *bytes as f64 / 1e6)
+}
+
+fn and_vectors(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { format!(", and vectors {} beside it,", megabytes(&bytes)) }
 }

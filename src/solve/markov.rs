@@ -127,7 +127,7 @@ pub fn power<D: Device, T: Scalar>(
     let began = Instant::now();
     problem.check()?;
     let n = problem.incoming.rows();
-    let vector_bytes = (power::Work::<D, T>::VECTORS * n * size_of::<T>()) as u64;
+    let vector_bytes = (power::VECTORS * n * size_of::<T>()) as u64;
     let bytes_per_iteration = power::Work::<D, T>::bytes(&operator);
     let operator_bytes = operator.storage();
     device.require_memory("the vectors of a solve", vector_bytes)?;

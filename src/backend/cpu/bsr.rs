@@ -14,12 +14,12 @@
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
-use super::narrow::{AlignedValues, narrowest};
+use super::narrow::{AlignedValues, narrowest, sample_fits};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::bsr::BsrParts;
-use crate::format::stats::Blocks;
+use crate::format::stats::{Block, Blocks};
 use crate::format::{Bsr, Csr, Values};
 use crate::operator::Cost;
 use crate::scalar::Scalar;
@@ -49,14 +49,39 @@ pub(in crate::backend) fn size(typed: &str) -> Option<(usize, usize)> {
 
 /// The size that the user has named, or the one that moves the fewest bytes in a sample of the rows.
 pub(in crate::backend) fn named_or_found(matrix: &Csr, params: &Params) -> (usize, usize) {
-    let found = || Blocks::sampled(matrix).best.map_or(ANY_SIZE, |best| (best.size[0], best.size[1]));
+    let found = || cheapest(matrix).map_or(ANY_SIZE, |(best, _)| (best.size[0], best.size[1]));
     params.get("block").and_then(size).unwrap_or_else(found)
+}
+
+/// The blocks that move the fewest bytes in a sample of the rows, and these, with values as they will be stored.
+pub(in crate::backend) fn cheapest(matrix: &Csr) -> Option<(Block, f64)> {
+    let value = match matrix.values() {
+        Values::F64(values) if !sample_fits(values) => 8.0,
+        _ => 4.0,
+    };
+    // The statistics count values in double precision.
+    let bytes = |block: &Block| {
+        block.bytes as f64 - block.blocks as f64 * (block.size[0] * block.size[1]) as f64 * (8.0 - value)
+    };
+    let all = Blocks::sampled(matrix).all.into_iter().map(|block| (block, bytes(&block)));
+    all.min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// The matrix in blocks, with values in single precision where that holds them exactly.
+pub(in crate::backend) fn blocked(matrix: &Arc<Csr>, block: (usize, usize)) -> Result<Bsr> {
+    match matrix.values() {
+        Values::Ones => {
+            let ones = Values::F32(vec![1.0; matrix.nnz()]);
+            Bsr::from_csr(&Csr::with_pattern(Arc::clone(matrix.pattern()), ones)?, block)
+        }
+        _ => Bsr::from_csr(&narrowest(matrix), block),
+    }
 }
 
 impl Family<Cpu> for BsrFamily {
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
         let block = named_or_found(matrix, params);
-        let bsr = Bsr::from_csr(&narrowest(matrix), block)?;
+        let bsr = blocked(matrix, block)?;
         let bytes = bsr.storage_bytes();
         let mut parts = bsr.into_parts();
         let values = AlignedValues::of(std::mem::replace(&mut parts.values, Values::Ones))?;

@@ -9,10 +9,10 @@
 use super::csr::{CsrFamily, longest_row};
 use super::sell;
 use crate::backend::auto::Decision;
-use crate::backend::cpu::narrow;
+use crate::backend::cpu::{bsr::cheapest, narrow};
 use crate::backend::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
-use crate::format::stats::{Block, Blocks};
+use crate::format::stats::Block;
 use crate::format::{Csr, Values};
 
 /// The row that `auto` stands for before the matrix is known. It is no strategy, so the registry does not list it.
@@ -57,16 +57,11 @@ fn blocks(matrix: &Csr) -> Option<(Block, f64)> {
     if matrix.pattern().has_repeats() || matrix.rows().max(matrix.cols()) > super::bsr::MOST {
         return None;
     }
+    let (block, bytes) = cheapest(matrix)?;
     let value = match matrix.values() {
         Values::F64(values) if !narrow::sample_fits(values) => 8.0,
         _ => 4.0,
     };
-    // The statistics count values in double precision.
-    let bytes = |block: &Block| {
-        block.bytes as f64 - block.blocks as f64 * (block.size[0] * block.size[1]) as f64 * (8.0 - value)
-    };
-    let all = Blocks::sampled(matrix).all.into_iter().map(|block| (block, bytes(&block)));
-    let (block, bytes) = all.min_by(|a, b| a.1.total_cmp(&b.1))?;
     let others = matrix.nnz() as f64 * (value + COLUMN);
     (bytes < WORTH * others).then_some((block, bytes / others))
 }

@@ -15,14 +15,13 @@
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid};
 use super::{NARROW_COLUMN, number};
-use crate::backend::cpu::bsr::named_or_found;
+use crate::backend::cpu::bsr::{blocked, named_or_found};
 use crate::backend::cpu::bsr_tasks::{ANY_SIZE, SIZES};
-use crate::backend::cpu::narrow::narrowest;
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::bsr::BsrParts;
-use crate::format::{Bsr, Csr, Offsets, Values};
+use crate::format::{Csr, Offsets, Values};
 use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
 use bytemuck::Zeroable;
@@ -172,7 +171,7 @@ impl Family<Cuda> for BsrFamily {
         check_size(matrix)?;
         let block = named_or_found(matrix, params);
         let shape = (matrix.rows(), matrix.cols());
-        let mut parts = Bsr::from_csr(&narrowest(matrix), block)?.into_parts();
+        let mut parts = blocked(matrix, block)?.into_parts();
         parts.values = match &parts.values {
             Values::F32(values) => Values::F32(row_by_row(&parts, values)?),
             Values::F64(values) => Values::F64(row_by_row(&parts, values)?),
@@ -197,21 +196,22 @@ impl Family<Cuda> for BsrFamily {
             pieces: piece.is_some(),
             skip_zeros: params.get("zeros") == Some("skipped"),
         };
-        let mut arrays = Arrays::on(device).add_offsets(&parts.block_offsets)?;
+        let mut arrays = Arrays::new().add_offsets(&parts.block_offsets);
         arrays = match shape.1.div_ceil(block.1) <= 1 << 16 {
             true => {
                 let narrow: Vec<u16> = parts.block_columns.iter().map(|&column| column as u16).collect();
-                arrays.add(&narrow)?.with_columns(NARROW_COLUMN)
+                arrays.add(narrow).with_columns(NARROW_COLUMN)
             }
-            false => arrays.add(&parts.block_columns)?,
+            false => arrays.add(&parts.block_columns),
         };
-        arrays = arrays.add_values(&parts.values)?;
+        arrays = arrays.add_values(&parts.values);
         let mut count = block_rows;
         if let Some(piece) = piece {
             let (pieces, scratch) = cut(&parts.block_offsets, piece, block.0);
             count = pieces.len();
-            arrays = arrays.add(pieces.as_flattened())?.add(&zeros::<f64>(scratch)?)?;
+            arrays = arrays.add(pieces.as_flattened().to_vec()).add(zeros::<f64>(scratch)?);
         }
+        let arrays = arrays.upload(device)?;
         let kernel = (form(shape_of_kernel), Grid::Resident(count as u64 * u64::from(threads)));
         // `check_size` has refused larger ones.
         let numbers = vec![shape.0 as u32, shape.1 as u32, count as u32, piece.unwrap_or(0) as u32];

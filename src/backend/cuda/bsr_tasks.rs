@@ -11,7 +11,7 @@
 //! they were described, costs included. As many blocks of threads are launched as the GPU holds at once, by the registers of the
 //! compiled kernel, times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers but for the last kernel.
 
-use super::owner::Arrays;
+use super::owner::{Arrays, DeviceArrays};
 use super::passes::{Form, Types};
 use super::{check_shapes, number};
 use crate::backend::cpu::bsr::named_or_found;
@@ -236,7 +236,9 @@ impl Asked {
                 backend: V::NAME,
                 device: "cuda",
                 what: format!("blocks of {} x {} by {threads} threads", block.0, block.1),
-                hint: format!("it needs a thread for each of {values} values; use bsr-unrolled"),
+                hint: format!(
+                    "it needs a thread for each of {values} values; ask for more by threads=, up to 1024, or use bsr-unrolled"
+                ),
             });
         }
         let registers = given::<V>(params, "registers").parse().unwrap_or(0);
@@ -302,14 +304,14 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         let blocks = asked.launch(device, types)?.blocks;
         let tasks = blocks as usize * asked.chunks;
         let (task_blocks, task_rows) = cut(bsr.block_offsets(), tasks);
-        let arrays = Arrays::on(device)
-            .add_offsets(bsr.block_offsets())?
-            .add(bsr.block_columns())?
-            .add_values(bsr.values())?
-            .add(&task_blocks)?
-            .add(&task_rows)?;
+        let DeviceArrays { held, addresses, bytes: storage, .. } = Arrays::new()
+            .add_offsets(bsr.block_offsets())
+            .add(bsr.block_columns())
+            .add_values(bsr.values())
+            .add(task_blocks)
+            .add(task_rows)
+            .upload(device)?;
         let shape = (matrix.rows(), matrix.cols());
-        let (held, addresses, storage) = arrays.into_parts();
         let places = bsr.blocks() * asked.block.0 * asked.block.1;
         let vectors = (shape.0 + shape.1) * size_of::<T>();
         Ok(Rc::new(TasksOperator {

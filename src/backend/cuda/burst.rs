@@ -63,13 +63,14 @@ impl Family<Cuda> for BurstFamily {
             Values::F32(values) => Values::F32(spread(&matrix, &offsets, values)?),
             Values::F64(values) => Values::F64(spread(&matrix, &offsets, values)?),
         };
-        let arrays = Arrays::on(device).add(&lengths)?.add(&offsets)?.add(&columns)?.add_values(&values)?;
+        let arrays =
+            Arrays::new().add(&lengths).add(&offsets).add(&columns).add_values(&values).upload(device)?;
         let value = match values {
             Values::Ones => None,
             Values::F32(_) => Some((f32::CUDA_NAME, size_of::<f32>())),
             Values::F64(_) => Some((f64::CUDA_NAME, size_of::<f64>())),
         };
-        let addresses = std::array::from_fn(|i| arrays.addresses()[i]);
+        let addresses = std::array::from_fn(|i| arrays.addresses[i]);
         let slices = Slices { offsets, arrays: addresses, value };
         let kernel = (form(), Grid::Resident(rows as u64));
         let owner =

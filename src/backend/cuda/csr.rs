@@ -13,7 +13,7 @@
 //! GPUs using the CSR storage format, SC 2014.
 
 use super::passes::{Form, Grid, Pass, Passes, Types};
-use super::NARROW_COLUMN;
+use super::{DeviceCsr, NARROW_COLUMN};
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::cuda::generate;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
@@ -139,6 +139,7 @@ impl Strategy {
                 Passes::with_narrow_columns::<T>(self.backend, device, matrix, pass)?.with_sweeps(),
             ));
         }
+        DeviceCsr::require_room(device, matrix, true)?;
         let cut = Windows::cut(matrix, self.capacity());
         let list = device.allocate_from("the windows of rows", &cut.list())?;
         let scratch = device.allocate_from("the sums of pieces of rows", &cut.scratch())?;

@@ -48,12 +48,13 @@ impl Family<Cuda> for DcsrFamily {
         // As few as cover a row of mean length in about one round.
         let wanted = mean.div_ceil(UNROLL as usize) as u32;
         let threads = THREADS.into_iter().find(|&threads| threads >= wanted).unwrap_or(32);
-        let arrays = Arrays::on(device)
-            .add_offsets(stored.row_offsets())?
-            .add(stored.col_indices())?
-            .add_values(stored.values())?
-            .add(rows)?
-            .add(&filled)?;
+        let arrays = Arrays::new()
+            .add_offsets(stored.row_offsets())
+            .add(stored.col_indices())
+            .add_values(stored.values())
+            .add(rows)
+            .add(filled)
+            .upload(device)?;
         let most = (rows.len() as u64 * u64::from(threads)).max(shape.0 as u64);
         let kernel = (form(threads), Grid::Resident(most));
         let numbers = vec![rows.len() as u32, shape.0 as u32];

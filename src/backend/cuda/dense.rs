@@ -5,7 +5,7 @@
 //! x is not finite there, the row becomes NaN.
 
 use super::check_shapes;
-use super::owner::Arrays;
+use super::owner::{Arrays, DeviceArrays};
 use crate::backend::cpu::dense::MOST_PLACES;
 use crate::backend::{Family, Operator, Params};
 use crate::device::cuda::libraries::Wanted;
@@ -152,11 +152,11 @@ impl Family<Cuda> for DenseFamily {
         let functions = library()?;
         let dense = Dense::from_csr(matrix)?;
         let arrays = match size_of::<T>() {
-            8 => Arrays::on(device).add(dense.values())?,
+            8 => Arrays::new().add(dense.values()),
             // Exact: values in double precision have been refused.
-            _ => Arrays::on(device).add(&dense.values().iter().map(|&v| v as f32).collect::<Vec<f32>>())?,
+            _ => Arrays::new().add(dense.values().iter().map(|&v| v as f32).collect::<Vec<f32>>()),
         };
-        let (held, addresses, bytes) = arrays.into_parts();
+        let DeviceArrays { held, addresses, bytes, .. } = arrays.upload(device)?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
         check("cublasCreate", between_captures(|| unsafe { (functions.create)(&mut handle) }))?;

@@ -50,8 +50,11 @@ impl Family<Cuda> for EllFamily {
             },
             other => other,
         })?;
-        let arrays =
-            Arrays::on(device).add(ell.row_lengths())?.add(ell.col_indices())?.add_values(ell.values())?;
+        let arrays = Arrays::new()
+            .add(ell.row_lengths())
+            .add(ell.col_indices())
+            .add_values(ell.values())
+            .upload(device)?;
         let shape = (matrix.rows(), matrix.cols());
         let kernel = (form(), Grid::Resident(shape.0 as u64));
         let (places, numbers) = (ell.col_indices().len(), vec![shape.0 as u32]);

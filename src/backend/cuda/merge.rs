@@ -67,13 +67,14 @@ impl Family<Cuda> for Merge {
             (0..=count).map(|tile| rows_before(matrix, (tile * TILE).min(items)) as u32).collect();
         let blocks = (device.multiprocessors() * RESIDENT).min(tiles).min(TILE as u32);
         let parts = vec![T::default(); 2 * blocks as usize];
-        let arrays = Arrays::on(device)
-            .add_offsets(matrix.row_offsets())?
-            .add(matrix.col_indices())?
-            .add_values(matrix.values())?
-            .add(&cuts)?
-            .add(&parts)?
-            .add(&[0_u32])?;
+        let arrays = Arrays::new()
+            .add_offsets(matrix.row_offsets())
+            .add(matrix.col_indices())
+            .add_values(matrix.values())
+            .add(cuts)
+            .add(parts)
+            .add(vec![0_u32])
+            .upload(device)?;
         let shape = (matrix.rows(), matrix.cols());
         let kernel = (form(), Grid::Blocks(blocks));
         let numbers = vec![shape.0 as u32, tiles];

@@ -62,6 +62,9 @@ fn number(params: &Params, name: &str, values: &[&'static str]) -> u32 {
     typed.parse().unwrap_or_else(|_| unreachable!("{name} takes numbers"))
 }
 
+/// What is copied, for whoever has no memory for it.
+const MATRIX: &str = "the matrix";
+
 /// The type of columns in 16 bits in CUDA C++.
 const NARROW_COLUMN: &str = "unsigned short";
 
@@ -97,14 +100,24 @@ fn address<T>(slice: &CudaSlice<T>) -> u64 {
 }
 
 impl DeviceCsr {
+    /// Columns up to which 16 bits are enough.
+    const NARROW: usize = 1 << 16;
+
+    /// The bytes of the arrays; fails where there is no room for them.
+    fn require_room(device: &Cuda, matrix: &Csr, narrow: bool) -> Result<u64> {
+        let narrow = narrow && matrix.cols() <= Self::NARROW;
+        let spared = if narrow { (size_of::<u16>() * matrix.nnz()) as u64 } else { 0 };
+        let bytes = matrix.storage_bytes() - spared;
+        device.require_room(MATRIX, bytes)?;
+        Ok(bytes)
+    }
+
     /// Copies the arrays, after asking whether all of them fit. `narrow` columns are kept in 16 bits where that is enough.
     fn upload(device: &Cuda, matrix: &Csr, narrow: bool) -> Result<DeviceCsr> {
         use crate::device::Device;
-        let what = "the matrix";
-        let narrow = narrow && matrix.cols() <= 1 << 16;
-        let spared = if narrow { (size_of::<u16>() * matrix.nnz()) as u64 } else { 0 };
-        let bytes = matrix.storage_bytes() - spared;
-        device.require_memory(what, bytes)?;
+        let what = MATRIX;
+        let bytes = DeviceCsr::require_room(device, matrix, narrow)?;
+        let narrow = narrow && matrix.cols() <= Self::NARROW;
         let in_16_bits =
             || -> Vec<u16> { matrix.col_indices().par_iter().map(|&column| column as u16).collect() };
         let csr = DeviceCsr {

@@ -4,7 +4,7 @@
 //! of rows.cuh. Everything else is here; dot products are fused as in `passes`.
 
 use super::passes::{Form, Grid, Types};
-use super::{address, check_dot, check_shapes};
+use super::{MATRIX, address, check_dot, check_shapes};
 use crate::device::cuda::{CudaSlots, CudaVector, generate};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Cuda, Device, Op};
@@ -13,82 +13,108 @@ use crate::format::{Offset, Offsets, Values};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
 use std::any::Any;
+use std::borrow::Cow;
 use std::ffi::c_void;
 
-/// Arrays on the device, in the order of a kernel's arguments.
+/// Arrays of a matrix, in the order of a kernel's arguments, still on the host: how many bytes they take is known before the
+/// first is copied.
 pub(super) struct Arrays<'a> {
-    device: &'a Cuda,
-    held: Vec<Box<dyn Any>>,
-    addresses: Vec<u64>,
+    /// Nothing for implicit values.
+    uploads: Vec<Option<Upload<'a>>>,
     bytes: u64,
+    types: ArrayTypes,
+}
+
+type Upload<'a> = Box<dyn FnOnce(&Cuda) -> Result<(Box<dyn Any>, u64)> + 'a>;
+
+#[derive(Clone, Copy)]
+struct ArrayTypes {
     value: Option<&'static str>,
     offset: &'static str,
     column: &'static str,
 }
 
+/// The same on the device.
+pub(super) struct DeviceArrays {
+    /// What holds them.
+    pub held: Vec<Box<dyn Any>>,
+    /// Where they are, 0 for implicit values.
+    pub addresses: Vec<u64>,
+    /// Their bytes.
+    pub bytes: u64,
+    types: ArrayTypes,
+}
+
 impl<'a> Arrays<'a> {
-    pub fn on(device: &'a Cuda) -> Arrays<'a> {
-        let (held, addresses) = (Vec::new(), Vec::new());
-        let (offset, column) = (u32::CUDA_NAME, u32::CUDA_NAME);
-        Arrays { device, held, addresses, bytes: 0, value: None, offset, column }
+    pub fn new() -> Arrays<'a> {
+        let types = ArrayTypes { value: None, offset: u32::CUDA_NAME, column: u32::CUDA_NAME };
+        Arrays { uploads: Vec::new(), bytes: 0, types }
     }
 
-    /// Adds a copy of an array.
-    pub fn add<E>(mut self, array: &[E]) -> Result<Arrays<'a>>
+    /// Adds an array, borrowed or owned.
+    pub fn add<E>(mut self, array: impl Into<Cow<'a, [E]>>) -> Arrays<'a>
     where
-        E: cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits + 'static,
+        E: Clone + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits + 'static,
     {
-        let copy = self.device.allocate_from("the matrix", array)?;
-        self.addresses.push(address(&copy));
-        self.bytes += size_of_val(array) as u64;
-        self.held.push(Box::new(copy));
-        Ok(self)
+        let array: Cow<'a, [E]> = array.into();
+        self.bytes += size_of_val(&array[..]) as u64;
+        self.uploads.push(Some(Box::new(move |device| {
+            let copy = device.allocate_from(MATRIX, &array)?;
+            let address = address(&copy);
+            Ok((Box::new(copy) as Box<dyn Any>, address))
+        })));
+        self
     }
 
     /// Adds offsets, whose type becomes the kernel's.
-    pub fn add_offsets(mut self, offsets: &Offsets) -> Result<Arrays<'a>> {
+    pub fn add_offsets(mut self, offsets: &'a Offsets) -> Arrays<'a> {
         match offsets {
             Offsets::U32(offsets) => self.add(offsets),
             Offsets::U64(offsets) => {
-                self.offset = u64::CUDA_NAME;
+                self.types.offset = u64::CUDA_NAME;
                 self.add(offsets)
             }
         }
     }
 
     /// Says that column indices are of this type.
-    pub fn with_columns(self, column: &'static str) -> Arrays<'a> {
-        Arrays { column, ..self }
+    pub fn with_columns(mut self, column: &'static str) -> Arrays<'a> {
+        self.types.column = column;
+        self
     }
 
     /// Adds values, whose type becomes the kernel's; implicit ones have no address.
-    pub fn add_values(mut self, values: &Values) -> Result<Arrays<'a>> {
+    pub fn add_values(mut self, values: &'a Values) -> Arrays<'a> {
         match values {
             Values::Ones => {
-                self.addresses.push(0);
-                Ok(self)
+                self.uploads.push(None);
+                self
             }
             Values::F32(values) => {
-                self.value = Some(f32::CUDA_NAME);
+                self.types.value = Some(f32::CUDA_NAME);
                 self.add(values)
             }
             Values::F64(values) => {
-                self.value = Some(f64::CUDA_NAME);
+                self.types.value = Some(f64::CUDA_NAME);
                 self.add(values)
             }
         }
     }
-}
 
-impl Arrays<'_> {
-    /// Their addresses, 0 for implicit ones.
-    pub fn addresses(&self) -> &[u64] {
-        &self.addresses
-    }
-
-    /// What holds the arrays, their addresses, and their bytes.
-    pub fn into_parts(self) -> (Vec<Box<dyn Any>>, Vec<u64>, u64) {
-        (self.held, self.addresses, self.bytes)
+    /// Copies all of them, after asking whether there is room for all.
+    pub fn upload(self, device: &Cuda) -> Result<DeviceArrays> {
+        device.require_room(MATRIX, self.bytes)?;
+        let (mut held, mut addresses) = (Vec::new(), Vec::new());
+        for upload in self.uploads {
+            let Some(upload) = upload else {
+                addresses.push(0);
+                continue;
+            };
+            let (array, address) = upload(device)?;
+            held.push(array);
+            addresses.push(address);
+        }
+        Ok(DeviceArrays { held, addresses, bytes: self.bytes, types: self.types })
     }
 }
 
@@ -101,9 +127,7 @@ pub(super) struct Owner {
     numbers: Vec<u32>,
     addresses: Vec<u64>,
     _held: Vec<Box<dyn Any>>,
-    value: Option<&'static str>,
-    offset: &'static str,
-    column: &'static str,
+    types: ArrayTypes,
     storage: u64,
     cost: Cost,
 }
@@ -115,26 +139,13 @@ impl Owner {
         shape: (usize, usize),
         places: usize,
         (form, grid): (Form, Grid),
-        arrays: Arrays<'_>,
+        arrays: DeviceArrays,
         numbers: Vec<u32>,
     ) -> Owner {
-        let Arrays { held, addresses, bytes, value, offset, column, .. } = arrays;
+        let DeviceArrays { held, addresses, bytes, types } = arrays;
         let vectors = (shape.0 + shape.1) * size_of::<T>();
         let cost = Cost { bytes: bytes + vectors as u64, flops: 2 * places as u64 };
-        Owner {
-            backend,
-            shape,
-            form,
-            grid,
-            numbers,
-            addresses,
-            _held: held,
-            value,
-            offset,
-            column,
-            storage: bytes,
-            cost,
-        }
+        Owner { backend, shape, form, grid, numbers, addresses, _held: held, types, storage: bytes, cost }
     }
 
     /// Enqueues the kernel; `last` are the arguments of its ending.
@@ -147,7 +158,7 @@ impl Owner {
         last: &[*mut c_void],
     ) -> Result<()> {
         check_shapes(self.shape, self.backend, x, y)?;
-        let (value, offset, column) = (self.value, self.offset, self.column);
+        let ArrayTypes { value, offset, column } = self.types;
         let types = Types { scalar: T::CUDA_NAME, value, offset, column };
         let kernel = device.kernel(&self.form.source(types, ending))?;
         let (mut addresses, mut numbers) = (self.addresses.clone(), self.numbers.clone());

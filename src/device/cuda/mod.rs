@@ -48,6 +48,8 @@ pub struct Cuda {
     /// The limit that the user set, and what was free when we came.
     memory_limit: Option<u64>,
     free_at_first: u64,
+    /// Memory that vectors will take, which operators leave free.
+    set_aside: Cell<u64>,
     /// While set, launches are left out: a step run like this compiles its kernels and does nothing else.
     rehearsing: Cell<bool>,
     /// Page-locked buffers for long uploads, from the first one on.
@@ -115,6 +117,7 @@ impl Cuda {
         let free_at_first = context.mem_get_info().map_err(fault("cuMemGetInfo"))?.0 as u64;
         Ok(Cuda {
             free_at_first,
+            set_aside: Cell::new(0),
             name: context.name().map_err(fault("cuDeviceGetName"))?,
             modules: Modules::new(Arc::clone(&context), arch),
             context,
@@ -232,9 +235,25 @@ impl Cuda {
         let needed = (len * size_of::<T>()) as u64;
         self.require_memory(what, needed)?;
         self.stream.alloc_zeros(len.max(1)).map_err(|e| match e.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => out_of_memory(what, needed, 0),
+            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                let free = self.memory().map_or(0, |(free, _)| free);
+                GpuError::DeviceMemory { what, needed, beside: 0, free, hint: IN_PIECES.to_owned() }.into()
+            }
             _ => fault("cuMemAllocAsync")(e),
         })
+    }
+
+    /// Fails where so many bytes of an operator are not free beside what has been set aside for vectors.
+    pub fn require_room(&self, what: &'static str, needed: u64) -> Result<()> {
+        self.require(what, needed, self.set_aside.get())
+    }
+
+    fn require(&self, what: &'static str, needed: u64, beside: u64) -> Result<()> {
+        let free = self.memory()?.0;
+        if needed.saturating_add(beside) <= free {
+            return Ok(());
+        }
+        Err(GpuError::DeviceMemory { what, needed, beside, free, hint: ELSEWHERE.to_owned() }.into())
     }
 
     /// Copies a host array into new device memory.
@@ -256,10 +275,10 @@ fn as_bytes<T: DeviceRepr>(host: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(host.as_ptr().cast(), size_of_val(host)) }
 }
 
-fn out_of_memory(what: &'static str, needed: u64, free: u64) -> Error {
-    let hint = "--precision f32 needs about half, --device cpu uses main memory";
-    Error::Gpu(GpuError::DeviceMemory { what, needed, free, hint })
-}
+/// What to do where nothing is known of what would fit, and where memory is free in pieces, or taken by others meanwhile.
+const ELSEWHERE: &str = "--precision f32 needs about half; --device cpu uses main memory";
+const IN_PIECES: &str =
+    "the driver has no piece of that size; end other programs on this GPU, or use --device cpu";
 
 impl<T: Scalar> CudaVector<T> {
     /// Rows.
@@ -313,8 +332,11 @@ impl Device for Cuda {
     }
 
     fn require_memory(&self, what: &'static str, needed: u64) -> Result<()> {
-        let free = self.memory()?.0;
-        if needed > free { Err(out_of_memory(what, needed, free)) } else { Ok(()) }
+        self.require(what, needed, 0)
+    }
+
+    fn set_aside(&self, bytes: u64) {
+        self.set_aside.set(bytes);
     }
 
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CudaVector<T>> {

@@ -54,10 +54,10 @@ pub(super) struct Work<D: Device, T: Scalar> {
     slots: D::Slots,
 }
 
-impl<D: Device, T: Scalar> Work<D, T> {
-    /// Vectors in the workspace.
-    pub const VECTORS: usize = 2;
+/// Vectors in the workspace.
+pub const VECTORS: usize = 2;
 
+impl<D: Device, T: Scalar> Work<D, T> {
     /// Bytes that an iteration moves.
     pub fn bytes(steps: &Operator<D, T>) -> u64 {
         steps.bytes_with(&STEPPED)

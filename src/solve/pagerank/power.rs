@@ -226,10 +226,15 @@ pub(super) struct Work<D: Device, T: Scalar> {
     slots: D::Slots,
 }
 
+/// Vectors that every workspace has, whatever the problem.
+pub fn least_vectors(extrapolate: bool) -> usize {
+    2 + EVEN.reads as usize + if extrapolate { KEPT_VECTORS } else { 0 }
+}
+
 impl<D: Device, T: Scalar> Work<D, T> {
     /// Vectors in the workspace.
     pub fn vectors(problem: &Problem<'_>, extrapolate: bool) -> usize {
-        2 + sweep(problem).reads as usize + if extrapolate { KEPT_VECTORS } else { 0 }
+        least_vectors(extrapolate) + (sweep(problem).reads - EVEN.reads) as usize
     }
 
     /// Bytes that an iteration moves.

@@ -4,14 +4,14 @@
 
 use super::{
     Algorithm, Described, Handle, MatrixDescriptor, check, check_matrix, data_type, explicit, handle_on, has,
-    require_library, sys, unsupported,
+    missing, require_library, sys, unsupported,
 };
 use crate::backend::cuda::check_shapes;
-use crate::backend::cuda::owner::Arrays;
+use crate::backend::cuda::owner::{Arrays, DeviceArrays};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
-use crate::error::{Error, GpuError, Result};
+use crate::error::Result;
 use crate::format::stats::Blocks;
 use crate::format::{Bsr, Csr, Offsets};
 use crate::operator::{Cost, LinearOperator};
@@ -73,8 +73,8 @@ fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params) -> Result
             return Err(unsupported::<A>(what, "its 32-bit numbers end at 2147483647; use --backend bsr"));
         }
     };
-    let arrays = Arrays::on(device).add(offsets)?.add(bsr.block_columns())?.add_values(bsr.values())?;
-    let (held, addresses, bytes) = arrays.into_parts();
+    let DeviceArrays { held, addresses, bytes, .. } =
+        Arrays::new().add(offsets).add(bsr.block_columns()).add_values(bsr.values()).upload(device)?;
     let (block_rows, block_cols, blocks) = (bsr.block_rows(), bsr.block_cols(), bsr.blocks());
     Ok(Squares { block, block_rows, block_cols, blocks, held, addresses, bytes })
 }
@@ -86,8 +86,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     params: &Params,
 ) -> Result<Described> {
     if !has("cusparseCreateConstBsr") {
-        let what = "a library as old as the one that was found".to_owned();
-        return Err(unsupported::<A>(what, "its products of blocks came with CUDA 12.1; use --backend bsr"));
+        return Err(missing("cusparseCreateConstBsr", "it came with CUDA 12.1; use --backend bsr"));
     }
     let squares = squares::<A>(device, matrix, params)?;
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
@@ -146,11 +145,8 @@ impl Family<Cuda> for Legacy {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         require_library()?;
         if !has("cusparseDbsrmv") || !has("cusparseSbsrmv") {
-            return Err(Error::Gpu(GpuError::LibraryUnusable {
-                library: "cuSPARSE",
-                path: "libcusparse.so".into(),
-                reason: "it no longer has cusparseDbsrmv; use --backend cusparse-bsr or bsr".to_owned(),
-            }));
+            let hint = "later ones leave it out; use --backend cusparse-bsr or bsr";
+            return Err(missing("cusparseDbsrmv", hint));
         }
         check_matrix::<Legacy>(matrix, size_of::<T>())?;
         let squares = squares::<Legacy>(device, explicit::<T>(matrix)?.as_ref().unwrap_or(matrix), params)?;

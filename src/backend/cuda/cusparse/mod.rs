@@ -116,6 +116,11 @@ pub fn require_library() -> Result<()> {
     }))
 }
 
+/// What a library of another version lacks.
+fn missing(function: &'static str, hint: &'static str) -> Error {
+    GpuError::FunctionMissing { library: "cuSPARSE", function, hint }.into()
+}
+
 /// Fails where the library is too old: the binding would end the program at the first call.
 fn require_functions() -> Result<()> {
     const NEWEST: [&str; 3] = ["cusparseSpMV_preprocess", "cusparseCreateConstCsr", "cusparseGetErrorString"];

@@ -1,7 +1,7 @@
 //! Sliced ELL for the library's general product.
 
-use super::{Algorithm, Described, MatrixDescriptor, check, data_type, has, sys, unsupported};
-use crate::backend::cuda::owner::Arrays;
+use super::{Algorithm, Described, MatrixDescriptor, check, data_type, has, missing, sys, unsupported};
+use crate::backend::cuda::owner::{Arrays, DeviceArrays};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Sell};
@@ -15,8 +15,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     height: usize,
 ) -> Result<Described> {
     if !has("cusparseCreateConstSlicedEll") {
-        let what = "a library as old as the one that was found".to_owned();
-        return Err(unsupported::<A>(what, "sliced ELL came with cuSPARSE 12.1; use --backend sell"));
+        return Err(missing("cusparseCreateConstSlicedEll", "it came with CUDA 12.1; use --backend sell"));
     }
     if matrix.nnz() == 0 {
         let what = "a matrix without entries".to_owned();
@@ -31,8 +30,8 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
             return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use --backend sell"));
         }
     };
-    let arrays = Arrays::on(device).add(offsets)?.add(sell.col_indices())?.add_values(sell.values())?;
-    let (held, addresses, bytes) = arrays.into_parts();
+    let DeviceArrays { held, addresses, bytes, .. } =
+        Arrays::new().add(offsets).add(sell.col_indices()).add_values(sell.values()).upload(device)?;
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     let mut descriptor = std::ptr::null();
     // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.

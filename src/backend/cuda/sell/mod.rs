@@ -70,10 +70,11 @@ impl Family<Cuda> for Sell {
         let [short, long] = ROUNDS;
         let round = if mean <= short.unroll as usize { short } else { long };
         let slices = packed.slices.len();
-        let arrays = Arrays::on(device)
-            .add(packed.slices.as_flattened())?
-            .add(&packed.words)?
-            .add_values(&packed.values)?;
+        let arrays = Arrays::new()
+            .add(packed.slices.as_flattened())
+            .add(&packed.words)
+            .add_values(&packed.values)
+            .upload(device)?;
         let shape = (matrix.rows(), matrix.cols());
         let kernel = (form(round), Grid::Resident((slices * LANES) as u64));
         // `pack` has refused more rows.
