@@ -190,8 +190,13 @@ impl Choice {
             return Ok(Choice { entry, params: Params::parse(entry.name, &[], rest)? });
         }
         let entry = REGISTRY.iter().find(|e| e.device() == kind && e.name == name).ok_or_else(|| {
-            let known: Vec<_> = REGISTRY.iter().filter(|e| e.device() == kind).map(|e| e.name).collect();
-            Error::UnknownBackend { name: name.to_owned(), device: kind, known: known.join(", ") }
+            let names = |here: bool| -> String {
+                let wanted = REGISTRY.iter().filter(|e| (e.device() == kind) == here);
+                wanted.map(|e| e.name).collect::<Vec<_>>().join(", ")
+            };
+            let other = if kind == Cuda::KIND { Cpu::KIND } else { Cuda::KIND };
+            let known = format!("{}; on {other} {}", names(true), names(false));
+            Error::UnknownBackend { name: name.to_owned(), device: kind, known }
         })?;
         Ok(Choice { entry, params: Params::parse(entry.name, entry.params, rest)? })
     }

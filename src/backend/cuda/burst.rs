@@ -30,6 +30,9 @@ const LANES: usize = 32;
 /// The family of one.
 pub struct BurstFamily;
 
+/// Rows that its kernel can stride over in 32 bits.
+const MOST: usize = 1 << 31;
+
 fn form() -> Form {
     Form {
         name: "spmv_slices",
@@ -48,6 +51,11 @@ impl Family<Cuda> for BurstFamily {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
         let (rows, most) = (matrix.rows(), most_rows(device));
+        if rows > MOST {
+            let (value, limit) = (rows as u128, MOST as u128);
+            let what = "the number of rows";
+            return Err(Error::TooLarge { what, value, limit, place: "the 32-bit numbers of backend burst" });
+        }
         if rows > most {
             log::warn!(
                 "burst: the registers of this GPU hold the vectors of {most} rows, not of {rows}: steps are recorded as \

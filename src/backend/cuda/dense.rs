@@ -96,7 +96,7 @@ fn library() -> Result<&'static Functions> {
     match functions {
         Ok(functions) => Ok(LOADED.get_or_init(|| functions)),
         Err(e) => {
-            let reason = e.to_string();
+            let reason = format!("{e}; pip install --force-reinstall nvidia-cublas, or use --backend csr");
             Err(Error::Gpu(GpuError::LibraryUnusable { library: "cuBLAS", path, reason }))
         }
     }

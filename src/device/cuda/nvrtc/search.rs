@@ -86,6 +86,10 @@ fn note(first: &mut Option<Error>, error: Error) {
 }
 
 fn unusable(path: &Path, reason: String) -> Error {
+    let reason = format!(
+        "{reason}; reinstall it (pip install --force-reinstall nvidia-cuda-nvrtc), set SOLVER_NVRTC to the folder of \
+         another, or use --device cpu"
+    );
     Error::Gpu(GpuError::LibraryUnusable { library: LIBRARY, path: path.to_owned(), reason })
 }
 
