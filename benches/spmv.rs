@@ -152,7 +152,11 @@ fn plan() -> Plan {
             "--device" => plan.cuda = arguments.next().is_some_and(|device| device == Cuda::KIND),
             "--threads" => plan.threads = number(),
             "--rounds" => plan.rounds = number().unwrap_or(ROUNDS),
-            "--precision" => plan.single = arguments.next().is_some_and(|precision| precision == "f32"),
+            "--precision" => match arguments.next().as_deref() {
+                Some("f64") => plan.single = false,
+                Some("f32") => plan.single = true,
+                other => panic!("--precision is f64 or f32, and not {other:?}"),
+            },
             "--json" => plan.json = true,
             "--backends" => {
                 let typed = arguments.next().unwrap_or_default();

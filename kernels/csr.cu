@@ -52,7 +52,7 @@ __device__ __forceinline__ bool complete(double* place, const u32 piece, const u
 // Five blocks of a multiprocessor, where there are many loads or a sweep: the compiler would take registers for four, or so few
 // that it spills.
 #if defined(SWEPT) || UNROLL > 4
-#define BOUNDS BLOCK, 5
+#define BOUNDS BLOCK, (__CUDA_ARCH__ >= 800 ? 5 : 4)
 #else
 #define BOUNDS BLOCK
 #endif

@@ -297,7 +297,7 @@ def products(file):
             rival = min(rivals, key=lambda b: b["median_ms"])
             speed = auto["bytes"] / auto["median_ms"] / 1e6
             share = speed / record["stream_gigabytes_per_second"]
-            blocks = cells.get("cusparse-bsr", {}).get("median_ms")
+            blocks = min((cells[name]["median_ms"] for name in ("cusparse-bsr", "cusparse-bsrmv") if name in cells), default=None)
             print(f"| `{record['matrix']}` | {record['entries']:,} | {auto['backend'].removeprefix('auto = ')} | "
                   f"{us(auto['median_ms'])} | {speed:,.0f} | {100 * share:.0f} % | {us(auto.get('cold_ms'))} | "
                   f"{us(cells['csr']['median_ms'])} | {us(rival['median_ms'])} ({rival['backend']}) | {us(blocks)} |")

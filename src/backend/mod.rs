@@ -9,8 +9,8 @@ pub mod cuda;
 mod params;
 mod registry;
 
-use crate::device::{Cpu, Cuda, Device};
-use crate::error::{Error, GpuError, Result};
+use crate::device::{Cpu, Cuda, Device, Room};
+use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::Csr;
 use crate::operator::LinearOperator;
 use crate::scalar::{Precision, Scalar};
@@ -190,13 +190,8 @@ impl Choice {
             return Ok(Choice { entry, params: Params::parse(entry.name, &[], rest)? });
         }
         let entry = REGISTRY.iter().find(|e| e.device() == kind && e.name == name).ok_or_else(|| {
-            let names = |here: bool| -> String {
-                let wanted = REGISTRY.iter().filter(|e| (e.device() == kind) == here);
-                wanted.map(|e| e.name).collect::<Vec<_>>().join(", ")
-            };
-            let other = if kind == Cuda::KIND { Cpu::KIND } else { Cuda::KIND };
-            let known = format!("{}; on {other} {}", names(true), names(false));
-            Error::UnknownBackend { name: name.to_owned(), device: kind, known }
+            let known: Vec<_> = REGISTRY.iter().filter(|e| e.device() == kind).map(|e| e.name).collect();
+            Error::UnknownBackend { name: name.to_owned(), device: kind, known: known.join(", ") }
         })?;
         Ok(Choice { entry, params: Params::parse(entry.name, entry.params, rest)? })
     }
@@ -247,9 +242,13 @@ impl Choice {
             device: D::KIND,
             known: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
         })?;
-        D::pick(builders)(device, matrix, &choice.params).map_err(|e| match e {
-            Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, .. }) => {
-                let hint = what_fits(matrix, size_of::<T>(), beside, free);
+        // As it is before anything of the operator is there.
+        let room = device.room()?;
+        let built = D::pick(builders)(device, matrix, &choice.params);
+        device.set_aside(0);
+        built.map_err(|e| match e {
+            Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint: None }) => {
+                let hint = Some(what_fits(matrix, size_of::<T>(), room));
                 Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint })
             }
             other => other,
@@ -257,8 +256,8 @@ impl Choice {
     }
 }
 
-/// What to ask for instead where an operator and vectors beside it do not fit, in words.
-fn what_fits(matrix: &Csr, width: usize, beside: u64, free: u64) -> String {
+/// What to ask for instead where an operator and what has been set aside do not fit into what is free, in words.
+fn what_fits(matrix: &Csr, width: usize, Room { free, set_aside: beside }: Room) -> String {
     let rows = matrix.storage_bytes();
     let spared = (matrix.values().width().saturating_sub(size_of::<f32>()) * matrix.nnz()) as u64;
     let narrow = beside * size_of::<f32>() as u64 / width as u64;
@@ -269,11 +268,10 @@ fn what_fits(matrix: &Csr, width: usize, beside: u64, free: u64) -> String {
         (rows - spared + narrow, format!("--backend csr --precision {}", Precision::F32.name())),
     ];
     match ways.iter().find(|(bytes, _)| *bytes <= free) {
-        Some((bytes, way)) => format!("{way} needs {:.1} MB in all", *bytes as f64 / 1e6),
-        None => format!(
-            "not even {} fits, with {:.1} MB in all; --device cpu uses main memory",
-            ways[2].1,
-            ways[2].0 as f64 / 1e6
-        ),
+        Some((bytes, way)) => format!("{way} needs {} in all", in_words(*bytes)),
+        None => {
+            let (bytes, way) = &ways[2];
+            format!("not even {way} fits, with {} in all; --device cpu uses main memory", in_words(*bytes))
+        }
     }
 }

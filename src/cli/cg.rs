@@ -127,7 +127,9 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     let precond = plan.precond.settle(&exact);
     let (rows, width) = (exact.rows() as u64, size_of::<T>() as u64);
     let vectors = plan.method.vectors(precond.name() != "none") as u64 * rows * width;
-    device.set_aside(vectors + precond.bytes(rows, exact.nnz() as u64, width));
+    // Of blocks only an estimate is known, by which nothing is refused.
+    let rest = if precond.is_blocks() { 0 } else { precond.bytes(rows, exact.nnz() as u64, width) };
+    device.set_aside(vectors + rest);
     let a = backend.build::<D, T>(device, &matrix)?;
     device.set_aside(vectors);
     let m = precond.build::<D, T>(device, &exact, &a)?;

@@ -19,7 +19,7 @@ use crate::format::{Csr, Duplicates};
 use crate::observe::{History, Observer};
 use crate::scalar::{Precision, Scalar};
 use crate::solve::pagerank::links::Links;
-use crate::solve::pagerank::power::least_vectors;
+use crate::solve::pagerank::power::vectors;
 use crate::solve::pagerank::{Method, Problem, Ranking, gauss_seidel, power};
 use crate::source::Options;
 use crate::stop::StoppingRule;
@@ -135,7 +135,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }
-    let vectors = least_vectors(plan.method == Method::Extrapolated);
+    let vectors = vectors(plan.dangling, plan.teleport.is_some(), plan.method == Method::Extrapolated);
     device.set_aside((vectors * matrix.rows() * size_of::<T>()) as u64);
     let operator = backend.build::<D, T>(device, &matrix)?;
     ranked.facts.seconds_setup += began.elapsed().as_secs_f64();

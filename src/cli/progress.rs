@@ -112,14 +112,7 @@ fn watch(first: &'static str, name: &str, meter: &Meter, over: &AtomicBool) {
 }
 
 /// Bytes in the unit that suits them.
-pub fn bytes(n: u64) -> String {
-    match n as f64 {
-        n if n >= 1e9 => format!("{:.2} GB", n / 1e9),
-        n if n >= 1e6 => format!("{:.1} MB", n / 1e6),
-        n if n >= 1e3 => format!("{:.1} kB", n / 1e3),
-        n => format!("{n} bytes"),
-    }
-}
+pub(super) use crate::error::in_words as bytes;
 
 fn measure(name: &str, now: &Reading) -> String {
     let (what, seconds) = (format!("{} {name}", now.phase), now.time.as_secs_f64());

@@ -103,6 +103,15 @@ impl<D: Device, W> Recorded<D, W> {
     }
 }
 
+/// Memory of a device.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Bytes free.
+    pub free: u64,
+    /// Those of them that have been set aside.
+    pub set_aside: u64,
+}
+
 /// Vectors, scalars and the algebra on them.
 ///
 /// Vectors are n x k, row-major: k = 1 is the plain case.
@@ -129,9 +138,13 @@ pub trait Device: Sized + 'static {
         Ok(())
     }
 
-    /// Says how much memory vectors will take after the next operators are built, so that these are refused where both do not
-    /// fit. It holds until it is said anew.
+    /// Says how much memory will be wanted after the next operator is built, for vectors and what else there is, so that it is
+    /// refused where both do not fit. Building an operator ends that.
     fn set_aside(&self, _bytes: u64) {}
+    /// The memory that is free now, where it is counted.
+    fn room(&self) -> Result<Room> {
+        Ok(Room { free: u64::MAX, set_aside: 0 })
+    }
 
     /// A vector of zeros.
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Vector<T>>;

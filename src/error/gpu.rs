@@ -62,26 +62,34 @@ pub enum GpuError {
         log: String,
     },
     /// Not enough device memory.
-    #[error("{what} needs {needed} of GPU memory{beside} but {free} are free; {hint}",
-        needed = megabytes(needed), beside = and_vectors(*beside), free = megabytes(free))]
+    #[error("{what} needs {needed} of GPU memory{beside} but {free} are free; {hint}", needed = in_words(*needed),
+        beside = and_beside(*beside), free = in_words(*free), hint = hint.as_deref().unwrap_or(ELSEWHERE))]
     DeviceMemory {
         /// What was to be allocated.
         what: &'static str,
         /// Bytes asked for.
         needed: u64,
-        /// Bytes that vectors will take beside it.
+        /// Bytes that will be wanted beside it.
         beside: u64,
         /// Bytes free.
         free: u64,
-        /// What would fit.
-        hint: String,
+        /// What to do, where more is known than that main memory is larger.
+        hint: Option<String>,
     },
 }
 
-fn megabytes(bytes: &u64) -> String {
-    format!("{:.1} MB", *bytes as f64 / 1e6)
+const ELSEWHERE: &str = "--device cpu uses main memory";
+
+/// Bytes in a unit that suits them.
+pub(crate) fn in_words(bytes: u64) -> String {
+    match bytes as f64 {
+        bytes if bytes >= 1e9 => format!("{:.2} GB", bytes / 1e9),
+        bytes if bytes >= 1e6 => format!("{:.1} MB", bytes / 1e6),
+        bytes if bytes >= 1e3 => format!("{:.1} kB", bytes / 1e3),
+        bytes => format!("{bytes} bytes"),
+    }
 }
 
-fn and_vectors(bytes: u64) -> String {
-    if bytes == 0 { String::new() } else { format!(", and vectors {} beside it,", megabytes(&bytes)) }
+fn and_beside(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { format!(", and the rest of the solve {},", in_words(bytes)) }
 }

@@ -10,6 +10,7 @@ use crate::format::CsrFault;
 pub use chain::ChainError;
 pub use fetch::FetchError;
 pub use gpu::GpuError;
+pub(crate) use gpu::in_words;
 use std::path::PathBuf;
 
 /// Shorthand used throughout the crate.

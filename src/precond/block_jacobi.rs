@@ -18,7 +18,7 @@
 
 use super::{beyond, holds};
 use crate::backend::{Choice, Operator, Pick};
-use crate::error::{Error, Result};
+use crate::error::{Error, GpuError, Result};
 use crate::format::stats::Blocks;
 use crate::format::{Csr, Offsets, Values};
 use crate::parallel::{room, zeros};
@@ -47,7 +47,15 @@ pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, block: usiz
     // Iterations share a launch where there is one matrix.
     let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
     let (backend, _) = auto.settle(&inverses, size_of::<T>(), 0)?;
-    backend.build(device, &Arc::new(inverses))
+    backend.build(device, &Arc::new(inverses)).map_err(|e| match e {
+        Error::Gpu(GpuError::DeviceMemory { needed, beside, free, .. }) => {
+            let hint =
+                "--precond jacobi takes one number a row; smaller blocks take fewer (block-jacobi:block=2)";
+            let (what, hint) = ("preconditioner block-jacobi", Some(hint.to_owned()));
+            GpuError::DeviceMemory { what, needed, beside, free, hint }.into()
+        }
+        other => other,
+    })
 }
 
 /// A block that has no Cholesky factor.

@@ -94,6 +94,11 @@ impl Preconditioner {
         matches!(self, Preconditioner::None | Preconditioner::Jacobi)
     }
 
+    /// Whether it multiplies by inverted blocks.
+    pub fn is_blocks(self) -> bool {
+        matches!(self, Preconditioner::BlockJacobi { .. })
+    }
+
     /// Whether it runs on the CPU only.
     pub fn needs_cpu(self) -> bool {
         matches!(self, Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. })

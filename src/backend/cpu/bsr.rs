@@ -47,18 +47,27 @@ pub(in crate::backend) fn size(typed: &str) -> Option<(usize, usize)> {
     Some((height.parse().ok()?, width.parse().ok()?))
 }
 
-/// The size that the user has named, or the one that moves the fewest bytes in a sample of the rows.
-pub(in crate::backend) fn named_or_found(matrix: &Csr, params: &Params) -> (usize, usize) {
-    let found = || cheapest(matrix).map_or(ANY_SIZE, |(best, _)| (best.size[0], best.size[1]));
+/// The size that the user has named, or the one that moves the fewest bytes in a sample of the rows, with values of so many.
+pub(in crate::backend) fn named_or_found(matrix: &Csr, params: &Params, value: f64) -> (usize, usize) {
+    let found = || cheapest(matrix, value).map_or(ANY_SIZE, |(best, _)| (best.size[0], best.size[1]));
     params.get("block").and_then(size).unwrap_or_else(found)
 }
 
-/// The blocks that move the fewest bytes in a sample of the rows, and these, with values as they will be stored.
-pub(in crate::backend) fn cheapest(matrix: &Csr) -> Option<(Block, f64)> {
-    let value = match matrix.values() {
+/// Bytes of a value as [`blocked`] stores it, judged by a sample.
+pub(in crate::backend) fn value_bytes(matrix: &Csr) -> f64 {
+    match matrix.values() {
         Values::F64(values) if !sample_fits(values) => 8.0,
         _ => 4.0,
-    };
+    }
+}
+
+/// The same as the matrix has it; ones are stored in double precision.
+pub(in crate::backend) fn stored_bytes(matrix: &Csr) -> f64 {
+    if matches!(matrix.values(), Values::F32(_)) { 4.0 } else { 8.0 }
+}
+
+/// The blocks that move the fewest bytes in a sample of the rows, with values of so many bytes, and these.
+pub(in crate::backend) fn cheapest(matrix: &Csr, value: f64) -> Option<(Block, f64)> {
     // The statistics count values in double precision.
     let bytes = |block: &Block| {
         block.bytes as f64 - block.blocks as f64 * (block.size[0] * block.size[1]) as f64 * (8.0 - value)
@@ -80,7 +89,7 @@ pub(in crate::backend) fn blocked(matrix: &Arc<Csr>, block: (usize, usize)) -> R
 
 impl Family<Cpu> for BsrFamily {
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
-        let block = named_or_found(matrix, params);
+        let block = named_or_found(matrix, params, value_bytes(matrix));
         let bsr = blocked(matrix, block)?;
         let bytes = bsr.storage_bytes();
         let mut parts = bsr.into_parts();

@@ -9,7 +9,7 @@
 use super::csr::{CsrFamily, longest_row};
 use super::sell;
 use crate::backend::auto::Decision;
-use crate::backend::cpu::{bsr::cheapest, narrow};
+use crate::backend::cpu::bsr::{cheapest, value_bytes};
 use crate::backend::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
 use crate::format::stats::Block;
@@ -57,11 +57,8 @@ fn blocks(matrix: &Csr) -> Option<(Block, f64)> {
     if matrix.pattern().has_repeats() || matrix.rows().max(matrix.cols()) > super::bsr::MOST {
         return None;
     }
-    let (block, bytes) = cheapest(matrix)?;
-    let value = match matrix.values() {
-        Values::F64(values) if !narrow::sample_fits(values) => 8.0,
-        _ => 4.0,
-    };
+    let value = value_bytes(matrix);
+    let (block, bytes) = cheapest(matrix, value)?;
     let others = matrix.nnz() as f64 * (value + COLUMN);
     (bytes < WORTH * others).then_some((block, bytes / others))
 }

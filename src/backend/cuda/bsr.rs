@@ -15,7 +15,7 @@
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid};
 use super::{NARROW_COLUMN, number};
-use crate::backend::cpu::bsr::{blocked, named_or_found};
+use crate::backend::cpu::bsr::{blocked, named_or_found, value_bytes};
 use crate::backend::cpu::bsr_tasks::{ANY_SIZE, SIZES};
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::Cuda;
@@ -169,7 +169,7 @@ fn check_size(matrix: &Csr) -> Result<()> {
 impl Family<Cuda> for BsrFamily {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
-        let block = named_or_found(matrix, params);
+        let block = named_or_found(matrix, params, value_bytes(matrix));
         let shape = (matrix.rows(), matrix.cols());
         let mut parts = blocked(matrix, block)?.into_parts();
         parts.values = match &parts.values {

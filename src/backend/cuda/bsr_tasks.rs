@@ -14,7 +14,7 @@
 use super::owner::{Arrays, DeviceArrays};
 use super::passes::{Form, Types};
 use super::{check_shapes, number};
-use crate::backend::cpu::bsr::named_or_found;
+use crate::backend::cpu::bsr::{named_or_found, stored_bytes};
 use crate::backend::cpu::bsr_tasks::ANY_SIZE;
 use crate::backend::{Choice, Family, Operator, Others, Param, Params};
 use crate::device::Cuda;
@@ -228,7 +228,7 @@ struct Asked {
 
 impl Asked {
     fn read<V: Variant>(matrix: &Csr, params: &Params) -> Result<Asked> {
-        let block = named_or_found(matrix, params);
+        let block = named_or_found(matrix, params, stored_bytes(matrix));
         let threads: u32 = given::<V>(params, "threads").parse().unwrap_or(128);
         let values = block.0 * block.1;
         if V::least_threads(values) > threads as usize {

@@ -12,7 +12,7 @@
 //! The sharing of entries through shared memory: J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on
 //! GPUs using the CSR storage format, SC 2014.
 
-use super::passes::{Form, Grid, Pass, Passes, Types};
+use super::passes::{Form, Grid, Pass, Passes, Types, check_size};
 use super::{DeviceCsr, NARROW_COLUMN};
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::cuda::generate;
@@ -124,6 +124,7 @@ impl Strategy {
         matrix: &Arc<Csr>,
         params: &Params,
     ) -> Result<Operator<Cuda, T>> {
+        check_size(matrix)?;
         let mean = matrix.nnz().div_ceil(matrix.rows().max(1));
         let threads = threads_for(mean, self.unroll_row);
         let by_rows = match params.get(CUT.name) {

@@ -80,7 +80,8 @@ fn hybrid(fit: u32) -> Form {
 }
 
 /// Threads of `hybrid` that shall fit, by the mean length of rows. Measured on an H200 with 1024, 1280, 1536 and 2048: rows of 5
-/// entries took 21.5, 19.7, 19.7 and 20.8 us, rows of 80 in the mean 166, 134, 125 and 105, of 199 42.3, 37.8, 39.9 and 43.4.
+/// entries took 21.5, 19.7, 19.7 and 20.8 us, rows of 80 in the mean 166, 134, 125 and 105, of 199 42.3, 37.8, 39.9 and 43.4; the
+/// bounds between these are guesses.
 fn hybrid_fit(mean: usize) -> u32 {
     match mean {
         mean if mean <= LIGHT => THREADS_LIGHT,

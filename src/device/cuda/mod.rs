@@ -16,7 +16,7 @@ mod slots;
 mod staging;
 mod steps;
 
-use super::{Device, Recorded, SlotState, Sweep, check_length, check_operands};
+use super::{Device, Recorded, Room, SlotState, Sweep, check_length, check_operands};
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use burst::Trace;
@@ -48,7 +48,7 @@ pub struct Cuda {
     /// The limit that the user set, and what was free when we came.
     memory_limit: Option<u64>,
     free_at_first: u64,
-    /// Memory that vectors will take, which operators leave free.
+    /// Memory that the next operator leaves free.
     set_aside: Cell<u64>,
     /// While set, launches are left out: a step run like this compiles its kernels and does nothing else.
     rehearsing: Cell<bool>,
@@ -237,13 +237,14 @@ impl Cuda {
         self.stream.alloc_zeros(len.max(1)).map_err(|e| match e.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
                 let free = self.memory().map_or(0, |(free, _)| free);
-                GpuError::DeviceMemory { what, needed, beside: 0, free, hint: IN_PIECES.to_owned() }.into()
+                let hint = Some(IN_PIECES.to_owned());
+                GpuError::DeviceMemory { what, needed, beside: 0, free, hint }.into()
             }
             _ => fault("cuMemAllocAsync")(e),
         })
     }
 
-    /// Fails where so many bytes of an operator are not free beside what has been set aside for vectors.
+    /// Fails where so many bytes of an operator are not free beside what has been set aside.
     pub fn require_room(&self, what: &'static str, needed: u64) -> Result<()> {
         self.require(what, needed, self.set_aside.get())
     }
@@ -253,7 +254,7 @@ impl Cuda {
         if needed.saturating_add(beside) <= free {
             return Ok(());
         }
-        Err(GpuError::DeviceMemory { what, needed, beside, free, hint: ELSEWHERE.to_owned() }.into())
+        Err(GpuError::DeviceMemory { what, needed, beside, free, hint: None }.into())
     }
 
     /// Copies a host array into new device memory.
@@ -275,8 +276,7 @@ fn as_bytes<T: DeviceRepr>(host: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(host.as_ptr().cast(), size_of_val(host)) }
 }
 
-/// What to do where nothing is known of what would fit, and where memory is free in pieces, or taken by others meanwhile.
-const ELSEWHERE: &str = "--precision f32 needs about half; --device cpu uses main memory";
+/// What to do where memory is free in pieces, or taken by others meanwhile.
 const IN_PIECES: &str =
     "the driver has no piece of that size; end other programs on this GPU, or use --device cpu";
 
@@ -337,6 +337,10 @@ impl Device for Cuda {
 
     fn set_aside(&self, bytes: u64) {
         self.set_aside.set(bytes);
+    }
+
+    fn room(&self) -> Result<Room> {
+        Ok(Room { free: self.memory()?.0, set_aside: self.set_aside.get() })
     }
 
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CudaVector<T>> {

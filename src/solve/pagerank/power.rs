@@ -226,15 +226,15 @@ pub(super) struct Work<D: Device, T: Scalar> {
     slots: D::Slots,
 }
 
-/// Vectors that every workspace has, whatever the problem.
-pub fn least_vectors(extrapolate: bool) -> usize {
-    2 + EVEN.reads as usize + if extrapolate { KEPT_VECTORS } else { 0 }
+/// Vectors in a workspace.
+pub fn vectors(dangling: Dangling, personal: bool, extrapolate: bool) -> usize {
+    2 + sweep_of(dangling, personal).reads as usize + if extrapolate { KEPT_VECTORS } else { 0 }
 }
 
 impl<D: Device, T: Scalar> Work<D, T> {
     /// Vectors in the workspace.
     pub fn vectors(problem: &Problem<'_>, extrapolate: bool) -> usize {
-        least_vectors(extrapolate) + (sweep(problem).reads - EVEN.reads) as usize
+        vectors(problem.dangling, problem.teleport.is_some(), extrapolate)
     }
 
     /// Bytes that an iteration moves.
@@ -372,10 +372,14 @@ pub(super) fn ranks(problem: &Problem<'_>, mut c: Vec<f64>) -> Vec<f64> {
 }
 
 fn sweep(problem: &Problem<'_>) -> Sweep<'static> {
-    match (problem.dangling, problem.teleport) {
+    sweep_of(problem.dangling, problem.teleport.is_some())
+}
+
+fn sweep_of(dangling: Dangling, personal: bool) -> Sweep<'static> {
+    match (dangling, personal) {
         (Dangling::SelfLoop, _) => SELF_LOOP,
-        (_, Some(_)) => PERSONAL,
-        (_, None) => EVEN,
+        (_, true) => PERSONAL,
+        (_, false) => EVEN,
     }
 }
 

@@ -20,7 +20,7 @@ mod blocks;
 mod strategies;
 mod team;
 
-use super::bsr::{named_or_found, size};
+use super::bsr::{named_or_found, size, stored_bytes};
 use super::chunked::check_shapes;
 use crate::backend::{Family, Operator, Others, Params};
 use crate::device::Cpu;
@@ -85,7 +85,7 @@ pub struct Shared<S>(PhantomData<S>);
 
 impl<S: Strategy> Family<Cpu> for Shared<S> {
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
-        let block = named_or_found(matrix, params);
+        let block = named_or_found(matrix, params, stored_bytes(matrix));
         let chunks = params.get("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or(8);
         let bsr = Bsr::from_csr(matrix, block)?;
         let bytes = bsr.storage_bytes();

@@ -353,7 +353,9 @@ impl CusparseOperator {
                 &mut bytes,
             );
             check("cusparseSpMV_bufferSize", status)?;
-            self.buffer = device.allocate("the buffer of cuSPARSE", bytes)?;
+            let what = "the buffer of cuSPARSE";
+            device.require_room(what, bytes as u64)?;
+            self.buffer = device.allocate(what, bytes)?;
             if !look {
                 return device.synchronize();
             }

@@ -87,8 +87,8 @@ fn note(first: &mut Option<Error>, error: Error) {
 
 fn unusable(path: &Path, reason: String) -> Error {
     let reason = format!(
-        "{reason}; reinstall it (pip install --force-reinstall nvidia-cuda-nvrtc), set SOLVER_NVRTC to the folder of \
-         another, or use --device cpu"
+        "{reason}; set SOLVER_NVRTC to the folder of another (pip install nvidia-cuda-nvrtc brings one), reinstall this \
+         one, or use --device cpu"
     );
     Error::Gpu(GpuError::LibraryUnusable { library: LIBRARY, path: path.to_owned(), reason })
 }
