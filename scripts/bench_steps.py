@@ -22,7 +22,7 @@ def run(args, what, problem, backend):
     command += ["--device", "cuda", "--backend", backend, "--json"]
     done = subprocess.run([args.solver, *command], capture_output=True, text=True)
     if done.returncode == 2:
-        print(f"{problem} {backend} left out: {done.stderr.strip()}", flush=True)
+        print(f"{problem} {backend} left out: {done.stderr.strip().splitlines()[-1]}", flush=True)
         return None
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.strip()}")
@@ -51,6 +51,8 @@ def main():
             found.append((problem, backend, middle))
             print(f"{problem:42} {backend:16} {middle['iterations']:4} iterations of {1e6 * middle['seconds_per_iteration']:8.1f} us "
                   f"({1e6 * all_runs[0]['seconds_per_iteration']:.1f} to {1e6 * all_runs[-1]['seconds_per_iteration']:.1f})", flush=True)
+    if not found:
+        sys.exit("nothing ran: see the reasons above")
     result = {"command": f"scripts/bench_steps.py {args.what} --rounds {args.rounds} -o {args.output}",
               "date": datetime.date.today().isoformat(), "runs": [middle for _, _, middle in found]}
     if args.what == "chains":
