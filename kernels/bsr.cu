@@ -90,7 +90,6 @@ __device__ __forceinline__ bool complete(double* ticket, const u32 pieces, const
 // Blocks of a multiprocessor with the registers that hold all loads of a round, and no more: a fused dot product would take
 // more, and then fewer warps load at once. Several rounds have addresses to keep as well, so that one block is promised there.
 #define THREADS_WITH_REGISTERS (65536 / (32 + 8 * ROUND))
-#define MOST_THREADS (__CUDA_ARCH__ >= 800 ? 1536 : 1024)
 #if R <= 8
 #define RESIDENT ((THREADS_WITH_REGISTERS < MOST_THREADS ? THREADS_WITH_REGISTERS : MOST_THREADS) / BLOCK)
 #else

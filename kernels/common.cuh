@@ -10,6 +10,16 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
+// Threads that a multiprocessor holds; blocks of it that somebody wants, or as many as these make.
+#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
+#define MOST_THREADS 2048
+#elif __CUDA_ARCH__ >= 860
+#define MOST_THREADS 1536
+#else
+#define MOST_THREADS 1024
+#endif
+#define FIT(BLOCKS) ((BLOCKS) * BLOCK <= MOST_THREADS ? (BLOCKS) : MOST_THREADS / BLOCK)
+
 struct Slots {
     double* values;    // slot i of column c at [i * K + c]
     u32* done;         // reason code of each column, 0 while it runs

@@ -49,10 +49,25 @@ __device__ __forceinline__ bool complete(double* place, const u32 piece, const u
     return true;
 }
 
+// Emits a row that ends when the last of its pieces does, whichever block has that: what it adds to the sums is left in a
+// place of its own (see grid_sum), so that their order does not depend on it.
+__device__ __forceinline__ void emit_late(Rows rows, u64 row, SCALAR sum, double* place) {
+#ifdef DOTS
+    constexpr int COUNT = sizeof(rows.sums) / sizeof(double);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) rows.sums[i] = 0.0;
+    rows.emit(row, sum);
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) place[i] = rows.sums[i];
+#else
+    rows.emit(row, sum);
+#endif
+}
+
 // Five blocks of a multiprocessor, where there are many loads or a sweep: the compiler would take registers for four, or so few
 // that it spills.
 #if defined(SWEPT) || UNROLL > 4
-#define BOUNDS BLOCK, (__CUDA_ARCH__ >= 800 ? 5 : 4)
+#define BOUNDS BLOCK, FIT(5)
 #else
 #define BOUNDS BLOCK
 #endif

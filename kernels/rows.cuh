@@ -122,21 +122,6 @@ struct Rows {
     Rows rows = {x, y, alpha, beta}
 #endif
 
-// Emits a row that ends when the last of its pieces does, whichever block has that: what it adds to the sums is left in a
-// place of its own (see grid_sum), so that their order does not depend on it.
-__device__ __forceinline__ void emit_late(Rows rows, u64 row, SCALAR sum, double* place) {
-#ifdef DOTS
-    constexpr int COUNT = sizeof(rows.sums) / sizeof(double);
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) rows.sums[i] = 0.0;
-    rows.emit(row, sum);
-#pragma unroll
-    for (int i = 0; i < COUNT; ++i) place[i] = rows.sums[i];
-#else
-    rows.emit(row, sum);
-#endif
-}
-
 #ifdef DOTS
 #define END_ROWS_AND(LATE)                                                                          \
     grid_sum(slots, rows.sums, [&] { return fetch(slots); },                                        \

@@ -4,17 +4,6 @@
 // it is another number for each thread of a warp that shares the row.
 
 #define WARPS (BLOCK / 32)
-
-// Blocks of a multiprocessor that the launcher wants, or as many as it holds.
-#if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
-#define MOST_THREADS 2048
-#elif __CUDA_ARCH__ >= 860
-#define MOST_THREADS 1536
-#else
-#define MOST_THREADS 1024
-#endif
-#define FIT(BLOCKS) ((BLOCKS) * BLOCK <= MOST_THREADS ? (BLOCKS) : MOST_THREADS / BLOCK)
-
 #ifndef WARP_UNROLL
 #define WARP_UNROLL UNROLL
 #endif

@@ -214,7 +214,9 @@ pub fn power<D: Device, T: Scalar>(
     let inside = Inside::new(problem);
     let problem = &inside.problem(problem);
     let n = problem.links.vertices();
-    let vector_bytes = (power::Work::<D, T>::vectors(problem, extrapolate) * n * size_of::<T>()) as u64;
+    let vector_bytes = (power::vectors(problem.dangling, problem.teleport.is_some(), extrapolate)
+        * n
+        * size_of::<T>()) as u64;
     let bytes_per_iteration = power::Work::<D, T>::bytes(&operator, problem);
     let operator_bytes = operator.storage();
     let x = problem.beginning();

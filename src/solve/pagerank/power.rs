@@ -232,11 +232,6 @@ pub fn vectors(dangling: Dangling, personal: bool, extrapolate: bool) -> usize {
 }
 
 impl<D: Device, T: Scalar> Work<D, T> {
-    /// Vectors in the workspace.
-    pub fn vectors(problem: &Problem<'_>, extrapolate: bool) -> usize {
-        vectors(problem.dangling, problem.teleport.is_some(), extrapolate)
-    }
-
     /// Bytes that an iteration moves.
     pub fn bytes(links: &Operator<D, T>, problem: &Problem<'_>) -> u64 {
         links.bytes_with(&sweep(problem))
