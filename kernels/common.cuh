@@ -61,6 +61,7 @@ LOADS_ONCE(double, "f64", "=d")
 LOADS_ONCE(float, "f32", "=f")
 LOADS_ONCE(u32, "u32", "=r")
 LOADS_ONCE(u16, "u16", "=h")
+LOADS_ONCE(short, "s16", "=h")
 
 __device__ __forceinline__ bool all_done(const Slots& s) {
     bool done = true;

@@ -2,7 +2,8 @@
 //
 // The threads of a row stride over its entries and add their sums by shuffles. Grid: as many blocks as are resident,
 // striding over the rows, or with LISTED over `count` rows of `list`. Writes each y[row] once; deterministic.
-// Defined by the launcher: THREADS, UNROLL, perhaps LISTED, and LONG where rows take many rounds of loads.
+// Defined by the launcher: THREADS, UNROLL, perhaps LISTED, NEAR where columns are kept by how far they are from their row, LONG
+// where rows take many rounds of loads, and ONCE where the compiler shall not lay out several rounds after each other.
 
 // With a dot product fused the compiler would save registers by loading one entry of a long row after the other.
 #if defined(LONG) && defined(DOTS)
@@ -10,6 +11,14 @@
 #else
 #define ROOM
 #endif
+
+__device__ __forceinline__ u32 column_at(const COLUMN* p, const u64 row) {
+#ifdef NEAR
+    return u32(row) + u32(load_once(p));
+#else
+    return load_once(p);
+#endif
+}
 
 extern "C" __global__ void __launch_bounds__(BLOCK ROOM) spmv_csr_vector(CSR_ARGUMENTS) {
     BEGIN_ROWS();
@@ -25,6 +34,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK ROOM) spmv_csr_vector(CSR_ARG
             row = list[place];
 #endif
             const OFFSET end = row_offsets[row + 1];
+#ifdef ONCE
+#pragma unroll 1
+#endif
             for (OFFSET j = row_offsets[row] + part; j < end; j += UNROLL * THREADS) {
                 // All loads of a round are in flight before the first is used, at the end of a row too.
                 u32 column[UNROLL];
@@ -32,9 +44,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK ROOM) spmv_csr_vector(CSR_ARG
 #pragma unroll
                 for (int u = 0; u < UNROLL; ++u) {
                     const bool inside = u == 0 || j + u * THREADS < end;
-                    column[u] = inside ? load_once(col_indices + j + u * THREADS) : 0;
+                    column[u] = inside ? column_at(col_indices + j + u * THREADS, row) : 0;
                     value[u] = inside ? stored(values + j + u * THREADS) : SCALAR(0);
                 }
+#ifdef NEAR
+                // No column is that one. The branch is for the compiler, which would wait for the first before it loads the last.
+                u32 most = 0;
+#pragma unroll
+                for (int u = 0; u < UNROLL; ++u) most = max(most, column[u]);
+                if (most == 0xffffffffu) __trap();
+#endif
 #pragma unroll
                 for (int u = 0; u < UNROLL; ++u)
                     if (u == 0 || j + u * THREADS < end) sum += value[u] * x[column[u]];

@@ -12,7 +12,7 @@ use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
 use solver::device::{Cpu, Cuda, Device, Slot};
 use solver::format::stats::Blocks;
 use solver::format::{Bsr, Csr, Offsets, Pattern, Stats, Values};
-use solver::operator::dot_into;
+use solver::operator::{Cost, dot_into};
 use solver::scalar::Scalar;
 use std::sync::Arc;
 
@@ -246,19 +246,56 @@ fn rows_of_many_rounds_of_loads_are_multiplied_and_meet_their_dot_product_exactl
         .map(|i| (0..450).filter(|j| (i + j) % 19 != 0).take(450 - i as usize % 50).collect())
         .collect();
     let matrix = csr(450, &rows, |i| (i % 7) as f64 - 3.0);
-    let x = integers(4, 450);
-    let want = matrix.multiply_reference(&x);
-    let dot: f64 = x.iter().zip(&want).map(|(x, y)| x * y).sum();
     for backend in ["csr", "csr:cut=rows", "csr:cut=windows", "sell", "bsr"] {
-        let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
-        let operator = choice.build::<Cuda, f64>(&gpu, &matrix).unwrap();
-        let (x, mut y) = (upload::<Cuda, f64>(&gpu, &x, 1), upload::<Cuda, f64>(&gpu, &[f64::NAN; 450], 1));
-        operator.apply(&gpu, 1.0, &x, 0.0, &mut y).unwrap();
-        assert_eq!(download::<Cuda, f64>(&gpu, &y, 450), want, "{backend}");
+        gives_exact_sums(&gpu, backend, &matrix);
+    }
+}
+
+/// A product of whole numbers, and its dot product with x where the matrix is square; the bytes that it moves.
+fn gives_exact_sums(gpu: &Cuda, backend: &str, matrix: &Arc<Csr>) -> u64 {
+    let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
+    let operator = choice.build::<Cuda, f64>(gpu, matrix).unwrap();
+    let x = integers(4, matrix.cols());
+    let want = matrix.multiply_reference(&x);
+    let x_there = upload::<Cuda, f64>(gpu, &x, 1);
+    let mut y = upload::<Cuda, f64>(gpu, &vec![f64::NAN; matrix.rows()], 1);
+    operator.apply(gpu, 1.0, &x_there, 0.0, &mut y).unwrap();
+    assert!(download::<Cuda, f64>(gpu, &y, want.len()) == want, "{backend}: a product");
+    if matrix.is_square() {
         let mut slots = gpu.slots(1, 1).unwrap();
-        operator.apply_dot(&gpu, &x, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
-        assert_eq!(download::<Cuda, f64>(&gpu, &y, 450), want, "{backend}");
-        assert_eq!(read(&gpu, &slots, 1, 1).values, [dot], "{backend}");
+        operator.apply_dot(gpu, &x_there, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
+        assert!(
+            download::<Cuda, f64>(gpu, &y, want.len()) == want,
+            "{backend}: a product with its dot product"
+        );
+        let dot: f64 = x.iter().zip(&want).map(|(x, y)| x * y).sum();
+        assert_eq!(read(gpu, &slots, 1, 1).values, [dot], "{backend}");
+    }
+    operator.cost().bytes
+}
+
+/// As many threads for a row as its length asks for, each a kernel of its own; the last matrix has more columns than rows, so that
+/// its rows can be long.
+#[test]
+fn columns_near_their_rows_take_16_bits_on_a_gpu() {
+    let Some(gpu) = gpu() else { return };
+    for (rows, length) in
+        [(66_000, 2), (66_000, 5), (66_000, 11), (66_000, 20), (66_000, 40), (66_000, 70), (300, 500)]
+    {
+        let cols = 66_000;
+        let row = |i: u32| -> Vec<u32> {
+            let first = i.saturating_sub(1 << 15);
+            let spread = (1 << 15) / length;
+            (0..length - i % 2).map(|j| first + j * spread).filter(|&j| j < cols).collect()
+        };
+        let near: Vec<Vec<u32>> = (0..rows).map(row).collect();
+        let mut far = near.clone();
+        far[7] = vec![0, 7 + (1 << 15)];
+        let value = |i| (i % 7) as f64 - 3.0;
+        let [near, far] = [near, far].map(|rows| csr(cols as usize, &rows, value));
+        let [of_near, of_far] = [&near, &far].map(|matrix| gives_exact_sums(&gpu, "csr:cut=rows", matrix));
+        let [full_near, full_far] = [&near, &far].map(|matrix| Cost::of_csr(matrix, 8).bytes);
+        assert_eq!((full_near - of_near, full_far - of_far), (2 * near.nnz() as u64, 0));
     }
 }
 

@@ -98,6 +98,11 @@ fn shapes() -> Vec<Shape> {
             |i| if i == 7 { (0..cols).step_by(9).chain([cols - 1]).collect() } else { vec![i, cols - 1] };
         add(name, cols as usize, (0..30).map(row).collect());
     }
+    // More columns than 16 bits can tell apart, none further behind its row than they can tell, and one further.
+    let near = |i: u32| vec![i / 2, i + 1, 20_000, i + (1 << 15) - 1];
+    let further = |i: u32| if i == 9 { vec![i + (1 << 15)] } else { near(i) };
+    add("near columns", 66_000, (0..40).map(near).collect());
+    add("near columns but one", 66_000, (0..40).map(further).collect());
     // Rows of a narrow band, of which some have a column far before and one far behind it, and one is long.
     let astray = |i: u32| -> Vec<u32> {
         let band = (0..if i == 21 { 150 } else { 8 + i % 3 }).map(|j| 100_000 + i + 5 * j);
@@ -149,6 +154,7 @@ fn with_forms(zoo: &mut Zoo) {
         ("ones, some long rows", "some long rows"),
         ("ones, giant, 65537 columns", "giant, 65537 columns"),
         ("ones, columns astray", "columns astray"),
+        ("ones, near columns", "near columns"),
     ] {
         let ones = Csr::with_pattern(pick(zoo, of).pattern().clone(), Values::Ones).unwrap();
         zoo.push((name, Arc::new(ones)));
@@ -157,6 +163,7 @@ fn with_forms(zoo: &mut Zoo) {
         ("f32, row lengths 0 to 70", "row lengths 0 to 70"),
         ("f32, 513 rows", "513 rows"),
         ("f32, columns astray", "columns astray"),
+        ("f32, near columns", "near columns"),
     ] {
         let narrow = pick(zoo, of).to_f32();
         zoo.push((name, Arc::new(narrow)));
@@ -168,6 +175,7 @@ fn with_forms(zoo: &mut Zoo) {
         ("wide offsets, ones, 1025 rows", "ones, 1025 rows"),
         ("wide offsets, f32, 513 rows", "f32, 513 rows"),
         ("wide offsets, 513 rows", "513 rows"),
+        ("wide offsets, near columns", "near columns"),
     ] {
         let wide = pick(zoo, of).with_wide_offsets();
         zoo.push((name, Arc::new(wide)));

@@ -25,6 +25,7 @@ use crate::device::{Cuda, Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::DotInto;
+use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
 use cudarc::driver::{CudaSlice, DevicePtr};
 use passes::{Form, Types};
@@ -65,8 +66,71 @@ fn number(params: &Params, name: &str, values: &[&'static str]) -> u32 {
 /// What is copied, for whoever has no memory for it.
 const MATRIX: &str = "the matrix";
 
-/// The type of columns in 16 bits in CUDA C++.
+/// The type of columns in 16 bits in CUDA C++, and of those that are kept by how far they are from their row.
 const NARROW_COLUMN: &str = "unsigned short";
+const NEAR_COLUMN: &str = "short";
+
+/// How columns of CSR are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Columns {
+    /// In 32 bits.
+    Full,
+    /// In 16 bits.
+    Narrow,
+    /// In 16 bits, by how far they are from their row.
+    Near,
+}
+
+impl Columns {
+    /// Columns up to which 16 bits are enough.
+    const NARROW: usize = 1 << 16;
+
+    /// 16 bits where that is enough, for kernels that need not know the row of an entry.
+    fn narrow(matrix: &Csr) -> Columns {
+        if matrix.cols() <= Self::NARROW { Columns::Narrow } else { Columns::Full }
+    }
+
+    /// 16 bits where that is enough, for kernels that know the row.
+    fn near(matrix: &Csr) -> Columns {
+        let near = |row| matrix.row_columns(row).iter().all(|&column| distance(column, row).is_some());
+        match Columns::narrow(matrix) {
+            Columns::Full if (0..matrix.rows()).into_par_iter().with_min_len(4096).all(near) => Columns::Near,
+            columns => columns,
+        }
+    }
+
+    /// Bytes of each.
+    fn width(self) -> usize {
+        if self == Columns::Full { size_of::<u32>() } else { size_of::<u16>() }
+    }
+}
+
+/// How far a column is from a row, if 16 bits say so.
+fn distance(column: u32, row: usize) -> Option<i16> {
+    i16::try_from(i64::from(column) - row as i64).ok()
+}
+
+/// How far each column is from its row, for [`Columns::Near`].
+fn distances(matrix: &Csr) -> Result<Vec<i16>> {
+    /// Rows of a task.
+    const ROWS: usize = 4096;
+    let mut distances = zeros::<i16>(matrix.nnz())?;
+    let mut rest = &mut distances[..];
+    let tasks = (0..matrix.rows()).step_by(ROWS).map(|first| {
+        let rows = first..matrix.rows().min(first + ROWS);
+        let entries = matrix.row_range(rows.end - 1).end - matrix.row_range(first).start;
+        (rows, split_front(&mut rest, entries))
+    });
+    run_all(tasks.collect(), |(rows, places)| {
+        let all = rows.flat_map(|row| matrix.row_columns(row).iter().map(move |&column| (column, row)));
+        // Where one is too far, these are not asked for.
+        places
+            .iter_mut()
+            .zip(all)
+            .for_each(|(place, (column, row))| *place = distance(column, row).unwrap_or(0));
+    });
+    Ok(distances)
+}
 
 /// The arrays of a CSR matrix in GPU memory.
 struct DeviceCsr {
@@ -85,8 +149,9 @@ enum DeviceOffsets {
 }
 
 enum DeviceColumns {
-    U16(CudaSlice<u16>),
     U32(CudaSlice<u32>),
+    Narrow(CudaSlice<u16>),
+    Near(CudaSlice<i16>),
 }
 
 enum DeviceValues {
@@ -100,24 +165,19 @@ fn address<T>(slice: &CudaSlice<T>) -> u64 {
 }
 
 impl DeviceCsr {
-    /// Columns up to which 16 bits are enough.
-    const NARROW: usize = 1 << 16;
-
     /// The bytes of the arrays; fails where there is no room for them.
-    fn require_room(device: &Cuda, matrix: &Csr, narrow: bool) -> Result<u64> {
-        let narrow = narrow && matrix.cols() <= Self::NARROW;
-        let spared = if narrow { (size_of::<u16>() * matrix.nnz()) as u64 } else { 0 };
-        let bytes = matrix.storage_bytes() - spared;
+    fn require_room(device: &Cuda, matrix: &Csr, columns: Columns) -> Result<u64> {
+        let spared = (size_of::<u32>() - columns.width()) * matrix.nnz();
+        let bytes = matrix.storage_bytes() - spared as u64;
         device.require_room(MATRIX, bytes)?;
         Ok(bytes)
     }
 
-    /// Copies the arrays, after asking whether all of them fit. `narrow` columns are kept in 16 bits where that is enough.
-    fn upload(device: &Cuda, matrix: &Csr, narrow: bool) -> Result<DeviceCsr> {
+    /// Copies the arrays, after asking whether all of them fit.
+    fn upload(device: &Cuda, matrix: &Csr, columns: Columns) -> Result<DeviceCsr> {
         use crate::device::Device;
         let what = MATRIX;
-        let bytes = DeviceCsr::require_room(device, matrix, narrow)?;
-        let narrow = narrow && matrix.cols() <= Self::NARROW;
+        let bytes = DeviceCsr::require_room(device, matrix, columns)?;
         let in_16_bits =
             || -> Vec<u16> { matrix.col_indices().par_iter().map(|&column| column as u16).collect() };
         let csr = DeviceCsr {
@@ -128,9 +188,10 @@ impl DeviceCsr {
                 Offsets::U32(o) => DeviceOffsets::U32(device.allocate_from(what, o)?),
                 Offsets::U64(o) => DeviceOffsets::U64(device.allocate_from(what, o)?),
             },
-            columns: match narrow {
-                true => DeviceColumns::U16(device.allocate_from(what, &in_16_bits())?),
-                false => DeviceColumns::U32(device.allocate_from(what, matrix.col_indices())?),
+            columns: match columns {
+                Columns::Full => DeviceColumns::U32(device.allocate_from(what, matrix.col_indices())?),
+                Columns::Narrow => DeviceColumns::Narrow(device.allocate_from(what, &in_16_bits())?),
+                Columns::Near => DeviceColumns::Near(device.allocate_from(what, &distances(matrix)?)?),
             },
             values: match matrix.values() {
                 Values::Ones => DeviceValues::Ones,
@@ -152,8 +213,9 @@ impl DeviceCsr {
 
     fn columns_address(&self) -> u64 {
         match &self.columns {
-            DeviceColumns::U16(c) => address(c),
             DeviceColumns::U32(c) => address(c),
+            DeviceColumns::Narrow(c) => address(c),
+            DeviceColumns::Near(c) => address(c),
         }
     }
 
@@ -176,8 +238,9 @@ impl DeviceCsr {
     /// The name of the columns' type in CUDA C++.
     fn column_type(&self) -> &'static str {
         match self.columns {
-            DeviceColumns::U16(_) => NARROW_COLUMN,
             DeviceColumns::U32(_) => u32::CUDA_NAME,
+            DeviceColumns::Narrow(_) => NARROW_COLUMN,
+            DeviceColumns::Near(_) => NEAR_COLUMN,
         }
     }
 
@@ -234,4 +297,55 @@ fn check_shapes<T: Scalar>(
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A graph with these columns in some rows of so many, which are all of them.
+    fn graph(n: usize, columns: impl Fn(u32) -> Vec<u32>) -> Csr {
+        let rows: Vec<Vec<u32>> = (0..n as u32).map(columns).collect();
+        let mut offsets = vec![0];
+        offsets.extend(rows.iter().scan(0, |end, row| {
+            *end += row.len() as u64;
+            Some(*end)
+        }));
+        Csr::new(n, n, Offsets::narrowest(offsets), rows.concat(), Values::Ones).unwrap()
+    }
+
+    #[test]
+    fn columns_take_16_bits_where_there_are_few_or_none_is_far_from_its_row() {
+        let spread = |least: u32, most: u32, n: u32| {
+            move |i: u32| -> Vec<u32> {
+                let columns = [i.checked_sub(least), Some(i), Some(i + most)];
+                columns.into_iter().flatten().filter(|&j| j < n).collect()
+            }
+        };
+        for (n, least, most, want) in [
+            (65_536, 40_000, 40_000, Columns::Narrow),
+            (65_537, 32_768, 32_767, Columns::Near),
+            (65_537, 32_769, 32_767, Columns::Full),
+            (65_537, 32_768, 32_768, Columns::Full),
+        ] {
+            assert_eq!(
+                Columns::near(&graph(n as usize, spread(least, most, n))),
+                want,
+                "{least} and {most} of {n}"
+            );
+        }
+    }
+
+    #[test]
+    fn distances_bring_back_the_columns_in_their_order() {
+        // More rows than a task has, with empty ones at its ends.
+        let matrix = graph(70_001, |i| {
+            if i % 4096 < 2 { vec![] } else { (i / 2 + 20_000..i / 2 + 20_000 + i % 5).collect() }
+        });
+        let found = distances(&matrix).unwrap();
+        let rows = (0..matrix.rows()).flat_map(|row| std::iter::repeat_n(row, matrix.row_range(row).len()));
+        let columns: Vec<u32> = rows.zip(found).map(|(row, d)| (row as i64 + i64::from(d)) as u32).collect();
+        assert!(columns == matrix.col_indices());
+        assert!(distances(&graph(0, |_| vec![])).unwrap().is_empty());
+    }
 }

@@ -9,7 +9,7 @@
 //! stands, and the two are swapped: y needs no memory then, and x is read once. That saves 4 of the 7 vectors that an
 //! iteration of PageRank moves, and a launch, and costs a graph more where a step is recorded (see `Cuda::swap`).
 
-use super::{DeviceCsr, address, check_dot};
+use super::{Columns, DeviceCsr, NEAR_COLUMN, address, check_dot};
 use crate::device::cuda::modules::{BLOCK, Kernel, KernelSource};
 use crate::device::cuda::{CudaSlots, CudaVector, generate};
 use crate::device::sweep::dot_sweep;
@@ -95,6 +95,9 @@ impl Form {
         defines.extend(types.value.map(|v| ("VALUE", v.to_owned())));
         if types.column != u32::CUDA_NAME {
             defines.push(("COLUMN", types.column.to_owned()));
+        }
+        if types.column == NEAR_COLUMN {
+            defines.push(("NEAR", 1.to_string()));
         }
         defines.extend(self.defines.iter().cloned());
         let body = format!("{ending}{ROWS}{}", self.text);
@@ -239,32 +242,23 @@ impl Passes {
         matrix: &Arc<Csr>,
         passes: impl IntoIterator<Item = Pass>,
     ) -> Result<Passes> {
-        Passes::with_columns::<T>(backend, device, matrix, passes, false)
+        Passes::with_columns::<T>(backend, device, matrix, passes, Columns::Full)
     }
 
-    /// The same with columns in 16 bits where that is enough, which every form must be ready for.
-    pub fn with_narrow_columns<T: Scalar>(
-        backend: &'static str,
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        pass: Pass,
-    ) -> Result<Passes> {
-        Passes::with_columns::<T>(backend, device, matrix, [pass], true)
-    }
-
-    fn with_columns<T: Scalar>(
+    /// The same with columns kept in some way that every form is ready for.
+    pub fn with_columns<T: Scalar>(
         backend: &'static str,
         device: &Cuda,
         matrix: &Arc<Csr>,
         passes: impl IntoIterator<Item = Pass>,
-        narrow: bool,
+        columns: Columns,
     ) -> Result<Passes> {
         check_size(matrix)?;
         let passes: Vec<Pass> = passes.into_iter().filter(|pass| pass.count > 0).collect();
         let lists = passes.iter().filter_map(|pass| pass.list.as_ref());
         let listed: usize = lists.map(|list| size_of::<u32>() * list.len()).sum();
         let mut cost = Cost::of_csr(matrix, size_of::<T>());
-        let csr = DeviceCsr::upload(device, matrix, narrow)?;
+        let csr = DeviceCsr::upload(device, matrix, columns)?;
         cost.bytes -= matrix.storage_bytes() - csr.bytes;
         cost.bytes += listed as u64;
         Ok(Passes { backend, csr, passes, scratch: None, sweeps: false, cost })

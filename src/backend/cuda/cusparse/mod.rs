@@ -5,7 +5,7 @@
 mod blocks;
 mod slices;
 
-use super::{DeviceCsr, check_shapes};
+use super::{Columns, DeviceCsr, check_shapes};
 use crate::backend::{Family, Operator, Params};
 use crate::device::cuda::libraries::Wanted;
 use crate::device::cuda::{CudaVector, between_captures};
@@ -304,7 +304,7 @@ fn handle_on(device: &Cuda) -> Result<Handle> {
 }
 
 fn describe<T: Scalar>(device: &Cuda, matrix: &Csr) -> Result<Described> {
-    let csr = DeviceCsr::upload(device, matrix, false)?;
+    let csr = DeviceCsr::upload(device, matrix, Columns::Full)?;
     let mut descriptor = std::ptr::null();
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
