@@ -10,8 +10,9 @@
 //! `--json` each matrix is one line, for scripts.
 //!
 //! On a GPU products are recorded and replayed without the host, as solvers do, and caches are warm: what fits into L2 comes from
-//! there. Where a matrix could, "cold" is the time of a product after a stream over more than any L2 holds, less that of the
-//! stream. Of several parameters the commas are typed as semicolons, as in `hybrid:short=4;long=512`.
+//! there. It rests as long as it works, so that its clocks stay up. Where a matrix could, "cold" is the time of a product after a
+//! stream over more than any L2 holds, less that of the stream. Of several parameters the commas are typed as semicolons, as in
+//! `hybrid:short=4;long=512`.
 
 // A benchmark prints and ends on an error.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
@@ -91,12 +92,17 @@ impl<D: Device, T: Scalar> Work<D, T> {
     }
 }
 
-/// Seconds of one of so many products in a row.
+/// Seconds of one of so many products in a row. A GPU rests as long after them: products at the speed of its memory for a tenth
+/// of a second and more take the power that it is allowed, and its clocks go down.
 fn seconds<D: Device, T: Scalar>(device: &D, times: usize, product: &mut Recorded<D, Work<D, T>>) -> f64 {
     let start = Instant::now();
     device.replay(product, times).unwrap();
     device.synchronize().unwrap();
-    start.elapsed().as_secs_f64() / times as f64
+    let taken = start.elapsed();
+    if D::BATCH > 1 {
+        std::thread::sleep(taken);
+    }
+    taken.as_secs_f64() / times as f64
 }
 
 fn best(times: &[f64]) -> f64 {
