@@ -172,13 +172,31 @@ impl Scene {
         self.line(corners, colour, 2.0);
     }
 
-    /// Two crossed strokes.
+    /// Two crossed strokes, aslant.
     pub fn cross(&mut self, (x, y): Point, reach: f64, colour: Colour) {
+        let (left, right, top, bottom) = (x - reach, x + reach, y - reach, y + reach);
+        self.strokes([[(left, top), (right, bottom)], [(left, bottom), (right, top)]], colour);
+    }
+
+    /// Two crossed strokes, upright.
+    pub fn plus(&mut self, (x, y): Point, reach: f64, colour: Colour) {
+        self.strokes([[(x - reach, y), (x + reach, y)], [(x, y - reach), (x, y + reach)]], colour);
+    }
+
+    fn strokes(&mut self, strokes: [[Point; 2]; 2], colour: Colour) {
         // The paper shows around each mark, or a dense curve below it would swallow it.
         for (colour, width) in [(PAPER, 5.0), (colour, 2.2)] {
-            self.line(vec![(x - reach, y - reach), (x + reach, y + reach)], colour, width);
-            self.line(vec![(x - reach, y + reach), (x + reach, y - reach)], colour, width);
+            strokes.iter().for_each(|stroke| self.line(stroke.to_vec(), colour, width));
         }
+    }
+
+    /// The outline of a triangle on its base.
+    pub fn triangle(&mut self, (x, y): Point, reach: f64, colour: Colour) {
+        let base = y + 0.8 * reach;
+        let corners =
+            vec![(x, y - reach), (x + reach, base), (x - reach, base), (x, y - reach), (x + reach, base)];
+        self.line(corners.clone(), PAPER, 3.5);
+        self.line(corners, colour, 1.5);
     }
 
     /// The outline of a square on its corner.

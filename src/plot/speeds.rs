@@ -174,6 +174,8 @@ enum Mark {
     Disc(Colour),
     Cross(Colour),
     Circle(Colour),
+    Triangle(Colour),
+    Plus(Colour),
     Diamond(Colour),
 }
 
@@ -184,6 +186,8 @@ impl Mark {
             Mark::Circle(colour) => scene.ring(at, MARK - 1.0, colour),
             Mark::Disc(colour) => scene.disc(at, MARK, colour),
             Mark::Cross(colour) => scene.cross(at, MARK - 0.5, colour),
+            Mark::Triangle(colour) => scene.triangle(at, MARK + 0.5, colour),
+            Mark::Plus(colour) => scene.plus(at, MARK, colour),
             Mark::Diamond(colour) => scene.diamond(at, MARK + 1.0, colour),
         }
     }
@@ -199,12 +203,14 @@ fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
         }
         let count = if time.theirs { &mut theirs } else { &mut ours };
         let colour = PALETTE[*count % PALETTE.len()];
-        let mark = match (time.theirs, *count / PALETTE.len() % 3) {
+        let mark = match (time.theirs, *count / PALETTE.len() % 5) {
             (true, _) => Mark::Diamond(PALETTE[PALETTE.len() - 1 - *count % PALETTE.len()]),
             (false, _) if time.who == "auto" => Mark::Ring,
             (false, 0) => Mark::Disc(colour),
             (false, 1) => Mark::Cross(colour),
-            (false, _) => Mark::Circle(colour),
+            (false, 2) => Mark::Circle(colour),
+            (false, 3) => Mark::Triangle(colour),
+            (false, _) => Mark::Plus(colour),
         };
         if mark != Mark::Ring {
             *count += 1;
@@ -350,5 +356,9 @@ mod tests {
         assert!(marks.iter().enumerate().all(|(i, (_, mark))| marks[..i].iter().all(|(_, m)| m != mark)));
         let diamonds = marks.iter().filter(|(_, mark)| matches!(mark, Mark::Diamond(_)));
         assert_eq!(diamonds.map(|(who, _)| *who).collect::<Vec<_>>(), ["cusparse", "cusparse-alg1"]);
+        let names: Vec<String> = (0..30).map(|i| format!("thread:block={i}")).collect();
+        let many = [row(&names.iter().map(String::as_str).collect::<Vec<_>>())];
+        let marks = super::marks(&many);
+        assert!(marks.iter().enumerate().all(|(i, (_, mark))| marks[..i].iter().all(|(_, m)| m != mark)));
     }
 }
