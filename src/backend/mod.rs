@@ -258,7 +258,7 @@ impl Choice {
 
 /// What to ask for instead where an operator and what has been set aside do not fit into what is free, in words.
 fn what_fits(matrix: &Csr, width: usize, Room { free, set_aside: beside }: Room) -> String {
-    let rows = matrix.storage_bytes();
+    let rows = cuda::csr::storage(matrix);
     let spared = (matrix.values().width().saturating_sub(size_of::<f32>()) * matrix.nnz()) as u64;
     let narrow = beside * size_of::<f32>() as u64 / width as u64;
     let mixed = Precision::Mixed.name();
@@ -273,5 +273,26 @@ fn what_fits(matrix: &Csr, width: usize, Room { free, set_aside: beside }: Room)
             let (bytes, way) = &ways[2];
             format!("not even {way} fits, with {} in all; --device cpu uses main memory", in_words(*bytes))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_counts_columns_near_their_rows_as_csr_keeps_them() {
+        let matrix = crate::source::load("poisson2d:300x300").unwrap().matrix;
+        // 90,000 rows, 448,800 entries of 10 bytes, or 6 with values in single precision, and four vectors.
+        let says = |free| what_fits(&matrix, 8, Room { free, set_aside: 2_880_000 });
+        for (least, way) in [
+            (7_728_004, "--backend csr needs 7.7 MB"),
+            (5_932_804, "--backend csr --precision mixed needs 5.9 MB"),
+            (4_492_804, "--backend csr --precision f32 needs 4.5 MB"),
+        ] {
+            assert!(says(least).starts_with(way), "{}", says(least));
+            assert!(!says(least - 1).starts_with(way), "{}", says(least - 1));
+        }
+        assert!(says(4_492_803).starts_with("not even --backend csr --precision f32"), "{}", says(4_492_803));
     }
 }

@@ -1,6 +1,6 @@
 //! Every backend of the registry on a device, with every value of every parameter, in every precision it serves.
 
-use super::zoo::Zoo;
+use super::zoo::{self, Zoo};
 use solver::Error;
 use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
 use solver::device::Cuda;
@@ -169,6 +169,8 @@ pub fn for_each<D: Host>(device: &D, zoo: &Zoo, check: &impl Check) {
     let few = few(zoo);
     // Names of matrices with this in them, or all.
     let only = std::env::var("SOLVER_TEST_MATRICES").unwrap_or_default();
+    let known = || [zoo::integers(), zoo::reals()].concat().iter().any(|(name, _)| name.contains(&only));
+    assert!(only.is_empty() || known(), "no matrix has '{only}' in its name");
     let zoo: Vec<_> = zoo.iter().filter(|(name, _)| name.contains(&only)).collect();
     for (choice, whole) in &plans::<D>() {
         for &precision in choice.entry.precisions {

@@ -6,7 +6,7 @@
 //! only the sums know of rows. Where no row is much longer than the mean, there is nothing to share, and the kernel of
 //! `vector` serves.
 //!
-//! Columns are kept in 16 bits where there are no more than 65,536 of them, and where the threads that share a row know it and
+//! Columns are kept in 16 bits where there are no more than 65,536 of them, or where the threads that share a row know it and
 //! none is further from it than 16 bits say: an entry in double precision then takes 10 bytes instead of 12.
 //!
 //! The sharing of entries through shared memory: J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on
@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::format::{Csr, Offset, Values};
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
+use rayon::prelude::*;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -118,10 +119,23 @@ impl Strategy {
         self.rows(WARP).with("LONG", 1)
     }
 
-    /// For rows of a few rounds, with columns in 16 bits. On an H200 52,800 rows of 147 entries took 25 us so with a dot product, and
+    /// For rows of a few rounds, with columns in 16 bits that are not kept by how far they are from their row: the compiler does not
+    /// lay rounds of those out after each other anyway. On an H200 52,800 rows of 147 entries took 25 us so with a dot product, and
     /// 27 with rounds laid out after each other; rows of 81 entries with columns in 32 bits the other way round 86 and 84.
     fn narrow_rows(&self) -> Form {
         self.rows(WARP).with("ONCE", 1)
+    }
+
+    /// Threads for a row, where all rows get equally many.
+    fn threads(&self, matrix: &Csr, cut: Option<&str>) -> Option<u32> {
+        let mean = mean_row(matrix);
+        let threads = threads_for(mean, self.unroll_row);
+        let by_rows = match cut {
+            Some("rows") => true,
+            Some("windows") => false,
+            _ => self.shares_evenly(mean, longest_row(matrix), threads as usize),
+        };
+        by_rows.then_some(threads)
     }
 
     fn build<T: Scalar>(
@@ -131,16 +145,9 @@ impl Strategy {
         params: &Params,
     ) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
-        let mean = matrix.nnz().div_ceil(matrix.rows().max(1));
-        let threads = threads_for(mean, self.unroll_row);
-        let by_rows = match params.get(CUT.name) {
-            Some("rows") => true,
-            Some("windows") => false,
-            _ => self.shares_evenly(mean, longest_row(matrix), threads as usize),
-        };
-        if by_rows {
-            let columns = Columns::near(matrix);
-            let long = mean >= LONG * self.unroll_row * WARP as usize;
+        if let Some(threads) = self.threads(matrix, params.get(CUT.name)) {
+            let columns = Columns::for_rows(matrix);
+            let long = mean_row(matrix) >= LONG * self.unroll_row * WARP as usize;
             let form = match (threads, columns) {
                 _ if long => self.long_rows(),
                 (WARP, Columns::Narrow) => self.narrow_rows(),
@@ -151,7 +158,7 @@ impl Strategy {
                 Passes::with_columns::<T>(self.backend, device, matrix, [pass], columns)?.with_sweeps(),
             ));
         }
-        let columns = Columns::narrow(matrix);
+        let columns = Columns::for_any_kernel(matrix);
         DeviceCsr::require_room(device, matrix, columns)?;
         let cut = Windows::cut(matrix, self.capacity());
         let list = device.allocate_from("the windows of rows", &cut.list())?;
@@ -167,13 +174,27 @@ impl Strategy {
     }
 }
 
+/// Bytes of a matrix as `csr` keeps it, but for the list of its windows.
+pub(crate) fn storage(matrix: &Csr) -> u64 {
+    let columns = match CSR.threads(matrix, None) {
+        Some(_) => Columns::for_rows(matrix),
+        None => Columns::for_any_kernel(matrix),
+    };
+    DeviceCsr::bytes(matrix, columns)
+}
+
+fn mean_row(matrix: &Csr) -> usize {
+    matrix.nnz().div_ceil(matrix.rows().max(1))
+}
+
 /// Threads for a row: as few as cover a row of mean length in one round.
 fn threads_for(mean: usize, unroll: usize) -> u32 {
     mean.div_ceil(unroll).next_power_of_two().clamp(1, WARP as usize) as u32
 }
 
 pub(super) fn longest_row(matrix: &Csr) -> usize {
-    matrix.map_rows(|row| matrix.row_range(row).len()).into_iter().max().unwrap_or(0)
+    let length = |row| matrix.row_range(row).len();
+    (0..matrix.rows()).into_par_iter().with_min_len(4096).map(length).max().unwrap_or(0)
 }
 
 /// What one block works on at a time, as kernels/csr.cu reads it.
@@ -288,12 +309,22 @@ pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     add(CSR.long_rows(), &valued[..1], &sweeps);
     [1, 2, 4, 8, 16, 32].into_iter().for_each(|threads| add(PULL.rows(threads), &ones[..1], &dots));
     add(PULL.rows(8), &ones, &sweeps);
-    let near = Types { column: NEAR_COLUMN, ..valued[0] };
-    add(CSR.rows(8), &[near], &dots);
-    add(CSR.rows(8), &[near], &sweeps);
-    add(CSR.long_rows(), &[near], &dots);
-    add(CSR.narrow_rows(), &[Types { column: NARROW_COLUMN, ..valued[0] }], &dots);
-    add(PULL.rows(8), &ones.map(|types| Types { column: NEAR_COLUMN, ..types }), &dots);
+    // Plain and with a dot product where the number of threads is all that differs.
+    let two = &dots[..dots.len().min(2)];
+    let [near, near_ones] = [valued[0], ones[0]].map(|types| Types { column: NEAR_COLUMN, ..types });
+    for threads in [1, 2, 4, 16, 32] {
+        add(CSR.rows(threads), &[near], two);
+        add(PULL.rows(threads), &[near_ones], two);
+    }
+    for (form, types) in [
+        (CSR.rows(8), near),
+        (CSR.long_rows(), near),
+        (PULL.rows(8), near_ones),
+        (PULL.long_rows(), near_ones),
+    ] {
+        add(form.clone(), &[types], &dots);
+        add(form, &[types], &sweeps);
+    }
     let in_16_bits = |types: Types| Types { column: NARROW_COLUMN, ..types };
     let (valued, ones) = (valued.map(in_16_bits), ones.map(in_16_bits));
     for (form, types) in [
@@ -302,6 +333,8 @@ pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
         (CSR.rows(8), &valued),
         (CSR.long_rows(), &valued[..1]),
         (CSR.long_rows(), &ones[..1]),
+        (CSR.narrow_rows(), &valued[..1]),
+        (PULL.narrow_rows(), &ones[..1]),
         (PULL.windows(), &ones),
         (PULL.rows(8), &ones),
     ] {

@@ -85,15 +85,19 @@ impl Columns {
     /// Columns up to which 16 bits are enough.
     const NARROW: usize = 1 << 16;
 
-    /// 16 bits where that is enough, for kernels that need not know the row of an entry.
-    fn narrow(matrix: &Csr) -> Columns {
+    /// What moves the fewest bytes, for kernels that need not know the row of an entry.
+    fn for_any_kernel(matrix: &Csr) -> Columns {
         if matrix.cols() <= Self::NARROW { Columns::Narrow } else { Columns::Full }
     }
 
-    /// 16 bits where that is enough, for kernels that know the row.
-    fn near(matrix: &Csr) -> Columns {
-        let near = |row| matrix.row_columns(row).iter().all(|&column| distance(column, row).is_some());
-        match Columns::narrow(matrix) {
+    /// What moves the fewest bytes, for kernels that know the row.
+    fn for_rows(matrix: &Csr) -> Columns {
+        // The first and the last of a row are the furthest from it.
+        let near = |row| {
+            let columns = matrix.row_columns(row);
+            [columns.first(), columns.last()].into_iter().flatten().all(|&column| is_near(column, row))
+        };
+        match Columns::for_any_kernel(matrix) {
             Columns::Full if (0..matrix.rows()).into_par_iter().with_min_len(4096).all(near) => Columns::Near,
             columns => columns,
         }
@@ -105,12 +109,12 @@ impl Columns {
     }
 }
 
-/// How far a column is from a row, if 16 bits say so.
-fn distance(column: u32, row: usize) -> Option<i16> {
-    i16::try_from(i64::from(column) - row as i64).ok()
+/// Whether 16 bits say how far a column is from a row.
+fn is_near(column: u32, row: usize) -> bool {
+    i16::try_from(i64::from(column) - row as i64).is_ok()
 }
 
-/// How far each column is from its row, for [`Columns::Near`].
+/// How far each column is from its row, for a matrix of which [`Columns::Near`] is true.
 fn distances(matrix: &Csr) -> Result<Vec<i16>> {
     /// Rows of a task.
     const ROWS: usize = 4096;
@@ -121,13 +125,14 @@ fn distances(matrix: &Csr) -> Result<Vec<i16>> {
         let entries = matrix.row_range(rows.end - 1).end - matrix.row_range(first).start;
         (rows, split_front(&mut rest, entries))
     });
-    run_all(tasks.collect(), |(rows, places)| {
-        let all = rows.flat_map(|row| matrix.row_columns(row).iter().map(move |&column| (column, row)));
-        // Where one is too far, these are not asked for.
-        places
-            .iter_mut()
-            .zip(all)
-            .for_each(|(place, (column, row))| *place = distance(column, row).unwrap_or(0));
+    run_all(tasks.collect(), |(rows, mut places)| {
+        for row in rows {
+            let columns = matrix.row_columns(row);
+            for (place, &column) in split_front(&mut places, columns.len()).iter_mut().zip(columns) {
+                debug_assert!(is_near(column, row), "column {column} of row {row}");
+                *place = column.wrapping_sub(row as u32) as i16;
+            }
+        }
     });
     Ok(distances)
 }
@@ -165,10 +170,14 @@ fn address<T>(slice: &CudaSlice<T>) -> u64 {
 }
 
 impl DeviceCsr {
+    /// The bytes of the arrays.
+    fn bytes(matrix: &Csr, columns: Columns) -> u64 {
+        matrix.storage_bytes() - ((size_of::<u32>() - columns.width()) * matrix.nnz()) as u64
+    }
+
     /// The bytes of the arrays; fails where there is no room for them.
     fn require_room(device: &Cuda, matrix: &Csr, columns: Columns) -> Result<u64> {
-        let spared = (size_of::<u32>() - columns.width()) * matrix.nnz();
-        let bytes = matrix.storage_bytes() - spared as u64;
+        let bytes = DeviceCsr::bytes(matrix, columns);
         device.require_room(MATRIX, bytes)?;
         Ok(bytes)
     }
@@ -329,7 +338,7 @@ mod tests {
             (65_537, 32_768, 32_768, Columns::Full),
         ] {
             assert_eq!(
-                Columns::near(&graph(n as usize, spread(least, most, n))),
+                Columns::for_rows(&graph(n as usize, spread(least, most, n))),
                 want,
                 "{least} and {most} of {n}"
             );
@@ -338,9 +347,9 @@ mod tests {
 
     #[test]
     fn distances_bring_back_the_columns_in_their_order() {
-        // More rows than a task has, with empty ones at its ends.
+        // More rows than a task has, empty where tasks begin and end.
         let matrix = graph(70_001, |i| {
-            if i % 4096 < 2 { vec![] } else { (i / 2 + 20_000..i / 2 + 20_000 + i % 5).collect() }
+            if (i + 1) % 4096 < 2 { vec![] } else { (i / 2 + 20_000..i / 2 + 20_000 + i % 5).collect() }
         });
         let found = distances(&matrix).unwrap();
         let rows = (0..matrix.rows()).flat_map(|row| std::iter::repeat_n(row, matrix.row_range(row).len()));

@@ -99,7 +99,7 @@ pub(super) const ENTRIES: [Entry; 32] = [
         family: "csr",
         format: "csr in windows, without values",
         from: "after Greathouse and Daga 2014",
-        summary: "graphs without weights: 4 bytes an edge, twice the entries a block; refuses matrices with values",
+        summary: "graphs without weights: 4 bytes an edge or 2, twice the entries a block; refuses matrices with values",
         params: &[cuda::csr::CUT],
         deterministic: true,
         columns: false,
