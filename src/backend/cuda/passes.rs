@@ -245,7 +245,7 @@ impl Passes {
         Passes::with_columns::<T>(backend, device, matrix, passes, Columns::Full)
     }
 
-    /// The same with columns kept in some way that every form is ready for.
+    /// The same with columns kept in some way that the matrix allows and every form is ready for.
     pub fn with_columns<T: Scalar>(
         backend: &'static str,
         device: &Cuda,
