@@ -95,11 +95,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) spmv_csr_windows(double* sc
             column[u] = inside ? load_once(col_indices + line + i) : 0;
             product[u] = inside ? stored(values + line + i) : SCALAR(0);
         }
-        // No column is that one. The branch is for the compiler, which would wait for the first columns before it loads the last.
-        u32 most = 0;
-#pragma unroll
-        for (int u = 0; u < UNROLL; ++u) most = max(most, column[u]);
-        if (most == 0xffffffffu) __trap();
+        LOAD_ALL(column);
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)
             if (u * BLOCK + threadIdx.x - ahead < entries) product[u] *= x[column[u]];

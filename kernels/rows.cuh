@@ -70,6 +70,15 @@ __device__ __forceinline__ SCALAR stored_whole(const Stored* p) {
 #endif
 }
 
+// Keeps the loads of UNROLL columns ahead of what is gathered by them: the compiler would wait for the first before it loads the
+// last. No column is that one (launchers refuse matrices of so many), so the branch is never taken.
+#define LOAD_ALL(column)                                                                \
+    do {                                                                                \
+        u32 most = 0;                                                                   \
+        _Pragma("unroll") for (int u = 0; u < UNROLL; ++u) most = max(most, column[u]); \
+        if (most == 0xffffffffu) __trap();                                              \
+    } while (false)
+
 #ifndef SWEPT
 // Owns rows of y.
 struct Rows {

@@ -48,11 +48,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK ROOM) spmv_csr_vector(CSR_ARG
                     value[u] = inside ? stored(values + j + u * THREADS) : SCALAR(0);
                 }
 #ifdef NEAR
-                // No column is that one. The branch is for the compiler, which would wait for the first before it loads the last.
-                u32 most = 0;
-#pragma unroll
-                for (int u = 0; u < UNROLL; ++u) most = max(most, column[u]);
-                if (most == 0xffffffffu) __trap();
+                LOAD_ALL(column);
 #endif
 #pragma unroll
                 for (int u = 0; u < UNROLL; ++u)

@@ -14,7 +14,7 @@
 
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid};
-use super::{NARROW_COLUMN, number};
+use super::{Columns, NARROW_COLUMN, in_16_bits, number};
 use crate::backend::cpu::bsr::{blocked, named_or_found, value_bytes};
 use crate::backend::cpu::bsr_tasks::{ANY_SIZE, SIZES};
 use crate::backend::{Family, Operator, Param, Params};
@@ -197,11 +197,8 @@ impl Family<Cuda> for BsrFamily {
             skip_zeros: params.get("zeros") == Some("skipped"),
         };
         let mut arrays = Arrays::new().add_offsets(&parts.block_offsets);
-        arrays = match shape.1.div_ceil(block.1) <= 1 << 16 {
-            true => {
-                let narrow: Vec<u16> = parts.block_columns.iter().map(|&column| column as u16).collect();
-                arrays.add(narrow).with_columns(NARROW_COLUMN)
-            }
+        arrays = match shape.1.div_ceil(block.1) <= Columns::NARROW {
+            true => arrays.add(in_16_bits(&parts.block_columns)).with_columns(NARROW_COLUMN),
             false => arrays.add(&parts.block_columns),
         };
         arrays = arrays.add_values(&parts.values);

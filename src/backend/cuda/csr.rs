@@ -13,7 +13,7 @@
 //! GPUs using the CSR storage format, SC 2014.
 
 use super::passes::{Form, Grid, Pass, Passes, Types, check_size};
-use super::{Columns, DeviceCsr, NARROW_COLUMN, NEAR_COLUMN};
+use super::{Columns, DeviceCsr, NARROW_COLUMN, NEAR_COLUMN, mean_row};
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::cuda::generate;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
@@ -183,12 +183,8 @@ pub(crate) fn storage(matrix: &Csr) -> u64 {
     DeviceCsr::bytes(matrix, columns)
 }
 
-fn mean_row(matrix: &Csr) -> usize {
-    matrix.nnz().div_ceil(matrix.rows().max(1))
-}
-
 /// Threads for a row: as few as cover a row of mean length in one round.
-fn threads_for(mean: usize, unroll: usize) -> u32 {
+pub(super) fn threads_for(mean: usize, unroll: usize) -> u32 {
     mean.div_ceil(unroll).next_power_of_two().clamp(1, WARP as usize) as u32
 }
 

@@ -63,6 +63,11 @@ fn number(params: &Params, name: &str, values: &[&'static str]) -> u32 {
     typed.parse().unwrap_or_else(|_| unreachable!("{name} takes numbers"))
 }
 
+/// Entries of a mean row, rounded up.
+fn mean_row(matrix: &Csr) -> usize {
+    matrix.nnz().div_ceil(matrix.rows().max(1))
+}
+
 /// What is copied, for whoever has no memory for it.
 const MATRIX: &str = "the matrix";
 
@@ -112,6 +117,11 @@ impl Columns {
 /// Whether 16 bits say how far a column is from a row.
 fn is_near(column: u32, row: usize) -> bool {
     i16::try_from(i64::from(column) - row as i64).is_ok()
+}
+
+/// Columns in 16 bits, where that is enough.
+fn in_16_bits(columns: &[u32]) -> Vec<u16> {
+    columns.par_iter().map(|&column| column as u16).collect()
 }
 
 /// How far each column is from its row, for a matrix of which [`Columns::Near`] is true.
@@ -187,8 +197,6 @@ impl DeviceCsr {
         use crate::device::Device;
         let what = MATRIX;
         let bytes = DeviceCsr::require_room(device, matrix, columns)?;
-        let in_16_bits =
-            || -> Vec<u16> { matrix.col_indices().par_iter().map(|&column| column as u16).collect() };
         let csr = DeviceCsr {
             rows: matrix.rows(),
             cols: matrix.cols(),
@@ -199,7 +207,9 @@ impl DeviceCsr {
             },
             columns: match columns {
                 Columns::Full => DeviceColumns::U32(device.allocate_from(what, matrix.col_indices())?),
-                Columns::Narrow => DeviceColumns::Narrow(device.allocate_from(what, &in_16_bits())?),
+                Columns::Narrow => {
+                    DeviceColumns::Narrow(device.allocate_from(what, &in_16_bits(matrix.col_indices()))?)
+                }
                 Columns::Near => DeviceColumns::Near(device.allocate_from(what, &distances(matrix)?)?),
             },
             values: match matrix.values() {

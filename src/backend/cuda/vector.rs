@@ -1,5 +1,7 @@
 //! Rows of CSR shared by several neighbouring threads, as many as the mean row length asks for.
 
+use super::csr::threads_for;
+use super::mean_row;
 use super::passes::{Form, Pass, Passes};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cuda;
@@ -16,12 +18,6 @@ pub struct Vector;
 /// Entries that each thread of a row loads at once. On an H200 three were the fastest both for rows of 5 entries and
 /// for rows of 81; more cost registers, fewer leave too few loads in flight.
 const UNROLL: usize = 3;
-
-/// Threads for a row: as few as cover a row of mean length in one round.
-fn threads_for(matrix: &Csr) -> u32 {
-    let mean = matrix.nnz().div_ceil(matrix.rows().max(1));
-    mean.div_ceil(UNROLL).next_power_of_two().clamp(1, 32) as u32
-}
 
 pub(super) fn form(threads: u32) -> Form {
     Form {
@@ -41,7 +37,7 @@ impl Family<Cuda> for Vector {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         let threads = match params.get("threads").and_then(|v| v.parse().ok()) {
             Some(threads) => threads,
-            None => threads_for(matrix),
+            None => threads_for(mean_row(matrix), UNROLL),
         };
         let pass = Pass::over_all(form(threads), matrix, threads);
         Ok(Rc::new(Passes::new::<T>("vector", device, matrix, [pass])?))

@@ -14,6 +14,7 @@
 
 mod pack;
 
+use super::mean_row;
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid};
 use crate::backend::cpu::narrow::narrowest;
@@ -66,7 +67,7 @@ pub(super) fn places_for_each_entry(matrix: &Csr) -> f64 {
 impl Family<Cuda> for Sell {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
-        let mean = matrix.nnz().div_ceil(matrix.rows().max(1));
+        let mean = mean_row(matrix);
         let [short, long] = ROUNDS;
         let round = if mean <= short.unroll as usize { short } else { long };
         let slices = packed.slices.len();
