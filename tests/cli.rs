@@ -44,7 +44,8 @@ fn doctor_tests_every_backend_of_the_cpu() {
     let done = run(&["doctor", "--json"]);
     assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
     let findings: Vec<Value> = serde_json::from_slice(&done.stdout).unwrap();
-    for name in ["cpu serial", "cpu rows"] {
+    let backends = solver::backend::REGISTRY.iter().filter(|entry| entry.device() == "cpu");
+    for name in backends.map(|entry| format!("cpu {}", entry.name)) {
         assert!(findings.iter().any(|f| f["what"] == name && f["state"] == "ok"), "{name}: {findings:?}");
     }
     for name in ["driver", "nvrtc", "cusparse", "cublas", "kernel cache"] {

@@ -56,8 +56,8 @@ pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
     let gpus = driver.is_ok().then(cuda::count);
     findings.push(outcome("driver", driver.map(|(a, b)| format!("serves CUDA up to {a}.{b}"))));
     findings.push(outcome("nvrtc", Nvrtc::get().map(describe_nvrtc)));
-    findings.push(outcome("cusparse", cusparse::require_library().map(|()| "found".to_owned())));
-    findings.push(outcome("cublas", dense::require_library().map(|()| "found".to_owned())));
+    findings.push(outcome("cusparse", cusparse::describe_library()));
+    findings.push(outcome("cublas", dense::describe_library()));
     findings.push(look_at_cache());
     match gpus {
         None => {} // What is wrong with the driver is said.

@@ -8,7 +8,7 @@ use super::check_shapes;
 use super::owner::{Arrays, DeviceArrays};
 use crate::backend::cpu::dense::MOST_PLACES;
 use crate::backend::{Family, Operator, Params};
-use crate::device::cuda::libraries::Wanted;
+use crate::device::cuda::libraries::{GetProperty, Hint, Wanted, describe, hint};
 use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
@@ -26,11 +26,18 @@ use std::sync::{Arc, OnceLock};
 pub struct DenseFamily;
 
 const LIBRARY: Wanted = Wanted {
+    library: "cuBLAS",
     file: "libcublas.so",
     names: &["libcublas.so.13", "libcublas.so.12", "libcublas.so"],
     wheel: "cublas",
     needs: &[("libcublasLt.so", "cublas")],
+    hint: hint!(
+        "pip install ",
+        "nvidia-cublas",
+        " brings it; or put the folder of the CUDA toolkit's libcublas on LD_LIBRARY_PATH, or use --backend csr"
+    ),
 };
+const REINSTALL: Hint = hint!("pip install --force-reinstall ", "nvidia-cublas", ", or use --backend csr");
 
 /// `CUBLAS_OP_T`.
 const TRANSPOSED: c_int = 1;
@@ -55,6 +62,7 @@ type Gemv = unsafe extern "C" fn(
 struct Functions {
     create: unsafe extern "C" fn(*mut Handle) -> c_int,
     destroy: unsafe extern "C" fn(Handle) -> c_int,
+    property: GetProperty,
     set_stream: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
     gemv_f64: Gemv,
     gemv_f32: Gemv,
@@ -68,11 +76,17 @@ impl Functions {
             Ok(Functions {
                 create: *library.get(b"cublasCreate_v2")?,
                 destroy: *library.get(b"cublasDestroy_v2")?,
+                property: *library.get(b"cublasGetProperty")?,
                 set_stream: *library.get(b"cublasSetStream_v2")?,
                 gemv_f64: *library.get(b"cublasDgemv_v2")?,
                 gemv_f32: *library.get(b"cublasSgemv_v2")?,
             })
         }
+    }
+
+    fn describe(&self) -> String {
+        // SAFETY: bound as the function of that name, of a library that stays loaded.
+        unsafe { describe(self.property) }
     }
 }
 
@@ -82,22 +96,15 @@ fn library() -> Result<&'static Functions> {
     if let Some(functions) = LOADED.get() {
         return Ok(functions);
     }
-    let (library, path): (Library, PathBuf) = LIBRARY.load().map_err(|tried| {
-        Error::Gpu(GpuError::LibraryMissing {
-            library: "cuBLAS",
-            tried,
-            hint: "pip install nvidia-cublas brings it; or put the folder of the CUDA toolkit's libcublas on \
-                   LD_LIBRARY_PATH, or use --backend csr",
-        })
-    })?;
+    let (library, path): (Library, PathBuf) = LIBRARY.load().map_err(|tried| LIBRARY.missing(tried))?;
     let functions = Functions::bind(&library);
     std::mem::forget(library);
     log::debug!("cuBLAS loaded from {}", path.display());
     match functions {
         Ok(functions) => Ok(LOADED.get_or_init(|| functions)),
         Err(e) => {
-            let reason = format!("{e}; pip install --force-reinstall nvidia-cublas, or use --backend csr");
-            Err(Error::Gpu(GpuError::LibraryUnusable { library: "cuBLAS", path, reason }))
+            let reason = format!("{e}; {}", REINSTALL.here());
+            Err(Error::Gpu(GpuError::LibraryUnusable { library: LIBRARY.library, path, reason }))
         }
     }
 }
@@ -105,6 +112,11 @@ fn library() -> Result<&'static Functions> {
 /// Fails where the library is missing, and says how to get it.
 pub fn require_library() -> Result<()> {
     library().map(drop)
+}
+
+/// Version and file of the library.
+pub fn describe_library() -> Result<String> {
+    library().map(Functions::describe)
 }
 
 fn check(call: &'static str, status: c_int) -> Result<()> {
@@ -159,7 +171,8 @@ impl Family<Cuda> for DenseFamily {
         let DeviceArrays { held, addresses, bytes, .. } = arrays.upload(device)?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one handle.
-        check("cublasCreate", between_captures(|| unsafe { (functions.create)(&mut handle) }))?;
+        check("cublasCreate", between_captures(|| unsafe { (functions.create)(&mut handle) }))
+            .map_err(|e| LIBRARY.would_not_start(e, &functions.describe()))?;
         let operator = DenseOperator { functions, handle, values: addresses[0], _held: held, shape, bytes };
         // SAFETY: the stream lives as long as the device that operators are used with.
         check("cublasSetStream", unsafe {

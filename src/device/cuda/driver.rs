@@ -92,10 +92,14 @@ pub fn compiler() -> Result<&'static nvrtc::Nvrtc> {
     let compiler = nvrtc::Nvrtc::get()?;
     let version = compiler.version();
     if version.0 > driver.0 {
+        let wheel = match driver.0 {
+            12 => "nvidia-cuda-nvrtc-cu12".to_owned(),
+            major => format!("nvidia-cuda-nvrtc=={major}.*"),
+        };
         let reason = format!(
-            "it makes code for CUDA {}, but the driver serves CUDA {}.{}; install NVRTC {} (pip install \
-             nvidia-cuda-nvrtc-cu{}) and set SOLVER_NVRTC to its folder, or update the driver",
-            version.0, driver.0, driver.1, driver.0, driver.0
+            "it makes code for CUDA {}, but the driver serves CUDA {}.{}; install NVRTC {} (pip install {wheel}) and set \
+             SOLVER_NVRTC to its folder, or update the driver",
+            version.0, driver.0, driver.1, driver.0
         );
         return Err(Error::Gpu(GpuError::LibraryUnusable {
             library: "NVRTC",

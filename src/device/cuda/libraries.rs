@@ -1,12 +1,58 @@
 //! Where NVIDIA's libraries are looked for: by the system's loader, in toolkits, and among the pip wheels of a Python.
 
-use std::ffi::OsString;
+mod places;
+
+use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
+use super::driver_version;
+use crate::error::{Error, GpuError};
+use places::FOR_13;
+pub(super) use places::{PLACES, folders, libraries_in, names_in, variable};
+
+/// Advice that names a pip wheel: those for CUDA 12 end in `-cu12`, later ones in nothing.
+pub struct Hint {
+    /// For a driver of CUDA 12.
+    pub cuda12: &'static str,
+    /// For a newer one.
+    pub later: &'static str,
+    /// For when there is no driver to go by.
+    pub either: &'static str,
+}
+
+/// A [`Hint`] from what stands before the wheel, its name for CUDA 13, and what stands behind it.
+macro_rules! hint {
+    ($before:literal, $wheel:literal, $after:literal) => {
+        $crate::device::cuda::libraries::Hint {
+            cuda12: concat!($before, $wheel, "-cu12", $after),
+            later: concat!($before, $wheel, $after),
+            either: concat!($before, $wheel, " (", $wheel, "-cu12 for drivers of CUDA 12)", $after),
+        }
+    };
+}
+pub(crate) use hint;
+
+impl Hint {
+    /// What suits the driver of this machine.
+    pub fn here(&self) -> &'static str {
+        self.for_driver(driver_version().ok())
+    }
+
+    fn for_driver(&self, version: Option<(i32, i32)>) -> &'static str {
+        match version {
+            None => self.either,
+            Some((..=12, _)) => self.cuda12,
+            Some(_) => self.later,
+        }
+    }
+}
+
 /// A library of NVIDIA's, and those that it needs from other folders.
 pub struct Wanted {
+    /// What it is called.
+    pub library: &'static str,
     /// The file's name without a version, `libcublas.so`.
     pub file: &'static str,
     /// Tried by name, newest first.
@@ -15,6 +61,8 @@ pub struct Wanted {
     pub wheel: &'static str,
     /// Libraries that it finds only if they are loaded already: file and wheel.
     pub needs: &'static [(&'static str, &'static str)],
+    /// How to get it.
+    pub hint: Hint,
 }
 
 impl Wanted {
@@ -40,8 +88,66 @@ impl Wanted {
                 Err(reason) => log::debug!("{reason}"),
             }
         }
-        Err(format!("{} by name, in toolkits, and among the pip wheels of Python", self.names.join(", ")))
+        Err(format!("{} by name, {PLACES}", self.names.join(", ")))
     }
+
+    /// It is in none of the places that were tried.
+    pub fn missing(&self, tried: String) -> Error {
+        GpuError::LibraryMissing { library: self.library, tried, hint: self.hint.here() }.into()
+    }
+
+    /// Adds to the error of its first call what it is, and what is most often wrong then.
+    pub fn would_not_start(&self, error: Error, description: &str) -> Error {
+        let Error::Gpu(GpuError::Cuda { call, message }) = error else { return error };
+        let serves =
+            driver_version().map(|(a, b)| format!(", which serves CUDA {a}.{b}")).unwrap_or_default();
+        let library = self.library;
+        let message = format!(
+            "{message}; this is {library} {description}; it may be newer than the driver{serves}; for this driver, {}",
+            self.hint.here()
+        );
+        GpuError::Cuda { call, message }.into()
+    }
+}
+
+/// `cublasGetProperty` and `cusparseGetProperty`: 0, 1 and 2 ask for the numbers of the version.
+pub type GetProperty = unsafe extern "C" fn(c_int, *mut c_int) -> c_int;
+
+/// Version and file of a library in words; no GPU is needed to ask.
+///
+/// # Safety
+///
+/// `property` must be such a function, of a library that stays loaded.
+pub unsafe fn describe(property: GetProperty) -> String {
+    let number = |which| {
+        let mut number = 0;
+        // SAFETY: the caller vouches for the function; the integer may be written.
+        (unsafe { property(which, &mut number) } == 0).then(|| number.to_string())
+    };
+    let numbers: Option<Vec<String>> = (0..3).map(number).collect();
+    let version = numbers.map_or("of unknown version".to_owned(), |numbers| numbers.join("."));
+    match file_at(property as usize) {
+        Some(file) => format!("{version}, from {}", file.display()),
+        None => version,
+    }
+}
+
+/// The file whose code lies at `address` of this process: a name alone does not say where the loader found it.
+pub(super) fn file_at(address: usize) -> Option<PathBuf> {
+    mapped_file(&std::fs::read_to_string("/proc/self/maps").ok()?, address)
+}
+
+/// The file that is mapped at `address`, from the text of `/proc/self/maps`.
+fn mapped_file(maps: &str, address: usize) -> Option<PathBuf> {
+    let line = maps.lines().find(|line| {
+        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+        let bound = |text| usize::from_str_radix(text, 16).ok();
+        let bounds = range.and_then(|(from, to)| Some((bound(from)?, bound(to)?)));
+        bounds.is_some_and(|(from, to)| (from..to).contains(&address))
+    })?;
+    // Five columns stand before the path, none of which has a slash besides it.
+    let path = PathBuf::from(&line[line.find('/')?..]);
+    path.is_file().then_some(path)
 }
 
 fn open(path: &Path) -> Result<Library, String> {
@@ -52,138 +158,79 @@ fn open(path: &Path) -> Result<Library, String> {
     })
 }
 
-/// An environment variable; set to nothing counts as not set.
-pub(super) fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
-}
-
 /// The newest file of that name in each folder that has one, best folder first.
 fn found(file: &str, wheel: &str) -> Vec<PathBuf> {
-    let folders = folders(variable, Path::new("/usr/local"), wheel);
+    let mut folders = folders(variable, Path::new("/usr/local"), wheel);
+    // A driver of CUDA 12 is too old for them.
+    if matches!(driver_version(), Ok((..=12, _))) {
+        folders.sort_by_key(|folder| folder.ends_with(FOR_13));
+    }
     folders.iter().filter_map(|folder| library_in(folder, file)).collect()
 }
 
-/// The newest file in a folder that is called `file`, perhaps with a version behind it.
-pub(super) fn library_in(folder: &Path, file: &str) -> Option<PathBuf> {
-    names_in(folder)
-        .into_iter()
-        .filter_map(|name| Some((library_version(&name, file)?, folder.join(name))))
-        .filter(|(_, path)| path.is_file())
-        .max()
-        .map(|(_, path)| path)
-}
-
-/// The numbers after the name of a library; `None` for any other file.
-fn library_version(name: &str, file: &str) -> Option<Vec<u32>> {
-    match name.strip_prefix(file)? {
-        "" => Some(Vec::new()),
-        rest => rest.strip_prefix('.')?.split('.').map(|part| part.parse().ok()).collect(),
-    }
-}
-
-/// The names in a folder as far as they are text, sorted; none where it cannot be read.
-pub(super) fn names_in(folder: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut names: Vec<_> =
-        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    names
-}
-
-/// The folders to look into, best first, whether or not they exist.
-pub(super) fn folders(
-    variable: impl Fn(&str) -> Option<OsString>,
-    usr_local: &Path,
-    wheel: &str,
-) -> Vec<PathBuf> {
-    let mut folders: Vec<_> =
-        versions_in(usr_local, "cuda").into_iter().map(|cuda| cuda.join("lib64")).collect();
-    folders.extend(["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| {
-        let toolkit = variable(name)?;
-        Some(Path::new(&toolkit).join("lib64"))
-    }));
-    let mut add = |lib: &Path, packages: &str| {
-        for python in versions_in(lib, "python3") {
-            let wheels = python.join(packages).join("nvidia");
-            folders.extend([wheels.join("cu13/lib"), wheels.join(wheel).join("lib")]);
-        }
-    };
-    let conda = variable("CONDA_PREFIX").map(|python| Path::new(&python).join("lib"));
-    if let Some(python) = variable("VIRTUAL_ENV") {
-        add(&Path::new(&python).join("lib"), "site-packages");
-    }
-    if let Some(lib) = &conda {
-        add(lib, "site-packages");
-    }
-    for prefix in pythons(&variable("PATH").unwrap_or_default()) {
-        add(&prefix.join("lib"), "site-packages");
-        add(&prefix.join("lib"), "dist-packages");
-    }
-    folders.extend(conda);
-    folders
-}
-
-/// Where the `python3` of a search path is installed: the folder above the one that it lies in, and likewise for what it
-/// links to, as in virtual environments.
-fn pythons(path: &OsString) -> Vec<PathBuf> {
-    let files = std::env::split_paths(path).map(|folder| folder.join("python3"));
-    let Some(mut file) = files.into_iter().find(|file| file.is_file()) else { return Vec::new() };
-    let mut prefixes = Vec::new();
-    // A chain of links that is longer is none that a person made.
-    for _ in 0..8 {
-        prefixes.extend(file.parent().and_then(Path::parent).map(Path::to_owned));
-        match std::fs::read_link(&file) {
-            // A relative link counts from its folder.
-            Ok(to) => file = file.parent().map_or(to.clone(), |folder| folder.join(&to)),
-            Err(_) => break,
-        }
-    }
-    prefixes.dedup();
-    prefixes
-}
-
-/// The entries of `parent` whose names begin with `prefix`: the bare prefix first, for that is the link to the one
-/// that was chosen on this machine, then by the numbers that follow, highest first.
-fn versions_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
-    let mut found: Vec<(bool, Vec<u32>, String)> = names_in(parent)
-        .into_iter()
-        .filter_map(|name| {
-            let rest = name.strip_prefix(prefix)?;
-            let numbers = rest.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
-            Some((rest.is_empty(), numbers, name))
-        })
-        .collect();
-    found.sort_unstable_by(|a, b| b.cmp(a));
-    found.into_iter().map(|(_, _, name)| parent.join(name)).collect()
+/// The newest file of that name in a folder.
+fn library_in(folder: &Path, file: &str) -> Option<PathBuf> {
+    libraries_in(folder, file).into_iter().next()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn wheels_of_the_python_on_the_path_and_of_the_one_it_links_to_are_looked_into() {
-        let root = tempfile::tempdir().unwrap();
-        let at = |path: &str| root.path().join(path);
-        for folder in ["venv/bin", "venv/lib/python3.12/site-packages", "usr/bin", "usr/lib/python3.12"] {
-            std::fs::create_dir_all(at(folder)).unwrap();
-        }
-        std::fs::write(at("usr/bin/python3"), "").unwrap();
-        std::os::unix::fs::symlink(at("usr/bin/python3"), at("venv/bin/python3")).unwrap();
-        let path = std::env::join_paths([at("none"), at("venv/bin"), at("usr/bin")]).unwrap();
-        assert_eq!(pythons(&path), [at("venv"), at("usr")]);
-        let variable = |name: &str| (name == "PATH").then(|| path.clone());
-        let folders = folders(variable, &at("local"), "cusparse");
-        assert_eq!(folders[0], at("venv/lib/python3.12/site-packages/nvidia/cu13/lib"));
-        assert_eq!(folders[1], at("venv/lib/python3.12/site-packages/nvidia/cusparse/lib"));
-        assert!(folders.contains(&at("usr/lib/python3.12/dist-packages/nvidia/cusparse/lib")));
-    }
+    const NONE: Wanted = Wanted {
+        library: "nothing",
+        file: "libnone.so",
+        names: &["libnone.so.7", "libnone.so"],
+        wheel: "none",
+        needs: &[],
+        hint: hint!("pip install ", "nvidia-none", " brings it"),
+    };
 
     #[test]
     fn a_library_that_is_nowhere_is_named_with_what_was_tried() {
-        let wanted =
-            Wanted { file: "libnone.so", names: &["libnone.so.7", "libnone.so"], wheel: "none", needs: &[] };
-        let tried = wanted.load().map(|(_, path)| path).unwrap_err();
-        assert!(tried.contains("libnone.so.7, libnone.so"), "{tried}");
+        let tried = NONE.load().map(|(_, path)| path).unwrap_err();
+        let message = NONE.missing(tried).to_string();
+        for said in ["libnone.so.7, libnone.so", "/usr/local/cuda*/lib64", "pyenv", "pip install nvidia-none"]
+        {
+            assert!(message.contains(said), "{said} in {message}");
+        }
+    }
+
+    #[test]
+    fn hints_name_the_wheel_for_the_driver() {
+        assert_eq!(NONE.hint.for_driver(Some((12, 8))), "pip install nvidia-none-cu12 brings it");
+        assert_eq!(NONE.hint.for_driver(Some((13, 0))), "pip install nvidia-none brings it");
+        assert_eq!(
+            NONE.hint.for_driver(None),
+            "pip install nvidia-none (nvidia-none-cu12 for drivers of CUDA 12) brings it"
+        );
+    }
+
+    #[test]
+    fn a_library_that_does_not_start_is_named_and_other_errors_are_left_alone() {
+        let failed = || GpuError::Cuda { call: "noneCreate", message: "it says 1".to_owned() }.into();
+        let message = NONE.would_not_start(failed(), "13.1.0, from /lib/libnone.so").to_string();
+        for said in ["noneCreate failed: it says 1", "nothing 13.1.0", "newer than the driver", "nvidia-none"]
+        {
+            assert!(message.contains(said), "{said} in {message}");
+        }
+        let other = || NONE.missing("here".to_owned());
+        assert_eq!(NONE.would_not_start(other(), "x").to_string(), other().to_string());
+    }
+
+    #[test]
+    fn the_file_behind_an_address_is_read_from_the_memory_map() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a library.so");
+        std::fs::write(&file, "").unwrap();
+        let maps = format!(
+            "00400000-00500000 r-xp 00000000 08:01 7 /none/such\n7f00-7fff r-xp 0 00:00 0 \n\
+             7f0000001000-7f0000002000 r-xp 00001000 08:01 99    {}\n",
+            file.display()
+        );
+        assert_eq!(mapped_file(&maps, 0x7f00_0000_1000), Some(file));
+        assert_eq!(mapped_file(&maps, 0x7f00_0000_2000), None);
+        assert_eq!(mapped_file(&maps, 0x7f10), None);
+        assert_eq!(mapped_file(&maps, 0x40_0010), None, "a file that is gone");
     }
 }

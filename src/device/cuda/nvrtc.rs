@@ -65,11 +65,14 @@ impl Nvrtc {
 
     /// Loads NVRTC from `at`, a library file or a folder that holds `libnvrtc.so*`.
     ///
-    /// Without `at` it is the first that works of:
+    /// Without `at` it is the first that works, and that the driver is not too old for, of:
     /// 1. `SOLVER_NVRTC`, a file or folder likewise; where it is set nothing else is tried,
     /// 2. `libnvrtc.so.13`, `libnvrtc.so.12` and `libnvrtc.so` as the system's loader finds them,
     /// 3. `/usr/local/cuda*/lib64`, then `lib64` of `$CUDA_HOME` and `$CUDA_PATH`,
-    /// 4. the pip wheels in `$VIRTUAL_ENV`, `$CONDA_PREFIX` and where `python3` is installed, and `$CONDA_PREFIX/lib`.
+    /// 4. the pip wheels in `$VIRTUAL_ENV`, `$CONDA_PREFIX`, where `python3` is installed, `/usr/local`, pyenv and the
+    ///    user's own, and `$CONDA_PREFIX/lib`.
+    ///
+    /// Where all that work are too new for the driver, it is the first of them.
     pub fn load(at: Option<&Path>) -> Result<Nvrtc> {
         let nvrtc = search::load(at)?;
         let (major, minor) = nvrtc.version;

@@ -3,11 +3,11 @@
 //! The only place that talks to the library. It is loaded when one of these backends is first asked for.
 
 mod blocks;
+mod library;
 mod slices;
 
 use super::{Columns, DeviceCsr, check_shapes};
 use crate::backend::{Family, Operator, Params};
-use crate::device::cuda::libraries::Wanted;
 use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
@@ -17,6 +17,8 @@ use crate::scalar::Scalar;
 pub use blocks::Legacy;
 use cudarc::cusparse::sys;
 use cudarc::driver::CudaSlice;
+pub use library::{describe_library, require_library};
+use library::{has, missing, would_not_start};
 use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
@@ -81,64 +83,6 @@ impl Algorithm for Blocked {
 
 /// The product of the library by one of its algorithms.
 pub struct Cusparse<A>(PhantomData<A>);
-
-/// The binding looks for the library by name: once it is loaded from wherever it lies, that finds it.
-const LIBRARY: Wanted = Wanted {
-    file: "libcusparse.so",
-    names: &["libcusparse.so", "libcusparse.so.12"],
-    wheel: "cusparse",
-    needs: &[("libnvJitLink.so", "nvjitlink")],
-};
-
-/// Fails where the library is missing, and says how to get it.
-pub fn require_library() -> Result<()> {
-    // SAFETY: only tries to open the library.
-    let present = || unsafe { sys::is_culib_present() };
-    if present() {
-        return require_functions();
-    }
-    let tried = match LIBRARY.load() {
-        Ok((library, path)) => {
-            std::mem::forget(library);
-            if present() {
-                log::debug!("cuSPARSE loaded from {}", path.display());
-                return require_functions();
-            }
-            format!("{}, which is of another version than libcusparse.so.12", path.display())
-        }
-        Err(tried) => tried,
-    };
-    Err(Error::Gpu(GpuError::LibraryMissing {
-        library: "cuSPARSE",
-        tried,
-        hint: "pip install nvidia-cusparse brings it; or put the folder of the CUDA toolkit's libcusparse on \
-               LD_LIBRARY_PATH, or use --backend csr",
-    }))
-}
-
-/// What a library of another version lacks.
-fn missing(function: &'static str, hint: &'static str) -> Error {
-    GpuError::FunctionMissing { library: "cuSPARSE", function, hint }.into()
-}
-
-/// Fails where the library is too old: the binding would end the program at the first call.
-fn require_functions() -> Result<()> {
-    const NEWEST: [&str; 3] = ["cusparseSpMV_preprocess", "cusparseCreateConstCsr", "cusparseGetErrorString"];
-    match NEWEST.iter().find(|name| !has(name)) {
-        None => Ok(()),
-        Some(name) => Err(Error::Gpu(GpuError::LibraryUnusable {
-            library: "cuSPARSE",
-            path: "libcusparse.so".into(),
-            reason: format!("it has no {name}; version 12.4 or newer is needed, or use --backend csr"),
-        })),
-    }
-}
-
-/// Whether the library has a function.
-fn has(name: &str) -> bool {
-    // SAFETY: the library is there; the symbol is only looked up.
-    unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok()
-}
 
 fn check(call: &'static str, status: sys::cusparseStatus_t) -> Result<()> {
     if status == sys::cusparseStatus_t::CUSPARSE_STATUS_SUCCESS {
@@ -294,7 +238,7 @@ fn explicit<T: Scalar>(matrix: &Csr) -> Result<Option<Csr>> {
 fn handle_on(device: &Cuda) -> Result<Handle> {
     let mut handle = std::ptr::null_mut();
     // SAFETY: writes one handle.
-    check("cusparseCreate", unsafe { sys::cusparseCreate(&mut handle) })?;
+    check("cusparseCreate", unsafe { sys::cusparseCreate(&mut handle) }).map_err(would_not_start)?;
     let handle = Handle(handle);
     // SAFETY: the stream lives as long as the device that operators are used with.
     check("cusparseSetStream", unsafe {

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use super::super::libraries::{self, names_in, variable};
+use super::super::driver_version;
+use super::super::libraries::{self, Hint, hint, names_in, variable};
 use super::{LIBRARY, Nvrtc};
 use crate::error::{Error, GpuError, Result};
 
@@ -17,13 +18,22 @@ use crate::error::{Error, GpuError, Result};
 const VARIABLE: &str = "SOLVER_NVRTC";
 /// Tried by name, newest first.
 const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
-const TRIED: &str = "libnvrtc.so.13, libnvrtc.so.12 and libnvrtc.so by name, in /usr/local/cuda*/lib64, in lib64 of \
-                     $CUDA_HOME and $CUDA_PATH, and among the pip wheels of $VIRTUAL_ENV, $CONDA_PREFIX and \
-                     python3";
-const HINT: &str = "`pip install nvidia-cuda-nvrtc` brings it: set SOLVER_NVRTC to the folder that then holds \
-                    libnvrtc.so.* (site-packages/nvidia/cu13/lib)";
-const HINT_PLACE: &str = "name a file libnvrtc.so.*, or the folder that holds it (with `pip install \
-                          nvidia-cuda-nvrtc`, set SOLVER_NVRTC to site-packages/nvidia/cu13/lib)";
+const HINT: Hint = hint!(
+    "pip install ",
+    "nvidia-cuda-nvrtc",
+    " brings it: where it is not found then, set SOLVER_NVRTC to the folder below site-packages/nvidia that holds \
+     libnvrtc.so.*"
+);
+const HINT_PLACE: Hint = hint!(
+    "name a file libnvrtc.so.*, or the folder that holds it; pip install ",
+    "nvidia-cuda-nvrtc",
+    " brings one: set SOLVER_NVRTC to the folder below site-packages/nvidia that it is in"
+);
+const HINT_OTHER: Hint = hint!(
+    "set SOLVER_NVRTC to the folder of another (pip install ",
+    "nvidia-cuda-nvrtc",
+    " brings one), reinstall this one, or use --device cpu"
+);
 
 /// See [`Nvrtc::load`].
 pub(super) fn load(at: Option<&Path>) -> Result<Nvrtc> {
@@ -42,12 +52,13 @@ fn load_place(place: &Path, from: &str) -> Result<Nvrtc> {
         Error::Gpu(GpuError::LibraryMissing {
             library: LIBRARY,
             tried: format!("{from}{}: {why}", place.display()),
-            hint: HINT_PLACE,
+            hint: HINT_PLACE.here(),
         })
     };
     if place.is_dir() {
-        let file = library_in(place).ok_or_else(|| missing("the folder holds no libnvrtc.so*"))?;
-        load_file(&file)
+        let files = libraries_in(place);
+        choose(files.iter().map(|file| load_file(file)), suits_driver())
+            .unwrap_or_else(|| Err(missing("the folder holds no libnvrtc.so*")))
     } else if place.is_file() {
         load_file(place)
     } else if place.exists() {
@@ -57,26 +68,37 @@ fn load_place(place: &Path, from: &str) -> Result<Nvrtc> {
     }
 }
 
-/// Goes through the usual places. A library that does not work is passed over, and reported if no other one does.
+/// Goes through the usual places.
 fn load_found() -> Result<Nvrtc> {
-    let mut broken = None;
-    for name in NAMES {
-        match load_name(name) {
-            Ok(Some(nvrtc)) => return Ok(nvrtc),
-            Ok(None) => {}
+    let by_name = NAMES.into_iter().filter_map(|name| load_name(name).transpose());
+    let folders = folders(variable, Path::new("/usr/local"));
+    let files = folders.iter().flat_map(|folder| libraries_in(folder)).map(|file| load_file(&file));
+    choose(by_name.chain(files), suits_driver()).unwrap_or_else(|| {
+        let tried = format!("{} by name, {}", NAMES.join(", "), libraries::PLACES);
+        Err(Error::Gpu(GpuError::LibraryMissing { library: LIBRARY, tried, hint: HINT.here() }))
+    })
+}
+
+/// Whether the driver can load what a compiler makes; any suits where there is no driver.
+fn suits_driver() -> impl Fn(&Nvrtc) -> bool {
+    let driver = driver_version().ok();
+    move |nvrtc| driver.is_none_or(|(major, _)| nvrtc.version.0 <= major)
+}
+
+/// The first that works and suits; else the first that works, for whoever asks says best what does not suit; else the first
+/// error.
+fn choose<T>(found: impl Iterator<Item = Result<T>>, suits: impl Fn(&T) -> bool) -> Option<Result<T>> {
+    let (mut unsuited, mut broken) = (None, None);
+    for library in found {
+        match library {
+            Ok(library) if suits(&library) => return Some(Ok(library)),
+            Ok(library) => {
+                unsuited.get_or_insert(library);
+            }
             Err(error) => note(&mut broken, error),
         }
     }
-    for folder in folders(variable, Path::new("/usr/local")) {
-        match library_in(&folder).map(|file| load_file(&file)) {
-            Some(Ok(nvrtc)) => return Ok(nvrtc),
-            None => {}
-            Some(Err(error)) => note(&mut broken, error),
-        }
-    }
-    Err(broken.unwrap_or_else(|| {
-        Error::Gpu(GpuError::LibraryMissing { library: LIBRARY, tried: TRIED.to_owned(), hint: HINT })
-    }))
+    unsuited.map(Ok).or(broken.map(Err))
 }
 
 /// Keeps the first error and logs each.
@@ -86,10 +108,7 @@ fn note(first: &mut Option<Error>, error: Error) {
 }
 
 fn unusable(path: &Path, reason: String) -> Error {
-    let reason = format!(
-        "{reason}; set SOLVER_NVRTC to the folder of another (pip install nvidia-cuda-nvrtc brings one), reinstall this \
-         one, or use --device cpu"
-    );
+    let reason = format!("{reason}; {}", HINT_OTHER.here());
     Error::Gpu(GpuError::LibraryUnusable { library: LIBRARY, path: path.to_owned(), reason })
 }
 
@@ -115,8 +134,7 @@ fn load_name(name: &'static str) -> Result<Option<Nvrtc>> {
     let mut nvrtc =
         Nvrtc::bind(library, PathBuf::from(name)).map_err(|reason| unusable(Path::new(name), reason))?;
     // The host process may have loaded it from anywhere before, as Python packages do: find where it lies.
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    if let Some(file) = mapped_file(&maps, nvrtc.functions.address()) {
+    if let Some(file) = libraries::file_at(nvrtc.functions.address()) {
         load_builtins_beside(&file);
         nvrtc.path = file;
     }
@@ -152,27 +170,14 @@ fn is_builtins(name: &str) -> bool {
     name.starts_with("libnvrtc-builtins.so.") && !name.contains(".alt")
 }
 
-/// The newest `libnvrtc.so*` in a folder.
-fn library_in(folder: &Path) -> Option<PathBuf> {
-    libraries::library_in(folder, "libnvrtc.so")
+/// Every `libnvrtc.so*` in a folder, newest first.
+fn libraries_in(folder: &Path) -> Vec<PathBuf> {
+    libraries::libraries_in(folder, "libnvrtc.so")
 }
 
 /// The folders to look into, best first, whether or not they exist.
 fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Vec<PathBuf> {
     libraries::folders(variable, usr_local, "cuda_nvrtc")
-}
-
-/// The file that is mapped at `address`, from the text of `/proc/self/maps`.
-fn mapped_file(maps: &str, address: usize) -> Option<PathBuf> {
-    let line = maps.lines().find(|line| {
-        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
-        let bound = |text| usize::from_str_radix(text, 16).ok();
-        let bounds = range.and_then(|(from, to)| Some((bound(from)?, bound(to)?)));
-        bounds.is_some_and(|(from, to)| (from..to).contains(&address))
-    })?;
-    // Five columns stand before the path, none of which has a slash besides it.
-    let path = PathBuf::from(&line[line.find('/')?..]);
-    path.is_file().then_some(path)
 }
 
 #[cfg(test)]
@@ -185,16 +190,18 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_library_of_a_folder_is_taken_and_others_of_similar_name_are_not() {
+    fn libraries_of_a_folder_come_newest_first_and_others_of_similar_name_do_not() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(library_in(folder.path()), None);
+        assert!(libraries_in(folder.path()).is_empty());
         for name in
             ["libnvrtc.so", "libnvrtc.so.9", "libnvrtc.so.12", "libnvrtc.alt.so.13", "libnvrtc.so.13.bak"]
         {
             touch(&folder.path().join(name));
         }
         touch(&folder.path().join("libnvrtc.so.14/a-folder"));
-        assert_eq!(library_in(folder.path()), Some(folder.path().join("libnvrtc.so.12")));
+        let expected =
+            ["libnvrtc.so.12", "libnvrtc.so.9", "libnvrtc.so"].map(|name| folder.path().join(name));
+        assert_eq!(libraries_in(folder.path()), expected);
     }
 
     #[test]
@@ -208,8 +215,11 @@ mod tests {
     fn folders_come_in_order_toolkits_before_wheels_and_the_chosen_toolkit_first() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
-        for path in ["cuda-9.2/x", "cuda/x", "cuda-13.0/x", "env/lib/python3.9/x", "env/lib/python3.11/x"] {
+        for path in ["cuda-9.2/x", "cuda/x", "cuda-13.0/x"] {
             touch(&at(path));
+        }
+        for python in ["env/lib/python3.9", "env/lib/python3.11"] {
+            touch(&at(python).join("site-packages/nvidia/x"));
         }
         let variable = |name: &str| match name {
             "CUDA_HOME" => Some(at("home").into_os_string()),
@@ -230,18 +240,12 @@ mod tests {
     }
 
     #[test]
-    fn the_file_behind_an_address_is_read_from_the_memory_map() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a library.so");
-        touch(&file);
-        let maps = format!(
-            "00400000-00500000 r-xp 00000000 08:01 7 /none/such\n7f00-7fff r-xp 0 00:00 0 \n\
-             7f0000001000-7f0000002000 r-xp 00001000 08:01 99    {}\n",
-            file.display()
-        );
-        assert_eq!(mapped_file(&maps, 0x7f00_0000_1000), Some(file));
-        assert_eq!(mapped_file(&maps, 0x7f00_0000_2000), None);
-        assert_eq!(mapped_file(&maps, 0x7f10), None);
-        assert_eq!(mapped_file(&maps, 0x40_0010), None, "a file that is gone");
+    fn a_compiler_that_the_driver_cannot_follow_is_passed_over_while_another_one_serves() {
+        let broken = || Err(unusable(Path::new("libnvrtc.so.11"), "it is broken".to_owned()));
+        let chosen = |found: Vec<Result<i32>>| choose(found.into_iter(), |&major| major <= 12);
+        assert_eq!(chosen(vec![Ok(13), broken(), Ok(12), Ok(11)]).unwrap().unwrap(), 12);
+        assert_eq!(chosen(vec![broken(), Ok(14), Ok(13)]).unwrap().unwrap(), 14, "its error says what to do");
+        assert!(chosen(vec![broken()]).unwrap().is_err());
+        assert!(chosen(vec![]).is_none());
     }
 }

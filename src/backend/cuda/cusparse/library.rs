@@ -1,0 +1,81 @@
+//! How cuSPARSE is found, and what it says of itself.
+
+use crate::device::cuda::libraries::{GetProperty, Wanted, describe, hint};
+use crate::error::{Error, GpuError, Result};
+use cudarc::cusparse::sys;
+
+/// The binding looks for the library by name: once it is loaded from wherever it lies, that finds it.
+const LIBRARY: Wanted = Wanted {
+    library: "cuSPARSE",
+    file: "libcusparse.so",
+    names: &["libcusparse.so", "libcusparse.so.12"],
+    wheel: "cusparse",
+    needs: &[("libnvJitLink.so", "nvjitlink")],
+    hint: hint!(
+        "pip install ",
+        "nvidia-cusparse",
+        " brings it; or put the folder of the CUDA toolkit's libcusparse on LD_LIBRARY_PATH, or use --backend csr"
+    ),
+};
+
+/// Fails where the library is missing, and says how to get it.
+pub fn require_library() -> Result<()> {
+    // SAFETY: only tries to open the library.
+    let present = || unsafe { sys::is_culib_present() };
+    if present() {
+        return require_functions();
+    }
+    let tried = match LIBRARY.load() {
+        Ok((library, path)) => {
+            std::mem::forget(library);
+            if present() {
+                log::debug!("cuSPARSE loaded from {}", path.display());
+                return require_functions();
+            }
+            format!("{}, which is of another version than libcusparse.so.12", path.display())
+        }
+        Err(tried) => tried,
+    };
+    Err(LIBRARY.missing(tried))
+}
+
+/// Version and file of the library.
+pub fn describe_library() -> Result<String> {
+    require_library()?;
+    // SAFETY: the library is there, and stays; the type is the one that its header gives.
+    Ok(unsafe {
+        match sys::culib().get::<GetProperty>(b"cusparseGetProperty") {
+            Ok(property) => describe(*property),
+            Err(_) => "of unknown version".to_owned(),
+        }
+    })
+}
+
+/// Says more of an error of the first call.
+pub(super) fn would_not_start(error: Error) -> Error {
+    LIBRARY.would_not_start(error, &describe_library().unwrap_or_default())
+}
+
+/// What a library of another version lacks.
+pub(super) fn missing(function: &'static str, hint: &'static str) -> Error {
+    GpuError::FunctionMissing { library: LIBRARY.library, function, hint }.into()
+}
+
+/// Fails where the library is too old: the binding would end the program at the first call.
+fn require_functions() -> Result<()> {
+    const NEWEST: [&str; 3] = ["cusparseSpMV_preprocess", "cusparseCreateConstCsr", "cusparseGetErrorString"];
+    match NEWEST.iter().find(|name| !has(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::Gpu(GpuError::LibraryUnusable {
+            library: LIBRARY.library,
+            path: "libcusparse.so".into(),
+            reason: format!("it has no {name}; version 12.4 or newer is needed, or use --backend csr"),
+        })),
+    }
+}
+
+/// Whether the library has a function.
+pub(super) fn has(name: &str) -> bool {
+    // SAFETY: the library is there; the symbol is only looked up.
+    unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok()
+}
