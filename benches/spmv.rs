@@ -6,8 +6,9 @@
 //! A matrix is a file or a generator; without any, the three that CPU backends are tuned on. Backends take turns, the
 //! stream among them, so that what disturbs the machine disturbs all; of each the fastest sample counts, and the median
 //! stands beside it. Every result is compared with the serial reference before its time counts. Bytes are those of
-//! `LinearOperator::cost`, GB/s follow from them, and "of csr" is the speed as if the bytes were those of CSR. With
-//! `--json` each matrix is one line, for scripts.
+//! `LinearOperator::cost`, GB/s follow from them, and "of csr" is the speed as if the bytes were those of CSR. A backend's
+//! limit is a stream over as many bytes as it moves, to 4 % and never more, so that what fits a cache is held against that cache.
+//! With `--json` each matrix is one line, for scripts.
 //!
 //! On a GPU products are recorded and replayed without the host, as solvers do, and caches are warm: what fits into L2 comes from
 //! there. It rests as long as it works, so that its clocks stay up. Where a matrix could, "cold" is the time of a product after a
@@ -27,6 +28,7 @@ use solver::device::{Cpu, Cuda, Device, Recorded, Slot};
 use solver::format::Csr;
 use solver::operator::{Cost, dot_into};
 use solver::scalar::Scalar;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,6 +47,10 @@ const PRODUCTS: usize = 64;
 const SAMPLES: std::ops::RangeInclusive<usize> = 3..=20;
 const ROUND_SECONDS: f64 = 0.1;
 
+/// Working sets of streams: so many to each power of two, up to one that is beyond all caches.
+const RUNGS: f64 = 16.0;
+const LARGEST_STREAM: u64 = 512 << 20;
+
 /// Bytes that are streamed between products for caches to be cold, more than any L2 holds, and the largest matrix for which that
 /// makes a difference.
 const FLUSH: usize = 256 << 20;
@@ -60,6 +66,13 @@ struct Runner<D: Device, T: Scalar> {
     plain_seconds: Vec<f64>,
     fused_seconds: Vec<f64>,
     cold_seconds: Vec<f64>,
+}
+
+impl<D: Device, T: Scalar> Runner<D, T> {
+    /// Bytes of a product.
+    fn moves(&self) -> u64 {
+        self.plain.work().operator.cost().bytes
+    }
 }
 
 /// One product, over and over.
@@ -125,6 +138,27 @@ fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T], label: &str) {
         let bound = tolerance::spmv_row::<T>(matrix.row_range(row).len(), magnitude);
         assert!((y - sum).abs() <= bound, "{label}: y[{row}] = {y:e}, expected {sum:e}");
     }
+}
+
+/// The fastest stream over each working set, in GB/s.
+type Streams = BTreeMap<u64, f64>;
+
+/// The working set of the stream that stands for so many bytes.
+fn rung(bytes: u64) -> u64 {
+    let steps = ((bytes.clamp(1, LARGEST_STREAM) as f64).log2() * RUNGS).floor();
+    (steps / RUNGS).exp2().ceil() as u64
+}
+
+/// Measures the streams that so many bytes of operators are held against once more.
+fn stream_past<D: Device>(device: &D, moved: &[u64], streams: &mut Streams) -> solver::Result<()> {
+    let mut sets: Vec<u64> = moved.iter().map(|&bytes| rung(bytes)).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    for set in sets {
+        let fastest = streams.entry(set).or_default();
+        *fastest = fastest.max(stream::measure(device, set)?);
+    }
+    Ok(())
 }
 
 /// Backends that do not take a matrix, and what they say.
@@ -240,7 +274,9 @@ fn bench<D: Pick<T>, T: Scalar>(device: &D, name: &str, plan: &Plan) -> solver::
         (plan.cuda && csr.bytes < FLUSH as u64).then(|| device.vector::<f64>(numbers, 1).map(Rc::new));
     let flush = flush.transpose()?;
     let (mut runners, refused) = runners::<D, T>(device, &matrix, flush.as_ref(), plan)?;
-    let mut streams = Vec::new();
+    let mut streams = Streams::new();
+    let mut moved: Vec<u64> = runners.iter().map(Runner::moves).collect();
+    moved.push(csr.bytes);
     let mut flushing = match (&flush, runners.first()) {
         (Some(flush), Some(runner)) => {
             let (x, y) = (device.vector(1, 1)?, device.vector(1, 1)?);
@@ -251,46 +287,49 @@ fn bench<D: Pick<T>, T: Scalar>(device: &D, name: &str, plan: &Plan) -> solver::
         _ => None,
     };
     for _ in 0..plan.rounds {
-        streams.push(stream::measure(device, csr.bytes.min(512 << 20))?);
+        stream_past(device, &moved, &mut streams)?;
         for runner in &mut runners {
             let one = seconds(device, 2, &mut runner.plain);
-            let times = (SECONDS / one).clamp(1.0, 1000.0) as usize * D::BATCH.min(PRODUCTS);
-            let samples = (ROUND_SECONDS / one / D::BATCH.min(PRODUCTS) as f64) as usize;
-            let samples = samples.clamp(*SAMPLES.start(), *SAMPLES.end());
+            let at_once = D::BATCH.min(PRODUCTS);
+            // A round's time is enough for a sample, however slow the backend.
+            let most = ((ROUND_SECONDS / one) as usize).max(1);
+            let times = ((SECONDS / one).clamp(1.0, 1000.0) as usize * at_once).min(most);
+            let samples = (most / at_once).clamp(*SAMPLES.start(), *SAMPLES.end());
             runner.plain_seconds.extend((0..samples).map(|_| seconds(device, times, &mut runner.plain)));
             if let Some(fused) = &mut runner.fused {
                 runner.fused_seconds.extend((0..samples).map(|_| seconds(device, times, fused)));
             }
             if let (Some(cold), Some(flushing)) = (&mut runner.cold, &mut flushing) {
-                let mut both = |_| seconds(device, PRODUCTS, cold) - seconds(device, PRODUCTS, flushing);
+                let times = PRODUCTS.min(most);
+                let mut both = |_| seconds(device, times, cold) - seconds(device, times, flushing);
                 runner.cold_seconds.extend((0..samples).map(&mut both));
             }
         }
     }
-    let fastest = streams.iter().copied().fold(0.0, f64::max);
     match plan.json {
-        true => print_json(name, &matrix, fastest, &runners, refused),
-        false => print_table(csr, fastest, median(&streams), &runners),
+        true => print_json(name, &matrix, csr, &streams, &runners, refused),
+        false => print_table(csr, &streams, &runners),
     }
     Ok(())
 }
 
-fn print_table<D: Device, T: Scalar>(csr: Cost, fastest: f64, middle: f64, runners: &[Runner<D, T>]) {
-    println!("  triad over as many bytes: {fastest:.1} GB/s, in the median {middle:.1}");
+fn print_table<D: Device, T: Scalar>(csr: Cost, streams: &Streams, runners: &[Runner<D, T>]) {
     println!(
-        "  {:<26} {:>9} {:>9} {:>9} {:>9} {:>8} {:>7} {:>7} {:>10}",
-        "backend", "best ms", "median", "dot ms", "cold ms", "MB", "GB/s", "of csr", "build ms"
+        "  {:<26} {:>9} {:>9} {:>9} {:>9} {:>8} {:>7} {:>7} {:>7} {:>10}",
+        "backend", "best ms", "median", "dot ms", "cold ms", "MB", "GB/s", "stream", "of csr", "build ms"
     );
-    for Runner { label, plain, build, plain_seconds, fused_seconds, cold_seconds, .. } in runners {
-        let (bytes, time) = (plain.work().operator.cost().bytes as f64, best(plain_seconds));
+    for runner in runners {
+        let Runner { label, build, plain_seconds, fused_seconds, cold_seconds, .. } = runner;
+        let (bytes, time) = (runner.moves() as f64, best(plain_seconds));
         println!(
-            "  {label:<26} {:>9.4} {:>9.4} {:>9.4} {:>9.4} {:>8.1} {:>7.1} {:>7.1} {:>10.2}",
+            "  {label:<26} {:>9.4} {:>9.4} {:>9.4} {:>9.4} {:>8.1} {:>7.1} {:>7.1} {:>7.1} {:>10.2}",
             1e3 * time,
             1e3 * median(plain_seconds),
             1e3 * best(fused_seconds),
             if cold_seconds.is_empty() { f64::NAN } else { 1e3 * median(cold_seconds) },
             bytes / 1e6,
             bytes / time / 1e9,
+            streams[&rung(runner.moves())],
             csr.bytes as f64 / time / 1e9,
             1e3 * build
         );
@@ -300,7 +339,8 @@ fn print_table<D: Device, T: Scalar>(csr: Cost, fastest: f64, middle: f64, runne
 fn print_json<D: Device, T: Scalar>(
     name: &str,
     matrix: &Csr,
-    stream: f64,
+    csr: Cost,
+    streams: &Streams,
     runners: &[Runner<D, T>],
     refused: Refused,
 ) {
@@ -315,7 +355,7 @@ fn print_json<D: Device, T: Scalar>(
                 "backend": r.label, "ms": 1e3 * best(&r.plain_seconds), "median_ms": 1e3 * median(&r.plain_seconds),
                 "dot_ms": (!r.fused_seconds.is_empty()).then(|| 1e3 * best(&r.fused_seconds)),
                 "cold_ms": (!r.cold_seconds.is_empty()).then(|| 1e3 * median(&r.cold_seconds)),
-                "bytes": r.plain.work().operator.cost().bytes, "seconds_build": r.build,
+                "bytes": r.moves(), "stream_gigabytes_per_second": streams[&rung(r.moves())], "seconds_build": r.build,
             })
         })
         .collect();
@@ -324,7 +364,7 @@ fn print_json<D: Device, T: Scalar>(
         "{}",
         serde_json::json!({
             "matrix": name, "rows": rows, "entries": entries, "precision": T::NAME,
-            "stream_gigabytes_per_second": stream, "backends": backends, "refused": refused, "command": command(),
+            "stream_gigabytes_per_second": streams[&rung(csr.bytes)], "backends": backends, "refused": refused, "command": command(),
         })
     );
 }

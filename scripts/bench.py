@@ -296,7 +296,7 @@ def products(file):
             rivals = (b for name, b in cells.items() if name.startswith("cusparse"))
             rival = min(rivals, key=lambda b: b["median_ms"])
             speed = auto["bytes"] / auto["median_ms"] / 1e6
-            share = speed / record["stream_gigabytes_per_second"]
+            share = speed / auto["stream_gigabytes_per_second"]
             blocks = min((cells[name]["median_ms"] for name in ("cusparse-bsr", "cusparse-bsrmv") if name in cells), default=None)
             print(f"| `{record['matrix']}` | {record['entries']:,} | {auto['backend'].removeprefix('auto = ')} | "
                   f"{us(auto['median_ms'])} | {speed:,.0f} | {100 * share:.0f} % | {us(auto.get('cold_ms'))} | "
@@ -349,7 +349,7 @@ def spmv(args):
             for _ in range(args.rounds):
                 time.sleep(0.2)
                 record, = bench_binary(args, "auto", [file], 1)
-                stream.append(record["stream_gigabytes_per_second"])
+                stream.append(record["backends"][0]["stream_gigabytes_per_second"])
                 for backend in record["backends"]:
                     runs.setdefault("solver " + backend["backend"], []).append(backend["ms"])
                     bytes_["solver " + backend["backend"]] = backend["bytes"]
