@@ -78,23 +78,26 @@ __device__ __forceinline__ void add_blocks(const Blocks& matrix, const u64 begin
 template <u32 N, u32 DONE>
 __device__ __forceinline__ void add_rows(const Blocks& matrix, const u64 begin, const u64 end, SCALAR* sums) {
     constexpr u32 until = R - (R - DONE) % N;
+    // Not a loop without a round: NVRTC 12.4 loses functions that have one.
+    if constexpr (until > DONE) {
 #pragma unroll 1
-    for (u32 row = DONE; row < until; row += N) {
-        SCALAR own[N] = {};
-        for (u64 index = begin * C + threadIdx.x; index < end * C; index += BLOCK) {
-            const u64 block = index / C;
-            const u32 column = u32(index % C);
-            const Stored* value = matrix.values + block * (R * C) + row * C + column;
-            const SCALAR factor = matrix.factor(block, column);
+        for (u32 row = DONE; row < until; row += N) {
+            SCALAR own[N] = {};
+            for (u64 index = begin * C + threadIdx.x; index < end * C; index += BLOCK) {
+                const u64 block = index / C;
+                const u32 column = u32(index % C);
+                const Stored* value = matrix.values + block * (R * C) + row * C + column;
+                const SCALAR factor = matrix.factor(block, column);
 #pragma unroll
-            for (u32 r = 0; r < N; ++r) own[r] += SCALAR(value[r * C]) * factor;
-        }
+                for (u32 r = 0; r < N; ++r) own[r] += SCALAR(value[r * C]) * factor;
+            }
 #pragma unroll
-        for (u32 r = 0; r < N; ++r) {
+            for (u32 r = 0; r < N; ++r) {
 #pragma unroll
-            for (u32 distance = 16; distance > 0; distance /= 2)
-                own[r] += __shfl_down_sync(ALL_LANES, own[r], distance);
-            if (threadIdx.x % 32 == 0) atomicAdd(sums + row + r, own[r]);
+                for (u32 distance = 16; distance > 0; distance /= 2)
+                    own[r] += __shfl_down_sync(ALL_LANES, own[r], distance);
+                if (threadIdx.x % 32 == 0) atomicAdd(sums + row + r, own[r]);
+            }
         }
     }
     if constexpr (N > 1) add_rows<N - 1, until>(matrix, begin, end, sums);

@@ -178,11 +178,15 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
     let both = |name, variant, threads, registers, rows| {
         [(5, 5), (13, 3)].map(|block| (name, products(variant, block, threads, registers, rows)))
     };
+    let others = ROWS_AT_ONCE[1..].iter().filter_map(|rows| rows.parse().ok());
+    let others =
+        others.map(|rows| (Unrolled::NAME, products(Unrolled::DEFINE, (5, 5), 128, 64, rows))).collect();
     [
-        both(RowMajor::NAME, RowMajor::DEFINE, 32, 32, 8),
-        both(Private::NAME, Private::DEFINE, 32, 32, 8),
-        both(Team::NAME, Team::DEFINE, 128, 32, 8),
-        both(Unrolled::NAME, Unrolled::DEFINE, 128, 0, 8),
+        both(RowMajor::NAME, RowMajor::DEFINE, 32, 32, 8).to_vec(),
+        both(Private::NAME, Private::DEFINE, 32, 32, 8).to_vec(),
+        both(Team::NAME, Team::DEFINE, 128, 32, 8).to_vec(),
+        both(Unrolled::NAME, Unrolled::DEFINE, 128, 0, 8).to_vec(),
+        others,
     ]
     .concat()
 }
