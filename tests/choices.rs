@@ -71,6 +71,11 @@ fn precisions_that_a_backend_does_not_serve_are_refused<D: Host>(_: &D) {
 
 #[test]
 fn a_backend_of_another_device_is_refused_and_named() {
+    let says = |name: &str| Choice::resolve("cpu", "auto", name).map(|c| c.label()).unwrap_err().to_string();
+    let expected = "no backend 'hybrid' on cpu: it is a backend of cuda; there are: serial, ";
+    assert!(says("hybrid").starts_with(expected), "{}", says("hybrid"));
+    assert!(says("hybird").contains("did you mean hybrid"), "{}", says("hybird"));
+    assert!(says("nope").contains("on cpu: there are: serial, "), "{}", says("nope"));
     let choice = Choice::resolve("cuda", "vector", "vector").unwrap();
     let built = choice.build::<Cpu, f64>(&Cpu::new(Some(1)).unwrap(), &zoo::generated("poisson2d:2x2"));
     let error = built.map(|_| ()).unwrap_err();
@@ -104,8 +109,14 @@ fn the_parameters_of_every_backend_are_checked_without_its_device() {
     }
     let said = |typed| Choice::resolve("cuda", "vector", typed).map(|c| c.label()).unwrap_err().to_string();
     let rows = said("rows");
-    assert!(rows.starts_with("no backend 'rows' on cuda; there are: csr, "), "{rows}");
-    assert_eq!(said("vector:blocks=2"), "backend 'vector' has no parameter 'blocks'; it has threads");
+    assert!(
+        rows.starts_with("no backend 'rows' on cuda: it is a backend of cpu; there are: csr, "),
+        "{rows}"
+    );
+    assert_eq!(
+        said("vector:blocks=2"),
+        "backend 'vector' has no parameter 'blocks'; it has threads"
+    );
     let allowed = "backend 'vector': threads=3 is not one of auto, 1, 2, 4, 8, 16, 32";
     assert_eq!(said("vector:threads=3"), allowed);
     let mixed = Choice::resolve("cuda", "vector", "cusparse").unwrap().check_precision(Precision::Mixed);

@@ -14,9 +14,11 @@ use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::Csr;
 use crate::operator::LinearOperator;
 use crate::scalar::{Precision, Scalar};
+use crate::source::catalog::{did_you_mean, nearest};
 pub use params::{Others, Param, Params};
 use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -183,16 +185,17 @@ pub struct Choice {
 impl Choice {
     /// Resolves `name` or `name:param=value,...` on a kind of device; `auto` is that device's default.
     pub fn resolve(kind: &'static str, default: &'static str, typed: &str) -> Result<Choice> {
-        let (name, rest) = typed.split_once(':').unwrap_or((typed, ""));
+        let (name, rest) = match typed.split_once(':') {
+            Some((name, rest)) => (name, Some(rest)),
+            None => (typed, None),
+        };
         let name = if name == "auto" { default } else { name };
         if name == auto::ENTRY.name {
             let entry = if kind == Cuda::KIND { &cuda::auto::ENTRY } else { &auto::ENTRY };
             return Ok(Choice { entry, params: Params::parse(entry.name, &[], rest)? });
         }
-        let entry = REGISTRY.iter().find(|e| e.device() == kind && e.name == name).ok_or_else(|| {
-            let known: Vec<_> = REGISTRY.iter().filter(|e| e.device() == kind).map(|e| e.name).collect();
-            Error::UnknownBackend { name: name.to_owned(), device: kind, known: known.join(", ") }
-        })?;
+        let entry = REGISTRY.iter().find(|e| e.device() == kind && e.name == name);
+        let entry = entry.ok_or_else(|| unknown(kind, name))?;
         Ok(Choice { entry, params: Params::parse(entry.name, entry.params, rest)? })
     }
 
@@ -240,7 +243,7 @@ impl Choice {
         let builders = D::builders(choice.entry).ok_or_else(|| Error::UnknownBackend {
             name: self.entry.name.to_owned(),
             device: D::KIND,
-            known: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
+            hint: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
         })?;
         // As it is before anything of the operator is there.
         let room = device.room()?;
@@ -254,6 +257,18 @@ impl Choice {
             other => other,
         })
     }
+}
+
+/// That there is no such backend on a kind of device, and where there is, or what is spelt like it.
+fn unknown(kind: &'static str, name: &str) -> Error {
+    let names = |kind| REGISTRY.iter().filter(move |e| e.device() == kind).map(|e| e.name);
+    let all: BTreeSet<_> = REGISTRY.iter().map(|e| e.name).collect();
+    let first = match REGISTRY.iter().find(|e| e.name == name) {
+        Some(entry) => format!("it is a backend of {}; ", entry.device()),
+        None => did_you_mean(&nearest(name, all.into_iter())),
+    };
+    let hint = format!("{first}there are: {}", names(kind).collect::<Vec<_>>().join(", "));
+    Error::UnknownBackend { name: name.to_owned(), device: kind, hint }
 }
 
 /// What to ask for instead where an operator and what has been set aside do not fit into what is free, in words.

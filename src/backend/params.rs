@@ -48,10 +48,11 @@ impl PartialEq for Param {
 }
 
 impl Params {
-    /// Reads `name=value,name=value` against the parameters that the backend has.
-    pub fn parse(backend: &'static str, known: &'static [Param], typed: &str) -> Result<Params> {
+    /// Reads `name=value,name=value` against the parameters that the backend has; `typed` is what stands behind a colon, if
+    /// there is one.
+    pub fn parse(backend: &'static str, known: &'static [Param], typed: Option<&str>) -> Result<Params> {
         let mut params = Params::default();
-        for item in typed.split(',').filter(|item| !item.is_empty()) {
+        for item in typed.into_iter().flat_map(|typed| typed.split(',')) {
             let (name, value) = item.split_once('=').unwrap_or((item, ""));
             let param = known.iter().find(|p| p.name == name).ok_or_else(|| {
                 let names: Vec<_> = known.iter().map(|p| p.name).collect();

@@ -224,14 +224,14 @@ pub enum Error {
         got: usize,
     },
     /// No backend of that name on that device.
-    #[error("no backend '{name}' on {device}; there are: {known}")]
+    #[error("no backend '{name}' on {device}: {hint}")]
     UnknownBackend {
         /// What was typed.
         name: String,
         /// The device asked for.
         device: &'static str,
-        /// The names that exist there.
-        known: String,
+        /// Where it is, or what it could have been.
+        hint: String,
     },
     /// A backend has no such parameter.
     #[error("backend '{backend}' has no parameter '{name}'; {known}")]
