@@ -115,7 +115,7 @@ fn the_parameters_of_every_backend_are_checked_without_its_device() {
     );
     assert_eq!(
         said("vector:blocks=2"),
-        "backend 'vector' has no parameter 'blocks'; it has threads"
+        "backend 'vector' has no parameter 'blocks'; it has threads, unroll, block"
     );
     let allowed = "backend 'vector': threads=3 is not one of auto, 1, 2, 4, 8, 16, 32";
     assert_eq!(said("vector:threads=3"), allowed);

@@ -96,6 +96,8 @@ pub(super) fn forms() -> Vec<Form> {
         Shape { block: (2, 7), threads: 2, cut: true, skip_zeros: true, ..plain },
         Shape { block: (64, 1), pieces: true, skip_zeros: true, ..plain },
         Shape { block: (9, 10), threads: 8, cut: true, ..plain },
+        Shape { block: (4, 4), threads: 4, ..plain },
+        Shape { block: (6, 6), threads: 16, ..plain },
     ]
     .map(form)
     .to_vec()

@@ -337,6 +337,10 @@ pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
         add(form.clone(), types, &dots);
         add(form, &types[..1], &sweeps);
     }
+    for threads in [1, 2, 4, 16] {
+        add(CSR.rows(threads), &valued[..1], two);
+        add(PULL.rows(threads), &ones[..1], two);
+    }
     all
 }
 

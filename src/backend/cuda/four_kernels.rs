@@ -46,8 +46,10 @@ pub const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
 
 /// Entries of a row that a thread loads before it uses the first.
 const UNROLL: u32 = 4;
-/// The same for each thread of a warp: rows of 64 entries make a round.
+/// The same for each thread of a warp: rows of 64 entries make a round. The study unrolls by hand and does not say by how many.
 const WARP_UNROLL: u32 = 2;
+/// What `warp` can be asked for.
+pub const WARP_UNROLLS: &[&str] = &["2", "4"];
 
 /// Threads that shall fit on a multiprocessor at once, which leaves 40 registers for each. Where rows are short, it is the
 /// number of threads that keeps the memory busy.
@@ -121,7 +123,10 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
     let mut forms: Vec<_> = blocks
         .flat_map(|block| [THREADS_LIGHT, THREADS_HEAVY].map(|fit| ("thread", thread(UNROLL, block, fit))))
         .collect();
-    forms.extend([("thread-v1", thread_first()), ("warp", warp(WARP_UNROLL)), ("warp-v1", warp_first())]);
+    forms.extend([("thread-v1", thread_first()), ("warp-v1", warp_first())]);
+    forms.extend(
+        WARP_UNROLLS.iter().filter_map(|unroll| unroll.parse().ok()).map(|unroll| ("warp", warp(unroll))),
+    );
     forms.extend([("bins", bins()), ("hybrid-v1", hybrid_first())]);
     forms.extend(FIT.iter().filter_map(|fit| fit.parse().ok()).map(|fit| ("hybrid", hybrid(fit))));
     forms.extend(entries().map(|form| ("bins-v1", form)));
@@ -154,8 +159,9 @@ impl Family<Cuda> for ThreadFirst {
 }
 
 impl Family<Cuda> for Warp {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
-        finish::<T>("warp", device, matrix, [Pass::over_all(warp(WARP_UNROLL), matrix, 32)])
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        let form = warp(number(params, "unroll", WARP_UNROLLS));
+        finish::<T>("warp", device, matrix, [Pass::over_all(form, matrix, 32)])
     }
 }
 

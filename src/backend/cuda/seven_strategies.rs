@@ -1,8 +1,8 @@
 //! The kernels of seven-strategies (sparse kernels in Numba for a Tesla P100) beside `vector`: scalar, adaptive, x in shared
 //! memory, and a kernel for each class.
 //!
-//! The study tries its optimisations on a vector kernel of a warp a row. Unrolling and the size of blocks are parameters
-//! of `adaptive`, which is that kernel wherever rows are not short.
+//! The study tries its optimisations on a vector kernel of a warp a row: unrolling and the size of blocks are parameters of
+//! `vector`, of which it is `threads=32`, and of `adaptive`, which is that kernel wherever rows are not short.
 
 use super::passes::{Form, Pass, Passes, with_sums};
 use super::{four_kernels, number, schedule, vector};

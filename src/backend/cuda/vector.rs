@@ -1,8 +1,8 @@
 //! Rows of CSR shared by several neighbouring threads, as many as the mean row length asks for.
 
 use super::csr::threads_for;
-use super::mean_row;
 use super::passes::{Form, Pass, Passes};
+use super::{mean_row, number};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cuda;
 use crate::device::cuda::modules::BLOCK;
@@ -16,30 +16,35 @@ use std::sync::Arc;
 pub struct Vector;
 
 /// Entries that each thread of a row loads at once. On an H200 three were the fastest both for rows of 5 entries and
-/// for rows of 81; more cost registers, fewer leave too few loads in flight.
-const UNROLL: usize = 3;
+/// for rows of 81; more cost registers, fewer leave too few loads in flight. Then what seven-strategies tried.
+pub const UNROLLS: &[&str] = &["3", "1", "4"];
+/// Threads in a block, likewise.
+pub const BLOCKS: &[&str] = &["256", "128", "512"];
 
+/// The kernel for so many threads a row, as it is unless the user says otherwise.
 pub(super) fn form(threads: u32) -> Form {
-    Form {
-        name: "spmv_csr_vector",
-        text: include_str!("../../../kernels/vector.cu"),
-        defines: vec![("THREADS", threads.to_string()), ("UNROLL", UNROLL.to_string())],
-        block: BLOCK,
-        owns_all_rows: true,
-    }
+    form_of(threads, 3, BLOCK)
+}
+
+fn form_of(threads: u32, unroll: u32, block: u32) -> Form {
+    let text = include_str!("../../../kernels/vector.cu");
+    Form::new("spmv_csr_vector", text, unroll).with("THREADS", threads).in_blocks_of(block)
 }
 
 pub(super) fn forms() -> Vec<Form> {
-    [1, 2, 4, 8, 16, 32].map(form).to_vec()
+    let mut forms = [1, 2, 4, 8, 16, 32].map(form).to_vec();
+    forms.extend([form_of(32, 1, BLOCK), form_of(32, 4, BLOCK), form_of(32, 3, 128), form_of(32, 3, 512)]);
+    forms
 }
 
 impl Family<Cuda> for Vector {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+        let (unroll, block) = (number(params, "unroll", UNROLLS), number(params, "block", BLOCKS));
         let threads = match params.get("threads").and_then(|v| v.parse().ok()) {
             Some(threads) => threads,
-            None => threads_for(mean_row(matrix), UNROLL),
+            None => threads_for(mean_row(matrix), unroll as usize),
         };
-        let pass = Pass::over_all(form(threads), matrix, threads);
+        let pass = Pass::over_all(form_of(threads, unroll, block), matrix, threads);
         Ok(Rc::new(Passes::new::<T>("vector", device, matrix, [pass])?))
     }
 }

@@ -5,6 +5,13 @@ use crate::backend::{Build, Builder, Entry, Family, Param, cpu, cuda};
 use crate::device::Cuda;
 use crate::scalar::Precision;
 
+/// What an algorithm of cuSPARSE does, with what all of them refuse.
+macro_rules! library {
+    ($does:literal) => {
+        concat!($does, "; refuses empty matrices, and 2^32 entries or more")
+    };
+}
+
 /// The row of an algorithm of cuSPARSE.
 const fn cusparse<A: cuda::cusparse::Algorithm>(
     format: &'static str,
@@ -71,6 +78,13 @@ const SQUARES: &[Param] = &[Param {
     others: None,
 }];
 
+const UNROLL: Param = Param {
+    name: "unroll",
+    values: &[],
+    summary: "entries that a thread loads before it uses the first",
+    others: None,
+};
+const BLOCK: Param = Param { name: "block", values: &[], summary: "threads in a block", others: None };
 const LISTS: &str = "csr and lists of rows";
 const HYBRID_SHORT: Param = Param {
     name: "short",
@@ -126,12 +140,16 @@ pub(super) const ENTRIES: [Entry; 32] = [
         format: "csr",
         from: "Bell and Garland 2008; seven-strategies",
         summary: "1 to 32 threads a row, by the mean row length; dot products fused",
-        params: &[Param {
-            name: "threads",
-            values: &["auto", "1", "2", "4", "8", "16", "32"],
-            summary: "threads that share a row",
-            others: None,
-        }],
+        params: &[
+            Param {
+                name: "threads",
+                values: &["auto", "1", "2", "4", "8", "16", "32"],
+                summary: "threads that share a row; seven-strategies has a warp, 32",
+                others: None,
+            },
+            Param { values: cuda::vector::UNROLLS, ..UNROLL },
+            Param { values: cuda::vector::BLOCKS, ..BLOCK },
+        ],
         deterministic: true,
         columns: false,
         values: true,
@@ -208,30 +226,38 @@ pub(super) const ENTRIES: [Entry; 32] = [
         family: "dense",
         format: "dense",
         from: "NVIDIA cuBLAS",
-        summary: "every place stored, for matrices of at most 2^24 places; zeros are multiplied by the vendor's library",
+        summary: "every place stored, for matrices of 1 to 2^24 places; zeros are multiplied by the vendor's library",
         params: &[],
         deterministic: true,
         columns: false,
         values: true,
         precisions: &[Precision::F64, Precision::F32],
     },
-    cusparse::<cuda::cusparse::Default>("csr", "the vendor's library, preprocessed: the yardstick", false),
-    cusparse::<cuda::cusparse::First>("csr", "the library's first algorithm over CSR, preprocessed", false),
+    cusparse::<cuda::cusparse::Default>(
+        "csr",
+        library!("the vendor's library, preprocessed: the yardstick"),
+        false,
+    ),
+    cusparse::<cuda::cusparse::First>(
+        "csr",
+        library!("the library's first algorithm over CSR, preprocessed"),
+        false,
+    ),
     cusparse::<cuda::cusparse::Second>(
         "csr",
-        "the library's second algorithm over CSR, preprocessed: the same bits on every run",
+        library!("the library's second algorithm over CSR, preprocessed: the same bits on every run"),
         true,
     ),
     cusparse::<cuda::cusparse::Sliced>(
         "sell",
-        "the library's product over slices of 32 rows, unsorted",
+        library!("the library's product over slices of 32 rows, unsorted"),
         false,
     ),
     Entry {
         params: SQUARES,
         ..cusparse::<cuda::cusparse::Blocked>(
             "bsr",
-            "the library's product over square blocks; refuses blocks that do not divide the matrix",
+            library!("the library's product over square blocks, which must divide the matrix"),
             false,
         )
     },
@@ -240,7 +266,9 @@ pub(super) const ENTRIES: [Entry; 32] = [
         params: SQUARES,
         ..cusparse::<cuda::cusparse::Legacy>(
             "bsr",
-            "the library's product over square blocks from before, where it still has one; refuses blocks that do not divide the matrix",
+            library!(
+                "the library's product from before over square blocks, which must divide the matrix, where it still has one"
+            ),
             false,
         )
     },
@@ -274,11 +302,14 @@ pub(super) const ENTRIES: [Entry; 32] = [
         "four-kernels, first version; serial-vs-cuda",
         "a thread a row, one entry after the other by plain loads, a grid as large as the matrix",
     ),
-    cuda_csr::<cuda::four_kernels::Warp>(
-        ("warp", "warp"),
-        "four-kernels",
-        "a warp a row, unrolled by 2: for rows of many entries",
-    ),
+    Entry {
+        params: &[Param { values: cuda::four_kernels::WARP_UNROLLS, ..UNROLL }],
+        ..cuda_csr::<cuda::four_kernels::Warp>(
+            ("warp", "warp"),
+            "four-kernels",
+            "a warp a row, several entries a lane at once: for rows of many entries",
+        )
+    },
     cuda_csr::<cuda::four_kernels::WarpFirst>(
         ("warp-v1", "warp"),
         "four-kernels, first version",
@@ -352,18 +383,8 @@ pub(super) const ENTRIES: [Entry; 32] = [
                 summary: "entries of the longest row that a thread takes",
                 others: None,
             },
-            Param {
-                name: "block",
-                values: cuda::seven_strategies::BLOCKS,
-                summary: "threads in a block",
-                others: None,
-            },
-            Param {
-                name: "unroll",
-                values: cuda::seven_strategies::UNROLLS,
-                summary: "entries that a thread loads before it uses the first",
-                others: None,
-            },
+            Param { values: cuda::seven_strategies::BLOCKS, ..BLOCK },
+            Param { values: cuda::seven_strategies::UNROLLS, ..UNROLL },
             Param {
                 name: "set",
                 values: cuda::seven_strategies::SETS,
