@@ -10,6 +10,7 @@ use common::zoo::generated;
 use solver::Error;
 use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
 use solver::device::{Cpu, Cuda, Device, Slot};
+use solver::error::GpuError;
 use solver::format::stats::Blocks;
 use solver::format::{Bsr, Csr, Offsets, Pattern, Stats, Values};
 use solver::operator::{Cost, dot_into};
@@ -247,31 +248,48 @@ fn rows_of_many_rounds_of_loads_are_multiplied_and_meet_their_dot_product_exactl
         .collect();
     let matrix = csr(450, &rows, |i| (i % 7) as f64 - 3.0);
     for backend in ["csr", "csr:cut=rows", "csr:cut=windows", "sell", "bsr"] {
-        gives_exact_sums(&gpu, backend, &matrix);
+        gives_exact_sums::<f64>(&gpu, backend, &matrix);
     }
 }
 
 /// A product of whole numbers, and its dot product with x where the matrix is square; the bytes that it moves.
-fn gives_exact_sums(gpu: &Cuda, backend: &str, matrix: &Arc<Csr>) -> u64 {
+fn gives_exact_sums<T: Scalar>(gpu: &Cuda, backend: &str, matrix: &Arc<Csr>) -> u64
+where
+    Cuda: Pick<T>,
+{
     let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
-    let operator = choice.build::<Cuda, f64>(gpu, matrix).unwrap();
+    let operator = choice.build::<Cuda, T>(gpu, matrix).unwrap();
     let x = integers(4, matrix.cols());
     let want = matrix.multiply_reference(&x);
-    let x_there = upload::<Cuda, f64>(gpu, &x, 1);
-    let mut y = upload::<Cuda, f64>(gpu, &vec![f64::NAN; matrix.rows()], 1);
+    let x_there = upload::<Cuda, T>(gpu, &x, 1);
+    let mut y = upload::<Cuda, T>(gpu, &vec![f64::NAN; matrix.rows()], 1);
     operator.apply(gpu, 1.0, &x_there, 0.0, &mut y).unwrap();
-    assert!(download::<Cuda, f64>(gpu, &y, want.len()) == want, "{backend}: a product");
+    assert!(download::<Cuda, T>(gpu, &y, want.len()) == want, "{backend}: a product");
     if matrix.is_square() {
         let mut slots = gpu.slots(1, 1).unwrap();
         operator.apply_dot(gpu, &x_there, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
         assert!(
-            download::<Cuda, f64>(gpu, &y, want.len()) == want,
+            download::<Cuda, T>(gpu, &y, want.len()) == want,
             "{backend}: a product with its dot product"
         );
         let dot: f64 = x.iter().zip(&want).map(|(x, y)| x * y).sum();
         assert_eq!(read(gpu, &slots, 1, 1).values, [dot], "{backend}");
     }
     operator.cost().bytes
+}
+
+#[test]
+fn what_does_not_fit_a_gpu_is_refused_and_the_next_operator_is_built() {
+    let Some(gpu) = gpu() else { return };
+    let matrix = generated("poisson2d:40x50");
+    for backend in ["csr", "bsr", "sell", "merge", "hybrid", "vector", "cusparse"] {
+        let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
+        gpu.set_aside(1 << 50);
+        let error = choice.build::<Cuda, f64>(&gpu, &matrix).map(|_| ()).unwrap_err();
+        let refused = matches!(&error, Error::Gpu(GpuError::DeviceMemory { hint: Some(_), .. }));
+        assert!(refused, "{backend}: {error}");
+        gives_exact_sums::<f64>(&gpu, backend, &matrix);
+    }
 }
 
 /// As many threads for a row as its length asks for, each a kernel of its own, and so for graphs. Up to 65,536 columns may stand
@@ -302,9 +320,14 @@ fn columns_near_their_rows_take_16_bits_on_a_gpu() {
             let matrix = csr(n as usize, &rows, value);
             let graph = Arc::new(Csr::with_pattern(Arc::clone(matrix.pattern()), Values::Ones).unwrap());
             for (backend, matrix) in [("csr:cut=rows", &matrix), ("pull:cut=rows", &graph)] {
-                let spared = Cost::of_csr(matrix, 8).bytes - gives_exact_sums(&gpu, backend, matrix);
+                let single = Arc::new(matrix.to_f32());
+                let spared = [
+                    Cost::of_csr(matrix, 8).bytes - gives_exact_sums::<f64>(&gpu, backend, matrix),
+                    Cost::of_csr(&single, 8).bytes - gives_exact_sums::<f64>(&gpu, backend, &single),
+                    Cost::of_csr(&single, 4).bytes - gives_exact_sums::<f32>(&gpu, backend, &single),
+                ];
                 let want = if few { 2 * matrix.nnz() as u64 } else { 0 };
-                assert_eq!(spared, want, "{backend}, {n} rows of {length} entries");
+                assert_eq!(spared, [want; 3], "{backend}, {n} rows of {length} entries");
             }
         }
     }

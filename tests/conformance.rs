@@ -11,11 +11,12 @@ use common::{on_each_device, tolerance, zoo};
 use solver::Error;
 use solver::backend::{Host, Operator, Pick};
 use solver::device::sweep::dot_sweep;
-use solver::device::{Cpu, SlotState};
+use solver::device::{Cpu, Cuda, SlotState};
 use solver::format::{Csr, Values};
 use solver::operator::Cost;
 use solver::scalar::Scalar;
 use solver::solve::{cg, markov, pagerank};
+use std::sync::Arc;
 
 on_each_device! {
     every_backend_computes_the_product,
@@ -181,8 +182,15 @@ impl Check for FusedDot {
     }
 }
 
+/// A large one, for the devices whose backends keep columns by how far they are from their row.
+fn near_and_square<D: Host>() -> Option<(&'static str, Arc<Csr>)> {
+    (D::KIND == Cuda::KIND).then(zoo::near_and_square)
+}
+
 fn the_fused_dot_product_is_that_of_the_product_and_runs_the_program<D: Host>(device: &D) {
-    for_each(device, &zoo::integers(), &FusedDot { done: 0 });
+    let mut zoo = zoo::integers();
+    zoo.extend(near_and_square::<D>());
+    for_each(device, &zoo, &FusedDot { done: 0 });
 }
 
 fn the_fused_dot_product_leaves_the_slots_of_a_done_column<D: Host>(device: &D) {
@@ -236,6 +244,7 @@ fn a_sweep_after_the_product_is_both_in_turn<D: Host>(device: &D) {
     let large = zoo::generated("poisson2d:95x90");
     let ones = Csr::with_pattern(large.pattern().clone(), Values::Ones).unwrap();
     zoo.extend([("many rows", large), ("ones, many rows", ones.into())]);
+    zoo.extend(near_and_square::<D>());
     for_each(device, &zoo, &Swept);
 }
 

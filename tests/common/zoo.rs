@@ -212,6 +212,18 @@ pub fn reals() -> Zoo {
     zoo
 }
 
+/// As many rows as columns, more than 16 bits can tell apart, and none further from its row than they say.
+pub fn near_and_square() -> (&'static str, Arc<Csr>) {
+    let n = 66_000;
+    let row = |i: u32| match i % 50 {
+        7 => vec![i.saturating_sub(30_000), i + 1, (i + 32_000).min(n - 1)],
+        _ => vec![i],
+    };
+    let shape = Shape { name: "near columns, square", cols: n as usize, rows: (0..n).map(row).collect() };
+    let mut numbers = Numbers::new(17);
+    (shape.name, with_values(&shape, || numbers.integer()))
+}
+
 /// The few of them that suffice where a property does not depend on the shape.
 pub fn few() -> Zoo {
     let names = [
