@@ -4,10 +4,11 @@
   scripts/bench_steps.py ranks -o results/h200/ranks.json     # graphs of 62 and 44 million links
   scripts/bench_steps.py chains -o results/h200/chains.json   # chains of 51 to 800 million entries in blocks of 5 x 5, with a picture
 
-Each cell is the run whose iteration takes the median of --rounds; backends take turns. A run that ends without an answer is an
-error, and a backend that refuses a matrix is left out, with its words.
+Each cell is the run whose iteration takes the median of --rounds; backends take turns, and for ranks CuPy, where it can be
+imported: power iteration with its product, until the l1 norm of a step is at most 1e-10. Its ranks are compared with ours. A run that
+ends without an answer is an error, and a backend that refuses a matrix is left out, with its words.
 """
-import argparse, datetime, json, subprocess, sys
+import argparse, datetime, json, os, subprocess, sys, tempfile, time
 
 RANKS = {graph: ["auto", "csr", "cusparse", "cusparse-alg2"]
          for graph in ("rmat:scale=22,edges=64000000", "rmat:n=2601977,edges=45000000")}
@@ -30,6 +31,49 @@ def run(args, what, problem, backend):
     return {"command": " ".join(["solver", *command]), **{k: v for k, v in report.items() if k not in LEFT_OUT}}
 
 
+class CuPy:
+    """Power iteration as a user of CuPy writes it, over the transposed graph with a share of the rank for each link."""
+
+    def __init__(self, args, graph):
+        import cupy, numpy, scipy.sparse
+        from cupyx.scipy import sparse
+        self.cupy = cp = cupy
+        with tempfile.TemporaryDirectory() as folder:
+            links, ranks = os.path.join(folder, "graph.npz"), os.path.join(folder, "ranks.npy")
+            subprocess.run([args.solver, "convert", "-q", graph, links], check=True, stdout=subprocess.DEVNULL)
+            ours = [args.solver, "pagerank", "--device", "cuda", "--json", "--graph", graph, "--output", ranks]
+            subprocess.run(ours, check=True, stdout=subprocess.DEVNULL)
+            a, self.ours = scipy.sparse.load_npz(links).tocsr(), numpy.load(ranks).ravel()
+        a.data = numpy.ones(a.nnz)
+        gives = cp.maximum(cp.asarray(numpy.diff(a.indptr), dtype=cp.float64), 1)
+        self.links, self.n = sparse.csr_matrix(a.T.tocsr()), a.shape[0]
+        self.links.data = (1 / gives)[self.links.indices]
+        self.iterate(3)
+
+    def iterate(self, most):
+        cp, n = self.cupy, self.n
+        x = cp.full(n, 1 / n)
+        for iterations in range(1, most + 1):
+            y = 0.85 * (self.links @ x)
+            y += (1 - float(y.sum())) / n
+            step = float(cp.abs(y - x).sum())
+            x = y
+            if step <= 1e-10:
+                break
+        cp.cuda.Device().synchronize()
+        return x, iterations
+
+    def run(self):
+        start = time.perf_counter()
+        x, iterations = self.iterate(1000)
+        seconds = time.perf_counter() - start
+        off = float(abs(self.cupy.asnumpy(x) - self.ours).sum())
+        if off > 1e-9:
+            sys.exit(f"CuPy's ranks are {off:e} from ours")
+        return {"command": "CuPy, power iteration", "iterations": iterations, "seconds_solve": seconds,
+                "seconds_per_iteration": seconds / iterations, "l1_from_ours": off}
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("what", choices=["ranks", "chains"])
@@ -39,10 +83,16 @@ def main():
     args = ap.parse_args()
     found = []
     for problem, backends in (RANKS if args.what == "ranks" else CHAINS).items():
-        runs = {backend: [] for backend in backends}
+        makers = {backend: lambda backend=backend: run(args, args.what, problem, backend) for backend in backends}
+        if args.what == "ranks":
+            try:
+                makers["CuPy"] = CuPy(args, problem).run
+            except ImportError as e:
+                print(f"left out: {e}")
+        runs = {name: [] for name in makers}
         for _ in range(args.rounds):
-            for backend in backends:
-                runs[backend].append(run(args, args.what, problem, backend))
+            for name, make in makers.items():
+                runs[name].append(make())
         for backend, all_runs in runs.items():
             all_runs = sorted((r for r in all_runs if r), key=lambda r: r["seconds_per_iteration"])
             if not all_runs:
