@@ -6,6 +6,7 @@ mod common;
 
 use common::process::{cg, errors, file, refused, run, solver, word};
 use serde_json::Value;
+use solver::device::cuda;
 
 #[test]
 fn a_configuration_file_gives_options_and_what_is_typed_wins() {
@@ -191,6 +192,17 @@ fn a_dry_run_prints_the_plan_and_refuses_what_the_run_would() {
     for part in ["poisson2d:9x9", "auto", "f32", "1e-5"] {
         assert!(text.contains(part), "no '{part}' in {text}");
     }
+}
+
+#[test]
+fn a_dry_run_for_a_gpu_says_what_is_missing_here() {
+    let plan = |device| {
+        let done = run(&["cg", "--device", device, "--matrix", "poisson2d:9x9", "--dry-run"]);
+        assert_eq!(done.status.code(), Some(0), "it may be for another machine: {}", errors(&done));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    assert!(plan("cuda:99").contains("\nmissing "), "{}", plan("cuda:99"));
+    assert_eq!(plan("cuda").contains("\nmissing "), cuda::usable(0).is_err(), "{}", plan("cuda"));
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn refused_by(command: &str, environment: &[(&str, &str)], args: &[&str]) -> Str
 
 /// Whether there is a GPU with all it needs; says so where a test is skipped.
 fn gpu() -> bool {
-    match cuda::usable() {
+    match cuda::usable(0) {
         Ok(()) => true,
         Err(e) if std::env::var("SOLVER_REQUIRE_GPU").as_deref() != Ok("1") => {
             println!("skipped: {e}");

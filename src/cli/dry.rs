@@ -2,6 +2,7 @@
 
 use super::progress::bytes;
 use super::running::{Place, RunArgs, Running};
+use crate::device::cuda;
 use crate::source::{self, catalog::Entry};
 use std::fmt;
 use std::path::Path;
@@ -38,6 +39,9 @@ impl Decisions {
     /// Where and how long it runs. A method that needs no backend has none.
     pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
         self.add("device", running.place);
+        if let Place::Cuda(index) = running.place {
+            self.add_if("missing", cuda::usable(index).err());
+        }
         self.add_if("because", running.why.as_ref());
         let backend = &running.backend;
         self.add(

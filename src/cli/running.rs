@@ -277,7 +277,7 @@ fn choose_place(
         _ if precond.needs_cpu() => {
             Ok((Place::Cpu(threads), Some(format!("{} runs on the CPU only so far", precond.name()))))
         }
-        _ => Ok(match cuda::usable() {
+        _ => Ok(match cuda::usable(0) {
             Ok(()) => (Place::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
             Err(e) => {
                 if cuda::count().is_ok_and(|count| count > 0) {

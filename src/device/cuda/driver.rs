@@ -78,12 +78,16 @@ fn version() -> Result<(i32, i32)> {
     Ok((version / 1000, version % 1000 / 10))
 }
 
-/// Whether everything that our kernels need is there: driver, GPU and a compiler that the driver can follow.
-pub fn usable() -> Result<()> {
-    if count()? == 0 {
-        return Err(Error::Gpu(GpuError::NoSuchGpu { index: 0, count: 0 }));
-    }
+/// Whether everything that our kernels need is there: driver, the GPU with that index, and a compiler that the driver can follow.
+pub fn usable(index: usize) -> Result<()> {
+    require_gpu(index)?;
     compiler().map(|_| ())
+}
+
+/// Fails where there is no GPU with that index.
+pub(super) fn require_gpu(index: usize) -> Result<()> {
+    let count = count()?;
+    if index < count { Ok(()) } else { Err(Error::Gpu(GpuError::NoSuchGpu { index, count })) }
 }
 
 /// NVRTC, if the driver can load what it makes.

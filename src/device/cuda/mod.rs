@@ -97,10 +97,7 @@ fn memory_limit() -> Result<Option<u64>> {
 impl Cuda {
     /// The GPU with that index, with a context and a stream of our own.
     pub fn new(index: usize) -> Result<Cuda> {
-        let count = count()?;
-        if index >= count {
-            return Err(Error::Gpu(GpuError::NoSuchGpu { index, count }));
-        }
+        driver::require_gpu(index)?;
         let began = std::time::Instant::now();
         let context = CudaContext::new(index).map_err(fault("cuDevicePrimaryCtxRetain"))?;
         let context_ready = began.elapsed();
