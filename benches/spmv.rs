@@ -31,7 +31,7 @@ use solver::scalar::Scalar;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const MATRICES: [&str; 3] = [
     "poisson2d:1000x1000",
@@ -105,17 +105,22 @@ impl<D: Device, T: Scalar> Work<D, T> {
     }
 }
 
-/// Seconds of one of so many products in a row. A GPU rests as long after them: products at the speed of its memory for a tenth
-/// of a second and more take the power that it is allowed, and its clocks go down.
+/// Seconds of one of so many products in a row.
 fn seconds<D: Device, T: Scalar>(device: &D, times: usize, product: &mut Recorded<D, Work<D, T>>) -> f64 {
     let start = Instant::now();
     device.replay(product, times).unwrap();
     device.synchronize().unwrap();
     let taken = start.elapsed();
+    rest::<D>(taken);
+    taken.as_secs_f64() / times as f64
+}
+
+/// A GPU rests as long as it has worked: at the speed of its memory for a tenth of a second and more it takes the power that it is
+/// allowed, and its clocks go down.
+fn rest<D: Device>(taken: Duration) {
     if D::BATCH > 1 {
         std::thread::sleep(taken);
     }
-    taken.as_secs_f64() / times as f64
 }
 
 fn best(times: &[f64]) -> f64 {
@@ -155,8 +160,9 @@ fn stream_past<D: Device>(device: &D, moved: &[u64], streams: &mut Streams) -> s
     sets.sort_unstable();
     sets.dedup();
     for set in sets {
-        let fastest = streams.entry(set).or_default();
+        let (fastest, start) = (streams.entry(set).or_default(), Instant::now());
         *fastest = fastest.max(stream::measure(device, set)?);
+        rest::<D>(start.elapsed());
     }
     Ok(())
 }
@@ -363,8 +369,8 @@ fn print_json<D: Device, T: Scalar>(
     println!(
         "{}",
         serde_json::json!({
-            "matrix": name, "rows": rows, "entries": entries, "precision": T::NAME,
-            "stream_gigabytes_per_second": streams[&rung(csr.bytes)], "backends": backends, "refused": refused, "command": command(),
+            "matrix": name, "rows": rows, "entries": entries, "precision": T::NAME, "backends": backends,
+            "refused": refused, "command": command(), "stream_gigabytes_per_second": streams[&rung(csr.bytes)],
         })
     );
 }

@@ -296,7 +296,7 @@ def products(file):
             rivals = (b for name, b in cells.items() if name.startswith("cusparse"))
             rival = min(rivals, key=lambda b: b["median_ms"])
             speed = auto["bytes"] / auto["median_ms"] / 1e6
-            share = speed / auto["stream_gigabytes_per_second"]
+            share = speed / auto.get("stream_gigabytes_per_second", record["stream_gigabytes_per_second"])
             blocks = min((cells[name]["median_ms"] for name in ("cusparse-bsr", "cusparse-bsrmv") if name in cells), default=None)
             print(f"| `{record['matrix']}` | {record['entries']:,} | {auto['backend'].removeprefix('auto = ')} | "
                   f"{us(auto['median_ms'])} | {speed:,.0f} | {100 * share:.0f} % | {us(auto.get('cold_ms'))} | "

@@ -75,12 +75,16 @@ fn a_backend_of_another_device_is_refused_and_named() {
     let expected = "no backend 'hybrid' on cpu: it is a backend of cuda; there are: serial, ";
     assert!(says("hybrid").starts_with(expected), "{}", says("hybrid"));
     assert!(says("hybird").contains("did you mean hybrid"), "{}", says("hybird"));
+    assert!(says("atuo").contains("did you mean auto"), "{}", says("atuo"));
+    for typed in ["rows:", "sell:,", "bsr:block=2x2,"] {
+        assert!(says(typed).contains("nothing stands behind a ':' or ','"), "{}", says(typed));
+    }
     assert!(says("nope").contains("on cpu: there are: serial, "), "{}", says("nope"));
     let choice = Choice::resolve("cuda", "vector", "vector").unwrap();
     let built = choice.build::<Cpu, f64>(&Cpu::new(Some(1)).unwrap(), &zoo::generated("poisson2d:2x2"));
     let error = built.map(|_| ()).unwrap_err();
     assert!(matches!(error, Error::UnknownBackend { .. }));
-    assert!(error.to_string().contains("vector is a backend of cuda"), "{error}");
+    assert!(error.to_string().contains("it is a backend of cuda"), "{error}");
 }
 
 #[test]

@@ -18,7 +18,6 @@ use crate::source::catalog::{did_you_mean, nearest};
 pub use params::{Others, Param, Params};
 use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -240,11 +239,7 @@ impl Choice {
         if let Some(why) = why {
             log::info!("backend {}: {why}", choice.label());
         }
-        let builders = D::builders(choice.entry).ok_or_else(|| Error::UnknownBackend {
-            name: self.entry.name.to_owned(),
-            device: D::KIND,
-            hint: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
-        })?;
+        let builders = D::builders(choice.entry).ok_or_else(|| unknown(D::KIND, self.entry.name))?;
         // As it is before anything of the operator is there.
         let room = device.room()?;
         let built = D::pick(builders)(device, matrix, &choice.params);
@@ -261,13 +256,14 @@ impl Choice {
 
 /// That there is no such backend on a kind of device, and where there is, or what is spelt like it.
 fn unknown(kind: &'static str, name: &str) -> Error {
-    let names = |kind| REGISTRY.iter().filter(move |e| e.device() == kind).map(|e| e.name);
-    let all: BTreeSet<_> = REGISTRY.iter().map(|e| e.name).collect();
+    let names = |here: bool| REGISTRY.iter().filter(move |e| (e.device() == kind) == here).map(|e| e.name);
+    let like_it = |here| nearest(name, names(here).chain([auto::ENTRY.name]));
     let first = match REGISTRY.iter().find(|e| e.name == name) {
         Some(entry) => format!("it is a backend of {}; ", entry.device()),
-        None => did_you_mean(&nearest(name, all.into_iter())),
+        None if like_it(true).is_empty() => did_you_mean(&like_it(false)),
+        None => did_you_mean(&like_it(true)),
     };
-    let hint = format!("{first}there are: {}", names(kind).collect::<Vec<_>>().join(", "));
+    let hint = format!("{first}there are: {}", names(true).collect::<Vec<_>>().join(", "));
     Error::UnknownBackend { name: name.to_owned(), device: kind, hint }
 }
 

@@ -53,6 +53,9 @@ impl Params {
     pub fn parse(backend: &'static str, known: &'static [Param], typed: Option<&str>) -> Result<Params> {
         let mut params = Params::default();
         for item in typed.into_iter().flat_map(|typed| typed.split(',')) {
+            if item.is_empty() {
+                return Err(Error::EmptyParameter { backend });
+            }
             let (name, value) = item.split_once('=').unwrap_or((item, ""));
             let param = known.iter().find(|p| p.name == name).ok_or_else(|| {
                 let names: Vec<_> = known.iter().map(|p| p.name).collect();

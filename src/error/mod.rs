@@ -233,6 +233,14 @@ pub enum Error {
         /// Where it is, or what it could have been.
         hint: String,
     },
+    /// Nothing stands where a parameter of a backend should.
+    #[error(
+        "backend '{backend}': nothing stands behind a ':' or ',' of it; leave that out, or name a parameter"
+    )]
+    EmptyParameter {
+        /// The backend.
+        backend: &'static str,
+    },
     /// A backend has no such parameter.
     #[error("backend '{backend}' has no parameter '{name}'; {known}")]
     UnknownParameter {

@@ -180,7 +180,7 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
     };
     let others = ROWS_AT_ONCE[1..].iter().filter_map(|rows| rows.parse().ok());
     let others =
-        others.map(|rows| (Unrolled::NAME, products(Unrolled::DEFINE, (5, 5), 128, 64, rows))).collect();
+        others.map(|rows| (Unrolled::NAME, products(Unrolled::DEFINE, (5, 5), 128, 0, rows))).collect();
     [
         both(RowMajor::NAME, RowMajor::DEFINE, 32, 32, 8).to_vec(),
         both(Private::NAME, Private::DEFINE, 32, 32, 8).to_vec(),
