@@ -105,35 +105,40 @@ impl Form {
     }
 }
 
-/// The types of scalars, values and offsets that a kernel may be asked for. The first two differ in all three.
-fn all_types() -> Vec<Types> {
-    let mut all = Vec::new();
-    for (scalar, value) in [
-        ("double", Some("double")),
-        ("float", None),
-        ("double", Some("float")),
-        ("double", None),
-        ("float", Some("float")),
-    ] {
-        let column = u32::CUDA_NAME;
-        all.extend([u32::CUDA_NAME, u64::CUDA_NAME].map(|offset| Types { scalar, value, offset, column }));
-    }
-    all.swap(1, 3);
-    all
+/// The types of scalars, values and offsets that a kernel may be asked for, in two halves that differ by their offsets. The
+/// first two differ in all three.
+fn all_types() -> [Vec<Types>; 2] {
+    let column = u32::CUDA_NAME;
+    let half = |offsets: [&'static str; 2]| {
+        let types = [
+            ("double", Some("double")),
+            ("float", None),
+            ("double", Some("float")),
+            ("double", None),
+            ("float", Some("float")),
+        ];
+        let types = types.into_iter().zip(offsets.into_iter().cycle());
+        types.map(|((scalar, value), offset)| Types { scalar, value, offset, column }).collect()
+    };
+    [half([u32::CUDA_NAME, u64::CUDA_NAME]), half([u64::CUDA_NAME, u32::CUDA_NAME])]
 }
 
-/// The forms, plain and with these fused dot products. The first form of a kernel comes in all combinations of types;
-/// what others define hardly meets the types, so that two combinations stand for all.
+/// The forms, plain and with these fused dot products. The first form of a kernel comes in all combinations of types, of which
+/// every other one meets the dot products: these have nothing to do with offsets. What other forms define hardly meets the
+/// types, so that two combinations stand for all.
 pub(super) fn sources(forms: &[Form], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
-    let types = all_types();
+    let [types, others] = all_types();
     let (mut all, mut met) = (Vec::new(), HashSet::new());
     for form in forms {
-        let types = if met.insert(form.name) { &types[..] } else { &types[..2] };
+        let first = met.insert(form.name);
+        let types = if first { &types[..] } else { &types[..2] };
         let fused =
             endings.iter().filter(|_| form.owns_all_rows).map(|(dot, then)| generate::conclude(dot, then));
         for ending in std::iter::once(String::new()).chain(fused) {
             all.extend(types.iter().map(|types| form.source(*types, &ending)));
         }
+        let plain = others.iter().filter(|_| first);
+        all.extend(plain.map(|types| form.source(*types, "")));
     }
     all
 }
