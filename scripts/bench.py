@@ -137,7 +137,7 @@ class MklMatrix:
         _fields_ = [(f, ctypes.c_int) for f in ("type", "mode", "diag")]
 
     def __init__(self, library, a, block=1):
-        self.library, self.handle, self.general = library, ctypes.c_void_p(), self.Description(20, 0, 0)
+        self.mkl, self.handle, self.general = library, ctypes.c_void_p(), self.Description(20, 0, 0)
         blocks = a.tobsr((block, block)) if block > 1 else a
         self.arrays = blocks.indptr.astype(np.int32), blocks.indices.astype(np.int32), blocks.data
         ptr, idx, val = self.arrays
@@ -153,13 +153,13 @@ class MklMatrix:
 
     def multiply(self, x, y):
         one, zero = ctypes.c_double(1.0), ctypes.c_double(0.0)
-        self.library.mkl_sparse_d_mv(10, one, self.handle, self.general, pointer(x), zero, pointer(y))
+        self.mkl.mkl_sparse_d_mv(10, one, self.handle, self.general, pointer(x), zero, pointer(y))
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.library.mkl_sparse_destroy(self.handle)
+        self.mkl.mkl_sparse_destroy(self.handle)
 
 
 class Mkl:

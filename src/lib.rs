@@ -19,6 +19,7 @@ pub mod scalar;
 pub mod solve;
 pub mod source;
 pub mod spectrum;
+pub mod spelling;
 pub mod stop;
 
 pub use error::{Error, Result};

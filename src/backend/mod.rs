@@ -14,7 +14,7 @@ use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::Csr;
 use crate::operator::LinearOperator;
 use crate::scalar::{Precision, Scalar};
-use crate::source::catalog::{did_you_mean, nearest};
+use crate::spelling::{did_you_mean, nearest};
 pub use params::{Others, Param, Params};
 use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
@@ -239,7 +239,11 @@ impl Choice {
         if let Some(why) = why {
             log::info!("backend {}: {why}", choice.label());
         }
-        let builders = D::builders(choice.entry).ok_or_else(|| unknown(D::KIND, self.entry.name))?;
+        let builders = D::builders(choice.entry).ok_or_else(|| Error::UnknownBackend {
+            name: self.entry.name.to_owned(),
+            device: D::KIND,
+            hint: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
+        })?;
         // As it is before anything of the operator is there.
         let room = device.room()?;
         let built = D::pick(builders)(device, matrix, &choice.params);
@@ -257,11 +261,12 @@ impl Choice {
 /// That there is no such backend on a kind of device, and where there is, or what is spelt like it.
 fn unknown(kind: &'static str, name: &str) -> Error {
     let names = |here: bool| REGISTRY.iter().filter(move |e| (e.device() == kind) == here).map(|e| e.name);
-    let like_it = |here| nearest(name, names(here).chain([auto::ENTRY.name]));
     let first = match REGISTRY.iter().find(|e| e.name == name) {
         Some(entry) => format!("it is a backend of {}; ", entry.device()),
-        None if like_it(true).is_empty() => did_you_mean(&like_it(false)),
-        None => did_you_mean(&like_it(true)),
+        None => did_you_mean(&match nearest(name, names(true).chain([auto::ENTRY.name])) {
+            near if near.is_empty() => nearest(name, names(false)),
+            near => near,
+        }),
     };
     let hint = format!("{first}there are: {}", names(true).collect::<Vec<_>>().join(", "));
     Error::UnknownBackend { name: name.to_owned(), device: kind, hint }

@@ -3,7 +3,7 @@
 
 use super::args::Cli;
 use crate::error::{Error, Result};
-use crate::source::catalog::{did_you_mean, nearest};
+use crate::spelling::{did_you_mean, nearest};
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@
 //! and what it must look like, so that a download can be checked against it. A fact that is not known is left out.
 
 use crate::error::{Error, FetchError, Result};
+use crate::spelling::{did_you_mean, nearest};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -11,10 +12,6 @@ use std::sync::LazyLock;
 const TEXT: &str = include_str!("../../data/catalog.toml");
 /// Where the collection is, unless a mirror is named.
 const COLLECTION: &str = "https://sparse.tamu.edu";
-/// Names this alike, from 0 to 1, are worth suggesting.
-const ALIKE: f64 = 0.84;
-/// Suggestions for a name that does not exist.
-const SUGGESTIONS: usize = 5;
 
 /// One matrix of the catalog.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -129,28 +126,6 @@ pub fn get(name: &str) -> Result<&'static Entry> {
         let near = nearest(name, ENTRIES.iter().map(|e| e.name.as_str()));
         Error::NotInCatalog { name: name.to_owned(), near: did_you_mean(&near) }
     })
-}
-
-/// The names most like `typed`, best first; none where nothing is like it.
-pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let typed = typed.to_lowercase();
-    let alike = |name: &str| {
-        let name = name.to_lowercase();
-        let contained = typed.len() >= 2 && (name.contains(&typed) || typed.contains(&name));
-        if contained { 1.0 } else { strsim::jaro_winkler(&typed, &name) }
-    };
-    let mut scored: Vec<(f64, &str)> = names.map(|name| (alike(name), name)).collect();
-    scored.retain(|&(score, _)| score >= ALIKE);
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    scored.iter().take(SUGGESTIONS).map(|&(_, name)| name).collect()
-}
-
-/// A sentence that suggests names, or nothing.
-pub(crate) fn did_you_mean(near: &[&str]) -> String {
-    match near {
-        [] => String::new(),
-        names => format!("did you mean {}? ", names.join(", ")),
-    }
 }
 
 impl Entry {

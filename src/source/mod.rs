@@ -32,6 +32,7 @@ mod words;
 use crate::error::{Error, FetchError, Result};
 use crate::format::{Csr, Dense, Duplicates};
 use crate::observe::Meter;
+use crate::spelling::{did_you_mean, nearest};
 pub use detect::{kinds, parse, parse_as, parse_dense, read_dense};
 use std::path::Path;
 use std::sync::Arc;
@@ -223,7 +224,7 @@ fn unknown(what: &str) -> Error {
     let name = what.split(':').next().unwrap_or(what);
     let names =
         catalog::entries().iter().map(|e| e.name.as_str()).chain(generate::forms().map(|(name, _)| name));
-    let near = catalog::did_you_mean(&catalog::nearest(name, names));
+    let near = did_you_mean(&nearest(name, names));
     Error::UnknownMatrix {
         what: what.to_owned(),
         known: format!("{near}the generators are {}; solver matrices gives their forms", generate::names()),

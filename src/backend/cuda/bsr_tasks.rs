@@ -13,7 +13,7 @@
 
 use super::owner::{Arrays, DeviceArrays};
 use super::passes::{Form, Types};
-use super::{check_shapes, number};
+use super::{check_shapes, number, numbers};
 use crate::backend::cpu::bsr::{named_or_found, stored_bytes};
 use crate::backend::cpu::bsr_tasks::ANY_SIZE;
 use crate::backend::{Choice, Family, Operator, Others, Param, Params};
@@ -178,17 +178,14 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
     let both = |name, variant, threads, registers, rows| {
         [(5, 5), (13, 3)].map(|block| (name, products(variant, block, threads, registers, rows)))
     };
-    let others = ROWS_AT_ONCE[1..].iter().filter_map(|rows| rows.parse().ok());
-    let others =
-        others.map(|rows| (Unrolled::NAME, products(Unrolled::DEFINE, (5, 5), 128, 0, rows))).collect();
-    [
-        both(RowMajor::NAME, RowMajor::DEFINE, 32, 32, 8).to_vec(),
-        both(Private::NAME, Private::DEFINE, 32, 32, 8).to_vec(),
-        both(Team::NAME, Team::DEFINE, 128, 32, 8).to_vec(),
-        both(Unrolled::NAME, Unrolled::DEFINE, 128, 0, 8).to_vec(),
-        others,
+    let mut forms = [
+        both(RowMajor::NAME, RowMajor::DEFINE, 32, 32, 8),
+        both(Private::NAME, Private::DEFINE, 32, 32, 8),
+        both(Team::NAME, Team::DEFINE, 128, 32, 8),
     ]
-    .concat()
+    .concat();
+    forms.extend(numbers(ROWS_AT_ONCE).flat_map(|rows| both(Unrolled::NAME, Unrolled::DEFINE, 128, 0, rows)));
+    forms
 }
 
 /// Where each of so many tasks begins, and the end of the last: in blocks, and the row of blocks of the first.

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 pub struct DenseFamily;
 
 const LIBRARY: Wanted = Wanted {
-    library: "cuBLAS",
+    name: "cuBLAS",
     file: "libcublas.so",
     names: &["libcublas.so.13", "libcublas.so.12", "libcublas.so"],
     wheel: "cublas",
@@ -104,7 +104,7 @@ fn library() -> Result<&'static Functions> {
         Ok(functions) => Ok(LOADED.get_or_init(|| functions)),
         Err(e) => {
             let reason = format!("{e}; {}", REINSTALL.here());
-            Err(Error::Gpu(GpuError::LibraryUnusable { library: LIBRARY.library, path, reason }))
+            Err(Error::Gpu(GpuError::LibraryUnusable { library: LIBRARY.name, path, reason }))
         }
     }
 }

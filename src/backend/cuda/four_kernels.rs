@@ -7,7 +7,7 @@
 //! writes x, and waits for it by itself, so that x is loaded like any memory.
 
 use super::passes::{Form, Grid, Pass, Passes, with_sums};
-use super::{number, schedule};
+use super::{number, numbers, schedule};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cuda;
 use crate::error::Result;
@@ -119,16 +119,13 @@ fn hybrid_first() -> Form {
 }
 
 pub(super) fn forms() -> Vec<(&'static str, Form)> {
-    let blocks = BLOCKS.iter().filter_map(|block| block.parse().ok());
-    let mut forms: Vec<_> = blocks
+    let mut forms: Vec<_> = numbers(BLOCKS)
         .flat_map(|block| [THREADS_LIGHT, THREADS_HEAVY].map(|fit| ("thread", thread(UNROLL, block, fit))))
         .collect();
     forms.extend([("thread-v1", thread_first()), ("warp-v1", warp_first())]);
-    forms.extend(
-        WARP_UNROLLS.iter().filter_map(|unroll| unroll.parse().ok()).map(|unroll| ("warp", warp(unroll))),
-    );
+    forms.extend(numbers(WARP_UNROLLS).map(|unroll| ("warp", warp(unroll))));
     forms.extend([("bins", bins()), ("hybrid-v1", hybrid_first())]);
-    forms.extend(FIT.iter().filter_map(|fit| fit.parse().ok()).map(|fit| ("hybrid", hybrid(fit))));
+    forms.extend(numbers(FIT).map(|fit| ("hybrid", hybrid(fit))));
     forms.extend(entries().map(|form| ("bins-v1", form)));
     forms
 }

@@ -63,6 +63,11 @@ fn number(params: &Params, name: &str, values: &[&'static str]) -> u32 {
     typed.parse().unwrap_or_else(|_| unreachable!("{name} takes numbers"))
 }
 
+/// The values of a parameter that are numbers.
+fn numbers(values: &[&str]) -> impl Iterator<Item = u32> {
+    values.iter().filter_map(|value| value.parse().ok())
+}
+
 /// Entries of a mean row, rounded up.
 fn mean_row(matrix: &Csr) -> usize {
     matrix.nnz().div_ceil(matrix.rows().max(1))

@@ -5,7 +5,7 @@
 //! `vector`, of which it is `threads=32`, and of `adaptive`, which is that kernel wherever rows are not short.
 
 use super::passes::{Form, Pass, Passes, with_sums};
-use super::{four_kernels, number, schedule, vector};
+use super::{four_kernels, number, numbers, schedule, vector};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cuda;
 use crate::error::Result;
@@ -83,9 +83,8 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
     let mut forms = vec![("scalar", scalar())];
     forms.extend([false, true].map(|onwards| ("vector-smem", smem(onwards))));
     forms.extend(CLASS_THREADS.map(|threads| ("binned", listed(threads))));
-    let numbers = |values: &[&str]| values.iter().filter_map(|v| v.parse().ok()).collect::<Vec<u32>>();
     for block in numbers(BLOCKS) {
-        forms.extend(numbers(UNROLLS).into_iter().map(|unroll| ("adaptive", adaptive(unroll, block))));
+        forms.extend(numbers(UNROLLS).map(|unroll| ("adaptive", adaptive(unroll, block))));
     }
     forms
 }

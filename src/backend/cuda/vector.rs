@@ -2,7 +2,7 @@
 
 use super::csr::threads_for;
 use super::passes::{Form, Pass, Passes};
-use super::{mean_row, number};
+use super::{mean_row, number, numbers};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cuda;
 use crate::error::Result;
@@ -34,10 +34,9 @@ fn form_of(threads: u32, unroll: u32, block: u32) -> Form {
 
 pub(super) fn forms() -> Vec<Form> {
     let mut forms = [1, 2, 4, 8, 16].map(form).to_vec();
-    let numbers = |values: &[&str]| values.iter().filter_map(|v| v.parse().ok()).collect::<Vec<u32>>();
     // The warp of the study, in all that it tried.
     for block in numbers(BLOCKS) {
-        forms.extend(numbers(UNROLLS).into_iter().map(|unroll| form_of(32, unroll, block)));
+        forms.extend(numbers(UNROLLS).map(|unroll| form_of(32, unroll, block)));
     }
     forms
 }

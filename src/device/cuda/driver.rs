@@ -90,12 +90,17 @@ pub(super) fn require_gpu(index: usize) -> Result<()> {
     if index < count { Ok(()) } else { Err(Error::Gpu(GpuError::NoSuchGpu { index, count })) }
 }
 
+/// Whether a driver of that version loads what a compiler of the other makes.
+pub(super) fn can_load(driver: (i32, i32), compiler: (i32, i32)) -> bool {
+    compiler.0 <= driver.0
+}
+
 /// NVRTC, if the driver can load what it makes.
 pub fn compiler() -> Result<&'static nvrtc::Nvrtc> {
     let driver = driver_version()?;
     let compiler = nvrtc::Nvrtc::get()?;
     let version = compiler.version();
-    if version.0 > driver.0 {
+    if !can_load(driver, version) {
         let wheel = match driver.0 {
             12 => "nvidia-cuda-nvrtc-cu12".to_owned(),
             major => format!("nvidia-cuda-nvrtc=={major}.*"),

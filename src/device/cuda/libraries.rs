@@ -10,6 +10,8 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use super::driver_version;
 use crate::error::{Error, GpuError};
 use places::FOR_13;
+#[cfg(test)]
+pub(super) use places::touch;
 pub(super) use places::{PLACES, folders, libraries_in, names_in, variable};
 
 /// Advice that names a pip wheel: those for CUDA 12 end in `-cu12`, later ones in nothing.
@@ -52,7 +54,7 @@ impl Hint {
 /// A library of NVIDIA's, and those that it needs from other folders.
 pub struct Wanted {
     /// What it is called.
-    pub library: &'static str,
+    pub name: &'static str,
     /// The file's name without a version, `libcublas.so`.
     pub file: &'static str,
     /// Tried by name, newest first.
@@ -93,7 +95,7 @@ impl Wanted {
 
     /// It is in none of the places that were tried.
     pub fn missing(&self, tried: String) -> Error {
-        GpuError::LibraryMissing { library: self.library, tried, hint: self.hint.here() }.into()
+        GpuError::LibraryMissing { library: self.name, tried, hint: self.hint.here() }.into()
     }
 
     /// Adds to the error of its first call what it is, and what is most often wrong then.
@@ -101,7 +103,7 @@ impl Wanted {
         let Error::Gpu(GpuError::Cuda { call, message }) = error else { return error };
         let serves =
             driver_version().map(|(a, b)| format!(", which serves CUDA {a}.{b}")).unwrap_or_default();
-        let library = self.library;
+        let library = self.name;
         let message = format!(
             "{message}; this is {library} {description}; it may be newer than the driver{serves}; for this driver, {}",
             self.hint.here()
@@ -178,7 +180,7 @@ mod tests {
     use super::*;
 
     const NONE: Wanted = Wanted {
-        library: "nothing",
+        name: "nothing",
         file: "libnone.so",
         names: &["libnone.so.7", "libnone.so"],
         wheel: "none",

@@ -6,7 +6,7 @@ use cudarc::cusparse::sys;
 
 /// The binding looks for the library by name: once it is loaded from wherever it lies, that finds it.
 const LIBRARY: Wanted = Wanted {
-    library: "cuSPARSE",
+    name: "cuSPARSE",
     file: "libcusparse.so",
     names: &["libcusparse.so", "libcusparse.so.12"],
     wheel: "cusparse",
@@ -58,7 +58,7 @@ pub(super) fn would_not_start(error: Error) -> Error {
 
 /// What a library of another version lacks.
 pub(super) fn missing(function: &'static str, hint: &'static str) -> Error {
-    GpuError::FunctionMissing { library: LIBRARY.library, function, hint }.into()
+    GpuError::FunctionMissing { library: LIBRARY.name, function, hint }.into()
 }
 
 /// Fails where the library is too old: the binding would end the program at the first call.
@@ -67,7 +67,7 @@ fn require_functions() -> Result<()> {
     match NEWEST.iter().find(|name| !has(name)) {
         None => Ok(()),
         Some(name) => Err(Error::Gpu(GpuError::LibraryUnusable {
-            library: LIBRARY.library,
+            library: LIBRARY.name,
             path: "libcusparse.so".into(),
             reason: format!("it has no {name}; version 12.4 or newer is needed, or use --backend csr"),
         })),

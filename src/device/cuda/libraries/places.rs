@@ -133,14 +133,16 @@ fn versions_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, _, name)| parent.join(name)).collect()
 }
 
+/// Makes an empty file, and the folders above it.
+#[cfg(test)]
+pub fn touch(path: &Path) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, "").unwrap();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn touch(path: &Path) {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, "").unwrap();
-    }
 
     #[test]
     fn wheels_of_the_python_on_the_path_and_of_the_one_it_links_to_are_looked_into() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use super::super::driver_version;
+use super::super::driver::{can_load, driver_version};
 use super::super::libraries::{self, Hint, hint, names_in, variable};
 use super::{LIBRARY, Nvrtc};
 use crate::error::{Error, GpuError, Result};
@@ -82,7 +82,7 @@ fn load_found() -> Result<Nvrtc> {
 /// Whether the driver can load what a compiler makes; any suits where there is no driver.
 fn suits_driver() -> impl Fn(&Nvrtc) -> bool {
     let driver = driver_version().ok();
-    move |nvrtc| driver.is_none_or(|(major, _)| nvrtc.version.0 <= major)
+    move |nvrtc| driver.is_none_or(|driver| can_load(driver, nvrtc.version))
 }
 
 /// The first that works and suits; else the first that works, for whoever asks says best what does not suit; else the first
@@ -182,12 +182,8 @@ fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Vec
 
 #[cfg(test)]
 mod tests {
+    use super::libraries::touch;
     use super::*;
-
-    fn touch(path: &Path) {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, "").unwrap();
-    }
 
     #[test]
     fn libraries_of_a_folder_come_newest_first_and_others_of_similar_name_do_not() {

@@ -1,0 +1,28 @@
+//! Names that somebody may have meant.
+
+/// Names this alike, from 0 to 1, are worth suggesting.
+const ALIKE: f64 = 0.84;
+/// Suggestions for a name that does not exist.
+const SUGGESTIONS: usize = 5;
+
+/// The names most like `typed`, best first; none where nothing is like it.
+pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let typed = typed.to_lowercase();
+    let alike = |name: &str| {
+        let name = name.to_lowercase();
+        let contained = typed.len() >= 2 && (name.contains(&typed) || typed.contains(&name));
+        if contained { 1.0 } else { strsim::jaro_winkler(&typed, &name) }
+    };
+    let mut scored: Vec<(f64, &str)> = names.map(|name| (alike(name), name)).collect();
+    scored.retain(|&(score, _)| score >= ALIKE);
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.iter().take(SUGGESTIONS).map(|&(_, name)| name).collect()
+}
+
+/// A sentence that suggests names, or nothing.
+pub(crate) fn did_you_mean(near: &[&str]) -> String {
+    match near {
+        [] => String::new(),
+        names => format!("did you mean {}? ", names.join(", ")),
+    }
+}
