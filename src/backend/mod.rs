@@ -26,14 +26,38 @@ pub type Operator<D, T> = Rc<dyn LinearOperator<D, T>>;
 
 /// A strategy: how it makes an operator out of a matrix.
 pub trait Family<D: Device> {
+    /// Refuses a matrix that the backend does not take, for vectors whose elements have `width` bytes; needs no device. It is
+    /// called before `build`, which may rely on it.
+    fn check(_matrix: &Csr, _params: &Params, _width: usize) -> std::result::Result<(), Refusal> {
+        Ok(())
+    }
+
     /// Makes the matrix ready on the device.
     fn build<T: Scalar>(device: &D, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<D, T>>;
 }
 
+/// Why a backend does not take a matrix.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What it does not take.
+    pub what: String,
+    /// What to do instead.
+    pub hint: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Refusal {
+        Refusal { what: what.into(), hint: hint.into() }
+    }
+}
+
+type CheckFn = fn(&Csr, &Params, usize) -> std::result::Result<(), Refusal>;
+
 type BuildFn<D, T> = fn(&D, &Arc<Csr>, &Params) -> Result<Operator<D, T>>;
 
-/// The builders of a family for both vector precisions.
+/// The builders of a family for both vector precisions, and the check that comes before them.
 pub struct Build<D: Device> {
+    check: CheckFn,
     f32: BuildFn<D, f32>,
     f64: BuildFn<D, f64>,
 }
@@ -49,7 +73,7 @@ impl<D: Device> Copy for Build<D> {}
 
 impl<D: Device> Build<D> {
     const fn of<F: Family<D>>() -> Build<D> {
-        Build { f32: F::build::<f32>, f64: F::build::<f64> }
+        Build { check: F::check, f32: F::build::<f32>, f64: F::build::<f64> }
     }
 }
 
@@ -96,6 +120,20 @@ impl Entry {
             Builder::Cpu(_) => "cpu",
             Builder::Cuda(_) => "cuda",
         }
+    }
+
+    /// An error where the backend does not take a matrix, for vectors whose elements have `width` bytes.
+    pub fn check(&self, matrix: &Csr, params: &Params, width: usize) -> Result<()> {
+        let check = match &self.builder {
+            Builder::Cpu(build) => build.check,
+            Builder::Cuda(build) => build.check,
+        };
+        check(matrix, params, width).map_err(|Refusal { what, hint }| Error::Unsupported {
+            backend: self.name,
+            device: self.device(),
+            what,
+            hint,
+        })
     }
 }
 
@@ -244,6 +282,7 @@ impl Choice {
             device: D::KIND,
             hint: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
         })?;
+        choice.entry.check(matrix, &choice.params, size_of::<T>())?;
         // As it is before anything of the operator is there.
         let room = device.room()?;
         let built = D::pick(builders)(device, matrix, &choice.params);

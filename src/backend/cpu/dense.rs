@@ -4,9 +4,9 @@
 //! too: where x is not finite there, the row becomes NaN. Refused beyond [`MOST_PLACES`].
 
 use super::chunked::{Chunked, Product, RowRanges};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Operator, Params, Refusal};
 use crate::device::Cpu;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Csr, Dense};
 use crate::operator::Cost;
 use crate::scalar::Scalar;
@@ -24,16 +24,16 @@ const LANES: usize = 8;
 pub struct DenseFamily;
 
 impl Family<Cpu> for DenseFamily {
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
+    fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         if rows as u128 * cols as u128 > MOST_PLACES {
-            return Err(Error::Unsupported {
-                backend: "dense",
-                device: "cpu",
-                what: format!("a matrix of {rows} x {cols}"),
-                hint: format!("it stores all places and serves at most {MOST_PLACES} of them; choose auto"),
-            });
+            let hint = format!("it stores all places and serves at most {MOST_PLACES} of them; choose auto");
+            return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
+        Ok(())
+    }
+
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
         let dense = Dense::from_csr(matrix)?;
         Ok(Rc::new(Chunked::new::<T>(device, DenseMatrix { dense, avx2: device.avx2 })))
     }

@@ -5,9 +5,9 @@
 //! `rows`.
 
 use super::chunked::{Chunked, Product, RowRanges};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Operator, Params, Refusal};
 use crate::device::Cpu;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::Cost;
 use crate::scalar::Scalar;
@@ -19,16 +19,17 @@ use std::sync::Arc;
 pub struct Pull;
 
 impl Family<Cpu> for Pull {
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
-        if !matches!(matrix.values(), Values::Ones) {
-            return Err(Error::Unsupported {
-                backend: "pull",
-                device: "cpu",
-                what: "a matrix with values".to_owned(),
-                hint: "it multiplies graphs without weights; use rows, or leave the choice to auto"
-                    .to_owned(),
-            });
+    fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {
+        match matrix.values() {
+            Values::Ones => Ok(()),
+            _ => {
+                let hint = "it multiplies graphs without weights; use rows, or leave the choice to auto";
+                Err(Refusal::new("a matrix with values", hint))
+            }
         }
+    }
+
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
         Ok(Rc::new(Chunked::new::<T>(device, PullMatrix(Arc::clone(matrix)))))
     }
 }

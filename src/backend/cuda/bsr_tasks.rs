@@ -16,10 +16,10 @@ use super::passes::{Form, Types};
 use super::{check_shapes, number, numbers};
 use crate::backend::cpu::bsr::{named_or_found, stored_bytes};
 use crate::backend::cpu::bsr_tasks::ANY_SIZE;
-use crate::backend::{Choice, Family, Operator, Others, Param, Params};
+use crate::backend::{Choice, Family, Operator, Others, Param, Params, Refusal};
 use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Bsr, Csr, Offset, Offsets};
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
@@ -219,6 +219,11 @@ struct TasksOperator {
     cost: Cost,
 }
 
+/// Threads in a block.
+fn threads_of<V: Variant>(params: &Params) -> u32 {
+    given::<V>(params, "threads").parse().unwrap_or(128)
+}
+
 /// What the user has asked of a variant.
 struct Asked {
     products: Form,
@@ -230,18 +235,7 @@ struct Asked {
 impl Asked {
     fn read<V: Variant>(matrix: &Csr, params: &Params) -> Result<Asked> {
         let block = named_or_found(matrix, params, stored_bytes(matrix));
-        let threads: u32 = given::<V>(params, "threads").parse().unwrap_or(128);
-        let values = block.0 * block.1;
-        if V::least_threads(values) > threads as usize {
-            return Err(Error::Unsupported {
-                backend: V::NAME,
-                device: "cuda",
-                what: format!("blocks of {} x {} by {threads} threads", block.0, block.1),
-                hint: format!(
-                    "it needs a thread for each of {values} values; ask for more by threads=, up to 1024, or use bsr-unrolled"
-                ),
-            });
-        }
+        let threads = threads_of::<V>(params);
         let registers = given::<V>(params, "registers").parse().unwrap_or(0);
         let rows = number(params, "rows", ROWS_AT_ONCE);
         Ok(Asked {
@@ -291,6 +285,26 @@ pub fn launch<T: Scalar>(device: &Cuda, matrix: &Csr, choice: &Choice) -> Result
 }
 
 impl<V: Variant> Family<Cuda> for Tasks<V> {
+    fn check(matrix: &Csr, params: &Params, _: usize) -> std::result::Result<(), Refusal> {
+        let threads = threads_of::<V>(params);
+        let fits = |(height, width): (usize, usize)| V::least_threads(height * width) <= threads as usize;
+        // Blocks are not looked for where the largest that are found would do.
+        if params.get("block").is_none() && fits((8, 8)) {
+            return Ok(());
+        }
+        let block @ (height, width) = named_or_found(matrix, params, stored_bytes(matrix));
+        if fits(block) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            format!("blocks of {height} x {width} by {threads} threads"),
+            format!(
+                "it needs a thread for each of {} values; ask for more by threads=, up to 1024, or use bsr-unrolled",
+                height * width
+            ),
+        ))
+    }
+
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         super::passes::check_size(matrix)?;
         let asked = Asked::read::<V>(matrix, params)?;

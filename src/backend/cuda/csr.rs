@@ -14,12 +14,12 @@
 
 use super::passes::{Form, Grid, Pass, Passes, Types, check_size};
 use super::{Columns, DeviceCsr, NARROW_COLUMN, NEAR_COLUMN, mean_row};
-use crate::backend::{Family, Operator, Param, Params};
+use crate::backend::{Family, Operator, Param, Params, Refusal};
 use crate::device::cuda::generate;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{Cuda, Op, Sweep};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Csr, Offset, Values};
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
@@ -74,15 +74,14 @@ impl Family<Cuda> for CsrFamily {
 }
 
 impl Family<Cuda> for Pull {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
-        if !matches!(matrix.values(), Values::Ones) {
-            return Err(Error::Unsupported {
-                backend: PULL.backend,
-                device: "cuda",
-                what: "a matrix with values".to_owned(),
-                hint: "it multiplies graphs without weights; use csr".to_owned(),
-            });
+    fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {
+        match matrix.values() {
+            Values::Ones => Ok(()),
+            _ => Err(Refusal::new("a matrix with values", "it multiplies graphs without weights; use csr")),
         }
+    }
+
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         PULL.build::<T>(device, matrix, params)
     }
 }

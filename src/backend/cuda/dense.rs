@@ -7,7 +7,7 @@
 use super::check_shapes;
 use super::owner::{Arrays, DeviceArrays};
 use crate::backend::cpu::dense::MOST_PLACES;
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Operator, Params, Refusal};
 use crate::device::cuda::libraries::{GetProperty, Hint, Wanted, describe, hint};
 use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
@@ -142,30 +142,31 @@ impl Drop for DenseOperator {
     }
 }
 
-fn unsupported(what: String, hint: String) -> Error {
-    Error::Unsupported { backend: "dense", device: "cuda", what, hint }
-}
-
 impl Family<Cuda> for DenseFamily {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
-        let shape @ (rows, cols) = (matrix.rows(), matrix.cols());
+    fn check(matrix: &Csr, _: &Params, width: usize) -> std::result::Result<(), Refusal> {
+        let (rows, cols) = (matrix.rows(), matrix.cols());
         if rows as u128 * cols as u128 > MOST_PLACES {
             let hint = format!("it stores all places and serves at most {MOST_PLACES} of them; use csr");
-            return Err(unsupported(format!("a matrix of {rows} x {cols}"), hint));
+            return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         if rows == 0 || cols == 0 {
-            let hint = "the library does nothing for empty ones; use csr".to_owned();
-            return Err(unsupported(format!("a matrix of {rows} x {cols}"), hint));
+            let hint = "the library does nothing for empty ones; use csr";
+            return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
-        if matrix.values().width() > size_of::<T>() {
-            let hint = "use --precision f64 or f32, or --backend csr".to_owned();
-            return Err(unsupported("values and vectors of different precision".to_owned(), hint));
+        if matrix.values().width() > width {
+            let hint = "use --precision f64 or f32, or --backend csr";
+            return Err(Refusal::new("values and vectors of different precision", hint));
         }
+        Ok(())
+    }
+
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+        let shape @ (rows, cols) = (matrix.rows(), matrix.cols());
         let functions = library()?;
         let dense = Dense::from_csr(matrix)?;
         let arrays = match size_of::<T>() {
             8 => Arrays::new().add(dense.values()),
-            // Exact: values in double precision have been refused.
+            // Exact: `check` refuses values in double precision.
             _ => Arrays::new().add(dense.values().iter().map(|&v| v as f32).collect::<Vec<f32>>()),
         };
         let DeviceArrays { held, addresses, bytes, .. } = arrays.upload(device)?;

@@ -5,11 +5,12 @@
 //!
 //! Nathan Bell, Michael Garland: Efficient sparse matrix-vector multiplication on CUDA, 2008.
 
+use super::csr::longest_row;
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid, check_size};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Operator, Params, Refusal};
 use crate::device::Cuda;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Csr, Ell};
 use crate::scalar::Scalar;
 use std::rc::Rc;
@@ -35,21 +36,24 @@ pub(super) fn forms() -> Vec<Form> {
 }
 
 impl Family<Cuda> for EllFamily {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
-        check_size(matrix)?;
-        let ell = Ell::with_limit(matrix, MOST_PLACES).map_err(|error| match error {
-            Error::Padding { width, places, entries, .. } => Error::Unsupported {
-                backend: "ell",
-                device: "cuda",
-                what: format!(
+    fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {
+        let entries = matrix.nnz();
+        let width = longest_row(matrix);
+        let places = matrix.rows() as u128 * width as u128;
+        if places > entries as u128 * MOST_PLACES as u128 {
+            return Err(Refusal::new(
+                format!(
                     "{entries} entries in {places} places, as many for each row as for the longest, {width}"
                 ),
-                hint: format!(
-                    "it serves at most {MOST_PLACES} places for each entry; sell pads 32 rows at a time"
-                ),
-            },
-            other => other,
-        })?;
+                format!("it serves at most {MOST_PLACES} places for each entry; sell pads 32 rows at a time"),
+            ));
+        }
+        Ok(())
+    }
+
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+        check_size(matrix)?;
+        let ell = Ell::with_limit(matrix, MOST_PLACES)?;
         let arrays = Arrays::new()
             .add(ell.row_lengths())
             .add(ell.col_indices())

@@ -3,12 +3,12 @@
 //! Both take square blocks, and matrices that these divide: x and y have to be as long as the blocks reach.
 
 use super::{
-    Algorithm, Described, Handle, MatrixDescriptor, check, check_matrix, data_type, explicit, handle_on, has,
-    missing, require_library, sys, unsupported,
+    Algorithm, Described, Handle, MatrixDescriptor, Storage, check, check_matrix, data_type, explicit,
+    handle_on, has, missing, require_library, sys, unsupported,
 };
 use crate::backend::cuda::check_shapes;
 use crate::backend::cuda::owner::{Arrays, DeviceArrays};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Operator, Params, Refusal};
 use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
 use crate::error::Result;
@@ -42,28 +42,52 @@ impl Squares {
     }
 }
 
-/// The size of square blocks that the user has named, or the one that moves the fewest bytes of those that divide the matrix.
-fn size<A: Algorithm>(matrix: &Csr, params: &Params) -> Result<usize> {
-    let divides = |size: usize| matrix.rows().is_multiple_of(size) && matrix.cols().is_multiple_of(size);
-    let what = |blocks: &str| format!("{blocks} in {} x {} places", matrix.rows(), matrix.cols());
-    let hint = "the library has no blocks that reach over the edge; use --backend bsr";
-    match params.get("block").and_then(|typed| typed.parse().ok()) {
-        Some(size) if divides(size) => Ok(size),
-        Some(size) => Err(unsupported::<A>(what(&format!("blocks of {size} x {size}")), hint)),
-        None => {
-            let all = Blocks::sampled(matrix).all;
-            let squares = all.iter().filter(|block| block.size[0] == block.size[1] && divides(block.size[0]));
-            let best = squares.min_by_key(|block| block.bytes).map(|block| block.size[0]);
-            best.ok_or_else(|| unsupported::<A>(what("square blocks of 2 to 8 rows"), hint))
-        }
+/// Rows and columns of the blocks that are tried where the user names no size.
+const SIZES: std::ops::RangeInclusive<usize> = 2..=8;
+
+/// Whether a matrix consists of whole square blocks of this size.
+fn divides(matrix: &Csr, size: usize) -> bool {
+    matrix.rows().is_multiple_of(size) && matrix.cols().is_multiple_of(size)
+}
+
+/// The size of square blocks that the user has named.
+fn named(params: &Params) -> Option<usize> {
+    params.get("block").and_then(|typed| typed.parse().ok())
+}
+
+/// Refuses what the library cannot store in square blocks.
+pub(super) fn check_blocks(matrix: &Csr, params: &Params) -> std::result::Result<(), Refusal> {
+    if matrix.nnz() == 0 {
+        return Err(Refusal::new("a matrix without entries", "use --backend bsr"));
     }
+    let (fits, blocks) = match named(params) {
+        Some(size) => (divides(matrix, size), format!("blocks of {size} x {size}")),
+        None => {
+            (SIZES.into_iter().any(|size| divides(matrix, size)), "square blocks of 2 to 8 rows".to_owned())
+        }
+    };
+    let what = || format!("{blocks} in {} x {} places", matrix.rows(), matrix.cols());
+    let hint = "the library has no blocks that reach over the edge; use --backend bsr";
+    if fits { Ok(()) } else { Err(Refusal::new(what(), hint)) }
+}
+
+/// The size of square blocks that the user has named, or the one that moves the fewest bytes of those that divide the matrix:
+/// `check_blocks` has seen that there is one.
+fn size(matrix: &Csr, params: &Params) -> usize {
+    named(params).unwrap_or_else(|| {
+        let all = Blocks::sampled(matrix).all;
+        let squares =
+            all.iter().filter(|block| block.size[0] == block.size[1] && divides(matrix, block.size[0]));
+        let best = squares.min_by_key(|block| block.bytes);
+        best.map_or_else(
+            || SIZES.into_iter().find(|&size| divides(matrix, size)).unwrap_or(1),
+            |block| block.size[0],
+        )
+    })
 }
 
 fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params) -> Result<Squares> {
-    if matrix.nnz() == 0 {
-        return Err(unsupported::<A>("a matrix without entries".to_owned(), "use --backend bsr"));
-    }
-    let block = size::<A>(matrix, params)?;
+    let block = size(matrix, params);
     let bsr = Bsr::from_csr(matrix, (block, block))?;
     let places = bsr.blocks() * block * block;
     let offsets = match bsr.block_offsets() {
@@ -121,6 +145,7 @@ pub struct Legacy;
 
 impl Algorithm for Legacy {
     const NAME: &'static str = "cusparse-bsrmv";
+    const STORAGE: Storage = Storage::Blocks;
     const ALGORITHM: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT;
 }
 
@@ -142,13 +167,16 @@ impl Drop for LegacyDescriptor {
 }
 
 impl Family<Cuda> for Legacy {
+    fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
+        check_matrix::<Legacy>(matrix, params, width)
+    }
+
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         require_library()?;
         if !has("cusparseDbsrmv") || !has("cusparseSbsrmv") {
             let hint = "later ones leave it out; use --backend cusparse-bsr or bsr";
             return Err(missing("cusparseDbsrmv", hint));
         }
-        check_matrix::<Legacy>(matrix, size_of::<T>())?;
         let squares = squares::<Legacy>(device, explicit::<T>(matrix)?.as_ref().unwrap_or(matrix), params)?;
         let handle = handle_on(device)?;
         let mut descriptor = std::ptr::null_mut();

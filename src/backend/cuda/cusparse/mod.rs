@@ -7,7 +7,7 @@ mod library;
 mod slices;
 
 use super::{Columns, DeviceCsr, check_shapes};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Operator, Params, Refusal};
 use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
@@ -171,35 +171,44 @@ fn unsupported<A: Algorithm>(what: String, hint: &str) -> Error {
 }
 
 /// Refuses what the library cannot do.
-fn check_matrix<A: Algorithm>(matrix: &Csr, vector_width: usize) -> Result<()> {
+fn check_matrix<A: Algorithm>(
+    matrix: &Csr,
+    params: &Params,
+    vector_width: usize,
+) -> std::result::Result<(), Refusal> {
     let width = matrix.values().width();
     if width != 0 && width != vector_width {
-        let what = "values and vectors of different precision".to_owned();
-        return Err(unsupported::<A>(what, "use --precision f64 or f32, or --backend csr"));
+        let hint = "use --precision f64 or f32, or --backend csr";
+        return Err(Refusal::new("values and vectors of different precision", hint));
     }
     if matches!(matrix.row_offsets(), Offsets::U64(_)) || matrix.nnz() > i32::MAX as usize {
-        return Err(unsupported::<A>(
-            format!("{} entries", matrix.nnz()),
-            "its 32-bit offsets end at 2147483647; use --backend csr",
-        ));
+        let hint = "its 32-bit offsets end at 2147483647; use --backend csr";
+        return Err(Refusal::new(format!("{} entries", matrix.nnz()), hint));
     }
     if matrix.rows() == 0 || matrix.cols() == 0 {
         let what = format!("a {} x {} matrix", matrix.rows(), matrix.cols());
-        return Err(unsupported::<A>(what, "the library refuses empty ones; use --backend csr"));
+        return Err(Refusal::new(what, "the library refuses empty ones; use --backend csr"));
     }
     if matrix.pattern().has_repeats() {
-        return Err(unsupported::<A>(
-            "rows with a column several times".to_owned(),
-            "the library may go wrong on them; use --backend csr",
-        ));
+        let hint = "the library may go wrong on them; use --backend csr";
+        return Err(Refusal::new("rows with a column several times", hint));
     }
-    Ok(())
+    match A::STORAGE {
+        Storage::Slices(_) if matrix.nnz() == 0 => {
+            Err(Refusal::new("a matrix without entries", "use --backend sell"))
+        }
+        Storage::Blocks => blocks::check_blocks(matrix, params),
+        _ => Ok(()),
+    }
 }
 
 impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
+    fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
+        check_matrix::<A>(matrix, params, width)
+    }
+
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         require_library()?;
-        check_matrix::<A>(matrix, size_of::<T>())?;
         let explicit = explicit::<T>(matrix)?;
         let stored = explicit.as_ref().unwrap_or(matrix);
         let Described { descriptor, arrays, bytes, places } = match A::STORAGE {

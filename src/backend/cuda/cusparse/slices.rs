@@ -17,10 +17,6 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     if !has("cusparseCreateConstSlicedEll") {
         return Err(missing("cusparseCreateConstSlicedEll", "it came with CUDA 12.1; use --backend sell"));
     }
-    if matrix.nnz() == 0 {
-        let what = "a matrix without entries".to_owned();
-        return Err(unsupported::<A>(what, "use --backend sell"));
-    }
     let sell = Sell::from_csr(matrix, height, 1)?;
     let places = sell.col_indices().len();
     let offsets = match sell.slice_offsets() {
