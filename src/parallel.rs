@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::memory::zeroed;
 use bytemuck::Zeroable;
 use rayon::prelude::*;
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
@@ -51,13 +51,45 @@ pub(crate) fn threads_for(size: usize) -> usize {
     if size < SMALL { 1 } else { rayon::current_num_threads().max(1) }
 }
 
+/// A task of [`run_all`], and later its result.
+enum Place<T, R> {
+    Waiting(T),
+    Running,
+    Done(R),
+}
+
 /// Runs the tasks, on the pool where there are several, and returns their results in order.
-pub(crate) fn run_all<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
-    if tasks.len() > 1 {
-        tasks.into_par_iter().with_max_len(1).map(run).collect()
-    } else {
-        tasks.into_iter().map(run).collect()
+pub(crate) fn run_all<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
+    if tasks.len() <= 1 {
+        return tasks.into_iter().map(run).collect();
     }
+    // Only the numbers of the tasks pass through rayon, whose generic code is then compiled once and not for each caller.
+    // Plain loops, for the same reason.
+    let mut places = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        places.push(Mutex::new(Place::Waiting(task)));
+    }
+    for_each_number(places.len(), &|number| {
+        let replace = |next| {
+            std::mem::replace(&mut *places[number].lock().unwrap_or_else(PoisonError::into_inner), next)
+        };
+        if let Place::Waiting(task) = replace(Place::Running) {
+            replace(Place::Done(run(task)));
+        }
+    });
+    let mut results = Vec::with_capacity(places.len());
+    for place in places {
+        match place.into_inner() {
+            Ok(Place::Done(result)) => results.push(result),
+            _ => unreachable!("a task that panics ends the call"),
+        }
+    }
+    results
+}
+
+/// Calls `run` once with each number below `count`, on the threads of rayon's current pool.
+fn for_each_number(count: usize, run: &(dyn Fn(usize) + Sync)) {
+    (0..count).into_par_iter().with_max_len(1).for_each(run);
 }
 
 /// Takes the first `n` elements off a slice, or as many as it has.

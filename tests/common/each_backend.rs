@@ -1,25 +1,23 @@
 //! Every backend of the registry on a device, with every value of every parameter, in every precision it serves.
 
+use super::harness::{present, trial, without_crate};
 use super::zoo::{self, Zoo};
+use libtest_mimic::Trial;
 use solver::Error;
 use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
 use solver::device::Cuda;
 use solver::format::Csr;
 use solver::scalar::{Precision, Scalar};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
-/// The first GPU, or an explicit word that the test did not run.
-pub fn gpu() -> Option<Cuda> {
-    match Cuda::new(0) {
-        Ok(gpu) => Some(gpu),
-        Err(e) if std::env::var("SOLVER_REQUIRE_GPU").is_ok_and(|v| v == "1") => {
-            panic!("SOLVER_REQUIRE_GPU is set, but: {e}")
-        }
-        Err(e) => {
-            println!("skipped: {e}");
-            None
-        }
-    }
+/// The first GPU. Without one the test is skipped, unless `SOLVER_REQUIRE_GPU` is 1.
+pub fn gpu() -> Cuda {
+    // One context stays open: the last handle on it would close it, and each test would then wait for another.
+    static OPEN: Once = Once::new();
+    let first_words = |e: Error| e.to_string().split(" (").next().map(str::to_owned).unwrap_or_default();
+    let gpu = present("SOLVER_REQUIRE_GPU", Cuda::new(0).map_err(first_words));
+    OPEN.call_once(|| std::mem::forget(Cuda::new(0)));
+    gpu
 }
 
 /// One backend with one setting of its parameters on one matrix.
@@ -44,66 +42,35 @@ impl std::fmt::Display for Case<'_> {
     }
 }
 
-/// A parameter that is a number, where one is set.
-fn number(case: &Case<'_>, name: &str) -> Option<usize> {
-    case.choice.params.get(name).and_then(|typed| typed.parse().ok())
-}
-
-/// The only combinations that a backend may refuse; each that a test meets is named as skipped.
-fn may_refuse(case: &Case<'_>, vector_width: usize) -> bool {
-    let matrix = &case.matrix;
-    let empty = matrix.rows() == 0 || matrix.cols() == 0;
-    // The library takes values and vectors of one type.
-    let other_width = matrix.values().width() != 0 && matrix.values().width() != vector_width;
-    let wide_offsets = matrix.row_offsets().width() == 8;
-    match case.choice.entry.name {
-        "dense" if case.choice.entry.device() == "cuda" && empty => true,
-        "dense" => matrix.rows() * matrix.cols() > 1 << 24,
-        // All rows are padded to the longest.
-        "ell" => {
-            let width = (0..matrix.rows()).map(|row| matrix.row_range(row).len()).max().unwrap_or(0);
-            matrix.rows() * width > 3 * matrix.nnz()
-        }
-        // The library may not know matrices without entries.
-        "cusparse-sell" if matrix.nnz() == 0 => true,
-        // Blocks must not reach over the edge.
-        "cusparse-bsr" | "cusparse-bsrmv" => {
-            let divides = |size| matrix.rows().is_multiple_of(size) && matrix.cols().is_multiple_of(size);
-            let fits = match number(case, "block") {
-                Some(size) => divides(size),
-                None => (2..=8).any(divides),
-            };
-            !fits || matrix.nnz() == 0 || other_width || wide_offsets
-        }
-        name if name.starts_with("cusparse") => empty || other_width || wide_offsets,
-        // A thread for each value of a block, which is at most 8 x 8 where auto chooses.
-        "bsr-team" => {
-            let typed = case.choice.params.get("block").and_then(|block| block.split_once('x'));
-            let values = typed.map_or(64, |(r, c)| r.parse::<usize>().unwrap() * c.parse::<usize>().unwrap());
-            values > number(case, "threads").unwrap_or(128)
-        }
-        _ if !case.choice.entry.values => matrix.values().width() != 0,
-        _ => false,
+impl Case<'_> {
+    /// The operator; none where the registry says that the backend refuses the matrix, and building it says the same.
+    pub fn build<D: Pick<T>, T: Scalar>(&self, device: &D) -> Option<Operator<D, T>> {
+        build(device, self.choice, &self.matrix).unwrap_or_else(|e| panic!("{self}: {e}"))
     }
 }
 
-impl Case<'_> {
-    /// The operator; none where the backend refuses what it may refuse.
-    pub fn build<D: Pick<T>, T: Scalar>(&self, device: &D) -> Option<Operator<D, T>> {
-        match self.choice.build(device, &self.matrix) {
-            Ok(operator) => Some(operator),
-            Err(e @ Error::Unsupported { .. }) if may_refuse(self, size_of::<T>()) => {
-                println!("skipped: {self}: {e}");
-                None
-            }
-            Err(e) => panic!("{self}: {e}"),
-        }
+/// The operator; none where the registry says that the backend refuses the matrix. Then building it must fail with the same words.
+pub fn build<D: Pick<T>, T: Scalar>(
+    device: &D,
+    choice: &Choice,
+    matrix: &Arc<Csr>,
+) -> Result<Option<Operator<D, T>>, String> {
+    let taken = choice.entry.check(matrix, &choice.params, size_of::<T>());
+    match (taken, choice.build(device, matrix)) {
+        (Ok(()), Ok(operator)) => Ok(Some(operator)),
+        (Ok(()), Err(e)) => Err(e.to_string()),
+        (Err(refused), Err(e)) if refused.to_string() == e.to_string() => Ok(None),
+        (Err(refused), Err(e)) => Err(format!("{e}, and by the registry {refused}")),
+        (Err(refused), Ok(_)) => Err(format!("was built, and by the registry {refused}")),
     }
 }
 
 /// What is checked of each case, in the precision of its vectors.
 pub trait Check {
-    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>);
+    /// What does not depend on the backend: made once for all settings of its parameters.
+    type Expected;
+    fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected;
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, expected: &Self::Expected);
 }
 
 /// Values of a parameter beyond which not each meets the whole zoo.
@@ -113,45 +80,49 @@ const THOROUGH: usize = 6;
 
 /// Every backend of a device with its defaults, and with each value of each parameter.
 pub fn choices<D: Host>() -> Vec<Choice> {
-    plans::<D>().into_iter().map(|(choice, _)| choice).collect()
+    backends::<D>().into_iter().flat_map(plans::<D>).map(|(choice, _)| choice).collect()
 }
 
-/// Those that meet this matrix.
-pub fn choices_for<D: Host>(matrix: &Csr) -> Vec<Choice> {
+/// Those settings of a backend that meet this matrix.
+pub fn choices_for<D: Host>(backend: &str, matrix: &Csr) -> Vec<Choice> {
     let meets = |whole| whole || matrix.nnz() <= FEW;
-    plans::<D>().into_iter().filter(|&(_, whole)| meets(whole)).map(|(choice, _)| choice).collect()
+    plans::<D>(backend).into_iter().filter(|&(_, whole)| meets(whole)).map(|(choice, _)| choice).collect()
 }
 
-/// The same, each with whether it meets the whole zoo.
-fn plans<D: Host>() -> Vec<(Choice, bool)> {
+/// The backends of a device that the tests look at, `auto` among them.
+fn backends<D: Host>() -> Vec<&'static str> {
+    let names = REGISTRY.iter().filter(|e| e.device() == D::KIND).map(|e| e.name).chain(["auto"]);
+    names.filter(|name| !plans::<D>(name).is_empty()).collect()
+}
+
+/// A backend with its defaults, and with each value of each parameter; each with whether it meets the whole zoo.
+fn plans<D: Host>(backend: &str) -> Vec<(Choice, bool)> {
     let mut choices = Vec::new();
     // Under a sanitizer all of them take too long for one process: names, with all their parameters, or with some.
     let only = std::env::var("SOLVER_TEST_BACKENDS").unwrap_or_default();
-    let wanted =
-        |name: &str, typed: &str| only.is_empty() || only.split(',').any(|o| o == name || o == typed);
-    for entry in REGISTRY.iter().filter(|e| e.device() == D::KIND) {
-        let mut add = |params: String, whole: bool| {
-            let typed = format!("{}{params}", entry.name);
-            if wanted(entry.name, &typed) {
-                choices.push((Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &typed).unwrap(), whole));
-            }
-        };
-        add(String::new(), true);
-        for param in entry.params {
-            let examples = param.others.as_ref().map_or(&[][..], |others| others.examples);
-            let values: Vec<_> = param.values.iter().chain(examples).collect();
-            for (i, value) in values.iter().enumerate() {
-                let whole = values.len() <= MANY || i % THOROUGH == 0;
-                add(format!(":{}={value}", param.name), whole);
-            }
+    let mut add = |params: String, whole: bool| {
+        let typed = format!("{backend}{params}");
+        if only.is_empty() || only.split(',').any(|only| only == backend || only == typed) {
+            choices.push((Choice::resolve(D::KIND, D::DEFAULT_BACKEND, &typed).unwrap(), whole));
+        }
+    };
+    add(String::new(), true);
+    let entry = REGISTRY.iter().find(|e| e.device() == D::KIND && e.name == backend);
+    for param in entry.map_or(&[][..], |entry| entry.params) {
+        let examples = param.others.as_ref().map_or(&[][..], |others| others.examples);
+        let values: Vec<_> = param.values.iter().chain(examples).collect();
+        for (i, value) in values.iter().enumerate() {
+            let whole = values.len() <= MANY || i % THOROUGH == 0;
+            add(format!(":{}={value}", param.name), whole);
         }
     }
-    assert!(!choices.is_empty(), "no backend on {}", D::KIND);
-    let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto").unwrap();
-    if choices.iter().all(|(choice, _)| choice.label() != auto.label()) {
-        choices.push((auto, true));
-    }
     choices
+}
+
+/// A test for each backend of a device.
+pub fn trials<D: Host>(path: &str, test: fn(&'static str)) -> Vec<Trial> {
+    let named = |backend| trial(without_crate(&format!("{path}::{backend}")), move || test(backend));
+    backends::<D>().into_iter().map(named).collect()
 }
 
 /// The entries of the matrices that every value of every parameter meets: rows and columns beyond several blocks and
@@ -164,28 +135,44 @@ fn few(zoo: &Zoo) -> usize {
     smallest.unwrap_or_default().max(FEW)
 }
 
-/// Runs a check over backends, parameters, precisions and matrices.
-pub fn for_each<D: Host>(device: &D, zoo: &Zoo, check: &impl Check) {
+/// Runs a check over the parameters of a backend, precisions and matrices.
+pub fn for_each<D: Host>(device: &D, backend: &str, zoo: &Zoo, check: &impl Check) {
     let few = few(zoo);
     // Names of matrices with this in them, or all.
     let only = std::env::var("SOLVER_TEST_MATRICES").unwrap_or_default();
     let known = || [zoo::integers(), zoo::reals()].concat().iter().any(|(name, _)| name.contains(&only));
     assert!(only.is_empty() || known(), "no matrix has '{only}' in its name");
     let zoo: Vec<_> = zoo.iter().filter(|(name, _)| name.contains(&only)).collect();
-    for (choice, whole) in &plans::<D>() {
-        for &precision in choice.entry.precisions {
-            choice.check_precision(precision).unwrap();
-            for (name, matrix) in zoo.iter().filter(|(_, matrix)| *whole || matrix.nnz() <= few) {
-                let matrix = match precision.narrow_values() {
-                    true => Arc::new(matrix.to_f32()),
-                    false => matrix.clone(),
-                };
-                let case = Case { choice, precision, name, matrix };
-                match precision {
-                    Precision::F32 => check.check::<D, f32>(device, &case),
-                    Precision::F64 | Precision::Mixed => check.check::<D, f64>(device, &case),
-                }
+    let plans = plans::<D>(backend);
+    for precision in [Precision::F64, Precision::F32, Precision::Mixed] {
+        let serves = |choice: &Choice| choice.check_precision(precision).is_ok();
+        for (name, matrix) in &zoo {
+            let meets = |whole: bool| whole || matrix.nnz() <= few;
+            let choices: Vec<_> =
+                plans.iter().filter(|(choice, whole)| serves(choice) && meets(*whole)).collect();
+            if choices.is_empty() {
+                continue;
+            }
+            let matrix = match precision.narrow_values() {
+                true => Arc::new(matrix.to_f32()),
+                false => matrix.clone(),
+            };
+            let cases =
+                choices.iter().map(|(choice, _)| Case { choice, precision, name, matrix: matrix.clone() });
+            match precision {
+                Precision::F32 => check_all::<D, f32, _>(device, &matrix, cases, check),
+                Precision::F64 | Precision::Mixed => check_all::<D, f64, _>(device, &matrix, cases, check),
             }
         }
     }
+}
+
+fn check_all<'a, D: Pick<T>, T: Scalar, C: Check>(
+    device: &D,
+    matrix: &Csr,
+    cases: impl Iterator<Item = Case<'a>>,
+    check: &C,
+) {
+    let expected = check.expect::<T>(matrix);
+    cases.for_each(|case| check.check::<D, T>(device, &case, &expected));
 }

@@ -1,9 +1,10 @@
-//! An allocator that counts, and refuses where a test says so. A test binary that wants it declares it:
-//! `#[global_allocator] static ALLOCATOR: memory::Counted = memory::Counted;`
+//! An allocator that counts, and refuses where a test says so. It counts for all threads of the process, so the test binary
+//! that declares it runs one test at a time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -16,6 +17,7 @@ pub struct Counted;
 // SAFETY: the system's allocator, counted, which may refuse.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
         let now = NOW.fetch_add(layout.size(), Ordering::SeqCst) + layout.size();
         if layout.size() >= LARGE && now > LIMIT.load(Ordering::SeqCst) {
             NOW.fetch_sub(layout.size(), Ordering::SeqCst);
@@ -34,6 +36,7 @@ unsafe impl GlobalAlloc for Counted {
 
     // The system grows large arrays where they are, or moves their pages without a copy.
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
         let more = size.saturating_sub(layout.size());
         let now = NOW.fetch_add(more, Ordering::SeqCst) + more;
         if size >= LARGE && now > LIMIT.load(Ordering::SeqCst) {
@@ -45,6 +48,11 @@ unsafe impl GlobalAlloc for Counted {
         // SAFETY: promised by the caller.
         unsafe { System.realloc(memory, layout, size) }
     }
+}
+
+/// How often memory was allocated or grown so far.
+pub fn allocations() -> usize {
+    ALLOCATIONS.load(Ordering::SeqCst)
 }
 
 /// What `work` makes, and the most bytes that were held meanwhile beyond those before.

@@ -1,9 +1,10 @@
 //! What the integration tests share.
-// Each test binary uses some of it. What is skipped says so on standard output. Helpers fail like tests do.
-#![allow(dead_code, clippy::print_stdout, clippy::unwrap_used)]
+// Each test binary uses some of it.
+#![allow(dead_code)]
 
 pub mod archives;
 pub mod each_backend;
+pub mod harness;
 pub mod interpreter;
 pub mod memory;
 pub mod process;
@@ -28,11 +29,29 @@ macro_rules! on_each_device {
         mod on_the_gpu {
             $(#[test]
             fn $name() {
-                let Some(gpu) = super::common::each_backend::gpu() else { return };
-                super::$name(&gpu);
+                super::$name(&crate::common::each_backend::gpu());
             })*
         }
     };
 }
 #[allow(unused_imports)]
 pub(crate) use on_each_device;
+
+#[allow(unused_macros)]
+/// The same generic functions as one test for each backend of the CPU and, where there is one, of the GPU.
+macro_rules! on_each_backend {
+    ($($name:ident),* $(,)?) => {
+        $(inventory::submit! {
+            crate::common::harness::Family(|| {
+                use crate::common::each_backend::{gpu, trials};
+                use solver::device::{Cpu, Cuda};
+                let path = |device| format!("{}::{device}::{}", module_path!(), stringify!($name));
+                let mut all = trials::<Cpu>(&path("on_the_cpu"), |b| $name(&Cpu::new(Some(2)).unwrap(), b));
+                all.extend(trials::<Cuda>(&path("on_the_gpu"), |b| $name(&gpu(), b)));
+                all
+            })
+        })*
+    };
+}
+#[allow(unused_imports)]
+pub(crate) use on_each_backend;

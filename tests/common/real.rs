@@ -1,19 +1,12 @@
-//! The real matrices, which lie outside of the project.
+//! Real matrices, which are not part of the project.
 
-#![allow(clippy::print_stdout)] // What is skipped says so.
-
+use super::harness::present;
 use std::path::PathBuf;
 
-/// Their folder, `SOLVER_REAL_DATA`. Without it a test says so and does nothing, unless `SOLVER_REQUIRE_REAL_DATA` is 1.
-pub fn folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("SOLVER_REAL_DATA").map(PathBuf::from);
-    match &folder {
-        Some(folder) => assert!(folder.is_dir(), "SOLVER_REAL_DATA is no folder: {}", folder.display()),
-        None => {
-            let required = std::env::var("SOLVER_REQUIRE_REAL_DATA").is_ok_and(|value| value == "1");
-            assert!(!required, "SOLVER_REQUIRE_REAL_DATA is set, but SOLVER_REAL_DATA is not");
-            println!("skipped: SOLVER_REAL_DATA is not set");
-        }
-    }
+/// Their folder, `SOLVER_REAL_DATA`. Without it the test is skipped, unless `SOLVER_REQUIRE_REAL_DATA` is 1.
+pub fn folder() -> PathBuf {
+    let folder = std::env::var_os("SOLVER_REAL_DATA").ok_or("SOLVER_REAL_DATA is not set");
+    let folder = PathBuf::from(present("SOLVER_REQUIRE_REAL_DATA", folder));
+    assert!(folder.is_dir(), "SOLVER_REAL_DATA is no folder: {}", folder.display());
     folder
 }

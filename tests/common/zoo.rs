@@ -3,7 +3,7 @@
 use super::vectors::Numbers;
 use solver::format::{Coo, Csr, Offsets, Values};
 use solver::source;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub type Zoo = Vec<(&'static str, Arc<Csr>)>;
 
@@ -184,6 +184,11 @@ fn with_forms(zoo: &mut Zoo) {
 
 /// Every shape with small integers, explicit zeros among them: whatever the order of summation, results are exact.
 pub fn integers() -> Zoo {
+    static ZOO: LazyLock<Zoo> = LazyLock::new(make_integers);
+    ZOO.clone()
+}
+
+fn make_integers() -> Zoo {
     let mut numbers = Numbers::new(11);
     let mut zoo: Zoo = shapes().iter().map(|s| (s.name, with_values(s, || numbers.integer()))).collect();
     let zeros = Shape { name: "explicit zeros", cols: 90, rows: vec![(0..90).collect(); 40] };
@@ -196,6 +201,11 @@ pub fn integers() -> Zoo {
 
 /// Every shape with numbers of all digits, and some whose magnitudes lie far apart.
 pub fn reals() -> Zoo {
+    static ZOO: LazyLock<Zoo> = LazyLock::new(make_reals);
+    ZOO.clone()
+}
+
+fn make_reals() -> Zoo {
     let mut numbers = Numbers::new(13);
     let mut zoo: Zoo = shapes().iter().map(|s| (s.name, with_values(s, || numbers.real()))).collect();
     let mixed = Shape { name: "huge and small", cols: 120, rows: vec![(0..120).collect(); 70] };
@@ -214,6 +224,11 @@ pub fn reals() -> Zoo {
 
 /// As many rows as columns, more than 16 bits can tell apart, and none further from its row than they say.
 pub fn near_and_square() -> (&'static str, Arc<Csr>) {
+    static MATRIX: LazyLock<(&'static str, Arc<Csr>)> = LazyLock::new(make_near_and_square);
+    MATRIX.clone()
+}
+
+fn make_near_and_square() -> (&'static str, Arc<Csr>) {
     let n = 66_000;
     let row = |i: u32| match i % 50 {
         7 => vec![i.saturating_sub(30_000), i + 1, (i + 32_000).min(n - 1)],

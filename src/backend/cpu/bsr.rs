@@ -117,6 +117,9 @@ struct Task<'a, T, V> {
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 256;
 
+/// Rows of the highest block.
+const HIGHEST: usize = 8;
+
 /// Numbers that the copy of the end of x has room for: the widest block.
 const END: usize = 8;
 
@@ -126,17 +129,19 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         offsets.get(block_row)..offsets.get(block_row + 1)
     }
 
-    /// Any number of columns, on any processor.
-    fn plain<const R: usize, const C: usize>(&self, block_row: usize, y: &mut [T]) {
+    /// Any number of columns, on any processor. The size of a block is no constant here: compiled for each, this would be a
+    /// hundredth of the program.
+    fn plain(&self, block_row: usize, y: &mut [T]) {
         let Product { x, k, .. } = *self.product;
+        let (height, width) = self.parts.block;
         for column in 0..k {
-            let mut sums = [0.0; R];
+            let mut sums = [0.0; HIGHEST];
             for block in self.blocks(block_row) {
-                let first = self.parts.block_columns[block] as usize * C;
-                let width = C.min(self.parts.cols - first);
-                let places = self.values[block * R * C..][..R * C].chunks_exact(C);
+                let first = self.parts.block_columns[block] as usize * width;
+                let inside = width.min(self.parts.cols - first);
+                let places = self.values[block * height * width..][..height * width].chunks_exact(width);
                 for (sum, places) in sums.iter_mut().zip(places) {
-                    for (c, value) in places[..width].iter().enumerate() {
+                    for (c, value) in places[..inside].iter().enumerate() {
                         *sum += value.to_f64() * x[(first + c) * k + column].to_f64();
                     }
                 }
@@ -236,7 +241,7 @@ impl BsrMatrix {
             return unsafe { of_size!(block, task.vectors(block_rows, y)) };
         }
         for (block_row, y) in block_rows.zip(y.chunks_mut(block.0 * product.k)) {
-            of_size!(block, task.plain(block_row, y));
+            task.plain(block_row, y);
         }
     }
 }

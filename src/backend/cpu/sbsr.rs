@@ -125,6 +125,9 @@ struct Mirrored {
     values: AlignedValues,
 }
 
+/// Rows and columns of the largest block.
+const LARGEST: usize = 8;
+
 /// Values that a load may reach over the end of the last block.
 const OVER: usize = 1;
 
@@ -211,24 +214,24 @@ struct Task<'a, T, V> {
 }
 
 impl<T: Scalar, V: Scalar> Task<'_, T, V> {
-    /// Any number of columns, on any processor.
-    fn plain<const R: usize>(&self, block_row: usize, y: &mut [T]) {
+    /// Any number of columns, on any processor, and blocks of any size.
+    fn plain(&self, block_row: usize, y: &mut [T]) {
         let (Product { x, k, .. }, m) = (self.product, self.blocks);
-        let (k, row) = (*k, m.row(block_row));
-        let at = |block: usize, r: usize, c: usize| self.values[(block * R + r) * R + c].to_f64();
+        let (k, row, size) = (*k, m.row(block_row), m.size);
+        let at = |block: usize, r: usize, c: usize| self.values[(block * size + r) * size + c].to_f64();
         for column in 0..k {
-            let mut sums = [0.0; R];
+            let mut sums = [0.0; LARGEST];
             for i in 0..row.elsewhere {
                 let (first, block) =
-                    (m.columns[row.column + i] as usize * R, m.images[row.image + i] as usize);
-                for (r, sum) in sums.iter_mut().enumerate() {
-                    (0..R).for_each(|c| *sum += at(block, c, r) * x[(first + c) * k + column].to_f64());
+                    (m.columns[row.column + i] as usize * size, m.images[row.image + i] as usize);
+                for (r, sum) in sums[..size].iter_mut().enumerate() {
+                    (0..size).for_each(|c| *sum += at(block, c, r) * x[(first + c) * k + column].to_f64());
                 }
             }
             for i in 0..row.here {
-                let first = m.columns[row.column + row.elsewhere + i] as usize * R;
-                for (r, sum) in sums.iter_mut().enumerate() {
-                    let width = R.min(m.cols - first);
+                let first = m.columns[row.column + row.elsewhere + i] as usize * size;
+                for (r, sum) in sums[..size].iter_mut().enumerate() {
+                    let width = size.min(m.cols - first);
                     (0..width).for_each(|c| {
                         *sum += at(row.stored + i, r, c) * x[(first + c) * k + column].to_f64()
                     });
@@ -349,7 +352,7 @@ impl SbsrMatrix {
             return unsafe { of_size!(size, task.vectors(block_rows, y)) };
         }
         for (block_row, y) in block_rows.zip(y.chunks_mut(size * product.k)) {
-            of_size!(size, task.plain(block_row, y));
+            task.plain(block_row, y);
         }
     }
 }

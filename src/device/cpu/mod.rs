@@ -21,6 +21,7 @@ use crate::error::Result;
 use crate::scalar::Scalar;
 use aligned::Aligned;
 use pool::Pool;
+pub(crate) use pool::crowded;
 use std::ops::Range;
 
 /// Rows in a chunk, the unit of work and of summation.
@@ -141,7 +142,7 @@ impl Cpu {
     /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` says where each thread's chunks begin and ends
     /// with their number; without it, or where it was made for another number of threads, they are shared evenly. Where
     /// there are many, threads that are done help others. A single chunk runs on the calling thread.
-    pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: impl Fn(usize) + Sync) {
+    pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: &(dyn Fn(usize) + Sync)) {
         let threads = self.threads();
         if threads == 1 || chunks <= 1 {
             return (0..chunks).for_each(work);
@@ -154,7 +155,7 @@ impl Cpu {
         if chunks >= SHARED * threads && u32::try_from(chunks).is_ok() {
             self.pool.share(range, work);
         } else {
-            self.pool.run(&|part| range(part).for_each(&work));
+            self.pool.run(&|part| range(part).for_each(work));
         }
     }
 }

@@ -16,8 +16,8 @@ use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
 
 /// How long threads wait by spinning.
 #[derive(Clone, Copy)]
@@ -32,8 +32,27 @@ struct Patience {
 
 /// Each thread has a core to itself.
 const PATIENT: Patience = Patience { before_sleep: 10_000, before_yield: 2_000, apart: true };
-/// There are more threads than cores: who spins keeps from working whoever it waits for.
+/// How long to wait by spinning now.
+fn patience() -> Patience {
+    if crowded() { CROWDED } else { PATIENT }
+}
+
+/// There are more threads than cores: a thread that spins keeps the thread that it waits for from working.
 const CROWDED: Patience = Patience { before_sleep: 1, before_yield: 1, apart: false };
+
+/// Threads of all pools in this process whose threads wait for each other. No pool knows which of the others is at work.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether the pools of this process have more threads than there are cores.
+pub(crate) fn crowded() -> bool {
+    static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+    THREADS.load(Ordering::Relaxed) > *CORES
+}
+
+/// What a pool adds to [`THREADS`]: a single thread never waits.
+fn spinning(threads: usize) -> usize {
+    if threads > 1 { threads } else { 0 }
+}
 
 type Job<'a> = dyn Fn(usize) + Sync + 'a;
 
@@ -56,7 +75,6 @@ struct Shared {
     seats: Vec<Seat>,
     panicked: AtomicBool,
     closing: AtomicBool,
-    patience: Patience,
 }
 
 /// What the caller knows of a worker, on a cache line of its own.
@@ -83,9 +101,7 @@ unsafe impl Send for Shared {}
 impl Pool {
     /// A pool of `threads` threads, the caller among them.
     pub(super) fn new(threads: usize) -> Result<Pool> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let shared = Arc::new(Shared {
-            patience: if threads > cores { CROWDED } else { PATIENT },
             jobs: AtomicUsize::new(0),
             job: UnsafeCell::new(None),
             pending: AtomicUsize::new(0),
@@ -93,6 +109,7 @@ impl Pool {
             panicked: AtomicBool::new(false),
             closing: AtomicBool::new(false),
         });
+        THREADS.fetch_add(spinning(threads), Ordering::Relaxed);
         // Dropped on an error, so that the threads that did start end.
         let mut pool =
             Pool { shared, workers: Vec::new(), turn: Mutex::new(()), shares: Shares::new(threads) };
@@ -116,10 +133,10 @@ impl Pool {
     }
 
     /// Runs `work(chunk)` once for each chunk of the threads' ranges; threads that are done with theirs help others.
-    pub(super) fn share(&self, range: impl Fn(usize) -> Range<usize>, work: impl Fn(usize) + Sync) {
+    pub(super) fn share(&self, range: impl Fn(usize) -> Range<usize>, work: &Job<'_>) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.shares.deal(range);
-        self.run_in_turn(&|thread| self.shares.work(thread, &work));
+        self.run_in_turn(&|thread| self.shares.work(thread, work));
     }
 
     fn run_in_turn(&self, job: &Job<'_>) {
@@ -152,11 +169,12 @@ struct Finish<'a>(&'a Shared);
 impl Drop for Finish<'_> {
     fn drop(&mut self) {
         let mut spins = 0;
+        let patience = patience();
         while self.0.pending.load(Ordering::Acquire) > 0 {
             spins += 1;
-            if spins % self.0.patience.before_yield == 0 {
+            if spins % patience.before_yield == 0 {
                 self.0.separate();
-                std::thread::yield_now()
+                thread::yield_now()
             } else {
                 std::hint::spin_loop()
             }
@@ -173,7 +191,7 @@ impl Seat {
 impl Shared {
     /// Does something to a worker while it is kept off the cores of the caller and of the other workers that are awake.
     fn keep_apart(&self, seat: &Seat, meanwhile: impl FnOnce()) {
-        let Some(&thread) = seat.thread.get().filter(|_| self.patience.apart) else { return meanwhile() };
+        let Some(&thread) = seat.thread.get().filter(|_| patience().apart) else { return meanwhile() };
         let caller = current_core();
         let awake = |other: &&Seat| !std::ptr::eq(*other, seat) && !other.asleep.load(Ordering::Relaxed);
         let taken = |core| {
@@ -185,7 +203,7 @@ impl Shared {
 
     /// Sends workers away that were last seen on the core of the caller or of a worker before them.
     fn separate(&self) {
-        if !self.patience.apart {
+        if !patience().apart {
             return;
         }
         let caller = current_core();
@@ -225,7 +243,7 @@ impl Shared {
 
     /// Returns the number of jobs given out once it differs from `served`.
     fn wait_for_job(&self, seat: &Seat, served: usize) -> usize {
-        for _ in 0..self.patience.before_sleep {
+        for _ in 0..patience().before_sleep {
             let jobs = self.jobs.load(Ordering::Acquire);
             if jobs != served {
                 return jobs;
@@ -240,13 +258,14 @@ impl Shared {
                 asleep.store(false, Ordering::Relaxed);
                 return jobs;
             }
-            std::thread::park();
+            thread::park();
         }
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
+        THREADS.fetch_sub(spinning(self.shares.threads()), Ordering::Relaxed);
         self.shared.closing.store(true, Ordering::Relaxed);
         self.shared.jobs.fetch_add(1, Ordering::SeqCst);
         for worker in self.workers.drain(..) {

@@ -24,6 +24,11 @@ impl Shares {
         Shares((0..threads).map(|_| Left::default()).collect())
     }
 
+    /// The number of threads.
+    pub fn threads(&self) -> usize {
+        self.0.len()
+    }
+
     /// Gives each thread its range; no thread may be at work. Chunks are numbered in 32 bits.
     pub fn deal(&self, range: impl Fn(usize) -> Range<usize>) {
         for (thread, left) in self.0.iter().enumerate() {
@@ -32,14 +37,14 @@ impl Shares {
     }
 
     /// All that one thread does, its own chunks first.
-    pub fn work(&self, thread: usize, work: impl Fn(usize)) {
+    pub fn work(&self, thread: usize, work: &dyn Fn(usize)) {
         while let Some(bite) = self.0[thread].take(|left, bite| left.start..left.start + bite) {
-            bite.for_each(&work);
+            bite.for_each(work);
         }
         for other in 1..self.0.len() {
             let other = &self.0[(thread + other) % self.0.len()];
             while let Some(bite) = other.take(|left, bite| left.end - bite..left.end) {
-                bite.for_each(&work);
+                bite.for_each(work);
             }
         }
     }
@@ -88,7 +93,7 @@ mod tests {
                     for thread in 0..if round % 2 == 0 { 1 } else { threads } {
                         let (shares, counts) = (&shares, &counts);
                         scope.spawn(move || {
-                            shares.work(thread, |chunk| {
+                            shares.work(thread, &|chunk| {
                                 counts[chunk].fetch_add(1, Ordering::Relaxed);
                             });
                         });

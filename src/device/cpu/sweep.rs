@@ -88,7 +88,7 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
     };
     operands.writes[made..].iter_mut().zip(writes).for_each(|(p, v)| *p = v.data.as_mut_ptr());
     operands.reads.iter_mut().zip(reads).for_each(|(p, v)| *p = v.data.as_ptr());
-    cpu.for_each_chunk(chunks, cuts, |chunk| {
+    cpu.for_each_chunk(chunks, cuts, &|chunk| {
         let rows = Cpu::chunk_rows(chunk, n);
         let mut operands = operands;
         let mut tile = [T::default(); CHUNK];

@@ -1,5 +1,6 @@
 //! What threads of one product share: the vector that they add to, counters of work, a queue of tasks.
 
+use crate::device::cpu::crowded;
 use crate::scalar::Scalar;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -77,7 +78,7 @@ pub(super) struct Barrier {
     rounds: AtomicUsize,
 }
 
-/// Looks before a thread offers its core to another.
+/// Looks before a thread offers its core to another, where there are cores for all.
 const PATIENCE: usize = 2000;
 
 impl Barrier {
@@ -93,10 +94,10 @@ impl Barrier {
             self.rounds.fetch_add(1, Ordering::Release);
             return;
         }
-        let mut looks = 0;
+        let (mut looks, patience) = (0, if crowded() { 1 } else { PATIENCE });
         while self.rounds.load(Ordering::Acquire) == round {
             looks += 1;
-            if looks < PATIENCE { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if looks < patience { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
     }
 }

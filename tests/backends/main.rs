@@ -1,0 +1,20 @@
+//! Backends against the definition of the product, and what `auto` chooses.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+
+// Its `#[test]` replaces that of the standard library.
+#[macro_use]
+extern crate solver_test_attribute;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod backends;
+mod burst;
+mod choices;
+mod conformance;
+mod triangular;
+
+fn main() -> std::process::ExitCode {
+    common::harness::run(None)
+}

@@ -1,0 +1,132 @@
+//! The program as people run it: what the commands that solve nothing print, and exit codes.
+
+use crate::common::process::{NONSYMMETRIC, cg, errors, file, refused, run, word};
+use serde_json::Value;
+
+#[test]
+fn info_describes_a_matrix_in_json() {
+    let done = run(&["info", "--matrix", "poisson2d:7x5", "--json"]);
+    let info: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!((info["rows"].as_u64(), info["cols"].as_u64()), (Some(35), Some(35)));
+    assert_eq!(info["nnz"], 35 + 2 * (6 * 5 + 7 * 4));
+    assert_eq!(info["nnz_stored"], info["nnz"]);
+    assert_eq!(info["symmetric"], true);
+    assert_eq!((info["row_length"]["min"].as_u64(), info["row_length"]["max"].as_u64()), (Some(3), Some(5)));
+    assert!(info["row_length"]["mean"].as_f64().unwrap() > 4.0);
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "n.mtx", NONSYMMETRIC);
+    let done = run(&["info", "--matrix", word(&path)]);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(text.contains("no: a(2,3) = 1 but a(3,2) = 2"), "{text}");
+}
+
+#[test]
+fn backends_lists_the_registry() {
+    let done = run(&["backends", "--json"]);
+    let rows: Vec<Value> = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(rows.len(), solver::backend::REGISTRY.len());
+    for (row, entry) in rows.iter().zip(solver::backend::REGISTRY) {
+        assert_eq!(row["name"], entry.name);
+        assert_eq!(row["device"], entry.device());
+        assert_eq!(row["deterministic"], entry.deterministic);
+        assert!(row["format"].is_string() && row["summary"].is_string());
+    }
+    let text = String::from_utf8_lossy(&run(&["backends"]).stdout).into_owned();
+    assert!(solver::backend::REGISTRY.iter().all(|e| text.contains(e.name)), "{text}");
+}
+
+#[test]
+fn doctor_tests_every_backend_of_the_cpu() {
+    let done = run(&["doctor", "--json"]);
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    let findings: Vec<Value> = serde_json::from_slice(&done.stdout).unwrap();
+    let backends = solver::backend::REGISTRY.iter().filter(|entry| entry.device() == "cpu");
+    for name in backends.map(|entry| format!("cpu {}", entry.name)) {
+        assert!(findings.iter().any(|f| f["what"] == name && f["state"] == "ok"), "{name}: {findings:?}");
+    }
+    for name in ["driver", "nvrtc", "cusparse", "cublas", "kernel cache"] {
+        assert!(findings.iter().any(|f| f["what"] == name), "{name}: {findings:?}");
+    }
+}
+
+#[test]
+fn completions_and_the_manual_name_every_command() {
+    let help = String::from_utf8(run(&["--help"]).stdout).unwrap();
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|line| !line.starts_with("Commands:"))
+        .skip(1)
+        .map_while(|line| line.strip_prefix("  "))
+        // Deeper lines go on with what the one before began.
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(commands.contains(&"cg") && commands.contains(&"man"), "{commands:?}");
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(run(&["man", "--output", word(folder.path())]).status.code(), Some(0));
+    let page = String::from_utf8(run(&["man"]).stdout).unwrap();
+    for command in commands {
+        assert!(page.contains(&format!("solver\\-{command}")), "{command} in {page}");
+        let own = std::fs::read_to_string(folder.path().join(format!("solver-{command}.1"))).unwrap();
+        assert!(own.contains(".SH SYNOPSIS"), "{command}");
+        for shell in ["bash", "zsh", "fish"] {
+            let script = String::from_utf8(run(&["completions", shell]).stdout).unwrap();
+            assert!(script.contains(command), "{command} in {shell}");
+        }
+    }
+}
+
+#[test]
+fn quiet_silences_warnings_but_not_errors_or_results() {
+    let done = run(&["--quiet", "cg", "--device", "cpu", "--matrix", "poisson2d:30x30"]);
+    assert_eq!((done.status.code(), errors(&done).as_str()), (Some(0), ""));
+    assert!(!done.stdout.is_empty());
+    assert!(refused(&["-q", "info", "--matrix", "nonesuch"]).contains("nonesuch"));
+}
+
+#[test]
+fn a_stand_in_is_said_to_be_one_wherever_it_is_solved_or_written() {
+    let what = ["--matrix", "crankseg_1-like:scale=0.001", "--device", "cpu", "--max-iters", "3"];
+    let text = run(&[&["cg"], &what[..]].concat());
+    assert!(String::from_utf8_lossy(&text.stdout).contains("a stand-in for GHS_psdef/crankseg_1"));
+    let (_, report) = cg(&what);
+    assert_eq!(report["stand_in"], "GHS_psdef/crankseg_1");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.mtx");
+    let written = run(&["convert", what[1], word(&path)]);
+    assert!(String::from_utf8_lossy(&written.stdout).contains("a stand-in for GHS_psdef/crankseg_1"));
+}
+
+#[test]
+fn preconditioners_are_listed_with_their_parameters_where_they_are_asked_for() {
+    let names = solver::precond::ROWS.iter().map(|row| row.default.name());
+    let listed: Value = serde_json::from_slice(&run(&["preconditioners", "--json"]).stdout).unwrap();
+    let found: Vec<_> = listed.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(found, names.collect::<Vec<_>>());
+    for args in [&["cg", "--help"][..], &["minres", "--help"], &["preconditioners"]] {
+        let text = String::from_utf8(run(args).stdout).unwrap();
+        for words in ["  block-jacobi ", ":block=B", "  chebyshev ", ":degree=K", ":ratio=R"] {
+            assert!(text.contains(words), "{args:?}: {words}: {text}");
+        }
+    }
+    let script = String::from_utf8(run(&["completions", "bash"]).stdout).unwrap();
+    assert!(script.contains("jacobi block-jacobi chebyshev"), "names are completed");
+}
+
+#[test]
+fn a_preconditioner_that_does_not_exist_is_refused_with_those_that_do() {
+    let message = refused(&["cg", "--matrix", "poisson2d:9x9", "--precond", "jacoby"]);
+    assert!(message.contains("jacoby") && message.contains("block-jacobi, chebyshev"), "{message}");
+    let message = refused(&["cg", "--matrix", "poisson2d:9x9", "--precond", "block-jacobi:block=1"]);
+    assert!(message.contains("from 2 to 256"), "{message}");
+}
+
+#[test]
+fn the_report_names_the_block_size_that_was_found() {
+    let (code, report) =
+        cg(&["--matrix", "elasticity3d:6x5x4,contrast=100,seed=2", "--precond", "block-jacobi"]);
+    assert_eq!((code, &report["preconditioner"]), (0, &Value::from("block-jacobi:block=3")));
+    let (code, report) = cg(&["--matrix", "poisson2d:30x30", "--precond", "chebyshev:degree=6"]);
+    assert_eq!((code, &report["preconditioner"]), (0, &Value::from("chebyshev:degree=6,ratio=30")));
+}

@@ -1,0 +1,253 @@
+//! Checkpoints as people use them: the real binary, killed, interrupted, and gone on with.
+
+use crate::common::process::{cg, errors, file, refused, run, solve, solver, word};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const MATRIX: [&str; 2] = ["--matrix", "poisson2d:120x110"];
+
+/// Files of one solve.
+struct Files {
+    folder: tempfile::TempDir,
+}
+
+impl Files {
+    fn new() -> Files {
+        Files { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// The residuals of a saved history.
+fn residuals(path: &Path) -> Value {
+    serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap()["residuals"].clone()
+}
+
+/// A solve that saves itself after every iteration, once it has done so a number of times.
+fn running(args: &[&str], checkpoint: &Path, times: usize) -> Child {
+    let common = ["--device", "cpu", "--every", "0s", "--checkpoint", word(checkpoint)];
+    let mut child = solver().args([args, &common].concat()).stdout(Stdio::null()).spawn().unwrap();
+    let (mut length, mut seen) = (0, 0);
+    while seen < times {
+        let now = std::fs::metadata(checkpoint).map_or(0, |file| file.len());
+        // It grows by the residual of each iteration.
+        if now > length {
+            (length, seen) = (now, seen + 1);
+        }
+        assert_eq!(child.try_wait().unwrap(), None, "the solve is over too soon");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child
+}
+
+#[test]
+fn a_solve_killed_at_any_moment_goes_on_with_the_same_bits() {
+    for (method, options) in [
+        ("cg", vec!["--precond", "jacobi"]),
+        ("cg", vec!["--variant", "pipelined"]),
+        ("minres", vec!["--precision", "f32", "--rtol", "1e-7"]),
+    ] {
+        let files = Files::new();
+        let (x, history) = (files.at("x.mtx"), files.at("h.json"));
+        let base = [&MATRIX[..], &options].concat();
+        let whole = [&base[..], &["--output", word(&x), "--history", word(&history)]].concat();
+        let (code, report) = solve(method, &whole);
+        assert_eq!(code, 0, "{report}");
+        for times in [1, 4, 9] {
+            let (checkpoint, y, rest) = (files.at("c"), files.at("y.mtx"), files.at("r.json"));
+            let mut child = running(&[&[method], &base[..]].concat(), &checkpoint, times);
+            child.kill().unwrap();
+            assert_eq!(child.wait().unwrap().code(), None, "killed, not ended");
+            let on = ["--resume", word(&checkpoint), "--output", word(&y), "--history", word(&rest)];
+            let (code, again) = solve(method, &[&base[..], &on].concat());
+            let what = format!("{method} {options:?}, killed after {times}");
+            assert_eq!((code, &again["iterations"]), (0, &report["iterations"]), "{what}");
+            assert_eq!(std::fs::read(&x).unwrap(), std::fs::read(&y).unwrap(), "{what}: x");
+            assert_eq!(residuals(&history), residuals(&rest), "{what}: residuals");
+            std::fs::remove_file(&checkpoint).unwrap();
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_leaves_a_checkpoint_from_which_a_solve_goes_on() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    let mut child = running(&[&["cg"], &MATRIX[..]].concat(), &checkpoint, 2);
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(child.wait().unwrap().code(), Some(1), "interrupted");
+    let (_, whole) = cg(&MATRIX);
+    let (code, rest) = cg(&[&MATRIX[..], &["--resume", word(&checkpoint)]].concat());
+    assert_eq!((code, &rest["iterations"]), (0, &whole["iterations"]));
+    assert_eq!(rest["residual_true"], whole["residual_true"]);
+}
+
+#[test]
+fn limits_may_be_raised_and_a_solve_that_has_ended_gives_its_verdict_again() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    let saved = ["--checkpoint", word(&checkpoint)];
+    let resumed = ["--resume", word(&checkpoint)];
+    let (_, whole) = cg(&MATRIX);
+    let (code, part) = cg(&[&MATRIX[..], &saved, &["--max-iters", "50"]].concat());
+    assert_eq!((code, part["reason"].as_str()), (1, Some("iteration_limit")));
+    let (code, rest) = cg(&[&MATRIX[..], &saved, &resumed, &["--threads", "1"]].concat());
+    assert_eq!((code, &rest["residual_true"]), (0, &whole["residual_true"]));
+    let (code, again) = cg(&[&MATRIX[..], &resumed].concat());
+    for key in ["iterations", "residual_true", "residual_recursive", "condition_number", "message"] {
+        assert_eq!((code, &again[key]), (0, &whole[key]), "{key}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_run_is_refused_by_what_differs() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
+    let on = ["--device", "cpu", "--resume", word(&checkpoint)];
+    for (command, options, named) in [
+        ("cg", vec!["--matrix", "poisson2d:110x120"], "matrix: 13200 x 13200"),
+        ("minres", MATRIX.to_vec(), "method: cg there, minres here"),
+        ("cg", [&MATRIX[..], &["--precision", "mixed"]].concat(), "precision: f64 there, mixed here"),
+        ("cg", [&MATRIX[..], &["--precond", "jacobi"]].concat(), "preconditioner: none there, jacobi here"),
+        ("cg", [&MATRIX[..], &["--variant", "pipelined"]].concat(), "pipelined cg here"),
+    ] {
+        let message = refused(&[&[command], &options[..], &on].concat());
+        assert!(message.contains(named) && message.contains("another run"), "{named}: {message}");
+    }
+}
+
+#[test]
+fn going_on_by_another_backend_warns_of_other_roundings() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    let begun = ["--device", "cpu", "--checkpoint", word(&checkpoint), "--max-iters", "5"];
+    cg(&[&MATRIX[..], &begun].concat());
+    let on = ["--device", "cpu", "--backend", "serial", "--resume", word(&checkpoint)];
+    let done = run(&[&["cg"], &MATRIX[..], &on].concat());
+    let told = errors(&done);
+    assert_eq!(done.status.code(), Some(0), "{told}");
+    assert!(told.contains("other roundings than it began with (backend: "), "{told}");
+}
+
+#[test]
+fn files_that_are_no_whole_checkpoint_are_refused_in_words() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
+    let good = std::fs::read(&checkpoint).unwrap();
+    let mut flipped = good.clone();
+    flipped[good.len() / 2] ^= 1;
+    let mut newer = good.clone();
+    newer[8] = 2;
+    let long = [&good[..], b"more"].concat();
+    for (content, reason) in [
+        (&flipped[..], "truncated or damaged"),
+        (&good[..good.len() - 1], "truncated or damaged"),
+        (&good[..good.len() / 2], "truncated or damaged"),
+        (&good[..12], "truncated or damaged"),
+        (&good[..5], "no checkpoint, or it is truncated"),
+        (b"", "no checkpoint, or it is truncated"),
+        (&long, "truncated or damaged"),
+        (&newer, "version 2"),
+        (b"%%MatrixMarket matrix coordinate real general\n", "no checkpoint of this program"),
+    ] {
+        std::fs::write(&checkpoint, content).unwrap();
+        let message = refused(&[&["cg", "--resume", word(&checkpoint)], &MATRIX[..]].concat());
+        assert!(message.contains(reason) && message.contains(word(&checkpoint)), "{reason}: {message}");
+    }
+    let message = refused(&[&["cg", "--resume", word(&files.at("none"))], &MATRIX[..]].concat());
+    assert!(message.contains("cannot read") && message.contains("none"), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_write_that_fails_leaves_the_checkpoint_before_it_and_the_solve_goes_on() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    let program = assert_cmd::cargo::cargo_bin!("solver");
+    cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
+    let before = std::fs::read(&checkpoint).unwrap();
+    // As on a full disk: no file may grow beyond some kilobytes.
+    let command = format!(
+        "ulimit -f 16; trap '' XFSZ; exec '{}' cg --device cpu --matrix {} --checkpoint '{2}' --resume '{2}' --every 0",
+        program.display(),
+        MATRIX[1],
+        checkpoint.display()
+    );
+    let done = Command::new("sh").args(["-c", &command]).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    assert!(errors(&done).contains("could not be written"), "{}", errors(&done));
+    assert_eq!(std::fs::read(&checkpoint).unwrap(), before);
+    assert_eq!(std::fs::read_dir(files.folder.path()).unwrap().count(), 1, "nothing else is left behind");
+}
+
+#[test]
+fn options_of_checkpoints_are_checked_before_the_matrix_is_read() {
+    let files = Files::new();
+    let with = |options: &[&str]| refused(&[&["cg", "--matrix", "no-such-matrix"], options].concat());
+    let there = word(files.folder.path()).to_owned();
+    let missing = format!("{there}/missing/c");
+    assert!(with(&["--every", "60s"]).contains("--checkpoint FILE"));
+    assert!(with(&["--every", "soon", "--checkpoint", "c"]).contains("60s, 5m, 1h or 500ms"));
+    assert!(with(&["--checkpoint", &missing]).contains("there is no folder"));
+    assert!(with(&["--checkpoint", &there]).contains("it is a folder"));
+}
+
+#[test]
+fn a_configuration_file_has_the_same_keys_and_a_dry_run_names_them() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    let text = format!(
+        "matrix = \"{}\"\ndevice = \"cpu\"\nmax-iters = 9\ncheckpoint = \"{}\"\nevery = \"5m\"\n",
+        MATRIX[1],
+        checkpoint.display()
+    );
+    let config = file(&files.folder, "run.toml", &text);
+    let plan = run(&["cg", "--dry-run", "--config", word(&config)]);
+    let plan = String::from_utf8(plan.stdout).unwrap();
+    assert!(plan.contains(&format!("{}, every 300 s", checkpoint.display())), "{plan}");
+    let done = run(&["-v", "cg", "--config", word(&config)]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(errors(&done).contains("checkpoint of iteration 9"), "{}", errors(&done));
+    assert!(checkpoint.exists());
+}
+
+#[test]
+fn what_a_killed_solve_left_half_written_is_removed_by_the_next_one() {
+    let files = Files::new();
+    let (left, other) = (files.at(".1f-18c0ffee-0.tmp"), files.at("notes.tmp"));
+    let (written, held) =
+        (files.at(".2f-18c0ffee-0.tmp"), std::fs::File::create(files.at(".2f-18c0ffee-0.tmp")).unwrap());
+    held.try_lock().unwrap();
+    [&left, &other].iter().for_each(|path| std::fs::write(path, "half").unwrap());
+    cg(&[&MATRIX[..], &["--checkpoint", word(&files.at("c")), "--max-iters", "5"]].concat());
+    assert!(!left.exists());
+    assert!(other.exists() && written.exists(), "what is not ours, or still written, stays");
+}
+
+#[test]
+fn a_checkpoint_names_the_hardware_that_its_bits_depend_on() {
+    let files = Files::new();
+    let checkpoint = files.at("c");
+    cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
+    let bytes = std::fs::read(&checkpoint).unwrap();
+    let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("hardware") && has("AVX2") && !has("threads"));
+}
+
+#[test]
+fn no_file_but_a_checkpoint_is_replaced_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n";
+    let path = file(&folder, "A.mtx", text);
+    let message =
+        refused(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--checkpoint", word(&path)]);
+    assert!(message.contains("no checkpoint; name another one") && message.contains("A.mtx"), "{message}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}

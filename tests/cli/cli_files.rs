@@ -1,0 +1,232 @@
+//! What solves write: histories, pictures and answers, whole or not at all, and never over what is needed.
+
+use crate::common::process::{cg, errors, file, refused, run, word};
+use serde_json::Value;
+use solver::observe::{History, Report};
+use std::process::Command;
+
+#[test]
+fn history_plot_and_solution_are_written_and_the_plot_can_be_drawn_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| word(&folder.path().join(name)).to_owned();
+    let (code, report) = cg(&[
+        "--matrix",
+        "poisson2d:20x20",
+        "--history",
+        &at("a.json"),
+        "--plot",
+        &at("a.svg"),
+        "--output",
+        &at("x.mtx"),
+    ]);
+    assert_eq!(code, 0);
+    let svg = std::fs::read_to_string(at("a.svg")).unwrap();
+    assert!(svg.contains("poisson2d:20x20") && svg.contains("</svg>"));
+    let history: Value = serde_json::from_str(&std::fs::read_to_string(at("a.json")).unwrap()).unwrap();
+    let recorded = history["residuals"].as_array().unwrap().len() as u64;
+    assert_eq!(recorded, report["iterations"].as_u64().unwrap() + 1, "the start and every iteration");
+    let x = std::fs::read_to_string(at("x.mtx")).unwrap();
+    let values: Vec<f64> = x.lines().skip(2).map(|l| l.parse().unwrap()).collect();
+    assert_eq!(values.len(), 400);
+    assert!(values.iter().all(|v| (v - 1.0).abs() < 1e-6), "x is near the ones that b was made of");
+    let (_, _) = cg(&["--matrix", "poisson2d:20x20", "--precond", "jacobi", "--history", &at("b.json")]);
+    let done = run(&["plot", &at("a.json"), &at("b.json"), "-o", &at("both.png")]);
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    assert!(std::fs::read(at("both.png")).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn a_history_in_csv_has_the_numbers_of_the_one_in_json_under_the_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["h.json", "h.csv"] {
+        let (code, _) =
+            cg(&["--matrix", "poisson2d:20x20", "--max-iters", "9", "--history", word(&at(name))]);
+        assert_eq!(code, 1);
+    }
+    let json = History::load(&at("h.json")).unwrap();
+    let csv = std::fs::read_to_string(at("h.csv")).unwrap();
+    let (comments, table): (Vec<&str>, Vec<&str>) = csv.lines().partition(|line| line.starts_with('#'));
+    assert_eq!(table[0], "iteration,seconds,residual");
+    assert_eq!(table.len(), 1 + json.residuals.len());
+    for (i, (line, residual)) in table[1..].iter().zip(&json.residuals).enumerate() {
+        let numbers: Vec<f64> = line.split(',').map(|number| number.parse().unwrap()).collect();
+        // The reader of JSON may miss the last digit.
+        let near = (numbers[2] - residual).abs() <= 1e-15 * residual;
+        assert!(numbers.len() == 3 && numbers[0] == i as f64 && near, "{line}");
+    }
+    let last = comments.len() - 1;
+    assert_eq!(comments[last], format!("# seconds_interpolated: {}", json.seconds_interpolated));
+    let report: String = comments[..last].iter().map(|line| &line[2..]).collect();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((&report["reason"], &report["iterations"]), (&"iteration_limit".into(), &9.into()));
+    let message = refused(&["plot", word(&at("h.csv")), "-o", word(&at("p.svg"))]);
+    assert!(
+        message.contains("h.csv") && message.contains("CSV") && message.contains("--history FILE.json"),
+        "{message}"
+    );
+    assert!(!at("p.svg").exists());
+}
+
+#[test]
+fn a_plot_with_an_unknown_ending_is_refused_before_the_solve() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.pdf");
+    let message = refused(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--plot", word(&path)]);
+    assert!(message.contains(".svg"), "{message}");
+    let message = refused(&["cg", "--device", "cpu", "--matrix", "no/such.mtx", "--plot", word(&path)]);
+    assert!(message.contains(".svg"), "before the matrix is read: {message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_pipes_are_written_to_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("target"), "old").unwrap();
+    std::os::unix::fs::symlink(at("target"), at("link.json")).unwrap();
+    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("link.json"))]);
+    assert_eq!(code, 0);
+    assert!(at("link.json").is_symlink(), "the link is still one");
+    assert!(History::load(&at("target")).is_ok(), "its target has the history");
+    assert!(Command::new("mkfifo").arg(at("pipe.json")).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = at("pipe.json");
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let (code, _) = cg(&["--matrix", "poisson2d:9x9", "--history", word(&at("pipe.json"))]);
+    assert_eq!(code, 0);
+    assert!(reader.join().unwrap().contains("residuals"));
+    use std::os::unix::fs::FileTypeExt;
+    assert!(std::fs::metadata(at("pipe.json")).unwrap().file_type().is_fifo(), "the pipe is still one");
+}
+
+#[test]
+fn a_history_with_nan_and_infinity_is_read_again_with_nan_in_their_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, picture) = (folder.path().join("h.json"), folder.path().join("h.svg"));
+    let (nan, infinity) = (f64::NAN, f64::INFINITY);
+    let report = Report { residual_true: nan, backward_error: infinity, rtol: 1e-8, ..Report::default() };
+    let (residuals, seconds) = (vec![1.0, infinity, 0.5, nan], vec![0.0, 1.0, nan, 2.0]);
+    History { schema: 1, report, residuals, seconds, seconds_interpolated: false }.save(&path).unwrap();
+    let read = History::load(&path).unwrap();
+    assert!(read.report.residual_true.is_nan() && read.report.backward_error.is_nan());
+    assert_eq!((read.report.rtol, read.report.residual_recursive), (1e-8, 0.0));
+    let shown = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" ");
+    assert_eq!((shown(&read.residuals), shown(&read.seconds)), ("1 NaN 0.5 NaN".into(), "0 1 NaN 2".into()));
+    let done = run(&["plot", word(&path), "-o", word(&picture)]);
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+}
+
+#[test]
+fn plot_refuses_what_is_no_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "h.json", "{\"schema\": 1}");
+    let picture = folder.path().join("p.svg");
+    let message = refused(&["plot", word(&path), "-o", word(&picture)]);
+    assert!(message.contains("h.json") && message.contains("not a history"), "{message}");
+    assert!(!picture.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_answer_that_cannot_be_written_keeps_neither_report_nor_history_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (x, history) = (folder.path().join("x.npy"), folder.path().join("h.json"));
+    // As on a full disk: no file may grow beyond some kilobytes, as the answer would.
+    let command = format!(
+        "ulimit -f 16; trap '' XFSZ; exec '{}' cg --device cpu --json --matrix poisson2d:200x200 --max-iters 3 \
+         --output '{}' --history '{}'",
+        assert_cmd::cargo::cargo_bin!("solver").display(),
+        x.display(),
+        history.display()
+    );
+    let done = Command::new("sh").args(["-c", &command]).output().unwrap();
+    assert_eq!(done.status.code(), Some(2));
+    assert!(errors(&done).contains("x.npy"), "{}", errors(&done));
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(report["iterations"], 3);
+    assert!(History::load(&history).is_ok());
+    assert!(!x.exists());
+}
+
+/// The message of a solve that is refused, by the run itself and by its plan.
+fn refused_twice(args: &[&str]) -> String {
+    let base = [&["cg", "--device", "cpu"], args].concat();
+    let message = refused(&base);
+    assert_eq!(message, refused(&[&base[..], &["--dry-run"]].concat()), "a dry run says the same");
+    message
+}
+
+#[cfg(unix)]
+#[test]
+fn no_file_is_written_twice_or_over_what_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let matrix = file(&folder, "A.mtx", "%%MatrixMarket matrix coordinate real symmetric\n1 1 1\n1 1 2\n");
+    let vector = "%%MatrixMarket matrix array real general\n1 1\n2\n";
+    let (b, x0) = (file(&folder, "b.mtx", vector), file(&folder, "x0.mtx", vector));
+    let config = file(&folder, "c.toml", &format!("matrix = \"{}\"\n", word(&matrix)));
+    std::os::unix::fs::symlink(&b, at("link.mtx")).unwrap();
+    std::os::unix::fs::symlink(folder.path(), at("here")).unwrap();
+    std::fs::create_dir(at("sub")).unwrap();
+    let (linked, there) = (at("link.mtx"), at("here").join("new.json"));
+    let (round, same) = (at("sub").join("..").join("A.mtx"), at("new.json"));
+    let given = ["--matrix", word(&matrix)];
+    for (args, first, second) in [
+        (vec!["--output", word(&matrix)], "--output", "read by --matrix"),
+        (vec!["--output", word(&round)], "--output", "read by --matrix"),
+        (vec!["--rhs", word(&b), "--output", word(&b)], "--output", "read by --rhs"),
+        (vec!["--rhs", word(&b), "--output", word(&linked)], "--output", "read by --rhs"),
+        (vec!["--rhs", word(&linked), "--checkpoint", word(&b)], "--checkpoint", "read by --rhs"),
+        (vec!["--x0", word(&x0), "--output", word(&x0)], "--output", "read by --x0"),
+        (vec!["--config", word(&config), "--checkpoint", word(&config)], "--checkpoint", "read by --config"),
+        (vec!["--resume", word(&x0), "--output", word(&x0)], "--output", "read by --resume"),
+        (vec!["--history", word(&same), "--checkpoint", word(&same)], "--checkpoint", "written by --history"),
+        (
+            vec!["--history", word(&same), "--checkpoint", word(&there)],
+            "--checkpoint",
+            "written by --history",
+        ),
+    ] {
+        let message = refused_twice(&[&given[..], &args].concat());
+        let parts = [first, second, "name another one for", word(folder.path())];
+        assert!(parts.iter().all(|part| message.contains(part)), "{args:?}: {message}");
+    }
+    assert_eq!(std::fs::read_to_string(&b).unwrap(), vector);
+    assert!(!same.exists());
+    // Neither a word nor a link of the same name stands in the way, nor the checkpoint that a solve goes on from.
+    let saved = at("saved");
+    let answer = there.with_extension("npy");
+    for resumed in [&[][..], &["--resume", word(&saved)]] {
+        let more = ["--rhs", "ones", "--checkpoint", word(&saved), "--output", word(&answer)];
+        let (code, report) = cg(&[&given[..], &more, resumed].concat());
+        assert_eq!(code, 0, "{report}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_place_where_nothing_can_be_written_is_refused_before_the_matrix_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = file(&folder, "A.mtx", "no matrix");
+    let missing = folder.path().join("missing");
+    for (option, ending) in
+        [("--output", ".npy"), ("--history", ".csv"), ("--plot", ".svg"), ("--checkpoint", "")]
+    {
+        let there = folder.path().join(format!("folder{ending}"));
+        std::fs::create_dir(&there).unwrap();
+        let (locked, lost) = (format!("/proc/x{ending}"), missing.join(format!("x{ending}")));
+        for (place, reason) in [
+            (&locked[..], "no file can be made in /proc"),
+            (word(&lost), "there is no folder"),
+            (word(&there), "it is a folder"),
+        ] {
+            let message = refused_twice(&["--matrix", word(&matrix), option, place]);
+            let parts = [option, place, reason];
+            assert!(parts.iter().all(|part| message.contains(part)), "{option} {place}: {message}");
+        }
+    }
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(left.len(), 5, "nothing is left behind: {left:?}");
+}

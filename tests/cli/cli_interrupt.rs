@@ -1,0 +1,148 @@
+//! What Ctrl-C leaves behind, and how soon.
+#![cfg(unix)]
+use crate::common::process::{errors, file, solver, word};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+fn interrupt(child: &Child) {
+    // SAFETY: a signal to a child that we have not yet waited for.
+    unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGINT) };
+}
+
+/// The program, which Ctrl-C ends although tests may run where it is ignored, such as behind `nohup`.
+fn interruptible() -> Command {
+    let mut command = solver();
+    // SAFETY: `signal` may be called between fork and exec, and nothing else is.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    };
+    command
+}
+
+#[test]
+fn ctrl_c_writes_what_was_reached_with_its_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("h.json");
+    let answer = folder.path().join("x.mtx");
+    let picture = folder.path().join("p.svg");
+    // Eigenvalues over twelve decades: no end in sight.
+    let mut text = "%%MatrixMarket matrix coordinate real symmetric\n90000 90000 90000\n".to_owned();
+    for i in 1..=90_000 {
+        text.push_str(&format!("{i} {i} {:e}\n", 10f64.powf(-12.0 * f64::from(i) / 90_000.0)));
+    }
+    let matrix = file(&folder, "m.mtx", &text);
+    let child = interruptible()
+        .args(["cg", "--device", "cpu", "--matrix", word(&matrix), "--rtol", "1e-300", "--json"])
+        .args(["--max-iters", "100000000", "--history", word(&history), "--output", word(&answer)])
+        .args(["--plot", word(&picture)])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    interrupt(&child);
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(report["reason"], "interrupted");
+    assert!(report["iterations"].as_u64().unwrap() > 0);
+    assert!(report["residual_true"].as_f64().unwrap() < 1.0, "x is the best so far");
+    assert!(report["stream_gigabytes_per_second"].is_null(), "nobody waits for a measurement of the machine");
+    let saved = solver::observe::History::load(&history).unwrap();
+    assert_eq!(saved.report.reason, "interrupted");
+    assert_eq!(std::fs::read_to_string(&answer).unwrap().lines().count(), 90_002);
+    assert!(std::fs::read_to_string(&picture).unwrap().contains("interrupted"), "the picture says so");
+}
+
+/// A dense matrix that has no incomplete factors, which its last row alone shows: with every shift that is tried the
+/// factorisation goes all the way.
+fn hopeless(n: usize) -> String {
+    let mut text = format!("%%MatrixMarket matrix array real symmetric\n{n} {n}\n");
+    for col in 0..n {
+        for row in col..n {
+            let value = match (row, col) {
+                _ if col + 1 == n => "1\n",
+                _ if row == col => "9999\n",
+                _ if row + 1 == n => "7777\n",
+                _ => "1\n",
+            };
+            text.push_str(value);
+        }
+    }
+    text
+}
+
+#[test]
+fn before_the_first_iteration_there_is_nothing_to_lose_and_ctrl_c_ends_the_program_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = file(&folder, "m.mtx", &hopeless(1500));
+    let answer = folder.path().join("x.npy");
+    let mut child = interruptible()
+        .args(["-vv", "cg", "--device", "cpu", "--precond", "ic0", "--matrix", word(&matrix)])
+        .args(["--output", word(&answer)])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
+    let mut factorisations = lines.filter(|line| line.contains("ic0 with a shift of"));
+    assert!(factorisations.next().is_some(), "the first factorisation has failed, and the next one begins");
+    interrupt(&child);
+    let ended = child.wait().unwrap();
+    assert_eq!((ended.code(), ended.signal()), (None, Some(libc::SIGINT)), "ended by the signal itself");
+    assert!(factorisations.count() < 13, "it did not try all shifts first");
+    assert!(!answer.exists());
+}
+
+#[test]
+fn ctrl_c_twice_while_the_machine_is_measured_loses_neither_answer_nor_history_nor_picture() {
+    for solve in [
+        ["cg", "--matrix", "poisson2d:300x300"],
+        ["pagerank", "--graph", "rmat:scale=15,factor=16"],
+        ["markov", "--matrix", "blockband:n=2000,block=5,density=0.05"],
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (answer, history, picture) = (at("x.npy"), at("h.json"), at("p.svg"));
+        let mut child = interruptible()
+            .args(solve)
+            .args(["-vv", "--device", "cpu", "--max-iters", "5", "--output", word(&answer)])
+            .args(["--history", word(&history), "--plot", word(&picture)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
+        assert!(lines.any(|line| line.contains("measuring the machine's limit")), "{solve:?}");
+        interrupt(&child);
+        interrupt(&child);
+        lines.for_each(drop);
+        child.wait().unwrap();
+        let saved = solver::observe::History::load(&history).unwrap();
+        assert_eq!((saved.report.iterations, saved.residuals.len()), (5, 6), "{solve:?}");
+        assert!(solver::source::read_dense(&answer).is_ok(), "{solve:?}");
+        assert!(std::fs::read_to_string(&picture).unwrap().contains("</svg>"), "{solve:?}");
+    }
+}
+
+#[test]
+fn a_history_that_goes_into_a_pipe_is_written_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("h.json");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    let solve = ["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--history", word(&pipe)];
+    let done = solver().args(solve).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    let text = reader.join().unwrap();
+    assert!(serde_json::from_str::<Value>(&text).is_ok(), "one report: {text}");
+}

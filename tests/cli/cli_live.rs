@@ -1,0 +1,50 @@
+//! What a terminal shows while a solve runs.
+
+#![cfg(unix)]
+use crate::common::process::solver;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr::null_mut;
+
+/// Both ends of a terminal 200 columns wide.
+fn terminal() -> (File, OwnedFd) {
+    let mut size = libc::winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+    let (mut ours, mut theirs) = (-1, -1);
+    // SAFETY: every pointer is to a live variable or null, which the function allows for the name and the settings.
+    let opened = unsafe { libc::openpty(&mut ours, &mut theirs, null_mut(), null_mut(), &raw mut size) };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: the call has opened both, and nobody else has them.
+    unsafe { (File::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
+}
+
+/// What a solve of two seconds or less writes to the terminal that its errors go to.
+fn shown(options: &[&str]) -> String {
+    let (mut ours, theirs) = terminal();
+    let mut command = solver();
+    command.args(options).args(["cg", "--device", "cpu", "--matrix", "poisson2d:700x700"]);
+    command.args(["--rtol", "1e-12", "--time-limit", "2"]).env("TERM", "xterm").stderr(theirs);
+    let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    // Our copy of their end; while it is open there is no end of file.
+    drop(command);
+    let mut bytes = Vec::new();
+    // A terminal whose other end is closed gives an error on Linux.
+    let _ = ours.read_to_end(&mut bytes);
+    child.wait().unwrap();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn one_line_tells_iteration_residual_rate_and_when_it_will_be_over() {
+    let text = shown(&[]);
+    let last = text.split(['\r', '\n']).rfind(|line| line.contains("iteration ")).unwrap_or_default();
+    for part in ["cg  iteration ", "residual ", " of 1e-12", " iterations/s", "ETA "] {
+        assert!(last.contains(part), "no '{part}' in '{last}' of {text:?}");
+    }
+    assert!(!text.contains('\n') || text.ends_with('\n'), "all in one line: {text:?}");
+}
+
+#[test]
+fn quiet_shows_nothing() {
+    assert_eq!(shown(&["--quiet"]), "");
+}

@@ -1,0 +1,256 @@
+//! Solves as people run them: verdicts, refusals and exit codes of the real binary.
+
+use crate::common::process::{INDEFINITE, NONSYMMETRIC, cg, file, refused, run, solve, word};
+use std::path::Path;
+
+#[test]
+fn cg_reports_every_promised_key_and_exits_with_0_when_converged() {
+    let (code, report) = cg(&["--matrix", "poisson2d:40x30"]);
+    assert_eq!(code, 0);
+    for key in [
+        "converged",
+        "reason",
+        "iterations",
+        "residual_recursive",
+        "residual_true",
+        "seconds_setup",
+        "seconds_solve",
+        "device",
+        "backend",
+        "restarts",
+        "iterations_predicted",
+        "condition_number",
+        "eigenvalue_smallest",
+        "eigenvalue_largest",
+        "backward_error",
+    ] {
+        assert!(report.get(key).is_some(), "no key {key} in {report}");
+    }
+    assert_eq!(report["converged"], true);
+    assert_eq!(report["reason"], "converged");
+    assert!(report["residual_true"].as_f64().unwrap() <= 1e-8);
+    assert_eq!(report["device"].as_str().unwrap().split(' ').next(), Some("cpu"));
+}
+
+#[test]
+fn cg_exits_with_1_when_the_iterations_run_out() {
+    let (code, report) = cg(&["--matrix", "poisson2d:40x30", "--max-iters", "7"]);
+    assert_eq!((code, report["reason"].as_str()), (1, Some("iteration_limit")));
+    assert_eq!(report["iterations"], 7);
+    assert_eq!(report["converged"], false);
+}
+
+#[test]
+fn the_time_limit_ends_a_solve_that_would_go_on() {
+    let (code, report) = cg(&["--matrix", "poisson2d:400x400", "--rtol", "1e-300", "--time-limit", "0.05"]);
+    assert_eq!((code, report["reason"].as_str()), (1, Some("time_limit")));
+}
+
+#[test]
+fn every_tolerance_has_its_option_and_the_first_met_counts() {
+    let iterations = |options: &[&str]| {
+        let (code, report) = cg(&[&["--matrix", "poisson2d:40x30"], options].concat());
+        assert_eq!(code, 0, "{report}");
+        report["iterations"].as_u64().unwrap()
+    };
+    let relative = iterations(&["--rtol", "1e-6"]);
+    assert_eq!(iterations(&["--rtol-initial", "1e-6"]), relative, "the start is x = 0");
+    assert_eq!(iterations(&["--rtol-initial", "1e-6", "--rtol", "1e-12"]), relative);
+    // Alone it leaves no default beside it.
+    assert!(iterations(&["--atol", "1e-10"]) > iterations(&["--rtol", "1e-8"]));
+}
+
+#[test]
+fn the_pipelined_variant_takes_as_many_iterations_and_minres_has_no_variants() {
+    let (code, classic) = cg(&["--matrix", "poisson2d:40x30", "--variant", "classic"]);
+    let (_, pipelined) = cg(&["--matrix", "poisson2d:40x30", "--variant", "pipelined"]);
+    assert_eq!((code, &classic["iterations"]), (0, &pipelined["iterations"]));
+    assert_eq!(pipelined["solver"], "pipelined cg");
+    let message = refused(&["minres", "--matrix", "poisson2d:3x3", "--variant", "classic"]);
+    assert!(message.contains("--variant"), "{message}");
+    let help = String::from_utf8(run(&["minres", "--help"]).stdout).unwrap();
+    assert!(!help.contains("--variant") && help.contains("--rtol"), "{help}");
+}
+
+#[test]
+fn text_output_names_verdict_residual_and_speed() {
+    let done = run(&["cg", "--device", "cpu", "--matrix", "poisson2d:40x30"]);
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    for part in [
+        "converged",
+        "by b - A x in f64",
+        "GB/s",
+        "poisson2d:40x30: 1,200 rows",
+        "condition",
+        "iterations take the energy norm of the error to 1.0e-8 of what it was",
+        "backward error",
+    ] {
+        assert!(text.contains(part), "no '{part}' in {text}");
+    }
+}
+
+#[test]
+fn the_answer_has_the_same_bits_for_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let answer = |threads: &str| {
+        let path = folder.path().join(format!("{threads}.npy"));
+        let (code, _) = cg(&["--matrix", "poisson2d:97x61", "--threads", threads, "--output", word(&path)]);
+        assert_eq!(code, 0);
+        std::fs::read(path).unwrap()
+    };
+    let one = answer("1");
+    assert!(["2", "3", "5"].iter().all(|threads| answer(threads) == one));
+}
+
+#[test]
+fn a_nonsymmetric_matrix_is_refused_by_its_first_pair_unless_the_check_is_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "n.mtx", NONSYMMETRIC);
+    let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path)]);
+    assert!(message.contains("a(2,3) = 1 but a(3,2) = 2"), "{message}");
+    assert!(message.contains("--assume-symmetric"), "{message}");
+    let (code, _) = cg(&["--matrix", word(&path), "--assume-symmetric"]);
+    assert!(code == 0 || code == 1, "it ran");
+}
+
+#[test]
+fn an_indefinite_matrix_ends_with_its_curvature_and_the_method_to_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "i.mtx", INDEFINITE);
+    let (code, report) = cg(&["--matrix", word(&path)]);
+    assert_eq!((code, report["reason"].as_str()), (1, Some("indefinite_matrix")));
+    let message = report["message"].as_str().unwrap();
+    assert!(message.contains("MINRES") && message.contains("p'Ap = -"), "{message}");
+    assert!(message.ends_with(&format!("solver minres --matrix {}", word(&path))), "{message}");
+    let (code, report) = solve("minres", &["--matrix", word(&path)]);
+    assert_eq!(
+        (code, report["reason"].as_str(), report["solver"].as_str()),
+        (0, Some("converged"), Some("minres"))
+    );
+    assert!(
+        report["error_max"].as_f64().unwrap() < 1e-6
+            && report["eigenvalue_smallest"].as_f64().unwrap() < -3.9
+    );
+    let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path), "--precond", "jacobi"]);
+    assert!(message.contains("row 2") && message.contains("-4"), "{message}");
+}
+
+#[test]
+fn a_zero_right_hand_side_is_a_reason_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "z.mtx", "%%MatrixMarket matrix coordinate real symmetric\n2 2 1\n1 1 0\n");
+    let (code, report) = cg(&["--matrix", word(&path)]);
+    assert_eq!((code, report["reason"].as_str()), (0, Some("zero_right_hand_side")));
+}
+
+#[test]
+fn a_singular_laplacian_is_solved_for_a_right_hand_side_in_its_range_and_says_so() {
+    let (code, report) = cg(&["--matrix", "poisson2d:24x25,boundary=neumann"]);
+    assert_eq!(code, 0);
+    assert_eq!(report["right_hand_side"], "A*random, since A*ones vanishes");
+    assert!(report["error_max"].is_null(), "no answer is the only one");
+}
+
+#[test]
+fn no_error_is_told_where_an_empty_row_leaves_an_entry_of_x_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = "%%MatrixMarket matrix coordinate real symmetric\n";
+    for (name, entries) in [("e.mtx", "3 3 2\n1 1 1\n2 2 2\n"), ("z.mtx", "3 3 3\n1 1 1\n2 2 2\n3 3 0\n")] {
+        let path = file(&folder, name, &format!("{header}{entries}"));
+        let (code, report) = cg(&["--matrix", word(&path)]);
+        assert_eq!((code, report["reason"].as_str()), (0, Some("converged")));
+        assert!(report["error_max"].is_null(), "{name}: {report}");
+    }
+}
+
+#[test]
+fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
+    let folder = tempfile::tempdir().unwrap();
+    let flat = file(&folder, "flat.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n");
+    let broken =
+        file(&folder, "broken.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 x 1\n");
+    let cases: [(&[&str], &[&str]); 18] = [
+        (&["--matrix", "nothing"], &["no matrix 'nothing'", "poisson2d, "]),
+        (&["--matrix", "no/such.mtx"], &["cannot read no/such.mtx"]),
+        (&["--matrix", "poisson2d:0x5"], &["'0' is not a positive number"]),
+        (&["--matrix", "hex27:2x2x2,dofs=3"], &["no parameter 'dofs'", "dof=1"]),
+        (&["--matrix", word(&flat)], &["2 x 3", "square"]),
+        (&["--matrix", word(&broken)], &["broken.mtx:4:3", "x"]),
+        (&["--matrix", "poisson2d:3x3", "--backend", "fast"], &["'fast'", "serial, rows"]),
+        (&["--matrix", "poisson2d:3x3", "--backend", "rows:block=3"], &["no parameter 'block'"]),
+        (&["--matrix", "poisson2d:3x3", "--device", "tpu"], &["auto, cpu, cuda and cuda:N"]),
+        (&["--matrix", "poisson2d:3x3", "--rtol", "0"], &["--rtol", "between 0 and 1"]),
+        (&["--matrix", "poisson2d:3x3", "--rtol", "nan"], &["--rtol"]),
+        (&["--matrix", "poisson2d:3x3", "--rtol-initial", "2"], &["--rtol-initial", "between 0 and 1"]),
+        (&["--matrix", "poisson2d:3x3", "--atol", "0"], &["--atol", "positive"]),
+        (&["--matrix", "poisson2d:3x3", "--variant", "fast"], &["classic", "pipelined"]),
+        (&["--matrix", "poisson2d:3x3", "--threads", "0"], &["--threads", "1024"]),
+        (&["--matrix", "poisson2d:3x3", "--threads", "50000"], &["--threads", "1024"]),
+        (&["--matrix", "poisson2d:3x3", "--plot", "no/such/folder/p.svg"], &["no/such/folder"]),
+        (&[], &["--matrix", "poisson2d:1000x1000"]),
+    ];
+    for (args, parts) in cases {
+        // The device is part of the case where it is typed.
+        let device: &[&str] = if args.contains(&"--device") { &[] } else { &["--device", "cpu"] };
+        let message = refused(&[&["cg"], device, args].concat());
+        for part in parts {
+            assert!(message.contains(part), "{args:?}: no '{part}' in {message}");
+        }
+    }
+}
+
+#[test]
+fn the_matrix_that_we_ship_is_the_laplacian_that_it_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/grid3x3.mtx");
+    let (code, report) = cg(&["--matrix", path]);
+    let (_, generated) = cg(&["--matrix", "poisson2d:3x3"]);
+    assert_eq!(
+        (code, &report["nnz"], &report["iterations"]),
+        (0, &generated["nnz"], &generated["iterations"])
+    );
+}
+
+#[test]
+fn lower_precisions_reach_their_own_tolerance() {
+    let (code, report) = cg(&["--matrix", "poisson2d:40x30", "--precision", "f32"]);
+    assert_eq!((code, report["rtol"].as_f64()), (0, Some(1e-5)));
+    let (code, report) = cg(&["--matrix", "poisson2d:40x30", "--precision", "mixed"]);
+    assert_eq!((code, report["rtol"].as_f64()), (0, Some(1e-8)));
+    // One run in f32 stalls above it.
+    let (code, report) = cg(&["--matrix", "poisson2d:256x256", "--precision", "f32"]);
+    assert!(code == 0 && report["residual_true"].as_f64().unwrap() <= 1e-5, "{report}");
+    // Beyond what f32 can tell apart: x in f64, refined.
+    let (code, report) = cg(&["--matrix", "poisson2d:40x30", "--precision", "f32", "--rtol", "1e-12"]);
+    assert!(code == 0 && report["restarts"].as_u64() > Some(0), "{report}");
+    assert!(report["residual_true"].as_f64().unwrap() <= 1e-12, "{report}");
+    // Beyond what f64 can.
+    let (code, report) = cg(&["--matrix", "poisson2d:40x30", "--rtol", "1e-20"]);
+    assert_eq!((code, report["reason"].as_str()), (1, Some("residual_gap")), "{report}");
+}
+
+#[test]
+fn numbers_that_f32_cannot_hold_are_refused_and_never_a_false_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 1e-50\n2 2 1e-50\n";
+    let path = file(&folder, "tiny.mtx", text);
+    for precision in ["f32", "mixed"] {
+        let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path), "--precision", precision]);
+        assert!(message.contains("1e-50") && message.contains("--precision f64"), "{message}");
+    }
+    assert_eq!(cg(&["--matrix", word(&path)]).0, 0);
+}
+
+#[test]
+fn a_real_matrix_is_solved_from_its_compressed_file() {
+    let folder = crate::common::real::folder();
+    let path = Path::new(&folder).join("494_bus.mtx.gz");
+    let (code, report) = cg(&["--matrix", word(&path), "--precond", "jacobi"]);
+    assert_eq!((code, report["rows"].as_u64(), report["nnz"].as_u64()), (0, Some(494), Some(1666)));
+    let message =
+        refused(&["cg", "--device", "cpu", "--matrix", word(&Path::new(&folder).join("add32.mtx.gz"))]);
+    assert!(message.contains("not symmetric"), "{message}");
+    let (code, report) = cg(&["--matrix", word(&Path::new(&folder).join("SiH4.mtx.gz"))]);
+    assert!(code == 1 && report["reason"] == "indefinite_matrix", "{report}");
+    let (code, report) = solve("minres", &["--matrix", word(&Path::new(&folder).join("SiH4.mtx.gz"))]);
+    assert!(code == 0 && report["residual_true"].as_f64().unwrap() <= 1e-8, "{report}");
+}

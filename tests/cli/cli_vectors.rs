@@ -1,0 +1,306 @@
+//! The vectors of a system as people name them: right-hand sides, starts and answers, in every form of file.
+
+use crate::common::archives::gzip;
+use crate::common::process::{cg, errors, file, refused, run, solve, word};
+use crate::common::vectors::reals;
+use solver::format::Dense;
+use solver::solve::problem;
+use solver::source::{Beside, Loaded, binary, market, npy};
+use std::path::{Path, PathBuf};
+
+/// A grid of nine points.
+const MATRIX: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/grid3x3.mtx");
+const B: [f64; 9] = [0.5, -1.0, 0.0, 2.25, 0.0, 0.1, 3.0, -4.0, 1e-3];
+
+/// The message of a solve of that grid that must not run.
+fn refused_with(args: &[&str]) -> String {
+    refused(&[&["cg", "--device", "cpu", "--matrix", MATRIX], args].concat())
+}
+
+/// The answer for a right-hand side, as the bytes of a `.npy` file.
+fn answer(rhs: &str, threads: &str) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    let matrix = ["--matrix", "poisson2d:31x17", "--threads", threads];
+    let (code, report) = cg(&[&matrix[..], &["--rhs", rhs, "--output", word(&path)]].concat());
+    assert_eq!(code, 0, "{report}");
+    std::fs::read(path).unwrap()
+}
+
+fn array(rows: usize, cols: usize, values: &[f64]) -> String {
+    let numbers: Vec<String> = values.iter().map(|v| format!("{v:e}\n")).collect();
+    format!("%%MatrixMarket matrix array real general\n{rows} {cols}\n{}", numbers.concat())
+}
+
+/// A matrix of solver's own with columns beside it.
+fn with_beside(folder: &tempfile::TempDir, columns: &[(&str, Dense)]) -> PathBuf {
+    let path = folder.path().join("m.slv");
+    let mut loaded = Loaded { ..solver::source::load(MATRIX).unwrap() };
+    loaded.beside = columns
+        .iter()
+        .map(|(name, values)| Beside { name: (*name).into(), values: values.clone() })
+        .collect();
+    binary::write(&path, &loaded).unwrap();
+    path
+}
+
+#[test]
+fn a_right_hand_side_is_read_from_a_file_of_every_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let mut coordinates = "%%MatrixMarket matrix coordinate real general\n9 1 7\n".to_owned();
+    for (i, b) in B.iter().enumerate().filter(|(_, b)| **b != 0.0) {
+        coordinates.push_str(&format!("{} 1 {b:e}\n", i + 1));
+    }
+    std::fs::write(at("array.mtx"), array(9, 1, &B)).unwrap();
+    std::fs::write(at("coordinates.mtx"), coordinates).unwrap();
+    npy::write_vector(&at("one.npy"), &B).unwrap();
+    std::fs::write(at("array.mtx.gz"), gzip(&std::fs::read(at("array.mtx")).unwrap())).unwrap();
+    std::fs::write(at("one.npy.gz"), gzip(&std::fs::read(at("one.npy")).unwrap())).unwrap();
+    let mut answers = Vec::new();
+    for name in ["array.mtx", "coordinates.mtx", "one.npy", "array.mtx.gz", "one.npy.gz"] {
+        let (b, x) = (at(name), at("x.mtx"));
+        let (code, report) = cg(&["--matrix", MATRIX, "--rhs", word(&b), "--output", word(&x)]);
+        assert_eq!((code, report["right_hand_side"].as_str()), (0, Some(word(&b))), "{report}");
+        assert!(report["error_max"].is_null(), "nobody knows the answer: {report}");
+        answers.push(std::fs::read(x).unwrap());
+    }
+    assert!(answers.iter().all(|x| *x == answers[0]));
+    let x = market::read_vector(&at("x.mtx")).unwrap();
+    let matrix = solver::source::load(MATRIX).unwrap().matrix;
+    let b = matrix.multiply_reference(x.values());
+    assert!(b.iter().zip(B).all(|(b, want)| (b - want).abs() < 1e-6), "{b:?}");
+}
+
+#[test]
+fn words_make_right_hand_sides_and_the_error_is_told_for_a_times_ones_alone() {
+    for (rhs, known) in [("A*ones", true), ("ones", false), ("random:7", false)] {
+        let (code, report) = cg(&["--matrix", "poisson2d:31x17", "--rhs", rhs]);
+        assert_eq!((code, report["right_hand_side"].as_str()), (0, Some(rhs)));
+        assert_eq!(report["error_max"].is_number(), known, "{report}");
+    }
+    assert_ne!(answer("A*ones", "2"), answer("ones", "2"));
+}
+
+#[test]
+fn random_right_hand_sides_have_the_bits_of_their_seed_on_every_machine() {
+    // By the formula in another language.
+    let bits = [0x3fe9_2a20_b517_bc3e, 0x3fe6_1e5f_01de_780e, 0xbfa8_caf1_a035_8860];
+    assert_eq!(problem::random(3, 7).iter().map(|v| v.to_bits()).collect::<Vec<_>>(), bits);
+    let long = problem::random(10_000, 7);
+    assert!(long.starts_with(&problem::random(3, 7)) && long.iter().all(|v| (-1.0..1.0).contains(v)));
+    let one = answer("random:7", "1");
+    assert!(one == answer("random:7", "3") && one != answer("random:8", "1"));
+}
+
+#[test]
+fn a_right_hand_side_of_zeros_is_a_verdict_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "b.mtx", &array(9, 1, &[0.0; 9]));
+    let (code, report) = cg(&["--matrix", MATRIX, "--rhs", word(&path)]);
+    assert_eq!((code, report["reason"].as_str()), (0, Some("zero_right_hand_side")));
+}
+
+#[test]
+fn what_is_no_right_hand_side_is_refused_with_what_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = file(&folder, "short.mtx", &array(5, 1, &B[..5]));
+    let wide = file(&folder, "wide.mtx", &array(3, 3, &B));
+    let sparse = "%%MatrixMarket matrix coordinate real general\n4000000 4000000 1\n1 1 1\n";
+    let sparse = file(&folder, "sparse.mtx", sparse);
+    let mut values = B;
+    values[6] = f64::NAN;
+    let nan = file(&folder, "nan.mtx", &array(9, 1, &values));
+    let infinite = folder.path().join("infinite.npy");
+    values[6] = f64::INFINITY;
+    npy::write_vector(&infinite, &values).unwrap();
+    let words = file(&folder, "words.mtx", "to be or not to be\n");
+    let cases: [(&Path, &[&str]); 6] = [
+        (&short, &["short.mtx", "length is 5", "9 rows"]),
+        (&wide, &["wide.mtx", "3 x 3", "one column"]),
+        (&sparse, &["sparse.mtx", "16000000000000", "so few entries"]),
+        // The seventh value stands in the ninth line.
+        (&nan, &["nan.mtx:9:1", "NaN"]),
+        (&infinite, &["infinite.npy", "[6]", "finite", "inf"]),
+        (&words, &["words.mtx", "where a vector is needed"]),
+    ];
+    for option in ["--rhs", "--x0"] {
+        for (path, parts) in cases {
+            let message = refused_with(&[option, word(path)]);
+            let names_it = message.contains(option) || message.contains(word(path));
+            assert!(names_it && parts.iter().all(|part| message.contains(part)), "{parts:?}: {message}");
+        }
+    }
+    for (rhs, parts) in [
+        ("nothing.mtx", ["no such file", "A*ones, ones, random:SEED"]),
+        ("random:-1", ["whole number from 0", "18446744073709551615"]),
+        ("random", ["no such file", "random:SEED"]),
+    ] {
+        let message = refused_with(&["--rhs", rhs]);
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    }
+    let message = refused_with(&["--x0", "nothing.npy"]);
+    assert!(message.contains("cannot read nothing.npy"), "{message}");
+    // Faults of small files do not wait for large ones.
+    let message =
+        refused(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--rhs", word(&wide), "--dry-run"]);
+    assert!(message.contains("3 x 3"), "{message}");
+}
+
+#[test]
+fn beside_takes_the_right_hand_side_that_came_with_the_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, report) = cg(&["--matrix", "elasticity3d:4x4x4", "--rhs", "beside"]);
+    assert_eq!((code, report["right_hand_side"].as_str()), (0, Some("b beside the matrix")), "{report}");
+    assert_eq!(report["error_max"], serde_json::Value::Null);
+    // The same by way of an archive.
+    let columns = Dense::from_columns(9, &[B.to_vec(), vec![1.0; 9]]).unwrap();
+    let mut archive = tar::Builder::new(Vec::new());
+    let numbers = [B, [1.0; 9]].concat();
+    for (name, text) in
+        [("g/g.mtx", std::fs::read_to_string(MATRIX).unwrap()), ("g/g_b.mtx", array(9, 2, &numbers))]
+    {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, text.as_bytes()).unwrap();
+    }
+    let packed = folder.path().join("g.tar.gz");
+    std::fs::write(&packed, gzip(&archive.into_inner().unwrap())).unwrap();
+    let b = file(&folder, "b.mtx", &array(9, 1, &B));
+    let slv = with_beside(&folder, &[("b", columns)]);
+    let x = folder.path().join("x.npy");
+    let mut answers = Vec::new();
+    for (matrix, rhs) in [(MATRIX, word(&b)), (word(&packed), "beside"), (word(&slv), "beside")] {
+        let (code, report) = cg(&["--matrix", matrix, "--rhs", rhs, "--output", word(&x)]);
+        assert_eq!(code, 0, "{report}");
+        if rhs == "beside" {
+            assert_eq!(report["right_hand_side"], "b beside the matrix, the first of 2 columns");
+        }
+        answers.push(std::fs::read(&x).unwrap());
+    }
+    assert!(answers.iter().all(|x| *x == answers[0]));
+}
+
+#[test]
+fn beside_takes_the_first_right_hand_side_of_a_harwell_boeing_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "t\n 7 1 1 1 2\nRUA 2 2 2 0\n(3I3)           (2I2)           (2F5.1)             (4F5.1)\n\
+                F              2             0\n  1  2  3\n 1 2\n  1.0  2.0\n  1.0  6.0  3.0  4.0\n";
+    let (matrix, x) = (file(&folder, "d.rua", text), folder.path().join("x.npy"));
+    let (code, report) = cg(&["--matrix", word(&matrix), "--rhs", "beside", "--output", word(&x)]);
+    assert_eq!(
+        (code, &report["right_hand_side"]),
+        (0, &"b beside the matrix, the first of 2 columns".into())
+    );
+    let x = solver::source::read_dense(&x).unwrap();
+    assert!(x.values().iter().zip([1.0, 3.0]).all(|(x, want)| (x - want).abs() < 1e-6), "{x:?}");
+}
+
+#[test]
+fn a_start_whose_product_with_the_matrix_overflows_is_refused_by_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, "x.mtx", &array(9, 1, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1e308]));
+    let message = refused_with(&["--x0", word(&path)]);
+    assert!(message.contains("row 9 (counted from 1)") && message.contains("x.mtx"), "{message}");
+}
+
+#[test]
+fn beside_is_refused_where_nothing_that_fits_came_with_the_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    let message = refused_with(&["--rhs", "beside"]);
+    assert!(message.contains("beside it is: nothing"), "{message}");
+    let column = |values: &[f64]| Dense::new(values.len(), 1, values.to_vec()).unwrap();
+    let mut nan = B;
+    nan[4] = f64::NAN;
+    for (columns, said) in [
+        (vec![("coord", column(&B)), ("x", column(&B))], "beside it is: coord, x"),
+        (vec![("b", column(&B[..4]))], "b is 4 x 1, and the matrix has 9 rows"),
+        (vec![("b", column(&nan))], "row 5 of b (counted from 1) is NaN"),
+    ] {
+        let path = with_beside(&folder, &columns);
+        let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path), "--rhs", "beside"]);
+        assert!(message.contains(said), "{message}");
+    }
+}
+
+#[test]
+fn the_answer_that_was_written_is_a_start_from_which_nothing_is_left_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let system = ["--matrix", "poisson2d:40x30", "--rhs", "random:3"];
+    for (method, precision) in [("cg", "f64"), ("minres", "f64"), ("cg", "f32")] {
+        for name in ["x.mtx", "x.mtx.gz", "x.npy", "X.NPY"] {
+            let path = folder.path().join(name);
+            let with = |option| [&system[..], &["--precision", precision, option, word(&path)]].concat();
+            let (code, first) = solve(method, &with("--output"));
+            let (again, second) = solve(method, &with("--x0"));
+            assert_eq!((code, again), (0, 0), "{name}: {second}");
+            assert_eq!((second["iterations"].as_u64(), &second["reason"]), (Some(0), &"converged".into()));
+            assert_eq!(second["residual_true"], first["residual_true"], "to the last bit");
+            assert_eq!(second["start"], word(&path));
+        }
+    }
+}
+
+#[test]
+fn a_start_near_the_answer_saves_iterations_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    let system = ["--matrix", "poisson2d:40x30"];
+    let (_, rough) = cg(&[&system[..], &["--rtol", "1e-4", "--output", word(&path)]].concat());
+    let (_, whole) = cg(&system);
+    let (code, rest) = cg(&[&system[..], &["--x0", word(&path)]].concat());
+    let iterations = |report: &serde_json::Value| report["iterations"].as_u64().unwrap();
+    assert!(code == 0 && iterations(&rest) < iterations(&whole), "{rough} {rest}");
+    let text = run(&[&["cg", "--device", "cpu", "--x0", word(&path)], &system[..]].concat());
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains(&format!("from x = {}", word(&path))), "{text}");
+}
+
+#[test]
+fn what_is_written_is_what_other_readers_get() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let mut read = Vec::new();
+    for name in ["x.mtx", "x.mtx.gz", "x.npy"] {
+        let done = run(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x7", "--output", word(&at(name))]);
+        assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+        read.push(solver::source::read_dense(&at(name)).unwrap());
+    }
+    assert!(read.iter().all(|x| *x == read[0] && (x.rows(), x.cols()) == (63, 1)));
+    assert_eq!(std::fs::read(at("x.mtx.gz")).unwrap()[..2], [0x1f, 0x8b]);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no half file is left");
+}
+
+#[test]
+fn an_answer_or_history_with_an_unknown_ending_is_refused_before_the_matrix_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = [
+        ("--output", "x.txt", ".mtx, .mtx.gz, .npy"),
+        ("--output", "x", ".mtx, .mtx.gz, .npy"),
+        ("--output", "x.npy.gz", ".mtx, .mtx.gz, .npy"),
+        ("--history", "h.txt", ".json or .csv"),
+        ("--history", "h", ".json or .csv"),
+    ];
+    for (option, name, endings) in cases {
+        let path = folder.path().join(name);
+        let message = refused(&["cg", "--device", "cpu", "--matrix", "no/such.mtx", option, word(&path)]);
+        assert!(message.contains(endings) && message.contains(name), "{message}");
+    }
+}
+
+#[test]
+fn a_configuration_file_names_vectors_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let x0 = folder.path().join("x0.npy");
+    npy::write_vector(&x0, &reals(3, 9)).unwrap();
+    let text = format!("matrix = {MATRIX:?}\nrhs = \"random:5\"\nx0 = {:?}\n", word(&x0));
+    let path = file(&folder, "c.toml", &text);
+    let (code, report) = cg(&["--config", word(&path)]);
+    assert_eq!((code, &report["right_hand_side"]), (0, &"random:5".into()));
+    assert_eq!(report["start"], word(&x0));
+    assert_eq!(cg(&["--config", word(&path), "--rhs", "ones"]).1["right_hand_side"], "ones");
+    let plan = run(&["cg", "--device", "cpu", "--dry-run", "--config", word(&path)]);
+    let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
+    assert!(plan.contains("random:5") && plan.contains(word(&x0)), "{plan}");
+}

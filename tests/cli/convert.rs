@@ -1,0 +1,281 @@
+//! `solver convert`: every format that is written is read again as the same matrix, with what lies beside it.
+
+use solver::format::Csr;
+use solver::source::{Options, load, load_with, read_dense};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn convert(args: &[&str]) -> Output {
+    let mut solver = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    solver.arg("convert").args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn word(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn refused(args: &[&str]) -> String {
+    let done = convert(args);
+    assert_eq!(done.status.code(), Some(2), "{args:?}");
+    String::from_utf8(done.stderr).unwrap()
+}
+
+/// Converts to each ending in turn, each from the one before, and returns the last file.
+fn chain(folder: &Path, from: &str, endings: &[&str]) -> PathBuf {
+    let mut last = PathBuf::from(from);
+    for (i, ending) in endings.iter().enumerate() {
+        let next = folder.join(format!("m{i}{ending}"));
+        let done = convert(&[word(&last), word(&next)]);
+        assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(String::from_utf8_lossy(&done.stdout).contains(word(&next)));
+        last = next;
+    }
+    last
+}
+
+fn matrix(path: &Path) -> Csr {
+    load(word(path)).unwrap().matrix
+}
+
+#[test]
+fn a_matrix_goes_through_every_format_and_comes_back_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let endings = [".mtx", ".npz", ".slv", ".mtx.gz", ".npz", ".MTX"];
+    for what in ["poisson2d:17x9", "uniform:n=200,row=7", "blockband:n=60,block=5,density=0.3,symmetric"] {
+        let last = chain(folder.path(), what, &endings);
+        assert_eq!(matrix(&last), load(what).unwrap().matrix, "{what}");
+    }
+}
+
+#[test]
+fn a_graph_stays_without_values_in_the_formats_that_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let what = "rmat:scale=7,edges=900";
+    let last = chain(folder.path(), what, &[".mtx", ".slv", ".mtx.gz"]);
+    assert_eq!(matrix(&last), load(what).unwrap().matrix);
+}
+
+#[test]
+fn a_symmetric_matrix_is_written_as_its_lower_triangle_and_a_general_one_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let banner = |what: &str| {
+        let path = chain(folder.path(), what, &[".mtx"]);
+        std::fs::read_to_string(path).unwrap().lines().next().unwrap().to_owned()
+    };
+    assert_eq!(banner("poisson2d:4x4"), "%%MatrixMarket matrix coordinate real symmetric");
+    assert_eq!(banner("uniform:n=20,row=3"), "%%MatrixMarket matrix coordinate real general");
+}
+
+#[test]
+fn zeros_of_either_sign_across_the_diagonal_keep_their_signs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, out) = (folder.path().join("from.mtx"), folder.path().join("out.mtx"));
+    let text = "%%MatrixMarket matrix coordinate real general\n2 2 4\n1 1 1\n1 2 0\n2 1 -0.0\n2 2 1\n";
+    std::fs::write(&from, text).unwrap();
+    let mut loaded = load(word(&from)).unwrap();
+    // Equal numbers are symmetric to the binary format.
+    loaded.symmetric = true;
+    let binary = folder.path().join("from.slv");
+    solver::source::binary::write(&binary, &loaded).unwrap();
+    for from in [from, binary] {
+        let done = convert(&[word(&from), word(&out)]);
+        assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+        let signs: Vec<bool> = (0..4).map(|at| matrix(&out).values().get(at).is_sign_negative()).collect();
+        assert_eq!(signs, [false, false, true, false]);
+    }
+}
+
+#[test]
+fn a_stand_in_says_so_in_a_matrix_market_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, out) = (folder.path().join("from.slv"), folder.path().join("out.mtx"));
+    let mut loaded = load("poisson2d:3x3").unwrap();
+    loaded.stand_in = Some("Koutsovasilis/F1");
+    solver::source::binary::write(&from, &loaded).unwrap();
+    assert_eq!(convert(&[word(&from), word(&out)]).status.code(), Some(0));
+    let text = std::fs::read_to_string(&out).unwrap();
+    assert_eq!(text.lines().nth(1), Some("% a stand-in for Koutsovasilis/F1"));
+    assert_eq!(matrix(&out), loaded.matrix);
+}
+
+#[test]
+fn what_a_killed_run_left_of_its_output_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join(".1a2b-17c0ffee-0.tmp");
+    std::fs::write(&left, "half").unwrap();
+    assert_eq!(convert(&["poisson2d:3x3", word(&folder.path().join("m.slv"))]).status.code(), Some(0));
+    assert!(!left.exists());
+}
+
+#[test]
+fn vectors_that_came_with_a_matrix_are_written_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let what = "elasticity3d:3x2x2";
+    let loaded = load(what).unwrap();
+    for (ending, beside) in [(".mtx", ".mtx"), (".mtx.gz", ".mtx.gz"), (".npz", ".npy")] {
+        let path = folder.path().join(format!("e{ending}"));
+        assert_eq!(convert(&[what, word(&path)]).status.code(), Some(0));
+        for name in ["b", "coord"] {
+            let vectors = read_dense(&folder.path().join(format!("e_{name}{beside}"))).unwrap();
+            assert_eq!(&vectors, loaded.beside(name).unwrap(), "{name}{beside}");
+        }
+    }
+    let path = folder.path().join("e.slv");
+    assert_eq!(convert(&[what, word(&path)]).status.code(), Some(0));
+    let asked = Options { beside: true, ..Options::default() };
+    assert_eq!(load_with(word(&path), &asked).unwrap().beside, loaded.beside);
+}
+
+#[test]
+fn as_stored_keeps_the_triangle_of_a_symmetric_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, half) = (folder.path().join("whole.mtx"), folder.path().join("half.mtx"));
+    assert_eq!(convert(&["poisson2d:5x5", word(&whole)]).status.code(), Some(0));
+    assert_eq!(convert(&["--as-stored", word(&whole), word(&half)]).status.code(), Some(0));
+    let triangle = matrix(&whole).lower_triangle().unwrap();
+    assert_eq!(matrix(&half), triangle);
+}
+
+#[test]
+fn what_cannot_be_written_or_read_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("m.xyz");
+    let message = refused(&["poisson2d:5x5", word(&out)]);
+    assert!(message.contains(".mtx.gz") && message.contains(".npz"), "{message}");
+    let missing = folder.path().join("none/m.mtx");
+    assert!(refused(&["poisson2d:5x5", word(&missing)]).contains("create it first"));
+    let good = folder.path().join("m.mtx");
+    assert!(refused(&["nonesuch:5", word(&good)]).contains("nonesuch"));
+    assert!(refused(&[word(&folder.path().join("absent.mtx")), word(&good)]).contains("absent.mtx"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn where_a_vector_has_no_name_for_a_file_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut loaded = load("elasticity3d:2x2x2").unwrap();
+    loaded.beside[1].name = "../b".to_owned();
+    let (from, old) = (folder.path().join("from.slv"), folder.path().join("out_b.mtx"));
+    solver::source::binary::write(&from, &loaded).unwrap();
+    std::fs::write(&old, "kept").unwrap();
+    let message = refused(&[word(&from), word(&folder.path().join("out.mtx"))]);
+    assert!(message.contains("'../b'"), "{message}");
+    assert!(!folder.path().join("out.mtx").exists());
+    assert_eq!(std::fs::read_to_string(&old).unwrap(), "kept");
+    // A file that holds all together needs no names of files.
+    assert_eq!(convert(&[word(&from), word(&folder.path().join("out.slv"))]).status.code(), Some(0));
+}
+
+#[test]
+fn a_writing_that_fails_leaves_the_old_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.mtx");
+    std::fs::write(&path, "kept").unwrap();
+    let matrix = Csr::new(
+        1,
+        1,
+        solver::format::Offsets::U32(vec![0, 1]),
+        vec![0],
+        solver::format::Values::F64(vec![f64::INFINITY]),
+    );
+    solver::source::binary::write(
+        &folder.path().join("inf.slv"),
+        &solver::source::Loaded::new(matrix.unwrap(), 1, true),
+    )
+    .unwrap();
+    let message = refused(&[word(&folder.path().join("inf.slv")), word(&path)]);
+    assert!(message.contains("finite"), "{message}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
+}
+
+/// An archive with a matrix, a right-hand side that is well, and places that are not.
+fn archive(folder: &Path) -> PathBuf {
+    let matrix = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 2 4\n";
+    let column = "%%MatrixMarket matrix array real general\n2 1\n1\n2.5\n";
+    let broken = "%%MatrixMarket matrix array real general\n2 2\n1\n";
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, text) in [("m/m.mtx", matrix), ("m/m_b.mtx", column), ("m/m_coord.mtx", broken)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name, text.as_bytes()).unwrap();
+    }
+    let path = folder.join("m.tar");
+    std::fs::write(&path, builder.into_inner().unwrap()).unwrap();
+    path
+}
+
+#[test]
+fn faulty_vectors_are_left_out_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.mtx");
+    let done = convert(&[word(&archive(folder.path())), word(&out)]);
+    assert_eq!(done.status.code(), Some(0));
+    let (said, warned) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert!(said.contains("left out as faulty: coord\n") && said.contains("out_b.mtx"), "{said}");
+    let place = "m.tar:m/m_coord.mtx:4:1: expected 4 entries";
+    assert!(warned.contains(place) && warned.contains("is read without its coord"), "{warned}");
+    assert!(!folder.path().join("out_coord.mtx").exists());
+}
+
+#[test]
+fn a_matrix_comes_from_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, out) = (folder.path().join("a.mtx.gz"), folder.path().join("out.slv"));
+    assert_eq!(convert(&["poisson2d:7x5", word(&whole)]).status.code(), Some(0));
+    let mut solver = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    solver.args(["convert", "-", word(&out)]).stdin(std::fs::File::open(&whole).unwrap());
+    let done = solver.output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(matrix(&out), load("poisson2d:7x5").unwrap().matrix);
+    let empty = refused(&["-", word(&out)]);
+    assert!(empty.contains("<stdin>: it is empty"), "{empty}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_output_that_is_a_link_stays_one_and_what_it_leads_to_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, elsewhere) = (folder.path().join("link.mtx"), folder.path().join("elsewhere"));
+    std::fs::create_dir(&elsewhere).unwrap();
+    let file = elsewhere.join("file");
+    std::fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    assert_eq!(convert(&["poisson2d:4x4", word(&link)]).status.code(), Some(0));
+    assert!(link.is_symlink() && !file.is_symlink());
+    assert_eq!(matrix(&file), load("poisson2d:4x4").unwrap().matrix);
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
+}
+
+#[test]
+fn as_stored_keeps_the_triangle_in_a_binary_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let half = folder.path().join("half.slv");
+    for from in ["whole.mtx", "whole.slv"] {
+        let whole = folder.path().join(from);
+        assert_eq!(convert(&["poisson2d:5x5", word(&whole)]).status.code(), Some(0));
+        assert_eq!(convert(&["--as-stored", word(&whole), word(&half)]).status.code(), Some(0));
+        let loaded = load(word(&half)).unwrap();
+        assert_eq!(loaded.matrix, matrix(&whole).lower_triangle().unwrap(), "{from}");
+        assert!(!loaded.symmetric);
+        assert_eq!(loaded.stored, loaded.matrix.nnz() as u64);
+    }
+}
+
+#[test]
+fn files_beside_the_output_are_replaced_as_the_output_is_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, beside) = (folder.path().join("e.mtx"), folder.path().join("e_b.mtx"));
+    for path in [&out, &beside] {
+        std::fs::write(path, "old").unwrap();
+    }
+    let done = convert(&["elasticity3d:2x2x2", word(&out)]);
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(said.contains(&format!("wrote {}", word(&beside))), "{said}");
+    let loaded = load("elasticity3d:2x2x2").unwrap();
+    assert_eq!(&read_dense(&beside).unwrap(), loaded.beside("b").unwrap());
+    assert_eq!(matrix(&out), loaded.matrix);
+    let help = String::from_utf8(convert(&["--help"]).stdout).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("are replaced, OUT and those beside it alike"), "{help}");
+}

@@ -1,0 +1,322 @@
+//! `solver info` as people run it: the real binary, real files; every hint from the facts that it rests on.
+
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+
+fn info(args: &[&str]) -> Output {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    command.stdin(Stdio::null()).arg("info").args(args).output().unwrap()
+}
+
+fn described(args: &[&str]) -> Value {
+    let done = info(&[args, &["--json"]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).unwrap()
+}
+
+/// What is said of a Matrix Market file with these lines.
+fn of_file(banner: &str, lines: &str) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.mtx");
+    std::fs::write(&path, format!("%%MatrixMarket matrix coordinate {banner}\n{lines}")).unwrap();
+    described(&["--matrix", path.to_str().unwrap()])
+}
+
+fn hints(info: &Value) -> Vec<String> {
+    info["hints"].as_array().unwrap().iter().map(|hint| hint.as_str().unwrap().to_owned()).collect()
+}
+
+/// The one hint that contains a text.
+fn hint(info: &Value, text: &str) -> String {
+    let all = hints(info);
+    let mut found = all.iter().filter(|hint| hint.contains(text));
+    let hint = found.next().unwrap_or_else(|| panic!("no hint with '{text}' among {all:#?}"));
+    assert!(found.next().is_none(), "more than one hint with '{text}' among {all:#?}");
+    hint.clone()
+}
+
+fn without(info: &Value, text: &str) {
+    assert!(!hints(info).iter().any(|hint| hint.contains(text)), "'{text}' among {:#?}", hints(info));
+}
+
+#[test]
+fn the_json_has_every_promised_key() {
+    let info = described(&["--matrix", "hex27:4x4x4,dof=3"]);
+    for key in ["rows", "cols", "nnz", "nnz_stored", "symmetric", "row_length", "block", "first_asymmetry"] {
+        assert!(info.get(key).is_some(), "{key}");
+    }
+    for key in ["min", "mean", "max", "deviation"] {
+        assert!(info["row_length"][key].is_number(), "{key}");
+    }
+    assert_eq!(info["block"]["size"], serde_json::json!([3, 3]));
+    assert_eq!(info["block"]["fill"], 1.0);
+    assert_eq!(info["bandwidth"]["lower"], info["bandwidth"]["upper"]);
+    assert_eq!(info["components"]["count"], 1);
+    assert_eq!((&info["stand_in"], &info["as_stored"]), (&Value::Null, &Value::Bool(false)));
+    let formats: Vec<&str> =
+        info["memory"].as_array().unwrap().iter().map(|m| m["format"].as_str().unwrap()).collect();
+    assert_eq!(formats, ["csr", "coo", "bsr 3x3", "dcsr", "ell", "sell-32-1024", "dense"]);
+    assert_eq!(info["memory"][0]["f64"], info["memory_bytes"]);
+    let rows: u64 =
+        info["row_histogram"].as_array().unwrap().iter().map(|b| b["rows"].as_u64().unwrap()).sum();
+    assert_eq!(rows, info["rows"].as_u64().unwrap());
+}
+
+#[test]
+fn people_read_a_table() {
+    let done = info(&["--matrix", "poisson2d:30x20"]);
+    let text = String::from_utf8(done.stdout).unwrap();
+    let line = |name: &str| {
+        text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"))
+    };
+    assert!(line("size").ends_with("600 x 600"));
+    assert!(line("row length").contains("3 to 5 (row 32), mean 4.83"), "{text}");
+    assert!(line("bandwidth").contains("lower 30, upper 30"), "{text}");
+    assert!(line("values").contains("-1 to 4; negative 2,300, zero 0; distinct 2"), "{text}");
+    assert!(line("of length").contains("2-3    4  #"), "{text}");
+    assert!(line("components").ends_with(" 1"), "{text}");
+    assert!(line("hints").contains("positive definite: solver cg --matrix poisson2d:30x20"), "{text}");
+    assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+}
+
+#[test]
+fn a_symmetric_file_can_be_looked_at_as_stored() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a matrix.mtx");
+    std::fs::write(
+        &path,
+        "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 2\n2 2 2\n3 3 2\n3 1 -1\n",
+    )
+    .unwrap();
+    let path = path.to_str().unwrap();
+    let whole = described(&["--matrix", path]);
+    assert_eq!(
+        (&whole["nnz"], &whole["nnz_stored"], &whole["symmetric"]),
+        (&5.into(), &4.into(), &true.into())
+    );
+    // The command can be pasted into a shell.
+    assert!(hint(&whole, "solver cg").contains(&format!("--matrix '{path}'")));
+    let half = described(&["--matrix", path, "--as-stored"]);
+    assert_eq!(
+        (&half["nnz"], &half["symmetric"], &half["as_stored"]),
+        (&4.into(), &false.into(), &true.into())
+    );
+    assert_eq!(
+        half["first_asymmetry"],
+        serde_json::json!({"row": 3, "col": 1, "value": -1.0, "mirrored": null})
+    );
+    assert!(hint(&half, "triangular").starts_with("lower triangular"));
+    without(&half, "solver cg");
+}
+
+#[test]
+fn vectors_beside_a_matrix_are_named_and_read_where_they_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (made, broken) = (folder.path().join("m.slv"), folder.path().join("broken.slv"));
+    let loaded = solver::source::load("elasticity3d:2x2x2").unwrap();
+    solver::source::binary::write(&made, &loaded).unwrap();
+    let path = made.to_str().unwrap();
+    let alone = described(&["--matrix", path]);
+    assert_eq!(
+        (&alone["beside"], &alone["beside_unread"]),
+        (&serde_json::json!([]), &["b", "coord"][..].into())
+    );
+    let table = String::from_utf8(info(&["--matrix", path]).stdout).unwrap();
+    assert!(table.contains("beside it    b, coord: not read, as --beside does"), "{table}");
+    let asked = described(&["--matrix", path, "--beside"]);
+    assert_eq!(asked["beside"].as_array().unwrap().len(), 2);
+    assert_eq!(asked["beside_unread"], serde_json::json!([]));
+    let mut bytes = std::fs::read(path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&broken, bytes).unwrap();
+    let done = info(&["--matrix", broken.to_str().unwrap(), "--beside"]);
+    let (said, warned) = (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap());
+    assert!(said.contains("coord: faulty, and left out") && said.contains("b, "), "{said}");
+    assert!(warned.contains("block 0 of its coord is wrong"), "{warned}");
+}
+
+#[test]
+fn the_kind_of_file_is_told_and_a_generator_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("odd name");
+    std::fs::write(&path, "0 1\n1 0\n").unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(described(&["--matrix", path])["kind"], "edge list");
+    let table = String::from_utf8(info(&["--matrix", path]).stdout).unwrap();
+    assert!(table.contains("\nkind         edge list\n"), "{table}");
+    let made = String::from_utf8(info(&["--matrix", "poisson2d:3x3"]).stdout).unwrap();
+    assert!(!made.contains("\nkind "), "{made}");
+    assert_eq!(described(&["--matrix", "poisson2d:3x3"])["kind"], Value::Null);
+}
+
+#[test]
+fn a_picture_of_a_stand_in_says_what_it_imitates() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.svg");
+    described(&["--matrix", "F1-like:scale=0.001", "--spy", path.to_str().unwrap()]);
+    let picture = std::fs::read_to_string(&path).unwrap();
+    assert!(picture.contains("F1-like:scale=0.001 (a stand-in for Koutsovasilis/F1)"));
+}
+
+#[test]
+fn a_symmetric_matrix_with_a_positive_diagonal_is_one_for_cg() {
+    let loose = of_file("real symmetric", "2 2 3\n1 1 1\n2 2 1\n2 1 3\n");
+    assert!(
+        hint(&loose, "solver cg").starts_with("symmetric with a positive diagonal: try solver cg --matrix ")
+    );
+    let strict = of_file("real symmetric", "2 2 3\n1 1 4\n2 2 4\n2 1 3\n");
+    assert!(hint(&strict, "solver cg").contains("so positive definite"));
+    // Dominant in every row, strictly in one that is joined to the others: proof, unless only stored zeros join it.
+    let joined = of_file("real symmetric", "3 3 5\n1 1 1\n2 2 2\n3 3 2\n2 1 -1\n3 2 -1\n");
+    assert!(hint(&joined, "solver cg").contains("so positive definite"));
+    let apart = of_file("real symmetric", "3 3 5\n1 1 1\n2 2 1\n3 3 2\n2 1 -1\n3 2 0\n");
+    assert!(hint(&apart, "solver cg").starts_with("symmetric with a positive diagonal: try"));
+    // Dominant everywhere but strictly nowhere proves nothing.
+    let singular = described(&["--matrix", "poisson2d:5x4,boundary=neumann"]);
+    assert!(hint(&singular, "solver cg").starts_with("symmetric with a positive diagonal: try"));
+}
+
+#[test]
+fn a_diagonal_that_is_not_positive_is_named_with_its_row() {
+    let negative = of_file("real symmetric", "3 3 4\n1 1 1\n2 2 -4.5\n3 3 -1\n3 1 2\n");
+    let said = hint(&negative, "not positive definite");
+    assert!(said.contains("entry of row 2 is -4.5, and 1 more like it") && said.contains("minres"), "{said}");
+    assert_eq!(negative["diagonal"]["first_not_positive"], 2);
+    without(&negative, "solver cg");
+    let missing = of_file("real symmetric", "2 2 2\n1 1 1\n2 1 2\n");
+    assert!(hint(&missing, "not positive definite").contains("entry of row 2 is missing:"));
+}
+
+#[test]
+fn empty_rows_are_counted_and_the_first_is_named() {
+    let info = of_file("real general", "5 5 3\n1 1 1\n2 2 1\n4 4 1\n");
+    assert!(
+        hint(&info, "empty")
+            .starts_with("2 empty rows, the first is row 3: the matrix is singular, and cg will")
+    );
+    assert_eq!((&info["empty_rows"], &info["first_empty_row"]), (&2.into(), &3.into()));
+    let one = of_file("real general", "2 2 1\n2 2 1\n");
+    assert!(hint(&one, "empty").starts_with("1 empty row, row 1:"));
+}
+
+#[test]
+fn a_matrix_that_is_not_symmetric_is_not_for_cg() {
+    let pattern = of_file("real general", "3 3 5\n1 1 4\n2 2 4\n3 3 4\n1 2 1\n3 1 2\n");
+    assert_eq!(
+        hint(&pattern, "not for cg"),
+        "not symmetric, so not for cg: 0 % of the entries off the diagonal have one across it, see row 1"
+    );
+    let values = of_file("real general", "3 3 7\n1 1 4\n2 2 4\n3 3 4\n1 2 1\n2 1 1\n2 3 5\n3 2 6\n");
+    let said = hint(&values, "not for cg");
+    assert!(said.starts_with("the pattern is symmetric but the values are not"), "{said}");
+    assert!(said.contains("50 % of those") && said.ends_with("see row 2"), "{said}");
+    assert_eq!((&values["symmetry"]["pattern"], &values["symmetry"]["value"]), (&1.0.into(), &0.5.into()));
+}
+
+#[test]
+fn a_rectangular_matrix_is_for_no_solver() {
+    let info = of_file("real general", "2 3 2\n1 1 1\n2 3 1\n");
+    assert!(hint(&info, "not square").contains("2 x 3"));
+    assert!(info["diagonal"].is_null() && info["components"].is_null());
+}
+
+#[test]
+fn rows_that_sum_to_one_make_a_markov_chain() {
+    let lines = "2 2 3\n1 1 0.25\n1 2 0.75\n2 1 1\n";
+    assert!(hint(&of_file("real general", lines), "Markov").contains("every row sums to 1"));
+    let negative = of_file("real general", "2 2 3\n1 1 -0.25\n1 2 1.25\n2 1 1\n");
+    without(&negative, "Markov");
+    let short = of_file("real general", "2 2 3\n1 1 0.25\n1 2 0.74\n2 1 1\n");
+    without(&short, "Markov");
+}
+
+#[test]
+fn rows_that_sum_to_zero_make_a_singular_matrix() {
+    let info = described(&["--matrix", "poisson2d:5x4,boundary=neumann"]);
+    let said = hint(&info, "every row sums to 0");
+    assert!(said.contains("singular") && said.ends_with("a right-hand side that sums to 0"), "{said}");
+    without(&described(&["--matrix", "poisson2d:5x4"]), "sums to 0");
+}
+
+#[test]
+fn a_hub_is_named_with_its_share() {
+    let lines: String = (1..=100).map(|i| format!("{i} {i} 2\n")).collect();
+    let star: String = (2..=100).map(|i| format!("{i} 1 -0.01\n")).collect();
+    let info = of_file("real symmetric", &format!("100 100 199\n{lines}{star}"));
+    let said = hint(&info, "of all entries");
+    // 100 of the 298 entries stand in the first row.
+    assert!(said.starts_with("row 1 holds 34 % of all entries") && said.contains("merge"), "{said}");
+    without(&described(&["--matrix", "poisson2d:20x20"]), "of all entries");
+}
+
+#[test]
+fn full_blocks_are_said_to_save_what_they_save() {
+    let info = described(&["--matrix", "hex27:6x6x6,dof=3"]);
+    let (bytes, csr) =
+        (info["block"]["bytes"].as_f64().unwrap(), info["block"]["csr_bytes"].as_f64().unwrap());
+    let said = hint(&info, "blocks at");
+    assert!(said.starts_with("3x3 blocks at 100 % fill: "), "{said}");
+    assert!(said.contains(&format!("{:.0} % fewer bytes than CSR", 100.0 * (1.0 - bytes / csr))), "{said}");
+    without(&described(&["--matrix", "poisson2d:20x20"]), "blocks at");
+}
+
+#[test]
+fn backends_and_commands_that_do_not_exist_are_marked() {
+    let info = described(&["--matrix", "hex27:6x6x6,dof=3"]);
+    let exists = solver::backend::REGISTRY.iter().any(|entry| entry.name == "bsr");
+    assert_eq!(hint(&info, "blocks at").contains("bsr (to come)"), !exists);
+    without(&info, "cg (to come)");
+}
+
+#[test]
+fn a_graph_is_one_for_pagerank() {
+    let directed = of_file("pattern general", "3 3 3\n1 2\n2 3\n3 1\n");
+    assert!(hint(&directed, "pagerank").starts_with("no values, as of a directed graph"));
+    assert_eq!(directed["value_type"], "ones");
+    let undirected = of_file("pattern symmetric", "3 3 2\n2 1\n3 2\n");
+    assert!(hint(&undirected, "pagerank").contains("an undirected graph"));
+}
+
+#[test]
+fn components_zeros_and_values_that_single_precision_holds_are_told() {
+    let parts = of_file("real symmetric", "5 5 5\n1 1 2\n2 2 2\n3 3 2\n2 1 0\n5 4 1\n");
+    assert_eq!(
+        hint(&parts, "not connected"),
+        "not connected: 3 components, the largest of 2 rows; 1 row is alone"
+    );
+    assert!(hint(&parts, "stored and moved for nothing").starts_with("2 entries are zero"));
+    let exact = described(&["--matrix", "poisson2d:20x20"]);
+    assert!(hint(&exact, "single precision").contains("fewer bytes"));
+    without(&of_file("real symmetric", "1 1 1\n1 1 0.1\n"), "single precision");
+}
+
+#[test]
+fn a_matrix_without_entries_is_described() {
+    for size in ["0 0 0\n", "4 3 0\n", "3 3 0\n"] {
+        let info = of_file("real general", size);
+        assert_eq!((&info["nnz"], &info["block"]), (&0.into(), &Value::Null));
+        hint(&info, "no entries");
+        without(&info, "cg --matrix");
+    }
+}
+
+#[test]
+fn a_picture_of_an_unknown_kind_is_refused_before_anything_is_read() {
+    let done = info(&["--matrix", "no-such-matrix", "--spy", "m.gif"]);
+    assert_eq!(done.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("unknown format .gif; use .svg or .png"), "{said}");
+}
+
+#[test]
+fn a_picture_is_written_beside_the_description() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["m.svg", "m.png"] {
+        let path = folder.path().join(name);
+        described(&["--matrix", "poisson2d:30x30", "--spy", path.to_str().unwrap()]);
+        assert!(std::fs::metadata(&path).unwrap().len() > 1000);
+    }
+    let nowhere = folder.path().join("no/such/folder/m.png");
+    let done = info(&["--matrix", "poisson2d:3x3", "--spy", nowhere.to_str().unwrap()]);
+    assert_eq!(done.status.code(), Some(2));
+}

@@ -1,0 +1,30 @@
+//! The program as people run it, and its pictures.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+
+// Its `#[test]` replaces that of the standard library.
+#[macro_use]
+extern crate solver_test_attribute;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cli;
+mod cli_checkpoints;
+mod cli_files;
+mod cli_interrupt;
+mod cli_live;
+mod cli_markov;
+mod cli_pagerank;
+mod cli_plan;
+mod cli_solves;
+mod cli_vectors;
+mod convert;
+mod errors;
+mod info;
+mod plot;
+mod spy;
+
+fn main() -> std::process::ExitCode {
+    common::harness::run(None)
+}

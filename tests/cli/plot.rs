@@ -1,0 +1,369 @@
+//! What convergence plots show, and that they are written whole or not at all.
+
+use solver::Error;
+use solver::observe::{History, Report};
+use solver::plot::{Chart, Speeds, chart, convergence, speeds};
+use std::path::Path;
+
+/// A run that falls evenly from 1 to its last residual.
+fn run(backend: &str, iterations: usize, last: f64, converged: bool) -> History {
+    let share = |i: usize| i as f64 / iterations.max(1) as f64;
+    let residuals: Vec<f64> = (0..=iterations).map(|i| last.powf(share(i))).collect();
+    let seconds: Vec<f64> = (0..=iterations).map(|i| 4.1 * share(i)).collect();
+    let report = Report {
+        solver: "cg".into(),
+        matrix: "poisson2d:1000x1000".into(),
+        device: "cpu (2 threads)".into(),
+        backend: backend.into(),
+        precision: "f64".into(),
+        preconditioner: "none".into(),
+        rtol: 1e-8,
+        converged,
+        reason: if converged { "converged" } else { "iteration_limit" }.into(),
+        message: if converged {
+            "converged".into()
+        } else {
+            format!("not converged: stopped at the limit of {iterations} iterations")
+        },
+        iterations: iterations as u64,
+        residual_true: last,
+        seconds_solve: 4.1,
+        ..Report::default()
+    };
+    History { schema: 1, report, residuals, seconds, seconds_interpolated: false }
+}
+
+fn svg(histories: &[History]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plot.svg");
+    convergence(histories, &path).unwrap();
+    std::fs::read_to_string(&path).unwrap()
+}
+
+/// The lines of text in an SVG.
+fn texts(svg: &str) -> Vec<&str> {
+    let pieces = svg.split("<text").skip(1).filter_map(|piece| piece.split_once('>'));
+    pieces.filter_map(|(_, rest)| rest.split_once("</text>")).map(|(text, _)| text.trim()).collect()
+}
+
+/// Width and height from the header of a PNG.
+fn png_size(bytes: &[u8]) -> (u32, u32) {
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+fn draws(histories: &[History]) {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["plot.svg", "plot.png"] {
+        convergence(histories, &folder.path().join(name)).unwrap();
+    }
+    let text = std::fs::read_to_string(folder.path().join("plot.svg")).unwrap();
+    assert!(!text.contains("NaN\"") && !text.contains("inf\""));
+    assert!(text.trim_end().ends_with("</svg>"));
+}
+
+#[test]
+fn a_single_run_has_its_story_in_the_title_and_no_names() {
+    let svg = svg(&[run("rows", 1715, 9.9e-9, true)]);
+    let texts = texts(&svg);
+    assert_eq!(texts[0], "cg · poisson2d:1000x1000 · cpu (2 threads) · rows · f64 · none");
+    assert_eq!(texts[1], "converged in 1715 iterations, 4.1 s, true residual 9.9e-9");
+    for wanted in
+        ["rtol 1e-8", "iteration", "seconds", "relative residual ‖r‖ / ‖b‖", "recomputed b − Ax", "10⁻⁸"]
+    {
+        assert!(texts.contains(&wanted), "{wanted} is not among {texts:?}");
+    }
+    assert!(!texts.contains(&"rows"));
+    assert!(!texts.contains(&"not converged"));
+    assert!(svg.starts_with("<svg width=\"1200\" height=\"500\""));
+}
+
+#[test]
+fn a_run_that_did_not_converge_says_why() {
+    let svg = svg(&[run("rows", 500, 1e-3, false)]);
+    assert!(texts(&svg).contains(&"not converged: stopped at the limit of 500 iterations"));
+}
+
+#[test]
+fn several_runs_are_named_by_what_differs_and_titled_by_what_they_share() {
+    let svg =
+        svg(&[run("rows", 90, 9e-9, true), run("merge", 90, 9e-9, true), run("nonzeros", 40, 1e-3, false)]);
+    let texts = texts(&svg);
+    assert_eq!(texts[0], "cg · poisson2d:1000x1000 · cpu (2 threads) · f64 · none");
+    assert_eq!(texts[1], "3 runs: 2 converged, 1 not converged (iteration limit)");
+    for wanted in ["rows", "merge", "nonzeros", "converged", "not converged"] {
+        assert_eq!(texts.iter().filter(|text| **text == wanted).count(), 1, "{wanted} in {texts:?}");
+    }
+}
+
+#[test]
+fn the_title_of_several_runs_counts_their_reasons() {
+    let ended = |reason: &str| {
+        let mut history = run("rows", 40, 1e-3, false);
+        history.report.reason = reason.into();
+        history
+    };
+    let good = || run("rows", 90, 9e-9, true);
+    for (runs, said) in [
+        (vec![good(), good()], "2 runs, all converged"),
+        (
+            vec![good(), ended("diverged"), ended("time_limit"), ended("diverged")],
+            "4 runs: 1 converged, 2 not converged (diverged), 1 not converged (time limit)",
+        ),
+        (vec![ended("stagnated"), ended("")], "2 runs: 1 not converged (stagnated), 1 not converged"),
+    ] {
+        assert_eq!(texts(&svg(&runs))[1], said);
+    }
+}
+
+#[test]
+fn the_title_says_that_a_matrix_is_a_stand_in() {
+    let mut history = run("rows", 90, 9e-9, true);
+    history.report.matrix = "ecology1-like:scale=0.01".into();
+    history.report.stand_in = Some("McRae/ecology1".into());
+    let title =
+        "cg · ecology1-like:scale=0.01 (a stand-in for McRae/ecology1) · cpu (2 threads) · rows · f64 · none";
+    assert_eq!(texts(&svg(&[history.clone()]))[0], title);
+    assert!(texts(&svg(&[history.clone(), history]))[0].contains("(a stand-in for McRae/ecology1)"));
+}
+
+#[test]
+fn runs_that_differ_in_their_vectors_are_named_by_them() {
+    let with = |b: &str, start: Option<&str>| {
+        let mut history = run("rows", 90, 9e-9, true);
+        history.report.right_hand_side = b.into();
+        history.report.start = start.map(str::to_owned);
+        history
+    };
+    let svg = svg(&[with("ones", None), with("random:7", Some("x.npy"))]);
+    let texts = texts(&svg);
+    assert!(texts.contains(&"b = ones") && texts.contains(&"b = random:7 · from x = x.npy"), "{texts:?}");
+}
+
+#[test]
+fn runs_that_nothing_tells_apart_are_numbered() {
+    let svg = svg(&[run("rows", 9, 1e-9, true), run("rows", 9, 1e-9, true)]);
+    let texts = texts(&svg);
+    assert!(texts.contains(&"run 1") && texts.contains(&"run 2"));
+}
+
+#[test]
+fn interpolated_seconds_are_called_so() {
+    let mut history = run("rows", 90, 9e-9, true);
+    history.seconds_interpolated = true;
+    assert!(texts(&svg(&[history])).contains(&"seconds (interpolated within batches)"));
+}
+
+#[test]
+fn a_short_run_is_drawn_in_milliseconds_and_whole_iterations() {
+    let mut history = run("rows", 14, 9e-9, true);
+    history.seconds.iter_mut().for_each(|s| *s /= 1000.0);
+    let svg = svg(&[history]);
+    let texts = texts(&svg);
+    assert!(texts.contains(&"milliseconds") && texts.contains(&"14"));
+}
+
+#[test]
+fn text_is_escaped_and_long_text_is_cut() {
+    let mut history = run("rows", 14, 1e-3, false);
+    history.report.matrix = format!("/data/{}/a<b&c.mtx", "folder/".repeat(40));
+    history.report.message = "word ".repeat(400);
+    let svg = svg(&[history]);
+    assert!(svg.contains("a&lt;b&amp;c.mtx"));
+    assert!(texts(&svg).iter().all(|text| text.chars().count() < 250));
+}
+
+#[test]
+fn a_long_curve_is_thinned() {
+    let long = svg(&[run("rows", 50_000, 9e-9, true)]);
+    assert!(long.len() < 200_000, "{} bytes", long.len());
+}
+
+#[test]
+fn a_png_has_twice_the_pixels() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plot.PNG");
+    convergence(&[run("rows", 100, 9e-9, true)], &path).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    assert_eq!(png_size(&bytes), (2400, 1000));
+}
+
+#[test]
+fn a_legend_of_many_runs_makes_the_picture_higher_instead_of_squeezing_the_panels() {
+    let device = |i: usize| format!("a device with quite a long name, so that only few fit abreast: {i}");
+    let runs = (0..30).map(|i| {
+        let mut history = run("rows", 50 + i, 9e-9, true);
+        history.report.device = device(i);
+        history.report.matrix = format!("{}{i}", "m".repeat(40));
+        history
+    });
+    let svg = svg(&runs.collect::<Vec<_>>());
+    let height = svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert!(height.parse::<f64>().unwrap() > 500.0);
+}
+
+#[test]
+fn a_legend_names_only_so_many_runs() {
+    let runs: Vec<History> = (0..200).map(|i| run(&format!("backend {i}"), 50 + i, 9e-9, true)).collect();
+    let svg = svg(&runs);
+    let texts = texts(&svg);
+    assert!(
+        texts.contains(&"backend 0") && texts.contains(&"and 160 more") && !texts.contains(&"backend 199")
+    );
+}
+
+#[test]
+fn degenerate_histories_draw() {
+    let with = |residuals: &[f64], seconds: &[f64], residual_true: f64| {
+        let mut history = run("rows", 0, 1.0, false);
+        history.residuals = residuals.to_vec();
+        history.seconds = seconds.to_vec();
+        history.report.residual_true = residual_true;
+        history
+    };
+    draws(&[with(&[], &[], f64::NAN)]);
+    draws(&[with(&[1.0], &[0.0], 1.0)]);
+    draws(&[with(&[0.0], &[0.0], 0.0)]);
+    draws(&[with(&[1.0, 1.0, 1.0], &[0.0, 0.0, 0.0], 1.0)]);
+    draws(&[with(
+        &[1.0, f64::NAN, f64::INFINITY, -1.0, 0.0, 1e-320],
+        &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+        f64::INFINITY,
+    )]);
+    draws(&[with(&[1.0, 1e-3, 1e-6], &[0.0, f64::NAN, f64::INFINITY], -1.0)]);
+    draws(&[with(&[1.0, 1e300, 1e-300], &[-1.0, 1e-300, 1e300], 1e-9)]);
+    draws(&[with(&[1.0, 0.5, 0.1], &[0.0, 1e-12], 0.1), with(&[], &[], 0.0)]);
+}
+
+#[test]
+fn a_tolerance_that_is_no_tolerance_is_left_out() {
+    let mut history = run("rows", 90, 9e-9, true);
+    history.report.rtol = 0.0;
+    assert!(!texts(&svg(&[history])).iter().any(|text| text.starts_with("rtol")));
+}
+
+#[test]
+fn other_endings_are_refused_with_those_that_work() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["plot.pdf", "plot", "plot.svg.gz"] {
+        let error = convergence(&[run("rows", 9, 1e-9, true)], &folder.path().join(name)).unwrap_err();
+        assert!(matches!(error, Error::Plot { .. }));
+        let said = error.to_string();
+        assert!(said.contains(".svg") && said.contains(".png"), "{said}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn nothing_to_draw_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = convergence(&[], &folder.path().join("plot.svg")).unwrap_err();
+    assert!(matches!(error, Error::Plot { .. }));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_failure_to_write_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    // A folder in the place of the picture cannot be replaced by it.
+    let taken = folder.path().join("taken.svg");
+    std::fs::create_dir(&taken).unwrap();
+    let histories = [run("rows", 9, 1e-9, true)];
+    for path in [missing.join("plot.svg"), missing.join("plot.png"), taken] {
+        let error = convergence(&histories, Path::new(&path)).unwrap_err();
+        assert!(matches!(error, Error::Io { action: "write", .. }), "{error}");
+    }
+    assert!(!missing.exists());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn an_older_picture_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plot.svg");
+    std::fs::write(&path, "old").unwrap();
+    convergence(&[run("rows", 9, 1e-9, true)], &path).unwrap();
+    assert!(std::fs::read_to_string(&path).unwrap().starts_with("<svg"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_stand_in_is_said_to_be_one_in_the_title() {
+    let mut history = run("rows", 10, 1e-9, true);
+    history.report.matrix = "F1-like:scale=0.01".into();
+    history.report.stand_in = Some("Koutsovasilis/F1".into());
+    let svg = svg(&[history]);
+    let title = texts(&svg)[..2].join(" ");
+    assert!(title.contains("F1-like:scale=0.01 (a stand-in for Koutsovasilis/F1)"), "{title}");
+}
+
+#[test]
+fn a_table_is_drawn_with_all_its_words_and_a_mark_for_each_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"title": "Products", "note": "on two threads", "x": {"name": "threads", "values": [1, 2, "4 to 8"]},
+        "y": "seconds", "series": [{"name": "ours", "values": [0.5, 0.3, 0.2]}, {"name": "theirs", "values": [7, null, 1e3]}]}"#;
+    let table = Chart::of(text, Path::new("t.json")).unwrap().unwrap();
+    let path = folder.path().join("t.svg");
+    chart(&table, &path).unwrap();
+    let drawn = std::fs::read_to_string(&path).unwrap();
+    for word in
+        ["Products", "on two threads", "threads", "1", "2", "4 to 8", "seconds", "ours", "theirs", "100"]
+    {
+        assert!(texts(&drawn).contains(&word), "{word}: {:?}", texts(&drawn));
+    }
+    // A disc on paper for each value, and one in the legend for each line.
+    assert_eq!(drawn.matches("<circle").count(), 2 * (5 + 2));
+    let png = folder.path().join("t.png");
+    chart(&table, &png).unwrap();
+    assert_eq!(png_size(&std::fs::read(&png).unwrap()).0, 2200);
+}
+
+#[test]
+fn names_of_places_that_do_not_fit_side_by_side_take_lines_of_their_own_and_no_line_joins_things_apart() {
+    let draw = |apart: bool, name: &str| {
+        let table = serde_json::json!({
+            "title": "Backends", "x": {"name": "backend", "values": vec![name; 12], "apart": apart}, "y": "seconds",
+            "series": [{"name": "one", "values": vec![1.0; 12]}],
+        });
+        let drawn = Chart::of(&table.to_string(), Path::new("t.json")).unwrap().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.svg");
+        chart(&drawn, &path).unwrap();
+        std::fs::read_to_string(path).unwrap()
+    };
+    // How far down the names of two neighbouring places stand.
+    let heights = |svg: &str| -> std::collections::BTreeSet<String> {
+        let texts = svg.split("<text").filter(|text| text.contains("bsr"));
+        texts.map(|text| text.split(" y=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(heights(&draw(false, "bsr")).len(), 1);
+    assert!(heights(&draw(false, "bsr-fixed-tasks-pre")).len() > 1);
+    let strokes = |svg: &str| svg.matches("<polyline").count();
+    assert!(strokes(&draw(true, "bsr")) < strokes(&draw(false, "bsr")));
+}
+
+#[test]
+fn times_are_drawn_as_marks_with_the_fastest_of_each_side_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"matrix": "poisson", "stream_gigabytes_per_second": 4000, "backends": [
+            {"backend": "auto = sell", "bytes": 4e7, "median_ms": 0.012}, {"backend": "csr", "bytes": 8e7, "median_ms": 0.02},
+            {"backend": "cusparse", "bytes": 8e7, "median_ms": 0.03}]}
+        {"matrix": "star", "stream_gigabytes_per_second": 4000, "backends": [
+            {"backend": "csr", "bytes": 8e8, "median_ms": 0.4}]}"#;
+    let times = Speeds::of(text, Path::new("spmv.json")).unwrap().unwrap();
+    let path = folder.path().join("t.svg");
+    speeds(&times, &path).unwrap();
+    let drawn = std::fs::read_to_string(&path).unwrap();
+    let words =
+        ["poisson", "star", "auto 12 µs · cusparse 30 µs", "csr 400 µs", "auto", "csr", "cusparse", "100 µs"];
+    for word in words {
+        assert!(texts(&drawn).contains(&word), "{word}: {:?}", texts(&drawn));
+    }
+    // A disc on paper for each of the two times of csr, and one in the legend.
+    assert_eq!(drawn.matches("<circle").count(), 2 * (2 + 1));
+    let png = folder.path().join("t.png");
+    speeds(&times, &png).unwrap();
+    assert_eq!(png_size(&std::fs::read(&png).unwrap()).0, 2480);
+}

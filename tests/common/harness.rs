@@ -1,0 +1,114 @@
+//! Runs the tests of a binary and reports those that this machine cannot run as ignored, with the reason.
+//!
+//! `#[test]` (see `tests/attribute`) registers a function; [`Family`] registers tests whose names are known only at run time,
+//! such as one test for each backend. The command line is that of Rust's own harness.
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::cell::RefCell;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+
+/// A function marked with `#[test]`.
+pub struct Test {
+    /// The path of the function, which begins with the name of the test binary.
+    pub name: &'static str,
+    pub run: fn(),
+    /// Why the test runs only where `--ignored` or `--include-ignored` asks for it.
+    pub ignored: Option<&'static str>,
+}
+
+inventory::collect!(Test);
+
+/// Tests that a function lists when the binary starts.
+pub struct Family(pub fn() -> Vec<Trial>);
+
+inventory::collect!(Family);
+
+/// The payload by which [`skip`] leaves a test.
+struct Skipped(String);
+
+/// Ends the running test, which is then reported as ignored for this reason. Only for what the machine lacks.
+pub fn skip(reason: impl Display) -> ! {
+    // Unlike a panic, this prints nothing.
+    resume_unwind(Box::new(Skipped(reason.to_string())))
+}
+
+/// What the machine has. What it lacks skips the test, or fails it where a variable of this name is 1.
+pub fn present<T>(required: &str, found: Result<T, impl Display>) -> T {
+    match found {
+        Ok(found) => found,
+        Err(e) if std::env::var(required).is_ok_and(|value| value == "1") => {
+            panic!("{required} is set, but: {e}")
+        }
+        Err(e) => skip(e),
+    }
+}
+
+/// A test under a name known only at run time.
+pub fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
+    Trial::ignorable_test(name, || completion(run))
+}
+
+thread_local! {
+    /// What panics on this thread have said since its test began; none outside of tests.
+    static PANICS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+fn completion(run: impl FnOnce()) -> Result<Completion, Failed> {
+    PANICS.set(Some(Vec::new()));
+    let outcome = catch_unwind(AssertUnwindSafe(run));
+    let panics = PANICS.take().unwrap_or_default();
+    match outcome {
+        Ok(()) => Ok(Completion::Completed),
+        Err(payload) => match payload.downcast::<Skipped>() {
+            Ok(skipped) => Ok(Completion::ignored_with(skipped.0)),
+            Err(_) => Err(panics.join("\n").into()),
+        },
+    }
+}
+
+/// Keeps what panics in tests say: a test may expect them, so they are told only if it fails.
+fn keep_panics() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let kept = PANICS.with_borrow_mut(|panics| match panics {
+            Some(panics) => {
+                let backtrace = Backtrace::capture();
+                let captured = backtrace.status() == BacktraceStatus::Captured;
+                panics.push(if captured { format!("{panic}\n{backtrace}") } else { panic.to_string() });
+                true
+            }
+            None => false,
+        });
+        if !kept {
+            default(panic);
+        }
+    }));
+}
+
+/// The path within the test binary.
+pub fn without_crate(path: &str) -> String {
+    path.split_once("::").map_or(path, |(_, rest)| rest).to_owned()
+}
+
+/// Runs the tests that the command line asks for, on as many threads as it says, or on `threads`.
+pub fn run(threads: Option<usize>) -> ExitCode {
+    keep_panics();
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or(threads);
+    let on_request = arguments.ignored || arguments.include_ignored;
+    let fixed = inventory::iter::<Test>().map(|test| {
+        let name = without_crate(test.name);
+        match test.ignored {
+            Some(reason) if !on_request => trial(name, move || skip(reason)),
+            Some(_) => trial(name, test.run).with_ignored_flag(true),
+            None => trial(name, test.run),
+        }
+    });
+    let families = inventory::iter::<Family>().flat_map(|family| family.0());
+    let mut trials: Vec<_> = fixed.chain(families).collect();
+    trials.sort_by(|a, b| a.name().cmp(b.name()));
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

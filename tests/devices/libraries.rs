@@ -1,0 +1,194 @@
+//! Which of several libraries of NVIDIA's is taken, and where they are found: with stand-ins built here, in processes with an
+//! environment of their own. No GPU is needed.
+
+use crate::common::harness::skip;
+use solver::backend::cuda::{cusparse, dense};
+use solver::device::cuda::nvrtc::Nvrtc;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds a library from C, under the name that loaders know it by.
+fn library(file: &Path, source: &str) {
+    let folder = file.parent().unwrap();
+    std::fs::create_dir_all(folder).unwrap();
+    let code = folder.join("library.c");
+    std::fs::write(&code, source).unwrap();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", &format!("-Wl,-soname,{name}"), "-o"]).arg(file).arg(&code);
+    assert!(cc.status().unwrap().success(), "the C compiler that the build needs");
+}
+
+/// Functions that only have to be there.
+fn functions(names: &[&str]) -> String {
+    names.iter().map(|name| format!("int {name}(void) {{ return 0; }}\n")).collect()
+}
+
+/// A driver of that version, which finds no GPU.
+fn driver(folder: &Path, version: i32) {
+    let mut source = functions(&["cuDeviceGetCount", "cuDevicePrimaryCtxRetain"]);
+    source += &format!(
+        "int cuInit(unsigned flags) {{ return 100; }}\n\
+         int cuDriverGetVersion(int *version) {{ *version = {version}; return 0; }}\n"
+    );
+    // Both are tried.
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        library(&folder.join(name), &source);
+    }
+}
+
+/// A compiler of that version, which compiles nothing.
+fn compiler(folder: &Path, major: i32) {
+    let mut source = functions(&[
+        "nvrtcGetErrorString",
+        "nvrtcCreateProgram",
+        "nvrtcCompileProgram",
+        "nvrtcDestroyProgram",
+        "nvrtcGetProgramLogSize",
+        "nvrtcGetProgramLog",
+        "nvrtcGetCUBINSize",
+        "nvrtcGetCUBIN",
+        "nvrtcGetPTXSize",
+        "nvrtcGetPTX",
+    ]);
+    source += &format!(
+        "int nvrtcVersion(int *major, int *minor) {{ *major = {major}; *minor = 7; return 0; }}\n\
+         int nvrtcGetNumSupportedArchs(int *count) {{ *count = 1; return 0; }}\n\
+         int nvrtcGetSupportedArchs(int *list) {{ *list = 90; return 0; }}\n"
+    );
+    library(&folder.join(format!("libnvrtc.so.{major}")), &source);
+}
+
+/// cuSPARSE or cuBLAS, which says that it is version 12.3.4.
+fn sums(file: &Path, property: &str, names: &[&str]) {
+    let asked =
+        format!("int {property}(int which, int *value) {{ *value = which ? which + 2 : 12; return 0; }}\n");
+    library(file, &(functions(names) + &asked));
+}
+
+fn sparse(folder: &Path) {
+    let names = ["cusparseSpMV_preprocess", "cusparseCreateConstCsr", "cusparseGetErrorString"];
+    sums(&folder.join("libcusparse.so.12"), "cusparseGetProperty", &names);
+}
+
+fn blas(folder: &Path) {
+    let names =
+        ["cublasCreate_v2", "cublasDestroy_v2", "cublasSetStream_v2", "cublasDgemv_v2", "cublasSgemv_v2"];
+    sums(&folder.join("libcublas.so.12"), "cublasGetProperty", &names);
+}
+
+/// A process that finds libraries by these variables alone.
+fn process(program: impl AsRef<std::ffi::OsStr>, environment: &[(&str, &Path)]) -> Command {
+    let mut command = Command::new(program);
+    command.env_clear().env("PATH", "/none").envs(environment.iter().copied());
+    command
+}
+
+const CHILD: &str = "SOLVER_TEST_LIBRARIES_CHILD";
+
+/// Does nothing on its own; other tests start it in a process with another environment.
+#[test]
+fn child() {
+    if std::env::var_os(CHILD).is_none() {
+        skip("other tests start it");
+    }
+    let nvrtc = Nvrtc::get().map(|nvrtc| format!("{:?}, from {}", nvrtc.version(), nvrtc.path().display()));
+    for found in [nvrtc, cusparse::describe_library(), dense::describe_library()] {
+        println!("found: {}", found.unwrap_or_else(|e| e.to_string()));
+    }
+}
+
+/// What is said of NVRTC, cuSPARSE and cuBLAS.
+fn found(environment: &[(&str, &Path)]) -> [String; 3] {
+    let mut child = process(std::env::current_exe().unwrap(), environment);
+    let done = child.args(["--exact", "libraries::child"]).env(CHILD, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{said}");
+    let lines = said.lines().filter_map(|line| line.split_once("found: ").map(|(_, found)| found.to_owned()));
+    lines.collect::<Vec<_>>().try_into().unwrap()
+}
+
+/// Skips the test where this machine has libraries that are found without any variable: these come first.
+fn require_no_libraries() {
+    if found(&[]).iter().any(|found| !found.contains("was not found")) {
+        skip("this machine has libraries that come first");
+    }
+}
+
+#[test]
+fn a_compiler_newer_than_the_driver_is_passed_over_by_name_and_in_a_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let (drivers, compilers) = (root.path().join("driver"), root.path().join("nvrtc"));
+    driver(&drivers, 12080);
+    compiler(&compilers, 13);
+    compiler(&compilers, 12);
+    let both = std::env::join_paths([&drivers, &compilers]).unwrap();
+    let [nvrtc, ..] = found(&[("LD_LIBRARY_PATH", Path::new(&both))]);
+    assert_eq!(nvrtc, format!("(12, 7), from {}", compilers.join("libnvrtc.so.12").display()));
+    let [nvrtc, ..] = found(&[("LD_LIBRARY_PATH", &drivers), ("SOLVER_NVRTC", &compilers)]);
+    assert!(nvrtc.starts_with("(12, 7)"), "{nvrtc}");
+    std::fs::remove_file(compilers.join("libnvrtc.so.12")).unwrap();
+    let [nvrtc, ..] = found(&[("LD_LIBRARY_PATH", &drivers), ("SOLVER_NVRTC", &compilers)]);
+    assert!(nvrtc.starts_with("(13, 7)"), "alone it is taken, and refused where a GPU is asked for: {nvrtc}");
+}
+
+#[test]
+fn libraries_are_found_where_pip_puts_them_for_pyenv_and_for_a_user() {
+    require_no_libraries();
+    let root = tempfile::tempdir().unwrap();
+    let at = |folder: &str| root.path().join(folder);
+    let libraries = |packages: &Path| -> [PathBuf; 3] {
+        let wheels = packages.join("nvidia");
+        compiler(&wheels.join("cuda_nvrtc/lib"), 12);
+        sparse(&wheels.join("cusparse/lib"));
+        blas(&wheels.join("cublas/lib"));
+        ["cuda_nvrtc/lib/libnvrtc.so.12", "cusparse/lib/libcusparse.so.12", "cublas/lib/libcublas.so.12"]
+            .map(|file| wheels.join(file))
+    };
+    let pyenv = libraries(&at("py/versions/3.11.7/lib/python3.11/site-packages"));
+    let user = libraries(&at("home/.local/lib/python3.12/site-packages"));
+    for (variable, value, files) in [("PYENV_ROOT", "py", pyenv), ("HOME", "home", user)] {
+        let said = found(&[(variable, &at(value))]);
+        let versions = ["(12, 7)", "12.3.4", "12.3.4"];
+        for ((said, version), file) in said.iter().zip(versions).zip(files) {
+            assert_eq!(*said, format!("{version}, from {}", file.display()));
+        }
+    }
+}
+
+#[test]
+fn doctor_says_version_and_file_of_each_library() {
+    let root = tempfile::tempdir().unwrap();
+    driver(root.path(), 13000);
+    sparse(root.path());
+    blas(root.path());
+    // The names that are tried first.
+    std::fs::copy(root.path().join("libcusparse.so.12"), root.path().join("libcusparse.so")).unwrap();
+    std::fs::copy(root.path().join("libcublas.so.12"), root.path().join("libcublas.so.13")).unwrap();
+    let program = assert_cmd::cargo::cargo_bin!("solver");
+    let done =
+        process(program, &[("LD_LIBRARY_PATH", root.path())]).args(["doctor", "--json"]).output().unwrap();
+    let findings: Vec<serde_json::Value> = serde_json::from_slice(&done.stdout).unwrap();
+    for (what, file) in [("cusparse", "libcusparse.so"), ("cublas", "libcublas.so.13")] {
+        let finding = findings.iter().find(|finding| finding["what"] == what).unwrap();
+        assert_eq!(finding["state"], "ok");
+        let expected = format!("12.3.4, from {}", root.path().join(file).display());
+        assert_eq!(finding["details"], expected, "{findings:?}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_told_with_the_places_and_the_wheel_for_the_driver() {
+    require_no_libraries();
+    let root = tempfile::tempdir().unwrap();
+    for (version, suffix) in [(12080, "-cu12 brings it"), (13000, " brings it")] {
+        driver(root.path(), version);
+        let said = found(&[("LD_LIBRARY_PATH", root.path())]);
+        for (said, wheel) in said.iter().zip(["cuda-nvrtc", "cusparse", "cublas"]) {
+            let hint = format!("pip install nvidia-{wheel}{suffix}");
+            for part in ["/usr/local/cuda*/lib64", "$VIRTUAL_ENV", "pyenv", &hint] {
+                assert!(said.contains(part), "{part} in {said}");
+            }
+        }
+    }
+}

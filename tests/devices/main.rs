@@ -1,0 +1,21 @@
+//! Devices, their sweeps, and the libraries and kernels that GPUs need.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+
+// Its `#[test]` replaces that of the standard library.
+#[macro_use]
+extern crate solver_test_attribute;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod devices;
+mod kernel_cache;
+mod kernels;
+mod libraries;
+mod nvrtc;
+mod sweeps;
+
+fn main() -> std::process::ExitCode {
+    common::harness::run(None)
+}

@@ -1,0 +1,374 @@
+//! Sweeps on every device against their definition.
+
+use crate::common::interpreter::{Host, assert_near};
+use crate::common::on_each_device;
+use crate::common::vectors::{bits, download, read, reals, rounded, upload};
+use solver::Error;
+use solver::device::{Cpu, Device, Op, Operand, RING, Slot, SlotState, Sweep, Term, Update};
+use solver::scalar::Scalar;
+use solver::solve::{Method, markov, pagerank};
+use solver::stop::StopCode;
+use std::marker::PhantomData;
+
+on_each_device! {
+    every_sweep_does_what_it_says,
+    columns_that_are_done_keep_their_vectors_and_slots,
+    the_ring_holds_the_last_values_counted,
+    the_program_stops_at_the_first_test_that_holds,
+    vectors_of_another_number_or_shape_are_refused,
+    the_ring_survives_a_write_of_the_slots,
+    recording_runs_nothing_and_replays_add_up,
+}
+
+const SIZES: [usize; 7] = [0, 1, 31, 511, 512, 513, 1025];
+const LARGE: usize = 5000;
+const SLOTS: usize = 40;
+
+fn all_sweeps() -> Vec<Sweep<'static>> {
+    let solvers = Method::ALL.into_iter().flat_map(Method::sweeps).copied();
+    let others = [
+        crate::common::sweeps::ALL,
+        solver::bench::stream::SWEEPS,
+        pagerank::power::SWEEPS,
+        markov::power::SWEEPS,
+    ];
+    let others = others.concat();
+    solvers.chain(others).collect()
+}
+
+/// Whether the first thing that happens to a written vector is that it is overwritten.
+fn is_overwritten(sweep: &Sweep<'_>, i: u8) -> bool {
+    for update in sweep.updates {
+        if update.terms.iter().flat_map(Term::operands).any(|o| o == Operand::Write(i)) {
+            return false;
+        }
+        if update.target == i {
+            return true;
+        }
+    }
+    false
+}
+
+/// Positive slots that differ from each other, and codes for the columns.
+fn state(k: usize, done: impl Fn(usize) -> u32) -> SlotState {
+    let mut state = SlotState::new(SLOTS, k);
+    state.values.iter_mut().enumerate().for_each(|(i, v)| *v = 0.5 + 0.37 * i as f64);
+    state.done.iter_mut().enumerate().for_each(|(c, d)| *d = done(c));
+    state.counts.iter_mut().enumerate().for_each(|(c, count)| *count = 250 + 5 * c as u32);
+    state
+}
+
+/// What a device made of a sweep.
+#[derive(Debug, PartialEq)]
+struct Got {
+    writes: Vec<Vec<f64>>,
+    slots: SlotState,
+}
+
+struct Data {
+    writes: Vec<Vec<f64>>,
+    reads: Vec<Vec<f64>>,
+}
+
+/// Vectors for a sweep; those that it overwrites hold NaN.
+fn data<T: Scalar>(sweep: &Sweep<'_>, n: usize, k: usize) -> Data {
+    let vector = |seed: u64| rounded::<T>(&reals(seed, n * k));
+    let written = |i: u8| match is_overwritten(sweep, i) {
+        true => vec![f64::NAN; n * k],
+        false => vector(20 + u64::from(i)),
+    };
+    Data {
+        writes: (0..sweep.writes).map(written).collect(),
+        reads: (0..sweep.reads).map(|i| vector(30 + u64::from(i))).collect(),
+    }
+}
+
+fn on_device<D: Device, T: Scalar>(device: &D, sweep: &Sweep<'_>, data: &Data, state: &SlotState) -> Got {
+    let k = state.k;
+    let mut slots = device.slots(SLOTS, k).unwrap();
+    device.write(state, &mut slots).unwrap();
+    let mut writes: Vec<_> = data.writes.iter().map(|v| upload::<D, T>(device, v, k)).collect();
+    let reads: Vec<_> = data.reads.iter().map(|v| upload::<D, T>(device, v, k)).collect();
+    let mut targets: Vec<_> = writes.iter_mut().collect();
+    device.sweep(&mut targets, &reads.iter().collect::<Vec<_>>(), &mut slots, sweep).unwrap();
+    let home = |(v, before): (&D::Vector<T>, &Vec<f64>)| download::<D, T>(device, v, before.len());
+    Got { writes: writes.iter().zip(&data.writes).map(home).collect(), slots: read(device, &slots, SLOTS, k) }
+}
+
+fn check<D: Device, T: Scalar>(device: &D, sweep: &Sweep<'_>, n: usize, state: &SlotState) {
+    let what = format!("{} of {n} x {} {}", sweep.name, state.k, T::NAME);
+    let data = data::<T>(sweep, n, state.k);
+    let got = on_device::<D, T>(device, sweep, &data, state);
+    let mut expected = Host::<T>::new(&data.writes, &data.reads, state);
+    expected.run(sweep);
+    for (i, (want, got)) in expected.writes.iter().zip(&got.writes).enumerate() {
+        assert_near(want, got, &format!("{what}: vector {i}"));
+    }
+    expected.assert_slots(&got.slots, &what);
+}
+
+fn every_sweep_does_what_it_says<D: Device>(device: &D) {
+    for sweep in &all_sweeps() {
+        for k in [1, 3] {
+            for n in SIZES.into_iter().chain([LARGE]) {
+                check::<D, f64>(device, sweep, n, &state(k, |_| 0));
+                check::<D, f32>(device, sweep, n, &state(k, |_| 0));
+            }
+        }
+    }
+}
+
+fn columns_that_are_done_keep_their_vectors_and_slots<D: Device>(device: &D) {
+    for sweep in &all_sweeps() {
+        for n in [1, 513] {
+            for (k, done) in [(1, 0b1), (3, 0b010), (3, 0b101), (3, 0b111)] {
+                let state = state(k, |c| if done >> c & 1 == 1 { c as u32 + 1 } else { 0 });
+                check::<D, f64>(device, sweep, n, &state);
+                check::<D, f32>(device, sweep, n, &state);
+            }
+        }
+    }
+}
+
+/// Halves a slot and counts it: every value in the ring is another one, and exact.
+const HALVE: Sweep<'static> = Sweep {
+    name: "halve",
+    writes: 0,
+    reads: 0,
+    updates: &[],
+    dots: &[],
+    then: &[Op::Divide(Slot(0), Slot(0), Slot(1)), Op::Count(Slot(0))],
+};
+
+fn the_ring_holds_the_last_values_counted<D: Device>(device: &D) {
+    const TIMES: usize = RING + 44;
+    for k in [1, 3] {
+        let mut start = SlotState::new(2, k);
+        for c in 0..k {
+            start.set(Slot(0), c, 1.0 + c as f64);
+            start.set(Slot(1), c, 2.0);
+        }
+        let mut slots = device.slots(2, k).unwrap();
+        device.write(&start, &mut slots).unwrap();
+        for _ in 0..TIMES {
+            device.sweep::<f64>(&mut [], &[], &mut slots, &HALVE).unwrap();
+        }
+        let got = read(device, &slots, 2, k);
+        assert_eq!(got.counts, vec![TIMES as u32; k]);
+        for c in 0..k {
+            for i in TIMES - RING..TIMES {
+                let want = (1.0 + c as f64) * 0.5f64.powi(i as i32 + 1);
+                assert!(got.counted(i, c) == want, "iteration {i}, column {c}: {:e}", got.counted(i, c));
+            }
+        }
+    }
+}
+
+fn the_program_stops_at_the_first_test_that_holds<D: Device>(device: &D) {
+    let sweep = &crate::common::sweeps::STOPS;
+    let huge = f64::MAX.sqrt();
+    for (vector, limit, code, counted) in [
+        (vec![f64::NAN, 1.0], 0.0, StopCode::NotFinite, 0),
+        (vec![huge, huge, huge], 0.0, StopCode::NotFinite, 0),
+        (vec![0.0, 0.0], 9.0, StopCode::IndefiniteMatrix, 0),
+        (vec![3.0, 4.0], 25.0, StopCode::Converged, 1),
+        (vec![3.0, 4.0], 24.0, StopCode::Running, 1),
+        (vec![3.0, 4.0], f64::NAN, StopCode::Running, 1),
+        (vec![], 1.0, StopCode::IndefiniteMatrix, 0),
+    ] {
+        let mut before = SlotState::new(SLOTS, 1);
+        before.set(Slot(0), 0, limit);
+        before.set(Slot(3), 0, -7.0);
+        let data = Data { writes: vec![], reads: vec![vector] };
+        let got = on_device::<D, f64>(device, sweep, &data, &before).slots;
+        assert_eq!((StopCode::from_device(got.done[0]), got.counts[0]), (code, counted), "{:?}", data.reads);
+        // Only a program that ran to its end has copied the product.
+        let copied = if code == StopCode::Running { 25.0 } else { -7.0 };
+        assert_eq!(got.get(Slot(3), 0), copied, "{:?}", data.reads);
+    }
+}
+
+fn vectors_of_another_number_or_shape_are_refused<D: Device>(device: &D) {
+    let vector = |n, k| device.vector::<f64>(n, k).unwrap();
+    let mut slots = device.slots(SLOTS, 1).unwrap();
+    let sweep = &crate::common::sweeps::OVERWRITE;
+    let refused = |outcome: solver::Result<()>| {
+        assert!(matches!(outcome, Err(Error::Dimension { .. })), "{outcome:?}");
+    };
+    refused(device.sweep(&mut [&mut vector(5, 1)], &[&vector(4, 1)], &mut slots, sweep));
+    refused(device.sweep(&mut [&mut vector(5, 1)], &[&vector(5, 3)], &mut slots, sweep));
+    refused(device.sweep(&mut [&mut vector(5, 3)], &[&vector(5, 3)], &mut slots, sweep));
+    refused(device.sweep(&mut [&mut vector(5, 1)], &[], &mut slots, sweep));
+    refused(device.sweep(&mut [], &[&vector(5, 1)], &mut slots, sweep));
+    refused(device.upload(&[1.0; 4], &mut vector(5, 1)));
+    refused(device.download(&vector(5, 1), &mut [0.0; 6]));
+}
+
+fn the_ring_survives_a_write_of_the_slots<D: Device>(device: &D) {
+    let mut slots = device.slots(2, 1).unwrap();
+    let mut start = SlotState::new(2, 1);
+    start.values = vec![8.0, 2.0];
+    device.write(&start, &mut slots).unwrap();
+    device.sweep::<f64>(&mut [], &[], &mut slots, &HALVE).unwrap();
+    let counted = read(device, &slots, 2, 1);
+    assert_eq!(counted.counted(0, 0), 4.0);
+    let mut other = SlotState::new(2, 1);
+    other.values = vec![100.0, 5.0];
+    other.counts[0] = 1;
+    device.write(&other, &mut slots).unwrap();
+    device.sweep::<f64>(&mut [], &[], &mut slots, &HALVE).unwrap();
+    let got = read(device, &slots, 2, 1);
+    assert_eq!((got.counted(0, 0), got.counted(1, 0), got.counts[0]), (4.0, 20.0, 2));
+}
+
+struct Work<D: Device> {
+    x: D::Vector<f64>,
+    r: D::Vector<f64>,
+    slots: D::Slots,
+}
+
+/// x = x / 2 + r with x'r, which is counted and then divides the next update.
+const STEP: Sweep<'static> = Sweep {
+    name: "recorded",
+    writes: 1,
+    reads: 1,
+    updates: &[Update {
+        target: 0,
+        terms: &[Term::slot(Slot(0), Operand::Write(0)), Term::one(Operand::Read(0))],
+    }],
+    dots: &[solver::device::Dot::product(Operand::Write(0), Operand::Read(0), Slot(2))],
+    then: &[Op::Count(Slot(2)), Op::Divide(Slot(0), Slot(1), Slot(2))],
+};
+
+fn step<D: Device>(device: &D, w: &mut Work<D>) -> solver::Result<()> {
+    device.sweep(&mut [&mut w.x], &[&w.r], &mut w.slots, &STEP)
+}
+
+fn recording_runs_nothing_and_replays_add_up<D: Device>(device: &D) {
+    const N: usize = 1500;
+    let mut start = SlotState::new(SLOTS, 1);
+    start.values[..2].copy_from_slice(&[0.5, 300.0]);
+    let (x, r) = (reals(40, N), reals(41, N));
+    let run = |splits: &[usize]| {
+        let mut slots = device.slots(SLOTS, 1).unwrap();
+        device.write(&start, &mut slots).unwrap();
+        let work = Work::<D> { x: upload(device, &x, 1), r: upload(device, &r, 1), slots };
+        let mut recorded = device.record(work, step::<D>).unwrap();
+        device.synchronize().unwrap();
+        assert_eq!(read(device, &recorded.work().slots, SLOTS, 1), start);
+        assert_eq!(bits(&download::<D, f64>(device, &recorded.work().x, N)), bits(&x));
+        splits.iter().for_each(|&times| device.replay(&mut recorded, times).unwrap());
+        let got = download::<D, f64>(device, &recorded.work().x, N);
+        (bits(&got), read(device, &recorded.work().slots, SLOTS, 1))
+    };
+    let expected = run(&[1; 20]);
+    assert_eq!(expected.1.counts, [20]);
+    assert!(expected.1.values.iter().all(|v| v.is_finite()) && expected.0 != bits(&x));
+    for splits in [&[20][..], &[7, 13], &[0, 16, 0, 4], &[17, 3]] {
+        assert!(run(splits) == expected, "{splits:?}");
+    }
+    assert!(run(&[21]) != expected);
+}
+
+#[test]
+fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
+    fn all<T: Scalar>(cpu: &Cpu) -> Vec<u64> {
+        let run = |sweep: &Sweep<'_>, k| {
+            let data = data::<T>(sweep, LARGE, k);
+            let got = on_device::<Cpu, T>(cpu, sweep, &data, &state(k, |_| 0));
+            got.writes.concat().into_iter().chain(got.slots.values).collect::<Vec<_>>()
+        };
+        let sweeps = all_sweeps();
+        sweeps.iter().flat_map(|s| [run(s, 1), run(s, 3)]).flat_map(|v| bits(&v)).collect()
+    }
+    let one = Cpu::new(Some(1)).unwrap();
+    let (wide, narrow) = (all::<f64>(&one), all::<f32>(&one));
+    for threads in [2, 3, 7] {
+        let cpu = Cpu::new(Some(threads)).unwrap();
+        assert_eq!(cpu.threads(), threads);
+        assert!(all::<f64>(&cpu) == wide && all::<f32>(&cpu) == narrow, "{threads} threads");
+    }
+}
+
+fn named(name: &str) -> Sweep<'static> {
+    *Method::ALL.into_iter().flat_map(Method::sweeps).find(|s| s.name == name).unwrap()
+}
+
+#[test]
+fn the_sweeps_of_an_iteration_of_cg_move_eight_vectors() {
+    let (residual, direction) = (named("cg_residual"), named("cg_direction"));
+    assert_eq!(residual.vectors_moved(), (2, 1));
+    assert_eq!(named("cg_residual_pre").vectors_moved(), (2, 1));
+    assert_eq!(direction.vectors_moved(), (3, 2));
+    assert_eq!(residual.bytes(1000, 1, 8) + direction.bytes(1000, 1, 8), 8 * 1000 * 8);
+    assert_eq!(residual.bytes(1000, 3, 4) + direction.bytes(1000, 3, 4), 8 * 3000 * 4);
+}
+
+#[test]
+fn the_sweeps_of_the_other_methods_move_as_many_vectors_as_they_document() {
+    for (name, read, written) in [
+        ("pipelined_step", 7, 6),
+        ("pipelined_step_pre", 10, 8),
+        ("minres_step", 6, 3),
+        ("minres_lanczos", 3, 1),
+        ("minres_update", 6, 3),
+    ] {
+        assert_eq!(named(name).vectors_moved(), (read, written), "{name}");
+    }
+}
+
+#[test]
+fn vectors_that_are_overwritten_are_not_counted_as_read() {
+    assert_eq!(crate::common::sweeps::OVERWRITE.vectors_moved(), (1, 1));
+    assert_eq!(crate::common::sweeps::PRODUCT.vectors_moved(), (3, 1));
+    assert_eq!(crate::common::sweeps::THREE_TERMS.vectors_moved(), (3, 2));
+    assert_eq!(crate::common::sweeps::PROGRAM_ALONE.vectors_moved(), (0, 0));
+    assert_eq!(named("cg_norm").vectors_moved(), (1, 0));
+    assert_eq!(solver::bench::stream::SWEEPS[0].bytes(10, 1, 8), 240);
+}
+
+/// A message of `validate`, which must refuse the sweep.
+fn refusal(sweep: Sweep<'_>) -> String {
+    let sweep = std::panic::AssertUnwindSafe(sweep);
+    let outcome = std::panic::catch_unwind(|| sweep.validate());
+    *outcome.unwrap_err().downcast::<String>().unwrap()
+}
+
+#[test]
+fn sweeps_that_contradict_themselves_are_refused() {
+    const EMPTY: Sweep<'static> =
+        Sweep { name: "bad", writes: 1, reads: 1, updates: &[], dots: &[], then: &[] };
+    let (w0, r0) = (Operand::Write(0), Operand::Read(0));
+    let (own, other) = (Term::one(w0), Term::one(r0));
+    let with = |target, terms: &[Term]| refusal(Sweep { updates: &[Update { target, terms }], ..EMPTY });
+    assert!(with(1, &[other]).contains("unknown target"));
+    assert!(with(0, &[]).contains("one to three terms"));
+    assert!(with(0, &[other; 4]).contains("one to three terms"));
+    assert!(with(0, &[Term::one(Operand::Read(1))]).contains("unknown operand"));
+    assert!(with(0, &[own, own]).contains("twice"));
+    assert!(with(0, &[other.times(w0), own]).contains("twice"));
+    assert!(with(0, &[own.over(w0)]).contains("twice"));
+    let squares = [other.times(r0), other.over(r0)];
+    assert!(with(0, &squares).contains("at most one product"));
+    let dot = solver::device::Dot::product(w0, Operand::Read(3), Slot(0));
+    assert!(refusal(Sweep { dots: &[dot], ..EMPTY }).contains("unknown operand"));
+    assert!(refusal(Sweep { dots: &[dot; 5], ..EMPTY }).contains("more than 4 dots"));
+    assert!(refusal(Sweep { writes: 9, ..EMPTY }).contains("bad"));
+    for track in [0, solver::device::TRACKS as u8] {
+        let then = &[Op::Note(solver::device::Track(track), Slot(0))];
+        assert!(refusal(Sweep { writes: 0, reads: 0, then, ..EMPTY }).contains("unknown track"));
+    }
+}
+
+#[test]
+fn the_interpreter_of_the_tests_sees_an_error_of_one_in_the_last_place_but_three() {
+    let sweep = named("cg_direction");
+    let data = data::<f64>(&sweep, 40, 1);
+    let mut expected = Host::<f64>::new(&data.writes, &data.reads, &state(1, |_| 0));
+    expected.run(&sweep);
+    let PhantomData::<f64> = expected.precision;
+    for near in expected.writes.concat() {
+        assert!(near.within > 0.0 && near.within < 1e-14, "{near:?}");
+        assert!(near.holds(near.value) && !near.holds(near.value + 1e-14) && !near.holds(f64::NAN));
+    }
+}

@@ -1,0 +1,20 @@
+//! Storage formats, their conversions and statistics.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+
+// Its `#[test]` replaces that of the standard library.
+#[macro_use]
+extern crate solver_test_attribute;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod formats;
+mod formats_faults;
+mod formats_foreign;
+mod formats_round_trips;
+mod stats;
+
+fn main() -> std::process::ExitCode {
+    common::harness::run(None)
+}

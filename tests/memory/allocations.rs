@@ -1,0 +1,112 @@
+//! Iterating allocates nothing, on any thread: a solve of three times the iterations allocates as often.
+
+use crate::common::memory;
+use solver::backend::{Choice, REGISTRY};
+use solver::device::Cpu;
+use solver::format::{Csr, Values};
+use solver::observe::Recorder;
+use solver::precond::{Preconditioner, ROWS};
+use solver::solve::pagerank::links::Links;
+use solver::solve::pagerank::{Dangling, Problem, power};
+use solver::solve::{Method, System as Given};
+use solver::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
+
+/// Allocations of a whole solve of so many iterations, its verdict included.
+fn allocations(
+    cpu: &Cpu,
+    method: Method,
+    backend: &str,
+    precond: Preconditioner,
+    iterations: usize,
+) -> usize {
+    let matrix = Arc::new(solver::source::load("poisson2d:100x90").unwrap().matrix);
+    let b = matrix.multiply_reference(&vec![1.0; matrix.cols()]);
+    let choice = Choice::resolve("cpu", "auto", backend).unwrap();
+    let rules = [StoppingRule::RelativeResidual(1e-300), StoppingRule::MaxIterations(iterations)];
+    let rule = StoppingRule::any(rules);
+    let mut recorder = Recorder::with_capacity(iterations);
+    // Not counted: threads that share the work of building allocate as they come.
+    let a = choice.build::<Cpu, f64>(cpu, &matrix).unwrap();
+    let m = precond.build(cpu, &matrix, &a).unwrap();
+    let before = memory::allocations();
+    let system = Given { matrix: &matrix, b: &b, x0: None };
+    let outcome = method.solve(cpu, a, m, &system, &rule, &mut [&mut recorder]).unwrap();
+    let count = memory::allocations() - before;
+    assert_eq!(outcome.reason, StopReason::IterationLimit { limit: iterations });
+    count
+}
+
+/// Allocations of ranking with so many iterations.
+fn allocations_of_ranks(cpu: &Cpu, backend: &str, extrapolate: bool, iterations: usize) -> usize {
+    let grid = solver::source::load("poisson2d:100x90").unwrap().matrix;
+    let links = Links::new(&Csr::with_pattern(grid.pattern().clone(), Values::Ones).unwrap()).unwrap();
+    let v: Vec<f64> = (0..grid.rows()).map(|i| f64::from(u8::from(i < 10)) / 10.0).collect();
+    let problem = Problem {
+        links: &links,
+        damping: 0.99,
+        dangling: Dangling::Uniform,
+        teleport: Some(&v),
+        start: None,
+    };
+    let rules = [StoppingRule::AbsoluteResidual(1e-300), StoppingRule::MaxIterations(iterations)];
+    let operator = Choice::resolve("cpu", "auto", backend).unwrap().build(cpu, links.incoming()).unwrap();
+    let mut recorder = Recorder::with_capacity(iterations);
+    let before = memory::allocations();
+    let rule = StoppingRule::any(rules);
+    power::<Cpu, f64>(cpu, operator, &problem, extrapolate, &rule, &mut [&mut recorder]).unwrap();
+    memory::allocations() - before
+}
+
+/// Strategies that are kept as they were described, with a queue of tasks that each product fills anew; and those that
+/// serve other matrices than this one.
+const OTHERS: [&str; 4] = ["bsr-max-tasks", "bsr-fixed-tasks", "dense", "pull"];
+
+// In a pool of one thread, where the verdict's
+// parallel loops always allocate the same.
+#[test]
+fn iterating_allocates_nothing() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| {
+        for threads in [1, 2, 3] {
+            let cpu = Cpu::new(Some(threads)).unwrap();
+            // Threads allocate when they begin, which may be late, and when they first lie down to wait, which may be later
+            // on a busy machine: once each. What iterations allocate they allocate every time.
+            const TRIES: usize = 4;
+            allocations(&cpu, Method::Cg, "rows", Preconditioner::None, 3);
+            let same = |what: String, (few, many): (usize, usize), count: &dyn Fn(usize) -> usize| {
+                let mut counted = (0, 1);
+                for _ in 0..TRIES {
+                    counted = (count(few), count(many));
+                    if counted.0 == counted.1 {
+                        break;
+                    }
+                }
+                assert!(counted.0 > 5, "{what}: the vectors of a solve are allocated: {counted:?}");
+                assert_eq!(counted.0, counted.1, "{what}: {few} iterations and {many}");
+            };
+            // So few that none is started again, however good its preconditioner.
+            let early = (8, 24);
+            for (method, backend) in
+                [(Method::Cg, "auto"), (Method::PipelinedCg, "rows"), (Method::Minres, "rows")]
+            {
+                for precond in ROWS.iter().map(|row| row.default) {
+                    let what = format!("{}, {backend}, {}, {threads} threads", method.name(), precond.name());
+                    same(what, early, &|iterations| allocations(&cpu, method, backend, precond, iterations));
+                }
+            }
+            let backends = REGISTRY.iter().filter(|e| e.device() == "cpu" && !OTHERS.contains(&e.name));
+            for backend in backends.map(|e| e.name) {
+                let none = Preconditioner::None;
+                let count = |iterations| allocations(&cpu, Method::Cg, backend, none, iterations);
+                same(format!("cg, {backend}, {threads} threads"), early, &count);
+            }
+            for (backend, extrapolate) in [("pull", false), ("merge", false), ("sell", true)] {
+                let count = |iterations| allocations_of_ranks(&cpu, backend, extrapolate, iterations);
+                // The first extrapolation needs room for its sums.
+                let when = if extrapolate { (24, 64) } else { early };
+                same(format!("pagerank, {backend}, {threads} threads"), when, &count);
+            }
+        }
+    });
+}

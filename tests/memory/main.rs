@@ -1,0 +1,22 @@
+//! How much memory things take: an allocator counts for the whole process, so the tests run one after the other.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+
+// Its `#[test]` replaces that of the standard library.
+#[macro_use]
+extern crate solver_test_attribute;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod allocations;
+mod graphs_memory;
+mod market_memory;
+mod preconditioner_memory;
+
+#[global_allocator]
+static ALLOCATOR: common::memory::Counted = common::memory::Counted;
+
+fn main() -> std::process::ExitCode {
+    common::harness::run(Some(1))
+}

@@ -1,0 +1,34 @@
+//! A preconditioner made of triangles that there is no memory for is an error, wherever memory ends while it is made.
+
+use crate::common::memory::{self, LARGE};
+use crate::common::solves::operator;
+use crate::common::zoo;
+use solver::Error;
+use solver::device::Cpu;
+use solver::precond::Preconditioner;
+
+#[test]
+fn wherever_memory_ends_the_triangles_are_refused_in_words() {
+    const STEPS: usize = 150;
+    let device = Cpu::new(Some(2)).unwrap();
+    for what in ["poisson2d:200x150", "elasticity3d:16x15x14"] {
+        let matrix = zoo::generated(what);
+        let a = operator::<Cpu, f64>(&device, &matrix);
+        for precond in ["ic0", "ssor"] {
+            let precond: Preconditioner = precond.parse().unwrap();
+            let build = || precond.build(&device, &matrix, &a);
+            let (built, peak) = memory::peak_of(|| build().is_ok());
+            assert!(built);
+            assert!(peak > 20 * LARGE, "{what} is large enough");
+            let mut refused = 0;
+            for step in 0..STEPS {
+                match memory::within(peak * step / STEPS, || build().map(drop)) {
+                    Ok(()) => {}
+                    Err(Error::OutOfMemory { .. }) => refused += 1,
+                    Err(other) => panic!("{precond} of {what}: {other}"),
+                }
+            }
+            assert!(refused > STEPS / 2, "{precond} of {what}: {refused} of {STEPS}");
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! Conjugate gradients on every backend: answers, iterations, bits and costs.
+
+use crate::common::each_backend::{Case, Check, build, choices_for, for_each};
+use crate::common::solves::{System, at_most, operator, refused, serial, to};
+use crate::common::vectors::bits;
+use crate::common::{on_each_backend, on_each_device, tolerance, zoo};
+use solver::Error;
+use solver::backend::{Choice, Host, Pick};
+use solver::device::Cpu;
+use solver::format::Csr;
+use solver::observe::{Batch, Observer, Recorder};
+use solver::precond::Preconditioner;
+use solver::scalar::{Precision, Scalar};
+use solver::solve::{Method, System as Given, verdict};
+use solver::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
+
+on_each_device! {
+    an_indefinite_real_matrix_is_found_out,
+    a_singular_but_consistent_system_converges,
+    a_diagonal_system_with_jacobi_takes_one_iteration,
+    any_and_all_combine_rules,
+    a_residual_of_exactly_zero_ends_a_solve_whatever_the_rule,
+    observers_see_every_iteration_once_and_in_order,
+    batches_do_not_change_the_bits,
+    the_bytes_of_an_iteration_are_those_of_the_documented_budget,
+    right_hand_sides_out_of_range_are_refused,
+    a_right_hand_side_of_any_scale_takes_the_same_iterations,
+    systems_that_do_not_fit_are_refused,
+    diagonals_that_jacobi_cannot_invert_are_refused_with_their_row,
+    jacobi_applies_the_inverse_of_the_diagonal,
+}
+
+const BOTH: [Preconditioner; 2] = [Preconditioner::None, Preconditioner::Jacobi];
+
+/// Solves for a solution of ones, in about as many iterations as a serial run takes.
+struct Converges;
+
+fn rtol_of<T: Scalar>() -> f64 {
+    if size_of::<T>() == 4 { tolerance::RTOL_F32 } else { tolerance::RTOL }
+}
+
+impl Check for Converges {
+    /// The system, and the iterations of serial runs with each preconditioner. The matrix is judged as the precision holds it. A
+    /// solution of ones makes a small b where rows nearly cancel: too small for single precision.
+    type Expected = (System, [usize; BOTH.len()]);
+
+    fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected {
+        let system =
+            if size_of::<T>() == 4 { System::random } else { System::ones }(Arc::new(matrix.clone()));
+        let serial = BOTH.map(|precond| serial(&system, precond, &to(rtol_of::<T>())).iterations);
+        (system, serial)
+    }
+
+    fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, (system, serial): &Self::Expected) {
+        let (single, rtol) = (size_of::<T>() == 4, rtol_of::<T>());
+        for (precond, &expected) in BOTH.into_iter().zip(serial) {
+            let Some(a) = case.build::<D, T>(device) else { return };
+            let m = precond.build(device, &case.matrix, &a).unwrap();
+            let outcome = Method::Cg.solve(device, a, m, &system.given(), &to(rtol), &mut []).unwrap();
+            let off = outcome.iterations.abs_diff(expected);
+            let what =
+                format!("{case}, {}: {} iterations, serial {expected}", precond.name(), outcome.iterations);
+            assert!(off <= tolerance::iterations(expected) && expected > 1, "{what}");
+            let near = |x: &f64| (x - 1.0).abs() <= tolerance::X;
+            assert!(single || outcome.x.iter().all(near), "{what}");
+            let residual = outcome.residual_true;
+            assert!(outcome.reason == StopReason::Converged && residual <= rtol, "{what}: {outcome:?}");
+        }
+    }
+}
+
+fn every_backend_converges_to_the_solution_in_as_many_iterations<D: Host>(device: &D, backend: &str) {
+    let zoo: zoo::Zoo =
+        ["poisson2d:45x36", "hex27:6x6x6,dof=3"].into_iter().map(|s| (s, zoo::generated(s))).collect();
+    for_each(device, backend, &zoo, &Converges);
+}
+
+fn a_singular_but_consistent_system_converges<D: Host>(device: &D) {
+    let system = System::random(zoo::generated("poisson2d:40x30,boundary=neumann"));
+    for precond in BOTH {
+        let outcome = system.solve_with(device, precond, &to(tolerance::RTOL));
+        assert_eq!(outcome.reason, StopReason::Converged, "{}: {outcome:?}", precond.name());
+        assert!(outcome.residual_true <= tolerance::RTOL && outcome.restarts == 0);
+    }
+}
+
+fn a_diagonal_system_with_jacobi_takes_one_iteration<D: Host>(device: &D) {
+    // Magnitudes as far apart as those of a lumped mass matrix; powers of 2, whose inverses are exact.
+    let values: Vec<f64> = (0..1500).map(|i| 2f64.powi(i % 40 - 20)).collect();
+    let system = System::ones(zoo::diagonal(&values));
+    let outcome = system.solve_with(device, Preconditioner::Jacobi, &to(tolerance::RTOL));
+    assert_eq!((outcome.iterations, &outcome.reason), (1, &StopReason::Converged));
+    assert!(outcome.x.iter().all(|&x| x == 1.0));
+}
+
+fn any_and_all_combine_rules<D: Host>(device: &D) {
+    use StoppingRule::{MaxIterations, RelativeResidual};
+    let system = System::generated("poisson2d:16x16");
+    let run = |rule: StoppingRule| {
+        let outcome = system.solve(device, &rule);
+        (outcome.iterations, outcome.residual, outcome.reason)
+    };
+    let loose = 1e-2;
+    let (alone, residual, reason) = run(RelativeResidual(loose));
+    assert!((3..30).contains(&alone) && residual <= loose && reason == StopReason::Converged, "{alone}");
+    let limit = |limit| StopReason::IterationLimit { limit };
+    let (iterations, _, reason) = run(StoppingRule::any([RelativeResidual(loose), MaxIterations(alone - 1)]));
+    assert_eq!((iterations, reason), (alone - 1, limit(alone - 1)));
+    // All: the later of the two, with the reason of the last.
+    let later = alone + 4;
+    let (iterations, residual, reason) =
+        run(StoppingRule::all([RelativeResidual(loose), MaxIterations(later)]));
+    assert!(residual <= loose && (iterations, reason) == (later, limit(later)), "{iterations}");
+    let (iterations, _, reason) = run(StoppingRule::all([MaxIterations(2), RelativeResidual(loose)]));
+    assert_eq!((iterations, reason), (alone, StopReason::Converged));
+    let nested = StoppingRule::any([
+        RelativeResidual(tolerance::RTOL),
+        StoppingRule::all([RelativeResidual(loose), MaxIterations(later)]),
+    ]);
+    assert_eq!(run(nested).0, later);
+    assert_eq!(run(RelativeResidual(1.0)), (0, 1.0, StopReason::Converged));
+}
+
+fn a_residual_of_exactly_zero_ends_a_solve_whatever_the_rule<D: Host>(device: &D) {
+    let system = System::ones(zoo::diagonal(&[2.0; 600]));
+    let at_least = |n| {
+        StoppingRule::all([StoppingRule::RelativeResidual(tolerance::RTOL), StoppingRule::MaxIterations(n)])
+    };
+    for rule in [at_least(5), StoppingRule::MaxIterations(9), StoppingRule::RelativeResidual(0.0)] {
+        for precond in BOTH {
+            let outcome = system.solve_with(device, precond, &rule);
+            assert_eq!(
+                (outcome.reason, outcome.iterations, outcome.residual),
+                (StopReason::Converged, 1, 0.0)
+            );
+        }
+    }
+}
+
+/// Asserts the order of what it sees.
+#[derive(Default)]
+struct Watch {
+    seen: Option<usize>,
+    residuals: Vec<f64>,
+    seconds: f64,
+}
+
+impl Observer for Watch {
+    fn batch(&mut self, batch: &Batch<'_>) {
+        assert_eq!(batch.first, self.seen.unwrap_or(0));
+        assert!(!batch.residuals.is_empty() && batch.tolerance == Some(tolerance::RTOL));
+        assert!(batch.seconds.0 >= self.seconds && batch.seconds.1 >= batch.seconds.0);
+        self.seconds = batch.seconds.1;
+        match self.seen {
+            // The residual before the first iteration counts none.
+            None => {
+                assert_eq!(batch.residuals, [1.0]);
+                self.seen = Some(0);
+            }
+            Some(seen) => self.seen = Some(seen + batch.residuals.len()),
+        }
+        self.residuals.extend_from_slice(batch.residuals);
+    }
+}
+
+fn observers_see_every_iteration_once_and_in_order<D: Host>(device: &D) {
+    let system = System::generated("poisson2d:96x96");
+    let (mut watch, mut recorder) = (Watch::default(), Recorder::with_capacity(500));
+    let a = operator(device, &system.matrix);
+    let outcome =
+        system.solve_operators(device, a, None, &to(tolerance::RTOL), &mut [&mut watch, &mut recorder]);
+    assert!(outcome.iterations > 100);
+    assert_eq!(watch.seen, Some(outcome.iterations));
+    assert_eq!(watch.residuals.len(), outcome.iterations + 1);
+    assert_eq!(watch.residuals.last(), Some(&outcome.residual));
+    assert_eq!(recorder.residuals(), watch.residuals);
+    // Those of a solve that stops there.
+    for limit in [1, 8, 9, 50] {
+        assert_eq!(system.solve(device, &at_most(limit)).residual, watch.residuals[limit]);
+    }
+}
+
+fn batches_do_not_change_the_bits<D: Host>(device: &D) {
+    let system = System::generated("hex27:9x8x7");
+    for limit in [1, 17, 40] {
+        // A conjunction is asked after every iteration, a limit alone only at its end.
+        let single = StoppingRule::all([StoppingRule::MaxIterations(limit)]);
+        let single = system.solve(device, &single);
+        let batched = system.solve(device, &StoppingRule::MaxIterations(limit));
+        assert_eq!((single.iterations, batched.iterations), (limit, limit));
+        assert!(bits(&single.x) == bits(&batched.x) && single.residual == batched.residual, "{limit}");
+    }
+}
+
+fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device: &D) {
+    let system = System::generated("poisson2d:20x20");
+    let n = system.matrix.rows() as u64;
+    // What the product moves besides its two vectors.
+    let arrays = operator::<D, f64>(device, &system.matrix).cost().bytes - 2 * n * 8;
+    let bytes = |precond| system.solve_with(device, precond, &at_most(1)).bytes_per_iteration;
+    assert_eq!(bytes(Preconditioner::None), arrays + 10 * n * 8);
+    assert_eq!(bytes(Preconditioner::Jacobi), arrays + 13 * n * 8);
+}
+
+fn right_hand_sides_out_of_range_are_refused<D: Host>(device: &D) {
+    let matrix = zoo::generated("poisson2d:4x4");
+    for scale in [f64::NAN, f64::INFINITY, 5e-324] {
+        let mut b = vec![0.0; 16];
+        b[5] = -scale;
+        match refused(device, &matrix, &b) {
+            Error::RightHandSideScale { largest, norm_squared } => {
+                assert!(largest.total_cmp(&scale).is_eq() || scale.is_nan(), "{largest}");
+                assert!(!norm_squared.is_normal());
+            }
+            other => panic!("{scale}: {other}"),
+        }
+    }
+}
+
+fn a_right_hand_side_of_any_scale_takes_the_same_iterations<D: Host>(device: &D) {
+    let system = System::random(zoo::generated("poisson2d:20x30"));
+    let whole = system.solve(device, &to(tolerance::RTOL));
+    for power in [-900, -300, -1, 1, 300, 900] {
+        let by = 2f64.powi(power);
+        let scaled =
+            System { matrix: Arc::clone(&system.matrix), b: system.b.iter().map(|b| b * by).collect() };
+        let outcome = scaled.solve(device, &to(tolerance::RTOL));
+        let x: Vec<f64> = outcome.x.iter().map(|x| x / by).collect();
+        assert!(bits(&x) == bits(&whole.x) && outcome.residual == whole.residual, "2^{power}");
+        assert_eq!((outcome.reason, outcome.spectrum), (StopReason::Converged, whole.spectrum));
+    }
+}
+
+fn systems_that_do_not_fit_are_refused<D: Host>(device: &D) {
+    let wide = zoo::matrix(3, &[&[(0, 1.0)], &[(2, 1.0)]]);
+    let error = refused(device, &wide, &[1.0; 2]);
+    assert!(matches!(error, Error::NotSquare { rows: 2, cols: 3, solver: "cg" }), "{error}");
+    for got in [0, 15, 17] {
+        let error = refused(device, &zoo::generated("poisson2d:4x4"), &vec![1.0; got]);
+        assert!(matches!(error, Error::Dimension { expected: 16, got: g, .. } if g == got), "{error}");
+    }
+}
+
+fn diagonals_that_jacobi_cannot_invert_are_refused_with_their_row<D: Host>(device: &D) {
+    let full = |d: f64| zoo::square(&[&[(0, 1.0)], &[(0, 1.0), (1, 2.0)], &[(1, 1.0), (2, d)]]);
+    let hole = zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(1, 1.0)]]);
+    let cases = [(hole, "not stored"), (full(0.0), "0"), (full(-3.5), "-3.5"), (full(f64::NAN), "NaN")];
+    let build = |precond: Preconditioner, matrix: Arc<Csr>| {
+        precond.build(device, &matrix, &operator::<D, f64>(device, &matrix))
+    };
+    for (matrix, found) in cases {
+        match build(Preconditioner::Jacobi, matrix).map(|_| ()) {
+            Err(e @ Error::BadDiagonal { precond: "jacobi", row: 3, .. }) => {
+                assert!(e.to_string().contains(&format!("is {found};")), "{e}");
+            }
+            other => panic!("{found}: {other:?}"),
+        }
+    }
+    assert!(build(Preconditioner::Jacobi, full(1e-9)).unwrap().is_some());
+    assert!(build(Preconditioner::None, full(0.0)).unwrap().is_none());
+}
+
+fn jacobi_applies_the_inverse_of_the_diagonal<D: Host>(device: &D) {
+    let matrix = zoo::diagonal(&[1.0, 2.0, 4.0, 8.0]);
+    let m =
+        Preconditioner::Jacobi.build(device, &matrix, &operator::<D, f64>(device, &matrix)).unwrap().unwrap();
+    assert_eq!((m.shape(), m.cost().bytes, m.cost().flops, m.storage()), ((4, 4), 96, 4, 32));
+    let x = crate::common::vectors::upload::<D, f64>(device, &[8.0, -8.0, 4.0, 0.0], 1);
+    let apply = |alpha, beta, before: f64| {
+        let mut y = crate::common::vectors::upload::<D, f64>(device, &[before; 4], 1);
+        m.apply(device, alpha, &x, beta, &mut y).unwrap();
+        crate::common::vectors::download::<D, f64>(device, &y, 4)
+    };
+    assert_eq!(apply(1.0, 0.0, f64::NAN), [8.0, -4.0, 1.0, 0.0]);
+    assert_eq!(apply(-0.5, 2.0, 1.0), [-2.0, 4.0, 1.5, 2.0]);
+    let short = device.vector::<f64>(3, 1).unwrap();
+    let mut y = device.vector::<f64>(4, 1).unwrap();
+    assert!(matches!(m.apply(device, 1.0, &short, 0.0, &mut y), Err(Error::Dimension { .. })));
+}
+
+#[test]
+fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
+    let system = System::generated("poisson2d:50x60");
+    for precond in BOTH {
+        let run = |threads| {
+            let cpu = Cpu::new(Some(threads)).unwrap();
+            // Inside the pool, as programs do it; the other tests run outside.
+            let outcome = system.solve_with(&cpu, precond, &to(tolerance::RTOL));
+            (outcome.iterations, bits(&outcome.x), outcome.residual.to_bits())
+        };
+        let expected = run(1);
+        for threads in [2, 3, 7] {
+            assert!(run(threads) == expected, "{threads} threads, {}", precond.name());
+        }
+    }
+}
+
+#[test]
+fn on_the_cpu_threads_that_help_each_other_give_the_same_bits() {
+    let system = System::generated("poisson2d:640x620");
+    let run = |threads| {
+        let cpu = Cpu::new(Some(threads)).unwrap();
+        let outcome = system.solve_with(&cpu, Preconditioner::Jacobi, &at_most(12));
+        (bits(&outcome.x), outcome.residual.to_bits())
+    };
+    let expected = run(1);
+    for threads in [2, 3] {
+        for _ in 0..3 {
+            assert!(run(threads) == expected, "{threads} threads");
+        }
+    }
+}
+
+/// A real matrix.
+fn real(name: &str) -> System {
+    let folder = crate::common::real::folder();
+    let path = std::path::Path::new(&folder).join(format!("{name}.mtx.gz"));
+    let matrix = Arc::new(solver::source::load(path.to_str().unwrap()).unwrap().matrix);
+    System::ones(matrix)
+}
+
+/// Converges, or finds that the matrix is not positive definite.
+fn loose() -> StoppingRule {
+    StoppingRule::any([
+        StoppingRule::RelativeResidual(tolerance::RTOL),
+        StoppingRule::MaxIterations(tolerance::LOOSE_ITERATIONS),
+    ])
+}
+
+fn real_matrices_converge<D: Host>(device: &D, backend: &str) {
+    for name in ["494_bus", "nos3", "gr_30_30", "fv3", "Chem97ZtZ"] {
+        let system = real(name);
+        // As in the zoo: not each value of a parameter with many meets the larger ones.
+        for choice in choices_for::<D>(backend, &system.matrix) {
+            let what = format!("{name}, {}", choice.label());
+            let built = build::<D, f64>(device, &choice, &system.matrix);
+            let Some(a) = built.unwrap_or_else(|e| panic!("{what}: {e}")) else { continue };
+            let m = Preconditioner::Jacobi.build(device, &system.matrix, &a).unwrap();
+            let outcome = Method::Cg.solve(device, a, m, &system.given(), &loose(), &mut []).unwrap();
+            assert_eq!(outcome.reason, StopReason::Converged, "{what}: {outcome:?}");
+        }
+    }
+}
+
+on_each_backend! { every_backend_converges_to_the_solution_in_as_many_iterations, real_matrices_converge }
+
+fn an_indefinite_real_matrix_is_found_out<D: Host>(device: &D) {
+    let outcome = real("SiH4").solve(device, &loose());
+    assert!(
+        matches!(outcome.reason, StopReason::IndefiniteMatrix { iteration, curvature } if iteration > 0 && curvature <= 0.0),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_nonsymmetric_real_matrix_is_found_out() {
+    let system = real("add32");
+    let found = solver::format::stats::first_asymmetry(&system.matrix).unwrap();
+    assert_eq!(system.matrix.get(found.row, found.col), Some(found.value));
+    assert_eq!(system.matrix.get(found.col, found.row), found.mirrored);
+    assert_ne!(Some(found.value), found.mirrored);
+}
+
+#[test]
+fn mixed_precision_solves_the_given_system_to_the_tolerance_of_double() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let choice = Choice::resolve("cpu", "rows", "rows").unwrap();
+    choice.check_precision(Precision::Mixed).unwrap();
+    let system = System::generated("hex27:6x6x6,dof=3");
+    let narrow = Arc::new(system.matrix.to_f32());
+    let solve = |matrix| {
+        let a = operator::<Cpu, f64>(&cpu, &narrow);
+        let given = Given { matrix, b: &system.b, x0: None };
+        Method::Cg.solve(&cpu, a, None, &given, &to(tolerance::RTOL), &mut []).unwrap()
+    };
+    // By the matrix that it sees one run suffices; the rounding of its values shows by that of the source.
+    let rounded = solve(&narrow);
+    assert_eq!((rounded.reason, rounded.restarts), (StopReason::Converged, 0));
+    assert!(verdict::true_residual(&system.matrix, &system.b, &rounded.x) > tolerance::RTOL);
+    let exact = solve(&system.matrix);
+    assert!(exact.reason == StopReason::Converged && exact.restarts > 0, "{exact:?}");
+    assert!(verdict::true_residual(&system.matrix, &system.b, &exact.x) <= tolerance::RTOL);
+}

@@ -1,0 +1,135 @@
+//! Checkpoints whose checksum is right and whose content no solve has saved are refused in words; what differs in the
+//! version of the program or the machine is named.
+
+use crate::common::solves::{System, operator};
+use crate::common::zoo;
+use solver::device::Cpu;
+use solver::solve::checkpoint::Checkpoints;
+use solver::solve::{Method, Outcome};
+use solver::stop::StoppingRule;
+use std::path::Path;
+use std::time::Duration;
+use xxhash_rust::xxh3::xxh3_64;
+
+fn solve(method: Method, most: usize, checkpoints: &Checkpoints) -> solver::Result<Outcome> {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let system = System::random(zoo::generated("poisson2d:20x15"));
+    let a = operator::<Cpu, f64>(&cpu, &system.matrix);
+    let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-9), StoppingRule::MaxIterations(most)]);
+    method.solve_saved(&cpu, a, None, &system.given(), &rule, &mut [], checkpoints)
+}
+
+/// A checkpoint of a solve that was cut after so many iterations, in bytes.
+fn saved(path: &Path, method: Method, cut: usize) -> Vec<u8> {
+    let save = Some((path.to_owned(), Duration::from_secs(1_000_000)));
+    solve(method, cut, &Checkpoints { save, ..Checkpoints::default() }).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+/// Goes on from these bytes under a checksum that is right; the end, or the message.
+fn resumed(path: &Path, method: Method, mut bytes: Vec<u8>) -> std::result::Result<Outcome, String> {
+    let body = bytes.len() - 8;
+    let sum = xxh3_64(&bytes[..body]);
+    bytes[body..].copy_from_slice(&sum.to_le_bytes());
+    std::fs::write(path, bytes).unwrap();
+    let resume = Some(path.to_owned());
+    solve(method, 3000, &Checkpoints { resume, ..Checkpoints::default() }).map_err(|e| e.to_string())
+}
+
+/// Goes through a checkpoint.
+struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Walk<'_> {
+    fn count(&mut self) -> usize {
+        self.at += 8;
+        u64::from_le_bytes(self.bytes[self.at - 8..self.at].try_into().unwrap()) as usize
+    }
+
+    fn skip(&mut self, width: usize) {
+        self.at += self.count() * width;
+    }
+}
+
+/// Where its counts stand, by what they are.
+fn counts(bytes: &[u8]) -> Vec<(&'static str, usize)> {
+    let mut walk = Walk { bytes, at: 12 };
+    for _ in 0..2 * walk.count() {
+        walk.skip(1);
+    }
+    let mut places = Vec::new();
+    for name in ["iteration", "run_began", "improved_at", "restarts"] {
+        places.push((name, walk.at));
+        walk.count();
+    }
+    for name in ["numbers", "seconds", "coefficients", "residuals", "batches", "x", "scalars"] {
+        places.push((name, walk.at));
+        walk.skip(8);
+    }
+    places.extend([("done", walk.at), ("counted", walk.at + 8), ("first vector", walk.at + 16)]);
+    places
+}
+
+#[test]
+fn counts_that_no_solve_has_saved_are_refused_under_a_right_checksum() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c");
+    for method in Method::ALL {
+        for cut in [0, 7, 8] {
+            let good = saved(&path, method, cut);
+            let iterations = resumed(&path, method, good.clone()).unwrap().iterations;
+            assert!(iterations > 20, "untouched it goes on");
+            for (name, at) in counts(&good) {
+                let there = u64::from_le_bytes(good[at..at + 8].try_into().unwrap());
+                for wrong in [there + 1, there.wrapping_sub(1), 1 << 32, 1 << 61, u64::MAX / 2, u64::MAX] {
+                    let mut bytes = good.clone();
+                    bytes[at..at + 8].copy_from_slice(&wrong.to_le_bytes());
+                    let what =
+                        format!("{} cut after {cut}: {name} {wrong} instead of {there}", method.name());
+                    match resumed(&path, method, bytes) {
+                        Err(message) => assert!(
+                            message.contains("cannot go on from this checkpoint"),
+                            "{what}: {message}"
+                        ),
+                        // Nobody can tell which of the iterations so far was the last one to make progress, how many
+                        // runs there were, or why a device stopped: the answer is judged by its residual all the same.
+                        Ok(outcome) => {
+                            let harmless = matches!(name, "improved_at" | "restarts" | "done") && wrong < 10;
+                            let right = outcome.reason.is_success() && outcome.residual_true <= 1e-9;
+                            assert!(harmless && right, "{what}: {:?}", outcome.reason);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_time_that_is_none_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c");
+    let good = saved(&path, Method::Cg, 7);
+    let (_, at) = counts(&good).into_iter().find(|(name, _)| *name == "seconds").unwrap();
+    for seconds in [f64::NAN, -1.0, 1e300, 1.8e19] {
+        let mut bytes = good.clone();
+        bytes[at + 8..at + 16].copy_from_slice(&seconds.to_le_bytes());
+        let message = resumed(&path, Method::Cg, bytes).unwrap_err();
+        assert!(message.contains("its time is"), "{message}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_a_method_whose_state_has_changed_since_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c");
+    for method in Method::ALL {
+        let mut bytes = saved(&path, method, 7);
+        let at = bytes.windows(9).position(|bytes| bytes == b"version 1").unwrap();
+        bytes[at + 8] = b'0';
+        let message = resumed(&path, method, bytes).unwrap_err();
+        assert!(message.contains("state of the method: version 0 there, version 1 here"), "{message}");
+    }
+}

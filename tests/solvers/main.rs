@@ -1,0 +1,28 @@
+//! Solvers, ranks, chains and preconditioners.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+
+// Its `#[test]` replaces that of the standard library.
+#[macro_use]
+extern crate solver_test_attribute;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cg;
+mod checkpoint_files;
+mod checkpoints;
+mod markov;
+mod minres;
+mod pagerank;
+mod pipelined;
+mod preconditioner_faults;
+mod preconditioners;
+mod preconditioners_real;
+mod progress;
+mod rules;
+mod stops;
+
+fn main() -> std::process::ExitCode {
+    common::harness::run(None)
+}

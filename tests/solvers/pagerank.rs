@@ -1,0 +1,489 @@
+//! Ranks against closed forms and dense solves, under every policy, by every method and on every device; and the bound
+//! on their error against the error.
+
+use crate::common::each_backend::gpu;
+use crate::common::on_each_device;
+use crate::common::solves::operator;
+use crate::common::vectors::bits;
+use crate::common::zoo;
+use solver::Error;
+use solver::backend::{Choice, Host, Pick};
+use solver::device::{Cpu, Cuda, Device};
+use solver::error::ChainError;
+use solver::format::{Coo, Csr, Duplicates, Offsets, Values};
+use solver::scalar::Scalar;
+use solver::solve::pagerank::links::Links;
+use solver::solve::pagerank::{Dangling, Method, Problem, Ranking, certify, gauss_seidel, power};
+use solver::stop::{StopReason, StoppingRule};
+
+/// The graph with these links.
+fn graph(n: usize, links: &[(usize, usize, f64)]) -> Csr {
+    let place = |v: usize| u32::try_from(v).unwrap();
+    let rows = links.iter().map(|l| place(l.0)).collect();
+    let cols = links.iter().map(|l| place(l.1)).collect();
+    let coo = Coo::new(n, n, rows, cols, links.iter().map(|l| l.2).collect()).unwrap();
+    coo.into_csr_with(Duplicates::Keep).unwrap()
+}
+
+fn unweighted(n: usize, links: impl IntoIterator<Item = (usize, usize)>) -> Csr {
+    graph(n, &links.into_iter().map(|(i, j)| (i, j, 1.0)).collect::<Vec<_>>())
+}
+
+fn rule(tolerance: f64) -> StoppingRule {
+    StoppingRule::any([StoppingRule::AbsoluteResidual(tolerance), StoppingRule::MaxIterations(20_000)])
+}
+
+fn on<D: Pick<T>, T: Scalar>(device: &D, problem: &Problem<'_>, tolerance: f64) -> Ranking {
+    let operator = operator::<D, T>(device, problem.links.incoming());
+    power::<D, T>(device, operator, problem, false, &rule(tolerance), &mut []).unwrap()
+}
+
+fn extrapolated<D: Pick<f64>>(device: &D, problem: &Problem<'_>, tolerance: f64) -> Ranking {
+    let operator = operator::<D, f64>(device, problem.links.incoming());
+    power::<D, f64>(device, operator, problem, true, &rule(tolerance), &mut []).unwrap()
+}
+
+fn ranks(problem: &Problem<'_>, method: Method, tolerance: f64) -> Ranking {
+    match method {
+        Method::Power => on::<Cpu, f64>(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
+        Method::Extrapolated => extrapolated(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
+        Method::GaussSeidel => gauss_seidel(problem, &rule(tolerance), &mut []).unwrap(),
+    }
+}
+
+fn plain(links: &Links) -> Problem<'_> {
+    Problem { links, damping: 0.85, dangling: Dangling::Uniform, teleport: None, start: None }
+}
+
+/// The exact ranks: (I - d P) x = (1 - d) v by elimination, from the definition of each policy.
+#[allow(clippy::needless_range_loop)] // Indices as in the formulas.
+fn exact(graph: &Csr, problem: &Problem<'_>) -> Vec<f64> {
+    let (n, d) = (graph.rows(), problem.damping);
+    let v: Vec<f64> = (0..n).map(|i| problem.teleport(i)).collect();
+    let mut a = vec![vec![0.0; n + 1]; n];
+    for j in 0..n {
+        let total: f64 = graph.row(j).map(|(_, w)| w).sum();
+        for i in 0..n {
+            let p = match problem.dangling {
+                _ if total > 0.0 => graph.row(j).filter(|(to, _)| *to == i).map(|(_, w)| w / total).sum(),
+                Dangling::Uniform => 1.0 / n as f64,
+                Dangling::Personalised => v[i],
+                Dangling::SelfLoop => f64::from(u8::from(i == j)),
+                Dangling::Drop => 0.0,
+            };
+            a[i][j] = f64::from(u8::from(i == j)) - d * p;
+        }
+    }
+    for i in 0..n {
+        a[i][n] = (1.0 - d) * v[i];
+    }
+    for k in 0..n {
+        let pivot = (k..n).max_by(|&i, &j| a[i][k].abs().total_cmp(&a[j][k].abs())).unwrap();
+        a.swap(k, pivot);
+        let row = a[k].clone();
+        for other in a.iter_mut().skip(k + 1) {
+            let by = other[k] / row[k];
+            other.iter_mut().zip(&row).for_each(|(x, r)| *x -= by * r);
+        }
+    }
+    let mut x = vec![0.0; n];
+    for i in (0..n).rev() {
+        let known: f64 = (i + 1..n).map(|j| a[i][j] * x[j]).sum();
+        x[i] = (a[i][n] - known) / a[i][i];
+    }
+    x
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
+}
+
+/// Links at random, some of them twice, and vertices without any.
+fn random(n: usize, seed: u64) -> Csr {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let links: Vec<_> = (0..3 * n).map(|_| (next(n), next(n), 0.25 * (1 + next(8)) as f64)).collect();
+    let linked: Vec<_> = links.into_iter().filter(|l| l.0 % 4 != 3).collect();
+    graph(n, &linked)
+}
+
+#[test]
+fn a_cycle_ranks_all_alike_and_a_star_ranks_its_hub_by_the_closed_form() {
+    let cycle = Links::new(&unweighted(7, (0..7).map(|i| (i, (i + 1) % 7)))).unwrap();
+    // n leaves with a link to the hub each, and the hub with one to each leaf.
+    let n = 50;
+    let star = Links::new(&unweighted(n + 1, (1..=n).flat_map(|i| [(i, 0), (0, i)]))).unwrap();
+    let d = 0.85;
+    for method in Method::ALL {
+        let all = ranks(&plain(&cycle), method, 1e-13).ranks;
+        assert!(all.iter().all(|x| (x - 1.0 / 7.0).abs() < 1e-14), "{all:?}");
+        // hub = d (1 - hub) + (1 - d) / (n + 1).
+        let hub = (d + (1.0 - d) / (n + 1) as f64) / (1.0 + d);
+        let got = ranks(&plain(&star), method, 1e-13);
+        assert!((got.ranks[0] - hub).abs() < 1e-13, "{} {hub}", got.ranks[0]);
+        assert!((got.ranks[1] - (1.0 - hub) / n as f64).abs() < 1e-14);
+    }
+}
+
+#[test]
+fn a_clique_fed_by_a_cycle_has_the_ranks_of_the_closed_form() {
+    let (d, k, m) = (0.85_f64, 6, 9);
+    // The cycle is 0 to m - 1, and its 0 leads to the first of the clique too.
+    let clique = |i: usize| (0..k).filter(move |&j| j != i).map(move |j| (m + i, m + j));
+    let cycle = (0..m).map(|i| (i, (i + 1) % m)).chain([(0, m)]);
+    let links = Links::new(&unweighted(m + k, cycle.chain((0..k).flat_map(clique)))).unwrap();
+    let (n, others) = ((m + k) as f64, (k - 1) as f64);
+    let jump = (1.0 - d) / n;
+    let first = (1.0 - d.powi(m as i32)) / n / (1.0 - 0.5 * d.powi(m as i32));
+    let mut want = vec![first, jump + 0.5 * d * first];
+    (2..m).for_each(|i| want.push(jump + d * want[i - 1]));
+    let whole = (k as f64 * jump + 0.5 * d * first) / (1.0 - d);
+    let (fed, other) = (jump + d * (whole / others + 0.5 * first), jump + d * whole / others);
+    want.extend((0..k).map(|i| if i == 0 { fed } else { other } / (1.0 + d / others)));
+    for method in Method::ALL {
+        let got = ranks(&plain(&links), method, 1e-13);
+        assert!(distance(&got.ranks, &want) < 1e-13, "{:?}, not {want:?}", got.ranks);
+    }
+}
+
+#[test]
+fn a_chain_that_ends_in_a_sink_has_the_ranks_of_each_policy_by_the_closed_form() {
+    // 0 -> 1 -> 2, and 2 is a sink. By drop: x0 = (1 - d) / 3, x1 = x0 + d x0, x2 = x0 + d x1.
+    let links = Links::new(&unweighted(3, [(0, 1), (1, 2)])).unwrap();
+    let d = 0.85;
+    let x0 = (1.0 - d) / 3.0;
+    let dropped = [x0, x0 * (1.0 + d), x0 * (1.0 + d + d * d)];
+    let total: f64 = dropped.iter().sum();
+    for method in Method::ALL {
+        let by = |dangling| ranks(&Problem { dangling, ..plain(&links) }, method, 1e-13);
+        let gone = by(Dangling::Drop);
+        assert!(distance(&gone.ranks, &dropped) < 1e-13);
+        assert!((gone.certificate.sum - total).abs() < 1e-13 && total < 0.5);
+        // What is spread like a jump changes the scale alone.
+        for dangling in [Dangling::Uniform, Dangling::Personalised] {
+            let scaled: Vec<f64> = dropped.iter().map(|x| x / total).collect();
+            assert!(distance(&by(dangling).ranks, &scaled) < 1e-13);
+        }
+        // The sink keeps its own: x2 = (x0 + d x1) / (1 - d).
+        let kept = [dropped[0], dropped[1], dropped[2] / (1.0 - d)];
+        assert!(distance(&by(Dangling::SelfLoop).ranks, &kept) < 1e-12);
+    }
+}
+
+#[test]
+fn every_policy_agrees_with_a_dense_solve_and_the_bound_is_one() {
+    for seed in 0..12 {
+        let n = 5 + 9 * seed as usize;
+        let graph = random(n, seed);
+        let links = Links::new(&graph).unwrap();
+        let mut v: Vec<f64> = (0..n).map(|i| if i % 3 == 0 { (1 + i) as f64 } else { 0.0 }).collect();
+        let sum: f64 = v.iter().sum();
+        v.iter_mut().for_each(|v| *v /= sum);
+        for dangling in Dangling::ALL {
+            for teleport in [None, Some(&v[..])] {
+                for damping in [0.0, 0.5, 0.85, 0.99] {
+                    let problem = Problem { links: &links, damping, dangling, teleport, start: None };
+                    let truth = exact(&graph, &problem);
+                    for (method, tolerance) in
+                        Method::ALL.into_iter().flat_map(|m| [1e-3, 1e-7, 1e-12].map(|t| (m, t)))
+                    {
+                        let got = ranks(&problem, method, tolerance);
+                        let what = format!("{seed} {dangling:?} {damping} {method:?} {tolerance}");
+                        assert_eq!(got.reason, StopReason::Converged, "{what}");
+                        let (error, bound) = (distance(&got.ranks, &truth), got.certificate.error_bound);
+                        assert!(bound <= tolerance, "{what}: {bound}");
+                        // The dense solve has rounding of its own.
+                        assert!(error <= bound + 1e-13 / (1.0 - damping), "{what}: {error} {bound}");
+                        let kept = if dangling.conserves() { 1.0 } else { truth.iter().sum() };
+                        assert!((got.certificate.sum - kept).abs() <= bound + 4e-16 * n as f64, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What `scripts/rank_semantics.py` wrote.
+#[derive(serde::Deserialize)]
+struct Peers {
+    cases: Vec<Peer>,
+}
+
+#[derive(serde::Deserialize)]
+struct Peer {
+    peer: String,
+    graph: String,
+    vertices: usize,
+    links: Vec<(usize, usize, f64)>,
+    damping: f64,
+    teleport: Option<Vec<f64>>,
+    dangling: String,
+    ranks: Vec<f64>,
+}
+
+#[test]
+fn ranks_are_those_of_networkx_and_igraph_by_the_policies_that_they_have() {
+    let peers: Peers = serde_json::from_str(include_str!("../data/ranks.json")).unwrap();
+    let by = |name| peers.cases.iter().filter(|case| case.peer == name).count();
+    assert_eq!((by("NetworkX"), by("igraph")), (63, 42));
+    for case in &peers.cases {
+        let links = Links::new(&graph(case.vertices, &case.links)).unwrap();
+        let dangling = Dangling::ALL.into_iter().find(|policy| policy.name() == case.dangling).unwrap();
+        let (damping, teleport) = (case.damping, case.teleport.as_deref());
+        let problem = Problem { links: &links, damping, dangling, teleport, start: None };
+        for method in Method::ALL {
+            let got = ranks(&problem, method, 5e-13);
+            let off = distance(&got.ranks, &case.ranks);
+            assert!(off < 1e-12, "{}, {}, {damping}, {method:?}: {off}", case.peer, case.graph);
+        }
+    }
+}
+
+on_each_device! {
+    ranks_agree_with_a_dense_solve,
+    single_precision_never_certifies_what_it_has_not_reached,
+    a_start_at_the_ranks_is_done_at_once,
+    extrapolation_saves_iterations_where_groups_are_seldom_left,
+}
+
+fn ranks_agree_with_a_dense_solve<D: Pick<f64>>(device: &D) {
+    let graph = random(300, 5);
+    let links = Links::new(&graph).unwrap();
+    let v: Vec<f64> = (0..300).map(|i| f64::from(u8::from(i < 10)) / 10.0).collect();
+    for dangling in Dangling::ALL {
+        for teleport in [None, Some(&v[..])] {
+            let problem = Problem { dangling, teleport, ..plain(&links) };
+            let got = on::<D, f64>(device, &problem, 1e-12);
+            assert_eq!(got.reason, StopReason::Converged);
+            assert!(distance(&got.ranks, &exact(&graph, &problem)) <= 1e-12, "{dangling:?}");
+        }
+    }
+}
+
+/// On a power-law graph the steps of single precision go on falling while the error does not.
+fn single_precision_never_certifies_what_it_has_not_reached<D: Pick<f32> + Pick<f64>>(device: &D) {
+    let graph = zoo::generated("rmat:scale=13,edges=200000");
+    let links = Links::new(&graph).unwrap();
+    let problem = plain(&links);
+    let truth = on::<D, f64>(device, &problem, 1e-12).ranks;
+    let got = on::<D, f32>(device, &problem, 1e-9);
+    let error = distance(&got.ranks, &truth);
+    assert!(error > 1e-9, "single precision cannot: {error}");
+    assert!(got.certificate.error_bound >= error, "{} {error}", got.certificate.error_bound);
+    assert!(!got.reason.is_success(), "{:?}", got.reason);
+    let rough = on::<D, f32>(device, &problem, 1e-3);
+    assert_eq!(rough.reason, StopReason::Converged);
+    assert!(distance(&rough.ranks, &truth) <= rough.certificate.error_bound);
+}
+
+fn a_start_at_the_ranks_is_done_at_once<D: Pick<f64>>(device: &D) {
+    let links = Links::new(&random(500, 9)).unwrap();
+    let cold = on::<D, f64>(device, &plain(&links), 1e-10);
+    let warm = on::<D, f64>(device, &Problem { start: Some(&cold.ranks), ..plain(&links) }, 1e-9);
+    assert!(cold.iterations > 20 && warm.iterations <= 8, "{} {}", cold.iterations, warm.iterations);
+}
+
+fn extrapolation_saves_iterations_where_groups_are_seldom_left<D: Pick<f64>>(device: &D) {
+    // Three groups of 20, 30 and 40 vertices that all know each other, with one link from each group to the next.
+    let groups = [(0, 20), (20, 50), (50, 90)];
+    let within =
+        groups.iter().flat_map(|&(from, to)| (from..to).flat_map(move |i| (from..to).map(move |j| (i, j))));
+    let between = [(0, 20), (20, 50), (50, 0)];
+    let graph = unweighted(90, within.filter(|(i, j)| i != j).chain(between));
+    let links = Links::new(&graph).unwrap();
+    let v: Vec<f64> = (0..90).map(|i| f64::from(u8::from(i == 3))).collect();
+    for dangling in Dangling::ALL {
+        let problem = Problem { damping: 0.99, teleport: Some(&v), dangling, ..plain(&links) };
+        let (power, ahead) = (on::<D, f64>(device, &problem, 1e-11), extrapolated(device, &problem, 1e-11));
+        assert_eq!(ahead.reason, StopReason::Converged);
+        assert!(distance(&ahead.ranks, &exact(&graph, &problem)) <= 1e-11, "{dangling:?}");
+        assert!(2 * ahead.iterations < power.iterations, "{} {}", ahead.iterations, power.iterations);
+        assert!(ahead.extrapolations > 0 && power.extrapolations == 0);
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    let links = Links::new(&zoo::generated("rmat:scale=11,edges=30000")).unwrap();
+    let by = |threads| on::<Cpu, f64>(&Cpu::new(Some(threads)).unwrap(), &plain(&links), 1e-10);
+    let one = by(1);
+    for threads in [2, 3, 8] {
+        let many = by(threads);
+        assert_eq!((many.iterations, &many.ranks), (one.iterations, &one.ranks));
+    }
+}
+
+#[test]
+fn vertices_that_are_numbered_anew_keep_their_ranks() {
+    let graph = zoo::generated("rmat:scale=18,edges=2000000");
+    let (stand, anew) = (Links::new(&graph).unwrap(), Links::in_best_order((*graph).clone()).unwrap());
+    assert!(anew.are_reordered() && !stand.are_reordered());
+    let v: Vec<f64> = (0..1 << 18).map(|i| if i % 1000 == 7 { 1.0 / 263.0 } else { 0.0 }).collect();
+    assert!((v.iter().sum::<f64>() - 1.0).abs() < 1e-10);
+    for (method, teleport) in
+        [(Method::Power, None), (Method::Power, Some(&v[..])), (Method::GaussSeidel, Some(&v[..]))]
+    {
+        let by = |links| ranks(&Problem { teleport, ..plain(links) }, method, 1e-9);
+        let (a, b) = (by(&stand), by(&anew));
+        assert!(distance(&a.ranks, &b.ranks) <= 2e-9);
+        let again = certify(&Problem { teleport, ..plain(&anew) }, &a.ranks).unwrap();
+        assert!(again.error_bound <= 1.1e-9, "{again:?}");
+    }
+}
+
+#[test]
+fn the_tolerance_means_the_same_at_any_size() {
+    // NetworkX stops at n times its tolerance, and so far from the ranks of a large graph.
+    let links = Links::new(&zoo::generated("rmat:scale=15,edges=300000")).unwrap();
+    let truth = ranks(&plain(&links), Method::Power, 1e-13).ranks;
+    let got = ranks(&plain(&links), Method::Power, 1e-6);
+    let error = distance(&got.ranks, &truth);
+    assert!(error <= 1e-6 && got.certificate.error_bound <= 1e-6, "{error}");
+}
+
+#[test]
+fn a_limit_of_iterations_is_not_convergence() {
+    let links = Links::new(&random(200, 1)).unwrap();
+    let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-10), StoppingRule::MaxIterations(5)]);
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let problem = plain(&links);
+    let got =
+        power::<Cpu, f64>(&cpu, operator(&cpu, links.incoming()), &problem, false, &rule, &mut []).unwrap();
+    assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
+    assert!(got.certificate.error_bound > 1e-10);
+    let got = gauss_seidel(&problem, &rule, &mut []).unwrap();
+    assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
+}
+
+#[test]
+fn weights_say_where_a_surfer_goes_and_repeated_links_count_each() {
+    let weighted = Links::new(&graph(3, &[(0, 1, 3.0), (0, 2, 1.0), (1, 0, 0.5), (2, 0, 7.0)])).unwrap();
+    let repeated = Links::new(&unweighted(3, [(0, 1), (0, 1), (0, 1), (0, 2), (1, 0), (2, 0)])).unwrap();
+    let (a, b) = (plain(&weighted), plain(&repeated));
+    let (a, b) = (ranks(&a, Method::Power, 1e-13), ranks(&b, Method::Power, 1e-13));
+    assert!(distance(&a.ranks, &b.ranks) < 1e-14);
+    assert!(a.ranks[1] > 2.0 * a.ranks[2]);
+}
+
+#[test]
+fn no_vertex_one_vertex_and_no_link_have_ranks() {
+    for method in Method::ALL {
+        let none = ranks(&plain(&Links::new(&unweighted(0, [])).unwrap()), method, 1e-10);
+        assert!(none.ranks.is_empty() && none.reason.is_success());
+        let one = ranks(&plain(&Links::new(&unweighted(1, [])).unwrap()), method, 1e-10);
+        assert_eq!(one.ranks, [1.0]);
+        let apart = ranks(&plain(&Links::new(&unweighted(4, [])).unwrap()), method, 1e-10);
+        assert!(distance(&apart.ranks, &[0.25; 4]) < 1e-15);
+    }
+}
+
+#[test]
+fn graphs_and_vectors_that_make_no_chain_are_refused() {
+    let refused = |links: &[(usize, usize, f64)]| Links::new(&graph(3, links)).unwrap_err().to_string();
+    assert!(
+        refused(&[(0, 1, 1.0), (1, 2, -0.5)])
+            .contains("out of vertex 1, the one to vertex 2: its weight is -0.5")
+    );
+    assert!(refused(&[(2, 0, f64::INFINITY)]).contains("vertex 2"));
+    assert!(refused(&[(2, 0, 1e308), (2, 1, 1e308)]).contains("scale them to between 1e-280 and 1e280"));
+    let oblong = Coo::new(2, 3, vec![0], vec![2], vec![1.0]).unwrap().into_csr().unwrap();
+    assert!(matches!(Links::new(&oblong), Err(Error::NotSquare { solver: "pagerank", .. })));
+    let links = Links::new(&unweighted(3, [(0, 1)])).unwrap();
+    let with = |problem: Problem<'_>| gauss_seidel(&problem, &rule(1e-8), &mut []).unwrap_err();
+    for damping in [-0.1, 1.0, f64::NAN] {
+        assert!(matches!(
+            with(Problem { damping, ..plain(&links) }),
+            Error::BadOption { option: "--damping", .. }
+        ));
+    }
+    assert!(matches!(with(Problem { teleport: Some(&[1.0]), ..plain(&links) }), Error::Dimension { .. }));
+    for bad in [[0.5, 0.2, 0.2], [1.5, -0.5, 0.0], [f64::NAN, 0.5, 0.5]] {
+        let error = with(Problem { start: Some(&bad), ..plain(&links) });
+        assert!(matches!(error, Error::Chain(ChainError::NoDistribution { .. })), "{error}");
+    }
+}
+
+#[test]
+fn what_a_gpu_finds_is_what_the_cpu_finds() {
+    let gpu = gpu();
+    let web = Links::new(&zoo::generated("rmat:scale=14,edges=200000")).unwrap();
+    // More vertices than 16 bits can tell apart, and links to near ones alone, which a GPU keeps in 16 bits.
+    let n: usize = 70_000;
+    let next = |i: usize| [i + 1, i + 2 + i % 50, i + 30_000].into_iter().take(1 + i % 3).filter(|&j| j < n);
+    let offsets = std::iter::once(0).chain((0..n).scan(0, |end, i| {
+        *end += next(i).count() as u64;
+        Some(*end)
+    }));
+    let columns = (0..n).flat_map(next).map(|j| j as u32).collect();
+    let chain = Csr::new(n, n, Offsets::narrowest(offsets.collect()), columns, Values::Ones).unwrap();
+    for links in [web, Links::new(&chain).unwrap()] {
+        let there = on::<_, f64>(&gpu, &plain(&links), 1e-11);
+        let here = ranks(&plain(&links), Method::Power, 1e-11);
+        assert!(distance(&there.ranks, &here.ranks) <= 2e-11);
+        assert!(there.iterations.abs_diff(here.iterations) <= 1, "{}", gpu.describe());
+        let precise: f64 = there.ranks.iter().sum();
+        assert!((precise - 1.0).abs() < 1e-12);
+    }
+}
+
+/// Rows of more links than a block takes at once end in the block that is last with a piece.
+#[test]
+fn ranks_of_hubs_on_the_gpu_have_the_same_bits_every_time() {
+    let gpu = gpu();
+    let links = Links::new(&solver::source::load("rmat:scale=13,edges=1500000").unwrap().matrix).unwrap();
+    let longest = (0..links.vertices()).map(|v| links.incoming().row_range(v).len()).max().unwrap();
+    assert!(longest > 4096, "the longest row has {longest} links");
+    for backend in ["pull:cut=windows", "csr:cut=windows"] {
+        let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
+        let ranks = || {
+            let operator = choice.build::<Cuda, f64>(&gpu, links.incoming()).unwrap();
+            let ranking = power::<Cuda, f64>(&gpu, operator, &plain(&links), false, &rule(1e-9), &mut []);
+            bits(&ranking.unwrap().ranks)
+        };
+        let first = ranks();
+        assert!((0..20).all(|_| ranks() == first), "{backend}");
+    }
+}
+
+#[test]
+fn a_tolerance_beyond_all_rounding_ends_with_a_word_at_any_damping() {
+    let links = Links::new(&random(200, 3)).unwrap();
+    for damping in [0.0, 0.85] {
+        for method in Method::ALL {
+            let got = ranks(&Problem { damping, ..plain(&links) }, method, 1e-18);
+            assert!(
+                matches!(got.reason, StopReason::RoundingGap { .. }),
+                "{damping} {method:?}: {:?}",
+                got.reason
+            );
+            assert!(got.certificate.error_bound < 1e-12);
+        }
+        let rough = on::<Cpu, f32>(&Cpu::new(Some(1)).unwrap(), &Problem { damping, ..plain(&links) }, 1e-10);
+        // Without links every rank is the same, and exact once the sum is taken off.
+        assert!(
+            (damping == 0.0 || !rough.reason.is_success()) && rough.iterations < 20_000,
+            "{:?}",
+            rough.reason
+        );
+    }
+}
+
+#[test]
+fn ranks_that_lose_something_are_begun_from_as_they_are() {
+    let links = Links::new(&random(300, 4)).unwrap();
+    let problem = Problem { dangling: Dangling::Drop, ..plain(&links) };
+    let cold = ranks(&problem, Method::Power, 1e-10);
+    let warm = ranks(&Problem { start: Some(&cold.ranks), ..problem }, Method::Power, 1e-9);
+    assert!(cold.iterations > 15 && warm.iterations <= 3, "{} {}", cold.iterations, warm.iterations);
+}
+
+#[test]
+fn what_certify_cannot_judge_is_refused() {
+    let links = Links::new(&unweighted(2, [(0, 1), (1, 0)])).unwrap();
+    assert!(certify(&plain(&links), &[0.5]).is_err());
+    assert!(certify(&Problem { damping: 1.5, ..plain(&links) }, &[0.5, 0.5]).is_err());
+    assert!(certify(&plain(&links), &[0.5, 0.5]).unwrap().error_bound < 1e-12);
+}

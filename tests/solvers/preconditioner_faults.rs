@@ -1,0 +1,174 @@
+//! What no preconditioner can be made of is refused with its row, and what is typed wrong with what there is.
+
+use crate::common::solves::operator;
+use crate::common::{on_each_device, zoo};
+use solver::Error;
+use solver::backend::{Host, Pick};
+use solver::device::Cpu;
+use solver::format::Csr;
+use solver::precond::{Preconditioner, ROWS};
+use solver::scalar::Scalar;
+use std::sync::Arc;
+
+on_each_device!(
+    blocks_that_are_not_positive_definite_are_refused_with_their_row,
+    chebyshev_refuses_diagonals_that_are_not_positive,
+    rows_that_lead_beyond_the_range_of_the_numbers_are_named,
+);
+
+const IC0: Preconditioner = Preconditioner::Ic0 { shift: 0.0 };
+const SSOR: Preconditioner = Preconditioner::Ssor { omega: 1.0 };
+
+fn refusal<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &Arc<Csr>) -> Option<Error> {
+    precond.build(device, matrix, &operator::<D, T>(device, matrix)).err()
+}
+
+/// One over the diagonal of row 3 (counted from 1) is out of range, once for single and once for double precision.
+fn rows_that_lead_beyond_the_range_of_the_numbers_are_named<D: Host>(device: &D) {
+    let (single, double) = (zoo::diagonal(&[1.0, 2.0, 1e-39, 4.0]), zoo::diagonal(&[1.0, 2.0, 1e-309, 4.0]));
+    let on_device = |row: &solver::precond::Row| D::KIND == "cpu" || !row.default.needs_cpu();
+    for precond in ROWS.iter().filter(|row| on_device(row)).map(|row| row.default) {
+        let precond = match precond {
+            Preconditioner::None => continue,
+            Preconditioner::BlockJacobi { .. } => Preconditioner::BlockJacobi { block: Some(2) },
+            other => other,
+        };
+        assert!(
+            refusal::<D, f64>(device, precond, &single).is_none(),
+            "{precond}: double precision holds it"
+        );
+        let in_single = refusal::<D, f32>(device, precond, &single).unwrap();
+        let in_double = refusal::<D, f64>(device, precond, &double).unwrap();
+        for (error, range, hint) in
+            [(in_single, "range of f32", "--precision f64"), (in_double, "range of f64", "scale the system")]
+        {
+            assert!(matches!(error, Error::Breakdown { row: 3, .. }), "{precond}: {error:?}");
+            let said = error.to_string();
+            let parts = [precond.name(), "row 3 ", range, hint];
+            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        }
+    }
+}
+
+fn blocks_that_are_not_positive_definite_are_refused_with_their_row<D: Host>(device: &D) {
+    // Blocks of two rows: the second has the determinant d - 4.
+    let with = |d: f64| {
+        zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(2, 1.0), (3, 2.0)], &[(2, 2.0), (3, d)], &[(4, 1.0)]])
+    };
+    let build = |matrix: &Arc<Csr>, block| {
+        let a = operator::<D, f64>(device, matrix);
+        Preconditioner::BlockJacobi { block: Some(block) }.build(device, matrix, &a).map(|_| ())
+    };
+    for (d, found) in [(3.0, -1.0), (4.0, 0.0), (f64::NAN, f64::NAN)] {
+        match build(&with(d), 2) {
+            Err(e @ Error::BadBlock { row: 3, size: 2, at: 4, pivot, .. }) => {
+                assert_eq!(pivot.to_bits() << 1, f64::to_bits(found) << 1, "{e}");
+                for words in ["block-jacobi", "row 3", "row 4", "--precond none"] {
+                    assert!(e.to_string().contains(words), "{e}");
+                }
+            }
+            other => panic!("{d}: {other:?}"),
+        }
+    }
+    // The last block, of one row; and a hole on the diagonal.
+    let last = zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(2, -1.0)]]);
+    assert!(matches!(build(&last, 2), Err(Error::BadBlock { row: 3, size: 1, at: 3, .. })));
+    let hole = zoo::square(&[&[(1, 1.0)], &[(0, 1.0)]]);
+    assert!(matches!(build(&hole, 2), Err(Error::BadBlock { row: 1, size: 2, at: 1, .. })));
+    build(&with(5.0), 2).unwrap();
+}
+
+fn chebyshev_refuses_diagonals_that_are_not_positive<D: Host>(device: &D) {
+    for d in [0.0, -2.0, f64::NAN] {
+        let matrix = zoo::diagonal(&[1.0, d]);
+        let a = operator::<D, f64>(device, &matrix);
+        let built = "chebyshev".parse::<Preconditioner>().unwrap().build(device, &matrix, &a);
+        assert!(
+            matches!(built.map(|_| ()), Err(Error::BadDiagonal { precond: "chebyshev", row: 2, .. })),
+            "{d}"
+        );
+    }
+}
+
+fn refused(matrix: &Arc<Csr>, precond: Preconditioner) -> Error {
+    let device = Cpu::new(Some(1)).unwrap();
+    precond.build(&device, matrix, &operator::<Cpu, f64>(&device, matrix)).map(|_| ()).unwrap_err()
+}
+
+#[test]
+fn a_matrix_that_no_shift_repairs_is_refused_with_row_and_pivot() {
+    let matrix = zoo::symmetric(3, &[(0, 0, 1.0), (1, 1, 1.0), (2, 1, 100.0), (2, 2, 1.0)]);
+    let error = refused(&matrix, IC0);
+    assert!(matches!(error, Error::Breakdown { precond: "ic0", row: 3, .. }), "{error}");
+    let said = error.to_string();
+    assert!(
+        said.contains("row 3") && said.contains("pivot -") && said.contains("--precond jacobi"),
+        "{said}"
+    );
+}
+
+#[test]
+fn diagonals_and_entries_that_make_no_factor_are_refused_with_their_row() {
+    for (precond, name) in [(IC0, "ic0"), (SSOR, "ssor")] {
+        for (value, found) in [(0.0, "0"), (-3.5, "-3.5"), (f64::NAN, "NaN"), (f64::INFINITY, "inf")] {
+            let matrix = zoo::symmetric(3, &[(0, 0, 1.0), (1, 1, 2.0), (2, 1, 0.5), (2, 2, value)]);
+            let error = refused(&matrix, precond);
+            assert!(
+                matches!(error, Error::BadDiagonal { precond, row: 3, .. } if precond == name),
+                "{error}"
+            );
+            assert!(error.to_string().contains(&format!("is {found};")), "{error}");
+        }
+        for lower in [vec![(0, 0, 1.0), (1, 1, 1.0)], vec![(0, 0, 1.0), (1, 1, 1.0), (2, 0, 0.5)]] {
+            let error = refused(&zoo::symmetric(3, &lower), precond);
+            assert!(
+                error.to_string().contains("row 3") && error.to_string().contains("not stored"),
+                "{error}"
+            );
+        }
+        for value in [f64::NAN, f64::INFINITY] {
+            let matrix = zoo::symmetric(2, &[(0, 0, 1.0), (1, 0, value), (1, 1, 2.0)]);
+            let error = refused(&matrix, precond);
+            assert!(matches!(error, Error::Breakdown { precond, row: 2, .. } if precond == name), "{error}");
+            assert!(error.to_string().contains("column 1"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn names_and_parameters_come_back_as_they_are_typed() {
+    for typed in ["ic0", "ic0:shift=0.5", "ssor", "ssor:omega=1.5"] {
+        assert_eq!(typed.parse::<Preconditioner>().unwrap().to_string(), typed);
+    }
+    assert_eq!("ssor:omega=1".parse::<Preconditioner>().unwrap(), SSOR);
+    for typed in ["ic0:shift=-1", "ic0:shift=NaN", "ic0:shift=x", "ic0:shift=11", "ic0:omega=1"] {
+        let said = typed.parse::<Preconditioner>().unwrap_err().to_string();
+        assert!(said.contains(typed) && said.contains("shift"), "{said}");
+    }
+    for typed in ["ssor:omega=0", "ssor:omega=2", "ssor:omega=nan", "ssor:omega=", "ssor:shift=1"] {
+        let said = typed.parse::<Preconditioner>().unwrap_err().to_string();
+        assert!(said.contains(typed) && said.contains("omega"), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_what_there_is() {
+    let refused = |typed: &str| match typed.parse::<Preconditioner>() {
+        Err(e @ Error::BadOption { option: "--precond", .. }) => e.to_string(),
+        other => panic!("{typed}: {other:?}"),
+    };
+    let unknown = refused("jacoby");
+    ROWS.iter().for_each(|row| assert!(unknown.contains(row.default.name()), "{unknown}"));
+    assert!(refused("jacobi:block=3").contains("it has no parameters"));
+    assert!(refused("block-jacobi:size=3").contains("block=B"));
+    assert!(refused("block-jacobi:block=3,block=4").contains("stands twice"));
+    for value in ["0", "1", "257", "-3", "3x3", ""] {
+        assert!(refused(&format!("block-jacobi:block={value}")).contains("from 2 to 256"), "{value}");
+    }
+    for value in ["0", "101", "2.5", ""] {
+        assert!(refused(&format!("chebyshev:degree={value}")).contains("from 1 to 100"), "{value}");
+    }
+    for value in ["1", "0.5", "NaN", "inf", "x"] {
+        assert!(refused(&format!("chebyshev:ratio={value}")).contains("above 1"), "{value}");
+    }
+}

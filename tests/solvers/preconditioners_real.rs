@@ -1,0 +1,52 @@
+//! Every symmetric positive definite file of SOLVER_REAL_DATA is solved.
+
+use crate::common::real;
+
+use solver::backend::Choice;
+use solver::device::Cpu;
+use solver::precond::{Preconditioner, ROWS};
+use solver::solve::{Method, System};
+use solver::stop::StoppingRule;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The files that the folder's own list has under its heading for them.
+fn definite_files(folder: &Path) -> Vec<PathBuf> {
+    let sources = std::fs::read_to_string(folder.join("SOURCES.md")).unwrap();
+    let (_, listed) = sources.split_once("## Symmetric positive definite").unwrap();
+    let listed = listed.split("\n## ").next().unwrap();
+    let names =
+        listed.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**:").map(|(n, _)| n));
+    names.map(|name| folder.join(name)).collect()
+}
+
+/// The true residual that conjugate gradients reach, in words where it is too large.
+fn solve(path: &Path, precond: Preconditioner) -> Result<usize, String> {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let matrix = Arc::new(solver::source::load(path.to_str().unwrap()).unwrap().matrix);
+    let b = matrix.multiply_reference(&vec![1.0; matrix.cols()]);
+    let a = Choice::resolve("cpu", "auto", "auto").unwrap().build::<Cpu, f64>(&cpu, &matrix).unwrap();
+    let m = precond.build(&cpu, &matrix, &a).map_err(|e| e.to_string())?;
+    let rule =
+        StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(100_000)]);
+    let system = System { matrix: &matrix, b: &b, x0: None };
+    let outcome = Method::Cg.solve(&cpu, a, m, &system, &rule, &mut []).unwrap();
+    match outcome.reason.is_success() && outcome.residual_true <= 1e-8 {
+        true => Ok(outcome.iterations),
+        false => Err(format!("{}: {:e}", outcome.reason, outcome.residual_true)),
+    }
+}
+
+#[test]
+fn every_definite_file_of_real_data_is_solved_to_1e_8_with_jacobi_or_ic0_where_the_table_has_it() {
+    let folder = real::folder();
+    let files = definite_files(&folder);
+    assert!(files.len() >= 10, "{files:?}");
+    let tried: Vec<_> =
+        ROWS.iter().map(|row| row.default).filter(|p| ["jacobi", "ic0"].contains(&p.name())).collect();
+    for file in &files {
+        let ends: Vec<_> = tried.iter().map(|&precond| (precond.name(), solve(file, precond))).collect();
+        println!("{}: {ends:?}", file.display());
+        assert!(ends.iter().any(|(_, end)| end.is_ok()), "{}: {ends:?}", file.display());
+    }
+}

@@ -1,0 +1,101 @@
+//! How far a long reading or writing has come: told by every reader and writer, and shown where there is no terminal
+//! too.
+
+use solver::format::Dense;
+use solver::observe::Meter;
+use solver::source::{Loaded, Options, binary, load, market, npy, npz, parse};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn generated() -> Loaded {
+    load("uniform:n=3000,row=40").unwrap()
+}
+
+/// The bytes of a file that `write` writes.
+fn written(write: impl Fn(&Path) -> solver::error::Result<()>) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    write(&path).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+#[test]
+fn every_reader_tells_how_much_is_read_of_how_much() {
+    let n = 20_000;
+    let lines = |line: &dyn Fn(usize) -> String| (0..n).map(line).collect::<String>();
+    let ring = lines(&|i| format!("{} {}\n", (i + n - 1) % n + 1, (i + 1) % n + 1));
+    let names = lines(&|i| format!("{} page{i}\n", i + 1));
+    let harwell = format!(
+        "t\n 3 1 1 1\nRUA {n} {n} {n} 0\n(I8)            (I8)            (E12.4)\n{}{}{}",
+        (1..n + 2).map(|p| format!("{p:8}\n")).collect::<String>(),
+        lines(&|i| format!("{:8}\n", i + 1)),
+        lines(&|_| "  0.1500E+01\n".to_owned()),
+    );
+    let values = Dense::new(300, 200, vec![1.5; 60_000]).unwrap();
+    let files = [
+        ("edge list", lines(&|i| format!("{i} {} 0.5\n", i * 7 % n)).into_bytes()),
+        ("edge list with names", format!("{n} {n}\n{names}{ring}").into_bytes()),
+        ("METIS graph", format!("{n} {n} 0\n{ring}").into_bytes()),
+        ("ASCIIGraph", format!("{n}\n{}", lines(&|i| format!("{}\n", i / 2))).into_bytes()),
+        ("Harwell-Boeing", harwell.into_bytes()),
+        ("NumPy array", written(|path| npy::write(path, &values))),
+        ("SciPy sparse matrix", written(|path| npz::write(path, &generated().matrix))),
+        ("solver binary", written(|path| binary::write(path, &generated()))),
+        ("Matrix Market", written(|path| market::write_matrix(path, &generated().matrix, false))),
+    ];
+    for (kind, bytes) in files {
+        let meter = Arc::new(Meter::default());
+        let options = Options { meter: Some(Arc::clone(&meter)), ..Options::default() };
+        let loaded = parse(Path::new("file"), &bytes, &options).unwrap_or_else(|e| panic!("{kind}: {e}"));
+        assert_eq!(loaded.kind, Some(kind));
+        let now = meter.read();
+        assert_eq!((now.phase, now.done), ("reading", now.total), "{kind}");
+        assert!(now.total as usize > bytes.len() / 3, "{kind}: {} of {}", now.total, bytes.len());
+    }
+}
+
+#[test]
+fn every_writer_tells_how_much_is_written_of_how_much() {
+    let loaded = generated();
+    let vectors = Dense::new(20_000, 2, vec![1.0; 40_000]).unwrap();
+    type Write<'a> = &'a dyn Fn(&Path, &Meter) -> solver::error::Result<()>;
+    let writers: [(&str, Write); 5] = [
+        (".slv", &|path, meter| binary::write_metered(path, &loaded, Some(meter))),
+        (".npz", &|path, meter| npz::write_metered(path, &loaded.matrix, Some(meter))),
+        (".mtx", &|path, meter| market::write_matrix_metered(path, &loaded.matrix, false, Some(meter))),
+        (".npy", &|path, meter| npy::write_metered(path, &vectors, Some(meter))),
+        ("vectors", &|path, meter| market::write_columns(path, &vectors, Some(meter))),
+    ];
+    for (what, write) in writers {
+        let meter = Meter::default();
+        written(|path| write(path, &meter));
+        let now = meter.read();
+        assert_eq!((now.phase, now.done), ("writing", now.total), "{what}");
+        assert!(now.total >= 320_000, "{what}: {}", now.total);
+    }
+}
+
+#[test]
+fn a_long_reading_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_with_quiet() {
+    for quiet in [false, true] {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+        command.args(if quiet { &["--quiet", "info"][..] } else { &["info"] }).args(["--matrix", "-"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        for node in 0..24 {
+            input.write_all(format!("{node} {}\n", node + 1).as_bytes()).unwrap();
+            std::thread::sleep(Duration::from_millis(125));
+        }
+        drop(input);
+        let done = child.wait_with_output().unwrap();
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(0), "{said}");
+        let line = said.lines().find(|line| line.starts_with("reading -: "));
+        assert_eq!(line.is_none(), quiet, "{said}");
+        assert!(line.is_none_or(|line| line.contains(" bytes so far, ") && line.ends_with("/s")), "{said}");
+    }
+}

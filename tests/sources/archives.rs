@@ -1,0 +1,128 @@
+//! Tar archives: which file is the matrix, what comes beside it, and archives that are wrong.
+
+use solver::Error;
+use solver::source::{Loaded, Options, parse};
+use std::io::Write;
+use std::path::Path;
+
+const MATRIX: &str = "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 4\n2 2 4\n3 3 4\n2 1 -1\n";
+const OTHER: &str = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n";
+const COLUMN: &str = "%%MatrixMarket matrix array real general\n% b\n3 1\n1\n2.5\n3\n";
+const PLACES: &str = "%%MatrixMarket matrix array real general\n3 2\n1\n2\n3\n4\n5\n6\n";
+const SPARSE: &str = "%%MatrixMarket matrix coordinate real general\n3 1 1\n2 1 7\n";
+
+fn tar(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        // Set by hand, as the crate refuses names that lead out of the folder.
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_cksum();
+        builder.append(&header, text.as_bytes()).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn read(bytes: &[u8]) -> Result<Loaded, Error> {
+    parse(Path::new("a.tar"), bytes, &Options { beside: true, ..Options::default() })
+}
+
+#[test]
+fn the_matrix_is_the_file_named_like_its_folder_and_vectors_come_beside_it() {
+    let files = [
+        ("grid/README.txt", "what this is"),
+        ("grid/grid_b.mtx", COLUMN),
+        ("grid/grid.mtx", MATRIX),
+        ("grid/grid_x.mtx", SPARSE),
+        ("grid/grid_coord.mtx", PLACES),
+        ("grid/grid_z.mtx", "%%MatrixMarket matrix array complex general\n1 1\n1 2\n"),
+        ("grid/other.mtx", OTHER),
+    ];
+    let plain = tar(&files);
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packer.write_all(&plain).unwrap();
+    for bytes in [plain, packer.finish().unwrap()] {
+        let loaded = read(&bytes).unwrap();
+        assert_eq!((loaded.matrix.rows(), loaded.matrix.nnz(), loaded.symmetric), (3, 5, true));
+        assert_eq!(loaded.kind, Some("Matrix Market"));
+        let names: Vec<_> = loaded.beside.iter().map(|beside| beside.name.as_str()).collect();
+        assert_eq!(names, ["b", "x", "coord"]);
+        assert_eq!(loaded.beside("b").unwrap().values(), [1.0, 2.5, 3.0]);
+        assert_eq!(loaded.beside("x").unwrap().values(), [0.0, 7.0, 0.0]);
+        assert_eq!(loaded.beside("coord").unwrap().values(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+        assert!(loaded.beside_unread.is_empty() && loaded.beside_faults.is_empty());
+        let alone = parse(Path::new("a.tar"), &bytes, &Options::default()).unwrap();
+        assert_eq!(alone.matrix, loaded.matrix);
+        assert!(alone.beside.is_empty() && alone.beside_faults.is_empty());
+        assert_eq!(alone.beside_unread, ["b", "x", "coord"]);
+    }
+}
+
+#[test]
+fn vectors_that_nobody_asked_for_are_not_looked_into() {
+    // Faulty from its second line on, and still no fault.
+    let wrong = "%%MatrixMarket matrix array real general\n3 1\nfaulty\n";
+    let bytes = tar(&[("m/m.mtx", MATRIX), ("m/m_b.mtx", wrong)]);
+    let loaded = parse(Path::new("a.tar"), &bytes, &Options::default()).unwrap();
+    assert_eq!((loaded.matrix.nnz(), loaded.beside_faults.len()), (5, 0));
+    assert_eq!(loaded.beside_unread, ["b"]);
+}
+
+#[test]
+fn the_only_matrix_is_taken_whatever_its_name() {
+    let loaded =
+        read(&tar(&[("notes", "some words"), ("x/edges.txt", "# edges\n0 1\n"), ("v.mtx", COLUMN)])).unwrap();
+    assert_eq!((loaded.matrix.rows(), loaded.kind, loaded.beside.len()), (2, Some("edge list"), 0));
+}
+
+#[test]
+fn no_matrix_or_several_are_errors_that_list_the_files() {
+    for (files, reason) in [
+        (vec![("a.mtx", MATRIX), ("b.mtx", OTHER)], "there are several matrices"),
+        (vec![("a/a.mtx", MATRIX), ("b/b.mtx", OTHER)], "there are several matrices"),
+        (vec![("a/readme", "words"), ("a/b.mtx", COLUMN)], "there is no matrix"),
+    ] {
+        match read(&tar(&files)) {
+            Err(error @ Error::Archive { .. }) => {
+                let message = error.to_string();
+                assert!(message.contains(reason) && message.contains("Unpack it"), "{message}");
+                assert!(files.iter().all(|(name, _)| message.contains(name)), "{message}");
+            }
+            other => panic!("{files:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn faults_within_are_placed_in_the_member() {
+    let broken = MATRIX.replace("2 1 -1", "2 x -1");
+    let message = read(&tar(&[("m/m.mtx", &broken)])).unwrap_err().to_string();
+    assert_eq!(message, "a.tar:m/m.mtx:6:3: expected a column index from 1 to 3, found x");
+}
+
+#[test]
+fn faulty_vectors_are_left_out_with_their_reason_and_the_matrix_and_the_others_stand() {
+    let short = COLUMN.replace("3\n", "");
+    let files = [("m/m.mtx", MATRIX), ("m/m_b.mtx", &short), ("m/m_x.mtx", SPARSE)];
+    let loaded = read(&tar(&files)).unwrap();
+    assert_eq!((loaded.matrix.nnz(), loaded.beside("b"), loaded.beside.len()), (5, None, 1));
+    assert_eq!(loaded.beside("x").unwrap().values(), [0.0, 7.0, 0.0]);
+    assert_eq!(loaded.beside_unread, ["b"]);
+    let [fault] = &loaded.beside_faults[..] else { panic!("{:?}", loaded.beside_faults) };
+    assert!(fault.starts_with("a.tar:m/m_b.mtx:") && fault.contains("expected 3 entries"), "{fault}");
+}
+
+#[test]
+fn archives_that_are_cut_are_errors_and_names_lead_nowhere() {
+    let whole = tar(&[("m/m.mtx", MATRIX)]);
+    for length in 1..512 + MATRIX.len() {
+        assert!(read(&whole[..length]).is_err(), "cut to {length} bytes");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let outside = folder.path().join("outside.mtx");
+    let name = format!("../../../../../..{}", outside.display());
+    assert_eq!(read(&tar(&[(&name, MATRIX)])).unwrap().matrix.nnz(), 5);
+    assert!(!outside.exists());
+}

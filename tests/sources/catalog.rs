@@ -1,0 +1,361 @@
+//! The catalog, and the commands that use it: the real binary, a real server, real signals.
+
+use crate::common::archives::{bus, gzip};
+use crate::common::server::{Reply, Request, Server, file};
+use serde_json::Value;
+use solver::Error;
+use solver::source::catalog::{self, Definite, entries, find};
+use solver::spelling::nearest;
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn every_entry_of_the_catalog_is_sound() {
+    let parsed = catalog::parse(catalog::text()).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(parsed.len(), entries().len());
+    assert!(parsed.len() >= 26, "six of the papers and about twenty more");
+    let mut names = HashSet::new();
+    for e in &parsed {
+        let name = &e.name;
+        assert!(names.insert(name), "{name} stands twice");
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        assert!([name, &e.group].iter().all(|text| text.chars().all(plain) && !text.is_empty()), "{name}");
+        assert!(e.rows > 0 && e.cols > 0 && e.stored > 0, "{name}");
+        // A triangle with its diagonal: each entry off the diagonal counts twice.
+        let most_on_diagonal = e.rows.min(e.stored);
+        let range = if e.symmetric {
+            assert_eq!(e.rows, e.cols, "{name}");
+            2 * e.stored - most_on_diagonal..=2 * e.stored
+        } else {
+            e.stored..=e.stored
+        };
+        assert!(range.contains(&e.entries), "{name}: {} not in {range:?}", e.entries);
+        assert!(e.definite != Definite::Yes || e.symmetric, "{name}");
+        for sum in e.sha256.iter().chain(&e.mtx_sha256) {
+            assert!(sum.len() == 64 && sum.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')), "{name}");
+        }
+        assert!(e.stand_in.as_ref().is_none_or(|s| s.ends_with("-like")), "{name}");
+        assert_eq!(find(&format!("{}/{name}", e.group)).map(|e| &e.name), Some(name));
+    }
+    for name in ["crankseg_1", "ecology1", "F1", "inline_1", "mawi_201512012345", "sx-stackoverflow"] {
+        assert!(find(name).is_some_and(|e| e.stand_in.is_some()), "{name}");
+    }
+}
+
+#[test]
+fn a_catalog_with_an_unknown_field_or_a_missing_one_is_refused() {
+    for text in ["[[matrix]]\nname = \"x\"", "[[matrix]]\ncolour = \"red\"", "[[matrixes]]"] {
+        assert!(matches!(catalog::parse(text), Err(Error::Config { .. })), "{text}");
+    }
+}
+
+#[test]
+fn names_near_a_typing_error_are_found_and_far_ones_are_not() {
+    let near = |typed| nearest(typed, entries().iter().map(|e| e.name.as_str()));
+    assert_eq!(near("ecology")[..2], ["ecology1", "ecology2"]);
+    assert_eq!(near("auidkw_1").first(), Some(&"audikw_1"));
+    assert_eq!(near("f1").first(), Some(&"F1"));
+    assert!(near("qqqqqq").is_empty());
+}
+
+struct Run {
+    folder: tempfile::TempDir,
+    server: Server,
+}
+
+impl Run {
+    fn new(answer: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Run {
+        Run { folder: tempfile::tempdir().unwrap(), server: Server::new(answer) }
+    }
+
+    fn good() -> Run {
+        Run::new(|request| file(request, &archive(), "\"one\""))
+    }
+
+    /// So slow that there is time to end the client in the middle, the first time.
+    fn slow() -> Run {
+        Run::new(|request| {
+            let pause = Duration::from_millis(if request.number == 0 { 20 } else { 0 });
+            Reply { pause, ..file(request, &archive(), "\"one\"") }
+        })
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+        command.args(args).env("SOLVER_CACHE", self.folder.path()).env("SOLVER_MIRROR", &self.server.url);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// The message of a run that must fail with exit code 2.
+    fn refused(&self, args: &[&str]) -> String {
+        let done = self.run(args);
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {}", text(&done));
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    }
+
+    fn at(&self, ending: &str) -> PathBuf {
+        self.folder.path().join(format!("matrices/1138_bus.tar.gz{ending}"))
+    }
+
+    /// A fetch of which something has arrived.
+    fn underway(&self) -> Child {
+        let child = self.command(&["fetch", "1138_bus"]).spawn().unwrap();
+        let began = Instant::now();
+        while fs::metadata(self.at(".part")).map_or(0, |about| about.len()) < 8192 {
+            assert!(began.elapsed() < Duration::from_secs(60), "nothing arrives");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        child
+    }
+
+    fn assert_resumed(&self) {
+        let kept = fs::metadata(self.at(".part")).unwrap().len();
+        assert!(kept < archive().len() as u64 && !self.at("").exists());
+        let done = self.run(&["fetch", "1138_bus"]);
+        assert!(done.status.success(), "{}", text(&done));
+        assert_eq!(fs::read(self.at("")).unwrap(), archive());
+        assert_eq!(self.server.seen()[1].range(), Some(kept as usize));
+    }
+}
+
+#[test]
+fn a_folder_that_is_named_is_where_every_command_looks() {
+    let (run, other) = (Run::good(), tempfile::tempdir().unwrap());
+    let folder = other.path().to_str().unwrap();
+    assert!(run.run(&["fetch", "1138_bus", "--cache", folder]).status.success());
+    assert!(run.refused(&["info", "--matrix", "1138_bus"]).contains("has not been fetched"));
+    let done = run.run(&["info", "--matrix", "1138_bus", "--cache", folder]);
+    assert!(done.status.success() && text(&done).contains("1,138 x 1,138"), "{}", text(&done));
+}
+
+fn text(done: &Output) -> String {
+    String::from_utf8_lossy(&[&done.stdout[..], &done.stderr].concat()).into_owned()
+}
+
+fn archive() -> Vec<u8> {
+    gzip(bus(8.0, 1_000_000).as_bytes())
+}
+
+#[test]
+fn a_matrix_that_is_not_here_is_named_with_its_size_and_the_ways_out() {
+    let run = Run::good();
+    for command in ["cg", "info"] {
+        let message = run.refused(&[command, "--matrix", "F1"]);
+        let ways = ["343791 rows", "26837113 entries", "MB", "solver fetch F1"];
+        assert!(ways.iter().all(|part| message.contains(part)), "{message}");
+        let imitated = solver::source::generate::exists("F1-like");
+        assert_eq!(message.contains("--matrix F1-like"), imitated, "{message}");
+    }
+    assert!(run.server.seen().is_empty());
+}
+
+#[test]
+fn a_fetched_matrix_is_read_by_its_name_and_again_from_its_binary_file() {
+    let run = Run::good();
+    let done = run.run(&["fetch", "1138_bus"]);
+    assert!(done.status.success() && text(&done).contains("1138_bus fetched"), "{}", text(&done));
+    for _ in 0..2 {
+        let done = run.run(&["info", "--matrix", "1138_bus", "--json"]);
+        let info: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", text(&done)));
+        assert_eq!((info["rows"].as_u64(), info["nnz"].as_u64()), (Some(1138), Some(4054)));
+        assert_eq!((info["nnz_stored"].as_u64(), info["symmetric"].as_bool()), (Some(2596), Some(true)));
+        assert!(run.folder.path().join("matrices/1138_bus.slv").is_file());
+    }
+    assert!(text(&run.run(&["fetch", "1138_bus"])).contains("is there and in order"));
+}
+
+#[test]
+fn a_matrix_that_is_not_the_one_of_the_catalog_is_refused_under_its_name() {
+    let run = Run::good();
+    fs::create_dir_all(run.folder.path().join("matrices")).unwrap();
+    let other = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 2 4\n";
+    fs::write(run.at(""), other).unwrap();
+    // The second time it comes from the binary file.
+    for _ in 0..2 {
+        let message = run.refused(&["info", "--matrix", "1138_bus"]);
+        let listed = "expected 1138 x 1138 with 2596 stored entries, as the catalog says";
+        assert!(message.contains(listed), "{message}");
+        assert!(message.contains("found 2 x 2 with 2 stored entries"), "{message}");
+        assert!(message.contains("solver fetch 1138_bus"), "{message}");
+    }
+}
+
+#[test]
+fn with_fetch_a_solve_downloads_first_and_a_dry_run_does_not() {
+    let run = Run::good();
+    let args = ["cg", "--device", "cpu", "--matrix", "1138_bus", "--fetch", "--json"];
+    let dry = run.run(&[&args[..], &["--dry-run"]].concat());
+    let url = format!("{}/MM/HB/1138_bus.tar.gz", run.server.url);
+    assert!(dry.status.success() && text(&dry).contains(&url), "{}", text(&dry));
+    assert!(run.server.seen().is_empty());
+    let done = run.run(&args);
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", text(&done)));
+    assert_eq!((report["matrix"].as_str(), report["converged"].as_bool()), (Some("1138_bus"), Some(true)));
+}
+
+#[test]
+fn the_folder_and_the_server_can_be_named() {
+    let run = Run::good();
+    let other = tempfile::tempdir().unwrap();
+    let mut command =
+        run.command(&["fetch", "1138_bus", "--cache", other.path().to_str().unwrap(), "--mirror"]);
+    let done = command.arg(format!("{}/", run.server.url)).env_remove("SOLVER_MIRROR").output().unwrap();
+    assert!(done.status.success(), "{}", text(&done));
+    assert!(other.path().join("matrices/1138_bus.tar.gz").is_file());
+}
+
+#[test]
+fn without_a_home_there_is_no_cache_folder() {
+    let run = Run::good();
+    let mut command = run.command(&["fetch", "1138_bus"]);
+    let done =
+        command.env_remove("SOLVER_CACHE").env_remove("XDG_CACHE_HOME").env("HOME", "relative").output();
+    let done = done.unwrap();
+    assert_eq!(done.status.code(), Some(2));
+    assert!(text(&done).contains("--cache"), "{}", text(&done));
+}
+
+#[test]
+fn an_unknown_name_is_refused_with_those_near_it_before_anything_is_downloaded() {
+    let run = Run::good();
+    let message = run.refused(&["fetch", "1138_bus", "ecology"]);
+    assert!(message.contains("'ecology'") && message.contains("ecology1, ecology2"), "{message}");
+    assert!(run.server.seen().is_empty());
+    let message = run.refused(&["info", "--matrix", "poison2d:3x3"]);
+    assert!(message.contains("did you mean poisson2d"), "{message}");
+}
+
+#[test]
+fn a_server_without_the_file_ends_in_a_message() {
+    let run = Run::new(|_| Reply::status(404));
+    let message = run.refused(&["fetch", "1138_bus"]);
+    assert!(message.contains("404") && message.contains("/MM/HB/1138_bus.tar.gz"), "{message}");
+}
+
+#[test]
+fn a_killed_download_goes_on_where_it_stopped() {
+    let run = Run::slow();
+    let mut child = run.underway();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    run.assert_resumed();
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_download_says_how_to_go_on() {
+    let run = Run::slow();
+    let child = run.underway();
+    let signalled = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(signalled.success());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", text(&done));
+    assert!(text(&done).contains("solver fetch 1138_bus goes on from there"), "{}", text(&done));
+    run.assert_resumed();
+}
+
+#[test]
+fn two_processes_that_fetch_at_once_download_once() {
+    let run = Run::slow();
+    let first = run.underway();
+    let second = run.run(&["fetch", "1138_bus"]);
+    let first = first.wait_with_output().unwrap();
+    assert!(first.status.success() && second.status.success(), "{}{}", text(&first), text(&second));
+    assert!(text(&second).contains("is there and in order"), "{}", text(&second));
+    assert_eq!(run.server.seen().len(), 1);
+    assert_eq!(fs::read(run.at("")).unwrap(), archive());
+}
+
+/// A limit on the size of files stands for a full disk: writing fails in the same place, and needs no rights to
+/// arrange.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_is_said_and_what_is_there_is_kept() {
+    let run = Run::good();
+    let mut command = Command::new("sh");
+    let program = assert_cmd::cargo::cargo_bin!("solver");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" fetch 1138_bus"]).arg(program);
+    command.env("SOLVER_CACHE", run.folder.path()).env("SOLVER_MIRROR", &run.server.url);
+    let done = command.output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", text(&done));
+    assert!(text(&done).contains("no room to write") && text(&done).contains("--cache"), "{}", text(&done));
+    assert!(fs::metadata(run.at(".part")).unwrap().len() > 0);
+    run.assert_resumed();
+}
+
+#[test]
+fn the_list_names_every_matrix_and_generator_and_can_be_filtered() {
+    let run = Run::good();
+    run.run(&["fetch", "1138_bus"]);
+    let done = run.run(&["matrices", "--json"]);
+    let list: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", text(&done)));
+    let rows = list["catalog"].as_array().unwrap();
+    assert_eq!(rows.len(), entries().len());
+    let fetched: Vec<_> = rows.iter().filter(|row| !row["fetched"].is_null()).collect();
+    assert_eq!((fetched.len(), fetched[0]["name"].as_str()), (1, Some("1138_bus")));
+    let forms = solver::source::generate::forms().count();
+    assert_eq!(list["generators"].as_array().unwrap().len(), forms);
+    let table = text(&run.run(&["matrices"]));
+    assert!(
+        entries().iter().all(|e| table.contains(&e.name)) && table.contains("poisson2d:NXxNY"),
+        "{table}"
+    );
+    let some = text(&run.run(&["matrices", "web graph"]));
+    assert!(
+        some.contains("web-Google") && !some.contains("audikw_1") && !some.contains("poisson2d"),
+        "{some}"
+    );
+}
+
+#[test]
+fn a_matrix_that_was_not_fetched_is_converted_with_fetch() {
+    let run = Run::good();
+    let out = run.folder.path().join("bus.slv");
+    let out = out.to_str().unwrap();
+    assert!(run.refused(&["convert", "1138_bus", out]).contains("solver fetch 1138_bus"));
+    let done = run.run(&["convert", "--fetch", "1138_bus", out]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+    assert_eq!(run.server.seen().len(), 1);
+    assert_eq!(solver::source::load(out).unwrap().matrix.nnz(), 4054);
+}
+
+#[test]
+fn a_download_that_was_damaged_later_says_how_to_have_it_again() {
+    let run = Run::good();
+    assert_eq!(run.run(&["fetch", "1138_bus"]).status.code(), Some(0));
+    let whole = fs::read(run.at("")).unwrap();
+    fs::write(run.at(""), &whole[..whole.len() / 2]).unwrap();
+    let message = run.refused(&["info", "--matrix", "1138_bus"]);
+    assert!(message.contains("1138_bus.tar.gz") && message.contains("solver fetch 1138_bus"), "{message}");
+    assert_eq!(run.run(&["fetch", "1138_bus"]).status.code(), Some(0));
+    assert_eq!(run.run(&["info", "--matrix", "1138_bus"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_slow_download_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_with_quiet() {
+    for quiet in [false, true] {
+        let pieces = archive().len().div_ceil(4096) as u32;
+        let pause = Duration::from_millis(3500) / pieces;
+        let run = Run::new(move |request| Reply { pause, ..file(request, &archive(), "\"one\"") });
+        let done = run.run(if quiet { &["--quiet", "fetch", "1138_bus"] } else { &["fetch", "1138_bus"] });
+        assert_eq!(done.status.code(), Some(0), "{}", text(&done));
+        assert!(String::from_utf8_lossy(&done.stdout).starts_with("1138_bus fetched: "));
+        let said = String::from_utf8(done.stderr).unwrap();
+        if quiet {
+            assert_eq!(said, "");
+        } else {
+            let told = said.lines().any(|line| {
+                line.starts_with("1138_bus: ") && line.contains(", ETA ") && line.ends_with("/s")
+            });
+            assert!(told, "{said}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Files, generators and the catalog.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+
+// Its `#[test]` replaces that of the standard library.
+#[macro_use]
+extern crate solver_test_attribute;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod archives;
+mod binary;
+mod catalog;
+mod fetch;
+mod files;
+mod generators;
+mod generators_grids;
+mod generators_random;
+mod graphs;
+mod graphs_packed;
+mod harwell;
+mod market;
+mod market_forms;
+mod market_notes;
+mod market_random;
+mod market_real;
+mod market_write;
+mod numpy;
+mod random_graphs;
+mod stand_ins;
+mod webgraph;
+
+fn main() -> std::process::ExitCode {
+    common::harness::run(None)
+}

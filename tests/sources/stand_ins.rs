@@ -1,0 +1,326 @@
+//! The stand-ins for well-known matrices, against the facts of those matrices. With `--include-ignored` and `--release`
+//! all of them at full size; `--nocapture` shows each beside the real one.
+
+use crate::common::solves::{System, serial, to};
+use crate::common::tolerance;
+use rayon::prelude::*;
+use solver::format::stats::first_asymmetry;
+use solver::format::{Csr, Values};
+use solver::precond::Preconditioner;
+use solver::source::{Loaded, load};
+use solver::stop::StopReason;
+use std::time::Instant;
+
+/// What is known of a real matrix.
+struct Facts {
+    name: &'static str,
+    real: &'static str,
+    rows: usize,
+    entries: usize,
+    row_min: usize,
+    row_max: usize,
+    row_deviation: f64,
+    col_max: usize,
+    col_deviation: f64,
+    /// Mean of last minus first column of a row, as a share of n.
+    span: f64,
+    /// Mean number of runs of consecutive columns in a row.
+    runs: f64,
+    /// Mean share of a row's entries that have one in the next row at most one column away.
+    similarity: f64,
+}
+
+#[rustfmt::skip]
+const FACTS: &[Facts] = &[
+    Facts { name: "F1-like", real: "Koutsovasilis/F1", rows: 343_791, entries: 26_837_113, row_min: 24, row_max: 435, row_deviation: 40.81, col_max: 435, col_deviation: 40.81, span: 0.733, runs: 16.50, similarity: 0.813 },
+    Facts { name: "inline_1-like", real: "GHS_psdef/inline_1", rows: 503_712, entries: 36_816_170, row_min: 18, row_max: 843, row_deviation: 35.63, col_max: 843, col_deviation: 35.63, span: 0.321, runs: 15.24, similarity: 0.824 },
+    Facts { name: "crankseg_1-like", real: "GHS_psdef/crankseg_1", rows: 52_804, entries: 10_614_210, row_min: 48, row_max: 2703, row_deviation: 88.66, col_max: 2703, col_deviation: 88.66, span: 0.820, runs: 27.32, similarity: 0.869 },
+    Facts { name: "ecology1-like", real: "McRae/ecology1", rows: 1_000_000, entries: 4_996_000, row_min: 3, row_max: 5, row_deviation: 0.063, col_max: 5, col_deviation: 0.063, span: 0.002, runs: 2.998, similarity: 0.9997 },
+    Facts { name: "mawi-like", real: "MAWI/mawi_201512012345", rows: 18_571_154, entries: 38_040_320, row_min: 1, row_max: 16_399_896, row_deviation: 3805.8, col_max: 16_399_896, col_deviation: 3805.8, span: 0.0090, runs: 1.143, similarity: 0.887 },
+    Facts { name: "stackoverflow-like", real: "SNAP/sx-stackoverflow", rows: 2_601_977, entries: 36_233_450, row_min: 0, row_max: 38_148, row_deviation: 137.85, col_max: 22_258, col_deviation: 65.37, span: 0.240, runs: 13.90, similarity: 0.117 },
+];
+
+fn facts(name: &str) -> &'static Facts {
+    FACTS.iter().find(|facts| facts.name == name).unwrap()
+}
+
+/// The same of a matrix at hand.
+struct Measured {
+    row_min: usize,
+    row_max: usize,
+    row_deviation: f64,
+    col_max: usize,
+    col_deviation: f64,
+    span: f64,
+    runs: f64,
+    similarity: f64,
+}
+
+fn deviation(lengths: &[usize]) -> f64 {
+    let n = lengths.len() as f64;
+    let mean = lengths.iter().sum::<usize>() as f64 / n;
+    (lengths.iter().map(|&l| (l as f64 - mean).powi(2)).sum::<f64>() / n).sqrt()
+}
+
+/// Entries of a row that have one in the other at most one column away.
+fn near(row: &[u32], other: &[u32]) -> usize {
+    let close = |&col: &u32| {
+        let at = other.partition_point(|&o| o + 1 < col);
+        other.get(at).is_some_and(|&o| o <= col + 1)
+    };
+    row.iter().filter(|col| close(col)).count()
+}
+
+fn measure(m: &Csr) -> Measured {
+    let n = m.rows();
+    let columns = |i: usize| &m.col_indices()[m.row_range(i)];
+    let lengths: Vec<usize> = (0..n).map(|i| columns(i).len()).collect();
+    let mut counts = vec![0; m.cols()];
+    m.col_indices().iter().for_each(|&col| counts[col as usize] += 1);
+    let mean = |of: &(dyn Fn(usize) -> f64 + Sync)| (0..n).into_par_iter().map(of).sum::<f64>() / n as f64;
+    Measured {
+        row_min: *lengths.iter().min().unwrap(),
+        row_max: *lengths.iter().max().unwrap(),
+        row_deviation: deviation(&lengths),
+        col_max: *counts.iter().max().unwrap(),
+        col_deviation: deviation(&counts),
+        span: mean(&|i| columns(i).last().map_or(0.0, |last| f64::from(last - columns(i)[0])) / n as f64),
+        runs: mean(&|i| {
+            columns(i).windows(2).filter(|w| w[1] > w[0] + 1).count() as f64
+                + if columns(i).is_empty() { 0.0 } else { 1.0 }
+        }),
+        similarity: mean(&|i| match columns(i).len() {
+            0 => 0.0,
+            _ if i + 1 == n => 0.0,
+            length => near(columns(i), columns(i + 1)) as f64 / length as f64,
+        }),
+    }
+}
+
+/// Within 5 %.
+fn close(what: &str, got: f64, real: f64) {
+    assert!((got - real).abs() <= 0.05 * real, "{what}: {got}, the real one has {real}");
+}
+
+/// Makes one at full size, prints it beside the real one, and checks what it promises.
+fn check_full(name: &str) -> Loaded {
+    let real = facts(name);
+    let start = Instant::now();
+    let loaded = load(name).unwrap();
+    let seconds = start.elapsed().as_secs_f64();
+    let (m, got) = (&loaded.matrix, measure(&loaded.matrix));
+    println!("{name}: {seconds:.2} s, {} bytes", m.storage_bytes());
+    let row = |what: &str, got: f64, real: f64| {
+        println!("| {what} | {got:.4} | {real:.4} | {:+.1} % |", 100.0 * (got / real - 1.0));
+    };
+    row("rows", m.rows() as f64, real.rows as f64);
+    row("entries", m.nnz() as f64, real.entries as f64);
+    row("shortest row", got.row_min as f64, real.row_min as f64);
+    row("longest row", got.row_max as f64, real.row_max as f64);
+    row("deviation of rows", got.row_deviation, real.row_deviation);
+    row("longest column", got.col_max as f64, real.col_max as f64);
+    row("deviation of columns", got.col_deviation, real.col_deviation);
+    row("span / n", got.span, real.span);
+    row("runs a row", got.runs, real.runs);
+    row("similarity", got.similarity, real.similarity);
+    assert_eq!(loaded.stand_in, Some(real.real));
+    assert_eq!(m.rows(), real.rows);
+    close("entries", m.nnz() as f64, real.entries as f64);
+    close("shortest row", got.row_min as f64, real.row_min as f64);
+    close("longest row", got.row_max as f64, real.row_max as f64);
+    close("longest column", got.col_max as f64, real.col_max as f64);
+    if loaded.symmetric {
+        assert_eq!(first_asymmetry(m), None);
+    }
+    loaded
+}
+
+#[test]
+#[ignore = "large: 27 million entries"]
+fn f1_like_meets_the_facts_of_f1() {
+    check_full("F1-like");
+}
+
+#[test]
+#[ignore = "large: 37 million entries"]
+fn inline_1_like_meets_the_facts_of_inline_1() {
+    check_full("inline_1-like");
+}
+
+#[test]
+fn crankseg_1_like_meets_the_facts_of_crankseg_1() {
+    check_full("crankseg_1-like");
+}
+
+#[test]
+fn ecology1_like_meets_the_facts_of_ecology1() {
+    let loaded = check_full("ecology1-like");
+    assert_eq!(loaded.matrix.nnz(), facts("ecology1-like").entries);
+    let grid = load("poisson2d:1000x1000").unwrap().matrix;
+    assert_eq!(loaded.matrix.pattern(), grid.pattern());
+}
+
+#[test]
+#[ignore = "large: 38 million entries"]
+fn mawi_like_meets_the_facts_of_mawi_201512012345() {
+    check_full("mawi-like");
+}
+
+#[test]
+#[ignore = "large: 36 million entries"]
+fn stackoverflow_like_meets_the_facts_of_sx_stackoverflow() {
+    let loaded = check_full("stackoverflow-like");
+    let own = (0..loaded.matrix.rows()).filter(|&i| loaded.matrix.get(i, i).is_some()).count();
+    close("self loops", own as f64, 1_357_766.0);
+}
+
+#[test]
+fn a_smaller_stand_in_has_its_share_of_rows_and_rows_of_the_same_lengths() {
+    for real in FACTS {
+        let loaded = load(&format!("{}:scale=0.01", real.name)).unwrap();
+        let (m, got) = (&loaded.matrix, measure(&loaded.matrix));
+        assert_eq!(loaded.stand_in, Some(real.real));
+        assert_eq!(loaded.stored, m.nnz() as u64);
+        close(real.name, m.rows() as f64, 0.01 * real.rows as f64);
+        assert_eq!(got.row_min, real.row_min, "{}", real.name);
+        // A small body has more surface, where rows are shorter, and a small graph merges more of its draws.
+        let mean = |entries: usize, rows: usize| entries as f64 / rows as f64;
+        let share = mean(m.nnz(), m.rows()) / mean(real.entries, real.rows);
+        assert!((0.6..=1.05).contains(&share), "{}: {share}", real.name);
+        let structural = real.runs > 15.0;
+        if structural {
+            let mean = mean(m.nnz(), m.rows());
+            assert!(got.row_max <= real.row_max && got.row_max as f64 > 1.5 * mean, "{}", real.name);
+        }
+        assert_eq!(loaded.symmetric, real.name != "stackoverflow-like");
+        assert_eq!(first_asymmetry(m).is_none(), loaded.symmetric, "{}", real.name);
+    }
+}
+
+#[test]
+fn full_names_name_the_same_stand_ins() {
+    for (short, full) in [("mawi", "mawi_201512012345"), ("stackoverflow", "sx-stackoverflow")] {
+        let [a, b] = [short, full].map(|name| load(&format!("{name}-like:scale=0.001")).unwrap());
+        assert!(a.matrix == b.matrix && a.stand_in == b.stand_in, "{full}");
+    }
+}
+
+#[test]
+fn stand_ins_are_the_same_to_the_bit_on_any_number_of_threads_and_differ_by_seed() {
+    for real in FACTS {
+        let what = format!("{}:scale=0.01", real.name);
+        let made = |threads: usize, seed: &str| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| load(&format!("{what}{seed}")).unwrap().matrix)
+        };
+        let one = made(1, "");
+        assert!(one == made(2, ",seed=1") && one == made(3, ""), "{what}");
+        assert!(one != made(2, ",seed=2"), "{what}");
+    }
+}
+
+/// Whether all pivots of a dense Cholesky factorisation are positive.
+fn positive_definite(m: &Csr) -> bool {
+    let n = m.rows();
+    let mut dense = vec![vec![0.0; n]; n];
+    (0..n).for_each(|i| m.row(i).for_each(|(j, value)| dense[i][j] = value));
+    for pivot in 0..n {
+        let (above, below) = dense.split_at_mut(pivot + 1);
+        let row = &above[pivot];
+        if row[pivot].is_nan() || row[pivot] <= 1e-9 * m.get(pivot, pivot).unwrap() {
+            return false;
+        }
+        for other in below.iter_mut().filter(|other| other[pivot] != 0.0) {
+            let by = other[pivot] / row[pivot];
+            other[pivot..].iter_mut().zip(&row[pivot..]).for_each(|(value, pivot)| *value -= by * pivot);
+        }
+    }
+    true
+}
+
+#[test]
+fn structural_stand_ins_are_positive_definite_in_dense_blocks() {
+    for (what, aligned) in [
+        ("F1-like:scale=0.001", true),
+        ("inline_1-like:scale=0.001", true),
+        ("crankseg_1-like:scale=0.01", false),
+    ] {
+        let m = load(what).unwrap().matrix;
+        assert!(positive_definite(&m), "{what}");
+        let lengths = (0..m.rows()).filter(|&i| !m.row_range(i).len().is_multiple_of(3)).count();
+        assert_eq!(lengths == 0 && m.rows().is_multiple_of(3), aligned, "{what}: {lengths} of {}", m.rows());
+    }
+    // The check can fail.
+    assert!(!positive_definite(&load("ecology1-like:scale=0.001").unwrap().matrix));
+}
+
+#[test]
+fn conjugate_gradients_converge_on_a_small_f1_like() {
+    let system = System::generated("F1-like:scale=0.01");
+    for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+        let outcome = serial(&system, precond, &to(tolerance::RTOL));
+        assert_eq!(outcome.reason, StopReason::Converged, "{}", precond.name());
+    }
+}
+
+#[test]
+fn ecology1_like_is_a_laplacian_whose_rows_sum_to_exactly_zero() {
+    let m = load("ecology1-like:scale=0.01").unwrap().matrix;
+    assert_eq!(m.multiply_reference(&vec![1.0; m.cols()]), vec![0.0; m.rows()]);
+    for i in 0..m.rows() {
+        for (j, value) in m.row(i) {
+            let range = if i == j { 0.0..40.5 } else { -10.0..0.0 };
+            assert!(range.contains(&value), "({i}, {j}): {value}");
+        }
+    }
+}
+
+#[test]
+fn mawi_like_has_one_hub_no_diagonal_and_as_many_components_of_packets() {
+    let m = load("mawi-like:scale=0.01").unwrap().matrix;
+    let Values::F64(packets) = m.values() else { panic!("packets are counted") };
+    assert!(packets.iter().all(|&p| (1.0..=1_509_116.0).contains(&p) && p.fract() == 0.0));
+    assert!((0..m.rows()).all(|i| m.get(i, i).is_none()));
+    let mut lengths: Vec<usize> = (0..m.rows()).map(|i| m.row_range(i).len()).collect();
+    lengths.sort_unstable();
+    assert!(lengths[m.rows() - 2] < lengths[m.rows() - 1] / 10, "a second hub");
+    close("the hub's row", lengths[m.rows() - 1] as f64, 0.01 * 16_399_896.0);
+    assert!(lengths[m.rows() / 2] <= 2);
+    // Which rows are without the hub is drawn for 64 at a time, so their number varies.
+    let share = components(&m) as f64 / (0.01 * 442_523.0);
+    assert!((0.85..1.15).contains(&share), "{share} of the components");
+}
+
+/// Connected components of a symmetric pattern.
+fn components(m: &Csr) -> usize {
+    let mut seen = vec![false; m.rows()];
+    let mut count = 0;
+    for start in 0..m.rows() {
+        count += usize::from(!seen[start]);
+        let mut open = vec![start];
+        while let Some(i) = open.pop() {
+            if !std::mem::replace(&mut seen[i], true) {
+                open.extend(m.row(i).map(|(j, _)| j).filter(|&j| !seen[j]));
+            }
+        }
+    }
+    count
+}
+
+#[test]
+fn stackoverflow_like_has_heavy_tails_loops_and_answers_in_turn() {
+    let m = load("stackoverflow-like:scale=0.01").unwrap().matrix;
+    let Values::F64(times) = m.values() else { panic!("answers are counted") };
+    assert!(times.iter().all(|&t| (1.0..=29_919.0).contains(&t) && t.fract() == 0.0));
+    close("mean of values", times.iter().sum::<f64>() / times.len() as f64, 63_497_050.0 / 36_233_450.0);
+    let own = (0..m.rows()).filter(|&i| m.get(i, i).is_some()).count();
+    close("self loops", own as f64, 0.01 * 1_357_766.0);
+    let mirrored = (0..m.rows()).flat_map(|i| m.row(i).map(move |(j, _)| (i, j)));
+    let mirrored = mirrored.filter(|&(i, j)| i != j && m.get(j, i).is_some()).count();
+    let share = mirrored as f64 / (m.nnz() - own) as f64;
+    assert!((0.33..0.6).contains(&share), "{share}: the real one has 0.384");
+    let got = measure(&m);
+    let mean = m.nnz() as f64 / m.rows() as f64;
+    assert!(got.row_max as f64 > 30.0 * mean && got.col_max as f64 > 20.0 * mean);
+    assert!(got.row_deviation > 1.5 * mean && got.col_deviation > mean);
+}
