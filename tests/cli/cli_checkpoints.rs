@@ -170,7 +170,7 @@ fn files_that_are_no_whole_checkpoint_are_refused_in_words() {
 fn a_write_that_fails_leaves_the_checkpoint_before_it_and_the_solve_goes_on() {
     let files = Files::new();
     let checkpoint = files.at("c");
-    let program = assert_cmd::cargo::cargo_bin!("solver");
+    let program = crate::common::process::program();
     cg(&[&MATRIX[..], &["--checkpoint", word(&checkpoint), "--max-iters", "5"]].concat());
     let before = std::fs::read(&checkpoint).unwrap();
     // As on a full disk: no file may grow beyond some kilobytes.

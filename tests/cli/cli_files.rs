@@ -137,7 +137,7 @@ fn an_answer_that_cannot_be_written_keeps_neither_report_nor_history_back() {
     let command = format!(
         "ulimit -f 16; trap '' XFSZ; exec '{}' cg --device cpu --json --matrix poisson2d:200x200 --max-iters 3 \
          --output '{}' --history '{}'",
-        assert_cmd::cargo::cargo_bin!("solver").display(),
+        crate::common::process::program().display(),
         x.display(),
         history.display()
     );

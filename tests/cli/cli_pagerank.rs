@@ -261,7 +261,7 @@ fn bad_options_are_refused_with_what_is_right() {
     assert!(with(&["--method", "gauss-seidel", "--backend", "rows"]).contains("one thread"));
     assert!(with(&["--method", "gauss-seidel", "--device", "cuda"]).contains("one thread"));
     assert!(with(&["--dangling", "magic"]).contains("self-loop"));
-    assert!(with(&["--backend", "magic"]).contains("rows"));
+    assert!(with(&["--device", "cpu", "--backend", "magic"]).contains("rows"));
     let same = word(&graph);
     assert!(with(&["--plot", "p.svg", "--history", same]).contains("--graph"));
     let short = file(&folder, "v.mtx", "%%MatrixMarket matrix array real general\n2 1\n1\n1\n");

@@ -1,6 +1,6 @@
 //! What a solve is told before it begins: configuration files and dry runs.
 
-use crate::common::process::{cg, errors, file, refused, run, solver, word};
+use crate::common::process::{cg, errors, file, project, refused, run, solver, word};
 use serde_json::Value;
 use solver::device::cuda;
 
@@ -92,7 +92,7 @@ fn what_is_wrong_in_a_configuration_file_is_said_with_file_line_and_key() {
 
 #[test]
 fn the_configurations_that_we_ship_are_valid() {
-    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/configs")).unwrap() {
+    for entry in std::fs::read_dir(project("configs")).unwrap() {
         let path = entry.unwrap().path();
         let command = path.file_name().unwrap().to_str().unwrap().split('-').next().unwrap();
         let done = run(&[command, "--device", "cpu", "--dry-run", "--config", word(&path)]);
@@ -102,17 +102,17 @@ fn the_configurations_that_we_ship_are_valid() {
 
 #[test]
 fn the_configuration_of_ecology1_fetches_it_and_names_its_stand_in() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/cg-ecology1.toml");
+    let path = project("configs/cg-ecology1.toml");
     let folder = tempfile::tempdir().unwrap();
     let nowhere = solver()
-        .args(["cg", "--device", "cpu", "--config", path])
+        .args(["cg", "--device", "cpu", "--config", word(&path)])
         .env("SOLVER_CACHE", folder.path())
         .env("SOLVER_MIRROR", "http://127.0.0.1:9")
         .output()
         .unwrap();
     assert_eq!(nowhere.status.code(), Some(2));
     assert!(errors(&nowhere).contains("--matrix ecology1-like"), "{}", errors(&nowhere));
-    let (code, report) = cg(&["--config", path, "--matrix", "ecology1-like:scale=0.01"]);
+    let (code, report) = cg(&["--config", word(&path), "--matrix", "ecology1-like:scale=0.01"]);
     assert_eq!((code, &report["preconditioner"]), (0, &"jacobi".into()));
 }
 
@@ -145,8 +145,8 @@ fn a_dry_run_estimates_the_memory_where_sizes_are_known() {
     }
     assert!(with("none").starts_with("about 19.8 kB (") && with("jacobi").starts_with("about 21.4 kB ("));
     assert!(memory(&["ecology1", "--fetch"]).starts_with("about 207.9 MB"));
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/data/grid3x3.mtx");
-    for unknown in [file, "rmat:scale=5,edges=20"] {
+    let file = project("data/grid3x3.mtx");
+    for unknown in [word(&file), "rmat:scale=5,edges=20"] {
         assert_eq!(memory(&[unknown]), "known after the matrix is read");
     }
     let message = refused(&["cg", "--device", "cpu", "--dry-run", "--matrix", "poisson2d:0x5"]);

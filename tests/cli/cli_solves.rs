@@ -1,6 +1,6 @@
 //! Solves as people run them: verdicts, refusals and exit codes of the real binary.
 
-use crate::common::process::{INDEFINITE, NONSYMMETRIC, cg, file, refused, run, solve, word};
+use crate::common::process::{INDEFINITE, NONSYMMETRIC, cg, file, project, refused, run, solve, word};
 use std::path::Path;
 
 #[test]
@@ -201,8 +201,8 @@ fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
 
 #[test]
 fn the_matrix_that_we_ship_is_the_laplacian_that_it_says() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/data/grid3x3.mtx");
-    let (code, report) = cg(&["--matrix", path]);
+    let path = project("data/grid3x3.mtx");
+    let (code, report) = cg(&["--matrix", word(&path)]);
     let (_, generated) = cg(&["--matrix", "poisson2d:3x3"]);
     assert_eq!(
         (code, &report["nnz"], &report["iterations"]),

@@ -1,20 +1,21 @@
 //! The vectors of a system as people name them: right-hand sides, starts and answers, in every form of file.
 
 use crate::common::archives::gzip;
-use crate::common::process::{cg, errors, file, refused, run, solve, word};
+use crate::common::process::{cg, errors, file, project, refused, run, solve, word};
 use crate::common::vectors::reals;
 use solver::format::Dense;
 use solver::solve::problem;
 use solver::source::{Beside, Loaded, binary, market, npy};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// A grid of nine points.
-const MATRIX: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/data/grid3x3.mtx");
+static MATRIX: LazyLock<String> = LazyLock::new(|| word(&project("data/grid3x3.mtx")).to_owned());
 const B: [f64; 9] = [0.5, -1.0, 0.0, 2.25, 0.0, 0.1, 3.0, -4.0, 1e-3];
 
 /// The message of a solve of that grid that must not run.
 fn refused_with(args: &[&str]) -> String {
-    refused(&[&["cg", "--device", "cpu", "--matrix", MATRIX], args].concat())
+    refused(&[&["cg", "--device", "cpu", "--matrix", &MATRIX], args].concat())
 }
 
 /// The answer for a right-hand side, as the bytes of a `.npy` file.
@@ -35,7 +36,7 @@ fn array(rows: usize, cols: usize, values: &[f64]) -> String {
 /// A matrix of solver's own with columns beside it.
 fn with_beside(folder: &tempfile::TempDir, columns: &[(&str, Dense)]) -> PathBuf {
     let path = folder.path().join("m.slv");
-    let mut loaded = Loaded { ..solver::source::load(MATRIX).unwrap() };
+    let mut loaded = Loaded { ..solver::source::load(&MATRIX).unwrap() };
     loaded.beside = columns
         .iter()
         .map(|(name, values)| Beside { name: (*name).into(), values: values.clone() })
@@ -60,14 +61,14 @@ fn a_right_hand_side_is_read_from_a_file_of_every_kind() {
     let mut answers = Vec::new();
     for name in ["array.mtx", "coordinates.mtx", "one.npy", "array.mtx.gz", "one.npy.gz"] {
         let (b, x) = (at(name), at("x.mtx"));
-        let (code, report) = cg(&["--matrix", MATRIX, "--rhs", word(&b), "--output", word(&x)]);
+        let (code, report) = cg(&["--matrix", &MATRIX, "--rhs", word(&b), "--output", word(&x)]);
         assert_eq!((code, report["right_hand_side"].as_str()), (0, Some(word(&b))), "{report}");
         assert!(report["error_max"].is_null(), "nobody knows the answer: {report}");
         answers.push(std::fs::read(x).unwrap());
     }
     assert!(answers.iter().all(|x| *x == answers[0]));
     let x = market::read_vector(&at("x.mtx")).unwrap();
-    let matrix = solver::source::load(MATRIX).unwrap().matrix;
+    let matrix = solver::source::load(&MATRIX).unwrap().matrix;
     let b = matrix.multiply_reference(x.values());
     assert!(b.iter().zip(B).all(|(b, want)| (b - want).abs() < 1e-6), "{b:?}");
 }
@@ -97,7 +98,7 @@ fn random_right_hand_sides_have_the_bits_of_their_seed_on_every_machine() {
 fn a_right_hand_side_of_zeros_is_a_verdict_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "b.mtx", &array(9, 1, &[0.0; 9]));
-    let (code, report) = cg(&["--matrix", MATRIX, "--rhs", word(&path)]);
+    let (code, report) = cg(&["--matrix", &MATRIX, "--rhs", word(&path)]);
     assert_eq!((code, report["reason"].as_str()), (0, Some("zero_right_hand_side")));
 }
 
@@ -158,7 +159,7 @@ fn beside_takes_the_right_hand_side_that_came_with_the_matrix() {
     let mut archive = tar::Builder::new(Vec::new());
     let numbers = [B, [1.0; 9]].concat();
     for (name, text) in
-        [("g/g.mtx", std::fs::read_to_string(MATRIX).unwrap()), ("g/g_b.mtx", array(9, 2, &numbers))]
+        [("g/g.mtx", std::fs::read_to_string(MATRIX.as_str()).unwrap()), ("g/g_b.mtx", array(9, 2, &numbers))]
     {
         let mut header = tar::Header::new_gnu();
         header.set_size(text.len() as u64);
@@ -171,7 +172,7 @@ fn beside_takes_the_right_hand_side_that_came_with_the_matrix() {
     let slv = with_beside(&folder, &[("b", columns)]);
     let x = folder.path().join("x.npy");
     let mut answers = Vec::new();
-    for (matrix, rhs) in [(MATRIX, word(&b)), (word(&packed), "beside"), (word(&slv), "beside")] {
+    for (matrix, rhs) in [(MATRIX.as_str(), word(&b)), (word(&packed), "beside"), (word(&slv), "beside")] {
         let (code, report) = cg(&["--matrix", matrix, "--rhs", rhs, "--output", word(&x)]);
         assert_eq!(code, 0, "{report}");
         if rhs == "beside" {
@@ -294,7 +295,7 @@ fn a_configuration_file_names_vectors_too() {
     let folder = tempfile::tempdir().unwrap();
     let x0 = folder.path().join("x0.npy");
     npy::write_vector(&x0, &reals(3, 9)).unwrap();
-    let text = format!("matrix = {MATRIX:?}\nrhs = \"random:5\"\nx0 = {:?}\n", word(&x0));
+    let text = format!("matrix = {:?}\nrhs = \"random:5\"\nx0 = {:?}\n", MATRIX.as_str(), word(&x0));
     let path = file(&folder, "c.toml", &text);
     let (code, report) = cg(&["--config", word(&path)]);
     assert_eq!((code, &report["right_hand_side"]), (0, &"random:5".into()));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 fn convert(args: &[&str]) -> Output {
-    let mut solver = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    let mut solver = Command::new(crate::common::process::program());
     solver.arg("convert").args(args).stdin(Stdio::null()).output().unwrap()
 }
 
@@ -223,7 +223,7 @@ fn a_matrix_comes_from_standard_input() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, out) = (folder.path().join("a.mtx.gz"), folder.path().join("out.slv"));
     assert_eq!(convert(&["poisson2d:7x5", word(&whole)]).status.code(), Some(0));
-    let mut solver = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    let mut solver = Command::new(crate::common::process::program());
     solver.args(["convert", "-", word(&out)]).stdin(std::fs::File::open(&whole).unwrap());
     let done = solver.output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));

@@ -24,7 +24,7 @@ fn duplicates_whose_sum_leaves_the_range_are_named_by_row_and_column() {
 fn threads_that_the_system_does_not_start_are_an_error() {
     let mut command = std::process::Command::new("sh");
     let solve = "ulimit -v 1000000; exec \"$0\" cg --device cpu --threads 1024 --matrix poisson2d:9x9";
-    command.args(["-c", solve]).arg(assert_cmd::cargo::cargo_bin!("solver"));
+    command.args(["-c", solve]).arg(crate::common::process::program());
     let done = command.output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(2), "{said}");

@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 
 fn info(args: &[&str]) -> Output {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    let mut command = Command::new(crate::common::process::program());
     command.stdin(Stdio::null()).arg("info").args(args).output().unwrap()
 }
 
@@ -261,11 +261,31 @@ fn full_blocks_are_said_to_save_what_they_save() {
 }
 
 #[test]
-fn backends_and_commands_that_do_not_exist_are_marked() {
-    let info = described(&["--matrix", "hex27:6x6x6,dof=3"]);
-    let exists = solver::backend::REGISTRY.iter().any(|entry| entry.name == "bsr");
-    assert_eq!(hint(&info, "blocks at").contains("bsr (to come)"), !exists);
-    without(&info, "cg (to come)");
+fn hints_name_only_backends_and_commands_that_exist() {
+    let help = String::from_utf8(crate::common::process::run(&["--help"]).stdout).unwrap();
+    let (mut backends, mut commands) = (0, 0);
+    for matrix in [
+        "hex27:6x6x6,dof=3",
+        "poisson2d:9x9,boundary=neumann",
+        "star:n=2000,hub=900",
+        "rmat:scale=8,factor=4",
+    ] {
+        for hint in described(&["--matrix", matrix])["hints"].as_array().unwrap() {
+            let hint = hint.as_str().unwrap();
+            let named = |word: &'static str| {
+                hint.split(word).skip(1).filter_map(|rest| rest.split([' ', ',', ';', ':']).next())
+            };
+            for name in named("backend ") {
+                assert!(solver::backend::REGISTRY.iter().any(|entry| entry.name == name), "{name}: {hint}");
+                backends += 1;
+            }
+            for name in named("solver ") {
+                assert!(help.contains(&format!("\n  {name} ")), "{name}: {hint}");
+                commands += 1;
+            }
+        }
+    }
+    assert!(backends >= 2 && commands >= 2, "{backends} backends and {commands} commands");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
@@ -93,11 +94,11 @@ pub fn without_crate(path: &str) -> String {
     path.split_once("::").map_or(path, |(_, rest)| rest).to_owned()
 }
 
-/// Runs the tests that the command line asks for, on as many threads as it says, or on `threads`.
+/// Runs the tests that the command line asks for: on `threads` threads, or on as many as the command line says.
 pub fn run(threads: Option<usize>) -> ExitCode {
     keep_panics();
     let mut arguments = Arguments::from_args();
-    arguments.test_threads = arguments.test_threads.or(threads);
+    arguments.test_threads = threads.or(arguments.test_threads);
     let on_request = arguments.ignored || arguments.include_ignored;
     let fixed = inventory::iter::<Test>().map(|test| {
         let name = without_crate(test.name);
@@ -110,5 +111,11 @@ pub fn run(threads: Option<usize>) -> ExitCode {
     let families = inventory::iter::<Family>().flat_map(|family| family.0());
     let mut trials: Vec<_> = fixed.chain(families).collect();
     trials.sort_by(|a, b| a.name().cmp(b.name()));
+    if let Some(file) = std::env::var_os("SOLVER_TEST_ONLY") {
+        let names = std::fs::read_to_string(&file)
+            .expect("SOLVER_TEST_ONLY: a file with the name of a test in each line");
+        let names: HashSet<&str> = names.lines().collect();
+        trials.retain(|trial| names.contains(trial.name()));
+    }
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -4,8 +4,19 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+/// The program, `SOLVER_TEST_PROGRAM` where the tests run on another machine than they were built on.
+pub fn program() -> PathBuf {
+    std::env::var_os("SOLVER_TEST_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_solver").into()).into()
+}
+
+/// A file of the project, whose folder is `SOLVER_TEST_PROJECT` on such a machine.
+pub fn project(file: &str) -> PathBuf {
+    let folder = std::env::var_os("SOLVER_TEST_PROJECT").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&folder).join(file)
+}
+
 pub fn solver() -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    let mut command = Command::new(program());
     command.stdin(Stdio::null());
     command
 }

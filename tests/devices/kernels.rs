@@ -1,20 +1,22 @@
 //! Every kernel and every generated sweep compiles for every architecture that we promise. Needs NVRTC, no GPU.
 
 use crate::common::harness::present;
+use crate::tape;
 use solver::backend::cuda::{kernel_sources, named_kernels};
 use solver::backend::{Entry, REGISTRY};
 use solver::bench::stream;
-use solver::device::cuda::burst::Trace;
 use solver::device::cuda::modules::KernelSource;
 use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::sweep_kernel;
-use solver::device::sweep::{Sweep, dot_sweep};
+use solver::device::sweep::dot_sweep;
 use solver::precond;
 use solver::solve::{Method, cg, markov, pagerank};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xxhash_rust::xxh3::xxh3_128;
 
 const ARCHITECTURES: [u32; 5] = [75, 80, 86, 90, 100];
 
@@ -26,6 +28,19 @@ fn architectures(nvrtc: &Nvrtc) -> &'static [u32] {
 /// NVRTC. Without it the test is skipped, unless `SOLVER_REQUIRE_NVRTC` is 1.
 fn nvrtc() -> &'static Nvrtc {
     present("SOLVER_REQUIRE_NVRTC", Nvrtc::get())
+}
+
+/// Where it is kept which kernels have compiled: kernels that have not changed since are not compiled again.
+fn compiled_before() -> PathBuf {
+    let folder = std::env::var_os("SOLVER_TEST_COMPILED").map(PathBuf::from);
+    folder.unwrap_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled"))
+}
+
+/// A file that exists once a kernel has compiled: named by all that the outcome depends on.
+fn outcome(folder: &Path, nvrtc: &Nvrtc, source: &KernelSource, arch: u32) -> PathBuf {
+    let compiler = std::fs::metadata(nvrtc.path()).map(|file| file.len()).unwrap_or_default();
+    let all = format!("{:?} {compiler} {arch} {:?} {}", nvrtc.version(), source.options(), source.text());
+    folder.join(format!("{:032x}", xxh3_128(all.as_bytes())))
 }
 
 /// Compiles all sources for all architectures on two threads, equal ones once; panics with the first log. Older compilers share
@@ -50,14 +65,25 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) {
     let jobs: Vec<_> =
         sources.iter().flat_map(each).filter(|(source, arch)| falls_to(source, *arch)).collect();
     assert!(!jobs.is_empty(), "no kernel falls to {own:?}");
-    let (next, fault) = (AtomicUsize::new(0), Mutex::new(None));
+    let (next, fault, known) = (AtomicUsize::new(0), Mutex::new(None), AtomicUsize::new(0));
+    let folder = compiled_before();
+    // Without the folder everything is compiled.
+    let _ = std::fs::create_dir_all(&folder);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 while let Some(&(source, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = outcome(&folder, nvrtc, source, arch);
+                    if outcome.exists() {
+                        known.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
                     let image = nvrtc.compile(&source.name, &source.text(), &source.options(), arch);
                     let faulty = match image {
-                        Ok(Image::Cubin(bytes)) if bytes.starts_with(b"\x7fELF") => continue,
+                        Ok(Image::Cubin(bytes)) if bytes.starts_with(b"\x7fELF") => {
+                            let _ = std::fs::write(&outcome, &source.name);
+                            continue;
+                        }
                         other => format!("{source:?} for sm_{arch}: {other:?}"),
                     };
                     *fault.lock().unwrap() = Some(faulty);
@@ -71,7 +97,11 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) {
     }
     let (major, minor) = nvrtc.version();
     let left_out = &ARCHITECTURES[architectures.len()..];
-    println!("compiled {} kernels with NVRTC {major}.{minor}, left out: {left_out:?}", jobs.len());
+    println!(
+        "{} kernels compile with NVRTC {major}.{minor}, {} of them known from before; left out: {left_out:?}",
+        jobs.len(),
+        known.into_inner()
+    );
 }
 
 #[test]
@@ -109,44 +139,16 @@ fn every_kernel_in_every_form_compiles_for_every_architecture() {
     compile_all(nvrtc, &sources);
 }
 
-/// A sweep of a method, by name.
-fn named(method: Method, name: &str) -> Sweep<'static> {
-    *method.sweeps().iter().find(|sweep| sweep.name == name).unwrap()
-}
-
 #[test]
 fn steps_in_one_launch_compile_for_every_architecture() {
     let nvrtc = nvrtc();
-    let program = |method: Method, i: usize| {
-        let (dot, then) = &method.programs()[i];
-        dot_sweep(dot, then)
-    };
-    let sweep = named;
-    let none: &[usize] = &[];
-    // x, r, p, q and a diagonal.
-    let cg = [
-        (Some([2, 3]), none, &[2, 3][..], program(Method::Cg, 0)),
-        (None, &[1][..], &[3][..], sweep(Method::Cg, "cg_residual")),
-        (None, &[0, 2][..], &[1][..], sweep(Method::Cg, "cg_direction")),
-    ];
-    let pipelined =
-        [(Some([5, 6]), &[0, 1, 2, 3, 4, 5][..], &[6][..], sweep(Method::PipelinedCg, "pipelined_step"))];
-    // x, two y, two w, q.
-    let half = |y: usize, old: usize, w2: usize, w1: usize| {
-        [
-            (Some([y, 5]), vec![], vec![y, 5], program(Method::Minres, 0)),
-            (None, vec![w1, 0, old], vec![5, y, w2], sweep(Method::Minres, "minres_step")),
-        ]
-    };
-    let halves = [half(1, 2, 3, 4), half(2, 1, 4, 3)].concat();
-    let minres: Vec<_> = halves.iter().map(|(p, w, r, s)| (*p, &w[..], &r[..], *s)).collect();
     let mut sources = Vec::new();
     for (rows, room) in [(65_536, 227 << 10), (65_536, 48 << 10), (200_000, 227 << 10)] {
         for (scalar, value) in
             [("double", Some(("double", 8))), ("float", Some(("float", 4))), ("double", None)]
         {
-            for actions in [&cg[..], &pipelined, &minres] {
-                let trace = Trace::of_numbers(rows, scalar, value, actions);
+            for method in Method::ALL {
+                let trace = tape::trace(method, tape::Shape { rows, scalar, value });
                 sources.push(trace.kernel(20, 132, room).unwrap().0);
             }
         }

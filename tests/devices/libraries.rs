@@ -165,7 +165,7 @@ fn doctor_says_version_and_file_of_each_library() {
     // The names that are tried first.
     std::fs::copy(root.path().join("libcusparse.so.12"), root.path().join("libcusparse.so")).unwrap();
     std::fs::copy(root.path().join("libcublas.so.12"), root.path().join("libcublas.so.13")).unwrap();
-    let program = assert_cmd::cargo::cargo_bin!("solver");
+    let program = crate::common::process::program();
     let done =
         process(program, &[("LD_LIBRARY_PATH", root.path())]).args(["doctor", "--json"]).output().unwrap();
     let findings: Vec<serde_json::Value> = serde_json::from_slice(&done.stdout).unwrap();

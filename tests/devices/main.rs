@@ -15,6 +15,7 @@ mod kernels;
 mod libraries;
 mod nvrtc;
 mod sweeps;
+mod tape;
 
 fn main() -> std::process::ExitCode {
     common::harness::run(None)

@@ -81,7 +81,7 @@ fn every_writer_tells_how_much_is_written_of_how_much() {
 #[test]
 fn a_long_reading_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_with_quiet() {
     for quiet in [false, true] {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+        let mut command = Command::new(crate::common::process::program());
         command.args(if quiet { &["--quiet", "info"][..] } else { &["info"] }).args(["--matrix", "-"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -84,7 +84,7 @@ impl Run {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+        let mut command = Command::new(crate::common::process::program());
         command.args(args).env("SOLVER_CACHE", self.folder.path()).env("SOLVER_MIRROR", &self.server.url);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -281,7 +281,7 @@ fn two_processes_that_fetch_at_once_download_once() {
 fn a_full_disk_is_said_and_what_is_there_is_kept() {
     let run = Run::good();
     let mut command = Command::new("sh");
-    let program = assert_cmd::cargo::cargo_bin!("solver");
+    let program = crate::common::process::program();
     command.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" fetch 1138_bus"]).arg(program);
     command.env("SOLVER_CACHE", run.folder.path()).env("SOLVER_MIRROR", &run.server.url);
     let done = command.output().unwrap();

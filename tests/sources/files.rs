@@ -20,7 +20,7 @@ fn refused(bytes: &[u8]) -> Error {
 
 /// `solver info` with these bytes coming through a pipe.
 fn info(matrix: &str, bytes: &[u8]) -> Output {
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin!("solver"))
+    let mut child = Command::new(crate::common::process::program())
         .args(["info", "--json", "--matrix", matrix])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -110,7 +110,7 @@ fn a_bomb_that_unpacks_to_more_than_there_is_memory_is_an_error() {
         std::fs::write(&path, [&gzip(head.as_bytes()), &blanks[..]].concat()).unwrap();
         let done = Command::new("sh")
             .args(["-c", "ulimit -v 2000000; exec \"$0\" info --matrix \"$1\""])
-            .arg(assert_cmd::cargo::cargo_bin!("solver"))
+            .arg(crate::common::process::program())
             .arg(&path)
             .output()
             .unwrap();
@@ -174,7 +174,7 @@ fn a_kind_can_be_asked_for_by_name() {
 
 #[test]
 fn damaged_files_of_every_kind_are_read_or_refused_and_never_more() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    let corpus = crate::common::process::project("fuzz/corpus");
     let mut random = 1_u64;
     let mut next = |below: usize| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -227,7 +227,7 @@ fn as_stored_reads_one_triangle_of_whatever_is_symmetric() {
 fn a_folder_hides_no_generator_and_is_told_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let run = |what: &str| {
-        let mut solver = std::process::Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+        let mut solver = std::process::Command::new(crate::common::process::program());
         solver.args(["info", "--matrix", what]).current_dir(folder.path()).output().unwrap()
     };
     std::fs::create_dir(folder.path().join("ecology1-like:scale=0.001")).unwrap();

@@ -255,7 +255,7 @@ fn files_cut_anywhere_are_errors() {
 
 #[test]
 fn a_file_that_scipy_wrote_is_the_matrix_that_it_saved_otherwise_too() {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let data = crate::common::process::project("tests/data");
     let read = |name| solver::source::load(data.join(name).to_str().unwrap()).unwrap();
     let harwell = read("scipy.rua");
     assert_eq!(harwell.kind, Some("Harwell-Boeing"));

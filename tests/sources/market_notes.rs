@@ -72,7 +72,7 @@ fn info(text: &str, more: &[&str]) -> (PathBuf, Output) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("whole.mtx");
     std::fs::write(&path, text).unwrap();
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+    let mut command = Command::new(crate::common::process::program());
     let done = command.args(["info", "--matrix", path.to_str().unwrap()]).args(more).output().unwrap();
     (path, done)
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+    crate::common::process::project("tests/data").join(name)
 }
 
 fn entries(matrix: &Csr) -> Vec<(usize, usize, f64)> {
@@ -242,7 +242,7 @@ fn integers_that_no_f64_equals_are_warned_about_with_their_file_and_place() {
     let said = |numbers: [i64; 4]| {
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         std::fs::write(&path, array("<i8", false, "(2, 2)", &bytes)).unwrap();
-        let mut solver = std::process::Command::new(assert_cmd::cargo::cargo_bin!("solver"));
+        let mut solver = std::process::Command::new(crate::common::process::program());
         let done = solver.args(["info", "--matrix"]).arg(&path).output().unwrap();
         assert_eq!(done.status.code(), Some(0));
         String::from_utf8(done.stderr).unwrap()

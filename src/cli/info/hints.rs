@@ -1,14 +1,8 @@
-//! What follows from the statistics for whoever wants to solve with the matrix, in words. Every hint rests on facts
-//! that it names; rows and columns are counted from 1.
-//!
-//! A backend or command that the program does not have is marked `(to come)`: what there is is asked of the registry
-//! and of the command line itself.
+//! What the statistics of a matrix mean for solving with it, in words. Every hint rests on facts that it names; rows and columns
+//! are counted from 1.
 
-use super::super::args::Cli;
 use super::super::thousands;
-use crate::backend::REGISTRY;
 use crate::format::{Csr, Stats, Values};
-use clap::CommandFactory;
 
 /// Row sums may miss 0, in shares of the row's magnitudes, or 1 by so much.
 const ROUNDING: f64 = 1e-10;
@@ -70,22 +64,14 @@ impl Facts<'_> {
         self.stats.rows == self.stats.cols
     }
 
-    /// A command on this matrix, or its name where it is still to come.
+    /// A command on this matrix.
     fn command(&self, name: &str) -> String {
         let plain = |c: char| c.is_alphanumeric() || "._-:/,=+@%~".contains(c);
-        let exists = Cli::command().find_subcommand(name).is_some();
-        match (exists, self.name.chars().all(plain)) {
-            (false, _) => format!("{name} (to come)"),
-            (true, true) => format!("solver {name} --matrix {}", self.name),
-            (true, false) => format!("solver {name} --matrix '{}'", self.name.replace('\'', r"'\''")),
+        match self.name.chars().all(plain) {
+            true => format!("solver {name} --matrix {}", self.name),
+            false => format!("solver {name} --matrix '{}'", self.name.replace('\'', r"'\''")),
         }
     }
-}
-
-/// A backend, marked where it is still to come.
-fn backend(name: &str) -> String {
-    let exists = REGISTRY.iter().any(|entry| entry.name == name);
-    if exists { format!("backend {name}") } else { format!("backend {name} (to come)") }
 }
 
 fn no_entries(f: &Facts<'_>) -> Option<String> {
@@ -220,7 +206,7 @@ fn hub(f: &Facts<'_>) -> Option<String> {
         format!(
             "row {row} holds {} of all entries: backends that deal out whole rows will be unbalanced, {} suits",
             percent(share),
-            backend("merge")
+            "backend merge"
         )
     })
 }
@@ -232,7 +218,7 @@ fn blocks(f: &Facts<'_>) -> Option<String> {
         format!(
             "{r}x{c} blocks at {} fill: {} will move {} fewer bytes than CSR",
             percent(best.fill),
-            backend("bsr"),
+            "backend bsr",
             percent(saving)
         )
     })

@@ -68,9 +68,8 @@ enum Action {
     Sweep(Pass),
 }
 
-/// A product y = A x, if there is one, as `[x, y]`; then a sweep with the vectors that it writes and reads. Vectors go by
-/// number.
-pub type NumberedAction<'a> = (Option<[usize; 2]>, &'a [usize], &'a [usize], Sweep<'a>);
+/// A vector: its address, its rows and the type of its elements in CUDA C++.
+pub type Place = (u64, usize, &'static str);
 
 /// A step, taken down while it ran without launches.
 #[derive(Default)]
@@ -198,30 +197,17 @@ impl Trace {
         }));
     }
 
-    /// A step with products of a matrix of `rows` rows, for whoever compiles it without a GPU.
-    pub fn of_numbers(
-        rows: usize,
-        scalar: &'static str,
-        value: Option<(&'static str, usize)>,
-        actions: &[NumberedAction<'_>],
-    ) -> Trace {
-        let mut trace = Trace::default();
-        let offsets = (0..=rows.div_ceil(32)).map(|slice| 32 * slice as u32).collect();
-        let matrix = Slices { offsets, arrays: [0; 4], value };
-        let used = actions.iter().flat_map(|(product, writes, reads, _)| {
-            product.iter().flatten().chain(writes.iter()).chain(reads.iter()).copied()
-        });
-        let vectors = used.max().map_or(0, |last| last + 1);
-        for vector in 0..vectors {
-            trace.place(vector as u64, rows, 1, scalar);
-        }
-        for (product, writes, reads, sweep) in actions {
-            if let Some([x, y]) = *product {
-                trace.multiply(&matrix, x, y);
-            }
-            trace.pass(writes.to_vec(), reads.to_vec(), generate::coefficients(sweep), sweep);
-        }
-        trace
+    /// y = A x with vectors that need not exist, to compile a step without a GPU.
+    pub fn product_of(&mut self, matrix: &Slices, [x, y]: [Place; 2]) {
+        let (x, y) = (self.place(x.0, x.1, 1, x.2), self.place(y.0, y.1, 1, y.2));
+        self.multiply(matrix, x, y);
+    }
+
+    /// A sweep over vectors that need not exist, to compile a step without a GPU.
+    pub fn sweep_of(&mut self, writes: &[Place], reads: &[Place], sweep: &Sweep<'_>) {
+        let mut places = |all: &[Place]| all.iter().map(|v| self.place(v.0, v.1, 1, v.2)).collect();
+        let (writes, reads) = (places(writes), places(reads));
+        self.pass(writes, reads, generate::coefficients(sweep), sweep);
     }
 
     /// Vectors that products gather from.

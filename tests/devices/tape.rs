@@ -1,0 +1,167 @@
+//! A device that writes down the first step that a method records, as one launch of a GPU would run it. The step is that of the
+//! solver, on a small system; no GPU is needed.
+
+use solver::backend::Operator;
+use solver::device::cpu::{CpuSlots, CpuVector};
+use solver::device::cuda::burst::{Slices, Trace};
+use solver::device::{Cpu, Device, Recorded, SlotState, Sweep};
+use solver::operator::{Cost, LinearOperator};
+use solver::scalar::Scalar;
+use solver::solve::{Method, System};
+use solver::stop::StoppingRule;
+use solver::{Error, Result};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What the traced system looks like to the kernel; the solve that is traced is a small one.
+pub struct Shape {
+    pub rows: usize,
+    pub scalar: &'static str,
+    pub value: Option<(&'static str, usize)>,
+}
+
+/// The step of a method on a system of this shape.
+pub fn trace(method: Method, shape: Shape) -> Trace {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let tape =
+        Tape { cpu, shape, vectors: Cell::new(0), running: RefCell::new(None), step: RefCell::new(None) };
+    let matrix = Arc::new(solver::source::load("poisson2d:5x4").unwrap().matrix);
+    let choice = solver::backend::Choice::resolve("cpu", "auto", "rows").unwrap();
+    let product = choice.build::<Cpu, f64>(&tape.cpu, &matrix).unwrap();
+    let b: Vec<f64> = (0..matrix.rows()).map(|i| 1.0 + i as f64).collect();
+    let system = System { matrix: &matrix, b: &b, x0: None };
+    let rule = StoppingRule::RelativeResidual(1e-8);
+    let solved = method.solve::<Tape, f64>(&tape, Rc::new(Product(product)), None, &system, &rule, &mut []);
+    assert!(matches!(solved, Err(Error::OutOfMemory { bytes: TAKEN })), "{solved:?}");
+    tape.step.into_inner().expect("a step that was recorded")
+}
+
+/// The error by which a solve ends once its step is written down.
+const TAKEN: u128 = 0;
+
+struct Tape {
+    cpu: Cpu,
+    shape: Shape,
+    /// Vectors made so far; each has a number, which stands for its address.
+    vectors: Cell<u64>,
+    /// The trace while a step runs.
+    running: RefCell<Option<Trace>>,
+    step: RefCell<Option<Trace>>,
+}
+
+struct Numbered<T> {
+    number: u64,
+    vector: CpuVector<T>,
+}
+
+struct Product(Operator<Cpu, f64>);
+
+impl LinearOperator<Tape, f64> for Product {
+    fn shape(&self) -> (usize, usize) {
+        self.0.shape()
+    }
+
+    fn apply(
+        &self,
+        tape: &Tape,
+        alpha: f64,
+        x: &Numbered<f64>,
+        beta: f64,
+        y: &mut Numbered<f64>,
+    ) -> Result<()> {
+        if let Some(trace) = &mut *tape.running.borrow_mut() {
+            assert_eq!((alpha, beta), (1.0, 0.0), "one launch computes y = A x alone");
+            let Shape { rows, scalar, value } = tape.shape;
+            let offsets = (0..=rows.div_ceil(32)).map(|slice| 32 * slice as u32).collect();
+            let matrix = Slices { offsets, arrays: [0; 4], value };
+            trace.product_of(&matrix, [x.number, y.number].map(|number| (number, rows, scalar)));
+        }
+        self.0.apply(&tape.cpu, alpha, &x.vector, beta, &mut y.vector)
+    }
+
+    fn cost(&self) -> Cost {
+        self.0.cost()
+    }
+
+    fn storage(&self) -> u64 {
+        self.0.storage()
+    }
+}
+
+impl Device for Tape {
+    type Vector<T: Scalar> = Numbered<T>;
+    type Slots = CpuSlots;
+    type Graph = ();
+    const BATCH: usize = 1;
+
+    fn name(&self) -> String {
+        "tape".to_owned()
+    }
+
+    fn describe(&self) -> String {
+        self.name()
+    }
+
+    fn hardware(&self) -> String {
+        self.cpu.hardware()
+    }
+
+    fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<Numbered<T>> {
+        self.vectors.set(self.vectors.get() + 1);
+        Ok(Numbered { number: self.vectors.get(), vector: self.cpu.vector(n, k)? })
+    }
+
+    fn slots(&self, slots: usize, k: usize) -> Result<CpuSlots> {
+        self.cpu.slots(slots, k)
+    }
+
+    fn upload<T: Scalar>(&self, host: &[T], vector: &mut Numbered<T>) -> Result<()> {
+        self.cpu.upload(host, &mut vector.vector)
+    }
+
+    fn download<T: Scalar>(&self, vector: &Numbered<T>, host: &mut [T]) -> Result<()> {
+        self.cpu.download(&vector.vector, host)
+    }
+
+    fn read(&self, slots: &CpuSlots, into: &mut SlotState) -> Result<()> {
+        self.cpu.read(slots, into)
+    }
+
+    fn write(&self, from: &SlotState, slots: &mut CpuSlots) -> Result<()> {
+        self.cpu.write(from, slots)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.cpu.synchronize()
+    }
+
+    fn sweep<T: Scalar>(
+        &self,
+        writes: &mut [&mut Numbered<T>],
+        reads: &[&Numbered<T>],
+        slots: &mut CpuSlots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()> {
+        if let Some(trace) = &mut *self.running.borrow_mut() {
+            let place = |number| (number, self.shape.rows, self.shape.scalar);
+            let written: Vec<_> = writes.iter().map(|v| place(v.number)).collect();
+            let read: Vec<_> = reads.iter().map(|v| place(v.number)).collect();
+            trace.sweep_of(&written, &read, sweep);
+        }
+        let mut writes: Vec<_> = writes.iter_mut().map(|v| &mut v.vector).collect();
+        let reads: Vec<_> = reads.iter().map(|v| &v.vector).collect();
+        self.cpu.sweep(&mut writes, &reads, slots, sweep)
+    }
+
+    fn record<W>(&self, mut work: W, step: fn(&Tape, &mut W) -> Result<()>) -> Result<Recorded<Tape, W>> {
+        self.running.replace(Some(Trace::default()));
+        step(self, &mut work)?;
+        self.step.replace(self.running.take());
+        Err(Error::OutOfMemory { bytes: TAKEN })
+    }
+
+    fn replay<W>(&self, _: &mut Recorded<Tape, W>, _: usize) -> Result<()> {
+        unreachable!("nothing is recorded")
+    }
+}
