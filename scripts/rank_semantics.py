@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the ranks that NetworkX and igraph give to vertices of small graphs, which tests/pagerank.rs compares with ours.
+"""Writes the ranks that NetworkX and igraph give to vertices of small graphs, which tests/solvers/pagerank.rs compares with ours.
 
   scripts/rank_semantics.py tests/data/ranks.json        # pip install networkx scipy igraph
 

@@ -57,14 +57,14 @@ fn chunks_cover_every_row_once_on_any_number_of_threads() {
                     seen[row].fetch_add(1, Ordering::Relaxed);
                 });
             };
-            cpu.for_each_chunk(Cpu::chunks(rows), None, &visit);
+            cpu.for_each_chunk(Cpu::chunks(rows), None, visit);
             // All chunks on the last thread.
             let mut cuts = vec![0; threads];
             cuts.push(Cpu::chunks(rows));
-            cpu.for_each_chunk(Cpu::chunks(rows), Some(&cuts), &visit);
+            cpu.for_each_chunk(Cpu::chunks(rows), Some(&cuts), visit);
             // Cuts that were made for another number of threads.
             let other = vec![0; threads + 2];
-            cpu.for_each_chunk(Cpu::chunks(rows), Some(&other), &visit);
+            cpu.for_each_chunk(Cpu::chunks(rows), Some(&other), visit);
             assert!(
                 seen.iter().all(|count| count.load(Ordering::Relaxed) == 3),
                 "{rows} rows, {threads} threads"

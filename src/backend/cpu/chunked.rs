@@ -169,7 +169,7 @@ impl<M> Chunked<M> {
         let (rows, height) = (self.matrix.shape().0, self.matrix.height());
         let product = Product { x: x.data(), k, alpha: T::from_f64(alpha), beta: T::from_f64(beta) };
         let y = Shared(y.data_mut().as_mut_ptr());
-        device.for_each_chunk(rows.div_ceil(height), Some(&self.cuts), &|chunk| {
+        device.for_each_chunk(rows.div_ceil(height), Some(&self.cuts), |chunk| {
             let rows = chunk * height..((chunk + 1) * height).min(rows);
             // SAFETY: chunks are disjoint, and each is worked on once.
             let y = unsafe { y.slice(rows.start * k..rows.end * k) };

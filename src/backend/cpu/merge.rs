@@ -185,7 +185,7 @@ impl<T: Scalar> MergeOperator<T> {
         let mut parts = self.parts.borrow_mut();
         let (shared_parts, shared_y) = (Shared(parts.as_mut_ptr()), Shared(y.as_mut_ptr()));
         let (cuts, offsets) = (&self.cuts, task.offsets);
-        device.for_each_chunk(segments, None, &|segment| {
+        device.for_each_chunk(segments, None, |segment| {
             let (from, to) = (cuts[segment], cuts[segment + 1]);
             // SAFETY: each row ends in one segment, and each segment has a place of its own.
             let (y, part) =

@@ -22,6 +22,7 @@ use crate::scalar::Scalar;
 use aligned::Aligned;
 use pool::Pool;
 pub(crate) use pool::crowded;
+use shares::Stretch;
 use std::ops::Range;
 
 /// Rows in a chunk, the unit of work and of summation.
@@ -142,10 +143,16 @@ impl Cpu {
     /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` says where each thread's chunks begin and ends
     /// with their number; without it, or where it was made for another number of threads, they are shared evenly. Where
     /// there are many, threads that are done help others. A single chunk runs on the calling thread.
-    pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: &(dyn Fn(usize) + Sync)) {
+    pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: impl Fn(usize) + Sync) {
+        // The loop over chunks is compiled for each caller, and the rest once.
+        self.for_each_stretch(chunks, cuts, &|stretch| stretch.for_each(&work));
+    }
+
+    /// The same for stretches of chunks that a thread takes at once.
+    fn for_each_stretch(&self, chunks: usize, cuts: Option<&[usize]>, work: &Stretch<'_>) {
         let threads = self.threads();
         if threads == 1 || chunks <= 1 {
-            return (0..chunks).for_each(work);
+            return work(0..chunks);
         }
         let cuts = cuts.filter(|cuts| cuts.len() == threads + 1);
         let range = |part: usize| match cuts {
@@ -155,7 +162,7 @@ impl Cpu {
         if chunks >= SHARED * threads && u32::try_from(chunks).is_ok() {
             self.pool.share(range, work);
         } else {
-            self.pool.run(&|part| range(part).for_each(work));
+            self.pool.run(&|part| work(range(part)));
         }
     }
 }

@@ -9,7 +9,7 @@
 //! one that the caller waits for in vain is sent away from cores where others of the pool were seen.
 
 use super::cores;
-use super::shares::Shares;
+use super::shares::{Shares, Stretch};
 use crate::error::{Error, Result};
 use crate::parallel::start_thread;
 use std::cell::UnsafeCell;
@@ -133,7 +133,7 @@ impl Pool {
     }
 
     /// Runs `work(chunk)` once for each chunk of the threads' ranges; threads that are done with theirs help others.
-    pub(super) fn share(&self, range: impl Fn(usize) -> Range<usize>, work: &Job<'_>) {
+    pub(super) fn share(&self, range: impl Fn(usize) -> Range<usize>, work: &Stretch<'_>) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.shares.deal(range);
         self.run_in_turn(&|thread| self.shares.work(thread, work));

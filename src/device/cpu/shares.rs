@@ -7,6 +7,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What is done with neighbouring chunks.
+pub(super) type Stretch<'a> = dyn Fn(Range<usize>) + Sync + 'a;
+
 /// What is left of a range is taken in bites of this share of it.
 const BITE: usize = 4;
 
@@ -37,14 +40,14 @@ impl Shares {
     }
 
     /// All that one thread does, its own chunks first.
-    pub fn work(&self, thread: usize, work: &dyn Fn(usize)) {
+    pub fn work(&self, thread: usize, work: &Stretch<'_>) {
         while let Some(bite) = self.0[thread].take(|left, bite| left.start..left.start + bite) {
-            bite.for_each(work);
+            work(bite);
         }
         for other in 1..self.0.len() {
             let other = &self.0[(thread + other) % self.0.len()];
             while let Some(bite) = other.take(|left, bite| left.end - bite..left.end) {
-                bite.for_each(work);
+                work(bite);
             }
         }
     }
@@ -93,8 +96,10 @@ mod tests {
                     for thread in 0..if round % 2 == 0 { 1 } else { threads } {
                         let (shares, counts) = (&shares, &counts);
                         scope.spawn(move || {
-                            shares.work(thread, &|chunk| {
-                                counts[chunk].fetch_add(1, Ordering::Relaxed);
+                            shares.work(thread, &|chunks| {
+                                for chunk in chunks {
+                                    counts[chunk].fetch_add(1, Ordering::Relaxed);
+                                }
                             });
                         });
                     }

@@ -88,11 +88,13 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
     };
     operands.writes[made..].iter_mut().zip(writes).for_each(|(p, v)| *p = v.data.as_mut_ptr());
     operands.reads.iter_mut().zip(reads).for_each(|(p, v)| *p = v.data.as_ptr());
-    cpu.for_each_chunk(chunks, cuts, &|chunk| {
+    cpu.for_each_chunk(chunks, cuts, |chunk| {
         let rows = Cpu::chunk_rows(chunk, n);
         let mut operands = operands;
-        let mut tile = [T::default(); CHUNK];
+        // Zeroed only where it is used: that costs as much as a pass over a vector.
+        let mut tile = MaybeUninit::<[T; CHUNK]>::uninit();
         if let Some(first) = &first {
+            let tile = tile.write([T::default(); CHUNK]);
             operands.fetch(&rows);
             // SAFETY: these rows lie inside the second vector, and no other thread has them.
             let second =
@@ -201,12 +203,12 @@ impl<T: Scalar> Operands<'_, T> {
             };
             let ((a, u), (b, v), (c, w)) = (a, b, c);
             match (own, count) {
-                (Some(own), 0) => y.iter_mut().for_each(|y| *y = own * *y),
-                (Some(own), 1) => combine(y, |i, y| own * y + a * u[i], &[u]),
-                (Some(own), _) => combine(y, |i, y| own * y + a * u[i] + b * v[i], &[u, v]),
-                (None, 1) => combine(y, |i, _| a * u[i], &[u]),
-                (None, 2) => combine(y, |i, _| a * u[i] + b * v[i], &[u, v]),
-                (None, _) => combine(y, |i, _| a * u[i] + b * v[i] + c * w[i], &[u, v, w]),
+                (Some(own), 0) => combine(y, [], |y, []| own * y),
+                (Some(own), 1) => combine(y, [u], |y, [u]| own * y + a * u),
+                (Some(own), _) => combine(y, [u, v], |y, [u, v]| own * y + a * u + b * v),
+                (None, 1) => combine(y, [u], |_, [u]| a * u),
+                (None, 2) => combine(y, [u, v], |_, [u, v]| a * u + b * v),
+                (None, _) => combine(y, [u, v, w], |_, [u, v, w]| a * u + b * v + c * w),
             }
         }
         for (d, dot) in self.sweep.dots.iter().enumerate() {
@@ -286,13 +288,14 @@ fn fill<'a, T: Scalar>(
     unsafe { room.assume_init_ref() }
 }
 
-/// Overwrites `y` element by element; `inputs` are the slices that `f` reads, checked once for length.
+/// Overwrites `y` element by element with what `f` makes of it and of the inputs. They are cut to its length first, so that the
+/// loop checks no bounds and is vectorised.
 #[inline(always)]
-fn combine<T: Scalar>(y: &mut [T], f: impl Fn(usize, T) -> T, inputs: &[&[T]]) {
+fn combine<T: Scalar, const N: usize>(y: &mut [T], inputs: [&[T]; N], f: impl Fn(T, [T; N]) -> T) {
     let n = y.len();
-    assert!(inputs.iter().all(|v| v.len() == n));
-    for (i, y) in y.iter_mut().enumerate() {
-        *y = f(i, *y);
+    let inputs = inputs.map(|input| &input[..n]);
+    for i in 0..n {
+        y[i] = f(y[i], inputs.map(|input| input[i]));
     }
 }
 

@@ -136,7 +136,7 @@ impl<T: Scalar> Triangles<T> {
         let vectors = Vectors { x: x.data().as_ptr(), z: z.data_mut().as_mut_ptr() };
         // As many chunks as threads, so that each thread has one.
         let (team, vectors) = (&self.team, &vectors);
-        device.for_each_chunk(threads, None, &|thread| team.strand(thread, vectors));
+        device.for_each_chunk(threads, None, |thread| team.strand(thread, vectors));
         Ok(())
     }
 }
