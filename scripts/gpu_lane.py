@@ -7,9 +7,10 @@
 
 `run` writes a line for each test as soon as its outcome is known, so a run that is cut off loses only the tests that were running.
 It goes on with what the parts in the folder `-o` and in `--previous` do not have. First come all tests, then compute-sanitizer: each
-of its tools over each backend, and over the other tests that use a GPU.
+of its tools over each backend, and over the suites in SUITES.
 
-`merge` accepts parts of one pack and one kind of GPU alone. Its exit code is 0 when everything ran and nothing failed.
+`merge` accepts parts of one pack, one kind of GPU and one list of tests alone. A test that failed once has failed, whatever came of it
+later. The exit code is 0 when everything ran on a GPU and nothing failed.
 """
 
 import argparse
@@ -18,10 +19,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
-import threading
+import tempfile
 import time
 from pathlib import Path
 
@@ -38,7 +40,20 @@ SUITES = ["backends", "burst", "cg", "markov", "minres", "pagerank", "pipelined"
 OURS = ["--kernel-regex-exclude", "kns=cusparse"]
 # What a tool says when it found nothing.
 CLEAN = re.compile(r"ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards")
+# Tests in one process of a tool: their outcomes are known once it ends, so a run that is cut off loses no more than these.
+AT_ONCE = 4
 LINE = re.compile(r"^test (\S+) +\.\.\. (ok|FAILED|ignored)(?:[ ,]+\(?(.*?)\)?)?$")
+
+
+def records(part):
+    """The lines of a part; a last line that was cut off is left out."""
+    lines = []
+    for line in Path(part).read_text().splitlines():
+        try:
+            lines.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return lines
 
 
 def project():
@@ -61,26 +76,30 @@ def pack(args):
             binaries[name] = message["executable"]
         elif target["kind"] == ["bin"] and not message["profile"]["test"]:
             program = message["executable"]
-    folder = Path(args.output).resolve().with_suffix("").with_suffix("")
-    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as folder:
+        fill(args, root, {**binaries, "solver": program}, sorted(binaries), Path(folder))
+
+
+def fill(args, root, programs, names, folder):
+    """Puts everything into the folder and packs it."""
     (folder / "bin").mkdir(parents=True)
-    digest = hashlib.sha256()
-    for name, binary in sorted({**binaries, "solver": program}.items()):
-        to = folder / "bin" / name
-        subprocess.run(["strip", "-o", to, binary], check=True)
-        digest.update(to.read_bytes())
+    for name, binary in programs.items():
+        subprocess.run(["strip", "-o", folder / "bin" / name, binary], check=True)
     for part in ["configs", "data", "fuzz/corpus", "tests/data"]:
         shutil.copytree(root / part, folder / "project" / part)
     if args.real:
         shutil.copytree(args.real, folder / "real")
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            digest.update(str(file.relative_to(folder)).encode() + file.read_bytes())
     shutil.copy(__file__, folder / "gpu_lane.py")
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True).stdout.strip()
     changed = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True).stdout
-    about = {"pack": digest.hexdigest()[:16], "commit": commit + ("+" if changed else ""), "binaries": sorted(binaries)}
+    about = {"pack": digest.hexdigest()[:16], "commit": commit + ("+" if changed else ""), "binaries": names}
     (folder / "pack.json").write_text(json.dumps(about, indent=1))
     with tarfile.open(args.output, "w:xz", preset=6) as tar:
-        tar.add(folder, arcname=folder.name)
-    shutil.rmtree(folder)
+        tar.add(folder, arcname="gpu-tests")
     size = os.path.getsize(args.output) / 2**20
     print(f"{args.output}: {size:.1f} MiB, pack {about['pack']} of {about['commit']}")
     if size > MOST_MIB:
@@ -102,7 +121,8 @@ class Run:
     def __init__(self, args):
         self.here = Path(__file__).resolve().parent
         self.about = json.loads((self.here / "pack.json").read_text())
-        self.end = time.monotonic() + 60 * args.minutes
+        self.seconds = 60 * args.minutes
+        self.end = time.monotonic() + self.seconds
         self.threads = args.threads
         out = Path(args.output)
         out.mkdir(parents=True, exist_ok=True)
@@ -113,6 +133,9 @@ class Run:
             "SOLVER_CACHE": str(self.here / "cache"),
             "SOLVER_TEST_COMPILED": str(self.here / "cache" / "compiled"),
         }
+        # What would leave tests out.
+        self.environment.pop("SOLVER_TEST_BACKENDS", None)
+        self.environment.pop("SOLVER_TEST_MATRICES", None)
         if not args.without_gpu:
             self.environment["SOLVER_REQUIRE_GPU"] = "1"
         real = self.here / "real"
@@ -121,15 +144,17 @@ class Run:
         self.done = set()
         for folder in [out, *map(Path, args.previous)]:
             for part in folder.glob("*.jsonl"):
-                lines = [json.loads(line) for line in part.read_text().splitlines()]
+                lines = records(part)
                 if lines and lines[0]["pack"] == self.about["pack"]:
                     self.done |= {(line["piece"], line["test"]) for line in lines[1:]}
-        self.part = open(out / f"part-{int(time.time())}.jsonl", "w")
         self.tests = {name: self.list(name) for name in self.about["binaries"]}
         pieces = {f"tests {name}": tests for name, tests in self.tests.items()}
         self.sanitized = self.sanitizer_pieces() if not args.without_sanitizers else {}
         pieces |= {piece: tests for piece, (_, tests) in self.sanitized.items()}
         self.expected = pieces
+        if self.sanitized and not shutil.which("compute-sanitizer"):
+            sys.exit("gpu_lane: no compute-sanitizer on the path; --without-sanitizers runs the tests alone")
+        self.part = open(out / f"part-{int(time.time())}.jsonl", "w")
         self.write({**self.about, **query_gpu(), "expected": {p: sorted(t) for p, t in pieces.items()}})
 
     def write(self, record):
@@ -170,51 +195,73 @@ class Run:
     def run(self, piece, name, tests, tool=None):
         """Runs the tests of a piece that have no outcome yet."""
         todo = [test for test in tests if (piece, test) not in self.done]
-        if not todo or self.left() < 5:
-            return
+        at_once = AT_ONCE if tool else max(len(todo), 1)
+        batches = [todo[i : i + at_once] for i in range(0, len(todo), at_once)]
+        while batches and self.left() > 5:
+            batch = batches.pop(0)
+            ended = self.batch(piece, name, batch, tool)
+            # Where a process ended early, each test that it left without an outcome runs by itself.
+            missing = [test for test in batch if (piece, test) not in self.done]
+            if ended and len(batch) > 1:
+                batches = [[test] for test in missing] + batches
+
+    def batch(self, piece, name, todo, tool):
+        """Runs tests in one process; whether it ended by itself."""
         print(f"{piece}: {len(todo)} tests, {self.left():.0f} s left", flush=True)
-        only = self.here / "only.txt"
+        only, log, output = (self.here / file for file in ["only.txt", "outcomes.txt", "output.txt"])
         only.write_text("\n".join(todo))
-        # Unit tests run under Rust's own harness, which does not know the list: all of them run again.
-        command = [str(self.here / "bin" / name), "--test-threads", str(1 if tool else self.threads)]
+        log.write_text("")
+        threads = 1 if tool or len(todo) == 1 else self.threads
+        command = [str(self.here / "bin" / name), "--test-threads", str(threads)]
+        if name == "unit":
+            # Rust's own harness does not know the list, and writes other lines to a log: all run again, and say so on its output.
+            log = output
+        else:
+            command += ["--logfile", str(log)]
         if tool:
             command = ["compute-sanitizer", "--tool", tool, *OURS, *command]
-        began, said, outcomes = time.monotonic(), [], {}
-        process = subprocess.Popen(
-            command, env={**self.environment, "SOLVER_TEST_ONLY": str(only)}, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )
-        # A process past its time is killed, which ends its output.
-        timer = threading.Timer(max(self.left() - 2, 0), process.kill)
-        timer.start()
-        for line in process.stdout:
-            said.append(line.rstrip("\n"))
-            found = LINE.match(line.strip())
-            if found and found[1] in todo and not tool:
-                self.outcome(piece, found[1], found[2], found[3])
-            elif found:
-                outcomes[found[1]] = (found[2], found[3])
-        process.wait()
-        timer.cancel()
-        if self.left() < 2.5:
-            print(f"{piece}: cut off after {time.monotonic() - began:.0f} s", flush=True)
-            return
-        text = "\n".join(said)
-        if tool:
-            clean = CLEAN.search(text) is not None
-            for test in todo:
-                outcome, reason = outcomes.get(test, ("FAILED", "no outcome"))
-                if outcome == "ok" and not clean:
-                    outcome, reason = "FAILED", f"{tool} found errors"
-                self.outcome(piece, test, outcome, reason)
-        failed = process.returncode != 0 or (tool and not clean)
+        began = time.monotonic()
+        with open(output, "w") as said:
+            process = subprocess.Popen(
+                command, env={**self.environment, "SOLVER_TEST_ONLY": str(only)}, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+            )
+            # Outcomes are written down while the process runs, but a tool speaks last.
+            while process.poll() is None and self.left() > 2:
+                time.sleep(0.2)
+                if not tool:
+                    self.take(piece, todo, log)
+            ended = process.poll() is not None
+            if not ended:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        seconds = time.monotonic() - began
+        text = output.read_text(errors="replace")
+        clean = not tool or CLEAN.search(text) is not None
+        if ended or not tool:
+            self.take(piece, todo, log, None if clean else f"{tool} found errors")
+        alone = todo[0] if len(todo) == 1 and (piece, todo[0]) not in self.done else None
+        if alone and ended:
+            self.outcome(piece, alone, "FAILED", f"the process ended with {process.returncode}")
+        elif alone and seconds > 0.8 * self.seconds:
+            self.outcome(piece, alone, "FAILED", f"it did not end within {seconds:.0f} s")
+        failed = ended and (process.returncode != 0 or not clean)
         if failed:
-            # A process that ended early gives its tests no outcome: the first of them is to blame, or one that ran beside it.
-            missing = [test for test in todo if (piece, test) not in self.done]
-            for test in missing[:1]:
-                self.outcome(piece, test, "FAILED", f"the process ended with {process.returncode}")
+            text += "" if log == output else log.read_text(errors="replace")
             self.write({"piece": piece, "test": "", "outcome": "log", "reason": text[-6000:]})
-        print(f"{piece}: {time.monotonic() - began:.0f} s{', with failures' if failed else ''}", flush=True)
+        how = "" if ended else ", cut off"
+        print(f"{piece}: {seconds:.0f} s{how}{', with failures' if failed else ''}", flush=True)
+        return ended
+
+    def take(self, piece, todo, log, fault=None):
+        """Writes down the outcomes that a log has; `fault` turns those that are ok into failures."""
+        for line in log.read_text(errors="replace").splitlines():
+            found = LINE.match(line.strip())
+            if found and found[1] in todo and (piece, found[1]) not in self.done:
+                if fault and found[2] == "ok":
+                    self.outcome(piece, found[1], "FAILED", fault)
+                else:
+                    self.outcome(piece, found[1], found[2], found[3])
 
     def outcome(self, piece, test, outcome, reason):
         self.done.add((piece, test))
@@ -235,25 +282,29 @@ def run(args):
 
 
 def merge(args):
-    heads, latest, logs = [], {}, []
+    heads, outcomes, logs = [], {}, []
     for part in sorted(args.parts, key=lambda part: Path(part).name):
-        head, *lines = [json.loads(line) for line in Path(part).read_text().splitlines()]
-        heads.append(head)
-        for line in lines:
+        lines = records(part)
+        heads += lines[:1]
+        for line in lines[1:]:
             if line["outcome"] == "log":
                 logs.append({"piece": line["piece"], "end": line["reason"]})
-            else:
-                latest[line["piece"], line["test"]] = line
+                continue
+            key = line["piece"], line["test"]
+            if key not in outcomes or outcomes[key]["outcome"] != "failed":
+                outcomes[key] = line
+    if not heads:
+        sys.exit("gpu_lane: the parts are empty")
     first = heads[0]
     for head in heads:
-        for key in ["pack", "gpu", "driver"]:
+        for key in ["pack", "gpu", "driver", "expected"]:
             if head[key] != first[key]:
-                sys.exit(f"gpu_lane: parts of different runs: {key} is {first[key]} and {head[key]}")
+                sys.exit(f"gpu_lane: parts of different runs: {key} differs")
     pieces, missing = {}, {}
     for piece, tests in first["expected"].items():
         counts = {"ok": 0, "failed": [], "ignored": {}}
         for test in tests:
-            line = latest.get((piece, test))
+            line = outcomes.get((piece, test))
             if line is None:
                 missing[piece] = missing.get(piece, 0) + 1
             elif line["outcome"] == "ok":
@@ -266,12 +317,12 @@ def merge(args):
     failed = sum(len(counts.get("failed", [])) for counts in pieces.values())
     command = "gpu_lane.py pack, run, merge"
     about = {key: first[key] for key in ["gpu", "driver", "compute", "commit", "pack"]}
-    result = {**about, "command": command, "complete": not missing, "failed": failed, "pieces": pieces,
+    result = {**about, "command": command, "complete": not missing and first["gpu"] is not None, "failed": failed, "pieces": pieces,
               "missing": missing, "logs": logs if failed else []}
     Path(args.output).write_text(json.dumps(result, indent=1) + "\n")
     total = sum(len(tests) for tests in first["expected"].values())
     print(f"{args.output}: {total - sum(missing.values())} of {total} outcomes, {failed} failed")
-    sys.exit(0 if not missing and not failed else 1)
+    sys.exit(0 if result["complete"] and not failed else 1)
 
 
 def main():

@@ -27,7 +27,8 @@ pub type Operator<D, T> = Rc<dyn LinearOperator<D, T>>;
 /// A strategy: how it makes an operator out of a matrix.
 pub trait Family<D: Device> {
     /// Refuses a matrix that the backend does not take, for vectors whose elements have `width` bytes; needs no device. It is
-    /// called before `build`, which may rely on it.
+    /// called before `build`, which may rely on it, and which may still refuse what only the stored form shows: more than 2^32
+    /// places, or columns that repeat.
     fn check(_matrix: &Csr, _params: &Params, _width: usize) -> std::result::Result<(), Refusal> {
         Ok(())
     }

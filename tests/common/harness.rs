@@ -115,6 +115,8 @@ pub fn run(threads: Option<usize>) -> ExitCode {
         let names = std::fs::read_to_string(&file)
             .expect("SOLVER_TEST_ONLY: a file with the name of a test in each line");
         let names: HashSet<&str> = names.lines().collect();
+        let unknown = names.iter().find(|name| trials.iter().all(|trial| trial.name() != **name));
+        assert!(unknown.is_none(), "SOLVER_TEST_ONLY: there is no test {unknown:?}");
         trials.retain(|trial| names.contains(trial.name()));
     }
     libtest_mimic::run(&arguments, trials).exit_code()

@@ -196,8 +196,19 @@ const CHILD: &str = "SOLVER_TEST_CHILD";
 /// Starts one test of this file in a process of its own, whose cache is in `cache`.
 fn start(test: &str, cache: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", &format!("kernel_cache::{test}")]).env(CHILD, "1").env("SOLVER_CACHE", cache);
-    child.stdout(Stdio::null()).spawn().unwrap()
+    child
+        .args(["--exact", &format!("kernel_cache::{test}")])
+        .env(CHILD, "1")
+        .env_remove("SOLVER_TEST_ONLY")
+        .env("SOLVER_CACHE", cache);
+    child.stdout(Stdio::piped()).spawn().unwrap()
+}
+
+/// The one test that was asked for ran and passed.
+fn assert_passed(child: Child) {
+    let done = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.contains("1 passed"), "{said}");
 }
 
 /// One warning in a whole process, so this asks for a process in which no other test takes it.
@@ -205,7 +216,7 @@ fn start(test: &str, cache: &Path) -> Child {
 fn where_nothing_can_be_written_the_image_still_comes_and_one_warning_says_why() {
     let name = "where_nothing_can_be_written_the_image_still_comes_and_one_warning_says_why";
     if std::env::var_os(CHILD).is_none() {
-        assert!(start(name, Path::new("")).wait().unwrap().success());
+        assert_passed(start(name, Path::new("")));
         return;
     }
     static LOG: Log = Log(Mutex::new(Vec::new()));
@@ -279,9 +290,7 @@ fn threads_and_processes_that_race_for_one_kernel_all_get_it_and_leave_one_intac
     let children = [(); 2].map(|()| start("racer", root.path()));
     let cache = KernelCache::at(root.path().join("kernels"));
     race(&cache);
-    for mut child in children {
-        assert!(child.wait().unwrap().success());
-    }
+    children.into_iter().for_each(assert_passed);
     only_file(&root.path().join("kernels"));
     let compiler = Compiler::default();
     assert_eq!(compiler.ask(&cache, cubin()), large());

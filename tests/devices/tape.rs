@@ -37,7 +37,7 @@ pub fn trace(method: Method, shape: Shape) -> Trace {
     tape.step.into_inner().expect("a step that was recorded")
 }
 
-/// The error by which a solve ends once its step is written down.
+/// A solve ends with an out-of-memory error of so many bytes, which nothing else raises, once its step is written down.
 const TAKEN: u128 = 0;
 
 struct Tape {

@@ -62,8 +62,7 @@ fn allocations_of_ranks(cpu: &Cpu, backend: &str, extrapolate: bool, iterations:
 /// serve other matrices than this one.
 const OTHERS: [&str; 4] = ["bsr-max-tasks", "bsr-fixed-tasks", "dense", "pull"];
 
-// In a pool of one thread, where the verdict's
-// parallel loops always allocate the same.
+// In a pool of one thread, where the verdict's parallel loops always allocate the same.
 #[test]
 fn iterating_allocates_nothing() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

@@ -228,7 +228,7 @@ proptest! {
     }
 }
 
-/// `cargo test --release --test binary -- --ignored --nocapture`
+/// `cargo test --release --test sources binary:: -- --ignored`
 #[test]
 #[ignore = "a measurement"]
 fn reading_speed() {

@@ -268,6 +268,7 @@ pub struct Launch {
 
 /// How a choice launches its kernel over a matrix of double precision, where it is one of the study's.
 pub fn launch<T: Scalar>(device: &Cuda, matrix: &Csr, choice: &Choice) -> Result<Option<Launch>> {
+    choice.entry.check(matrix, &choice.params, size_of::<T>())?;
     let asked = match choice.entry.name {
         RowMajor::NAME => Asked::read::<RowMajor>(matrix, &choice.params),
         Private::NAME => Asked::read::<Private>(matrix, &choice.params),

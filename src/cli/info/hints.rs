@@ -204,9 +204,8 @@ fn hub(f: &Facts<'_>) -> Option<String> {
     let share = length as f64 / f.stats.nnz as f64;
     (share >= HUB && f.stats.rows >= FEW_ROWS).then(|| {
         format!(
-            "row {row} holds {} of all entries: backends that deal out whole rows will be unbalanced, {} suits",
-            percent(share),
-            "backend merge"
+            "row {row} holds {} of all entries: backends that deal out whole rows will be unbalanced, backend merge suits",
+            percent(share)
         )
     })
 }
@@ -216,9 +215,8 @@ fn blocks(f: &Facts<'_>) -> Option<String> {
     let (saving, [r, c]) = (f.stats.blocks.saving(), best.size);
     (saving >= WORTH_BLOCKS).then(|| {
         format!(
-            "{r}x{c} blocks at {} fill: {} will move {} fewer bytes than CSR",
+            "{r}x{c} blocks at {} fill: backend bsr will move {} fewer bytes than CSR",
             percent(best.fill),
-            "backend bsr",
             percent(saving)
         )
     })

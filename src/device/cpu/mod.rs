@@ -8,7 +8,9 @@
 //! # Threads
 //! A pool of our own, because rayon's `broadcast` allocates in every pass. Measured on two cores, a fork and join costs
 //! 0.2 to 0.8 us here, 0.7 to 2.9 us with `broadcast` from inside rayon's pool and 12 to 15 us from outside; after a
-//! pause of 5 ms, when the threads sleep, 0.3 ms here and 0.1 ms there. See `pool.rs`.
+//! pause of 5 ms, when the threads sleep, 0.3 ms here and 0.1 ms there. See `pool.rs`. Where the devices of a process have more
+//! threads than there are cores, threads sleep as soon as they have nothing to do: use one device, and let go of those that
+//! are not used.
 
 pub(crate) mod aligned;
 mod cores;

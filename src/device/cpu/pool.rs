@@ -32,15 +32,15 @@ struct Patience {
 
 /// Each thread has a core to itself.
 const PATIENT: Patience = Patience { before_sleep: 10_000, before_yield: 2_000, apart: true };
+/// There are more threads than cores: a thread that spins keeps the thread that it waits for from working.
+const CROWDED: Patience = Patience { before_sleep: 1, before_yield: 1, apart: false };
+
 /// How long to wait by spinning now.
 fn patience() -> Patience {
     if crowded() { CROWDED } else { PATIENT }
 }
 
-/// There are more threads than cores: a thread that spins keeps the thread that it waits for from working.
-const CROWDED: Patience = Patience { before_sleep: 1, before_yield: 1, apart: false };
-
-/// Threads of all pools in this process whose threads wait for each other. No pool knows which of the others is at work.
+/// Threads of all pools of this process that have more than one thread. Idle pools count too: none knows whether another is at work.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the pools of this process have more threads than there are cores.
