@@ -97,6 +97,11 @@ impl Tridiagonal {
 }
 
 impl Spectrum {
+    /// The spectrum of the matrix, where this is that of `sigma` times the matrix.
+    pub fn of_multiple(self, sigma: f64) -> Spectrum {
+        Spectrum { smallest: self.smallest / sigma, largest: self.largest / sigma }
+    }
+
     /// The largest eigenvalue over the smallest; none where not both are positive.
     pub fn condition(&self) -> Option<f64> {
         (self.smallest > 0.0).then(|| (self.largest / self.smallest).max(1.0))

@@ -58,6 +58,13 @@ pub enum StopReason {
         /// What b - A x is, relative to the right-hand side.
         recomputed: f64,
     },
+    /// The recomputed residual meets the tolerance, but its rounding bound does not: whether x does cannot be decided.
+    Rounding {
+        /// Norm of b - A x as computed, relative to the right-hand side.
+        residual: f64,
+        /// What it may be, rounding included.
+        at_most: f64,
+    },
     /// The steps of an iteration met the tolerance, what was computed anew does not, and smaller steps say nothing.
     RoundingGap {
         /// What the last step says.
@@ -146,6 +153,7 @@ impl StopReason {
             StopReason::Converged => "converged",
             StopReason::ZeroRightHandSide => "zero_right_hand_side",
             StopReason::ResidualGap { .. } => "residual_gap",
+            StopReason::Rounding { .. } => "rounding",
             StopReason::RoundingGap { .. } => "rounding_gap",
             StopReason::LeastSquares { .. } => "least_squares",
             StopReason::Stagnated { .. } => "stagnated",
@@ -172,6 +180,11 @@ impl std::fmt::Display for StopReason {
                 "not converged: the recursion says {recursive:.2e} but b - A x is {recomputed:.2e}; rounding has \
                  parted the two and starting again from b - A x gained nothing, so ask for a looser --rtol or a higher \
                  --precision"
+            ),
+            StopReason::Rounding { residual, at_most } => write!(
+                f,
+                "not converged: rounding; b - A x is {residual:.2e} as computed and at most {at_most:.2e} with its rounding \
+                 error, which does not prove that it meets the tolerance; ask for a larger --rtol, or scale the system"
             ),
             StopReason::RoundingGap { estimate, recomputed } => write!(
                 f,
@@ -388,7 +401,8 @@ impl StoppingRule {
         match self {
             StoppingRule::RelativeResidual(tolerance) => Some(*tolerance),
             StoppingRule::InitialResidual(tolerance) => Some(tolerance * norms.initial),
-            StoppingRule::AbsoluteResidual(tolerance) => Some(tolerance / norms.b),
+            // A quotient beyond the range is a tolerance that every finite residual meets.
+            StoppingRule::AbsoluteResidual(tolerance) => Some((tolerance / norms.b).min(f64::MAX)),
             StoppingRule::Any(rules) => {
                 rules.iter().filter_map(|r| r.residual_tolerance(norms)).reduce(f64::max)
             }

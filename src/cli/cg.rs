@@ -21,7 +21,7 @@ use crate::solve::System;
 use crate::solve::problem::Problem;
 use crate::source::Options;
 use crate::stop::{DIVERGENCE, StoppingRule, stagnation_window};
-use checks::{check_matrix, check_range, check_start};
+use checks::{check_matrix, check_range, name_start};
 use report::{measure, report};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -71,7 +71,6 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     // Places of nodes take room, and are not needed.
     drop(loaded.beside);
     let x0 = plan.x0.as_ref().map(|x0| x0.values(loaded.matrix.rows())).transpose()?;
-    x0.map(|x0| check_start(&plan, &loaded.matrix, x0)).transpose()?;
     let given =
         Given { matrix: Arc::new(loaded.matrix), stand_in: loaded.stand_in, problem, x0, seconds_load };
     let Solved { history, written } = match plan.running.place {
@@ -148,7 +147,7 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     ];
     let outcome = plan.method.solve_saved(device, a, m, &system, &rule, observers, &checkpoints);
     live.finish();
-    let outcome = outcome?;
+    let outcome = outcome.map_err(|error| name_start(plan, error))?;
     let written = plan.output.as_deref().map_or(Ok(()), |path| {
         writer(path)?(path, &outcome.x)?;
         log::info!("solution written to {}", path.display());

@@ -373,6 +373,19 @@ pub enum Error {
         /// The sum of squares as computed.
         norm_squared: f64,
     },
+    /// The residual of the start is not finite, or too large to be compared with the right-hand side.
+    #[error(
+        "the start is out of range: the norm of b - A x is {norm:e}{row}, and that of b is {norm_b:e}; start from x = 0, or scale \
+         the system", row = row.map_or(String::new(), |row| format!(" (not finite in row {}, counted from 1)", row + 1))
+    )]
+    StartScale {
+        /// The first row in which b - A x is not finite, counted from 0.
+        row: Option<usize>,
+        /// The norm of b - A x.
+        norm: f64,
+        /// The norm of b.
+        norm_b: f64,
+    },
     /// The pool of threads could not be started.
     #[error("cannot start {threads} threads: {reason}")]
     Threads {

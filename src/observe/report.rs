@@ -82,11 +82,18 @@ pub struct Report {
     /// Relative residual b - A x, recomputed in f64 by the serial reference.
     #[serde(deserialize_with = "nan_for_null")]
     pub residual_true: f64,
+    /// A bound on that residual which includes the rounding of its own computation: what `converged` rests on.
+    #[serde(default, deserialize_with = "nan_for_null")]
+    pub residual_at_most: f64,
     /// The normwise backward error, ||b - A x|| / (||A|| ||x|| + ||b||) in maximum norms.
     #[serde(default, deserialize_with = "nan_for_null")]
     pub backward_error: f64,
     /// Largest difference from the solution that the right-hand side was made of, where that is unique and known.
     pub error_max: Option<f64>,
+    /// What to know before x is used although the solve converged: that its entries may have no correct digit, and what
+    /// to do about it.
+    #[serde(default)]
+    pub caution: Option<String>,
     /// Seconds to read or generate the matrix.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_load: f64,

@@ -25,6 +25,11 @@
 //! and x waits for the next iteration, whose sweep reads y_k anyway; the last one is added at the end. With one, the
 //! residual is kept as a vector, r = s^2 r - phi / gamma y_(k+1), so that the test is on the same norm as everywhere.
 //!
+//! # Range
+//! The coefficients of Lanczos are as large as A, and their squares are added up. Where those would leave the range of
+//! numbers, the method runs on sigma A, with a power of two sigma that makes the largest entry about 1, and the shell
+//! multiplies the answer by sigma. A preconditioner makes M A about 1 by itself.
+//!
 //! # Cost
 //! For each iteration: one operator, the preconditioner, three dot products or four, and 11 n-vectors read or written
 //! without preconditioner (see `half`).
@@ -111,9 +116,10 @@ fn half<D: Device, T: Scalar>(device: &D, k: &mut Work<D, T>, half: usize) -> Re
 }
 
 impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
-    const STATE: u32 = 1;
+    const STATE: u32 = 2;
     const SLOTS: usize = SLOTS;
     const STRIDE: usize = 2;
+    const SCALES: bool = true;
 
     /// x, q, two y, two w, and two z and r with a preconditioner.
     fn vectors(preconditioned: bool) -> usize {
@@ -172,7 +178,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         all
     }
 
-    fn prepare(state: &mut SlotState) {
+    fn prepare(state: &mut SlotState, sigma: f64) {
         let beta = state.get(SQUARE, 0).sqrt();
         let normal = LEAST_SQUARES.max(LEAST_SQUARES_ROUNDING * T::EPSILON);
         let values = [
@@ -182,6 +188,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
             (C, -1.0),
             (NORMAL, normal * normal),
             (ONE, 1.0),
+            (SIGMA, sigma),
         ];
         for (slot, value) in values {
             state.set(slot, 0, value);

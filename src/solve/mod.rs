@@ -5,6 +5,7 @@
 
 pub mod cg;
 pub mod checkpoint;
+mod forward_error;
 pub mod markov;
 pub mod minres;
 pub mod pace;
@@ -66,8 +67,13 @@ pub struct Outcome {
     pub residual: f64,
     /// Norm of b - A x over that of the right-hand side (see [`verdict`]).
     pub residual_true: f64,
+    /// A bound on that residual which includes the rounding of its own computation: what is compared with the goal.
+    pub residual_at_most: f64,
     /// The normwise backward error (see [`verdict`]).
     pub backward_error: f64,
+    /// The largest error of an entry of x over the largest entry, estimated (`forward_error.rs`): where the solve
+    /// converged and has seen a positive definite matrix. Infinite where that is singular to working precision.
+    pub error_estimate: Option<f64>,
     /// The residual, relative to the right-hand side, that the rules asked for.
     pub goal: Option<f64>,
     /// What the first run has seen of the spectrum of the preconditioned matrix.

@@ -42,6 +42,9 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     /// Iterations in a step: two where vectors swap their roles from one iteration to the next.
     const STRIDE: usize = 1;
 
+    /// Whether the method can run on A times a power of two, where the squares of A leave the range of numbers.
+    const SCALES: bool = false;
+
     /// Vectors in the workspace.
     fn vectors(preconditioned: bool) -> usize;
 
@@ -67,8 +70,8 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     /// The same, to be filled.
     fn carried_mut(&mut self) -> Vec<&mut D::Vector<T>>;
 
-    /// Sets scalars of the method's own before the first iteration.
-    fn prepare(_state: &mut SlotState) {}
+    /// Sets scalars of the method's own before the first iteration; `sigma` is the power of two that A is multiplied by.
+    fn prepare(_state: &mut SlotState, _sigma: f64) {}
 
     /// Sets the number of iterations after which a run must stop, where a step may go beyond it.
     fn limit(_state: &mut SlotState, _iterations: f64) {}

@@ -13,7 +13,8 @@
 //! # Range
 //! Every run solves for a residual that is divided by a power of two near its largest entry, which rounds nothing: so
 //! products of the vectors stay in range whatever the scale of b. Where a small matrix takes p'Ap out of it all the same,
-//! the next run begins with a large residual again.
+//! the next run begins with a large residual again. A method that squares entries of A runs on sigma A, with a power of
+//! two sigma, where A is very large or very small.
 //!
 //! # Reference
 //! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye, Residual
@@ -25,10 +26,11 @@ mod saving;
 use super::checkpoint::Checkpoints;
 use super::pace::Pace;
 use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
-use super::verdict::{largest_magnitude, norm, residual};
+use super::verdict::{largest_magnitude, norm};
 use super::{Outcome, System};
 use crate::device::{Device, RING, Recorded, SlotState};
 use crate::error::{Error, Result};
+use crate::format::Csr;
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
 use crate::spectrum::MOST_COEFFICIENTS;
@@ -49,11 +51,16 @@ struct Solve<'a, 'o> {
     /// x and b - A x, on the host.
     x: Vec<f64>,
     r: Vec<f64>,
-    /// Norm of that residual, relative to b.
+    /// Norm of that residual, relative to b, and a bound on it that includes rounding.
     truth: f64,
+    at_most: f64,
+    /// The normwise backward error of x.
+    backward_error: f64,
     /// What the residual of this run was divided by, and the square of the norm that the device saw at its beginning.
     scale: f64,
     began_with: f64,
+    /// The power of two that the method multiplies A by.
+    sigma: f64,
     /// The norm that the device sees for a residual as large as b.
     unit: f64,
     /// Norm of the recursive residual at the end of the run that has found x, relative to b.
@@ -115,20 +122,20 @@ where
     }
     let vector_bytes = outcome.vector_bytes;
     device.require_memory("the vectors of a solve", vector_bytes)?;
-    let x = system.x0.map_or_else(|| vec![0.0; n], <[f64]>::to_vec);
-    let r = if system.x0.is_none() { system.b.to_vec() } else { residual(system.matrix, system.b, &x) };
     let norm_b = norm(system.b);
     if !norm_b.is_normal() {
         return Err(Error::RightHandSideScale { largest, norm_squared: norm_b * norm_b });
     }
-    let initial = if system.x0.is_none() { 1.0 } else { norm(&r) / norm_b };
-    let norms = Norms { b: norm_b, initial };
-    let mut solve = Solve::new(system, rule, observers, (x, r), norms);
+    let mut solve = Solve::new(system, rule, observers, norm_b)?;
+    let norms = solve.now.norms;
     outcome.goal = rule.goal(&norms);
-    if initial <= solve.goal && system.x0.is_some() {
+    if solve.meets() {
         outcome.reason = StopReason::Converged;
-        tell_start(solve.observers, initial, rule.residual_tolerance(&norms));
+        tell_start(solve.observers, norms.initial, rule.residual_tolerance(&norms));
         return Ok(solve.judged(outcome));
+    }
+    if M::SCALES && operators.m.is_none() {
+        solve.sigma = matrix_scale(system.matrix);
     }
     let mut work = match &saved {
         Some(saved) => solve.go_on::<M, D, T>(device, &operators, saved)?,
@@ -161,11 +168,15 @@ where
         let against = if restart { solve.rule_against_restart() } else { None };
         if !restart || against.is_some() {
             outcome.reason = solve.believe(reason, against);
-            outcome.spectrum = M::projection(&solve.coefficients).extremes();
+            outcome.spectrum =
+                M::projection(&solve.coefficients).extremes().map(|s| s.of_multiple(solve.sigma));
             break;
         }
         solve.restarts += 1;
         work = solve.begin::<M, D, T>(device, &operators)?;
+    }
+    if outcome.reason == StopReason::Converged {
+        outcome.error_estimate = solve.error_estimate(device, operators.m, outcome.spectrum)?;
     }
     Ok(solve.judged(outcome))
 }
@@ -198,7 +209,9 @@ fn outcome<M: Recurrence<D, T>, D: Device, T: Scalar>(operators: &Operators<D, T
         restarts: 0,
         residual: 0.0,
         residual_true: 0.0,
+        residual_at_most: 0.0,
         backward_error: 0.0,
+        error_estimate: None,
         goal: None,
         spectrum: None,
         seconds_setup: 0.0,
@@ -240,43 +253,85 @@ fn scale(r: &[f64]) -> f64 {
     if largest.is_normal() { 2f64.powi(largest.log2().floor().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
 }
 
+/// The power of two that brings the largest entry of a matrix to about 1; exactly 1 where its square and those of much
+/// smaller entries are in range anyway.
+fn matrix_scale(matrix: &Csr) -> f64 {
+    const SAFE: i32 = 256;
+    let largest = largest_magnitude((0..matrix.nnz()).map(|j| matrix.values().get(j)));
+    let exponent = if largest.is_normal() { largest.log2().floor() as i32 } else { 0 };
+    if exponent.abs() <= SAFE { 1.0 } else { 2f64.powi(-exponent.clamp(-1000, 1000)) }
+}
+
 impl<'a, 'o> Solve<'a, 'o> {
+    /// A solve that has not begun, at the start of the system.
     fn new(
         system: &'a System<'a>,
         rule: &'a StoppingRule,
         observers: &'a mut [&'o mut dyn Observer],
-        (x, r): (Vec<f64>, Vec<f64>),
-        norms: Norms,
-    ) -> Solve<'a, 'o> {
-        let initial = norms.initial;
+        norm_b: f64,
+    ) -> Result<Solve<'a, 'o>> {
+        let n = system.matrix.rows();
+        let x = system.x0.map_or_else(|| vec![0.0; n], <[f64]>::to_vec);
         let elapsed = Duration::ZERO;
         let longest = rule.most_iterations().unwrap_or(MOST_COEFFICIENTS).min(MOST_COEFFICIENTS);
-        Solve {
+        let norms = Norms { b: norm_b, initial: 1.0 };
+        let mut solve = Solve {
             system,
             rule,
             observers,
             x,
-            r,
-            truth: initial,
+            r: Vec::new(),
+            truth: 1.0,
+            at_most: 1.0,
+            backward_error: 0.0,
             scale: 1.0,
             began_with: 1.0,
+            sigma: 1.0,
             unit: 1.0,
-            recursive: initial,
+            recursive: 1.0,
             restarts: 0,
-            goal: rule.goal(&norms).unwrap_or(FLOOR * f64::EPSILON),
-            now: Progress { iteration: 0, residual: initial, norms, run_began: 0, improved_at: 0, elapsed },
+            goal: 0.0,
+            now: Progress { iteration: 0, residual: 1.0, norms, run_began: 0, improved_at: 0, elapsed },
             pace: Pace::default(),
             began: Instant::now(),
             earlier: Duration::ZERO,
             earlier_iterations: 0,
             residuals: Vec::with_capacity(RING),
-            lowest: initial,
+            lowest: 1.0,
             energy: 0.0,
             energy_mark: 0.0,
             coefficients: Vec::with_capacity(longest),
             log: Log::default(),
             keeper: None,
+        };
+        solve.start()?;
+        Ok(solve)
+    }
+
+    /// Measures the residual of the start, to which tolerances may be relative.
+    fn start(&mut self) -> Result<()> {
+        // Of a start, no residual meets a tolerance relative to itself.
+        let unknown = Norms { initial: 0.0, ..self.now.norms };
+        self.goal = self.rule.goal(&unknown).unwrap_or(0.0);
+        match self.system.x0 {
+            // Without rounding: b - A 0 = b.
+            None => self.r = self.system.b.to_vec(),
+            Some(_) => self.measure_again(),
         }
+        let (initial, r) = (self.truth, &self.r);
+        if !initial.is_finite() {
+            let row = r.iter().position(|r| !r.is_finite());
+            return Err(Error::StartScale { row, norm: norm(r), norm_b: self.now.norms.b });
+        }
+        self.now.norms.initial = initial;
+        (self.now.residual, self.recursive, self.lowest) = (initial, initial, initial);
+        self.goal = self.rule.goal(&self.now.norms).unwrap_or(FLOOR * f64::EPSILON);
+        Ok(())
+    }
+
+    /// Whether x is known to meet the goal, rounding included.
+    fn meets(&self) -> bool {
+        self.at_most <= self.goal
     }
 
     /// A workspace for the residual as it is, and the host's copy of its scalars.
@@ -296,7 +351,7 @@ impl<'a, 'o> Solve<'a, 'o> {
         self.pace.restart();
         self.began_with = state.get(RR, 0);
         state.counts[0] = self.now.iteration as u32;
-        M::prepare(&mut state);
+        M::prepare(&mut state, self.sigma);
         self.bound::<M, D, T>(&mut state);
         device.write(&state, work.slots_mut())?;
         Ok((work, state))

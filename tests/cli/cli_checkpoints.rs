@@ -144,7 +144,7 @@ fn files_that_are_no_whole_checkpoint_are_refused_in_words() {
     let mut flipped = good.clone();
     flipped[good.len() / 2] ^= 1;
     let mut newer = good.clone();
-    newer[8] = 2;
+    newer[8] += 1;
     let long = [&good[..], b"more"].concat();
     for (content, reason) in [
         (&flipped[..], "truncated or damaged"),
@@ -154,7 +154,7 @@ fn files_that_are_no_whole_checkpoint_are_refused_in_words() {
         (&good[..5], "no checkpoint, or it is truncated"),
         (b"", "no checkpoint, or it is truncated"),
         (&long, "truncated or damaged"),
-        (&newer, "version 2"),
+        (&newer, "version 3"),
         (b"%%MatrixMarket matrix coordinate real general\n", "no checkpoint of this program"),
     ] {
         std::fs::write(&checkpoint, content).unwrap();

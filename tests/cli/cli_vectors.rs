@@ -203,7 +203,7 @@ fn a_start_whose_product_with_the_matrix_overflows_is_refused_by_its_row() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "x.mtx", &array(9, 1, &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1e308]));
     let message = refused_with(&["--x0", word(&path)]);
-    assert!(message.contains("row 9 (counted from 1)") && message.contains("x.mtx"), "{message}");
+    assert!(message.contains("in row 9, counted from 1") && message.contains("x.mtx"), "{message}");
 }
 
 #[test]
@@ -304,4 +304,56 @@ fn a_configuration_file_names_vectors_too() {
     let plan = run(&["cg", "--device", "cpu", "--dry-run", "--config", word(&path)]);
     let plan = String::from_utf8_lossy(&plan.stdout).into_owned();
     assert!(plan.contains("random:5") && plan.contains(word(&x0)), "{plan}");
+}
+
+/// The report of conjugate gradients for b = A times ones, which comes from a file, so that the answer is not known.
+fn caution_of(matrix: &str, precond: &str) -> Option<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let b = folder.path().join("b.npy");
+    let loaded = solver::source::load(matrix).unwrap().matrix;
+    npy::write_vector(&b, &loaded.multiply_reference(&vec![1.0; loaded.cols()])).unwrap();
+    let (code, report) = cg(&["--matrix", matrix, "--rhs", word(&b), "--precond", precond]);
+    assert_eq!((code, report["reason"].as_str()), (0, Some("converged")), "{matrix} {precond}: {report}");
+    assert!(report.as_object().unwrap().contains_key("caution"));
+    report["caution"].as_str().map(str::to_owned)
+}
+
+#[test]
+fn a_small_residual_that_leaves_entries_of_x_wrong_comes_with_a_caution() {
+    let folder = tempfile::tempdir().unwrap();
+    // Rows of very different weight: the last one counts nothing in the residual.
+    let weights = "%%MatrixMarket matrix coordinate real symmetric\n4 4 6\n1 1 4e10\n2 1 -1e10\n2 2 4e10\n3 2 -1e10\n\
+                   3 3 4e10\n4 4 1\n";
+    let path = file(&folder, "weights.mtx", weights);
+    let caution = caution_of(word(&path), "none").unwrap();
+    assert!(caution.contains("100 %") && caution.contains("--precond jacobi"), "{caution}");
+    // Its factors are exact here.
+    assert_eq!(caution_of(word(&path), "ic0"), None);
+    // Where the answer is known, so is its error.
+    let (_, report) = cg(&["--matrix", word(&path)]);
+    let caution = report["caution"].as_str().unwrap();
+    assert!(caution.starts_with("the error of x is 100 %"), "{caution}");
+    let text = run(&["cg", "--device", "cpu", "--matrix", word(&path)]);
+    assert_eq!(text.status.code(), Some(0));
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.lines().any(|line| line.starts_with("result") && line.contains("caution: ")), "{text}");
+    assert_eq!(caution_of("poisson2d:60x50", "none"), None);
+}
+
+#[test]
+fn real_matrices_whose_answers_have_no_digits_are_told_from_those_whose_answers_do() {
+    let folder = crate::common::real::folder();
+    let of = |name: &str, precond| caution_of(word(&folder.join(format!("{name}.mtx.gz"))), precond);
+    for (name, precond) in [("msc01050", "ic0"), ("ex10", "ic0"), ("ex3", "ic0"), ("bcsstk16", "none")] {
+        assert!(of(name, precond).is_some(), "{name} {precond}");
+    }
+    for (name, precond) in [
+        ("bcsstk16", "jacobi"),
+        ("nos3", "none"),
+        ("494_bus", "none"),
+        ("1138_bus", "jacobi"),
+        ("1138_bus", "ic0"),
+    ] {
+        assert_eq!(of(name, precond), None, "{name} {precond}");
+    }
 }

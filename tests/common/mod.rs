@@ -4,6 +4,7 @@
 
 pub mod archives;
 pub mod each_backend;
+pub mod exact;
 pub mod harness;
 pub mod interpreter;
 pub mod memory;

@@ -5,7 +5,7 @@ use crate::common::solves::{System, operator};
 use crate::common::zoo;
 use solver::device::Cpu;
 use solver::solve::checkpoint::Checkpoints;
-use solver::solve::{Method, Outcome};
+use solver::solve::{Method, Outcome, verdict};
 use solver::stop::StoppingRule;
 use std::path::Path;
 use std::time::Duration;
@@ -127,9 +127,33 @@ fn a_checkpoint_of_a_method_whose_state_has_changed_since_is_refused() {
     let path = folder.path().join("c");
     for method in Method::ALL {
         let mut bytes = saved(&path, method, 7);
-        let at = bytes.windows(9).position(|bytes| bytes == b"version 1").unwrap();
-        bytes[at + 8] = b'0';
+        let at = bytes.windows(8).position(|bytes| bytes == b"version ").unwrap() + 8;
+        let here = std::mem::replace(&mut bytes[at], b'0') as char;
         let message = resumed(&path, method, bytes).unwrap_err();
-        assert!(message.contains("state of the method: version 0 there, version 1 here"), "{message}");
+        let differs = format!("state of the method: version 0 there, version {here} here");
+        assert!(message.contains(&differs), "{message}");
+    }
+}
+
+#[test]
+fn what_a_checkpoint_says_of_its_residual_is_not_believed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c");
+    let system = System::random(zoo::generated("poisson2d:20x15"));
+    for method in Method::ALL {
+        let good = saved(&path, method, 8);
+        let (_, at) = counts(&good).into_iter().find(|(name, _)| *name == "numbers").unwrap();
+        let numbers = u64::from_le_bytes(good[at..at + 8].try_into().unwrap()) as usize;
+        for number in 0..numbers {
+            for wrong in [0.0, 1e-300, 1e-12, 1e300, f64::NAN] {
+                let mut bytes = good.clone();
+                bytes[at + 8 + 8 * number..][..8].copy_from_slice(&f64::to_le_bytes(wrong));
+                let Ok(outcome) = resumed(&path, method, bytes) else { continue };
+                let truth = verdict::true_residual(&system.matrix, &system.b, &outcome.x);
+                let what = format!("{}: number {number} is {wrong}: {:?}", method.name(), outcome.reason);
+                assert!(truth <= 1e-9 || !outcome.reason.is_success(), "{what}");
+                assert!(truth <= outcome.residual_at_most, "{what}");
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ extern crate solver_test_attribute;
 #[path = "../common/mod.rs"]
 mod common;
 
+mod adversarial;
 mod cg;
 mod checkpoint_files;
 mod checkpoints;
@@ -22,6 +23,7 @@ mod preconditioners_real;
 mod progress;
 mod rules;
 mod stops;
+mod verdicts;
 
 fn main() -> std::process::ExitCode {
     common::harness::run(None)

@@ -2,7 +2,6 @@
 
 use crate::cli::plan::Plan;
 use crate::error::{Error, Result};
-use crate::format::Csr;
 use crate::format::stats::first_asymmetry;
 use crate::scalar::Precision;
 use crate::source::Loaded;
@@ -27,16 +26,13 @@ pub(super) fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<()> {
     }
 }
 
-/// A start that leaves the range of f64 would be blamed on the right-hand side.
-pub(super) fn check_start(plan: &Plan, matrix: &Csr, x0: &[f64]) -> Result<()> {
-    let product = matrix.multiply_reference(x0);
-    match product.iter().position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(row) => Err(Error::BadOption {
-            option: "--x0",
-            value: plan.x0.as_ref().map_or(String::new(), ToString::to_string),
-            reason: format!("A x is {} in row {} (counted from 1); scale the system", product[row], row + 1),
-        }),
+/// Names the file of a start that cannot be used.
+pub(super) fn name_start(plan: &Plan, error: Error) -> Error {
+    match (&error, &plan.x0) {
+        (Error::StartScale { .. }, Some(x0)) => {
+            Error::BadOption { option: "--x0", value: x0.to_string(), reason: error.to_string() }
+        }
+        _ => error,
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) fn report<D: Device>(
     let spectrum = outcome.spectrum;
     let definite = plan.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
     let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
+    let error_max = problem.answer.as_ref().map(|answer| largest_difference(&outcome.x, answer));
     Report {
         solver: plan.method.name().to_owned(),
         measure: Measure::Residual,
@@ -50,8 +51,10 @@ pub(super) fn report<D: Device>(
         condition_number: spectrum.and_then(|s| s.condition()),
         residual_recursive: outcome.residual,
         residual_true: outcome.residual_true,
+        residual_at_most: outcome.residual_at_most,
         backward_error: outcome.backward_error,
-        error_max: problem.answer.as_ref().map(|answer| largest_difference(&outcome.x, answer)),
+        error_max,
+        caution: caution(plan, problem, outcome, error_max),
         seconds_load: 0.0,
         seconds_setup: outcome.seconds_setup,
         seconds_solve: outcome.seconds_solve,
@@ -100,6 +103,32 @@ fn message(plan: &Plan, reason: &StopReason) -> String {
         }
         _ => reason.to_string(),
     }
+}
+
+/// The error of x, relative to its largest entry, from which a converged answer is called doubtful.
+const DOUBTFUL: f64 = 0.1;
+
+/// What to know of a converged answer whose error is large: the known error, or else the estimated one.
+fn caution(plan: &Plan, problem: &problem::Problem, outcome: &Outcome, error: Option<f64>) -> Option<String> {
+    if outcome.reason != StopReason::Converged {
+        return None;
+    }
+    let largest = |values: &[f64]| values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let known = problem.answer.as_ref().zip(error).map(|(answer, error)| error / largest(answer));
+    let error = known.or(outcome.error_estimate).filter(|error| *error > DOUBTFUL)?;
+    let how = if known.is_some() { "" } else { "estimated " };
+    let what = match error {
+        f64::INFINITY => {
+            "the matrix is singular to working precision, so x is one of many answers".to_owned()
+        }
+        _ => format!(
+            "the {how}error of x is {:.0} % of its largest entry, although the residual is small",
+            100.0 * error
+        ),
+    };
+    let precond =
+        if plan.precond.name() == "none" { ", or a preconditioner such as --precond jacobi" } else { "" };
+    Some(format!("{what}; ask for a smaller --rtol{precond}"))
 }
 
 fn largest_difference(x: &[f64], answer: &[f64]) -> f64 {

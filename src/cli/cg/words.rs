@@ -13,6 +13,11 @@ fn iterations(r: &Report) -> String {
     format!("{} iterations{restarts}", thousands(r.iterations))
 }
 
+/// The caution of the report, as the end of a line.
+fn caution(r: &Report) -> String {
+    r.caution.as_ref().map_or(String::new(), |caution| format!("; caution: {caution}"))
+}
+
 pub(super) fn in_words(r: &Report) -> String {
     let stands = r.stand_in.as_ref().map_or(String::new(), |real| format!(", a stand-in for {real}"));
     let size = format!("{} rows, {} entries", thousands(r.rows), thousands(r.nnz));
@@ -24,7 +29,7 @@ pub(super) fn in_words(r: &Report) -> String {
             "method",
             format!("{}, preconditioner {}, b = {}{start}", r.solver, r.preconditioner, r.right_hand_side),
         ),
-        ("result", format!("{}; {}", r.message, iterations(r))),
+        ("result", format!("{}; {}{}", r.message, iterations(r), caution(r))),
         (
             "residual",
             format!(

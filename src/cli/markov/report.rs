@@ -180,6 +180,7 @@ impl MarkovReport {
             iterations: found.iterations as u64,
             residual_recursive: found.residual_recursive,
             residual_true: found.residual,
+            residual_at_most: found.residual,
             seconds_load: self.seconds_load,
             seconds_setup: self.seconds_setup,
             seconds_solve: found.seconds_solve,

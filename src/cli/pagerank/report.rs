@@ -169,6 +169,7 @@ impl RankReport {
             iterations: self.iterations,
             residual_recursive: self.error_estimate,
             residual_true: self.error_bound,
+            residual_at_most: self.error_bound,
             seconds_load: self.seconds_load,
             seconds_setup: self.seconds_setup,
             seconds_solve: self.seconds_solve,

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 /// A byte that is no text, a name, and line ends that any conversion of text would change.
 pub(super) const MAGIC: &[u8; 8] = b"\x93SCP\r\n\x1a\n";
 /// Changes with the layout.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of magic and version.
 pub(super) const START: usize = 12;
 /// Numbers that are turned into bytes at once.

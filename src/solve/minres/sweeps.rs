@@ -50,8 +50,10 @@ pub(super) const TEMP_B: Slot = own(32);
 pub(super) const TEMP_C: Slot = own(33);
 /// y_(k+1)'z_k: zero but for rounding.
 const CROSS: Slot = own(34);
+/// The power of two that A is multiplied by: 1 but where squares of its entries leave the range of numbers.
+pub(super) const SIGMA: Slot = own(35);
 /// Slots that a workspace has.
-pub const SLOTS: usize = OWN as usize + 35;
+pub const SLOTS: usize = OWN as usize + 36;
 
 pub(super) const INTO_ZQ: DotInto = dot_into(ZQ);
 pub(super) const INTO_SQUARE: DotInto = dot_into(SQUARE);
@@ -60,10 +62,11 @@ pub(super) const INTO_SQUARE_NEXT: DotInto = dot_into(SQUARE_NEXT);
 /// alpha, and the coefficients of the next vector of Lanczos.
 pub(super) const AFTER_ZQ: &[Op] = &[
     Op::StopIf(Test::NotFinite(ZQ), StopCode::NotFinite),
+    Op::Multiply(ZQ, ZQ, SIGMA),
     Op::Divide(TEMP_A, CROSS, BETA_OLD),
     Op::Divide(ALPHA, ZQ, SQUARE),
     Op::Subtract(ALPHA, ALPHA, TEMP_A),
-    Op::Divide(OF_Q, ONE, BETA),
+    Op::Divide(OF_Q, SIGMA, BETA),
     Op::Divide(OF_Y, ALPHA, BETA),
     Op::Divide(OF_OLD, BETA, BETA_OLD),
 ];
@@ -75,7 +78,7 @@ pub(super) const CHECK_SQUARE: &[Op] = &[
 /// The rotation that eliminates beta_(k+1), and what follows for w and x. The test for least squares is on the x
 /// before:
 /// ||A r_(k-1)|| = phi_bar_(k-1) |(gamma_bar, delta_bar')|.
-const ROTATE: [Op; 36] = [
+const ROTATE: [Op; 37] = [
     Op::StopIf(Test::NotFinite(SQUARE_NEXT), StopCode::NotFinite),
     Op::StopIf(Test::Negative(SQUARE_NEXT), StopCode::IndefinitePreconditioner),
     Op::Root(BETA_NEXT, SQUARE_NEXT),
@@ -112,7 +115,8 @@ const ROTATE: [Op; 36] = [
     Op::Divide(S, BETA_NEXT, GAMMA),
     Op::Multiply(PHI, C, PHI_BAR),
     Op::Multiply(PHI_BAR, S, PHI_BAR),
-    Op::Divide(OF_V, OF_Q, GAMMA),
+    Op::Divide(OF_V, ONE, BETA),
+    Op::Divide(OF_V, OF_V, GAMMA),
     Op::Divide(OF_W1, EPSILON_OLD, GAMMA),
     Op::Divide(OF_W2, DELTA, GAMMA),
     Op::Copy(BETA_OLD, BETA),
@@ -148,10 +152,10 @@ const fn joined<const N: usize>(programs: &[&[Op]]) -> [Op; N] {
 }
 
 /// Without preconditioner: ||r|| = |phi_bar|.
-const AFTER_STEP: &[Op] = &joined::<44>(&[&ROTATE, &[Op::Multiply(RR, PHI_BAR, PHI_BAR)], &COUNTED]);
+const AFTER_STEP: &[Op] = &joined::<45>(&[&ROTATE, &[Op::Multiply(RR, PHI_BAR, PHI_BAR)], &COUNTED]);
 /// With one: the coefficients of r = s^2 r - phi / gamma y'.
 pub(super) const AFTER_SQUARE: &[Op] =
-    &joined::<38>(&[&ROTATE, &[Op::Multiply(OF_R, S, S), Op::Divide(R_OF_Y, PHI, GAMMA)]]);
+    &joined::<39>(&[&ROTATE, &[Op::Multiply(OF_R, S, S), Op::Divide(R_OF_Y, PHI, GAMMA)]]);
 
 /// w1 = (v - epsilon w1 - delta w2) / gamma, with w1 = `Write(0)`.
 const fn next_w(v: Operand, w2: Operand) -> [Term; 3] {

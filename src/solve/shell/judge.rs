@@ -1,12 +1,15 @@
 //! Whether a run is believed, and what its end means for the solve.
 
 use super::{Outcome, Solve, scale};
+use crate::backend::Operator;
 use crate::device::{Device, SlotState};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
+use crate::solve::forward_error::estimate;
 use crate::solve::recurrence::Recurrence;
-use crate::solve::verdict::{backward_error, norm, normal_residual, residual};
+use crate::solve::verdict::{Residual, normal_residual};
+use crate::spectrum::Spectrum;
 use crate::stop::{Progress, StopReason};
 
 /// A true residual so many times the recursive one, and the one before the run, is rounding and nothing else.
@@ -57,19 +60,41 @@ impl Solve<'_, '_> {
         work.finish(device, state, self.now.run_began)?;
         let mut d = vec![T::default(); self.x.len()];
         device.download(work.answer(), &mut d)?;
-        let x: Vec<f64> = self.x.iter().zip(&d).map(|(x, d)| x + d.to_f64() * self.scale).collect();
-        let r = residual(self.system.matrix, self.system.b, &x);
-        let truth = norm(&r) / self.now.norms.b;
+        let by = self.scale * self.sigma;
+        let grown = |d: f64| if by.is_normal() { d * by } else { d * self.scale * self.sigma };
+        let x: Vec<f64> = self.x.iter().zip(&d).map(|(x, d)| x + grown(d.to_f64())).collect();
+        let found = self.measure(&x);
+        let truth = found.norm / self.now.norms.b;
         if !truth.is_finite() {
-            return Ok((out_of_range(reason, self.now.iteration, &x, &r), false));
+            return Ok((out_of_range(reason, self.now.iteration, &x, &found.vector), false));
         }
         // Residuals of a first run may end above the start, but not by rounding alone.
         let lost = truth > LOST * recursive.max(self.truth);
         let better = truth < self.truth || (first_run && !lost);
         if better {
-            (self.x, self.r, self.truth, self.recursive) = (x, r, truth, recursive);
+            self.x = x;
+            self.recursive = recursive;
+            self.take(found);
         }
         Ok((reason, better))
+    }
+
+    /// The residual of x: plain where that certifies the goal, and otherwise compensated.
+    fn measure(&self, x: &[f64]) -> Residual {
+        Residual::measure(self.system.matrix, self.system.b, x, self.now.norms.b, self.goal)
+    }
+
+    /// Keeps what was measured of x.
+    fn take(&mut self, found: Residual) {
+        let norm_b = self.now.norms.b;
+        self.backward_error = found.backward_error(self.system.b, &self.x);
+        (self.truth, self.at_most, self.r) = (found.norm / norm_b, found.at_most / norm_b, found.vector);
+    }
+
+    /// Measures the residual of x as it is now.
+    pub(super) fn measure_again(&mut self) {
+        let found = self.measure(&self.x);
+        self.take(found);
     }
 
     /// A curvature that is zero because its products fell below the range of numbers is not blamed on the matrix; other
@@ -125,35 +150,58 @@ impl Solve<'_, '_> {
                 | StopReason::Breakdown { .. }
                 | StopReason::Underflow { .. }
         );
-        misled && self.truth > self.goal
+        misled && !self.meets()
     }
 
     /// The rule that stands against another run.
     pub(super) fn rule_against_restart(&self) -> Option<StopReason> {
         let iteration = self.now.iteration;
         let next =
-            Progress { residual: self.truth, improved_at: iteration, run_began: iteration, ..self.now };
+            Progress { residual: self.at_most, improved_at: iteration, run_began: iteration, ..self.now };
         self.rule.check(&next)
     }
 
-    /// The reason as the true residual lets it stand. Where a rule alone stood against another run, the rule is the
-    /// reason, unless x is known to be the best there is.
+    /// The reason, corrected by the residual of x. An x that meets the goal has converged, whatever rounding made a run
+    /// end. Otherwise a rule that forbade another run is the reason, unless x is a least-squares solution.
     pub(super) fn believe(&self, reason: StopReason, against: Option<StopReason>) -> StopReason {
-        let meets = self.truth <= self.goal;
-        let gap = StopReason::ResidualGap { recursive: self.recursive, recomputed: self.truth };
+        if self.meets() {
+            return StopReason::Converged;
+        }
         match reason {
-            StopReason::Stagnated { .. }
-            | StopReason::Diverged { .. }
-            | StopReason::LeastSquares { .. }
-            | StopReason::Underflow { .. }
-                if meets =>
-            {
-                StopReason::Converged
-            }
             StopReason::LeastSquares { normal, .. } if normal <= NORMAL => reason,
-            StopReason::Converged | StopReason::LeastSquares { .. } if !meets => against.unwrap_or(gap),
+            StopReason::Converged | StopReason::LeastSquares { .. } => against.unwrap_or_else(|| self.gap()),
             other => against.unwrap_or(other),
         }
+    }
+
+    /// Why an x that the recursion calls converged is not.
+    fn gap(&self) -> StopReason {
+        if self.truth <= self.goal {
+            return StopReason::Rounding { residual: self.truth, at_most: self.at_most };
+        }
+        StopReason::ResidualGap { recursive: self.recursive, recomputed: self.truth }
+    }
+
+    /// An estimate of the error of x, where the matrix was seen to be positive definite.
+    pub(super) fn error_estimate<D: Device, T: Scalar>(
+        &self,
+        device: &D,
+        m: Option<Operator<D, T>>,
+        spectrum: Option<Spectrum>,
+    ) -> Result<Option<f64>> {
+        let Some(smallest) = spectrum.map(|s| s.smallest).filter(|smallest| *smallest > 0.0) else {
+            return Ok(None);
+        };
+        let (matrix, r) = (self.system.matrix, &self.r);
+        let Some(m) = m else { return Ok(estimate(matrix, &self.x, r, r, smallest)) };
+        let by = scale(r);
+        let mut host: Vec<T> = r.iter().map(|r| T::from_f64(r / by)).collect();
+        let (mut from, mut to) = (device.vector(host.len(), 1)?, device.vector(host.len(), 1)?);
+        device.upload(&host, &mut from)?;
+        m.apply(device, 1.0, &from, 0.0, &mut to)?;
+        device.download(&to, &mut host)?;
+        let z: Vec<f64> = host.iter().map(|z| z.to_f64() * by).collect();
+        Ok(estimate(matrix, &self.x, r, &z, smallest))
     }
 
     /// The outcome with the verdict.
@@ -170,7 +218,8 @@ impl Solve<'_, '_> {
         };
         outcome.seconds_each = seconds.as_secs_f64() / iterations.max(1) as f64;
         outcome.residual_true = self.truth;
-        outcome.backward_error = backward_error(self.system.matrix, self.system.b, &self.x, &self.r);
+        outcome.residual_at_most = self.at_most;
+        outcome.backward_error = self.backward_error;
         outcome.x = self.x;
         outcome
     }

@@ -1,6 +1,6 @@
 //! A solve to a checkpoint and back.
 
-use super::{Solve, Task};
+use super::{Solve, Task, scale};
 use crate::device::{Device, SlotState};
 use crate::error::Result;
 use crate::files;
@@ -8,7 +8,6 @@ use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
 use crate::solve::checkpoint::{Identity, Reader, Saved, Writer, identity};
 use crate::solve::recurrence::{Operators, Recurrence};
-use crate::solve::verdict::residual;
 use crate::spectrum::MOST_COEFFICIENTS;
 use crate::stop::{StopCode, StopReason};
 use std::io::{self, Write};
@@ -130,12 +129,10 @@ impl Solve<'_, '_> {
     }
 
     /// The numbers in a checkpoint, besides the seconds.
-    fn numbers(&mut self) -> [&mut f64; 8] {
+    fn numbers(&mut self) -> [&mut f64; 6] {
         [
             &mut self.now.residual,
-            &mut self.truth,
             &mut self.recursive,
-            &mut self.scale,
             &mut self.began_with,
             &mut self.lowest,
             &mut self.energy,
@@ -246,7 +243,12 @@ impl Solve<'_, '_> {
         let mut state = SlotState::new(M::SLOTS, 1);
         (self.read_host(&mut from, &mut state).and_then(|()| self.check_counts(&state, M::STRIDE)))
             .map_err(|reason| saved.fault(reason))?;
-        self.r = residual(self.system.matrix, self.system.b, &self.x);
+        // What is true of x is computed from x, whatever a file says.
+        self.measure_again();
+        if !self.truth.is_finite() {
+            return Err(saved.fault("its x is not finite, or b - A x is not".to_owned()));
+        }
+        self.scale = scale(&self.r);
         let tolerance = self.rule.residual_tolerance(&self.now.norms);
         self.log.replay(self.observers, tolerance).map_err(|reason| saved.fault(reason))?;
         // Allocates the workspace; what it computes is overwritten.

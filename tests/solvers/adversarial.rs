@@ -1,0 +1,201 @@
+//! Small systems made to mislead a solver, solved in every way and judged in exact arithmetic.
+//!
+//! `SOLVER_TEST_SYSTEMS=2000` makes it 2,000 systems.
+
+use crate::common::solves::operator;
+use crate::common::vectors::Numbers;
+use crate::common::{exact, zoo};
+use solver::backend::Pick;
+use solver::device::Cpu;
+use solver::format::Csr;
+use solver::precond::Preconditioner;
+use solver::scalar::{Precision, Scalar};
+use solver::solve::{Method, Outcome, System as Given};
+use solver::stop::{DIVERGENCE, StopReason, StoppingRule, stagnation_window};
+use std::sync::Arc;
+
+/// Systems where the environment names no other number.
+const SYSTEMS: usize = 150;
+const PRECONDITIONERS: [&str; 6] = ["none", "jacobi", "block-jacobi:block=2", "chebyshev", "ic0", "ssor"];
+const PRECISIONS: [Precision; 3] = [Precision::F64, Precision::F32, Precision::Mixed];
+
+/// A system with its tolerances.
+struct Case {
+    what: String,
+    matrix: Arc<Csr>,
+    b: Vec<f64>,
+    x0: Option<Vec<f64>>,
+    rtol: f64,
+}
+
+/// Makes the entries of a system of so many rows on and below the diagonal; the last number is how many orders of magnitude
+/// they spread over.
+type Make = fn(&mut Numbers, usize, f64) -> Vec<(usize, usize, f64)>;
+
+/// A positive number spread over so many orders of magnitude.
+fn stiffness(numbers: &mut Numbers, orders: f64) -> f64 {
+    10f64.powf(orders * numbers.real())
+}
+
+/// The sum of springs between neighbours, and from the first one to the ground: stiff chains.
+fn chain(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f64)> {
+    let mut diagonal = vec![0.0; n];
+    diagonal[0] = stiffness(numbers, orders);
+    let mut lower = Vec::new();
+    for i in 1..n {
+        let k = stiffness(numbers, orders);
+        diagonal[i] += k;
+        diagonal[i - 1] += k;
+        lower.push((i, i - 1, -k));
+    }
+    lower.extend(diagonal.iter().enumerate().map(|(i, &d)| (i, i, d)));
+    lower
+}
+
+/// Conductances between random nodes, and weak ones to the ground.
+fn network(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f64)> {
+    let mut diagonal: Vec<f64> = (0..n).map(|_| 10f64.powf(-orders) * numbers.real().abs()).collect();
+    let mut dense = vec![0.0; n * n];
+    for _ in 0..2 * n {
+        let (i, j) = (numbers.below(n), numbers.below(n));
+        let g = stiffness(numbers, 0.5 * orders);
+        if i != j {
+            diagonal[i] += g;
+            diagonal[j] += g;
+            dense[i.max(j) * n + i.min(j)] -= g;
+        }
+    }
+    let entries = (0..n).flat_map(|i| (0..i).map(move |j| (i, j)));
+    let mut lower: Vec<_> = entries.map(|(i, j)| (i, j, dense[i * n + j])).filter(|e| e.2 != 0.0).collect();
+    lower.extend(diagonal.iter().enumerate().map(|(i, &d)| (i, i, d)));
+    lower
+}
+
+/// All but singular: ones everywhere, and little more on the diagonal.
+fn nearly_singular(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f64)> {
+    let large = 10f64.powf(orders.min(9.0));
+    let entries = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j)));
+    entries.map(|(i, j)| (i, j, if i == j { large + numbers.real() * 1e-7 } else { large })).collect()
+}
+
+/// Random entries of both signs: indefinite.
+fn indefinite(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f64)> {
+    let entries = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j)));
+    let mut lower = Vec::new();
+    for (i, j) in entries {
+        if i == j || numbers.below(3) == 0 {
+            lower.push((i, j, numbers.real() * stiffness(numbers, 0.5 * orders)));
+        }
+    }
+    lower
+}
+
+fn case(number: usize) -> Case {
+    let mut numbers = Numbers::new(1 + number as u64);
+    let n = 1 + numbers.below([3, 12, 50][number % 3]);
+    let orders = [1.0, 4.0, 8.0, 12.0][numbers.below(4)];
+    let kind = numbers.below(4);
+    let makes: [(&str, Make); 4] = [
+        ("chain", chain),
+        ("network", network),
+        ("nearly singular", nearly_singular),
+        ("indefinite", indefinite),
+    ];
+    let (name, make) = makes[kind];
+    let mut lower = make(&mut numbers, n, orders);
+    // Some far from 1, some with rows and columns of very different scales.
+    let global = if numbers.below(4) == 0 { 2f64.powi(60 * numbers.below(11) as i32 - 300) } else { 1.0 };
+    let uneven = numbers.below(4) == 0;
+    let scales: Vec<f64> =
+        (0..n).map(|_| if uneven { 2f64.powi(numbers.below(41) as i32 - 20) } else { 1.0 }).collect();
+    lower.iter_mut().for_each(|(i, j, v)| *v *= global * scales[*i] * scales[*j]);
+    let matrix = zoo::symmetric(n, &lower);
+    let x: Vec<f64> = (0..n).map(|_| numbers.real()).collect();
+    let b = match numbers.below(3) {
+        0 => matrix.multiply_reference(&x),
+        1 => (0..n).map(|i| f64::from(i + 1 == n)).collect(),
+        _ => (0..n).map(|_| numbers.real() * stiffness(&mut numbers, 3.0)).collect(),
+    };
+    let x0 = (numbers.below(4) == 0).then_some(x);
+    let rtol = [1e-2, 1e-5, 1e-8, 1e-8, 1e-10, 1e-12, 1e-15, 1e-17][numbers.below(8)];
+    let what =
+        format!("system {number}: {name} of {n} rows, {orders} orders, scale {global:e}, rtol {rtol:e}");
+    Case { what, matrix, b, x0, rtol }
+}
+
+/// The outcome, unless the system was refused.
+fn solve(case: &Case, method: Method, precond: &str, precision: Precision) -> Option<Outcome> {
+    let narrow = |v: &f64| *v == 0.0 || ((*v as f32) != 0.0 && (*v as f32).is_finite());
+    let mut values = (0..case.matrix.nnz()).map(|j| case.matrix.values().get(j));
+    let fits = values.all(|v| narrow(&v)) && case.b.iter().all(narrow);
+    match precision {
+        Precision::F64 => typed::<f64>(case, &case.matrix, method, precond),
+        Precision::F32 if fits => typed::<f32>(case, &Arc::new(case.matrix.to_f32()), method, precond),
+        Precision::Mixed if fits => typed::<f64>(case, &Arc::new(case.matrix.to_f32()), method, precond),
+        _ => None,
+    }
+}
+
+fn typed<T: Scalar>(case: &Case, narrow: &Arc<Csr>, method: Method, precond: &str) -> Option<Outcome>
+where
+    Cpu: Pick<T>,
+{
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let a = operator::<Cpu, T>(&cpu, narrow);
+    let precond: Preconditioner = precond.parse().unwrap();
+    let m = precond.settle(&case.matrix).build(&cpu, &case.matrix, &a).ok()?;
+    let n = case.matrix.rows();
+    let rule = StoppingRule::any([
+        StoppingRule::RelativeResidual(case.rtol),
+        StoppingRule::MaxIterations(2000),
+        StoppingRule::Stagnation(stagnation_window(n)),
+        StoppingRule::Divergence(DIVERGENCE),
+    ]);
+    let given = Given { matrix: &case.matrix, b: &case.b, x0: case.x0.as_deref() };
+    method.solve(&cpu, a, m, &given, &rule, &mut []).ok()
+}
+
+#[test]
+fn no_verdict_on_an_adversarial_system_is_false() {
+    let systems = std::env::var("SOLVER_TEST_SYSTEMS").map_or(SYSTEMS, |n| n.parse().unwrap());
+    let (mut converged, mut undecided, mut refused, mut not) = (0, 0, 0, 0);
+    let mut faults = Vec::new();
+    for number in 0..systems {
+        let case = case(number);
+        for method in Method::ALL {
+            for precond in PRECONDITIONERS {
+                for precision in PRECISIONS {
+                    let Some(outcome) = solve(&case, method, precond, precision) else {
+                        refused += 1;
+                        continue;
+                    };
+                    let finite = outcome.x.iter().all(|x| x.is_finite());
+                    let meets = finite && exact::meets(&case.matrix, &case.b, &outcome.x, case.rtol);
+                    let how = format!("{}, {} {precond} {}", case.what, method.name(), precision.name());
+                    match &outcome.reason {
+                        reason if reason.is_success() => {
+                            converged += 1;
+                            if !meets && !matches!(reason, StopReason::ZeroRightHandSide) {
+                                faults.push(format!("{how}: converged, and is not"));
+                            }
+                        }
+                        StopReason::Rounding { .. } => undecided += 1,
+                        reason => {
+                            not += 1;
+                            if meets {
+                                faults.push(format!("{how}: meets the tolerance, and is called {reason:?}"));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{systems} systems: {converged} converged, {not} not, {undecided} undecided, {refused} refused");
+    assert!(
+        faults.is_empty(),
+        "{} false verdicts, such as\n{}",
+        faults.len(),
+        faults[..faults.len().min(20)].join("\n")
+    );
+}

@@ -1,0 +1,163 @@
+//! A solve says *converged* only of an x whose residual meets the tolerance in exact arithmetic.
+
+use crate::common::solves::{System, operator};
+use crate::common::vectors::{Numbers, reals};
+use crate::common::{exact, on_each_device, zoo};
+use solver::backend::Host;
+use solver::device::Cpu;
+use solver::format::Csr;
+use solver::precond::Preconditioner;
+use solver::solve::verdict::Residual;
+use solver::solve::{Method, Outcome, System as Given};
+use solver::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
+
+on_each_device! {
+    a_residual_that_cancels_to_zero_is_not_taken_for_one,
+    a_chain_of_springs_is_judged_by_its_exact_residual,
+    a_tolerance_below_the_rounding_of_x_is_not_met,
+    minres_solves_scaled_systems_as_it_solves_others,
+    an_absolute_tolerance_far_above_b_is_met_by_zero,
+}
+
+fn solve<D: Host>(device: &D, method: Method, given: &Given<'_>, rule: &StoppingRule) -> Outcome {
+    let a = operator::<D, f64>(device, &Arc::new(given.matrix.clone()));
+    method.solve(device, a, None, given, rule, &mut []).unwrap()
+}
+
+/// Solves and compares the verdict with exact arithmetic.
+fn judged<D: Host>(device: &D, method: Method, system: &System, rtol: f64) -> Outcome {
+    let rule = [StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(20_000)];
+    let outcome = solve(device, method, &system.given(), &StoppingRule::any(rule));
+    let met = exact::meets(&system.matrix, &system.b, &outcome.x, rtol);
+    let name = method.name();
+    assert!(met || !outcome.reason.is_success(), "{name} to {rtol:e}: {:?} is false", outcome.reason);
+    outcome
+}
+
+fn a_residual_that_cancels_to_zero_is_not_taken_for_one<D: Host>(device: &D) {
+    let matrix = zoo::symmetric(2, &[(0, 0, 100_000_000.000_000_01), (1, 0, -1e8), (1, 1, 1e8)]);
+    let system = System { matrix, b: vec![0.0, 1.0] };
+    for method in Method::ALL {
+        let outcome = judged(device, method, &system, 1e-8);
+        // No x of doubles has a residual below 0.3 here.
+        assert!(!outcome.reason.is_success() && outcome.residual_true > 0.3, "{outcome:?}");
+    }
+}
+
+fn a_chain_of_springs_is_judged_by_its_exact_residual<D: Host>(device: &D) {
+    let n = 400;
+    let lower: Vec<_> = (0..n).flat_map(|i| [(i, i, 2.0), (i, i.max(1) - 1, -1.0)]).skip(2).collect();
+    let matrix = zoo::symmetric(n, &[&[(0, 0, 2.0)], &lower[..]].concat());
+    for (method, seed) in Method::ALL.into_iter().zip(1..) {
+        let system = System { matrix: Arc::clone(&matrix), b: reals(seed, n) };
+        for rtol in [1e-8, 1e-12, 1e-14] {
+            judged(device, method, &system, rtol);
+        }
+    }
+}
+
+fn a_tolerance_below_the_rounding_of_x_is_not_met<D: Host>(device: &D) {
+    let system = System { matrix: zoo::diagonal(&[3.0]), b: vec![1.0] };
+    for method in Method::ALL {
+        let outcome = judged(device, method, &system, 1e-17);
+        // 1 - 3 * fl(1/3) = 2^-54.
+        assert_eq!(outcome.residual_true, 2f64.powi(-54), "{}", method.name());
+        assert!(matches!(outcome.reason, StopReason::ResidualGap { .. }), "{:?}", outcome.reason);
+    }
+}
+
+fn minres_solves_scaled_systems_as_it_solves_others<D: Host>(device: &D) {
+    let one = System { matrix: zoo::diagonal(&[1.0]), b: vec![1.0] };
+    let chain = zoo::symmetric(3, &[(0, 0, 2.0), (1, 0, -1.0), (1, 1, 2.0), (2, 1, -1.0), (2, 2, -2.0)]);
+    let chain = System { matrix: chain, b: vec![1.0, -2.0, 0.5] };
+    for system in [one, chain] {
+        for exponent in [-1000, -700, -500, -460, 460, 500, 700, 1000] {
+            let by = 2f64.powi(exponent);
+            let scaled = System { matrix: times(&system.matrix, by), b: system.b.clone() };
+            for b_too in [false, true] {
+                let by_b = if b_too { by } else { 1.0 };
+                let b = scaled.b.iter().map(|b| b * by_b).collect();
+                let outcome =
+                    judged(device, Method::Minres, &System { b, matrix: scaled.matrix.clone() }, 1e-10);
+                let what = format!("2^{exponent}, b {by_b:e}: {:?}", outcome.reason);
+                assert_eq!(outcome.reason, StopReason::Converged, "{what}");
+                let spectrum = outcome.spectrum.unwrap();
+                assert!(spectrum.largest > 0.9 * by && spectrum.largest < 4.0 * by, "{what}: {spectrum:?}");
+            }
+        }
+    }
+}
+
+/// A times a power of two.
+fn times(matrix: &Csr, by: f64) -> Arc<Csr> {
+    let lower = (0..matrix.rows()).flat_map(|i| matrix.row(i).map(move |(j, v)| (i, j, v * by)));
+    let lower: Vec<_> = lower.filter(|(i, j, _)| j <= i).collect();
+    zoo::symmetric(matrix.rows(), &lower)
+}
+
+fn an_absolute_tolerance_far_above_b_is_met_by_zero<D: Host>(device: &D) {
+    let system = System { matrix: zoo::diagonal(&[2.0]), b: vec![1e-300] };
+    let outcome = solve(device, Method::Cg, &system.given(), &StoppingRule::AbsoluteResidual(1e10));
+    assert_eq!((outcome.reason, outcome.iterations), (StopReason::Converged, 0));
+    assert!(outcome.goal.unwrap().is_finite() && outcome.residual_true == 1.0);
+}
+
+#[test]
+fn a_start_whose_residual_is_out_of_range_is_refused() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let matrix = zoo::diagonal(&[2.0]);
+    let refused = |b: f64, x0: f64| {
+        let a = operator::<Cpu, f64>(&cpu, &matrix);
+        let given = Given { matrix: &matrix, b: &[b], x0: Some(&[x0]) };
+        let rule = StoppingRule::InitialResidual(1e-3);
+        Method::Cg.solve(&cpu, a, None, &given, &rule, &mut []).unwrap_err().to_string()
+    };
+    let message = refused(1e-200, 1e200);
+    assert!(message.contains("2e200") && message.contains("1e-200"), "{message}");
+    let message = refused(1.0, 1e308);
+    assert!(message.contains("row 1"), "{message}");
+}
+
+#[test]
+fn both_residuals_are_bounds_in_exact_arithmetic() {
+    let mut numbers = Numbers::new(17);
+    for case in 0..200 {
+        let n = 1 + numbers.below(12);
+        let mut number = |spread: f64| numbers.real() * 2f64.powf((spread * numbers.real()).round());
+        let spread = [0.0, 20.0, 60.0, 300.0][case % 4];
+        let lower: Vec<_> = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j))).collect();
+        let lower: Vec<_> = lower.into_iter().map(|(i, j)| (i, j, number(spread))).collect();
+        let matrix = zoo::symmetric(n, &lower);
+        let x: Vec<f64> = (0..n).map(|_| number(spread)).collect();
+        // All but equal to A x, so that b - A x cancels.
+        let b = matrix.multiply_reference(&x);
+        for (what, found) in [
+            ("plain", Residual::plain(&matrix, &b, &x)),
+            ("compensated", Residual::compensated(&matrix, &b, &x)),
+        ] {
+            let bound = found.at_most;
+            assert!(exact::norm_is_at_most(&matrix, &b, &x, bound), "{case}: {what} {bound:e}");
+        }
+        // What cancels leaves a residual that only the compensated one sees; it is known to many digits.
+        let found = Residual::compensated(&matrix, &b, &x);
+        let tight = found.norm * (1.0 - 1e-9);
+        let zero = found.norm == 0.0 || !exact::norm_is_at_most(&matrix, &b, &x, tight);
+        assert!(zero, "{case}: the compensated residual {:e} is too large", found.norm);
+    }
+}
+
+#[test]
+fn a_start_that_meets_the_tolerance_by_rounding_alone_is_not_believed() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let matrix = zoo::symmetric(2, &[(0, 0, 1e8 + 2f64.powi(-26)), (1, 0, -1e8), (1, 1, 1e8)]);
+    let b = [0.0, 1.0];
+    // The plain residual of this start is exactly 0.
+    let x0 = [2f64.powi(26), 2f64.powi(26) + 2f64.powi(-26)];
+    let a = operator::<Cpu, f64>(&cpu, &matrix);
+    let m = Preconditioner::None.build(&cpu, &matrix, &a).unwrap();
+    let given = Given { matrix: &matrix, b: &b, x0: Some(&x0) };
+    let outcome =
+        Method::Minres.solve(&cpu, a, m, &given, &StoppingRule::RelativeResidual(1e-8), &mut []).unwrap();
+    assert!(exact::meets(&matrix, &b, &outcome.x, 1e-8) || !outcome.reason.is_success(), "{outcome:?}");
+}
