@@ -1,15 +1,16 @@
 //! Files that the program keeps for itself: where they lie, and how they are replaced so that no reader ever meets half
 //! of one.
 
+mod temporary;
+
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use etcetera::BaseStrategy;
+pub(crate) use temporary::remove_leftovers;
 
 static CACHE_FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -37,51 +38,6 @@ pub(crate) fn choose_cache_folder(variable: Option<OsString>, user: Option<PathB
     }
 }
 
-/// A new file in `folder` that no one else writes. The process number alone would not do: on a shared file system,
-/// processes of two containers may have the same one, and a killed process may have left its file behind.
-pub(crate) fn create_unique(folder: &Path) -> io::Result<(PathBuf, File)> {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    const ATTEMPTS: u32 = 16;
-    let mut last = io::Error::from(ErrorKind::AlreadyExists);
-    for _ in 0..ATTEMPTS {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".{:x}-{now:x}-{count:x}.tmp", std::process::id()));
-        match File::create_new(&path) {
-            Ok(file) => {
-                // Says that its process lives. Where files cannot be locked, leftovers stay.
-                let _ = file.try_lock();
-                return Ok((path, file));
-            }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
-            Err(error) => return Err(error),
-        }
-    }
-    Err(last)
-}
-
-/// Removes what killed processes have left behind of [`create_unique`] in a folder: such files that nobody holds the
-/// lock of. A process number would say less: it means nothing to another machine or container, and is given again.
-pub(crate) fn remove_leftovers(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_temporary(path)) {
-        if File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
-            // Who else cleans up may have been here first.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// Whether a file is named as [`create_unique`] does.
-fn is_temporary(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let parts = name.and_then(|name| name.strip_prefix('.')?.strip_suffix(".tmp"));
-    parts.is_some_and(|parts| {
-        let hexadecimal = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_hexdigit());
-        parts.split('-').count() == 3 && parts.split('-').all(hexadecimal)
-    })
-}
-
 /// Makes sure that names given in a folder survive a power failure, where its file system can.
 fn sync_folder(folder: &Path) {
     #[cfg(unix)]
@@ -103,8 +59,8 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 
 /// Whether files can be made in a folder and removed from it; otherwise what stands against it.
 pub(crate) fn probe(folder: &Path) -> std::result::Result<(), String> {
-    let (path, _) =
-        create_unique(folder).map_err(|e| format!("no file can be made in {}: {e}", folder.display()))?;
+    let (path, _locked) =
+        temporary::create(folder).map_err(|e| format!("no file can be made in {}: {e}", folder.display()))?;
     fs::remove_file(path).map_err(|e| format!("no file can be removed from {}: {e}", folder.display()))
 }
 
@@ -115,7 +71,7 @@ pub(crate) fn replace(
     sync: bool,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let (temporary, file) = create_unique(folder_of(path))?;
+    let (temporary, file) = temporary::create(folder_of(path))?;
     let mut buffered = BufWriter::with_capacity(1 << 20, &file);
     let written = write(&mut buffered).and_then(|()| buffered.flush());
     drop(buffered);
@@ -154,35 +110,15 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_dead_process_left_is_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (own, file) = create_unique(folder.path()).unwrap();
-        let names = [
-            ".1a2b-17c0ffee-0.tmp",
-            ".1a2b-17c0ffee.tmp",
-            ".a-b-g.tmp",
-            "1a2b-17c0ffee-0.tmp",
-            ".a-b-c-d.tmp",
-        ];
-        names.iter().for_each(|name| fs::write(folder.path().join(name), "").unwrap());
-        remove_leftovers(folder.path());
-        let there: Vec<bool> = names.iter().map(|name| folder.path().join(name).exists()).collect();
-        assert_eq!((own.exists(), &there[..]), (true, &[false, true, true, true, true][..]));
-        drop(file);
-        remove_leftovers(folder.path());
-        assert!(!own.exists(), "nobody writes it any more");
-    }
-
-    #[test]
     fn a_write_that_fails_leaves_the_old_file_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kept");
         replace(&path, true, |file| file.write_all(b"old")).unwrap();
         let failed = replace(&path, true, |file| {
             file.write_all(b"half")?;
-            Err(io::Error::from(ErrorKind::StorageFull))
+            Err(io::Error::from(io::ErrorKind::StorageFull))
         });
-        assert_eq!(failed.unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

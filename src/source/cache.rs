@@ -272,7 +272,8 @@ mod tests {
     fn what_a_killed_reading_left_is_removed() {
         let place = Place::new(SYMMETRIC);
         let left = place.0.path().join(".1a2b-17c0ffee-0.tmp");
-        fs::write(&left, "half").unwrap();
+        let then = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+        fs::File::create(&left).unwrap().set_modified(then).unwrap();
         place.first();
         assert!(!left.exists());
     }

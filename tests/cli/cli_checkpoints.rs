@@ -1,6 +1,6 @@
 //! Checkpoints as people use them: the real binary, killed, interrupted, and gone on with.
 
-use crate::common::process::{cg, errors, file, refused, run, solve, solver, word};
+use crate::common::process::{cg, errors, file, leftover, refused, run, solve, solver, word};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -222,10 +222,10 @@ fn a_configuration_file_has_the_same_keys_and_a_dry_run_names_them() {
 fn what_a_killed_solve_left_half_written_is_removed_by_the_next_one() {
     let files = Files::new();
     let (left, other) = (files.at(".1f-18c0ffee-0.tmp"), files.at("notes.tmp"));
-    let (written, held) =
-        (files.at(".2f-18c0ffee-0.tmp"), std::fs::File::create(files.at(".2f-18c0ffee-0.tmp")).unwrap());
+    let written = files.at(".2f-18c0ffee-0.tmp");
+    [&left, &other, &written].iter().for_each(|path| leftover(path));
+    let held = std::fs::File::open(&written).unwrap();
     held.try_lock().unwrap();
-    [&left, &other].iter().for_each(|path| std::fs::write(path, "half").unwrap());
     cg(&[&MATRIX[..], &["--checkpoint", word(&files.at("c")), "--max-iters", "5"]].concat());
     assert!(!left.exists());
     assert!(other.exists() && written.exists(), "what is not ours, or still written, stays");

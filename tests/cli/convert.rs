@@ -102,9 +102,27 @@ fn a_stand_in_says_so_in_a_matrix_market_file() {
 fn what_a_killed_run_left_of_its_output_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let left = folder.path().join(".1a2b-17c0ffee-0.tmp");
-    std::fs::write(&left, "half").unwrap();
+    crate::common::process::leftover(&left);
     assert_eq!(convert(&["poisson2d:3x3", word(&folder.path().join("m.slv"))]).status.code(), Some(0));
     assert!(!left.exists());
+}
+
+#[test]
+fn processes_that_write_in_one_folder_do_not_remove_files_of_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |worker: usize, run: usize| folder.path().join(format!("m{worker}-{run}.mtx"));
+    let work = |worker: usize| {
+        for run in 0..25 {
+            let done = convert(&["poisson2d:5x5", word(&at(worker, run))]);
+            assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+        }
+    };
+    let failed = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4).map(|worker| scope.spawn(move || work(worker))).collect();
+        workers.into_iter().filter_map(|worker| worker.join().err()).count()
+    });
+    assert_eq!(failed, 0, "workers with a failed conversion");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 100, "no temporary file is left");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
 
 /// The program, `SOLVER_TEST_PROGRAM` where the tests run on another machine than they were built on.
 pub fn program() -> PathBuf {
@@ -53,6 +54,13 @@ pub fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     path
+}
+
+/// Leaves a temporary file as a process does that was killed two hours ago.
+pub fn leftover(path: &Path) {
+    std::fs::write(path, "half").unwrap();
+    let then = SystemTime::now() - Duration::from_secs(7200);
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
 }
 
 pub fn word(path: &Path) -> &str {

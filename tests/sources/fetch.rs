@@ -99,7 +99,7 @@ fn archive() -> Vec<u8> {
 fn what_a_killed_run_left_in_the_folder_is_removed() {
     let case = Case::good();
     fs::create_dir_all(case.folder.path().join("matrices")).unwrap();
-    fs::write(case.folder.path().join("matrices/.1a2b-17c0ffee-0.tmp"), "half").unwrap();
+    crate::common::process::leftover(&case.folder.path().join("matrices/.1a2b-17c0ffee-0.tmp"));
     case.assert_fetched(&archive());
 }
 
