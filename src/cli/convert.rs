@@ -7,7 +7,7 @@ use super::{print, thousands};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::observe::Meter;
-use crate::source::{Loaded, Options, binary, market, npy, npz};
+use crate::source::{Beside, Loaded, Options, binary, market, npy, npz};
 use std::path::{Path, PathBuf};
 
 /// A format that can be written.
@@ -44,7 +44,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     let loaded =
         load(&args.input, Options { as_stored: args.as_stored, beside: true, ..Options::default() })?;
     // What a killed run left of its output would stay for good.
-    files::remove_leftovers(files::folder_of(&args.output));
+    files::remove_leftovers(&args.output);
     let meter = Meter::default();
     let name = args.output.display().to_string();
     let written = metered("writing", &name, &meter, || write(args, target, &stem, &loaded, &meter))?;
@@ -60,14 +60,18 @@ fn write(
     loaded: &Loaded,
     meter: &Meter,
 ) -> Result<Vec<PathBuf>> {
+    let ending = target.beside.unwrap_or_default();
     let own_files = || loaded.beside.iter().filter(|_| target.beside.is_some());
+    let path_of = |beside: &Beside| args.output.with_file_name(format!("{stem}_{}{ending}", beside.name));
     // Nothing is written where not all can be.
-    own_files().try_for_each(|beside| check_name(&args.output, &beside.name))?;
+    own_files().try_for_each(|beside| {
+        check_name(&args.output, &beside.name)?;
+        super::places::check_writable(("OUT", &path_of(beside)))
+    })?;
     (target.write)(&args.output, loaded, meter)?;
     let mut written = vec![args.output.clone()];
     for beside in own_files() {
-        let ending = target.beside.unwrap_or_default();
-        let path = args.output.with_file_name(format!("{stem}_{}{ending}", beside.name));
+        let path = path_of(beside);
         if ending == ".npy" {
             npy::write_metered(&path, &beside.values, Some(meter))?;
         } else {

@@ -13,23 +13,9 @@ fn bad(option: &'static str, path: &Path, reason: String) -> Error {
     Error::BadOption { option, value: path.display().to_string(), reason }
 }
 
-/// Refuses a place where no file could be made.
+/// Refuses a place where no file could be written.
 pub(super) fn check_writable((option, path): Named<'_>) -> Result<()> {
-    let fault = |reason| Err(bad(option, path, reason));
-    match fs::metadata(path) {
-        Ok(there) if there.is_dir() => {
-            return fault("it is a folder; name a file in it".to_owned());
-        }
-        // A pipe or a device is written to as it is.
-        Ok(there) if !there.is_file() => return Ok(()),
-        _ => {}
-    }
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let folder = files::folder_of(&target);
-    if !folder.is_dir() {
-        return fault(format!("there is no folder {}; create it first", folder.display()));
-    }
-    files::probe(folder).or_else(|reason| fault(format!("{reason}; name a file in another folder")))
+    files::check_writable(path).map_err(|reason| bad(option, path, reason))
 }
 
 /// Refuses outputs that would overwrite each other, or a file that is read. The file that a solve goes on from may be
@@ -50,11 +36,10 @@ pub(super) fn check_apart(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result
     Ok(())
 }
 
-/// The same for every name of a file: without links where it exists, and otherwise in its folder without links.
+/// The same for every name of a file, which need not exist: its folder and its name once all links are followed.
 fn place(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| {
-        let folder = files::folder_of(path);
-        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-        path.file_name().map_or(folder.clone(), |name| folder.join(name))
-    })
+    let target = files::follow(path).unwrap_or_else(|_| path.to_owned());
+    let folder = files::folder_of(&target);
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    target.file_name().map_or(folder.clone(), |name| folder.join(name))
 }

@@ -24,12 +24,21 @@ const OLD: Duration = Duration::from_secs(3600);
 /// Names that are tried before a folder is given up.
 const ATTEMPTS: u32 = 16;
 
-/// Creates a file in `folder` that no other process writes to or removes while the handle is open.
-pub(super) fn create(folder: &Path) -> io::Result<(PathBuf, File)> {
+/// Creates a file in `folder` that no other process writes to or removes while the handle is open. Other users cannot read a
+/// `private` one.
+pub(super) fn create(folder: &Path, private: bool) -> io::Result<(PathBuf, File)> {
+    let mut options = File::options();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    if private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = private;
     let mut last = io::Error::from(ErrorKind::AlreadyExists);
     for _ in 0..ATTEMPTS {
         let path = folder.join(new_name());
-        match File::create_new(&path) {
+        match options.open(&path) {
             Ok(file) if claim(&path, &file) => return Ok((path, file)),
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => last = error,
@@ -67,7 +76,7 @@ fn claim(path: &Path, file: &File) -> bool {
 }
 
 /// Removes the temporary files that killed processes have left in a folder.
-pub(crate) fn remove_leftovers(folder: &Path) {
+pub(super) fn remove_leftovers(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let found: Vec<_> =
         entries.flatten().map(|entry| entry.path()).filter(|path| is_temporary(path)).collect();
@@ -80,7 +89,7 @@ pub(crate) fn remove_leftovers(folder: &Path) {
 
 /// The time by the clock that sets the times of files in this folder.
 fn time_in(folder: &Path) -> io::Result<SystemTime> {
-    let (path, file) = create(folder)?;
+    let (path, file) = create(folder, true)?;
     let now = file.metadata().and_then(|about| about.modified());
     fs::remove_file(path)?;
     now
@@ -116,7 +125,7 @@ mod tests {
     #[test]
     fn only_files_of_dead_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let (own, file) = create(folder.path()).unwrap();
+        let (own, file) = create(folder.path(), false).unwrap();
         file.set_modified(SystemTime::now() - 2 * OLD).unwrap();
         let names = [
             ".1a2b-17c0ffee-0.tmp",

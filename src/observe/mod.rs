@@ -10,6 +10,7 @@ pub use meter::Meter;
 pub use report::Report;
 
 use crate::error::{Error, Result};
+use crate::files;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -33,8 +34,8 @@ pub trait Observer {
     fn batch(&mut self, batch: &Batch<'_>);
 }
 
-/// Writes a file whole or not at all: a neighbour is written first and then renamed over it. What is no plain file,
-/// such as a pipe or a device, is written to as it is; a link is followed.
+/// Writes a file whole or not at all. Links are followed, an existing file keeps its mode, and a pipe or device is written to
+/// as it is.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
     write_file_with(path, |file| file.write_all(bytes))
 }
@@ -45,11 +46,5 @@ pub fn write_file_with(
     content: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
 ) -> Result<()> {
     let fault = |source| Error::Io { action: "write", path: path.to_owned(), source };
-    if std::fs::metadata(path).is_ok_and(|target| !target.is_file()) {
-        let file = File::create(path).map_err(fault)?;
-        let mut file = BufWriter::new(&file);
-        return content(&mut file).and_then(|()| file.flush()).map_err(fault);
-    }
-    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    crate::files::replace(&target, false, content).map_err(fault)
+    files::replace(path, files::Content::Result, false, content).map_err(fault)
 }

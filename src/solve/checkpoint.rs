@@ -142,5 +142,5 @@ pub fn check_place(path: &Path) -> std::result::Result<(), String> {
             return Err("a file is there already, and it is no checkpoint; name another one".to_owned());
         }
     }
-    files::probe(files::folder_of(path))
+    files::check_writable(path)
 }

@@ -39,7 +39,7 @@ pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
 /// Keeps the matrix for the next time, if that can be done.
 fn write(path: &Path, cached: &Path, loaded: &Loaded, key: &Key, options: &Options) {
     // What a killed reading left of its file would stay for good.
-    files::remove_leftovers(files::folder_of(cached));
+    files::remove_leftovers(cached);
     if let Err(error) = binary::write_keyed(cached, loaded, key, options.meter.as_deref()) {
         let message = format!(
             "{path} is parsed anew each time: {cached} cannot be written: {error}",

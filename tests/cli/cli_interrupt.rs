@@ -1,16 +1,11 @@
 //! What Ctrl-C leaves behind, and how soon.
 #![cfg(unix)]
-use crate::common::process::{errors, file, solver, word};
+use crate::common::process::{errors, file, interrupt, solver, word};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
-
-fn interrupt(child: &Child) {
-    // SAFETY: a signal to a child that we have not yet waited for.
-    unsafe { libc::kill(i32::try_from(child.id()).unwrap(), libc::SIGINT) };
-}
 
 /// The program, which Ctrl-C ends although tests may run where it is ignored, such as behind `nohup`.
 fn interruptible() -> Command {

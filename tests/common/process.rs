@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
 /// The program, `SOLVER_TEST_PROGRAM` where the tests run on another machine than they were built on.
@@ -54,6 +54,18 @@ pub fn file(folder: &tempfile::TempDir, name: &str, text: &str) -> PathBuf {
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
     path
+}
+
+/// Sends the signal of Ctrl-C.
+#[cfg(unix)]
+pub fn interrupt(child: &Child) {
+    signal(child, libc::SIGINT);
+}
+
+#[cfg(unix)]
+pub fn signal(child: &Child, signal: i32) {
+    // SAFETY: a signal to a child that has not been waited for.
+    unsafe { libc::kill(i32::try_from(child.id()).unwrap(), signal) };
 }
 
 /// Leaves a temporary file as a process does that was killed two hours ago.

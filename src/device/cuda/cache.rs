@@ -142,7 +142,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Puts an entry in its place. It is not synced: what a power failure leaves behind, the checksum finds.
 fn store(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(folder)?;
-    files::replace(path, false, |file| file.write_all(bytes))
+    files::replace(path, files::Content::Cache, false, |file| file.write_all(bytes))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::solve::recurrence::{Operators, Recurrence};
 use crate::spectrum::MOST_COEFFICIENTS;
 use crate::stop::{StopCode, StopReason};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Iterations for whose history there is room at the start.
@@ -29,6 +29,8 @@ pub(super) struct Keeper {
     identity: Identity,
     /// When the last checkpoint was due, on the clock of the solve.
     last: Duration,
+    /// The newest complete checkpoint that could not be given its name.
+    kept: Option<PathBuf>,
 }
 
 /// What observers were told, batch by batch.
@@ -100,10 +102,15 @@ pub(super) fn prepare<M: Recurrence<D, T>, D: Device, T: Scalar>(
     let saved = asked.resume.as_deref().map(Saved::read).transpose()?;
     saved.as_ref().map(|saved| saved.check(&identity)).transpose()?;
     if let Some((path, _)) = &asked.save {
-        files::remove_leftovers(files::folder_of(path));
+        files::remove_leftovers(path);
     }
-    let keeper =
-        asked.save.clone().map(|(path, every)| Keeper { path, every, identity, last: Duration::ZERO });
+    let keeper = asked.save.clone().map(|(path, every)| Keeper {
+        path,
+        every,
+        identity,
+        last: Duration::ZERO,
+        kept: None,
+    });
     Ok((keeper, saved))
 }
 
@@ -183,10 +190,17 @@ impl Solve<'_, '_> {
         let Some(mut keeper) = self.keeper.take() else { return };
         let began = Instant::now();
         let mut length = 0;
-        let written = files::replace(&keeper.path, true, |file| {
+        let written = files::replace(&keeper.path, files::Content::Result, true, |file| {
             length = self.write(Writer::new(file, &keeper.identity)?, device, work, state)?;
             Ok(())
         });
+        // One complete checkpoint is enough.
+        let kept = written.as_ref().err().and_then(files::kept).map(Path::to_owned);
+        if (written.is_ok() || kept.is_some())
+            && let Some(older) = std::mem::replace(&mut keeper.kept, kept)
+        {
+            let _ = std::fs::remove_file(older);
+        }
         let (path, iteration) = (keeper.path.display(), self.now.iteration);
         match written {
             Ok(()) => log::info!(

@@ -152,9 +152,9 @@ pub fn write_metered(path: &Path, loaded: &Loaded, meter: Option<&Meter>) -> Res
     write_file_with(path, |file| write_to(file, loaded, &Key::default(), meter))
 }
 
-/// Likewise, saying what the matrix was made from.
+/// Writes the matrix to a cache, with the key of what it was made from.
 pub(super) fn write_keyed(path: &Path, loaded: &Loaded, key: &Key, meter: Option<&Meter>) -> io::Result<()> {
-    files::replace(path, false, |file| write_to(file, loaded, key, meter))
+    files::replace(path, files::Content::Cache, false, |file| write_to(file, loaded, key, meter))
 }
 
 fn write_to(out: &mut impl Write, loaded: &Loaded, key: &Key, meter: Option<&Meter>) -> io::Result<()> {

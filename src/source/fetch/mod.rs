@@ -111,7 +111,7 @@ impl Place {
     /// In the form that `sha256sum -c` reads.
     fn write_record(&self, sum: &str) -> Result<()> {
         let name = self.archive.file_name().unwrap_or_default().to_string_lossy();
-        files::replace(&self.record, true, |file| writeln!(file, "{sum}  {name}"))
+        files::replace(&self.record, files::Content::Cache, true, |file| writeln!(file, "{sum}  {name}"))
             .map_err(|source| Error::Io { action: "write", path: self.record.clone(), source })
     }
 
@@ -137,7 +137,7 @@ pub fn fetch(
         source,
     })?;
     let _lock = lock(&place, entry, settings)?;
-    files::remove_leftovers(folder);
+    files::remove_leftovers(&place.archive);
     if let Some(bytes) = already_here(&place, entry)? {
         return Ok(Fetched { path: place.archive, bytes, was_there: true });
     }
