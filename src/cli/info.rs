@@ -75,6 +75,7 @@ struct Beside {
 pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     // A picture that cannot be drawn is known before a long matrix is read.
     args.spy.as_deref().map(Format::of).transpose()?;
+    args.spy.as_deref().map_or(Ok(()), |path| super::places::check_writable(("--spy", path)))?;
     if let Some(entry) = super::fetch::missing(&args.matrix, args.fetch, true)? {
         super::fetch::download(entry, None)?;
     }

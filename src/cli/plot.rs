@@ -7,6 +7,7 @@ use crate::plot::{Chart, Speeds};
 use std::path::Path;
 
 pub(super) fn run(args: &PlotArgs) -> Result<bool> {
+    super::places::check_writable(("-o", &args.output))?;
     // Each is read once: it may be a pipe.
     let texts = args.histories.iter().map(|path| text(path)).collect::<Result<Vec<_>>>()?;
     let (table, speeds) = match (&args.histories[..], &texts[..]) {

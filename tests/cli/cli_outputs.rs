@@ -137,6 +137,14 @@ fn a_name_that_is_too_long_is_refused_before_the_matrix_is_read() {
         let message = refused(&["cg", "--device", "cpu", "--matrix", word(&matrix), option, word(&path)]);
         assert!(message.contains(option) && message.contains("name another file"), "{message}");
     }
+    let path = folder.path().join("x".repeat(252) + ".svg");
+    for command in [
+        &["plot", word(&matrix), "-o", word(&path)][..],
+        &["info", "--matrix", word(&matrix), "--spy", word(&path)],
+    ] {
+        let message = refused(command);
+        assert!(message.contains("name another file"), "{message}");
+    }
     let path = folder.path().join("x".repeat(252) + ".mtx");
     let message = refused(&["convert", word(&matrix), word(&path)]);
     assert!(message.contains("name another file"), "{message}");
