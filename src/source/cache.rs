@@ -18,22 +18,32 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// Reads the matrix in the archive at `path`, from its binary file where that is fresh.
 pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
-    let archive = mmap::open(path)?;
-    let keys = [Entries::Distinct, Entries::Summed].map(|entries| key(&archive, options.as_stored, entries));
     let cached = place(path, options);
-    if let Some(loaded) = read(&cached, &keys, options) {
-        return Ok(loaded);
-    }
-    let keep = Options { duplicates: Duplicates::Keep, ..options.clone() };
-    let mut loaded = detect::parse(path, &archive, &keep)?;
-    let [distinct, summed] = &keys;
-    if !loaded.matrix.pattern().has_repeats() {
-        write(path, &cached, &loaded, distinct, options);
-    } else if options.duplicates == Duplicates::Sum {
-        loaded = detect::parse(path, &archive, options)?;
-        write(path, &cached, &loaded, summed, options);
+    let (loaded, key) = mmap::with(path, |archive| load_from(path, archive, &cached, options))?;
+    // Only now it is certain that the archive was read as a whole.
+    if let Some(key) = key {
+        write(path, &cached, &loaded, &key, options);
     }
     Ok(loaded)
+}
+
+/// Reads the matrix, and returns it with the key under which it is to be cached, unless it is or cannot be.
+fn load_from(path: &Path, archive: &[u8], cached: &Path, options: &Options) -> Result<(Loaded, Option<Key>)> {
+    let keys = [Entries::Distinct, Entries::Summed].map(|entries| key(archive, options.as_stored, entries));
+    if let Some(loaded) = read(cached, &keys, options) {
+        return Ok((loaded, None));
+    }
+    let keep = Options { duplicates: Duplicates::Keep, ..options.clone() };
+    let loaded = detect::parse(path, archive, &keep)?;
+    let [distinct, summed] = keys;
+    if !loaded.matrix.pattern().has_repeats() {
+        return Ok((loaded, Some(distinct)));
+    }
+    if options.duplicates == Duplicates::Keep {
+        return Ok((loaded, None));
+    }
+    drop(loaded);
+    Ok((detect::parse(path, archive, options)?, Some(summed)))
 }
 
 /// Keeps the matrix for the next time, if that can be done.
@@ -89,12 +99,12 @@ fn read(cached: &Path, [distinct, summed]: &[Key; 2], options: &Options) -> Opti
     if !cached.is_file() {
         return None;
     }
-    let loaded = mmap::open(cached).and_then(|bytes| {
-        let was_summed = binary::is_made_from(&bytes, summed);
-        let enough = (!options.beside || binary::is_complete(&bytes))
+    let loaded = mmap::with(cached, |bytes| {
+        let was_summed = binary::is_made_from(bytes, summed);
+        let enough = (!options.beside || binary::is_complete(bytes))
             && !(was_summed && options.duplicates == Duplicates::Keep);
         let key = if was_summed { summed } else { distinct };
-        enough.then(|| binary::read_keyed(cached, &bytes, Some(key), options)).transpose()
+        enough.then(|| binary::read_keyed(cached, bytes, Some(key), options)).transpose()
     });
     match loaded {
         Ok(loaded) => loaded,

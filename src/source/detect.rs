@@ -77,12 +77,9 @@ pub fn kinds() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads the file at `path`.
-///
-/// The file must not be shortened by others during the call: it is mapped, and the system ends programs that read
-/// mapped pages which are no longer there.
 pub(super) fn read(path: &Path, options: &Options) -> Result<Loaded> {
-    let bytes = mmap::open_metered(path, options.meter.as_deref()).map_err(in_file(path))?;
-    parse(path, &bytes, options)
+    let parse = |bytes: &[u8]| parse(path, bytes, options);
+    mmap::with_metered(path, options.meter.as_deref(), parse).map_err(in_file(path))
 }
 
 /// Reads standard input to its end.
@@ -121,7 +118,7 @@ pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Res
 
 /// Reads dense columns, such as right-hand sides: a NumPy array, or a Matrix Market file of vectors.
 pub fn read_dense(path: &Path) -> Result<Dense> {
-    parse_dense(path, &mmap::open(path)?)
+    mmap::with(path, |bytes| parse_dense(path, bytes))
 }
 
 /// Likewise, from what is already in memory.

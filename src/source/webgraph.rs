@@ -49,8 +49,9 @@ pub(super) fn is_named(path: &Path) -> bool {
 pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
     if is_properties(text) {
         let path = text.path.with_extension("graph");
-        let bytes = super::mmap::open(&path)?;
-        return decode(Text { path: &path, bytes: &bytes, meter: text.meter }, text.bytes, text.path);
+        return super::mmap::with(&path, |bytes| {
+            decode(Text { path: &path, bytes, meter: text.meter }, text.bytes, text.path)
+        });
     }
     let (path, properties) = properties::beside(text.path).unwrap_or_default();
     decode(text, &properties, &path)

@@ -30,3 +30,31 @@ fn threads_that_the_system_does_not_start_are_an_error() {
     assert_eq!(done.status.code(), Some(2), "{said}");
     assert!(said.starts_with("error: cannot start 1024 threads: "), "{said}");
 }
+
+/// The file of properties is mapped before the pipe beside it is opened, and read after the pipe has ended.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_becomes_shorter_while_it_is_read_is_an_error() {
+    use crate::common::process::{errors, file, solver, word};
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "#BVGraph properties\ngraphclass = it.unimi.dsi.webgraph.BVGraph\n".to_owned();
+    text.push_str(&"# nothing\n".repeat(400_000));
+    text.push_str("nodes = 1\narcs = 0\n");
+    let properties = file(&folder, "g.properties", &text);
+    let pipe = folder.path().join("g.graph");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = solver();
+    command.args(["info", "--matrix", word(&properties)]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    // Returns when the program opens the other end.
+    let mut writer = std::fs::File::options().write(true).open(&pipe).unwrap();
+    std::fs::File::options().write(true).open(&properties).unwrap().set_len(100).unwrap();
+    writer.write_all(b"\xff").unwrap();
+    drop(writer);
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{:?}: {}", done.status, errors(&done));
+    let message = errors(&done);
+    assert!(message.contains("g.properties: it became shorter while it was read"), "{message}");
+}

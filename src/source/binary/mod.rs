@@ -35,9 +35,9 @@ pub fn is_binary(bytes: &[u8]) -> bool {
     bytes.starts_with(header::MAGIC)
 }
 
-/// Reads the file at `path` and all that it holds; it must not be shortened by others during the call.
+/// Reads the file at `path` and all that it holds.
 pub fn read(path: &Path) -> Result<Loaded> {
-    read_bytes(path, &mmap::open(path).map_err(in_file(path))?)
+    mmap::with(path, |bytes| read_bytes(path, bytes)).map_err(in_file(path))
 }
 
 /// Reads a file that is already in memory; `path` is for error messages.

@@ -38,12 +38,8 @@ pub use vector::{parse_vector, read_vector};
 pub use write::{write_as_found, write_columns, write_matrix, write_matrix_metered, write_vector};
 
 /// Reads the Matrix Market file at `path`.
-///
-/// The file must not be shortened by others during the call: it is mapped, and the system ends programs that read
-/// mapped pages which are no longer there.
 pub fn read(path: &Path) -> Result<Loaded> {
-    let bytes = mmap::open(path).map_err(in_file(path))?;
-    parse(path, &bytes)
+    mmap::with(path, |bytes| parse(path, bytes)).map_err(in_file(path))
 }
 
 /// Reads a Matrix Market file that is already in memory, gzip-compressed or not; `path` is for error messages.

@@ -17,8 +17,7 @@ const REPORT: u64 = 1 << 16;
 /// Reads the Matrix Market file at `path` as dense columns: in the array format, or in the coordinate format, where
 /// what is not stored is 0 and duplicates are summed. Several columns come out row-major.
 pub fn read_vector(path: &Path) -> Result<Dense> {
-    let bytes = mmap::open(path)?;
-    parse_vector(path, &bytes)
+    mmap::with(path, |bytes| parse_vector(path, bytes))
 }
 
 /// Likewise, from what is already in memory, gzip-compressed or not; `path` is for error messages.
