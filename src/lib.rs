@@ -16,6 +16,7 @@ mod parallel;
 pub mod plot;
 pub mod precond;
 pub mod scalar;
+mod signals;
 pub mod solve;
 pub mod source;
 pub mod spectrum;

@@ -102,7 +102,7 @@ Examples:
   solver cg --matrix F1 --checkpoint f1.ckpt --every 5m
   solver cg --matrix F1 --checkpoint f1.ckpt --resume f1.ckpt --max-iters 200000
 
-Ctrl-C stops at the next check: answer, history and plot of what was reached are still written, and a last checkpoint.
+Ctrl-C or SIGTERM stops at the next check: answer, history and plot of what was reached are still written, and a last checkpoint.
 Before the first iteration it ends the program at once.
 --resume goes on with the same bits as if nothing had happened; iterations and seconds count on. Tolerances, limits and \
 --threads may change; matrix, right-hand side, start, method, precision and preconditioner may not. On another device, by \

@@ -52,7 +52,7 @@ fn row(entry: &Entry) -> Row {
 pub(super) fn run(args: &BackendsArgs) -> Result<bool> {
     let rows: Vec<Row> = REGISTRY.iter().map(row).collect();
     if args.json {
-        print_json(&rows);
+        print_json(&rows)?;
         return Ok(true);
     }
     let mut table = comfy_table::Table::new();
@@ -86,6 +86,6 @@ pub(super) fn run(args: &BackendsArgs) -> Result<bool> {
             text.push_str(&format!("  {}:{}={}  {}\n", row.name, p.name, allowed.join("|"), p.summary));
         }
     }
-    print(&text);
+    print(&text)?;
     Ok(true)
 }

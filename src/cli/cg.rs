@@ -48,7 +48,7 @@ struct Solved {
 pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let plan = Plan::resolve(args, minres)?;
     if plan.run.dry_run {
-        print(&plan.describe()?.to_string());
+        print(&plan.describe()?.to_string())?;
         return Ok(true);
     }
     if let Some(why) = &plan.running.why {
@@ -78,12 +78,8 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
         Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, given)?,
     };
     let report = &history.report;
-    if plan.run.json {
-        print_json(report)
-    } else {
-        print(&in_words(report))
-    }
-    written.and(plan.run.save_measured(&history))?;
+    let printed = if plan.run.json { print_json(report) } else { print(&in_words(report)) };
+    written.and(plan.run.save_measured(&history)).and(printed)?;
     Ok(report.converged)
 }
 

@@ -20,7 +20,15 @@ pub(super) fn parse() -> Result<Cli> {
         Some((name, path)) => with_defaults(Cli::command(), &name, &path)?,
         None => Cli::command(),
     };
-    Ok(Cli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit()))
+    let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.or_else(|error| {
+        let shown = error.print();
+        // Help and versions are results, and an error message has no other place to go.
+        if !error.use_stderr() {
+            super::printed(shown)?;
+        }
+        std::process::exit(error.exit_code())
+    })
 }
 
 /// The sub-command, and the file that was named. Whatever else is wrong is for the second parse to say.

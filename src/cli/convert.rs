@@ -48,7 +48,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     let meter = Meter::default();
     let name = args.output.display().to_string();
     let written = metered("writing", &name, &meter, || write(args, target, &stem, &loaded, &meter))?;
-    print(&report(&loaded, &written));
+    print(&report(&loaded, &written))?;
     Ok(true)
 }
 

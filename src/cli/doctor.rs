@@ -74,10 +74,10 @@ pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
     }
     let healthy = findings.iter().all(|f| f.state != "failed");
     if args.json {
-        print_json(&findings);
+        print_json(&findings)?;
     } else {
         let line = |f: &Finding| format!("{:<8} {:<16} {}\n", f.state, f.what, f.details);
-        print(&findings.iter().map(line).collect::<String>());
+        print(&findings.iter().map(line).collect::<String>())?;
     }
     Ok(healthy)
 }

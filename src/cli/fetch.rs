@@ -20,7 +20,7 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
             entry.name,
             HumanBytes(fetched.bytes),
             fetched.path.display()
-        ));
+        ))?;
     }
     Ok(true)
 }

@@ -81,9 +81,9 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     }
     let info = describe(args)?;
     if args.json {
-        print_json(&info)
+        print_json(&info)?;
     } else {
-        print(&words::in_words(&info))
+        print(&words::in_words(&info))?;
     }
     Ok(true)
 }

@@ -1,29 +1,38 @@
-//! What Ctrl-C does: it ends the program at once, but for stretches in which there is something to lose.
+//! What Ctrl-C, SIGTERM and SIGHUP do: they end the program at once, unless there are results to lose.
 
+use crate::signals;
 use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-/// The exit code of a program that Ctrl-C has ended.
+/// The exit code of a program that one of these signals has ended.
 const ENDED: i32 = 130;
 
-/// Whether there is something to lose.
+/// Signals within this time of the first one are the same request: `timeout` and batch systems send SIGTERM to a process, and
+/// again to its group.
+const SAME_REQUEST: Duration = Duration::from_secs(1);
+
+/// Whether there are results to lose.
 static AT_STAKE: AtomicBool = AtomicBool::new(false);
 
-/// What Ctrl-C sets while there is.
+/// Set by a signal while there are results to lose.
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// The flag that Ctrl-C sets from now on; the second Ctrl-C still ends the program at once.
+/// The flag that a signal sets from now on; a second request still ends the program at once.
 pub(super) fn catch() -> Arc<AtomicBool> {
     let flag = FLAG.get_or_init(|| {
         let flag = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&flag);
-        let handler = ctrlc::set_handler(move || {
-            if !AT_STAKE.load(Ordering::Relaxed) || seen.swap(true, Ordering::Relaxed) {
+        let mut first = None;
+        let handler = move || {
+            let first = *first.get_or_insert_with(Instant::now);
+            if !AT_STAKE.load(Ordering::Relaxed) || first.elapsed() > SAME_REQUEST {
                 exit(ENDED);
             }
-        });
-        if let Err(e) = handler {
+            seen.store(true, Ordering::Relaxed);
+        };
+        if let Err(e) = signals::keep_hangup_ignored(|| ctrlc::set_handler(handler)) {
             log::warn!("Ctrl-C will lose the result: {e}");
         }
         flag
@@ -37,7 +46,7 @@ pub(super) fn release() {
     AT_STAKE.store(false, Ordering::Relaxed);
 }
 
-/// Whether Ctrl-C has been pressed where there was something to lose.
+/// Whether a signal came while there were results to lose.
 pub(super) fn pressed() -> bool {
     FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }

@@ -131,7 +131,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     let start = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
     let fetch = super::fetch::missing(&args.matrix, args.run.fetch, !args.run.dry_run)?;
     if args.run.dry_run {
-        print(&describe(args, method, &running, fetch)?.to_string());
+        print(&describe(args, method, &running, fetch)?.to_string())?;
         return Ok(true);
     }
     if let Some(why) = &running.why {
@@ -165,12 +165,8 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         Place::Cpu(threads) => each_class(&Cpu::new(threads)?, &task, report)?,
         Place::Cuda(index) => each_class(&Cuda::new(index)?, &task, report)?,
     };
-    if args.run.json {
-        print_json(&report);
-    } else {
-        print(&report.in_words());
-    }
-    written.and(history.map_or(Ok(()), |history| args.run.save_measured(&history)))?;
+    let printed = if args.run.json { print_json(&report) } else { print(&report.in_words()) };
+    written.and(history.map_or(Ok(()), |history| args.run.save_measured(&history))).and(printed)?;
     Ok(report.converged)
 }
 

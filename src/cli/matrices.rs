@@ -41,9 +41,9 @@ pub(super) fn run(args: &MatricesArgs) -> Result<bool> {
         .collect();
     let listing = Listing { catalog, generators };
     if args.json {
-        print_json(&listing);
+        print_json(&listing)?;
     } else {
-        print(&in_words(&listing));
+        print(&in_words(&listing))?;
     }
     Ok(true)
 }

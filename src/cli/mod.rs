@@ -27,10 +27,10 @@ mod progress;
 mod running;
 mod vectors;
 
-use crate::error::Error;
-use crate::files;
+use crate::error::{Error, Result};
+use crate::{files, signals};
 use args::Command;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 /// Exit code of a solve that ended without meeting its tolerance.
@@ -40,6 +40,7 @@ const COULD_NOT_RUN: u8 = 2;
 
 /// Runs the program with the arguments of this process.
 pub fn run() -> ExitCode {
+    signals::ignore_file_size_limit();
     let cli = match config::parse() {
         Ok(cli) => cli,
         Err(error) => return could_not_run(&error),
@@ -88,16 +89,26 @@ fn could_not_run(error: &Error) -> ExitCode {
     ExitCode::from(COULD_NOT_RUN)
 }
 
-/// Prints to stdout; a reader that has gone away is no error.
-fn print(text: &str) {
+/// Prints to standard output.
+fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// The outcome of printing; a reader that has gone away is no error.
+fn printed(outcome: std::io::Result<()>) -> Result<()> {
+    match outcome {
+        Err(source) if source.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::Io { action: "write to", path: "standard output".into(), source })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Prints a value as indented JSON.
-fn print_json(value: &impl serde::Serialize) {
+fn print_json(value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|e| format!("{{\"error\": \"{e}\"}}"));
-    print(&format!("{text}\n"));
+    print(&format!("{text}\n"))
 }
 
 /// A number with its thousands set apart.

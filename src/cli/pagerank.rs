@@ -63,7 +63,7 @@ struct Solved {
 pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     let plan = Plan::resolve(args)?;
     if args.run.dry_run {
-        print(&plan.describe(args)?.to_string());
+        print(&plan.describe(args)?.to_string())?;
         return Ok(true);
     }
     if let Some(why) = &plan.running.why {
@@ -98,12 +98,8 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
         (_, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, ranked)?,
         (_, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, ranked)?,
     };
-    if args.run.json {
-        print_json(&report);
-    } else {
-        print(&report.in_words());
-    }
-    written.and(args.run.save_measured(&history))?;
+    let printed = if args.run.json { print_json(&report) } else { print(&report.in_words()) };
+    written.and(args.run.save_measured(&history)).and(printed)?;
     Ok(report.converged)
 }
 

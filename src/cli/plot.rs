@@ -22,7 +22,7 @@ pub(super) fn run(args: &PlotArgs) -> Result<bool> {
             crate::plot::convergence(&histories.collect::<Result<Vec<_>>>()?, &args.output)?;
         }
     }
-    super::print(&format!("{}\n", args.output.display()));
+    super::print(&format!("{}\n", args.output.display()))?;
     Ok(true)
 }
 

@@ -18,7 +18,7 @@ struct Row {
 
 pub(super) fn run(args: &PreconditionersArgs) -> Result<bool> {
     if !args.json {
-        print(&list());
+        print(&list())?;
         return Ok(true);
     }
     let row = |row: &crate::precond::Row| Row {
@@ -27,7 +27,7 @@ pub(super) fn run(args: &PreconditionersArgs) -> Result<bool> {
         parameters: row.params,
         default: row.default.to_string(),
     };
-    print_json(&ROWS.iter().map(row).collect::<Vec<_>>());
+    print_json(&ROWS.iter().map(row).collect::<Vec<_>>())?;
     Ok(true)
 }
 

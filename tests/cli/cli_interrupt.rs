@@ -1,47 +1,114 @@
-//! What Ctrl-C leaves behind, and how soon.
+//! What Ctrl-C, SIGTERM and SIGHUP leave behind, and how soon.
 #![cfg(unix)]
-use crate::common::process::{errors, file, interrupt, solver, word};
+use crate::common::process::{errors, file, interrupt, signal, solver, word};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// The program, which Ctrl-C ends although tests may run where it is ignored, such as behind `nohup`.
+/// The signals that end a solve early.
+const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+
+/// The program, which signals end although tests may run where they are ignored, such as behind `nohup`.
 fn interruptible() -> Command {
+    with_hangup(libc::SIG_DFL)
+}
+
+/// The program, with this disposition of SIGHUP.
+fn with_hangup(disposition: libc::sighandler_t) -> Command {
     let mut command = solver();
     // SAFETY: `signal` may be called between fork and exec, and nothing else is.
     unsafe {
-        command.pre_exec(|| {
-            libc::signal(libc::SIGINT, libc::SIG_DFL);
+        command.pre_exec(move || {
+            for signal in SIGNALS {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            libc::signal(libc::SIGHUP, disposition);
             Ok(())
         })
     };
     command
 }
 
-#[test]
-fn ctrl_c_writes_what_was_reached_with_its_verdict() {
-    let folder = tempfile::tempdir().unwrap();
-    let history = folder.path().join("h.json");
-    let answer = folder.path().join("x.mtx");
-    let picture = folder.path().join("p.svg");
-    // Eigenvalues over twelve decades: no end in sight.
+/// A matrix with eigenvalues over twelve decades, on which a solve does not end.
+fn endless(folder: &tempfile::TempDir) -> PathBuf {
     let mut text = "%%MatrixMarket matrix coordinate real symmetric\n90000 90000 90000\n".to_owned();
     for i in 1..=90_000 {
         text.push_str(&format!("{i} {i} {:e}\n", 10f64.powf(-12.0 * f64::from(i) / 90_000.0)));
     }
-    let matrix = file(&folder, "m.mtx", &text);
-    let child = interruptible()
-        .args(["cg", "--device", "cpu", "--matrix", word(&matrix), "--rtol", "1e-300", "--json"])
-        .args(["--max-iters", "100000000", "--history", word(&history), "--output", word(&answer)])
-        .args(["--plot", word(&picture)])
+    file(folder, "m.mtx", &text)
+}
+
+fn wait_for(condition: impl Fn() -> bool) {
+    let from = Instant::now();
+    while !condition() {
+        assert!(from.elapsed() < Duration::from_secs(60), "it does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn ctrl_c_writes_what_was_reached_with_its_verdict() {
+    writes_what_was_reached(libc::SIGINT);
+}
+
+#[test]
+fn sigterm_writes_what_was_reached_with_its_verdict() {
+    writes_what_was_reached(libc::SIGTERM);
+}
+
+#[test]
+fn sighup_writes_what_was_reached_with_its_verdict() {
+    writes_what_was_reached(libc::SIGHUP);
+}
+
+#[test]
+fn under_nohup_a_solve_goes_on_after_sighup_and_two_sigterms_in_a_row_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (answer, checkpoint) = (folder.path().join("x.npy"), folder.path().join("c"));
+    let child = with_hangup(libc::SIG_IGN)
+        .args(["cg", "--device", "cpu", "--matrix", word(&endless(&folder)), "--rtol", "1e-300", "--json"])
+        .args(["--max-iters", "100000000", "--output", word(&answer)])
+        .args(["--checkpoint", word(&checkpoint), "--every", "1ms"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
-    interrupt(&child);
+    wait_for(|| checkpoint.exists());
+    signal(&child, libc::SIGHUP);
+    for _ in 0..3 {
+        // Written again by a solve that goes on; the first time may have been on its way.
+        std::fs::rename(&checkpoint, folder.path().join("moved")).unwrap();
+        wait_for(|| checkpoint.exists());
+    }
+    signal(&child, libc::SIGTERM);
+    std::thread::sleep(Duration::from_millis(20));
+    signal(&child, libc::SIGTERM);
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(report["reason"], "interrupted");
+    assert_eq!(solver::source::read_dense(&answer).unwrap().rows(), 90_000);
+}
+
+fn writes_what_was_reached(number: i32) {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("h.json");
+    let answer = folder.path().join("x.mtx");
+    let picture = folder.path().join("p.svg");
+    let (matrix, checkpoint) = (endless(&folder), folder.path().join("c"));
+    let child = interruptible()
+        .args(["cg", "--device", "cpu", "--matrix", word(&matrix), "--rtol", "1e-300", "--json"])
+        .args(["--max-iters", "100000000", "--history", word(&history), "--output", word(&answer)])
+        .args(["--plot", word(&picture), "--checkpoint", word(&checkpoint), "--every", "1ms"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(|| checkpoint.exists());
+    signal(&child, number);
     let done = child.wait_with_output().unwrap();
     assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
     let report: Value = serde_json::from_slice(&done.stdout).unwrap();

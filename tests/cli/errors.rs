@@ -31,6 +31,58 @@ fn threads_that_the_system_does_not_start_are_an_error() {
     assert!(said.starts_with("error: cannot start 1024 threads: "), "{said}");
 }
 
+/// Where results are printed to a full disk, and to a reader that has gone away.
+#[cfg(target_os = "linux")]
+#[test]
+fn results_that_cannot_be_printed_are_an_error_unless_the_reader_has_gone_away() {
+    use crate::common::process::{errors, solver};
+    use std::process::Stdio;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (history, picture, matrix) = (at("h.json"), at("p.svg"), at("m.mtx"));
+    let solve = ["cg", "--device", "cpu", "--matrix", "poisson2d:9x9"];
+    for args in [
+        &[&solve[..], &["--history", &history]].concat()[..],
+        &[&solve[..], &["--json"]].concat(),
+        &[&solve[..], &["--dry-run"]].concat(),
+        &["pagerank", "--device", "cpu", "--graph", "rmat:scale=5,factor=4"],
+        &["pagerank", "--device", "cpu", "--graph", "rmat:scale=5,factor=4", "--json"],
+        &["pagerank", "--device", "cpu", "--graph", "rmat:scale=5,factor=4", "--dry-run"],
+        &["markov", "--device", "cpu", "--matrix", "blockband:n=60,block=5,density=0.3"],
+        &["markov", "--device", "cpu", "--matrix", "blockband:n=60,block=5,density=0.3", "--json"],
+        &["markov", "--device", "cpu", "--matrix", "blockband:n=60,block=5,density=0.3", "--dry-run"],
+        &["info", "--matrix", "poisson2d:9x9"],
+        &["info", "--matrix", "poisson2d:9x9", "--json"],
+        &["convert", "poisson2d:9x9", &matrix],
+        &["plot", &history, "-o", &picture],
+        &["matrices"],
+        &["matrices", "--json"],
+        &["backends"],
+        &["backends", "--json"],
+        &["preconditioners"],
+        &["preconditioners", "--json"],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["--version"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let done = solver().args(args).stdout(full).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{args:?}: {}", errors(&done));
+        assert!(
+            errors(&done).contains("cannot write to standard output: No space left"),
+            "{}",
+            errors(&done)
+        );
+        let mut gone = solver().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(gone.stdout.take());
+        let done = gone.wait_with_output().unwrap();
+        assert!(!errors(&done).contains("standard output"), "{args:?}: {}", errors(&done));
+        assert!(done.status.success(), "{args:?}: {}", errors(&done));
+    }
+    assert!(std::path::Path::new(&history).exists(), "files are written all the same");
+}
+
 /// The file of properties is mapped before the pipe beside it is opened, and read after the pipe has ended.
 #[cfg(target_os = "linux")]
 #[test]
