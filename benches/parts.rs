@@ -1,4 +1,5 @@
-//! The parts of a solve one by one: a product by each CPU backend, each preconditioner applied once, a file parsed.
+//! The parts of a solve one by one: a product by each CPU backend, each preconditioner applied once, the residual of the
+//! verdict, a file parsed.
 //!
 //!   cargo bench --bench parts -- [FILTER] [--sample-count N]
 //!
@@ -14,6 +15,7 @@ use solver::backend::{Choice, Host, Operator, REGISTRY};
 use solver::device::{Cpu, Device};
 use solver::format::Csr;
 use solver::precond::{Preconditioner, ROWS};
+use solver::solve::verdict::Residual;
 use solver::source::{Options, load, market, parse};
 use std::fmt;
 use std::path::Path;
@@ -106,6 +108,25 @@ fn parse_matrix_market(bencher: Bencher<'_, '_>, matrix: usize) {
     let read = || parse(Path::new("matrix.mtx"), &bytes, &Options::default()).unwrap().matrix;
     assert_eq!(read().row_offsets(), matrix.row_offsets());
     bencher.counter(BytesCount::new(bytes.len())).bench_local(read);
+}
+
+/// The residual by which an answer is judged: as before without a bound, with one, and compensated.
+#[bench(args = cases(|| ["unbounded", "plain", "compensated"].map(str::to_owned).to_vec()))]
+fn verdict(bencher: Bencher<'_, '_>, case: &Case) {
+    let matrix = &LOADED[case.matrix];
+    let n = matrix.rows();
+    let x: Vec<f64> = (0..n).map(|i| 1.0 + (i % 13) as f64 / 13.0).collect();
+    let b = matrix.multiply_reference(&x);
+    let bytes = matrix.storage_bytes() + 24 * n as u64;
+    let judge = |x: &[f64]| match case.what.as_str() {
+        "unbounded" => {
+            matrix.multiply_reference(x).iter().zip(&b).map(|(ax, b)| (b - ax).abs()).fold(0.0, f64::max)
+        }
+        "plain" => Residual::plain(matrix, &b, x).at_most,
+        _ => Residual::compensated(matrix, &b, x).at_most,
+    };
+    assert!(judge(&x) <= 1e-9 * n as f64);
+    bencher.counter(BytesCount::new(bytes)).bench_local(|| judge(divan::black_box(&x)));
 }
 
 fn main() {

@@ -35,7 +35,7 @@ SANITIZED = [
     "the_fused_dot_product_is_that_of_the_product_and_runs_the_program",
 ]
 # The suites beside them whose tests use a GPU, by the name of the module.
-SUITES = ["backends", "burst", "cg", "markov", "minres", "pagerank", "pipelined", "preconditioners", "stops", "sweeps"]
+SUITES = ["backends", "burst", "cg", "markov", "minres", "pagerank", "pipelined", "preconditioners", "stops", "sweeps", "verdicts"]
 # cuSPARSE's kernels are not ours to check: racecheck reports hazards inside some.
 OURS = ["--kernel-regex-exclude", "kns=cusparse"]
 # What a tool says when it found nothing.

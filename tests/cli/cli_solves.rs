@@ -229,6 +229,27 @@ fn lower_precisions_reach_their_own_tolerance() {
 }
 
 #[test]
+fn what_rounding_leaves_undecided_has_not_converged() {
+    let folder = tempfile::tempdir().unwrap();
+    let three = "%%MatrixMarket matrix coordinate real symmetric\n1 1 1\n1 1 3\n";
+    let path = crate::common::process::file(&folder, "three.mtx", three);
+    let one = crate::common::process::file(
+        &folder,
+        "one.mtx",
+        "%%MatrixMarket matrix array real general\n1 1\n1\n",
+    );
+    let system = ["--matrix", word(&path), "--rhs", word(&one)];
+    // The residual of the nearest double to 1/3 is 2^-54.
+    let (code, report) = cg(&[&system[..], &["--rtol", "5.551115123125783e-17"]].concat());
+    assert_eq!((code, report["reason"].as_str()), (1, Some("rounding")), "{report}");
+    let message = report["message"].as_str().unwrap();
+    assert!(message.starts_with("not converged: rounding") && message.contains("5.55e-17"), "{message}");
+    let (code, report) = cg(&[&system[..], &["--rtol", "1e-17"]].concat());
+    assert_eq!((code, report["reason"].as_str()), (1, Some("residual_gap")), "{report}");
+    assert!(report["residual_at_most"].as_f64() >= report["residual_true"].as_f64());
+}
+
+#[test]
 fn numbers_that_f32_cannot_hold_are_refused_and_never_a_false_success() {
     let folder = tempfile::tempdir().unwrap();
     let text = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 1e-50\n2 2 1e-50\n";

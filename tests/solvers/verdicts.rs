@@ -16,6 +16,7 @@ on_each_device! {
     a_residual_that_cancels_to_zero_is_not_taken_for_one,
     a_chain_of_springs_is_judged_by_its_exact_residual,
     a_tolerance_below_the_rounding_of_x_is_not_met,
+    a_residual_that_meets_the_tolerance_but_for_its_rounding_is_undecided,
     minres_solves_scaled_systems_as_it_solves_others,
     an_absolute_tolerance_far_above_b_is_met_by_zero,
 }
@@ -64,6 +65,17 @@ fn a_tolerance_below_the_rounding_of_x_is_not_met<D: Host>(device: &D) {
         // 1 - 3 * fl(1/3) = 2^-54.
         assert_eq!(outcome.residual_true, 2f64.powi(-54), "{}", method.name());
         assert!(matches!(outcome.reason, StopReason::ResidualGap { .. }), "{:?}", outcome.reason);
+    }
+}
+
+fn a_residual_that_meets_the_tolerance_but_for_its_rounding_is_undecided<D: Host>(device: &D) {
+    let system = System { matrix: zoo::diagonal(&[3.0]), b: vec![1.0] };
+    for method in Method::ALL {
+        let rtol = 2f64.powi(-54);
+        let StopReason::Rounding { residual, at_most } = judged(device, method, &system, rtol).reason else {
+            panic!("{}", method.name());
+        };
+        assert!(residual == rtol && at_most > rtol && at_most < rtol * (1.0 + 1e-12), "{at_most:e}");
     }
 }
 
