@@ -11,7 +11,7 @@ mod registry;
 
 use crate::device::{Cpu, Cuda, Device, Room};
 use crate::error::{Error, GpuError, Result, in_words};
-use crate::format::Csr;
+use crate::format::{Csr, Values};
 use crate::operator::LinearOperator;
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
@@ -26,9 +26,13 @@ pub type Operator<D, T> = Rc<dyn LinearOperator<D, T>>;
 
 /// A strategy: how it makes an operator out of a matrix.
 pub trait Family<D: Device> {
+    /// Whether a product adds up entries at one place by itself. Where it is false, `check` and `build` get a matrix
+    /// whose entries at one place are summed.
+    const ADDS_REPEATS: bool = true;
+
     /// Refuses a matrix that the backend does not take, for vectors whose elements have `width` bytes; needs no device. It is
     /// called before `build`, which may rely on it, and which may still refuse what only the stored form shows: more than 2^32
-    /// places, or columns that repeat.
+    /// places.
     fn check(_matrix: &Csr, _params: &Params, _width: usize) -> std::result::Result<(), Refusal> {
         Ok(())
     }
@@ -58,6 +62,7 @@ type BuildFn<D, T> = fn(&D, &Arc<Csr>, &Params) -> Result<Operator<D, T>>;
 
 /// The builders of a family for both vector precisions, and the check that comes before them.
 pub struct Build<D: Device> {
+    adds_repeats: bool,
     check: CheckFn,
     f32: BuildFn<D, f32>,
     f64: BuildFn<D, f64>,
@@ -74,7 +79,7 @@ impl<D: Device> Copy for Build<D> {}
 
 impl<D: Device> Build<D> {
     const fn of<F: Family<D>>() -> Build<D> {
-        Build { check: F::check, f32: F::build::<f32>, f64: F::build::<f64> }
+        Build { adds_repeats: F::ADDS_REPEATS, check: F::check, f32: F::build::<f32>, f64: F::build::<f64> }
     }
 }
 
@@ -283,6 +288,8 @@ impl Choice {
             device: D::KIND,
             hint: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
         })?;
+        let summed = if builders.adds_repeats { None } else { summed::<T>(matrix)? };
+        let matrix = summed.as_ref().unwrap_or(matrix);
         choice.entry.check(matrix, &choice.params, size_of::<T>())?;
         // As it is before anything of the operator is there.
         let room = device.room()?;
@@ -296,6 +303,18 @@ impl Choice {
             other => other,
         })
     }
+}
+
+/// The matrix with the entries at one place summed; none where each place has one entry. Counts of entries without
+/// values take the precision of the vectors.
+fn summed<T: Scalar>(matrix: &Arc<Csr>) -> Result<Option<Arc<Csr>>> {
+    if !matrix.pattern().has_repeats() {
+        return Ok(None);
+    }
+    let summed = matrix.summed()?;
+    let counts = matches!(matrix.values(), Values::Ones);
+    let narrow = counts && size_of::<T>() == size_of::<f32>();
+    Ok(Some(Arc::new(if narrow { summed.to_f32() } else { summed })))
 }
 
 /// That there is no such backend on a kind of device, and where there is, or what is spelt like it.

@@ -4,13 +4,13 @@ use crate::common::each_backend::gpu;
 use crate::common::vectors::{bits, download, integers, read, reals, upload};
 use crate::common::zoo::generated;
 use solver::Error;
-use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
+use solver::backend::{Choice, Entry, Host, Operator, Pick, REGISTRY};
 use solver::device::{Cpu, Cuda, Device, Slot};
 use solver::error::GpuError;
 use solver::format::stats::Blocks;
 use solver::format::{Bsr, Csr, Offsets, Pattern, Stats, Values};
 use solver::operator::{Cost, dot_into};
-use solver::scalar::Scalar;
+use solver::scalar::{Precision, Scalar};
 use std::sync::Arc;
 
 fn cpu() -> Cpu {
@@ -31,10 +31,6 @@ fn product(typed: &str, matrix: &Arc<Csr>, x: &[f64]) -> Vec<f64> {
     let mut y = upload::<Cpu, f64>(&cpu, &vec![f64::NAN; matrix.rows()], 1);
     operator.apply(&cpu, 1.0, &x, 0.0, &mut y).unwrap();
     download::<Cpu, f64>(&cpu, &y, matrix.rows())
-}
-
-fn cpu_backends() -> impl Iterator<Item = &'static str> {
-    REGISTRY.iter().filter(|e| e.device() == Cpu::KIND).map(|e| e.name)
 }
 
 fn csr(cols: usize, rows: &[Vec<u32>], mut value: impl FnMut(usize) -> f64) -> Arc<Csr> {
@@ -424,27 +420,56 @@ where
     assert!(all.iter().all(|dot| dot.to_bits() == all[0].to_bits()), "{backend}: {all:?}");
 }
 
-#[test]
-fn columns_that_repeat_in_a_row_are_added_or_refused() {
-    let pattern = Pattern::with_repeats(2, 3, Offsets::narrowest(vec![0, 3, 4]), vec![1, 1, 2, 0]).unwrap();
-    let matrix =
-        Arc::new(Csr::with_pattern(Arc::new(pattern), Values::F64(vec![1.0, 2.0, 4.0, 8.0])).unwrap());
-    let mut served = Vec::new();
-    for backend in cpu_backends().chain(["auto"]) {
-        match build(backend, &matrix) {
-            Ok(_) => {
-                assert_eq!(product(backend, &matrix, &[1.0, 10.0, 100.0]), [430.0, 8.0], "{backend}");
-                served.push(backend);
-            }
-            Err(e) if backend == "pull" => assert!(e.to_string().contains("a matrix with values"), "{e}"),
-            Err(e) => assert!(e.to_string().contains("row 0"), "{backend}: {e}"),
+/// Two entries at one place of the first row.
+fn with_repeats(values: Values) -> Arc<Csr> {
+    let pattern =
+        Pattern::with_repeats(3, 3, Offsets::narrowest(vec![0, 3, 4, 4]), vec![1, 1, 2, 0]).unwrap();
+    Arc::new(Csr::with_pattern(Arc::new(pattern), values).unwrap())
+}
+
+fn add_repeats<D: Pick<T>, T: Scalar>(device: &D, entry: &Entry) {
+    let values = vec![1.0, 2.0, 4.0, 8.0];
+    let values = match size_of::<T>() {
+        4 => Values::F32(values.iter().map(|&v| v as f32).collect()),
+        _ => Values::F64(values),
+    };
+    for (values, expected) in [(Values::Ones, [120.0, 1.0, 0.0]), (values, [430.0, 8.0, 0.0])] {
+        if !entry.values && !matches!(values, Values::Ones) {
+            continue;
+        }
+        let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, entry.name).unwrap();
+        let operator = match choice.build::<D, T>(device, &with_repeats(values)) {
+            Ok(operator) => operator,
+            // A library or an architecture that this machine lacks.
+            Err(Error::Gpu(_)) => continue,
+            Err(e) => panic!("{}: {e}", entry.name),
+        };
+        let x = upload::<D, T>(device, &[1.0, 10.0, 100.0], 1);
+        let mut y = upload::<D, T>(device, &[f64::NAN; 3], 1);
+        operator.apply(device, 1.0, &x, 0.0, &mut y).unwrap();
+        assert_eq!(download::<D, T>(device, &y, 3), expected, "{} in {}", entry.name, T::NAME);
+    }
+}
+
+fn every_backend_adds_repeats<D: Pick<f32> + Pick<f64>>(device: &D) {
+    for entry in REGISTRY.iter().filter(|entry| entry.device() == D::KIND) {
+        if entry.precisions.contains(&Precision::F64) {
+            add_repeats::<D, f64>(device, entry);
+        }
+        if entry.precisions.contains(&Precision::F32) {
+            add_repeats::<D, f32>(device, entry);
         }
     }
-    assert_eq!(served, ["serial", "rows", "sell", "merge", "auto"]);
-    let links = Arc::new(Csr::with_pattern(Arc::clone(matrix.pattern()), Values::Ones).unwrap());
-    for backend in ["pull", "rows", "sell", "merge", "auto"] {
-        assert_eq!(product(backend, &links, &[1.0, 10.0, 100.0]), [120.0, 1.0], "{backend}");
-    }
+}
+
+#[test]
+fn every_backend_adds_entries_at_one_place() {
+    every_backend_adds_repeats(&cpu());
+}
+
+#[test]
+fn every_backend_of_a_gpu_adds_entries_at_one_place() {
+    every_backend_adds_repeats(&gpu());
 }
 
 #[test]

@@ -71,6 +71,30 @@ fn every_backend_of_the_cpu_and_both_methods_find_the_same_ranks() {
 }
 
 #[test]
+fn every_backend_of_the_cpu_counts_links_that_stand_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let weighted = GRAPH.replace('\n', " 0.5\n").replace("graph 0.5", "graph");
+    for (name, text) in [("plain", GRAPH), ("weighted", &weighted)] {
+        let graph = file(&folder, name, text);
+        let ranks = |options: &[&str]| {
+            let report = report(&[&["--graph", word(&graph), "--tol", "1e-12"], options].concat());
+            assert_eq!(report["duplicates"], 1);
+            let top = report["top"].as_array().unwrap().iter();
+            let mut ranks: Vec<_> =
+                top.map(|t| (t["id"].as_u64().unwrap(), t["rank"].as_f64().unwrap())).collect();
+            ranks.sort_by_key(|&(id, _)| id);
+            ranks
+        };
+        let reference = ranks(&["--method", "gauss-seidel"]);
+        for entry in REGISTRY.iter().filter(|e| e.device() == "cpu" && (e.values || name == "plain")) {
+            for (a, b) in ranks(&["--backend", entry.name]).iter().zip(&reference) {
+                assert!(a.0 == b.0 && (a.1 - b.1).abs() <= 2e-12, "{}: {a:?} and {b:?}", entry.name);
+            }
+        }
+    }
+}
+
+#[test]
 fn ranks_are_written_and_begun_from_and_the_picture_says_what_it_shows() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -88,6 +88,8 @@ pub(in crate::backend) fn blocked(matrix: &Arc<Csr>, block: (usize, usize)) -> R
 }
 
 impl Family<Cpu> for BsrFamily {
+    const ADDS_REPEATS: bool = false;
+
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
         let block = named_or_found(matrix, params, value_bytes(matrix));
         let bsr = blocked(matrix, block)?;

@@ -24,6 +24,8 @@ const LANES: usize = 8;
 pub struct DenseFamily;
 
 impl Family<Cpu> for DenseFamily {
+    const ADDS_REPEATS: bool = false;
+
     fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         if rows as u128 * cols as u128 > MOST_PLACES {

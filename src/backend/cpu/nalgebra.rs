@@ -18,9 +18,10 @@ pub struct Nalgebra;
 struct NalgebraMatrix(CsrMatrix<f64>);
 
 impl Family<Cpu> for Nalgebra {
+    const ADDS_REPEATS: bool = false;
+
     fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
         operator::<T, NalgebraMatrix>(matrix, || {
-            matrix.pattern().refuse_repeats()?;
             let (offsets, values) = arrays(matrix);
             let columns = matrix.col_indices().iter().map(|&column| column as usize).collect();
             CsrMatrix::try_from_csr_data(matrix.rows(), matrix.cols(), offsets, columns, values)

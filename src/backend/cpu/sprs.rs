@@ -15,9 +15,10 @@ pub struct Sprs;
 struct SprsMatrix(CsMatI<f64, u32, usize>);
 
 impl Family<Cpu> for Sprs {
+    const ADDS_REPEATS: bool = false;
+
     fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
         operator::<T, SprsMatrix>(matrix, || {
-            matrix.pattern().refuse_repeats()?;
             let (offsets, values) = arrays(matrix);
             let shape = (matrix.rows(), matrix.cols());
             CsMatI::try_new(shape, offsets, matrix.col_indices().to_vec(), values)

@@ -169,6 +169,8 @@ fn check_size(matrix: &Csr) -> Result<()> {
 }
 
 impl Family<Cuda> for BsrFamily {
+    const ADDS_REPEATS: bool = false;
+
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
         let block = named_or_found(matrix, params, value_bytes(matrix));

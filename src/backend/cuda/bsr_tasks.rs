@@ -286,6 +286,8 @@ pub fn launch<T: Scalar>(device: &Cuda, matrix: &Csr, choice: &Choice) -> Result
 }
 
 impl<V: Variant> Family<Cuda> for Tasks<V> {
+    const ADDS_REPEATS: bool = false;
+
     fn check(matrix: &Csr, params: &Params, _: usize) -> std::result::Result<(), Refusal> {
         let threads = threads_of::<V>(params);
         let fits = |(height, width): (usize, usize)| V::least_threads(height * width) <= threads as usize;

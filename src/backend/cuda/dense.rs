@@ -143,6 +143,8 @@ impl Drop for DenseOperator {
 }
 
 impl Family<Cuda> for DenseFamily {
+    const ADDS_REPEATS: bool = false;
+
     fn check(matrix: &Csr, _: &Params, width: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         if rows as u128 * cols as u128 > MOST_PLACES {

@@ -36,6 +36,8 @@ pub(super) fn forms() -> Vec<Form> {
 }
 
 impl Family<Cuda> for EllFamily {
+    const ADDS_REPEATS: bool = false;
+
     fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {
         let entries = matrix.nnz();
         let width = longest_row(matrix);

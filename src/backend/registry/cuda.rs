@@ -8,7 +8,7 @@ use crate::scalar::Precision;
 /// What an algorithm of cuSPARSE does, with what all of them refuse.
 macro_rules! library {
     ($does:literal) => {
-        concat!($does, "; refuses empty matrices, 2^31 entries, and repeated columns")
+        concat!($does, "; refuses empty matrices and 2^31 entries")
     };
 }
 

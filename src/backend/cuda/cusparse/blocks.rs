@@ -167,6 +167,8 @@ impl Drop for LegacyDescriptor {
 }
 
 impl Family<Cuda> for Legacy {
+    const ADDS_REPEATS: bool = false;
+
     fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
         check_matrix::<Legacy>(matrix, params, width)
     }

@@ -189,10 +189,6 @@ fn check_matrix<A: Algorithm>(
         let what = format!("a {} x {} matrix", matrix.rows(), matrix.cols());
         return Err(Refusal::new(what, "the library refuses empty ones; use --backend csr"));
     }
-    if matrix.pattern().has_repeats() {
-        let hint = "the library may go wrong on them; use --backend csr";
-        return Err(Refusal::new("rows with a column several times", hint));
-    }
     match A::STORAGE {
         Storage::Slices(_) if matrix.nnz() == 0 => {
             Err(Refusal::new("a matrix without entries", "use --backend sell"))
@@ -203,6 +199,8 @@ fn check_matrix<A: Algorithm>(
 }
 
 impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
+    const ADDS_REPEATS: bool = false;
+
     fn check(matrix: &Csr, params: &Params, width: usize) -> std::result::Result<(), Refusal> {
         check_matrix::<A>(matrix, params, width)
     }
