@@ -32,7 +32,7 @@ pub use components::Components;
 pub use density::Density;
 pub use distinct::MOST_DISTINCT;
 pub use memory::{FormatBytes, SELL_SIGMA, SELL_SLICE};
-pub use symmetry::{Asymmetry, Symmetry, first_asymmetry};
+pub use symmetry::{Asymmetry, Symmetry, first_asymmetry, first_unpaired};
 
 use super::Csr;
 use crate::error::Error;
@@ -148,7 +148,7 @@ pub struct Stats {
     pub row_sums: RowSums,
     /// Values of entries.
     pub values: ValueStats,
-    /// Whether pattern and values equal those of the transpose.
+    /// Whether it equals its transpose; a place where nothing is stored holds 0.
     pub symmetric: bool,
     /// How many entries have a partner across the diagonal, for square matrices.
     pub symmetry: Option<Symmetry>,

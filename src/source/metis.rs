@@ -14,7 +14,7 @@ use super::{Loaded, Options};
 use crate::error::Result;
 use crate::format::Coo;
 use crate::format::Csr;
-use crate::format::stats::first_asymmetry;
+use crate::format::stats::first_unpaired;
 pub(super) use doubt::announced;
 
 const COMMENT: &[u8] = b"%";
@@ -218,7 +218,7 @@ fn find_repeat(text: Text, body: usize, header: &Header, matrix: &Csr) -> Box<Fa
 
 /// Checks that every edge stands at either end, with the same weight.
 fn check_ends(text: Text, body: usize, matrix: &Csr) -> Result<()> {
-    let Some(a) = first_asymmetry(matrix) else { return Ok(()) };
+    let Some(a) = first_unpaired(matrix) else { return Ok(()) };
     let (vertex, other) = (a.row + 1, a.col + 1);
     let (line_of, expected, found) = match a.mirrored {
         None => (

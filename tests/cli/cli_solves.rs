@@ -1,6 +1,8 @@
 //! Solves as people run them: verdicts, refusals and exit codes of the real binary.
 
 use crate::common::process::{INDEFINITE, NONSYMMETRIC, cg, file, project, refused, run, solve, word};
+use solver::backend::REGISTRY;
+use solver::precond::ROWS;
 use std::path::Path;
 
 #[test]
@@ -274,4 +276,48 @@ fn a_real_matrix_is_solved_from_its_compressed_file() {
     assert!(code == 1 && report["reason"] == "indefinite_matrix", "{report}");
     let (code, report) = solve("minres", &["--matrix", word(&Path::new(&folder).join("SiH4.mtx.gz"))]);
     assert!(code == 0 && report["residual_true"].as_f64().unwrap() <= 1e-8, "{report}");
+}
+
+/// The grid of 9 x 7 points, with stored zeros in either triangle that have no mirror image.
+fn with_lonely_zeros() -> String {
+    let (width, n) = (9, 63);
+    let mut lines = Vec::new();
+    for i in 1..=n {
+        lines.push(format!("{i} {i} 4"));
+        if i % width != 0 {
+            lines.extend([format!("{i} {} -1", i + 1), format!("{} {i} -1", i + 1)]);
+        }
+        if i + width <= n {
+            lines.extend([format!("{i} {} -1", i + width), format!("{} {i} -1", i + width)]);
+        }
+        if i % 5 == 0 && i + 20 <= n {
+            lines.push(format!("{i} {} 0", i + 20));
+        }
+        if i % 4 == 0 && i + 30 <= n {
+            lines.push(format!("{} {i} -0.0", i + 30));
+        }
+    }
+    format!("%%MatrixMarket matrix coordinate real general\n{n} {n} {}\n{}\n", lines.len(), lines.join("\n"))
+}
+
+#[test]
+fn stored_zeros_without_a_mirror_image_are_symmetric_for_every_backend_and_preconditioner() {
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = file(&folder, "m.mtx", &with_lonely_zeros());
+    let solved = |method: &str, options: &[&str]| {
+        let (code, report) =
+            solve(method, &[&["--matrix", word(&matrix), "--rtol", "1e-10"], options].concat());
+        assert_eq!(code, 0, "{options:?}: {report}");
+        assert!(report["error"].as_f64().is_none_or(|error| error < 1e-8), "{options:?}: {report}");
+    };
+    solved("minres", &[]);
+    for row in ROWS {
+        solved("cg", &["--precond", row.default.name()]);
+    }
+    for entry in REGISTRY.iter().filter(|entry| entry.device() == "cpu" && entry.values) {
+        solved("cg", &["--backend", entry.name]);
+    }
+    for block in ["2", "3", "5", "8"] {
+        solved("cg", &["--backend", &format!("sbsr:block={block}")]);
+    }
 }

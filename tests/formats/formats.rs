@@ -4,7 +4,7 @@ use crate::common::vectors::integers;
 use crate::common::zoo;
 use solver::Error;
 use solver::format::CsrFault;
-use solver::format::stats::{Asymmetry, Diagonal, RowLength, first_asymmetry};
+use solver::format::stats::{Asymmetry, Diagonal, RowLength, first_asymmetry, first_unpaired};
 use solver::format::{Csr, Offsets, Stats, Values};
 
 /// The fault in the arrays of a matrix of `rows` x `cols`, the same for both widths of offsets.
@@ -164,6 +164,17 @@ fn the_first_entry_without_an_equal_across_the_diagonal_is_found() {
     assert_eq!((stats.symmetric, stats.asymmetry), (false, Some(expected)));
     // Whoever vouches for the matrix is believed.
     assert!(Stats::of(&by_pattern, true).symmetric);
+}
+
+#[test]
+fn a_stored_zero_is_symmetric_to_a_place_that_is_not_stored() {
+    let m = zoo::square(&[&[(0, 1.0), (2, 0.0)], &[(0, -0.0), (1, 1.0)], &[(2, 1.0)]]);
+    let stats = Stats::of(&m, false);
+    assert_eq!((stats.symmetric, stats.asymmetry), (true, None));
+    let symmetry = stats.symmetry.unwrap();
+    assert_eq!((symmetry.off_diagonal, symmetry.mirrored, symmetry.pattern), (2, 0, 0.0));
+    let expected = Asymmetry { row: 0, col: 2, value: 0.0, mirrored: None };
+    assert_eq!(first_unpaired(&m), Some(expected));
 }
 
 #[test]

@@ -138,7 +138,9 @@ fn check_square(name: &str, m: &Csr, all: &Entries, stats: &Stats) {
     assert_eq!((s.off_diagonal, s.mirrored, s.equal), (off.len(), mirrored, equal), "{name}");
     assert_eq!(s.pattern, if off.is_empty() { 1.0 } else { mirrored as f64 / off.len() as f64 }, "{name}");
     assert_eq!(s.value, if off.is_empty() { 1.0 } else { equal as f64 / off.len() as f64 }, "{name}");
-    assert_eq!((stats.symmetric, stats.asymmetry), (equal == off.len(), first_asymmetry(m)), "{name}");
+    let value = |i: usize, j: usize| all.get(&(i, j)).copied().unwrap_or(0.0);
+    let symmetric = off.iter().all(|&(i, j)| value(i, j) == value(j, i));
+    assert_eq!((stats.symmetric, stats.asymmetry), (symmetric, first_asymmetry(m)), "{name}");
 
     let (d, mut dominant, mut strictly) = (stats.diagonal.unwrap(), 0, 0);
     for i in 0..n {

@@ -126,7 +126,7 @@ fn about_places(info: &Info) -> Vec<(&'static str, String)> {
         (None, false) => "no: not square".to_owned(),
     };
     lines.push(("symmetric", verdict));
-    if let Some(s) = info.symmetry.filter(|_| !info.symmetric) {
+    if let Some(s) = info.symmetry.filter(|s| !info.symmetric || s.equal < s.off_diagonal) {
         let shares = format!("pattern {:.2} %, values {:.2} %", 100.0 * s.pattern, 100.0 * s.value);
         lines.push(("", format!("{shares} of {} entries off the diagonal", count(s.off_diagonal))));
     }

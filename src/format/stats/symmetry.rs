@@ -15,15 +15,15 @@ pub struct Symmetry {
     pub off_diagonal: usize,
     /// Those with an entry across the diagonal.
     pub mirrored: usize,
-    /// Those with the same value across the diagonal.
+    /// Those with an entry of the same value across the diagonal.
     pub equal: usize,
     /// Share of entries off the diagonal with an entry across it; 1 where there are none.
     pub pattern: f64,
-    /// Share with the same value across it.
+    /// Share with an entry of the same value across it.
     pub value: f64,
 }
 
-/// An entry that has no equal across the diagonal. Places count from 0.
+/// An entry whose value differs from the one across the diagonal. Places count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Asymmetry {
     /// Its row.
@@ -48,14 +48,25 @@ impl Symmetry {
     }
 }
 
-/// The first entry, by rows, that has no equal across the diagonal of a square matrix.
+/// The first entry of a square matrix, by rows, whose value differs from the one across the diagonal. A place where
+/// nothing is stored holds 0.
 pub fn first_asymmetry(matrix: &Csr) -> Option<Asymmetry> {
+    first(matrix, |value, mirrored| mirrored.unwrap_or(0.0) != value)
+}
+
+/// The first entry of a square matrix, by rows, without an entry of the same value across the diagonal. Unlike
+/// [`first_asymmetry`] it finds a stored zero whose mirror image is not stored.
+pub fn first_unpaired(matrix: &Csr) -> Option<Asymmetry> {
+    first(matrix, |value, mirrored| mirrored != Some(value))
+}
+
+fn first(matrix: &Csr, differs: impl Fn(f64, Option<f64>) -> bool + Sync) -> Option<Asymmetry> {
     let repeats = matrix.pattern().has_repeats();
     (0..matrix.rows()).into_par_iter().find_map_first(|row| {
         matrix.row(row).find_map(|(col, entry)| {
             let value = if repeats { matrix.get(row, col).unwrap_or(entry) } else { entry };
             let mirrored = matrix.get(col, row);
-            (mirrored != Some(value)).then_some(Asymmetry { row, col, value, mirrored })
+            differs(value, mirrored).then_some(Asymmetry { row, col, value, mirrored })
         })
     })
 }

@@ -20,7 +20,7 @@ use super::text::in_file;
 use super::{Beside, Loaded, Options, mmap};
 use crate::error::{Error, Result};
 use crate::files;
-use crate::format::stats::first_asymmetry;
+use crate::format::stats::first_unpaired;
 use crate::format::{Csr, Dense, Offsets, Values};
 use crate::observe::{Meter, write_file_with};
 use array::Element;
@@ -146,8 +146,9 @@ pub fn write_metered(path: &Path, loaded: &Loaded, meter: Option<&Meter>) -> Res
     loaded.matrix.pattern().refuse_repeats().map_err(|error| unwritable(&error.to_string()))?;
     // Readers believe what the file says of symmetry, so it must be true.
     let square = loaded.matrix.rows() == loaded.matrix.cols();
-    if loaded.symmetric && !(square && first_asymmetry(&loaded.matrix).is_none()) {
-        return Err(unwritable("the matrix is said to be symmetric, and it is not"));
+    if loaded.symmetric && !(square && first_unpaired(&loaded.matrix).is_none()) {
+        let reason = "the matrix is said to be symmetric, and an entry has no equal one across the diagonal";
+        return Err(unwritable(reason));
     }
     write_file_with(path, |file| write_to(file, loaded, &Key::default(), meter))
 }
