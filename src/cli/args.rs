@@ -7,6 +7,7 @@ use super::precond::{Typed, listed_below};
 use super::running::RunArgs;
 use crate::precond::Preconditioner;
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Solves sparse linear systems on CPUs and NVIDIA GPUs, and tells the truth about the answer.
@@ -124,11 +125,11 @@ pub struct CgArgs {
     /// A file (Matrix Market, Harwell-Boeing, SciPy .npz, a graph, an archive, .slv; also .gz), - for standard input,
     /// a name such as F1 (see solver matrices), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
     #[arg(long, value_name = "WHAT")]
-    pub matrix: Option<String>,
+    pub matrix: Option<OsString>,
     /// The right-hand side: a file (.mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the error is then
     /// told too), or beside: what came with the matrix [default: A*ones]
     #[arg(long, value_name = "FILE|WORD")]
-    pub rhs: Option<String>,
+    pub rhs: Option<OsString>,
     /// Start from the vector in this file, .mtx or .npy, also .gz [default: x = 0]
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
@@ -197,7 +198,7 @@ pub struct InfoArgs {
     /// A file (Matrix Market, Harwell-Boeing, SciPy .npz, a graph, an archive, .slv; also .gz), - for standard input,
     /// a name such as F1 (see solver matrices), or a generator
     #[arg(long, value_name = "WHAT")]
-    pub matrix: String,
+    pub matrix: OsString,
     /// Draw where the entries stand, by density: .svg or .png
     #[arg(long, value_name = "FILE")]
     pub spy: Option<PathBuf>,
@@ -307,7 +308,7 @@ Market.";
 pub struct ConvertArgs {
     /// The matrix: a file of any kind that is read, a generator, or - for standard input
     #[arg(value_name = "IN")]
-    pub input: String,
+    pub input: OsString,
     /// The file to write
     #[arg(value_name = "OUT")]
     pub output: PathBuf,

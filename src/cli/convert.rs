@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::files;
 use crate::observe::Meter;
 use crate::source::{Beside, Loaded, Options, binary, market, npy, npz};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// A format that can be written.
@@ -56,13 +57,17 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
 fn write(
     args: &ConvertArgs,
     target: &Target,
-    stem: &str,
+    stem: &OsStr,
     loaded: &Loaded,
     meter: &Meter,
 ) -> Result<Vec<PathBuf>> {
     let ending = target.beside.unwrap_or_default();
     let own_files = || loaded.beside.iter().filter(|_| target.beside.is_some());
-    let path_of = |beside: &Beside| args.output.with_file_name(format!("{stem}_{}{ending}", beside.name));
+    let path_of = |beside: &Beside| {
+        let mut name = stem.to_owned();
+        name.push(format!("_{}{ending}", beside.name));
+        args.output.with_file_name(name)
+    };
     // Nothing is written where not all can be.
     own_files().try_for_each(|beside| {
         check_name(&args.output, &beside.name)?;
@@ -115,7 +120,7 @@ fn report(loaded: &Loaded, written: &[PathBuf]) -> String {
 }
 
 /// The format of the output and its name without the ending: the longest ending that fits.
-fn target(output: &Path) -> Result<(&'static Target, String)> {
+fn target(output: &Path) -> Result<(&'static Target, OsString)> {
     let name = output.file_name().unwrap_or_default().to_string_lossy();
     let fits = |target: &&Target| name.to_lowercase().ends_with(target.ending);
     let best = TARGETS.iter().filter(fits).max_by_key(|target| target.ending.len());
@@ -125,5 +130,7 @@ fn target(output: &Path) -> Result<(&'static Target, String)> {
         value: output.display().to_string(),
         reason: format!("its ending names no format that is written; there are {}", endings()),
     })?;
-    Ok((target, name[..name.len() - target.ending.len()].to_owned()))
+    let without_ending = |name: OsString, _| Path::new(&name).file_stem().unwrap_or_default().to_owned();
+    let dots = target.ending.matches('.');
+    Ok((target, dots.fold(output.file_name().unwrap_or_default().to_owned(), without_ending)))
 }

@@ -4,6 +4,7 @@ use super::progress::bytes;
 use super::running::{Place, RunArgs, Running};
 use crate::device::cuda;
 use crate::source::{self, catalog::Entry};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 
@@ -25,10 +26,10 @@ impl Decisions {
     }
 
     /// What is solved, and how it comes here.
-    pub fn source(&mut self, name: &'static str, what: &str, fetch: Option<&Entry>) {
+    pub fn source(&mut self, name: &'static str, what: &OsStr, fetch: Option<&Entry>) {
         let real = source::imitated(what);
         let stand_in = real.map_or(String::new(), |real| format!(", a stand-in for {}", real.name));
-        self.add(name, format!("{what}{stand_in}"));
+        self.add(name, format!("{}{stand_in}", what.display()));
         self.add_if(
             "file",
             std::fs::metadata(what).ok().filter(std::fs::Metadata::is_file).map(|file| bytes(file.len())),

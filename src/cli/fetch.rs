@@ -6,6 +6,7 @@ use crate::error::{Error, FetchError, Result};
 use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{Fetched, Settings, fetch};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
@@ -27,13 +28,13 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
 
 /// The entry that must be fetched before `what` can be read, where the user agrees to that: beforehand, by `--fetch`,
 /// or now, where there is a terminal to ask on.
-pub(super) fn missing(what: &str, agreed: bool, may_ask: bool) -> Result<Option<&'static Entry>> {
+pub(super) fn missing(what: &OsStr, agreed: bool, may_ask: bool) -> Result<Option<&'static Entry>> {
     match crate::source::check(what) {
         Ok(()) => Ok(None),
         Err(Error::Fetch(FetchError::NotFetched { name, megabytes, .. }))
             if agreed || may_ask && asked(&name, megabytes) =>
         {
-            catalog::get(what).map(Some)
+            catalog::get(&what.to_string_lossy()).map(Some)
         }
         Err(error) => Err(error),
     }

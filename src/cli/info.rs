@@ -92,11 +92,12 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
 fn describe(args: &InfoArgs) -> Result<Info> {
     let loaded =
         load(&args.matrix, Options { as_stored: args.as_stored, beside: args.beside, ..Options::default() })?;
-    let progress = spinner(format!("describing {}", args.matrix));
+    let name = args.matrix.to_string_lossy();
+    let progress = spinner(format!("describing {name}"));
     let stats = Stats::of(&loaded.matrix, loaded.symmetric);
     if let Some(path) = &args.spy {
-        progress.set_message(format!("drawing {}", args.matrix));
-        spy(&Density::of(&loaded.matrix, CELLS), &args.matrix, loaded.stand_in, path)?;
+        progress.set_message(format!("drawing {name}"));
+        spy(&Density::of(&loaded.matrix, CELLS), &name, loaded.stand_in, path)?;
     }
     progress.finish_and_clear();
     Ok(Info::new(args, &loaded, stats))
@@ -120,7 +121,7 @@ impl Info {
             cols: beside.values.cols(),
         });
         Info {
-            matrix: args.matrix.clone(),
+            matrix: args.matrix.to_string_lossy().into_owned(),
             stand_in: loaded.stand_in,
             kind: loaded.kind,
             as_stored: args.as_stored,
@@ -152,7 +153,7 @@ impl Info {
             beside: beside.collect(),
             beside_unread: loaded.beside_unread.clone(),
             beside_faults: loaded.beside_faults.clone(),
-            hints: hints::hints(&args.matrix, matrix, &stats),
+            hints: hints::hints(&args.matrix.to_string_lossy(), matrix, &stats),
             row_histogram: stats.row_histogram,
             memory: stats.memory,
         }

@@ -4,11 +4,12 @@ use super::progress::metered;
 use crate::error::Result;
 use crate::observe::Meter;
 use crate::source::{self, Loaded, Options};
+use std::ffi::OsStr;
 use std::sync::Arc;
 
 /// Loads what `--matrix` names.
-pub(super) fn load(what: &str, mut options: Options) -> Result<Loaded> {
+pub(super) fn load(what: &OsStr, mut options: Options) -> Result<Loaded> {
     let meter = Arc::new(Meter::default());
     options.meter = Some(Arc::clone(&meter));
-    metered("reading", what, &meter, || source::load_with(what, &options))
+    metered("reading", &what.to_string_lossy(), &meter, || source::load_with(what, &options))
 }

@@ -27,6 +27,7 @@ use crate::source::{Options, npy};
 use crate::stop::StoppingRule;
 use clap::{Args, ValueEnum};
 use report::MarkovReport;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub struct MarkovArgs {
     /// The chain: a file (Matrix Market, .npz, .slv, a graph with weights; also .gz), - for standard input, or a generator
     /// such as blockband:n=32000
     #[arg(long, value_name = "WHAT")]
-    pub matrix: String,
+    pub matrix: OsString,
     /// How the distribution is found: all but power take one thread
     #[arg(long, value_enum, default_value = "power")]
     pub method: MethodName,

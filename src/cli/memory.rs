@@ -6,6 +6,7 @@ use super::running::Place;
 use crate::error::Result;
 use crate::format::Offsets;
 use crate::scalar::Precision;
+use std::ffi::OsStr;
 
 /// Vectors of the host: the right-hand side and its answer, and the solution and its residual, each before and after a
 /// run.
@@ -14,7 +15,7 @@ const HOST_VECTORS: u64 = 6;
 const UNKNOWN: &str = "known after the matrix is read";
 
 /// The least in words: so many times what is solved, without values, which graphs may lack.
-pub(super) fn at_least(what: &str, times: u64, named: &str) -> Result<String> {
+pub(super) fn at_least(what: &OsStr, times: u64, named: &str) -> Result<String> {
     let Some((rows, entries)) = crate::source::size(what)? else { return Ok(UNKNOWN.to_owned()) };
     Ok(format!("at least {} ({named}, values left out)", bytes(times * compressed_rows(rows, entries, 0))))
 }

@@ -12,6 +12,7 @@ use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
 use crate::stop::StoppingRule;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// A solve, ready to run.
@@ -19,7 +20,7 @@ pub struct Plan {
     /// The method.
     pub method: Method,
     /// The matrix as named.
-    pub matrix: String,
+    pub matrix: OsString,
     /// The right-hand side.
     pub rhs: RightHandSide,
     /// Where to start.

@@ -14,6 +14,7 @@ use crate::scalar::Precision;
 use crate::solve::rounding::sum;
 use crate::stop::{StopReason, StoppingRule};
 use clap::Args;
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -148,7 +149,7 @@ fn given<'a>(all: &[MaybeNamed<'a>]) -> Vec<Named<'a>> {
 }
 
 /// The file that was typed, if it is one.
-pub(super) fn file(typed: &str) -> Option<&Path> {
+pub(super) fn file(typed: &OsStr) -> Option<&Path> {
     Some(Path::new(typed)).filter(|path| path.is_file())
 }
 

@@ -4,6 +4,7 @@ use super::thousands;
 use crate::error::{Error, Result};
 use crate::solve::problem::{self, Problem};
 use crate::source::{Beside, Loaded, market, npy, read_dense};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -100,7 +101,8 @@ pub enum RightHandSide {
 
 impl RightHandSide {
     /// What a word stands for; none where a file is meant.
-    fn word(typed: &str) -> Result<Option<RightHandSide>> {
+    fn word(typed: &OsStr) -> Result<Option<RightHandSide>> {
+        let Some(typed) = typed.to_str() else { return Ok(None) };
         match typed {
             "A*ones" => return Ok(Some(RightHandSide::TimesOnes)),
             "ones" => return Ok(Some(RightHandSide::Ones)),
@@ -113,17 +115,17 @@ impl RightHandSide {
     }
 
     /// The file that was typed, if it is one.
-    pub fn file(typed: &str) -> Option<&Path> {
+    pub fn file(typed: &OsStr) -> Option<&Path> {
         matches!(RightHandSide::word(typed), Ok(None)).then(|| Path::new(typed))
     }
 
     /// Understands what was typed, and reads the file that it may name.
-    pub fn resolve(typed: &str) -> Result<RightHandSide> {
+    pub fn resolve(typed: &OsStr) -> Result<RightHandSide> {
         if let Some(word) = RightHandSide::word(typed)? {
             return Ok(word);
         }
         if !Path::new(typed).exists() {
-            return Err(bad("--rhs", typed, format!("there is no such file; {FORMS}")));
+            return Err(bad("--rhs", typed.display(), format!("there is no such file; {FORMS}")));
         }
         FromFile::read("--rhs", Path::new(typed)).map(RightHandSide::File)
     }

@@ -34,6 +34,7 @@ use crate::format::{Csr, Dense, Duplicates};
 use crate::observe::Meter;
 use crate::spelling::{did_you_mean, nearest};
 pub use detect::{kinds, parse, parse_as, parse_dense, read_dense};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -122,13 +123,15 @@ pub struct Options {
     pub meter: Option<Arc<Meter>>,
 }
 
-/// Reads the file or runs the generator that `what` names.
-pub fn load(what: &str) -> Result<Loaded> {
+/// Reads the file or runs the generator that `what` names. The name of a file may be any that the system allows; all
+/// other names are UTF-8.
+pub fn load(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Loaded> {
     load_with(what, &Options::default())
 }
 
-/// Likewise, with options.
-pub fn load_with(what: &str, options: &Options) -> Result<Loaded> {
+/// Reads with options.
+pub fn load_with(what: &(impl AsRef<OsStr> + ?Sized), options: &Options) -> Result<Loaded> {
+    let what = what.as_ref();
     check(what)?;
     let loaded = find(what, options)?;
     // Not every source has a triangle to read: the others' is taken here.
@@ -140,14 +143,15 @@ pub fn load_with(what: &str, options: &Options) -> Result<Loaded> {
     Ok(loaded)
 }
 
-fn find(what: &str, options: &Options) -> Result<Loaded> {
+fn find(what: &OsStr, options: &Options) -> Result<Loaded> {
     if what == STDIN {
         return detect::read_stdin(options);
     }
     if is_file(what) {
         return detect::read(Path::new(what), options);
     }
-    if let Some(entry) = catalog::find(what) {
+    let name = what.to_str().ok_or_else(|| unknown(what))?;
+    if let Some(entry) = catalog::find(name) {
         let archive = entry.fetched().ok_or_else(|| entry.not_fetched())?;
         let loaded = cache::load(&archive, options)
             .and_then(|loaded| compare(entry, &archive, &loaded).map(|()| loaded));
@@ -158,7 +162,7 @@ fn find(what: &str, options: &Options) -> Result<Loaded> {
             other => other,
         });
     }
-    generate::generate(what).unwrap_or_else(|| Err(unknown(what)))
+    generate::generate(name).unwrap_or_else(|| Err(unknown(what)))
 }
 
 /// Refuses a matrix that is not the one of the catalog: nothing says that its archive came from `solver fetch`.
@@ -178,49 +182,55 @@ fn compare(entry: &catalog::Entry, archive: &Path, loaded: &Loaded) -> Result<()
 }
 
 /// Whether something that can be read has that name. A folder cannot, and unpacking F1.tar.gz leaves one called F1.
-fn is_file(what: &str) -> bool {
+fn is_file(what: &OsStr) -> bool {
     Path::new(what).exists() && !Path::new(what).is_dir()
 }
 
 /// Whether there is such a file, fetched matrix or generator; opens and makes nothing.
-pub fn check(what: &str) -> Result<()> {
+pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
+    let what = what.as_ref();
     if what == STDIN || is_file(what) {
         return Ok(());
     }
-    if let Some(entry) = catalog::find(what) {
+    let name = what.to_str().ok_or_else(|| unknown(what))?;
+    if let Some(entry) = catalog::find(name) {
         return entry.fetched().map(drop).ok_or_else(|| entry.not_fetched());
     }
-    if generate::exists(what) { Ok(()) } else { Err(unknown(what)) }
+    if generate::exists(name) { Ok(()) } else { Err(unknown(what)) }
+}
+
+/// The name of the catalog or of a generator that `what` is, where it is neither a file nor standard input.
+fn name_of(what: &OsStr) -> Option<&str> {
+    what.to_str().filter(|name| *name != STDIN && !is_file(what))
 }
 
 /// Rows and entries of what `what` names, where they are known before it is read or made: exactly, or about.
-pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
-    if what == STDIN || is_file(what) {
-        return Ok(None);
-    }
-    match catalog::find(what) {
+pub fn size(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>> {
+    let Some(name) = name_of(what.as_ref()) else { return Ok(None) };
+    match catalog::find(name) {
         Some(entry) => Ok(Some((entry.rows, entry.entries))),
-        None => generate::size(what),
+        None => generate::size(name),
     }
 }
 
 /// The real matrix that what `what` names only imitates, if it does.
-pub fn imitated(what: &str) -> Option<&'static catalog::Entry> {
-    let generated = what != STDIN && !is_file(what) && catalog::find(what).is_none();
-    generate::imitated(what).filter(|_| generated)
+pub fn imitated(what: &(impl AsRef<OsStr> + ?Sized)) -> Option<&'static catalog::Entry> {
+    let name = name_of(what.as_ref()).filter(|name| catalog::find(name).is_none())?;
+    generate::imitated(name)
 }
 
-fn unknown(what: &str) -> Error {
+fn unknown(what: &OsStr) -> Error {
     let path = Path::new(what);
     if path.is_dir() {
         let source = std::io::Error::other("it is a folder; name the file in it");
         return Error::Io { action: "read", path: path.to_owned(), source };
     }
-    let looks_like_a_file = what.contains(['/', '.']) && !what.contains(':');
-    if looks_like_a_file {
+    // Catalog and generators have names in UTF-8.
+    let name = what.to_str().filter(|what| !what.contains(['/', '.']) || what.contains(':'));
+    let Some(what) = name else {
         let source = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such file");
         return Error::Io { action: "read", path: path.to_owned(), source };
-    }
+    };
     let name = what.split(':').next().unwrap_or(what);
     let names =
         catalog::entries().iter().map(|e| e.name.as_str()).chain(generate::forms().map(|(name, _)| name));

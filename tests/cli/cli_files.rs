@@ -1,6 +1,6 @@
 //! What solves write: histories, pictures and answers, whole or not at all, and never over what is needed.
 
-use crate::common::process::{cg, errors, file, refused, run, word};
+use crate::common::process::{cg, errors, file, refused, run, solver, word};
 use serde_json::Value;
 use solver::observe::{History, Report};
 use std::process::Command;
@@ -229,4 +229,72 @@ fn a_place_where_nothing_can_be_written_is_refused_before_the_matrix_is_read() {
     }
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(left.len(), 5, "nothing is left behind: {left:?}");
+}
+
+/// Bytes that no name in UTF-8 has; other systems than Linux may refuse to make such a file.
+#[cfg(target_os = "linux")]
+fn odd_name(folder: &tempfile::TempDir, ending: &str) -> std::path::PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    folder.path().join(std::ffi::OsStr::from_bytes(&[b"odd-\xff\xfe", ending.as_bytes()].concat()))
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn files_whose_names_are_not_utf_8_are_read_wherever_a_file_is() {
+    const MATRIX: &str =
+        "%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n1 1 0.75\n2 1 0.25\n2 2 0.75\n";
+    const VECTOR: &str = "%%MatrixMarket matrix array real general\n2 1\n1\n1\n";
+    let folder = tempfile::tempdir().unwrap();
+    let [matrix, vector, slv, history, picture, out] =
+        [".mtx", "-b.mtx", ".slv", ".json", ".svg", "-out.mtx.gz"].map(|ending| odd_name(&folder, ending));
+    std::fs::write(&matrix, MATRIX).unwrap();
+    std::fs::write(&vector, VECTOR).unwrap();
+    let done = |words: &[&str], files: &[(&str, &std::path::Path)]| {
+        let mut command = solver();
+        command.args(words);
+        for (option, file) in files {
+            if !option.is_empty() {
+                command.arg(option);
+            }
+            command.arg(file);
+        }
+        let done = command.output().unwrap();
+        assert_eq!(done.status.code(), Some(0), "{words:?}: {}", errors(&done));
+        String::from_utf8(done.stdout).unwrap()
+    };
+    let cpu = ["--device", "cpu", "--json"];
+    let on = |method: &'static str| [&[method], &cpu[..]].concat();
+    let solve = [("--matrix", &*matrix), ("--rhs", &*vector), ("--x0", &*vector), ("--history", &*history)];
+    let report: Value = serde_json::from_str(&done(&on("cg"), &solve)).unwrap();
+    let shown = matrix.to_string_lossy();
+    assert!(shown.contains('\u{fffd}') && report["matrix"] == *shown, "{report}");
+    assert_eq!(report["right_hand_side"], *vector.to_string_lossy());
+    done(&on("minres"), &[("--matrix", &*matrix), ("--plot", &*picture)]);
+    done(&["plot"], &[("", &*history), ("-o", &*picture)]);
+    let ranks = [("--graph", &*matrix), ("--personalise", &*vector), ("--x0", &*vector)];
+    let report: Value = serde_json::from_str(&done(&on("pagerank"), &ranks)).unwrap();
+    assert_eq!(report["graph"], *shown);
+    done(&[&on("markov"), &["--normalize"][..]].concat(), &[("--matrix", &*matrix), ("--x0", &*vector)]);
+    done(&["cg", "--device", "cpu", "--dry-run"], &solve);
+    let info: Value = serde_json::from_str(&done(&["info", "--json"], &[("--matrix", &*matrix)])).unwrap();
+    assert_eq!(info["matrix"], *shown);
+    done(&["convert"], &[("", &*matrix), ("", &*slv)]);
+    done(&["convert"], &[("", &*slv), ("", &*out)]);
+    assert!(out.is_file());
+    let absent = odd_name(&folder, "-absent");
+    let refused = solver().args(["info", "--matrix"]).arg(&absent).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(errors(&refused).contains("there is no such file"), "{}", errors(&refused));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn vectors_are_written_under_the_name_of_the_matrix_that_is_not_utf_8() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = odd_name(&folder, ".mtx.gz");
+    let done = solver().args(["convert", "elasticity3d:2x2x2"]).arg(&out).output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    for beside in ["_b.mtx.gz", "_coord.mtx.gz"] {
+        assert!(odd_name(&folder, beside).is_file(), "{beside}");
+    }
 }

@@ -36,7 +36,7 @@ fn array(rows: usize, cols: usize, values: &[f64]) -> String {
 /// A matrix of solver's own with columns beside it.
 fn with_beside(folder: &tempfile::TempDir, columns: &[(&str, Dense)]) -> PathBuf {
     let path = folder.path().join("m.slv");
-    let mut loaded = Loaded { ..solver::source::load(&MATRIX).unwrap() };
+    let mut loaded = Loaded { ..solver::source::load(&*MATRIX).unwrap() };
     loaded.beside = columns
         .iter()
         .map(|(name, values)| Beside { name: (*name).into(), values: values.clone() })
@@ -68,7 +68,7 @@ fn a_right_hand_side_is_read_from_a_file_of_every_kind() {
     }
     assert!(answers.iter().all(|x| *x == answers[0]));
     let x = market::read_vector(&at("x.mtx")).unwrap();
-    let matrix = solver::source::load(&MATRIX).unwrap().matrix;
+    let matrix = solver::source::load(&*MATRIX).unwrap().matrix;
     let b = matrix.multiply_reference(x.values());
     assert!(b.iter().zip(B).all(|(b, want)| (b - want).abs() < 1e-6), "{b:?}");
 }

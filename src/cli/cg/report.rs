@@ -28,7 +28,7 @@ pub(super) fn report<D: Device>(
     Report {
         solver: plan.method.name().to_owned(),
         measure: Measure::Residual,
-        matrix: plan.matrix.clone(),
+        matrix: plan.matrix.to_string_lossy().into_owned(),
         stand_in: None,
         rows: matrix.rows() as u64,
         nnz: matrix.nnz() as u64,
@@ -93,12 +93,12 @@ fn message(plan: &Plan, reason: &StopReason) -> String {
                 true => " (or try --precision f64: rounding to f32 may have made the matrix so)",
                 false => "",
             };
-            format!("{reason} --matrix {}{rounded}", plan.matrix)
+            format!("{reason} --matrix {}{rounded}", plan.matrix.display())
         }
         StopReason::Diverged { .. } if plan.method != Method::Minres => {
             format!(
                 "{reason}; MINRES is the method for such a matrix: solver minres --matrix {}",
-                plan.matrix
+                plan.matrix.display()
             )
         }
         _ => reason.to_string(),

@@ -107,7 +107,7 @@ impl MarkovReport {
         MarkovReport {
             solver: "markov",
             method: method.name(),
-            matrix: args.matrix.clone(),
+            matrix: args.matrix.to_string_lossy().into_owned(),
             states: chain.steps().rows() as u64,
             nnz: chain.steps().nnz() as u64,
             transient: chain.transient() as u64,

@@ -2,6 +2,7 @@
 
 use crate::cli::running::RunArgs;
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -25,7 +26,7 @@ pub struct PagerankArgs {
     /// The graph: an edge list, a METIS, ASCIIGraph, WebGraph or Matrix Market file, .npz, .slv (also .gz), - for standard
     /// input, a name of the catalog, or a generator such as rmat:scale=20,edges=16000000
     #[arg(long, alias = "matrix", value_name = "WHAT")]
-    pub graph: String,
+    pub graph: OsString,
     /// The probability that the surfer follows a link instead of jumping
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     pub damping: f64,
@@ -36,7 +37,7 @@ pub struct PagerankArgs {
     /// divided by their sum: .npy or .mtx (also .gz) with one for each vertex in rising order of id, or .csv with lines
     /// id,number [default: every vertex]
     #[arg(long, value_name = "FILE|VERTICES")]
-    pub personalise: Option<String>,
+    pub personalise: Option<OsString>,
     /// Begin at the ranks in this file: .npy or .mtx (also .gz) of the same vertices, or .csv or .json as --output writes
     /// them, of an older graph too: new vertices begin at an equal share
     #[arg(long, value_name = "FILE")]

@@ -11,6 +11,7 @@ use crate::format::Csr;
 use crate::precond::Preconditioner;
 use crate::solve::pagerank::{Dangling, Method};
 use crate::source::catalog::Entry;
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// A ranking, ready to run.
@@ -90,7 +91,8 @@ impl Plan {
         plan.add("method", self.method.name());
         plan.add("damping", self.damping);
         plan.add("dangling", format!("{}: {}", self.dangling.name(), self.dangling.formula()));
-        plan.add("personalise", args.personalise.as_deref().unwrap_or("every vertex"));
+        let personalise = args.personalise.as_deref().unwrap_or(OsStr::new("every vertex"));
+        plan.add("personalise", personalise.display());
         plan.add_if("x0", self.start.as_ref());
         plan.add("self-loops", if self.self_loops == SelfLoops::Keep { "keep" } else { "remove" });
         plan.add("duplicates", if self.duplicates == Repeated::Keep { "keep" } else { "once" });
@@ -122,13 +124,14 @@ impl Plan {
 }
 
 impl Teleport {
-    fn resolve(typed: &str) -> Result<Teleport> {
+    fn resolve(typed: &OsStr) -> Result<Teleport> {
         if Path::new(typed).is_file() {
             return Numbers::read("--personalise", Path::new(typed)).map(Teleport::File);
         }
-        let vertices: Option<Vec<u64>> = typed.split(',').map(|word| word.trim().parse().ok()).collect();
+        let numbers = |typed: &str| typed.split(',').map(|word| word.trim().parse().ok()).collect();
+        let vertices: Option<Vec<u64>> = typed.to_str().and_then(numbers);
         let reason = "it must be a file, or vertices apart by commas such as 3,17";
-        vertices.map(Teleport::Vertices).ok_or_else(|| bad("--personalise", typed, reason))
+        vertices.map(Teleport::Vertices).ok_or_else(|| bad("--personalise", typed.display(), reason))
     }
 
     /// The distribution over so many vertices.

@@ -110,7 +110,7 @@ impl RankReport {
         RankReport {
             solver: "pagerank",
             method: plan.method.name(),
-            graph: args.graph.clone(),
+            graph: args.graph.to_string_lossy().into_owned(),
             stand_in: facts.stand_in,
             vertices: links.vertices() as u64,
             links: followed,
