@@ -54,8 +54,13 @@ pub(super) fn read_vectors(text: Text) -> Result<Dense> {
     if detect::is_matrix_market(text) {
         return market::read_columns(text);
     }
-    Err(text.unsupported(
+    Err(no_vectors(text))
+}
+
+/// That a file holds no vectors.
+pub(super) fn no_vectors(text: Text) -> Error {
+    text.unsupported(
         "what this file holds, where a vector is needed,",
         "a vector is a Matrix Market file, best of the format 'array', or a NumPy .npy file",
-    ))
+    )
 }

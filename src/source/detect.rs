@@ -1,6 +1,7 @@
 //! What kind of file it is, found from its content and never from its name, but for the bits of WebGraph, which mean
 //! nothing without the file beside them.
 
+use super::head::{HEAD, Head, MOST};
 use super::text::{Text, in_file, without_mark};
 use super::{
     Loaded, Options, archive, ascii, beside, binary, edges, gzip, harwell, market, metis, mmap, named, npy,
@@ -8,7 +9,6 @@ use super::{
 };
 use crate::error::{Error, Result};
 use crate::format::Dense;
-use crate::observe::Meter;
 use std::path::Path;
 
 /// A kind of file that holds a matrix.
@@ -92,20 +92,21 @@ pub(super) fn read_stdin(options: &Options) -> Result<Loaded> {
 /// Reads what is already in memory, gzip-compressed or not; `path` is for error messages, and names the files beside it
 /// where a kind consists of several.
 pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
-    let meter = options.meter.as_deref();
+    let file = Text { path, bytes, meter: options.meter.as_deref() };
     if webgraph::is_named(path) {
-        return WEBGRAPH.read(Text { path, bytes, meter }, options).map_err(in_file(path));
+        return WEBGRAPH.read(file, options).map_err(in_file(path));
     }
-    if let Some(edges) = unpack_edges(Text { path, bytes, meter }, options).map_err(in_file(path))? {
+    let head = known_head(file).map_err(in_file(path))?;
+    if let Some(edges) = unpack_edges(file, options).map_err(in_file(path))? {
         return Ok(edges);
     }
-    unpacked(path, bytes, meter, |text| match recognise(text) {
+    unpacked(file, head, |text| match recognise(text) {
         Some(kind) => kind.read(text, options),
         None => Err(unknown(text)),
     })
 }
 
-/// Likewise, as a file of one of the [`kinds`], whatever it looks like.
+/// Reads a file as one of the [`kinds`], whatever it looks like.
 pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
     let known = || kinds().collect::<Vec<_>>().join(", ");
     let kind = KINDS.iter().find(|other| other.name == kind).ok_or_else(|| Error::BadOption {
@@ -113,7 +114,8 @@ pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Res
         value: kind.to_owned(),
         reason: format!("the kinds of files are {}", known()),
     })?;
-    unpacked(path, bytes, options.meter.as_deref(), |text| kind.read(text, options))
+    let file = Text { path, bytes, meter: options.meter.as_deref() };
+    unpacked(file, Head::of(file, HEAD)?, |text| kind.read(text, options))
 }
 
 /// Reads dense columns, such as right-hand sides: a NumPy array, or a Matrix Market file of vectors.
@@ -121,11 +123,40 @@ pub fn read_dense(path: &Path) -> Result<Dense> {
     mmap::with(path, |bytes| parse_dense(path, bytes))
 }
 
-/// Likewise, from what is already in memory.
+/// Reads dense columns from what is already in memory.
 pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
-    unpacked(path, bytes, None, |text| {
+    let file = Text { path, bytes, meter: None };
+    let head = Head::of(file, HEAD)?;
+    let start = Text { bytes: head.bytes(), ..file };
+    if !npy::recognises(start) && !is_matrix_market(start) {
+        return Err(beside::no_vectors(start));
+    }
+    unpacked(file, head, |text| {
         if npy::recognises(text) { npy::read_vectors(text) } else { beside::read_vectors(text) }
     })
+}
+
+/// The head of a file, which some kind recognises. It is longer where blank lines and comments come first.
+fn known_head(file: Text<'_>) -> Result<Head<'_>> {
+    let mut size = HEAD;
+    loop {
+        let head = Head::of(file, size)?;
+        let text = Text { path: file.path, bytes: head.bytes(), meter: None };
+        if recognise(text).is_some() {
+            return Ok(head);
+        }
+        if gzip::is_gzip(file.bytes) && gzip::is_gzip(text.bytes) {
+            return Err(packed_twice(text));
+        }
+        if head.whole || head.content() >= HEAD {
+            return Err(unknown(text));
+        }
+        if size == MOST {
+            let start = format!("its first {} MiB are blank lines and comments", MOST >> 20);
+            return Err(unknown_kind(text, start));
+        }
+        size = (4 * size).min(MOST);
+    }
 }
 
 /// Reads a long list of edges while it is unpacked: its text takes several times as much memory as the graph. None where
@@ -134,7 +165,7 @@ fn unpack_edges(file: Text, options: &Options) -> Result<Option<Loaded>> {
     if !gzip::is_gzip(file.bytes) {
         return Ok(None);
     }
-    let Some(head) = gzip::head(file) else { return Ok(None) };
+    let Some(head) = gzip::first_lines(file)? else { return Ok(None) };
     let head = Text { path: file.path, bytes: without_mark(&head), meter: None };
     if recognise(head).is_none_or(|kind| kind.name != EDGES.name) {
         return Ok(None);
@@ -144,22 +175,27 @@ fn unpack_edges(file: Text, options: &Options) -> Result<Option<Loaded>> {
 }
 
 /// Takes off a compression; whatever is wrong, the error names the file.
-fn unpacked<T>(
-    path: &Path,
-    bytes: &[u8],
-    meter: Option<&Meter>,
-    read: impl FnOnce(Text) -> Result<T>,
-) -> Result<T> {
-    if !gzip::is_gzip(bytes) {
-        return read(Text { path, bytes: without_mark(bytes), meter }).map_err(in_file(path));
+fn unpacked<T>(file: Text, head: Head, read: impl FnOnce(Text) -> Result<T>) -> Result<T> {
+    let failed = in_file(file.path);
+    if !gzip::is_gzip(file.bytes) {
+        return read(Text { bytes: without_mark(file.bytes), ..file }).map_err(failed);
     }
-    let bytes = gzip::decompress(path, bytes, meter).map_err(in_file(path))?;
-    let text = Text { path, bytes: without_mark(&bytes), meter };
-    // Some files hold themselves, so there must be an end.
-    if gzip::is_gzip(&bytes) {
-        return Err(text.unsupported("a gzip file within a gzip file", "unpack it once with gunzip"));
+    if gzip::is_gzip(head.bytes()) {
+        return Err(packed_twice(file));
     }
-    read(text).map_err(in_file(path))
+    if head.whole {
+        return read(Text { bytes: head.bytes(), ..file }).map_err(failed);
+    }
+    // One byte more than there may be tells that there is more.
+    let most = npy::length(head.bytes()).map_or(u64::MAX, |length| length.saturating_add(1));
+    drop(head);
+    let bytes = gzip::decompress(file, most).map_err(&failed)?;
+    read(Text { bytes: without_mark(&bytes), ..file }).map_err(failed)
+}
+
+/// Some files hold themselves, so there must be an end.
+fn packed_twice(text: Text) -> Error {
+    text.unsupported("a gzip file within a gzip file", "unpack it once with gunzip")
 }
 
 impl Kind {
@@ -191,9 +227,13 @@ fn unknown(text: Text) -> Error {
     if let Some((_, what, hint)) = NOT_READ.iter().find(|(magic, ..)| text.bytes.starts_with(magic)) {
         return text.unsupported(what, hint);
     }
+    unknown_kind(text, start_of(text.bytes))
+}
+
+fn unknown_kind(text: Text, start: String) -> Error {
     let known = kinds().collect::<Vec<_>>().join(", ");
     let known = format!("{known}; plain or compressed with gzip");
-    Error::UnknownKind { path: text.path.to_owned(), start: start_of(text.bytes), known }
+    Error::UnknownKind { path: text.path.to_owned(), start, known }
 }
 
 /// How a file begins, in words.

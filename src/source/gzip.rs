@@ -19,25 +19,34 @@ pub(super) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
-/// Unpacks all members of a gzip file; `path` is for the error message.
-pub(super) fn decompress(path: &Path, bytes: &[u8], meter: Option<&Meter>) -> Result<Vec<u8>> {
+/// Unpacks all members of a gzip file, but no more than `most` bytes.
+pub(super) fn decompress(file: Text, most: u64) -> Result<Vec<u8>> {
+    let Text { path, bytes, meter } = file;
     // A file ends in the size of its last member, modulo 2^32: mostly that of all. It is a hint and no more.
     let claimed = bytes.last_chunk::<4>().map_or(0, |end| u64::from(u32::from_le_bytes(*end)));
     // One byte more, so that the end is seen without asking for more room.
-    let hint = bounded(claimed, bytes.len()) + 1;
+    let hint = bounded(claimed, bytes.len()).saturating_add(1).min(most);
     if let Some(meter) = meter {
         meter.begin("decompressing", bytes.len() as u64);
     }
-    read_all(path, ACTION, MultiGzDecoder::new(Metered { bytes, meter }), hint)
+    read_all(path, ACTION, MultiGzDecoder::new(Metered { bytes, meter }).take(most), hint)
 }
 
-/// The first lines of what a gzip file holds; none where there is no more than a portion of it, and where it is damaged.
-pub(super) fn head(file: Text) -> Option<Vec<u8>> {
+/// The first bytes of what a gzip file holds, `size` of them or all.
+pub(super) fn head(file: Text, size: usize) -> Result<Vec<u8>> {
     let mut head = Vec::new();
-    let from = MultiGzDecoder::new(file.bytes);
-    from.take(PORTION as u64).read_to_end(&mut head).ok().filter(|&came| came == PORTION)?;
-    head.truncate(memrchr(b'\n', &head)? + 1);
-    Some(head)
+    let came = MultiGzDecoder::new(file.bytes).take(size as u64).read_to_end(&mut head);
+    came.map_err(fail(file.path)).map(|_| head)
+}
+
+/// The first lines of what a gzip file holds; none where there is no more than a portion of it.
+pub(super) fn first_lines(file: Text) -> Result<Option<Vec<u8>>> {
+    let mut lines = head(file, PORTION)?;
+    let end = memrchr(b'\n', &lines).filter(|_| lines.len() == PORTION);
+    Ok(end.map(|newline| {
+        lines.truncate(newline + 1);
+        lines
+    }))
 }
 
 /// A gzip file that is unpacked bit by bit, all its members one after the other.

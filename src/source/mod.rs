@@ -16,6 +16,7 @@ pub mod fetch;
 pub mod generate;
 mod gzip;
 mod harwell;
+mod head;
 mod ids;
 mod inflate;
 pub mod market;

@@ -16,12 +16,15 @@ use crate::format::Dense;
 use crate::observe::Meter;
 use crate::parallel::room;
 use header::Header;
+pub(super) use header::in_words;
 use numbers::Numbers;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
+/// Bytes of the longest header that is read from an archive: all that the first version of the format can have, and more.
+const LONGEST_HEADER: u64 = 1 << 17;
 /// Bytes that are turned into numbers at a time: whole numbers of any type.
 const PIECE: usize = 1 << 20;
 
@@ -43,22 +46,15 @@ pub(super) fn recognises(text: Text) -> bool {
 impl<'a> Array<'a> {
     /// Reads the header, and checks that there are as many numbers as it says.
     pub fn parse(text: Text<'a>, name: &'a str, bytes: &'a [u8]) -> Result<Array<'a>> {
-        let fault = |expected: String, found: String| malformed(text.path, name, expected, found);
-        let (header, start) = header::parse(bytes).map_err(|(expected, found)| fault(expected, found))?;
-        if header.width() == 0 {
-            return Err(unreadable(text.path, name, &header));
-        }
+        let (header, start) = parse_header(text, name, bytes)?;
         text.advance(start);
         let bytes = &bytes[start..];
-        let expected = header.shape.iter().try_fold(header.width() as u64, |size, &n| size.checked_mul(n));
-        if expected != Some(bytes.len() as u64) {
-            let needs = expected.map_or("more than 2^64".to_owned(), |size| size.to_string());
-            let shape = header.shape_in_words();
-            return Err(fault(
-                format!("{needs} bytes of numbers for the shape {shape}"),
-                bytes.len().to_string(),
-            ));
-        }
+        // Of what is compressed, no more than one byte too many is unpacked.
+        let found = match header.bytes() {
+            Some(needed) if bytes.len() as u64 > needed => "more".to_owned(),
+            _ => bytes.len().to_string(),
+        };
+        check_length(text, name, &header, bytes.len() as u64, found)?;
         Ok(Array { text, name, header, bytes })
     }
 
@@ -152,6 +148,44 @@ impl<'a> Array<'a> {
         }
         Dense::new(rows, cols, values)
     }
+}
+
+/// The header of an array whose numbers have a width, with the offset at which they begin.
+fn parse_header(text: Text, name: &str, bytes: &[u8]) -> Result<(Header, usize)> {
+    let fault = |(expected, found)| malformed(text.path, name, expected, found);
+    let (header, start) = header::parse(bytes).map_err(fault)?;
+    if header.width() == 0 {
+        return Err(unreadable(text.path, name, &header));
+    }
+    Ok((header, start))
+}
+
+/// Refuses an array whose numbers do not take as many bytes as its shape needs; `found` says how many they take.
+fn check_length(text: Text, name: &str, header: &Header, bytes: u64, found: String) -> Result<()> {
+    if header.bytes() == Some(bytes) {
+        return Ok(());
+    }
+    let needs = header.bytes().map_or("more than 2^64".to_owned(), |size| size.to_string());
+    let expected = format!("{needs} bytes of numbers for the shape {}", header.shape_in_words());
+    Err(malformed(text.path, name, expected, found))
+}
+
+/// Bytes of the file that begins with these: its header and the numbers of its shape. None where that is no array.
+pub(super) fn length(head: &[u8]) -> Option<u64> {
+    let (header, start) = header::parse(head).ok()?;
+    header.bytes()?.checked_add(start as u64)
+}
+
+/// The shape of an array in an archive by its header, and the bytes of both together: `claimed` of them, as the archive
+/// says. No more than the header is unpacked.
+pub(super) fn shape_of(text: Text, name: &str, member: impl Read, claimed: u64) -> Result<Vec<u64>> {
+    let mut head = Vec::new();
+    let came = member.take(LONGEST_HEADER).read_to_end(&mut head);
+    came.map_err(|source| Error::Io { action: "decompress", path: text.path.to_owned(), source })?;
+    let (header, start) = parse_header(text, name, &head)?;
+    let bytes = claimed.saturating_sub(start as u64);
+    check_length(text, name, &header, bytes, bytes.to_string())?;
+    Ok(header.shape)
 }
 
 fn unreadable(path: &Path, name: &str, header: &Header) -> Error {
@@ -251,7 +285,8 @@ pub(super) fn write_array<const N: usize>(
     }
 }
 
-/// Unpacks an array from an archive, of which `claimed` is the size that the archive gives.
-pub(super) fn unpack(text: Text, member: impl std::io::Read, claimed: u64) -> Result<Vec<u8>> {
-    read_all(text.path, "decompress", Metered { from: member, meter: text.meter }, claimed)
+/// Unpacks an array from an archive: `length` bytes, and one more where there are more.
+pub(super) fn unpack(text: Text, member: impl Read, length: u64) -> Result<Vec<u8>> {
+    let most = length.saturating_add(1);
+    read_all(text.path, "decompress", Metered { from: member.take(most), meter: text.meter }, most)
 }

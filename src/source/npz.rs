@@ -15,6 +15,7 @@ use crate::format::{Csr, Duplicates, Values};
 use crate::observe::{Meter, write_file_with};
 use std::io::{Cursor, Seek, Write};
 use std::path::Path;
+use zip::read::ZipFile;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
@@ -32,9 +33,9 @@ struct Members<'a> {
     duplicates: Duplicates,
 }
 
-impl Members<'_> {
-    /// The bytes of an array, where there is one of that name.
-    fn find(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
+impl<'a> Members<'a> {
+    /// The member of that name, where there is one.
+    fn open(&mut self, name: &str) -> Result<Option<ZipFile<'_, Cursor<&'a [u8]>>>> {
         let Some(index) = self.zip.index_for_name(&format!("{name}.npy")) else { return Ok(None) };
         let path = self.text.path;
         let failed = |error: zip::result::ZipError| Error::Io {
@@ -42,18 +43,68 @@ impl Members<'_> {
             path: path.to_owned(),
             source: error.into(),
         };
-        let member = self.zip.by_index(index).map_err(failed)?;
-        let claimed = bounded(member.size(), self.text.bytes.len());
-        npy::unpack(self.text, member, claimed + 1).map(Some)
+        self.zip.by_index(index).map_err(failed).map(Some)
+    }
+
+    /// The shape of an array by its header, where there is one of that name. What is known of the shape is checked
+    /// before the numbers are unpacked, which may take any amount of memory.
+    fn find_shape(&mut self, name: &str) -> Result<Option<Vec<u64>>> {
+        let text = self.text;
+        let Some(member) = self.open(name)? else { return Ok(None) };
+        let claimed = member.size();
+        npy::shape_of(text, name, member, claimed).map(Some)
+    }
+
+    /// The same of an array that must be there.
+    fn shape(&mut self, name: &str) -> Result<Vec<u64>> {
+        self.find_shape(name)?.ok_or_else(|| self.missing(name))
     }
 
     /// The bytes of an array that must be there.
     fn array(&mut self, name: &str) -> Result<Vec<u8>> {
-        self.find(name)?.ok_or_else(|| Error::UnsupportedFile {
+        // Refuses another length than that of the shape.
+        self.shape(name)?;
+        let text = self.text;
+        let unpacked = self.open(name)?.map(|member| {
+            let claimed = member.size();
+            npy::unpack(text, member, claimed)
+        });
+        unpacked.unwrap_or_else(|| Err(self.missing(name)))
+    }
+
+    /// The bytes of an array of a few numbers or letters.
+    fn small_array(&mut self, name: &str) -> Result<Vec<u8>> {
+        const MOST: u64 = 1 << 12;
+        let size = self.open(name)?.map_or(0, |member| member.size());
+        if size > MOST {
+            return Err(self.malformed(name, format!("at most {MOST} bytes"), size.to_string()));
+        }
+        self.array(name)
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        Error::UnsupportedFile {
             path: self.text.path.to_owned(),
             what: format!("a zip archive without '{name}.npy' (it holds: {})", self.names()),
             hint: HINT,
-        })
+        }
+    }
+
+    fn malformed(&self, name: &str, expected: String, found: String) -> Error {
+        Error::Malformed { path: self.text.path.to_owned(), place: name.to_owned(), expected, found }
+    }
+
+    /// Refuses more numbers than a matrix of that size can sensibly have, duplicates among them.
+    fn check_count(&self, name: &str, (rows, cols): (usize, usize), shape: &[u64]) -> Result<()> {
+        const FREE: u128 = 1 << 24;
+        const PER_PLACE: u128 = 64;
+        let count = shape.iter().fold(1_u128, |all, &size| all.saturating_mul(size.into()));
+        let most = FREE + (rows as u128 * cols as u128).saturating_mul(PER_PLACE);
+        if count <= most {
+            return Ok(());
+        }
+        let expected = format!("at most {most} numbers in a matrix of {rows} x {cols}");
+        Err(self.malformed(name, expected, count.to_string()))
     }
 
     /// About how many bytes come out of it.
@@ -81,10 +132,10 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut members = Members { text, zip, duplicates: options.duplicates };
     // Every array is unpacked, and then turned into numbers.
     text.begin("reading", 2 * members.unpacked_bytes());
-    let bytes = members.array("format")?;
+    let bytes = members.small_array("format")?;
     let format = Array::parse(text, "format", &bytes)?;
     let format = format.string().ok_or_else(|| format.malformed("the name of a format", "no text"))?;
-    let bytes = members.array("shape")?;
+    let bytes = members.small_array("shape")?;
     let shape = Array::parse(text, "shape", &bytes)?;
     let sizes: Vec<u32> = shape.integers("a size", 0..=i128::from(u32::MAX))?;
     let [rows, cols] = sizes[..] else {

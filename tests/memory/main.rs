@@ -10,6 +10,7 @@ extern crate solver_test_attribute;
 mod common;
 
 mod allocations;
+mod bombs;
 mod graphs_memory;
 mod market_memory;
 mod preconditioner_memory;

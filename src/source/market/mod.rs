@@ -44,11 +44,12 @@ pub fn read(path: &Path) -> Result<Loaded> {
 
 /// Reads a Matrix Market file that is already in memory, gzip-compressed or not; `path` is for error messages.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<Loaded> {
+    let file = Text { path, bytes, meter: None };
     if gzip::is_gzip(bytes) {
-        let unpacked = gzip::decompress(path, bytes, None).map_err(in_file(path))?;
-        return read_text(Text { path, bytes: &unpacked, meter: None }, &Options::default());
+        let unpacked = gzip::decompress(file, u64::MAX).map_err(in_file(path))?;
+        return read_text(Text { bytes: &unpacked, ..file }, &Options::default());
     }
-    read_text(Text { path, bytes, meter: None }, &Options::default())
+    read_text(file, &Options::default())
 }
 
 /// Reads a text that is in memory.

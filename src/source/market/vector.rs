@@ -24,7 +24,7 @@ pub fn read_vector(path: &Path) -> Result<Dense> {
 pub fn parse_vector(path: &Path, bytes: &[u8]) -> Result<Dense> {
     let read = |bytes: &[u8]| read_columns(Text { path, bytes, meter: None });
     let columns = match gzip::is_gzip(bytes) {
-        true => gzip::decompress(path, bytes, None).and_then(|bytes| read(&bytes)),
+        true => gzip::decompress(Text { path, bytes, meter: None }, u64::MAX).and_then(|bytes| read(&bytes)),
         false => read(bytes),
     };
     columns.map_err(in_file(path))

@@ -9,6 +9,12 @@ pub(super) struct Header {
     pub shape: Vec<u64>,
 }
 
+/// A shape as Python writes it, but for a single size.
+pub fn in_words(shape: &[u64]) -> String {
+    let sizes: Vec<_> = shape.iter().map(u64::to_string).collect();
+    format!("({})", sizes.join(", "))
+}
+
 /// What was expected and what was found.
 type Fault = (String, String);
 
@@ -19,6 +25,11 @@ impl Header {
         let width: usize = digits.parse().unwrap_or(0);
         // Strings count characters, of four bytes each.
         if self.kind() == Some('U') { width.saturating_mul(4) } else { width }
+    }
+
+    /// Bytes of the numbers.
+    pub fn bytes(&self) -> Option<u64> {
+        self.shape.iter().try_fold(self.width() as u64, |size, &n| size.checked_mul(n))
     }
 
     /// The letter of the type.
@@ -34,8 +45,7 @@ impl Header {
     }
 
     pub fn shape_in_words(&self) -> String {
-        let sizes: Vec<_> = self.shape.iter().map(u64::to_string).collect();
-        format!("({})", sizes.join(", "))
+        in_words(&self.shape)
     }
 
     /// The one string in `bytes`.

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::{Coo, Csr};
 use crate::parallel::room;
 use crate::source::compressed::Compressed;
-use crate::source::npy::Array;
+use crate::source::npy::{Array, in_words};
 
 /// Rows and columns.
 type Shape = (usize, usize);
@@ -26,30 +26,34 @@ pub(super) fn columns(members: &mut Members, (rows, cols): Shape) -> Result<(Csr
 }
 
 fn read_rows(members: &mut Members, (rows, cols): Shape, what: &str) -> Result<Compressed> {
+    let (shape, count) = (members.shape("data")?, count_of(members, "indices")?);
+    if shape != [count] {
+        let expected = format!("1 dimension and {count} values, one for each index");
+        let found = format!("{} dimensions and {} values", shape.len(), shape.iter().product::<u64>());
+        return Err(members.malformed("data", expected, found));
+    }
+    members.check_count("data", (rows, cols), &shape)?;
     let (offsets, indices) = read_pattern(members, (rows, cols), what)?;
     let bytes = members.array("data")?;
-    let data = Array::parse(members.text, "data", &bytes)?;
-    let values = data.values()?;
-    if data.shape() != [indices.len() as u64] {
-        let found = format!("{} dimensions and {} values", data.shape().len(), values.len());
-        return Err(
-            data.malformed(format!("1 dimension and {} values, one for each index", indices.len()), found)
-        );
-    }
+    let values = Array::parse(members.text, "data", &bytes)?.values()?;
     Ok(Compressed { rows, cols, offsets, indices, values })
+}
+
+/// How many numbers there are in an array of one or more dimensions, by its header.
+fn count_of(members: &mut Members, name: &str) -> Result<u64> {
+    let shape = members.shape(name)?;
+    Ok(shape.iter().fold(1, |all: u64, &size| all.saturating_mul(size)))
 }
 
 /// Offsets and indices, checked.
 fn read_pattern(members: &mut Members, (rows, cols): Shape, what: &str) -> Result<(Vec<u64>, Vec<u32>)> {
-    let bytes = members.array("indices")?;
-    let indices = Array::parse(members.text, "indices", &bytes)?;
-    let indices: Vec<u32> = indices.integers(what, 0..=cols as i128 - 1)?;
+    let (given, count) = (count_of(members, "indptr")?, count_of(members, "indices")?);
+    if given != rows as u64 + 1 {
+        return Err(members.malformed("indptr", format!("{} offsets", rows + 1), given.to_string()));
+    }
     let bytes = members.array("indptr")?;
     let array = Array::parse(members.text, "indptr", &bytes)?;
-    let offsets: Vec<u64> = array.integers("an offset", 0..=indices.len() as i128)?;
-    if offsets.len() != rows + 1 {
-        return Err(array.malformed(format!("{} offsets", rows + 1), offsets.len().to_string()));
-    }
+    let offsets: Vec<u64> = array.integers("an offset", 0..=i128::from(count))?;
     if offsets[0] != 0 {
         return Err(array.malformed("0 as the first offset", offsets[0].to_string()));
     }
@@ -60,25 +64,31 @@ fn read_pattern(members: &mut Members, (rows, cols): Shape, what: &str) -> Resul
             next.to_string(),
         ));
     }
-    if offsets[rows] != indices.len() as u64 {
-        let expected = format!("{} as the last offset, the number of indices", indices.len());
+    if offsets[rows] != count {
+        let expected = format!("{count} as the last offset, the number of indices");
         return Err(array.malformed(expected, offsets[rows].to_string()));
     }
+    let bytes = members.array("indices")?;
+    let indices = Array::parse(members.text, "indices", &bytes)?;
+    let indices: Vec<u32> = indices.integers(what, 0..=cols as i128 - 1)?;
     Ok((offsets, indices))
 }
 
 /// coo: rows and columns in arrays of their own, or in the two rows of one.
 pub(super) fn triplets(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
     let (row_last, col_last) = (rows as i128 - 1, cols as i128 - 1);
-    let (row_indices, col_indices): (Vec<u32>, Vec<u32>) = match members.find("coords")? {
-        Some(bytes) => {
+    let coords = members.find_shape("coords")?;
+    check_triplets(members, (rows, cols), coords.as_deref())?;
+    let (row_indices, col_indices): (Vec<u32>, Vec<u32>) = match coords {
+        Some(_) => {
+            let bytes = members.array("coords")?;
             let coords = Array::parse(members.text, "coords", &bytes)?;
-            let both: Vec<u32> = coords.integers("an index", 0..=row_last.max(col_last))?;
-            if coords.shape().first() != Some(&2) || coords.shape().len() != 2 || coords.is_by_columns() {
+            if coords.is_by_columns() {
                 return Err(
                     coords.malformed("2 rows of indices, one after the other", coords.shape_in_words())
                 );
             }
+            let both: Vec<u32> = coords.integers("an index", 0..=row_last.max(col_last))?;
             let (row_indices, col_indices) = both.split_at(both.len() / 2);
             (row_indices.to_vec(), col_indices.to_vec())
         }
@@ -90,36 +100,55 @@ pub(super) fn triplets(members: &mut Members, (rows, cols): Shape) -> Result<(Cs
         }
     };
     let bytes = members.array("data")?;
-    let data = Array::parse(members.text, "data", &bytes)?;
-    let values = data.values()?;
-    let counts = [row_indices.len(), col_indices.len()];
-    if counts != [values.len(); 2] || data.shape().len() != 1 {
-        let found = format!("{} values for {} rows and {} columns", values.len(), counts[0], counts[1]);
-        return Err(data.malformed("as many values as row and column indices", found));
-    }
+    let values = Array::parse(members.text, "data", &bytes)?.values()?;
     check(members, rows, values.len())?;
     let stored = values.len() as u64;
     Ok((Coo::new(rows, cols, row_indices, col_indices, values)?.into_csr_with(members.duplicates)?, stored))
 }
 
+/// Checks the shapes of the arrays of coo against each other.
+fn check_triplets(members: &mut Members, size: Shape, coords: Option<&[u64]>) -> Result<()> {
+    let counts = match coords {
+        Some(&[2, count]) => [count; 2],
+        Some(shape) => {
+            let expected = "2 rows of indices, one after the other".to_owned();
+            return Err(members.malformed("coords", expected, in_words(shape)));
+        }
+        None => [count_of(members, "row")?, count_of(members, "col")?],
+    };
+    let shape = members.shape("data")?;
+    if shape.len() != 1 || counts != [shape[0]; 2] {
+        let values = shape.iter().product::<u64>();
+        let found = format!("{values} values for {} rows and {} columns", counts[0], counts[1]);
+        return Err(members.malformed("data", "as many values as row and column indices".to_owned(), found));
+    }
+    members.check_count("data", size, &shape)
+}
+
 /// bsr: compressed rows of dense blocks. Every number of a block is an entry, zeros included.
 pub(super) fn blocks(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
-    let bytes = members.array("data")?;
-    let data = Array::parse(members.text, "data", &bytes)?;
-    let &[count, height, width] = data.shape() else {
-        return Err(data.malformed("3 dimensions: blocks, rows and columns", data.shape_in_words()));
+    let shape = members.shape("data")?;
+    let &[count, height, width] = &shape[..] else {
+        let expected = "3 dimensions: blocks, rows and columns".to_owned();
+        return Err(members.malformed("data", expected, in_words(&shape)));
     };
+    let evenly = || format!("blocks that fit into {rows} x {cols} evenly, row after row");
     let whole = |size: usize, block: u64| block > 0 && (size as u64).is_multiple_of(block);
-    if !whole(rows, height) || !whole(cols, width) || data.is_by_columns() {
-        let expected = format!("blocks that fit into {rows} x {cols} evenly, row after row");
-        return Err(data.malformed(expected, data.shape_in_words()));
+    if !whole(rows, height) || !whole(cols, width) {
+        return Err(members.malformed("data", evenly(), in_words(&shape)));
     }
+    let blocks = count_of(members, "indices")?;
+    if count != blocks {
+        let expected = format!("{blocks} blocks, one for each index");
+        return Err(members.malformed("data", expected, count.to_string()));
+    }
+    members.check_count("data", (rows, cols), &shape)?;
     let (height, width) = (height as usize, width as usize);
     let (offsets, indices) = read_pattern(members, (rows / height, cols / width), "a column of blocks")?;
-    if count != indices.len() as u64 {
-        return Err(
-            data.malformed(format!("{} blocks, one for each index", indices.len()), count.to_string())
-        );
+    let bytes = members.array("data")?;
+    let data = Array::parse(members.text, "data", &bytes)?;
+    if data.is_by_columns() {
+        return Err(data.malformed(evenly(), data.shape_in_words()));
     }
     let numbers = data.values()?;
     check(members, rows, numbers.len())?;
@@ -150,17 +179,25 @@ pub(super) fn blocks(members: &mut Members, (rows, cols): Shape) -> Result<(Csr,
 /// dia: row k of the data is the diagonal `offsets[k]` above the main one, at the columns where it stands. Zeros are no
 /// entries there, as SciPy has it.
 pub(super) fn diagonals(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
+    let (given, shape) = (count_of(members, "offsets")?, members.shape("data")?);
+    let &[count, length] = &shape[..] else {
+        let expected = "2 dimensions: diagonals and columns".to_owned();
+        return Err(members.malformed("data", expected, in_words(&shape)));
+    };
+    let expected = || format!("{given} diagonals, one for each offset, row after row");
+    if count != given {
+        return Err(members.malformed("data", expected(), in_words(&shape)));
+    }
+    // Data of no columns take no bytes, and offsets do.
+    members.check_count("offsets", (rows, cols), &[given])?;
+    members.check_count("data", (rows, cols), &shape)?;
     let bytes = members.array("offsets")?;
     let offsets = Array::parse(members.text, "offsets", &bytes)?;
     let offsets: Vec<i64> = offsets.integers("a diagonal", -i128::from(u32::MAX)..=i128::from(u32::MAX))?;
     let bytes = members.array("data")?;
     let data = Array::parse(members.text, "data", &bytes)?;
-    let &[count, length] = data.shape() else {
-        return Err(data.malformed("2 dimensions: diagonals and columns", data.shape_in_words()));
-    };
-    if count != offsets.len() as u64 || data.is_by_columns() {
-        let expected = format!("{} diagonals, one for each offset, row after row", offsets.len());
-        return Err(data.malformed(expected, data.shape_in_words()));
+    if data.is_by_columns() {
+        return Err(data.malformed(expected(), data.shape_in_words()));
     }
     let numbers = data.values()?;
     check(members, rows, numbers.len())?;
