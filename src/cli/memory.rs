@@ -16,13 +16,13 @@ const UNKNOWN: &str = "known after the matrix is read";
 
 /// The least in words: so many times what is solved, without values, which graphs may lack.
 pub(super) fn at_least(what: &OsStr, times: u64, named: &str) -> Result<String> {
-    let Some((rows, entries)) = crate::source::size(what)? else { return Ok(UNKNOWN.to_owned()) };
+    let Some((rows, entries)) = crate::source::preview(what)? else { return Ok(UNKNOWN.to_owned()) };
     Ok(format!("at least {} ({named}, values left out)", bytes(times * compressed_rows(rows, entries, 0))))
 }
 
 /// The estimate in words.
 pub(super) fn describe(plan: &Plan) -> Result<String> {
-    let Some((rows, entries)) = crate::source::size(&plan.matrix)? else { return Ok(UNKNOWN.to_owned()) };
+    let Some((rows, entries)) = crate::source::preview(&plan.matrix)? else { return Ok(UNKNOWN.to_owned()) };
     let narrow = plan.run.precision.narrow_values();
     let preconditioned = plan.precond.name() != "none";
     let width = if plan.run.precision == Precision::F32 { 4 } else { 8 };

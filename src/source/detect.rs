@@ -89,6 +89,15 @@ pub(super) fn read_stdin(options: &Options) -> Result<Loaded> {
     parse(path, &bytes, options)
 }
 
+/// Refuses a file whose head is that of no kind; reads no more of it than the head. What is no plain file is not opened.
+pub(super) fn check(path: &Path) -> Result<()> {
+    if !path.is_file() || webgraph::is_named(path) {
+        return Ok(());
+    }
+    let bytes = mmap::open(path)?;
+    known_head(Text { path, bytes: &bytes, meter: None }).map(drop).map_err(in_file(path))
+}
+
 /// Reads what is already in memory, gzip-compressed or not; `path` is for error messages, and names the files beside it
 /// where a kind consists of several.
 pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {

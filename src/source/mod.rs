@@ -205,11 +205,17 @@ fn name_of(what: &OsStr) -> Option<&str> {
     what.to_str().filter(|name| *name != STDIN && !is_file(what))
 }
 
-/// Rows and entries of what `what` names, where they are known before it is read or made: exactly, or about.
-pub fn size(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>> {
-    let Some(name) = name_of(what.as_ref()) else { return Ok(None) };
+/// Rows and entries of what `what` names, where they are known before it is read or made: exactly, or about. Refuses
+/// what [`load`] refuses, as far as the head of a file or the description of a generator tells. It reads no more of a
+/// file than the head, and nothing of a pipe.
+pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>> {
+    let what = what.as_ref();
+    let Some(name) = name_of(what) else { return detect::check(Path::new(what)).map(|()| None) };
     match catalog::find(name) {
-        Some(entry) => Ok(Some((entry.rows, entry.entries))),
+        Some(entry) => {
+            entry.fetched().map_or(Ok(()), |archive| detect::check(&archive))?;
+            Ok(Some((entry.rows, entry.entries)))
+        }
         None => generate::size(name),
     }
 }

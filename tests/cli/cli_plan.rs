@@ -1,5 +1,6 @@
 //! What a solve is told before it begins: configuration files and dry runs.
 
+use crate::common::archives::gzip;
 use crate::common::process::{cg, errors, file, project, refused, run, solver, word};
 use serde_json::Value;
 use solver::device::cuda;
@@ -165,7 +166,7 @@ fn sizes_that_are_told_before_a_matrix_is_made_are_those_that_it_has() {
         "F1-like:scale=0.02",
         "ecology1-like:scale=0.02",
     ] {
-        let (rows, entries) = solver::source::size(what).unwrap().unwrap();
+        let (rows, entries) = solver::source::preview(what).unwrap().unwrap();
         let matrix = solver::source::load(what).unwrap().matrix;
         // Small ones have more surface for their volume.
         let near = |told: u64, has: usize| (told as f64 - has as f64).abs() <= 0.25 * has as f64;
@@ -174,7 +175,7 @@ fn sizes_that_are_told_before_a_matrix_is_made_are_those_that_it_has() {
         let has = (matrix.rows(), matrix.nnz());
         assert!(holds(rows, has.0) && holds(entries, has.1), "{what}: {rows}, {entries}, not {has:?}");
     }
-    assert_eq!(solver::source::size("rmat:scale=5,edges=20").unwrap(), None);
+    assert_eq!(solver::source::preview("rmat:scale=5,edges=20").unwrap(), None);
 }
 
 #[test]
@@ -191,6 +192,47 @@ fn a_dry_run_prints_the_plan_and_refuses_what_the_run_would() {
 }
 
 #[test]
+fn a_dry_run_refuses_generators_beyond_all_indices_and_memory() {
+    for (what, reason) in [
+        ("rmat:scale=63,factor=16", "scale '63' is not a whole number from 1 to 31"),
+        ("rmat:scale=31,factor=4000000", "more memory than there is"),
+        ("uniform:n=4000000000,row=4000000000", "more memory than there is"),
+        ("banded:n=4000000000,half=2000000000", "more memory than there is"),
+        ("star:n=4000000000,hub=5,edges=4000000000000000000", "more memory than there is"),
+        ("poisson2d:100000x100000", "the number of columns"),
+        ("blockband:n=10,block=3", "not a multiple"),
+        ("spd-random:n=10,rows=3", "there is no parameter 'rows'"),
+        ("F1-like:scale=2", "scale '2'"),
+    ] {
+        for [command, option] in [["cg", "--matrix"], ["pagerank", "--graph"], ["markov", "--matrix"]] {
+            let message = refused(&[command, "--device", "cpu", "--dry-run", option, what]);
+            assert!(message.contains(reason), "{command} {what}: {message}");
+        }
+    }
+}
+
+#[test]
+fn a_dry_run_refuses_files_of_no_kind_by_their_head() {
+    let folder = tempfile::tempdir().unwrap();
+    let junk = file(&folder, "junk", "nobody reads this");
+    let packed = folder.path().join("junk.gz");
+    std::fs::write(&packed, gzip(&vec![0; 1 << 20])).unwrap();
+    // Cut in the middle: only what follows the head is missing.
+    let cut = folder.path().join("cut.gz");
+    let lines: String = (0..200_000).map(|i| format!("{i} {}\n", i * 7 % 5000)).collect();
+    let whole = gzip(lines.as_bytes());
+    std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    for [command, option] in [["cg", "--matrix"], ["pagerank", "--graph"], ["markov", "--matrix"]] {
+        for file in [&junk, &packed] {
+            let message = refused(&[command, "--device", "cpu", "--dry-run", option, word(file)]);
+            assert!(message.contains("no kind of file"), "{message}");
+        }
+        let done = run(&[command, "--device", "cpu", "--dry-run", option, word(&cut)]);
+        assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
+    }
+}
+
+#[test]
 fn a_dry_run_for_a_gpu_says_what_is_missing_here() {
     let plan = |device| {
         let done = run(&["cg", "--device", device, "--matrix", "poisson2d:9x9", "--dry-run"]);
@@ -202,9 +244,9 @@ fn a_dry_run_for_a_gpu_says_what_is_missing_here() {
 }
 
 #[test]
-fn a_dry_run_of_a_ranking_or_a_chain_tells_every_decision_and_opens_nothing() {
+fn a_dry_run_of_a_ranking_or_a_chain_tells_every_decision_and_reads_no_more_than_a_head() {
     let folder = tempfile::tempdir().unwrap();
-    let broken = file(&folder, "broken.mtx", "nobody reads this");
+    let broken = file(&folder, "broken.mtx", "%%MatrixMarket nobody reads this");
     let plan = |args: &[&str]| {
         let outputs = ["--output", "r.npy", "--history", "h.json", "--plot", "p.svg"];
         let outputs = outputs.map(|word| match word.strip_prefix("--") {
@@ -228,7 +270,7 @@ fn a_dry_run_of_a_ranking_or_a_chain_tells_every_decision_and_opens_nothing() {
         &[
             ("solver", "pagerank"),
             ("graph", "broken.mtx"),
-            ("file", "17 bytes"),
+            ("file", "32 bytes"),
             ("method", "power"),
             ("damping", "0.85"),
             ("dangling", "drop: x = d P x + (1 - d) v"),

@@ -1,9 +1,9 @@
 //! A matrix from the rules for its rows: first their columns, then their values, each on all threads and straight into
 //! place. What a row holds depends on its number alone, and so not on the number of threads.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
-use crate::parallel::{room, run_all, split_front, zeros};
+use crate::parallel::{run_all, split_front, zeros};
 use std::ops::Range;
 
 /// Entries that one task makes, about, and the most rows that it does so for.
@@ -25,13 +25,11 @@ impl Shape {
         Shape { rows: n, cols: n, entries: n as u128 * row as u128 }
     }
 
-    /// Asks for the memory at once, before any work is done.
-    fn check(&self) -> Result<()> {
+    /// Bytes of the matrix, values included.
+    pub(super) fn bytes(&self) -> u128 {
         let entry = (size_of::<u32>() + size_of::<f64>()) as u128;
         let offsets = (self.rows as u128 + 1) * size_of::<u64>() as u128;
-        let bytes = self.entries.saturating_mul(entry).saturating_add(offsets);
-        let fits = usize::try_from(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
-        room::<u8>(fits).map(drop)
+        self.entries.saturating_mul(entry).saturating_add(offsets)
     }
 
     /// The rows of each task.
@@ -50,7 +48,6 @@ pub(super) fn pattern(
     length: impl Fn(usize) -> usize + Send + Sync,
     row: impl Fn(usize, &mut [u32]) + Send + Sync,
 ) -> Result<Csr> {
-    shape.check()?;
     let mut offsets: Vec<u64> = zeros(shape.rows + 1)?;
     let mut rest = &mut offsets[1..];
     let tasks: Vec<_> = shape.tasks().map(|rows| (split_front(&mut rest, rows.len()), rows)).collect();

@@ -1,13 +1,13 @@
 //! A band round the diagonal, whole or thinned out, random, symmetric and positive definite.
 
 use super::symmetric::Pairs;
-use super::{Loaded, Spec};
+use super::{Recipe, Spec};
 use crate::error::Result;
 
 /// The half-width where none is asked for.
 const HALF: usize = 10;
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "half", "fill", "seed"])?;
     let n = spec.order()?;
     let reach = spec.integer("half", 0..=n - 1)?.unwrap_or(HALF.min(n - 1));

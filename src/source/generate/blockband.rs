@@ -11,7 +11,7 @@ use super::assemble::{Shape, pattern, valued};
 use super::random::Random;
 use super::sample::distinct;
 use super::symmetric::{Pairs, within};
-use super::{Loaded, Spec};
+use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
 
@@ -26,7 +26,7 @@ struct Band {
     seed: u64,
 }
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "block", "density", "band", "contiguous", "symmetric", "shift", "seed"])?;
     let n = spec.order()?;
     let size = spec.integer("block", 1..=n.min(64))?.unwrap_or(5);
@@ -36,7 +36,17 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
         return Err(spec.fault(format!("n, {n}, is not a multiple of the block size {size}")));
     }
     let band = Band::of(spec, n / size)?;
-    let blocks = if symmetric { band.symmetric_blocks(spec)? } else { band.blocks(spec)? };
+    let pairs = if symmetric { Some(band.pairs(spec)?) } else { None };
+    if pairs.is_none() {
+        band.check_width(spec)?;
+    }
+    let bytes = Shape::square(n, band.row * size).bytes();
+    Recipe::new(bytes, move || make_band(n, size, &band, pairs, shift))
+}
+
+/// A band of blocks of `size` rows; with `pairs` the blocks are those, and the values symmetric.
+fn make_band(n: usize, size: usize, band: &Band, pairs: Option<Pairs>, shift: Option<f64>) -> Result<Loaded> {
+    let blocks = pairs.map_or_else(|| band.blocks(), Pairs::pattern)?;
     let entries = pattern(
         Shape { rows: n, cols: n, entries: blocks.nnz() as u128 * (size * size) as u128 },
         |i| blocks.row_range(i / size).len() * size,
@@ -47,7 +57,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
             }
         },
     )?;
-    stochastic(&entries, band.seed, symmetric, shift)
+    stochastic(&entries, band.seed, pairs.is_some(), shift)
 }
 
 impl Band {
@@ -88,12 +98,16 @@ impl Band {
         spec.fault(format!("density {density} does not fit into the band, which holds {most:.4}; widen band"))
     }
 
-    /// The pattern of blocks, equally many in each row.
-    fn blocks(&self, spec: &Spec<'_>) -> Result<Csr> {
-        let width = self.window(0).len();
-        if self.row > width {
-            return Err(self.too_dense(spec, width as f64 / self.rows as f64));
+    /// Refuses more blocks in a row than the band holds.
+    fn check_width(&self, spec: &Spec<'_>) -> Result<()> {
+        match self.window(0).len() {
+            width if self.row > width => Err(self.too_dense(spec, width as f64 / self.rows as f64)),
+            _ => Ok(()),
         }
+    }
+
+    /// The pattern of blocks, equally many in each row.
+    fn blocks(&self) -> Result<Csr> {
         pattern(
             Shape::square(self.rows, self.row),
             |_| self.row,
@@ -112,8 +126,8 @@ impl Band {
         )
     }
 
-    /// A symmetric pattern of blocks with the density asked for, on average.
-    fn symmetric_blocks(&self, spec: &Spec<'_>) -> Result<Csr> {
+    /// The law of a symmetric pattern of blocks with the density asked for, on average.
+    fn pairs(&self, spec: &Spec<'_>) -> Result<Pairs> {
         let within = |far| within(self.rows, far);
         let places = (self.rows * self.rows) as f64;
         let wanted = self.row as f64 * self.rows as f64;
@@ -128,7 +142,7 @@ impl Band {
             return Err(self.too_dense(spec, within(reach) / places));
         }
         let chance = if missing > 0.0 && free > 0.0 { missing / free } else { 0.0 };
-        Pairs { n: self.rows, always, reach, chance, seed: self.seed }.pattern()
+        Ok(Pairs { n: self.rows, always, reach, chance, seed: self.seed })
     }
 }
 

@@ -4,24 +4,27 @@ use super::assemble::{Shape, pattern};
 use super::random::Random;
 use super::sample::thinned;
 use super::uniform::random_values;
-use super::{Loaded, Spec};
+use super::{Recipe, Spec};
 use crate::error::Result;
 
 /// The share of places without an entry where none is asked for.
 const SPARSITY: f64 = 0.99;
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "sparsity", "cols", "seed"])?;
     let rows = spec.order()?;
     let cols = spec.columns(rows)?;
     let sparsity = spec.number("sparsity", "from 0 to below 1", |s| (0.0..1.0).contains(&s))?;
     let chance = 1.0 - sparsity.unwrap_or(SPARSITY);
     let seed = spec.seed()?;
-    let taken = |i: usize| thinned(Random::at(seed, 2 * i as u64), cols, chance);
-    let pattern = pattern(
-        Shape { rows, cols, entries: (rows as f64 * cols as f64 * chance) as u128 },
-        |i| taken(i).count(),
-        |i, columns| columns.iter_mut().zip(taken(i)).for_each(|(slot, j)| *slot = j as u32),
-    )?;
-    random_values(&pattern, seed)
+    let shape = Shape { rows, cols, entries: (rows as f64 * cols as f64 * chance) as u128 };
+    let taken = move |i: usize| thinned(Random::at(seed, 2 * i as u64), cols, chance);
+    Recipe::new(shape.bytes(), move || {
+        let pattern = pattern(
+            shape,
+            |i| taken(i).count(),
+            |i, columns| columns.iter_mut().zip(taken(i)).for_each(|(slot, j)| *slot = j as u32),
+        )?;
+        random_values(&pattern, seed)
+    })
 }

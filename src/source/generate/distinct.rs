@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
-use crate::parallel::{CHUNKS_PER_THREAD, room, run_all, split_front, threads_for, zeros};
+use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -43,6 +43,11 @@ impl Buckets {
     }
 }
 
+/// The most bytes of places that so many draws have.
+pub(super) fn bytes(draws: u64) -> u128 {
+    u128::from(draws) * size_of::<[u64; 2]>() as u128
+}
+
 /// The square matrix of `n` rows with the places of the draws `0..draws`; no values stand for ones. `n` fits 32 bits.
 pub(super) fn distinct(
     n: usize,
@@ -50,8 +55,6 @@ pub(super) fn distinct(
     draw: impl Fn(u64) -> Places + Sync,
     value: Option<Value<'_>>,
 ) -> Result<Csr> {
-    // The most that there can be; a number of draws that is out of all reason ends here.
-    room::<[u64; 2]>(usize::try_from(draws).unwrap_or(usize::MAX))?;
     let buckets = Buckets::new(n, draws);
     let threads = threads_for(usize::try_from(draws).unwrap_or(usize::MAX).saturating_mul(8));
     let length = draws.div_ceil((threads * CHUNKS_PER_THREAD) as u64).max(1);

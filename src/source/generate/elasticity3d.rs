@@ -8,11 +8,11 @@
 //!
 //! Beside the matrix: `b`, the load by gravity along -z with unit density, and `coord`, the place of each free node.
 
-use super::assemble::valued;
+use super::assemble::{Shape, valued};
 use super::grid::Grid;
 use super::hex27::node_blocks;
 use super::random::Random;
-use super::{Loaded, Spec};
+use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Dense;
 use crate::parallel::zeros;
@@ -77,7 +77,7 @@ struct Around {
     corner: usize,
 }
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "contrast", "seed"])?;
     let free @ [nx, ny, nz] = spec.extents()?;
     if ny < 2 || nz < 2 {
@@ -87,8 +87,14 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
     let seed = spec.seed()?;
     let n = spec.rows(&[nx, ny, nz, 3])?;
     let grid = Grid::new([nz, ny, nx], 3);
-    let blocks = node_blocks(&grid, n, 3)?;
-    let body = Body::new(free, contrast.unwrap_or(1.0), seed)?;
+    let (entries, bytes) = (grid.entries() * 9, Shape::square(n, grid.points() * 3).bytes());
+    let contrast = contrast.unwrap_or(1.0);
+    Ok(Recipe::new(bytes, move || stiffness(&grid, n, free, contrast, seed))?.sized(n, entries))
+}
+
+fn stiffness(grid: &Grid, n: usize, free: [usize; 3], contrast: f64, seed: u64) -> Result<Loaded> {
+    let blocks = node_blocks(grid, n, 3)?;
+    let body = Body::new(free, contrast, seed)?;
     let matrix = valued(&blocks, |i, _, values| body.row(body.place(i / 3), i % 3, values))?;
     let (mut gravity, mut places): (Vec<f64>, Vec<f64>) = (zeros(n)?, zeros(n)?);
     gravity.par_chunks_mut(3).zip(places.par_chunks_mut(3)).enumerate().with_min_len(4096).for_each(

@@ -4,7 +4,7 @@
 
 use super::assemble::{Shape, pattern, valued};
 use super::grid::Grid;
-use super::{Loaded, Spec};
+use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 
 /// The off-diagonal value at a place: the same across the diagonal.
@@ -14,12 +14,19 @@ fn value(row: usize, col: usize) -> f64 {
     -(hash as f64 / 1000.0 + 0.05)
 }
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "dof"])?;
     let [nx, ny, nz] = spec.extents()?;
     let dof = spec.integer("dof", 1..=64)?.unwrap_or(1);
     let n = spec.rows(&[nx, ny, nz, dof])?;
-    let blocks = node_blocks(&Grid::new([nx, ny, nz], 3), n, dof)?;
+    let grid = Grid::new([nx, ny, nz], 3);
+    let entries = grid.entries() * (dof * dof) as u64;
+    let bytes = Shape::square(n, grid.points() * dof).bytes();
+    Ok(Recipe::new(bytes, move || elements(&grid, n, dof))?.sized(n, entries))
+}
+
+fn elements(grid: &Grid, n: usize, dof: usize) -> Result<Loaded> {
+    let blocks = node_blocks(grid, n, dof)?;
     let matrix = valued(&blocks, |i, columns, values| {
         let mut degree = 0.0;
         let mut diagonal = 0;

@@ -16,7 +16,6 @@ mod poisson;
 pub(crate) mod random;
 mod rmat;
 mod sample;
-mod size;
 mod spd_random;
 mod spec;
 mod star;
@@ -25,7 +24,8 @@ mod uniform;
 
 use super::Loaded;
 use super::catalog::Entry;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::parallel::room;
 use spec::Spec;
 
 /// One generator.
@@ -33,108 +33,131 @@ struct Generator {
     name: &'static str,
     /// The form of its description: what is in brackets may be left out, and stands for itself then.
     form: &'static str,
-    make: fn(&Spec<'_>) -> Result<Loaded>,
+    /// Checks the description.
+    plan: fn(&Spec<'_>) -> Result<Recipe>,
 }
 
 const GENERATORS: &[Generator] = &[
     Generator {
         name: "poisson2d",
         form: "poisson2d:NXxNY[,boundary=dirichlet|neumann], for example poisson2d:1000x1000",
-        make: poisson::make_2d,
+        plan: poisson::make_2d,
     },
     Generator {
         name: "poisson3d",
         form: "poisson3d:NXxNYxNZ[,points=7|27][,boundary=dirichlet|neumann], for example poisson3d:100x100x100",
-        make: poisson::make_3d,
+        plan: poisson::make_3d,
     },
     Generator {
         name: "hex27",
         form: "hex27:NXxNYxNZ[,dof=1], for example hex27:48x48x50,dof=3",
-        make: hex27::make,
+        plan: hex27::make,
     },
     Generator {
         name: "elasticity3d",
         form: "elasticity3d:NXxNYxNZ[,contrast=1][,seed=1], for example elasticity3d:32x32x32,contrast=100",
-        make: elasticity3d::make,
+        plan: elasticity3d::make,
     },
     Generator {
         name: "blockband",
         form: "blockband:n=N[,block=5][,density=0.05][,band=0.25|,contiguous][,symmetric][,shift=D][,seed=1], \
                for example blockband:n=32000,contiguous",
-        make: blockband::make,
+        plan: blockband::make,
     },
     Generator {
         name: "uniform",
         form: "uniform:n=N[,row=16][,cols=N][,seed=1], for example uniform:n=100000,row=100",
-        make: uniform::make,
+        plan: uniform::make,
     },
     Generator {
         name: "density",
         form: "density:n=N[,sparsity=0.99][,cols=N][,seed=1], for example density:n=16384,sparsity=0.7",
-        make: density::make,
+        plan: density::make,
     },
     Generator {
         name: "banded",
         form: "banded:n=N[,half=10][,fill=1][,seed=1], for example banded:n=1000000,half=15",
-        make: banded::make,
+        plan: banded::make,
     },
     Generator {
         name: "spd-random",
         form: "spd-random:n=N[,row=16][,shift=1][,seed=1], for example spd-random:n=100000,row=30",
-        make: spd_random::make,
+        plan: spd_random::make,
     },
     Generator {
         name: "rmat",
         form: "rmat:scale=S|n=N,edges=M|factor=M/N[,a=0.57][,b=0.19][,c=0.19][,weighted][,permuted][,loopless][,seed=1], \
                for example rmat:scale=22,edges=64000000",
-        make: rmat::make,
+        plan: rmat::make,
     },
     Generator {
         name: "star",
         form: "star:n=N,hub=H[,edges=E][,seed=1], for example star:n=18571154,hub=7397164",
-        make: star::make,
+        plan: star::make,
     },
     Generator {
         name: "F1-like",
         form: "F1-like[:scale=1][,seed=1], a stand-in for Koutsovasilis/F1, for example F1-like:scale=0.01",
-        make: like::f1,
+        plan: like::f1,
     },
     Generator {
         name: "inline_1-like",
         form: "inline_1-like[:scale=1][,seed=1], a stand-in for GHS_psdef/inline_1, for example inline_1-like:scale=0.01",
-        make: like::inline_1,
+        plan: like::inline_1,
     },
     Generator {
         name: "crankseg_1-like",
         form: "crankseg_1-like[:scale=1][,seed=1], a stand-in for GHS_psdef/crankseg_1, for example crankseg_1-like:scale=0.01",
-        make: like::crankseg_1,
+        plan: like::crankseg_1,
     },
     Generator {
         name: "ecology1-like",
         form: "ecology1-like[:scale=1][,seed=1], a stand-in for McRae/ecology1, for example ecology1-like:scale=0.01",
-        make: like::ecology1,
+        plan: like::ecology1,
     },
     Generator {
         name: "mawi-like",
         form: "mawi-like[:scale=1][,seed=1], a stand-in for MAWI/mawi_201512012345, for example mawi-like:scale=0.01",
-        make: like::mawi,
+        plan: like::mawi,
     },
     Generator {
         name: "mawi_201512012345-like",
         form: "mawi_201512012345-like[:scale=1][,seed=1], the same as mawi-like, for example mawi_201512012345-like:scale=0.01",
-        make: like::mawi,
+        plan: like::mawi,
     },
     Generator {
         name: "stackoverflow-like",
         form: "stackoverflow-like[:scale=1][,seed=1], a stand-in for SNAP/sx-stackoverflow, for example stackoverflow-like:scale=0.01",
-        make: like::stackoverflow,
+        plan: like::stackoverflow,
     },
     Generator {
         name: "sx-stackoverflow-like",
         form: "sx-stackoverflow-like[:scale=1][,seed=1], the same as stackoverflow-like, for example sx-stackoverflow-like:scale=0.01",
-        make: like::stackoverflow,
+        plan: like::stackoverflow,
     },
 ];
+
+/// A matrix whose description is checked, ready to be made.
+struct Recipe {
+    /// Rows and entries, exactly or about, where they are known before.
+    size: Option<(u64, u64)>,
+    /// The real matrix that it only imitates.
+    imitated: Option<&'static Entry>,
+    make: Box<dyn FnOnce() -> Result<Loaded>>,
+}
+
+impl Recipe {
+    /// Refuses at once what needs more than all memory: `bytes` are those that are allocated together at least.
+    fn new(bytes: u128, make: impl FnOnce() -> Result<Loaded> + 'static) -> Result<Recipe> {
+        let fits = usize::try_from(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
+        room::<u8>(fits)?;
+        Ok(Recipe { size: None, imitated: None, make: Box::new(make) })
+    }
+
+    fn sized(self, rows: usize, entries: u64) -> Recipe {
+        Recipe { size: Some((rows as u64, entries)), ..self }
+    }
+}
 
 /// The generator that a description names, and what follows its name.
 fn find(what: &str) -> Option<(&'static Generator, &str)> {
@@ -149,19 +172,23 @@ pub fn exists(what: &str) -> bool {
 
 /// Runs the generator that `what` names; none if it names no generator.
 pub fn generate(what: &str) -> Option<Result<Loaded>> {
-    let (generator, rest) = find(what)?;
-    Some((generator.make)(&Spec::new(what, rest, generator.form)))
+    Some(plan(what)?.and_then(|recipe| (recipe.make)()))
 }
 
-/// Rows and entries of the matrix that `what` describes, where they are known before it is made.
+fn plan(what: &str) -> Option<Result<Recipe>> {
+    let (generator, rest) = find(what)?;
+    Some((generator.plan)(&Spec::new(what, rest, generator.form)))
+}
+
+/// Rows and entries of the matrix that `what` describes, where they are known before it is made. Refuses what
+/// [`generate`] refuses before it begins.
 pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
-    let Some((generator, rest)) = find(what) else { return Ok(None) };
-    size::size(generator.name, &Spec::new(what, rest, generator.form))
+    plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.size))
 }
 
 /// The real matrix that the one which `what` describes only imitates, if it does.
 pub fn imitated(what: &str) -> Option<&'static Entry> {
-    find(what).and_then(|(generator, _)| size::imitated(generator.name))
+    plan(what)?.ok()?.imitated
 }
 
 /// The names of all generators, for errors.

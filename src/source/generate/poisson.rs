@@ -6,16 +6,16 @@
 
 use super::assemble::{Shape, pattern, valued};
 use super::grid::Grid;
-use super::{Loaded, Spec};
+use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 
-pub(super) fn make_2d(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make_2d(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "boundary"])?;
     let [nx, ny] = spec.extents()?;
     make(spec, [nx, ny, 1], 1, 5)
 }
 
-pub(super) fn make_3d(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make_3d(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "points", "boundary"])?;
     let extents = spec.extents()?;
     match spec.choice("points", &["7", "27"])? {
@@ -24,12 +24,17 @@ pub(super) fn make_3d(spec: &Spec<'_>) -> Result<Loaded> {
     }
 }
 
-fn make(spec: &Spec<'_>, extents: [usize; 3], apart: usize, points: usize) -> Result<Loaded> {
+fn make(spec: &Spec<'_>, extents: [usize; 3], apart: usize, points: usize) -> Result<Recipe> {
     let neumann = spec.choice("boundary", &["dirichlet", "neumann"])? == "neumann";
     let n = spec.rows(&extents)?;
     let grid = Grid::new(extents, apart);
+    let (shape, entries) = (Shape::square(n, grid.points()), grid.entries());
+    Ok(Recipe::new(shape.bytes(), move || laplacian(shape, &grid, neumann, points))?.sized(n, entries))
+}
+
+fn laplacian(shape: Shape, grid: &Grid, neumann: bool, points: usize) -> Result<Loaded> {
     let stencil = pattern(
-        Shape::square(n, grid.points()),
+        shape,
         |i| grid.neighbours(i).count(),
         |i, columns| columns.iter_mut().zip(grid.neighbours(i)).for_each(|(slot, j)| *slot = j as u32),
     )?;

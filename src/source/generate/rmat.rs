@@ -6,9 +6,9 @@
 //! of both indices. `permuted` gives the vertices new numbers at random, `loopless` drops the diagonal, `weighted`
 //! gives every edge a value between 0 and 1 in place of an implicit 1.
 
-use super::distinct::{Places, Value, distinct};
+use super::distinct::{self, Places, Value, distinct};
 use super::random::Random;
-use super::{Loaded, Spec};
+use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::parallel::zeros;
 use rayon::prelude::*;
@@ -39,7 +39,18 @@ impl Quarters {
     }
 }
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+/// What the description asks for.
+struct Graph {
+    n: usize,
+    edges: u64,
+    quarters: Quarters,
+    seed: u64,
+    permuted: bool,
+    loopless: bool,
+    weighted: bool,
+}
+
+pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&[
         "scale", "n", "edges", "factor", "a", "b", "c", "seed", "weighted", "permuted", "loopless",
     ])?;
@@ -47,22 +58,31 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
     let edges = edges(spec, n)?;
     let quarters = quarters(spec, levels)?;
     let seed = spec.seed()?;
-    let (permuted, loopless) = (spec.flag("permuted")?, spec.flag("loopless")?);
-    let value = |place| weight(seed, place);
-    let weighted: Option<Value> = if spec.flag("weighted")? { Some(&value) } else { None };
-    let numbers = if permuted { permutation(n, seed)? } else { Vec::new() };
-    let draw = |k| -> Places {
-        let (row, col) = quarters.place(Random::at(seed, k));
-        let (row, col) = ((row % n as u64) as u32, (col % n as u64) as u32);
-        if loopless && row == col {
-            return [None; 2];
-        }
-        let number = |i: u32| numbers.get(i as usize).copied().unwrap_or(i);
-        [Some((number(row), number(col))), None]
-    };
-    let matrix = distinct(n, edges, draw, weighted)?;
-    let stored = matrix.nnz() as u64;
-    Ok(Loaded::new(matrix, stored, false))
+    let [permuted, loopless, weighted] = ["permuted", "loopless", "weighted"].map(|name| spec.flag(name));
+    let graph =
+        Graph { n, edges, quarters, seed, permuted: permuted?, loopless: loopless?, weighted: weighted? };
+    Recipe::new(distinct::bytes(edges), move || graph.make())
+}
+
+impl Graph {
+    fn make(self) -> Result<Loaded> {
+        let Graph { n, edges, quarters, seed, permuted, loopless, weighted } = self;
+        let value = |place| weight(seed, place);
+        let weighted: Option<Value> = if weighted { Some(&value) } else { None };
+        let numbers = if permuted { permutation(n, seed)? } else { Vec::new() };
+        let draw = |k| -> Places {
+            let (row, col) = quarters.place(Random::at(seed, k));
+            let (row, col) = ((row % n as u64) as u32, (col % n as u64) as u32);
+            if loopless && row == col {
+                return [None; 2];
+            }
+            let number = |i: u32| numbers.get(i as usize).copied().unwrap_or(i);
+            [Some((number(row), number(col))), None]
+        };
+        let matrix = distinct(n, edges, draw, weighted)?;
+        let stored = matrix.nnz() as u64;
+        Ok(Loaded::new(matrix, stored, false))
+    }
 }
 
 /// Rows, and halvings that reach each of them.

@@ -1,13 +1,13 @@
 //! A random symmetric pattern without any structure, positive definite by a dominant diagonal.
 
 use super::symmetric::Pairs;
-use super::{Loaded, Spec};
+use super::{Recipe, Spec};
 use crate::error::Result;
 
 /// Entries of a row, on average, where none are asked for.
 const ROW: usize = 16;
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "row", "shift", "seed"])?;
     let n = spec.order()?;
     let row = spec.integer("row", 1..=n)?.unwrap_or(ROW.min(n));

@@ -5,15 +5,15 @@
 //! what `edges` leaves beside these is the number of couplings between any row and one of the first 200,000, row 0 not
 //! among them. Values lie between 0 and 1.
 
-use super::distinct::{Places, distinct};
+use super::distinct::{self, Places, distinct};
 use super::random::Random;
-use super::{Loaded, Spec, rmat};
+use super::{Loaded, Recipe, Spec, rmat};
 use crate::error::Result;
 
 /// Rows among which every coupling of the background has one end.
 const BUSY: u64 = 200_000;
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "hub", "edges", "seed"])?;
     let n = spec.order()? as u64;
     if n < 2 {
@@ -26,6 +26,11 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
     let edges = spec.integer("edges", 0..=(n * (n - 1) / 2) as usize)?.unwrap_or(usual) as u64;
     let background = edges.saturating_sub(distinct_among(n - 1, hub)) / 2;
     let seed = spec.seed()?;
+    let draws = hub + background;
+    Recipe::new(distinct::bytes(draws), move || star(n, hub, draws, seed))
+}
+
+fn star(n: u64, hub: u64, draws: u64, seed: u64) -> Result<Loaded> {
     let draw = |k| -> Places {
         let mut random = Random::at(seed, k);
         let any = 1 + random.below(n - 1) as u32;
@@ -33,7 +38,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
         [Some((any, other)), (any != other).then_some((other, any))]
     };
     let value = |(row, col): (u32, u32)| rmat::weight(seed, (row.min(col), row.max(col)));
-    let matrix = distinct(n as usize, hub + background, draw, Some(&value))?;
+    let matrix = distinct(n as usize, draws, draw, Some(&value))?;
     let stored = matrix.nnz() as u64;
     Ok(Loaded::new(matrix, stored, true))
 }

@@ -1,9 +1,9 @@
 //! Random symmetric patterns: row `i` decides the pairs (i, j) with j > i, and the mirror image is added.
 
-use super::Loaded;
 use super::assemble::{Shape, pattern, valued};
 use super::random::Random;
 use super::sample::thinned;
+use super::{Loaded, Recipe};
 use crate::error::Result;
 use crate::format::{Coo, Csr, Duplicates};
 
@@ -34,18 +34,18 @@ impl Pairs {
         (i..sure).chain(thinned(random, last.saturating_sub(sure), self.chance).map(move |j| sure + j))
     }
 
-    /// About the number of entries.
-    fn entries(self) -> u128 {
+    /// The matrix; the number of entries is that to be expected.
+    pub(super) fn shape(self) -> Shape {
         let last = self.n - 1;
         let (sure, far) = (within(self.n, self.always.min(last)), within(self.n, self.reach.min(last)));
-        (sure + self.chance * (far - sure).max(0.0)) as u128
+        let entries = (sure + self.chance * (far - sure).max(0.0)) as u128;
+        Shape { rows: self.n, cols: self.n, entries }
     }
 
     /// The pattern, every entry 1.
     pub(super) fn pattern(self) -> Result<Csr> {
-        let shape = Shape { rows: self.n, cols: self.n, entries: self.entries() };
         let upper = pattern(
-            shape,
+            self.shape(),
             |i| self.upper(i).count(),
             |i, columns| columns.iter_mut().zip(self.upper(i)).for_each(|(slot, j)| *slot = j as u32),
         )?;
@@ -63,7 +63,11 @@ impl Pairs {
 
     /// Values from -1 to 1 beside the diagonal, and on it the sum of their magnitudes plus `shift`: strictly dominant,
     /// so positive definite, no eigenvalue below `shift`.
-    pub(super) fn dominant(self, shift: f64) -> Result<Loaded> {
+    pub(super) fn dominant(self, shift: f64) -> Result<Recipe> {
+        Recipe::new(self.shape().bytes(), move || self.make_dominant(shift))
+    }
+
+    fn make_dominant(self, shift: f64) -> Result<Loaded> {
         let matrix = valued(&self.pattern()?, |i, columns, values| {
             let mut sum = 0.0;
             let mut diagonal = 0;

@@ -3,24 +3,27 @@
 use super::assemble::{Shape, pattern, valued};
 use super::random::Random;
 use super::sample::distinct;
-use super::{Loaded, Spec};
+use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 
 /// Entries of a row where none are asked for.
 const ROW: usize = 16;
 
-pub(super) fn make(spec: &Spec<'_>) -> Result<Loaded> {
+pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     spec.allow(&["n", "row", "cols", "seed"])?;
     let rows = spec.order()?;
     let cols = spec.columns(rows)?;
     let row = spec.integer("row", 1..=cols)?.unwrap_or(ROW.min(cols));
     let seed = spec.seed()?;
-    let pattern = pattern(
-        Shape { rows, cols, entries: rows as u128 * row as u128 },
-        |_| row,
-        |i, columns| distinct(&mut Random::at(seed, 2 * i as u64), cols, columns),
-    )?;
-    random_values(&pattern, seed)
+    let shape = Shape { rows, cols, entries: rows as u128 * row as u128 };
+    Recipe::new(shape.bytes(), move || {
+        let pattern = pattern(
+            shape,
+            |_| row,
+            |i, columns| distinct(&mut Random::at(seed, 2 * i as u64), cols, columns),
+        )?;
+        random_values(&pattern, seed)
+    })
 }
 
 /// The pattern with values drawn between 0 and 1.

@@ -11,9 +11,11 @@ mod mesh;
 mod numbering;
 mod traffic;
 
-use super::{Loaded, Spec};
+use super::assemble::Shape;
+use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
+use crate::source::catalog;
 use element::Element;
 use mesh::Body;
 
@@ -37,15 +39,30 @@ impl Wanted {
     }
 }
 
-fn stand_in(matrix: Csr, symmetric: bool, real: &'static str) -> Loaded {
-    let stored = matrix.nnz() as u64;
-    Loaded { stand_in: Some(real), ..Loaded::new(matrix, stored, symmetric) }
+/// Makes a stand-in for the matrix of the catalog that is called `real`, of about that share of its size.
+fn stand_in(
+    spec: &Spec<'_>,
+    symmetric: bool,
+    real: &'static str,
+    make: impl FnOnce(Wanted) -> Result<Csr> + 'static,
+) -> Result<Recipe> {
+    let wanted = Wanted::read(spec)?;
+    let imitated = catalog::find(real);
+    let size = imitated.map(|real| [real.rows, real.entries].map(|full| wanted.of(full as usize)));
+    let shape = size.map(|[n, entries]| Shape { rows: n, cols: n, entries: entries as u128 });
+    let recipe = Recipe::new(shape.map_or(0, |shape| shape.bytes()), move || {
+        let matrix = make(wanted)?;
+        let stored = matrix.nnz() as u64;
+        Ok(Loaded { stand_in: Some(real), ..Loaded::new(matrix, stored, symmetric) })
+    })?;
+    let size = size.map(|[rows, entries]| (rows as u64, entries as u64));
+    Ok(Recipe { imitated, size, ..recipe })
 }
 
 /// A crankshaft of quadratic tetrahedra, held along one side. Positive definite, which the real one is said not to be:
 /// that makes it a better guest of conjugate gradients.
-pub(super) fn f1(spec: &Spec<'_>) -> Result<Loaded> {
-    let body = Body {
+pub(super) fn f1(spec: &Spec<'_>) -> Result<Recipe> {
+    let body = || Body {
         elements: element::tetrahedra(),
         order: [2, 2, 2],
         cells: [5, 14, 179],
@@ -56,12 +73,12 @@ pub(super) fn f1(spec: &Spec<'_>) -> Result<Loaded> {
         stretch: 3,
         stray: 1.3,
     };
-    Ok(stand_in(body.assemble(Wanted::read(spec)?)?, true, "Koutsovasilis/F1"))
+    stand_in(spec, true, "Koutsovasilis/F1", move |wanted| body().assemble(wanted))
 }
 
 /// The thin frame of an inline skate, of quadratic tetrahedra, held along one edge. Positive definite.
-pub(super) fn inline_1(spec: &Spec<'_>) -> Result<Loaded> {
-    let body = Body {
+pub(super) fn inline_1(spec: &Spec<'_>) -> Result<Recipe> {
+    let body = || Body {
         elements: element::tetrahedra(),
         order: [2, 2, 2],
         cells: [2, 31, 266],
@@ -72,13 +89,13 @@ pub(super) fn inline_1(spec: &Spec<'_>) -> Result<Loaded> {
         stretch: 4,
         stray: 0.43,
     };
-    Ok(stand_in(body.assemble(Wanted::read(spec)?)?, true, "GHS_psdef/inline_1"))
+    stand_in(spec, true, "GHS_psdef/inline_1", move |wanted| body().assemble(wanted))
 }
 
 /// A part of a crankshaft, of bricks that are cubic along x and quadratic across, some of its nodes on rollers: these
 /// have only two unknowns. Positive definite.
-pub(super) fn crankseg_1(spec: &Spec<'_>) -> Result<Loaded> {
-    let body = Body {
+pub(super) fn crankseg_1(spec: &Spec<'_>) -> Result<Recipe> {
+    let body = || Body {
         elements: vec![element::brick([3, 2, 2])],
         order: [3, 2, 2],
         cells: [27, 2, 21],
@@ -89,17 +106,17 @@ pub(super) fn crankseg_1(spec: &Spec<'_>) -> Result<Loaded> {
         stretch: 4,
         stray: 1.6,
     };
-    Ok(stand_in(body.assemble(Wanted::read(spec)?)?, true, "GHS_psdef/crankseg_1"))
+    stand_in(spec, true, "GHS_psdef/crankseg_1", move |wanted| body().assemble(wanted))
 }
 
-pub(super) fn ecology1(spec: &Spec<'_>) -> Result<Loaded> {
-    Ok(stand_in(landscape::make(Wanted::read(spec)?)?, true, "McRae/ecology1"))
+pub(super) fn ecology1(spec: &Spec<'_>) -> Result<Recipe> {
+    stand_in(spec, true, "McRae/ecology1", landscape::make)
 }
 
-pub(super) fn mawi(spec: &Spec<'_>) -> Result<Loaded> {
-    Ok(stand_in(traffic::make(Wanted::read(spec)?)?, true, "MAWI/mawi_201512012345"))
+pub(super) fn mawi(spec: &Spec<'_>) -> Result<Recipe> {
+    stand_in(spec, true, "MAWI/mawi_201512012345", traffic::make)
 }
 
-pub(super) fn stackoverflow(spec: &Spec<'_>) -> Result<Loaded> {
-    Ok(stand_in(dialogue::make(Wanted::read(spec)?)?, false, "SNAP/sx-stackoverflow"))
+pub(super) fn stackoverflow(spec: &Spec<'_>) -> Result<Recipe> {
+    stand_in(spec, false, "SNAP/sx-stackoverflow", dialogue::make)
 }
