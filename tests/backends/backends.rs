@@ -420,6 +420,21 @@ where
     assert!(all.iter().all(|dot| dot.to_bits() == all[0].to_bits()), "{backend}: {all:?}");
 }
 
+#[test]
+fn a_product_with_more_threads_than_cores_is_that_of_one_thread() {
+    let crowd = Cpu::new(Some(4 * std::thread::available_parallelism().unwrap().get())).unwrap();
+    let matrix = generated("poisson2d:40x40");
+    let x = integers(3, matrix.cols());
+    for entry in REGISTRY.iter().filter(|entry| entry.family == "bsr-tasks" && entry.device() == Cpu::KIND) {
+        let operator = choice(entry.name).build::<Cpu, f64>(&crowd, &matrix).unwrap();
+        let x_there = upload::<Cpu, f64>(&crowd, &x, 1);
+        let mut y = upload::<Cpu, f64>(&crowd, &vec![f64::NAN; matrix.rows()], 1);
+        operator.apply(&crowd, 1.0, &x_there, 0.0, &mut y).unwrap();
+        let y = download::<Cpu, f64>(&crowd, &y, matrix.rows());
+        assert_eq!(y, matrix.multiply_reference(&x), "{}", entry.name);
+    }
+}
+
 /// Two entries at one place of the first row.
 fn with_repeats(values: Values) -> Arc<Csr> {
     let pattern =

@@ -142,6 +142,11 @@ impl Cpu {
         self.pool.run(&work);
     }
 
+    /// Threads that can run at the same time: all of them, but no more than there are cores.
+    pub(crate) fn threads_at_once(&self) -> usize {
+        self.pool.at_once()
+    }
+
     /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` says where each thread's chunks begin and ends
     /// with their number; without it, or where it was made for another number of threads, they are shared evenly. Where
     /// there are many, threads that are done help others. A single chunk runs on the calling thread.

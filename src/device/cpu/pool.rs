@@ -45,8 +45,13 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether the pools of this process have more threads than there are cores.
 pub(crate) fn crowded() -> bool {
+    THREADS.load(Ordering::Relaxed) > available_cores()
+}
+
+/// Cores that this process may use.
+fn available_cores() -> usize {
     static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
-    THREADS.load(Ordering::Relaxed) > *CORES
+    *CORES
 }
 
 /// What a pool adds to [`THREADS`]: a single thread never waits.
@@ -124,6 +129,11 @@ impl Pool {
     /// Number of threads, the caller among them.
     pub(super) fn threads(&self) -> usize {
         self.workers.len() + 1
+    }
+
+    /// Threads of the pool that can run at the same time.
+    pub(super) fn at_once(&self) -> usize {
+        self.threads().min(available_cores())
     }
 
     /// Runs `job(i)` for every i below the number of threads, each on its own thread; returns when all are done.
@@ -294,6 +304,15 @@ mod tests {
                 });
             }
             assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 200), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn no_more_threads_run_at_once_than_there_are_cores() {
+        let cores = thread::available_parallelism().unwrap().get();
+        for threads in [1, cores, cores + 1, 4 * cores] {
+            let pool = Pool::new(threads).unwrap();
+            assert_eq!((pool.threads(), pool.at_once()), (threads, threads.min(cores)));
         }
     }
 

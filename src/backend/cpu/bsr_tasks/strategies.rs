@@ -118,7 +118,8 @@ impl Strategy for WholeRows {
     }
 }
 
-/// All threads on the blocks of each row, and a wait at its end.
+/// All threads on the blocks of each row, and a wait at its end. Threads beyond the number of cores take no part: every
+/// row would wait until each of them has had a core.
 pub struct SplitNaive;
 
 impl Strategy for SplitNaive {
@@ -132,9 +133,12 @@ impl Strategy for SplitNaive {
 
     fn multiply<T: Scalar>(next: &Self::State, arrays: &Arrays, device: &Cpu, product: &Product<'_, T>) {
         begin_rows(next, arrays);
-        let threads = device.threads();
+        let threads = device.threads_at_once();
         let row_over = Barrier::new(threads);
-        after_scaling(device, product, |_| {
+        after_scaling(device, product, |thread| {
+            if thread >= threads {
+                return;
+            }
             for (row, next) in next.iter().enumerate() {
                 let mut sums = NOTHING;
                 while let Some(blocks) = guided(next, arrays.begin(row + 1), threads, 1) {
