@@ -100,9 +100,11 @@ fn wheels_in(prefix: &Path) -> Vec<PathBuf> {
 }
 
 /// Where the `python3` of a search path is installed: the folder above the one that it lies in, and likewise for what it
-/// links to, as in virtual environments.
+/// links to, as in virtual environments. A relative entry is another folder in each working directory, which anybody may
+/// have filled: it is skipped.
 fn pythons(path: &OsString) -> Vec<PathBuf> {
-    let files = std::env::split_paths(path).map(|folder| folder.join("python3"));
+    let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    let files = folders.map(|folder| folder.join("python3"));
     let Some(mut file) = files.into_iter().find(|file| file.is_file()) else { return Vec::new() };
     let mut prefixes = Vec::new();
     // A chain of links that is longer is none that a person made.
@@ -143,6 +145,20 @@ pub fn touch(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_relative_entry_of_the_path_is_no_place_to_look_for_a_python() {
+        let root = tempfile::tempdir().unwrap();
+        touch(&root.path().join("bin/python3"));
+        let absolute = root.path().join("bin");
+        // The same folder, counted from the working directory.
+        let up: PathBuf = std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect();
+        let relative = up.join(absolute.strip_prefix("/").unwrap());
+        assert!(relative.join("python3").is_file());
+        assert_eq!(pythons(&absolute.into_os_string()), [root.path()]);
+        assert!(pythons(&relative.into_os_string()).is_empty());
+        assert!(pythons(&OsString::from(":bin:.")).is_empty());
+    }
 
     #[test]
     fn wheels_of_the_python_on_the_path_and_of_the_one_it_links_to_are_looked_into() {
