@@ -22,6 +22,9 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
             HumanBytes(fetched.bytes),
             fetched.path.display()
         ))?;
+        if let Some(sum) = fetched.pinned.filter(|_| !fetched.was_there) {
+            print(&format!("the catalog has no checksum of it: SHA-256 {sum} is pinned on first use\n"))?;
+        }
     }
     Ok(true)
 }

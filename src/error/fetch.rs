@@ -54,6 +54,34 @@ pub enum FetchError {
         /// Bytes that need not be fetched again.
         kept: u64,
     },
+    /// A server sends more than the matrix can be; what came has been removed.
+    #[error(
+        "{url}: the file has {}more than {most} bytes, the most that this matrix can take; what came of it was removed. \
+         Another server can be named with --mirror or SOLVER_MIRROR", total.map_or(String::new(), |total| format!("{total} bytes, "))
+    )]
+    TooLong {
+        /// What was asked for.
+        url: String,
+        /// The limit.
+        most: u64,
+        /// How many bytes the server announces.
+        total: Option<u64>,
+    },
+    /// An archive is not the one that was fetched.
+    #[error(
+        "{path}: the SHA-256 is {got}, and was {expected} when the matrix was fetched: pinned on first use in {record}",
+        path = path.display(), record = record.display()
+    )]
+    Changed {
+        /// The archive.
+        path: PathBuf,
+        /// The checksum of the first download.
+        expected: String,
+        /// What it is.
+        got: String,
+        /// The file that holds the checksum.
+        record: PathBuf,
+    },
     /// The user stopped a download.
     #[error("stopped; {kept} bytes are kept in {path}: solver fetch {name} goes on from there", path = path.display())]
     DownloadStopped {

@@ -16,10 +16,15 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Reads the matrix in the archive at `path`, from its binary file where that is fresh.
-pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
+/// Reads the matrix in the archive at `path`, from its binary file where that is fresh. An archive that is parsed is
+/// checked before; a binary file was made from one that was.
+pub(super) fn load(
+    path: &Path,
+    options: &Options,
+    check: impl FnOnce(&[u8]) -> Result<()>,
+) -> Result<Loaded> {
     let cached = place(path, options);
-    let (loaded, key) = mmap::with(path, |archive| load_from(path, archive, &cached, options))?;
+    let (loaded, key) = mmap::with(path, |archive| load_from(path, archive, &cached, options, check))?;
     // Only now it is certain that the archive was read as a whole.
     if let Some(key) = key {
         write(path, &cached, &loaded, &key, options);
@@ -28,11 +33,18 @@ pub(super) fn load(path: &Path, options: &Options) -> Result<Loaded> {
 }
 
 /// Reads the matrix, and returns it with the key under which it is to be cached, unless it is or cannot be.
-fn load_from(path: &Path, archive: &[u8], cached: &Path, options: &Options) -> Result<(Loaded, Option<Key>)> {
+fn load_from(
+    path: &Path,
+    archive: &[u8],
+    cached: &Path,
+    options: &Options,
+    check: impl FnOnce(&[u8]) -> Result<()>,
+) -> Result<(Loaded, Option<Key>)> {
     let keys = [Entries::Distinct, Entries::Summed].map(|entries| key(archive, options.as_stored, entries));
     if let Some(loaded) = read(cached, &keys, options) {
         return Ok((loaded, None));
     }
+    check(archive)?;
     let keep = Options { duplicates: Duplicates::Keep, ..options.clone() };
     let loaded = detect::parse(path, archive, &keep)?;
     let [distinct, summed] = keys;
@@ -123,6 +135,10 @@ fn read(cached: &Path, [distinct, summed]: &[Key; 2], options: &Options) -> Opti
 mod tests {
     use super::*;
     use std::fs;
+
+    fn load(path: &Path, options: &Options) -> Result<Loaded> {
+        super::load(path, options, |_| Ok(()))
+    }
 
     const SYMMETRIC: &str = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 1 1\n";
     const OTHER: &str = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 5\n2 1 1\n";

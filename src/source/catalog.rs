@@ -156,6 +156,13 @@ impl Entry {
         self.stored.saturating_mul(bytes_per_entry)
     }
 
+    /// The most bytes that the download may have: those of the text of the matrix and of a few vectors, uncompressed.
+    pub fn download_limit(&self) -> u64 {
+        const BYTES_PER_LINE: u64 = 64;
+        const FREE: u64 = 64 << 20;
+        self.stored.saturating_add(self.rows).saturating_mul(BYTES_PER_LINE).saturating_add(FREE)
+    }
+
     /// The archive, where it has been fetched into the cache folder of this user.
     pub fn fetched(&self) -> Option<PathBuf> {
         crate::files::cache_folder().map(|folder| folder.join(self.file())).filter(|path| path.is_file())

@@ -154,10 +154,14 @@ fn find(what: &OsStr, options: &Options) -> Result<Loaded> {
     let name = what.to_str().ok_or_else(|| unknown(what))?;
     if let Some(entry) = catalog::find(name) {
         let archive = entry.fetched().ok_or_else(|| entry.not_fetched())?;
-        let loaded = cache::load(&archive, options)
+        let pinned = |bytes: &[u8]| fetch::check_pinned(&archive, bytes, entry);
+        let loaded = cache::load(&archive, options, pinned)
             .and_then(|loaded| compare(entry, &archive, &loaded).map(|()| loaded));
         return loaded.map_err(|error| match error {
-            damaged @ (Error::Io { .. } | Error::Parse { .. } | Error::Malformed { .. }) => {
+            damaged @ (Error::Io { .. }
+            | Error::Parse { .. }
+            | Error::Malformed { .. }
+            | Error::Fetch(FetchError::Changed { .. })) => {
                 Error::Fetch(FetchError::Unreadable { name: entry.name.clone(), source: Box::new(damaged) })
             }
             other => other,

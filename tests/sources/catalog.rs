@@ -1,6 +1,6 @@
 //! The catalog, and the commands that use it: the real binary, a real server, real signals.
 
-use crate::common::archives::{bus, gzip};
+use crate::common::archives::{bus, gzip, tar_gz};
 use crate::common::server::{Reply, Request, Server, file};
 use serde_json::Value;
 use solver::Error;
@@ -335,6 +335,28 @@ fn a_download_that_was_damaged_later_says_how_to_have_it_again() {
     fs::write(run.at(""), &whole[..whole.len() / 2]).unwrap();
     let message = run.refused(&["info", "--matrix", "1138_bus"]);
     assert!(message.contains("1138_bus.tar.gz") && message.contains("solver fetch 1138_bus"), "{message}");
+    assert_eq!(run.run(&["fetch", "1138_bus"]).status.code(), Some(0));
+    assert_eq!(run.run(&["info", "--matrix", "1138_bus"]).status.code(), Some(0));
+}
+
+#[test]
+fn what_was_fetched_first_is_pinned_and_another_archive_is_not_read() {
+    let run = Run::good();
+    let done = run.run(&["fetch", "1138_bus"]);
+    let record = fs::read_to_string(run.at(".sha256")).unwrap();
+    let sum = record.split(' ').next().unwrap();
+    let pinned = format!("SHA-256 {sum} is pinned on first use");
+    assert!(done.status.success() && text(&done).contains(&pinned), "{}", text(&done));
+    assert!(!text(&run.run(&["fetch", "1138_bus"])).contains("pinned"), "it was there");
+    assert_eq!(run.run(&["info", "--matrix", "1138_bus"]).status.code(), Some(0));
+    // Another matrix of the same sizes, in an archive without fault.
+    fs::write(run.at(""), tar_gz("1138_bus", &bus(9.0, 0))).unwrap();
+    let message = run.refused(&["info", "--matrix", "1138_bus"]);
+    assert!(
+        message.contains("pinned on first use in") && message.contains("solver fetch 1138_bus"),
+        "{message}"
+    );
+    assert!(message.contains(sum), "{message}");
     assert_eq!(run.run(&["fetch", "1138_bus"]).status.code(), Some(0));
     assert_eq!(run.run(&["info", "--matrix", "1138_bus"]).status.code(), Some(0));
 }

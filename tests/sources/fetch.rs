@@ -398,3 +398,48 @@ fn stopping_keeps_what_came_and_the_next_time_goes_on() {
     case.assert_fetched(&archive());
     assert_eq!(case.server.seen()[1].range(), Some(kept as usize));
 }
+
+/// The limit of a download that is too long, and the length that the server announces.
+fn too_long(case: &Case) -> (u64, Option<u64>) {
+    match case.fetch() {
+        Err(Error::Fetch(FetchError::TooLong { most, total, .. })) => {
+            assert_eq!(case.names(), ["1138_bus.tar.gz.lock"], "nothing is kept");
+            (most, total)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_download_that_is_longer_than_the_matrix_can_be_ends_and_nothing_of_it_is_kept() {
+    let most = find("1138_bus").unwrap().download_limit();
+    let announced = Case::new(move |_| Reply { length: Some(most as usize + 1), ..Reply::body(b"x") });
+    assert_eq!(too_long(&announced), (most, Some(most + 1)));
+    // A part that says nothing of the length of the whole.
+    let sent = Case::new(move |_| {
+        let bytes = vec![b'x'; 8192];
+        Reply { status: 206, ..Reply::body(&bytes) }.with("Content-Range", format!("bytes {}-/*", most - 100))
+    });
+    sent.begin(b"", Some("\"one\""), None);
+    let part = fs::File::create(sent.at(".part")).unwrap();
+    // A file of zeros that are not stored.
+    part.set_len(most - 100).unwrap();
+    assert_eq!(too_long(&sent), (most, None));
+}
+
+#[test]
+fn an_archive_that_unpacks_to_more_than_the_matrix_can_be_is_refused() {
+    let most = 2 * find("1138_bus").unwrap().download_limit();
+    let zeros = gzip(&vec![0; 16 << 20]).repeat((most >> 24) as usize + 1);
+    let case = Case::new(move |_| Reply::body(&[gzip(bus(8.0, 0).as_bytes()), zeros.clone()].concat()));
+    let (what, expected, got) = case.mismatch();
+    assert_eq!((what, got.as_str()), ("size when unpacked", "more"));
+    assert_eq!(expected, format!("less than {most} bytes"));
+}
+
+#[test]
+fn every_matrix_of_the_catalog_may_be_longer_than_its_estimate() {
+    for entry in solver::source::catalog::entries() {
+        assert!(entry.download_limit() > 8 * entry.download_estimate(), "{}", entry.name);
+    }
+}

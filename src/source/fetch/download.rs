@@ -56,7 +56,8 @@ pub(super) fn complete(
     settings: &Settings,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<()> {
-    let mut download = Download { url, place, settings, progress, agent: agent() };
+    let most = entry.download_limit();
+    let mut download = Download { url, most, place, settings, progress, agent: agent(url) };
     let (mut failures, mut tries) = (0, 0);
     loop {
         let before = size(&place.part);
@@ -81,11 +82,13 @@ pub(super) fn complete(
     }
 }
 
-fn agent() -> Agent {
+/// The client for a file. What begins encrypted stays so: a redirect from https to http is refused.
+fn agent(url: &str) -> Agent {
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
     Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(MOST_REDIRECTS)
+        .https_only(url.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")))
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_per_read(Some(STALL_TIMEOUT))
         .accept_encoding("identity")
@@ -97,6 +100,8 @@ fn agent() -> Agent {
 
 struct Download<'a> {
     url: &'a str,
+    /// The most bytes that the file may have.
+    most: u64,
     place: &'a Place,
     settings: &'a Settings,
     progress: &'a mut dyn FnMut(u64, Option<u64>),
@@ -167,6 +172,10 @@ impl Download<'_> {
         let mut body = response.into_body().into_with_config().limit(u64::MAX).reader();
         let (mut have, mut piece) = (from, vec![0; PIECE]);
         loop {
+            if have.max(total.unwrap_or(0)) > self.most {
+                drop(file);
+                return Err(Failure::Final(self.too_long(total)));
+            }
             (self.progress)(have, total);
             if self.settings.stopped() {
                 return Err(Failure::Passing("stopped".to_owned()));
@@ -188,6 +197,12 @@ impl Download<'_> {
         }
     }
 
+    /// That the file is longer than the matrix can be; what came of it is removed.
+    fn too_long(&self, total: Option<u64>) -> Error {
+        self.place.remove_part();
+        Error::Fetch(FetchError::TooLong { url: self.url.to_owned(), most: self.most, total })
+    }
+
     /// That no answer came.
     fn no_answer(&self, error: ureq::Error) -> Failure {
         let reason = match error {
@@ -195,6 +210,9 @@ impl Download<'_> {
                 "no such host; is this machine offline? A file fetched elsewhere can be read \
                                           by its path"
                     .to_owned()
+            }
+            ureq::Error::RequireHttpsOnly(to) => {
+                format!("the server redirects to {to}, which is not encrypted as this address is")
             }
             ureq::Error::TooManyRedirects => format!("more than {MOST_REDIRECTS} redirects"),
             ureq::Error::BadUri(what) => format!("this is no URL: {what}"),
@@ -270,4 +288,38 @@ fn content_range(headers: &HeaderMap) -> (Option<u64>, Option<u64>) {
     let (bytes, length) = range.split_once('/').unwrap_or((range, ""));
     let first = bytes.split('-').next().and_then(|first| first.trim().parse().ok());
     (first, length.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One answer for each connection, in turn; returns the address of the server.
+    fn serve(answers: Vec<String>) -> String {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for (answer, stream) in answers.iter().zip(listener.incoming()) {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]).unwrap();
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        });
+        format!("http://{address}")
+    }
+
+    #[test]
+    fn the_client_of_an_encrypted_address_asks_no_other() {
+        let found = || "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx".to_owned();
+        let open = serve(vec![found()]);
+        let moved = format!(
+            "HTTP/1.1 302 Found\r\nLocation: {open}/x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        // A mirror that is named without encryption may redirect as it likes.
+        assert!(agent("http://mirror").get(serve(vec![moved])).call().is_ok());
+        for scheme in ["https://sparse.tamu.edu", "HTTPS://sparse.tamu.edu"] {
+            let refused = agent(scheme).get(&open).call();
+            assert!(matches!(refused, Err(ureq::Error::RequireHttpsOnly(_))), "{refused:?}");
+        }
+    }
 }

@@ -9,7 +9,8 @@
 //! # Checks
 //! The archive must decompress (which compares gzip's own checksum), hold the matrix file, and that file must have the
 //! size and the number of entries of the catalog. Its SHA-256 must be the catalog's where that has one; where it has
-//! none, it must be that of the first download, which is recorded beside it.
+//! none, it must be that of the first download, which is recorded beside it: it is pinned on first use. The archive is
+//! compared with that again whenever it is parsed. A download that is longer than the text of the matrix can be ends.
 
 mod download;
 mod verify;
@@ -76,6 +77,8 @@ pub struct Fetched {
     pub bytes: u64,
     /// Whether it had been fetched before.
     pub was_there: bool,
+    /// The SHA-256 that later downloads and readings are compared with because the catalog has none.
+    pub pinned: Option<String>,
 }
 
 /// The files of one download.
@@ -93,7 +96,10 @@ struct Place {
 
 impl Place {
     fn new(folder: &Path, entry: &Entry) -> Place {
-        let archive = folder.join(entry.file());
+        Place::of(folder.join(entry.file()))
+    }
+
+    fn of(archive: PathBuf) -> Place {
         let with = |ending: &str| {
             let mut name = archive.clone().into_os_string();
             name.push(ending);
@@ -138,8 +144,9 @@ pub fn fetch(
     })?;
     let _lock = lock(&place, entry, settings)?;
     files::remove_leftovers(&place.archive);
-    if let Some(bytes) = already_here(&place, entry)? {
-        return Ok(Fetched { path: place.archive, bytes, was_there: true });
+    let pinned = |sum: String| Some(sum).filter(|_| entry.sha256.is_none());
+    if let Some((bytes, sum)) = already_here(&place, entry)? {
+        return Ok(Fetched { path: place.archive, bytes, was_there: true, pinned: pinned(sum) });
     }
     let url = entry.url(settings.mirror.as_deref());
     download::complete(&url, entry, &place, settings, progress)?;
@@ -156,8 +163,24 @@ pub fn fetch(
                 path: place.archive.clone(),
                 source,
             })?;
-            Ok(Fetched { path: place.archive, bytes, was_there: false })
+            Ok(Fetched { path: place.archive, bytes, was_there: false, pinned: pinned(sum) })
         }
+    }
+}
+
+/// Refuses an archive that is not the one that was fetched: its bytes must have the SHA-256 of the catalog, or else that
+/// of the first download. Where neither is known, it passes.
+pub(super) fn check_pinned(archive: &Path, bytes: &[u8], entry: &Entry) -> Result<()> {
+    let place = Place::of(archive.to_owned());
+    let Some(expected) = entry.sha256.clone().or_else(|| place.recorded()) else { return Ok(()) };
+    match verify::sha256_of(bytes) {
+        got if got == expected => Ok(()),
+        got => Err(Error::Fetch(FetchError::Changed {
+            path: place.archive,
+            expected,
+            got,
+            record: place.record,
+        })),
     }
 }
 
@@ -174,15 +197,15 @@ fn install(place: &Place) -> std::io::Result<u64> {
     Ok(file.metadata()?.len())
 }
 
-/// The size of the archive where it is here and as it was when it was fetched.
-fn already_here(place: &Place, entry: &Entry) -> Result<Option<u64>> {
+/// Size and SHA-256 of the archive where it is here and as it was when it was fetched.
+fn already_here(place: &Place, entry: &Entry) -> Result<Option<(u64, String)>> {
     let Ok(about) = fs::metadata(&place.archive) else { return Ok(None) };
     match check(&place.archive, entry, place)? {
         Ok(sum) => {
             if place.recorded().is_none() {
                 place.write_record(&sum)?;
             }
-            Ok(Some(about.len()))
+            Ok(Some((about.len(), sum)))
         }
         Err((mismatch, source)) => {
             let Mismatch { what, expected, got } = mismatch;
@@ -217,9 +240,7 @@ fn check(
         let record = place.record.display();
         return Ok(Err((
             mismatch,
-            format!(
-                "it was that the first time, says {record}; if the collection has a new version, remove that file"
-            ),
+            format!("pinned on first use in {record}; if the collection has a new version, remove that file"),
         )));
     }
     if recorded.is_some() {

@@ -38,13 +38,18 @@ pub(super) fn sha256(path: &Path) -> Result<String> {
 pub(super) fn content(path: &Path, entry: &Entry) -> Result<Option<Mismatch>> {
     let file =
         File::open(path).map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?;
-    let unpacked = MultiGzDecoder::new(BufReader::with_capacity(PIECE, file));
+    // What the download may have at most is the size of the text.
+    let most = entry.download_limit().saturating_mul(2);
+    let unpacked = MultiGzDecoder::new(BufReader::with_capacity(PIECE, file)).take(most);
     let mut unpacked = BufReader::with_capacity(PIECE, unpacked);
     let checked = members(&mut unpacked, entry).and_then(|mismatch| {
         // To the end, where gzip keeps its checksum.
         drain(&mut unpacked)?;
         Ok(mismatch)
     });
+    if unpacked.get_ref().limit() == 0 {
+        return Ok(Some(Mismatch::new("size when unpacked", format!("less than {most} bytes"), "more")));
+    }
     Ok(checked.unwrap_or_else(|e| Some(Mismatch::new("content", "a whole archive", format!("not one: {e}")))))
 }
 
@@ -91,6 +96,20 @@ fn matrix(file: impl Read, entry: &Entry) -> io::Result<Option<Mismatch>> {
     })
 }
 
+/// The SHA-256 of bytes in memory.
+pub(super) fn sha256_of(bytes: &[u8]) -> String {
+    digits(Sha256::new_with_prefix(bytes))
+}
+
+fn digits(hash: Sha256) -> String {
+    let mut digits = String::new();
+    for byte in hash.finalize() {
+        // Writing to a String cannot fail.
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
 fn drain(reader: &mut impl Read) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     while reader.read(&mut piece)? > 0 {}
@@ -105,12 +124,7 @@ struct Hashing<R> {
 
 impl<R> Hashing<R> {
     fn digits(self) -> String {
-        let mut digits = String::new();
-        for byte in self.hash.finalize() {
-            // Writing to a String cannot fail.
-            let _ = write!(digits, "{byte:02x}");
-        }
-        digits
+        digits(self.hash)
     }
 }
 
