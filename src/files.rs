@@ -4,6 +4,7 @@ mod check;
 mod replace;
 mod temporary;
 
+use crate::trust;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -27,13 +28,27 @@ pub(crate) fn set_cache_folder(folder: PathBuf) {
 }
 
 /// The folder of this user's caches: the one that was set here, `$SOLVER_CACHE` where that variable is set, otherwise
-/// `solver` in the user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). None without a home folder.
-pub(crate) fn cache_folder() -> Option<PathBuf> {
-    if let Some(folder) = CACHE_FOLDER.get() {
-        return Some(folder.clone());
+/// `solver` in the user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). It is used for the folder `part` in it, and
+/// only where no other user can put files there: kernels that run and matrices that are believed come from it.
+pub(crate) fn cache_folder(part: &str) -> std::result::Result<PathBuf, NoCache> {
+    let folder = CACHE_FOLDER.get().cloned().or_else(|| {
+        let user = etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir());
+        choose_cache_folder(std::env::var_os("SOLVER_CACHE"), user)
+    });
+    let folder = folder.ok_or(NoCache::NoHome)?;
+    match trust::others_can_write(&folder.join(part)) {
+        Some(reason) => Err(NoCache::Unsafe(reason)),
+        None => Ok(folder),
     }
-    let user = etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir());
-    choose_cache_folder(std::env::var_os("SOLVER_CACHE"), user)
+}
+
+/// Why there is no cache folder.
+#[derive(Debug)]
+pub(crate) enum NoCache {
+    /// There is no home folder.
+    NoHome,
+    /// Other users can put files there, in words.
+    Unsafe(String),
 }
 
 /// Likewise, from the variable's value and the user's cache folder. A relative folder would be another one in each

@@ -22,5 +22,6 @@ pub mod source;
 pub mod spectrum;
 pub mod spelling;
 pub mod stop;
+mod trust;
 
 pub use error::{Error, Result};

@@ -103,7 +103,10 @@ fn look_at_cache() -> Finding {
         None => Finding {
             state: "missing",
             what: "kernel cache".to_owned(),
-            details: "no home folder; set SOLVER_CACHE, or kernels are compiled at every start".to_owned(),
+            details:
+                "no home folder, or one that other users can write to; set SOLVER_CACHE, or kernels are \
+                      compiled at every start"
+                    .to_owned(),
         },
     }
 }

@@ -34,6 +34,15 @@ pub enum FetchError {
     /// There is no place for downloads.
     #[error("there is no home folder, and so no cache folder; name one with --cache or SOLVER_CACHE")]
     NoCacheFolder,
+    /// Other users can write to the place for downloads.
+    #[error(
+        "the cache folder is not used: {reason}. Matrices are read and kernels are run from there; or name another folder \
+         with --cache or SOLVER_CACHE"
+    )]
+    UnsafeCacheFolder {
+        /// Who can write where, and what to do.
+        reason: String,
+    },
     /// A server does not have what was asked for.
     #[error("{url}: the server answers {status}; {hint}")]
     HttpStatus {

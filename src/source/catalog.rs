@@ -4,12 +4,15 @@
 //! and what it must look like, so that a download can be checked against it. A fact that is not known is left out.
 
 use crate::error::{Error, FetchError, Result};
+use crate::files::{self, NoCache};
 use crate::spelling::{did_you_mean, nearest};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Once};
 
 const TEXT: &str = include_str!("../../data/catalog.toml");
+/// The folder of downloads in a cache folder.
+pub(super) const FOLDER: &str = "matrices";
 /// Where the collection is, unless a mirror is named.
 const COLLECTION: &str = "https://sparse.tamu.edu";
 
@@ -142,7 +145,7 @@ impl Entry {
 
     /// What the archive is called in a cache folder, with its path below that.
     pub fn file(&self) -> PathBuf {
-        Path::new("matrices").join(format!("{}.tar.gz", self.name))
+        Path::new(FOLDER).join(format!("{}.tar.gz", self.name))
     }
 
     /// About how many bytes the download has at least: compressed entries, without what an archive may hold beside
@@ -163,9 +166,16 @@ impl Entry {
         self.stored.saturating_add(self.rows).saturating_mul(BYTES_PER_LINE).saturating_add(FREE)
     }
 
-    /// The archive, where it has been fetched into the cache folder of this user.
+    /// The archive, where it has been fetched into the cache folder of this user. A folder that other users can write to
+    /// is not used, with a warning.
     pub fn fetched(&self) -> Option<PathBuf> {
-        crate::files::cache_folder().map(|folder| folder.join(self.file())).filter(|path| path.is_file())
+        static WARNED: Once = Once::new();
+        let folder = files::cache_folder(FOLDER).inspect_err(|none| {
+            if let NoCache::Unsafe(reason) = none {
+                WARNED.call_once(|| log::warn!("fetched matrices are not used: {reason}"));
+            }
+        });
+        folder.ok().map(|folder| folder.join(self.file())).filter(|path| path.is_file())
     }
 
     /// That it has not been fetched, and the ways out.

@@ -223,6 +223,43 @@ fn without_a_home_there_is_no_cache_folder() {
     assert!(text(&done).contains("--cache"), "{}", text(&done));
 }
 
+/// Access rights of the cache folder are given, taken, and given again.
+#[cfg(unix)]
+#[test]
+fn a_cache_folder_that_other_users_can_write_to_is_not_used() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let run = Run::good();
+    let chmod = |folder: &str, mode| {
+        fs::set_permissions(run.folder.path().join(folder), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let used = || {
+        assert_eq!(run.run(&["fetch", "1138_bus"]).status.code(), Some(0));
+        assert_eq!(run.run(&["info", "--matrix", "1138_bus"]).status.code(), Some(0));
+    };
+    let unused = |reason: &str| {
+        let message = run.refused(&["fetch", "1138_bus"]);
+        assert!(message.contains("the cache folder is not used") && message.contains(reason), "{message}");
+        let message = run.refused(&["info", "--matrix", "1138_bus"]);
+        assert!(message.contains("fetched matrices are not used") && message.contains(reason), "{message}");
+        assert_eq!(message.matches(reason).count(), 1, "told once: {message}");
+    };
+    used();
+    for (folder, mode) in [("", 0o777), ("matrices", 0o777), ("matrices", 0o1777)] {
+        chmod(folder, mode);
+        unused("other users can write to");
+        chmod(folder, 0o755);
+        used();
+    }
+    let other = |user| chown(run.folder.path().join("matrices"), Some(user), None);
+    let me = std::os::unix::fs::MetadataExt::uid(&fs::metadata(run.folder.path()).unwrap());
+    if let Err(e) = other(me + 4321) {
+        crate::common::harness::skip(format_args!("a folder cannot be given to another user: {e}"));
+    }
+    unused(&format!("belongs to user {}", me + 4321));
+    other(me).unwrap();
+    used();
+}
+
 #[test]
 fn an_unknown_name_is_refused_with_those_near_it_before_anything_is_downloaded() {
     let run = Run::good();

@@ -13,9 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::nvrtc::Image;
 use crate::error::Result;
-use crate::files;
+use crate::files::{self, NoCache};
+use crate::trust::create_folder;
 use entry::Key;
 
+/// The folder of kernels in a cache folder.
+const FOLDER: &str = "kernels";
 /// No image comes near this, so a larger file is not ours and is not read into memory.
 const LARGEST_FILE: u64 = 1 << 30;
 
@@ -36,15 +39,23 @@ pub struct Usage {
 
 impl KernelCache {
     /// The cache of this user: `$SOLVER_CACHE/kernels` where that variable is set, otherwise `solver/kernels` in the
-    /// user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). Without a home folder nothing is kept.
+    /// user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). Without a home folder, or where other users can write to
+    /// the cache folder, nothing is kept.
     pub fn open() -> KernelCache {
-        let folder = files::cache_folder().map(|folder| folder.join("kernels"));
-        if folder.is_none() {
-            warn_once(format_args!(
-                "no cache folder: there is no home folder, so kernels are compiled anew in each run; set SOLVER_CACHE"
-            ));
+        match files::cache_folder(FOLDER) {
+            Ok(folder) => KernelCache::at(folder.join(FOLDER)),
+            Err(none) => {
+                let why = match none {
+                    NoCache::NoHome => "there is no home folder".to_owned(),
+                    NoCache::Unsafe(reason) => reason,
+                };
+                warn_once(format_args!(
+                    "no cache folder: {why}; kernels are compiled anew in each run, unless SOLVER_CACHE names another \
+                     folder"
+                ));
+                KernelCache { folder: None }
+            }
         }
-        KernelCache { folder }
     }
 
     /// A cache in `folder`, which is made when the first kernel is stored.
@@ -141,7 +152,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Puts an entry in its place. It is not synced: what a power failure leaves behind, the checksum finds.
 fn store(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
+    create_folder(folder)?;
     files::replace(path, files::Content::Cache, false, |file| file.write_all(bytes))
 }
 

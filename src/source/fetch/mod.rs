@@ -17,7 +17,9 @@ mod verify;
 
 use super::catalog::Entry;
 use crate::error::{Error, FetchError, Result};
-use crate::files;
+use crate::files::{self, NoCache};
+use crate::source::catalog;
+use crate::trust::create_folder;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -46,7 +48,7 @@ impl Settings {
     /// Into the cache folder `folder`, or that of this user.
     pub fn new(folder: Option<PathBuf>) -> Result<Settings> {
         Ok(Settings {
-            folder: folder.or_else(files::cache_folder).ok_or(Error::Fetch(FetchError::NoCacheFolder))?,
+            folder: folder.map_or_else(default_folder, Ok)?,
             mirror: None,
             pause: Duration::from_millis(250),
             stop: Arc::default(),
@@ -66,6 +68,15 @@ impl Settings {
             left -= step;
         }
     }
+}
+
+fn default_folder() -> Result<PathBuf> {
+    files::cache_folder(catalog::FOLDER).map_err(|none| {
+        Error::Fetch(match none {
+            NoCache::NoHome => FetchError::NoCacheFolder,
+            NoCache::Unsafe(reason) => FetchError::UnsafeCacheFolder { reason },
+        })
+    })
 }
 
 /// A matrix that is here now.
@@ -137,7 +148,7 @@ pub fn fetch(
 ) -> Result<Fetched> {
     let place = Place::new(&settings.folder, entry);
     let folder = place.archive.parent().unwrap_or(&settings.folder);
-    fs::create_dir_all(folder).map_err(|source| Error::Io {
+    create_folder(folder).map_err(|source| Error::Io {
         action: "create",
         path: folder.to_owned(),
         source,

@@ -1,0 +1,100 @@
+//! Whether files in a folder can have been put there by other users.
+
+use std::path::Path;
+
+/// Says who else can put files into a folder, or replace it; `None` where only this user and root can. What does not
+/// exist yet counts as made by this user. Folders that lead to it count, with links and without.
+#[cfg(unix)]
+pub(crate) fn others_can_write(folder: &Path) -> Option<String> {
+    // SAFETY: takes nothing, returns a number, and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let real = absolute.ancestors().find_map(|ancestor| std::fs::canonicalize(ancestor).ok());
+    let ways: Vec<std::path::PathBuf> = [Some(absolute), real].into_iter().flatten().collect();
+    let all = ways.iter().flat_map(|way| way.ancestors().map(move |folder| (folder, folder == way)));
+    all.into_iter().find_map(|(folder, last)| fault(folder, last, user))
+}
+
+/// Permissions have no such form on other systems.
+#[cfg(not(unix))]
+pub(crate) fn others_can_write(_: &Path) -> Option<String> {
+    None
+}
+
+/// What is wrong with one folder, the last of the way or one that leads to it.
+#[cfg(unix)]
+fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    const ROOT: u32 = 0;
+    const STICKY: u32 = 0o1000;
+    const GROUP: u32 = 0o020;
+    const ALL: u32 = 0o002;
+    let about = std::fs::metadata(folder).ok()?;
+    let place = folder.display();
+    if about.uid() != user && about.uid() != ROOT {
+        return Some(format!("{place} belongs to user {}", about.uid()));
+    }
+    // Many systems give each user a group of the same number, with no other member.
+    let own_group = about.gid() == user || about.gid() == ROOT;
+    let by_group = about.mode() & GROUP != 0 && !own_group;
+    // In a sticky folder nobody can replace what belongs to another, but anybody can add files.
+    let sticky = about.mode() & STICKY != 0 && !last;
+    if !sticky && (about.mode() & ALL != 0 || by_group) {
+        return Some(format!("other users can write to {place}; chmod go-w {place} ends that"));
+    }
+    None
+}
+
+/// Makes a folder and those that lead to it; other users cannot write to those that are new, whatever the umask says.
+pub(crate) fn create_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o755);
+    builder.recursive(true).create(folder)
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, create_dir_all, set_permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn chmod(folder: &Path, mode: u32) {
+        set_permissions(folder, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_found_wherever_it_leads_to_the_cache() {
+        let root = tempfile::tempdir().unwrap();
+        let (open, cache) = (root.path().join("open"), root.path().join("open/cache"));
+        create_dir_all(&cache).unwrap();
+        assert_eq!(others_can_write(&cache), None);
+        assert_eq!(others_can_write(&cache.join("not/there/yet")), None);
+        for mode in [0o777, 0o757] {
+            chmod(&open, mode);
+            for folder in [&open, &cache, &cache.join("not/there/yet")] {
+                let fault = others_can_write(folder).unwrap();
+                assert!(fault.contains(&format!("write to {}", open.display())), "{fault}");
+            }
+        }
+        let link = root.path().join("link");
+        symlink(&cache, &link).unwrap();
+        assert!(others_can_write(&link).is_some(), "what a link leads to counts");
+        chmod(&open, 0o1777);
+        assert_eq!(others_can_write(&cache), None, "a sticky folder keeps what is in it");
+        for mode in [0o777, 0o1777] {
+            chmod(&cache, mode);
+            assert!(others_can_write(&link).is_some(), "others can add files");
+        }
+    }
+
+    #[test]
+    fn new_folders_are_closed_to_others() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a/b");
+        create_folder(&folder).unwrap();
+        let mode = std::fs::metadata(&folder).unwrap().permissions().mode();
+        assert_eq!((mode & 0o022, others_can_write(&folder)), (0, None));
+    }
+}
