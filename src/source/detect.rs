@@ -94,8 +94,7 @@ pub(super) fn check(path: &Path) -> Result<()> {
     if !path.is_file() || webgraph::is_named(path) {
         return Ok(());
     }
-    let bytes = mmap::open(path)?;
-    known_head(Text { path, bytes: &bytes, meter: None }).map(drop).map_err(in_file(path))
+    mmap::with(path, |bytes| known_head(Text { path, bytes, meter: None }).map(drop)).map_err(in_file(path))
 }
 
 /// Reads what is already in memory, gzip-compressed or not; `path` is for error messages, and names the files beside it
