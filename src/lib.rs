@@ -25,3 +25,4 @@ pub mod stop;
 mod trust;
 
 pub use error::{Error, Result};
+pub use memory::allocation_may_fail;

@@ -1,5 +1,14 @@
 //! The `solver` program: parse, run, exit code.
 
+#[cfg(unix)]
+mod allocator;
+
+#[cfg(unix)]
+#[global_allocator]
+static ALLOCATOR: allocator::Checked = allocator::Checked;
+
 fn main() -> std::process::ExitCode {
+    #[cfg(unix)]
+    allocator::prepare();
     solver::cli::run()
 }

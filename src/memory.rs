@@ -1,15 +1,39 @@
 //! Large arrays on huge pages, and elements asked for before they are needed.
 
 use bytemuck::Zeroable;
+use std::cell::Cell;
 
 /// Bytes from which huge pages pay.
 const LARGE: usize = 4 << 20;
+
+thread_local! {
+    static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the caller of the allocation in progress on this thread handles its failure. The allocator of the program ends the
+/// process where an allocation fails that nobody handles.
+pub fn allocation_may_fail() -> bool {
+    MAY_FAIL.get()
+}
+
+/// Marks the allocations of a closure as handled.
+fn handled<R>(allocate: impl FnOnce() -> R) -> R {
+    let before = MAY_FAIL.replace(true);
+    let made = allocate();
+    MAY_FAIL.set(before);
+    made
+}
+
+/// Reserves room for exactly `more` elements; returns whether there is that much memory.
+pub(crate) fn try_reserve<T>(vector: &mut Vec<T>, more: usize) -> bool {
+    handled(|| vector.try_reserve_exact(more)).is_ok()
+}
 
 /// An array of zeros, if there is room. Large ones are put on huge pages where the system offers them: sparse products
 /// run through memory in several streams and one gather, and miss the tables of small pages.
 pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Option<Vec<T>> {
     // The system hands out zeroed pages when they are first touched, so nothing is touched yet.
-    let array = bytemuck::try_zeroed_vec(len).ok()?;
+    let array = handled(|| bytemuck::try_zeroed_vec(len)).ok()?;
     advise_huge_pages(&array);
     Some(array)
 }

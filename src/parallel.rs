@@ -1,10 +1,12 @@
 //! Small tools for work that is cut into pieces: over the threads of rayon's current pool, in arrays that may not fit.
 
 use crate::error::{Error, Result};
-use crate::memory::zeroed;
+use crate::memory::{try_reserve, zeroed};
 use bytemuck::Zeroable;
+use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
-use std::sync::{Arc, Barrier, Mutex, PoisonError};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Barrier, Mutex, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
@@ -14,6 +16,8 @@ const SMALL: usize = 100_000;
 const CERTAIN: u64 = 64 << 20;
 /// Pieces of work for each thread, so that one that is held up does not hold up the rest.
 pub(crate) const CHUNKS_PER_THREAD: usize = 8;
+/// The most threads of rayon's global pool.
+const MOST_IN_POOL: usize = 1024;
 
 /// Bytes of a thread's stack.
 const STACK: usize = 2 << 20;
@@ -25,7 +29,9 @@ const BESIDE: usize = 32 << 20;
 /// room is asked for before, when no other thread is beginning, and not touched: no room is an error.
 pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let mut room: Vec<u8> = Vec::new();
-    room.try_reserve_exact(STACK + BESIDE).map_err(|e| io::Error::new(io::ErrorKind::OutOfMemory, e))?;
+    if !try_reserve(&mut room, STACK + BESIDE) {
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, "there is no memory for another thread"));
+    }
     drop(std::hint::black_box(room));
     let runs = Arc::new(Barrier::new(2));
     let tell = Arc::clone(&runs);
@@ -38,12 +44,47 @@ pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -
     Ok(thread)
 }
 
-/// Limits the threads of rayon's pool, which read, sort and check, to so many.
-pub fn limit_threads(threads: usize) -> Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).spawn_handler(|thread| {
-        start_thread(format!("solver-data-{}", thread.index()), || thread.run()).map(drop)
+/// Starts rayon's global pool, whose threads read, sort and check: `threads` of them, or one for each core that this process may
+/// use. Where the system grants fewer threads, the pool has fewer; a pool of one is the calling thread itself. Results do not
+/// depend on the number. A pool that runs already is kept.
+///
+/// Left to itself, rayon starts the pool on first use, and panics where a thread cannot be had.
+pub(crate) fn start_pool(threads: Option<usize>) {
+    static STARTED: Once = Once::new();
+    let threads =
+        threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).min(MOST_IN_POOL);
+    STARTED.call_once(|| {
+        // A pool that fails to start cannot be built again, so the threads come first, and each waits for its place in the pool.
+        let mut waiting = if threads > 1 { start_waiting(threads) } else { Vec::new() };
+        let pool = match waiting.len() {
+            0 => ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global(),
+            started => ThreadPoolBuilder::new()
+                .num_threads(started)
+                .spawn_handler(|place| {
+                    let thread = waiting.pop().ok_or(io::ErrorKind::InvalidInput)?;
+                    thread.send(place).map_err(|_| io::ErrorKind::BrokenPipe.into())
+                })
+                .build_global(),
+        };
+        if let Err(e) = pool {
+            log::debug!("the pool of threads that read and check: {e}");
+        }
     });
-    pool.build_global().map_err(|e| Error::Threads { threads, reason: e.to_string() })
+}
+
+/// Starts up to `threads` threads that wait for their place in the pool, and end where none comes.
+fn start_waiting(threads: usize) -> Vec<SyncSender<rayon::ThreadBuilder>> {
+    let mut waiting = Vec::with_capacity(threads);
+    for index in 0..threads {
+        let (give, take) = sync_channel::<rayon::ThreadBuilder>(1);
+        let work = move || take.recv().into_iter().for_each(rayon::ThreadBuilder::run);
+        if let Err(e) = start_thread(format!("solver-data-{index}"), work) {
+            log::info!("{index} threads instead of {threads} read and check: {e}");
+            break;
+        }
+        waiting.push(give);
+    }
+    waiting
 }
 
 /// Threads to use on an input of this size. The pool is not even started for a small one.
@@ -110,7 +151,9 @@ pub(crate) fn zeros<T: Zeroable>(n: usize) -> Result<Vec<T>> {
 pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
     let bytes = affordable::<T>(0, n)?;
     let mut room = Vec::new();
-    room.try_reserve_exact(n).map_err(|_| Error::OutOfMemory { bytes })?;
+    if !try_reserve(&mut room, n) {
+        return Err(Error::OutOfMemory { bytes });
+    }
     // Without this the compiler may drop an allocation that is never written, and its failure with it.
     Ok(std::hint::black_box(room))
 }
@@ -123,7 +166,7 @@ pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
     }
     let step = more.max(vector.len() / 8);
     let bytes = affordable::<T>(vector.len(), step)?;
-    vector.try_reserve_exact(step).map_err(|_| Error::OutOfMemory { bytes })
+    if try_reserve(vector, step) { Ok(()) } else { Err(Error::OutOfMemory { bytes }) }
 }
 
 /// The bytes of `more` elements beside those that are held, unless there are fewer: the system would grant more, and end

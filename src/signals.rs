@@ -9,23 +9,14 @@ pub(crate) fn ignore_file_size_limit() {
     }
 }
 
-/// Calls a function that installs handlers of signals, and ignores SIGHUP afterwards if it was ignored before, as under `nohup`.
-pub(crate) fn keep_hangup_ignored<T>(install: impl FnOnce() -> T) -> T {
+/// Whether this process ignores SIGHUP, as one that was started by `nohup` does.
+pub(crate) fn hangup_is_ignored() -> bool {
     #[cfg(unix)]
-    {
-        // SAFETY: the null pointer makes this a query, and any bytes are a valid `sigaction` for it to write to.
-        let ignored = unsafe {
-            let mut before: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut before) == 0
-                && before.sa_sigaction == libc::SIG_IGN
-        };
-        let installed = install();
-        if ignored {
-            // SAFETY: sets the disposition of one signal to a constant.
-            unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
-        }
-        installed
+    // SAFETY: the null pointer makes this a query, and any bytes are a valid `sigaction` for it to write to.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
     }
     #[cfg(not(unix))]
-    install()
+    false
 }

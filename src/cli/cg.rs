@@ -54,7 +54,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     if let Some(why) = &plan.running.why {
         log::info!("device: {why}");
     }
-    plan.run.limit_threads()?;
+    plan.run.start_pool();
     if let Some(entry) = plan.fetch {
         super::fetch::download(entry, None).inspect_err(|_| {
             if let Some(stand_in) = &entry.stand_in {

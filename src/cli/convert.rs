@@ -10,6 +10,7 @@ use crate::observe::Meter;
 use crate::source::{Beside, Loaded, Options, binary, market, npy, npz};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A format that can be written.
 struct Target {
@@ -46,7 +47,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
         load(&args.input, Options { as_stored: args.as_stored, beside: true, ..Options::default() })?;
     // What a killed run left of its output would stay for good.
     files::remove_leftovers(&args.output);
-    let meter = Meter::default();
+    let meter = Arc::new(Meter::default());
     let name = args.output.display().to_string();
     let written = metered("writing", &name, &meter, || write(args, target, &stem, &loaded, &meter))?;
     print(&report(&loaded, &written))?;

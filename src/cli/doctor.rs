@@ -10,6 +10,7 @@ use crate::bench::stream;
 use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, GpuError, Result};
+use crate::parallel::start_pool;
 use crate::solve::pagerank::{self, links::Links};
 use crate::solve::{Method, System, problem};
 use crate::stop::{StopReason, StoppingRule};
@@ -50,6 +51,7 @@ fn outcome(what: &str, result: Result<String>) -> Finding {
 
 pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
     check_threads(args.threads)?;
+    start_pool(args.threads);
     let cpu = Cpu::new(args.threads)?;
     let mut findings = look_at_cpu(&cpu);
     let driver = cuda::driver_version();

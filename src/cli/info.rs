@@ -5,7 +5,7 @@ mod words;
 
 use super::args::InfoArgs;
 use super::load::load;
-use super::progress::spinner;
+use super::progress::metered;
 use super::{print, print_json};
 use crate::error::Result;
 use crate::format::stats::{
@@ -13,8 +13,10 @@ use crate::format::stats::{
     Symmetry, ValueStats,
 };
 use crate::format::{Stats, Values};
+use crate::observe::Meter;
 use crate::plot::{CELLS, Format, spy};
 use crate::source::{Loaded, Options};
+use std::sync::Arc;
 
 /// All that is printed. Rows and columns are counted from 1, as people do and as messages do.
 #[derive(serde::Serialize)]
@@ -92,15 +94,16 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
 fn describe(args: &InfoArgs) -> Result<Info> {
     let loaded =
         load(&args.matrix, Options { as_stored: args.as_stored, beside: args.beside, ..Options::default() })?;
+    let meter = Arc::new(Meter::default());
     let name = args.matrix.to_string_lossy();
-    let progress = spinner(format!("describing {name}"));
-    let stats = Stats::of(&loaded.matrix, loaded.symmetric);
-    if let Some(path) = &args.spy {
-        progress.set_message(format!("drawing {name}"));
-        spy(&Density::of(&loaded.matrix, CELLS), &name, loaded.stand_in, path)?;
-    }
-    progress.finish_and_clear();
-    Ok(Info::new(args, &loaded, stats))
+    metered("describing", &name, &meter, || {
+        let stats = Stats::of(&loaded.matrix, loaded.symmetric);
+        if let Some(path) = &args.spy {
+            meter.begin("drawing", 0);
+            spy(&Density::of(&loaded.matrix, CELLS), &name, loaded.stand_in, path)?;
+        }
+        Ok(Info::new(args, &loaded, stats))
+    })
 }
 
 impl Info {

@@ -1,52 +1,67 @@
 //! What Ctrl-C, SIGTERM and SIGHUP do: they end the program at once, unless there are results to lose.
 
-use crate::signals;
-use std::process::exit;
+use crate::signals::hangup_is_ignored;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::{register, register_conditional_shutdown};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 
 /// The exit code of a program that one of these signals has ended.
 const ENDED: i32 = 130;
 
-/// Signals within this time of the first one are the same request: `timeout` and batch systems send SIGTERM to a process, and
-/// again to its group.
-const SAME_REQUEST: Duration = Duration::from_secs(1);
+/// What signals read and set. The handlers need no thread.
+#[derive(Default)]
+struct Flags {
+    /// Whether there are no results to lose.
+    idle: Arc<AtomicBool>,
+    /// Whether Ctrl-C was pressed: the next one ends the program.
+    interrupted: Arc<AtomicBool>,
+    /// Whether any signal came while there were results to lose.
+    stopped: Arc<AtomicBool>,
+}
 
-/// Whether there are results to lose.
-static AT_STAKE: AtomicBool = AtomicBool::new(false);
+static FLAGS: OnceLock<Flags> = OnceLock::new();
 
-/// Set by a signal while there are results to lose.
-static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// Installs the handlers. Those of one signal run in the order of their registration.
+fn install(flags: &Flags) -> io::Result<()> {
+    // `timeout` and batch systems send SIGTERM to a process and again to its group, so a second one ends nothing.
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        // Under nohup a hangup stays without effect.
+        if signal == SIGHUP && hangup_is_ignored() {
+            continue;
+        }
+        register_conditional_shutdown(signal, ENDED, Arc::clone(&flags.idle))?;
+        if signal == SIGINT {
+            register_conditional_shutdown(signal, ENDED, Arc::clone(&flags.interrupted))?;
+            register(signal, Arc::clone(&flags.interrupted))?;
+        }
+        register(signal, Arc::clone(&flags.stopped))?;
+    }
+    Ok(())
+}
 
-/// The flag that a signal sets from now on; a second request still ends the program at once.
+/// The flag that a signal sets from now on; a second Ctrl-C still ends the program at once.
 pub(super) fn catch() -> Arc<AtomicBool> {
-    let flag = FLAG.get_or_init(|| {
-        let flag = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&flag);
-        let mut first = None;
-        let handler = move || {
-            let first = *first.get_or_insert_with(Instant::now);
-            if !AT_STAKE.load(Ordering::Relaxed) || first.elapsed() > SAME_REQUEST {
-                exit(ENDED);
-            }
-            seen.store(true, Ordering::Relaxed);
-        };
-        if let Err(e) = signals::keep_hangup_ignored(|| ctrlc::set_handler(handler)) {
+    let flags = FLAGS.get_or_init(|| {
+        let flags = Flags::default();
+        if let Err(e) = install(&flags) {
             log::warn!("Ctrl-C will lose the result: {e}");
         }
-        flag
+        flags
     });
-    AT_STAKE.store(true, Ordering::Relaxed);
-    Arc::clone(flag)
+    flags.idle.store(false, Ordering::Relaxed);
+    Arc::clone(&flags.stopped)
 }
 
 /// From now on there is nothing to lose, until the next [`catch`].
 pub(super) fn release() {
-    AT_STAKE.store(false, Ordering::Relaxed);
+    if let Some(flags) = FLAGS.get() {
+        flags.idle.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Whether a signal came while there were results to lose.
 pub(super) fn pressed() -> bool {
-    FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
+    FLAGS.get().is_some_and(|flags| flags.stopped.load(Ordering::Relaxed))
 }

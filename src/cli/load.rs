@@ -3,12 +3,14 @@
 use super::progress::metered;
 use crate::error::Result;
 use crate::observe::Meter;
+use crate::parallel::start_pool;
 use crate::source::{self, Loaded, Options};
 use std::ffi::OsStr;
 use std::sync::Arc;
 
 /// Loads what `--matrix` names.
 pub(super) fn load(what: &OsStr, mut options: Options) -> Result<Loaded> {
+    start_pool(None);
     let meter = Arc::new(Meter::default());
     options.meter = Some(Arc::clone(&meter));
     metered("reading", &what.to_string_lossy(), &meter, || source::load_with(what, &options))

@@ -138,7 +138,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     if let Some(why) = &running.why {
         log::info!("device: {why}");
     }
-    args.run.limit_threads()?;
+    args.run.start_pool();
     if let Some(entry) = fetch {
         super::fetch::download(entry, None)?;
     }

@@ -70,7 +70,7 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
         log::info!("device: {why}");
     }
     log::info!("dangling {}: {}", plan.dangling.name(), plan.dangling.formula());
-    args.run.limit_threads()?;
+    args.run.start_pool();
     if let Some(entry) = plan.fetch {
         super::fetch::download(entry, None)?;
     }

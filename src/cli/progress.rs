@@ -3,10 +3,13 @@
 use super::{duration, thousands};
 use crate::observe::meter::Reading;
 use crate::observe::{Batch, Meter, Observer};
+use crate::parallel::start_thread;
 use crate::solve::pace::remaining;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Between two updates of the live line.
@@ -61,35 +64,49 @@ pub(super) fn log_line(text: &str) {
     }
 }
 
-/// A spinner on stderr that appears only on a terminal.
-pub fn spinner(text: String) -> ProgressBar {
+/// A spinner on stderr that appears only on a terminal. It turns as often as it is ticked.
+fn spinner(text: String) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_style(
         ProgressStyle::with_template("{spinner} {msg} {elapsed}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner()),
     );
     bar.set_draw_target(target());
     bar.set_message(text);
-    bar.enable_steady_tick(REFRESH);
     bar
 }
 
-/// Runs `work` while a thread of its own shows what the meter says: phase, share, rate and time left. Before the meter
-/// says anything, `phase` is what is done.
-pub fn metered<R>(phase: &'static str, name: &str, meter: &Meter, work: impl FnOnce() -> R) -> R {
-    /// Takes the line away however the work ends.
-    struct Done<'a>(&'a AtomicBool, std::thread::Thread);
-    impl Drop for Done<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-            self.1.unpark();
+/// Runs `work` while a thread shows what the meter says: phase, share, rate and time left. Until the meter says anything, `phase`
+/// is shown. Where no thread can be had, nothing is shown.
+pub fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: impl FnOnce() -> R) -> R {
+    let _watcher = Watcher::start(phase, name, meter);
+    work()
+}
+
+/// A thread that shows progress, and ends with this value.
+struct Watcher {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    fn start(phase: &'static str, name: &str, meter: &Arc<Meter>) -> Watcher {
+        let over = Arc::new(AtomicBool::new(false));
+        let (ended, name, meter) = (Arc::clone(&over), name.to_owned(), Arc::clone(meter));
+        let thread = start_thread("solver-progress".to_owned(), move || watch(phase, &name, &meter, &ended));
+        let thread = thread.inspect_err(|e| log::debug!("no progress is shown: {e}")).ok();
+        Watcher { over, thread }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // A panic there has been reported, and changes no result.
+            let _ = thread.join();
         }
     }
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(phase, name, meter, &over));
-        let _done = Done(&over, watcher.thread().clone());
-        work()
-    })
 }
 
 fn watch(first: &'static str, name: &str, meter: &Meter, over: &AtomicBool) {
@@ -104,6 +121,7 @@ fn watch(first: &'static str, name: &str, meter: &Meter, over: &AtomicBool) {
         let text = measure(name, &now);
         if !bar.is_hidden() {
             bar.set_message(text);
+            bar.tick();
         } else if lines.due() {
             log_line(&text);
         }

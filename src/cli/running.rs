@@ -7,7 +7,7 @@ use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
 use crate::observe::history::Layout;
 use crate::observe::{History, Recorder};
-use crate::parallel::limit_threads;
+use crate::parallel::start_pool;
 use crate::plot::Format;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
@@ -202,9 +202,9 @@ impl RunArgs {
         outputs.into_iter().try_for_each(check_writable)
     }
 
-    /// Reading and checking obey the same limit as solving.
-    pub fn limit_threads(&self) -> Result<()> {
-        self.threads.map_or(Ok(()), limit_threads)
+    /// Starts the threads that read and check. They obey the same limit as those that solve.
+    pub fn start_pool(&self) {
+        start_pool(self.threads);
     }
 
     /// History and picture, each where it was asked for, before the machine is measured: whatever ends the program then,

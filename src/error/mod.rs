@@ -387,7 +387,7 @@ pub enum Error {
         norm_b: f64,
     },
     /// The pool of threads could not be started.
-    #[error("cannot start {threads} threads: {reason}")]
+    #[error("cannot start {threads} threads: {reason}; ask for fewer by --threads")]
     Threads {
         /// How many were asked for.
         threads: usize,

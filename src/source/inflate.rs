@@ -5,6 +5,7 @@
 //! before, and a step that is more than what the system says is available is an error before it is taken.
 
 use crate::error::{Error, Result};
+use crate::memory::try_reserve;
 use crate::observe::Meter;
 use crate::parallel::{available, zeros};
 use std::io::Read;
@@ -54,6 +55,8 @@ pub(super) fn read_all(path: &Path, action: &'static str, mut from: impl Read, h
         if step > SMALL_STEP && step > available() {
             return Err(Error::OutOfMemory { bytes: wanted });
         }
-        bytes.try_reserve_exact(step as usize).map_err(|_| Error::OutOfMemory { bytes: wanted })?;
+        if !try_reserve(&mut bytes, step as usize) {
+            return Err(Error::OutOfMemory { bytes: wanted });
+        }
     }
 }

@@ -24,6 +24,7 @@ mod convert;
 mod errors;
 mod info;
 mod plot;
+mod scarcity;
 mod spy;
 
 fn main() -> std::process::ExitCode {

@@ -5,6 +5,7 @@
 //! one place as in another.
 
 use crate::error::{Error, Result};
+use crate::memory::try_reserve;
 use crate::parallel::zeros;
 use bytemuck::Zeroable;
 use std::ops::{Deref, DerefMut};
@@ -38,8 +39,9 @@ impl<T: Copy + Zeroable> Aligned<T> {
         if bytes > LARGE {
             return Ok(Aligned { room: array, start: 0, len });
         }
-        let refused = |_| Error::OutOfMemory { bytes: (bytes + LINE) as u128 };
-        array.try_reserve_exact(slack::<T>()).map_err(refused)?;
+        if !try_reserve(&mut array, slack::<T>()) {
+            return Err(Error::OutOfMemory { bytes: (bytes + LINE) as u128 });
+        }
         array.resize(len + slack::<T>(), T::zeroed());
         let mut aligned = Aligned::within(array, len);
         if aligned.start > 0 {

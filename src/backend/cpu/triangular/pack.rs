@@ -2,9 +2,9 @@
 //! backward.
 
 use super::schedule::{Direction, Needs, Schedule, Wait};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::{Bsr, Values};
-use crate::parallel::{room, zeros};
+use crate::parallel::{grow, room, zeros};
 use crate::scalar::Scalar;
 
 /// The lanes that a block's column may be read in: numbers that may be read past the last value.
@@ -195,8 +195,7 @@ impl<T: Scalar> Packer<'_, T> {
         units: impl ExactSizeIterator<Item = &'u u32>,
     ) -> Result<()> {
         let first = self.packed.segments.len();
-        let bytes = (units.len() * size_of::<Segment>()) as u128;
-        self.packed.segments.try_reserve(units.len()).map_err(|_| Error::OutOfMemory { bytes })?;
+        grow(&mut self.packed.segments, units.len())?;
         for &unit in units {
             self.unit(direction, unit, first);
         }

@@ -1,0 +1,76 @@
+//! The allocator of the program: the system's. An allocation that fails, and whose caller does not handle that, ends the
+//! program with an error message and exit code 2.
+//!
+//! Rust would call `abort` there, after printing a backtrace for which there may be no memory.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write;
+
+/// Exit code where nothing could be run.
+const COULD_NOT_RUN: i32 = 2;
+
+/// See the module.
+pub struct Checked;
+
+// SAFETY: every call is the system allocator's, with the same arguments; a null pointer is returned or the process ends.
+unsafe impl GlobalAlloc for Checked {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: promised by the caller.
+        checked(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: promised by the caller.
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: promised by the caller.
+        checked(unsafe { System.realloc(memory, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: promised by the caller.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[inline(always)]
+fn checked(memory: *mut u8, bytes: usize) -> *mut u8 {
+    if memory.is_null() && !solver::allocation_may_fail() {
+        out_of_memory(bytes);
+    }
+    memory
+}
+
+/// Ends the program without allocating, taking a lock or running a destructor: any thread may hold any lock here.
+#[cold]
+fn out_of_memory(bytes: usize) -> ! {
+    let mut line = [0; 160];
+    let mut rest = &mut line[..];
+    let _ = writeln!(
+        rest,
+        "error: {bytes} bytes more are more memory than there is; a smaller matrix, fewer threads or a higher limit is needed"
+    );
+    let length = 160 - rest.len();
+    // SAFETY: the bytes are initialised and ours, and `_exit` takes any code.
+    unsafe {
+        libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), length);
+        libc::_exit(COULD_NOT_RUN)
+    }
+}
+
+/// Keeps the address space for what the program needs, where it is limited: the allocator of glibc reserves 64 MB of it for each
+/// thread that allocates.
+pub fn prepare() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` is valid for the call, and no other thread runs yet.
+        unsafe {
+            if libc::getrlimit(libc::RLIMIT_AS, &mut limit) == 0 && limit.rlim_cur != libc::RLIM_INFINITY {
+                libc::mallopt(libc::M_ARENA_MAX, 1);
+            }
+        }
+    }
+}
