@@ -60,14 +60,21 @@ fn out_of_memory(bytes: usize) -> ! {
     }
 }
 
-/// Keeps the address space for what the program needs, where it is limited: the allocator of glibc reserves 64 MB of it for each
-/// thread that allocates.
+/// Sets how the allocator of glibc takes memory from the system and gives it back.
 pub fn prepare() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
+        /// Bytes from which an array has pages of its own, which the system has back as soon as the array is freed. By default
+        /// this grows to 32 MB, and freed arrays below it stay with the program.
+        const OWN_PAGES: libc::c_int = 1 << 20;
+        /// Free bytes at the end of the heap that the program keeps.
+        const KEPT: libc::c_int = 4 << 20;
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: `limit` is valid for the call, and no other thread runs yet.
         unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_PAGES);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT);
+            // By default the allocator reserves 64 MB of address space for each thread that allocates.
             if libc::getrlimit(libc::RLIMIT_AS, &mut limit) == 0 && limit.rlim_cur != libc::RLIM_INFINITY {
                 libc::mallopt(libc::M_ARENA_MAX, 1);
             }

@@ -161,7 +161,7 @@ pub trait Host: Device {
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
     /// The operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal, whose own diagonal is
     /// 1, and D on it; every row ends with its diagonal.
-    fn triangles<T: Scalar>(&self, precond: &'static str, factor: &Csr) -> Result<Operator<Self, T>>;
+    fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<Operator<Self, T>>;
 }
 
 impl Host for Cpu {
@@ -176,7 +176,7 @@ impl Host for Cpu {
             Builder::Cuda(_) => None,
         }
     }
-    fn triangles<T: Scalar>(&self, _precond: &'static str, factor: &Csr) -> Result<Operator<Cpu, T>> {
+    fn triangles<T: Scalar>(&self, _precond: &'static str, factor: Csr) -> Result<Operator<Cpu, T>> {
         cpu::triangular::build(self, factor)
     }
 }
@@ -193,7 +193,7 @@ impl Host for Cuda {
             Builder::Cpu(_) => None,
         }
     }
-    fn triangles<T: Scalar>(&self, precond: &'static str, _factor: &Csr) -> Result<Operator<Cuda, T>> {
+    fn triangles<T: Scalar>(&self, precond: &'static str, _factor: Csr) -> Result<Operator<Cuda, T>> {
         Err(Error::CpuOnly { precond })
     }
 }

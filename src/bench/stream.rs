@@ -133,7 +133,7 @@ pub struct Limit {
 }
 
 /// Beyond this, a larger working set is no slower: it has left every cache.
-const LARGEST: u64 = 512 << 20;
+pub(crate) const LARGEST: u64 = 512 << 20;
 
 /// Measures the limit: the operators' arrays pass by once an iteration, at the speed of a stream over everything; the
 /// vectors are touched several times between two passes of the matrix, and are allowed the speed of a stream over

@@ -160,6 +160,8 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     };
     let mut history = History::new(report, recorder);
     let written = written.and(plan.run.write_results(&history));
+    // The measurement takes about as much memory as the solve.
+    drop((exact, matrix, problem));
     measure(&mut history.report, device, &outcome);
     Ok(Solved { history, written })
 }

@@ -38,7 +38,7 @@ const TINY: f64 = 64.0 * f64::EPSILON;
 pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, shift: f64) -> Result<Operator<D, T>> {
     let triangle = Triangle::of(matrix, "ic0")?;
     let values = factors(&triangle, shift)?;
-    device.triangles("ic0", &triangle.with_values::<T>(values, "ic0")?)
+    device.triangles("ic0", triangle.with_values::<T>(values, "ic0")?)
 }
 
 /// A pivot that is not positive.

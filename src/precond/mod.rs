@@ -134,6 +134,24 @@ impl Preconditioner {
         }
     }
 
+    /// The most bytes that building it takes for a time, in addition to those that it keeps.
+    pub fn bytes_to_build(self, rows: u64, entries: u64) -> u64 {
+        match self {
+            Preconditioner::None | Preconditioner::Jacobi => 0,
+            // The inverted blocks as compressed rows, and where their rows begin in 64 bits.
+            Preconditioner::BlockJacobi { block } => {
+                rows * (12 * block.unwrap_or(block_jacobi::UNBLOCKED) as u64 + 12)
+            }
+            // The vectors by which the largest eigenvalue is estimated.
+            Preconditioner::Chebyshev { .. } => 6 * 8 * rows,
+            // For each entry below the diagonal the factor with its columns, 12 bytes, the needs of both directions, 8, and its
+            // place above the diagonal, 8; for each row the diagonal of the factor, four offsets and a schedule.
+            Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. } => {
+                14 * entries.saturating_sub(rows) + (16 + 32 + 10) * rows
+            }
+        }
+    }
+
     /// Builds the operator; none where there is nothing to apply. `matrix` is exact, `a` the operator that a backend
     /// has made of it.
     pub fn build<D: Pick<T>, T: Scalar>(

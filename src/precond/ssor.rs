@@ -28,5 +28,5 @@ pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, omega: f64)
     for row in 0..rows {
         factor[ends(row)] = omega * (2.0 - omega) * inverse[row];
     }
-    device.triangles("ssor", &triangle.with_values::<T>(factor, "ssor")?)
+    device.triangles("ssor", triangle.with_values::<T>(factor, "ssor")?)
 }

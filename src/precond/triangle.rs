@@ -7,7 +7,7 @@ use crate::scalar::Scalar;
 
 /// What stands below the diagonal and on it.
 pub(super) struct Triangle {
-    /// Every row ends with its diagonal.
+    /// The pattern. Every row ends with its diagonal.
     pub matrix: Csr,
     pub values: Vec<f64>,
 }
@@ -17,7 +17,10 @@ impl Triangle {
     pub fn of(matrix: &Csr, precond: &'static str) -> Result<Triangle> {
         let matrix = matrix.lower_triangle()?;
         let matrix = if matrix.pattern().has_repeats() { matrix.summed()? } else { matrix };
-        let values = matrix.values().copied()?.into_f64(matrix.nnz())?;
+        let entries = matrix.nnz();
+        let (pattern, values) = matrix.into_parts();
+        let values = values.into_f64(entries)?;
+        let matrix = Csr::with_pattern(pattern, Values::Ones)?;
         for row in 0..matrix.rows() {
             check(&matrix, &values, row, precond)?;
         }

@@ -13,6 +13,7 @@ mod allocations;
 mod bombs;
 mod graphs_memory;
 mod market_memory;
+mod plan_memory;
 mod preconditioner_memory;
 
 #[global_allocator]

@@ -165,13 +165,16 @@ fn chunk_rows(matrix: &Csr, chunk: usize) -> Range<usize> {
 /// Words, the first word and value of each chunk, whether any slice has a rest; values.
 type Arrays<V> = ((Vec<u32>, Vec<(usize, usize)>, bool), Vec<V>);
 
-/// Chunks that are packed together.
+/// The most chunks, and about the most entries, that are packed together. Packed bands are copied into one array and freed one by
+/// one, so the smaller they are, the less memory is taken twice.
 const BAND: usize = 64;
+const BAND_ENTRIES: usize = 1 << 18;
 
 fn pack<V: Copy + Zeroable + Send + Sync>(matrix: &Csr, values: Option<&[V]>) -> Result<Arrays<V>> {
     let chunks = chunks(matrix);
+    let band = (BAND_ENTRIES / (matrix.nnz() / chunks.max(1)).max(1)).clamp(1, BAND);
     let bands: Vec<Range<usize>> =
-        (0..chunks.div_ceil(BAND)).map(|band| band * BAND..((band + 1) * BAND).min(chunks)).collect();
+        (0..chunks).step_by(band).map(|first| first..(first + band).min(chunks)).collect();
     let packed = run_all(bands, |band| {
         let width = if values.is_some() { size_of::<V>() } else { 0 };
         let mut packer = Packer::new(matrix, values, width as f64);

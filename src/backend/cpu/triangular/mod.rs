@@ -35,9 +35,11 @@ const PATIENCE: u32 = 2000;
 
 /// The operator z = L^-T D L^-1 r. `factor` holds L below its diagonal, whose own diagonal is 1, and D on it; every row
 /// ends with its diagonal.
-pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: &Csr) -> Result<Operator<Cpu, T>> {
-    let block = best_block::<T>(factor);
-    let blocks = Bsr::from_csr(factor, (block, block))?;
+pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<Operator<Cpu, T>> {
+    let (rows, entries, block) = (factor.rows(), factor.nnz(), best_block::<T>(&factor));
+    let blocks = Bsr::from_csr(&factor, (block, block))?;
+    // The blocks hold the same.
+    drop(factor);
     let triangle = Triangle::new(&blocks)?;
     let weight = block * block * size_of::<T>() + size_of::<u32>();
     let schedule = Schedule::new(&triangle.needs(Direction::Forward), device.threads(), weight)?;
@@ -51,8 +53,8 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: &Csr) -> Result
         (0..threads).into_par_iter().map(|thread| triangle.pack(&schedule, thread)).collect::<Result<_>>()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(Rc::new(Triangles {
-        rows: factor.rows(),
-        entries: factor.nnz(),
+        rows,
+        entries,
         team: Team {
             block,
             avx2: device.avx2,
@@ -60,7 +62,7 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: &Csr) -> Result
             done: (0..threads).map(|_| Done::default()).collect(),
             patience: if device.threads() > cores { 1 } else { PATIENCE },
         },
-        scratch: RefCell::new((device.vector(factor.rows(), 1)?, device.slots(1, 1)?)),
+        scratch: RefCell::new((device.vector(rows, 1)?, device.slots(1, 1)?)),
     }))
 }
 

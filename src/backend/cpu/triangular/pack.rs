@@ -59,14 +59,14 @@ pub(super) struct Triangle<'a> {
     diagonals: Vec<usize>,
     below: Side,
     above: Side,
+    /// Which block of the matrix each one above is.
+    mirrored: Vec<usize>,
 }
 
 /// The blocks off the diagonal, row by row of one triangle.
 struct Side {
     offsets: Vec<usize>,
     units: Vec<u32>,
-    /// Which block of the matrix each one is.
-    blocks: Vec<usize>,
 }
 
 impl Side {
@@ -81,7 +81,7 @@ impl<'a> Triangle<'a> {
         let Values::F64(values) = matrix.values() else { unreachable!("factors are in double precision") };
         let n = matrix.block_rows();
         let count = matrix.blocks() - n;
-        let mut below = Side { offsets: room(n + 1)?, units: room(count)?, blocks: room(count)? };
+        let mut below = Side { offsets: room(n + 1)?, units: room(count)? };
         below.offsets.push(0);
         let mut diagonals = room(n)?;
         let mut offsets = zeros(n + 1)?;
@@ -89,14 +89,13 @@ impl<'a> Triangle<'a> {
             let diagonal = matrix.block_offsets().get(row + 1) - 1;
             for block in matrix.block_offsets().get(row)..diagonal {
                 below.units.push(matrix.block_columns()[block]);
-                below.blocks.push(block);
                 offsets[matrix.block_columns()[block] as usize + 1] += 1;
             }
             below.offsets.push(below.units.len());
             diagonals.push(diagonal);
         }
-        let above = transposed(&below, offsets)?;
-        Ok(Triangle { block: matrix.block().0, values, diagonals, below, above })
+        let (above, mirrored) = transposed(&below, offsets)?;
+        Ok(Triangle { block: matrix.block().0, values, diagonals, below, above, mirrored })
     }
 
     pub fn needs(&self, direction: Direction) -> Needs<'_> {
@@ -126,6 +125,15 @@ impl<'a> Triangle<'a> {
                 (range.start + 1..range.end, Some(range.start))
             }
             _ => (range, None),
+        }
+    }
+
+    /// The block of the matrix at a place in the row of a unit.
+    fn block_at(&self, direction: Direction, unit: u32, place: usize) -> usize {
+        match direction {
+            // Each row before has one block more, its diagonal.
+            Direction::Forward => place + unit as usize,
+            Direction::Backward => self.mirrored[place],
         }
     }
 
@@ -161,23 +169,24 @@ impl<'a> Triangle<'a> {
     }
 }
 
-/// The other side of the diagonal. `offsets[i + 1]` counts the blocks of row i there.
-fn transposed(below: &Side, mut offsets: Vec<usize>) -> Result<Side> {
+/// The other side of the diagonal, and the block of the matrix at each place there. `offsets[i + 1]` counts the blocks of row i.
+fn transposed(below: &Side, mut offsets: Vec<usize>) -> Result<(Side, Vec<usize>)> {
     let n = offsets.len() - 1;
     (0..n).for_each(|unit| offsets[unit + 1] += offsets[unit]);
     let mut next = room(offsets.len())?;
     next.extend_from_slice(&offsets);
     let count = below.units.len();
-    let mut above = Side { offsets, units: zeros(count)?, blocks: zeros(count)? };
+    let mut above = Side { offsets, units: zeros(count)? };
+    let mut mirrored = zeros(count)?;
     for row in 0..n {
         for place in below.offsets[row]..below.offsets[row + 1] {
             let to = &mut next[below.units[place] as usize];
             above.units[*to] = row as u32;
-            above.blocks[*to] = below.blocks[place];
+            mirrored[*to] = place + row;
             *to += 1;
         }
     }
-    Ok(above)
+    Ok((above, mirrored))
 }
 
 /// Writes the arrays of a thread from front to back.
@@ -228,7 +237,9 @@ impl<T: Scalar> Packer<'_, T> {
         if direction == Direction::Backward {
             (0..self.triangle.block).for_each(|r| self.push(self.element(diagonal, r, r)));
         }
-        blocks.chain(chain).for_each(|place| self.block(direction, side.blocks[place], |_, _| true));
+        for place in blocks.chain(chain) {
+            self.block(direction, self.triangle.block_at(direction, unit, place), |_, _| true);
+        }
         if self.triangle.block > 1 {
             match direction {
                 Direction::Forward => self.block(direction, diagonal, |r, c| r > c),
