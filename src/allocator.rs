@@ -66,7 +66,7 @@ pub fn prepare() {
     {
         /// Bytes from which an array has pages of its own, which the system has back as soon as the array is freed. By default
         /// this grows to 32 MB, and freed arrays below it stay with the program.
-        const OWN_PAGES: libc::c_int = 1 << 20;
+        const OWN_PAGES: libc::c_int = 1 << 18;
         /// Free bytes at the end of the heap that the program keeps.
         const KEPT: libc::c_int = 4 << 20;
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -4,6 +4,7 @@ use super::plan::Plan;
 use super::progress::bytes;
 use super::running::Place;
 use crate::bench::stream::LARGEST;
+use crate::device::cpu::available_cores;
 use crate::error::Result;
 use crate::format::Offsets;
 use crate::scalar::Precision;
@@ -16,8 +17,10 @@ const HOST_VECTORS: u64 = 7;
 const JUDGING_VECTORS: u64 = 2;
 /// Vectors of the host while operators are built: the right-hand side and its answer.
 const GIVEN_VECTORS: u64 = 2;
-/// Bytes that the program takes for a small system: its code, its threads and what it records of iterations.
+/// Bytes that the program takes for a small system: its code and what it records of iterations.
 const PROGRAM: u64 = 20_000_000;
+/// Bytes of each thread: its stack, and what it has not given back of the memory that it works with.
+const THREAD: u64 = 500_000;
 /// Bytes that drawing a picture takes at most, that of a bitmap.
 const DRAWING: u64 = 45_000_000;
 
@@ -103,13 +106,14 @@ pub(super) fn describe(plan: &Plan) -> Result<String> {
         "none" => String::new(),
         name => format!(", preconditioner {name} {}", bytes(precond)),
     };
+    let program = PROGRAM + THREAD * plan.run.threads.unwrap_or_else(available_cores) as u64;
     Ok(match plan.running.place {
         Place::Cuda(_) => format!(
             "about {} (matrix {}, vectors {}, program {}), and on the GPU {} (operator{} {}{named}, vectors {})",
-            bytes(matrix + host + PROGRAM),
+            bytes(matrix + host + program),
             bytes(matrix),
             bytes(host),
-            bytes(PROGRAM),
+            bytes(program),
             bytes(parts.on_device()),
             if plan.running.backend.entry.format == "dense" { "" } else { " as compressed rows" },
             bytes(operator),
@@ -119,12 +123,12 @@ pub(super) fn describe(plan: &Plan) -> Result<String> {
             let (more, phase) = parts.more().unwrap_or_default();
             format!(
                 "about {} (matrix {}, operator {} or less{named}, vectors {}{}, program {})",
-                bytes(parts.solving().saturating_add(more + PROGRAM)),
+                bytes(parts.solving().saturating_add(more + program)),
                 bytes(matrix),
                 bytes(operator),
                 bytes(host + device),
                 if more > 0 { format!(", {} more while {phase}", bytes(more)) } else { String::new() },
-                bytes(PROGRAM)
+                bytes(program)
             )
         }
     })

@@ -96,7 +96,7 @@ impl Profile {
             rest[0] /= diagonal;
             above[self.first[i]..].iter_mut().zip(left).for_each(|(e, l)| *e -= l * rest[0]);
         }
-        Some(e)
+        Some(self.places.iter().map(|&place| e[place]).collect())
     }
 
     /// The rows of L, each from its first column to the diagonal.

@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::scalar::Scalar;
 use aligned::Aligned;
 use pool::Pool;
-pub(crate) use pool::crowded;
+pub(crate) use pool::{available_cores, crowded};
 use shares::Stretch;
 use std::ops::Range;
 

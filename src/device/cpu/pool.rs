@@ -49,7 +49,7 @@ pub(crate) fn crowded() -> bool {
 }
 
 /// Cores that this process may use.
-fn available_cores() -> usize {
+pub(crate) fn available_cores() -> usize {
     static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
     *CORES
 }

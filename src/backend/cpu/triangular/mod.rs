@@ -30,7 +30,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The sizes of blocks that there is code for.
 const BLOCKS: Range<usize> = 1..7;
-/// Turns of the waiting loop before the core is left to others, where each thread has one to itself.
+/// Turns of the waiting loop before the core is left to others. There are no more strands than cores, so that most waits end
+/// sooner; a core that is given away may stay with another process for milliseconds.
 const PATIENCE: u32 = 2000;
 
 /// The operator z = L^-T D L^-1 r. `factor` holds L below its diagonal, whose own diagonal is 1, and D on it; every row
@@ -42,7 +43,8 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
     drop(factor);
     let triangle = Triangle::new(&blocks)?;
     let weight = block * block * size_of::<T>() + size_of::<u32>();
-    let schedule = Schedule::new(&triangle.needs(Direction::Forward), device.threads(), weight)?;
+    // A strand that waits for one without a core waits for as long as the system leaves that without one.
+    let schedule = Schedule::new(&triangle.needs(Direction::Forward), device.threads_at_once(), weight)?;
     let threads = schedule.strands.len();
     log::info!(
         "triangular solves: blocks of {block} x {block}, {} on {threads} of {} threads",
@@ -51,7 +53,6 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
     );
     let strands: Vec<Packed<T>> =
         (0..threads).into_par_iter().map(|thread| triangle.pack(&schedule, thread)).collect::<Result<_>>()?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(Rc::new(Triangles {
         rows,
         entries,
@@ -60,7 +61,6 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
             avx2: device.avx2,
             strands,
             done: (0..threads).map(|_| Done::default()).collect(),
-            patience: if device.threads() > cores { 1 } else { PATIENCE },
         },
         scratch: RefCell::new((device.vector(rows, 1)?, device.slots(1, 1)?)),
     }))
@@ -113,7 +113,6 @@ struct Team<T> {
     avx2: bool,
     strands: Vec<Packed<T>>,
     done: Vec<Done>,
-    patience: u32,
 }
 
 /// The vectors of an application, as all threads use them.
@@ -130,13 +129,13 @@ impl<T: Scalar> Triangles<T> {
     /// z = L^-T D L^-1 x.
     fn solve(&self, device: &Cpu, x: &CpuVector<T>, z: &mut CpuVector<T>) -> Result<()> {
         let threads = self.team.strands.len();
-        if threads > 1 && threads != device.threads() {
+        if threads > device.threads() {
             let what = "threads of the device on which triangles are solved";
             return Err(Error::Dimension { what, expected: threads, got: device.threads() });
         }
         self.team.done.iter().for_each(|done| done.0.store(0, Ordering::Relaxed));
         let vectors = Vectors { x: x.data().as_ptr(), z: z.data_mut().as_mut_ptr() };
-        // As many chunks as threads, so that each thread has one.
+        // No more chunks than threads, so that no thread has two.
         let (team, vectors) = (&self.team, &vectors);
         device.for_each_chunk(threads, None, |thread| team.strand(thread, vectors));
         Ok(())
@@ -167,7 +166,7 @@ impl<T: Scalar> Team<T> {
             let mut turns = 0_u32;
             while done.load(Ordering::Acquire) < wait.tasks {
                 turns = turns.wrapping_add(1);
-                if turns.is_multiple_of(self.patience) {
+                if turns.is_multiple_of(PATIENCE) {
                     std::thread::yield_now();
                 } else {
                     std::hint::spin_loop();
