@@ -3,7 +3,7 @@
 no signal, no hang.
 
   scripts/scarcity.py --solver target/release/solver                    # about 4500 runs, half an hour on two cores
-  scripts/scarcity.py --solver target/release/solver --runs 200         # every so many-th of them
+  scripts/scarcity.py --solver target/release/solver --runs 200         # a sample of them
 
 The limits on the address space begin where `solver --version` runs and end at 600 MB. Limits on threads hold for a user other
 than root, and only root can become another user: without root they are left out. The exit code is 1 if a run failed.
@@ -94,7 +94,7 @@ def fault(code, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--solver", dest="program", default="target/release/solver")
-    parser.add_argument("--runs", type=int, help="about so many runs, spread over all")
+    parser.add_argument("--runs", type=int, help="number of runs, spread evenly over all")
     parser.add_argument("--commands", nargs="+", choices=COMMANDS)
     parser.add_argument("--timeout", type=float, default=60, help="seconds after which a run is a hang")
     parser.add_argument("--jobs", type=int, default=1)

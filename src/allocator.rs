@@ -64,8 +64,8 @@ fn out_of_memory(bytes: usize) -> ! {
 pub fn prepare() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        /// Bytes from which an array has pages of its own, which the system has back as soon as the array is freed. By default
-        /// this grows to 32 MB, and freed arrays below it stay with the program.
+        /// Arrays from this size on are mapped one by one, and return to the system as soon as they are freed. By default the
+        /// size grows to 32 MB, and the program keeps smaller arrays.
         const OWN_PAGES: libc::c_int = 1 << 18;
         /// Free bytes at the end of the heap that the program keeps.
         const KEPT: libc::c_int = 4 << 20;

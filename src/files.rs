@@ -29,7 +29,7 @@ pub(crate) fn set_cache_folder(folder: PathBuf) {
 
 /// The folder of this user's caches: the one that was set here, `$SOLVER_CACHE` where that variable is set, otherwise
 /// `solver` in the user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). It is used for the folder `part` in it, and
-/// only where no other user can put files there: kernels that run and matrices that are believed come from it.
+/// only where no other user can put files there: kernels from it are run, and matrices from it are not checked again.
 pub(crate) fn cache_folder(part: &str) -> std::result::Result<PathBuf, NoCache> {
     let folder = CACHE_FOLDER.get().cloned().or_else(|| {
         let user = etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir());

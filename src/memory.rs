@@ -10,8 +10,8 @@ thread_local! {
     static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the caller of the allocation in progress on this thread handles its failure. The allocator of the program ends the
-/// process where an allocation fails that nobody handles.
+/// Whether the caller of the allocation in progress on this thread handles its failure. If not, the allocator of the
+/// program ends the process.
 pub fn allocation_may_fail() -> bool {
     MAY_FAIL.get()
 }

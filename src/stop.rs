@@ -79,6 +79,14 @@ pub enum StopReason {
         /// Norm of A r over the Frobenius norm of A and the norm of r.
         normal: f64,
     },
+    /// The recursion says that x minimises the residual, and the recomputed normal residual does not agree: rounding hides
+    /// the smallest eigenvalues of the matrix.
+    NearlySingular {
+        /// Norm of b - A x, relative to the right-hand side.
+        residual: f64,
+        /// Norm of A r over the Frobenius norm of A and the norm of r.
+        normal: f64,
+    },
     /// No progress for a whole window of iterations.
     Stagnated {
         /// The iteration at the end of the window.
@@ -156,6 +164,7 @@ impl StopReason {
             StopReason::Rounding { .. } => "rounding",
             StopReason::RoundingGap { .. } => "rounding_gap",
             StopReason::LeastSquares { .. } => "least_squares",
+            StopReason::NearlySingular { .. } => "nearly_singular",
             StopReason::Stagnated { .. } => "stagnated",
             StopReason::Diverged { .. } => "diverged",
             StopReason::IterationLimit { .. } => "iteration_limit",
@@ -196,6 +205,11 @@ impl std::fmt::Display for StopReason {
                 "not converged: x is a least-squares solution, with ||b - A x|| = {residual:.3e} ||b|| and ||A r|| = \
                  {normal:.1e} ||A|| ||r||. The matrix is singular and b outside its range, or its condition number is \
                  beyond 1e7"
+            ),
+            StopReason::NearlySingular { residual, normal } => write!(
+                f,
+                "not converged: the matrix is singular to working precision, and no step lowers ||b - A x|| = {residual:.3e} \
+                 ||b|| any more (||A r|| = {normal:.1e} ||A|| ||r||)"
             ),
             StopReason::Stagnated { iteration, window } => write!(
                 f,

@@ -31,18 +31,46 @@ fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
     const ALL: u32 = 0o002;
     let about = std::fs::metadata(folder).ok()?;
     let place = folder.display();
-    if about.uid() != user && about.uid() != ROOT {
+    if ![user, ROOT].contains(&about.uid()) && !is_root_unmapped(about.uid()) {
         return Some(format!("{place} belongs to user {}", about.uid()));
     }
-    // Many systems give each user a group of the same number, with no other member.
-    let own_group = about.gid() == user || about.gid() == ROOT;
+    let own_group = about.gid() == user || about.gid() == ROOT || is_private_group(about.gid(), user);
     let by_group = about.mode() & GROUP != 0 && !own_group;
-    // In a sticky folder nobody can replace what belongs to another, but anybody can add files.
+    // In a sticky folder users cannot replace files of each other, but all users can add files.
     let sticky = about.mode() & STICKY != 0 && !last;
     if !sticky && (about.mode() & ALL != 0 || by_group) {
         return Some(format!("other users can write to {place}; chmod go-w {place} ends that"));
     }
     None
+}
+
+/// Whether a group is the one that many systems give to each user: it has the name of the user, and no other member.
+#[cfg(unix)]
+fn is_private_group(group: u32, user: u32) -> bool {
+    /// The first field of the line of a file like `/etc/passwd` whose third field is this number, and the last field.
+    fn named(file: &str, number: u32) -> Option<(String, String)> {
+        let text = std::fs::read_to_string(file).ok()?;
+        text.lines().find_map(|line| {
+            let fields: Vec<&str> = line.split(':').collect();
+            let found = fields.get(2)?.parse() == Ok(number);
+            found.then(|| (fields[0].to_owned(), fields[fields.len() - 1].to_owned()))
+        })
+    }
+    let user = named("/etc/passwd", user).map(|(name, _)| name);
+    named("/etc/group", group).zip(user).is_some_and(|((name, members), user)| {
+        name == user && members.split(',').all(|member| member.is_empty() || member == user)
+    })
+}
+
+/// Whether files of root show this owner: in a container that does not map root, the system reports one number for all users
+/// from outside.
+#[cfg(unix)]
+fn is_root_unmapped(owner: u32) -> bool {
+    let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let first = |line: &str| line.split_whitespace().next()?.parse::<u32>().ok();
+    let overflow = first(&read("/proc/sys/kernel/overflowuid"));
+    let map = read("/proc/self/uid_map");
+    overflow == Some(owner) && !map.is_empty() && map.lines().filter_map(first).all(|inside| inside != 0)
 }
 
 /// Makes a folder and those that lead to it; other users cannot write to those that are new, whatever the umask says.

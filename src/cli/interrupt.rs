@@ -7,8 +7,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The exit code of a program that one of these signals has ended.
-const ENDED: i32 = 130;
+/// Added to the number of the signal, this is the exit code of the program that it has ended, as in a shell.
+const ENDED: i32 = 128;
 
 /// What signals read and set. The handlers need no thread.
 #[derive(Default)]
@@ -31,9 +31,9 @@ fn install(flags: &Flags) -> io::Result<()> {
         if signal == SIGHUP && hangup_is_ignored() {
             continue;
         }
-        register_conditional_shutdown(signal, ENDED, Arc::clone(&flags.idle))?;
+        register_conditional_shutdown(signal, ENDED + signal, Arc::clone(&flags.idle))?;
         if signal == SIGINT {
-            register_conditional_shutdown(signal, ENDED, Arc::clone(&flags.interrupted))?;
+            register_conditional_shutdown(signal, ENDED + signal, Arc::clone(&flags.interrupted))?;
             register(signal, Arc::clone(&flags.interrupted))?;
         }
         register(signal, Arc::clone(&flags.stopped))?;

@@ -2,14 +2,15 @@
 //!
 //! A small residual r = b - A x bounds the error e = A^-1 r only through the condition number: on an ill-conditioned system
 //! x may meet its tolerance and have no correct digit. Two estimates of the largest entry of e, relative to that of x,
-//! tell such answers from others:
+//! reveal such answers:
 //!
 //! - The *doubt* costs one application of the preconditioner M: the largest entry of M r over the smallest eigenvalue of M A
 //!   that the solve has seen, or the largest r_i / a_ii if that is more. The first is mostly too large, as few residuals
 //!   point along the smallest eigenvector; it is too small where the solve has not seen the smallest eigenvalue. The
-//!   second finds rows that are all but decoupled from the others.
-//! - Where the doubt exceeds [`DOUBT`], A e = r is solved directly, if its Cholesky factor in an order of small profile is
-//!   cheap. That sees what no residual shows, such as a motion of the whole structure that costs no energy.
+//!   second finds rows that are nearly decoupled from the rest.
+//! - Where the doubt exceeds [`DOUBT`], A e = r is solved directly, if a Cholesky factor in an order of small profile is
+//!   cheap; on small systems always. That sees what no residual shows, such as a motion of the whole structure that
+//!   costs no energy.
 //!
 //! # Reference
 //! A. George and J. W. Liu, Computer Solution of Large Sparse Positive Definite Systems, Prentice-Hall, 1981, chapter 4
@@ -20,9 +21,20 @@ use crate::format::Csr;
 
 /// The doubt up to which a system is not looked at any closer. It may miss unseen eigenvalues by this factor.
 const DOUBT: f64 = 1e-3;
-/// Multiplications of the dearest factorisation, about 0.1 s, and entries of the largest factor.
-const MOST_WORK: u64 = 100_000_000;
-const MOST_ENTRIES: u64 = 2_000_000;
+/// What a direct solution may take.
+struct Limit {
+    /// Entries of the matrix, which are put into an order.
+    entries: u64,
+    /// Entries of the factor.
+    factor: u64,
+    /// Multiplications of the factorisation.
+    work: u64,
+}
+
+/// About 1 ms.
+const ALWAYS: Limit = Limit { entries: 10_000, factor: 50_000, work: 1_000_000 };
+/// About 0.1 s.
+const IN_DOUBT: Limit = Limit { entries: 500_000, factor: 2_000_000, work: 100_000_000 };
 
 /// The largest entry of x - A^-1 b over that of x, estimated; infinite where A is singular to working precision. `z` is
 /// M r, or r without preconditioner, and `smallest` the smallest eigenvalue of M A that was seen; both positive
@@ -33,12 +45,10 @@ pub(super) fn estimate(matrix: &Csr, x: &[f64], r: &[f64], z: &[f64], smallest: 
     if !(x > 0.0 && x.is_finite()) {
         return None;
     }
-    let doubt = (largest(z) / smallest).max(decoupled) / x;
-    if doubt < DOUBT {
-        return Some(doubt);
-    }
-    match Profile::of(matrix) {
-        None => Some(doubt),
+    let doubt = largest_magnitude([largest(z) / smallest, decoupled].into_iter()) / x;
+    let limit = if doubt < DOUBT { ALWAYS } else { IN_DOUBT };
+    match Profile::of(matrix, &limit) {
+        None => Some(doubt).filter(|doubt| !doubt.is_nan()),
         Some(profile) => Some(profile.solve(matrix, r).map_or(f64::INFINITY, |e| largest(&e) / x)),
     }
 }
@@ -62,8 +72,8 @@ struct Profile {
 
 impl Profile {
     /// None where the factor would be too large or too dear.
-    fn of(matrix: &Csr) -> Option<Profile> {
-        if matrix.nnz() as u64 > MOST_ENTRIES {
+    fn of(matrix: &Csr, limit: &Limit) -> Option<Profile> {
+        if matrix.nnz() as u64 > limit.entries {
             return None;
         }
         let rows = reverse_cuthill_mckee(matrix);
@@ -75,8 +85,8 @@ impl Profile {
         };
         let first: Vec<usize> = (0..rows.len()).map(first).collect();
         let widths = || first.iter().enumerate().map(|(place, first)| (place - first + 1) as u64);
-        let cheap =
-            widths().sum::<u64>() <= MOST_ENTRIES && widths().map(|w| w * w / 2).sum::<u64>() <= MOST_WORK;
+        let work = widths().map(|w| w * w / 2).sum::<u64>();
+        let cheap = widths().sum::<u64>() <= limit.factor && work <= limit.work;
         cheap.then_some(Profile { rows, places, first })
     }
 
@@ -198,7 +208,7 @@ mod tests {
             let matrix = load(what).unwrap().matrix;
             let x: Vec<f64> = (0..matrix.rows()).map(|i| (i % 7) as f64 - 3.0).collect();
             let b = matrix.multiply_reference(&x);
-            let found = Profile::of(&matrix).unwrap().solve(&matrix, &b).unwrap();
+            let found = Profile::of(&matrix, &IN_DOUBT).unwrap().solve(&matrix, &b).unwrap();
             let error = found.iter().zip(&x).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(error < 1e-8, "{what}: {error:e}");
         }
@@ -213,7 +223,7 @@ mod tests {
             grid.row(i).for_each(|(j, v)| entries.push(shuffled[i], shuffled[j], v).unwrap());
         }
         let matrix = entries.into_csr().unwrap();
-        let profile = Profile::of(&matrix).unwrap();
+        let profile = Profile::of(&matrix, &IN_DOUBT).unwrap();
         let width = profile.first.iter().enumerate().map(|(i, first)| i - first).max().unwrap();
         assert!(width <= 60, "{width}: about the width of the grid");
     }
@@ -223,13 +233,13 @@ mod tests {
         let matrix = load("poisson2d:9x9,boundary=neumann").unwrap().matrix;
         let mut r = vec![0.0; 81];
         (r[0], r[80]) = (1.0, -1.0);
-        let found = Profile::of(&matrix).unwrap().solve(&matrix, &r);
+        let found = Profile::of(&matrix, &IN_DOUBT).unwrap().solve(&matrix, &r);
         let large = |e: Vec<f64>| e.iter().fold(0.0, |m: f64, e| m.max(e.abs())) > 1e8;
         assert!(found.is_none_or(large), "the last pivot is rounding, or not positive");
     }
 
     #[test]
     fn what_is_large_is_not_factorised() {
-        assert!(Profile::of(&load("poisson3d:40x40x40").unwrap().matrix).is_none());
+        assert!(Profile::of(&load("poisson3d:40x40x40").unwrap().matrix, &IN_DOUBT).is_none());
     }
 }

@@ -20,8 +20,10 @@
 //! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye, Residual
 //! replacement strategies for Krylov subspace iterative methods, SIAM J. Sci. Comput. 22, 2000.
 
+mod begin;
 mod judge;
 mod saving;
+mod scales;
 
 use super::checkpoint::Checkpoints;
 use super::pace::Pace;
@@ -30,12 +32,13 @@ use super::verdict::{largest_magnitude, norm};
 use super::{Outcome, System};
 use crate::device::{Device, RING, Recorded, SlotState};
 use crate::error::{Error, Result};
-use crate::format::Csr;
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
 use crate::spectrum::MOST_COEFFICIENTS;
 use crate::stop::{Norms, PROGRESS, Progress, StopCode, StopReason, StoppingRule};
+use begin::{check, outcome, tell_start};
 use saving::{Keeper, Log};
+use scales::{matrix_scale, scale};
 use std::time::{Duration, Instant};
 
 /// The most that a run reduces a recursive residual by, in units of the vectors' rounding.
@@ -135,7 +138,7 @@ where
         return Ok(solve.judged(outcome));
     }
     if M::SCALES && operators.m.is_none() {
-        solve.sigma = matrix_scale(system.matrix);
+        solve.sigma = matrix_scale::<T>(system.matrix);
     }
     let mut work = match &saved {
         Some(saved) => solve.go_on::<M, D, T>(device, &operators, saved)?,
@@ -176,57 +179,14 @@ where
         work = solve.begin::<M, D, T>(device, &operators)?;
     }
     if outcome.reason == StopReason::Converged {
-        outcome.error_estimate = solve.error_estimate(device, operators.m, outcome.spectrum)?;
+        let estimate = solve.error_estimate(device, operators.m, outcome.spectrum);
+        // The answer is worth more than an estimate of its error.
+        outcome.error_estimate = estimate.unwrap_or_else(|e| {
+            log::warn!("the error of x could not be estimated: {e}");
+            None
+        });
     }
     Ok(solve.judged(outcome))
-}
-
-/// Rows of the system, whose parts must fit.
-fn check(solver: &'static str, (rows, cols): (usize, usize), system: &System<'_>) -> Result<usize> {
-    if rows != cols {
-        return Err(Error::NotSquare { rows, cols, solver });
-    }
-    let fits = |what, got| match got == rows {
-        true => Ok(()),
-        false => Err(Error::Dimension { what, expected: rows, got }),
-    };
-    fits("rows of the system's matrix", system.matrix.rows())?;
-    fits("columns of the system's matrix", system.matrix.cols())?;
-    fits("entries of the right-hand side", system.b.len())?;
-    fits("entries of the start", system.x0.map_or(rows, <[f64]>::len))?;
-    Ok(rows)
-}
-
-/// What is known before the first iteration.
-fn outcome<M: Recurrence<D, T>, D: Device, T: Scalar>(operators: &Operators<D, T>, n: usize) -> Outcome {
-    let m = operators.m.as_ref();
-    let preconditioned = m.is_some();
-    let bytes = operators.a.cost().bytes + m.map_or(0, |m| m.cost().bytes);
-    Outcome {
-        x: vec![0.0; n],
-        reason: StopReason::ZeroRightHandSide,
-        iterations: 0,
-        restarts: 0,
-        residual: 0.0,
-        residual_true: 0.0,
-        residual_at_most: 0.0,
-        backward_error: 0.0,
-        error_estimate: None,
-        goal: None,
-        spectrum: None,
-        seconds_setup: 0.0,
-        seconds_solve: 0.0,
-        seconds_each: 0.0,
-        bytes_per_iteration: bytes + M::sweep_bytes(n, preconditioned),
-        operator_bytes: operators.a.storage() + m.map_or(0, |m| m.storage()),
-        vector_bytes: (M::vectors(preconditioned) * n * size_of::<T>()) as u64,
-    }
-}
-
-/// Tells observers of a solve that is over before its first iteration.
-fn tell_start(observers: &mut [&mut dyn Observer], residual: f64, tolerance: Option<f64>) {
-    let batch = Batch { first: 0, residuals: &[residual], seconds: (0.0, 0.0), tolerance };
-    observers.iter_mut().for_each(|o| o.batch(&batch));
 }
 
 /// Where NaN or infinity stands, if that is why the solve ended.
@@ -245,21 +205,6 @@ fn locate<M: Recurrence<D, T>, D: Device, T: Scalar>(
         }
     }
     Ok(reason)
-}
-
-/// A power of two near the largest magnitude, by which a residual is scaled without rounding; 1 where it has none.
-fn scale(r: &[f64]) -> f64 {
-    let largest = largest_magnitude(r.iter().copied());
-    if largest.is_normal() { 2f64.powi(largest.log2().floor().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
-}
-
-/// The power of two that brings the largest entry of a matrix to about 1; exactly 1 where its square and those of much
-/// smaller entries are in range anyway.
-fn matrix_scale(matrix: &Csr) -> f64 {
-    const SAFE: i32 = 256;
-    let largest = largest_magnitude((0..matrix.nnz()).map(|j| matrix.values().get(j)));
-    let exponent = if largest.is_normal() { largest.log2().floor() as i32 } else { 0 };
-    if exponent.abs() <= SAFE { 1.0 } else { 2f64.powi(-exponent.clamp(-1000, 1000)) }
 }
 
 impl<'a, 'o> Solve<'a, 'o> {

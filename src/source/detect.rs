@@ -194,10 +194,16 @@ fn unpacked<T>(file: Text, head: Head, read: impl FnOnce(Text) -> Result<T>) -> 
     if head.whole {
         return read(Text { bytes: head.bytes(), ..file }).map_err(failed);
     }
-    // One byte more than there may be tells that there is more.
-    let most = npy::length(head.bytes()).map_or(u64::MAX, |length| length.saturating_add(1));
+    let most = npy::length(head.bytes()).or_else(|| market::most(head.bytes())).unwrap_or(u64::MAX);
+    let array = npy::length(head.bytes()).is_some();
     drop(head);
-    let bytes = gzip::decompress(file, most).map_err(&failed)?;
+    // One byte more than there may be tells that there is more.
+    let bytes = gzip::decompress(file, most.saturating_add(1)).map_err(&failed)?;
+    // The reader of arrays says more of it.
+    if bytes.len() as u64 > most && !array {
+        let what = "a file that unpacks to far more than its size line announces";
+        return Err(failed(file.unsupported(what, "download it again")));
+    }
     read(Text { bytes: without_mark(&bytes), ..file }).map_err(failed)
 }
 

@@ -35,9 +35,11 @@ pub(super) fn with_metered<T>(
     #[cfg(target_os = "linux")]
     let watch = faults::Watch::new(&map);
     let outcome = read(&map);
+    // Whatever was read may contain zeros that are not in the file. Of its last page none is lost: they are only zeros then.
+    let shorter = file.metadata().is_ok_and(|now| now.len() < map.len() as u64);
     #[cfg(target_os = "linux")]
-    if watch.has_faulted() {
-        // Whatever was read contains zeros that are not in the file.
+    let shorter = shorter || watch.has_faulted();
+    if shorter {
         let reason = "it became shorter while it was read, or its disk failed";
         return Err(fail(std::io::Error::other(reason)));
     }
@@ -104,6 +106,19 @@ mod tests {
             });
             assert_eq!(whole.unwrap(), LENGTH, "other files are read on");
         }
+    }
+
+    #[test]
+    fn a_file_that_becomes_shorter_within_its_last_page_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("small");
+        std::fs::write(&path, vec![1; 3328]).unwrap();
+        let cut = with(&path, |bytes| {
+            File::options().write(true).open(&path).unwrap().set_len(2000).unwrap();
+            Ok(sum(bytes))
+        });
+        let error = cut.unwrap_err().to_string();
+        assert!(error.contains("it became shorter while it was read"), "{error}");
     }
 
     #[test]

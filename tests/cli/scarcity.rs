@@ -62,7 +62,7 @@ fn code(what: &str, mut command: Command) -> i32 {
     code
 }
 
-/// The program with so many bytes of address space.
+/// The program with this limit on its address space.
 fn within(bytes: u64) -> Command {
     let mut command = solver();
     limit(&mut command, libc::RLIMIT_AS, bytes);

@@ -33,7 +33,7 @@ fn ints(shape: &str, numbers: &[i64]) -> Vec<u8> {
     [header("<i8", shape), bytes].concat()
 }
 
-/// An array whose header is followed by so many zeros.
+/// An array whose header is followed by zeros.
 fn zeros(descr: &str, shape: &str, bytes: usize) -> Vec<u8> {
     [header(descr, shape), vec![0; bytes]].concat()
 }
@@ -63,6 +63,19 @@ fn a_packed_file_of_no_kind_is_refused_by_its_head() {
     let longer = gzip(&zeros_of_an_array());
     assert!(vector(&longer).contains("24 bytes of numbers for the shape (3), found more"));
     assert!(matrix("an array", &longer).contains("24 bytes of numbers for the shape (3), found more"));
+}
+
+#[test]
+fn a_packed_matrix_that_goes_on_after_its_entries_is_refused_early() {
+    const HEAD: usize = 40 << 20;
+    let matrix = b"%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 1\n2 2 1\n3 3 1\n";
+    for rest in ["\n", "\0"] {
+        let bytes = gzip(&[&matrix[..], rest.repeat(BOMB).as_bytes()].concat());
+        let (outcome, peak) = memory::peak_of(|| parse(Path::new("m.mtx.gz"), &bytes, &Options::default()));
+        let message = outcome.map(|_| ()).unwrap_err().to_string();
+        assert!(message.contains("far more than its size line announces"), "{message}");
+        assert!(peak < HEAD, "{peak} bytes");
+    }
 }
 
 fn zeros_of_an_array() -> Vec<u8> {

@@ -55,8 +55,9 @@ fn reading_takes_at_most_three_fifths_more_than_the_matrix() {
             read();
             let (matrix, peak) = memory::peak_of(read);
             let share = peak as f64 / matrix.storage_bytes() as f64;
+            // Threads of a pool that has ended may give back a little while this counts.
             assert!(
-                (1.0..1.6).contains(&share),
+                (0.95..1.6).contains(&share),
                 "{banner} by {order}, {threads} threads: {share} of the matrix"
             );
         }

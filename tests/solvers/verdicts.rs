@@ -43,6 +43,9 @@ fn a_residual_that_cancels_to_zero_is_not_taken_for_one<D: Host>(device: &D) {
         let outcome = judged(device, method, &system, 1e-8);
         // No x of doubles has a residual below 0.3 here.
         assert!(!outcome.reason.is_success() && outcome.residual_true > 0.3, "{outcome:?}");
+        if let StopReason::ResidualGap { recursive, .. } = outcome.reason {
+            assert!(recursive <= 1e-8, "the recursion said otherwise: {outcome:?}");
+        }
     }
 }
 
@@ -98,7 +101,30 @@ fn minres_solves_scaled_systems_as_it_solves_others<D: Host>(device: &D) {
                 assert!(spectrum.largest > 0.9 * by && spectrum.largest < 4.0 * by, "{what}: {spectrum:?}");
             }
         }
+        for exponent in [-120, -60, -20, 20, 60, 120] {
+            let matrix = times(&system.matrix, 2f64.powi(exponent));
+            let a = operator::<D, f32>(device, &Arc::new(matrix.to_f32()));
+            let given = Given { matrix: &matrix, b: &system.b, x0: None };
+            let rule = StoppingRule::RelativeResidual(1e-10);
+            let outcome = Method::Minres.solve(device, a, None, &given, &rule, &mut []).unwrap();
+            assert_eq!(outcome.reason, StopReason::Converged, "f32, 2^{exponent}");
+        }
     }
+}
+
+#[test]
+fn a_small_eigenvalue_that_no_iteration_has_seen_is_seen_by_the_error_estimate() {
+    // 1 but for the vector of ones, where it is 1e-10; one step meets the tolerance, and x is off by 10 there.
+    let n = 50;
+    let entry = |i: usize, j: usize| if i == j { 1.0 + 1e-10 - 1.0 / n as f64 } else { -1.0 / n as f64 };
+    let lower: Vec<_> = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j, entry(i, j)))).collect();
+    let mut b = vec![1e-9; n];
+    (b[0], b[1]) = (1.0 + 1e-9, 1e-9 - 1.0);
+    let system = System { matrix: zoo::symmetric(n, &lower), b };
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let outcome = judged(&cpu, Method::Cg, &system, 1e-8);
+    assert_eq!(outcome.reason, StopReason::Converged);
+    assert!(outcome.error_estimate.unwrap() > 1.0, "{:?}", outcome.error_estimate);
 }
 
 /// A times a power of two.

@@ -117,18 +117,15 @@ fn caution(plan: &Plan, problem: &problem::Problem, outcome: &Outcome, error: Op
     let known = problem.answer.as_ref().zip(error).map(|(answer, error)| error / largest(answer));
     let error = known.or(outcome.error_estimate).filter(|error| *error > DOUBTFUL)?;
     let how = if known.is_some() { "" } else { "estimated " };
-    let what = match error {
-        f64::INFINITY => {
-            "the matrix is singular to working precision, so x is one of many answers".to_owned()
-        }
-        _ => format!(
-            "the {how}error of x is {:.0} % of its largest entry, although the residual is small",
-            100.0 * error
-        ),
-    };
+    if error == f64::INFINITY {
+        return Some("the matrix is singular to working precision, so x is one of many answers".to_owned());
+    }
     let precond =
         if plan.precond.name() == "none" { ", or a preconditioner such as --precond jacobi" } else { "" };
-    Some(format!("{what}; ask for a smaller --rtol{precond}"))
+    Some(format!(
+        "the {how}error of x is {:.0} % of its largest entry, although the residual is small; ask for a smaller --rtol{precond}",
+        100.0 * error
+    ))
 }
 
 fn largest_difference(x: &[f64], answer: &[f64]) -> f64 {

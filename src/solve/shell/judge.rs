@@ -1,6 +1,7 @@
 //! Whether a run is believed, and what its end means for the solve.
 
-use super::{Outcome, Solve, scale};
+use super::scales::scale;
+use super::{Outcome, Solve};
 use crate::backend::Operator;
 use crate::device::{Device, SlotState};
 use crate::error::Result;
@@ -169,6 +170,9 @@ impl Solve<'_, '_> {
         }
         match reason {
             StopReason::LeastSquares { normal, .. } if normal <= NORMAL => reason,
+            StopReason::LeastSquares { residual, normal } if self.recursive > self.goal => {
+                against.unwrap_or(StopReason::NearlySingular { residual, normal })
+            }
             StopReason::Converged | StopReason::LeastSquares { .. } => against.unwrap_or_else(|| self.gap()),
             other => against.unwrap_or(other),
         }
@@ -179,7 +183,9 @@ impl Solve<'_, '_> {
         if self.truth <= self.goal {
             return StopReason::Rounding { residual: self.truth, at_most: self.at_most };
         }
-        StopReason::ResidualGap { recursive: self.recursive, recomputed: self.truth }
+        // Where the last run made nothing better, x is that of a run before it, but the last one was said to converge.
+        let recursive = if self.recursive <= self.goal { self.recursive } else { self.now.residual };
+        StopReason::ResidualGap { recursive, recomputed: self.truth }
     }
 
     /// An estimate of the error of x, where the matrix was seen to be positive definite.

@@ -1,6 +1,7 @@
 //! A solve to a checkpoint and back.
 
-use super::{Solve, Task, scale};
+use super::scales::scale;
+use super::{Solve, Task};
 use crate::device::{Device, SlotState};
 use crate::error::Result;
 use crate::files;

@@ -315,7 +315,7 @@ mod tests {
         let moved = format!(
             "HTTP/1.1 302 Found\r\nLocation: {open}/x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         );
-        // A mirror that is named without encryption may redirect as it likes.
+        // From a mirror that is named without encryption, redirects go anywhere.
         assert!(agent("http://mirror").get(serve(vec![moved])).call().is_ok());
         for scheme in ["https://sparse.tamu.edu", "HTTPS://sparse.tamu.edu"] {
             let refused = agent(scheme).get(&open).call();

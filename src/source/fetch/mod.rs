@@ -9,7 +9,7 @@
 //! # Checks
 //! The archive must decompress (which compares gzip's own checksum), hold the matrix file, and that file must have the
 //! size and the number of entries of the catalog. Its SHA-256 must be the catalog's where that has one; where it has
-//! none, it must be that of the first download, which is recorded beside it: it is pinned on first use. The archive is
+//! none, it must be that of the first download, which is recorded in a file next to it: it is pinned on first use. The archive is
 //! compared with that again whenever it is parsed. A download that is longer than the text of the matrix can be ends.
 
 mod download;

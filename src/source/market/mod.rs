@@ -70,6 +70,17 @@ pub(super) fn size(text: Text) -> Result<(usize, usize)> {
     Ok((header.rows, header.cols))
 }
 
+/// More bytes than a file can have that begins with these: its size line bounds its entries, and a line of an entry is short.
+/// None where these hold no size line.
+pub(super) fn most(head: &[u8]) -> Option<u64> {
+    /// Bytes of a line, and of comments and blank lines among the entries.
+    const LINE: u64 = 512;
+    const REST: u64 = 16 << 20;
+    let bytes = with_newlines(head);
+    let header = header::read(Text { path: Path::new(""), bytes: &bytes, meter: None }).ok()?;
+    Some(header.entries.saturating_mul(LINE).saturating_add(header.body as u64 + REST))
+}
+
 /// The text with newlines at its line ends: one whose first line ends in a carriage return alone is of an old
 /// Macintosh.
 fn with_newlines(bytes: &[u8]) -> Cow<'_, [u8]> {

@@ -100,8 +100,8 @@ fn wheels_in(prefix: &Path) -> Vec<PathBuf> {
 }
 
 /// Where the `python3` of a search path is installed: the folder above the one that it lies in, and likewise for what it
-/// links to, as in virtual environments. A relative entry is another folder in each working directory, which anybody may
-/// have filled: it is skipped.
+/// links to, as in virtual environments. A relative entry names another folder in each working directory, which another
+/// user may have filled: it is skipped.
 fn pythons(path: &OsString) -> Vec<PathBuf> {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let files = folders.map(|folder| folder.join("python3"));
