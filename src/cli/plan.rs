@@ -125,7 +125,18 @@ impl Plan {
         plan.add_if("resume", self.checkpoints.resume.as_ref().map(|file| file.display()));
         plan.outputs(&self.run, self.output.as_deref());
         plan.add("memory", super::memory::describe(self)?);
+        if let Some((rows, _)) = crate::source::preview(&self.matrix)? {
+            self.check_lengths(rows as usize)?;
+        }
         Ok(plan)
+    }
+
+    /// Refuses vectors of files that do not fit a matrix with this number of rows.
+    fn check_lengths(&self, rows: usize) -> Result<()> {
+        if let RightHandSide::File(b) = &self.rhs {
+            b.values(rows)?;
+        }
+        self.x0.as_ref().map_or(Ok(()), |x0| x0.values(rows).map(drop))
     }
 }
 

@@ -160,6 +160,19 @@ fn a_dry_run_estimates_the_memory_where_sizes_are_known() {
 }
 
 #[test]
+fn a_dry_run_refuses_vectors_that_do_not_fit_the_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = "%%MatrixMarket matrix array real general\n1 1\n1\n";
+    let path = crate::common::process::file(&folder, "one.mtx", one);
+    for option in ["--rhs", "--x0"] {
+        let words = ["cg", "--device", "cpu", "--matrix", "poisson2d:9x9", option, word(&path)];
+        let message = refused(&[&words[..], &["--dry-run"]].concat());
+        assert!(message.contains("its length is 1, and the matrix has 81 rows"), "{message}");
+        assert_eq!(message, refused(&words));
+    }
+}
+
+#[test]
 fn sizes_that_are_told_before_a_matrix_is_made_are_those_that_it_has() {
     for what in [
         "poisson2d:7x5",
