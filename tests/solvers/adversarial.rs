@@ -185,7 +185,13 @@ fn no_verdict_on_an_adversarial_system_is_false() {
                             }
                         }
                         StopReason::Rounding { .. } => undecided += 1,
-                        reason if case.modest => faults.push(format!("{how}: easy, and ended as {reason:?}")),
+                        // The recurrences of pipelined conjugate gradients may break down in single precision, and say so.
+                        reason
+                            if case.modest
+                                && (method, precision) != (Method::PipelinedCg, Precision::F32) =>
+                        {
+                            faults.push(format!("{how}: easy, and ended as {reason:?}"))
+                        }
                         reason => {
                             not += 1;
                             if meets {
