@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Barrier, Mutex, Once, PoisonError};
+use std::sync::{Arc, Barrier, LazyLock, Mutex, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
@@ -44,6 +44,12 @@ pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -
     Ok(thread)
 }
 
+/// Cores that this process may use.
+pub(crate) fn available_cores() -> usize {
+    static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
+    *CORES
+}
+
 /// Starts rayon's global pool, whose threads read, sort and check: `threads` of them, or one for each core that this process may
 /// use. Where the system grants fewer threads, the pool has fewer; a pool of one is the calling thread itself. Results do not
 /// depend on the number. A pool that runs already is kept.
@@ -51,8 +57,7 @@ pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -
 /// Left to itself, rayon starts the pool on first use, and panics where a thread cannot be had.
 pub(crate) fn start_pool(threads: Option<usize>) {
     static STARTED: Once = Once::new();
-    let threads =
-        threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).min(MOST_IN_POOL);
+    let threads = threads.unwrap_or_else(available_cores).min(MOST_IN_POOL);
     STARTED.call_once(|| {
         // A pool that fails to start cannot be built again, so the threads come first, and each waits for its place in the pool.
         let mut waiting = if threads > 1 { start_waiting(threads) } else { Vec::new() };

@@ -4,9 +4,9 @@ use super::plan::Plan;
 use super::progress::bytes;
 use super::running::Place;
 use crate::bench::stream::LARGEST;
-use crate::device::cpu::available_cores;
 use crate::error::Result;
 use crate::format::Offsets;
+use crate::parallel::available_cores;
 use crate::scalar::Precision;
 use std::ffi::OsStr;
 

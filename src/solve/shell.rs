@@ -228,7 +228,8 @@ impl<'a, 'o> Solve<'a, 'o> {
             r: Vec::new(),
             truth: 1.0,
             at_most: 1.0,
-            backward_error: 0.0,
+            // That of x = 0, whose residual is b.
+            backward_error: 1.0,
             scale: 1.0,
             began_with: 1.0,
             sigma: 1.0,
@@ -255,7 +256,7 @@ impl<'a, 'o> Solve<'a, 'o> {
 
     /// Measures the residual of the start, to which tolerances may be relative.
     fn start(&mut self) -> Result<()> {
-        // Of a start, no residual meets a tolerance relative to itself.
+        // A tolerance relative to the residual of the start is below that residual, so the start cannot meet it.
         let unknown = Norms { initial: 0.0, ..self.now.norms };
         self.goal = self.rule.goal(&unknown).unwrap_or(0.0);
         match self.system.x0 {

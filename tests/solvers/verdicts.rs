@@ -139,6 +139,7 @@ fn an_absolute_tolerance_far_above_b_is_met_by_zero<D: Host>(device: &D) {
     let outcome = solve(device, Method::Cg, &system.given(), &StoppingRule::AbsoluteResidual(1e10));
     assert_eq!((outcome.reason, outcome.iterations), (StopReason::Converged, 0));
     assert!(outcome.goal.unwrap().is_finite() && outcome.residual_true == 1.0);
+    assert_eq!(outcome.backward_error, 1.0);
 }
 
 #[test]

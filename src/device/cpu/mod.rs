@@ -20,10 +20,11 @@ pub(crate) mod sweep;
 
 use super::{Device, Recorded, Slot, SlotState, Sweep};
 use crate::error::Result;
+use crate::parallel::available_cores;
 use crate::scalar::Scalar;
 use aligned::Aligned;
 use pool::Pool;
-pub(crate) use pool::{available_cores, crowded};
+pub(crate) use pool::crowded;
 use shares::Stretch;
 use std::ops::Range;
 
@@ -112,7 +113,7 @@ impl Cpu {
     pub fn new(threads: Option<usize>) -> Result<Cpu> {
         let threads = match threads {
             Some(threads) => threads,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
+            None => available_cores(),
         };
         Ok(Cpu { pool: Pool::new(threads.max(1))?, avx2: has_avx2() })
     }

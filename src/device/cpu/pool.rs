@@ -11,12 +11,12 @@
 use super::cores;
 use super::shares::{Shares, Stretch};
 use crate::error::{Error, Result};
-use crate::parallel::start_thread;
+use crate::parallel::{available_cores, start_thread};
 use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// How long threads wait by spinning.
@@ -46,12 +46,6 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Whether the pools of this process have more threads than there are cores.
 pub(crate) fn crowded() -> bool {
     THREADS.load(Ordering::Relaxed) > available_cores()
-}
-
-/// Cores that this process may use.
-pub(crate) fn available_cores() -> usize {
-    static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
-    *CORES
 }
 
 /// What a pool adds to [`THREADS`]: a single thread never waits.

@@ -43,7 +43,7 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
     drop(factor);
     let triangle = Triangle::new(&blocks)?;
     let weight = block * block * size_of::<T>() + size_of::<u32>();
-    // A strand that waits for one without a core waits for as long as the system leaves that without one.
+    // With more strands than cores, each wait for another strand may last until the system gives that strand a core.
     let schedule = Schedule::new(&triangle.needs(Direction::Forward), device.threads_at_once(), weight)?;
     let threads = schedule.strands.len();
     log::info!(
