@@ -12,6 +12,7 @@ mod fetch;
 mod ids;
 mod info;
 mod interrupt;
+mod layout;
 mod limit;
 mod load;
 mod manual;

@@ -18,7 +18,8 @@ pub fn project(file: &str) -> PathBuf {
 
 pub fn solver() -> Command {
     let mut command = Command::new(program());
-    command.stdin(Stdio::null());
+    // Tests never use the network, and look for texts that a narrow line would break.
+    command.stdin(Stdio::null()).env("SOLVER_OFFLINE", "1").env("COLUMNS", "2000");
     command
 }
 

@@ -1,5 +1,6 @@
 //! The report for people.
 
+use crate::cli::layout::labelled;
 use crate::cli::{duration, thousands};
 use crate::observe::Report;
 
@@ -82,5 +83,5 @@ pub(super) fn in_words(r: &Report) -> String {
             format!("{:.1} GB/s at {megabytes:.1} MB an iteration{share}", r.gigabytes_per_second),
         ));
     }
-    lines.iter().map(|(name, value)| format!("{name:<9} {value}\n")).collect()
+    labelled(9, &lines)
 }

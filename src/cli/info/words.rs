@@ -1,7 +1,8 @@
 //! The statistics as a table that people read.
 
-use super::super::thousands;
 use super::Info;
+use crate::cli::layout::{labelled, wrapped};
+use crate::cli::thousands;
 
 /// Width of the longest bar of the histogram.
 const BAR: f64 = 40.0;
@@ -73,10 +74,11 @@ pub(super) fn in_words(info: &Info) -> String {
     lines.extend(about_places(info));
     lines.extend(about_values(info));
     lines.extend(about_storage(info));
+    let mut text = labelled(12, &lines);
     for (i, hint) in info.hints.iter().enumerate() {
-        lines.push((if i == 0 { "hints" } else { "" }, format!("- {hint}")));
+        text.push_str(&wrapped(&format!("{:<12} - ", if i == 0 { "hints" } else { "" }), hint));
     }
-    lines.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
+    text
 }
 
 fn about_rows(info: &Info) -> Vec<(&'static str, String)> {

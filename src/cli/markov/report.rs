@@ -2,6 +2,7 @@
 
 use super::{MarkovArgs, Solved};
 use crate::cli::ids::Ids;
+use crate::cli::layout::labelled;
 use crate::cli::limit::{self, Moved};
 use crate::cli::pagerank::by_rank;
 use crate::cli::running::message;
@@ -261,7 +262,7 @@ impl MarkovReport {
         if let Some(why) = &self.backend_because {
             lines.insert(2, ("because", why.clone()));
         }
-        let mut text: String = lines.iter().map(|(name, value)| format!("{name:<9} {value}\n")).collect();
+        let mut text = labelled(9, &lines);
         for class in self.classes.iter().take(SHOWN) {
             for (place, top) in class.top.iter().enumerate() {
                 let name = if place == 0 { "top" } else { "" };

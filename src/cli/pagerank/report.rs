@@ -5,6 +5,7 @@ use super::args::PagerankArgs;
 use super::output::by_rank;
 use super::plan::Plan;
 use crate::cli::ids::Ids;
+use crate::cli::layout::labelled;
 use crate::cli::limit::{self, Moved};
 use crate::cli::running::message;
 use crate::cli::{duration, thousands};
@@ -242,7 +243,7 @@ impl RankReport {
         if let Some(why) = &self.backend_because {
             lines.insert(2, ("because", why.clone()));
         }
-        let mut text: String = lines.iter().map(|(name, value)| format!("{name:<9} {value}\n")).collect();
+        let mut text = labelled(9, &lines);
         for (place, top) in self.top.iter().enumerate() {
             let name = if place == 0 { "top" } else { "" };
             let doubt =

@@ -1,0 +1,57 @@
+//! Text for a terminal: wrapped between words, and never wider than the terminal.
+
+use terminal_size::terminal_size_of;
+use textwrap::{Options, WordSeparator, WordSplitter};
+
+/// Columns where standard output is no terminal, and the most that are used of a terminal.
+const COLUMNS: usize = 100;
+/// A narrower terminal is treated as if it had this many columns.
+const FEWEST_COLUMNS: usize = 40;
+
+/// The columns that a line may take: those of the terminal, but at most 100. Without a terminal the number is that of the
+/// variable `COLUMNS`, or else 100.
+pub(super) fn columns() -> usize {
+    let terminal = terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0).min(COLUMNS));
+    let variable = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    terminal.or_else(variable).unwrap_or(COLUMNS).max(FEWEST_COLUMNS)
+}
+
+/// Wraps `text` between words. The first line begins with `first`, and each line after it with spaces of the same width.
+/// A word that is wider than a line stays whole.
+pub(super) fn wrapped(first: &str, text: &str) -> String {
+    let rest = " ".repeat(first.chars().count());
+    wrapped_to(columns(), first, &rest, text)
+}
+
+fn wrapped_to(columns: usize, first: &str, rest: &str, text: &str) -> String {
+    let options = Options::new(columns)
+        .initial_indent(first)
+        .subsequent_indent(rest)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::fill(text, options) + "\n"
+}
+
+/// Lines with a label each, and their texts wrapped in a column of their own.
+pub(super) fn labelled(label_width: usize, lines: &[(&str, String)]) -> String {
+    lines.iter().map(|(label, text)| wrapped(&format!("{label:<label_width$} "), text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_go_on_below_the_text() {
+        let text =
+            wrapped_to(40, "result    ", &" ".repeat(10), "converged: 1.000e-8 of the right-hand side");
+        assert_eq!(text, "result    converged: 1.000e-8 of the\n          right-hand side\n");
+    }
+
+    #[test]
+    fn a_word_that_is_too_long_for_a_line_stays_whole() {
+        let path = "/a/very/long/path/to/a/matrix/that/no/terminal/holds.mtx";
+        assert_eq!(wrapped_to(40, "", "", &format!("to {path}")), format!("to\n{path}\n"));
+    }
+}
