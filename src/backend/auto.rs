@@ -32,6 +32,9 @@ pub static ENTRY: Entry = Entry {
     precisions: ALL_PRECISIONS,
 };
 
+/// The backends that it chooses from.
+pub const CHOICES: &[&str] = &["rows", "bsr", "sbsr", "sell", "merge", "pull"];
+
 /// Entries below which a product takes a microsecond whatever the strategy, and CSR needs no building.
 const SMALL: usize = 2_000;
 /// Another strategy than `rows`, or `pull` for graphs without weights, is built for at least this share of the time.

@@ -5,6 +5,7 @@ use super::markov::MarkovArgs;
 use super::pagerank::args::PagerankArgs;
 use super::precond::{Typed, listed_below};
 use super::running::RunArgs;
+use super::what::{self, What};
 use crate::precond::Preconditioner;
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -12,28 +13,38 @@ use std::path::PathBuf;
 
 /// Solves sparse linear systems on CPUs and NVIDIA GPUs, and tells the truth about the answer.
 #[derive(Parser, Debug)]
-#[command(name = "solver", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "solver", version, max_term_width = 100, disable_help_flag = true, after_help = EXAMPLES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+    /// Fetch nothing: a matrix of the catalog that is not on this machine is an error. SOLVER_OFFLINE=1 does the same
+    #[arg(long, global = true, help_heading = GENERAL)]
+    pub offline: bool,
     /// Say more on stderr: -v what was chosen and why, -vv every kernel.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = GENERAL)]
     pub verbose: u8,
     /// Show no progress, and nothing but results and errors.
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GENERAL)]
     pub quiet: bool,
     /// Where fetched matrices and compiled kernels are kept [default: $SOLVER_CACHE, or solver in the user's cache
     /// folder]
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = GENERAL)]
     pub cache: Option<PathBuf>,
+    /// Print help; -h prints a summary
+    #[arg(short, long, global = true, action = ArgAction::Help, help_heading = GENERAL)]
+    pub help: Option<bool>,
 }
+
+/// The group of options that all commands have.
+const GENERAL: &str = "General";
 
 const EXAMPLES: &str = "\
 Examples:
-  solver cg --matrix poisson2d:1000x1000 --plot plots/cg.svg
-  solver cg --matrix bcsstk16.mtx --precond jacobi --json
-  solver info --matrix bcsstk16.mtx
+  solver cg poisson2d:1000x1000 --plot plots/cg.svg
+  solver cg poisson3d:40x40x40 --precond jacobi --json
+  solver pagerank rmat:scale=16,factor=16 --top 5
+  solver info poisson2d:300x300
   solver doctor
 
 Exit codes: 0 converged, 1 not converged, 2 could not run.";
@@ -42,16 +53,16 @@ Exit codes: 0 converged, 1 not converged, 2 could not run.";
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Solve A x = b by conjugate gradients, for symmetric positive definite A.
-    #[command(mut_args(switch))]
+    #[command(mut_args(switch), mut_args(arranged))]
     Cg(CgArgs),
     /// Solve A x = b by minimal residuals, for symmetric A that is indefinite or singular.
-    #[command(after_help = listed_below(MINRES_EXAMPLES), mut_arg("variant", |arg| arg.hide(true)), mut_args(switch))]
+    #[command(after_help = listed_below(MINRES_EXAMPLES), mut_arg("variant", |arg| arg.hide(true)), mut_args(switch), mut_args(arranged))]
     Minres(CgArgs),
     /// Rank the vertices of a graph by PageRank, with a certified bound on the error.
-    #[command(mut_args(switch))]
+    #[command(mut_args(what::graph), mut_args(switch), mut_args(arranged))]
     Pagerank(PagerankArgs),
     /// Find the stationary distribution of a Markov chain.
-    #[command(mut_args(switch))]
+    #[command(mut_args(switch), mut_args(arranged))]
     Markov(MarkovArgs),
     /// Describe a matrix: size, row lengths, symmetry, diagonal.
     Info(InfoArgs),
@@ -86,22 +97,59 @@ fn switch(arg: Arg) -> Arg {
             .require_equals(true)
             .default_value("false")
             .hide_default_value(true)
+            .hide_possible_values(true)
             .default_missing_value("true"),
         _ => arg,
     }
 }
 
+/// The groups of options in help texts, in their order, with the options of each in theirs.
+const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "Input",
+        &[
+            "matrix",
+            "rhs",
+            "x0",
+            "as_stored",
+            "assume_symmetric",
+            "columns",
+            "labels",
+            "normalize",
+            "self_loops",
+            "duplicates",
+            "resume",
+            "config",
+        ],
+    ),
+    ("Method", &["method", "precond", "variant", "damping", "dangling", "personalise", "classes"]),
+    ("Device", &["device", "backend", "precision", "threads"]),
+    ("Stopping", &["rtol", "tol", "rtol_initial", "atol", "max_iters", "time_limit"]),
+    ("Output", &["output", "history", "plot", "checkpoint", "every", "top", "json", "monitor", "dry_run"]),
+];
+
+/// Puts an option into its group.
+fn arranged(arg: Arg) -> Arg {
+    let id = arg.get_id().as_str().to_owned();
+    let place = GROUPS.iter().find_map(|(name, ids)| Some((*name, ids.iter().position(|i| *i == id)?)));
+    match place {
+        Some((group, order)) => arg.help_heading(group).display_order(order),
+        None => arg,
+    }
+}
+
 const CG_EXAMPLES: &str = "\
 Examples:
-  solver cg --matrix poisson2d:1000x1000 --plot plots/cg.svg
-  solver cg --matrix A.mtx --precond jacobi --rtol 1e-10 --history a.json --output x.mtx
-  solver cg --matrix hex27:48x48x50,dof=3 --device cuda --backend vector:threads=16
-  solver cg --config configs/cg-poisson.toml --precision mixed
-  solver cg --matrix A.mtx --rhs b.mtx --output x.npy
-  solver cg --matrix A.mtx --rhs b.mtx --x0 x.npy --rtol 1e-12 --history more.csv
-  solver cg --matrix elasticity3d:20x20x20 --rhs beside
-  solver cg --matrix F1 --checkpoint f1.ckpt --every 5m
-  solver cg --matrix F1 --checkpoint f1.ckpt --resume f1.ckpt --max-iters 200000
+  solver cg poisson2d:1000x1000 --plot plots/cg.svg
+  solver cg poisson2d:90x90 --precond jacobi --history a.json --output x.npy
+  solver cg poisson2d:90x90 --x0 x.npy --rtol 1e-12 --history more.csv
+  solver cg elasticity3d:20x20x20 --rhs beside --precond ic0
+  solver cg poisson3d:60x60x60 --checkpoint p.ckpt --every 5m
+  solver cg poisson3d:60x60x60 --checkpoint p.ckpt --resume p.ckpt --rtol 1e-10
+  solver cg hex27:48x48x50,dof=3 --device cuda --backend vector:threads=16
+  solver cg F1 --backend hybrid --plot plots/f1.svg
+
+A matrix of the catalog that is not on this machine, such as F1, is fetched on first use.
 
 Ctrl-C or SIGTERM stops at the next check: answer, history and plot of what was reached are still written, and a last checkpoint.
 Before the first iteration it ends the program at once.
@@ -112,8 +160,8 @@ and warns of that. The checkpoint of a solve that has ended stays, and gives the
 
 const MINRES_EXAMPLES: &str = "\
 Examples:
-  solver minres --matrix SiH4.mtx.gz
-  solver minres --matrix poisson2d:300x300,boundary=neumann --plot plots/minres.svg
+  solver minres poisson2d:60x60,boundary=neumann
+  solver minres poisson2d:300x300,boundary=neumann --plot plots/minres.svg
 
 The options are those of solver cg. The preconditioner must be positive definite. Where the system has no solution, the \
 answer is a least-squares solution, and the exit code 1.";
@@ -122,10 +170,9 @@ answer is a least-squares solution, and the exit code 1.";
 #[derive(Args, Debug)]
 #[command(after_help = listed_below(CG_EXAMPLES), args_override_self = true)]
 pub struct CgArgs {
-    /// A file (Matrix Market, Harwell-Boeing, SciPy .npz, a graph, an archive, .slv; also .gz), - for standard input,
-    /// a name such as F1 (see solver matrices), or a generator such as poisson2d:1000x1000 or hex27:48x48x50,dof=3
-    #[arg(long, value_name = "WHAT")]
-    pub matrix: Option<OsString>,
+    /// The matrix.
+    #[command(flatten)]
+    pub matrix: What,
     /// The right-hand side: a file (.mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the error is then
     /// told too), or beside: what came with the matrix [default: A*ones]
     #[arg(long, value_name = "FILE|WORD")]
@@ -143,9 +190,12 @@ pub struct CgArgs {
     /// classic]
     #[arg(long, value_enum)]
     pub variant: Option<Variant>,
+    /// Where and how long it runs.
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Stop when ||b - A x|| is at most this times ||b|| [default: 1e-8, with f32 1e-5; none beside --rtol-initial or
     /// --atol]
-    #[arg(long, value_name = "TOLERANCE")]
+    #[arg(long, visible_alias = "tol", value_name = "TOLERANCE")]
     pub rtol: Option<f64>,
     /// Stop when ||b - A x|| is at most this times what it was at the start; of several tolerances the first met counts
     #[arg(long, value_name = "TOLERANCE")]
@@ -171,9 +221,6 @@ pub struct CgArgs {
     /// Write the solution here: .mtx or .mtx.gz (Matrix Market), or .npy (NumPy)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Where and how long it runs.
-    #[command(flatten)]
-    pub run: RunArgs,
 }
 
 /// The forms of conjugate gradients.
@@ -187,18 +234,17 @@ pub enum Variant {
 
 const INFO_EXAMPLES: &str = "\
 Examples:
-  solver info --matrix bcsstk16.mtx
-  solver info --matrix poisson2d:1000x1000 --spy plots/poisson.png
-  solver info --matrix bcsstk16.mtx --as-stored --json";
+  solver info poisson2d:1000x1000 --spy plots/poisson.png
+  solver info elasticity3d:12x12x12 --json
+  solver info F1";
 
 /// Options of `solver info`.
 #[derive(Args, Debug)]
 #[command(after_help = INFO_EXAMPLES)]
 pub struct InfoArgs {
-    /// A file (Matrix Market, Harwell-Boeing, SciPy .npz, a graph, an archive, .slv; also .gz), - for standard input,
-    /// a name such as F1 (see solver matrices), or a generator
-    #[arg(long, value_name = "WHAT")]
-    pub matrix: OsString,
+    /// The matrix.
+    #[command(flatten)]
+    pub matrix: What,
     /// Draw where the entries stand, by density: .svg or .png
     #[arg(long, value_name = "FILE")]
     pub spy: Option<PathBuf>,
@@ -208,8 +254,8 @@ pub struct InfoArgs {
     /// Read the vectors beside the matrix too, such as right-hand sides in an archive
     #[arg(long)]
     pub beside: bool,
-    /// Download the matrix first if it is one of the catalog and not here yet
-    #[arg(long)]
+    /// Kept for scripts: a matrix of the catalog is fetched without it
+    #[arg(long, hide = true)]
     pub fetch: bool,
     /// Print JSON; rows and columns in it are counted from 1
     #[arg(long)]
@@ -249,8 +295,16 @@ pub struct FetchArgs {
 
 /// Options of `solver backends`.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  solver backends\n  solver backends --json")]
+#[command(
+    after_help = "Examples:\n  solver backends\n  solver backends hybrid\n  solver backends --all\n  solver backends --json"
+)]
 pub struct BackendsArgs {
+    /// Show everything about this backend
+    #[arg(value_name = "NAME", value_parser = super::backends::Typed, hide_possible_values = true)]
+    pub name: Option<String>,
+    /// List all backends, not only those that are recommended
+    #[arg(long)]
+    pub all: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -277,9 +331,15 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
+const PLOT_EXAMPLES: &str = "\
+Examples:
+  solver cg poisson2d:90x90 --history none.json
+  solver cg poisson2d:90x90 --precond chebyshev --history chebyshev.json
+  solver plot none.json chebyshev.json -o plots/both.svg";
+
 /// Options of `solver plot`.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  solver plot cpu.json gpu.json -o plots/both.svg")]
+#[command(after_help = PLOT_EXAMPLES)]
 pub struct PlotArgs {
     /// Histories that solves have written with --history FILE.json, or one file of measurements: of scripts/bench.py,
     /// scripts/bench_blocks.py, or benches/spmv --json
@@ -292,9 +352,9 @@ pub struct PlotArgs {
 
 const CONVERT_EXAMPLES: &str = "\
 Examples:
-  solver convert F1.tar.gz F1.mtx
-  solver convert elasticity3d:32x32x32 elastic.npz
-  zcat A.mtx.gz | solver convert - A.slv
+  solver convert elasticity3d:20x20x20 elastic.npz
+  solver convert elastic.npz elastic.mtx.gz
+  zcat elastic.mtx.gz | solver convert - elastic.slv
 
 The ending of OUT decides: .mtx, .mtx.gz (Matrix Market), .npz (SciPy), .slv (solver's own, read at the speed of memory).
 Vectors that came with the matrix are written beside it: OUT_b.mtx, OUT_coord.mtx, or .npy beside .npz; a .slv \
@@ -315,8 +375,8 @@ pub struct ConvertArgs {
     /// Read a symmetric file as the triangle that it stores
     #[arg(long)]
     pub as_stored: bool,
-    /// Download the matrix first if it is one of the catalog and not here yet
-    #[arg(long)]
+    /// Kept for scripts: a matrix of the catalog is fetched without it
+    #[arg(long, hide = true)]
     pub fetch: bool,
 }
 

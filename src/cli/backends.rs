@@ -1,9 +1,13 @@
-//! `solver backends`: the registry as a table.
+//! `solver backends`: the registry as text or JSON, and the names that shells complete.
 
 use super::args::BackendsArgs;
+use super::layout::wrapped;
 use super::{print, print_json};
-use crate::backend::{Entry, REGISTRY};
-use crate::error::Result;
+use crate::backend::{Entry, REGISTRY, auto_entries, backend_names, recommended};
+use crate::error::{Error, Result};
+use crate::spelling::{did_you_mean, nearest};
+use clap::builder::{PossibleValue, TypedValueParser};
+use std::ffi::OsStr;
 
 #[derive(serde::Serialize)]
 struct Row {
@@ -17,6 +21,7 @@ struct Row {
     columns: bool,
     precisions: Vec<&'static str>,
     parameters: Vec<Parameter>,
+    recommended: bool,
 }
 
 #[derive(serde::Serialize)]
@@ -46,46 +51,92 @@ fn row(entry: &Entry) -> Row {
         columns: entry.columns,
         precisions: entry.precisions.iter().map(|p| p.name()).collect(),
         parameters: entry.params.iter().map(parameter).collect(),
+        recommended: recommended(entry),
     }
 }
 
 pub(super) fn run(args: &BackendsArgs) -> Result<bool> {
-    let rows: Vec<Row> = REGISTRY.iter().map(row).collect();
-    if args.json {
-        print_json(&rows)?;
-        return Ok(true);
+    let named = |row: &Row| args.name.as_ref().is_none_or(|name| name == row.name);
+    let rows: Vec<Row> = REGISTRY.iter().map(row).filter(named).collect();
+    match &args.name {
+        Some(name) if rows.is_empty() => {
+            let near = did_you_mean(&nearest(name, backend_names()));
+            let reason = format!("there is no such backend; {near}solver backends --all lists them");
+            return Err(Error::BadOption { option: "NAME", value: name.clone(), reason });
+        }
+        _ if args.json => print_json(&rows)?,
+        Some(_) => print(&rows.iter().map(details).collect::<Vec<_>>().join("\n"))?,
+        None => print(&list(&rows, args.all))?,
     }
-    let mut table = comfy_table::Table::new();
-    table.load_preset(comfy_table::presets::NOTHING).set_header([
-        "name",
-        "device",
-        "format",
-        "same bits",
-        "columns",
-        "precisions",
-        "summary",
-        "from",
-    ]);
-    for row in &rows {
-        let yes = |holds: bool| if holds { "yes" } else { "no" };
-        table.add_row([
-            row.name,
-            row.device,
-            row.format,
-            yes(row.deterministic),
-            if row.columns { "any" } else { "one" },
-            &row.precisions.join(" "),
-            row.summary,
-            row.from,
-        ]);
-    }
-    let mut text = format!("{table}\n\nparameters:\n");
-    for row in &rows {
-        for p in &row.parameters {
-            let allowed: Vec<_> = p.values.iter().copied().chain(p.others).collect();
-            text.push_str(&format!("  {}:{}={}  {}\n", row.name, p.name, allowed.join("|"), p.summary));
+    Ok(true)
+}
+
+/// A line for each backend, grouped by device: all of them, or the recommended ones.
+fn list(rows: &[Row], all: bool) -> String {
+    let mut text = String::new();
+    let widest = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    for auto in auto_entries() {
+        text.push_str(&format!("{}\n", auto.device()));
+        text.push_str(&wrapped(&format!("  {:<widest$}  ", auto.name), auto.summary));
+        for row in rows.iter().filter(|row| row.device == auto.device() && (all || row.recommended)) {
+            text.push_str(&wrapped(&format!("  {:<widest$}  ", row.name), row.summary));
         }
     }
-    print(&text)?;
-    Ok(true)
+    text.push('\n');
+    let hidden = rows.iter().filter(|row| !row.recommended).count();
+    if !all {
+        text.push_str(&wrapped(
+            "",
+            &format!("solver backends --all lists {hidden} more, among them the kernels of papers."),
+        ));
+    }
+    text.push_str(&wrapped(
+        "",
+        "solver backends NAME shows the parameters of a backend, its format and its precisions.",
+    ));
+    text
+}
+
+/// Everything about one backend.
+fn details(row: &Row) -> String {
+    let mut text = wrapped(&format!("{} on {}: ", row.name, row.device), row.summary);
+    let bits =
+        if row.deterministic { "the same bits in every run" } else { "bits may differ from run to run" };
+    let columns = if row.columns { "any number" } else { "one" };
+    for (label, value) in [
+        ("format", row.format),
+        ("from", row.from),
+        ("precisions", &row.precisions.join(", ")),
+        ("result", bits),
+        ("vectors", columns),
+    ] {
+        text.push_str(&wrapped(&format!("  {label:<11} "), value));
+    }
+    for p in &row.parameters {
+        let allowed: Vec<_> = p.values.iter().copied().chain(p.others).collect();
+        let value = format!("{}:{}={}  {}", row.name, p.name, allowed.join("|"), p.summary);
+        text.push_str(&wrapped("  parameter   ", &value));
+    }
+    text
+}
+
+/// Takes any name, which is resolved with the device; the names are completed in shells.
+#[derive(Clone)]
+pub(super) struct Typed;
+
+impl TypedValueParser for Typed {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        _command: &clap::Command,
+        _argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> std::result::Result<String, clap::Error> {
+        Ok(value.to_string_lossy().into_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(backend_names().map(PossibleValue::new)))
+    }
 }

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::progress::Live;
 use super::running::{Place, recorder};
 use super::vectors::{RightHandSide, writer};
-use super::{interrupt, print, print_json};
+use super::{fetch, interrupt, print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda};
 use crate::error::Result;
@@ -55,13 +55,8 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
         log::info!("device: {why}");
     }
     plan.run.start_pool();
-    if let Some(entry) = plan.fetch {
-        super::fetch::download(entry, None).inspect_err(|_| {
-            if let Some(stand_in) = &entry.stand_in {
-                log::warn!("a stand-in for {} needs no network: --matrix {stand_in}", entry.name);
-            }
-        })?;
-    }
+    plan.running.check_device()?;
+    fetch::on_first_use(plan.fetch)?;
     let began = Instant::now();
     let beside = plan.rhs == RightHandSide::Beside;
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, beside, ..Options::default() })?;

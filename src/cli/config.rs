@@ -4,7 +4,7 @@
 use super::args::Cli;
 use crate::error::{Error, Result};
 use crate::spelling::{did_you_mean, nearest};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,9 @@ pub(super) fn parse() -> Result<Cli> {
     };
     let parsed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.or_else(|error| {
+        if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
+            return Err(Error::UnknownCommand { message: super::unknown::command(name) });
+        }
         let shown = error.print();
         // Help and versions are results, and an error message has no other place to go.
         if !error.use_stderr() {
@@ -80,7 +83,7 @@ fn default(
         arg.get_long() == Some(key) || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&key))
     };
     let option = options().find(named).ok_or_else(|| {
-        let keys = || options().filter_map(clap::Arg::get_long);
+        let keys = || options().filter(|option| !option.is_hide_set()).filter_map(clap::Arg::get_long);
         let near = did_you_mean(&nearest(key, keys()));
         format!("there is no key '{key}'; {near}the keys are {}", keys().collect::<Vec<_>>().join(", "))
     })?;

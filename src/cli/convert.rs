@@ -3,7 +3,7 @@
 use super::args::ConvertArgs;
 use super::load::load;
 use super::progress::{bytes, metered};
-use super::{print, thousands};
+use super::{fetch, print, thousands};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::observe::Meter;
@@ -40,9 +40,7 @@ const TARGETS: &[Target] = &[
 pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     let (target, stem) = target(&args.output)?;
     super::places::check_writable(("OUT", &args.output))?;
-    if let Some(entry) = super::fetch::missing(&args.input, args.fetch, true)? {
-        super::fetch::download(entry, None)?;
-    }
+    fetch::on_first_use(fetch::missing(&args.input)?)?;
     let loaded =
         load(&args.input, Options { as_stored: args.as_stored, beside: true, ..Options::default() })?;
     // What a killed run left of its output would stay for good.

@@ -2,6 +2,7 @@
 //! that can run here gives right answers.
 
 use super::args::DoctorArgs;
+use super::layout::wrapped;
 use super::running::check_threads;
 use super::{print, print_json};
 use crate::backend::cuda::{cusparse, dense};
@@ -24,10 +25,13 @@ struct Finding {
     state: &'static str,
     what: String,
     details: String,
+    /// The backend that was tested.
+    #[serde(skip)]
+    backend: Option<&'static str>,
 }
 
 fn ok(what: impl Into<String>, details: impl Into<String>) -> Finding {
-    Finding { state: "ok", what: what.into(), details: details.into() }
+    Finding { state: "ok", what: what.into(), details: details.into(), backend: None }
 }
 
 fn outcome(what: &str, result: Result<String>) -> Finding {
@@ -44,7 +48,7 @@ fn outcome(what: &str, result: Result<String>) -> Finding {
                 )
             );
             let state = if absent { "missing" } else { "failed" };
-            Finding { state, what: what.to_owned(), details: e.to_string() }
+            Finding { state, what: what.to_owned(), details: e.to_string(), backend: None }
         }
     }
 }
@@ -78,10 +82,31 @@ pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
     if args.json {
         print_json(&findings)?;
     } else {
-        let line = |f: &Finding| format!("{:<8} {:<16} {}\n", f.state, f.what, f.details);
-        print(&findings.iter().map(line).collect::<String>())?;
+        print(&in_words(&findings))?;
     }
     Ok(healthy)
+}
+
+/// A line for each finding. Backends of a device that have passed their test share one.
+fn in_words(findings: &[Finding]) -> String {
+    let passed = |f: &Finding| f.state == "ok" && f.backend.is_some();
+    let groups = findings.chunk_by(|a, b| passed(a) && passed(b));
+    let lines = groups.map(|group| match group {
+        [alone] => (alone.state, alone.what.clone(), alone.details.clone()),
+        several => {
+            let names: Vec<_> = several.iter().filter_map(|f| f.backend).collect();
+            let device = several[0].what.split(' ').next().unwrap_or_default();
+            let details =
+                format!("{} have solved a small problem, verified: {}", names.len(), names.join(", "));
+            ("ok", format!("{device} backends"), details)
+        }
+    });
+    let lines: Vec<_> = lines.collect();
+    let widest = lines.iter().map(|(_, what, _)| what.len()).max().unwrap_or(0);
+    let line = |(state, what, details): &(&str, String, String)| {
+        wrapped(&format!("{state:<8} {what:<widest$}  "), details)
+    };
+    lines.iter().map(line).collect()
 }
 
 fn describe_nvrtc(nvrtc: &Nvrtc) -> String {
@@ -109,6 +134,7 @@ fn look_at_cache() -> Finding {
                 "no home folder, or one that other users can write to; set SOLVER_CACHE, or kernels are \
                       compiled at every start"
                     .to_owned(),
+            backend: None,
         },
     }
 }
@@ -173,11 +199,12 @@ fn self_tests<D: Host + Pick<f64>>(device: &D) -> Vec<Finding> {
         .map(|entry| {
             let what = format!("{} {}", device.name(), entry.name);
             let test = if entry.values { self_test } else { test_with_ranks };
-            match test(device, entry.name) {
+            let finding = match test(device, entry.name) {
                 Ok((true, details)) => ok(what, details),
-                Ok((false, details)) => Finding { state: "failed", what, details },
+                Ok((false, details)) => Finding { state: "failed", what, details, backend: None },
                 Err(e) => outcome(&what, Err(e)),
-            }
+            };
+            Finding { backend: Some(entry.name), ..finding }
         })
         .collect()
 }

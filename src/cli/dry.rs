@@ -34,7 +34,13 @@ impl Decisions {
             "file",
             std::fs::metadata(what).ok().filter(std::fs::Metadata::is_file).map(|file| bytes(file.len())),
         );
-        self.add_if("fetch", fetch.map(|entry| entry.url(super::fetch::default_mirror().as_deref())));
+        self.add_if("fetch", fetch.map(super::fetch::source_and_place));
+        if fetch.is_some() && super::fetch::is_forbidden() {
+            self.add(
+                "missing",
+                format!("{}: --offline or SOLVER_OFFLINE forbids the download", what.display()),
+            );
+        }
     }
 
     /// Where and how long it runs. A method that needs no backend has none.

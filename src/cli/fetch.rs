@@ -1,13 +1,14 @@
 //! `solver fetch`: matrices of the catalog, onto this machine.
 
 use super::args::FetchArgs;
+use super::progress::{bytes, log_line};
 use super::{interrupt, print};
 use crate::error::{Error, FetchError, Result};
 use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{Fetched, Settings, fetch};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use std::ffi::OsStr;
-use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 pub(super) fn run(args: &FetchArgs) -> Result<bool> {
@@ -29,30 +30,55 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// The entry that must be fetched before `what` can be read, where the user agrees to that: beforehand, by `--fetch`,
-/// or now, where there is a terminal to ask on.
-pub(super) fn missing(what: &OsStr, agreed: bool, may_ask: bool) -> Result<Option<&'static Entry>> {
+/// Whether `--offline` was given.
+static FORBIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// Forbids downloads on first use from now on.
+pub(super) fn forbid() {
+    FORBIDDEN.store(true, Ordering::Relaxed);
+}
+
+/// Whether `--offline` or `SOLVER_OFFLINE` forbids downloads on first use.
+pub(super) fn is_forbidden() -> bool {
+    let variable = std::env::var_os("SOLVER_OFFLINE").is_some_and(|value| !value.is_empty() && value != "0");
+    variable || FORBIDDEN.load(Ordering::Relaxed)
+}
+
+/// The matrix of the catalog that must be fetched before `what` can be read. Any other matrix that does not exist is an error.
+pub(super) fn missing(what: &OsStr) -> Result<Option<&'static Entry>> {
     match crate::source::check(what) {
-        Ok(()) => Ok(None),
-        Err(Error::Fetch(FetchError::NotFetched { name, megabytes, .. }))
-            if agreed || may_ask && asked(&name, megabytes) =>
-        {
-            catalog::get(&what.to_string_lossy()).map(Some)
-        }
-        Err(error) => Err(error),
+        Err(Error::Fetch(FetchError::NotFetched { .. })) => catalog::get(&what.to_string_lossy()).map(Some),
+        checked => checked.map(|()| None),
     }
 }
 
-fn asked(name: &str, megabytes: u64) -> bool {
-    let (stdin, mut stderr) = (std::io::stdin(), std::io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
-        return false;
+/// Fetches a matrix that is used for the first time, and says from where and to where.
+pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
+    let Some(entry) = missing else { return Ok(()) };
+    if is_forbidden() {
+        return Err(FetchError::Offline { source: Box::new(entry.not_fetched()) }.into());
     }
-    let mut answer = String::new();
-    let missing = format!("{name} has not been fetched; the download has some {megabytes} MB or more");
-    let question = write!(stderr, "{missing}. Fetch it now? [y/N] ").and_then(|()| stderr.flush());
-    question.and_then(|()| stdin.read_line(&mut answer)).is_ok()
-        && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    // Where there is no place for it, the error that follows says so.
+    if entry.place().is_some() {
+        log_line(&format!("{} is not on this machine yet; fetching {}", entry.name, source_and_place(entry)));
+    }
+    let fetched = download(entry, None).map_err(|error| match (&error, &entry.stand_in) {
+        (Error::Fetch(FetchError::DownloadStopped { .. }), _) | (_, None) => error,
+        (_, Some(stand_in)) => {
+            FetchError::Unavailable { source: Box::new(error), stand_in: stand_in.clone() }.into()
+        }
+    })?;
+    if let Some(sum) = fetched.pinned {
+        log::info!("the catalog has no checksum of {}: SHA-256 {sum} is pinned on first use", entry.name);
+    }
+    Ok(())
+}
+
+/// About how much is downloaded, from where, and to where, in words.
+pub(super) fn source_and_place(entry: &Entry) -> String {
+    let size = bytes(entry.download_estimate());
+    let place = entry.place().map_or(String::new(), |place| format!(" to {}", place.display()));
+    format!("{size} or more from {}{place}", entry.url(default_mirror().as_deref()))
 }
 
 /// Fetches one matrix under a bar, or under sparse lines where there is no terminal.
@@ -111,6 +137,6 @@ impl Progress {
             let left = total.saturating_sub(have) as f64 / rate.max(1.0);
             line.push_str(&format!(" of {}, ETA {}", HumanBytes(total), super::duration(left)));
         }
-        super::progress::log_line(&format!("{line}, {}/s", HumanBytes(rate as u64)));
+        log_line(&format!("{line}, {}/s", HumanBytes(rate as u64)));
     }
 }

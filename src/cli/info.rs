@@ -6,7 +6,7 @@ mod words;
 use super::args::InfoArgs;
 use super::load::load;
 use super::progress::metered;
-use super::{print, print_json};
+use super::{fetch, print, print_json};
 use crate::error::Result;
 use crate::format::stats::{
     Asymmetry, Bandwidth, Components, Density, Diagonal, FormatBytes, LengthBin, RowLength, RowSums,
@@ -78,9 +78,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
     // A picture that cannot be drawn is known before a long matrix is read.
     args.spy.as_deref().map(Format::of).transpose()?;
     args.spy.as_deref().map_or(Ok(()), |path| super::places::check_writable(("--spy", path)))?;
-    if let Some(entry) = super::fetch::missing(&args.matrix, args.fetch, true)? {
-        super::fetch::download(entry, None)?;
-    }
+    fetch::on_first_use(fetch::missing(&args.matrix)?)?;
     let info = describe(args)?;
     if args.json {
         print_json(&info)?;

@@ -1,6 +1,7 @@
 //! Text for a terminal: wrapped between words, and never wider than the terminal.
 
 use terminal_size::terminal_size_of;
+use textwrap::core::Word;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// Columns where standard output is no terminal, and the most that are used of a terminal.
@@ -19,18 +20,38 @@ pub(super) fn columns() -> usize {
 /// Wraps `text` between words. The first line begins with `first`, and each line after it with spaces of the same width.
 /// A word that is wider than a line stays whole.
 pub(super) fn wrapped(first: &str, text: &str) -> String {
-    let rest = " ".repeat(first.chars().count());
-    wrapped_to(columns(), first, &rest, text)
+    wrapped_with(first, &" ".repeat(first.chars().count()), text)
+}
+
+/// Wraps `text` between words. The first line begins with `first`, and each line after it with `rest`.
+pub(super) fn wrapped_with(first: &str, rest: &str, text: &str) -> String {
+    wrapped_to(columns(), first, rest, text)
+}
+
+/// Wraps a message of one or several lines for standard error, unless that is no terminal: a line of a log stays whole.
+pub(super) fn message(text: &str) -> String {
+    match terminal_size_of(std::io::stderr()) {
+        Some((width, _)) => wrapped_to(usize::from(width.0).max(FEWEST_COLUMNS), "", "", text),
+        None => format!("{text}\n"),
+    }
 }
 
 fn wrapped_to(columns: usize, first: &str, rest: &str, text: &str) -> String {
     let options = Options::new(columns)
         .initial_indent(first)
         .subsequent_indent(rest)
-        .word_separator(WordSeparator::AsciiSpace)
+        .word_separator(WordSeparator::Custom(words))
         .word_splitter(WordSplitter::NoHyphenation)
         .break_words(false);
     textwrap::fill(text, options) + "\n"
+}
+
+/// Where a line may break: after spaces, and before each optional parameter of a generator's form.
+fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
+    let ends = line.match_indices("[,").map(|(at, _)| at).chain([line.len()]);
+    let mut start = 0;
+    let pieces = ends.map(move |end| &line[std::mem::replace(&mut start, end)..end]);
+    Box::new(pieces.flat_map(|piece| WordSeparator::AsciiSpace.find_words(piece)))
 }
 
 /// Lines with a label each, and their texts wrapped in a column of their own.
@@ -47,6 +68,13 @@ mod tests {
         let text =
             wrapped_to(40, "result    ", &" ".repeat(10), "converged: 1.000e-8 of the right-hand side");
         assert_eq!(text, "result    converged: 1.000e-8 of the\n          right-hand side\n");
+    }
+
+    #[test]
+    fn a_form_breaks_before_an_optional_parameter() {
+        let form = "banded:n=N[,half=10][,fill=1][,seed=1], for example banded:n=10";
+        let text = wrapped_to(31, "  ", "    ", form);
+        assert_eq!(text, "  banded:n=N[,half=10][,fill=1]\n    [,seed=1], for example\n    banded:n=10\n");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use super::pagerank::by_rank;
 use super::progress::Live;
 use super::running::{Place, RunArgs, Running, bad, distribution, file, recorder};
 use super::vectors::FromFile;
-use super::{print, print_json};
+use super::what::What;
+use super::{fetch, print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{ChainError, Error, Result};
@@ -27,7 +28,6 @@ use crate::source::{Options, npy};
 use crate::stop::StoppingRule;
 use clap::{Args, ValueEnum};
 use report::MarkovReport;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,9 +37,10 @@ mod report;
 
 const EXAMPLES: &str = "\
 Examples:
-  solver markov --matrix blockband:n=32000,block=5,density=0.05
-  solver markov --matrix chain.mtx --normalize --method aggregation --output pi.npy
-  solver markov --matrix chain.mtx --classes each --output pi.csv --json
+  solver markov blockband:n=2000,block=5,density=0.05
+  solver convert blockband:n=500 chain.mtx
+  solver markov chain.mtx --normalize --method aggregation --output pi.npy
+  solver markov chain.mtx --classes each --output pi.csv --json
 
 Row i of the matrix holds the probabilities of the steps out of state i, and must sum to 1. States of a matrix count \
 from 1; those of a graph are called by their ids, and ids that no edge of a list names are no states. A chain that \
@@ -51,10 +52,9 @@ the largest residual. Exit codes: 0 the residual meets --tol, 1 it does not, 2 c
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct MarkovArgs {
-    /// The chain: a file (Matrix Market, .npz, .slv, a graph with weights; also .gz), - for standard input, or a generator
-    /// such as blockband:n=32000
-    #[arg(long, value_name = "WHAT")]
-    pub matrix: OsString,
+    /// The chain.
+    #[command(flatten)]
+    pub matrix: What,
     /// How the distribution is found: all but power take one thread
     #[arg(long, value_enum, default_value = "power")]
     pub method: MethodName,
@@ -67,8 +67,11 @@ pub struct MarkovArgs {
     /// Begin at the distribution in this file, .npy or .mtx, also .gz
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
+    /// Where and how long it runs.
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Stop when the sum of all differences between a distribution and the next is at most this
-    #[arg(long, value_name = "RESIDUAL", default_value_t = 1e-10)]
+    #[arg(long, value_name = "RESIDUAL", default_value = "1e-10")]
     pub tol: f64,
     /// Stop after so many iterations
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -79,9 +82,6 @@ pub struct MarkovArgs {
     /// Write the distribution here: .npy (a column for each class, states in rising order), .csv (state,probability[,...])
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Where and how long it runs.
-    #[command(flatten)]
-    pub run: RunArgs,
 }
 
 /// The methods.
@@ -130,18 +130,17 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     let running =
         args.run.resolve((method != Method::Power).then_some(method.name()), Preconditioner::None)?;
     let start = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
-    let fetch = super::fetch::missing(&args.matrix, args.run.fetch, !args.run.dry_run)?;
+    let missing = fetch::missing(&args.matrix)?;
     if args.run.dry_run {
-        print(&describe(args, method, &running, fetch)?.to_string())?;
+        print(&describe(args, method, &running, missing)?.to_string())?;
         return Ok(true);
     }
     if let Some(why) = &running.why {
         log::info!("device: {why}");
     }
     args.run.start_pool();
-    if let Some(entry) = fetch {
-        super::fetch::download(entry, None)?;
-    }
+    running.check_device()?;
+    fetch::on_first_use(missing)?;
     let began = Instant::now();
     let mut loaded = load(&args.matrix, Options { close_gaps: true, ..Options::default() })?;
     let seconds_load = began.elapsed().as_secs_f64();

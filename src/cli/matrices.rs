@@ -1,10 +1,12 @@
 //! `solver matrices`: the catalog and the generators as a table.
 
 use super::args::MatricesArgs;
+use super::layout::{columns, wrapped, wrapped_with};
 use super::{print, print_json, thousands};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::source::catalog::{self, Definite, Entry};
 use crate::source::generate;
+use crate::spelling::{did_you_mean, nearest};
 
 #[derive(serde::Serialize)]
 struct Listing {
@@ -40,6 +42,12 @@ pub(super) fn run(args: &MatricesArgs) -> Result<bool> {
         .map(|(name, form)| Generator { name, form })
         .collect();
     let listing = Listing { catalog, generators };
+    if let Some(filter) = args.filter.as_ref().filter(|_| listing.is_empty()) {
+        return Err(Error::NotInCatalog {
+            near: did_you_mean(&nearest(filter, names())),
+            name: filter.clone(),
+        });
+    }
     if args.json {
         print_json(&listing)?;
     } else {
@@ -48,10 +56,23 @@ pub(super) fn run(args: &MatricesArgs) -> Result<bool> {
     Ok(true)
 }
 
+impl Listing {
+    fn is_empty(&self) -> bool {
+        self.catalog.is_empty() && self.generators.is_empty()
+    }
+}
+
+/// The names of the catalog and of all generators.
+fn names() -> impl Iterator<Item = &'static str> {
+    catalog::entries().iter().map(|entry| entry.name.as_str()).chain(generate::forms().map(|(name, _)| name))
+}
+
 fn in_words(listing: &Listing) -> String {
     let mut text = String::new();
     if !listing.catalog.is_empty() {
         let mut table = comfy_table::Table::new();
+        let columns = u16::try_from(columns()).unwrap_or(u16::MAX);
+        table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic).set_width(columns);
         table.load_preset(comfy_table::presets::NOTHING).set_header([
             "name",
             "rows",
@@ -83,16 +104,16 @@ fn in_words(listing: &Listing) -> String {
                 column.set_cell_alignment(comfy_table::CellAlignment::Right);
             }
         }
-        text.push_str(&format!("{table}\n\nFetch one with: solver fetch NAME\n"));
+        text.push_str(&format!("{}\n\n", table.trim_fmt()));
+        let fetched =
+            "A matrix of the catalog is fetched when it is first used by its name, as in solver cg NAME.";
+        text.push_str(&wrapped("", fetched));
     }
     if !listing.generators.is_empty() {
-        text.push_str("\ngenerators:\n");
+        text.push_str("\nGenerators:\n");
         for generator in &listing.generators {
-            text.push_str(&format!("  {}\n", generator.form));
+            text.push_str(&wrapped_with("  ", "      ", generator.form));
         }
-    }
-    if text.is_empty() {
-        text.push_str("no matrix and no generator of that name\n");
     }
     text
 }

@@ -99,7 +99,7 @@ impl Parts {
 
 /// The estimate in words.
 pub(super) fn describe(plan: &Plan) -> Result<String> {
-    let Some((rows, entries)) = crate::source::preview(&plan.matrix)? else { return Ok(UNKNOWN.to_owned()) };
+    let Some((rows, entries)) = crate::source::preview(&*plan.matrix)? else { return Ok(UNKNOWN.to_owned()) };
     let parts = Parts::new(plan, rows, entries);
     let Parts { matrix, operator, precond, host, device, .. } = parts;
     let named = match plan.precond.name() {

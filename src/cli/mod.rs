@@ -26,7 +26,9 @@ mod plot;
 mod precond;
 mod progress;
 mod running;
+mod unknown;
 mod vectors;
+mod what;
 
 use crate::error::{Error, Result};
 use crate::{files, signals};
@@ -48,6 +50,9 @@ pub fn run() -> ExitCode {
     };
     if cli.quiet {
         progress::silence();
+    }
+    if cli.offline {
+        fetch::forbid();
     }
     if let Some(folder) = cli.cache {
         files::set_cache_folder(folder);
@@ -86,7 +91,7 @@ pub fn run() -> ExitCode {
 }
 
 fn could_not_run(error: &Error) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "error: {error}");
+    let _ = write!(std::io::stderr(), "{}", layout::message(&format!("error: {error}")));
     ExitCode::from(COULD_NOT_RUN)
 }
 

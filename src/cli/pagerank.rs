@@ -11,7 +11,7 @@ use super::ids::Ids;
 use super::load::load;
 use super::progress::Live;
 use super::running::{Place, recorder};
-use super::{print, print_json};
+use super::{fetch, print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{ChainError, Error, Result};
@@ -71,9 +71,8 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     }
     log::info!("dangling {}: {}", plan.dangling.name(), plan.dangling.formula());
     args.run.start_pool();
-    if let Some(entry) = plan.fetch {
-        super::fetch::download(entry, None)?;
-    }
+    plan.running.check_device()?;
+    fetch::on_first_use(plan.fetch)?;
     let began = Instant::now();
     let mut loaded =
         load(&args.graph, Options { duplicates: Duplicates::Keep, close_gaps: true, ..Options::default() })?;

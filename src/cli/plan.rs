@@ -5,6 +5,7 @@ use super::dry::Decisions;
 use super::every::Every;
 use super::running::{RunArgs, Running, bad, file};
 use super::vectors::{FromFile, RightHandSide, writer};
+use super::what::What;
 use crate::error::Result;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
@@ -12,7 +13,6 @@ use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
 use crate::stop::StoppingRule;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// A solve, ready to run.
@@ -20,7 +20,7 @@ pub struct Plan {
     /// The method.
     pub method: Method,
     /// The matrix as named.
-    pub matrix: OsString,
+    pub matrix: What,
     /// The right-hand side.
     pub rhs: RightHandSide,
     /// Where to start.
@@ -59,10 +59,7 @@ impl Plan {
                 return Err(bad("--variant", "", "minres has one form only; leave the option out"));
             }
         };
-        let matrix = args.matrix.clone().ok_or_else(|| {
-            let what = "a matrix is needed: a file, a name or a generator (solver matrices lists both)";
-            bad("--matrix", "", format!("{what}, for example --matrix poisson2d:1000x1000"))
-        })?;
+        let matrix = args.matrix.clone();
         let tolerances = tolerances(&args)?;
         let inputs = [
             ("--matrix", file(&matrix)),
@@ -77,7 +74,7 @@ impl Plan {
         let running = args.run.resolve(None, args.precond)?;
         let rhs = args.rhs.as_deref().map(RightHandSide::resolve).transpose()?.unwrap_or_default();
         let x0 = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
-        let fetch = super::fetch::missing(&matrix, args.run.fetch, !args.run.dry_run)?;
+        let fetch = super::fetch::missing(&matrix)?;
         Ok(Plan {
             method,
             matrix,
@@ -125,7 +122,7 @@ impl Plan {
         plan.add_if("resume", self.checkpoints.resume.as_ref().map(|file| file.display()));
         plan.outputs(&self.run, self.output.as_deref());
         plan.add("memory", super::memory::describe(self)?);
-        if let Some((rows, _)) = crate::source::preview(&self.matrix)? {
+        if let Some((rows, _)) = crate::source::preview(&*self.matrix)? {
             self.check_lengths(rows as usize)?;
         }
         Ok(plan)

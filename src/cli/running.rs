@@ -2,7 +2,7 @@
 
 use super::interrupt;
 use super::places::{Named, check_apart, check_writable};
-use crate::backend::{Choice, Host, REGISTRY};
+use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
 use crate::observe::history::Layout;
@@ -34,11 +34,9 @@ const MOST_THREADS: usize = 1024;
 /// Options of every solve.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// Stop after so many seconds of iterating
-    #[arg(long, value_name = "SECONDS")]
-    pub time_limit: Option<f64>,
     /// How the matrix is multiplied; parameters ride on the name, as in vector:threads=8 [default: auto; see solver backends]
-    #[arg(long, value_name = "NAME", default_value = "auto", hide_default_value = true)]
+    #[arg(long, value_name = "NAME", value_parser = super::backends::Typed, hide_possible_values = true)]
+    #[arg(default_value = "auto", hide_default_value = true)]
     pub backend: String,
     /// Where to run: auto, cpu, cuda or cuda:N [default: auto, a GPU if there is one]
     #[arg(long, value_name = "DEVICE", default_value = "auto", hide_default_value = true)]
@@ -49,8 +47,11 @@ pub struct RunArgs {
     /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Download what is named first if it is of the catalog and not here yet
-    #[arg(long)]
+    /// Stop after so many seconds of iterating
+    #[arg(long, value_name = "SECONDS")]
+    pub time_limit: Option<f64>,
+    /// Kept for scripts: a matrix of the catalog is fetched without it
+    #[arg(long, hide = true)]
     pub fetch: bool,
     /// Write report and history here: .json, of which solver plot draws, or .csv
     #[arg(long, value_name = "FILE")]
@@ -81,6 +82,22 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// Refuses a GPU that cannot be used, before a matrix is fetched or read for it.
+    pub fn check_device(&self) -> Result<()> {
+        let Place::Cuda(index) = self.place else { return Ok(()) };
+        cuda::usable(index).map_err(|source| {
+            let hint = match nearest_on_cpu(self.backend.entry)[..] {
+                [] => "--device cpu runs on the CPU".to_owned(),
+                [name] => format!("on the CPU the nearest backend is {name}: --backend {name} --device cpu"),
+                [name, ..] => format!(
+                    "on the CPU the nearest backends are {}: --backend {name} --device cpu",
+                    nearest_on_cpu(self.backend.entry).join(" and ")
+                ),
+            };
+            Error::NoDevice { source: Box::new(source), hint }
+        })
+    }
+
     /// When to stop, Ctrl-C included: from now on it ends the solve, and no longer the program.
     pub fn rule(&self, max_iters: usize, tolerance: f64, stagnation: usize) -> StoppingRule {
         let mut rules = vec![

@@ -9,7 +9,7 @@ pub enum FetchError {
     /// A matrix of the catalog that is not on this machine.
     #[error(
         "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has some {megabytes} MB or \
-         more. Fetch it with: solver fetch {name}{stand_in}"
+         more. Fetch it with: solver fetch {name}{hint}"
     )]
     NotFetched {
         /// Its name.
@@ -20,7 +20,21 @@ pub enum FetchError {
         entries: u64,
         /// About the size of the download.
         megabytes: u64,
-        /// The other way out, where there is one.
+        /// The stand-in, where there is one, and why the cache folder is not used, where it is not.
+        hint: String,
+    },
+    /// A matrix that is not on this machine, where downloads are forbidden.
+    #[error("{source}. Here --offline or SOLVER_OFFLINE forbids the download")]
+    Offline {
+        /// That it has not been fetched.
+        source: Box<Error>,
+    },
+    /// A matrix that has a stand-in could not be fetched.
+    #[error("{source}. The stand-in {stand_in} needs no network")]
+    Unavailable {
+        /// What went wrong.
+        source: Box<Error>,
+        /// The generator that imitates it.
         stand_in: String,
     },
     /// A download that was in order once cannot be read.
@@ -54,7 +68,10 @@ pub enum FetchError {
         hint: &'static str,
     },
     /// A download could not be completed.
-    #[error("{url}: {reason}; {kept} bytes are kept, and running the same command again goes on from there")]
+    #[error("{url}: {reason}{}", match kept {
+        0 => String::new(),
+        kept => format!("; {kept} bytes are kept, and running the same command again goes on from there"),
+    })]
     Download {
         /// What was asked for.
         url: String,

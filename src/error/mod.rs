@@ -102,16 +102,26 @@ pub enum Error {
         /// What stands against it, and what to do instead.
         reason: String,
     },
+    /// The program has no such command.
+    #[error("{message}")]
+    UnknownCommand {
+        /// The name, commands like it, and the methods that exist.
+        message: String,
+    },
     /// `--matrix` names neither a file nor a generator.
-    #[error("no matrix '{what}': not a file, not in the catalog, and not a generator; {known}")]
+    #[error(
+        "no matrix '{what}': not a file, not in the catalog, and not a generator; {near}solver matrices lists names and generators"
+    )]
     UnknownMatrix {
         /// What was typed.
         what: String,
-        /// Names like it, and the generators that exist.
-        known: String,
+        /// Names like it.
+        near: String,
     },
     /// The catalog has no matrix of that name.
-    #[error("the catalog has no matrix '{name}'; {near}solver matrices lists all that it has")]
+    #[error(
+        "no matrix of the catalog and no generator is called '{name}'; {near}solver matrices lists all of them"
+    )]
     NotInCatalog {
         /// What was typed.
         name: String,
@@ -352,6 +362,14 @@ pub enum Error {
         what: String,
         /// What to do instead.
         hint: &'static str,
+    },
+    /// A solve for a GPU where none can be used.
+    #[error("{source}; {hint}")]
+    NoDevice {
+        /// Why none can be used.
+        source: Box<Error>,
+        /// What runs on the CPU.
+        hint: String,
     },
     /// A preconditioner that GPUs do not have yet.
     #[error(

@@ -15,16 +15,23 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), String> {
         _ => {}
     }
     let target = follow(path).map_err(|e| e.to_string())?;
-    let folder = folder_of(&target);
-    if !folder.is_dir() {
-        return Err(format!("there is no folder {}; create it first", folder.display()));
-    }
+    let folder = existing_folder(folder_of(&target))?;
     let ours = probe(folder).map_err(|reason| format!("{reason}; name a file in another folder"))?;
     match fs::metadata(&target) {
         Ok(there) => check_existing(&target, &there, &ours),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(()),
         // For example, the name is too long.
         Err(e) => Err(format!("no file can have this name: {e}; name another file")),
+    }
+}
+
+/// The folder, or the nearest one above it that exists: the folders below that are created with the file.
+fn existing_folder(folder: &Path) -> Result<&Path, String> {
+    let mut above = folder.ancestors().map(|at| if at.as_os_str().is_empty() { Path::new(".") } else { at });
+    let Some(existing) = above.find(|at| at.symlink_metadata().is_ok()) else { return Ok(folder) };
+    match existing.is_dir() {
+        true => Ok(existing),
+        false => Err(format!("{} is not a folder; name a file in a folder", existing.display())),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! # Steps
 //! 1. Symbolic links are followed: their target is replaced, and they stay. The target need not exist.
-//! 2. The content is written to a temporary file in the target's folder. If the target exists, the temporary file takes over
+//! 2. The content is written to a temporary file in the target's folder, which is created if it does not exist. If the target exists, the temporary file takes over
 //!    its mode, and its owner and group as far as the system permits. A new file has the mode that the umask gives.
 //! 3. The temporary file is renamed over the target. Of several writers, the last one wins.
 //! 4. A rename can fail although the target can be written to: the target is a mount point, or belongs to another user and
@@ -56,6 +56,7 @@ pub(crate) fn replace(
     }
     let target = follow(path)?;
     let old = fs::metadata(&target).ok().filter(Metadata::is_file);
+    fs::create_dir_all(folder_of(&target))?;
     let (temporary, file) = temporary::create(folder_of(&target), old.is_some())?;
     let written = write_buffered(&file, write).and_then(|()| {
         old.iter().for_each(|old| take_over(&file, old));

@@ -2,6 +2,7 @@
 
 use super::{Preconditioner, block_jacobi, chebyshev, ic0};
 use crate::error::{Error, Result};
+use crate::spelling::{did_you_mean, nearest};
 use std::fmt::Display;
 use std::str::FromStr;
 
@@ -42,6 +43,23 @@ pub static ROWS: &[Row] = &[
         params: &["omega=W (the relaxation, between 0 and 2; 1)"],
         summary: "a forward and a backward sweep of over-relaxation; CPU only so far",
     },
+];
+
+/// Names of the same preconditioners in other programs, or of the nearest ones.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("ic", "ic0"),
+    ("icc", "ic0"),
+    ("ichol", "ic0"),
+    ("cholesky", "ic0"),
+    ("ilu", "ic0"),
+    ("ilu0", "ic0"),
+    ("diagonal", "jacobi"),
+    ("diag", "jacobi"),
+    ("bjacobi", "block-jacobi"),
+    ("sor", "ssor"),
+    ("gauss-seidel", "ssor"),
+    ("sgs", "ssor"),
+    ("polynomial", "chebyshev"),
 ];
 
 /// What was typed after the name, one parameter after the other.
@@ -96,8 +114,12 @@ impl FromStr for Preconditioner {
         let items = rest.split(',').filter(|item| !item.is_empty());
         let mut typed = Typed { all, params: items.map(|i| i.split_once('=').unwrap_or((i, ""))).collect() };
         let row = ROWS.iter().find(|row| row.default.name() == name).ok_or_else(|| {
-            let names: Vec<_> = ROWS.iter().map(|row| row.default.name()).collect();
-            typed.error(format!("the preconditioners are {}", names.join(", ")))
+            let names = || ROWS.iter().map(|row| row.default.name());
+            let near = match SYNONYMS.iter().find(|(synonym, _)| *synonym == name.to_lowercase()) {
+                Some((_, meant)) => did_you_mean(&[meant]),
+                None => did_you_mean(&nearest(name, names())),
+            };
+            typed.error(format!("{near}the preconditioners are {}", names().collect::<Vec<_>>().join(", ")))
         })?;
         let precond = match row.default {
             plain @ (Preconditioner::None | Preconditioner::Jacobi) => plain,

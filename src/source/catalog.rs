@@ -8,7 +8,7 @@ use crate::files::{self, NoCache};
 use crate::spelling::{did_you_mean, nearest};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Once};
+use std::sync::LazyLock;
 
 const TEXT: &str = include_str!("../../data/catalog.toml");
 /// The folder of downloads in a cache folder.
@@ -166,28 +166,31 @@ impl Entry {
         self.stored.saturating_add(self.rows).saturating_mul(BYTES_PER_LINE).saturating_add(FREE)
     }
 
-    /// The archive, where it has been fetched into the cache folder of this user. A folder that other users can write to
-    /// is not used, with a warning.
+    /// The archive, where it has been fetched into the cache folder of this user.
     pub fn fetched(&self) -> Option<PathBuf> {
-        static WARNED: Once = Once::new();
-        let folder = files::cache_folder(FOLDER).inspect_err(|none| {
-            if let NoCache::Unsafe(reason) = none {
-                WARNED.call_once(|| log::warn!("fetched matrices are not used: {reason}"));
-            }
-        });
-        folder.ok().map(|folder| folder.join(self.file())).filter(|path| path.is_file())
+        self.place().filter(|path| path.is_file())
+    }
+
+    /// The place of the archive in the cache folder of this user; none where there is no such folder, or other users can
+    /// write to it.
+    pub fn place(&self) -> Option<PathBuf> {
+        files::cache_folder(FOLDER).ok().map(|folder| folder.join(self.file()))
     }
 
     /// That it has not been fetched, and the ways out.
-    pub(super) fn not_fetched(&self) -> Error {
+    pub(crate) fn not_fetched(&self) -> Error {
         let stand_in = self.stand_in.as_ref().filter(|stand_in| super::generate::exists(stand_in));
+        let mut hint =
+            stand_in.map_or(String::new(), |stand_in| format!(", or take the stand-in: --matrix {stand_in}"));
+        if let Err(NoCache::Unsafe(reason)) = files::cache_folder(FOLDER) {
+            hint.push_str(&format!(". Matrices that have been fetched are not used: {reason}"));
+        }
         Error::Fetch(FetchError::NotFetched {
             name: self.name.clone(),
             rows: self.rows,
             entries: self.entries,
             megabytes: self.download_estimate().div_ceil(1_000_000),
-            stand_in: stand_in
-                .map_or(String::new(), |stand_in| format!(", or take the stand-in: --matrix {stand_in}")),
+            hint,
         })
     }
 }

@@ -245,9 +245,5 @@ fn unknown(what: &OsStr) -> Error {
     let name = what.split(':').next().unwrap_or(what);
     let names =
         catalog::entries().iter().map(|e| e.name.as_str()).chain(generate::forms().map(|(name, _)| name));
-    let near = did_you_mean(&nearest(name, names));
-    Error::UnknownMatrix {
-        what: what.to_owned(),
-        known: format!("{near}the generators are {}; solver matrices gives their forms", generate::names()),
-    }
+    Error::UnknownMatrix { what: what.to_owned(), near: did_you_mean(&nearest(name, names)) }
 }

@@ -31,8 +31,39 @@ fn backends_lists_the_registry() {
         assert_eq!(row["deterministic"], entry.deterministic);
         assert!(row["format"].is_string() && row["summary"].is_string());
     }
-    let text = String::from_utf8_lossy(&run(&["backends"]).stdout).into_owned();
-    assert!(solver::backend::REGISTRY.iter().all(|e| text.contains(e.name)), "{text}");
+    let text = |args: &[&str]| String::from_utf8_lossy(&run(args).stdout).into_owned();
+    let (few, all) = (text(&["backends"]), text(&["backends", "--all"]));
+    for entry in solver::backend::REGISTRY {
+        let line = format!("  {} ", entry.name);
+        assert!(all.contains(&line), "{line}: {all}");
+        if solver::backend::recommended(entry) {
+            assert!(few.contains(&line), "{line}: {few}");
+        }
+        let one = text(&["backends", entry.name]);
+        assert!(one.contains(entry.format) && one.contains(entry.summary), "{one}");
+        let parameter = |p: &solver::backend::Param| one.contains(&format!("{}:{}=", entry.name, p.name));
+        assert!(entry.params.iter().all(parameter), "{one}");
+    }
+    assert!(!few.contains("  thread-v1 "), "{few}");
+    assert!(refused(&["backends", "hybird"]).contains("did you mean hybrid"));
+}
+
+#[test]
+fn no_list_is_wider_than_it_may_be() {
+    for columns in [80, 100] {
+        for args in
+            [&["backends"][..], &["backends", "--all"], &["backends", "hybrid"], &["matrices"], &["doctor"]]
+        {
+            let done = crate::common::process::solver()
+                .args(args)
+                .env("COLUMNS", columns.to_string())
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&done.stdout).into_owned();
+            let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+            assert!(widest.chars().count() <= columns, "{args:?}, {columns}: {widest}");
+        }
+    }
 }
 
 #[test]

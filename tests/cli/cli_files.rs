@@ -205,21 +205,34 @@ fn no_file_is_written_twice_or_over_what_is_read() {
     }
 }
 
+#[test]
+fn folders_of_outputs_are_created_and_a_dry_run_creates_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (output, history, plot, saved) = (at("a/x.npy"), at("b/c/h.json"), at("d/p.svg"), at("e/s.ckpt"));
+    let args = ["--output", word(&output), "--history", word(&history), "--plot", word(&plot)];
+    let args = [&["--matrix", "poisson2d:9x9", "--checkpoint", word(&saved)], &args[..]].concat();
+    let dry = run(&[&["cg", "--device", "cpu", "--dry-run"], &args[..]].concat());
+    assert_eq!(dry.status.code(), Some(0), "{}", errors(&dry));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(cg(&args).0, 0);
+    assert!([output, history, plot, saved].iter().all(|path| path.is_file()));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_place_where_nothing_can_be_written_is_refused_before_the_matrix_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let matrix = file(&folder, "A.mtx", "no matrix");
-    let missing = folder.path().join("missing");
     for (option, ending) in
         [("--output", ".npy"), ("--history", ".csv"), ("--plot", ".svg"), ("--checkpoint", "")]
     {
         let there = folder.path().join(format!("folder{ending}"));
         std::fs::create_dir(&there).unwrap();
-        let (locked, lost) = (format!("/proc/x{ending}"), missing.join(format!("x{ending}")));
+        let (locked, below) = (format!("/proc/x{ending}"), matrix.join(format!("a/x{ending}")));
         for (place, reason) in [
             (&locked[..], "no file can be made in /proc"),
-            (word(&lost), "there is no folder"),
+            (word(&below), "A.mtx is not a folder"),
             (word(&there), "it is a folder"),
         ] {
             let message = refused_twice(&["--matrix", word(&matrix), option, place]);

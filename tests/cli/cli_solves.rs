@@ -1,6 +1,8 @@
 //! Solves as people run them: verdicts, refusals and exit codes of the real binary.
 
-use crate::common::process::{INDEFINITE, NONSYMMETRIC, cg, file, project, refused, run, solve, word};
+use crate::common::process::{
+    INDEFINITE, NONSYMMETRIC, cg, errors, file, project, refused, run, solve, word,
+};
 use solver::backend::REGISTRY;
 use solver::precond::ROWS;
 use std::path::Path;
@@ -166,13 +168,30 @@ fn no_error_is_told_where_an_empty_row_leaves_an_entry_of_x_open() {
 }
 
 #[test]
+fn negative_curvature_ends_conjugate_gradients_with_evidence_a_plot_and_a_hint_to_minres() {
+    let folder = tempfile::tempdir().unwrap();
+    let (matrix, plot) = (file(&folder, "i.mtx", INDEFINITE), folder.path().join("plots/i.svg"));
+    let done = run(&["cg", word(&matrix), "--device", "cpu", "--plot", word(&plot)]);
+    assert_eq!(done.status.code(), Some(1), "{}", errors(&done));
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let parts = ["not positive definite", &format!("solver minres --matrix {}", word(&matrix))];
+    assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    assert!(std::fs::read_to_string(&plot).unwrap().starts_with("<svg"));
+}
+
+#[test]
 fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
     let folder = tempfile::tempdir().unwrap();
     let flat = file(&folder, "flat.mtx", "%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n");
     let broken =
         file(&folder, "broken.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 x 1\n");
-    let cases: [(&[&str], &[&str]); 18] = [
-        (&["--matrix", "nothing"], &["no matrix 'nothing'", "poisson2d, "]),
+    let cases: [(&[&str], &[&str]); 23] = [
+        (&["--matrix", "nothing"], &["no matrix 'nothing'", "solver matrices lists"]),
+        (&["possion2d:3x3"], &["did you mean poisson2d"]),
+        (&["--matrix", ""], &["the name of the matrix is empty", "A.mtx"]),
+        (&["poisson2d:3x3", "--matrix", "poisson2d:4x4"], &["cannot be used with"]),
+        (&["poisson2d:3x3", "--precond", "ic"], &["did you mean ic0?"]),
+        (&["poisson2d:3x3", "--precond", "jacobbi"], &["did you mean jacobi"]),
         (&["--matrix", "no/such.mtx"], &["cannot read no/such.mtx"]),
         (&["--matrix", "poisson2d:0x5"], &["'0' is not a positive number"]),
         (&["--matrix", "hex27:2x2x2,dofs=3"], &["no parameter 'dofs'", "dof=1"]),
@@ -188,8 +207,8 @@ fn bad_input_is_refused_with_what_was_wrong_and_what_exists() {
         (&["--matrix", "poisson2d:3x3", "--variant", "fast"], &["classic", "pipelined"]),
         (&["--matrix", "poisson2d:3x3", "--threads", "0"], &["--threads", "1024"]),
         (&["--matrix", "poisson2d:3x3", "--threads", "50000"], &["--threads", "1024"]),
-        (&["--matrix", "poisson2d:3x3", "--plot", "no/such/folder/p.svg"], &["no/such/folder"]),
-        (&[], &["--matrix", "poisson2d:1000x1000"]),
+        (&["--matrix", "poisson2d:3x3", "--plot", "/dev/null/p.svg"], &["/dev/null is not a folder"]),
+        (&[], &["no matrix is named", "poisson2d:1000x1000"]),
     ];
     for (args, parts) in cases {
         // The device is part of the case where it is typed.

@@ -1,11 +1,11 @@
 //! `solver info` as people run it: the real binary, real files; every hint from the facts that it rests on.
 
+use crate::common::process::solver;
 use serde_json::Value;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 fn info(args: &[&str]) -> Output {
-    let mut command = Command::new(crate::common::process::program());
-    command.stdin(Stdio::null()).arg("info").args(args).output().unwrap()
+    solver().arg("info").args(args).output().unwrap()
 }
 
 fn described(args: &[&str]) -> Value {
@@ -336,7 +336,9 @@ fn a_picture_is_written_beside_the_description() {
         described(&["--matrix", "poisson2d:30x30", "--spy", path.to_str().unwrap()]);
         assert!(std::fs::metadata(&path).unwrap().len() > 1000);
     }
-    let nowhere = folder.path().join("no/such/folder/m.png");
-    let done = info(&["--matrix", "poisson2d:3x3", "--spy", nowhere.to_str().unwrap()]);
+    let new = folder.path().join("a/new/folder/m.png");
+    described(&["--matrix", "poisson2d:3x3", "--spy", new.to_str().unwrap()]);
+    assert!(new.is_file());
+    let done = info(&["--matrix", "poisson2d:3x3", "--spy", "/dev/null/m.png"]);
     assert_eq!(done.status.code(), Some(2));
 }

@@ -22,6 +22,7 @@ mod cli_solves;
 mod cli_vectors;
 mod convert;
 mod errors;
+mod help;
 mod info;
 mod plot;
 mod scarcity;

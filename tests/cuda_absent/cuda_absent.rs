@@ -10,7 +10,7 @@ static TURN: Mutex<()> = Mutex::new(());
 
 fn on_the_gpu(command: &str, environment: &[(&str, &str)], args: &[&str]) -> Output {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut solver = Command::new(crate::common::process::program());
+    let mut solver = crate::common::process::solver();
     solver.args([command, "--device", "cuda", "--json"]).args(args).envs(environment.iter().copied());
     solver.output().unwrap()
 }
@@ -44,10 +44,8 @@ fn without_a_driver_the_error_names_it_and_auto_takes_the_cpu() {
     assert!(message.contains("libcuda.so.1") && message.contains("--device cpu"), "{message}");
     let message = refused(&[], &["--matrix", "poisson2d:9x9", "--device", "cuda:3"]);
     assert!(message.contains("libcuda.so.1"), "{message}");
-    let done = Command::new(crate::common::process::program())
-        .args(["cg", "--matrix", "poisson2d:9x9", "-v"])
-        .output()
-        .unwrap();
+    let done =
+        crate::common::process::solver().args(["cg", "--matrix", "poisson2d:9x9", "-v"]).output().unwrap();
     assert_eq!(done.status.code(), Some(0));
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert!(said.contains("no GPU can be used"), "auto says what it chose: {said}");
@@ -93,7 +91,7 @@ impl Driver {
     /// with this code.
     fn said(&self, doctor: i32) -> [String; 3] {
         let run = |args: &[&str], code: i32| {
-            let mut command = Command::new(crate::common::process::program());
+            let mut command = crate::common::process::solver();
             let done = command.args(args).env("LD_LIBRARY_PATH", self.0.path()).output().unwrap();
             let streams = [done.stdout, done.stderr].concat();
             let said = String::from_utf8_lossy(&streams).into_owned();

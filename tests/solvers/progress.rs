@@ -6,7 +6,7 @@ use solver::observe::Meter;
 use solver::source::{Loaded, Options, binary, load, market, npy, npz, parse};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ fn every_writer_tells_how_much_is_written_of_how_much() {
 #[test]
 fn a_long_reading_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_with_quiet() {
     for quiet in [false, true] {
-        let mut command = Command::new(crate::common::process::program());
+        let mut command = crate::common::process::solver();
         command.args(if quiet { &["--quiet", "info"][..] } else { &["info"] }).args(["--matrix", "-"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -61,9 +61,10 @@ fn names_near_a_typing_error_are_found_and_far_ones_are_not() {
     assert!(near("qqqqqq").is_empty());
 }
 
-struct Run {
-    folder: tempfile::TempDir,
-    server: Server,
+/// A cache folder that is empty at first, and a server with one matrix of the catalog.
+pub struct Run {
+    pub folder: tempfile::TempDir,
+    pub server: Server,
 }
 
 impl Run {
@@ -71,7 +72,7 @@ impl Run {
         Run { folder: tempfile::tempdir().unwrap(), server: Server::new(answer) }
     }
 
-    fn good() -> Run {
+    pub fn good() -> Run {
         Run::new(|request| file(request, &archive(), "\"one\""))
     }
 
@@ -83,19 +84,21 @@ impl Run {
         })
     }
 
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(crate::common::process::program());
+    /// A command that may use the server.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = crate::common::process::solver();
         command.args(args).env("SOLVER_CACHE", self.folder.path()).env("SOLVER_MIRROR", &self.server.url);
+        command.env_remove("SOLVER_OFFLINE");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    pub fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().unwrap()
     }
 
     /// The message of a run that must fail with exit code 2.
-    fn refused(&self, args: &[&str]) -> String {
+    pub fn refused(&self, args: &[&str]) -> String {
         let done = self.run(args);
         assert_eq!(done.status.code(), Some(2), "{args:?}: {}", text(&done));
         String::from_utf8_lossy(&done.stderr).into_owned()
@@ -131,30 +134,17 @@ fn a_folder_that_is_named_is_where_every_command_looks() {
     let (run, other) = (Run::good(), tempfile::tempdir().unwrap());
     let folder = other.path().to_str().unwrap();
     assert!(run.run(&["fetch", "1138_bus", "--cache", folder]).status.success());
-    assert!(run.refused(&["info", "--matrix", "1138_bus"]).contains("has not been fetched"));
-    let done = run.run(&["info", "--matrix", "1138_bus", "--cache", folder]);
+    assert!(run.refused(&["info", "--matrix", "1138_bus", "--offline"]).contains("has not been fetched"));
+    let done = run.run(&["info", "--matrix", "1138_bus", "--offline", "--cache", folder]);
     assert!(done.status.success() && text(&done).contains("1,138 x 1,138"), "{}", text(&done));
 }
 
-fn text(done: &Output) -> String {
+pub fn text(done: &Output) -> String {
     String::from_utf8_lossy(&[&done.stdout[..], &done.stderr].concat()).into_owned()
 }
 
 fn archive() -> Vec<u8> {
     gzip(bus(8.0, 1_000_000).as_bytes())
-}
-
-#[test]
-fn a_matrix_that_is_not_here_is_named_with_its_size_and_the_ways_out() {
-    let run = Run::good();
-    for command in ["cg", "info"] {
-        let message = run.refused(&[command, "--matrix", "F1"]);
-        let ways = ["343791 rows", "26837113 entries", "MB", "solver fetch F1"];
-        assert!(ways.iter().all(|part| message.contains(part)), "{message}");
-        let imitated = solver::source::generate::exists("F1-like");
-        assert_eq!(message.contains("--matrix F1-like"), imitated, "{message}");
-    }
-    assert!(run.server.seen().is_empty());
 }
 
 #[test]
@@ -186,19 +176,6 @@ fn a_matrix_that_is_not_the_one_of_the_catalog_is_refused_under_its_name() {
         assert!(message.contains("found 2 x 2 with 2 stored entries"), "{message}");
         assert!(message.contains("solver fetch 1138_bus"), "{message}");
     }
-}
-
-#[test]
-fn with_fetch_a_solve_downloads_first_and_a_dry_run_does_not() {
-    let run = Run::good();
-    let args = ["cg", "--device", "cpu", "--matrix", "1138_bus", "--fetch", "--json"];
-    let dry = run.run(&[&args[..], &["--dry-run"]].concat());
-    let url = format!("{}/MM/HB/1138_bus.tar.gz", run.server.url);
-    assert!(dry.status.success() && text(&dry).contains(&url), "{}", text(&dry));
-    assert!(run.server.seen().is_empty());
-    let done = run.run(&args);
-    let report: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", text(&done)));
-    assert_eq!((report["matrix"].as_str(), report["converged"].as_bool()), (Some("1138_bus"), Some(true)));
 }
 
 #[test]
@@ -240,7 +217,7 @@ fn a_cache_folder_that_other_users_can_write_to_is_not_used() {
         let message = run.refused(&["fetch", "1138_bus"]);
         assert!(message.contains("the cache folder is not used") && message.contains(reason), "{message}");
         let message = run.refused(&["info", "--matrix", "1138_bus"]);
-        assert!(message.contains("fetched matrices are not used") && message.contains(reason), "{message}");
+        assert!(message.contains("the cache folder is not used") && message.contains(reason), "{message}");
         assert_eq!(message.matches(reason).count(), 1, "told once: {message}");
     };
     used();
@@ -353,12 +330,12 @@ fn the_list_names_every_matrix_and_generator_and_can_be_filtered() {
 }
 
 #[test]
-fn a_matrix_that_was_not_fetched_is_converted_with_fetch() {
+fn a_matrix_that_was_not_fetched_is_fetched_when_it_is_converted() {
     let run = Run::good();
     let out = run.folder.path().join("bus.slv");
     let out = out.to_str().unwrap();
-    assert!(run.refused(&["convert", "1138_bus", out]).contains("solver fetch 1138_bus"));
-    let done = run.run(&["convert", "--fetch", "1138_bus", out]);
+    assert!(run.refused(&["convert", "1138_bus", out, "--offline"]).contains("solver fetch 1138_bus"));
+    let done = run.run(&["convert", "1138_bus", out]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done));
     assert_eq!(run.server.seen().len(), 1);
     assert_eq!(solver::source::load(out).unwrap().matrix.nnz(), 4054);

@@ -20,7 +20,7 @@ fn refused(bytes: &[u8]) -> Error {
 
 /// `solver info` with these bytes coming through a pipe.
 fn info(matrix: &str, bytes: &[u8]) -> Output {
-    let mut child = Command::new(crate::common::process::program())
+    let mut child = crate::common::process::solver()
         .args(["info", "--json", "--matrix", matrix])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -230,7 +230,7 @@ fn as_stored_reads_one_triangle_of_whatever_is_symmetric() {
 fn a_folder_hides_no_generator_and_is_told_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let run = |what: &str| {
-        let mut solver = std::process::Command::new(crate::common::process::program());
+        let mut solver = crate::common::process::solver();
         solver.args(["info", "--matrix", what]).current_dir(folder.path()).output().unwrap()
     };
     std::fs::create_dir(folder.path().join("ecology1-like:scale=0.001")).unwrap();

@@ -223,12 +223,14 @@ fn more_entries_than_memory_holds_are_refused_before_any_is_made() {
 }
 
 #[test]
-fn what_is_neither_file_nor_generator_is_refused_with_the_generators() {
-    for what in ["poisson4d:4x4x4x4", "", "hex", "poisson2d "] {
+fn a_name_that_is_neither_a_file_nor_a_generator_is_refused_with_names_like_it() {
+    for (what, like) in
+        [("poisson4d:4x4x4x4", "poisson3d"), ("", ""), ("hex", "hex27"), ("poisson2d ", "poisson2d")]
+    {
         match load(what) {
-            Err(Error::UnknownMatrix { what: named, known }) => {
+            Err(Error::UnknownMatrix { what: named, near }) => {
                 assert_eq!(named, what);
-                assert!(known.contains("poisson2d") && known.contains("hex27"), "{known}");
+                assert!(near.contains(like), "{near}");
             }
             other => panic!("{what}: {other:?}"),
         }

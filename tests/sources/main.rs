@@ -14,6 +14,7 @@ mod binary;
 mod catalog;
 mod fetch;
 mod files;
+mod first_use;
 mod generators;
 mod generators_grids;
 mod generators_random;

@@ -4,7 +4,7 @@
 use solver::source::market::{parse, parse_vector};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn refused(text: &str) -> String {
     parse(Path::new("test.mtx"), text.as_bytes()).expect_err("must be refused").to_string()
@@ -72,7 +72,7 @@ fn info(text: &str, more: &[&str]) -> (PathBuf, Output) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("whole.mtx");
     std::fs::write(&path, text).unwrap();
-    let mut command = Command::new(crate::common::process::program());
+    let mut command = crate::common::process::solver();
     let done = command.args(["info", "--matrix", path.to_str().unwrap()]).args(more).output().unwrap();
     (path, done)
 }

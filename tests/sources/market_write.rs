@@ -107,10 +107,12 @@ fn values_that_no_reader_takes_are_refused() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error_and_an_old_file_stays_when_writing_fails() {
+fn a_folder_is_created_and_an_old_file_stays_when_writing_fails() {
     let folder = tempfile::tempdir().unwrap();
-    let result = write_matrix(&folder.path().join("none/a.mtx"), &csr(1, 1, &[]), false);
-    assert!(matches!(result, Err(Error::Io { action: "write", .. })));
+    let below = folder.path().join("a/new/folder/a.mtx");
+    write_matrix(&below, &csr(1, 1, &[]), false).unwrap();
+    let below = below.join("a.mtx");
+    assert!(matches!(write_matrix(&below, &csr(1, 1, &[]), false), Err(Error::Io { action: "write", .. })));
     let path = folder.path().join("a.mtx");
     write_matrix(&path, &csr(1, 1, &[(0, 0, 5.0)]), false).unwrap();
     assert!(write_matrix(&path, &csr(1, 1, &[(0, 0, f64::NAN)]), false).is_err());

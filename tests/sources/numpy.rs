@@ -242,7 +242,7 @@ fn integers_that_no_f64_equals_are_warned_about_with_their_file_and_place() {
     let said = |numbers: [i64; 4]| {
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         std::fs::write(&path, array("<i8", false, "(2, 2)", &bytes)).unwrap();
-        let mut solver = std::process::Command::new(crate::common::process::program());
+        let mut solver = crate::common::process::solver();
         let done = solver.args(["info", "--matrix"]).arg(&path).output().unwrap();
         assert_eq!(done.status.code(), Some(0));
         String::from_utf8(done.stderr).unwrap()

@@ -31,6 +31,9 @@ pub static ENTRY: Entry = Entry {
     precisions: ALL_PRECISIONS,
 };
 
+/// The backends that it chooses from.
+pub const CHOICES: &[&str] = &["csr", "pull", "bsr", "sell", "burst", "hybrid"];
+
 /// Rows from which a thread each is enough, where they are long. On an H200 52,800 rows of 147 entries took 32 us in slices
 /// and 25 in CSR, 100,000 rows of 100 entries 47 and 89.
 const ROWS: usize = 80_000;

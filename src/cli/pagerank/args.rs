@@ -1,17 +1,17 @@
 //! What the user typed of `solver pagerank`.
 
 use crate::cli::running::RunArgs;
+use crate::cli::what::What;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  solver pagerank --graph wiki-Vote.txt.gz
-  solver pagerank --graph rmat:scale=20,edges=16000000 --tol 1e-12 --top 20 --plot plots/rmat.svg
-  solver pagerank --graph web.txt --personalise 12,17 --dangling personalised --output ranks.csv
-  solver pagerank --graph newer.txt --x0 ranks.csv --output newer.csv --json
-  solver pagerank --config configs/pagerank-rmat.toml --damping 0.9
+  solver pagerank rmat:scale=20,edges=16000000 --top 20 --plot plots/rmat.svg
+  solver pagerank rmat:scale=12,factor=16 --tol 1e-12 --output ranks.csv
+  solver pagerank rmat:scale=12,factor=17 --x0 ranks.csv --output newer.csv
+  solver pagerank rmat:scale=12,factor=16 --personalise 12,17
 
 An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i, counted from 0. Ids of a \
 graph stay what its file calls them (METIS counts from 1), and those that no edge of a list names are no vertices.
@@ -23,10 +23,9 @@ Exit codes: 0 the bound meets --tol, 1 it does not, 2 could not run.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct PagerankArgs {
-    /// The graph: an edge list, a METIS, ASCIIGraph, WebGraph or Matrix Market file, .npz, .slv (also .gz), - for standard
-    /// input, a name of the catalog, or a generator such as rmat:scale=20,edges=16000000
-    #[arg(long, alias = "matrix", value_name = "WHAT")]
-    pub graph: OsString,
+    /// The graph.
+    #[command(flatten)]
+    pub graph: What,
     /// The probability that the surfer follows a link instead of jumping
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     pub damping: f64,
@@ -46,8 +45,11 @@ pub struct PagerankArgs {
     /// on crawls of the web
     #[arg(long, value_enum, default_value = "power")]
     pub method: MethodName,
+    /// Where and how long it runs.
+    #[command(flatten)]
+    pub run: RunArgs,
     /// Stop when the error of all ranks together is certainly at most this
-    #[arg(long, value_name = "ERROR", default_value_t = 1e-10)]
+    #[arg(long, value_name = "ERROR", default_value = "1e-10")]
     pub tol: f64,
     /// Stop after so many iterations
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -64,9 +66,6 @@ pub struct PagerankArgs {
     /// Write the ranks here: .npy (in rising order of id), .csv (id,rank by falling rank), or .json (the same)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Where and how long it runs.
-    #[command(flatten)]
-    pub run: RunArgs,
 }
 
 /// What becomes of the surfer at a vertex without links.

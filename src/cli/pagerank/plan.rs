@@ -60,7 +60,7 @@ impl Plan {
             .resolve((method == Method::GaussSeidel).then_some(method.name()), Preconditioner::None)?;
         let teleport = args.personalise.as_deref().map(Teleport::resolve).transpose()?;
         let start = args.x0.as_deref().map(|path| Numbers::read("--x0", path)).transpose()?;
-        let fetch = crate::cli::fetch::missing(&args.graph, args.run.fetch, !args.run.dry_run)?;
+        let fetch = crate::cli::fetch::missing(&args.graph)?;
         let dangling = match args.dangling {
             DanglingName::Uniform => Dangling::Uniform,
             DanglingName::Personalised => Dangling::Personalised,

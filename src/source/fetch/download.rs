@@ -18,10 +18,13 @@ use ureq::{Agent, Body};
 
 /// Attempts in a row that bring nothing.
 const ATTEMPTS: u32 = 5;
+/// Attempts without a connection, before anything has come: a machine without a network says so within seconds.
+const UNCONNECTED_ATTEMPTS: u32 = 2;
 /// Tries in all, those included that brought something.
 const MOST_TRIES: u32 = 1000;
 const MOST_REDIRECTS: u32 = 10;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// For finding the address of the server, and for connecting to it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(6);
 /// A server that sends nothing for so long is taken to be gone.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 const PIECE: usize = 256 << 10;
@@ -39,6 +42,8 @@ struct About {
 enum Failure {
     /// Another one may succeed.
     Passing(String),
+    /// There is no connection to the server.
+    Unconnected(String),
     Final(Error),
 }
 
@@ -58,26 +63,29 @@ pub(super) fn complete(
 ) -> Result<()> {
     let most = entry.download_limit();
     let mut download = Download { url, most, place, settings, progress, agent: agent(url) };
-    let (mut failures, mut tries) = (0, 0);
+    let (mut failures, mut tries, mut brought) = (0, 0, false);
     loop {
         let before = size(&place.part);
         let failure = download.attempt();
         if settings.stopped() && failure.is_err() {
             return Err(super::stopped(place, entry));
         }
-        let reason = match failure {
+        let (reason, attempts) = match failure {
             Ok(()) => return Ok(()),
             Err(Failure::Final(error)) => return Err(error),
-            Err(Failure::Passing(reason)) => reason,
+            Err(Failure::Unconnected(reason)) if !brought => (reason, UNCONNECTED_ATTEMPTS),
+            Err(Failure::Passing(reason) | Failure::Unconnected(reason)) => (reason, ATTEMPTS),
         };
         let kept = size(&place.part);
+        brought |= kept > before;
         failures = if kept > before { 1 } else { failures + 1 };
         tries += 1;
         // A server that cuts every time gets so many more chances, as long as each brings something.
-        if failures >= ATTEMPTS || tries >= MOST_TRIES {
+        if failures >= attempts || tries >= MOST_TRIES {
             return Err(Error::Fetch(FetchError::Download { url: url.to_owned(), reason, kept }));
         }
-        log::warn!("{url}: {reason}; trying again at {kept} bytes");
+        let level = if brought { log::Level::Warn } else { log::Level::Info };
+        log::log!(level, "{url}: {reason}; trying again at {kept} bytes");
         settings.wait(settings.pause * 2_u32.pow(failures - 1));
     }
 }
@@ -89,6 +97,7 @@ fn agent(url: &str) -> Agent {
         .http_status_as_error(false)
         .max_redirects(MOST_REDIRECTS)
         .https_only(url.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")))
+        .timeout_resolve(Some(CONNECT_TIMEOUT))
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_per_read(Some(STALL_TIMEOUT))
         .accept_encoding("identity")
@@ -217,9 +226,14 @@ impl Download<'_> {
             ureq::Error::TooManyRedirects => format!("more than {MOST_REDIRECTS} redirects"),
             ureq::Error::BadUri(what) => format!("this is no URL: {what}"),
             ureq::Error::Http(e) => format!("this is no URL: {e}"),
-            ureq::Error::Io(e) => {
-                return Failure::Passing(format!("no answer: {e} (is this machine online?)"));
+            ureq::Error::Io(e) if !is_connected(e.kind()) => {
+                return Failure::Unconnected(format!("no connection (is this machine online?): {e}"));
             }
+            ureq::Error::ConnectionFailed
+            | ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => {
+                return Failure::Unconnected(format!("no connection (is this machine online?): {error}"));
+            }
+            ureq::Error::Io(e) => return Failure::Passing(format!("no answer: {e}")),
             passing => return Failure::Passing(format!("no answer: {passing}")),
         };
         Failure::Final(Error::Fetch(FetchError::Download {
@@ -246,6 +260,13 @@ impl Download<'_> {
             hint,
         }))
     }
+}
+
+/// Whether an error of this kind comes from a connection that has been made. A name that cannot be looked up has no kind of
+/// its own.
+fn is_connected(error: ErrorKind) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, Interrupted, UnexpectedEof};
+    matches!(error, BrokenPipe | ConnectionAborted | ConnectionReset | Interrupted | UnexpectedEof)
 }
 
 fn size(path: &Path) -> u64 {

@@ -191,11 +191,6 @@ pub fn imitated(what: &str) -> Option<&'static Entry> {
     plan(what)?.ok()?.imitated
 }
 
-/// The names of all generators, for errors.
-pub fn names() -> String {
-    GENERATORS.iter().map(|g| g.name).collect::<Vec<_>>().join(", ")
-}
-
 /// Name and form of every generator.
 pub fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {
     GENERATORS.iter().map(|g| (g.name, g.form))

@@ -1,0 +1,114 @@
+//! A matrix of the catalog that is used by its name before it has been fetched.
+
+use crate::catalog::{Run, text};
+use crate::common::harness::skip;
+use serde_json::Value;
+use solver::device::cuda;
+use std::net::TcpListener;
+use std::process::Output;
+
+fn errors(done: &Output) -> String {
+    String::from_utf8_lossy(&done.stderr).into_owned()
+}
+
+#[test]
+fn a_matrix_of_the_catalog_is_fetched_on_first_use_with_its_size_and_its_places() {
+    let run = Run::good();
+    let done = run.run(&["cg", "1138_bus", "--device", "cpu", "--json"]);
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", text(&done)));
+    assert_eq!((report["matrix"].as_str(), report["converged"].as_bool()), (Some("1138_bus"), Some(true)));
+    let said = errors(&done);
+    let archive = run.folder.path().join("matrices/1138_bus.tar.gz");
+    let parts =
+        ["kB or more", &format!("{}/MM/HB/1138_bus.tar.gz", run.server.url), archive.to_str().unwrap()];
+    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    assert!(archive.is_file());
+    let requests = run.server.seen().len();
+    for args in [&["info", "1138_bus"][..], &["cg", "1138_bus", "--device", "cpu", "--fetch"]] {
+        let done = run.run(args);
+        assert!(done.status.success() && errors(&done).is_empty(), "{}", text(&done));
+    }
+    assert_eq!(run.server.seen().len(), requests, "it is fetched once");
+}
+
+#[test]
+fn every_command_that_reads_a_matrix_fetches_it() {
+    for args in [&["info", "1138_bus"][..], &["pagerank", "1138_bus", "--device", "cpu"]] {
+        let run = Run::good();
+        let done = run.run(args);
+        assert!(!run.server.seen().is_empty(), "{args:?}: {}", text(&done));
+        // What the values of this matrix are worth as weights of a graph is another question.
+        assert!(done.status.success() || args[0] == "pagerank", "{args:?}: {}", text(&done));
+    }
+}
+
+#[test]
+fn a_dry_run_names_size_and_place_and_fetches_nothing() {
+    let run = Run::good();
+    for offline in [false, true] {
+        let mut command = run.command(&["cg", "1138_bus", "--device", "cpu", "--dry-run"]);
+        if offline {
+            command.arg("--offline");
+        }
+        let done = command.output().unwrap();
+        let plan = text(&done);
+        let place = run.folder.path().join("matrices/1138_bus.tar.gz");
+        let parts =
+            ["kB or more", &format!("{}/MM/HB/1138_bus.tar.gz", run.server.url), place.to_str().unwrap()];
+        assert!(done.status.success() && parts.iter().all(|part| plan.contains(part)), "{plan}");
+        assert_eq!(plan.contains("--offline or SOLVER_OFFLINE forbids the download"), offline, "{plan}");
+    }
+    assert!(run.server.seen().is_empty());
+    assert_eq!(std::fs::read_dir(run.folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn where_downloads_are_forbidden_the_error_names_the_size_and_the_ways_out() {
+    let run = Run::good();
+    for command in ["cg", "info"] {
+        let by_option = run.refused(&[command, "F1", "--offline"]);
+        let by_variable = run.command(&[command, "F1"]).env("SOLVER_OFFLINE", "1").output().unwrap();
+        for message in [by_option, errors(&by_variable)] {
+            let ways = [
+                "343791 rows",
+                "26837113 entries",
+                "MB",
+                "solver fetch F1",
+                "--matrix F1-like",
+                "SOLVER_OFFLINE",
+            ];
+            assert!(ways.iter().all(|part| message.contains(part)), "{message}");
+        }
+    }
+    assert!(run.server.seen().is_empty());
+    let allowed = run.command(&["info", "1138_bus"]).env("SOLVER_OFFLINE", "0").output().unwrap();
+    assert!(allowed.status.success(), "{}", text(&allowed));
+}
+
+#[test]
+fn without_a_network_one_error_names_the_stand_in() {
+    let run = Run::good();
+    // A port where nothing listens any more.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = run.command(&["cg", "F1", "--device", "cpu"]);
+    let done = command.env("SOLVER_MIRROR", format!("http://127.0.0.1:{port}")).output().unwrap();
+    let said = errors(&done);
+    assert_eq!(done.status.code(), Some(2), "{said}");
+    let problems: Vec<_> = said.lines().filter(|line| !line.contains("fetching")).collect();
+    assert_eq!(problems.len(), 1, "{said}");
+    let parts = ["no connection (is this machine online?)", "The stand-in F1-like needs no network"];
+    assert!(parts.iter().all(|part| problems[0].contains(part)), "{said}");
+}
+
+#[test]
+fn a_gpu_that_is_missing_is_known_before_anything_is_fetched() {
+    if cuda::usable(0).is_ok() {
+        skip("there is a GPU");
+    }
+    let run = Run::good();
+    let message = run.refused(&["cg", "1138_bus", "--backend", "hybrid"]);
+    assert!(message.contains("the nearest backends are rows and merge: --backend rows"), "{message}");
+    let message = run.refused(&["cg", "1138_bus", "--device", "cuda", "--backend", "bsr"]);
+    assert!(message.contains("the nearest backend is bsr: --backend bsr --device cpu"), "{message}");
+    assert!(run.server.seen().is_empty());
+}
