@@ -206,7 +206,8 @@ pub struct CgArgs {
     /// Stop after so many iterations [default: 10 a row, at least 1000 and at most 100000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
-    /// Do not check that the matrix is symmetric
+    /// Skip the comparison of each a(i,j) with a(j,i), which refuses pairs that differ by more than 1e-12 of their size. For
+    /// an unsymmetric matrix the method may fail; the residual is that of the matrix as it is all the same
     #[arg(long)]
     pub assume_symmetric: bool,
     /// Save the solve here on the way and at its end, so that --resume can go on; the file is replaced whole

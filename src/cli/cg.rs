@@ -34,6 +34,8 @@ struct Given<'a> {
     /// The real matrix that this one only imitates.
     stand_in: Option<&'static str>,
     problem: Problem,
+    /// What the check of the matrix has to tell.
+    note: Option<String>,
     x0: Option<&'a [f64]>,
     seconds_load: f64,
 }
@@ -60,14 +62,14 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let began = Instant::now();
     let beside = plan.rhs == RightHandSide::Beside;
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, beside, ..Options::default() })?;
-    check_matrix(&plan, &loaded)?;
+    let note = check_matrix(&plan, &loaded)?;
     let seconds_load = began.elapsed().as_secs_f64();
     let problem = plan.rhs.make(&loaded)?;
     // Places of nodes take room, and are not needed.
     drop(loaded.beside);
     let x0 = plan.x0.as_ref().map(|x0| x0.values(loaded.matrix.rows())).transpose()?;
-    let given =
-        Given { matrix: Arc::new(loaded.matrix), stand_in: loaded.stand_in, problem, x0, seconds_load };
+    let (matrix, stand_in) = (Arc::new(loaded.matrix), loaded.stand_in);
+    let given = Given { matrix, stand_in, problem, note, x0, seconds_load };
     let Solved { history, written } = match plan.running.place {
         Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, given)?,
         Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, given)?,
@@ -100,7 +102,7 @@ fn on_device<D: Pick<f32> + Pick<f64>>(device: &D, plan: &Plan, given: Given<'_>
 
 fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Result<Solved> {
     let began = Instant::now();
-    let Given { matrix: exact, stand_in, problem, x0, seconds_load } = given;
+    let Given { matrix: exact, stand_in, problem, note, x0, seconds_load } = given;
     if plan.run.precision.narrow_values() {
         check_range(plan.run.precision, "the matrix", (0..exact.nnz()).map(|j| exact.values().get(j)))?;
     }
@@ -149,6 +151,7 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
         backend: backend.label(),
         backend_because: why,
         preconditioner: precond.to_string(),
+        note,
         seconds_load,
         seconds_setup: before + outcome.seconds_setup,
         ..report(device, plan, &exact, &problem, &outcome)

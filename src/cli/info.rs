@@ -2,6 +2,7 @@
 
 mod hints;
 mod words;
+pub(super) use words::pairs_differ;
 
 use super::args::InfoArgs;
 use super::load::load;
@@ -9,8 +10,8 @@ use super::progress::metered;
 use super::{fetch, print, print_json};
 use crate::error::Result;
 use crate::format::stats::{
-    Asymmetry, Bandwidth, Components, Density, Diagonal, FormatBytes, LengthBin, RowLength, RowSums,
-    Symmetry, ValueStats,
+    Asymmetry, Bandwidth, Components, Density, Diagonal, FormatBytes, LengthBin, Rounding, RowLength,
+    RowSums, Symmetry, ValueStats,
 };
 use crate::format::{Stats, Values};
 use crate::observe::Meter;
@@ -30,8 +31,12 @@ struct Info {
     cols: usize,
     nnz: usize,
     nnz_stored: u64,
+    /// Whether it equals its transpose exactly.
     symmetric: bool,
+    /// The pairs that differ, where it is symmetric to rounding only: cg and minres take it then too.
+    symmetric_to_rounding: Option<Rounding>,
     symmetry: Option<Symmetry>,
+    /// The first entry that differs: of a matrix that is symmetric to rounding by rounding, of any other by more.
     first_asymmetry: Option<Asymmetry>,
     row_length: RowLength,
     row_histogram: Vec<LengthBin>,
@@ -108,6 +113,13 @@ impl Info {
     fn new(args: &InfoArgs, loaded: &Loaded, stats: Stats) -> Info {
         let matrix = &loaded.matrix;
         let from_1 = |place: Option<usize>| place.map(|place| place + 1);
+        let asymmetry_from_1 = |a: Asymmetry| Asymmetry { row: a.row + 1, col: a.col + 1, ..a };
+        let rounding = stats.rounding.map(|r| Rounding {
+            row: r.row + 1,
+            col: r.col + 1,
+            first: asymmetry_from_1(r.first),
+            ..r
+        });
         let block = stats.blocks.best.map(|best| Block {
             size: best.size,
             fill: best.fill,
@@ -132,7 +144,8 @@ impl Info {
             nnz_stored: loaded.stored,
             symmetric: stats.symmetric,
             symmetry: stats.symmetry,
-            first_asymmetry: stats.asymmetry.map(|a| Asymmetry { row: a.row + 1, col: a.col + 1, ..a }),
+            symmetric_to_rounding: rounding,
+            first_asymmetry: rounding.map(|r| r.first).or(stats.asymmetry.map(asymmetry_from_1)),
             row_length: stats.row_length,
             longest_row: from_1(stats.longest_row),
             empty_rows: stats.empty_rows,

@@ -3,11 +3,14 @@
 //! Not converging is no error: it is a [`StopReason`](crate::stop::StopReason) in the report.
 
 mod chain;
+mod elsewhere;
 mod fetch;
 mod gpu;
 
 use crate::format::CsrFault;
 pub use chain::ChainError;
+use elsewhere::for_not_square;
+pub use elsewhere::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 pub use fetch::FetchError;
 pub use gpu::GpuError;
 pub(crate) use gpu::in_words;
@@ -296,7 +299,7 @@ pub enum Error {
         reason: String,
     },
     /// The method needs a square matrix.
-    #[error("the matrix is {rows} x {cols}; {solver} needs a square one")]
+    #[error("the matrix is {rows} x {cols}; {solver} needs a square one{}", for_not_square(solver))]
     NotSquare {
         /// Rows.
         rows: usize,
@@ -307,8 +310,8 @@ pub enum Error {
     },
     /// The method needs a symmetric matrix. Places count from 1.
     #[error(
-        "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) = {mirrored} (counted from 1); \
-         the method needs a symmetric matrix. If it is symmetric up to rounding, --assume-symmetric skips this check"
+        "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) is {mirrored} (counted from 1), which is \
+         more than rounding; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}"
     )]
     NotSymmetric {
         /// Row of the first entry that differs.
@@ -317,7 +320,7 @@ pub enum Error {
         col: usize,
         /// Its value.
         value: f64,
-        /// The value across the diagonal, `none` where nothing is stored.
+        /// The value across the diagonal, `not stored` where nothing is.
         mirrored: String,
     },
     /// A preconditioner needs a positive diagonal. Rows count from 1.

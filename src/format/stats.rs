@@ -5,8 +5,7 @@
 //!    the diagonal, bandwidth, values, the components of the undirected pattern (`components`) and the number of
 //!    blocks of every size from 2 x 2 to 8 x 8 (`blocks`).
 //! 2. `symmetry`: one parallel pass that looks up each pair of entries across the diagonal once, in the shorter of its
-//!    two rows. It is left out where the source vouches for symmetry. Only where a pair differs are rows searched
-//!    from the top for the first entry that shows it.
+//!    two rows. It is left out where the source vouches for symmetry.
 //!
 //! Row lengths alone are read once more for the slots of SELL (`memory`), and parents of the components for their
 //! sizes: n numbers each.
@@ -32,7 +31,7 @@ pub use components::Components;
 pub use density::Density;
 pub use distinct::MOST_DISTINCT;
 pub use memory::{FormatBytes, SELL_SIGMA, SELL_SLICE};
-pub use symmetry::{Asymmetry, Symmetry, first_asymmetry, first_unpaired};
+pub use symmetry::{Asymmetry, ROUNDING, Rounding, Symmetry, Verdict, first_unpaired, symmetry_of};
 
 use super::Csr;
 use crate::error::Error;
@@ -152,7 +151,9 @@ pub struct Stats {
     pub symmetric: bool,
     /// How many entries have a partner across the diagonal, for square matrices.
     pub symmetry: Option<Symmetry>,
-    /// The first entry that shows that it is not symmetric; none for rectangular matrices.
+    /// The pairs that differ, where it is symmetric to rounding.
+    pub rounding: Option<Rounding>,
+    /// The first entry that shows that it is not symmetric, not even to rounding; none for rectangular matrices.
     pub asymmetry: Option<Asymmetry>,
     /// The diagonal, for square matrices.
     pub diagonal: Option<Diagonal>,
@@ -179,14 +180,15 @@ impl Stats {
         let part = rows::describe(matrix, parents.as_ref());
         let diagonal = square.then_some(part.diagonal);
         let off_diagonal = nnz - (rows - part.diagonal.missing) * usize::from(square);
-        let symmetry = square.then(|| match symmetric_by_construction {
-            true => Symmetry::vouched(off_diagonal),
-            false => symmetry::count(matrix, off_diagonal),
+        let across = square.then(|| match symmetric_by_construction {
+            true => (Symmetry::vouched(off_diagonal), Verdict::Exact),
+            false => symmetry::counted(matrix, off_diagonal),
         });
-        // A value that is no number does not equal itself, on the diagonal either.
-        let values = part.values(nnz);
-        let suspect = symmetry.is_some_and(|s| s.equal < off_diagonal || values.not_finite > 0);
-        let asymmetry = if suspect && !symmetric_by_construction { first_asymmetry(matrix) } else { None };
+        let (rounding, asymmetry) = match across {
+            Some((_, Verdict::ToRounding(rounding))) => (Some(rounding), None),
+            Some((_, Verdict::No(asymmetry))) => (None, Some(asymmetry)),
+            _ => (None, None),
+        };
         let blocks = match &part.blocks {
             Some(counts) => Blocks::from_counts(matrix, counts),
             None => Blocks::unknown(matrix),
@@ -201,9 +203,10 @@ impl Stats {
             empty_rows: part.empty,
             first_empty_row: part.first_empty,
             row_sums: part.sums.unwrap_or_default(),
-            values,
-            symmetric: square && asymmetry.is_none(),
-            symmetry,
+            values: part.values(nnz),
+            symmetric: across.is_some_and(|(_, verdict)| verdict == Verdict::Exact),
+            symmetry: across.map(|(symmetry, _)| symmetry),
+            rounding,
             asymmetry,
             diagonal,
             bandwidth: square.then_some(part.bandwidth),

@@ -94,6 +94,9 @@ pub struct Report {
     /// to do about it.
     #[serde(default)]
     pub caution: Option<String>,
+    /// What to know of the system, such as that the matrix is symmetric to rounding only.
+    #[serde(default)]
+    pub note: Option<String>,
     /// Seconds to read or generate the matrix.
     #[serde(deserialize_with = "nan_for_null")]
     pub seconds_load: f64,

@@ -104,6 +104,16 @@ impl Preconditioner {
         matches!(self, Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. })
     }
 
+    /// Whether it reads one triangle of the matrix, the lower one, and takes the other for its transpose.
+    pub fn reads_lower_triangle(self) -> bool {
+        match self {
+            Preconditioner::None | Preconditioner::Jacobi | Preconditioner::Chebyshev { .. } => false,
+            Preconditioner::BlockJacobi { .. } | Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. } => {
+                true
+            }
+        }
+    }
+
     /// The same with the parameters that the matrix decides filled in, as the preconditioner is built.
     pub fn settle(self, matrix: &Csr) -> Preconditioner {
         match self {

@@ -19,6 +19,7 @@ mod cli_outputs;
 mod cli_pagerank;
 mod cli_plan;
 mod cli_solves;
+mod cli_symmetry;
 mod cli_vectors;
 mod convert;
 mod errors;

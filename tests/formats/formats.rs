@@ -4,7 +4,7 @@ use crate::common::vectors::integers;
 use crate::common::zoo;
 use solver::Error;
 use solver::format::CsrFault;
-use solver::format::stats::{Asymmetry, Diagonal, RowLength, first_asymmetry, first_unpaired};
+use solver::format::stats::{Asymmetry, Diagonal, RowLength, Verdict, first_unpaired, symmetry_of};
 use solver::format::{Csr, Offsets, Stats, Values};
 
 /// The fault in the arrays of a matrix of `rows` x `cols`, the same for both widths of offsets.
@@ -157,7 +157,7 @@ fn statistics_count_rows_and_the_diagonal() {
 fn the_first_entry_without_an_equal_across_the_diagonal_is_found() {
     let by_value = zoo::square(&[&[(0, 1.0), (2, 4.0)], &[(1, 1.0)], &[(0, 4.5)]]);
     let expected = Asymmetry { row: 0, col: 2, value: 4.0, mirrored: Some(4.5) };
-    assert_eq!(first_asymmetry(&by_value), Some(expected));
+    assert_eq!(symmetry_of(&by_value).unwrap(), Verdict::No(expected));
     let by_pattern = zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(0, 7.0)]]);
     let expected = Asymmetry { row: 2, col: 0, value: 7.0, mirrored: None };
     let stats = Stats::of(&by_pattern, false);

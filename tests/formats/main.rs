@@ -14,6 +14,7 @@ mod formats_faults;
 mod formats_foreign;
 mod formats_round_trips;
 mod stats;
+mod symmetry;
 
 fn main() -> std::process::ExitCode {
     common::harness::run(None)

@@ -3,7 +3,9 @@
 
 use crate::common::zoo;
 use proptest::prelude::*;
-use solver::format::stats::{Block, Density, MOST_DISTINCT, SELL_SIGMA, SELL_SLICE, SIZES, first_asymmetry};
+use solver::format::stats::{
+    Block, Density, MOST_DISTINCT, SELL_SIGMA, SELL_SLICE, SIZES, Verdict, symmetry_of,
+};
 use solver::format::{Coo, Csr, Offsets, Stats, Values};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -140,7 +142,13 @@ fn check_square(name: &str, m: &Csr, all: &Entries, stats: &Stats) {
     assert_eq!(s.value, if off.is_empty() { 1.0 } else { equal as f64 / off.len() as f64 }, "{name}");
     let value = |i: usize, j: usize| all.get(&(i, j)).copied().unwrap_or(0.0);
     let symmetric = off.iter().all(|&(i, j)| value(i, j) == value(j, i));
-    assert_eq!((stats.symmetric, stats.asymmetry), (symmetric, first_asymmetry(m)), "{name}");
+    let decided = match (stats.rounding, stats.asymmetry) {
+        (None, None) => Verdict::Exact,
+        (Some(rounding), None) => Verdict::ToRounding(rounding),
+        (_, Some(asymmetry)) => Verdict::No(asymmetry),
+    };
+    assert_eq!((stats.symmetric, decided), (symmetric, symmetry_of(m).unwrap()), "{name}");
+    assert_eq!(decided == Verdict::Exact, symmetric, "{name}");
 
     let (d, mut dominant, mut strictly) = (stats.diagonal.unwrap(), 0, 0);
     for i in 0..n {

@@ -8,6 +8,7 @@ use solver::Error;
 use solver::backend::{Choice, Host, Pick};
 use solver::device::Cpu;
 use solver::format::Csr;
+use solver::format::stats::Verdict;
 use solver::observe::{Batch, Observer, Recorder};
 use solver::precond::Preconditioner;
 use solver::scalar::{Precision, Scalar};
@@ -356,7 +357,8 @@ fn an_indefinite_real_matrix_is_found_out<D: Host>(device: &D) {
 #[test]
 fn a_nonsymmetric_real_matrix_is_found_out() {
     let system = real("add32");
-    let found = solver::format::stats::first_asymmetry(&system.matrix).unwrap();
+    let verdict = solver::format::stats::symmetry_of(&system.matrix).unwrap();
+    let Verdict::No(found) = verdict else { panic!("{verdict:?}") };
     assert_eq!(system.matrix.get(found.row, found.col), Some(found.value));
     assert_eq!(system.matrix.get(found.col, found.row), found.mirrored);
     assert_ne!(Some(found.value), found.mirrored);

@@ -21,6 +21,7 @@ mod preconditioner_faults;
 mod preconditioners;
 mod preconditioners_real;
 mod progress;
+mod rounded_symmetry;
 mod rules;
 mod stops;
 mod verdicts;

@@ -4,7 +4,7 @@ use crate::common::tolerance;
 use crate::common::zoo::generated;
 use proptest::prelude::*;
 use solver::Error;
-use solver::format::stats::first_asymmetry;
+use solver::format::stats::{Verdict, symmetry_of};
 use solver::format::{Csr, Stats};
 use solver::source::load;
 
@@ -40,7 +40,7 @@ fn poisson2d_with_neumann_boundaries_has_rows_that_sum_to_zero() {
     ] {
         let m = generated(what);
         assert_eq!(m.multiply_reference(&vec![1.0; m.cols()]), vec![0.0; m.rows()], "{what}");
-        assert_eq!(first_asymmetry(&m), None);
+        assert_eq!(symmetry_of(&m).unwrap(), Verdict::Exact);
     }
     let m = generated("poisson2d:3x3,boundary=neumann");
     assert_eq!((m.get(0, 0), m.get(1, 1), m.get(4, 4)), (Some(2.0), Some(3.0), Some(4.0)));
@@ -51,7 +51,7 @@ fn generated_matrices_are_symmetric_and_say_so() {
     for what in ["poisson2d:31x17", "hex27:4x5x6", "hex27:3x4x2,dof=3"] {
         let loaded = load(what).unwrap();
         assert!(loaded.symmetric && loaded.stored == loaded.matrix.nnz() as u64);
-        assert_eq!(first_asymmetry(&loaded.matrix), None, "{what}");
+        assert_eq!(symmetry_of(&loaded.matrix).unwrap(), Verdict::Exact, "{what}");
     }
 }
 
@@ -252,7 +252,7 @@ proptest! {
             let matrix = loaded.matrix;
             prop_assert!(matrix.rows() > 0);
             prop_assert!(matrix.rows() == matrix.cols() || text.contains("cols"));
-            prop_assert!(!loaded.symmetric || first_asymmetry(&matrix).is_none());
+            prop_assert!(!loaded.symmetric || symmetry_of(&matrix).unwrap() == Verdict::Exact);
         }
     }
 }

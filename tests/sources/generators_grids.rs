@@ -5,7 +5,7 @@ use crate::common::tolerance;
 use crate::common::zoo::generated;
 use solver::device::Cpu;
 use solver::format::Csr;
-use solver::format::stats::first_asymmetry;
+use solver::format::stats::{Verdict, symmetry_of};
 use solver::source::load;
 use solver::stop::StoppingRule;
 
@@ -52,7 +52,7 @@ fn poisson3d_has_the_documented_number_of_entries() {
     assert_eq!(generated("poisson3d:40x30x20,points=27").nnz(), 118 * 88 * 58);
     for boundary in ["dirichlet", "neumann"] {
         let m = generated(&format!("poisson3d:30x20x25,points=27,boundary={boundary}"));
-        assert_eq!(first_asymmetry(&m), None);
+        assert_eq!(symmetry_of(&m).unwrap(), Verdict::Exact);
         let sums = m.multiply_reference(&vec![1.0; m.cols()]);
         assert_eq!(sums.iter().all(|&sum| sum == 0.0), boundary == "neumann");
     }
@@ -90,7 +90,7 @@ fn elasticity3d_is_symmetric_positive_definite_and_in_blocks_of_three() {
         let m = generated(what);
         assert_eq!(m.rows(), 3 * nx * ny * nz);
         assert_eq!(m.nnz(), 9 * (3 * nx - 2) * (3 * ny - 2) * (3 * nz - 2), "{what}");
-        assert_eq!(first_asymmetry(&m), None, "{what}");
+        assert_eq!(symmetry_of(&m).unwrap(), Verdict::Exact, "{what}");
         assert_positive_definite(&m, what);
         for i in 0..m.rows() {
             let columns: Vec<_> = m.row(i).map(|entry| entry.0).collect();

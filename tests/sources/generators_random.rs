@@ -4,7 +4,7 @@ use crate::common::solves::System;
 use crate::common::tolerance;
 use crate::common::zoo::generated;
 use solver::device::Cpu;
-use solver::format::stats::first_asymmetry;
+use solver::format::stats::{Verdict, symmetry_of};
 use solver::format::{Csr, Stats, Values};
 use solver::source::load;
 use solver::stop::StoppingRule;
@@ -102,7 +102,7 @@ fn density_keeps_each_place_with_the_chance_asked_for() {
 
 /// Symmetric, and strictly dominant with a margin of `shift`.
 fn assert_dominant(m: &Csr, shift: f64, what: &str) {
-    assert_eq!(first_asymmetry(m), None, "{what}");
+    assert_eq!(symmetry_of(m).unwrap(), Verdict::Exact, "{what}");
     for i in 0..m.rows() {
         let others: f64 = m.row(i).filter(|&(j, _)| j != i).map(|(_, v)| v.abs()).sum();
         assert_eq!(m.get(i, i), Some(others + shift), "{what}, row {i}");
@@ -223,7 +223,7 @@ fn symmetric_blockband_is_symmetric_with_about_the_density_asked_for() {
         let loaded = load(what).unwrap();
         let m = &loaded.matrix;
         assert!(loaded.symmetric);
-        assert_eq!(first_asymmetry(m), None, "{what}");
+        assert_eq!(symmetry_of(m).unwrap(), Verdict::Exact, "{what}");
         let blocks = blocks(m, 5, what);
         assert!((m.nnz() as f64 / 25.0 / 400.0 / row - 1.0).abs() < 0.05, "{what}: {}", m.nnz());
         for (i, columns) in blocks.iter().enumerate() {

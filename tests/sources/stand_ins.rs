@@ -4,7 +4,7 @@
 use crate::common::solves::{System, serial, to};
 use crate::common::tolerance;
 use rayon::prelude::*;
-use solver::format::stats::first_asymmetry;
+use solver::format::stats::{Verdict, symmetry_of};
 use solver::format::{Csr, Values};
 use solver::precond::Preconditioner;
 use solver::source::{Loaded, load};
@@ -130,7 +130,7 @@ fn check_full(name: &str) -> Loaded {
     close("longest row", got.row_max as f64, real.row_max as f64);
     close("longest column", got.col_max as f64, real.col_max as f64);
     if loaded.symmetric {
-        assert_eq!(first_asymmetry(m), None);
+        assert_eq!(symmetry_of(m).unwrap(), Verdict::Exact);
     }
     loaded
 }
@@ -193,7 +193,7 @@ fn a_smaller_stand_in_has_its_share_of_rows_and_rows_of_the_same_lengths() {
             assert!(got.row_max <= real.row_max && got.row_max as f64 > 1.5 * mean, "{}", real.name);
         }
         assert_eq!(loaded.symmetric, real.name != "stackoverflow-like");
-        assert_eq!(first_asymmetry(m).is_none(), loaded.symmetric, "{}", real.name);
+        assert_eq!(symmetry_of(m).unwrap() == Verdict::Exact, loaded.symmetric, "{}", real.name);
     }
 }
 

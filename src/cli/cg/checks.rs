@@ -1,27 +1,42 @@
 //! What must hold of a system before it is solved.
 
+use crate::cli::info::pairs_differ;
 use crate::cli::plan::Plan;
 use crate::error::{Error, Result};
-use crate::format::stats::first_asymmetry;
+use crate::format::stats::{Verdict, symmetry_of};
 use crate::scalar::Precision;
 use crate::source::Loaded;
 
-/// Square and symmetric, or an error that names the first pair that differs.
-pub(super) fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<()> {
+/// Refuses a matrix that is not square or not symmetric. Returns a note where symmetry holds to rounding only, or was not
+/// checked.
+pub(super) fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<Option<String>> {
     let (rows, cols) = (loaded.matrix.rows(), loaded.matrix.cols());
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver: plan.method.name() });
     }
-    if loaded.symmetric || plan.assume_symmetric {
-        return Ok(());
+    if loaded.symmetric {
+        return Ok(None);
     }
-    match first_asymmetry(&loaded.matrix) {
-        None => Ok(()),
-        Some(a) => Err(Error::NotSymmetric {
+    let lower = match plan.precond.reads_lower_triangle() {
+        true => format!(
+            "; {} reads the lower triangle of A, and the residual is that of all of A",
+            plan.precond.name()
+        ),
+        false => String::new(),
+    };
+    if plan.assume_symmetric {
+        return Ok(Some(format!("A was not checked for symmetry, as --assume-symmetric asks{lower}")));
+    }
+    match symmetry_of(&loaded.matrix)? {
+        Verdict::Exact => Ok(None),
+        Verdict::ToRounding(rounding) => {
+            Ok(Some(format!("A is symmetric to rounding: {}{lower}", pairs_differ(&rounding))))
+        }
+        Verdict::No(a) => Err(Error::NotSymmetric {
             row: a.row + 1,
             col: a.col + 1,
             value: a.value,
-            mirrored: a.mirrored.map_or("none".to_owned(), |v| v.to_string()),
+            mirrored: a.mirrored.map_or("not stored".to_owned(), |v| v.to_string()),
         }),
     }
 }

@@ -55,6 +55,7 @@ pub(super) fn report<D: Device>(
         backward_error: outcome.backward_error,
         error_max,
         caution: caution(plan, problem, outcome, error_max),
+        note: None,
         seconds_load: 0.0,
         seconds_setup: outcome.seconds_setup,
         seconds_solve: outcome.seconds_solve,

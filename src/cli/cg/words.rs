@@ -57,6 +57,9 @@ pub(super) fn in_words(r: &Report) -> String {
     if let Some(why) = &r.backend_because {
         lines.insert(2, ("because", why.clone()));
     }
+    if let Some(note) = &r.note {
+        lines.push(("note", note.clone()));
+    }
     if let Some(error) = r.error_max {
         lines.push(("error", format!("{error:.3e} at most in any entry of x")));
     }

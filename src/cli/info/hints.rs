@@ -2,6 +2,7 @@
 //! are counted from 1.
 
 use super::super::thousands;
+use crate::error::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 use crate::format::{Csr, Stats, Values};
 
 /// Row sums may miss 0, in shares of the row's magnitudes, or 1 by so much.
@@ -28,8 +29,8 @@ pub(super) fn hints(name: &str, matrix: &Csr, stats: &Stats) -> Vec<String> {
         not_square,
         not_finite,
         empty_rows,
-        asymmetric_values,
-        asymmetric_pattern,
+        not_symmetric,
+        to_rounding,
         triangle,
         graph,
         markov,
@@ -64,6 +65,11 @@ impl Facts<'_> {
         self.stats.rows == self.stats.cols
     }
 
+    /// As cg takes it: exactly, or to rounding.
+    fn symmetric(&self) -> bool {
+        self.stats.symmetric || self.stats.rounding.is_some()
+    }
+
     /// A command on this matrix.
     fn command(&self, name: &str) -> String {
         let plain = |c: char| c.is_alphanumeric() || "._-:/,=+@%~".contains(c);
@@ -81,7 +87,9 @@ fn no_entries(f: &Facts<'_>) -> Option<String> {
 fn not_square(f: &Facts<'_>) -> Option<String> {
     let (rows, cols) = (f.stats.rows as u64, f.stats.cols as u64);
     let shape = || format!("{} x {}", thousands(rows), thousands(cols));
-    (!f.square()).then(|| format!("not square, but {}: not for cg or any other solver here", shape()))
+    (!f.square()).then(|| {
+        format!("not square, but {}: not for cg or any other solver here. {FOR_NOT_SQUARE}", shape())
+    })
 }
 
 fn not_finite(f: &Facts<'_>) -> Option<String> {
@@ -101,23 +109,29 @@ fn empty_rows(f: &Facts<'_>) -> Option<String> {
     })
 }
 
-fn asymmetric_pattern(f: &Facts<'_>) -> Option<String> {
-    let symmetry = f.stats.symmetry.filter(|s| s.mirrored < s.off_diagonal)?;
-    let share = percent(symmetry.mirrored as f64 / symmetry.off_diagonal as f64);
-    let place = f.stats.asymmetry.map_or(String::new(), |a| format!(", see row {}", a.row + 1));
-    Some(format!(
-        "not symmetric, so not for cg: {share} of the entries off the diagonal have one across it{place}"
-    ))
+/// That no method here solves a system with the matrix, and which do.
+fn not_symmetric(f: &Facts<'_>) -> Option<String> {
+    let (symmetry, first) = (f.stats.symmetry?, f.stats.asymmetry?);
+    // A diagonal that is no number has a hint of its own.
+    if symmetry.equal == symmetry.off_diagonal {
+        return None;
+    }
+    let of = symmetry.off_diagonal as f64;
+    let what = match symmetry.mirrored < symmetry.off_diagonal {
+        true => format!(
+            "not symmetric: {} of the entries off the diagonal have one across it",
+            percent(symmetry.mirrored as f64 / of)
+        ),
+        false => format!(
+            "not symmetric, though the pattern is: {} of the values off the diagonal equal the one across it",
+            percent(symmetry.equal as f64 / of)
+        ),
+    };
+    Some(format!("{what}, see row {}. Not for cg or minres. {FOR_UNSYMMETRIC}", first.row + 1))
 }
 
-fn asymmetric_values(f: &Facts<'_>) -> Option<String> {
-    let symmetry = f.stats.symmetry.filter(|s| s.mirrored == s.off_diagonal && s.equal < s.off_diagonal)?;
-    let share = percent(symmetry.equal as f64 / symmetry.off_diagonal as f64);
-    let place = f.stats.asymmetry.map_or(String::new(), |a| format!(", see row {}", a.row + 1));
-    Some(format!(
-        "the pattern is symmetric but the values are not, so not for cg: {share} of those off the diagonal equal the \
-         one across it{place}"
-    ))
+fn to_rounding(f: &Facts<'_>) -> Option<String> {
+    f.stats.rounding.map(|_| "symmetric to rounding: cg and minres take it as it is".to_owned())
 }
 
 fn triangle(f: &Facts<'_>) -> Option<String> {
@@ -135,7 +149,7 @@ fn graph(f: &Facts<'_>) -> Option<String> {
     if !f.ones || !f.square() || f.stats.nnz == 0 {
         return None;
     }
-    let kind = if f.stats.symmetric { "an undirected graph" } else { "a directed graph" };
+    let kind = if f.symmetric() { "an undirected graph" } else { "a directed graph" };
     Some(format!("no values, as of {kind}: {}", f.command("pagerank")))
 }
 
@@ -154,7 +168,7 @@ fn zero_sums(f: &Facts<'_>) -> Option<String> {
         && f.stats.nnz > f.stats.values.zero
         && f.stats.values.not_finite == 0
         && f.stats.row_sums.largest_share <= ROUNDING;
-    let solvable = match (f.stats.symmetric, f.stats.components) {
+    let solvable = match (f.symmetric(), f.stats.components) {
         (true, Some(c)) if c.count == 1 => "; cg converges only for a right-hand side that sums to 0",
         (true, _) => "; cg converges only for a right-hand side that sums to 0 over each component",
         (false, _) => "",
@@ -165,7 +179,7 @@ fn zero_sums(f: &Facts<'_>) -> Option<String> {
 }
 
 fn not_positive(f: &Facts<'_>) -> Option<String> {
-    let diagonal = f.stats.diagonal.filter(|_| f.stats.symmetric && f.stats.nnz > 0)?;
+    let diagonal = f.stats.diagonal.filter(|_| f.symmetric() && f.stats.nnz > 0)?;
     let row = diagonal.first_not_positive?;
     let what = match f.matrix.get(row, row) {
         None => "missing".to_owned(),
@@ -183,15 +197,17 @@ fn not_positive(f: &Facts<'_>) -> Option<String> {
 }
 
 fn try_cg(f: &Facts<'_>) -> Option<String> {
-    let diagonal = f.stats.diagonal.filter(|_| f.stats.symmetric && f.stats.rows > 0)?;
+    let diagonal = f.stats.diagonal.filter(|_| f.symmetric() && f.stats.rows > 0)?;
     if diagonal.positive < f.stats.rows || f.stats.values.not_finite > 0 {
         return None;
     }
     let rows = f.stats.rows;
     // A stored zero connects two rows in the pattern alone, and proves nothing.
     let connected = f.stats.components.is_some_and(|c| c.count == 1) && f.stats.values.zero == 0;
-    let certain = diagonal.strictly_dominant_rows == rows
+    let dominant = diagonal.strictly_dominant_rows == rows
         || (diagonal.dominant_rows == rows && diagonal.strictly_dominant_rows > 0 && connected);
+    // The theorem is one of exactly symmetric matrices.
+    let certain = f.stats.symmetric && dominant;
     let command = f.command("cg");
     Some(match certain {
         true => format!("symmetric with a positive, dominant diagonal, so positive definite: {command}"),
@@ -227,7 +243,7 @@ fn narrow(f: &Facts<'_>) -> Option<String> {
         f.stats.memory.iter().find(|m| m.format == "csr").map(precision)
     };
     let (wide, narrow) = (bytes(|m| m.f64)?, bytes(|m| m.f32)?);
-    (!f.ones && f.square() && f.stats.symmetric && f.stats.nnz > 0 && f.stats.values.beyond_f32 == 0).then(|| {
+    (!f.ones && f.square() && f.symmetric() && f.stats.nnz > 0 && f.stats.values.beyond_f32 == 0).then(|| {
         format!(
             "every value is exact in single precision: --precision mixed moves {} fewer bytes of the matrix and \
              loses nothing",

@@ -1,0 +1,52 @@
+//! Systems whose matrix is symmetric to rounding only: whatever stores or reads one triangle of it, the verdict is of all of it.
+
+use crate::common::exact::meets;
+use crate::common::solves::{System, to};
+use crate::common::tolerance;
+use solver::backend::{Choice, REGISTRY};
+use solver::device::Cpu;
+use solver::format::stats::{Verdict, symmetry_of};
+use solver::format::{Coo, Csr};
+use solver::precond::ROWS;
+use std::sync::Arc;
+
+/// Every fifth entry above the diagonal with another last digit than its mirror image.
+fn perturbed(what: &str) -> Arc<Csr> {
+    let matrix = solver::source::load(what).unwrap().matrix;
+    let n = matrix.rows();
+    let mut entries = Coo::with_capacity(n, n, matrix.nnz()).unwrap();
+    for i in 0..n {
+        for (j, value) in matrix.row(i) {
+            let last = if j > i && (i + j) % 5 == 0 { 1.0 + 4.0 * f64::EPSILON } else { 1.0 };
+            entries.push(i, j, value * last).unwrap();
+        }
+    }
+    let matrix = Arc::new(entries.into_csr().unwrap());
+    assert!(matches!(symmetry_of(&matrix).unwrap(), Verdict::ToRounding(_)), "{what}");
+    matrix
+}
+
+/// Every backend of the CPU and every preconditioner, each by the exact residual of the matrix as it is.
+#[test]
+fn verdicts_on_matrices_that_are_symmetric_to_rounding_are_those_of_all_entries() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    for what in ["elasticity3d:3x3x3", "poisson2d:7x5"] {
+        let system = System::random(perturbed(what));
+        for entry in REGISTRY.iter().filter(|entry| entry.device() == "cpu" && entry.values) {
+            for precond in ROWS.iter().map(|row| row.default) {
+                let name = format!("{what}, {}, {precond}", entry.name);
+                let choice = Choice::resolve("cpu", "auto", entry.name).unwrap();
+                let a = choice.build::<Cpu, f64>(&cpu, &system.matrix).unwrap();
+                let m = precond.build::<Cpu, f64>(&cpu, &system.matrix, &a).unwrap();
+                let outcome = |rtol| system.solve_operators(&cpu, a.clone(), m.clone(), &to(rtol), &mut []);
+                let usual = outcome(tolerance::RTOL);
+                assert!(usual.reason.is_success(), "{name}: {:?}", usual.reason);
+                // Near what rounding leaves, not every run gets there.
+                let rtol = tolerance::RTOL_BEYOND_PIPELINED;
+                let least = outcome(rtol);
+                let honest = || meets(&system.matrix, &system.b, &least.x, rtol);
+                assert!(!least.reason.is_success() || honest(), "{name}");
+            }
+        }
+    }
+}
