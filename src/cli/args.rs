@@ -21,7 +21,7 @@ pub struct Cli {
     /// Fetch nothing: a matrix of the catalog that is not on this machine is an error. SOLVER_OFFLINE=1 does the same
     #[arg(long, global = true, help_heading = GENERAL)]
     pub offline: bool,
-    /// Say more on stderr: -v what was chosen and why, -vv every kernel.
+    /// Say more: -v a complete report, and what was chosen and why, -vv every kernel.
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = GENERAL)]
     pub verbose: u8,
     /// Show no progress, and nothing but results and errors.

@@ -9,6 +9,7 @@ use super::load::load;
 use super::plan::Plan;
 use super::progress::Live;
 use super::running::{Place, recorder};
+use super::summary::verbose;
 use super::vectors::{RightHandSide, writer};
 use super::{fetch, interrupt, print, print_json};
 use crate::backend::Pick;
@@ -74,9 +75,13 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
         Place::Cpu(threads) => on_device(&Cpu::new(threads)?, &plan, given)?,
         Place::Cuda(index) => on_device(&Cuda::new(index)?, &plan, given)?,
     };
-    let report = &history.report;
-    let printed = if plan.run.json { print_json(report) } else { print(&in_words(report)) };
-    written.and(plan.run.save_measured(&history)).and(printed)?;
+    let (report, saved) = (&history.report, plan.run.save_measured(&history));
+    let written = written.and(saved);
+    let printed = match plan.run.json {
+        true => print_json(report),
+        false => print(&in_words(report, plan.files().filter(|_| written.is_ok()), verbose())),
+    };
+    written.and(printed)?;
     Ok(report.converged)
 }
 

@@ -8,6 +8,7 @@ use super::memory;
 use super::pagerank::by_rank;
 use super::progress::Live;
 use super::running::{Place, RunArgs, Running, bad, distribution, file, recorder};
+use super::summary::verbose;
 use super::vectors::FromFile;
 use super::what::What;
 use super::{fetch, print, print_json};
@@ -165,8 +166,11 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         Place::Cpu(threads) => each_class(&Cpu::new(threads)?, &task, report)?,
         Place::Cuda(index) => each_class(&Cuda::new(index)?, &task, report)?,
     };
-    let printed = if args.run.json { print_json(&report) } else { print(&report.in_words()) };
-    written.and(history.map_or(Ok(()), |history| args.run.save_measured(&history))).and(printed)?;
+    let saved = history.map_or(Ok(()), |history| args.run.save_measured(&history));
+    let written = written.and(saved);
+    let files = args.run.files(&[("distribution", args.output.as_deref())]).filter(|_| written.is_ok());
+    let printed = if args.run.json { print_json(&report) } else { print(&report.in_words(files, verbose())) };
+    written.and(printed)?;
     Ok(report.converged)
 }
 

@@ -26,6 +26,7 @@ mod plot;
 mod precond;
 mod progress;
 mod running;
+mod summary;
 mod unknown;
 mod vectors;
 mod what;

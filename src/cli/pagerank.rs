@@ -11,6 +11,7 @@ use super::ids::Ids;
 use super::load::load;
 use super::progress::Live;
 use super::running::{Place, recorder};
+use super::summary::verbose;
 use super::{fetch, print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
@@ -97,8 +98,11 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
         (_, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, ranked)?,
         (_, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, ranked)?,
     };
-    let printed = if args.run.json { print_json(&report) } else { print(&report.in_words()) };
-    written.and(args.run.save_measured(&history)).and(printed)?;
+    let saved = args.run.save_measured(&history);
+    let written = written.and(saved);
+    let files = args.run.files(&[("ranks", args.output.as_deref())]).filter(|_| written.is_ok());
+    let printed = if args.run.json { print_json(&report) } else { print(&report.in_words(files, verbose())) };
+    written.and(printed)?;
     Ok(report.converged)
 }
 

@@ -4,6 +4,7 @@ use super::args::{CgArgs, Variant};
 use super::dry::Decisions;
 use super::every::Every;
 use super::running::{RunArgs, Running, bad, file};
+use super::summary::Line;
 use super::vectors::{FromFile, RightHandSide, writer};
 use super::what::What;
 use crate::error::Result;
@@ -96,6 +97,13 @@ impl Plan {
     /// The iteration limit for a matrix of `rows` rows.
     pub fn max_iters(&self, rows: usize) -> usize {
         self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
+    }
+
+    /// The line of the report that names the files of the solve. A solve that fails early saves no checkpoint.
+    pub fn files(&self) -> Option<Line> {
+        let checkpoint = self.checkpoints.save.as_ref().map(|(path, _)| path.as_path());
+        let saved = checkpoint.filter(|path| path.is_file());
+        self.run.files(&[("answer", self.output.as_deref()), ("checkpoint", saved)])
     }
 
     /// The plan in words, a line for each decision.

@@ -2,6 +2,7 @@
 
 use super::interrupt;
 use super::places::{Named, check_apart, check_writable};
+use super::summary::{Line, files};
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
@@ -217,6 +218,12 @@ impl RunArgs {
         let outputs = given(&[&ours, outputs].concat());
         check_apart(&inputs, &outputs)?;
         outputs.into_iter().try_for_each(check_writable)
+    }
+
+    /// The line of a report that names the files of a solve; `others` are those besides history and picture.
+    pub fn files(&self, others: &[(&str, Option<&Path>)]) -> Option<Line> {
+        let ours = [("history", self.history.as_deref()), ("plot", self.plot.as_deref())];
+        files(&[others, &ours].concat())
     }
 
     /// Starts the threads that read and check. They obey the same limit as those that solve.

@@ -311,7 +311,8 @@ pub enum Error {
     /// The method needs a symmetric matrix. Places count from 1.
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) is {mirrored} (counted from 1), which is \
-         more than rounding; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}"
+         more than rounding; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}; or skip this check by \
+         --assume-symmetric"
     )]
     NotSymmetric {
         /// Row of the first entry that differs.

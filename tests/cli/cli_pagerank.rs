@@ -41,8 +41,7 @@ fn the_report_has_the_verdict_the_bound_and_the_highest_ranks() {
     assert_eq!(top[0]["above_next_is_certain"], true);
     let words = run(&["pagerank", "--device", "cpu", "--graph", word(&graph), "-v"]);
     let (said, noted) = (String::from_utf8_lossy(&words.stdout).into_owned(), errors(&words));
-    for part in
-        ["4 vertices, 6 links; 1 sinks, 1 self-loops, 1 duplicates", "certified", "damping 0.85", "top"]
+    for part in ["4 vertices, 6 links, 1 sink, 1 self-loop, 1 duplicate", "certified", "damping 0.85", "top"]
     {
         assert!(said.contains(part), "{part}: {said}");
     }

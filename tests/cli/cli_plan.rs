@@ -17,7 +17,7 @@ fn a_configuration_file_gives_options_and_what_is_typed_wins() {
     let path = file(&folder, "json.toml", "matrix = \"poisson2d:12x12\"\njson = true\n");
     let done = run(&["cg", "--device", "cpu", "--config", word(&path), "--json=false"]);
     assert!(
-        String::from_utf8_lossy(&done.stdout).starts_with("matrix "),
+        String::from_utf8_lossy(&done.stdout).starts_with("result "),
         "what is typed wins for switches too"
     );
 }

@@ -80,15 +80,9 @@ fn the_pipelined_variant_takes_as_many_iterations_and_minres_has_no_variants() {
 fn text_output_names_verdict_residual_and_speed() {
     let done = run(&["cg", "--device", "cpu", "--matrix", "poisson2d:40x30"]);
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
-    for part in [
-        "converged",
-        "by b - A x in f64",
-        "GB/s",
-        "poisson2d:40x30: 1,200 rows",
-        "condition",
-        "iterations take the energy norm of the error to 1.0e-8 of what it was",
-        "backward error",
-    ] {
+    for part in
+        ["converged; 83 iterations of cg on poisson2d:40x30", "recomputed as b - A x; tolerance 1e-8", "GB/s"]
+    {
         assert!(text.contains(part), "no '{part}' in {text}");
     }
 }
@@ -111,7 +105,7 @@ fn a_nonsymmetric_matrix_is_refused_by_its_first_pair_unless_the_check_is_skippe
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, "n.mtx", NONSYMMETRIC);
     let message = refused(&["cg", "--device", "cpu", "--matrix", word(&path)]);
-    assert!(message.contains("a(2,3) = 1 but a(3,2) = 2"), "{message}");
+    assert!(message.contains("a(2,3) = 1 but a(3,2) is 2"), "{message}");
     assert!(message.contains("--assume-symmetric"), "{message}");
     let (code, _) = cg(&["--matrix", word(&path), "--assume-symmetric"]);
     assert!(code == 0 || code == 1, "it ran");

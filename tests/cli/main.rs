@@ -18,6 +18,7 @@ mod cli_markov;
 mod cli_outputs;
 mod cli_pagerank;
 mod cli_plan;
+mod cli_reports;
 mod cli_solves;
 mod cli_symmetry;
 mod cli_vectors;

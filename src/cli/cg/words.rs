@@ -1,90 +1,96 @@
 //! The report for people.
 
 use crate::cli::layout::labelled;
+use crate::cli::summary::{LABELS, Line, around, count, short, speed, time};
 use crate::cli::{duration, thousands};
 use crate::observe::Report;
 
-/// How many, and how they were come by.
-fn iterations(r: &Report) -> String {
+/// The report in a few lines; all of it where it is `complete`.
+pub(super) fn in_words(r: &Report, files: Option<Line>, complete: bool) -> String {
+    let mut lines = vec![("result", result(r))];
+    lines.extend(r.caution.clone().map(|caution| ("caution", caution)));
+    lines.extend(r.note.clone().map(|note| ("note", note)));
+    let (residual, tolerance) = (r.residual_true, short(r.rtol));
+    lines.push((
+        "residual",
+        format!("relative residual {residual:.3e}, recomputed as b - A x; tolerance {tolerance}"),
+    ));
+    if let Some(error) = r.error_max {
+        lines.push(("error", format!("max error {error:.3e} (against the known solution)")));
+    }
+    lines.push(time(r.seconds_solve, &r.device, &r.backend, &r.precision));
+    if r.iterations > 0 {
+        let rate = format!("{} an iteration", duration(r.seconds_per_iteration));
+        lines.push(speed(r.gigabytes_per_second, r.percent_of_limit, &rate));
+    }
+    lines.extend(files);
+    if complete {
+        lines.extend(details(r));
+    }
+    labelled(LABELS, &lines)
+}
+
+fn result(r: &Report) -> String {
+    let stands = r.stand_in.as_ref().map_or(String::new(), |real| format!(", a stand-in for {real}"));
+    let precond = match r.preconditioner.as_str() {
+        "none" => String::new(),
+        precond => format!(" with {precond}"),
+    };
     let restarts = match r.restarts {
         0 => String::new(),
-        1 => ", started again once from b - A x".to_owned(),
-        n => format!(", started again {n} times from b - A x"),
+        1 => "; restarted once from b - A x".to_owned(),
+        n => format!("; restarted {n} times from b - A x"),
     };
-    format!("{} iterations{restarts}", thousands(r.iterations))
+    let iterations = count(r.iterations, "iteration");
+    format!("{}; {iterations} of {}{precond} on {}{stands}{restarts}", r.message, r.solver, r.matrix)
 }
 
-/// The caution of the report, as the end of a line.
-fn caution(r: &Report) -> String {
-    r.caution.as_ref().map_or(String::new(), |caution| format!("; caution: {caution}"))
-}
-
-pub(super) fn in_words(r: &Report) -> String {
-    let stands = r.stand_in.as_ref().map_or(String::new(), |real| format!(", a stand-in for {real}"));
-    let size = format!("{} rows, {} entries", thousands(r.rows), thousands(r.nnz));
+fn details(r: &Report) -> Vec<Line> {
     let start = r.start.as_ref().map_or(String::new(), |file| format!(", from x = {file}"));
     let mut lines = vec![
-        ("matrix", format!("{}{stands}: {size}", r.matrix)),
-        ("ran on", format!("{}, backend {}, {}", r.device, r.backend, r.precision)),
-        (
-            "method",
-            format!("{}, preconditioner {}, b = {}{start}", r.solver, r.preconditioner, r.right_hand_side),
-        ),
-        ("result", format!("{}; {}{}", r.message, iterations(r), caution(r))),
-        (
-            "residual",
-            format!(
-                "{:.3e} by b - A x in f64, {:.3e} by the recursion; asked for {:.3e}; backward error {:.1e}",
-                r.residual_true, r.residual_recursive, r.rtol, r.backward_error
-            ),
-        ),
+        ("matrix", format!("{}, {}", count(r.rows, "row"), entries(r.nnz))),
+        ("system", format!("b = {}{start}; preconditioner {}", r.right_hand_side, r.preconditioner)),
     ];
-    if let (Some(smallest), Some(largest)) = (r.eigenvalue_smallest, r.eigenvalue_largest) {
-        let of = if r.preconditioner == "none" { "A" } else { "M A" };
-        let condition = r.condition_number.map_or(String::new(), |c| format!(", condition {c:.2e}"));
-        let predicted = r.iterations_predicted.map_or(String::new(), |p| {
-            format!(
-                "; with that condition {} iterations take the energy norm of the error to {:.1e} of what it was, but for rounding",
-                thousands(p),
-                r.rtol
-            )
-        });
-        lines.push((
-            "spectrum",
-            format!("{of} from {smallest:.3e} to {largest:.3e}, as seen{condition}{predicted}"),
-        ));
-    }
-    if let Some(why) = &r.backend_because {
-        lines.insert(2, ("because", why.clone()));
-    }
-    if let Some(note) = &r.note {
-        lines.push(("note", note.clone()));
-    }
-    if let Some(error) = r.error_max {
-        lines.push(("error", format!("{error:.3e} at most in any entry of x")));
-    }
+    lines.extend(r.backend_because.clone().map(|why| ("because", why)));
     lines.push((
-        "time",
+        "residuals",
         format!(
-            "solve {} ({} an iteration), setup {}, reading {}",
-            duration(r.seconds_solve),
-            duration(r.seconds_per_iteration),
-            duration(r.seconds_setup),
-            duration(r.seconds_load)
+            "{:.3e} by the recursion, {:.3e} recomputed, {:.3e} at most with its rounding; backward error {:.1e}",
+            r.residual_recursive, r.residual_true, r.residual_at_most, r.backward_error
         ),
     ));
-    if r.iterations > 0 {
-        let share = match (r.limit_seconds_per_iteration, r.percent_of_limit) {
-            (Some(limit), Some(percent)) => {
-                format!("; {percent:.0} % of the machine's limit, {} an iteration", duration(limit))
-            }
-            _ => String::new(),
-        };
-        let megabytes = r.bytes_per_iteration as f64 / 1e6;
+    if let (Some(smallest), Some(largest)) = (r.eigenvalue_smallest, r.eigenvalue_largest) {
+        let of = if r.preconditioner == "none" { "A" } else { "M A" };
+        let condition = r.condition_number.map_or(String::new(), |c| format!("; condition number {c:.2e}"));
         lines.push((
-            "speed",
-            format!("{:.1} GB/s at {megabytes:.1} MB an iteration{share}", r.gigabytes_per_second),
+            "spectrum",
+            format!("estimated eigenvalues of {of} from {smallest:.3e} to {largest:.3e}{condition}"),
         ));
     }
-    labelled(9, &lines)
+    if let Some(bound) = r.iterations_predicted {
+        lines.push((
+            "bound",
+            format!(
+                "with this condition number, {} at most reduce the energy norm of the error by {} in exact arithmetic",
+                count(bound, "iteration"),
+                short(r.rtol)
+            ),
+        ));
+    }
+    lines.push(around(r.seconds_setup, r.seconds_load));
+    let limit = r.limit_seconds_per_iteration;
+    let limit = limit.map_or(String::new(), |limit| format!("; the machine's limit is {}", duration(limit)));
+    lines.push((
+        "traffic",
+        format!(
+            "{:.1} MB an iteration in {}{limit}",
+            r.bytes_per_iteration as f64 / 1e6,
+            duration(r.seconds_per_iteration)
+        ),
+    ));
+    lines
+}
+
+fn entries(n: u64) -> String {
+    format!("{} {}", thousands(n), if n == 1 { "entry" } else { "entries" })
 }

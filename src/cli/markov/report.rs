@@ -6,6 +6,7 @@ use crate::cli::layout::labelled;
 use crate::cli::limit::{self, Moved};
 use crate::cli::pagerank::by_rank;
 use crate::cli::running::message;
+use crate::cli::summary::{LABELS, Line, around, count, short, speed, time};
 use crate::cli::{duration, thousands};
 use crate::device::Device;
 use crate::observe::report::{Measure, Report};
@@ -191,78 +192,45 @@ impl MarkovReport {
         }
     }
 
-    /// The report for people.
-    pub fn in_words(&self) -> String {
-        let count =
-            |n: u64, one: &str, many: &str| format!("{} {}", thousands(n), if n == 1 { one } else { many });
-        let classes =
-            count(self.classes.len() as u64, "class that is never left", "classes that are never left");
-        let mut lines = vec![
-            (
-                "chain",
-                format!(
-                    "{}: {}, {}; {classes}, {} left for good",
-                    self.matrix,
-                    count(self.states, "state", "states"),
-                    count(self.nnz, "entry", "entries"),
-                    count(self.transient, "state", "states")
-                ),
-            ),
-            ("ran on", format!("{}, backend {}, {}", self.device, self.backend, self.precision)),
-            ("method", self.method.to_owned()),
-        ];
-        for (number, class) in self.classes.iter().take(SHOWN).enumerate() {
-            let name = if self.classes.len() > 1 { format!("class {}, ", number + 1) } else { String::new() };
-            let period = match class.lazy {
-                true => format!("; period {}, so by the lazy chain", class.period),
-                false if class.period > 1 => format!("; period {}", class.period),
-                false => String::new(),
-            };
-            let groups = match (class.groups, class.seldom) {
-                (Some(groups), Some(seldom)) => {
-                    format!("; {groups} groups, between which steps are less likely than {seldom:e}")
-                }
-                _ => String::new(),
-            };
-            let size = count(class.states, "state", "states");
-            let iterations = count(class.iterations, "iteration", "iterations");
-            lines.push(("result", format!("{name}{size}{period}{groups}: {}; {iterations}", class.message)));
-            lines.push((
-                "residual",
-                format!(
-                    "{:.3e} by pi P - pi in f64, {:.3e} by the iteration; asked for {:.1e}",
-                    class.residual, class.residual_recursive, self.tolerance
-                ),
-            ));
-        }
+    /// The report for people in a few lines; all of it where it is `complete`.
+    pub fn in_words(&self, files: Option<Line>, complete: bool) -> String {
+        let classes = self.classes.len() as u64;
+        let transient = match self.transient {
+            0 => String::new(),
+            n => format!(", {} outside", count(n, "state")),
+        };
+        let classes = format!("{} closed class{}", thousands(classes), if classes == 1 { "" } else { "es" });
+        let states = count(self.states, "state");
+        let mut lines = vec![("chain", format!("{}: {states}, {classes}{transient}", self.matrix))];
+        let shown = self.classes.iter().take(SHOWN).enumerate();
+        lines.extend(shown.map(|(place, class)| ("result", self.of_class(place, class, complete))));
         if let Some(others) = self.classes.get(SHOWN..).filter(|others| !others.is_empty()) {
             let failed = others.iter().filter(|class| !class.converged).count();
             let text = format!("{} more classes, {failed} of them not converged: see --json", others.len());
             lines.push(("result", text));
         }
+        let any = if self.classes.len() > 1 { " at most" } else { " =" };
         lines.push((
-            "time",
+            "residual",
             format!(
-                "solve {} ({} an iteration), setup {}, reading {}",
-                duration(self.seconds_solve),
-                duration(self.seconds_per_iteration),
-                duration(self.seconds_setup),
-                duration(self.seconds_load)
+                "||pi P - pi||{any} {:.3e}, recomputed in f64; tolerance {}",
+                self.residual,
+                short(self.tolerance)
             ),
         ));
+        lines.push(time(self.seconds_solve, &self.device, &self.backend, self.precision));
         if self.iterations > 0 {
-            let share =
-                self.percent_of_limit.map_or(String::new(), |p| format!("; {p:.0} % of the machine's limit"));
-            let megabytes = self.bytes_per_iteration as f64 / 1e6;
-            lines.push((
-                "speed",
-                format!("{:.1} GB/s at {megabytes:.1} MB an iteration{share}", self.gigabytes_per_second),
-            ));
+            let rate = format!("{} an iteration", duration(self.seconds_per_iteration));
+            lines.push(speed(self.gigabytes_per_second, self.percent_of_limit, &rate));
         }
-        if let Some(why) = &self.backend_because {
-            lines.insert(2, ("because", why.clone()));
+        lines.extend(files);
+        if complete {
+            lines.push(("matrix", format!("{} entries", thousands(self.nnz))));
+            lines.extend(self.backend_because.clone().map(|why| ("because", why)));
+            lines.push(around(self.seconds_setup, self.seconds_load));
+            lines.push(("traffic", format!("{:.1} MB an iteration", self.bytes_per_iteration as f64 / 1e6)));
         }
-        let mut text = labelled(9, &lines);
+        let mut text = labelled(LABELS, &lines);
         for class in self.classes.iter().take(SHOWN) {
             for (place, top) in class.top.iter().enumerate() {
                 let name = if place == 0 { "top" } else { "" };
@@ -270,6 +238,36 @@ impl MarkovReport {
             }
         }
         text
+    }
+}
+
+impl MarkovReport {
+    /// How the solve of the class at this place ended.
+    fn of_class(&self, place: usize, class: &ClassReport, complete: bool) -> String {
+        let name = match self.classes.len() {
+            1 => String::new(),
+            _ => format!("class {}, {}: ", place + 1, count(class.states, "state")),
+        };
+        let period = match class.lazy {
+            true => format!("; period {}, so by the lazy chain", class.period),
+            false if class.period > 1 => format!("; period {}", class.period),
+            false => String::new(),
+        };
+        let groups = match (class.groups, class.seldom) {
+            (Some(groups), Some(seldom)) => {
+                format!("; {groups} groups, between which steps are less likely than {seldom:e}")
+            }
+            _ => String::new(),
+        };
+        let residuals = match complete {
+            true => format!(
+                "; residual {:.3e} recomputed, {:.3e} by the iteration",
+                class.residual, class.residual_recursive
+            ),
+            false => String::new(),
+        };
+        let iterations = count(class.iterations, "iteration");
+        format!("{name}{}; {iterations} of {}{period}{groups}{residuals}", class.message, self.method)
     }
 }
 

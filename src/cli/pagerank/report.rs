@@ -8,6 +8,7 @@ use crate::cli::ids::Ids;
 use crate::cli::layout::labelled;
 use crate::cli::limit::{self, Moved};
 use crate::cli::running::message;
+use crate::cli::summary::{LABELS, Line, around, count, short, speed, time};
 use crate::cli::{duration, thousands};
 use crate::device::Device;
 use crate::observe::report::{Measure, Report};
@@ -183,67 +184,38 @@ impl RankReport {
         }
     }
 
-    /// The report for people.
-    pub fn in_words(&self) -> String {
+    /// The report for people in a few lines; all of it where it is `complete`.
+    pub fn in_words(&self, files: Option<Line>, complete: bool) -> String {
         let stands = self.stand_in.map_or(String::new(), |real| format!(", a stand-in for {real}"));
-        let counted = format!(
-            "{} vertices, {} links; {} sinks, {} self-loops, {} duplicates",
-            thousands(self.vertices),
-            thousands(self.links),
-            thousands(self.sinks),
-            thousands(self.self_loops),
-            thousands(self.duplicates)
-        );
-        let ahead = match self.extrapolations {
-            0 => String::new(),
-            times => format!(", moved ahead {times} times"),
-        };
+        let iterations = count(self.iterations, "iteration");
         let mut lines = vec![
-            ("graph", format!("{}{stands}: {counted}", self.graph)),
-            ("ran on", format!("{}, backend {}, {}", self.device, self.backend, self.precision)),
-            ("method", format!("{}, damping {}, dangling {}", self.method, self.damping, self.dangling)),
-            ("result", format!("{}; {} iterations{ahead}", self.message, thousands(self.iterations))),
+            (
+                "result",
+                format!("{}; {iterations} of {} on {}{stands}", self.message, self.method, self.graph),
+            ),
+            ("graph", self.counts()),
             (
                 "error",
-                if !self.error_bound.is_finite() {
-                    "nothing is certain of these ranks".to_owned()
-                } else {
-                    format!(
-                        "at most {:.3e} in all ranks together, certified; {:.3e} by the last step; asked for {:.1e}; sum of \
-                     ranks {:.15}",
-                        self.error_bound, self.error_estimate, self.tolerance, self.sum
-                    )
+                match self.error_bound.is_finite() {
+                    true => format!(
+                        "at most {:.3e} in all ranks together, certified; tolerance {}",
+                        self.error_bound,
+                        short(self.tolerance)
+                    ),
+                    false => "nothing is certain of these ranks".to_owned(),
                 },
             ),
-            (
-                "time",
-                format!(
-                    "solve {} ({} an iteration), certificate {}, setup {}, reading {}",
-                    duration(self.seconds_solve),
-                    duration(self.seconds_per_iteration),
-                    duration(self.seconds_certify),
-                    duration(self.seconds_setup),
-                    duration(self.seconds_load)
-                ),
-            ),
+            time(self.seconds_solve, &self.device, &self.backend, self.precision),
         ];
         if self.iterations > 0 {
-            let share =
-                self.percent_of_limit.map_or(String::new(), |p| format!("; {p:.0} % of the machine's limit"));
-            lines.push((
-                "speed",
-                format!(
-                    "{:.1} GB/s at {:.1} MB an iteration, {:.0} million links a second{share}",
-                    self.gigabytes_per_second,
-                    self.bytes_per_iteration as f64 / 1e6,
-                    self.links_per_second / 1e6
-                ),
-            ));
+            let rate = format!("{:.0} million links a second", self.links_per_second / 1e6);
+            lines.push(speed(self.gigabytes_per_second, self.percent_of_limit, &rate));
         }
-        if let Some(why) = &self.backend_because {
-            lines.insert(2, ("because", why.clone()));
+        lines.extend(files);
+        if complete {
+            lines.extend(self.details());
         }
-        let mut text = labelled(9, &lines);
+        let mut text = labelled(LABELS, &lines);
         for (place, top) in self.top.iter().enumerate() {
             let name = if place == 0 { "top" } else { "" };
             let doubt =
@@ -251,6 +223,51 @@ impl RankReport {
             text.push_str(&format!("{name:<9} {:>12}  {:.12e}{doubt}\n", top.id, top.rank));
         }
         text
+    }
+}
+
+impl RankReport {
+    /// What was counted in the graph.
+    fn counts(&self) -> String {
+        let all = [
+            (self.vertices, "vertex", "vertices"),
+            (self.links, "link", "links"),
+            (self.sinks, "sink", "sinks"),
+            (self.self_loops, "self-loop", "self-loops"),
+            (self.duplicates, "duplicate", "duplicates"),
+        ];
+        let told = all.iter().enumerate().filter(|(place, (n, ..))| *place < 2 || *n > 0);
+        let words = |(_, &(n, one, many)): (usize, &(u64, &str, &str))| {
+            format!("{} {}", thousands(n), if n == 1 { one } else { many })
+        };
+        told.map(words).collect::<Vec<_>>().join(", ")
+    }
+
+    fn details(&self) -> Vec<Line> {
+        let ahead = match self.extrapolations {
+            0 => String::new(),
+            times => format!(", {}", count(times, "extrapolation")),
+        };
+        let mut lines = vec![(
+            "method",
+            format!("{}{ahead}, damping {}, dangling {}", self.method, self.damping, self.dangling),
+        )];
+        lines.extend(self.backend_because.clone().map(|why| ("because", why)));
+        lines.push((
+            "estimate",
+            format!("error {:.3e} by the last step; sum of ranks {:.15}", self.error_estimate, self.sum),
+        ));
+        lines.push(("certified", format!("in {}", duration(self.seconds_certify))));
+        lines.push(around(self.seconds_setup, self.seconds_load));
+        lines.push((
+            "traffic",
+            format!(
+                "{:.1} MB an iteration in {}",
+                self.bytes_per_iteration as f64 / 1e6,
+                duration(self.seconds_per_iteration)
+            ),
+        ));
+        lines
     }
 }
 
