@@ -7,7 +7,7 @@ mod words;
 use super::args::CgArgs;
 use super::load::load;
 use super::plan::Plan;
-use super::progress::Live;
+use super::progress::{Live, during};
 use super::running::{Place, recorder};
 use super::summary::verbose;
 use super::vectors::{RightHandSide, writer};
@@ -63,7 +63,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let began = Instant::now();
     let beside = plan.rhs == RightHandSide::Beside;
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, beside, ..Options::default() })?;
-    let note = check_matrix(&plan, &loaded)?;
+    let note = during("checking the matrix", || check_matrix(&plan, &loaded))?;
     let seconds_load = began.elapsed().as_secs_f64();
     let problem = plan.rhs.make(&loaded)?;
     // Places of nodes take room, and are not needed.
@@ -117,7 +117,8 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     let matrix =
         if plan.run.precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(&exact) };
     let resident = if plan.precond.is_sweeps() { device.resident_rows() } else { 0 };
-    let (backend, why) = plan.running.backend.settle(&matrix, size_of::<T>(), resident)?;
+    let (backend, why) =
+        during("choosing a backend", || plan.running.backend.settle(&matrix, size_of::<T>(), resident))?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }
@@ -127,14 +128,18 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     // Of blocks only an estimate is known, by which nothing is refused.
     let rest = if precond.is_blocks() { 0 } else { precond.bytes(rows, exact.nnz() as u64, width) };
     device.set_aside(vectors + rest);
-    let a = backend.build::<D, T>(device, &matrix)?;
+    let a =
+        during(format!("building backend {}", backend.label()), || backend.build::<D, T>(device, &matrix))?;
     device.set_aside(vectors);
-    let m = precond.build::<D, T>(device, &exact, &a)?;
+    let m =
+        during(format!("building preconditioner {precond}"), || precond.build::<D, T>(device, &exact, &a))?;
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
     let rule = stopping_rule(plan, exact.rows(), interrupt::catch());
     let system = System { matrix: &exact, b: &problem.b, x0 };
     let mut recorder = recorder(plan.max_iters(exact.rows()));
-    let mut live = Live::new(plan.method.name());
+    let limits = plan.running.limits(plan.max_iters(exact.rows()));
+    let mut live =
+        Live::new(plan.method.name(), limits, plan.run.monitor, "residual of the recursion / ||b||");
     let before = began.elapsed().as_secs_f64();
     let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut live];
     let mut checkpoints = plan.checkpoints.clone();
@@ -147,7 +152,8 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     live.finish();
     let outcome = outcome.map_err(|error| name_start(plan, error))?;
     let written = plan.output.as_deref().map_or(Ok(()), |path| {
-        writer(path)?(path, &outcome.x)?;
+        let write = writer(path)?;
+        during(format!("writing {}", path.display()), || write(path, &outcome.x))?;
         log::info!("solution written to {}", path.display());
         Ok(())
     });

@@ -102,7 +102,6 @@ pub(super) fn default_mirror() -> Option<String> {
 struct Progress {
     name: String,
     bar: ProgressBar,
-    lines: super::progress::Lines,
     /// When the first bytes of this run came, and how many there were before.
     began: Option<(Instant, u64)>,
 }
@@ -114,7 +113,7 @@ impl Progress {
         let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::no_length().with_style(style).with_message(name.to_owned());
         bar.set_draw_target(super::progress::target());
-        Progress { name: name.to_owned(), bar, lines: super::progress::Lines::new(), began: None }
+        Progress { name: name.to_owned(), bar, began: None }
     }
 
     fn update(&mut self, have: u64, total: Option<u64>) {
@@ -128,7 +127,7 @@ impl Progress {
             self.bar.set_length(total);
         }
         self.bar.set_position(have);
-        if !self.bar.is_hidden() || !self.lines.due() {
+        if !self.bar.is_hidden() || !super::progress::line_is_due() {
             return;
         }
         let rate = have.saturating_sub(before) as f64 / began.elapsed().as_secs_f64();

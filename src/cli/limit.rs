@@ -1,6 +1,7 @@
 //! How near a solve came to what the machine allows.
 
 use super::interrupt;
+use super::progress::during;
 use crate::bench::stream::{self, Limit};
 use crate::device::Device;
 
@@ -33,7 +34,10 @@ pub(super) fn measure<D: Device>(device: &D, moved: &Moved) -> Option<Limit> {
         if interrupt::pressed() {
             return None;
         }
-        match stream::limit(device, moved.operators, moved.vectors, moved.each) {
+        let measured = during("measuring the machine's limit", || {
+            stream::limit(device, moved.operators, moved.vectors, moved.each)
+        });
+        match measured {
             Ok(limit) if limit.seconds <= moved.seconds => return Some(limit),
             Ok(_) => {}
             Err(e) => {

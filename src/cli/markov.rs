@@ -6,7 +6,7 @@ use super::limit::Moved;
 use super::load::load;
 use super::memory;
 use super::pagerank::by_rank;
-use super::progress::Live;
+use super::progress::{Live, during};
 use super::running::{Place, RunArgs, Running, bad, distribution, file, recorder};
 use super::summary::verbose;
 use super::vectors::FromFile;
@@ -148,7 +148,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     let began = Instant::now();
     let graph = loaded.first_id.is_some();
     let ids = Ids::of(&mut loaded, 1);
-    let chain = Chain::new(loaded.matrix, args.normalize);
+    let chain = during("finding the classes", || Chain::new(loaded.matrix, args.normalize));
     let chain = chain.map_err(|error| if graph { by_id(&ids, error) } else { error })?;
     let seconds_chain = began.elapsed().as_secs_f64();
     if chain.closed().len() > 1 && args.classes == Classes::Refuse {
@@ -286,7 +286,8 @@ fn solve_class<D: Pick<f32> + Pick<f64>>(device: &D, task: &Task<'_>, class: &Cl
     });
     let problem = Problem { incoming: &incoming, period: class.period, start: start.as_deref() };
     let mut recorder = recorder(task.args.max_iters);
-    let mut live = Live::new("markov");
+    let limits = task.running.limits(task.args.max_iters);
+    let mut live = Live::new("markov", limits, task.args.run.monitor, "||pi P - pi|| by the last step");
     let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, &mut live];
     let solved = match task.method {
         Method::Power => on_device(device, task, &incoming, &problem, observers),
@@ -331,7 +332,9 @@ fn by_power<D: Pick<T>, T: Scalar>(
     observers: &mut [&mut dyn Observer],
 ) -> Result<Solved> {
     let began = Instant::now();
-    let (backend, why) = task.running.backend.settle(matrix, size_of::<T>(), device.resident_rows())?;
+    let (backend, why) = during("choosing a backend", || {
+        task.running.backend.settle(matrix, size_of::<T>(), device.resident_rows())
+    })?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }

@@ -9,7 +9,7 @@ mod report;
 
 use super::ids::Ids;
 use super::load::load;
-use super::progress::Live;
+use super::progress::{Live, during};
 use super::running::{Place, recorder};
 use super::summary::verbose;
 use super::{fetch, print, print_json};
@@ -83,13 +83,8 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     facts.seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();
     let pays = matches!(plan.running.place, Place::Cpu(_)) || plan.may_take_long();
-    let links = if pays {
-        Links::in_best_order(graph)
-    } else {
-        let links = Links::new(&graph);
-        drop(graph);
-        links
-    };
+    let links =
+        during("sorting the links", || if pays { Links::in_best_order(graph) } else { Links::new(&graph) });
     let links = links.map_err(|error| by_id(&vertices, error))?;
     facts.seconds_setup = began.elapsed().as_secs_f64();
     let ranked = Ranked { links, vertices, facts };
@@ -130,13 +125,16 @@ fn by_power<D: Pick<T>, T: Scalar>(
         Precision::F64 => Arc::clone(ranked.links.incoming()),
         Precision::F32 | Precision::Mixed => Arc::new(ranked.links.incoming().to_f32()),
     };
-    let (backend, why) = plan.running.backend.settle(&matrix, size_of::<T>(), device.resident_rows())?;
+    let (backend, why) = during("choosing a backend", || {
+        plan.running.backend.settle(&matrix, size_of::<T>(), device.resident_rows())
+    })?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }
     let vectors = vectors(plan.dangling, plan.teleport.is_some(), plan.method == Method::Extrapolated);
     device.set_aside((vectors * matrix.rows() * size_of::<T>()) as u64);
-    let operator = backend.build::<D, T>(device, &matrix)?;
+    let operator =
+        during(format!("building backend {}", backend.label()), || backend.build::<D, T>(device, &matrix))?;
     ranked.facts.seconds_setup += began.elapsed().as_secs_f64();
     ranked.facts.backend = backend.label();
     ranked.facts.backend_because = why;
@@ -174,7 +172,8 @@ fn watched<D: Device>(
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
     let rule = plan.running.rule(args.max_iters, args.tol, plan.stagnation());
     let mut recorder = recorder(args.max_iters);
-    let mut live = Live::new("pagerank");
+    let limits = plan.running.limits(args.max_iters);
+    let mut live = Live::new("pagerank", limits, args.run.monitor, "bound on the error by the last step");
     let ranking = solve(&problem, &rule, &mut [&mut recorder, &mut live]);
     live.finish();
     let ranking = ranking?;
@@ -183,7 +182,7 @@ fn watched<D: Device>(
             let reason = "the ranks are not finite".to_owned();
             return Err(Error::Unwritable { path: path.to_owned(), reason });
         }
-        output::write(path, &ranking.ranks, vertices)
+        during(format!("writing {}", path.display()), || output::write(path, &ranking.ranks, vertices))
     });
     let mut report = RankReport::new(args, plan, &ranked, &ranking);
     let mut history = History::new(report.for_history(), recorder);

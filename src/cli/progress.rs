@@ -1,43 +1,42 @@
-//! Signs of life: one line on a terminal, a sparse line in a log, nothing for what is over in a moment.
+//! Progress on stderr: one live line on a terminal, a line every few seconds in a log, nothing for what is over in a moment.
 
-use super::{duration, thousands};
+mod live;
+mod monitor;
+
+pub use live::{Limits, Live};
+
+use super::duration;
+use crate::observe::Meter;
 use crate::observe::meter::Reading;
-use crate::observe::{Batch, Meter, Observer};
 use crate::parallel::start_thread;
-use crate::solve::pace::remaining;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Between two updates of the live line.
 const REFRESH: Duration = Duration::from_millis(100);
 /// Between two lines where there is no terminal.
-pub(super) const LOG_EVERY: Duration = Duration::from_secs(10);
+const LOG_EVERY: Duration = Duration::from_secs(5);
 /// Before the first of them: what is over sooner needs none.
 const LOG_FIRST: Duration = Duration::from_secs(2);
 
-/// When lines are due where there is no terminal.
-pub(super) struct Lines {
-    next: Instant,
+/// When the next line is due where there is no terminal: one schedule for all phases of a run.
+static NEXT_LINE: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Whether a line is due where there is no terminal; the next one is then not for a while.
+pub(super) fn line_is_due() -> bool {
+    is_due(&mut NEXT_LINE.lock().unwrap_or_else(PoisonError::into_inner), Instant::now())
 }
 
-impl Lines {
-    pub fn new() -> Lines {
-        Lines { next: Instant::now() + LOG_FIRST }
+fn is_due(next: &mut Option<Instant>, now: Instant) -> bool {
+    let due = now >= *next.get_or_insert(now + LOG_FIRST);
+    if due {
+        *next = Some(now + LOG_EVERY);
     }
-
-    /// Whether one is due; the next one is then not for a while.
-    pub fn due(&mut self) -> bool {
-        let now = Instant::now();
-        let due = now >= self.next;
-        if due {
-            self.next = now + LOG_EVERY;
-        }
-        due
-    }
+    due
 }
 
 /// Whether progress is shown at all.
@@ -64,37 +63,65 @@ pub(super) fn log_line(text: &str) {
     }
 }
 
-/// A spinner on stderr that appears only on a terminal. It turns as often as it is ticked.
-fn spinner(text: String) -> ProgressBar {
-    let bar = ProgressBar::new_spinner().with_style(
-        ProgressStyle::with_template("{spinner} {msg} {elapsed}")
-            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-    );
-    bar.set_draw_target(target());
-    bar.set_message(text);
-    bar
-}
-
 /// Runs `work` while a thread shows what the meter says: phase, share, rate and time left. Until the meter says anything, `phase`
 /// is shown. Where no thread can be had, nothing is shown.
 pub fn metered<R>(phase: &'static str, name: &str, meter: &Arc<Meter>, work: impl FnOnce() -> R) -> R {
-    let _watcher = Watcher::start(phase, name, meter);
+    let (name, meter, began) = (name.to_owned(), Arc::clone(meter), Instant::now());
+    let _watcher = Watcher::start(move || {
+        let mut now = meter.read();
+        if now.phase.is_empty() {
+            (now.phase, now.time) = (phase, began.elapsed());
+        }
+        measure(&name, &now)
+    });
     work()
+}
+
+/// Runs `work` while a thread shows what is done, and for how long.
+pub fn during<R>(what: impl Into<String>, work: impl FnOnce() -> R) -> R {
+    let (what, began) = (what.into(), Instant::now());
+    let _watcher = Watcher::start(move || so_far(&what, began.elapsed()));
+    work()
+}
+
+fn so_far(what: &str, time: Duration) -> String {
+    match time.as_secs() {
+        0 => what.to_owned(),
+        seconds => format!("{what}: {seconds} s so far"),
+    }
 }
 
 /// A thread that shows progress, and ends with this value.
 struct Watcher {
+    bar: ProgressBar,
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watcher {
-    fn start(phase: &'static str, name: &str, meter: &Arc<Meter>) -> Watcher {
+    fn start(text: impl Fn() -> String + Send + 'static) -> Watcher {
+        let style = ProgressStyle::with_template("{spinner} {msg}");
+        let bar =
+            ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.set_draw_target(target());
         let over = Arc::new(AtomicBool::new(false));
-        let (ended, name, meter) = (Arc::clone(&over), name.to_owned(), Arc::clone(meter));
-        let thread = start_thread("solver-progress".to_owned(), move || watch(phase, &name, &meter, &ended));
+        if QUIET.load(Ordering::Relaxed) {
+            return Watcher { bar, over, thread: None };
+        }
+        let (shown, ended) = (bar.clone(), Arc::clone(&over));
+        let thread = start_thread("solver-progress".to_owned(), move || watch(&shown, &ended, text));
         let thread = thread.inspect_err(|e| log::debug!("no progress is shown: {e}")).ok();
-        Watcher { over, thread }
+        Watcher { bar, over, thread }
+    }
+
+    /// Whether there is no terminal to show a live line on.
+    fn is_hidden(&self) -> bool {
+        self.bar.is_hidden()
+    }
+
+    /// Prints whole lines, above the live line where there is one.
+    fn print(&self, lines: &str) {
+        self.bar.suspend(|| log_line(lines.trim_end()));
     }
 }
 
@@ -109,21 +136,22 @@ impl Drop for Watcher {
     }
 }
 
-fn watch(first: &'static str, name: &str, meter: &Meter, over: &AtomicBool) {
-    let bar = spinner(format!("{first} {name}"));
-    let mut lines = Lines::new();
-    while !over.load(Ordering::Relaxed) {
+fn watch(bar: &ProgressBar, over: &AtomicBool, text: impl Fn() -> String) {
+    // The schedule of the lines of a log begins with the first phase.
+    line_is_due();
+    loop {
         std::thread::park_timeout(REFRESH);
-        let mut now = meter.read();
-        if now.phase.is_empty() {
-            now.phase = first;
+        if over.load(Ordering::Relaxed) {
+            break;
         }
-        let text = measure(name, &now);
         if !bar.is_hidden() {
-            bar.set_message(text);
+            bar.set_message(text());
             bar.tick();
-        } else if lines.due() {
-            log_line(&text);
+        } else {
+            let text = text();
+            if !text.is_empty() && line_is_due() {
+                log_line(&text);
+            }
         }
     }
     bar.finish_and_clear();
@@ -135,7 +163,7 @@ pub(super) use crate::error::in_words as bytes;
 fn measure(name: &str, now: &Reading) -> String {
     let (what, seconds) = (format!("{} {name}", now.phase), now.time.as_secs_f64());
     if now.done == 0 || seconds == 0.0 {
-        return what;
+        return so_far(&what, now.time);
     }
     let rate = now.done as f64 / seconds;
     let (done, speed) = (bytes(now.done), bytes(rate as u64));
@@ -145,72 +173,6 @@ fn measure(name: &str, now: &Reading) -> String {
         total => {
             let left = (total - now.done) as f64 / rate;
             format!("{what}: {done} of {}, {speed}/s, ETA {}", bytes(total), duration(left))
-        }
-    }
-}
-
-/// The live line of a solve.
-pub struct Live {
-    name: &'static str,
-    bar: ProgressBar,
-    shown: Instant,
-    /// Iteration, seconds and residual at the beginning.
-    began: (usize, f64),
-}
-
-impl Live {
-    /// Nothing is shown yet.
-    pub fn new(name: &'static str) -> Live {
-        let bar = ProgressBar::new_spinner().with_style(
-            ProgressStyle::with_template("{spinner} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner()),
-        );
-        bar.set_draw_target(target());
-        Live { name, bar, shown: Instant::now(), began: (0, 1.0) }
-    }
-
-    /// Takes the line away.
-    pub fn finish(&self) {
-        self.bar.finish_and_clear();
-    }
-
-    fn text(&self, batch: &Batch<'_>, residual: f64) -> String {
-        let iteration = batch.first + batch.residuals.len();
-        let per_iteration = batch.seconds.1 / iteration.max(1) as f64;
-        let (first, from) = self.began;
-        let eta = batch
-            .tolerance
-            .and_then(|t| remaining(residual, t, from, iteration - first))
-            .map_or(String::new(), |left| format!("  ETA {}", duration(left * per_iteration)));
-        let target = batch.tolerance.map_or(String::new(), |t| format!(" of {t:.0e}"));
-        let rate = if per_iteration > 0.0 { 1.0 / per_iteration } else { 0.0 };
-        let digits = usize::from(rate < 10.0);
-        format!(
-            "{}  iteration {}  residual {residual:.2e}{target}  {rate:.digits$} iterations/s{eta}",
-            self.name,
-            thousands(iteration as u64)
-        )
-    }
-}
-
-impl Observer for Live {
-    fn batch(&mut self, batch: &Batch<'_>) {
-        let Some(&residual) = batch.residuals.last() else { return };
-        if batch.seconds.1 == 0.0 {
-            self.began = (batch.first, residual);
-            return;
-        }
-        let every = if self.bar.is_hidden() { LOG_EVERY } else { REFRESH };
-        if self.shown.elapsed() < every {
-            return;
-        }
-        self.shown = Instant::now();
-        let text = self.text(batch, residual);
-        if self.bar.is_hidden() {
-            log_line(&text);
-        } else {
-            self.bar.set_message(text);
-            self.bar.tick();
         }
     }
 }
@@ -229,15 +191,15 @@ mod tests {
         );
         assert_eq!(text(2000, 0), "reading a.mtx: 2.0 kB so far, 500 bytes/s");
         assert_eq!(text(2000, 2000), "reading a.mtx: 2.0 kB done, finishing");
-        assert_eq!(text(0, 2000), "reading a.mtx");
+        assert_eq!(text(0, 2000), "reading a.mtx: 4 s so far");
     }
 
     #[test]
     fn a_log_has_no_line_for_what_is_over_in_a_moment_and_one_now_and_then_after_that() {
-        let mut lines = Lines::new();
-        assert!(!lines.due());
-        lines.next = Instant::now();
-        assert!(lines.due() && !lines.due());
-        assert!(lines.next > Instant::now() + LOG_FIRST);
+        let (mut next, now) = (None, Instant::now());
+        assert!(!is_due(&mut next, now));
+        assert!(!is_due(&mut next, now + LOG_FIRST / 2));
+        assert!(is_due(&mut next, now + LOG_FIRST) && !is_due(&mut next, now + LOG_FIRST));
+        assert!(!is_due(&mut next, now + LOG_EVERY) && is_due(&mut next, now + LOG_FIRST + LOG_EVERY));
     }
 }

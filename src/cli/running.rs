@@ -2,6 +2,7 @@
 
 use super::interrupt;
 use super::places::{Named, check_apart, check_writable};
+use super::progress::Limits;
 use super::summary::{Line, files};
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
 use crate::device::{Cpu, Cuda, cuda};
@@ -60,6 +61,9 @@ pub struct RunArgs {
     /// Draw the convergence here: .svg or .png
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+    /// Print every N-th residual and the last on stderr, also where that is no terminal
+    #[arg(long, value_name = "N")]
+    pub monitor: Option<usize>,
     /// Print the report as JSON instead of text
     #[arg(long)]
     pub json: bool,
@@ -97,6 +101,11 @@ impl Running {
             };
             Error::NoDevice { source: Box::new(source), hint }
         })
+    }
+
+    /// What ends a solve that does not converge.
+    pub fn limits(&self, max_iters: usize) -> Limits {
+        Limits { iterations: max_iters, time: self.time_limit }
     }
 
     /// When to stop, Ctrl-C included: from now on it ends the solve, and no longer the program.
@@ -176,6 +185,9 @@ impl RunArgs {
     /// thread of the CPU says so by its name.
     pub fn resolve(&self, serial: Option<&str>, precond: Preconditioner) -> Result<Running> {
         check_threads(self.threads)?;
+        if self.monitor == Some(0) {
+            return Err(bad("--monitor", 0, "it must be at least 1, which prints every residual"));
+        }
         self.plot.as_deref().map(Format::of).transpose()?;
         self.history.as_deref().map(Layout::of).transpose()?;
         let time_limit = self.time_limit.map(Duration::try_from_secs_f64).transpose();

@@ -1,10 +1,12 @@
 //! What watches a solve: reports, histories and progress. Observers own no part of the loop.
 
+pub mod forecast;
 pub mod history;
 pub mod meter;
 mod number;
 pub mod report;
 
+pub use forecast::Forecast;
 pub use history::{History, Recorder};
 pub use meter::Meter;
 pub use report::Report;
@@ -32,6 +34,9 @@ pub struct Batch<'a> {
 pub trait Observer {
     /// Called once after each batch, and once before the first with the initial residual alone and `first` = 0.
     fn batch(&mut self, batch: &Batch<'_>);
+
+    /// Called when something other than iterations begins; it lasts until the next batch or the end of the solve.
+    fn phase(&mut self, _what: &'static str) {}
 }
 
 /// Writes a file whole or not at all. Links are followed, an existing file keeps its mode, and a pipe or device is written to

@@ -1,4 +1,4 @@
-//! How many iterations to ask a device for at once, and how long the rest will take.
+//! How many iterations to ask a device for at once.
 
 use crate::stop::Progress;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Pace {
 
 /// Iterations until `tolerance` at the rate that took `iterations` from residual `from` to `now`; none where the
 /// residual does not fall.
-pub fn remaining(now: f64, tolerance: f64, from: f64, iterations: usize) -> Option<f64> {
+fn remaining(now: f64, tolerance: f64, from: f64, iterations: usize) -> Option<f64> {
     let rate = (from.ln() - now.ln()) / iterations as f64;
     let remaining = (now.ln() - tolerance.ln()) / rate;
     (rate > 0.0 && remaining.is_finite() && remaining > 0.0).then_some(remaining)

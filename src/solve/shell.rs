@@ -160,6 +160,7 @@ where
             solve.began = Instant::now();
         }
         let reason = solve.iterate(device, &mut recorded, &mut work.1)?;
+        solve.observers.iter_mut().for_each(|o| o.phase("checking the answer"));
         let mut done = recorded.into_work();
         let reason = done.verify(device, reason, &work.1, solve.now.run_began)?;
         let reason = locate::<M, D, T>(device, reason, &done, n)?;
@@ -179,6 +180,7 @@ where
         work = solve.begin::<M, D, T>(device, &operators)?;
     }
     if outcome.reason == StopReason::Converged {
+        solve.observers.iter_mut().for_each(|o| o.phase("estimating the error"));
         let estimate = solve.error_estimate(device, operators.m, outcome.spectrum);
         // The answer is worth more than an estimate of its error.
         outcome.error_estimate = estimate.unwrap_or_else(|e| {

@@ -150,6 +150,7 @@ impl<'a, 'o> Run<'a, 'o> {
     }
 
     fn look<R>(&mut self, look: impl FnOnce() -> R) -> R {
+        self.observers.iter_mut().for_each(|o| o.phase("checking the answer"));
         let began = Instant::now();
         let seen = look();
         self.looking += began.elapsed();

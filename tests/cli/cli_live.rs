@@ -19,11 +19,11 @@ fn terminal() -> (File, OwnedFd) {
 }
 
 /// What a solve of two seconds or less writes to the terminal that its errors go to.
-fn shown(options: &[&str]) -> String {
+fn shown(before: &[&str], after: &[&str]) -> String {
     let (mut ours, theirs) = terminal();
     let mut command = solver();
-    command.args(options).args(["cg", "--device", "cpu", "--matrix", "poisson2d:700x700"]);
-    command.args(["--rtol", "1e-12", "--time-limit", "2"]).env("TERM", "xterm").stderr(theirs);
+    command.args(before).args(["cg", "--device", "cpu", "--matrix", "poisson2d:700x700"]);
+    command.args(["--rtol", "1e-12", "--time-limit", "2"]).args(after).env("TERM", "xterm").stderr(theirs);
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     // Our copy of their end; while it is open there is no end of file.
     drop(command);
@@ -36,7 +36,7 @@ fn shown(options: &[&str]) -> String {
 
 #[test]
 fn one_line_tells_iteration_residual_rate_and_when_it_will_be_over() {
-    let text = shown(&[]);
+    let text = shown(&[], &[]);
     let last = text.split(['\r', '\n']).rfind(|line| line.contains("iteration ")).unwrap_or_default();
     for part in ["cg  iteration ", "residual ", " of 1e-12", " iterations/s", "ETA "] {
         assert!(last.contains(part), "no '{part}' in '{last}' of {text:?}");
@@ -45,6 +45,22 @@ fn one_line_tells_iteration_residual_rate_and_when_it_will_be_over() {
 }
 
 #[test]
+fn lines_of_a_monitor_stay_whole_above_the_live_line() {
+    let text = shown(&[], &["--monitor", "100"]);
+    // What follows the last control sequence of each line is what stays on the screen.
+    let visible = |line: &str| line.rsplit(['\r', '\u{1b}']).next().unwrap_or_default().to_owned();
+    let lines: Vec<String> = text.lines().map(visible).map(|line| line.replace("[2K", "")).collect();
+    let counted: Vec<usize> =
+        lines.iter().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+    assert!(counted.len() > 2, "{text:?}");
+    assert!(
+        counted[..counted.len() - 1].iter().enumerate().all(|(i, &count)| count == 100 * i),
+        "{counted:?}"
+    );
+    assert!(text.contains("  ETA "), "{text:?}");
+}
+
+#[test]
 fn quiet_shows_nothing() {
-    assert_eq!(shown(&["--quiet"]), "");
+    assert_eq!(shown(&["--quiet"], &[]), "");
 }

@@ -15,6 +15,7 @@ mod cli_files;
 mod cli_interrupt;
 mod cli_live;
 mod cli_markov;
+mod cli_monitor;
 mod cli_outputs;
 mod cli_pagerank;
 mod cli_plan;

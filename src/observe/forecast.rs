@@ -1,0 +1,146 @@
+//! How many iterations a solve still needs, by the trend of its residuals.
+//!
+//! Residuals of conjugate gradients oscillate, and fall faster towards the end. So the lowest residual of each stretch of
+//! iterations is what counts, and of two estimates the smaller one is taken: the rate of the whole solve, and that of a
+//! straight line through the logarithms of the last quarter. Where that line does not fall, there is no estimate.
+
+/// Stretches that are kept at most; two are joined into one where there would be more.
+const STRETCHES: usize = 256;
+/// Stretches in the line at least.
+const FEWEST: usize = 4;
+
+/// The residuals so far, as the lowest of each of at most 256 equally long stretches of iterations.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    /// Logarithm of the first residual.
+    first: f64,
+    /// Residuals in a stretch.
+    width: usize,
+    /// Logarithms of the lowest residuals of whole stretches.
+    lows: Vec<f64>,
+    /// The same of the stretch in hand, and how many residuals it has.
+    low: f64,
+    count: usize,
+}
+
+impl Default for Forecast {
+    fn default() -> Forecast {
+        Forecast {
+            first: f64::NAN,
+            width: 1,
+            lows: Vec::with_capacity(STRETCHES),
+            low: f64::INFINITY,
+            count: 0,
+        }
+    }
+}
+
+impl Forecast {
+    /// Takes in the residuals of further iterations; the first of all is that of the start.
+    pub fn add(&mut self, residuals: &[f64]) {
+        for residual in residuals {
+            let value = residual.max(f64::MIN_POSITIVE).ln();
+            if self.lows.is_empty() && self.count == 0 {
+                self.first = value;
+            }
+            self.low = self.low.min(value);
+            self.count += 1;
+            if self.count == self.width {
+                self.lows.push(self.low);
+                (self.low, self.count) = (f64::INFINITY, 0);
+            }
+            if self.lows.len() == STRETCHES {
+                for i in 0..STRETCHES / 2 {
+                    self.lows[i] = self.lows[2 * i].min(self.lows[2 * i + 1]);
+                }
+                self.lows.truncate(STRETCHES / 2);
+                self.width *= 2;
+            }
+        }
+    }
+
+    /// About how many iterations are left until the residual is at most `tolerance`; none where it does not fall.
+    pub fn left(&self, tolerance: f64) -> Option<f64> {
+        let (stretches, goal) = (self.lows.len(), tolerance.ln());
+        if stretches < FEWEST {
+            return None;
+        }
+        let (width, done) = (self.width as f64, (stretches * self.width + self.count - 1) as f64);
+        let line = &self.lows[stretches - (stretches / 4).max(FEWEST)..];
+        let (mean, slope) = fit(line);
+        let last = (line.len() as f64 - 1.0) / 2.0 * slope + mean;
+        let recent = (last - goal) / -slope * width;
+        let low =
+            self.lows[stretches - (stretches / 8).max(1)..].iter().copied().fold(f64::INFINITY, f64::min);
+        let overall = (low - goal) / (self.first - low) * done;
+        let left = if self.first > low && low > goal { recent.min(overall) } else { recent };
+        (slope < 0.0 && left.is_finite()).then_some(left.max(1.0))
+    }
+}
+
+/// Mean and slope of the straight line through values at equal distances, by least squares.
+fn fit(values: &[f64]) -> (f64, f64) {
+    let middle = (values.len() as f64 - 1.0) / 2.0;
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (i, value) in values.iter().enumerate() {
+        let x = i as f64 - middle;
+        products += x * (value - mean);
+        squares += x * x;
+    }
+    (mean, products / squares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left after each iteration of a solve with these residuals.
+    fn forecasts(residuals: &[f64], tolerance: f64) -> Vec<Option<f64>> {
+        let mut forecast = Forecast::default();
+        let each = residuals.iter().map(|residual| {
+            forecast.add(&[*residual]);
+            forecast.left(tolerance)
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn an_even_fall_is_foreseen_exactly_whatever_its_length() {
+        for iterations in [40, 1000, 70_000] {
+            let residuals: Vec<f64> =
+                (0..iterations).map(|i| 1e-8f64.powf(f64::from(i) / f64::from(iterations))).collect();
+            for (done, left) in forecasts(&residuals, 1e-8).into_iter().enumerate().skip(20) {
+                let truth = f64::from(iterations) - done as f64;
+                // Of a stretch in hand only the whole ones before it are known.
+                let slack = 1.0 + f64::from(iterations) / 100.0;
+                assert!((left.unwrap() - truth).abs() <= slack, "{done} of {iterations}: {left:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_end_is_foreseen_where_the_residual_does_not_fall() {
+        let falls = (0..100).map(|i| 0.9f64.powi(i));
+        let stays: Vec<f64> = falls.chain(std::iter::repeat_n(0.9f64.powi(99), 100)).collect();
+        assert_eq!(forecasts(&stays, 1e-8)[199], None);
+        let rises: Vec<f64> = (0..500).map(|i| 1.01f64.powi(i)).collect();
+        assert!(forecasts(&rises, 1e-8).iter().all(Option::is_none));
+        assert!(forecasts(&[f64::NAN; 600], 1e-8).iter().all(Option::is_none));
+        assert!(forecasts(&[], 1e-8).is_empty());
+    }
+
+    #[test]
+    fn a_wavy_residual_does_not_make_the_time_left_jump_in_the_last_quarter() {
+        // Waves of a factor of 30 on a fall that becomes steeper, as conjugate gradients show.
+        let fall = |i: i32| -8.0 * (f64::from(i) / 2000.0).powf(1.5) + 0.75 * (f64::from(i) / 7.0).sin();
+        let residuals: Vec<f64> = (0..2000).map(|i| 10f64.powf(fall(i))).collect();
+        let forecasts = forecasts(&residuals, 1e-8);
+        for (i, pair) in forecasts.windows(2).enumerate().skip(1500) {
+            let (before, now) = (pair[0].unwrap(), pair[1].unwrap());
+            assert!(now <= 2.0 * before, "{before} to {now} in iteration {i}");
+        }
+        let highest = forecasts[1500..].iter().flatten().copied().fold(0.0, f64::max);
+        assert!(highest < 1000.0, "{highest} where 500 were left");
+    }
+}

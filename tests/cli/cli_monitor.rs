@@ -1,0 +1,104 @@
+//! `--monitor N`, and the lines of runs whose stderr is no terminal.
+
+use crate::common::process::{errors, refused, run, solver, word};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+/// Columns of the lines on stderr that are no comments: iteration and residual.
+fn printed(stderr: &str) -> Vec<(usize, String)> {
+    let lines = stderr.lines().filter(|line| !line.starts_with('#'));
+    let pairs =
+        lines.map(|line| line.trim().split_once("  ").unwrap_or_else(|| panic!("'{line}' of {stderr}")));
+    pairs.map(|(iteration, residual)| (iteration.parse().unwrap(), residual.to_owned())).collect()
+}
+
+fn residuals(history: &std::path::Path) -> Vec<Value> {
+    let history: Value = serde_json::from_str(&std::fs::read_to_string(history).unwrap()).unwrap();
+    history["residuals"].as_array().unwrap().clone()
+}
+
+#[test]
+fn every_nth_residual_of_the_history_and_the_last_are_printed_by_every_method() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("h.json");
+    for solve in [
+        ["cg", "--matrix", "poisson2d:30x30"],
+        ["minres", "--matrix", "poisson2d:20x20,boundary=neumann"],
+        ["pagerank", "--graph", "rmat:scale=8,factor=8"],
+        ["markov", "--matrix", "blockband:n=600,block=5,density=0.05"],
+    ] {
+        let options = ["--device", "cpu", "--monitor", "7", "--json", "--history", word(&history)];
+        let done = run(&[&solve[..], &options].concat());
+        let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+        let (all, lines) = (residuals(&history), printed(&errors(&done)));
+        let last = report["iterations"].as_u64().unwrap() as usize;
+        assert_eq!(all.len(), last + 1);
+        let wanted: Vec<(usize, String)> = (0..=last)
+            .filter(|i| i.is_multiple_of(7) || *i == last)
+            .map(|i| (i, format!("{:.6e}", all[i].as_f64().unwrap())))
+            .collect();
+        assert_eq!(lines, wanted, "{solve:?}");
+        assert!(errors(&done).starts_with("# iteration, "), "{}", errors(&done));
+    }
+}
+
+#[test]
+fn residuals_and_answer_are_the_same_bits_with_and_without_a_monitor() {
+    let folder = tempfile::tempdir().unwrap();
+    let solve = |name: &str, more: &[&str]| {
+        let (history, x) =
+            (folder.path().join(format!("{name}.json")), folder.path().join(format!("{name}.npy")));
+        let files = ["--history", word(&history), "--output", word(&x)];
+        run(&[&["cg", "--device", "cpu", "--matrix", "poisson2d:40x40"], more, &files].concat());
+        (residuals(&history), std::fs::read(&x).unwrap())
+    };
+    assert_eq!(solve("plain", &[]), solve("watched", &["--monitor", "1"]));
+}
+
+#[test]
+fn the_last_residual_is_printed_once_where_it_is_an_nth_too() {
+    let done =
+        run(&["cg", "--device", "cpu", "--matrix", "poisson2d:30x30", "--max-iters", "10", "--monitor", "5"]);
+    let iterations: Vec<usize> =
+        printed(&errors(&done)).into_iter().map(|(iteration, _)| iteration).collect();
+    assert_eq!(iterations, [0, 5, 10]);
+}
+
+#[test]
+fn a_monitor_of_every_0th_residual_is_refused() {
+    let said = refused(&["cg", "--matrix", "poisson2d:5x5", "--monitor", "0"]);
+    assert!(said.contains("--monitor") && said.contains("at least 1"), "{said}");
+}
+
+#[test]
+fn quiet_silences_the_monitor() {
+    let done = run(&["-q", "cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--monitor", "1"]);
+    assert_eq!(errors(&done), "");
+}
+
+#[test]
+fn a_run_without_a_terminal_has_lines_after_two_seconds_and_a_short_one_has_none() {
+    let solve = |more: &[&str]| {
+        let options = ["cg", "--device", "cpu", "--matrix", "poisson2d:700x700", "--rtol", "1e-12"];
+        errors(&run(&[&options, more].concat()))
+    };
+    let said = solve(&["--time-limit", "4"]);
+    let line =
+        said.lines().find(|line| line.contains("iteration ")).unwrap_or_else(|| panic!("no line: {said}"));
+    assert!(line.contains("residual ") && line.contains(" of 1e-12") && line.contains("  ETA "), "{line}");
+    assert_eq!(solve(&["--max-iters", "2"]), "");
+}
+
+#[test]
+fn a_long_wait_before_the_first_iteration_is_told_without_a_terminal() {
+    let mut command = solver();
+    command.args(["cg", "--device", "cpu", "--matrix", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("reading -: ") && line.trim_end().ends_with(" s so far"), "{line}");
+    let matrix = b"%%MatrixMarket matrix coordinate real symmetric\n1 1 1\n1 1 2\n";
+    child.stdin.take().unwrap().write_all(matrix).unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+}
