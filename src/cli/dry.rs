@@ -1,5 +1,6 @@
 //! What `--dry-run` prints: the plan, a line for each decision.
 
+use super::layout::labelled;
 use super::progress::bytes;
 use super::running::{Place, RunArgs, Running};
 use crate::device::cuda;
@@ -75,7 +76,7 @@ impl Decisions {
 
 impl fmt::Display for Decisions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|(name, decision)| writeln!(f, "{name:<15} {decision}"))
+        f.write_str(&labelled(15, &self.0))
     }
 }
 

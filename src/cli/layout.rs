@@ -30,10 +30,17 @@ pub(super) fn wrapped_with(first: &str, rest: &str, text: &str) -> String {
 
 /// Wraps a message of one or several lines for standard error, unless that is no terminal: a line of a log stays whole.
 pub(super) fn message(text: &str) -> String {
-    match terminal_size_of(std::io::stderr()) {
-        Some((width, _)) => wrapped_to(usize::from(width.0).max(FEWEST_COLUMNS), "", "", text),
-        None => format!("{text}\n"),
-    }
+    indented_message(0, text)
+}
+
+/// The same for a message whose first line follows something of this width; so do all others, by spaces.
+pub(super) fn indented_message(width: usize, text: &str) -> String {
+    let columns = match terminal_size_of(std::io::stderr()) {
+        Some((columns, _)) => usize::from(columns.0),
+        None => return format!("{text}\n"),
+    };
+    let indent = " ".repeat(width);
+    wrapped_to(columns.max(FEWEST_COLUMNS), &indent, &indent, text).split_off(width)
 }
 
 fn wrapped_to(columns: usize, first: &str, rest: &str, text: &str) -> String {

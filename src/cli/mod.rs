@@ -65,8 +65,11 @@ pub fn run() -> ExitCode {
         _ => "debug",
     };
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level))
-        .format_timestamp(None)
-        .format_target(false)
+        .format(|out, record| {
+            let (level, style) = (record.level(), out.default_level_style(record.level()));
+            let text = layout::indented_message("[ERROR] ".len(), &record.args().to_string());
+            write!(out, "[{style}{level:<5}{style:#}] {text}")
+        })
         .init();
     let outcome = match cli.command {
         Command::Cg(args) => cg::run(args, false),

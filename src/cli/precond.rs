@@ -1,6 +1,7 @@
 //! `solver preconditioners`, the list of them in help texts, and `--precond` as clap reads it: all from their table.
 
 use super::args::PreconditionersArgs;
+use super::layout::{wrapped, wrapped_with};
 use super::{print, print_json};
 use crate::error::Result;
 use crate::precond::{Preconditioner, ROWS};
@@ -35,8 +36,9 @@ pub(super) fn run(args: &PreconditionersArgs) -> Result<bool> {
 fn list() -> String {
     let mut text = String::new();
     for row in ROWS {
-        text.push_str(&format!("  {:<14} {}\n", row.default.name(), row.summary));
-        row.params.iter().for_each(|param| text.push_str(&format!("  {:<14}   :{param}\n", "")));
+        text.push_str(&wrapped(&format!("  {:<14} ", row.default.name()), row.summary));
+        let parameter = |param| wrapped_with(&" ".repeat(19), &" ".repeat(22), &format!(":{param}"));
+        row.params.iter().for_each(|param| text.push_str(&parameter(param)));
     }
     text
 }

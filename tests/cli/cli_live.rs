@@ -53,10 +53,7 @@ fn lines_of_a_monitor_stay_whole_above_the_live_line() {
     let counted: Vec<usize> =
         lines.iter().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
     assert!(counted.len() > 2, "{text:?}");
-    assert!(
-        counted[..counted.len() - 1].iter().enumerate().all(|(i, &count)| count == 5 * i),
-        "{counted:?}"
-    );
+    assert!(counted[..counted.len() - 1].iter().enumerate().all(|(i, &count)| count == 5 * i), "{counted:?}");
     assert!(text.contains("  ETA "), "{text:?}");
 }
 
