@@ -26,6 +26,9 @@ const NAME: Lettering = Lettering { size: 12.5, bold: false, colour: INK };
 const BEST: Lettering = Lettering { size: 11.0, bold: false, colour: GREY };
 const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 const LEGEND_LINE: f64 = 21.0;
+/// The stroke of [`limit`], in words, and why marks may lie to its left.
+const LIMIT: &str = "fewest bytes at stream speed";
+const BEYOND: &str = "left of the grey line: faster than the stream that was measured over as many bytes, as caches may keep part of the matrix between products, and streams vary from run to run";
 /// The widest legend.
 const LEGEND_MOST: f64 = 270.0;
 
@@ -93,6 +96,12 @@ struct Peer {
 #[derive(Deserialize)]
 struct Spread {
     median: f64,
+}
+
+impl Row {
+    fn has_times_beyond_limit(&self) -> bool {
+        drawable(self.limit) && self.times.iter().any(|time| time.seconds < self.limit)
+    }
 }
 
 impl Time {
@@ -227,13 +236,16 @@ fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
 
 fn lay_out(speeds: &Speeds) -> Scene {
     let marks = marks(&speeds.rows);
-    let widest = marks.iter().map(|(who, _)| text_width(who, NAME)).fold(0.0, f64::max);
+    let names = marks.iter().map(|(who, _)| *who).chain([LIMIT]);
+    let widest = names.map(|name| text_width(name, NAME)).fold(0.0, f64::max);
     let legend = (widest + 30.0).clamp(175.0, LEGEND_MOST);
     let lines = (marks.len() + 1) as f64 * LEGEND_LINE;
     let bottom = TOP + (speeds.rows.len() as f64 * ROW).max(lines);
     let row_height = (bottom - TOP) / speeds.rows.len().max(1) as f64;
     let right = WIDTH - EDGE - legend - 18.0;
-    let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0);
+    let beyond = speeds.rows.iter().any(Row::has_times_beyond_limit);
+    let room = if beyond { NOTE.size + 10.0 } else { 0.0 };
+    let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0 + room);
     scene.text((WIDTH / 2.0, 24.0), speeds.title, TITLE, Anchor::Middle);
     let note = "to the left is faster; marks that would hide each other stand one above the other";
     scene.text((WIDTH / 2.0, 46.0), note, NOTE, Anchor::Middle);
@@ -264,6 +276,9 @@ fn lay_out(speeds: &Speeds) -> Scene {
     }
     scene.text(((LEFT + right) / 2.0, bottom + 36.0), "time", LABEL, Anchor::Middle);
     scene.frame((LEFT, TOP), (right, bottom), GREY);
+    if beyond {
+        scene.text((EDGE, bottom + BELOW + 14.0), BEYOND, NOTE, Anchor::Start);
+    }
     for (i, (who, mark)) in marks.iter().enumerate() {
         let (x, y) = (right + 26.0, TOP + 10.0 + i as f64 * LEGEND_LINE);
         mark.draw(&mut scene, (x, y));
@@ -271,7 +286,7 @@ fn lay_out(speeds: &Speeds) -> Scene {
     }
     let (x, y) = (right + 26.0, TOP + 10.0 + marks.len() as f64 * LEGEND_LINE);
     limit(&mut scene, (x, y), 8.0);
-    scene.text((x + 14.0, y), "bytes at stream speed", NAME, Anchor::Start);
+    scene.text((x + 14.0, y), LIMIT, NAME, Anchor::Start);
     scene
 }
 
@@ -337,6 +352,18 @@ mod tests {
         assert!(of("# csv").unwrap().is_none());
         // A line that is cut off is a fault, not the end.
         assert!(of(&LINES[..LINES.len() - 3]).is_err());
+    }
+
+    #[test]
+    fn marks_left_of_the_limit_are_explained_and_no_others() {
+        let drawn = |milliseconds: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("speeds.svg");
+            speeds(&of(&LINES.replace("0.011", milliseconds)).unwrap().unwrap(), &path).unwrap();
+            std::fs::read_to_string(path).unwrap()
+        };
+        assert!(drawn("0.009").contains(BEYOND) && drawn("0.009").contains(LIMIT));
+        assert!(!drawn("0.011").contains(BEYOND) && drawn("0.011").contains(LIMIT));
     }
 
     #[test]
