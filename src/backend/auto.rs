@@ -147,7 +147,11 @@ struct Known<'a> {
 /// A strategy with what it is expected to take.
 struct Offer {
     typed: String,
+    /// The size of its blocks, if it has any.
+    block: Option<[usize; 2]>,
     bytes: f64,
+    /// Nanoseconds of instructions.
+    work: f64,
     time: f64,
 }
 
@@ -162,7 +166,8 @@ impl Known<'_> {
         let [height, width] = block.size;
         let bytes = self.bytes_of(block) + self.vectors;
         let work = work::of_blocks(self.rows, block.blocks as f64, block.size);
-        Offer { typed: format!("bsr:block={height}x{width}"), bytes, time: time(bytes, work) }
+        let typed = format!("bsr:block={height}x{width}");
+        Offer { typed, block: Some(block.size), bytes, work, time: time(bytes, work) }
     }
 
     /// Square blocks of a matrix that a sample finds symmetric.
@@ -173,15 +178,78 @@ impl Known<'_> {
         let bytes = self.bytes_of(block) + self.vectors - values + 4.0 * below;
         let again = values * (symmetry.near * NEAR_BYTE + (1.0 - symmetry.near) * FAR_BYTE);
         let work = work::of_blocks(self.rows, block.blocks as f64, block.size);
-        Offer { typed: format!("sbsr:block={size}"), bytes, time: time(bytes + again, work) }
+        let typed = format!("sbsr:block={size}");
+        Offer { typed, block: Some(block.size), bytes, work, time: time(bytes + again, work) }
+    }
+
+    /// Blocks of every size, mirrored or not.
+    fn all_blocks(&self) -> Vec<Offer> {
+        if self.matrix.pattern().has_repeats() {
+            return Vec::new();
+        }
+        let blocks = Blocks::sampled(self.matrix).all;
+        let symmetry = symmetry(self.matrix, NEAR * second_level(), self.value);
+        let squares = blocks.iter().filter(|block| symmetry.holds && block.size[0] == block.size[1]);
+        let mirrored = squares.map(|block| self.mirrored_blocks(block, &symmetry));
+        blocks.iter().map(|block| self.blocks(block)).chain(mirrored).collect()
     }
 
     fn slices(&self) -> Result<Offer> {
         let value = if matches!(self.matrix.values(), Values::Ones) { 0.0 } else { self.value };
         let sample = sell::sampled(self.matrix, value)?;
-        let bytes = sample.bytes + self.vectors;
-        Ok(Offer { typed: "sell".to_owned(), bytes, time: time(bytes, work::of_slices(self.rows, sample)) })
+        let (bytes, work) = (sample.bytes + self.vectors, work::of_slices(self.rows, sample));
+        Ok(Offer { typed: "sell".to_owned(), block: None, bytes, work, time: time(bytes, work) })
     }
+
+    /// CSR, whose instructions are counted without the ends of rows that are guessed wrongly.
+    fn csr(&self, plain: &str, vector_width: usize) -> Offer {
+        let bytes = Cost::of_csr(self.matrix, vector_width).bytes as f64;
+        let near = plain == "pull" && self.matrix.cols() <= CACHED_COLUMNS;
+        let of_entries = if near { work::of_pull } else { work::of_rows };
+        let work = of_entries(self.rows, self.nnz);
+        let of_ends = work::of_ends(self.rows * irregular(self.matrix));
+        Offer { typed: plain.to_owned(), block: None, bytes, work, time: time(bytes, work + of_ends) }
+    }
+}
+
+fn fastest(offers: impl IntoIterator<Item = Offer>) -> Option<Offer> {
+    offers.into_iter().min_by(|a, b| a.time.total_cmp(&b.time))
+}
+
+/// Why an offer is expected to be faster than CSR, as far as the model knows.
+fn because(best: &Offer, csr: &Offer) -> String {
+    let mut reasons = Vec::new();
+    // Only where instructions take CSR longer than its bytes do, fewer of them are a reason.
+    if csr.time > time(csr.bytes, 0.0) {
+        if best.work < csr.work {
+            reasons.push("fewer instructions".to_owned());
+        } else if csr.time > time(csr.bytes, csr.work) {
+            reasons.push("fewer ends of rows to predict".to_owned());
+        }
+    }
+    let (bytes, of_csr) = (size(best.bytes), size(csr.bytes));
+    if best.bytes < csr.bytes && bytes != of_csr {
+        let fits = if best.bytes <= CACHED && csr.bytes > CACHED { ", which caches hold," } else { "" };
+        reasons.push(format!("about {bytes}{fits} instead of {of_csr}"));
+    }
+    let share = 100.0 * best.time / csr.time;
+    let colon = if reasons.is_empty() { "" } else { ": " };
+    format!("estimated to take {share:.0} % of the time of CSR{colon}{}", reasons.join(" and "))
+}
+
+/// What is known of a matrix for vectors whose elements have so many bytes.
+fn known(matrix: &Csr, vector_width: usize) -> Known<'_> {
+    let value = match matrix.values() {
+        Values::F64(values) if !narrow::sample_fits(values) => 8.0,
+        _ => 4.0,
+    };
+    let vectors = ((matrix.rows() + matrix.cols()) * vector_width) as f64;
+    Known { matrix, rows: matrix.rows() as f64, nnz: matrix.nnz() as f64, value, vectors }
+}
+
+/// The blocks that are expected to take the least time: those of the choice, where that has blocks.
+pub fn best_block(matrix: &Csr, vector_width: usize) -> Option<[usize; 2]> {
+    fastest(known(matrix, vector_width).all_blocks())?.block
 }
 
 /// Chooses for vectors whose elements have so many bytes.
@@ -191,40 +259,27 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     let (rows, nnz) = (matrix.rows(), matrix.nnz());
     let plain = plain(matrix);
     if nnz < SMALL {
-        return chosen(plain, format!("{nnz} entries are too few to matter"));
+        return chosen(plain, format!("with {nnz} entries the format hardly matters"));
     }
     let share = largest_share(matrix, THREADS);
     if share > UNEVEN {
         let height = chunk_height(rows);
-        let why = format!("some {height} rows hold {share:.1} times a thread's share of the entries");
+        let why = format!(
+            "some {height} neighbouring rows hold {share:.1} times an even share for {THREADS} threads"
+        );
         return chosen("merge", why);
     }
-    let value = match matrix.values() {
-        Values::F64(values) if !narrow::sample_fits(values) => 8.0,
-        _ => 4.0,
-    };
-    let vectors = ((rows + matrix.cols()) * vector_width) as f64;
-    let known = Known { matrix, rows: rows as f64, nnz: nnz as f64, value, vectors };
-    let csr = Cost::of_csr(matrix, vector_width).bytes as f64;
-    let near = plain == "pull" && matrix.cols() <= CACHED_COLUMNS;
-    let of_entries = if near { work::of_pull } else { work::of_rows };
-    let of_ends = work::of_ends(known.rows * irregular(matrix));
-    let csr_time = time(csr, of_entries(known.rows, known.nnz) + of_ends);
-    let mut offers = vec![known.slices()?];
-    if !matrix.pattern().has_repeats() {
-        let blocks = Blocks::sampled(matrix);
-        offers.extend(blocks.all.iter().map(|block| known.blocks(block)));
-        let symmetry = symmetry(matrix, NEAR * second_level(), value);
-        let squares = blocks.all.iter().filter(|block| symmetry.holds && block.size[0] == block.size[1]);
-        offers.extend(squares.map(|block| known.mirrored_blocks(block, &symmetry)));
-    }
-    match offers.into_iter().min_by(|a, b| a.time.total_cmp(&b.time)) {
-        Some(best) if best.time < WORTH * csr_time => {
-            let share = 100.0 * best.time / csr_time;
-            let (bytes, csr) = (size(best.bytes), size(csr));
-            chosen(&best.typed, format!("about {bytes} instead of {csr} as CSR, in {share:.0} % of the time"))
+    let known = known(matrix, vector_width);
+    let csr = known.csr(plain, vector_width);
+    match fastest([known.slices()?].into_iter().chain(known.all_blocks())) {
+        Some(best) if best.time < WORTH * csr.time => chosen(&best.typed, because(&best, &csr)),
+        _ => {
+            let gain = 100.0 * (1.0 - WORTH);
+            chosen(
+                plain,
+                format!("no other format is estimated to save more than {gain:.0} % of the time of CSR"),
+            )
         }
-        _ => chosen(plain, format!("{} as CSR, and nothing should be much faster", size(csr))),
     }
 }
 

@@ -8,12 +8,13 @@ use super::args::InfoArgs;
 use super::load::load;
 use super::progress::metered;
 use super::{fetch, print, print_json};
+use crate::backend::auto;
 use crate::error::Result;
 use crate::format::stats::{
     Asymmetry, Bandwidth, Components, Density, Diagonal, FormatBytes, LengthBin, Rounding, RowLength,
     RowSums, Symmetry, ValueStats,
 };
-use crate::format::{Stats, Values};
+use crate::format::{Csr, Stats, Values};
 use crate::observe::Meter;
 use crate::plot::{CELLS, Format, spy};
 use crate::source::{Loaded, Options};
@@ -51,6 +52,9 @@ struct Info {
     bandwidth: Option<Bandwidth>,
     components: Option<Components>,
     block: Option<Block>,
+    /// What `auto` stands for on the CPU in double precision, and why.
+    backend: Option<String>,
+    backend_because: Option<String>,
     memory_bytes: u64,
     memory: Vec<FormatBytes>,
     beside: Vec<Beside>,
@@ -59,7 +63,34 @@ struct Info {
     hints: Vec<String>,
 }
 
-/// The blocks that move the fewest bytes.
+/// The place of blocks in the table of formats.
+const IN_BLOCKS: usize = 2;
+
+/// What `auto` makes of a matrix on the CPU in double precision.
+#[derive(Default)]
+struct Auto {
+    /// The size of the blocks that are expected to take the least time, whether these are taken or not.
+    block: Option<[usize; 2]>,
+    backend: Option<String>,
+    because: Option<String>,
+}
+
+impl Auto {
+    fn of(matrix: &Csr) -> Auto {
+        if matrix.nnz() == 0 {
+            return Auto::default();
+        }
+        let decision = auto::decide(matrix, size_of::<f64>());
+        let decision = decision.inspect_err(|e| log::warn!("the choice of auto is left out: {e}")).ok();
+        Auto {
+            block: auto::best_block(matrix, size_of::<f64>()),
+            backend: decision.as_ref().map(|decision| decision.choice.label()),
+            because: decision.map(|decision| decision.why),
+        }
+    }
+}
+
+/// The blocks that are expected to take the least time.
 #[derive(serde::Serialize)]
 struct Block {
     size: [usize; 2],
@@ -112,6 +143,7 @@ fn describe(args: &InfoArgs) -> Result<Info> {
 impl Info {
     fn new(args: &InfoArgs, loaded: &Loaded, stats: Stats) -> Info {
         let matrix = &loaded.matrix;
+        let auto = Auto::of(matrix);
         let from_1 = |place: Option<usize>| place.map(|place| place + 1);
         let asymmetry_from_1 = |a: Asymmetry| Asymmetry { row: a.row + 1, col: a.col + 1, ..a };
         let rounding = stats.rounding.map(|r| Rounding {
@@ -120,14 +152,19 @@ impl Info {
             first: asymmetry_from_1(r.first),
             ..r
         });
-        let block = stats.blocks.best.map(|best| Block {
+        let best = auto.block.and_then(|size| stats.blocks.of_size(size));
+        let block = best.map(|best| Block {
             size: best.size,
             fill: best.fill,
             blocks: best.blocks,
             bytes: best.bytes,
             csr_bytes: stats.blocks.csr_bytes,
-            saving: stats.blocks.saving(),
+            saving: stats.blocks.saving(best),
         });
+        let mut memory = stats.memory.clone();
+        if let Some(best) = best {
+            memory.insert(IN_BLOCKS.min(memory.len()), FormatBytes::of_block(best));
+        }
         let beside = loaded.beside.iter().map(|beside| Beside {
             name: beside.name.clone(),
             rows: beside.values.rows(),
@@ -167,9 +204,11 @@ impl Info {
             beside: beside.collect(),
             beside_unread: loaded.beside_unread.clone(),
             beside_faults: loaded.beside_faults.clone(),
-            hints: hints::hints(&args.matrix.to_string_lossy(), matrix, &stats),
+            hints: hints::hints(&args.matrix.to_string_lossy(), matrix, &stats, &auto),
             row_histogram: stats.row_histogram,
-            memory: stats.memory,
+            memory,
+            backend: auto.backend,
+            backend_because: auto.because,
         }
     }
 }

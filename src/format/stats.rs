@@ -163,7 +163,7 @@ pub struct Stats {
     pub components: Option<Components>,
     /// What blocks of R x C would do.
     pub blocks: Blocks,
-    /// Bytes in each format.
+    /// Bytes in each format without blocks; [`FormatBytes::of_block`] tells those in blocks.
     pub memory: Vec<FormatBytes>,
 }
 
@@ -211,12 +211,7 @@ impl Stats {
             diagonal,
             bandwidth: square.then_some(part.bandwidth),
             components: parents.and_then(|parents| parents.components().inspect_err(warn).ok()),
-            memory: memory::in_each_format(
-                matrix,
-                blocks.best,
-                part.empty,
-                part.longest.map_or(0, |l| l.length),
-            ),
+            memory: memory::in_each_format(matrix, part.empty, part.longest.map_or(0, |l| l.length)),
             blocks,
         }
     }

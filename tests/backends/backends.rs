@@ -4,6 +4,7 @@ use crate::common::each_backend::gpu;
 use crate::common::vectors::{bits, download, integers, read, reals, upload};
 use crate::common::zoo::generated;
 use solver::Error;
+use solver::backend::auto::best_block;
 use solver::backend::{Choice, Entry, Host, Operator, Pick, REGISTRY};
 use solver::device::{Cpu, Cuda, Device, Slot};
 use solver::error::GpuError;
@@ -514,16 +515,16 @@ fn auto_chooses_by_the_bytes_and_says_why() {
     let random: Vec<Vec<u32>> =
         (0..4000_u32).map(|i| (0..20).map(|j| j * 100_000 + i * 7919 % 99_991).collect()).collect();
     for (matrix, backend, why) in [
-        (generated("poisson2d:10x10"), "rows", "too few to matter"),
+        (generated("poisson2d:10x10"), "rows", "the format hardly matters"),
         (generated("poisson2d:200x200"), "sell", "instead of"),
         (generated("elasticity3d:20x20x20,contrast=10,seed=1"), "sbsr:block=3", "instead of"),
         (generated("blockband:n=4000,block=5,density=0.05"), "bsr:block=5x5", "instead of"),
         // Four threads can share one row of a fifth of the work, but not one of three quarters.
         (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "sell", "instead of"),
-        (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "share of the entries"),
-        (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "as CSR"),
+        (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "an even share for 4 threads"),
+        (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "no other format is estimated to save"),
         // Graphs whose ends of rows a processor learns, and does not.
-        (generated("rmat:scale=13,factor=16"), "pull", "nothing should be much faster"),
+        (generated("rmat:scale=13,factor=16"), "pull", "no other format is estimated to save"),
         (generated("rmat:scale=15,factor=16"), "sell", "instead of"),
     ] {
         let (settled, said) = choice("auto").settle(&matrix, 8, 0).unwrap();
@@ -538,6 +539,48 @@ fn auto_chooses_by_the_bytes_and_says_why() {
         Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "auto:block=3x3"),
         Err(Error::UnknownParameter { backend: "auto", .. })
     ));
+}
+
+/// In megabytes.
+fn megabytes(text: &str) -> f64 {
+    let mut words = text.split(' ');
+    let number: f64 = words.next().unwrap().parse().unwrap();
+    if words.next().unwrap().starts_with("kB") { number / 1e3 } else { number }
+}
+
+#[test]
+fn auto_names_bytes_as_a_reason_only_where_they_are_fewer_and_takes_the_best_block() {
+    let (mut by_bytes, mut by_instructions, mut blocks) = (0, 0, 0);
+    for what in [
+        "poisson2d:200x200",
+        "poisson3d:20x20x20",
+        "elasticity3d:6x6x6",
+        "elasticity3d:10x10x10",
+        "elasticity3d:16x16x16,contrast=10,seed=1",
+        "hex27:6x6x6,dof=3",
+        "hex27:12x12x12,dof=3",
+        "hex27:8x8x8,dof=6",
+        "blockband:n=4000,block=5,density=0.05",
+        "F1-like:scale=0.02",
+        "rmat:scale=12,factor=8",
+    ] {
+        let matrix = generated(what);
+        let (settled, why) = choice("auto").settle(&matrix, 8, 0).unwrap();
+        let why = why.unwrap();
+        if let Some((fewer, more)) = why.split_once(" instead of ") {
+            let fewer = fewer.trim_end_matches(", which caches hold,").rsplit_once("about ").unwrap().1;
+            assert!(megabytes(fewer) < megabytes(more), "{what}: {why}");
+            by_bytes += 1;
+        }
+        by_instructions += usize::from(why.contains("fewer instructions"));
+        assert!(why.contains("estimated"), "{what}: {why}");
+        if let Some((_, size)) = settled.label().split_once("bsr:block=") {
+            let [height, width] = best_block(&matrix, 8).unwrap();
+            assert!(size == format!("{height}x{width}") || size == height.to_string(), "{what}: {size}");
+            blocks += 1;
+        }
+    }
+    assert!(by_bytes > 2 && by_instructions > 2 && blocks > 4, "{by_bytes} {by_instructions} {blocks}");
 }
 
 #[test]

@@ -48,14 +48,14 @@ fn the_json_has_every_promised_key() {
     for key in ["min", "mean", "max", "deviation"] {
         assert!(info["row_length"][key].is_number(), "{key}");
     }
-    assert_eq!(info["block"]["size"], serde_json::json!([3, 3]));
-    assert_eq!(info["block"]["fill"], 1.0);
+    assert_eq!(info["block"]["size"], serde_json::json!([3, 6]));
+    assert_eq!((&info["block"]["blocks"], &info["backend"]), (&600.into(), &"bsr:block=3x6".into()));
     assert_eq!(info["bandwidth"]["lower"], info["bandwidth"]["upper"]);
     assert_eq!(info["components"]["count"], 1);
     assert_eq!((&info["stand_in"], &info["as_stored"]), (&Value::Null, &Value::Bool(false)));
     let formats: Vec<&str> =
         info["memory"].as_array().unwrap().iter().map(|m| m["format"].as_str().unwrap()).collect();
-    assert_eq!(formats, ["csr", "coo", "bsr 3x3", "dcsr", "ell", "sell-32-1024", "dense"]);
+    assert_eq!(formats, ["csr", "coo", "bsr 3x6", "dcsr", "ell", "sell-32-1024", "dense"]);
     assert_eq!(info["memory"][0]["f64"], info["memory_bytes"]);
     let rows: u64 =
         info["row_histogram"].as_array().unwrap().iter().map(|b| b["rows"].as_u64().unwrap()).sum();
@@ -256,13 +256,36 @@ fn a_hub_is_named_with_its_share() {
 
 #[test]
 fn full_blocks_are_said_to_save_what_they_save() {
-    let info = described(&["--matrix", "hex27:6x6x6,dof=3"]);
+    let info = described(&["--matrix", "elasticity3d:20x20x20"]);
     let (bytes, csr) =
         (info["block"]["bytes"].as_f64().unwrap(), info["block"]["csr_bytes"].as_f64().unwrap());
     let said = hint(&info, "blocks at");
     assert!(said.starts_with("3x3 blocks at 100 % fill: "), "{said}");
     assert!(said.contains(&format!("{:.0} % fewer bytes than CSR", 100.0 * (1.0 - bytes / csr))), "{said}");
     without(&described(&["--matrix", "poisson2d:20x20"]), "blocks at");
+}
+
+#[test]
+fn the_best_block_is_the_one_of_the_backend_that_auto_takes() {
+    for what in
+        ["elasticity3d:10x10x10", "hex27:8x8x8,dof=6", "blockband:n=2000,block=5", "F1-like:scale=0.01"]
+    {
+        let info = described(&["--matrix", what]);
+        let (_, solved) =
+            crate::common::process::cg(&["--matrix", what, "--max-iters", "1", "--assume-symmetric"]);
+        assert_eq!(info["backend"], solved["backend"], "{what}");
+        assert_eq!(info["backend_because"], solved["backend_because"], "{what}");
+        let size = info["block"]["size"].as_array().unwrap();
+        let (_, named) = info["backend"].as_str().unwrap().split_once("bsr:block=").unwrap();
+        assert!(size[0] == *named || named == format!("{}x{}", size[0], size[1]), "{what}: {info}");
+        assert_eq!(info["memory"][2]["format"], format!("bsr {}x{}", size[0], size[1]), "{what}");
+        assert!(hint(&info, "blocks at").starts_with(&format!("{}x{} blocks at ", size[0], size[1])));
+        let text = String::from_utf8(self::info(&["--matrix", what]).stdout).unwrap();
+        assert!(
+            text.contains(&format!("\nauto on cpu  {}: estimated", info["backend"].as_str().unwrap())),
+            "{text}"
+        );
+    }
 }
 
 #[test]

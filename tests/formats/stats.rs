@@ -4,7 +4,7 @@
 use crate::common::zoo;
 use proptest::prelude::*;
 use solver::format::stats::{
-    Block, Density, MOST_DISTINCT, SELL_SIGMA, SELL_SLICE, SIZES, Verdict, symmetry_of,
+    Block, Density, FormatBytes, MOST_DISTINCT, SELL_SIGMA, SELL_SLICE, SIZES, Verdict, symmetry_of,
 };
 use solver::format::{Coo, Csr, Offsets, Stats, Values};
 use std::collections::{BTreeMap, BTreeSet};
@@ -128,7 +128,12 @@ fn check_memory(name: &str, m: &Csr, stats: &Stats) {
     let slices = rows.div_ceil(SELL_SLICE as u128);
     let others = 4 * slots as u128 + offset * (slices + 1) + 4 * rows;
     assert_eq!(bytes(&format!("sell-{SELL_SLICE}-{SELL_SIGMA}")), of(slots as u128, others), "{name}");
-    assert_eq!(bytes("bsr").map(|b| b.0), stats.blocks.best.map(|best| best.bytes), "{name}");
+    for block in &stats.blocks.all {
+        let found = FormatBytes::of_block(block);
+        let values = block.blocks as u128 * (block.size[0] * block.size[1]) as u128;
+        let others = 4 * block.blocks as u128 + offset * (rows.div_ceil(block.size[0] as u128) + 1);
+        assert_eq!(Some((found.f64, found.f32)), of(values, others), "{name} {:?}", block.size);
+    }
 }
 
 fn check_square(name: &str, m: &Csr, all: &Entries, stats: &Stats) {

@@ -2,13 +2,14 @@
 //! are counted from 1.
 
 use super::super::thousands;
+use super::Auto;
 use crate::error::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 use crate::format::{Csr, Stats, Values};
 
 /// Row sums may miss 0, in shares of the row's magnitudes, or 1 by so much.
 const ROUNDING: f64 = 1e-10;
-/// Share of bytes that blocks must save before they are worth a word.
-const WORTH_BLOCKS: f64 = 0.05;
+/// Share of bytes that blocks must save before that is worth a word.
+const WORTH_BYTES: f64 = 0.05;
 /// Share of all entries from which a single row is a hub, and the rows that a matrix must have for that.
 const HUB: f64 = 0.05;
 const FEW_ROWS: usize = 64;
@@ -18,12 +19,13 @@ struct Facts<'a> {
     name: &'a str,
     matrix: &'a Csr,
     stats: &'a Stats,
+    auto: &'a Auto,
     ones: bool,
 }
 
 /// The hints, most urgent first.
-pub(super) fn hints(name: &str, matrix: &Csr, stats: &Stats) -> Vec<String> {
-    let facts = Facts { name, matrix, stats, ones: matches!(matrix.values(), Values::Ones) };
+pub(super) fn hints(name: &str, matrix: &Csr, stats: &Stats, auto: &Auto) -> Vec<String> {
+    let facts = Facts { name, matrix, stats, auto, ones: matches!(matrix.values(), Values::Ones) };
     let all: [fn(&Facts<'_>) -> Option<String>; 15] = [
         no_entries,
         not_square,
@@ -226,16 +228,21 @@ fn hub(f: &Facts<'_>) -> Option<String> {
     })
 }
 
+/// That the backend of the choice stores blocks.
 fn blocks(f: &Facts<'_>) -> Option<String> {
-    let best = f.stats.blocks.best.filter(|_| !f.ones)?;
-    let (saving, [r, c]) = (f.stats.blocks.saving(), best.size);
-    (saving >= WORTH_BLOCKS).then(|| {
-        format!(
-            "{r}x{c} blocks at {} fill: backend bsr will move {} fewer bytes than CSR",
-            percent(best.fill),
-            percent(saving)
-        )
-    })
+    let backend = f.auto.backend.as_deref().filter(|name| name.contains("bsr"))?;
+    let best = f.stats.blocks.of_size(f.auto.block?)?;
+    let [r, c] = best.size;
+    // Of mirrored blocks one is stored, which saves more.
+    let least = if backend.starts_with("sbsr") { "at least " } else { "" };
+    let bytes = match f.stats.blocks.saving(best) {
+        saving if saving >= WORTH_BYTES => format!(", with {least}{} fewer bytes than CSR", percent(saving)),
+        _ => String::new(),
+    };
+    Some(format!(
+        "{r}x{c} blocks at {} fill: on the CPU auto takes backend {backend}{bytes}",
+        percent(best.fill)
+    ))
 }
 
 fn narrow(f: &Facts<'_>) -> Option<String> {

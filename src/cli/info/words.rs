@@ -216,12 +216,15 @@ fn about_storage(info: &Info) -> Vec<(&'static str, String)> {
         lines.push((
             "best block",
             format!(
-                "{r}x{c}: {} blocks, {:.1} % filled, {:.1} % {moved} bytes than CSR",
+                "{r}x{c} (least estimated time on the CPU): {} blocks, {:.1} % filled, {:.1} % {moved} bytes than CSR",
                 thousands(block.blocks),
                 100.0 * block.fill,
                 100.0 * change
             ),
         ));
+    }
+    if let (Some(backend), Some(why)) = (&info.backend, &info.backend_because) {
+        lines.push(("auto on cpu", format!("{backend}: {why}")));
     }
     lines.push(("memory", format!("{} as loaded", bytes(u128::from(info.memory_bytes)))));
     let widest = info.memory.iter().map(|m| m.format.len()).max().unwrap_or(0);

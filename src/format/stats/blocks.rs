@@ -157,9 +157,14 @@ impl Blocks {
         Blocks::from_counts(matrix, &counts)
     }
 
-    /// The share of CSR's bytes that the best size saves; negative where it moves more.
-    pub fn saving(&self) -> f64 {
-        self.best.map_or(0.0, |best| 1.0 - best.bytes as f64 / self.csr_bytes as f64)
+    /// The block of this size, where blocks were counted.
+    pub fn of_size(&self, size: [usize; 2]) -> Option<&Block> {
+        self.all.iter().find(|block| block.size == size)
+    }
+
+    /// The share of CSR's bytes that a block saves; negative where it moves more.
+    pub fn saving(&self, block: &Block) -> f64 {
+        1.0 - block.bytes as f64 / self.csr_bytes as f64
     }
 }
 

@@ -20,6 +20,19 @@ pub struct FormatBytes {
     pub f32: u128,
 }
 
+impl FormatBytes {
+    /// Bytes in blocks.
+    pub fn of_block(block: &Block) -> FormatBytes {
+        let [height, width] = block.size;
+        let places = u128::from(block.blocks) * (height * width) as u128;
+        FormatBytes {
+            format: format!("bsr {height}x{width}"),
+            f64: block.bytes,
+            f32: block.bytes - 4 * places,
+        }
+    }
+}
+
 /// Values and bytes beside them.
 struct Need {
     values: u128,
@@ -27,20 +40,15 @@ struct Need {
     others: u128,
 }
 
-/// Bytes in each format, from cheap to dear in no order: the reader compares.
-pub(super) fn in_each_format(
-    matrix: &Csr,
-    block: Option<Block>,
-    empty: usize,
-    longest: usize,
-) -> Vec<FormatBytes> {
+/// Bytes in each format without blocks, from cheap to dear in no order: the reader compares.
+pub(super) fn in_each_format(matrix: &Csr, empty: usize, longest: usize) -> Vec<FormatBytes> {
     let (rows, nnz) = (matrix.rows() as u128, matrix.nnz() as u128);
     let offset = matrix.row_offsets().width() as u128;
     let filled = rows - empty as u128;
     let slots = sell_slots(matrix);
     let slices = rows.div_ceil(SELL_SLICE as u128);
     let cells = rows * longest as u128;
-    let mut needs = vec![
+    let needs = vec![
         ("csr".to_owned(), Need { values: nnz, others: 4 * nnz + offset * (rows + 1) }),
         ("coo".to_owned(), Need { values: nnz, others: 8 * nnz }),
         ("dcsr".to_owned(), Need { values: nnz, others: 4 * nnz + 4 * filled + offset * (filled + 1) }),
@@ -52,12 +60,6 @@ pub(super) fn in_each_format(
         ),
         ("dense".to_owned(), Need { values: rows * matrix.cols() as u128, others: 0 }),
     ];
-    if let Some(block) = block {
-        let [r, c] = block.size.map(|extent| extent as u128);
-        let blocks = u128::from(block.blocks);
-        let others = 4 * blocks + offset * (rows.div_ceil(r) + 1);
-        needs.insert(2, (format!("bsr {r}x{c}"), Need { values: blocks * r * c, others }));
-    }
     let bytes = |(format, need): (String, Need)| {
         let of = |width: u128| width * need.values + need.others;
         FormatBytes { format, f64: of(8), f32: of(4) }
