@@ -187,8 +187,7 @@ impl std::fmt::Display for StopReason {
             StopReason::ResidualGap { recursive, recomputed } => write!(
                 f,
                 "not converged: the recursion says {recursive:.2e} but b - A x is {recomputed:.2e}; rounding has \
-                 parted the two and starting again from b - A x gained nothing, so ask for a looser --rtol or a higher \
-                 --precision"
+                 parted the two and starting again from b - A x gained nothing"
             ),
             StopReason::Rounding { residual, at_most } => write!(
                 f,
@@ -198,7 +197,7 @@ impl std::fmt::Display for StopReason {
             StopReason::RoundingGap { estimate, recomputed } => write!(
                 f,
                 "not converged: the last step says {estimate:.2e}, and what was computed anew {recomputed:.2e}; rounding \
-                 has parted the two, so ask for a larger --tol or a higher --precision"
+                 has parted the two"
             ),
             StopReason::LeastSquares { residual, normal } => write!(
                 f,
@@ -214,7 +213,7 @@ impl std::fmt::Display for StopReason {
             StopReason::Stagnated { iteration, window } => write!(
                 f,
                 "not converged: stagnated, neither residual nor energy has moved by 1 % in the {window} \
-                 iterations before iteration {iteration}; try a preconditioner, or a higher --precision"
+                 iterations before iteration {iteration}"
             ),
             StopReason::Diverged { iteration, growth } => write!(
                 f,
@@ -231,7 +230,7 @@ impl std::fmt::Display for StopReason {
                 write!(
                     f,
                     "not converged: after {iteration} iterations {vector} is NaN or infinite, first in row {} (counted from \
-                 1), as the answer left the range of its numbers; scale the system, or use --precision f64 if it was f32",
+                 1), as the answer left the range of its numbers; scale the system",
                     row + 1
                 )
             }
@@ -254,7 +253,7 @@ impl std::fmt::Display for StopReason {
             StopReason::Underflow { iteration } => write!(
                 f,
                 "not converged: p'Ap fell below the range of numbers in iteration {iteration}, though the matrix may be \
-                 positive definite; scale the matrix, or use --precision f64 if it was f32"
+                 positive definite; scale the matrix"
             ),
             StopReason::Breakdown { iteration } => write!(
                 f,

@@ -23,7 +23,7 @@ use crate::solve::problem::Problem;
 use crate::source::Options;
 use crate::stop::{DIVERGENCE, StoppingRule, stagnation_window};
 use checks::{check_matrix, check_range, name_start};
-use report::{measure, report};
+use report::{advice, measure, report};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -159,6 +159,7 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     });
     let report = Report {
         stand_in: stand_in.map(str::to_owned),
+        hint: advice(plan, &outcome, recorder.residuals()),
         backend: backend.label(),
         backend_because: why,
         preconditioner: precond.to_string(),

@@ -1,5 +1,6 @@
 //! The command line: parse, plan, run, print. Nothing outside this folder prints.
 
+mod advice;
 mod args;
 mod backends;
 mod cg;

@@ -7,6 +7,7 @@ mod plan;
 pub(super) use output::by_rank;
 mod report;
 
+use super::advice::{self, Ended};
 use super::ids::Ids;
 use super::load::load;
 use super::progress::{Live, during};
@@ -185,6 +186,16 @@ fn watched<D: Device>(
         during(format!("writing {}", path.display()), || output::write(path, &ranking.ranks, vertices))
     });
     let mut report = RankReport::new(args, plan, &ranked, &ranking);
+    report.hint = advice::hint(&Ended {
+        reason: &ranking.reason,
+        residuals: recorder.residuals(),
+        goal: args.tol,
+        seconds_each: report.seconds_per_iteration,
+        precision: args.run.precision,
+        tolerance: "--tol",
+        precond: None,
+        resume: None,
+    });
     let mut history = History::new(report.for_history(), recorder);
     let written = written.and(args.run.write_results(&history));
     report::measure(&mut report, device, &ranking);

@@ -137,8 +137,7 @@ pub(super) fn bad(option: &'static str, value: impl ToString, reason: impl Into<
 pub(super) fn message(reason: &StopReason) -> String {
     match reason {
         StopReason::Stagnated { iteration, window } => format!(
-            "not converged: stagnated, nothing has fallen by 1 % in the {window} iterations before iteration {iteration}; \
-             ask for a larger --tol or a higher --precision"
+            "not converged: stagnated, nothing has fallen by 1 % in the {window} iterations before iteration {iteration}"
         ),
         StopReason::NotFinite { iteration, .. } => format!(
             "not converged: NaN or infinity appeared in iteration {iteration}; weights or vectors leave the range of the \

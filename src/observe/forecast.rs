@@ -8,6 +8,8 @@
 const STRETCHES: usize = 256;
 /// Stretches in the line at least.
 const FEWEST: usize = 4;
+/// Rates that differ by less than this factor are much the same.
+const STEADY: f64 = 2.0;
 
 /// The residuals so far, as the lowest of each of at most 256 equally long stretches of iterations.
 #[derive(Clone, Debug)]
@@ -61,20 +63,31 @@ impl Forecast {
 
     /// About how many iterations are left until the residual is at most `tolerance`; none where it does not fall.
     pub fn left(&self, tolerance: f64) -> Option<f64> {
+        let (recent, _) = self.at_rate_of_last(4, tolerance)?;
         let (stretches, goal) = (self.lows.len(), tolerance.ln());
-        if stretches < FEWEST {
-            return None;
-        }
-        let (width, done) = (self.width as f64, (stretches * self.width + self.count - 1) as f64);
-        let line = &self.lows[stretches - (stretches / 4).max(FEWEST)..];
-        let (mean, slope) = fit(line);
-        let last = (line.len() as f64 - 1.0) / 2.0 * slope + mean;
-        let recent = (last - goal) / -slope * width;
-        let low =
-            self.lows[stretches - (stretches / 8).max(1)..].iter().copied().fold(f64::INFINITY, f64::min);
+        let done = (stretches * self.width + self.count - 1) as f64;
+        let last = &self.lows[stretches - (stretches / 8).max(1)..];
+        let low = last.iter().copied().fold(f64::INFINITY, f64::min);
         let overall = (low - goal) / (self.first - low) * done;
         let left = if self.first > low && low > goal { recent.min(overall) } else { recent };
-        (slope < 0.0 && left.is_finite()).then_some(left.max(1.0))
+        left.is_finite().then_some(left)
+    }
+
+    /// The same at the rate of the last quarter alone; none where that rate is not much the same in the last half.
+    pub fn left_at_steady_rate(&self, tolerance: f64) -> Option<f64> {
+        let (left, rate) = self.at_rate_of_last(4, tolerance)?;
+        let (_, before) = self.at_rate_of_last(2, tolerance)?;
+        (rate < STEADY * before && before < STEADY * rate).then_some(left)
+    }
+
+    /// What is left at the rate of the last of so many parts, and that rate, if it is positive.
+    fn at_rate_of_last(&self, parts: usize, tolerance: f64) -> Option<(f64, f64)> {
+        let stretches = self.lows.len();
+        let line = &self.lows[stretches.checked_sub((stretches / parts).max(FEWEST))?..];
+        let (mean, slope) = fit(line);
+        let last = (line.len() as f64 - 1.0) / 2.0 * slope + mean;
+        let left = (last - tolerance.ln()) / -slope * self.width as f64;
+        (slope < 0.0 && left.is_finite()).then_some((left.max(1.0), -slope))
     }
 }
 
@@ -128,6 +141,16 @@ mod tests {
         assert!(forecasts(&rises, 1e-8).iter().all(Option::is_none));
         assert!(forecasts(&[f64::NAN; 600], 1e-8).iter().all(Option::is_none));
         assert!(forecasts(&[], 1e-8).is_empty());
+    }
+
+    #[test]
+    fn a_rate_that_changes_is_not_steady() {
+        let mut forecast = Forecast::default();
+        forecast.add(&(0..400).map(|i| 0.97f64.powi(i)).collect::<Vec<f64>>());
+        assert!((forecast.left_at_steady_rate(1e-8).unwrap() - 206.0).abs() < 10.0);
+        let last = 0.97f64.powi(399);
+        forecast.add(&(0..150).map(|i| last * 0.995f64.powi(i)).collect::<Vec<f64>>());
+        assert!(forecast.left_at_steady_rate(1e-8).is_none() && forecast.left(1e-8).is_some());
     }
 
     #[test]

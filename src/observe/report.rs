@@ -58,6 +58,9 @@ pub struct Report {
     pub reason: String,
     /// The same as a sentence with its evidence.
     pub message: String,
+    /// What could help where the solve did not converge: nothing is promised.
+    #[serde(default)]
+    pub hint: Option<String>,
     /// Iterations done.
     pub iterations: u64,
     /// How often the solve started again from the true residual.

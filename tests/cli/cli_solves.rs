@@ -334,3 +334,44 @@ fn stored_zeros_without_a_mirror_image_are_symmetric_for_every_backend_and_preco
         solved("cg", &["--backend", &format!("sbsr:block={block}")]);
     }
 }
+
+#[test]
+fn a_solve_at_its_iteration_limit_has_a_hint_that_is_true_of_it() {
+    let solve =
+        |more: &[&str]| cg(&[&["--matrix", "poisson2d:60x60", "--max-iters", "100"], more].concat()).1;
+    let hint = |r: &serde_json::Value| r["hint"].as_str().unwrap().to_owned();
+    let plain = hint(&solve(&[]));
+    assert!(plain.contains("more iterations") && plain.contains("--max-iters "), "{plain}");
+    assert!(plain.contains("--precond ic0") && !plain.contains("precision"), "{plain}");
+    let limit = plain.split("--max-iters ").nth(1).unwrap().split(';').next().unwrap();
+    assert_eq!(cg(&["--matrix", "poisson2d:60x60", "--max-iters", limit]).0, 0, "{plain}");
+    assert!(!hint(&solve(&["--precond", "jacobi"])).contains("--precond"));
+    let done = run(&["cg", "--device", "cpu", "--matrix", "poisson2d:60x60", "--max-iters", "100"]);
+    assert!(String::from_utf8_lossy(&done.stdout).contains(&format!("hint      {}", &plain[..40])));
+    assert!(solve(&["--max-iters", "1000"])["hint"].is_null());
+}
+
+#[test]
+fn a_solve_in_f64_is_not_told_to_use_a_higher_precision() {
+    // Beyond what f64 can reach.
+    let reasons = ["residual_gap", "rounding", "stagnated", "iteration_limit"];
+    for more in [&["--rtol", "1e-17"][..], &["--rtol", "1e-17", "--precond", "jacobi"]] {
+        let (code, report) = cg(&[&["--matrix", "poisson2d:40x40", "--rhs", "random:1"], more].concat());
+        assert_eq!(code, 1);
+        assert!(reasons.contains(&report["reason"].as_str().unwrap()), "{report}");
+        let said = format!("{} {}", report["message"], report["hint"]);
+        assert!(!said.contains("precision"), "{said}");
+    }
+}
+
+#[test]
+fn pagerank_and_markov_have_hints_too() {
+    for args in [
+        ["pagerank", "--graph", "rmat:scale=10,factor=8"],
+        ["markov", "--matrix", "blockband:n=600,block=5,density=0.05"],
+    ] {
+        let done = run(&[&args[..], &["--device", "cpu", "--max-iters", "17"]].concat());
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(said.contains("hint      at its present rate the residual needs about"), "{said}");
+    }
+}

@@ -1,7 +1,9 @@
 //! What a solve says about itself, gathered.
 
+use crate::cli::advice::{self, Ended};
 use crate::cli::limit::{self, Moved};
 use crate::cli::plan::Plan;
+use crate::cli::running::Place;
 use crate::device::Device;
 use crate::format::Csr;
 use crate::observe::report::{Measure, Report};
@@ -43,6 +45,7 @@ pub(super) fn report<D: Device>(
         converged: outcome.reason.is_success(),
         reason: outcome.reason.name().to_owned(),
         message: message(plan, &outcome.reason),
+        hint: None,
         iterations: outcome.iterations as u64,
         restarts: outcome.restarts as u64,
         iterations_predicted: predicted.filter(|p| p.is_finite()).map(|p| p as u64),
@@ -84,6 +87,23 @@ pub(super) fn measure<D: Device>(report: &mut Report, device: &D, outcome: &Outc
         report.limit_seconds_per_iteration = Some(limit.seconds);
         report.percent_of_limit = Some(100.0 * limit.seconds / moved.seconds);
     }
+}
+
+/// What could help, by the residuals of all iterations.
+pub(super) fn advice(plan: &Plan, outcome: &Outcome, residuals: &[f64]) -> Option<String> {
+    let untried = plan.precond.name() == "none" && plan.method != Method::Minres;
+    let suitable = if matches!(plan.running.place, Place::Cpu(_)) { "ic0" } else { "chebyshev" };
+    let saved = plan.checkpoints.save.as_ref().map(|(file, _)| file.as_path());
+    advice::hint(&Ended {
+        reason: &outcome.reason,
+        residuals,
+        goal: outcome.goal.unwrap_or(0.0),
+        seconds_each: outcome.seconds_each,
+        precision: plan.run.precision,
+        tolerance: "--rtol",
+        precond: untried.then_some(suitable),
+        resume: advice::resume(saved, outcome.seconds_solve),
+    })
 }
 
 /// The reason as a sentence; where another method is called for, with the command to type.

@@ -9,6 +9,7 @@ use crate::observe::Report;
 pub(super) fn in_words(r: &Report, files: Option<Line>, complete: bool) -> String {
     let mut lines = vec![("result", result(r))];
     lines.extend(r.caution.clone().map(|caution| ("caution", caution)));
+    lines.extend(r.hint.clone().map(|hint| ("hint", hint)));
     lines.extend(r.note.clone().map(|note| ("note", note)));
     let (residual, tolerance) = (r.residual_true, short(r.rtol));
     lines.push((

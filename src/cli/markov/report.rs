@@ -1,6 +1,7 @@
 //! What the solve of a chain says about itself.
 
 use super::{MarkovArgs, Solved};
+use crate::cli::advice::{self, Ended};
 use crate::cli::ids::Ids;
 use crate::cli::layout::labelled;
 use crate::cli::limit::{self, Moved};
@@ -37,6 +38,8 @@ pub(super) struct ClassReport {
     pub converged: bool,
     pub reason: &'static str,
     pub message: String,
+    /// What could help where the solve did not converge.
+    pub hint: Option<String>,
     pub iterations: u64,
     /// The l1 norm of pi P - pi, recomputed.
     pub residual: f64,
@@ -90,6 +93,7 @@ impl ClassReport {
             converged: reason.is_success(),
             reason: reason.name(),
             message: message(reason),
+            hint: hint(args, solved),
             iterations: solved.stationary.iterations as u64,
             residual: solved.stationary.residual,
             residual_recursive: solved.stationary.residual_recursive,
@@ -179,6 +183,7 @@ impl MarkovReport {
             converged: found.reason.is_success(),
             reason: found.reason.name().to_owned(),
             message: message(&found.reason),
+            hint: hint(args, solved),
             iterations: found.iterations as u64,
             residual_recursive: found.residual_recursive,
             residual_true: found.residual,
@@ -203,7 +208,10 @@ impl MarkovReport {
         let states = count(self.states, "state");
         let mut lines = vec![("chain", format!("{}: {states}, {classes}{transient}", self.matrix))];
         let shown = self.classes.iter().take(SHOWN).enumerate();
-        lines.extend(shown.map(|(place, class)| ("result", self.of_class(place, class, complete))));
+        for (place, class) in shown {
+            lines.push(("result", self.of_class(place, class, complete)));
+            lines.extend(class.hint.clone().map(|hint| ("hint", hint)));
+        }
         if let Some(others) = self.classes.get(SHOWN..).filter(|others| !others.is_empty()) {
             let failed = others.iter().filter(|class| !class.converged).count();
             let text = format!("{} more classes, {failed} of them not converged: see --json", others.len());
@@ -269,6 +277,21 @@ impl MarkovReport {
         let iterations = count(class.iterations, "iteration");
         format!("{name}{}; {iterations} of {}{period}{groups}{residuals}", class.message, self.method)
     }
+}
+
+/// What could help with a class.
+fn hint(args: &MarkovArgs, solved: &Solved) -> Option<String> {
+    let found = &solved.stationary;
+    advice::hint(&Ended {
+        reason: &found.reason,
+        residuals: solved.recorder.residuals(),
+        goal: args.tol,
+        seconds_each: found.seconds_solve / found.iterations.max(1) as f64,
+        precision: args.run.precision,
+        tolerance: "--tol",
+        precond: None,
+        resume: None,
+    })
 }
 
 /// What the iterations for a class moved.

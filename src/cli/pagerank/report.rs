@@ -83,6 +83,8 @@ pub(super) struct RankReport {
     pub converged: bool,
     pub reason: &'static str,
     pub message: String,
+    /// What could help where the solve did not converge.
+    pub hint: Option<String>,
     pub iterations: u64,
     pub extrapolations: u64,
     /// No more than this lies between these ranks and the exact ones, all differences summed.
@@ -131,6 +133,7 @@ impl RankReport {
             converged: ranking.reason.is_success(),
             reason: ranking.reason.name(),
             message: message(&ranking.reason),
+            hint: None,
             iterations: ranking.iterations as u64,
             extrapolations: ranking.extrapolations as u64,
             error_bound: ranking.certificate.error_bound,
@@ -168,6 +171,7 @@ impl RankReport {
             converged: self.converged,
             reason: self.reason.to_owned(),
             message: self.message.clone(),
+            hint: self.hint.clone(),
             iterations: self.iterations,
             residual_recursive: self.error_estimate,
             residual_true: self.error_bound,
@@ -210,6 +214,9 @@ impl RankReport {
         if self.iterations > 0 {
             let rate = format!("{:.0} million links a second", self.links_per_second / 1e6);
             lines.push(speed(self.gigabytes_per_second, self.percent_of_limit, &rate));
+        }
+        if let Some(hint) = &self.hint {
+            lines.insert(1, ("hint", hint.clone()));
         }
         lines.extend(files);
         if complete {

@@ -1,0 +1,191 @@
+//! What could help a solve that did not converge: only what is true of this run, and no promise.
+
+use super::{duration, thousands};
+use crate::observe::Forecast;
+use crate::scalar::Precision;
+use crate::stop::StopReason;
+
+/// Fewer residuals say nothing of a trend.
+const FEWEST: usize = 16;
+/// The trend of a solve says nothing of so many times its iterations.
+const FARTHEST: f64 = 20.0;
+/// The limit that is proposed leaves room for so many times what the trend says, which sufficed in 95 % of the cases when it was
+/// tried on recorded solves.
+const ROOM: f64 = 1.5;
+/// Below this a residual is near the rounding of f64, and no precision lowers it.
+const LOWEST: f64 = 1e-13;
+/// Seconds from which a solve is worth saving.
+const LONG: f64 = 10.0;
+
+/// A solve that has ended.
+pub(super) struct Ended<'a> {
+    pub reason: &'a StopReason,
+    /// The residual of each iteration, that of the start first.
+    pub residuals: &'a [f64],
+    /// The residual to reach.
+    pub goal: f64,
+    pub seconds_each: f64,
+    pub precision: Precision,
+    /// The option for the tolerance.
+    pub tolerance: &'static str,
+    /// A preconditioner to try.
+    pub precond: Option<&'static str>,
+    /// How the solve can go on.
+    pub resume: Option<String>,
+}
+
+/// What could help; nothing where nothing is known to.
+pub(super) fn hint(ended: &Ended<'_>) -> Option<String> {
+    let precond =
+        ended.precond.map(|name| format!("a preconditioner may need fewer iterations: --precond {name}"));
+    let lowest = match ended.reason {
+        StopReason::ResidualGap { recomputed, .. } | StopReason::RoundingGap { recomputed, .. } => {
+            *recomputed
+        }
+        _ => ended.residuals.last().copied().unwrap_or(f64::NAN),
+    };
+    let lower = ended.precision != Precision::F64 && (lowest.is_nan() || lowest >= LOWEST);
+    let precise = lower
+        .then(|| format!("rounding {} to f32 may be in the way: --precision f64", rounded(ended.precision)));
+    let larger = || Some(format!("a larger {} may be met", ended.tolerance));
+    let parts = match ended.reason {
+        StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } => match trend(ended) {
+            Trend::Falls(said) => vec![Some(said), precond, ended.resume.clone()],
+            Trend::Stays(said) => vec![Some(said), precond, precise, ended.resume.clone()],
+            Trend::Unknown => vec![precond, ended.resume.clone()],
+        },
+        StopReason::Stagnated { .. } => match (&precond, &precise) {
+            (None, None) => vec![larger()],
+            _ => vec![precond, precise],
+        },
+        StopReason::ResidualGap { .. } | StopReason::RoundingGap { .. } => vec![larger(), precise],
+        StopReason::NotFinite { row: Some(_), .. } | StopReason::Underflow { .. } => vec![precise],
+        _ => Vec::new(),
+    };
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What is rounded to single precision.
+fn rounded(precision: Precision) -> &'static str {
+    if precision == Precision::Mixed { "the matrix" } else { "matrix and vectors" }
+}
+
+/// Where the residuals go.
+enum Trend {
+    Falls(String),
+    Stays(String),
+    Unknown,
+}
+
+/// The iterations that are still needed at the rate of late, and the limit that leaves room for them.
+fn trend(ended: &Ended<'_>) -> Trend {
+    let done = ended.residuals.len().saturating_sub(1);
+    let Some(last) = ended.residuals.last().filter(|_| done >= FEWEST) else { return Trend::Unknown };
+    if *last <= ended.goal {
+        return Trend::Unknown;
+    }
+    let mut forecast = Forecast::default();
+    forecast.add(ended.residuals);
+    let Some(left) = forecast.left_at_steady_rate(ended.goal) else {
+        return match forecast.left(ended.goal) {
+            Some(_) => {
+                Trend::Falls("the residual falls, too unevenly to tell when it is low enough".to_owned())
+            }
+            None => {
+                Trend::Stays("the residual did not fall in the last quarter of the iterations".to_owned())
+            }
+        };
+    };
+    if left > FARTHEST * done as f64 {
+        return Trend::Stays(format!(
+            "at its present rate the residual needs more than {FARTHEST} times the iterations"
+        ));
+    }
+    let seconds = left * ended.seconds_each;
+    let option = match ended.reason {
+        StopReason::TimeLimit { seconds: limit } => {
+            format!("--time-limit {}", rounded_up(limit + ROOM * seconds))
+        }
+        _ => format!("--max-iters {}", rounded_up(done as f64 + ROOM * left)),
+    };
+    let more = thousands(rounded_up(left) as u64);
+    Trend::Falls(format!(
+        "at its present rate the residual needs about {more} more iterations, {}: {option}",
+        duration(seconds)
+    ))
+}
+
+/// The next number of two digits that count; whole, and at least 1.
+fn rounded_up(value: f64) -> f64 {
+    let unit = 10f64.powf((value.log10().floor() - 1.0).max(0.0));
+    ((value / unit).ceil() * unit).max(1.0)
+}
+
+/// How a solve that is long enough to be saved can go on.
+pub(super) fn resume(checkpoint: Option<&std::path::Path>, seconds: f64) -> Option<String> {
+    match checkpoint {
+        Some(file) => Some(format!("--resume {} goes on from here", file.display())),
+        None if seconds >= LONG => {
+            Some("--checkpoint FILE saves a solve, and --resume FILE goes on with it".to_owned())
+        }
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: StopReason = StopReason::IterationLimit { limit: 500 };
+
+    fn ended<'a>(reason: &'a StopReason, residuals: &'a [f64], precision: Precision) -> Ended<'a> {
+        let seconds_each = 0.01;
+        let (goal, tolerance, precond, resume) = (1e-8, "--rtol", None, None);
+        Ended { reason, residuals, goal, seconds_each, precision, tolerance, precond, resume }
+    }
+
+    /// 500 iterations that reach this residual.
+    fn falling(last: f64) -> Vec<f64> {
+        (0..=500).map(|i| last.powf(f64::from(i) / 500.0)).collect()
+    }
+
+    #[test]
+    fn a_steady_fall_is_told_with_the_iterations_that_it_still_needs() {
+        let residuals = falling(1e-4);
+        let told = hint(&ended(&LIMIT, &residuals, Precision::F64)).unwrap();
+        assert_eq!(
+            told,
+            "at its present rate the residual needs about 510 more iterations, 5.01 s: --max-iters 1300"
+        );
+        let reason = StopReason::TimeLimit { seconds: 5.0 };
+        let told = hint(&ended(&reason, &residuals, Precision::F64)).unwrap();
+        assert!(told.ends_with(": --time-limit 13"), "{told}");
+    }
+
+    #[test]
+    fn no_number_is_told_where_the_residual_stays_or_falls_too_slowly() {
+        let told = |residuals: &[f64]| hint(&ended(&LIMIT, residuals, Precision::F64)).unwrap();
+        assert_eq!(told(&[1.0; 501]), "the residual did not fall in the last quarter of the iterations");
+        assert!(told(&falling(0.9)).contains("more than 20 times"));
+        assert_eq!(hint(&ended(&LIMIT, &[1.0, 0.5], Precision::F64)), None);
+    }
+
+    #[test]
+    fn a_higher_precision_is_named_only_where_there_is_one() {
+        let stagnated = StopReason::Stagnated { iteration: 500, window: 100 };
+        let gap = StopReason::ResidualGap { recursive: 1e-9, recomputed: 1e-6 };
+        for reason in [&LIMIT, &stagnated, &gap] {
+            let told = |precision| hint(&ended(reason, &[1.0; 501], precision)).unwrap();
+            assert!(!told(Precision::F64).contains("precision"), "{}", told(Precision::F64));
+            assert!(told(Precision::F32).contains("--precision f64"));
+            assert!(told(Precision::Mixed).contains("--precision f64"));
+        }
+    }
+
+    #[test]
+    fn limits_are_rounded_up_to_two_digits() {
+        let values = [0.2, 7.3, 99.5, 1249.0, 123_456.0].map(rounded_up);
+        assert_eq!(values, [1.0, 8.0, 100.0, 1300.0, 130_000.0]);
+    }
+}
