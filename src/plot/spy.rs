@@ -28,6 +28,10 @@ const LEFT: f64 = 56.0;
 const RIGHT: f64 = 30.0;
 /// The picture is never narrower, so that titles have room.
 const NARROWEST: f64 = 560.0;
+/// Rows or columns up to here each have their number, where the matrix is not much longer the other way.
+const MOST_NUMBERED: usize = 20;
+/// A number has room in so many pixels.
+const NUMBER: f64 = 22.0;
 /// Cells as wide as this are drawn apart.
 const WIDE: f64 = 12.0;
 /// The colour bar: from the matrix, its width, its height at least, and room for its labels.
@@ -224,6 +228,9 @@ fn places(extent: usize, pixels: f64) -> Vec<(f64, String)> {
     let at = |number: f64| (number - 0.5) / extent as f64 * pixels;
     if extent == 0 {
         return Vec::new();
+    }
+    if extent <= MOST_NUMBERED && pixels / extent as f64 >= NUMBER {
+        return (1..=extent).map(|number| (at(number as f64), number.to_string())).collect();
     }
     // Narrow sides have room for fewer numbers.
     let most = ((pixels / 45.0) as usize).max(1);

@@ -69,6 +69,19 @@ fn places_of_a_small_matrix_are_drawn_one_by_one_with_row_1_at_the_top() {
 }
 
 #[test]
+fn every_row_and_column_of_a_small_matrix_has_its_number() {
+    for rows in [1, 3, 9, 20] {
+        let svg = svg(&zoo::diagonal(&vec![1.0; rows]));
+        let texts = texts(&svg);
+        for number in 1..=rows {
+            let found = texts.iter().filter(|text| **text == number.to_string()).count();
+            assert_eq!(found, 2, "{number} of {rows}: {texts:?}");
+        }
+        assert!(!texts.iter().any(|text| text.parse::<f64>().is_ok_and(|n| n.fract() != 0.0)), "{texts:?}");
+    }
+}
+
+#[test]
 fn fuller_cells_are_darker() {
     // A dense corner of 600 x 600 in a matrix of 1200 rows with a diagonal.
     let rows: Vec<Vec<(u32, f64)>> = (0..1200u32)
