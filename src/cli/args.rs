@@ -334,9 +334,13 @@ pub struct DoctorArgs {
 
 const PLOT_EXAMPLES: &str = "\
 Examples:
-  solver cg poisson2d:90x90 --history none.json
-  solver cg poisson2d:90x90 --precond chebyshev --history chebyshev.json
-  solver plot none.json chebyshev.json -o plots/both.svg";
+  solver cg poisson2d:90x90 --history a.json
+  solver cg poisson2d:90x90 --precond ic0 --history b.json
+  solver plot a.json b.json -o plots/both.svg
+  solver plot a.json b.json --label plain --label ic0 -o plots/labelled.svg
+
+The axis of time begins with the setup, so that preconditioners are compared with what they cost. Where one run is twenty \
+times as long as another, the axis is logarithmic.";
 
 /// Options of `solver plot`.
 #[derive(Args, Debug)]
@@ -349,6 +353,12 @@ pub struct PlotArgs {
     /// The picture: .svg or .png
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+    /// The title, instead of what all runs share
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// The name of a run, instead of what tells it from the others; once for each history, in their order
+    #[arg(long, value_name = "TEXT")]
+    pub label: Vec<String>,
 }
 
 const CONVERT_EXAMPLES: &str = "\

@@ -75,6 +75,62 @@ pub(super) fn ticks(limit: f64, whole: bool) -> Vec<(f64, String)> {
     (0..=count).map(|i| (i as f64 * step, tick_label(i as f64 * step, step))).collect()
 }
 
+/// The range of the x axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Range {
+    /// From 0 to here, in even steps.
+    Even(f64),
+    /// From the first to the second, in powers of ten.
+    Powers(f64, f64),
+}
+
+/// A place that gets a line of the grid, and its label where it has one.
+pub(super) type Tick = (f64, Option<String>);
+
+impl Range {
+    /// Where a value is, from 0 at the left to 1 at the right end.
+    pub fn share(self, value: f64) -> f64 {
+        match self {
+            Range::Even(limit) => value / limit,
+            Range::Powers(low, high) => (value.log10() - low.log10()) / (high.log10() - low.log10()),
+        }
+    }
+
+    /// Whether a value is left of the axis.
+    pub fn is_before(self, value: f64) -> bool {
+        matches!(self, Range::Powers(low, _) if value < low)
+    }
+
+    /// The places to mark, a little beyond the end, whose share is `end`.
+    pub fn ticks(self, whole: bool, end: f64) -> Vec<Tick> {
+        let (low, high) = match self {
+            Range::Even(limit) => {
+                return ticks(limit * end, whole).into_iter().map(|(at, label)| (at, Some(label))).collect();
+            }
+            Range::Powers(low, high) => (low.log10(), low.log10() + (high.log10() - low.log10()) * end),
+        };
+        let decades = high - low;
+        let step = (decades / 8.0).ceil().max(1.0) as i32;
+        let label = |digit: i32, power: i32| {
+            let place = f64::from(digit) * 10f64.powi(power);
+            let shown = digit == 1 && power % step == 0 || decades < 2.0 && matches!(digit, 2 | 5);
+            let plain = (1e-3..1e7).contains(&place);
+            shown.then(|| if plain { tick_label(place, 10f64.powi(power)) } else { power_of_ten(power) })
+        };
+        let powers = low.floor() as i32..=high.floor() as i32;
+        let places = powers.flat_map(|power| (1..10).map(move |digit| (digit, power)));
+        let within = |(digit, power): &(i32, i32)| {
+            let exponent = f64::from(*digit).log10() + f64::from(*power);
+            // Many decades have no room for lines between them.
+            (*digit == 1 || decades < 9.0) && exponent >= low - 1e-9 && exponent <= high + 1e-9
+        };
+        places
+            .filter(within)
+            .map(|(digit, power)| (f64::from(digit) * 10f64.powi(power), label(digit, power)))
+            .collect()
+    }
+}
+
 /// A number with as many digits as its step needs, and thousands set apart.
 fn tick_label(value: f64, step: f64) -> String {
     if value == 0.0 {
@@ -155,6 +211,20 @@ mod tests {
         assert_eq!(labels, ["0", "10,000", "20,000", "30,000", "40,000", "50,000"]);
         let labels: Vec<_> = ticks(1.3, false).into_iter().map(|(_, label)| label).collect();
         assert_eq!(labels, ["0", "0.2", "0.4", "0.6", "0.8", "1.0", "1.2"]);
+    }
+
+    #[test]
+    fn powers_of_ten_have_labels_and_lines_between_them() {
+        let range = Range::Powers(1.0, 5000.0);
+        let ticks = range.ticks(true, 1.0);
+        let labels: Vec<&str> = ticks.iter().filter_map(|(_, label)| label.as_deref()).collect();
+        assert_eq!(labels, ["1", "10", "100", "1,000"]);
+        assert_eq!(ticks.len(), 32);
+        let labels: Vec<String> =
+            Range::Powers(0.03, 0.9).ticks(false, 1.0).into_iter().filter_map(|(_, label)| label).collect();
+        assert_eq!(labels, ["0.05", "0.1", "0.2", "0.5"]);
+        assert_eq!((range.share(1.0), range.share(5000.0)), (0.0, 1.0));
+        assert!(range.is_before(0.0) && !Range::Even(5.0).is_before(0.0));
     }
 
     #[test]

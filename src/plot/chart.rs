@@ -129,7 +129,7 @@ fn lay_out(chart: &Chart) -> Scene {
 
     for (i, series) in chart.series.iter().enumerate() {
         let colour = PALETTE[i % PALETTE.len()];
-        let stroke = Stroke { colour, width: 1.9, dashed: (i / PALETTE.len()) % 2 == 1 };
+        let stroke = Stroke::nth(i, &PALETTE, 1.9);
         let values: Vec<_> = series.values.iter().map(|value| value.filter(|&v| drawable(v))).collect();
         let point = |place: usize| values[place].map(|value| (across(place), down(value)));
         let points: Vec<_> = (0..values.len()).map(point).collect();

@@ -1,12 +1,12 @@
 //! The residual against iterations and against time, for one run or several, laid out as one picture.
 
-use super::axis::{Decades, TimeUnit, drawable, time_unit};
-use super::curve::{Against, points};
+use super::axis::{Decades, Range, TimeUnit, drawable, duration, time_unit};
+use super::curve::{Against, points, setup};
 use super::letters::text_width;
 use super::panel::{BELOW, MARK, Panel, Stroke, Trace};
 use super::render::{png, svg};
 use super::scene::{Anchor, Colour, GREY, INK, Lettering, Scene};
-use super::words::{fit, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title};
+use super::words::{Captions, fit, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title};
 use crate::error::{Error, Result};
 use crate::observe::{History, write_file};
 use std::path::Path;
@@ -35,6 +35,12 @@ const COLUMN_GAP: f64 = 28.0;
 const MOST_NAMES: usize = 40;
 /// Most tolerances that are drawn: more would hide the curves.
 const MOST_TOLERANCES: usize = 4;
+/// Runs of which one is so many times as long as another share a logarithmic axis.
+const FAR_APART: f64 = 20.0;
+/// A setup that takes so many times as long as the iterations of the longest run is left out of the axis of time.
+const LONG_SETUP: f64 = 4.0;
+/// The part of the shortest run from which such an axis begins, at most.
+const BEGINNING: f64 = 0.01;
 
 /// Okabe and Ito's colours, which colour-blind readers can tell apart, without the yellow that fades on paper.
 pub(super) const PALETTE: [Colour; 7] =
@@ -65,12 +71,21 @@ impl Format {
 /// Draws how the residual falls in each of the runs, as SVG or PNG by the ending of the path. The file is written
 /// whole or not at all.
 pub fn convergence(histories: &[History], path: &Path) -> Result<()> {
+    captioned(histories, &Captions::default(), path)
+}
+
+/// The same with a title and names that the user gives.
+pub fn captioned(histories: &[History], captions: &Captions, path: &Path) -> Result<()> {
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
     let format = Format::of(path)?;
     if histories.is_empty() {
         return Err(fault("there is no history to draw".into()));
     }
-    write(&lay_out(histories), format, path)
+    let (labels, runs) = (captions.labels.len(), histories.len());
+    if labels != 0 && labels != runs {
+        return Err(fault(format!("{labels} labels for {runs} histories")));
+    }
+    write(&lay_out(histories, captions), format, path)
 }
 
 /// Writes a picture whole or not at all.
@@ -84,8 +99,8 @@ pub(super) fn write(scene: &Scene, format: Format, path: &Path) -> Result<()> {
 }
 
 /// Places everything: title, panels, legend, from top to bottom.
-fn lay_out(histories: &[History]) -> Scene {
-    let legend = Legend::new(histories);
+fn lay_out(histories: &[History], captions: &Captions) -> Scene {
+    let legend = Legend::new(histories, captions);
     let said = wrap(&verdict(histories), VERDICT, WIDTH - 2.0 * RIGHT, 2);
     let top = 44.0 + 18.0 * said.len() as f64;
     let below = BELOW + legend.height() + 12.0;
@@ -93,7 +108,7 @@ fn lay_out(histories: &[History]) -> Scene {
     let bottom = scene.height - below;
 
     let mut heading = TITLE;
-    let name = title(histories);
+    let name = title(histories, captions);
     heading.size =
         (TITLE.size * (WIDTH - 2.0 * RIGHT) / text_width(&name, TITLE)).clamp(SMALL_TITLE, TITLE.size);
     let name = fit(&name, heading, WIDTH - 2.0 * RIGHT);
@@ -105,20 +120,15 @@ fn lay_out(histories: &[History]) -> Scene {
     let tolerances = tolerances(histories);
     let decades = decades(histories, &tolerances);
     let width = (WIDTH - LEFT - RIGHT - GAP) / 2.0;
-    for (i, against) in [Against::Iterations, Against::Seconds].into_iter().enumerate() {
+    for (i, against) in [Against::Iterations, seconds(histories)].into_iter().enumerate() {
         let left = LEFT + (width + GAP) * i as f64;
-        let limit = histories.iter().map(|history| furthest(history, against)).fold(0.0, f64::max);
-        let unit = match against {
-            Against::Iterations => TimeUnit { per_second: 1.0, name: "iteration", symbol: "" },
-            Against::Seconds => time_unit(limit),
-        };
-        let limit = limit * unit.per_second;
+        let (range, unit) = range(histories, against);
         let panel = Panel {
             from: (left, top),
             to: (left + width, bottom),
-            limit: if limit.is_normal() { limit } else { 1.0 },
+            range,
             whole: against == Against::Iterations,
-            x_title: x_title(histories, against, unit),
+            x_title: fit(&x_title(histories, against, unit, range), AXIS, width),
             tolerance: tolerance_name(histories),
             decades,
         };
@@ -129,15 +139,60 @@ fn lay_out(histories: &[History]) -> Scene {
     scene
 }
 
+/// Seconds with the setup, unless the setup would leave no room for the curves.
+fn seconds(histories: &[History]) -> Against {
+    let longest = |of: &dyn Fn(&History) -> f64| histories.iter().map(of).fold(0.0, f64::max);
+    let iterations = longest(&|history| furthest(history, Against::SecondsOfIterations));
+    match longest(&setup) <= LONG_SETUP * iterations {
+        true => Against::Seconds,
+        false => Against::SecondsOfIterations,
+    }
+}
+
+/// The range of an axis and its unit: even where all runs are of a length, and powers of ten where they are far apart.
+fn range(histories: &[History], against: Against) -> (Range, TimeUnit) {
+    let ends: Vec<f64> = histories.iter().map(|history| furthest(history, against)).collect();
+    let limit = ends.iter().copied().fold(0.0, f64::max);
+    let unit = match against {
+        Against::Iterations => TimeUnit { per_second: 1.0, name: "iteration", symbol: "" },
+        _ => time_unit(limit),
+    };
+    let shortest = ends.into_iter().filter(|end| *end > 0.0).fold(f64::INFINITY, f64::min);
+    if limit < FAR_APART * shortest {
+        let limit = limit * unit.per_second;
+        return (Range::Even(if limit.is_normal() { limit } else { 1.0 }), unit);
+    }
+    let begins =
+        histories.iter().filter_map(|h| points(h, against).into_iter().map(|(x, _)| x).find(|x| *x > 0.0));
+    let low = begins.fold(shortest, f64::min).max(BEGINNING * shortest);
+    (Range::Powers(low * unit.per_second, limit * unit.per_second), unit)
+}
+
 /// How far a run reaches on an axis.
 fn furthest(history: &History, against: Against) -> f64 {
     let points = points(history, against);
     points.into_iter().map(|(x, _)| x).fold(against.end(history), f64::max)
 }
 
-fn x_title(histories: &[History], against: Against, unit: TimeUnit) -> String {
-    let interpolated = against == Against::Seconds && histories.iter().any(|h| h.seconds_interpolated);
-    format!("{}{}", unit.name, if interpolated { " (interpolated within batches)" } else { "" })
+fn x_title(histories: &[History], against: Against, unit: TimeUnit, range: Range) -> String {
+    let mut notes: Vec<String> = Vec::new();
+    let setups = histories.iter().map(setup);
+    let (least, most) = setups.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), s| (a.min(s), b.max(s)));
+    if most > 0.0 && against == Against::Seconds {
+        notes.push("setup included".to_owned());
+    }
+    if most > 0.0 && against == Against::SecondsOfIterations {
+        let (least, most) = (duration(least), duration(most));
+        let span = if least == most { most } else { format!("{least} to {most}") };
+        notes.push(format!("setup of {span} not shown"));
+    }
+    if matches!(range, Range::Powers(..)) {
+        notes.push("log scale".to_owned());
+    }
+    if against != Against::Iterations && histories.iter().any(|h| h.seconds_interpolated) {
+        notes.push("interpolated within batches".to_owned());
+    }
+    if notes.is_empty() { unit.name.to_owned() } else { format!("{} ({})", unit.name, notes.join(", ")) }
 }
 
 /// The tolerances of the runs, each once.
@@ -158,6 +213,7 @@ fn decades(histories: &[History], tolerances: &[f64]) -> Decades {
 fn traces(histories: &[History], against: Against, per_unit: f64) -> Vec<Trace> {
     let trace = |(i, history): (usize, &History)| Trace {
         points: points(history, against).into_iter().map(|(x, residual)| (x * per_unit, residual)).collect(),
+        prepared: against.before(history) > 0.0,
         stroke: stroke(i, histories.len()),
         converged: history.report.converged,
         recomputed: (against.end(history) * per_unit, history.report.residual_true),
@@ -166,8 +222,7 @@ fn traces(histories: &[History], against: Against, per_unit: f64) -> Vec<Trace> 
 }
 
 fn stroke(run: usize, runs: usize) -> Stroke {
-    let colour = PALETTE[run % PALETTE.len()];
-    Stroke { colour, width: if runs > 1 { 1.9 } else { 1.6 }, dashed: (run / PALETTE.len()) % 2 == 1 }
+    Stroke::nth(run, &PALETTE, if runs > 1 { 1.9 } else { 1.6 })
 }
 
 /// The meaning of a mark.
@@ -189,10 +244,10 @@ struct Legend {
 }
 
 impl Legend {
-    /// A single run needs no name: the title has it.
-    fn new(histories: &[History]) -> Legend {
+    /// A single run needs no name of its own: the title has it.
+    fn new(histories: &[History], captions: &Captions) -> Legend {
         let room = WIDTH - LEFT - RIGHT;
-        let mut names = if histories.len() > 1 { names(histories) } else { Vec::new() };
+        let mut names = names(histories, captions);
         let mut strokes: Vec<Stroke> = (0..names.len()).map(|run| stroke(run, histories.len())).collect();
         if names.len() > MOST_NAMES {
             strokes.truncate(MOST_NAMES);

@@ -6,7 +6,9 @@ use crate::observe::History;
 
 /// Curves up to this length are drawn point by point.
 const THIN_ABOVE: usize = 4000;
-/// Stretches that a longer curve is cut into, each drawn by its lowest and its highest point.
+/// Points of a longer curve that are drawn one by one, as logarithmic axes give them much room.
+const WHOLE: usize = 500;
+/// Stretches that the rest is cut into, each drawn by its lowest and its highest point.
 const STRETCHES: usize = 1000;
 
 /// Width of the stripes where curves coincide, in pixels.
@@ -17,11 +19,18 @@ const STRIPE: f64 = 9.0;
 pub(super) enum Against {
     /// Iterations.
     Iterations,
-    /// Seconds since the start.
+    /// Seconds since the setup began.
     Seconds,
+    /// Seconds since the first iteration began.
+    SecondsOfIterations,
 }
 
 impl Against {
+    /// Seconds before the first iteration, as far as this axis counts them.
+    pub fn before(self, history: &History) -> f64 {
+        if self == Against::Seconds { setup(history) } else { 0.0 }
+    }
+
     /// Where the run ended on this axis.
     pub fn end(self, history: &History) -> f64 {
         let end = match self {
@@ -29,30 +38,40 @@ impl Against {
                 0 => history.report.iterations as f64,
                 count => (count - 1) as f64,
             },
-            Against::Seconds => history.seconds.last().copied().unwrap_or(history.report.seconds_solve),
+            Against::Seconds | Against::SecondsOfIterations => {
+                self.before(history) + history.seconds.last().copied().unwrap_or(history.report.seconds_solve)
+            }
         };
         if end.is_finite() { end.max(0.0) } else { 0.0 }
     }
 }
 
+/// Seconds before the first iteration, where they are known.
+pub(super) fn setup(history: &History) -> f64 {
+    Some(history.report.seconds_setup).filter(|seconds| seconds.is_finite() && *seconds > 0.0).unwrap_or(0.0)
+}
+
 /// The points of a run that can be drawn: place on the x axis, and residual.
 pub(super) fn points(history: &History, against: Against) -> Vec<(f64, f64)> {
+    let before = against.before(history);
     let all = history.residuals.iter().zip(&history.seconds).enumerate();
     let points: Vec<(f64, f64)> = all
         .map(|(iteration, (&residual, &seconds))| match against {
             Against::Iterations => (iteration as f64, residual),
-            Against::Seconds => (seconds, residual),
+            _ if seconds >= 0.0 => (before + seconds, residual),
+            _ => (f64::NAN, residual),
         })
         .filter(|&(x, residual)| x.is_finite() && x >= 0.0 && drawable(residual))
         .collect();
     if points.len() > THIN_ABOVE { thin(&points) } else { points }
 }
 
-/// Keeps the ends, and of each stretch the lowest and the highest point in their order, so that spikes stay.
+/// Keeps the beginning and the end, and of each stretch the lowest and the highest point in their order, so that spikes stay.
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mut kept = Vec::with_capacity(2 * STRETCHES + 2);
-    kept.extend(points.first());
-    for stretch in points.chunks(points.len().div_ceil(STRETCHES)) {
+    let mut kept = Vec::with_capacity(WHOLE + 2 * STRETCHES + 1);
+    let (begin, rest) = points.split_at(WHOLE.min(points.len()));
+    kept.extend(begin);
+    for stretch in rest.chunks(rest.len().div_ceil(STRETCHES).max(1)) {
         let (mut low, mut high) = (0, 0);
         for (i, point) in stretch.iter().enumerate() {
             if point.1 < stretch[low].1 {
@@ -120,7 +139,7 @@ mod tests {
         points[31_415].1 = 7.0;
         points[27_182].1 = 1e-12;
         let thinned = thin(&points);
-        assert!(thinned.len() <= 2 * STRETCHES + 2);
+        assert!(thinned.len() <= WHOLE + 2 * STRETCHES + 1);
         assert_eq!((thinned.first(), thinned.last()), (points.first(), points.last()));
         assert!(thinned.contains(&(31_415.0, 7.0)) && thinned.contains(&(27_182.0, 1e-12)));
         assert!(thinned.windows(2).all(|pair| pair[0].0 <= pair[1].0));

@@ -18,6 +18,7 @@ mod spy;
 mod words;
 
 pub use chart::{Chart, Places, Series, chart};
-pub use convergence::{Format, convergence};
+pub use convergence::{Format, captioned, convergence};
 pub use speeds::{Speeds, speeds};
 pub use spy::{CELLS, spy};
+pub use words::Captions;

@@ -1,6 +1,6 @@
 //! One of the two panels: grid, axes, curves, tolerance and the marks at the end of each run.
 
-use super::axis::{Decades, MARGIN, drawable, power_of_ten, ticks};
+use super::axis::{Decades, MARGIN, Range, drawable, power_of_ten};
 use super::curve::stripes;
 use super::letters::text_width;
 use super::scene::{Anchor, Colour, FAINT, GREY, GRID, INK, Lettering, PAPER, Point, Scene};
@@ -13,6 +13,8 @@ const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
 /// The tolerance and its label.
 const TOLERANCE: Lettering = Lettering { size: 12.0, bold: false, colour: GREY };
+/// Share of the width that curves take.
+const USED: f64 = 0.97;
 /// Half the size of the marks.
 pub(super) const MARK: f64 = 4.5;
 
@@ -23,17 +25,30 @@ pub(super) struct Stroke {
     pub colour: Colour,
     /// The width of its curve.
     pub width: f64,
-    /// Whether its curve is broken.
-    pub dashed: bool,
+    /// The pieces of its curve and the gaps between them, where it is broken.
+    pub dash: Option<(f64, f64)>,
 }
 
+/// How the curves of runs with the same colour are broken, in turn.
+const DASHES: [Option<(f64, f64)>; 4] = [None, Some((9.0, 4.0)), Some((2.5, 3.0)), Some((18.0, 4.0))];
+/// The line from the beginning of a setup to its end.
+const SETUP: (f64, (f64, f64)) = (1.2, (1.5, 3.5));
+
 impl Stroke {
+    /// The stroke of a run by its number, where `colours` are taken in turn.
+    pub fn nth(run: usize, colours: &[Colour], width: f64) -> Stroke {
+        Stroke {
+            colour: colours[run % colours.len()],
+            width,
+            dash: DASHES[run / colours.len() % DASHES.len()],
+        }
+    }
+
     /// Draws a line so.
     pub fn draw(self, scene: &mut Scene, points: Vec<Point>) {
-        if self.dashed {
-            scene.dashed(&points, self.colour, self.width, (9.0, 4.0));
-        } else {
-            scene.line(points, self.colour, self.width);
+        match self.dash {
+            Some(dash) => scene.dashed(&points, self.colour, self.width, dash),
+            None => scene.line(points, self.colour, self.width),
         }
     }
 }
@@ -43,6 +58,8 @@ impl Stroke {
 pub(super) struct Trace {
     /// Its curve.
     pub points: Vec<(f64, f64)>,
+    /// Whether a setup came before it.
+    pub prepared: bool,
     /// How it is drawn.
     pub stroke: Stroke,
     /// Whether it converged.
@@ -58,8 +75,8 @@ pub(super) struct Panel {
     pub from: Point,
     /// Bottom right corner.
     pub to: Point,
-    /// The x axis runs from 0 to here.
-    pub limit: f64,
+    /// The x axis.
+    pub range: Range,
     /// Whether the x axis counts whole things.
     pub whole: bool,
     /// What the x axis counts.
@@ -81,10 +98,13 @@ impl Panel {
             scene.dashed(&[(self.from.0, y), (self.to.0, y)], GREY, 1.3, (6.0, 4.0));
         }
         for (trace, curve) in traces.iter().zip(&curves) {
+            if let Some(&first) = curve.first().filter(|_| trace.prepared) {
+                scene.dashed(&[(self.from.0, first.1), first], GREY, SETUP.0, SETUP.1);
+            }
             trace.stroke.draw(scene, curve.clone());
         }
         for (i, (trace, curve)) in traces.iter().zip(&curves).enumerate() {
-            if traces.len() > 1 && !trace.stroke.dashed {
+            if traces.len() > 1 && trace.stroke.dash.is_none() {
                 for stripe in stripes(curve, i, traces.len()) {
                     scene.line(stripe, trace.stroke.colour, trace.stroke.width);
                 }
@@ -109,7 +129,10 @@ impl Panel {
     }
 
     fn curve(&self, trace: &Trace) -> Vec<Point> {
-        trace.points.iter().map(|&(x, residual)| (self.across(x), self.down(residual))).collect()
+        // What lies left of the axis is left out, but for the end of a run.
+        let seen = trace.points.iter().position(|&(x, _)| !self.range.is_before(x));
+        let from = seen.unwrap_or(trace.points.len().saturating_sub(1));
+        trace.points[from..].iter().map(|&(x, residual)| (self.across(x), self.down(residual))).collect()
     }
 
     fn diamond(&self, trace: &Trace) -> Option<Point> {
@@ -119,7 +142,7 @@ impl Panel {
 
     /// A little of the width stays free on the right, so that marks at the end are whole.
     fn across(&self, x: f64) -> f64 {
-        self.from.0 + (self.to.0 - self.from.0) * (x / self.limit).clamp(0.0, 1.0) * 0.97
+        self.from.0 + (self.to.0 - self.from.0) * self.range.share(x).clamp(0.0, 1.0 / USED) * USED
     }
 
     fn down(&self, value: f64) -> f64 {
@@ -145,8 +168,12 @@ impl Panel {
             scene.line(vec![(left - 5.0, y), (left, y)], GREY, 1.0);
             scene.text((left - 11.0, y), power_of_ten(exponent), LABEL, Anchor::End);
         }
-        for (at, label) in ticks(self.limit / 0.97, self.whole) {
-            let x = left + (right - left) * 0.97 * at / self.limit;
+        for (at, label) in self.range.ticks(self.whole, 1.0 / USED) {
+            let x = self.across(at);
+            let Some(label) = label else {
+                scene.line(vec![(x, self.from.1), (x, bottom)], FAINT, 1.0);
+                continue;
+            };
             scene.line(vec![(x, self.from.1), (x, bottom)], GRID, 1.0);
             scene.line(vec![(x, bottom), (x, bottom + 4.0)], GREY, 1.0);
             // A long label at the right end must not leave the picture.

@@ -38,7 +38,8 @@ const YARDSTICKS: [&str; 4] = ["cusparse", "dense", "sprs", "nalgebra"];
 /// Times to draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Speeds {
-    title: &'static str,
+    /// What the picture shows.
+    pub title: String,
     rows: Vec<Row>,
 }
 
@@ -144,7 +145,7 @@ impl Speeds {
         if first.get("backends").is_some_and(serde_json::Value::is_array) {
             let lines = serde_json::Deserializer::from_str(text).into_iter::<Line>();
             let rows = lines.map(|line| line.map(Line::row)).collect::<serde_json::Result<_>>();
-            return Ok(Some(Speeds { title: "y = A x, one product", rows: rows.map_err(fault)? }));
+            return Ok(Some(Speeds { title: "y = A x, one product".to_owned(), rows: rows.map_err(fault)? }));
         }
         if !first.get("rows").is_some_and(serde_json::Value::is_array) {
             return Ok(None);
@@ -171,7 +172,7 @@ impl Speeds {
             }
         }
         let title = if iterations { "Conjugate gradients, one iteration" } else { "y = A x, one product" };
-        Speeds { title, rows }
+        Speeds { title: title.to_owned(), rows }
     }
 }
 
@@ -246,7 +247,8 @@ fn lay_out(speeds: &Speeds) -> Scene {
     let beyond = speeds.rows.iter().any(Row::has_times_beyond_limit);
     let room = if beyond { NOTE.size + 10.0 } else { 0.0 };
     let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0 + room);
-    scene.text((WIDTH / 2.0, 24.0), speeds.title, TITLE, Anchor::Middle);
+    let title = fit(&speeds.title, TITLE, WIDTH - 2.0 * EDGE);
+    scene.text((WIDTH / 2.0, 24.0), title, TITLE, Anchor::Middle);
     let note = "to the left is faster; marks that would hide each other stand one above the other";
     scene.text((WIDTH / 2.0, 46.0), note, NOTE, Anchor::Middle);
 

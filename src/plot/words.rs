@@ -6,21 +6,62 @@ use super::scene::Lettering;
 use crate::observe::report::Measure;
 use crate::observe::{History, Report};
 
+/// The place of the preconditioner among the fields.
+const PRECOND: usize = 2;
 /// Longest field of a title or legend, in characters.
 const LONGEST_FIELD: usize = 44;
 
-/// The fields that describe a run, in the order of printing.
-fn fields(report: &Report) -> [String; 6] {
-    let Report { solver, matrix, device, backend, precision, preconditioner, .. } = report;
-    let mut fields = [solver, matrix, device, backend, precision, preconditioner].map(|field| shorten(field));
-    fields[1] = named(matrix, report.stand_in.as_deref());
-    fields
+/// What the user calls a picture and its runs, instead of the names that are made of the histories.
+#[derive(Clone, Debug, Default)]
+pub struct Captions {
+    /// The title.
+    pub title: Option<String>,
+    /// A name for each history, or none at all.
+    pub labels: Vec<String>,
 }
 
-/// A matrix by its name, and the real one that it only imitates.
+/// The fields that describe a run, in the order of printing. A preconditioner that is none is left out.
+fn fields(report: &Report, matrix: String) -> [String; 6] {
+    let Report { solver, device, backend, precision, preconditioner, .. } = report;
+    let precond = if preconditioner == "none" { "" } else { preconditioner };
+    let [solver, precond, backend, precision, device] =
+        [solver, precond, backend, precision, device].map(shorten);
+    [solver, matrix, precond, backend, precision, device]
+}
+
+/// The fields of all runs.
+fn all_fields(histories: &[History]) -> Vec<[String; 6]> {
+    let matrices: Vec<&str> = histories.iter().map(|history| history.report.matrix.as_str()).collect();
+    let of = |history: &History| {
+        let report = &history.report;
+        let name = shorten(unlike(&report.matrix, &matrices)) + &imitated(report.stand_in.as_deref());
+        fields(report, name)
+    };
+    histories.iter().map(of).collect()
+}
+
+/// The name of a file without its folders, but for those that tell it from others of the same name.
+fn unlike<'a>(path: &'a str, all: &[&str]) -> &'a str {
+    let parts = path.matches('/').count() + 1;
+    let unique = |&parts: &usize| {
+        let own = last_parts(path, parts);
+        !own.is_empty() && all.iter().all(|other| *other == path || last_parts(other, parts) != own)
+    };
+    (1..parts).find(unique).map_or(path, |parts| last_parts(path, parts))
+}
+
+/// The end of a path.
+fn last_parts(path: &str, parts: usize) -> &str {
+    path.rmatch_indices('/').nth(parts - 1).map_or(path, |(at, _)| &path[at + 1..])
+}
+
+/// A matrix by its name without folders, and the real one that it only imitates.
 pub(super) fn named(matrix: &str, stand_in: Option<&str>) -> String {
-    let stands = stand_in.map_or(String::new(), |real| format!(" (a stand-in for {})", shorten(real)));
-    shorten(matrix) + &stands
+    shorten(unlike(matrix, &[])) + &imitated(stand_in)
+}
+
+fn imitated(stand_in: Option<&str>) -> String {
+    stand_in.map_or(String::new(), |real| format!(" (a stand-in for {})", shorten(real)))
 }
 
 /// Fields that titles leave out, but that tell runs apart where the others do not.
@@ -36,7 +77,7 @@ fn further_fields(report: &Report) -> [String; 3] {
 /// Cuts the leading folders off a long path and the end off any other long field, and makes every character
 /// printable.
 pub(super) fn shorten(field: &str) -> String {
-    let clean: String = field.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let clean = printable(field);
     if clean.chars().count() <= LONGEST_FIELD {
         return clean;
     }
@@ -47,14 +88,21 @@ pub(super) fn shorten(field: &str) -> String {
     clean.chars().take(LONGEST_FIELD - 1).chain(['…']).collect()
 }
 
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 fn join<'a>(fields: impl IntoIterator<Item = &'a String>) -> String {
     let fields: Vec<&str> = fields.into_iter().map(String::as_str).filter(|f| !f.trim().is_empty()).collect();
     fields.join(" · ")
 }
 
-/// The title: all fields of a single run, or those that all runs share.
-pub(super) fn title(histories: &[History]) -> String {
-    let all: Vec<_> = histories.iter().map(|history| fields(&history.report)).collect();
+/// The title: that of the user, all fields of a single run, or those that all runs share.
+pub(super) fn title(histories: &[History], captions: &Captions) -> String {
+    if let Some(title) = &captions.title {
+        return printable(title);
+    }
+    let all = all_fields(histories);
     let Some(first) = all.first() else { return String::new() };
     let shared = first.iter().enumerate().filter(|&(i, field)| all.iter().all(|run| run[i] == *field));
     let title = join(shared.map(|(_, field)| field));
@@ -96,9 +144,14 @@ fn verdict_of_one(report: &Report) -> String {
     if report.converged && matches!(report.reason.as_str(), "converged" | "") {
         let plural = if report.iterations == 1 { "" } else { "s" };
         return format!(
-            "converged in {} iteration{plural}, {}, {} {:.1e}",
+            "converged in {} iteration{plural}, {}{}, {} {:.1e}",
             report.iterations,
             duration(report.seconds_solve),
+            if report.seconds_setup > 0.0 {
+                format!(" and {} of setup", duration(report.seconds_setup))
+            } else {
+                String::new()
+            },
             recomputed(report),
             report.residual_true
         );
@@ -157,17 +210,30 @@ fn measure(histories: &[History]) -> Option<Measure> {
     histories.iter().all(|history| history.report.measure == first).then_some(first)
 }
 
-/// A name for each run, made of what not all runs share. Runs that nothing tells apart are numbered.
-pub(super) fn names(histories: &[History]) -> Vec<String> {
-    let all: Vec<Vec<String>> = histories
-        .iter()
-        .map(|h| fields(&h.report).into_iter().chain(further_fields(&h.report)).collect())
-        .collect();
-    let differs = |i: usize| all.iter().any(|run| run[i] != all[0][i]);
-    let named: Vec<String> = all
-        .iter()
-        .map(|run| join(run.iter().enumerate().filter(|&(i, _)| differs(i)).map(|(_, f)| f)))
-        .collect();
+/// A name for each run: that of the user, or one made of what not all runs share. Further fields are added where that leaves
+/// runs of the same name. A single run has no name of its own, and runs that nothing tells apart are numbered.
+pub(super) fn names(histories: &[History], captions: &Captions) -> Vec<String> {
+    if histories.len() == captions.labels.len() {
+        return captions.labels.iter().map(|label| printable(label)).collect();
+    }
+    if histories.len() < 2 {
+        return Vec::new();
+    }
+    let told = |all: &[Vec<String>]| -> Vec<String> {
+        let differs = |i: usize| all.iter().any(|run| run[i] != all[0][i]);
+        let name = |run: &Vec<String>| match join((0..run.len()).filter(|&i| differs(i)).map(|i| &run[i])) {
+            // The others have preconditioners.
+            name if name.is_empty() && differs(PRECOND) => "no preconditioner".to_owned(),
+            name => name,
+        };
+        all.iter().map(name).collect()
+    };
+    let mut all: Vec<Vec<String>> = all_fields(histories).into_iter().map(Vec::from).collect();
+    let mut named = told(&all);
+    if (0..named.len()).any(|i| named[..i].contains(&named[i])) {
+        all.iter_mut().zip(histories).for_each(|(run, h)| run.extend(further_fields(&h.report)));
+        named = told(&all);
+    }
     let number = |(i, name): (usize, &String)| {
         let twins = named.iter().filter(|other| *other == name).count();
         let nth = 1 + named[..i].iter().filter(|other| *other == name).count();

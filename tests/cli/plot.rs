@@ -1,8 +1,9 @@
 //! What convergence plots show, and that they are written whole or not at all.
 
+use crate::common::process::{self, file, refused, word};
 use solver::Error;
 use solver::observe::{History, Report};
-use solver::plot::{Chart, Speeds, chart, convergence, speeds};
+use solver::plot::{Captions, Chart, Speeds, captioned, chart, convergence, speeds};
 use std::path::Path;
 
 /// A run that falls evenly from 1 to its last residual.
@@ -67,7 +68,7 @@ fn draws(histories: &[History]) {
 fn a_single_run_has_its_story_in_the_title_and_no_names() {
     let svg = svg(&[run("rows", 1715, 9.9e-9, true)]);
     let texts = texts(&svg);
-    assert_eq!(texts[0], "cg · poisson2d:1000x1000 · cpu (2 threads) · rows · f64 · none");
+    assert_eq!(texts[0], "cg · poisson2d:1000x1000 · rows · f64 · cpu (2 threads)");
     assert_eq!(texts[1], "converged in 1715 iterations, 4.1 s, true residual 9.9e-9");
     for wanted in
         ["rtol 1e-8", "iteration", "seconds", "relative residual ‖r‖ / ‖b‖", "recomputed b − Ax", "10⁻⁸"]
@@ -90,7 +91,7 @@ fn several_runs_are_named_by_what_differs_and_titled_by_what_they_share() {
     let svg =
         svg(&[run("rows", 90, 9e-9, true), run("merge", 90, 9e-9, true), run("nonzeros", 40, 1e-3, false)]);
     let texts = texts(&svg);
-    assert_eq!(texts[0], "cg · poisson2d:1000x1000 · cpu (2 threads) · f64 · none");
+    assert_eq!(texts[0], "cg · poisson2d:1000x1000 · f64 · cpu (2 threads)");
     assert_eq!(texts[1], "3 runs: 2 converged, 1 not converged (iteration limit)");
     for wanted in ["rows", "merge", "nonzeros", "converged", "not converged"] {
         assert_eq!(texts.iter().filter(|text| **text == wanted).count(), 1, "{wanted} in {texts:?}");
@@ -123,7 +124,7 @@ fn the_title_says_that_a_matrix_is_a_stand_in() {
     history.report.matrix = "ecology1-like:scale=0.01".into();
     history.report.stand_in = Some("McRae/ecology1".into());
     let title =
-        "cg · ecology1-like:scale=0.01 (a stand-in for McRae/ecology1) · cpu (2 threads) · rows · f64 · none";
+        "cg · ecology1-like:scale=0.01 (a stand-in for McRae/ecology1) · rows · f64 · cpu (2 threads)";
     assert_eq!(texts(&svg(&[history.clone()]))[0], title);
     assert!(texts(&svg(&[history.clone(), history]))[0].contains("(a stand-in for McRae/ecology1)"));
 }
@@ -146,6 +147,146 @@ fn runs_that_nothing_tells_apart_are_numbered() {
     let svg = svg(&[run("rows", 9, 1e-9, true), run("rows", 9, 1e-9, true)]);
     let texts = texts(&svg);
     assert!(texts.contains(&"run 1") && texts.contains(&"run 2"));
+}
+
+/// Runs that differ in matrix and preconditioner.
+fn with_precond(matrix: &str, precond: &str) -> History {
+    let mut history = run("rows", 90, 9e-9, true);
+    history.report.matrix = matrix.into();
+    history.report.preconditioner = precond.into();
+    history
+}
+
+#[test]
+fn legends_have_names_of_files_without_folders_and_no_preconditioner_that_is_none() {
+    let runs = [with_precond("/data/a/bcsstk16.mtx", "none"), with_precond("/data/b/nos3.mtx", "ic0")];
+    let svg = svg(&runs);
+    let texts = texts(&svg);
+    assert!(texts.contains(&"bcsstk16.mtx") && texts.contains(&"nos3.mtx · ic0"), "{texts:?}");
+    assert!(!texts.iter().any(|text| text.contains("none") || text.contains("/data")), "{texts:?}");
+}
+
+#[test]
+fn files_of_the_same_name_keep_the_folders_that_tell_them_apart() {
+    let runs = ["/data/a/m.mtx", "/data/b/m.mtx", "m.mtx", "/data/n.mtx"].map(|m| with_precond(m, "none"));
+    let svg = svg(&runs);
+    let texts = texts(&svg);
+    for name in ["a/m.mtx", "b/m.mtx", "m.mtx", "n.mtx"] {
+        assert!(texts.contains(&name), "{name}: {texts:?}");
+    }
+}
+
+#[test]
+fn a_run_without_preconditioner_is_called_so_where_that_is_all_that_differs() {
+    let svg = svg(&[with_precond("m.mtx", "none"), with_precond("m.mtx", "jacobi")]);
+    let texts = texts(&svg);
+    assert_eq!(texts[0], "cg · m.mtx · rows · f64 · cpu (2 threads)");
+    assert!(texts.contains(&"no preconditioner") && texts.contains(&"jacobi"), "{texts:?}");
+}
+
+#[test]
+fn a_right_hand_side_that_tells_no_runs_apart_is_no_part_of_their_names() {
+    let mut runs = [with_precond("m.mtx", "none"), with_precond("n.mtx", "none")];
+    runs[1].report.right_hand_side = "random:1".into();
+    let svg = svg(&runs);
+    assert!(texts(&svg).contains(&"n.mtx"), "{:?}", texts(&svg));
+}
+
+#[test]
+fn titles_and_labels_of_the_user_replace_those_of_the_histories() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("plot.svg");
+    let captions =
+        Captions { title: Some("What ic0 costs".into()), labels: vec!["plain".into(), "with ic0".into()] };
+    let runs = [with_precond("m.mtx", "none"), with_precond("m.mtx", "ic0")];
+    captioned(&runs, &captions, &path).unwrap();
+    let svg = std::fs::read_to_string(&path).unwrap();
+    let texts = texts(&svg);
+    assert_eq!(texts[0], "What ic0 costs");
+    assert!(texts.contains(&"plain") && texts.contains(&"with ic0") && !texts.contains(&"ic0"), "{texts:?}");
+    let error = captioned(&runs[..1], &captions, &path).unwrap_err().to_string();
+    assert!(error.contains("2 labels for 1 histories"), "{error}");
+}
+
+#[test]
+fn the_program_takes_a_title_and_a_label_for_each_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, picture] = ["a.json", "b.json", "both.svg"].map(|name| folder.path().join(name));
+    run("rows", 9, 1e-9, true).save(&a).unwrap();
+    run("rows", 5, 1e-9, true).save(&b).unwrap();
+    let plot = ["plot", word(&a), word(&b), "-o", word(&picture)];
+    let labels = ["--title", "Two runs", "--label", "first", "--label", "second"];
+    assert!(process::run(&[&plot[..], &labels].concat()).status.success());
+    let svg = std::fs::read_to_string(&picture).unwrap();
+    assert_eq!(texts(&svg)[0], "Two runs");
+    assert!(texts(&svg).contains(&"first") && texts(&svg).contains(&"second"));
+    let said = refused(&[&plot[..], &["--label", "first"]].concat());
+    assert!(said.contains("--label") && said.contains("1 labels for 2 files"), "{said}");
+    let table = file(
+        &folder,
+        "t.json",
+        r#"{"title": "t", "x": {"name": "n", "values": []}, "y": "s", "series": []}"#,
+    );
+    let said = refused(&["plot", word(&table), "-o", word(&picture), "--label", "first"]);
+    assert!(said.contains("only histories have labels"), "{said}");
+}
+
+#[test]
+fn the_axis_of_time_begins_with_the_setup_and_says_so() {
+    let with_setup = |seconds: f64| {
+        let mut history = run("rows", 90, 9e-9, true);
+        history.report.seconds_setup = seconds;
+        svg(&[history])
+    };
+    let (plain, prepared) = (with_setup(0.0), with_setup(3.9));
+    assert!(texts(&plain).contains(&"seconds"));
+    assert!(texts(&prepared).contains(&"seconds (setup included)"));
+    assert!(texts(&prepared)[1].contains("4.1 s and 3.9 s of setup"), "{}", texts(&prepared)[1]);
+    // 8 s in all, where the iterations alone took 4.1.
+    assert!(texts(&prepared).contains(&"8") && !texts(&plain).contains(&"8"));
+}
+
+#[test]
+fn a_setup_that_would_leave_no_room_for_the_curve_is_said_not_to_be_shown() {
+    let mut history = run("rows", 90, 9e-9, true);
+    history.report.seconds_setup = 60.0;
+    let one = svg(&[history.clone()]);
+    assert!(texts(&one).contains(&"seconds (setup of 60 s not shown)"), "{:?}", texts(&one));
+    let two = svg(&[history, run("rows", 90, 9e-9, true)]);
+    assert!(texts(&two).contains(&"seconds (setup of 0 s to 60 s not shown)"), "{:?}", texts(&two));
+}
+
+#[test]
+fn runs_of_very_different_lengths_share_logarithmic_axes() {
+    let with = |iterations: usize, scale: f64| {
+        let mut history = run("rows", iterations, 9e-9, true);
+        history.seconds.iter_mut().for_each(|s| *s *= scale);
+        history
+    };
+    let far = svg(&[with(30, 0.01), with(5000, 10.0)]);
+    let far = texts(&far);
+    for wanted in ["iteration (log scale)", "seconds (log scale)", "1", "10", "100", "1,000", "0.1"] {
+        assert!(far.contains(&wanted), "{wanted} is not among {far:?}");
+    }
+    let near = svg(&[with(30, 1.0), with(500, 10.0)]);
+    assert!(texts(&near).contains(&"iteration") && texts(&near).contains(&"seconds"));
+}
+
+#[test]
+fn no_two_of_28_runs_have_the_same_stroke() {
+    let runs: Vec<History> = (0..28).map(|i| run(&format!("b{i}"), 50, 9e-9, true)).collect();
+    let svg = svg(&runs);
+    // The pieces of a line that the legend draws before a name, with their colour.
+    let stroke = |i: usize| {
+        let name = format!("\nb{i}\n");
+        let before = &svg[..svg.find(&name).unwrap()];
+        let from = before[..before.rfind("<text").unwrap()].rfind("</text>").unwrap();
+        let pieces = before[from..].matches("<polyline").count();
+        let colour = before[from..].split("stroke=\"").nth(1).and_then(|s| s.split('"').next());
+        (pieces, colour.unwrap().to_owned())
+    };
+    let all: std::collections::BTreeSet<_> = (0..28).map(stroke).collect();
+    assert_eq!(all.len(), 28, "{all:?}");
 }
 
 #[test]
