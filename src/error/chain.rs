@@ -13,6 +13,16 @@ pub enum ChainError {
         /// What is wrong.
         reason: String,
     },
+    /// The same, of vertices with labels.
+    #[error("the links out of vertex {vertex}{}: {reason}", to.as_ref().map_or(String::new(), |to| format!(", the one to vertex {to}")))]
+    NamedWeights {
+        /// The vertex, by its label or id.
+        vertex: String,
+        /// The vertex that the link leads to, where it is about one.
+        to: Option<String>,
+        /// What is wrong.
+        reason: String,
+    },
     /// A row of a chain is no distribution.
     #[error(
         "row {} sums to {sum}, and the steps out of a state must sum to 1 (counted from 1); --normalize divides each row by \

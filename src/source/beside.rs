@@ -61,6 +61,6 @@ pub(super) fn read_vectors(text: Text) -> Result<Dense> {
 pub(super) fn no_vectors(text: Text) -> Error {
     text.unsupported(
         "what this file holds, where a vector is needed,",
-        "a vector is a Matrix Market file, best of the format 'array', or a NumPy .npy file",
+        "a vector is a column of numbers as text, a Matrix Market file, best of the format 'array', or a NumPy .npy file",
     )
 }

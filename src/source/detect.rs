@@ -4,8 +4,8 @@
 use super::head::{HEAD, Head, MOST};
 use super::text::{Text, in_file, without_mark};
 use super::{
-    Loaded, Options, archive, ascii, beside, binary, edges, gzip, harwell, market, metis, mmap, named, npy,
-    npz, webgraph,
+    Loaded, Options, archive, ascii, beside, binary, column, edges, gzip, harwell, market, metis, mmap,
+    named, npy, npz, pajek, table, webgraph,
 };
 use crate::error::{Error, Result};
 use crate::format::Dense;
@@ -22,6 +22,11 @@ struct Kind {
 }
 
 const EDGES: Kind = Kind { name: "edge list", recognises: edges::recognises, read: edges::read };
+const TABLE: Kind = Kind { name: table::NAME, recognises: table::recognises, read: table::read };
+/// Kinds whose lines are numbers, as those of a table may be.
+const ASCII: &str = "ASCIIGraph";
+const NAMED: &str = "edge list with names";
+const METIS: &str = "METIS graph";
 const WEBGRAPH: Kind = Kind { name: "WebGraph", recognises: webgraph::recognises, read: webgraph::read };
 
 /// The first that recognises a file reads it.
@@ -37,10 +42,12 @@ const KINDS: &[Kind] = &[
     Kind { name: "tar archive", recognises: archive::recognises, read: archive::read },
     Kind { name: "Harwell-Boeing", recognises: harwell::recognises, read: harwell::read },
     WEBGRAPH,
-    Kind { name: "ASCIIGraph", recognises: ascii::recognises, read: ascii::read },
-    Kind { name: "edge list with names", recognises: named::recognises, read: named::read },
-    Kind { name: "METIS graph", recognises: metis::recognises, read: metis::read },
+    Kind { name: "Pajek", recognises: pajek::recognises, read: pajek::read },
+    Kind { name: ASCII, recognises: ascii::recognises, read: ascii::read },
+    Kind { name: NAMED, recognises: named::recognises, read: named::read },
+    Kind { name: METIS, recognises: metis::recognises, read: metis::read },
     EDGES,
+    TABLE,
 ];
 
 /// Files that are known and not read: how they begin, what they are, and what to do.
@@ -104,6 +111,9 @@ pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
     if webgraph::is_named(path) {
         return WEBGRAPH.read(file, options).map_err(in_file(path));
     }
+    if options.columns.is_some() {
+        return unpacked(file, Head::of(file, HEAD)?, |text| read_table(text, options));
+    }
     let head = known_head(file).map_err(in_file(path))?;
     if let Some(edges) = unpack_edges(file, options).map_err(in_file(path))? {
         return Ok(edges);
@@ -112,6 +122,22 @@ pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
         Some(kind) => kind.read(text, options),
         None => Err(unknown(text)),
     })
+}
+
+/// Reads a file of which the user has said what its columns are.
+fn read_table(text: Text, options: &Options) -> Result<Loaded> {
+    // What these kinds are known by is more than lines of numbers.
+    let other = recognise(text)
+        .map(|kind| kind.name)
+        .filter(|name| ![EDGES.name, table::NAME, METIS, ASCII, NAMED].contains(name));
+    match other {
+        None => TABLE.read(text, options),
+        Some(kind) => Err(Error::BadOption {
+            option: "--columns",
+            value: text.path.display().to_string(),
+            reason: format!("columns are those of a table of edges, and this is a file of the kind {kind}"),
+        }),
+    }
 }
 
 /// Reads a file as one of the [`kinds`], whatever it looks like.
@@ -126,7 +152,8 @@ pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Res
     unpacked(file, Head::of(file, HEAD)?, |text| kind.read(text, options))
 }
 
-/// Reads dense columns, such as right-hand sides: a NumPy array, or a Matrix Market file of vectors.
+/// Reads dense columns, such as right-hand sides: a NumPy array, a Matrix Market file of vectors, or
+/// numbers as text.
 pub fn read_dense(path: &Path) -> Result<Dense> {
     mmap::with(path, |bytes| parse_dense(path, bytes))
 }
@@ -136,11 +163,13 @@ pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
     let file = Text { path, bytes, meter: None };
     let head = Head::of(file, HEAD)?;
     let start = Text { bytes: head.bytes(), ..file };
-    if !npy::recognises(start) && !is_matrix_market(start) {
+    if !npy::recognises(start) && !is_matrix_market(start) && !column::recognises(start) {
         return Err(beside::no_vectors(start));
     }
-    unpacked(file, head, |text| {
-        if npy::recognises(text) { npy::read_vectors(text) } else { beside::read_vectors(text) }
+    unpacked(file, head, |text| match text {
+        text if npy::recognises(text) => npy::read_vectors(text),
+        text if column::recognises(text) => column::read(text),
+        text => beside::read_vectors(text),
     })
 }
 
@@ -241,7 +270,7 @@ fn unknown(text: Text) -> Error {
     if let Some((_, what, hint)) = NOT_READ.iter().find(|(magic, ..)| text.bytes.starts_with(magic)) {
         return text.unsupported(what, hint);
     }
-    unknown_kind(text, start_of(text.bytes))
+    table::unknown_columns(text).unwrap_or_else(|| unknown_kind(text, start_of(text.bytes)))
 }
 
 fn unknown_kind(text: Text, start: String) -> Error {

@@ -11,7 +11,7 @@ use super::ids::close_gaps;
 use super::portions::Portions;
 use super::text::{Fault, Text, check_rows};
 use super::words::{Scan, Words, first_lines, is_number, is_whole, pieces};
-use super::{Loaded, Options, metis};
+use super::{Loaded, Options, metis, table};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 use crate::parallel::{grow, run_all};
@@ -23,11 +23,20 @@ const SAMPLE: usize = 64;
 
 /// Edges of a piece of the file, in its order.
 #[derive(Default)]
-struct Edges {
-    from: Vec<u32>,
-    to: Vec<u32>,
-    /// Empty where there is no third word.
-    weights: Vec<f64>,
+pub(super) struct Edges {
+    pub from: Vec<u32>,
+    pub to: Vec<u32>,
+    /// Empty where edges have no weights.
+    pub weights: Vec<f64>,
+}
+
+/// How the lines of a file are read as edges between whole numbers.
+pub(super) trait Lines: Copy + Sync + Send {
+    /// Whether edges have weights.
+    fn weighted(&self) -> bool;
+
+    /// Reads the lines of a piece and tells the meter; edges before a fault are there.
+    fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()>;
 }
 
 /// How the edges of a file are written.
@@ -39,6 +48,19 @@ pub(super) struct Layout {
     pub first: u64,
     /// The number after that of the last node that there can be.
     pub end: u64,
+}
+
+impl Lines for Layout {
+    fn weighted(&self) -> bool {
+        self.weighted
+    }
+
+    fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()> {
+        let mut words = Words::metered(text, piece);
+        let read = parse_lines(&mut words, *self, edges);
+        words.tell();
+        read
+    }
 }
 
 /// Whether the first line that is no comment consists of two whole numbers, and perhaps a third number.
@@ -65,8 +87,11 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     }
     let portions = Portions::of(text, 0);
     let mut edges = Coo::default();
-    parse(portions, start.layout, &mut edges)?;
-    assemble(portions, &start, edges, options)
+    if let Err(error) = parse(portions, start.layout, &mut edges) {
+        drop(edges);
+        return table::as_names(text, options, error);
+    }
+    assemble(portions, start.layout, start.sizes, edges, options)
 }
 
 /// Reads the graph in a gzip file whose text begins with `head`. None where it may be a graph of another kind after
@@ -83,8 +108,11 @@ pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Resul
     if metis::may_be(head, &edges, parsed.is_ok()) {
         return Ok(None);
     }
-    parsed?;
-    assemble(portions, &start, edges, options).map(Some)
+    match parsed {
+        Err(error) if table::may_be_name(&error) => Ok(None),
+        Err(error) => Err(error),
+        Ok(()) => assemble(portions, start.layout, start.sizes, edges, options).map(Some),
+    }
 }
 
 /// What the first lines say of the others.
@@ -111,10 +139,17 @@ impl Start {
     }
 }
 
-/// Makes the graph of all its edges.
-fn assemble(portions: Portions, start: &Start, mut edges: Coo, options: &Options) -> Result<Loaded> {
+/// Makes the graph of all its edges. `sizes` is the first line, and the number of lines that it announces, where it may hold
+/// sizes.
+pub(super) fn assemble(
+    portions: Portions,
+    lines: impl Lines,
+    sizes: Option<(String, u64)>,
+    mut edges: Coo,
+    options: &Options,
+) -> Result<Loaded> {
     let stored = edges.row_indices.len() as u64;
-    if let Some((first, below)) = &start.sizes
+    if let Some((first, below)) = &sizes
         && *below == stored - 1
         && first_is_largest(&edges)
     {
@@ -125,25 +160,25 @@ fn assemble(portions: Portions, start: &Start, mut edges: Coo, options: &Options
     let largest = edges.row_indices.iter().chain(&edges.col_indices).max().copied();
     let nodes = largest.map_or(0, |node| node as usize + 1);
     if let Err(error) = check_rows(nodes, stored) {
-        return Err(locate(portions, start.layout, largest.unwrap_or(0), error));
+        return Err(locate(portions, lines, largest.unwrap_or(0), error));
     }
     (edges.rows, edges.cols) = (nodes, nodes);
     let matrix = edges.into_csr_with(options.duplicates).map_err(|error| match error {
-        Error::DuplicateOverflow { row, col } => locate_sum(portions, start.layout, id(row), id(col)),
+        Error::DuplicateOverflow { row, col } => locate_sum(portions, lines, id(row), id(col)),
         other => other,
     })?;
     Ok(Loaded { ids, first_id: Some(0), ..Loaded::new(matrix, stored, false) })
 }
 
 /// Parses the edges, as a matrix without a size. Where there is a fault, those before it are there.
-pub(super) fn parse(portions: Portions, layout: Layout, all: &mut Coo) -> Result<()> {
+pub(super) fn parse(portions: Portions, lines: impl Lines, all: &mut Coo) -> Result<()> {
     portions.begin();
     portions.each(|text, start| {
-        let parts = run_all(pieces(text, start), |piece| parse_piece(text, piece, layout));
+        let parts = run_all(pieces(text, start), |piece| parse_piece(text, piece, lines));
         let more = parts.iter().map(|(edges, _)| edges.from.len()).sum();
         grow(&mut all.row_indices, more)?;
         grow(&mut all.col_indices, more)?;
-        grow(&mut all.values, if layout.weighted { more } else { 0 })?;
+        grow(&mut all.values, if lines.weighted() { more } else { 0 })?;
         for (edges, fault) in parts {
             all.row_indices.extend_from_slice(&edges.from);
             all.col_indices.extend_from_slice(&edges.to);
@@ -160,11 +195,9 @@ pub(super) fn parse(portions: Portions, layout: Layout, all: &mut Coo) -> Result
     Ok(())
 }
 
-fn parse_piece(text: Text, piece: Range<usize>, layout: Layout) -> (Edges, Option<Box<Fault>>) {
+fn parse_piece(text: Text, piece: Range<usize>, lines: impl Lines) -> (Edges, Option<Box<Fault>>) {
     let mut edges = Edges::default();
-    let mut words = Words::metered(text, piece);
-    let fault = parse_lines(&mut words, layout, &mut edges).err();
-    words.tell();
+    let fault = lines.read(text, piece, &mut edges).err();
     (edges, fault)
 }
 
@@ -257,10 +290,10 @@ fn refuse_metis(text: Text, vertices: usize, edges: u64) -> Error {
 
 /// Points at the first edge with the node that is too large.
 #[cold]
-fn locate(portions: Portions, layout: Layout, node: u32, error: Error) -> Error {
+fn locate(portions: Portions, lines: impl Lines, node: u32, error: Error) -> Error {
     let expected =
         "nodes numbered from 0 with few gaps, at most 2^24 and 64 more for each edge; number them anew";
-    let found = find(portions, layout, |edge| {
+    let found = find(portions, lines, |edge| {
         (edge.from == [node] || edge.to == [node]).then(|| (expected.to_owned(), format!("node {node}")))
     });
     found.unwrap_or(error)
@@ -268,9 +301,9 @@ fn locate(portions: Portions, layout: Layout, node: u32, error: Error) -> Error 
 
 /// Points at the edge with which the weights of an edge that is listed again have a sum beyond all numbers.
 #[cold]
-fn locate_sum(portions: Portions, layout: Layout, row: usize, col: usize) -> Error {
+fn locate_sum(portions: Portions, lines: impl Lines, row: usize, col: usize) -> Error {
     let mut sum = 0.0_f64;
-    let found = find(portions, layout, |edge| {
+    let found = find(portions, lines, |edge| {
         if edge.from == [row as u32] && edge.to == [col as u32] {
             sum += edge.weights.iter().sum::<f64>();
         }
@@ -283,7 +316,7 @@ fn locate_sum(portions: Portions, layout: Layout, row: usize, col: usize) -> Err
 /// Points at the first edge of which `fault` tells what was expected and what was found.
 fn find(
     portions: Portions,
-    layout: Layout,
+    lines: impl Lines,
     mut fault: impl FnMut(&Edges) -> Option<(String, String)> + Send,
 ) -> Option<Error> {
     let gone_over = portions.unmetered().each(|text, start| {
@@ -292,7 +325,7 @@ fn find(
             let at = words.at;
             words.skip_line();
             let mut edge = Edges::default();
-            let _ = parse_lines(&mut Words::new(&text.bytes[..words.at], at), layout, &mut edge);
+            let _ = lines.read(text, at..words.at, &mut edge);
             if let Some((expected, found)) = fault(&edge) {
                 return Err(text.error(Fault { at, expected, found: Some(found) }));
             }

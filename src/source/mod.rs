@@ -9,23 +9,28 @@ mod beside;
 pub mod binary;
 mod cache;
 pub mod catalog;
+pub mod column;
 mod compressed;
 mod detect;
 mod edges;
 pub mod fetch;
+pub(crate) mod fields;
 pub mod generate;
 mod gzip;
 mod harwell;
 mod head;
 mod ids;
 mod inflate;
+mod labels;
 pub mod market;
 mod metis;
 mod mmap;
 mod named;
 pub mod npy;
 pub mod npz;
+mod pajek;
 mod portions;
+mod table;
 mod text;
 mod webgraph;
 mod words;
@@ -35,9 +40,11 @@ use crate::format::{Csr, Dense, Duplicates};
 use crate::observe::Meter;
 use crate::spelling::{did_you_mean, nearest};
 pub use detect::{kinds, parse, parse_as, parse_dense, read_dense};
+pub use labels::{LabelIndex, Labels};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
+pub use table::Columns;
 
 /// The name of standard input, as typed.
 pub const STDIN: &str = "-";
@@ -63,6 +70,10 @@ pub struct Loaded {
     pub ids: Option<Vec<u32>>,
     /// The id of the first row otherwise, where the source is a graph that counts its nodes.
     pub first_id: Option<u32>,
+    /// What the source calls each row, where it is a graph whose vertices have names.
+    pub labels: Option<Labels>,
+    /// What the reader decided, and did not read: each was a warning in the log.
+    pub notes: Vec<String>,
     /// The kind of file that it was read from; none for a generator.
     pub kind: Option<&'static str>,
 }
@@ -89,6 +100,8 @@ impl Loaded {
             stand_in: None,
             ids: None,
             first_id: None,
+            labels: None,
+            notes: Vec::new(),
             kind: None,
         }
     }
@@ -120,6 +133,8 @@ pub struct Options {
     pub duplicates: Duplicates,
     /// Make rows of the nodes that the edges of an edge list name, and of no others: see [`Loaded::ids`].
     pub close_gaps: bool,
+    /// What the columns of a table of edges are. Other kinds of files are refused.
+    pub columns: Option<Columns>,
     /// Counts the bytes read, for whoever wants to show it.
     pub meter: Option<Arc<Meter>>,
 }

@@ -2,6 +2,7 @@
 //! `number name` for every node, numbered from 1 on in order, then a line `from to` for every edge.
 
 use super::edges::{Layout, parse};
+use super::labels::{Labels, checked};
 use super::portions::Portions;
 use super::text::{Fault, Text};
 use super::words::{Scan, Words, first_lines, is_number, is_whole};
@@ -27,10 +28,13 @@ pub(super) fn recognises(text: Text) -> bool {
     nodes > 0 && names.len() >= nodes.min(SAMPLE) && names.iter().take(nodes).enumerate().all(is_name)
 }
 
-/// Reads the graph: the entry (i, j) is the edge from node i + 1 to node j + 1. The names are read past.
+/// Reads the graph: the entry (i, j) is the edge from node i + 1 to node j + 1. The names are its labels, up to
+/// the end of their lines.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut words = Words::new(text.bytes, 0);
-    let (nodes, edges) = read_names(&mut words).map_err(|fault| text.error(*fault))?;
+    let (nodes, edges) = read_sizes(&mut words).map_err(|fault| text.error(*fault))?;
+    let labels = read_names(text, &mut words, nodes)?;
+    let nodes = nodes as usize;
     let layout = Layout { weighted: false, first: 1, end: nodes as u64 + 1 };
     let mut triplets = Coo::default();
     parse(Portions::of(text, words.at), layout, &mut triplets)?;
@@ -41,20 +45,30 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     }
     (triplets.rows, triplets.cols) = (nodes, nodes);
     let matrix = triplets.into_csr_with(options.duplicates)?;
-    Ok(Loaded { first_id: Some(1), ..Loaded::new(matrix, stored, false) })
+    Ok(Loaded { first_id: Some(1), labels: Some(labels), ..Loaded::new(matrix, stored, false) })
 }
 
-/// Reads the sizes and the lines of names, which bound the number of nodes by that of lines.
-fn read_names(words: &mut Words) -> Scan<(usize, u64)> {
+fn read_sizes(words: &mut Words) -> Scan<(u64, u64)> {
     words.seek_line(b"");
     let nodes = words.whole("the number of nodes", 0..u64::from(u32::MAX))?;
     words.skip_blanks();
     let edges = words.whole("the number of edges", 0..u64::MAX)?;
     words.skip_line();
+    Ok((nodes, edges))
+}
+
+/// Reads the lines of names, which bound the number of nodes by that of lines.
+fn read_names(text: Text, words: &mut Words, nodes: u64) -> Result<Labels> {
+    let mut labels = Labels::default();
     for node in 1..=nodes {
         words.seek_line(b"");
-        words.whole(&format!("the line with the name of node {node}, a number"), node..node + 1)?;
+        let number = words.whole(&format!("the line with the name of node {node}, a number"), node..node + 1);
+        number.map_err(|fault| text.error(*fault))?;
+        words.skip_blanks();
+        let at = words.at;
         words.skip_line();
+        let name = text.bytes[at..words.at].trim_ascii_end();
+        labels.push(checked(name, at).map_err(|fault| text.error(*fault))?)?;
     }
-    Ok((nodes as usize, edges))
+    Ok(labels)
 }

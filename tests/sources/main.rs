@@ -30,6 +30,7 @@ mod market_write;
 mod numpy;
 mod random_graphs;
 mod stand_ins;
+mod tables;
 mod webgraph;
 
 fn main() -> std::process::ExitCode {

@@ -301,7 +301,7 @@ fn vectors_are_read_and_written() {
     assert_eq!(read_dense(&market).unwrap().values(), [1.0, 3.0, 2.0, 4.0]);
     std::fs::write(&market, "%%MatrixMarket matrix coordinate real general\n3 1 1\n2 1 5\n").unwrap();
     assert_eq!(read_dense(&market).unwrap().values(), [0.0, 5.0, 0.0]);
-    std::fs::write(&market, "1 2 3\n").unwrap();
+    std::fs::write(&market, "a 2 3\n").unwrap();
     assert!(matches!(read_dense(&market), Err(Error::UnsupportedFile { .. })));
 }
 

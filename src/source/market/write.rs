@@ -75,7 +75,10 @@ fn write_array(
 }
 
 /// Writes a file, through gzip where its name ends in `.gz`.
-fn write_packed(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+pub(in crate::source) fn write_packed(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
     write_file_with(path, |file| {
         if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
             let mut packer = GzEncoder::new(file, Compression::default());
@@ -180,7 +183,7 @@ fn row_of(matrix: &Csr, entry: usize) -> usize {
 }
 
 /// Integers without a point, unless they are so large that this takes more digits.
-fn push_value(text: &mut Vec<u8>, value: f64) {
+pub(in crate::source) fn push_value(text: &mut Vec<u8>, value: f64) {
     let whole = value as i32;
     if f64::from(whole).to_bits() == value.to_bits() {
         text.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());

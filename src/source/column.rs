@@ -1,0 +1,78 @@
+//! Numbers as text, as NumPy's `savetxt` writes them and `loadtxt` reads them: a line for each row, its numbers apart by blanks
+//! or a comma, and comments from `#` to the end of a line. One column is a vector, and so is one row.
+
+use super::market::{push_value, write_packed};
+use super::text::{Fault, Text};
+use super::words::{Scan, Words, first_lines};
+use crate::error::Result;
+use crate::format::Dense;
+use crate::parallel::grow;
+use std::path::Path;
+
+const COMMENT: &[u8] = b"#";
+/// Numbers that are turned into text at a time.
+const BLOCK: usize = 1 << 14;
+
+/// Whether the first word that is no comment is a number.
+pub(super) fn recognises(text: Text) -> bool {
+    let lines = first_lines(text.bytes, COMMENT, 1);
+    lines.first().and_then(|line| line.first()).is_some_and(|word| fast_float2::parse::<f64, _>(word).is_ok())
+}
+
+/// Reads the numbers, which must be finite.
+pub(super) fn read(text: Text) -> Result<Dense> {
+    text.begin("reading", text.bytes.len());
+    let mut words = Words::metered(text, 0..text.bytes.len());
+    let (mut values, mut rows, mut cols) = (Vec::new(), 0, 0);
+    while words.seek_line(COMMENT) {
+        let start = words.at;
+        let before = values.len();
+        read_row(&mut words, &mut values).map_err(|fault| text.error(*fault))??;
+        let here = values.len() - before;
+        if rows > 0 && here != cols {
+            let expected = format!("{cols} numbers, as on the first line");
+            return Err(text.error(Fault { at: start, expected, found: Some(here.to_string()) }));
+        }
+        (rows, cols) = (rows + 1, here);
+    }
+    words.tell();
+    if rows == 1 {
+        (rows, cols) = (cols, 1);
+    }
+    Dense::new(rows, cols, values)
+}
+
+/// Reads the numbers of a line.
+fn read_row(words: &mut Words, values: &mut Vec<f64>) -> Scan<Result<()>> {
+    loop {
+        let value = words.number("a number of the vector")?;
+        if let Err(error) = grow(values, 1) {
+            return Ok(Err(error));
+        }
+        values.push(value);
+        words.skip_separator();
+        match words.peek() {
+            Some(b'#') => {
+                words.skip_line();
+                return Ok(Ok(()));
+            }
+            None | Some(b'\n') => return words.finish_line().map(Ok),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Writes a vector as a column of text: every number with the fewest digits that bring back the same bits; through gzip where
+/// the name of the file ends in `.gz`.
+pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
+    write_packed(path, |out| {
+        values.chunks(BLOCK).try_for_each(|block| {
+            let mut text = Vec::with_capacity(25 * block.len());
+            for value in block {
+                push_value(&mut text, *value);
+                text.push(b'\n');
+            }
+            out.write_all(&text)
+        })
+    })
+}

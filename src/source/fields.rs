@@ -1,0 +1,219 @@
+//! The fields of a line: words apart by blanks, or columns apart by tabs, commas or semicolons. A field may be quoted as in
+//! RFC 4180, with `""` for a quotation mark in it; quotes end on their line. Blanks around a field are no part of it.
+
+use memchr::memchr;
+use std::borrow::Cow;
+
+/// What stands between two fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Separator {
+    Tab,
+    Comma,
+    Semicolon,
+    /// Any number of blanks and tabs.
+    Blanks,
+}
+
+impl Separator {
+    pub const ALL: [Separator; 4] =
+        [Separator::Tab, Separator::Comma, Separator::Semicolon, Separator::Blanks];
+
+    /// What people call several of it.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Separator::Tab => "tabs",
+            Separator::Comma => "commas",
+            Separator::Semicolon => "semicolons",
+            Separator::Blanks => "blanks",
+        }
+    }
+
+    #[inline]
+    fn is(self, byte: u8) -> bool {
+        match self {
+            Separator::Tab => byte == b'\t',
+            Separator::Comma => byte == b',',
+            Separator::Semicolon => byte == b';',
+            Separator::Blanks => matches!(byte, b' ' | b'\t' | b'\r'),
+        }
+    }
+
+    /// Whether it is a blank that is no separator.
+    #[inline]
+    fn pads(self, byte: u8) -> bool {
+        matches!(byte, b' ' | b'\r') || byte == b'\t' && self != Separator::Tab
+    }
+}
+
+/// A field of a line.
+#[derive(Clone, Copy)]
+pub(crate) struct Field<'a> {
+    /// Its offset in what the line was taken from.
+    pub at: usize,
+    /// What it holds, without quotes around it.
+    raw: &'a [u8],
+    /// Whether each quotation mark in it is written twice.
+    escaped: bool,
+}
+
+impl<'a> Field<'a> {
+    #[inline]
+    pub fn bytes(&self) -> Cow<'a, [u8]> {
+        if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
+    }
+
+    /// The bytes where nothing in them is escaped, which is so in all numbers.
+    #[inline]
+    pub fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+}
+
+#[cold]
+fn unescape(raw: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(quote) = memchr(b'"', rest) {
+        plain.extend_from_slice(&rest[..=quote]);
+        rest = rest.get(quote + 2..).unwrap_or_default();
+    }
+    plain.extend_from_slice(rest);
+    plain
+}
+
+/// The fields of one line, each a field or the offset of a quotation mark that is not closed before a separator.
+pub(crate) struct Fields<'a> {
+    /// The text up to the end of the line.
+    text: &'a [u8],
+    at: usize,
+    separator: Separator,
+    more: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// Of the line that begins at an offset and ends with the text, its line end left out.
+    #[inline]
+    pub fn new(text: &'a [u8], at: usize, separator: Separator) -> Fields<'a> {
+        Fields { text, at, separator, more: true }
+    }
+
+    #[inline]
+    fn skip_padding(&mut self) {
+        while self.text.get(self.at).is_some_and(|&byte| self.separator.pads(byte)) {
+            self.at += 1;
+        }
+    }
+
+    /// The field whose opening quotation mark stands here.
+    fn quoted(&mut self) -> Result<Field<'a>, usize> {
+        let open = self.at;
+        let (mut end, mut escaped) = (open + 1, false);
+        loop {
+            end += memchr(b'"', &self.text[end..]).ok_or(open)?;
+            if self.text.get(end + 1) != Some(&b'"') {
+                break;
+            }
+            (end, escaped) = (end + 2, true);
+        }
+        self.at = end + 1;
+        let ends = |byte: &u8| self.separator.is(*byte) || self.separator.pads(*byte);
+        if !self.text.get(self.at).is_none_or(ends) {
+            return Err(open);
+        }
+        Ok(Field { at: open + 1, raw: &self.text[open + 1..end], escaped })
+    }
+
+    #[inline]
+    fn plain(&mut self) -> Field<'a> {
+        let start = self.at;
+        while self.text.get(self.at).is_some_and(|&byte| !self.separator.is(byte)) {
+            self.at += 1;
+        }
+        let mut end = self.at;
+        while end > start && self.separator.pads(self.text[end - 1]) {
+            end -= 1;
+        }
+        Field { at: start, raw: &self.text[start..end], escaped: false }
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<Field<'a>, usize>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if !self.more {
+            return None;
+        }
+        self.skip_padding();
+        if self.separator == Separator::Blanks && self.at == self.text.len() {
+            return None;
+        }
+        let field = if self.text.get(self.at) == Some(&b'"') { self.quoted() } else { Ok(self.plain()) };
+        self.skip_padding();
+        match self.text.get(self.at) {
+            _ if field.is_err() => self.more = false,
+            Some(&byte) if self.separator.is(byte) => self.at += 1,
+            // After quotes and blanks nothing else may come before the separator.
+            Some(_) if self.separator != Separator::Blanks => {
+                self.more = false;
+                return Some(Err(self.at));
+            }
+            Some(_) => {}
+            None => self.more = false,
+        }
+        Some(field)
+    }
+}
+
+/// A field for a table whose columns are apart by commas, in quotes where it needs them.
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
+    let special = |byte: u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
+    // Blanks at the ends would be lost, and a line that begins with # is a comment to many readers.
+    let edges = text.trim() != text || text.starts_with(['#', '%']) || text.is_empty();
+    if edges || text.bytes().any(special) {
+        Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(line: &str, separator: Separator) -> Result<Vec<String>, usize> {
+        Fields::new(line.as_bytes(), 0, separator)
+            .map(|field| field.map(|field| String::from_utf8(field.bytes().into_owned()).unwrap()))
+            .collect()
+    }
+
+    fn given(words: &[&str]) -> Result<Vec<String>, usize> {
+        Ok(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    #[test]
+    fn fields_are_cut_at_their_separator_alone() {
+        assert_eq!(fields(" a  b\tc \r", Separator::Blanks), given(&["a", "b", "c"]));
+        assert_eq!(fields("a b\t c,d\t", Separator::Tab), given(&["a b", "c,d", ""]));
+        assert_eq!(fields("a b , \"c, \"\"d\"\"\" ,e\r", Separator::Comma), given(&["a b", "c, \"d\"", "e"]));
+        assert_eq!(fields("\"a b\" \"\"", Separator::Blanks), given(&["a b", ""]));
+        assert_eq!(fields("a;;b", Separator::Semicolon), given(&["a", "", "b"]));
+        assert_eq!(fields("", Separator::Blanks), given(&[]));
+        assert_eq!(fields("it\"s,5\"", Separator::Comma), given(&["it\"s", "5\""]));
+    }
+
+    #[test]
+    fn quotes_that_are_not_closed_before_the_separator_are_faults() {
+        for (line, at) in [("a,\"b", 2), ("a,\"b\"c", 2), ("\"a\" b,c", 4), ("a,\"\"\"", 2)] {
+            assert_eq!(fields(line, Separator::Comma), Err(at), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_field_is_read_back() {
+        for text in ["a", "a,b", "\"", " a ", "", "#a", "say \"a\", b", "ä b"] {
+            assert_eq!(fields(&quoted(text), Separator::Comma), given(&[text]));
+        }
+    }
+}

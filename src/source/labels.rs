@@ -1,0 +1,285 @@
+//! What the vertices of a graph are called, and the search for a vertex by its label.
+
+use super::text::{Fault, Text, line_at, without_mark};
+use super::{gzip, mmap};
+use crate::error::{Error, Result};
+use crate::memory::fetch;
+use crate::observe::write_file_with;
+use crate::parallel::{grow, zeros};
+use std::io::Write;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A label for each row of a matrix: text without control characters other than tabs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// All labels, one after the other.
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Labels {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The label of a row.
+    pub fn get(&self, row: usize) -> Option<&str> {
+        (row < self.len()).then(|| std::str::from_utf8(self.bytes(row)).unwrap_or_default())
+    }
+
+    /// All labels in the order of the rows.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).filter_map(|row| self.get(row))
+    }
+
+    /// Adds the label of the next row.
+    pub fn push(&mut self, label: &str) -> Result<()> {
+        grow(&mut self.text, label.len())?;
+        grow(&mut self.ends, 1)?;
+        self.text.extend_from_slice(label.as_bytes());
+        self.ends.push(self.text.len());
+        Ok(())
+    }
+
+    #[inline]
+    fn bytes(&self, row: usize) -> &[u8] {
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.text[start..self.ends[row]]
+    }
+
+    /// The labels of other rows of the same graph, one for each of `rows`.
+    pub fn of_rows(&self, rows: &[u32]) -> Result<Labels> {
+        let mut some = Labels::default();
+        rows.iter().filter_map(|&row| self.get(row as usize)).try_for_each(|label| some.push(label))?;
+        Ok(some)
+    }
+
+    /// Reads a file of one label a line, plain or compressed with gzip. An empty line is an empty label.
+    pub fn read(path: &Path) -> Result<Labels> {
+        mmap::with(path, |bytes| Labels::parse(path, bytes))
+    }
+
+    /// Reads what is already in memory likewise; `path` is for error messages.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Labels> {
+        let file = Text { path, bytes, meter: None };
+        if !gzip::is_gzip(bytes) {
+            return parse_lines(Text { bytes: without_mark(bytes), ..file });
+        }
+        let unpacked = gzip::decompress(file, u64::MAX)?;
+        parse_lines(Text { bytes: without_mark(&unpacked), ..file })
+    }
+
+    /// Writes a file of one label a line.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        write_file_with(path, |out| self.iter().try_for_each(|label| writeln!(out, "{label}")))
+    }
+
+    /// Makes the labels fit for [`LabelIndex::find`].
+    pub fn index(&self) -> Result<LabelIndex<'_>> {
+        let mut table = Table::default();
+        for row in 0..self.len() {
+            table.make_room()?;
+            let hash = hash(self.bytes(row));
+            match table.find(hash, |other| self.bytes(other) == self.bytes(row)) {
+                Found::Row(first) => table.repeats.push(first as u32),
+                Found::Empty(slot) => table.put(slot, hash, row as u32),
+            }
+        }
+        table.repeats.sort_unstable();
+        Ok(LabelIndex { labels: self, table })
+    }
+}
+
+/// Refuses what no label can hold; `at` is its offset in the text.
+#[inline]
+pub(super) fn checked(bytes: &[u8], at: usize) -> std::result::Result<&str, Box<Fault>> {
+    if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) {
+        // All of it is ASCII.
+        return Ok(std::str::from_utf8(bytes).unwrap_or_default());
+    }
+    check_characters(bytes, at)
+}
+
+#[cold]
+fn check_characters(bytes: &[u8], at: usize) -> std::result::Result<&str, Box<Fault>> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let byte = bytes[error.valid_up_to()];
+        let expected = "a name in UTF-8; convert the file with iconv".to_owned();
+        Box::new(Fault {
+            at: at + error.valid_up_to(),
+            expected,
+            found: Some(format!("the byte {byte:02x}")),
+        })
+    })?;
+    match text.char_indices().find(|(_, c)| c.is_control() && *c != '\t') {
+        None => Ok(text),
+        Some((place, c)) => {
+            let expected = "a name without control characters".to_owned();
+            Err(Box::new(Fault { at: at + place, expected, found: Some(c.escape_default().to_string()) }))
+        }
+    }
+}
+
+fn parse_lines(text: Text) -> Result<Labels> {
+    let mut labels = Labels::default();
+    let mut at = 0;
+    while at < text.bytes.len() {
+        let (line, next) = line_at(text.bytes, at);
+        labels.push(checked(line, at).map_err(|fault| text.error(*fault))?)?;
+        at = next;
+    }
+    Ok(labels)
+}
+
+/// The part of a label's hash that tables hold.
+#[inline]
+pub(super) fn hash(label: &[u8]) -> u32 {
+    xxh3_64(label) as u32
+}
+
+/// Labels with a table of their hashes.
+pub struct LabelIndex<'a> {
+    labels: &'a Labels,
+    table: Table,
+}
+
+impl LabelIndex<'_> {
+    /// The first row with that label, and whether it is the only one.
+    pub fn find(&self, label: &str) -> Option<(usize, bool)> {
+        let same = |row: usize| self.labels.bytes(row) == label.as_bytes();
+        match self.table.find(hash(label.as_bytes()), same) {
+            Found::Row(row) => Some((row, self.table.repeats.binary_search(&(row as u32)).is_err())),
+            Found::Empty(_) => None,
+        }
+    }
+}
+
+/// Gives names the numbers from 0 on, in the order in which they first come.
+#[derive(Default)]
+pub(super) struct Interner {
+    pub labels: Labels,
+    table: Table,
+}
+
+impl Interner {
+    /// The number of a name.
+    #[inline]
+    pub fn number(&mut self, name: &str, hash: u32) -> Result<u32> {
+        self.table.make_room()?;
+        match self.table.find(hash, |row| self.labels.bytes(row) == name.as_bytes()) {
+            Found::Row(row) => Ok(row as u32),
+            Found::Empty(slot) => {
+                let row = self.labels.len() as u32;
+                self.labels.push(name)?;
+                self.table.put(slot, hash, row);
+                Ok(row)
+            }
+        }
+    }
+
+    /// Brings near what the search for this hash reads.
+    #[inline]
+    pub fn expect(&self, hash: u32) {
+        fetch(&self.table.slots, hash as usize & self.table.slots.len().wrapping_sub(1));
+    }
+
+    /// Brings near where the label lies that the search for this hash compares, some time after [`Interner::expect`].
+    #[inline]
+    pub fn expect_place(&self, hash: u32) {
+        if let Some(row) = self.first_row(hash) {
+            fetch(&self.labels.ends, row.saturating_sub(1));
+        }
+    }
+
+    /// Brings near that label, some time after [`Interner::expect_place`].
+    #[inline]
+    pub fn expect_label(&self, hash: u32) {
+        if let Some(row) = self.first_row(hash) {
+            fetch(&self.labels.text, row.checked_sub(1).map_or(0, |before| self.labels.ends[before]));
+        }
+    }
+
+    /// The row in the slot that is looked at first.
+    #[inline]
+    fn first_row(&self, hash: u32) -> Option<usize> {
+        let slot = *self.table.slots.get(hash as usize & self.table.slots.len().wrapping_sub(1))?;
+        (slot != 0).then(|| (slot as u32 - 1) as usize)
+    }
+}
+
+enum Found {
+    Row(usize),
+    /// The slot where it goes.
+    Empty(usize),
+}
+
+/// A hash table of rows with open addresses: in arrays that may not fit, unlike those of the standard library, and with slots
+/// that can be fetched ahead.
+#[derive(Default)]
+struct Table {
+    /// The hash, and the row and 1; 0 where there is none. Their number is a power of 2.
+    slots: Vec<u64>,
+    used: usize,
+    /// Rows whose label other rows have too.
+    repeats: Vec<u32>,
+}
+
+impl Table {
+    /// Makes room for one more: at least every other slot stays empty.
+    #[inline]
+    fn make_room(&mut self) -> Result<()> {
+        if 2 * self.used < self.slots.len() { Ok(()) } else { self.double() }
+    }
+
+    #[cold]
+    fn double(&mut self) -> Result<()> {
+        if self.used >= u32::MAX as usize - 1 {
+            let (what, limit) = ("the number of names", u128::from(u32::MAX) - 1);
+            return Err(Error::TooLarge { what, value: self.used as u128 + 1, limit, place: "a graph" });
+        }
+        let wider = zeros(if self.slots.is_empty() { 1 << 10 } else { 2 * self.slots.len() })?;
+        let old = std::mem::replace(&mut self.slots, wider);
+        let mask = self.slots.len() - 1;
+        for slot in old.into_iter().filter(|slot| *slot != 0) {
+            let mut place = (slot >> 32) as usize & mask;
+            while self.slots[place] != 0 {
+                place = (place + 1) & mask;
+            }
+            self.slots[place] = slot;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn find(&self, hash: u32, same: impl Fn(usize) -> bool) -> Found {
+        if self.slots.is_empty() {
+            return Found::Empty(0);
+        }
+        let mask = self.slots.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let slot = self.slots[place];
+            if slot == 0 {
+                return Found::Empty(place);
+            }
+            let row = (slot as u32 - 1) as usize;
+            if (slot >> 32) as u32 == hash && same(row) {
+                return Found::Row(row);
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, slot: usize, hash: u32, row: u32) {
+        self.slots[slot] = u64::from(hash) << 32 | u64::from(row + 1);
+        self.used += 1;
+    }
+}

@@ -1,0 +1,329 @@
+//! Pajek networks (`.net`): `*Vertices n`, then a line `number "label"` for vertices that have one, then sections of
+//! links: `*Arcs` and `*Edges` of lines `i j weight`, `*Arcslist` and `*Edgeslist` of lines `i j k ...`, and `*Matrix` of n
+//! rows of n weights. Vertices count from 1. An edge is a link in both directions; a link without a weight has the weight 1,
+//! and what follows the weight is not read. Comments begin with `%`.
+
+use super::fields::{Field, Fields, Separator};
+use super::labels::{Labels, checked};
+use super::text::{Fault, Text, check_rows, line_at};
+use super::words::{Scan, first_lines, is_number};
+use super::{Loaded, Options};
+use crate::error::Result;
+use crate::format::Coo;
+use crate::parallel::grow;
+use std::fmt;
+
+const COMMENT: &[u8] = b"%";
+/// Sections that may come first.
+const FIRST: &[&str] = &["*vertices", "*network"];
+
+/// Whether the first line that is no comment begins such a network.
+pub(super) fn recognises(text: Text) -> bool {
+    let lines = first_lines(text.bytes, COMMENT, 1);
+    let word = lines.first().and_then(|line| line.first()).map(|word| word.to_ascii_lowercase());
+    word.is_some_and(|word| FIRST.iter().any(|first| first.as_bytes() == word))
+}
+
+/// Reads the graph: the entry (i, j) is the link from vertex i + 1 to vertex j + 1.
+pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
+    text.begin("reading", text.bytes.len());
+    let mut network = Network::default();
+    let mut section = Section::Other;
+    let mut at = 0;
+    while at < text.bytes.len() {
+        let (line, next) = line_at(text.bytes, at);
+        let start = at + line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let whole = &text.bytes[..at + line.len()];
+        match text.bytes.get(start) {
+            _ if start >= whole.len() || whole[start] == b'%' => {}
+            Some(b'*') => section = network.begin(text, whole, start)?,
+            _ => {
+                network.room(line.len())?;
+                network.line(text, whole, start, section)?;
+            }
+        }
+        text.advance(next - at);
+        at = next;
+    }
+    network.finish(text, section, options)
+}
+
+/// What the lines below a heading are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    /// Before the first heading of a section.
+    Other,
+    Vertices,
+    Links {
+        both: bool,
+    },
+    Lists {
+        both: bool,
+    },
+    Matrix,
+}
+
+/// What is read so far.
+#[derive(Default)]
+struct Network {
+    /// None until the heading of the vertices.
+    vertices: Option<u32>,
+    /// The vertices that have a label, with their labels.
+    listed: Vec<u32>,
+    labels: Labels,
+    links: Coo,
+    /// Sections of links, and whether one of them has directions.
+    sections: u64,
+    directed: bool,
+    /// Rows of the matrix.
+    rows: u32,
+    /// Whether something follows the weight of a link.
+    more: bool,
+}
+
+fn fault<T>(at: usize, expected: impl fmt::Display) -> Scan<T> {
+    Err(Box::new(Fault::new(at, expected.to_string())))
+}
+
+/// The next field of a line.
+fn field<'a>(fields: &mut Fields<'a>) -> Scan<Option<Field<'a>>> {
+    match fields.next() {
+        Some(Err(at)) => fault(at, "a label whose quotation marks are closed on its line"),
+        Some(Ok(field)) => Ok(Some(field)),
+        None => Ok(None),
+    }
+}
+
+impl Network {
+    /// Begins the section whose heading stands at an offset.
+    fn begin(&mut self, text: Text, whole: &[u8], at: usize) -> Result<Section> {
+        let mut fields = Fields::new(whole, at, Separator::Blanks);
+        let word = fields.next().and_then(|field| field.ok()).map(|field| field.raw().to_ascii_lowercase());
+        let word = word.unwrap_or_default();
+        let section = match &word[..] {
+            b"*network" => return Ok(Section::Other),
+            b"*vertices" => return self.begin_vertices(text, &mut fields, whole.len()),
+            b"*arcs" => Section::Links { both: false },
+            b"*edges" => Section::Links { both: true },
+            b"*arcslist" => Section::Lists { both: false },
+            b"*edgeslist" => Section::Lists { both: true },
+            b"*matrix" => Section::Matrix,
+            _ => {
+                let expected =
+                    "a section of one network: *Vertices, *Arcs, *Edges, *Arcslist, *Edgeslist or *Matrix";
+                return Err(text.error(Fault::new(at, expected)));
+            }
+        };
+        if self.vertices.is_none() {
+            return Err(text.error(Fault::new(at, "*Vertices and their number before the first link")));
+        }
+        self.sections += 1;
+        self.directed |= !matches!(section, Section::Links { both: true } | Section::Lists { both: true });
+        Ok(section)
+    }
+
+    fn begin_vertices(&mut self, text: Text, fields: &mut Fields, end: usize) -> Result<Section> {
+        let mut number = |what: &str| -> Scan<Option<u32>> {
+            let Some(field) = field(fields)? else { return Ok(None) };
+            match whole(&field) {
+                Some(number) if number < u32::MAX => Ok(Some(number)),
+                _ => fault(field.at, format!("{what} from 0 to {}", u32::MAX - 1)),
+            }
+        };
+        let read = |number: Scan<Option<u32>>| number.map_err(|fault| text.error(*fault));
+        let Some(vertices) = read(number("the number of vertices"))? else {
+            return Err(text.error(Fault::new(end, "the number of vertices")));
+        };
+        if let Some(first) = read(number("the number of vertices of the first mode"))?
+            && first != vertices
+        {
+            let what = format!("a network of two modes, {first} of {vertices} vertices in the first,");
+            return Err(text.unsupported(&what, "for its links alone, remove the second number of *Vertices"));
+        }
+        if self.vertices.is_some() {
+            return Err(text.unsupported("a file of several networks", "keep one of them in a file"));
+        }
+        self.vertices = Some(vertices);
+        Ok(Section::Vertices)
+    }
+
+    /// Makes room for all that a line of so many bytes can add.
+    fn room(&mut self, bytes: usize) -> Result<()> {
+        // A number takes a byte and a blank, and may be two links.
+        let most = bytes + 2;
+        grow(&mut self.links.row_indices, most)?;
+        grow(&mut self.links.col_indices, most)?;
+        grow(&mut self.links.values, most)?;
+        grow(&mut self.listed, 1)
+    }
+
+    fn line(&mut self, text: Text, whole: &[u8], at: usize, section: Section) -> Result<()> {
+        let mut fields = Fields::new(whole, at, Separator::Blanks);
+        let read = match section {
+            Section::Other => fault(at, "*Vertices and their number"),
+            Section::Vertices => match self.vertex_line(&mut fields) {
+                Ok(None) => Ok(()),
+                Ok(Some((vertex, label))) => {
+                    let label = label.bytes();
+                    self.listed.push(vertex);
+                    return self.labels.push(checked(&label, at).map_err(|fault| text.error(*fault))?);
+                }
+                Err(fault) => Err(fault),
+            },
+            Section::Links { both } => self.link_line(&mut fields, whole.len(), both),
+            Section::Lists { both } => self.list_line(&mut fields, both),
+            Section::Matrix => self.matrix_line(&mut fields, at),
+        };
+        read.map_err(|fault| text.error(*fault))
+    }
+
+    fn vertex(&self, field: Option<Field>, end: usize) -> Scan<u32> {
+        let vertices = self.vertices.unwrap_or(0);
+        match field.as_ref().and_then(whole) {
+            Some(vertex) if (1..=vertices).contains(&vertex) => Ok(vertex - 1),
+            _ => fault(field.map_or(end, |field| field.at), format!("a vertex from 1 to {vertices}")),
+        }
+    }
+
+    fn vertex_line<'a>(&self, fields: &mut Fields<'a>) -> Scan<Option<(u32, Field<'a>)>> {
+        let number = field(fields)?;
+        let vertex = self.vertex(number, 0)?;
+        Ok(field(fields)?.map(|label| (vertex, label)))
+    }
+
+    /// The weight of a link; without one it is 1.
+    fn weight(&mut self, field: Option<Field>) -> Scan<f64> {
+        let Some(field) = field else { return Ok(1.0) };
+        if !is_number(field.raw()) {
+            // A parameter such as `c Blue`: the weight was left out.
+            self.more = true;
+            return Ok(1.0);
+        }
+        finite(&field)
+    }
+
+    fn link_line(&mut self, fields: &mut Fields, end: usize, both: bool) -> Scan<()> {
+        let (first, second) = (field(fields)?, field(fields)?);
+        let (from, to) = (self.vertex(first, end)?, self.vertex(second, end)?);
+        let third = field(fields)?;
+        let weight = self.weight(third)?;
+        self.more |= field(fields)?.is_some();
+        self.add(from, to, weight, both);
+        Ok(())
+    }
+
+    fn list_line(&mut self, fields: &mut Fields, both: bool) -> Scan<()> {
+        let first = field(fields)?;
+        let from = self.vertex(first, 0)?;
+        while let Some(next) = field(fields)? {
+            let to = self.vertex(Some(next), 0)?;
+            self.add(from, to, 1.0, both);
+        }
+        Ok(())
+    }
+
+    fn matrix_line(&mut self, fields: &mut Fields, at: usize) -> Scan<()> {
+        let vertices = self.vertices.unwrap_or(0);
+        if self.rows == vertices {
+            return fault(at, format!("a new section after {vertices} rows of the matrix"));
+        }
+        let mut col = 0;
+        while let Some(next) = field(fields)? {
+            let weight = finite(&next)?;
+            if col == vertices {
+                return fault(next.at, format!("end of line after {vertices} weights"));
+            }
+            if weight != 0.0 {
+                self.add(self.rows, col, weight, false);
+            }
+            col += 1;
+        }
+        if col < vertices {
+            return fault(at, format!("a row of {vertices} weights, not {col}"));
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn add(&mut self, from: u32, to: u32, weight: f64, both: bool) {
+        let ends = [(from, to), (to, from)];
+        for &(from, to) in &ends[..if both && from != to { 2 } else { 1 }] {
+            self.links.row_indices.push(from);
+            self.links.col_indices.push(to);
+            self.links.values.push(weight);
+        }
+    }
+
+    fn finish(mut self, text: Text, last: Section, options: &Options) -> Result<Loaded> {
+        let end = text.bytes.len();
+        let Some(vertices) = self.vertices else {
+            return Err(text.error(Fault::new(end, "*Vertices and their number")));
+        };
+        if self.rows != vertices && (self.rows > 0 || last == Section::Matrix) {
+            let (expected, found) = (format!("{vertices} rows of the matrix"), format!("{}", self.rows));
+            return Err(text.error(Fault { at: end, expected, found: Some(found) }));
+        }
+        let stored = self.links.row_indices.len() as u64;
+        let labels = self.all_labels(text, vertices)?;
+        check_rows(vertices as usize, stored + self.listed.len() as u64)?;
+        (self.links.rows, self.links.cols) = (vertices as usize, vertices as usize);
+        let mut notes = Vec::new();
+        if self.more {
+            notes.push("what follows the weight of a link is not read".to_owned());
+        }
+        if self.sections > 1 {
+            notes.push(format!("the links of all {} sections are read as one graph", self.sections));
+        }
+        notes.iter().for_each(|note| log::warn!("{}: {note}", text.path.display()));
+        if self.links.values.iter().all(|weight| *weight == 1.0) {
+            self.links.values = Vec::new();
+        }
+        let matrix = self.links.into_csr_with(options.duplicates)?;
+        let loaded = Loaded::new(matrix, stored, !self.directed);
+        Ok(Loaded { first_id: Some(1), labels, notes, ..loaded })
+    }
+
+    /// The labels of all vertices in their order; none where no vertex has one.
+    fn all_labels(&self, text: Text, vertices: u32) -> Result<Option<Labels>> {
+        if self.listed.is_empty() {
+            return Ok(None);
+        }
+        let in_order = self.listed.iter().copied().eq(0..vertices);
+        if in_order {
+            return Ok(Some(self.labels.clone()));
+        }
+        // Numbers stand in for labels that are left out: few of them, or a short file makes a long list.
+        let most = 1024 + 64 * self.listed.len() as u64;
+        if u64::from(vertices) > most {
+            let what = format!("labels for {} of {vertices} vertices", self.listed.len());
+            return Err(text.unsupported(&what, "give each vertex a label, or none"));
+        }
+        let mut places = vec![None; vertices as usize];
+        for (place, &vertex) in self.listed.iter().enumerate() {
+            if places[vertex as usize].replace(place).is_some() {
+                let what = format!("two labels for vertex {}", vertex + 1);
+                return Err(text.unsupported(&what, "give each vertex one line"));
+            }
+        }
+        let mut labels = Labels::default();
+        for (vertex, place) in places.into_iter().enumerate() {
+            match place.and_then(|place| self.labels.get(place)) {
+                Some(label) => labels.push(label)?,
+                None => labels.push(&(vertex + 1).to_string())?,
+            }
+        }
+        Ok(Some(labels))
+    }
+}
+
+fn whole(field: &Field) -> Option<u32> {
+    let digits = std::str::from_utf8(field.raw()).ok()?;
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+fn finite(field: &Field) -> Scan<f64> {
+    match fast_float2::parse::<f64, _>(field.raw()) {
+        Ok(weight) if weight.is_finite() => Ok(weight),
+        _ => fault(field.at, "a weight, a finite number"),
+    }
+}

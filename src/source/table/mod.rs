@@ -1,0 +1,266 @@
+//! Tables of edges: columns for the source and the target of each edge, perhaps one for its weight, and others that are not
+//! read. Columns are apart by tabs, commas, semicolons or blanks; fields may be quoted. A first line of known words is a
+//! header. Vertices are whole numbers, as in a plain list of edges; where one of them is no number, all are names: any text in
+//! UTF-8, numbered in the order in which they first come, the source of an edge before its target.
+//!
+//! Comments begin with `#` or `%`. A line that begins so and has the columns of an edge is refused in a file of names,
+//! unless a blank comes next: a name may begin with either.
+
+mod columns;
+mod names;
+mod shape;
+
+use super::edges::{self, Edges, Lines};
+use super::fields::{Field, Fields, Separator};
+use super::portions::Portions;
+use super::text::{Fault, Text, line_at};
+use super::words::Scan;
+use super::{Loaded, Options};
+use crate::error::{Error, Result};
+use crate::format::Coo;
+pub use columns::Columns;
+use shape::{Shape, is_name};
+use std::ops::Range;
+
+/// What the kind of file is called.
+pub(super) const NAME: &str = "edge table";
+
+/// Whether the first lines look like edges, or the first one is a header.
+pub(super) fn recognises(text: Text) -> bool {
+    Shape::find(text).is_some()
+}
+
+/// Reads the graph: the entry (i, j) is the edge from vertex i to vertex j.
+pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
+    let shape = match options.columns {
+        Some(columns) => Shape::told(text, columns),
+        None => Shape::find(text).ok_or_else(|| no_table(text))?,
+    };
+    if shape.names {
+        return names::read(text, &shape, options, Vec::new());
+    }
+    let portions = Portions::of(text, shape.body);
+    let rows = Rows::new(&shape);
+    let mut found = Coo::default();
+    if let Err(error) = edges::parse(portions, rows, &mut found) {
+        drop(found);
+        return as_names(text, options, error);
+    }
+    let notes = notes(text, &shape, Vec::new());
+    let loaded = edges::assemble(portions, rows, None, found, options)?;
+    Ok(Loaded { notes, ..loaded })
+}
+
+/// Reads a list of whole numbers as one of names, where a name is what it was refused for; else the error stays.
+pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Loaded> {
+    let Error::Parse { line, .. } = &error else { return Err(error) };
+    let found = match options.columns {
+        Some(columns) => Some(Shape::told(text, columns)),
+        None => Shape::find(text),
+    };
+    let Some(shape) = found else { return Err(error) };
+    let at = (1..*line).fold(0, |at, _| line_at(text.bytes, at).1);
+    let end = at + line_at(text.bytes, at).0.len();
+    let Ok(row) = Row::parse(&text.bytes[..end], at, &Rows::new(&shape)) else { return Err(error) };
+    let Some(name) = [row.source, row.target].into_iter().find(|field| is_name(field.raw())) else {
+        return Err(error);
+    };
+    let shown = String::from_utf8_lossy(&name.bytes()).escape_debug().to_string();
+    let mixed =
+        format!("line {line} has the vertex '{shown}', which is no number: all vertices are read as names");
+    names::read(text, &shape, options, vec![mixed])
+}
+
+/// Whether a fault in a list of whole numbers may be a name.
+pub(super) fn may_be_name(error: &Error) -> bool {
+    matches!(error, Error::Parse { found, .. } if is_name(found.as_bytes()))
+}
+
+/// How the lines of a table are read.
+#[derive(Clone, Copy)]
+struct Rows {
+    separator: Separator,
+    columns: Columns,
+    /// Whether the user has said how many columns there are.
+    told: bool,
+}
+
+impl Rows {
+    fn new(shape: &Shape) -> Rows {
+        Rows { separator: shape.separator, columns: shape.columns, told: shape.told }
+    }
+}
+
+/// The fields of a line that are read.
+struct Row<'a> {
+    source: Field<'a>,
+    target: Field<'a>,
+    weight: Option<Field<'a>>,
+}
+
+impl<'a> Row<'a> {
+    /// Reads the line that begins at an offset and ends with the text.
+    #[inline]
+    fn parse(text: &'a [u8], at: usize, rows: &Rows) -> Scan<Row<'a>> {
+        let Columns { source, target, weight, count } = rows.columns;
+        let (mut from, mut to, mut by, mut fields) = (None, None, None, 0);
+        for field in Fields::new(text, at, rows.separator) {
+            let field = field.map_err(quote_fault)?;
+            if fields == source {
+                from = Some(field);
+            } else if fields == target {
+                to = Some(field);
+            } else if Some(fields) == weight {
+                by = Some(field);
+            }
+            fields += 1;
+        }
+        match (from, to) {
+            (Some(from), Some(to)) if fields == count => Ok(Row { source: from, target: to, weight: by }),
+            _ => Err(count_fault(at, fields, rows)),
+        }
+    }
+
+    #[inline]
+    fn weight(&self) -> Scan<Option<f64>> {
+        let Some(field) = self.weight else { return Ok(None) };
+        match fast_float2::parse::<f64, _>(field.raw()) {
+            Ok(weight) if weight.is_finite() => Ok(Some(weight)),
+            _ => Err(field_fault(&field, "the weight of the edge, a finite number")),
+        }
+    }
+}
+
+#[cold]
+fn quote_fault(at: usize) -> Box<Fault> {
+    Box::new(Fault::new(
+        at,
+        "a field whose quotation marks are closed on its line, before the next separator",
+    ))
+}
+
+#[cold]
+fn count_fault(at: usize, found: usize, rows: &Rows) -> Box<Fault> {
+    let by = if rows.told { "as --columns says" } else { "as on the first line" };
+    let expected = format!("an edge of {} columns, {by}", rows.columns.count);
+    Box::new(Fault { at, expected, found: Some(format!("{found} columns")) })
+}
+
+#[cold]
+fn field_fault(field: &Field, expected: impl Into<String>) -> Box<Fault> {
+    const SHOWN: usize = 40;
+    let bytes = field.bytes();
+    let text = String::from_utf8_lossy(&bytes);
+    let shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    let found = if shown.is_empty() { "nothing".to_owned() } else { shown };
+    Box::new(Fault { at: field.at, expected: expected.into(), found: Some(found) })
+}
+
+/// Calls `visit` for each line of a piece that is neither blank nor begins like a comment, with the text up to its end and
+/// its offset; `comment` for those that begin so.
+#[inline]
+fn each_line<'a>(
+    text: Text<'a>,
+    piece: Range<usize>,
+    mut visit: impl FnMut(&'a [u8], usize) -> Scan<()>,
+    comment: impl Fn(&'a [u8], usize) -> Scan<()>,
+) -> Scan<()> {
+    let mut at = piece.start;
+    while at < piece.end {
+        let (line, next) = line_at(&text.bytes[..piece.end], at);
+        let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+        let whole = &text.bytes[..at + line.len()];
+        match line.get(blanks) {
+            None => {}
+            Some(b'#' | b'%') => comment(whole, at + blanks)?,
+            Some(_) => visit(whole, at)?,
+        }
+        at = next;
+    }
+    Ok(())
+}
+
+impl Lines for Rows {
+    fn weighted(&self) -> bool {
+        self.columns.weight.is_some()
+    }
+
+    fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()> {
+        let length = piece.len();
+        let visit = |line: &[u8], at: usize| {
+            let row = Row::parse(line, at, self)?;
+            let (from, to) = (vertex(&row.source)?, vertex(&row.target)?);
+            edges.weights.extend(row.weight()?);
+            edges.from.push(from);
+            edges.to.push(to);
+            Ok(())
+        };
+        let read = each_line(text, piece, visit, |_, _| Ok(()));
+        text.advance(length);
+        read
+    }
+}
+
+/// The vertex that a whole number names.
+#[inline]
+fn vertex(field: &Field) -> Scan<u32> {
+    let mut number = 0_u64;
+    for byte in field.raw() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(vertex_fault(field));
+        }
+        number = number.saturating_mul(10).saturating_add(u64::from(digit));
+    }
+    if field.raw().is_empty() || number >= u64::from(u32::MAX) {
+        return Err(vertex_fault(field));
+    }
+    Ok(number as u32)
+}
+
+#[cold]
+fn vertex_fault(field: &Field) -> Box<Fault> {
+    field_fault(field, format!("a node from 0 to {}", u32::MAX - 1))
+}
+
+/// What was decided by the first lines, for people; each is a warning too.
+fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
+    let name = |place: usize| match &shape.header {
+        Some(words) => format!("'{}'", words[place].escape_debug()),
+        None => (place + 1).to_string(),
+    };
+    if let Some(rival) = shape.rival {
+        let (taken, other) = (shape.separator.plural(), rival.plural());
+        notes.push(format!("columns are apart by {taken}, though {other} would do as well"));
+    }
+    let columns = &shape.columns;
+    if shape.header.is_some() {
+        let weight = columns.weight.map_or(String::new(), |place| format!(", weight {}", name(place)));
+        let (source, target) = (name(columns.source), name(columns.target));
+        notes.push(format!("the first line is read as a header: source {source}, target {target}{weight}"));
+    }
+    let unread: Vec<String> = columns.unread().map(name).collect();
+    if !unread.is_empty() && !(shape.told && shape.header.is_none()) {
+        let s = if unread.len() == 1 { "" } else { "s" };
+        let unread = unread.join(", ");
+        notes.push(match &shape.header {
+            Some(_) => format!("column{s} {unread} not read"),
+            None => format!("column {unread} not read: without a header the third of four columns is the weight, and --columns says otherwise"),
+        });
+    }
+    notes.iter().for_each(|note| log::warn!("{}: {note}", text.path.display()));
+    notes
+}
+
+/// What to say of a file of no known kind whose lines have columns; None where they have not.
+pub(super) fn unknown_columns(text: Text) -> Option<Error> {
+    shape::has_unknown_columns(text).then(|| no_table(text))
+}
+
+#[cold]
+fn no_table(text: Text) -> Error {
+    text.unsupported(
+        "a table whose columns are not known",
+        "name them on a first line such as source,target,weight, or by --columns",
+    )
+}

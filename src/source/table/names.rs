@@ -1,0 +1,120 @@
+//! Tables of edges between names. Each portion is parsed by several threads into the names of its edges and their hashes, and
+//! then numbered by one.
+
+use super::{Row, Rows, Shape, each_line, field_fault, notes};
+use crate::error::Result;
+use crate::format::Coo;
+use crate::parallel::{grow, run_all};
+use crate::source::fields::{Field, Fields};
+use crate::source::labels::{Interner, checked, hash};
+use crate::source::portions::Portions;
+use crate::source::text::{Fault, Text};
+use crate::source::words::{Scan, pieces};
+use crate::source::{Loaded, Options};
+use std::ops::Range;
+
+/// Names by which each step of a search is prepared ahead: its slot, the place of the label there, and the label.
+const AHEAD: [usize; 3] = [36, 24, 12];
+
+/// The names of the edges of a piece, in its order: of each edge the source, then the target.
+#[derive(Default)]
+struct Names {
+    text: String,
+    ends: Vec<usize>,
+    hashes: Vec<u32>,
+    /// Empty where no column is the weight.
+    weights: Vec<f64>,
+}
+
+pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<String>) -> Result<Loaded> {
+    let portions = Portions::of(text, shape.body);
+    let rows = Rows::new(shape);
+    let mut interner = Interner::default();
+    let mut edges = Coo::default();
+    portions.begin();
+    portions.each(|text, start| {
+        for (names, fault) in run_all(pieces(text, start), |piece| parse_piece(text, piece, &rows)) {
+            take_in(&names, &mut interner, &mut edges)?;
+            if let Some(fault) = fault {
+                return Err(text.error(*fault));
+            }
+        }
+        Ok(())
+    })?;
+    let notes = notes(text, shape, mixed);
+    let stored = edges.row_indices.len() as u64;
+    let labels = interner.labels;
+    (edges.rows, edges.cols) = (labels.len(), labels.len());
+    let matrix = edges.into_csr_with(options.duplicates)?;
+    Ok(Loaded { labels: Some(labels), notes, kind: Some(super::NAME), ..Loaded::new(matrix, stored, false) })
+}
+
+fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<Box<Fault>>) {
+    let mut names = Names::default();
+    let length = piece.len();
+    let visit = |line: &[u8], at: usize| {
+        let row = Row::parse(line, at, rows)?;
+        let weight = row.weight()?;
+        let (source, target) = (row.source.bytes(), row.target.bytes());
+        for (field, name) in [(&row.source, &source), (&row.target, &target)] {
+            if name.is_empty() {
+                return Err(field_fault(field, "the name of a vertex"));
+            }
+            names.text.push_str(checked(name, field.at)?);
+            names.ends.push(names.text.len());
+            names.hashes.push(hash(name));
+        }
+        names.weights.extend(weight);
+        Ok(())
+    };
+    let fault = each_line(text, piece, visit, |line, at| comment(line, at, rows)).err();
+    text.advance(length);
+    // A line whose second name is faulty leaves one without an edge.
+    (names, fault)
+}
+
+/// Refuses what looks like a comment and may be an edge.
+fn comment(line: &[u8], at: usize, rows: &Rows) -> Scan<()> {
+    if line.get(at + 1).is_none_or(|byte| b" \t#%".contains(byte)) {
+        return Ok(());
+    }
+    let fields: Vec<Field> = Fields::new(line, at, rows.separator).flatten().collect();
+    if fields.len() != rows.columns.count {
+        return Ok(());
+    }
+    let words: Vec<String> = Fields::new(line, at + 1, rows.separator)
+        .filter_map(|field| Some(String::from_utf8_lossy(&field.ok()?.bytes()).into_owned()))
+        .collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if super::Columns::of_header(&words, |_| false).is_some() {
+        return Ok(());
+    }
+    let expected = "a comment with a blank after its mark, or an edge with its first name in quotes";
+    Err(field_fault(&fields[0], expected))
+}
+
+/// Numbers the names of a piece.
+fn take_in(names: &Names, interner: &mut Interner, edges: &mut Coo) -> Result<()> {
+    let count = names.ends.len() / 2;
+    grow(&mut edges.row_indices, count)?;
+    grow(&mut edges.col_indices, count)?;
+    grow(&mut edges.values, names.weights.len())?;
+    let mut start = 0;
+    let mut ends = [0; 2];
+    for edge in 0..count {
+        for (side, end) in ends.iter_mut().enumerate() {
+            let place = 2 * edge + side;
+            let hash = names.hashes[place];
+            let ahead = AHEAD.map(|ahead| names.hashes.get(place + ahead));
+            ahead[0].inspect(|hash| interner.expect(**hash));
+            ahead[1].inspect(|hash| interner.expect_place(**hash));
+            ahead[2].inspect(|hash| interner.expect_label(**hash));
+            *end = interner.number(&names.text[start..names.ends[place]], hash)?;
+            start = names.ends[place];
+        }
+        edges.row_indices.push(ends[0]);
+        edges.col_indices.push(ends[1]);
+    }
+    edges.values.extend_from_slice(&names.weights);
+    Ok(())
+}

@@ -1,0 +1,411 @@
+//! Tables of edges: names and ids, separators, headers, columns that are not read, and what is refused.
+
+use crate::common::archives::gzip;
+use proptest::prelude::*;
+use solver::Error;
+use solver::format::Values;
+use solver::source::{Columns, Labels, Loaded, Options, parse};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn read_with(text: &[u8], options: &Options) -> Result<Loaded, Error> {
+    parse(Path::new("table"), text, options)
+}
+
+fn read(text: &str) -> Result<Loaded, Error> {
+    read_with(text.as_bytes(), &Options::default())
+}
+
+fn told(text: &str, columns: &str) -> Result<Loaded, Error> {
+    let columns = Some(columns.parse::<Columns>().unwrap());
+    read_with(text.as_bytes(), &Options { columns, ..Options::default() })
+}
+
+/// Edges by what their vertices are called, with their weights.
+fn edges(loaded: &Loaded) -> BTreeMap<(String, String), f64> {
+    let name = |row: usize| match &loaded.labels {
+        Some(labels) => labels.get(row).unwrap().to_owned(),
+        None => row.to_string(),
+    };
+    let matrix = &loaded.matrix;
+    assert_eq!(loaded.labels.as_ref().map_or(matrix.rows(), Labels::len), matrix.rows());
+    (0..matrix.rows()).flat_map(|i| matrix.row(i).map(move |(j, v)| ((name(i), name(j)), v))).collect()
+}
+
+fn expected(edges: &[(&str, &str, f64)]) -> BTreeMap<(String, String), f64> {
+    edges.iter().map(|&(a, b, w)| ((a.to_owned(), b.to_owned()), w)).collect()
+}
+
+fn accepted(text: &str) -> Loaded {
+    read(text).unwrap_or_else(|error| panic!("must be read: {text:?}: {error}"))
+}
+
+fn labels(loaded: &Loaded) -> Vec<&str> {
+    loaded.labels.as_ref().unwrap().iter().collect()
+}
+
+fn assert_refused(read: Result<Loaded, Error>, line: u64, column: u64, expected: &str, found: &str) {
+    match read {
+        Err(Error::Parse { line: l, column: c, expected: e, found: f, .. }) => {
+            assert_eq!((l, c, e.as_str(), f.as_str()), (line, column, expected, found));
+        }
+        other => panic!("must be refused with a place: {other:?}"),
+    }
+}
+
+#[test]
+fn vertices_may_have_names_and_are_numbered_in_the_order_of_first_appearance() {
+    let loaded = accepted("# friends\nbob alice\nalice carol\r\n\n% more\nbob carol\nbob alice\n");
+    assert_eq!(labels(&loaded), ["bob", "alice", "carol"]);
+    let want = [("bob", "alice", 2.0), ("alice", "carol", 1.0), ("bob", "carol", 1.0)];
+    assert_eq!(edges(&loaded), expected(&want));
+    assert_eq!((loaded.stored, loaded.kind, loaded.first_id), (4, Some("edge table"), None));
+    assert!(loaded.notes.is_empty(), "{:?}", loaded.notes);
+    assert_eq!(accepted("http://a/x,y http://b/\nhttp://b/ http://a/x,y\nhttp://b/ c\n").matrix.rows(), 3);
+}
+
+#[test]
+fn names_hold_blanks_quotes_and_separators_where_columns_are_apart_by_something_else() {
+    let want = expected(&[("Ann, Dr.", "Bob \"B\" C", 0.5), ("Bob \"B\" C", "Zoë", 2.0)]);
+    for text in [
+        "\"Ann, Dr.\",\"Bob \"\"B\"\" C\",0.5\n\"Bob \"\"B\"\" C\", Zoë ,2\n",
+        "Ann, Dr.\tBob \"B\" C\t0.5\nBob \"B\" C\tZoë\t2\n",
+        "Ann, Dr.;Bob \"B\" C;0.5\nBob \"B\" C;Zoë;2\n",
+        "\"Ann, Dr.\" \"Bob \"\"B\"\" C\" 0.5\n\"Bob \"\"B\"\" C\" Zoë 2\n",
+    ] {
+        assert_eq!(edges(&accepted(text)), want, "{text}");
+        assert_eq!(edges(&read_with(&gzip(text.as_bytes()), &Options::default()).unwrap()), want);
+        assert_eq!(edges(&accepted(&format!("\u{feff}{text}"))), want);
+    }
+}
+
+#[test]
+fn where_two_separators_would_do_the_choice_is_told() {
+    let loaded = accepted("Ann Lee,Bob\nBob,Ann Lee\n");
+    assert_eq!(labels(&loaded), ["Ann Lee", "Bob"]);
+    assert_eq!(loaded.notes, ["columns are apart by commas, though blanks would do as well"]);
+    for text in ["ann, bob\nbob, ann\n", "ann,bob\nbob,ann\n", "ann\tbob\nbob\tann\n", "ann bob\nbob ann\n"] {
+        assert!(accepted(text).notes.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_header_says_which_column_is_which_and_is_told() {
+    let want = expected(&[("a", "b", 2.0), ("b", "c", 3.0)]);
+    for (text, unread) in [
+        ("source,target,weight\na,b,2\nb,c,3\n", None),
+        ("Weight;Target;Source\n2;b;a\n3;c;b\n", None),
+        ("from to weight\na b 2\nb c 3\n", None),
+        ("Source;Target;Weight;Timestamp\na;b;2;2020-01-01\nb;c;3;\n", Some("column 'Timestamp' not read")),
+        (
+            "Source,Target,Type,Id,Label,Weight\na,b,Directed,0,x,2\nb,c,Directed,1,,3\n",
+            Some("columns 'Type', 'Id', 'Label' not read"),
+        ),
+    ] {
+        let loaded = accepted(text);
+        assert_eq!(edges(&loaded), want, "{text}");
+        assert!(
+            loaded.notes[0].starts_with("the first line is read as a header: source"),
+            "{:?}",
+            loaded.notes
+        );
+        assert_eq!(loaded.notes.get(1).map(String::as_str), unread);
+    }
+    let numbers = accepted("u,v\n0,1\n1,2\n");
+    assert_eq!((numbers.matrix.rows(), numbers.labels, numbers.notes.len()), (3, None, 1));
+}
+
+#[test]
+fn a_line_of_names_is_no_header_and_no_edge_is_lost() {
+    for text in ["alice bob\nbob carol\n", "source alice\nalice bob\n", "u v\nv w\n", "to,weight\na,b\n"] {
+        let loaded = accepted(text);
+        assert_eq!((loaded.stored, loaded.notes.len()), (2, 0), "{text}");
+    }
+    // One line of two words may be anything.
+    assert!(matches!(read("alice bob\n"), Err(Error::UnknownKind { .. })));
+    assert_eq!(told("alice bob\n", "source,target").unwrap().stored, 1);
+}
+
+#[test]
+fn ids_in_a_table_are_those_of_a_plain_list_of_edges() {
+    let plain = accepted("# edges\n5 0 0.5\n0 7 1.5\n5 0 1\n");
+    for text in [
+        "source,target,weight\n5,0,0.5\n0,7,1.5\n5,0,1\n",
+        "5;0;0.5\n0;7;1.5\n5;0;1\n",
+        "\"5\",\"0\",0.5\n\"0\",\"7\",1.5\n\"5\",\"0\",1\n",
+        "weight\tsource\ttarget\n0.5\t5\t0\n1.5\t0\t7\n1\t5\t0\n",
+    ] {
+        for close_gaps in [false, true] {
+            let options = Options { close_gaps, ..Options::default() };
+            let (table, plain) =
+                (read_with(text.as_bytes(), &options).unwrap(), if close_gaps { None } else { Some(&plain) });
+            assert_eq!(table.ids, close_gaps.then(|| vec![0, 5, 7]), "{text}");
+            assert!(plain.is_none_or(|plain| plain.matrix == table.matrix && table.first_id == Some(0)));
+        }
+    }
+    assert_eq!(accepted("source,target\n0,1\n").matrix.values(), &Values::Ones);
+}
+
+#[test]
+fn the_fourth_column_without_a_header_is_not_read_and_that_is_told() {
+    let loaded = accepted("% sym positive\n1 2 1 1082040961\n2 3 4 1082155839\n");
+    assert_eq!(edges(&loaded), expected(&[("1", "2", 1.0), ("2", "3", 4.0)]));
+    assert!(loaded.notes[0].starts_with("column 4 not read"), "{:?}", loaded.notes);
+    let loaded = accepted("a b 1 2020-01-02\nb c 4 2021-01-02\n");
+    assert_eq!(edges(&loaded), expected(&[("a", "b", 1.0), ("b", "c", 4.0)]));
+}
+
+#[test]
+fn columns_are_what_the_user_says() {
+    let text = "1 2 1082040961\n2 3 1082155839\n";
+    let loaded = told(text, "source,target,time").unwrap();
+    assert_eq!(edges(&loaded), expected(&[("1", "2", 1.0), ("2", "3", 1.0)]));
+    assert!(loaded.notes.is_empty());
+    let reversed = told(text, "target,source,weight").unwrap();
+    assert_eq!(edges(&reversed).keys().next().unwrap(), &("2".to_owned(), "1".to_owned()));
+    let headed = told("source,target,x\na,b,1\nb,c,2\n", "target,source,weight").unwrap();
+    assert_eq!(edges(&headed), expected(&[("b", "a", 1.0), ("c", "b", 2.0)]));
+    let wide = told("1,x,a,b,9\n2,y,b,c,9\n", "-,-,source,target,weight").unwrap();
+    assert_eq!(edges(&wide), expected(&[("a", "b", 9.0), ("b", "c", 9.0)]));
+    assert_refused(
+        told("1 2 3\n2 3\n", "source,target,time"),
+        2,
+        1,
+        "an edge of 3 columns, as --columns says",
+        "2 columns",
+    );
+    let market = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 4\n";
+    match told(market, "source,target,weight") {
+        Err(Error::BadOption { option: "--columns", reason, .. }) => {
+            assert!(reason.contains("Matrix Market"))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_of_more_columns_without_a_header_is_refused_with_what_to_do() {
+    for text in ["a,b,1,2,3\nb,c,1,2,3\n", "1 2 2020-01-01\n2 3 2020-01-02\n", "a\tb\tx\nb\tc\ty\n"] {
+        match read(text) {
+            Err(Error::UnsupportedFile { what, hint, .. }) => {
+                assert!(
+                    what.contains("columns are not known") && hint.contains("--columns"),
+                    "{what}: {hint}"
+                );
+            }
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn text_that_is_no_table_is_not_taken_for_a_graph() {
+    for text in [
+        "to be\nor not to be\n",
+        "n = 5\nm = 6\n",
+        "{ \"a\"\n{ \"b\"\n",
+        "<a> <b>\n<c> <d>\n",
+        "0.5 0.25\n0.25 1.5\n",
+        "a\u{1}b c\nd e\n",
+    ] {
+        assert!(matches!(read(text), Err(Error::UnknownKind { .. })), "{text:?}: {:?}", read(text));
+    }
+}
+
+#[test]
+fn faults_in_tables_are_placed() {
+    assert_refused(read("a b\nc d\ne\n"), 3, 1, "an edge of 2 columns, as on the first line", "1 columns");
+    assert_refused(read("a b 1\nc d 2\ne f x\n"), 3, 5, "the weight of the edge, a finite number", "x");
+    assert_refused(read("a b 1\nc d 2\ne f inf\n"), 3, 5, "the weight of the edge, a finite number", "inf");
+    assert_refused(read("a,b\nc,d\n,f\n"), 3, 1, "the name of a vertex", "nothing");
+    let quote = "a field whose quotation marks are closed on its line, before the next separator";
+    assert_refused(read("a,b\nc,d\n\"e,f\n"), 3, 1, quote, "\"e,f");
+    assert_refused(read("a,b\nc,d\ne,f\u{1b}[2J\n"), 3, 4, "a name without control characters", "\\u{1b}");
+    let latin = read_with(b"a b\nc d\nJos\xe9 b\n", &Options::default());
+    assert_refused(latin, 3, 4, "a name in UTF-8; convert the file with iconv", "the byte e9");
+    let node = "a node from 0 to 4294967294";
+    assert_refused(read("source,target\n1,2\n1,-2\n"), 3, 3, node, "-2");
+    assert_refused(read("source,target\n1,2\n4294967295,2\n"), 3, 1, node, "4294967295");
+}
+
+#[test]
+fn a_line_that_may_be_a_comment_or_an_edge_is_refused_in_a_file_of_names() {
+    let expected = "a comment with a blank after its mark, or an edge with its first name in quotes";
+    assert_refused(read("rust cargo\nc d\n#rust #cargo\n"), 3, 1, expected, "#rust");
+    assert_refused(read("#rust #cargo\nrust cargo\nc d\n"), 1, 1, expected, "#rust");
+    let loaded = accepted("#source target\nrust cargo\n\"#rust\" #cargo\n# c d\n#\n#no comment here\n");
+    assert_eq!(labels(&loaded), ["rust", "cargo", "#rust", "#cargo"]);
+}
+
+#[test]
+fn a_file_that_mixes_ids_and_names_is_a_file_of_names() {
+    let many: String = (0..200).map(|i| format!("{i} {}\n", i + 1)).collect();
+    for text in [
+        "# e\n0 1\n1 x\n".to_owned(),
+        format!("{many}7 bob\n"),
+        format!("source,target\n{many}7 bob\n").replace(' ', ","),
+    ] {
+        let loaded = accepted(&text);
+        let last = loaded.labels.as_ref().unwrap().iter().last().unwrap().to_owned();
+        assert!(last == "x" || last == "bob");
+        assert!(loaded.notes.iter().any(|note| note.contains("all vertices are read as names")));
+    }
+    assert_eq!(labels(&accepted("1 alice\nalice 01\n")), ["1", "alice", "01"]);
+}
+
+#[test]
+fn a_long_table_is_the_same_for_any_number_of_threads() {
+    let line = |e: u64| format!("user {}\tuser {}\t{}.5\n", e * 7919 % 1000, e * 104_729 % 997, e % 89);
+    let text: String = (0..60_000).map(line).collect();
+    let on = |threads, text: &str| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| read(text))
+    };
+    let (one, three) = (on(1, &text).unwrap(), on(3, &text).unwrap());
+    assert_eq!((one.matrix, one.labels), (three.matrix, three.labels));
+    let broken = format!("{text}a\tb\tx\nc\td\ty\n");
+    for threads in [1, 4] {
+        assert_refused(on(threads, &broken), 60_001, 5, "the weight of the edge, a finite number", "x");
+    }
+}
+
+#[test]
+fn labels_are_read_from_lines() {
+    let read = |bytes: &[u8]| Labels::parse(Path::new("l.urls"), bytes);
+    let labels = read(b"http://a/\r\n\nc d\n").unwrap();
+    assert_eq!(labels.iter().collect::<Vec<_>>(), ["http://a/", "", "c d"]);
+    assert_eq!(read(&gzip(b"\xef\xbb\xbfa\nb")).unwrap().iter().collect::<Vec<_>>(), ["a", "b"]);
+    assert!(read(b"").unwrap().is_empty());
+    for (bytes, part) in
+        [(&b"a\n\xff\n"[..], "l.urls:2:1: expected a name in UTF-8"), (b"a\nb\x07\n", "l.urls:2:2")]
+    {
+        let error = read(bytes).unwrap_err().to_string();
+        assert!(error.starts_with(part), "{error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("l.txt");
+    labels.write(&path).unwrap();
+    assert_eq!(Labels::read(&path).unwrap(), labels);
+}
+
+#[test]
+fn labels_are_found_and_those_of_several_rows_are_known() {
+    let mut labels = Labels::default();
+    (0..5000).for_each(|row| labels.push(&format!("v{}", row % 4000)).unwrap());
+    let index = labels.index().unwrap();
+    assert_eq!(
+        (index.find("v17"), index.find("v3999"), index.find("w")),
+        (Some((17, false)), Some((3999, true)), None)
+    );
+}
+
+const PAJEK: &str =
+    "% a comment\n*Vertices 4\n1 \"Ann A\" 0.1 0.2 0.5 ic Red\n2 \"Bob\"\n3 carl\n4 \"Dora\"\n";
+
+#[test]
+fn pajek_networks_are_read_with_their_labels() {
+    let links = |text: &str| {
+        let loaded = accepted(&format!("{PAJEK}{text}"));
+        assert_eq!((loaded.kind, labels(&loaded)), (Some("Pajek"), vec!["Ann A", "Bob", "carl", "Dora"]));
+        assert_eq!(loaded.first_id, Some(1));
+        (edges(&loaded), loaded.symmetric, loaded.notes.len())
+    };
+    let arcs = expected(&[("Ann A", "Bob", 2.5), ("Bob", "carl", 1.0)]);
+    assert_eq!(links("*Arcs\n1 2 2.5\n2 3\n"), (arcs.clone(), false, 0));
+    assert_eq!(links("*arcs :1 \"knows\"\n\n1 2 2.5 c Blue\n% no\n2 3 l x\n"), (arcs, false, 1));
+    let list = expected(&[("Ann A", "Bob", 1.0), ("Ann A", "carl", 1.0), ("Dora", "Dora", 1.0)]);
+    assert_eq!(links("*Arcslist\n1 2 3\n4 4\n"), (list.clone(), false, 0));
+    assert_eq!(links("*Matrix\n0 1 1 0\n0 0 0 0\n0 0 0 0\n0 0 0 1\n"), (list, false, 0));
+    let both = expected(&[("Ann A", "Bob", 3.0), ("Bob", "Ann A", 3.0), ("carl", "carl", 7.0)]);
+    assert_eq!(links("*Edges\r\n1 2 3\r\n3 3 7\r\n"), (both, true, 0));
+    let mixed = expected(&[("Ann A", "Bob", 2.0), ("Bob", "Ann A", 1.0), ("carl", "Bob", 1.0)]);
+    assert_eq!(links("*Edgeslist\n1 2\n*Arcs\n1 2\n3 2 1\n"), (mixed, false, 1));
+    assert_eq!(accepted("*Vertices 3\n*Edges\n1 3\n").labels, None);
+    assert_eq!(labels(&accepted("*Network n\n*Vertices 3\n2 b\n*Arcs\n1 3\n")), ["1", "b", "3"]);
+    assert_eq!(accepted("*vertices 2\n*arcs\n1 2 1.0\n").matrix.values(), &Values::Ones);
+}
+
+#[test]
+fn pajek_networks_that_contradict_themselves_are_refused() {
+    let vertex = "a vertex from 1 to 2";
+    assert_refused(read("*Vertices 2\n*Arcs\n1 3\n"), 3, 3, vertex, "3");
+    assert_refused(read("*Vertices 2\n*Arcs\n1\n"), 3, 2, vertex, "end of line");
+    assert_refused(read("*Vertices 2\n3 \"x\"\n"), 2, 1, vertex, "3");
+    assert_refused(read("*Vertices 2\n*Arcs\n1 2 1e999\n"), 3, 5, "a weight, a finite number", "1e999");
+    assert_refused(read("*Vertices 2\n*Matrix\n1 0\n"), 4, 1, "2 rows of the matrix", "1");
+    assert_refused(read("*Vertices 2\n*Matrix\n1 0\n1\n"), 4, 1, "a row of 2 weights, not 1", "1");
+    assert_refused(read("*Vertices 2\n*Matrix\n1 0 1\n"), 3, 5, "end of line after 2 weights", "1");
+    let section = "a section of one network: *Vertices, *Arcs, *Edges, *Arcslist, *Edgeslist or *Matrix";
+    assert_refused(read("*Vertices 2\n*Partition p\n1\n2\n"), 2, 1, section, "*Partition");
+    assert_refused(
+        read("*Network n\n*Arcs\n"),
+        2,
+        1,
+        "*Vertices and their number before the first link",
+        "*Arcs",
+    );
+    for (text, part) in [
+        ("*Vertices 5 2\n*Edges\n1 3\n", "two modes, 2 of 5"),
+        ("*Vertices 2\n*Vertices 2\n", "several networks"),
+        ("*Vertices 2\n1 a\n1 b\n", "two labels for vertex 1"),
+        ("*Vertices 9000000\n1 a\n", "labels for 1 of 9000000"),
+    ] {
+        match read(text) {
+            Err(Error::UnsupportedFile { what, .. }) => assert!(what.contains(part), "{what}"),
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+    assert!(matches!(read("*Vertices 4000000000\n*Arcs\n1 2\n"), Err(Error::InFile { .. })));
+}
+
+/// A graph as a user may have it: edges between names with weights that are exact when summed.
+fn graphs() -> impl Strategy<Value = Vec<(String, String, f64)>> {
+    let name = "[a-z][a-z ,;\"'äß#0-9]{0,6}[a-z0-9]";
+    let weight = (1..64_u32).prop_map(|eighths| f64::from(eighths) / 8.0);
+    prop::collection::vec((name, name, weight), 2..30)
+}
+
+fn field(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+proptest! {
+    #[test]
+    fn a_graph_comes_back_from_every_form_that_it_is_written_in(graph in graphs()) {
+        let mut want: BTreeMap<(String, String), f64> = BTreeMap::new();
+        for (a, b, w) in &graph {
+            *want.entry((a.clone(), b.clone())).or_default() += w;
+        }
+        for (separator, header) in [(",", "source,target,weight\n"), (";", ""), ("\t", "Source\tTarget\tWeight\n"), (" ", "")] {
+            let line = |(a, b, w): &(String, String, f64)| format!("{}{separator}{}{separator}{w}\n", field(a), field(b));
+            let text: String = graph.iter().map(line).collect();
+            let loaded = accepted(&format!("{header}{text}"));
+            prop_assert_eq!(edges(&loaded), want.clone());
+            let mut order: Vec<&str> = Vec::new();
+            for name in graph.iter().flat_map(|(a, b, _)| [a, b]) {
+                if !order.contains(&name.as_str()) {
+                    order.push(name);
+                }
+            }
+            prop_assert_eq!(labels(&loaded), order.clone());
+        }
+        let mut names: Vec<&String> = graph.iter().flat_map(|(a, b, _)| [a, b]).collect();
+        names.sort();
+        names.dedup();
+        let place = |name: &String| names.binary_search(&name).unwrap() + 1;
+        let vertices: String = names.iter().map(|name| format!("{} {}\n", place(name), field(name))).collect();
+        let arcs: String = graph.iter().map(|(a, b, w)| format!("{} {} {w}\n", place(a), place(b))).collect();
+        let loaded = accepted(&format!("*Vertices {}\n{vertices}*Arcs\n{arcs}", names.len()));
+        prop_assert_eq!(edges(&loaded), want);
+    }
+
+    #[test]
+    fn no_text_makes_the_readers_of_graphs_panic(text in "([*a-c0-3.,;\"# \t\n-]|\\*vertices 3\n|\\*arcs\n|source,target\n){0,60}") {
+        for kind in ["edge table", "Pajek", "edge list with names", "edge list"] {
+            let _ = solver::source::parse_as(kind, Path::new("x"), text.as_bytes(), &Options::default());
+        }
+        let _ = told(&text, "source,-,target");
+        let _ = read(&text);
+        let _ = solver::source::parse_dense(Path::new("x"), text.as_bytes());
+    }
+}
