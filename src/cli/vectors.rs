@@ -3,18 +3,23 @@
 use super::thousands;
 use crate::error::{Error, Result};
 use crate::solve::problem::{self, Problem};
-use crate::source::{Beside, Loaded, market, npy, read_dense};
+use crate::source::{Beside, Loaded, column, market, npy, read_dense};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What `--rhs` takes.
 const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, beside (what came with the matrix) or a file of \
-                     one column: .mtx or .npy, plain or compressed with gzip";
+                     one column: numbers as text, .mtx or .npy, plain or compressed with gzip";
 
 /// The endings of files for answers, and who writes them.
-const WRITERS: &[(&str, Write)] =
-    &[(".mtx", market::write_vector), (".mtx.gz", market::write_vector), (".npy", npy::write_vector)];
+const WRITERS: &[(&str, Write)] = &[
+    (".mtx", market::write_vector),
+    (".mtx.gz", market::write_vector),
+    (".npy", npy::write_vector),
+    (".txt", column::write_vector),
+    (".txt.gz", column::write_vector),
+];
 
 /// Writes an answer to a file.
 pub type Write = fn(&Path, &[f64]) -> Result<()>;

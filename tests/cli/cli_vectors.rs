@@ -59,7 +59,15 @@ fn a_right_hand_side_is_read_from_a_file_of_every_kind() {
     std::fs::write(at("array.mtx.gz"), gzip(&std::fs::read(at("array.mtx")).unwrap())).unwrap();
     std::fs::write(at("one.npy.gz"), gzip(&std::fs::read(at("one.npy")).unwrap())).unwrap();
     let mut answers = Vec::new();
-    for name in ["array.mtx", "coordinates.mtx", "one.npy", "array.mtx.gz", "one.npy.gz"] {
+    let lines: String = B.iter().map(|b| format!("{b:.18e}\n")).collect();
+    let row: Vec<String> = B.iter().map(|b| format!("{b:.18e}")).collect();
+    std::fs::write(at("column.txt"), format!("# b\n{lines}")).unwrap();
+    std::fs::write(at("column.txt.gz"), gzip(lines.replace('\n', " # b\r\n\n").as_bytes())).unwrap();
+    std::fs::write(at("row.txt"), format!("{}\n", row.join(" "))).unwrap();
+    std::fs::write(at("row.csv"), row.join(", ")).unwrap();
+    let text = ["column.txt", "column.txt.gz", "row.txt", "row.csv"];
+    let others = ["array.mtx", "coordinates.mtx", "one.npy", "array.mtx.gz", "one.npy.gz"];
+    for name in others.into_iter().chain(text) {
         let (b, x) = (at(name), at("x.mtx"));
         let (code, report) = cg(&["--matrix", &MATRIX, "--rhs", word(&b), "--output", word(&x)]);
         assert_eq!((code, report["right_hand_side"].as_str()), (0, Some(word(&b))), "{report}");
@@ -116,7 +124,18 @@ fn what_is_no_right_hand_side_is_refused_with_what_is() {
     values[6] = f64::INFINITY;
     npy::write_vector(&infinite, &values).unwrap();
     let words = file(&folder, "words.mtx", "to be or not to be\n");
-    let cases: [(&Path, &[&str]); 6] = [
+    let column = |name: &str, text: &str| file(&folder, name, text);
+    let pairs = column("pairs.txt", "# two columns\n1 2\n3 4\n");
+    let uneven = column("uneven.txt", "1 2\n3\n");
+    let spoilt = column("spoilt.txt", "1\n2\n# x\nx\n");
+    let not_finite = column("not_finite.txt", "1e0\n2e0\ninf\n");
+    let few = column("few.txt", "1 2 3 4 5\n");
+    let cases: [(&Path, &[&str]); 11] = [
+        (&pairs, &["pairs.txt", "2 x 2", "one column"]),
+        (&uneven, &["uneven.txt:2:1", "2 numbers, as on the first line"]),
+        (&spoilt, &["spoilt.txt:4:1", "a number of the vector", "found x"]),
+        (&not_finite, &["not_finite.txt:3:1", "finite", "inf"]),
+        (&few, &["few.txt", "length is 5", "9 rows"]),
         (&short, &["short.mtx", "length is 5", "9 rows"]),
         (&wide, &["wide.mtx", "3 x 3", "one column"]),
         (&sparse, &["sparse.mtx", "16000000000000", "so few entries"]),
@@ -230,7 +249,7 @@ fn the_answer_that_was_written_is_a_start_from_which_nothing_is_left_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let system = ["--matrix", "poisson2d:40x30", "--rhs", "random:3"];
     for (method, precision) in [("cg", "f64"), ("minres", "f64"), ("cg", "f32")] {
-        for name in ["x.mtx", "x.mtx.gz", "x.npy", "X.NPY"] {
+        for name in ["x.mtx", "x.mtx.gz", "x.npy", "X.NPY", "x.txt", "x.txt.gz"] {
             let path = folder.path().join(name);
             let with = |option| [&system[..], &["--precision", precision, option, word(&path)]].concat();
             let (code, first) = solve(method, &with("--output"));
@@ -263,21 +282,21 @@ fn what_is_written_is_what_other_readers_get() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let mut read = Vec::new();
-    for name in ["x.mtx", "x.mtx.gz", "x.npy"] {
+    for name in ["x.mtx", "x.mtx.gz", "x.npy", "x.txt", "x.txt.gz"] {
         let done = run(&["cg", "--device", "cpu", "--matrix", "poisson2d:9x7", "--output", word(&at(name))]);
         assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
         read.push(solver::source::read_dense(&at(name)).unwrap());
     }
     assert!(read.iter().all(|x| *x == read[0] && (x.rows(), x.cols()) == (63, 1)));
     assert_eq!(std::fs::read(at("x.mtx.gz")).unwrap()[..2], [0x1f, 0x8b]);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "no half file is left");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "no half file is left");
 }
 
 #[test]
 fn an_answer_or_history_with_an_unknown_ending_is_refused_before_the_matrix_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let cases = [
-        ("--output", "x.txt", ".mtx, .mtx.gz, .npy"),
+        ("--output", "x.dat", ".mtx, .mtx.gz, .npy, .txt, .txt.gz"),
         ("--output", "x", ".mtx, .mtx.gz, .npy"),
         ("--output", "x.npy.gz", ".mtx, .mtx.gz, .npy"),
         ("--history", "h.txt", ".json or .csv"),
