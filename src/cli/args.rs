@@ -7,6 +7,7 @@ use super::precond::{Typed, listed_below};
 use super::running::RunArgs;
 use super::what::{self, What};
 use crate::precond::Preconditioner;
+use crate::source::Columns;
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -173,11 +174,11 @@ pub struct CgArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: What,
-    /// The right-hand side: a file (.mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the error is then
+    /// The right-hand side: a file (.txt, .mtx or .npy of one column, also .gz), ones, random:SEED, A*ones (the error is then
     /// told too), or beside: what came with the matrix [default: A*ones]
     #[arg(long, value_name = "FILE|WORD")]
     pub rhs: Option<OsString>,
-    /// Start from the vector in this file, .mtx or .npy, also .gz [default: x = 0]
+    /// Start from the vector in this file, .txt, .mtx or .npy, also .gz [default: x = 0]
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
     /// Read a symmetric file as the triangle that it stores, as some papers measured it
@@ -219,7 +220,7 @@ pub struct CgArgs {
     /// Go on from this checkpoint of the same solve
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
-    /// Write the solution here: .mtx or .mtx.gz (Matrix Market), or .npy (NumPy)
+    /// Write the solution here: .mtx or .mtx.gz (Matrix Market), .npy (NumPy), or .txt or .txt.gz (a column of text)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -246,6 +247,9 @@ pub struct InfoArgs {
     /// The matrix.
     #[command(flatten)]
     pub matrix: What,
+    /// What the columns of a table of edges are, as in solver pagerank --columns source,target,time
+    #[arg(long, value_name = "COLUMNS")]
+    pub columns: Option<Columns>,
     /// Draw where the entries stand, by density: .svg or .png
     #[arg(long, value_name = "FILE")]
     pub spy: Option<PathBuf>,
@@ -369,7 +373,8 @@ Examples:
 
 The ending of OUT decides: .mtx, .mtx.gz (Matrix Market), .npz (SciPy), .slv (solver's own, read at the speed of memory).
 Vectors that came with the matrix are written beside it: OUT_b.mtx, OUT_coord.mtx, or .npy beside .npz; a .slv \
-holds them itself. Files of these names are replaced, OUT and those beside it alike, each when the new one is complete.
+holds them itself. The labels of a graph are written beside it, one a line, as OUT_labels.txt, which --labels of solver \
+pagerank reads. Files of these names are replaced, OUT and those beside it alike, each when the new one is complete.
 What is faulty among the vectors is left out with a warning. A symmetric matrix is written as its lower triangle in Matrix \
 Market.";
 
@@ -383,6 +388,9 @@ pub struct ConvertArgs {
     /// The file to write
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
+    /// What the columns of a table of edges are, as in solver pagerank --columns source,target,time
+    #[arg(long, value_name = "COLUMNS")]
+    pub columns: Option<Columns>,
     /// Read a symmetric file as the triangle that it stores
     #[arg(long)]
     pub as_stored: bool,

@@ -41,8 +41,10 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     let (target, stem) = target(&args.output)?;
     super::places::check_writable(("OUT", &args.output))?;
     fetch::on_first_use(fetch::missing(&args.input)?)?;
-    let loaded =
-        load(&args.input, Options { as_stored: args.as_stored, beside: true, ..Options::default() })?;
+    let loaded = load(
+        &args.input,
+        Options { as_stored: args.as_stored, beside: true, columns: args.columns, ..Options::default() },
+    )?;
     // What a killed run left of its output would stay for good.
     files::remove_leftovers(&args.output);
     let meter = Arc::new(Meter::default());
@@ -67,7 +69,11 @@ fn write(
         name.push(format!("_{}{ending}", beside.name));
         args.output.with_file_name(name)
     };
+    let mut labels = stem.to_owned();
+    labels.push("_labels.txt");
+    let labels = loaded.labels.as_ref().map(|of_rows| (args.output.with_file_name(labels), of_rows));
     // Nothing is written where not all can be.
+    labels.iter().try_for_each(|(path, _)| super::places::check_writable(("OUT", path)))?;
     own_files().try_for_each(|beside| {
         check_name(&args.output, &beside.name)?;
         super::places::check_writable(("OUT", &path_of(beside)))
@@ -81,6 +87,10 @@ fn write(
         } else {
             market::write_columns(&path, &beside.values, Some(meter))?;
         }
+        written.push(path);
+    }
+    if let Some((path, of_rows)) = labels {
+        of_rows.write(&path)?;
         written.push(path);
     }
     Ok(written)

@@ -17,7 +17,7 @@ use crate::format::stats::{
 use crate::format::{Csr, Stats, Values};
 use crate::observe::Meter;
 use crate::plot::{CELLS, Format, spy};
-use crate::source::{Loaded, Options};
+use crate::source::{Labels, Loaded, Options};
 use std::sync::Arc;
 
 /// All that is printed. Rows and columns are counted from 1, as people do and as messages do.
@@ -27,6 +27,10 @@ struct Info {
     stand_in: Option<&'static str>,
     /// The kind of file that it was read from.
     kind: Option<&'static str>,
+    /// What the reader decided, and did not read.
+    notes: Vec<String>,
+    /// The number of labels of vertices.
+    labels: Option<usize>,
     as_stored: bool,
     rows: usize,
     cols: usize,
@@ -126,8 +130,15 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
 
 /// Reads, looks and draws; says which of them it is at.
 fn describe(args: &InfoArgs) -> Result<Info> {
-    let loaded =
-        load(&args.matrix, Options { as_stored: args.as_stored, beside: args.beside, ..Options::default() })?;
+    let loaded = load(
+        &args.matrix,
+        Options {
+            as_stored: args.as_stored,
+            beside: args.beside,
+            columns: args.columns,
+            ..Options::default()
+        },
+    )?;
     let meter = Arc::new(Meter::default());
     let name = args.matrix.to_string_lossy();
     metered("describing", &name, &meter, || {
@@ -174,6 +185,8 @@ impl Info {
             matrix: args.matrix.to_string_lossy().into_owned(),
             stand_in: loaded.stand_in,
             kind: loaded.kind,
+            notes: loaded.notes.clone(),
+            labels: loaded.labels.as_ref().map(Labels::len),
             as_stored: args.as_stored,
             rows: stats.rows,
             cols: stats.cols,
@@ -226,6 +239,7 @@ mod tests {
         loaded.beside.push(crate::source::Beside { name: "b".into(), values });
         let args = InfoArgs {
             matrix: "F1-like".into(),
+            columns: None,
             spy: None,
             as_stored: false,
             beside: false,

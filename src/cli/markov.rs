@@ -25,7 +25,8 @@ use crate::solve::markov::power::VECTORS;
 use crate::solve::markov::{Method, Problem, Stationary, power, serial};
 use crate::solve::rounding::sum;
 use crate::source::catalog::Entry;
-use crate::source::{Options, npy};
+use crate::source::fields::quoted;
+use crate::source::{Columns, Options, npy};
 use crate::stop::StoppingRule;
 use clap::{Args, ValueEnum};
 use report::MarkovReport;
@@ -56,6 +57,13 @@ pub struct MarkovArgs {
     /// The chain.
     #[command(flatten)]
     pub matrix: What,
+    /// What the columns of a table of edges are, in their order and apart by commas: source, target, weight, time, or - for
+    /// any other; time and - are not read [default: by the header, or source, target, weight]
+    #[arg(long, value_name = "COLUMNS")]
+    pub columns: Option<Columns>,
+    /// The labels of the vertices: a file with one a line in the order of the vertices, also .gz, such as the .urls of a crawl
+    #[arg(long, value_name = "FILE")]
+    pub labels: Option<PathBuf>,
     /// How the distribution is found: all but power take one thread
     #[arg(long, value_enum, default_value = "power")]
     pub method: MethodName,
@@ -124,7 +132,11 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         return Err(bad("--tol", args.tol, "it must lie between 0 and 2, the largest residual there is"));
     }
     args.run.check_files(
-        &[("--matrix", file(&args.matrix)), ("--x0", args.x0.as_deref())],
+        &[
+            ("--matrix", file(&args.matrix)),
+            ("--labels", args.labels.as_deref()),
+            ("--x0", args.x0.as_deref()),
+        ],
         &[("--output", args.output.as_deref())],
     )?;
     args.output.as_deref().map(writer).transpose()?;
@@ -143,11 +155,13 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
     running.check_device()?;
     fetch::on_first_use(missing)?;
     let began = Instant::now();
-    let mut loaded = load(&args.matrix, Options { close_gaps: true, ..Options::default() })?;
+    let options = Options { close_gaps: true, columns: args.columns, ..Options::default() };
+    let mut loaded = load(&args.matrix, options)?;
     let seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let graph = loaded.first_id.is_some();
-    let ids = Ids::of(&mut loaded, 1);
+    let graph = loaded.first_id.is_some() || loaded.labels.is_some() || args.labels.is_some();
+    let ids = Ids::of(&mut loaded, 1, args.labels.as_deref())?;
+    let notes = std::mem::take(&mut loaded.notes);
     let chain = during("finding the classes", || Chain::new(loaded.matrix, args.normalize));
     let chain = chain.map_err(|error| if graph { by_id(&ids, error) } else { error })?;
     let seconds_chain = began.elapsed().as_secs_f64();
@@ -155,11 +169,12 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         return Err(ChainError::Reducible { classes: chain.closed().len() }.into());
     }
     let states = chain.steps().rows();
-    let name = |row| format!("state {}", ids.id(row));
+    let name = |row| format!("state {}", ids.name(row));
     let start = start.as_ref().map(|x0| distribution("--x0", x0, x0.values(states)?, false, name));
     let start = start.transpose()?;
     let rule = running.rule(args.max_iters, args.tol, STAGNATION);
-    let report = MarkovReport::new(args, method, &chain, seconds_load, seconds_chain);
+    let report =
+        MarkovReport { notes, ..MarkovReport::new(args, method, &chain, seconds_load, seconds_chain) };
     let task =
         Task { args, method, running: &running, chain: &chain, ids: &ids, start: start.as_deref(), rule };
     let Found { report, history, written } = match running.place {
@@ -191,14 +206,14 @@ fn describe(
     plan.add("tol", format!("{:e}, of ||pi P - pi||", args.tol));
     plan.running(&args.run, running, args.max_iters);
     plan.outputs(&args.run, args.output.as_deref());
-    plan.add("memory", memory::at_least(&args.matrix, 1, "the chain")?);
+    plan.add("memory", memory::at_least(&args.matrix, args.columns, 1, "the chain")?);
     Ok(plan)
 }
 
 /// An error about a row of a graph, whose vertices have ids.
 fn by_id(ids: &Ids, error: Error) -> Error {
     let of = |row: usize, to: Option<usize>, reason: String| {
-        ChainError::LinkWeights { vertex: ids.id(row), to: to.map(|to| ids.id(to)), reason }.into()
+        ChainError::NamedWeights { vertex: ids.name(row), to: to.map(|to| ids.name(to)), reason }.into()
     };
     match error {
         Error::Chain(ChainError::RowSum { row, sum }) => {
@@ -376,11 +391,18 @@ fn write_columns(path: &Path, _: &Ids, states: usize, classes: &[Closed], all: &
 /// The states that are returned to, by class and falling probability.
 fn write_table(path: &Path, ids: &Ids, _: usize, classes: &[Closed], all: &[Vec<f64>]) -> Result<()> {
     write_file_with(path, |out| {
-        writeln!(out, "state,probability,class")?;
+        let (labels, numbers) = (ids.has_labels(), ids.has_ids());
+        let first = if numbers { "state" } else { "label" };
+        writeln!(out, "{first},probability,class{}", if labels && numbers { ",label" } else { "" })?;
         for (number, (class, probabilities)) in classes.iter().zip(all).enumerate() {
             for place in by_rank(probabilities) {
-                let (state, p) = (ids.id(class.states[place] as usize), probabilities[place]);
-                writeln!(out, "{state},{p:e},{}", number + 1)?;
+                let (state, p) = (class.states[place] as usize, probabilities[place]);
+                let label = quoted(ids.label(state).unwrap_or_default());
+                match ids.id(state) {
+                    None => write!(out, "{label},{p:e},{}", number + 1)?,
+                    Some(id) => write!(out, "{id},{p:e},{}", number + 1)?,
+                }
+                writeln!(out, "{}", if labels && numbers { format!(",{label}") } else { String::new() })?;
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::format::Offsets;
 use crate::parallel::available_cores;
 use crate::scalar::Precision;
+use crate::source::Columns;
 use std::ffi::OsStr;
 
 /// Vectors of the host while a solve runs: the right-hand side and its answer, the solution and its residual, each before and after a
@@ -27,7 +28,11 @@ const DRAWING: u64 = 45_000_000;
 const UNKNOWN: &str = "known after the matrix is read";
 
 /// The least in words: so many times what is solved, without values, which graphs may lack.
-pub(super) fn at_least(what: &OsStr, times: u64, named: &str) -> Result<String> {
+pub(super) fn at_least(what: &OsStr, columns: Option<Columns>, times: u64, named: &str) -> Result<String> {
+    // The head of such a table need not tell its kind.
+    if columns.is_some() {
+        return Ok(UNKNOWN.to_owned());
+    }
     let Some((rows, entries)) = crate::source::preview(what)? else { return Ok(UNKNOWN.to_owned()) };
     Ok(format!("at least {} ({named}, values left out)", bytes(times * compressed_rows(rows, entries, 0))))
 }

@@ -40,15 +40,15 @@ struct Ranked {
 }
 
 fn name(vertices: &Ids, vertex: usize) -> String {
-    format!("vertex {}", vertices.id(vertex))
+    format!("vertex {}", vertices.name(vertex))
 }
 
-/// An error that names vertices, by their ids.
+/// An error that names vertices, by their labels or ids.
 fn by_id(vertices: &Ids, error: Error) -> Error {
     match error {
         Error::Chain(ChainError::LinkWeights { vertex, to, reason }) => {
-            let (vertex, to) = (vertices.id(vertex as usize), to.map(|to| vertices.id(to as usize)));
-            ChainError::LinkWeights { vertex, to, reason }.into()
+            let (vertex, to) = (vertices.name(vertex as usize), to.map(|to| vertices.name(to as usize)));
+            ChainError::NamedWeights { vertex, to, reason }.into()
         }
         other => other,
     }
@@ -76,10 +76,15 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     plan.running.check_device()?;
     fetch::on_first_use(plan.fetch)?;
     let began = Instant::now();
-    let mut loaded =
-        load(&args.graph, Options { duplicates: Duplicates::Keep, close_gaps: true, ..Options::default() })?;
+    let options = Options {
+        duplicates: Duplicates::Keep,
+        close_gaps: true,
+        columns: args.columns,
+        ..Options::default()
+    };
+    let mut loaded = load(&args.graph, options)?;
     let mut facts = Facts::of(&loaded);
-    let vertices = Ids::of(&mut loaded, 0);
+    let vertices = Ids::of(&mut loaded, 0, args.labels.as_deref())?;
     let graph = plan.kept(loaded.matrix)?;
     facts.seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();

@@ -13,6 +13,7 @@ mod cli;
 mod cli_checkpoints;
 mod cli_files;
 mod cli_interrupt;
+mod cli_labels;
 mod cli_live;
 mod cli_markov;
 mod cli_monitor;

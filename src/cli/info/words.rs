@@ -57,6 +57,8 @@ pub(super) fn in_words(info: &Info) -> String {
     if let Some(kind) = info.kind {
         lines.push(("kind", kind.to_owned()));
     }
+    lines.extend(info.notes.iter().map(|note| ("note", note.clone())));
+    lines.extend(info.labels.map(|labels| ("labels", count(labels))));
     lines.push(("size", format!("{} x {}", count(info.rows), count(info.cols))));
     let as_stored = if info.as_stored { ", read as stored" } else { "" };
     let stored = thousands(info.nnz_stored);

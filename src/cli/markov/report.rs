@@ -3,7 +3,7 @@
 use super::{MarkovArgs, Solved};
 use crate::cli::advice::{self, Ended};
 use crate::cli::ids::Ids;
-use crate::cli::layout::labelled;
+use crate::cli::layout::{labelled, named, ranked};
 use crate::cli::limit::{self, Moved};
 use crate::cli::pagerank::by_rank;
 use crate::cli::running::message;
@@ -15,10 +15,13 @@ use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::{Method, Stationary};
 use serde::Serialize;
 
-/// A state, by its id or counted from 1, with its probability.
+/// A state, by its id, counted from 1, or by its label, with its probability.
 #[derive(Debug, Serialize)]
 pub(super) struct State {
-    pub state: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     pub probability: f64,
 }
 
@@ -77,6 +80,8 @@ pub(super) struct MarkovReport {
     pub bytes_per_iteration: u64,
     pub gigabytes_per_second: f64,
     pub percent_of_limit: Option<f64>,
+    /// What the reader of the chain decided, and did not read.
+    pub notes: Vec<String>,
     pub classes: Vec<ClassReport>,
 }
 
@@ -99,9 +104,10 @@ impl ClassReport {
             residual_recursive: solved.stationary.residual_recursive,
             seconds_solve: solved.stationary.seconds_solve,
             top: top
-                .map(|place| State {
-                    state: ids.id(class.states[place] as usize),
-                    probability: probabilities[place],
+                .map(|place| {
+                    let row = class.states[place] as usize;
+                    let (state, label) = (ids.id(row), ids.label(row).map(str::to_owned));
+                    State { state, label, probability: probabilities[place] }
                 })
                 .collect(),
         }
@@ -133,6 +139,7 @@ impl MarkovReport {
             bytes_per_iteration: 0,
             gigabytes_per_second: 0.0,
             percent_of_limit: None,
+            notes: Vec::new(),
             classes: Vec::new(),
         }
     }
@@ -240,10 +247,11 @@ impl MarkovReport {
         }
         let mut text = labelled(LABELS, &lines);
         for class in self.classes.iter().take(SHOWN) {
-            for (place, top) in class.top.iter().enumerate() {
-                let name = if place == 0 { "top" } else { "" };
-                text.push_str(&format!("{name:<9} {:>12}  {:.12e}\n", top.state, top.probability));
-            }
+            let rows = class
+                .top
+                .iter()
+                .map(|top| (named(top.state, top.label.as_deref()), format!("{:.12e}", top.probability)));
+            text.push_str(&ranked(rows.collect()));
         }
         text
     }

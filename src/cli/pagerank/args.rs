@@ -2,6 +2,7 @@
 
 use crate::cli::running::RunArgs;
 use crate::cli::what::What;
+use crate::source::Columns;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,8 +13,10 @@ Examples:
   solver pagerank rmat:scale=12,factor=16 --tol 1e-12 --output ranks.csv
   solver pagerank rmat:scale=12,factor=17 --x0 ranks.csv --output newer.csv
   solver pagerank rmat:scale=12,factor=16 --personalise 12,17
+  printf 'alice bob\\nbob carol\\n' | solver pagerank - --personalise alice
 
-An edge i j of the graph is a link from i to j; row i of a matrix holds the links of vertex i, counted from 0. Ids of a \
+An edge i j of the graph is a link from i to j, and is followed by its weight where there is a third column. Vertices that \
+have names are in the order in which these first come. Row i of a matrix holds the links of vertex i, counted from 0. Ids of a \
 graph stay what its file calls them (METIS counts from 1), and those that no edge of a list names are no vertices.
 What is printed is certified: no vector of exact ranks lies farther from the one that was computed than the bound says, by \
 the sum of all differences.
@@ -26,18 +29,25 @@ pub struct PagerankArgs {
     /// The graph.
     #[command(flatten)]
     pub graph: What,
+    /// What the columns of a table of edges are, in their order and apart by commas: source, target, weight, time, or - for
+    /// any other; time and - are not read [default: by the header, or source, target, weight]
+    #[arg(long, value_name = "COLUMNS")]
+    pub columns: Option<Columns>,
+    /// The labels of the vertices: a file with one a line in the order of the vertices, also .gz, such as the .urls of a crawl
+    #[arg(long, value_name = "FILE")]
+    pub labels: Option<PathBuf>,
     /// The probability that the surfer follows a link instead of jumping
     #[arg(long, value_name = "D", default_value_t = 0.85)]
     pub damping: f64,
     /// What becomes of the surfer at a vertex without links
     #[arg(long, value_enum, default_value = "uniform")]
     pub dangling: DanglingName,
-    /// Where the surfer jumps to: vertices apart by commas, each as likely as the other, or a file with numbers, that are
-    /// divided by their sum: .npy or .mtx (also .gz) with one for each vertex in rising order of id, or .csv with lines
-    /// id,number [default: every vertex]
+    /// Where the surfer jumps to: vertices by id or label, apart by commas, each as likely as the other, or a file with
+    /// numbers, that are divided by their sum: .npy, .mtx or .txt (also .gz) with one for each vertex in order, or .csv with
+    /// lines id,number or label,number [default: every vertex]
     #[arg(long, value_name = "FILE|VERTICES")]
     pub personalise: Option<OsString>,
-    /// Begin at the ranks in this file: .npy or .mtx (also .gz) of the same vertices, or .csv or .json as --output writes
+    /// Begin at the ranks in this file: .npy, .mtx or .txt (also .gz) of the same vertices, or .csv or .json as --output writes
     /// them, of an older graph too: new vertices begin at an equal share
     #[arg(long, value_name = "FILE")]
     pub x0: Option<PathBuf>,
@@ -63,7 +73,8 @@ pub struct PagerankArgs {
     /// Links that the graph names several times
     #[arg(long, value_enum, default_value = "keep")]
     pub duplicates: Repeated,
-    /// Write the ranks here: .npy (in rising order of id), .csv (id,rank by falling rank), or .json (the same)
+    /// Write the ranks here: .npy (in the order of the vertices), .csv (id,rank by falling rank, or label,rank), or .json (the
+    /// same)
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

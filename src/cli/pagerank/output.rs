@@ -3,6 +3,7 @@
 use crate::cli::ids::Ids;
 use crate::error::{Error, Result};
 use crate::observe::write_file_with;
+use crate::source::fields::quoted;
 use crate::source::npy;
 use std::io::Write;
 use std::path::Path;
@@ -47,10 +48,26 @@ pub(in crate::cli) fn by_rank(ranks: &[f64]) -> Vec<usize> {
 
 fn write_table(path: &Path, ranks: &[f64], vertices: &Ids) -> Result<()> {
     write_file_with(path, |out| {
-        writeln!(out, "id,rank")?;
-        by_rank(ranks)
-            .into_iter()
-            .try_for_each(|vertex| writeln!(out, "{},{:e}", vertices.id(vertex), ranks[vertex]))
+        let (labels, ids) = (vertices.has_labels(), vertices.has_ids());
+        writeln!(
+            out,
+            "{}",
+            if !ids {
+                "label,rank"
+            } else if labels {
+                "id,rank,label"
+            } else {
+                "id,rank"
+            }
+        )?;
+        by_rank(ranks).into_iter().try_for_each(|vertex| {
+            let label = quoted(vertices.label(vertex).unwrap_or_default());
+            match vertices.id(vertex) {
+                None => writeln!(out, "{label},{:e}", ranks[vertex]),
+                Some(id) if labels => writeln!(out, "{id},{:e},{label}", ranks[vertex]),
+                Some(id) => writeln!(out, "{id},{:e}", ranks[vertex]),
+            }
+        })
     })
 }
 
@@ -59,7 +76,14 @@ fn write_json(path: &Path, ranks: &[f64], vertices: &Ids) -> Result<()> {
         write!(out, "[")?;
         for (place, vertex) in by_rank(ranks).into_iter().enumerate() {
             let comma = if place == 0 { "" } else { "," };
-            write!(out, "{comma}\n{{\"id\":{},\"rank\":{:e}}}", vertices.id(vertex), ranks[vertex])?;
+            write!(out, "{comma}\n{{")?;
+            if let Some(id) = vertices.id(vertex) {
+                write!(out, "\"id\":{id},")?;
+            }
+            if let Some(label) = vertices.label(vertex) {
+                write!(out, "\"label\":{},", serde_json::to_string(label)?)?;
+            }
+            write!(out, "\"rank\":{:e}}}", ranks[vertex])?;
         }
         writeln!(out, "\n]")
     })

@@ -11,6 +11,7 @@ use crate::format::Csr;
 use crate::precond::Preconditioner;
 use crate::solve::pagerank::{Dangling, Method};
 use crate::source::catalog::Entry;
+use crate::source::fields::{Field, Fields, Separator};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -30,7 +31,8 @@ pub(super) struct Plan {
 
 /// Where the surfer jumps to.
 pub(super) enum Teleport {
-    Vertices(Vec<u64>),
+    /// By id or label.
+    Vertices(Vec<String>),
     File(Numbers),
 }
 
@@ -45,6 +47,7 @@ impl Plan {
         }
         let inputs = [
             ("--graph", file(&args.graph)),
+            ("--labels", args.labels.as_deref()),
             ("--personalise", args.personalise.as_deref().and_then(file)),
             ("--x0", args.x0.as_deref()),
         ];
@@ -88,6 +91,8 @@ impl Plan {
         let mut plan = Decisions::default();
         plan.add("solver", "pagerank");
         plan.source("graph", &args.graph, self.fetch);
+        plan.add_if("columns", args.columns);
+        plan.add_if("labels", args.labels.as_ref().map(|path| path.display()));
         plan.add("method", self.method.name());
         plan.add("damping", self.damping);
         plan.add("dangling", format!("{}: {}", self.dangling.name(), self.dangling.formula()));
@@ -99,7 +104,7 @@ impl Plan {
         plan.add("tol", format!("{:e}, of all ranks together", self.tolerance));
         plan.running(&args.run, &self.running, args.max_iters);
         plan.outputs(&args.run, args.output.as_deref());
-        plan.add("memory", memory::at_least(&args.graph, 2, "the graph and its transpose")?);
+        plan.add("memory", memory::at_least(&args.graph, args.columns, 2, "the graph and its transpose")?);
         Ok(plan)
     }
 
@@ -128,30 +133,49 @@ impl Teleport {
         if Path::new(typed).is_file() {
             return Numbers::read("--personalise", Path::new(typed)).map(Teleport::File);
         }
-        let numbers = |typed: &str| typed.split(',').map(|word| word.trim().parse().ok()).collect();
-        let vertices: Option<Vec<u64>> = typed.to_str().and_then(numbers);
         let reason = "it must be a file, or vertices apart by commas such as 3,17";
-        vertices.map(Teleport::Vertices).ok_or_else(|| bad("--personalise", typed.display(), reason))
+        let fault = || bad("--personalise", typed.display(), reason);
+        let line = typed.to_str().ok_or_else(fault)?;
+        let word = |field: std::result::Result<Field, usize>| {
+            let word = field.ok().and_then(|field| String::from_utf8(field.bytes().into_owned()).ok());
+            word.filter(|word| !word.is_empty())
+        };
+        let words = Fields::new(line.as_bytes(), 0, Separator::Comma).map(word);
+        words.collect::<Option<_>>().map(Teleport::Vertices).ok_or_else(fault)
     }
 
     /// The distribution over so many vertices.
     pub fn over(&self, n: usize, vertices: &Ids) -> Result<Vec<f64>> {
         match self {
             Teleport::File(file) => file.over(n, vertices, Others::Nothing, false),
-            Teleport::Vertices(ids) => {
+            Teleport::Vertices(words) => {
+                let search = vertices.search(n)?;
                 let mut v = vec![0.0; n];
-                for &id in ids {
-                    let vertex = vertices.row(id, n).ok_or_else(|| {
-                        let ids = match n.checked_sub(1) {
-                            Some(last) => format!("ids go from {} to {}", vertices.id(0), vertices.id(last)),
-                            None => "it has no vertices".to_owned(),
-                        };
-                        bad("--personalise", id, format!("the graph has no vertex with that id; {ids}"))
-                    })?;
-                    v[vertex] += 1.0 / ids.len() as f64;
+                for word in words {
+                    let found = search.find(word).map_err(|reason| bad("--personalise", word, reason))?;
+                    let vertex =
+                        found.ok_or_else(|| bad("--personalise", word, no_vertex(word, n, vertices)))?;
+                    v[vertex] += 1.0 / words.len() as f64;
                 }
                 Ok(v)
             }
         }
     }
+}
+
+/// Why a word names no vertex of the graph.
+fn no_vertex(word: &str, n: usize, vertices: &Ids) -> String {
+    let Some(last) = n.checked_sub(1) else { return "the graph has no vertices".to_owned() };
+    let range = match (vertices.id(0), vertices.id(last)) {
+        (Some(first), Some(last)) => format!("; ids go from {first} to {last}"),
+        _ => String::new(),
+    };
+    if vertices.has_labels() {
+        let ids = if vertices.has_ids() { " or id" } else { "" };
+        return format!("the graph has no vertex with that label{ids}, and there is no such file{range}");
+    }
+    if word.parse::<u64>().is_err() {
+        return "it must be a file, or vertices apart by commas such as 3,17".to_owned();
+    }
+    format!("the graph has no vertex with that id{range}")
 }

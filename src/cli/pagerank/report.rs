@@ -5,7 +5,7 @@ use super::args::PagerankArgs;
 use super::output::by_rank;
 use super::plan::Plan;
 use crate::cli::ids::Ids;
-use crate::cli::layout::labelled;
+use crate::cli::layout::{labelled, named, ranked};
 use crate::cli::limit::{self, Moved};
 use crate::cli::running::message;
 use crate::cli::summary::{LABELS, Line, around, count, short, speed, time};
@@ -20,6 +20,7 @@ use serde::Serialize;
 #[derive(Default)]
 pub(super) struct Facts {
     pub stand_in: Option<&'static str>,
+    pub notes: Vec<String>,
     pub self_loops: u64,
     /// Links beyond the first between the same two vertices.
     pub duplicates: u64,
@@ -41,6 +42,7 @@ impl Facts {
         });
         Facts {
             stand_in: loaded.stand_in,
+            notes: loaded.notes.clone(),
             self_loops: counts.iter().map(|c| c.0).sum(),
             duplicates: counts.iter().map(|c| c.1).sum(),
             ..Facts::default()
@@ -51,7 +53,10 @@ impl Facts {
 /// One of the highest ranks.
 #[derive(Debug, Serialize)]
 pub(super) struct Top {
-    pub id: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     pub rank: f64,
     /// Whether the bound makes it certain that this rank is above the next.
     pub above_next_is_certain: bool,
@@ -102,6 +107,8 @@ pub(super) struct RankReport {
     pub links_per_second: f64,
     pub stream_gigabytes_per_second: Option<f64>,
     pub percent_of_limit: Option<f64>,
+    /// What the reader of the graph decided, and did not read.
+    pub notes: Vec<String>,
     pub top: Vec<Top>,
 }
 
@@ -149,6 +156,7 @@ impl RankReport {
             links_per_second: per_second(followed),
             stream_gigabytes_per_second: None,
             percent_of_limit: None,
+            notes: facts.notes.clone(),
             top: top(args.top, ranking, vertices),
         }
     }
@@ -223,12 +231,12 @@ impl RankReport {
             lines.extend(self.details());
         }
         let mut text = labelled(LABELS, &lines);
-        for (place, top) in self.top.iter().enumerate() {
-            let name = if place == 0 { "top" } else { "" };
+        let rows = self.top.iter().map(|top| {
             let doubt =
                 if top.above_next_is_certain { "" } else { "  (its order with the next is not certain)" };
-            text.push_str(&format!("{name:<9} {:>12}  {:.12e}{doubt}\n", top.id, top.rank));
-        }
+            (named(top.id, top.label.as_deref()), format!("{:.12e}{doubt}", top.rank))
+        });
+        text.push_str(&ranked(rows.collect()));
         text
     }
 }
@@ -291,6 +299,7 @@ fn top(count: usize, ranking: &Ranking, vertices: &Ids) -> Vec<Top> {
     let all = order.iter().take(count).enumerate();
     all.map(|(place, &vertex)| Top {
         id: vertices.id(vertex),
+        label: vertices.label(vertex).map(str::to_owned),
         rank: ranks[vertex],
         above_next_is_certain: certain(place),
     })
