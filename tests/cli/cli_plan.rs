@@ -65,7 +65,7 @@ fn what_is_wrong_in_a_configuration_file_is_said_with_file_line_and_key() {
     for part in ["no key 'bakend'", "did you mean backend?", "the keys are matrix, rhs,", "json"] {
         assert!(message.contains(part), "{part}: {message}");
     }
-    assert!(with("pagerank", "rtol = 1e-8").contains("the keys are graph, damping"));
+    assert!(with("pagerank", "rtol = 1e-8").contains("the keys are graph, columns, labels, damping"));
     assert!(with("cg", "config = \"other.toml\"").contains("no key 'config'"));
     assert!(with("cg", "help = true").contains("no key 'help'"));
     assert!(with("cg", "max-iters = \"many\"").contains("max-iters: invalid value 'many'"));

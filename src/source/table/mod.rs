@@ -240,7 +240,8 @@ fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
         notes.push(format!("the first line is read as a header: source {source}, target {target}{weight}"));
     }
     let unread: Vec<String> = columns.unread().map(name).collect();
-    if !unread.is_empty() && !(shape.told && shape.header.is_none()) {
+    let known = shape.told && shape.header.is_none();
+    if !known && !unread.is_empty() {
         let s = if unread.len() == 1 { "" } else { "s" };
         let unread = unread.join(", ");
         notes.push(match &shape.header {

@@ -113,14 +113,11 @@ fn has_names(lines: &[Line], separator: Separator, columns: &Columns) -> bool {
     lines.iter().any(named)
 }
 
-/// A vertex that is no number. What is a number and no whole one is a fault in a list of whole numbers.
+/// Whether a vertex is a name: no whole number, and no number with a sign or a point, which is a fault among whole numbers.
 pub(super) fn is_name(word: &[u8]) -> bool {
-    !is_whole(word) && !(is_number(word) && word.iter().any(u8::is_ascii_digit) && is_fraction(word))
-}
-
-/// Whether a number has a sign or a point.
-fn is_fraction(word: &[u8]) -> bool {
-    word.iter().any(|byte| b"+-.".contains(byte))
+    let digits = word.iter().any(u8::is_ascii_digit);
+    let fraction = word.iter().any(|byte| b"+-.".contains(byte));
+    !(is_whole(word) || digits && fraction && is_number(word))
 }
 
 fn by_header(lines: &[Line]) -> Option<Shape> {
