@@ -63,7 +63,9 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let began = Instant::now();
     let beside = plan.rhs == RightHandSide::Beside;
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, beside, ..Options::default() })?;
-    let note = during("checking the matrix", || check_matrix(&plan, &loaded))?;
+    let symmetry = during("checking the matrix", || check_matrix(&plan, &loaded))?;
+    let notes: Vec<String> = loaded.notes.iter().cloned().chain(symmetry).collect();
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
     let seconds_load = began.elapsed().as_secs_f64();
     let problem = plan.rhs.make(&loaded)?;
     // Places of nodes take room, and are not needed.

@@ -1,6 +1,7 @@
 //! `solver convert`: a matrix from anywhere, written in the format that the ending of the output names.
 
 use super::args::ConvertArgs;
+use super::layout::wrapped;
 use super::load::load;
 use super::progress::{bytes, metered};
 use super::{fetch, print, thousands};
@@ -118,6 +119,7 @@ fn report(loaded: &Loaded, written: &[PathBuf]) -> String {
     let count = |n: usize| thousands(n as u64);
     let stands = loaded.stand_in.map_or(String::new(), |real| format!(", a stand-in for {real}"));
     let mut text = format!("{} x {}, {} entries{stands}\n", count(rows), count(cols), count(nnz));
+    loaded.notes.iter().for_each(|note| text.push_str(&wrapped("note: ", note)));
     if !loaded.beside_faults.is_empty() {
         text.push_str(&format!("left out as faulty: {}\n", loaded.beside_unread.join(", ")));
     }

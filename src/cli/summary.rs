@@ -20,6 +20,14 @@ pub(super) fn count(n: u64, one: &str) -> String {
     format!("{} {one}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
+/// How a solve ended, and after how many iterations of which method; a message about the iteration limit names the number.
+pub(super) fn ended(message: &str, reason: &str, iterations: u64, method: &str) -> String {
+    match reason {
+        "iteration_limit" => format!("{message} of {method}"),
+        _ => format!("{message}; {} of {method}", count(iterations, "iteration")),
+    }
+}
+
 /// How long the iterations took, and where they ran. Methods without a backend name it `none`.
 pub(super) fn time(seconds: f64, device: &str, backend: &str, precision: &str) -> Line {
     let backend = if backend == "none" { String::new() } else { format!(", backend {backend}") };

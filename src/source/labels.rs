@@ -41,9 +41,15 @@ impl Labels {
 
     /// Adds the label of the next row.
     pub fn push(&mut self, label: &str) -> Result<()> {
+        self.push_bytes(label.as_bytes())
+    }
+
+    /// The same of text that is [`checked`].
+    #[inline]
+    fn push_bytes(&mut self, label: &[u8]) -> Result<()> {
         grow(&mut self.text, label.len())?;
         grow(&mut self.ends, 1)?;
-        self.text.extend_from_slice(label.as_bytes());
+        self.text.extend_from_slice(label);
         self.ends.push(self.text.len());
         Ok(())
     }
@@ -169,15 +175,15 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    /// The number of a name.
+    /// The number of a name whose text is [`checked`].
     #[inline]
-    pub fn number(&mut self, name: &str, hash: u32) -> Result<u32> {
+    pub fn number(&mut self, name: &[u8], hash: u32) -> Result<u32> {
         self.table.make_room()?;
-        match self.table.find(hash, |row| self.labels.bytes(row) == name.as_bytes()) {
+        match self.table.find(hash, |row| self.labels.bytes(row) == name) {
             Found::Row(row) => Ok(row as u32),
             Found::Empty(slot) => {
                 let row = self.labels.len() as u32;
-                self.labels.push(name)?;
+                self.labels.push_bytes(name)?;
                 self.table.put(slot, hash, row);
                 Ok(row)
             }

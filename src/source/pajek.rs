@@ -274,7 +274,7 @@ impl Network {
         if self.sections > 1 {
             notes.push(format!("the links of all {} sections are read as one graph", self.sections));
         }
-        notes.iter().for_each(|note| log::warn!("{}: {note}", text.path.display()));
+        notes.iter().for_each(|note| log::info!("{}: {note}", text.path.display()));
         if self.links.values.iter().all(|weight| *weight == 1.0) {
             self.links.values = Vec::new();
         }

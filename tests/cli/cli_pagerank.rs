@@ -228,7 +228,7 @@ fn ranks_of_an_older_graph_are_begun_from_by_their_ids() {
         assert!(errors(&done).contains(part) && errors(&done).contains("w.csv"), "{text}: {}", errors(&done));
     };
     says("7,1\n14;1\n", "line 2: expected id,number, found '14;1'");
-    says("7,1\n14,1\n7,2\n", "vertex 7 stands there twice");
+    says("7,1\n14,1\n7,2\n", "vertex 7 is listed twice");
     says("7,1\n8,1\n", "no vertex 8");
     says("7,-1\n", "vertex 7 is -1");
     says("7,0\n", "sum to 0");

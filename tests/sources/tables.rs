@@ -96,10 +96,10 @@ fn a_header_says_which_column_is_which_and_is_told() {
         ("source,target,weight\na,b,2\nb,c,3\n", None),
         ("Weight;Target;Source\n2;b;a\n3;c;b\n", None),
         ("from to weight\na b 2\nb c 3\n", None),
-        ("Source;Target;Weight;Timestamp\na;b;2;2020-01-01\nb;c;3;\n", Some("column 'Timestamp' not read")),
+        ("Source;Target;Weight;Timestamp\na;b;2;2020-01-01\nb;c;3;\n", Some("column 'Timestamp' is not read")),
         (
             "Source,Target,Type,Id,Label,Weight\na,b,Directed,0,x,2\nb,c,Directed,1,,3\n",
-            Some("columns 'Type', 'Id', 'Label' not read"),
+            Some("columns 'Type', 'Id', 'Label' are not read"),
         ),
     ] {
         let loaded = accepted(text);
@@ -150,7 +150,7 @@ fn ids_in_a_table_are_those_of_a_plain_list_of_edges() {
 fn the_fourth_column_without_a_header_is_not_read_and_that_is_told() {
     let loaded = accepted("% sym positive\n1 2 1 1082040961\n2 3 4 1082155839\n");
     assert_eq!(edges(&loaded), expected(&[("1", "2", 1.0), ("2", "3", 4.0)]));
-    assert!(loaded.notes[0].starts_with("column 4 not read"), "{:?}", loaded.notes);
+    assert!(loaded.notes[0].starts_with("column 4 is not read"), "{:?}", loaded.notes);
     let loaded = accepted("a b 1 2020-01-02\nb c 4 2021-01-02\n");
     assert_eq!(edges(&loaded), expected(&[("a", "b", 1.0), ("b", "c", 4.0)]));
 }

@@ -1,7 +1,7 @@
 //! The report for people.
 
 use crate::cli::layout::labelled;
-use crate::cli::summary::{LABELS, Line, around, count, short, speed, time};
+use crate::cli::summary::{LABELS, Line, around, count, ended, short, speed, time};
 use crate::cli::{duration, thousands};
 use crate::observe::Report;
 
@@ -42,8 +42,8 @@ fn result(r: &Report) -> String {
         1 => "; restarted once from b - A x".to_owned(),
         n => format!("; restarted {n} times from b - A x"),
     };
-    let iterations = count(r.iterations, "iteration");
-    format!("{}; {iterations} of {}{precond} on {}{stands}{restarts}", r.message, r.solver, r.matrix)
+    let ended = ended(&r.message, &r.reason, r.iterations, &r.solver);
+    format!("{ended}{precond} on {}{stands}{restarts}", r.matrix)
 }
 
 fn details(r: &Report) -> Vec<Line> {

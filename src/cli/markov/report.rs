@@ -7,7 +7,7 @@ use crate::cli::layout::{labelled, named, ranked};
 use crate::cli::limit::{self, Moved};
 use crate::cli::pagerank::by_rank;
 use crate::cli::running::message;
-use crate::cli::summary::{LABELS, Line, around, count, short, speed, time};
+use crate::cli::summary::{LABELS, Line, around, count, ended, short, speed, time};
 use crate::cli::{duration, thousands};
 use crate::device::Device;
 use crate::observe::report::{Measure, Report};
@@ -238,6 +238,7 @@ impl MarkovReport {
             let rate = format!("{} an iteration", duration(self.seconds_per_iteration));
             lines.push(speed(self.gigabytes_per_second, self.percent_of_limit, &rate));
         }
+        lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
         lines.extend(files);
         if complete {
             lines.push(("matrix", format!("{} entries", thousands(self.nnz))));
@@ -282,8 +283,8 @@ impl MarkovReport {
             ),
             false => String::new(),
         };
-        let iterations = count(class.iterations, "iteration");
-        format!("{name}{}; {iterations} of {}{period}{groups}{residuals}", class.message, self.method)
+        let ended = ended(&class.message, class.reason, class.iterations, self.method);
+        format!("{name}{ended}{period}{groups}{residuals}")
     }
 }
 

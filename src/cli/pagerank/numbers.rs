@@ -100,7 +100,7 @@ impl ByName {
         for pair in &self.pairs {
             match pair.find(&search, labels).map_err(fault)? {
                 Some(vertex) if seen[vertex] => {
-                    return Err(fault(format!("vertex {} stands there twice", pair.name())));
+                    return Err(fault(format!("vertex {} is listed twice", pair.name())));
                 }
                 Some(vertex) => (values[vertex], seen[vertex], known) = (pair.rank, true, known + 1),
                 None if others == Others::Share => {}

@@ -8,7 +8,7 @@ use crate::cli::ids::Ids;
 use crate::cli::layout::{labelled, named, ranked};
 use crate::cli::limit::{self, Moved};
 use crate::cli::running::message;
-use crate::cli::summary::{LABELS, Line, around, count, short, speed, time};
+use crate::cli::summary::{LABELS, Line, around, count, ended, short, speed, time};
 use crate::cli::{duration, thousands};
 use crate::device::Device;
 use crate::observe::report::{Measure, Report};
@@ -199,12 +199,9 @@ impl RankReport {
     /// The report for people in a few lines; all of it where it is `complete`.
     pub fn in_words(&self, files: Option<Line>, complete: bool) -> String {
         let stands = self.stand_in.map_or(String::new(), |real| format!(", a stand-in for {real}"));
-        let iterations = count(self.iterations, "iteration");
+        let ended = ended(&self.message, self.reason, self.iterations, self.method);
         let mut lines = vec![
-            (
-                "result",
-                format!("{}; {iterations} of {} on {}{stands}", self.message, self.method, self.graph),
-            ),
+            ("result", format!("{ended} on {}{stands}", self.graph)),
             ("graph", self.counts()),
             (
                 "error",
@@ -226,6 +223,7 @@ impl RankReport {
         if let Some(hint) = &self.hint {
             lines.insert(1, ("hint", hint.clone()));
         }
+        lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
         lines.extend(files);
         if complete {
             lines.extend(self.details());

@@ -242,14 +242,16 @@ fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
     let unread: Vec<String> = columns.unread().map(name).collect();
     let known = shape.told && shape.header.is_none();
     if !known && !unread.is_empty() {
-        let s = if unread.len() == 1 { "" } else { "s" };
-        let unread = unread.join(", ");
+        let unread = match &unread[..] {
+            [one] => format!("column {one} is"),
+            several => format!("columns {} are", several.join(", ")),
+        };
         notes.push(match &shape.header {
-            Some(_) => format!("column{s} {unread} not read"),
-            None => format!("column {unread} not read: without a header the third of four columns is the weight, and --columns says otherwise"),
+            Some(_) => format!("{unread} not read"),
+            None => format!("{unread} not read: without a header the third column is the weight; --columns names the columns"),
         });
     }
-    notes.iter().for_each(|note| log::warn!("{}: {note}", text.path.display()));
+    notes.iter().for_each(|note| log::info!("{}: {note}", text.path.display()));
     notes
 }
 

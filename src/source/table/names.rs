@@ -1,14 +1,14 @@
-//! Tables of edges between names. Each portion is parsed by several threads into the names of its edges and their hashes, and
-//! then numbered by one.
+//! Tables of edges between names. Each portion is parsed by several threads into the names of its edges and their hashes, while
+//! one of them numbers the names of the portion before.
 
 use super::{Row, Rows, Shape, each_line, field_fault, notes};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::Coo;
 use crate::parallel::{grow, run_all};
 use crate::source::fields::{Field, Fields};
 use crate::source::labels::{Interner, checked, hash};
 use crate::source::portions::Portions;
-use crate::source::text::{Fault, Text};
+use crate::source::text::Text;
 use crate::source::words::{Scan, pieces};
 use crate::source::{Loaded, Options};
 use std::ops::Range;
@@ -19,7 +19,7 @@ const AHEAD: [usize; 3] = [36, 24, 12];
 /// The names of the edges of a piece, in its order: of each edge the source, then the target.
 #[derive(Default)]
 struct Names {
-    text: String,
+    text: Vec<u8>,
     ends: Vec<usize>,
     hashes: Vec<u32>,
     /// Empty where no column is the weight.
@@ -31,16 +31,19 @@ pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<Stri
     let rows = Rows::new(shape);
     let mut interner = Interner::default();
     let mut edges = Coo::default();
+    let mut before = Vec::new();
     portions.begin();
     portions.each(|text, start| {
-        for (names, fault) in run_all(pieces(text, start), |piece| parse_piece(text, piece, &rows)) {
-            take_in(&names, &mut interner, &mut edges)?;
-            if let Some(fault) = fault {
-                return Err(text.error(*fault));
-            }
+        let parse = || run_all(pieces(text, start), |piece| parse_piece(text, piece, &rows));
+        if before.is_empty() {
+            before = parse();
+            return Ok(());
         }
-        Ok(())
+        let (taken, parsed) = rayon::join(|| take_all(&mut before, &mut interner, &mut edges), parse);
+        before = parsed;
+        taken
     })?;
+    take_all(&mut before, &mut interner, &mut edges)?;
     let notes = notes(text, shape, mixed);
     let stored = edges.row_indices.len() as u64;
     let labels = interner.labels;
@@ -49,9 +52,11 @@ pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<Stri
     Ok(Loaded { labels: Some(labels), notes, kind: Some(super::NAME), ..Loaded::new(matrix, stored, false) })
 }
 
-fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<Box<Fault>>) {
+/// The names of a piece up to its first fault.
+fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<Error>) {
     let mut names = Names::default();
     let length = piece.len();
+    let plain = is_plain(&text.bytes[piece.clone()]);
     let visit = |line: &[u8], at: usize| {
         let row = Row::parse(line, at, rows)?;
         let weight = row.weight()?;
@@ -60,7 +65,10 @@ fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<B
             if name.is_empty() {
                 return Err(field_fault(field, "the name of a vertex"));
             }
-            names.text.push_str(checked(name, field.at)?);
+            if !plain {
+                checked(name, field.at)?;
+            }
+            names.text.extend_from_slice(name);
             names.ends.push(names.text.len());
             names.hashes.push(hash(name));
         }
@@ -70,7 +78,13 @@ fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<B
     let fault = each_line(text, piece, visit, |line, at| comment(line, at, rows)).err();
     text.advance(length);
     // A line whose second name is faulty leaves one without an edge.
-    (names, fault)
+    (names, fault.map(|fault| text.error(*fault)))
+}
+
+/// Whether every name of a text is fit to be a label by its bytes: printable ASCII. Line ends and blanks are in no name, but
+/// for tabs, which may be.
+fn is_plain(text: &[u8]) -> bool {
+    text.iter().fold(true, |all, byte| all & matches!(byte, b' '..=b'~' | b'\n' | b'\t'))
 }
 
 /// Refuses what looks like a comment and may be an edge.
@@ -91,6 +105,18 @@ fn comment(line: &[u8], at: usize, rows: &Rows) -> Scan<()> {
     }
     let expected = "a comment with a blank after its mark, or an edge with its first name in quotes";
     Err(field_fault(&fields[0], expected))
+}
+
+/// Numbers the names of a portion, up to its first fault.
+fn take_all(
+    portion: &mut Vec<(Names, Option<Error>)>,
+    interner: &mut Interner,
+    edges: &mut Coo,
+) -> Result<()> {
+    portion.drain(..).try_for_each(|(names, fault)| {
+        take_in(&names, interner, edges)?;
+        fault.map_or(Ok(()), Err)
+    })
 }
 
 /// Numbers the names of a piece.
