@@ -374,7 +374,9 @@ fn a_start_of_ones_own_is_kept_and_another_one_refused() {
 #[test]
 fn what_cannot_be_written_is_no_reason_to_stop() {
     let (system, folder) = (system(), tempfile::tempdir().unwrap());
-    let file = folder.path().join("missing").join("c");
+    let below = folder.path().join("a file");
+    std::fs::write(&below, "").unwrap();
+    let file = below.join("c");
     let cpu = Cpu::new(Some(2)).unwrap();
     let case = Case { method: Method::Cg, precond: Preconditioner::None, precision: Precision::F64 };
     let (outcome, _) = case.solve(&cpu, &system, &to(1e-9, MOST), &save(&file, Duration::ZERO));
