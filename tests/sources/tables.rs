@@ -250,6 +250,7 @@ fn a_file_that_mixes_ids_and_names_is_a_file_of_names() {
         assert!(last == "x" || last == "bob");
         assert!(loaded.notes.iter().any(|note| note.contains("all vertices are read as names")));
     }
+    assert_refused(read("# e\n0\t1\n1\t2\n1\t2 3\n"), 4, 5, "end of line", "3");
     assert_eq!(labels(&accepted("1 alice\nalice 01\n")), ["1", "alice", "01"]);
 }
 

@@ -54,6 +54,10 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
 /// Reads a list of whole numbers as one of names, where a name is what it was refused for; else the error stays.
 pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Loaded> {
     let Error::Parse { line, .. } = &error else { return Err(error) };
+    // Another fault may be in a line that has a name by the table's separator: in `1<tab>2 3`, the name `2 3`.
+    if !may_be_name(&error) {
+        return Err(error);
+    }
     let found = match options.columns {
         Some(columns) => Some(Shape::told(text, columns)),
         None => Shape::find(text),
