@@ -6,6 +6,7 @@
 pub mod auto;
 pub mod cpu;
 pub mod cuda;
+mod names;
 mod params;
 mod registry;
 
@@ -15,6 +16,7 @@ use crate::format::{Csr, Values};
 use crate::operator::LinearOperator;
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
+pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
 pub use params::{Others, Param, Params};
 use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
@@ -329,40 +331,6 @@ fn unknown(kind: &'static str, name: &str) -> Error {
     };
     let hint = format!("{first}there are: {}", names(true).collect::<Vec<_>>().join(", "));
     Error::UnknownBackend { name: name.to_owned(), device: kind, hint }
-}
-
-/// The rows that `auto` stands for before a matrix is known, one for each kind of device.
-pub fn auto_entries() -> [&'static Entry; 2] {
-    [&auto::ENTRY, &cuda::auto::ENTRY]
-}
-
-/// The names of all backends, each once, `auto` first.
-pub fn backend_names() -> impl Iterator<Item = &'static str> {
-    let first = |at: usize| REGISTRY[..at].iter().all(|e| e.name != REGISTRY[at].name);
-    let names = (0..REGISTRY.len()).filter(move |at| first(*at)).map(|at| REGISTRY[at].name);
-    std::iter::once(auto::ENTRY.name).chain(names)
-}
-
-/// Whether a backend is one that `auto` may choose.
-pub fn recommended(entry: &Entry) -> bool {
-    let chosen = if entry.device() == Cuda::KIND { cuda::auto::CHOICES } else { auto::CHOICES };
-    chosen.contains(&entry.name)
-}
-
-/// The backends of the CPU that are nearest to one of a GPU: the one of the same name, or else those with the same format.
-/// None for `auto`.
-pub fn nearest_on_cpu(entry: &Entry) -> Vec<&'static str> {
-    let on_cpu = || REGISTRY.iter().filter(|e| e.device() == Cpu::KIND);
-    if let Some(same) = on_cpu().find(|e| e.name == entry.name) {
-        return vec![same.name];
-    }
-    // The first word of a format is its name. Yardsticks and the reference are not meant to be fast.
-    let format = |e: &Entry| {
-        e.format.split([' ', ',']).next().map(|format| if format == "ell" { "sell" } else { format })
-    };
-    let slow = ["serial", "sprs", "nalgebra"];
-    let near = on_cpu().filter(|e| format(e) == format(entry) && e.values && !slow.contains(&e.name));
-    near.map(|e| e.name).take(2).collect()
 }
 
 /// What to ask for instead where an operator and what has been set aside do not fit into what is free, in words.

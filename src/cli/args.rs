@@ -1,14 +1,15 @@
 //! What the user typed, exactly, over what a configuration file says. Nothing is opened or resolved here.
 
 use super::every::Every;
-use super::markov::MarkovArgs;
+use super::groups::{GENERAL, arranged, switch};
+use super::markov::args::MarkovArgs;
 use super::pagerank::args::PagerankArgs;
 use super::precond::{Typed, listed_below};
 use super::running::RunArgs;
 use super::what::{self, What};
 use crate::precond::Preconditioner;
 use crate::source::Columns;
-use clap::{Arg, ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -36,9 +37,6 @@ pub struct Cli {
     #[arg(short, long, global = true, action = ArgAction::Help, help_heading = GENERAL)]
     pub help: Option<bool>,
 }
-
-/// The group of options that all commands have.
-const GENERAL: &str = "General";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,58 +83,6 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command into a folder.
     Man(ManArgs),
-}
-
-/// Lets whoever types take back a switch that a configuration file sets: `--json` is `--json=true`, and there is
-/// `--json=false`.
-fn switch(arg: Arg) -> Arg {
-    match arg.get_action() {
-        ArgAction::SetTrue => arg
-            .action(ArgAction::Set)
-            .value_name("BOOL")
-            .num_args(0..=1)
-            .require_equals(true)
-            .default_value("false")
-            .hide_default_value(true)
-            .hide_possible_values(true)
-            .default_missing_value("true"),
-        _ => arg,
-    }
-}
-
-/// The groups of options in help texts, in their order, with the options of each in theirs.
-const GROUPS: &[(&str, &[&str])] = &[
-    (
-        "Input",
-        &[
-            "matrix",
-            "rhs",
-            "x0",
-            "as_stored",
-            "assume_symmetric",
-            "columns",
-            "labels",
-            "normalize",
-            "self_loops",
-            "duplicates",
-            "resume",
-            "config",
-        ],
-    ),
-    ("Method", &["method", "precond", "variant", "damping", "dangling", "personalise", "classes"]),
-    ("Device", &["device", "backend", "precision", "threads"]),
-    ("Stopping", &["rtol", "tol", "rtol_initial", "atol", "max_iters", "time_limit"]),
-    ("Output", &["output", "history", "plot", "checkpoint", "every", "top", "json", "monitor", "dry_run"]),
-];
-
-/// Puts an option into its group.
-fn arranged(arg: Arg) -> Arg {
-    let id = arg.get_id().as_str().to_owned();
-    let place = GROUPS.iter().find_map(|(name, ids)| Some((*name, ids.iter().position(|i| *i == id)?)));
-    match place {
-        Some((group, order)) => arg.help_heading(group).display_order(order),
-        None => arg,
-    }
 }
 
 const CG_EXAMPLES: &str = "\

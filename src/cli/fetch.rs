@@ -4,16 +4,19 @@ use super::args::FetchArgs;
 use super::progress::{bytes, log_line};
 use super::{interrupt, print};
 use crate::error::{Error, FetchError, Result};
+use crate::parallel::start_thread;
 use crate::source::catalog::{self, Entry};
-use crate::source::fetch::{Fetched, Settings, fetch};
+use crate::source::fetch::{self, Fetched, Settings, fetch};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 pub(super) fn run(args: &FetchArgs) -> Result<bool> {
     // A name that does not exist is better known before the first download than after it.
-    let entries: Vec<&Entry> = args.names.iter().map(|name| catalog::get(name)).collect::<Result<_>>()?;
+    let entries: Vec<&'static Entry> =
+        args.names.iter().map(|name| catalog::get(name)).collect::<Result<_>>()?;
     for entry in entries {
         let fetched = download(entry, args.mirror.clone())?;
         let state = if fetched.was_there { "is there and in order" } else { "fetched" };
@@ -29,6 +32,11 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
     }
     Ok(true)
 }
+
+/// Between two looks at the signals during a download.
+const POLL: Duration = Duration::from_millis(50);
+/// How long a download may take to stop after a signal.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Whether `--offline` was given.
 static FORBIDDEN: AtomicBool = AtomicBool::new(false);
@@ -82,15 +90,40 @@ pub(super) fn source_and_place(entry: &Entry) -> String {
 }
 
 /// Fetches one matrix under a bar, or under sparse lines where there is no terminal.
-pub(super) fn download(entry: &Entry, mirror: Option<String>) -> Result<Fetched> {
+///
+/// A signal ends the command within a moment, even where the server says nothing: the thread that waits for it ends with the
+/// program. What has come is in a file.
+pub(super) fn download(entry: &'static Entry, mirror: Option<String>) -> Result<Fetched> {
     let mut settings = Settings::new(None)?;
     settings.mirror = mirror.or_else(default_mirror);
     settings.stop = interrupt::catch();
     log::info!("{}: from {}", entry.name, entry.url(settings.mirror.as_deref()));
     let mut progress = Progress::new(&entry.name);
-    let fetched = fetch(entry, &settings, &mut |have, total| progress.update(have, total));
+    let bar = progress.bar.clone();
+    let (sender, receiver) = mpsc::channel();
+    let wanted = settings.clone();
+    start_thread("solver-download".to_owned(), move || {
+        let fetched = fetch(entry, &wanted, &mut |have, total| progress.update(have, total));
+        // Without a receiver the command has ended.
+        let _ = sender.send(fetched);
+    })
+    .map_err(|e| Error::Threads { threads: 1, reason: e.to_string() })?;
+    let mut waited_since = None;
+    let fetched = loop {
+        match receiver.recv_timeout(POLL) {
+            Ok(fetched) => break fetched,
+            Err(RecvTimeoutError::Disconnected) => break Err(fetch::stopped(entry, &settings)),
+            Err(RecvTimeoutError::Timeout) if !settings.stop.load(Ordering::Relaxed) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                let since = *waited_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > PATIENCE {
+                    break Err(fetch::stopped(entry, &settings));
+                }
+            }
+        }
+    };
     interrupt::release();
-    progress.bar.finish_and_clear();
+    bar.finish_and_clear();
     fetched
 }
 

@@ -20,7 +20,7 @@ const TRIES: usize = 3;
 
 /// The machine's limit for an iteration, where it means something: an iteration that moves little is bound by latency,
 /// and no solve is faster than the machine, so that a stream that says so was measured while the machine had other
-/// things to do. Whoever has pressed Ctrl-C is not made to wait for it.
+/// things to do. It is skipped after Ctrl-C.
 ///
 /// It takes a while in which the program may be ended, and so comes after answer, history and picture have been
 /// written.

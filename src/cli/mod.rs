@@ -10,6 +10,7 @@ mod doctor;
 mod dry;
 mod every;
 mod fetch;
+mod groups;
 mod ids;
 mod info;
 mod interrupt;
@@ -66,6 +67,8 @@ pub fn run() -> ExitCode {
         _ => "debug",
     };
     env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(level))
+        // Its errors are part of ours.
+        .filter_module("rustls_platform_verifier", log::LevelFilter::Off)
         .format(|out, record| {
             let (level, style) = (record.level(), out.default_level_style(record.level()));
             let text = layout::indented_message("[ERROR] ".len(), &record.args().to_string());

@@ -197,6 +197,7 @@ fn watched<D: Device>(
         goal: args.tol,
         seconds_each: report.seconds_per_iteration,
         precision: args.run.precision,
+        restarts: false,
         tolerance: "--tol",
         precond: None,
         resume: None,

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::files;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// A file with the option that named it.
 pub(super) type Named<'a> = (&'static str, &'a Path);
@@ -36,10 +36,18 @@ pub(super) fn check_apart(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result
     Ok(())
 }
 
-/// The same for every name of a file, which need not exist: its folder and its name once all links are followed.
+/// The same for every name of a file, which need not exist, nor its folder: the nearest folder that exists once all links are
+/// followed, and the names below it.
 fn place(path: &Path) -> PathBuf {
     let target = files::follow(path).unwrap_or_else(|_| path.to_owned());
-    let folder = files::folder_of(&target);
-    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    target.file_name().map_or(folder.clone(), |name| folder.join(name))
+    let target = std::path::absolute(&target).unwrap_or(target);
+    let existing = target.ancestors().skip(1).find_map(|at| Some((at, fs::canonicalize(at).ok()?)));
+    let Some((at, mut place)) = existing else { return target };
+    for part in target.strip_prefix(at).iter().flat_map(|below| below.components()) {
+        match part {
+            Component::ParentDir => _ = place.pop(),
+            part => place.push(part),
+        }
+    }
+    place
 }

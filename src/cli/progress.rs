@@ -1,4 +1,4 @@
-//! Progress on stderr: one live line on a terminal, a line every few seconds in a log, nothing for what is over in a moment.
+//! Progress on stderr: one live line on a terminal, a line every few seconds in a log, nothing for work that is over in a moment.
 
 mod live;
 mod monitor;

@@ -5,8 +5,9 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use std::ffi::{OsStr, OsString};
 use std::ops::Deref;
 
-const HELP: &str = "A file (Matrix Market, Harwell-Boeing, SciPy .npz, a graph, an archive, .slv; also .gz), - for \
-standard input, a name such as F1 (see solver matrices), or a generator such as poisson2d:1000x1000";
+const HELP: &str = "\
+A file (Matrix Market, Harwell-Boeing, SciPy .npz, a graph, an archive, .slv; also .gz), - for standard input, a name such \
+as F1 (see solver matrices), or a generator such as poisson2d:1000x1000";
 const EXAMPLES: &str = "a file such as A.mtx, a name such as F1, or a generator such as poisson2d:1000x1000 (solver matrices lists both)";
 
 /// What was typed.

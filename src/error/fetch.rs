@@ -1,6 +1,6 @@
 //! What goes wrong where matrices are fetched.
 
-use super::Error;
+use super::{Error, in_words};
 use std::path::PathBuf;
 
 /// A matrix of the catalog cannot be had.
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 pub enum FetchError {
     /// A matrix of the catalog that is not on this machine.
     #[error(
-        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has some {megabytes} MB or \
-         more. Fetch it with: solver fetch {name}{hint}"
+        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has {size} or more. Fetch it \
+         with: solver fetch {name}{hint}", size = in_words(*bytes)
     )]
     NotFetched {
         /// Its name.
@@ -18,8 +18,8 @@ pub enum FetchError {
         rows: u64,
         /// Its entries.
         entries: u64,
-        /// About the size of the download.
-        megabytes: u64,
+        /// About the size of the download at least.
+        bytes: u64,
         /// The stand-in, where there is one, and why the cache folder is not used, where it is not.
         hint: String,
     },

@@ -2,8 +2,9 @@
 //!
 //! # Steps
 //! 1. Symbolic links are followed: their target is replaced, and they stay. The target need not exist.
-//! 2. The content is written to a temporary file in the target's folder, which is created if it does not exist. If the target exists, the temporary file takes over
-//!    its mode, and its owner and group as far as the system permits. A new file has the mode that the umask gives.
+//! 2. The target's folder is created if it does not exist. The content is written to a temporary file there. If the target
+//!    exists, the temporary file takes over its mode, and its owner and group as far as the system permits. A new file has the
+//!    mode that the umask gives.
 //! 3. The temporary file is renamed over the target. Of several writers, the last one wins.
 //! 4. A rename can fail although the target can be written to: the target is a mount point, or belongs to another user and
 //!    lies in a folder with the sticky bit. A result is then copied into the target. The temporary file stays until the copy

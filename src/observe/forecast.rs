@@ -20,7 +20,7 @@ pub struct Forecast {
     width: usize,
     /// Logarithms of the lowest residuals of whole stretches.
     lows: Vec<f64>,
-    /// The same of the stretch in hand, and how many residuals it has.
+    /// The same of the stretch that is not complete, and the number of its residuals.
     low: f64,
     count: usize,
 }
@@ -80,7 +80,8 @@ impl Forecast {
         (rate < STEADY * before && before < STEADY * rate).then_some(left)
     }
 
-    /// What is left at the rate of the last of so many parts, and that rate, if it is positive.
+    /// The iterations left at the rate of the last part, where the solve is cut into this many, and that rate. None where the rate
+    /// is not positive.
     fn at_rate_of_last(&self, parts: usize, tolerance: f64) -> Option<(f64, f64)> {
         let stretches = self.lows.len();
         let line = &self.lows[stretches.checked_sub((stretches / parts).max(FEWEST))?..];
@@ -125,7 +126,7 @@ mod tests {
                 (0..iterations).map(|i| 1e-8f64.powf(f64::from(i) / f64::from(iterations))).collect();
             for (done, left) in forecasts(&residuals, 1e-8).into_iter().enumerate().skip(20) {
                 let truth = f64::from(iterations) - done as f64;
-                // Of a stretch in hand only the whole ones before it are known.
+                // Residuals of an incomplete stretch do not count.
                 let slack = 1.0 + f64::from(iterations) / 100.0;
                 assert!((left.unwrap() - truth).abs() <= slack, "{done} of {iterations}: {left:?}");
             }

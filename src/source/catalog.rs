@@ -189,7 +189,7 @@ impl Entry {
             name: self.name.clone(),
             rows: self.rows,
             entries: self.entries,
-            megabytes: self.download_estimate().div_ceil(1_000_000),
+            bytes: self.download_estimate(),
             hint,
         })
     }

@@ -206,6 +206,17 @@ fn no_file_is_written_twice_or_over_what_is_read() {
 }
 
 #[test]
+fn one_file_by_two_names_in_a_folder_that_does_not_exist_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for other in ["new/./x.npy", "new/other/../x.npy"] {
+        let (one, two) = (at("new/x.npy"), at(other));
+        let message = refused(&["cg", "poisson2d:5x5", "--output", &one, "--checkpoint", &two]);
+        assert!(message.contains("the same file is written by"), "{message}");
+    }
+}
+
+#[test]
 fn folders_of_outputs_are_created_and_a_dry_run_creates_none() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -63,7 +63,7 @@ fn vertices_are_named_by_label_where_the_surfer_jumps() {
         |to: &str| refused(&["pagerank", "--device", "cpu", "--graph", word(&graph), "--personalise", to]);
     assert!(refused("erin").contains("no vertex with that label, and there is no such file"));
     assert!(refused("0").contains("no vertex with that label"));
-    assert!(refused("a,,b").contains("vertices apart by commas"));
+    assert!(refused("a,,b").contains("vertices separated by commas"));
     let twice = file(&folder, "t.csv", "dave,2\ndave,1\n");
     assert!(refused(word(&twice)).contains("vertex dave is listed twice"));
     let unknown = file(&folder, "u.csv", "label,weight\ndave,2\nerin,1\n");

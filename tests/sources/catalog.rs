@@ -276,6 +276,23 @@ fn an_interrupted_download_says_how_to_go_on() {
     run.assert_resumed();
 }
 
+/// A server that accepts a connection and never answers.
+#[cfg(unix)]
+#[test]
+fn a_download_from_a_server_that_says_nothing_ends_with_a_signal() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let run = Run::good();
+    let mut command = run.command(&["cg", "1138_bus", "--device", "cpu"]);
+    let child =
+        command.env("SOLVER_MIRROR", format!("http://{}", silent.local_addr().unwrap())).spawn().unwrap();
+    let (connection, _) = silent.accept().unwrap();
+    crate::common::process::signal(&child, libc::SIGTERM);
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(2), "{}", text(&done));
+    assert!(text(&done).contains("solver fetch 1138_bus goes on from there"), "{}", text(&done));
+    drop(connection);
+}
+
 #[test]
 fn two_processes_that_fetch_at_once_download_once() {
     let run = Run::slow();

@@ -96,7 +96,10 @@ fn a_header_says_which_column_is_which_and_is_told() {
         ("source,target,weight\na,b,2\nb,c,3\n", None),
         ("Weight;Target;Source\n2;b;a\n3;c;b\n", None),
         ("from to weight\na b 2\nb c 3\n", None),
-        ("Source;Target;Weight;Timestamp\na;b;2;2020-01-01\nb;c;3;\n", Some("column 'Timestamp' is not read")),
+        (
+            "Source;Target;Weight;Timestamp\na;b;2;2020-01-01\nb;c;3;\n",
+            Some("column 'Timestamp' is not read"),
+        ),
         (
             "Source,Target,Type,Id,Label,Weight\na,b,Directed,0,x,2\nb,c,Directed,1,,3\n",
             Some("columns 'Type', 'Id', 'Label' are not read"),

@@ -100,6 +100,7 @@ pub(super) fn advice(plan: &Plan, outcome: &Outcome, residuals: &[f64]) -> Optio
         goal: outcome.goal.unwrap_or(0.0),
         seconds_each: outcome.seconds_each,
         precision: plan.run.precision,
+        restarts: true,
         tolerance: "--rtol",
         precond: untried.then_some(suitable),
         resume: advice::resume(saved, outcome.seconds_solve),

@@ -297,6 +297,7 @@ fn hint(args: &MarkovArgs, solved: &Solved) -> Option<String> {
         goal: args.tol,
         seconds_each: found.seconds_solve / found.iterations.max(1) as f64,
         precision: args.run.precision,
+        restarts: false,
         tolerance: "--tol",
         precond: None,
         resume: None,

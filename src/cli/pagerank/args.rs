@@ -29,7 +29,7 @@ pub struct PagerankArgs {
     /// The graph.
     #[command(flatten)]
     pub graph: What,
-    /// What the columns of a table of edges are, in their order and apart by commas: source, target, weight, time, or - for
+    /// What the columns of a table of edges are, in their order, separated by commas: source, target, weight, time, or - for
     /// any other; time and - are not read [default: by the header, or source, target, weight]
     #[arg(long, value_name = "COLUMNS")]
     pub columns: Option<Columns>,
@@ -42,7 +42,7 @@ pub struct PagerankArgs {
     /// What becomes of the surfer at a vertex without links
     #[arg(long, value_enum, default_value = "uniform")]
     pub dangling: DanglingName,
-    /// Where the surfer jumps to: vertices by id or label, apart by commas, each as likely as the other, or a file with
+    /// Where the surfer jumps to: vertices by id or label, separated by commas, each as likely as the other, or a file with
     /// numbers, that are divided by their sum: .npy, .mtx or .txt (also .gz) with one for each vertex in order, or .csv with
     /// lines id,number or label,number [default: every vertex]
     #[arg(long, value_name = "FILE|VERTICES")]

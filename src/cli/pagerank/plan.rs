@@ -133,7 +133,7 @@ impl Teleport {
         if Path::new(typed).is_file() {
             return Numbers::read("--personalise", Path::new(typed)).map(Teleport::File);
         }
-        let reason = "it must be a file, or vertices apart by commas such as 3,17";
+        let reason = "it must be a file, or vertices separated by commas such as 3,17";
         let fault = || bad("--personalise", typed.display(), reason);
         let line = typed.to_str().ok_or_else(fault)?;
         let word = |field: std::result::Result<Field, usize>| {
@@ -175,7 +175,7 @@ fn no_vertex(word: &str, n: usize, vertices: &Ids) -> String {
         return format!("the graph has no vertex with that label{ids}, and there is no such file{range}");
     }
     if word.parse::<u64>().is_err() {
-        return "it must be a file, or vertices apart by commas such as 3,17".to_owned();
+        return "it must be a file, or vertices separated by commas such as 3,17".to_owned();
     }
     format!("the graph has no vertex with that id{range}")
 }

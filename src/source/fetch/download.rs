@@ -68,7 +68,7 @@ pub(super) fn complete(
         let before = size(&place.part);
         let failure = download.attempt();
         if settings.stopped() && failure.is_err() {
-            return Err(super::stopped(place, entry));
+            return Err(super::stopped_at(place, entry));
         }
         let (reason, attempts) = match failure {
             Ok(()) => return Ok(()),
@@ -226,6 +226,10 @@ impl Download<'_> {
             ureq::Error::TooManyRedirects => format!("more than {MOST_REDIRECTS} redirects"),
             ureq::Error::BadUri(what) => format!("this is no URL: {what}"),
             ureq::Error::Http(e) => format!("this is no URL: {e}"),
+            ureq::Error::Io(e) if e.kind() == ErrorKind::InvalidData => {
+                format!("no connection that can be trusted: {e}")
+            }
+            ureq::Error::Rustls(e) => format!("no connection that can be trusted: {e}"),
             ureq::Error::Io(e) if !is_connected(e.kind()) => {
                 return Failure::Unconnected(format!("no connection (is this machine online?): {e}"));
             }

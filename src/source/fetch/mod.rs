@@ -279,7 +279,7 @@ fn lock(place: &Place, entry: &Entry, settings: &Settings) -> Result<File> {
                 }
                 settings.wait(POLL);
                 if settings.stopped() {
-                    return Err(stopped(place, entry));
+                    return Err(stopped_at(place, entry));
                 }
             }
             // Some network file systems have no locks.
@@ -289,7 +289,12 @@ fn lock(place: &Place, entry: &Entry, settings: &Settings) -> Result<File> {
     }
 }
 
-fn stopped(place: &Place, entry: &Entry) -> Error {
+/// That a download was stopped, and how much of it is kept.
+pub fn stopped(entry: &Entry, settings: &Settings) -> Error {
+    stopped_at(&Place::new(&settings.folder, entry), entry)
+}
+
+fn stopped_at(place: &Place, entry: &Entry) -> Error {
     let kept = fs::metadata(&place.part).map_or(0, |about| about.len());
     Error::Fetch(FetchError::DownloadStopped { name: entry.name.clone(), kept, path: place.part.clone() })
 }

@@ -1,0 +1,58 @@
+//! How options are presented: the groups of help texts, and switches with values.
+
+use clap::{Arg, ArgAction};
+
+/// The group of options that all commands have.
+pub(super) const GENERAL: &str = "General";
+
+/// The groups of options in help texts, in their order, with the options of each in theirs.
+const GROUPS: &[(&str, &[&str])] = &[
+    (
+        "Input",
+        &[
+            "matrix",
+            "rhs",
+            "x0",
+            "as_stored",
+            "assume_symmetric",
+            "columns",
+            "labels",
+            "normalize",
+            "self_loops",
+            "duplicates",
+            "resume",
+            "config",
+        ],
+    ),
+    ("Method", &["method", "precond", "variant", "damping", "dangling", "personalise", "classes"]),
+    ("Device", &["device", "backend", "precision", "threads"]),
+    ("Stopping", &["rtol", "tol", "rtol_initial", "atol", "max_iters", "time_limit"]),
+    ("Output", &["output", "history", "plot", "checkpoint", "every", "top", "json", "monitor", "dry_run"]),
+];
+
+/// Puts an option into its group.
+pub(super) fn arranged(arg: Arg) -> Arg {
+    let id = arg.get_id().as_str().to_owned();
+    let place = GROUPS.iter().find_map(|(name, ids)| Some((*name, ids.iter().position(|i| *i == id)?)));
+    match place {
+        Some((group, order)) => arg.help_heading(group).display_order(order),
+        None => arg,
+    }
+}
+
+/// Gives a switch a value, so that the command line can turn off what a configuration file turns on: `--json` is
+/// `--json=true`, and `--json=false` exists.
+pub(super) fn switch(arg: Arg) -> Arg {
+    match arg.get_action() {
+        ArgAction::SetTrue => arg
+            .action(ArgAction::Set)
+            .value_name("BOOL")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_value("false")
+            .hide_default_value(true)
+            .hide_possible_values(true)
+            .default_missing_value("true"),
+        _ => arg,
+    }
+}
