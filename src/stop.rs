@@ -221,7 +221,8 @@ impl std::fmt::Display for StopReason {
                  may be singular or not positive definite"
             ),
             StopReason::IterationLimit { limit } => {
-                write!(f, "not converged: stopped at the limit of {limit} iterations")
+                let s = if *limit == 1 { "" } else { "s" };
+                write!(f, "not converged: stopped at the limit of {limit} iteration{s}")
             }
             StopReason::TimeLimit { seconds } => {
                 write!(f, "not converged: stopped at the limit of {seconds} s")
@@ -248,7 +249,7 @@ impl std::fmt::Display for StopReason {
             StopReason::IndefiniteMatrix { iteration, curvature } => write!(
                 f,
                 "not converged: p'Ap = {curvature:.3e} in iteration {iteration}, so the matrix is not positive \
-                 definite and conjugate gradients do not apply; MINRES is the method for such a matrix: solver minres"
+                 definite and conjugate gradients do not apply; MINRES is the method for such a matrix"
             ),
             StopReason::Underflow { iteration } => write!(
                 f,

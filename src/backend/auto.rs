@@ -229,8 +229,7 @@ fn because(best: &Offer, csr: &Offer) -> String {
     }
     let (bytes, of_csr) = (size(best.bytes), size(csr.bytes));
     if best.bytes < csr.bytes && bytes != of_csr {
-        let fits = if best.bytes <= CACHED && csr.bytes > CACHED { ", which caches hold," } else { "" };
-        reasons.push(format!("about {bytes}{fits} instead of {of_csr}"));
+        reasons.push(format!("about {bytes} instead of {of_csr}"));
     }
     let share = 100.0 * best.time / csr.time;
     let colon = if reasons.is_empty() { "" } else { ": " };
@@ -275,10 +274,11 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
         Some(best) if best.time < WORTH * csr.time => chosen(&best.typed, because(&best, &csr)),
         _ => {
             let gain = 100.0 * (1.0 - WORTH);
-            chosen(
-                plain,
-                format!("no other format is estimated to save more than {gain:.0} % of the time of CSR"),
-            )
+            let graph =
+                if plain == "pull" { "a graph without weights, whose values need no bytes; " } else { "" };
+            let why =
+                format!("{graph}no other format is estimated to save more than {gain:.0} % of the time");
+            chosen(plain, why)
         }
     }
 }

@@ -91,6 +91,12 @@ fn trend(ended: &Ended<'_>) -> Trend {
     if *last <= ended.goal || ended.goal <= 0.0 {
         return Trend::Unknown;
     }
+    if *last < LOWEST {
+        let option = ended.tolerance;
+        return Trend::Stays(format!(
+            "the residual is near the rounding of double precision: a larger {option} is needed"
+        ));
+    }
     let mut forecast = Forecast::default();
     forecast.add(ended.residuals);
     let Some(left) = forecast.left_at_steady_rate(ended.goal) else {

@@ -3,7 +3,6 @@
 use super::layout::labelled;
 use super::progress::bytes;
 use super::running::{Place, RunArgs, Running};
-use crate::device::cuda;
 use crate::source::{self, catalog::Entry};
 use std::ffi::OsStr;
 use std::fmt;
@@ -47,9 +46,7 @@ impl Decisions {
     /// Where and how long it runs. A method that needs no backend has none.
     pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
         self.add("device", running.place);
-        if let Place::Cuda(index) = running.place {
-            self.add_if("missing", cuda::usable(index).err());
-        }
+        self.add_if("missing", running.check_device().err());
         self.add_if("because", running.why.as_ref());
         let backend = &running.backend;
         self.add(

@@ -7,7 +7,7 @@ use crate::error::{Error, FetchError, Result};
 use crate::parallel::start_thread;
 use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{self, Fetched, Settings, fetch};
-use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -18,14 +18,12 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
     let entries: Vec<&'static Entry> =
         args.names.iter().map(|name| catalog::get(name)).collect::<Result<_>>()?;
     for entry in entries {
+        if is_forbidden() && entry.fetched().is_none() {
+            return Err(FetchError::Offline { source: Box::new(entry.not_fetched()) }.into());
+        }
         let fetched = download(entry, args.mirror.clone())?;
         let state = if fetched.was_there { "is there and in order" } else { "fetched" };
-        print(&format!(
-            "{} {state}: {} in {}\n",
-            entry.name,
-            HumanBytes(fetched.bytes),
-            fetched.path.display()
-        ))?;
+        print(&format!("{} {state}: {} in {}\n", entry.name, bytes(fetched.bytes), fetched.path.display()))?;
         if let Some(sum) = fetched.pinned.filter(|_| !fetched.was_there) {
             print(&format!("the catalog has no checksum of it: SHA-256 {sum} is pinned on first use\n"))?;
         }
@@ -76,9 +74,8 @@ pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
             FetchError::Unavailable { source: Box::new(error), stand_in: stand_in.clone() }.into()
         }
     })?;
-    if let Some(sum) = fetched.pinned {
-        log::info!("the catalog has no checksum of {}: SHA-256 {sum} is pinned on first use", entry.name);
-    }
+    let pinned = fetched.pinned.map_or(String::new(), |sum| format!(", and pinned by its SHA-256 {sum}"));
+    log_line(&format!("{} fetched: {}{pinned}", entry.name, bytes(fetched.bytes)));
     Ok(())
 }
 
@@ -86,7 +83,7 @@ pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
 pub(super) fn source_and_place(entry: &Entry) -> String {
     let size = bytes(entry.download_estimate());
     let place = entry.place().map_or(String::new(), |place| format!(" to {}", place.display()));
-    format!("{size} or more from {}{place}", entry.url(default_mirror().as_deref()))
+    format!("about {size} from {}{place}", entry.url(default_mirror().as_deref()))
 }
 
 /// Fetches one matrix under a bar, or under sparse lines where there is no terminal.
@@ -142,7 +139,7 @@ struct Progress {
 impl Progress {
     fn new(name: &str) -> Progress {
         let form =
-            "{msg} [{wide_bar}] {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, ETA {eta}";
+            "{msg} [{wide_bar}] {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, ETA {eta}";
         let style = ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::no_length().with_style(style).with_message(name.to_owned());
         bar.set_draw_target(super::progress::target());
@@ -164,11 +161,11 @@ impl Progress {
             return;
         }
         let rate = have.saturating_sub(before) as f64 / began.elapsed().as_secs_f64();
-        let mut line = format!("{}: {}", self.name, HumanBytes(have));
+        let mut line = format!("{}: {}", self.name, bytes(have));
         if let Some(total) = total {
             let left = total.saturating_sub(have) as f64 / rate.max(1.0);
-            line.push_str(&format!(" of {}, ETA {}", HumanBytes(total), super::duration(left)));
+            line.push_str(&format!(" of {}, ETA {}", bytes(total), super::duration(left)));
         }
-        log_line(&format!("{line}, {}/s", HumanBytes(rate as u64)));
+        log_line(&format!("{line}, {}/s", bytes(rate as u64)));
     }
 }

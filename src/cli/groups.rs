@@ -27,7 +27,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Method", &["method", "precond", "variant", "damping", "dangling", "personalise", "classes"]),
     ("Device", &["device", "backend", "precision", "threads"]),
     ("Stopping", &["rtol", "tol", "rtol_initial", "atol", "max_iters", "time_limit"]),
-    ("Output", &["output", "history", "plot", "checkpoint", "every", "top", "json", "monitor", "dry_run"]),
+    (
+        "Output",
+        &["output", "history", "plot", "title", "checkpoint", "every", "top", "json", "monitor", "dry_run"],
+    ),
 ];
 
 /// Puts an option into its group.

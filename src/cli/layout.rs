@@ -53,9 +53,10 @@ fn wrapped_to(columns: usize, first: &str, rest: &str, text: &str) -> String {
     textwrap::fill(text, options) + "\n"
 }
 
-/// Where a line may break: after spaces, and before each optional parameter of a generator's form.
+/// Where a line may break: after spaces, before each optional parameter of a generator's form, and between alternatives.
 fn words(line: &str) -> Box<dyn Iterator<Item = Word<'_>> + '_> {
-    let ends = line.match_indices("[,").map(|(at, _)| at).chain([line.len()]);
+    let breaks = |(at, found): (usize, &str)| if found == "|" { at + 1 } else { at };
+    let ends = line.match_indices(['[', '|']).map(breaks).chain([line.len()]);
     let mut start = 0;
     let pieces = ends.map(move |end| &line[std::mem::replace(&mut start, end)..end]);
     Box::new(pieces.flat_map(|piece| WordSeparator::AsciiSpace.find_words(piece)))

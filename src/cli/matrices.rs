@@ -38,7 +38,7 @@ pub(super) fn run(args: &MatricesArgs) -> Result<bool> {
         .map(|entry| Row { entry, page: entry.page(), url: entry.url(None), fetched: entry.fetched() })
         .collect();
     let generators = generate::forms()
-        .filter(|(_, form)| matches(form))
+        .filter(|(name, _)| matches(name))
         .map(|(name, form)| Generator { name, form })
         .collect();
     let listing = Listing { catalog, generators };
@@ -110,7 +110,7 @@ fn in_words(listing: &Listing) -> String {
         text.push_str(&wrapped("", fetched));
     }
     if !listing.generators.is_empty() {
-        text.push_str("\nGenerators:\n");
+        text.push_str(if text.is_empty() { "Generators:\n" } else { "\nGenerators:\n" });
         for generator in &listing.generators {
             text.push_str(&wrapped_with("  ", "      ", generator.form));
         }

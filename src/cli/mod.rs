@@ -138,6 +138,12 @@ fn thousands(n: u64) -> String {
     text
 }
 
+/// A number in its shortest exact form, with an exponent where it is very small or large.
+fn exact(value: f64) -> String {
+    let text = format!("{value:?}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
 /// A time in the unit that suits it.
 fn duration(seconds: f64) -> String {
     match seconds {

@@ -100,7 +100,7 @@ struct Watcher {
 
 impl Watcher {
     fn start(text: impl Fn() -> String + Send + 'static) -> Watcher {
-        let style = ProgressStyle::with_template("{spinner} {msg}");
+        let style = ProgressStyle::with_template("{spinner} {wide_msg}");
         let bar =
             ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.set_draw_target(target());

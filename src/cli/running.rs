@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::observe::history::Layout;
 use crate::observe::{History, Recorder};
 use crate::parallel::start_pool;
-use crate::plot::Format;
+use crate::plot::{Captions, Format};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::rounding::sum;
@@ -61,6 +61,9 @@ pub struct RunArgs {
     /// Draw the convergence here: .svg or .png
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+    /// The title of the plot [default: method, matrix, backend, precision and device]
+    #[arg(long, value_name = "TEXT", requires = "plot")]
+    pub title: Option<String>,
     /// Print every N-th residual and the last on stderr, also where that is no terminal
     #[arg(long, value_name = "N")]
     pub monitor: Option<usize>,
@@ -90,17 +93,17 @@ impl Running {
     /// Refuses a GPU that cannot be used, before a matrix is fetched or read for it.
     pub fn check_device(&self) -> Result<()> {
         let Place::Cuda(index) = self.place else { return Ok(()) };
-        cuda::usable(index).map_err(|source| {
-            let hint = match nearest_on_cpu(self.backend.entry)[..] {
-                [] => "--device cpu runs on the CPU".to_owned(),
-                [name] => format!("on the CPU the nearest backend is {name}: --backend {name} --device cpu"),
-                [name, ..] => format!(
-                    "on the CPU the nearest backends are {}: --backend {name} --device cpu",
-                    nearest_on_cpu(self.backend.entry).join(" and ")
-                ),
-            };
-            Error::NoDevice { source: Box::new(source), hint }
-        })
+        let Err(source) = cuda::usable(index) else { return Ok(()) };
+        let hint = match nearest_on_cpu(self.backend.entry)[..] {
+            [] => return Err(source),
+            [name] => format!("on the CPU the nearest backend is {name}: --backend {name} --device cpu"),
+            [name, other, ..] => {
+                format!(
+                    "on the CPU the nearest backends are {name} and {other}: --backend {name} --device cpu"
+                )
+            }
+        };
+        Err(Error::NoDevice { source: Box::new(source), hint })
     }
 
     /// What ends a solve that does not converge.
@@ -249,7 +252,8 @@ impl RunArgs {
         let replaceable = |path: &&Path| path.is_file() || !path.exists();
         let saved = self.history.as_deref().filter(replaceable).map_or(Ok(()), |path| history.save(path));
         let drawn = self.plot.as_deref().map_or(Ok(()), |path| {
-            crate::plot::convergence(std::slice::from_ref(history), path)?;
+            let captions = Captions { title: self.title.clone(), labels: Vec::new() };
+            crate::plot::captioned(std::slice::from_ref(history), &captions, path)?;
             log::info!("plot written to {}", path.display());
             Ok(())
         });

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub enum FetchError {
     /// A matrix of the catalog that is not on this machine.
     #[error(
-        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has {size} or more. Fetch it \
+        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has about {size}. Fetch it \
          with: solver fetch {name}{hint}", size = in_words(*bytes)
     )]
     NotFetched {
@@ -18,13 +18,13 @@ pub enum FetchError {
         rows: u64,
         /// Its entries.
         entries: u64,
-        /// About the size of the download at least.
+        /// About the size of the download.
         bytes: u64,
         /// The stand-in, where there is one, and why the cache folder is not used, where it is not.
         hint: String,
     },
     /// A matrix that is not on this machine, where downloads are forbidden.
-    #[error("{source}. Here --offline or SOLVER_OFFLINE forbids the download")]
+    #[error("{source}. --offline or SOLVER_OFFLINE forbids downloads")]
     Offline {
         /// That it has not been fetched.
         source: Box<Error>,

@@ -310,8 +310,8 @@ pub enum Error {
     },
     /// The method needs a symmetric matrix. Places count from 1.
     #[error(
-        "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) is {mirrored} (counted from 1), which is \
-         more than rounding; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}; or skip this check by \
+        "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) is {mirrored} (counted from 1), a \
+         larger difference than rounding; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}; or skip this check by \
          --assume-symmetric"
     )]
     NotSymmetric {
@@ -319,8 +319,8 @@ pub enum Error {
         row: usize,
         /// Its column.
         col: usize,
-        /// Its value.
-        value: f64,
+        /// Its value in its shortest form.
+        value: String,
         /// The value across the diagonal, `not stored` where nothing is.
         mirrored: String,
     },

@@ -279,7 +279,7 @@ fn bad_options_are_refused_with_what_is_right() {
     assert!(with(&["--damping", "1"]).contains("less than 1"));
     assert!(with(&["--tol", "0"]).contains("--tol"));
     assert!(with(&["--personalise", "9"]).contains("no vertex with that id"));
-    assert!(with(&["--personalise", "nobody.txt"]).contains("vertices apart by commas"));
+    assert!(with(&["--personalise", "nobody.txt"]).contains("vertices separated by commas"));
     assert!(with(&["--output", "ranks.txt"]).contains(".npy, .csv, .json"));
     assert!(with(&["--method", "gauss-seidel", "--backend", "rows"]).contains("one thread"));
     assert!(with(&["--method", "gauss-seidel", "--device", "cuda"]).contains("one thread"));

@@ -42,7 +42,7 @@ fn the_note_names_a_preconditioner_that_reads_one_triangle() {
         let name = precond.split(':').next().unwrap();
         assert_eq!(code, 0, "{report}");
         let says = note
-            .contains(&format!("{name} reads the lower triangle of A, and the residual is that of all of A"));
+            .contains(&format!("{name} uses the lower triangle, and the residual is of the whole matrix"));
         assert_eq!(says, lower, "{note}");
     }
 }

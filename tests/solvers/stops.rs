@@ -488,7 +488,7 @@ fn every_reason_has_a_word_and_a_sentence_with_its_evidence() {
             StopReason::IndefiniteMatrix { iteration: 3, curvature: -4.5 },
             "indefinite_matrix",
             "-4.500e0 in iteration 3, so the matrix is not positive definite and conjugate gradients do not apply; \
-             MINRES is the method for such a matrix: solver minres",
+             MINRES is the method for such a matrix",
         ),
         (
             StopReason::IndefinitePreconditioner { iteration: 3, product: -4.5 },

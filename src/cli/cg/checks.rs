@@ -1,5 +1,6 @@
 //! What must hold of a system before it is solved.
 
+use crate::cli::exact;
 use crate::cli::info::pairs_differ;
 use crate::cli::plan::Plan;
 use crate::error::{Error, Result};
@@ -19,7 +20,7 @@ pub(super) fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<Option<String
     }
     let lower = match plan.precond.reads_lower_triangle() {
         true => format!(
-            "; {} reads the lower triangle of A, and the residual is that of all of A",
+            "; {} uses the lower triangle, and the residual is of the whole matrix",
             plan.precond.name()
         ),
         false => String::new(),
@@ -35,8 +36,8 @@ pub(super) fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<Option<String
         Verdict::No(a) => Err(Error::NotSymmetric {
             row: a.row + 1,
             col: a.col + 1,
-            value: a.value,
-            mirrored: a.mirrored.map_or("not stored".to_owned(), |v| v.to_string()),
+            value: exact(a.value),
+            mirrored: a.mirrored.map_or("not stored".to_owned(), exact),
         }),
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn report<D: Device>(
         rtol: goal,
         converged: outcome.reason.is_success(),
         reason: outcome.reason.name().to_owned(),
-        message: message(plan, &outcome.reason),
+        message: outcome.reason.to_string(),
         hint: None,
         iterations: outcome.iterations as u64,
         restarts: outcome.restarts as u64,
@@ -89,11 +89,24 @@ pub(super) fn measure<D: Device>(report: &mut Report, device: &D, outcome: &Outc
     }
 }
 
-/// What could help, by the residuals of all iterations.
+/// What could help: another method with the command to type, or else what the residuals of all iterations say.
 pub(super) fn advice(plan: &Plan, outcome: &Outcome, residuals: &[f64]) -> Option<String> {
     let untried = plan.precond.name() == "none" && plan.method != Method::Minres;
     let suitable = if matches!(plan.running.place, Place::Cpu(_)) { "ic0" } else { "chebyshev" };
     let saved = plan.checkpoints.save.as_ref().map(|(file, _)| file.as_path());
+    let minres = format!("solver minres --matrix {}", plan.matrix.display());
+    match outcome.reason {
+        StopReason::IndefiniteMatrix { .. } if plan.run.precision.narrow_values() => {
+            return Some(format!(
+                "{minres}; or --precision f64: rounding to f32 may have made the matrix indefinite"
+            ));
+        }
+        StopReason::IndefiniteMatrix { .. } => return Some(minres),
+        StopReason::Diverged { .. } if plan.method != Method::Minres => {
+            return Some(format!("MINRES is the method for an indefinite matrix: {minres}"));
+        }
+        _ => {}
+    }
     advice::hint(&Ended {
         reason: &outcome.reason,
         residuals,
@@ -105,26 +118,6 @@ pub(super) fn advice(plan: &Plan, outcome: &Outcome, residuals: &[f64]) -> Optio
         precond: untried.then_some(suitable),
         resume: advice::resume(saved, outcome.seconds_solve),
     })
-}
-
-/// The reason as a sentence; where another method is called for, with the command to type.
-fn message(plan: &Plan, reason: &StopReason) -> String {
-    match reason {
-        StopReason::IndefiniteMatrix { .. } => {
-            let rounded = match plan.run.precision.narrow_values() {
-                true => " (or try --precision f64: rounding to f32 may have made the matrix so)",
-                false => "",
-            };
-            format!("{reason} --matrix {}{rounded}", plan.matrix.display())
-        }
-        StopReason::Diverged { .. } if plan.method != Method::Minres => {
-            format!(
-                "{reason}; MINRES is the method for such a matrix: solver minres --matrix {}",
-                plan.matrix.display()
-            )
-        }
-        _ => reason.to_string(),
-    }
 }
 
 /// The error of x, relative to its largest entry, from which a converged answer is called doubtful.

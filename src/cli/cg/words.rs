@@ -60,19 +60,22 @@ fn details(r: &Report) -> Vec<Line> {
             r.residual_recursive, r.residual_true, r.residual_at_most, r.backward_error
         ),
     ));
-    if let (Some(smallest), Some(largest)) = (r.eigenvalue_smallest, r.eigenvalue_largest) {
+    // The iteration has seen all that matters of the spectrum only where it has found the answer.
+    let known = r.converged && r.caution.is_none();
+    if let (true, Some(smallest), Some(largest)) = (known, r.eigenvalue_smallest, r.eigenvalue_largest) {
         let of = if r.preconditioner == "none" { "A" } else { "M A" };
-        let condition = r.condition_number.map_or(String::new(), |c| format!("; condition number {c:.2e}"));
+        let condition =
+            r.condition_number.map_or(String::new(), |c| format!("; condition number at least {c:.2e}"));
         lines.push((
             "spectrum",
             format!("estimated eigenvalues of {of} from {smallest:.3e} to {largest:.3e}{condition}"),
         ));
     }
-    if let Some(bound) = r.iterations_predicted {
+    if let Some(bound) = r.iterations_predicted.filter(|_| known) {
         lines.push((
             "bound",
             format!(
-                "with this condition number, {} at most reduce the energy norm of the error by {} in exact arithmetic",
+                "if the condition number is that, {} at most reduce the energy norm of the error by {} in exact arithmetic",
                 count(bound, "iteration"),
                 short(r.rtol)
             ),

@@ -2,7 +2,7 @@
 
 use super::Info;
 use crate::cli::layout::{labelled, wrapped};
-use crate::cli::thousands;
+use crate::cli::{exact, thousands};
 use crate::format::stats::{Asymmetry, Rounding};
 
 /// Width of the longest bar of the histogram.
@@ -143,10 +143,10 @@ fn about_places(info: &Info) -> Vec<(&'static str, String)> {
             "no: a({},{}) = {} but a({},{}) {} (counted from 1)",
             a.row,
             a.col,
-            a.value,
+            exact(a.value),
             a.col,
             a.row,
-            a.mirrored.map_or("is not stored".to_owned(), |v| format!("= {v}"))
+            a.mirrored.map_or("is not stored".to_owned(), |v| format!("= {}", exact(v)))
         ),
         (None, None, true) => "yes".to_owned(),
         (None, None, false) => "no: not square".to_owned(),

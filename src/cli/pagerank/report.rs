@@ -220,18 +220,16 @@ impl RankReport {
             let rate = format!("{:.0} million links a second", self.links_per_second / 1e6);
             lines.push(speed(self.gigabytes_per_second, self.percent_of_limit, &rate));
         }
-        if let Some(hint) = &self.hint {
-            lines.insert(1, ("hint", hint.clone()));
-        }
-        lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
+        let hint = self.hint.iter().map(|hint| ("hint", hint.clone()));
+        let notes = self.notes.iter().map(|note| ("note", note.clone()));
+        lines.splice(1..1, hint.chain(notes));
         lines.extend(files);
         if complete {
             lines.extend(self.details());
         }
         let mut text = labelled(LABELS, &lines);
         let rows = self.top.iter().map(|top| {
-            let doubt =
-                if top.above_next_is_certain { "" } else { "  (its order with the next is not certain)" };
+            let doubt = if top.above_next_is_certain { "" } else { "  (order with the next uncertain)" };
             (named(top.id, top.label.as_deref()), format!("{:.12e}{doubt}", top.rank))
         });
         text.push_str(&ranked(rows.collect()));

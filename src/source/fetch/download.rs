@@ -25,6 +25,8 @@ const MOST_TRIES: u32 = 1000;
 const MOST_REDIRECTS: u32 = 10;
 /// For finding the address of the server, and for connecting to it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(6);
+/// For the head of an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server that sends nothing for so long is taken to be gone.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 const PIECE: usize = 256 << 10;
@@ -99,6 +101,7 @@ fn agent(url: &str) -> Agent {
         .https_only(url.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://")))
         .timeout_resolve(Some(CONNECT_TIMEOUT))
         .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_recv_response(Some(ANSWER_TIMEOUT))
         .timeout_per_read(Some(STALL_TIMEOUT))
         .accept_encoding("identity")
         .user_agent(concat!("solver/", env!("CARGO_PKG_VERSION")))
@@ -236,6 +239,9 @@ impl Download<'_> {
             ureq::Error::ConnectionFailed
             | ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => {
                 return Failure::Unconnected(format!("no connection (is this machine online?): {error}"));
+            }
+            ureq::Error::Timeout(ureq::Timeout::RecvResponse | ureq::Timeout::PerRead) => {
+                return Failure::Unconnected(format!("no answer: {error}"));
             }
             ureq::Error::Io(e) => return Failure::Passing(format!("no answer: {e}")),
             passing => return Failure::Passing(format!("no answer: {passing}")),
