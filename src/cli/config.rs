@@ -2,11 +2,13 @@
 //! default of its option, so that what is typed wins, and every command that has `--config` reads all of its options.
 
 use super::args::Cli;
+use super::layout::message;
 use crate::error::{Error, Result};
 use crate::spelling::{did_you_mean, nearest};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use toml::{Spanned, Value};
 
@@ -25,10 +27,11 @@ pub(super) fn parse() -> Result<Cli> {
         if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) {
             return Err(Error::UnknownCommand { message: super::unknown::command(name) });
         }
-        let shown = error.print();
-        // Help and versions are results, and an error message has no other place to go.
-        if !error.use_stderr() {
-            super::printed(shown)?;
+        if error.use_stderr() {
+            // An error message has no other place to go.
+            let _ = write!(std::io::stderr(), "{}", message(error.to_string().trim_end()));
+        } else {
+            super::printed(error.print())?;
         }
         std::process::exit(error.exit_code())
     })
