@@ -1,10 +1,10 @@
-//! The fields of a line: words apart by blanks, or columns apart by tabs, commas or semicolons. A field may be quoted as in
+//! The fields of a line: words separated by blanks, or columns separated by tabs, commas or semicolons. A field may be quoted as in
 //! RFC 4180, with `""` for a quotation mark in it; quotes end on their line. Blanks around a field are no part of it.
 
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// What stands between two fields.
+/// The mark between two fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
     Tab,
@@ -18,7 +18,7 @@ impl Separator {
     pub const ALL: [Separator; 4] =
         [Separator::Tab, Separator::Comma, Separator::Semicolon, Separator::Blanks];
 
-    /// What people call several of it.
+    /// The English plural.
     pub fn plural(self) -> &'static str {
         match self {
             Separator::Tab => "tabs",
@@ -48,9 +48,9 @@ impl Separator {
 /// A field of a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
-    /// Its offset in what the line was taken from.
+    /// Its offset in the text of the line.
     pub at: usize,
-    /// What it holds, without quotes around it.
+    /// Its bytes, without quotes around them.
     raw: &'a [u8],
     /// Whether each quotation mark in it is written twice.
     escaped: bool,
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The field whose opening quotation mark stands here.
+    /// Takes a field that begins with a quotation mark.
     fn quoted(&mut self) -> Result<Field<'a>, usize> {
         let open = self.at;
         let (mut end, mut escaped) = (open + 1, false);
@@ -166,7 +166,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A field for a table whose columns are apart by commas, in quotes where it needs them.
+/// A field for a table whose columns are separated by commas, in quotes where it needs them.
 pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     let special = |byte: u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
     // Blanks at the ends would be lost, and a line that begins with # is a comment to many readers.

@@ -8,7 +8,7 @@
 mod doubt;
 
 use super::compressed::Compressed;
-use super::text::{Fault, Text, ends_word};
+use super::text::{Fault, Text, ends_word, line_at};
 use super::words::{Scan, Words, first_lines, is_number, is_whole};
 use super::{Loaded, Options};
 use crate::error::Result;
@@ -50,6 +50,9 @@ pub(super) fn recognises(text: Text) -> bool {
         return false;
     }
     let mut words = Words::new(text.bytes, 0);
+    if !words.seek_line(COMMENT) || line_at(text.bytes, words.at).0.contains(&b',') {
+        return false;
+    }
     let header = read_header(&mut words);
     let like_edges = lines.iter().all(|line| (2..=3).contains(&line.len()));
     if like_edges {

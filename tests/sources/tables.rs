@@ -60,12 +60,12 @@ fn vertices_may_have_names_and_are_numbered_in_the_order_of_first_appearance() {
     let want = [("bob", "alice", 2.0), ("alice", "carol", 1.0), ("bob", "carol", 1.0)];
     assert_eq!(edges(&loaded), expected(&want));
     assert_eq!((loaded.stored, loaded.kind, loaded.first_id), (4, Some("edge table"), None));
-    assert!(loaded.notes.is_empty(), "{:?}", loaded.notes);
+    assert_eq!(loaded.notes, ["the lines are read as edges between names, the first line too"]);
     assert_eq!(accepted("http://a/x,y http://b/\nhttp://b/ http://a/x,y\nhttp://b/ c\n").matrix.rows(), 3);
 }
 
 #[test]
-fn names_hold_blanks_quotes_and_separators_where_columns_are_apart_by_something_else() {
+fn names_hold_blanks_quotes_and_separators_where_something_else_separates_columns() {
     let want = expected(&[("Ann, Dr.", "Bob \"B\" C", 0.5), ("Bob \"B\" C", "Zoë", 2.0)]);
     for text in [
         "\"Ann, Dr.\",\"Bob \"\"B\"\" C\",0.5\n\"Bob \"\"B\"\" C\", Zoë ,2\n",
@@ -83,9 +83,9 @@ fn names_hold_blanks_quotes_and_separators_where_columns_are_apart_by_something_
 fn where_two_separators_would_do_the_choice_is_told() {
     let loaded = accepted("Ann Lee,Bob\nBob,Ann Lee\n");
     assert_eq!(labels(&loaded), ["Ann Lee", "Bob"]);
-    assert_eq!(loaded.notes, ["columns are apart by commas, though blanks would do as well"]);
+    assert_eq!(loaded.notes[0], "columns are separated by commas; blanks also fit");
     for text in ["ann, bob\nbob, ann\n", "ann,bob\nbob,ann\n", "ann\tbob\nbob\tann\n", "ann bob\nbob ann\n"] {
-        assert!(accepted(text).notes.is_empty(), "{text}");
+        assert_eq!(accepted(text).notes.len(), 1, "{text}");
     }
 }
 
@@ -122,7 +122,8 @@ fn a_header_says_which_column_is_which_and_is_told() {
 fn a_line_of_names_is_no_header_and_no_edge_is_lost() {
     for text in ["alice bob\nbob carol\n", "source alice\nalice bob\n", "u v\nv w\n", "to,weight\na,b\n"] {
         let loaded = accepted(text);
-        assert_eq!((loaded.stored, loaded.notes.len()), (2, 0), "{text}");
+        assert_eq!(loaded.stored, 2, "{text}");
+        assert_eq!(loaded.notes, ["the lines are read as edges between names, the first line too"]);
     }
     // One line of two words may be anything.
     assert!(matches!(read("alice bob\n"), Err(Error::UnknownKind { .. })));
@@ -201,6 +202,67 @@ fn a_file_of_more_columns_without_a_header_is_refused_with_what_to_do() {
     }
 }
 
+fn assert_doubted(text: &str, parts: &[&str]) {
+    match read(text) {
+        Err(error @ Error::UnsupportedFile { .. }) => {
+            let message = error.to_string();
+            assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        }
+        other => panic!("must be refused: {text:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_first_line_that_looks_like_an_unknown_header_is_refused_until_the_columns_are_named() {
+    let want = expected(&[("1", "2", 1.0), ("2", "3", 1.0)]);
+    for text in ["follower,followee\n1,2\n2,3\n", "parent child\n1 2\n2 3\n", "citing;cited\n1;2\n2;3\n"] {
+        assert_doubted(text, &[text.lines().next().unwrap(), "--columns"]);
+        let loaded = told(text, "source,target").unwrap();
+        assert_eq!((edges(&loaded), loaded.labels.is_none()), (want.clone(), true), "{text}");
+        assert!(loaded.notes[0].starts_with("the first line is read as a header"), "{:?}", loaded.notes);
+    }
+    assert_doubted("Name,Value\nx,1\ny,2\n", &["'Name,Value'"]);
+    let neo = told(":START_ID,:END_ID,:TYPE\n1,2,KNOWS\n2,3,KNOWS\n", "source,target,-").unwrap();
+    assert_eq!(edges(&neo), want);
+    let cited = told("citing,cited,weight\n1,2,0.5\n", "source,target,weight").unwrap();
+    assert_eq!(edges(&cited), expected(&[("1", "2", 0.5)]));
+    let named = told("who,whom,much\nann,bob,0.5\n", "source,target,weight").unwrap();
+    assert_eq!(edges(&named), expected(&[("ann", "bob", 0.5)]));
+    let fault = "the weight of the edge, a finite number";
+    assert_refused(told("a,b,7x\nc,d,1\n", "source,target,weight"), 1, 5, fault, "7x");
+}
+
+#[test]
+fn decimal_commas_are_refused_and_not_cut() {
+    for (text, by) in [
+        ("1;2;0,5\n2;3;1,5\n", "3 columns separated by semicolons with decimal commas, or as 2"),
+        ("a;b;0,5\nb;c;1,5\n", "semicolons"),
+        ("1\t2\t0,5\n2\t3\t1,5\n", "3 columns separated by tabs"),
+        ("1 2 0,5\n2 3 1,5\n", "3 columns separated by blanks"),
+    ] {
+        assert_doubted(text, &[by, "decimal commas", "decimal point"]);
+    }
+    let commas = told("Lee; A,Roe; B\nRoe; B,Lee; A\n", "source,target").unwrap();
+    assert_eq!(labels(&commas), ["Lee; A", "Roe; B"]);
+}
+
+#[test]
+fn a_table_of_too_many_columns_is_refused_without_a_list_of_its_fields() {
+    let long = ",".repeat(1 << 20);
+    assert_doubted(&format!("{long}\n{long}\n"), &["more than 64 columns"]);
+    assert_doubted(&format!("source,target{long}\n1,2{long}\n"), &["more than 64 columns"]);
+    assert!(format!("source,target{}", ",-".repeat(62)).parse::<Columns>().is_ok());
+    assert!(format!("source,target{}", ",-".repeat(63)).parse::<Columns>().is_err());
+}
+
+#[test]
+fn an_empty_vertex_is_a_fault_at_its_place() {
+    for text in ["1,2\n2,3\n3,\n", "a,b\nc,d\n3,\n", "source,target\n1,2\n2,3\n"] {
+        let text = text.strip_suffix("3\n").map_or(text.to_owned(), |start| format!("{start}\n"));
+        assert_refused(read(&text), 3, 3, "a vertex", "nothing");
+    }
+}
+
 #[test]
 fn text_that_is_no_table_is_not_taken_for_a_graph() {
     for text in [
@@ -220,7 +282,7 @@ fn faults_in_tables_are_placed() {
     assert_refused(read("a b\nc d\ne\n"), 3, 1, "an edge of 2 columns, as on the first line", "1 columns");
     assert_refused(read("a b 1\nc d 2\ne f x\n"), 3, 5, "the weight of the edge, a finite number", "x");
     assert_refused(read("a b 1\nc d 2\ne f inf\n"), 3, 5, "the weight of the edge, a finite number", "inf");
-    assert_refused(read("a,b\nc,d\n,f\n"), 3, 1, "the name of a vertex", "nothing");
+    assert_refused(read("a,b\nc,d\n,f\n"), 3, 1, "a vertex", "nothing");
     let quote = "a field whose quotation marks are closed on its line, before the next separator";
     assert_refused(read("a,b\nc,d\n\"e,f\n"), 3, 1, quote, "\"e,f");
     assert_refused(read("a,b\nc,d\ne,f\u{1b}[2J\n"), 3, 4, "a name without control characters", "\\u{1b}");
@@ -228,7 +290,6 @@ fn faults_in_tables_are_placed() {
     assert_refused(latin, 3, 4, "a name in UTF-8; convert the file with iconv", "the byte e9");
     let node = "a node from 0 to 4294967294";
     assert_refused(read("source,target\n1,2\n1,-2\n"), 3, 3, node, "-2");
-    assert_refused(read("source,target\n1,2\n4294967295,2\n"), 3, 1, node, "4294967295");
 }
 
 #[test]
@@ -241,18 +302,24 @@ fn a_line_that_may_be_a_comment_or_an_edge_is_refused_in_a_file_of_names() {
 }
 
 #[test]
-fn a_file_that_mixes_ids_and_names_is_a_file_of_names() {
+fn a_name_or_a_large_number_below_ids_is_refused_until_the_columns_are_named() {
     let many: String = (0..200).map(|i| format!("{i} {}\n", i + 1)).collect();
-    for text in [
-        "# e\n0 1\n1 x\n".to_owned(),
-        format!("{many}7 bob\n"),
-        format!("source,target\n{many}7 bob\n").replace(' ', ","),
+    let expected = "a node from 0 to 4294967294, as on the lines above; --columns source,target reads all vertices as names";
+    for (text, line, column, word) in [
+        ("# e\n0 1\n1 x\n".to_owned(), 3, 3, "x"),
+        ("1 2\n2 3\nTotal: 5\n".to_owned(), 3, 1, "Total:"),
+        (format!("{many}7 bob\n"), 201, 3, "bob"),
+        (format!("source,target\n{many}7 bob\n").replace(' ', ","), 202, 3, "bob"),
+        ("source,target\n1,2\n4294967295,2\n".to_owned(), 3, 1, "4294967295"),
+        (format!("{many}76561198000000000 3\n"), 201, 1, "76561198000000000"),
     ] {
-        let loaded = accepted(&text);
-        let last = loaded.labels.as_ref().unwrap().iter().last().unwrap().to_owned();
-        assert!(last == "x" || last == "bob");
-        assert!(loaded.notes.iter().any(|note| note.contains("all vertices are read as names")));
+        assert_refused(read(&text), line, column, expected, word);
+        assert_refused(read_with(&gzip(text.as_bytes()), &Options::default()), line, column, expected, word);
+        assert!(labels(&told(&text, "source,target").unwrap()).contains(&word), "{text}");
     }
+    let late = told(&format!("{many}7 bob\n"), "source,target").unwrap();
+    assert!(late.notes[0].contains("line 201 has the vertex 'bob'"), "{:?}", late.notes);
+    assert_refused(read("0 1\n1 1e5\n"), 2, 3, "a node from 0 to 4294967294", "1e5");
     assert_refused(read("# e\n0\t1\n1\t2\n1\t2 3\n"), 4, 5, "end of line", "3");
     assert_eq!(labels(&accepted("1 alice\nalice 01\n")), ["1", "alice", "01"]);
 }

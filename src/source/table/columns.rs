@@ -1,7 +1,10 @@
-//! Which column of a table of edges is which: by a header, or as the user says.
+//! The columns of a table of edges: named by a header, or by the user.
 
 use std::fmt;
 use std::str::FromStr;
+
+/// The most columns of a table.
+pub(super) const MOST: usize = 64;
 
 /// The columns of a table of edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +19,7 @@ pub struct Columns {
     pub count: usize,
 }
 
-/// What a column of a header is.
+/// The part of an edge that a column is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Source,
@@ -62,7 +65,7 @@ const WORDS: &[(Role, &[&str])] = &[
     (Role::Weight, &["weight", "weights", "w", "value", "probability"]),
 ];
 
-/// Words that may as well be names of vertices: they are a header above whole numbers only.
+/// Words that may be names of vertices: they are a header above whole numbers only.
 const LETTERS: [[&str; 2]; 2] = [["u", "v"], ["i", "j"]];
 
 fn plain(word: &str) -> String {
@@ -108,8 +111,8 @@ impl Columns {
 }
 
 /// Words for columns, as [`Columns::from_str`] takes them.
-const FORM: &str = "columns are source, target, weight, time or -, apart by commas, one for each column of the file, with \
-                    source and target once each and weight at most once; time and - are not read";
+const FORM: &str = "columns are source, target, weight, time or -, separated by commas, one for each column of the file, at \
+                    most 64, with source and target once each and weight at most once; time and - are not read";
 
 impl FromStr for Columns {
     type Err = String;
@@ -127,7 +130,7 @@ impl FromStr for Columns {
             return Err(format!("there is no column '{word}': {FORM}"));
         }
         match (once("source"), once("target"), once("weight")) {
-            ((Some(source), false), (Some(target), false), (weight, false)) => {
+            ((Some(source), false), (Some(target), false), (weight, false)) if words.len() <= MOST => {
                 Ok(Columns { source, target, weight, count: words.len() })
             }
             _ => Err(FORM.to_owned()),

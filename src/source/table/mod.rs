@@ -1,7 +1,9 @@
 //! Tables of edges: columns for the source and the target of each edge, perhaps one for its weight, and others that are not
-//! read. Columns are apart by tabs, commas, semicolons or blanks; fields may be quoted. A first line of known words is a
-//! header. Vertices are whole numbers, as in a plain list of edges; where one of them is no number, all are names: any text in
-//! UTF-8, numbered in the order in which they first come, the source of an edge before its target.
+//! read. Columns are separated by tabs, commas, semicolons or blanks; fields may be quoted. A first line of known words is a
+//! header; a first line that looks like one of unknown words is refused until the user names the columns. Vertices are whole
+//! numbers, as in a plain list of edges, where those of the first edge are; else names: any text in UTF-8, numbered in the
+//! order in which they first come, the source of an edge before its target. Where the user names the columns, one vertex that
+//! is not an id makes names of all.
 //!
 //! Comments begin with `#` or `%`. A line that begins so and has the columns of an edge is refused in a file of names,
 //! unless a blank comes next: a name may begin with either.
@@ -19,7 +21,7 @@ use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 pub use columns::Columns;
-use shape::{Shape, is_name};
+use shape::{Shape, is_text};
 use std::ops::Range;
 
 /// What the kind of file is called.
@@ -36,6 +38,9 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         Some(columns) => Shape::told(text, columns),
         None => Shape::find(text).ok_or_else(|| no_table(text))?,
     };
+    if let Some(doubt) = &shape.doubt {
+        return Err(text.unsupported(&doubt.what, doubt.hint));
+    }
     if shape.names {
         return names::read(text, &shape, options, Vec::new());
     }
@@ -51,7 +56,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded { notes, ..loaded })
 }
 
-/// Reads a list of whole numbers as one of names, where a name is what it was refused for; else the error stays.
+/// Reads a list that was refused for a vertex that is not an id as one of names, where the user has named its columns. Else
+/// the error tells that this is a way to read it.
 pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Loaded> {
     let Error::Parse { line, .. } = &error else { return Err(error) };
     // Another fault may be in a line that has a name by the table's separator: in `1<tab>2 3`, the name `2 3`.
@@ -66,18 +72,28 @@ pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Lo
     let at = (1..*line).fold(0, |at, _| line_at(text.bytes, at).1);
     let end = at + line_at(text.bytes, at).0.len();
     let Ok(row) = Row::parse(&text.bytes[..end], at, &Rows::new(&shape)) else { return Err(error) };
-    let Some(name) = [row.source, row.target].into_iter().find(|field| is_name(field.raw())) else {
-        return Err(error);
-    };
+    let ends = [row.source, row.target];
+    if let Some(empty) = ends.iter().find(|field| field.raw().is_empty()) {
+        return Err(text.error(*vertex_fault(empty)));
+    }
+    let Some(name) = ends.iter().find(|field| is_text(field.raw())) else { return Err(error) };
+    if !shape.told {
+        let (ids, columns) = (ids(), shape.columns);
+        let expected =
+            format!("{ids}, as on the lines above; --columns {columns} reads all vertices as names");
+        return Err(text.error(*field_fault(name, expected)));
+    }
     let shown = String::from_utf8_lossy(&name.bytes()).escape_debug().to_string();
-    let mixed =
-        format!("line {line} has the vertex '{shown}', which is no number: all vertices are read as names");
+    let mixed = format!(
+        "line {line} has the vertex '{shown}', which is not {}: all vertices are read as names",
+        ids()
+    );
     names::read(text, &shape, options, vec![mixed])
 }
 
-/// Whether a fault in a list of whole numbers may be a name.
+/// Whether a fault in a list of ids may be a name.
 pub(super) fn may_be_name(error: &Error) -> bool {
-    matches!(error, Error::Parse { found, .. } if is_name(found.as_bytes()))
+    matches!(error, Error::Parse { found, .. } if is_text(found.as_bytes()))
 }
 
 /// How the lines of a table are read.
@@ -154,7 +170,7 @@ fn count_fault(at: usize, found: usize, rows: &Rows) -> Box<Fault> {
 fn field_fault(field: &Field, expected: impl Into<String>) -> Box<Fault> {
     const SHOWN: usize = 40;
     let bytes = field.bytes();
-    let text = String::from_utf8_lossy(&bytes);
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * SHOWN)]);
     let shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
     let found = if shown.is_empty() { "nothing".to_owned() } else { shown };
     Box::new(Fault { at: field.at, expected: expected.into(), found: Some(found) })
@@ -224,10 +240,16 @@ fn vertex(field: &Field) -> Scan<u32> {
 
 #[cold]
 fn vertex_fault(field: &Field) -> Box<Fault> {
-    field_fault(field, format!("a node from 0 to {}", u32::MAX - 1))
+    let expected = if field.raw().is_empty() { "a vertex".to_owned() } else { ids() };
+    field_fault(field, expected)
 }
 
-/// What was decided by the first lines, for people; each is a warning too.
+/// The ids of vertices, in words.
+fn ids() -> String {
+    format!("a node from 0 to {}", u32::MAX - 1)
+}
+
+/// The decisions made by the first lines, for people; each is logged too.
 fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
     let name = |place: usize| match &shape.header {
         Some(words) => format!("'{}'", words[place].escape_debug()),
@@ -235,7 +257,10 @@ fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
     };
     if let Some(rival) = shape.rival {
         let (taken, other) = (shape.separator.plural(), rival.plural());
-        notes.push(format!("columns are apart by {taken}, though {other} would do as well"));
+        notes.push(format!("columns are separated by {taken}; {other} also fit"));
+    }
+    if shape.names && shape.header.is_none() && !shape.told {
+        notes.push("the lines are read as edges between names, the first line too".to_owned());
     }
     let columns = &shape.columns;
     if shape.header.is_some() {
@@ -259,8 +284,12 @@ fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
     notes
 }
 
-/// What to say of a file of no known kind whose lines have columns; None where they have not.
+/// The error for a file of no known kind whose lines have columns; None where they have none.
 pub(super) fn unknown_columns(text: Text) -> Option<Error> {
+    if shape::has_too_many_columns(text) {
+        let what = format!("a table of more than {} columns", columns::MOST);
+        return Some(text.unsupported(&what, "keep the columns of the edges alone, as with cut or csvcut"));
+    }
     shape::has_unknown_columns(text).then(|| no_table(text))
 }
 

@@ -1,7 +1,7 @@
 //! Tables of edges between names. Each portion is parsed by several threads into the names of its edges and their hashes, while
 //! one of them numbers the names of the portion before.
 
-use super::{Row, Rows, Shape, each_line, field_fault, notes};
+use super::{Row, Rows, Shape, each_line, field_fault, notes, vertex_fault};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 use crate::parallel::{grow, run_all};
@@ -63,7 +63,7 @@ fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<E
         let (source, target) = (row.source.bytes(), row.target.bytes());
         for (field, name) in [(&row.source, &source), (&row.target, &target)] {
             if name.is_empty() {
-                return Err(field_fault(field, "the name of a vertex"));
+                return Err(vertex_fault(field));
             }
             if !plain {
                 checked(name, field.at)?;
@@ -92,8 +92,9 @@ fn comment(line: &[u8], at: usize, rows: &Rows) -> Scan<()> {
     if line.get(at + 1).is_none_or(|byte| b" \t#%".contains(byte)) {
         return Ok(());
     }
-    let fields: Vec<Field> = Fields::new(line, at, rows.separator).flatten().collect();
-    if fields.len() != rows.columns.count {
+    let count = rows.columns.count;
+    let fields: Vec<Field> = Fields::new(line, at, rows.separator).flatten().take(count + 1).collect();
+    if fields.len() != count {
         return Ok(());
     }
     let words: Vec<String> = Fields::new(line, at + 1, rows.separator)

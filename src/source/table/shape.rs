@@ -1,6 +1,6 @@
 //! How a table of edges is written, found from its first lines: the separator, the header and the columns.
 
-use super::columns::Columns;
+use super::columns::{Columns, MOST};
 use crate::source::fields::{Field, Fields, Separator};
 use crate::source::text::{Text, line_at};
 use crate::source::words::{is_number, is_whole};
@@ -9,6 +9,8 @@ use crate::source::words::{is_number, is_whole};
 const SAMPLE: usize = 64;
 /// The most columns of a table that has no header: source, target, weight, time.
 const WITHOUT_HEADER: usize = 4;
+/// Characters of a line that an error shows.
+const SHOWN: usize = 40;
 
 /// How a table of edges is written.
 #[derive(Clone, Debug)]
@@ -19,12 +21,21 @@ pub(super) struct Shape {
     pub body: usize,
     /// The names of the columns in the header, if there is one.
     pub header: Option<Vec<String>>,
-    /// Whether the user has said which column is which.
+    /// Whether the user has named the columns.
     pub told: bool,
-    /// Whether a vertex in the first lines is no whole number.
+    /// Whether vertices are names: by the first edge, or by the first lines where the user has named the columns.
     pub names: bool,
     /// Another separator by which as many lines look like edges.
     pub rival: Option<Separator>,
+    /// Why the table cannot be read without the user's help.
+    pub doubt: Option<Doubt>,
+}
+
+/// Two readings of a table: what is refused, and what the user can do.
+#[derive(Clone, Debug)]
+pub(super) struct Doubt {
+    pub what: String,
+    pub hint: &'static str,
 }
 
 /// A line that is neither blank nor begins like a comment.
@@ -38,8 +49,15 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
+    /// None where quotes are not closed, or where there are too many columns.
     fn fields(&self, separator: Separator) -> Option<Vec<Field<'a>>> {
-        Fields::new(self.text, self.at, separator).collect::<Result<_, _>>().ok()
+        let fields = Fields::new(self.text, self.at, separator).take(MOST + 1);
+        fields.collect::<Result<Vec<_>, _>>().ok().filter(|fields| fields.len() <= MOST)
+    }
+
+    /// The fields where there are so many.
+    fn columns(&self, separator: Separator, count: usize) -> Option<Vec<Field<'a>>> {
+        self.fields(separator).filter(|fields| fields.len() == count)
     }
 }
 
@@ -79,18 +97,73 @@ impl Shape {
                 best = separator;
             }
         }
-        let shape =
-            Shape { separator: best, columns, body: 0, header: None, told: true, names: false, rival: None };
-        shape.with(columns, &lines)
+        let shape = Shape::plain(best, columns);
+        match lines.split_first() {
+            Some((first, rest)) if is_header(first, rest, best, &columns) => {
+                let words = first.fields(best).map(|fields| words(&fields));
+                Shape { header: words, body: first.next, ..shape }.with(columns, rest)
+            }
+            _ => shape.with(columns, &lines),
+        }
+    }
+
+    /// One without a header.
+    fn plain(separator: Separator, columns: Columns) -> Shape {
+        Shape {
+            separator,
+            columns,
+            body: 0,
+            header: None,
+            told: false,
+            names: false,
+            rival: None,
+            doubt: None,
+        }
     }
 
     fn with(self, columns: Columns, lines: &[Line]) -> Shape {
-        let names = has_names(lines, self.separator, &columns);
+        let names = has_names(lines, self.separator, &columns, is_text);
         Shape { columns, names, told: true, ..self }
     }
 }
 
-/// Whether the first two lines have columns of which nothing says which is which.
+/// Whether a first line of unknown words is a header: its vertices are names, and those below are whole numbers in both
+/// columns, or in one of them on two lines or more; or its weight is a word above a number.
+fn is_header(first: &Line, rest: &[Line], separator: Separator, columns: &Columns) -> bool {
+    let Some(first) = first.columns(separator, columns.count) else { return false };
+    let vertices = [columns.source, columns.target];
+    if !vertices.iter().all(|&at| is_name(first[at].raw())) {
+        return false;
+    }
+    let below: Vec<_> = rest.iter().map_while(|line| line.columns(separator, columns.count)).collect();
+    let whole = |at: usize| below.iter().all(|fields| is_whole(fields[at].raw()));
+    let whole = vertices.iter().filter(|&&at| whole(at)).count();
+    let weighed = |at: usize| {
+        below.first().is_some_and(|fields| begins_word(first[at].raw()) && is_number(fields[at].raw()))
+    };
+    !below.is_empty() && whole == 2 || below.len() > 1 && whole == 1 || columns.weight.is_some_and(weighed)
+}
+
+/// Whether it begins with a letter, so that it is not a damaged number.
+fn begins_word(field: &[u8]) -> bool {
+    !is_number(field) && field.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"_:".contains(byte))
+}
+
+fn words(fields: &[Field]) -> Vec<String> {
+    fields.iter().map(|field| String::from_utf8_lossy(&field.bytes()).into_owned()).collect()
+}
+
+/// Whether one of the first two lines has more columns than are read.
+pub(super) fn has_too_many_columns(text: Text) -> bool {
+    let many = |line: &Line, separator| Fields::new(line.text, line.at, separator).nth(MOST).is_some();
+    let separators = [Separator::Tab, Separator::Comma, Separator::Semicolon];
+    sample(text.bytes)
+        .iter()
+        .take(2)
+        .any(|line| separators.into_iter().any(|separator| many(line, separator)))
+}
+
+/// Whether the first two lines have columns, and neither a header nor their number tells what each of them is.
 pub(super) fn has_unknown_columns(text: Text) -> bool {
     let lines = sample(text.bytes);
     let [first, second, ..] = &lines[..] else { return false };
@@ -103,29 +176,30 @@ pub(super) fn has_unknown_columns(text: Text) -> bool {
     })
 }
 
-fn has_names(lines: &[Line], separator: Separator, columns: &Columns) -> bool {
-    let named = |line: &Line| {
-        line.fields(separator).is_some_and(|fields| {
-            fields.len() == columns.count
-                && [columns.source, columns.target].iter().any(|&at| is_name(fields[at].raw()))
-        })
-    };
-    lines.iter().any(named)
+fn has_names(lines: &[Line], separator: Separator, columns: &Columns, named: fn(&[u8]) -> bool) -> bool {
+    let vertices = [columns.source, columns.target];
+    let fields = lines.iter().filter_map(|line| line.columns(separator, columns.count));
+    fields.into_iter().any(|fields| vertices.iter().any(|&at| named(fields[at].raw())))
 }
 
-/// Whether a vertex is a name: no whole number, and no number with a sign or a point, which is a fault among whole numbers.
+/// Whether a vertex is a name: neither nothing nor a number. A number such as `-1` or `1e5` is a fault among ids.
 pub(super) fn is_name(word: &[u8]) -> bool {
     let digits = word.iter().any(u8::is_ascii_digit);
-    let fraction = word.iter().any(|byte| b"+-.".contains(byte));
-    !(is_whole(word) || digits && fraction && is_number(word))
+    !word.is_empty() && !(digits && is_number(word))
+}
+
+/// Whether a vertex can be read as a name alone: a name, or a whole number too large for an id.
+pub(super) fn is_text(word: &[u8]) -> bool {
+    let number =
+        || word.iter().fold(0_u64, |n, byte| n.saturating_mul(10).saturating_add(u64::from(byte - b'0')));
+    is_name(word) || is_whole(word) && number() >= u64::from(u32::MAX)
 }
 
 fn by_header(lines: &[Line]) -> Option<Shape> {
     let (first, rest) = lines.split_first()?;
     Separator::ALL.into_iter().find_map(|separator| {
         let fields = first.fields(separator)?;
-        let words: Vec<String> =
-            fields.iter().map(|field| String::from_utf8_lossy(&field.bytes()).into_owned()).collect();
+        let words = words(&fields);
         let below = rest.first().and_then(|line| line.fields(separator));
         let below = below.filter(|below| below.len() == fields.len());
         // Of prose, too, two words of a line may be known.
@@ -140,16 +214,8 @@ fn by_header(lines: &[Line]) -> Option<Shape> {
         };
         let words_of: Vec<&str> = words.iter().map(String::as_str).collect();
         let columns = Columns::of_header(&words_of, numbers)?;
-        let names = has_names(rest, separator, &columns);
-        Some(Shape {
-            separator,
-            columns,
-            body: first.next,
-            header: Some(words),
-            told: false,
-            names,
-            rival: None,
-        })
+        let names = has_names(&rest[..rest.len().min(1)], separator, &columns, is_name);
+        Some(Shape { body: first.next, header: Some(words), names, ..Shape::plain(separator, columns) })
     })
 }
 
@@ -171,14 +237,71 @@ fn by_edges(lines: &[Line]) -> Option<Shape> {
             _ if agreed < 2 => {}
             _ => {
                 let columns = Columns::in_order(count);
-                let names = has_names(lines, separator, &columns);
-                let shape =
-                    Shape { separator, columns, body: 0, header: None, told: false, names, rival: None };
-                best = Some((agreed, shape));
+                let names = has_names(&lines[..1], separator, &columns, is_name);
+                best = Some((agreed, Shape { names, ..Shape::plain(separator, columns) }));
             }
         }
     }
-    best.map(|(_, shape)| shape)
+    let shape = best.map(|(agreed, shape)| {
+        let (first, rest) = (&lines[0], &lines[1..agreed]);
+        let header = is_header(first, rest, shape.separator, &shape.columns).then(|| unknown_header(first));
+        let commas = shape.separator == Separator::Comma;
+        let doubt = header.or_else(|| commas.then(|| other_reading(lines, shape.columns.count))?);
+        Shape { doubt, ..shape }
+    });
+    // A weight with a decimal comma is not a number, so that no separator gives edges.
+    shape.or_else(|| {
+        let separators = [Separator::Tab, Separator::Semicolon, Separator::Blanks];
+        let (separator, count) = decimal_commas(lines, &separators)?;
+        let doubt = Some(doubt_of_commas(separator, count, None));
+        Some(Shape { doubt, ..Shape::plain(separator, Columns::in_order(count)) })
+    })
+}
+
+#[cold]
+fn unknown_header(line: &Line) -> Doubt {
+    let text = String::from_utf8_lossy(&line.text[line.at..]);
+    let shown: String = text.trim().chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    let what = format!("a table whose first line, '{shown}', looks like a header of unknown words,");
+    let hint = "name the columns with --columns, which takes the first line as a header; where it is an edge, put another \
+                edge above it";
+    Doubt { what, hint }
+}
+
+/// The reading of a table of `count` columns separated by commas that has columns by other marks too.
+fn other_reading(lines: &[Line], count: usize) -> Option<Doubt> {
+    let even = |separator: Separator| {
+        let columns = lines[0].fields(separator)?.len();
+        let even = columns > 1 && lines.iter().all(|line| line.columns(separator, columns).is_some());
+        even.then_some((separator, columns))
+    };
+    let other = [Separator::Tab, Separator::Semicolon].into_iter().find_map(even);
+    let (separator, columns) = other.or_else(|| decimal_commas(lines, &[Separator::Blanks]))?;
+    Some(doubt_of_commas(separator, columns, Some(count)))
+}
+
+/// The separator and the number of columns by which the third field of each line is a number with a decimal comma.
+fn decimal_commas(lines: &[Line], separators: &[Separator]) -> Option<(Separator, usize)> {
+    let decimal = |field: &Field| {
+        let mut parts = field.raw().strip_prefix(b"-").unwrap_or(field.raw()).split(|byte| *byte == b',');
+        matches!((parts.next(), parts.next(), parts.next()), (Some(a), Some(b), None) if is_whole(a) && is_whole(b))
+    };
+    separators.iter().find_map(|&separator| {
+        let count = lines.first()?.fields(separator)?.len();
+        let fits = |line: &Line| line.columns(separator, count).is_some_and(|fields| decimal(&fields[2]));
+        ((3..=WITHOUT_HEADER).contains(&count) && lines.iter().all(fits)).then_some((separator, count))
+    })
+}
+
+#[cold]
+fn doubt_of_commas(separator: Separator, count: usize, commas: Option<usize>) -> Doubt {
+    let or = commas.map_or(String::new(), |commas| format!(", or as {commas} columns separated by commas,"));
+    let what = format!(
+        "a table that reads as {count} columns separated by {} with decimal commas{or}",
+        separator.plural()
+    );
+    let hint = "write numbers with a decimal point; where commas separate the columns, name the columns with --columns";
+    Doubt { what, hint }
 }
 
 /// Whether two separators give other fields in the lines.
@@ -194,7 +317,7 @@ fn is_edge(fields: &[Field], count: usize) -> bool {
     let is_vertex = |field: &Field| {
         let word = field.raw();
         let letter = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
-        // Where a comma ends a word, blanks are not what columns are apart by.
+        // Where a comma ends a word, blanks do not separate the columns.
         (is_whole(word) || is_name(word))
             && !word.ends_with(b",")
             && !word.ends_with(b";")
