@@ -1,12 +1,13 @@
-//! Edge lists, as the SNAP collection has them: a line `from to` or `from to weight` for every edge, the words apart by
-//! blanks, tabs or a comma. Comments begin with `#` or `%`.
+//! Edge lists, as the SNAP collection has them: a line `from to` or `from to weight` for every edge, the words separated
+//! by blanks, tabs or a comma. Comments begin with `#` or `%`.
 //!
-//! Nodes are the numbers that stand there, counted from 0, so n is the largest of them plus one, and numbers that no
+//! Nodes are the numbers in the file, counted from 0, so n is the largest of them plus one, and numbers that no
 //! edge names are rows without entries, unless [`Options::close_gaps`] leaves them out. An edge that is listed again is
 //! summed: values count edges, or add up their weights; unless duplicates are kept.
 //! The file is parsed a portion after the other, each by several threads at once, and the result is the same for any
 //! number of them.
 
+use super::direction::{self, is_undirected, mirror};
 use super::ids::close_gaps;
 use super::portions::Portions;
 use super::text::{Fault, Text, check_rows};
@@ -15,6 +16,7 @@ use super::{Loaded, Options, metis, table};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 use crate::parallel::{grow, run_all};
+use memchr::memrchr;
 use std::ops::Range;
 
 const COMMENTS: &[u8] = b"#%";
@@ -35,6 +37,9 @@ pub(super) trait Lines: Copy + Sync + Send {
     /// Whether edges have weights.
     fn weighted(&self) -> bool;
 
+    /// Whether each edge is read in both directions.
+    fn both(&self) -> bool;
+
     /// Reads the lines of a piece and tells the meter; edges before a fault are there.
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()>;
 }
@@ -44,6 +49,8 @@ pub(super) trait Lines: Copy + Sync + Send {
 pub(super) struct Layout {
     /// Whether a third word is there on every line.
     pub weighted: bool,
+    /// Whether each edge is read in both directions.
+    pub both: bool,
     /// The number of the first node.
     pub first: u64,
     /// The number after that of the last node that there can be.
@@ -53,6 +60,10 @@ pub(super) struct Layout {
 impl Lines for Layout {
     fn weighted(&self) -> bool {
         self.weighted
+    }
+
+    fn both(&self) -> bool {
+        self.both
     }
 
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()> {
@@ -81,7 +92,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         return Err(refuse_metis(text, vertices, edges));
     }
     let lines = first_lines(text.bytes, COMMENTS, 2);
-    let start = Start::new(text, &lines);
+    let start = Start::new(text, &lines)?;
     if !start.even {
         return Err(refuse_uneven(text, &lines, &start));
     }
@@ -91,14 +102,14 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         drop(edges);
         return table::as_names(text, options, error);
     }
-    assemble(portions, start.layout, start.sizes, edges, options)
+    start.assemble(portions, edges, options)
 }
 
 /// Reads the graph in a gzip file whose text begins with `head`. None where it may be a graph of another kind after
 /// all, or where the head is no more than comments: then all of the text is needed.
 pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Result<Option<Loaded>> {
     let lines = first_lines(head.bytes, COMMENTS, SAMPLE);
-    let start = Start::new(head, &lines);
+    let start = Start::new(head, &lines)?;
     if lines.len() < SAMPLE || !start.even {
         return Ok(None);
     }
@@ -111,11 +122,11 @@ pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Resul
     match parsed {
         Err(error) if table::may_be_name(&error) => Ok(None),
         Err(error) => Err(error),
-        Ok(()) => assemble(portions, start.layout, start.sizes, edges, options).map(Some),
+        Ok(()) => start.assemble(portions, edges, options).map(Some),
     }
 }
 
-/// What the first lines say of the others.
+/// How the lines are read, found from the first ones.
 struct Start {
     layout: Layout,
     /// Whether the first two are of one length.
@@ -125,17 +136,25 @@ struct Start {
 }
 
 impl Start {
-    fn new(head: Text, lines: &[Vec<&[u8]>]) -> Start {
+    fn new(head: Text, lines: &[Vec<&[u8]>]) -> Result<Start> {
         let second = lines.get(1).or(lines.first());
-        Start {
+        Ok(Start {
             layout: Layout {
                 weighted: second.is_some_and(|line| line.len() > 2),
+                both: is_undirected(head)?,
                 first: 0,
                 end: u64::from(u32::MAX),
             },
             even: lines.first().map(Vec::len) == second.map(Vec::len),
             sizes: lines.first().and_then(|first| Some((shown(first), sizes(head, first)?))),
-        }
+        })
+    }
+
+    fn assemble(self, portions: Portions, edges: Coo, options: &Options) -> Result<Loaded> {
+        let loaded = assemble(portions, self.layout, self.sizes, edges, options)?;
+        let notes: Vec<String> = self.layout.both.then(direction::note).into_iter().collect();
+        notes.iter().for_each(|note| log::info!("{}: {note}", portions.file.path.display()));
+        Ok(Loaded { notes, ..loaded })
     }
 }
 
@@ -163,11 +182,14 @@ pub(super) fn assemble(
         return Err(locate(portions, lines, largest.unwrap_or(0), error));
     }
     (edges.rows, edges.cols) = (nodes, nodes);
+    if lines.both() {
+        mirror(&mut edges)?;
+    }
     let matrix = edges.into_csr_with(options.duplicates).map_err(|error| match error {
         Error::DuplicateOverflow { row, col } => locate_sum(portions, lines, id(row), id(col)),
         other => other,
     })?;
-    Ok(Loaded { ids, first_id: Some(0), ..Loaded::new(matrix, stored, false) })
+    Ok(Loaded { ids, first_id: Some(0), ..Loaded::new(matrix, stored, lines.both()) })
 }
 
 /// Parses the edges, as a matrix without a size. Where there is a fault, those before it are there.
@@ -253,7 +275,7 @@ fn refuse_sizes(text: Text, first: &str) -> Error {
     )
 }
 
-/// What to say of a list whose first line has more words or fewer than the second.
+/// The error for a list whose first line has more words or fewer than the second.
 #[cold]
 fn refuse_uneven(text: Text, lines: &[Vec<&[u8]>], start: &Start) -> Error {
     let mut words = Words::new(text.bytes, 0);
@@ -313,7 +335,7 @@ fn locate_sum(portions: Portions, lines: impl Lines, row: usize, col: usize) -> 
     found.unwrap_or(Error::DuplicateOverflow { row, col })
 }
 
-/// Points at the first edge of which `fault` tells what was expected and what was found.
+/// Points at the first edge for which `fault` gives what was expected and what was found.
 fn find(
     portions: Portions,
     lines: impl Lines,
@@ -323,9 +345,11 @@ fn find(
         let mut words = Words::new(text.bytes, start);
         while words.seek_line(COMMENTS) {
             let at = words.at;
+            // A blank before the edge may be an empty column.
+            let begin = memrchr(b'\n', &text.bytes[start..at]).map_or(start, |newline| start + newline + 1);
             words.skip_line();
             let mut edge = Edges::default();
-            let _ = lines.read(text, at..words.at, &mut edge);
+            let _ = lines.read(text, begin..words.at, &mut edge);
             if let Some((expected, found)) = fault(&edge) {
                 return Err(text.error(Fault { at, expected, found: Some(found) }));
             }

@@ -12,6 +12,7 @@ pub mod catalog;
 pub mod column;
 mod compressed;
 mod detect;
+mod direction;
 mod edges;
 pub mod fetch;
 pub(crate) mod fields;

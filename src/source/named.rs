@@ -35,7 +35,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let (nodes, edges) = read_sizes(&mut words).map_err(|fault| text.error(*fault))?;
     let labels = read_names(text, &mut words, nodes)?;
     let nodes = nodes as usize;
-    let layout = Layout { weighted: false, first: 1, end: nodes as u64 + 1 };
+    let layout = Layout { weighted: false, both: false, first: 1, end: nodes as u64 + 1 };
     let mut triplets = Coo::default();
     parse(Portions::of(text, words.at), layout, &mut triplets)?;
     let stored = triplets.row_indices.len() as u64;

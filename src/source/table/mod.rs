@@ -9,9 +9,11 @@
 //! unless a blank comes next: a name may begin with either.
 
 mod columns;
+mod links;
 mod names;
 mod shape;
 
+use super::direction::{self, is_undirected};
 use super::edges::{self, Edges, Lines};
 use super::fields::{Field, Fields, Separator};
 use super::portions::Portions;
@@ -21,6 +23,7 @@ use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 pub use columns::Columns;
+use links::Links;
 use shape::{Shape, is_text};
 use std::ops::Range;
 
@@ -37,7 +40,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let shape = match options.columns {
         Some(columns) => Shape::told(text, columns),
         None => Shape::find(text).ok_or_else(|| no_table(text))?,
-    };
+    }
+    .linked(is_undirected(text)?);
     if let Some(doubt) = &shape.doubt {
         return Err(text.unsupported(&doubt.what, doubt.hint));
     }
@@ -69,6 +73,7 @@ pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Lo
         None => Shape::find(text),
     };
     let Some(shape) = found else { return Err(error) };
+    let shape = shape.linked(is_undirected(text)?);
     let at = (1..*line).fold(0, |at, _| line_at(text.bytes, at).1);
     let end = at + line_at(text.bytes, at).0.len();
     let Ok(row) = Row::parse(&text.bytes[..end], at, &Rows::new(&shape)) else { return Err(error) };
@@ -101,13 +106,15 @@ pub(super) fn may_be_name(error: &Error) -> bool {
 struct Rows {
     separator: Separator,
     columns: Columns,
+    links: Links,
     /// Whether the user has said how many columns there are.
     told: bool,
 }
 
 impl Rows {
     fn new(shape: &Shape) -> Rows {
-        Rows { separator: shape.separator, columns: shape.columns, told: shape.told }
+        let Shape { separator, columns, links, told, .. } = *shape;
+        Rows { separator, columns, links, told }
     }
 }
 
@@ -132,6 +139,11 @@ impl<'a> Row<'a> {
                 to = Some(field);
             } else if Some(fields) == weight {
                 by = Some(field);
+            } else if let Links::Typed { place, undirected } = rows.links
+                && fields == place
+                && !field.raw().eq_ignore_ascii_case(links::type_name(undirected).as_bytes())
+            {
+                return Err(type_fault(&field, undirected));
             }
             fields += 1;
         }
@@ -157,6 +169,15 @@ fn quote_fault(at: usize) -> Box<Fault> {
         at,
         "a field whose quotation marks are closed on its line, before the next separator",
     ))
+}
+
+#[cold]
+fn type_fault(field: &Field, undirected: bool) -> Box<Fault> {
+    let expected = format!(
+        "the type {}, as on the first edge; a graph of both types of edges is not read",
+        links::type_name(undirected)
+    );
+    field_fault(field, expected)
 }
 
 #[cold]
@@ -203,6 +224,10 @@ fn each_line<'a>(
 impl Lines for Rows {
     fn weighted(&self) -> bool {
         self.columns.weight.is_some()
+    }
+
+    fn both(&self) -> bool {
+        self.links.both()
     }
 
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()> {
@@ -268,7 +293,15 @@ fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
         let (source, target) = (name(columns.source), name(columns.target));
         notes.push(format!("the first line is read as a header: source {source}, target {target}{weight}"));
     }
-    let unread: Vec<String> = columns.unread().map(name).collect();
+    match shape.links {
+        Links::Comment => notes.push(direction::note()),
+        Links::Typed { place, undirected: true } => {
+            let column = name(place);
+            notes.push(format!("column {column} is Undirected: each edge is read in both directions"));
+        }
+        _ => {}
+    }
+    let unread: Vec<String> = columns.unread().filter(|&place| !shape.links.reads(place)).map(name).collect();
     let known = shape.told && shape.header.is_none();
     if !known && !unread.is_empty() {
         let unread = match &unread[..] {

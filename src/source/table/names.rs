@@ -5,6 +5,7 @@ use super::{Row, Rows, Shape, each_line, field_fault, notes, vertex_fault};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 use crate::parallel::{grow, run_all};
+use crate::source::direction::mirror;
 use crate::source::fields::{Field, Fields};
 use crate::source::labels::{Interner, checked, hash};
 use crate::source::portions::Portions;
@@ -48,8 +49,12 @@ pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<Stri
     let stored = edges.row_indices.len() as u64;
     let labels = interner.labels;
     (edges.rows, edges.cols) = (labels.len(), labels.len());
+    let both = shape.links.both();
+    if both {
+        mirror(&mut edges)?;
+    }
     let matrix = edges.into_csr_with(options.duplicates)?;
-    Ok(Loaded { labels: Some(labels), notes, kind: Some(super::NAME), ..Loaded::new(matrix, stored, false) })
+    Ok(Loaded { labels: Some(labels), notes, kind: Some(super::NAME), ..Loaded::new(matrix, stored, both) })
 }
 
 /// The names of a piece up to its first fault.

@@ -1,6 +1,7 @@
 //! How a table of edges is written, found from its first lines: the separator, the header and the columns.
 
 use super::columns::{Columns, MOST};
+use super::links::Links;
 use crate::source::fields::{Field, Fields, Separator};
 use crate::source::text::{Text, line_at};
 use crate::source::words::{is_number, is_whole};
@@ -21,6 +22,8 @@ pub(super) struct Shape {
     pub body: usize,
     /// The names of the columns in the header, if there is one.
     pub header: Option<Vec<String>>,
+    /// The directions of the edges.
+    pub links: Links,
     /// Whether the user has named the columns.
     pub told: bool,
     /// Whether vertices are names: by the first edge, or by the first lines where the user has named the columns.
@@ -114,6 +117,7 @@ impl Shape {
             columns,
             body: 0,
             header: None,
+            links: Links::Directed,
             told: false,
             names: false,
             rival: None,
@@ -123,7 +127,12 @@ impl Shape {
 
     fn with(self, columns: Columns, lines: &[Line]) -> Shape {
         let names = has_names(lines, self.separator, &columns, is_text);
-        Shape { columns, names, told: true, ..self }
+        Shape { columns, names, told: true, links: Links::Directed, ..self }
+    }
+
+    /// With links in both directions where the first comment says that the graph is undirected.
+    pub fn linked(self, undirected: bool) -> Shape {
+        if undirected { Shape { links: Links::Comment, ..self } } else { self }
     }
 }
 
@@ -215,7 +224,14 @@ fn by_header(lines: &[Line]) -> Option<Shape> {
         let words_of: Vec<&str> = words.iter().map(String::as_str).collect();
         let columns = Columns::of_header(&words_of, numbers)?;
         let names = has_names(&rest[..rest.len().min(1)], separator, &columns, is_name);
-        Some(Shape { body: first.next, header: Some(words), names, ..Shape::plain(separator, columns) })
+        let links = Links::of_header(&words, below.iter().flatten().map(Field::raw));
+        Some(Shape {
+            body: first.next,
+            header: Some(words),
+            names,
+            links,
+            ..Shape::plain(separator, columns)
+        })
     })
 }
 
