@@ -1,4 +1,4 @@
-//! What the vertices of a graph are called, and the search for a vertex by its label.
+//! The labels of the vertices of a graph, and the search for a vertex by its label.
 
 use super::text::{Fault, Text, line_at, without_mark};
 use super::{gzip, mmap};
@@ -6,9 +6,11 @@ use crate::error::{Error, Result};
 use crate::memory::fetch;
 use crate::observe::write_file_with;
 use crate::parallel::{grow, zeros};
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::path::Path;
-use xxhash_rust::xxh3::xxh3_64;
+use std::sync::LazyLock;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A label for each row of a matrix: text without control characters other than tabs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl Labels {
         self.push_bytes(label.as_bytes())
     }
 
-    /// The same of text that is [`checked`].
+    /// The same for text that is [`checked`].
     #[inline]
     fn push_bytes(&mut self, label: &[u8]) -> Result<()> {
         grow(&mut self.text, label.len())?;
@@ -72,7 +74,7 @@ impl Labels {
         mmap::with(path, |bytes| Labels::parse(path, bytes))
     }
 
-    /// Reads what is already in memory likewise; `path` is for error messages.
+    /// Reads the text of such a file from memory; `path` is for error messages.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Labels> {
         let file = Text { path, bytes, meter: None };
         if !gzip::is_gzip(bytes) {
@@ -144,10 +146,14 @@ fn parse_lines(text: Text) -> Result<Labels> {
     Ok(labels)
 }
 
+/// Another one in each process, so that no file can have labels of one hash by design. The numbers of labels do not depend on
+/// it.
+static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0_u8));
+
 /// The part of a label's hash that tables hold.
 #[inline]
 pub(super) fn hash(label: &[u8]) -> u32 {
-    xxh3_64(label) as u32
+    xxh3_64_with_seed(label, *SEED) as u32
 }
 
 /// Labels with a table of their hashes.

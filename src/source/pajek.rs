@@ -10,7 +10,7 @@ use super::words::{Scan, first_lines, is_number};
 use super::{Loaded, Options};
 use crate::error::Result;
 use crate::format::Coo;
-use crate::parallel::grow;
+use crate::parallel::{grow, zeros};
 use std::fmt;
 
 const COMMENT: &[u8] = b"%";
@@ -45,7 +45,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         text.advance(next - at);
         at = next;
     }
-    network.finish(text, section, options)
+    network.finish(text, options)
 }
 
 /// What the lines below a heading are.
@@ -77,8 +77,12 @@ struct Network {
     directed: bool,
     /// Rows of the matrix.
     rows: u32,
+    /// Whether there is a section with a matrix.
+    matrix: bool,
     /// Whether something follows the weight of a link.
     more: bool,
+    /// The first vertex whose label may have words that are not read.
+    cut: Option<u32>,
 }
 
 fn fault<T>(at: usize, expected: impl fmt::Display) -> Scan<T> {
@@ -95,7 +99,7 @@ fn field<'a>(fields: &mut Fields<'a>) -> Scan<Option<Field<'a>>> {
 }
 
 impl Network {
-    /// Begins the section whose heading stands at an offset.
+    /// Begins the section whose heading is at an offset.
     fn begin(&mut self, text: Text, whole: &[u8], at: usize) -> Result<Section> {
         let mut fields = Fields::new(whole, at, Separator::Blanks);
         let word = fields.next().and_then(|field| field.ok()).map(|field| field.raw().to_ascii_lowercase());
@@ -117,7 +121,12 @@ impl Network {
         if self.vertices.is_none() {
             return Err(text.error(Fault::new(at, "*Vertices and their number before the first link")));
         }
+        if self.matrix && self.rows == 0 && self.vertices != Some(0) {
+            let expected = "the rows of the matrix before another section";
+            return Err(text.error(Fault::new(at, expected)));
+        }
         self.sections += 1;
+        self.matrix |= section == Section::Matrix;
         self.directed |= !matches!(section, Section::Links { both: true } | Section::Lists { both: true });
         Ok(section)
     }
@@ -161,7 +170,7 @@ impl Network {
         let mut fields = Fields::new(whole, at, Separator::Blanks);
         let read = match section {
             Section::Other => fault(at, "*Vertices and their number"),
-            Section::Vertices => match self.vertex_line(&mut fields) {
+            Section::Vertices => match self.vertex_line(&mut fields, whole) {
                 Ok(None) => Ok(()),
                 Ok(Some((vertex, label))) => {
                     let label = label.bytes();
@@ -185,16 +194,22 @@ impl Network {
         }
     }
 
-    fn vertex_line<'a>(&self, fields: &mut Fields<'a>) -> Scan<Option<(u32, Field<'a>)>> {
+    fn vertex_line<'a>(&mut self, fields: &mut Fields<'a>, whole: &[u8]) -> Scan<Option<(u32, Field<'a>)>> {
         let number = field(fields)?;
         let vertex = self.vertex(number, 0)?;
-        Ok(field(fields)?.map(|label| (vertex, label)))
+        let Some(label) = field(fields)? else { return Ok(None) };
+        let quoted = whole.get(label.at.wrapping_sub(1)) == Some(&b'"');
+        // Coordinates come next, and then parameters.
+        if self.cut.is_none() && !quoted && matches!(fields.next(), Some(Ok(next)) if !begins_number(&next)) {
+            self.cut = Some(vertex);
+        }
+        Ok(Some((vertex, label)))
     }
 
     /// The weight of a link; without one it is 1.
     fn weight(&mut self, field: Option<Field>) -> Scan<f64> {
         let Some(field) = field else { return Ok(1.0) };
-        if !is_number(field.raw()) {
+        if !is_number(field.raw()) && !begins_number(&field) {
             // A parameter such as `c Blue`: the weight was left out.
             self.more = true;
             return Ok(1.0);
@@ -254,12 +269,12 @@ impl Network {
         }
     }
 
-    fn finish(mut self, text: Text, last: Section, options: &Options) -> Result<Loaded> {
+    fn finish(mut self, text: Text, options: &Options) -> Result<Loaded> {
         let end = text.bytes.len();
         let Some(vertices) = self.vertices else {
             return Err(text.error(Fault::new(end, "*Vertices and their number")));
         };
-        if self.rows != vertices && (self.rows > 0 || last == Section::Matrix) {
+        if self.rows != vertices && self.matrix {
             let (expected, found) = (format!("{vertices} rows of the matrix"), format!("{}", self.rows));
             return Err(text.error(Fault { at: end, expected, found: Some(found) }));
         }
@@ -268,6 +283,11 @@ impl Network {
         check_rows(vertices as usize, stored + self.listed.len() as u64)?;
         (self.links.rows, self.links.cols) = (vertices as usize, vertices as usize);
         let mut notes = Vec::new();
+        if let Some(vertex) = self.cut {
+            let vertex = vertex + 1;
+            notes
+                .push(format!("the label of vertex {vertex} is read as one word: several words need quotes"));
+        }
         if self.more {
             notes.push("what follows the weight of a link is not read".to_owned());
         }
@@ -284,13 +304,13 @@ impl Network {
     }
 
     /// The labels of all vertices in their order; none where no vertex has one.
-    fn all_labels(&self, text: Text, vertices: u32) -> Result<Option<Labels>> {
+    fn all_labels(&mut self, text: Text, vertices: u32) -> Result<Option<Labels>> {
         if self.listed.is_empty() {
             return Ok(None);
         }
         let in_order = self.listed.iter().copied().eq(0..vertices);
         if in_order {
-            return Ok(Some(self.labels.clone()));
+            return Ok(Some(std::mem::take(&mut self.labels)));
         }
         // Numbers stand in for labels that are left out: few of them, or a short file makes a long list.
         let most = 1024 + 64 * self.listed.len() as u64;
@@ -298,16 +318,17 @@ impl Network {
             let what = format!("labels for {} of {vertices} vertices", self.listed.len());
             return Err(text.unsupported(&what, "give each vertex a label, or none"));
         }
-        let mut places = vec![None; vertices as usize];
-        for (place, &vertex) in self.listed.iter().enumerate() {
-            if places[vertex as usize].replace(place).is_some() {
+        // The number of the label of each vertex, counted from 1; 0 where it has none.
+        let mut places = zeros::<u64>(vertices as usize)?;
+        for (place, &vertex) in (1..).zip(&self.listed) {
+            if std::mem::replace(&mut places[vertex as usize], place) != 0 {
                 let what = format!("two labels for vertex {}", vertex + 1);
                 return Err(text.unsupported(&what, "give each vertex one line"));
             }
         }
         let mut labels = Labels::default();
         for (vertex, place) in places.into_iter().enumerate() {
-            match place.and_then(|place| self.labels.get(place)) {
+            match place.checked_sub(1).and_then(|place| self.labels.get(place as usize)) {
                 Some(label) => labels.push(label)?,
                 None => labels.push(&(vertex + 1).to_string())?,
             }
@@ -319,6 +340,11 @@ impl Network {
 fn whole(field: &Field) -> Option<u32> {
     let digits = std::str::from_utf8(field.raw()).ok()?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+}
+
+/// Whether a field is a number, or one with a fault, and not a parameter.
+fn begins_number(field: &Field) -> bool {
+    field.raw().first().is_some_and(|byte| byte.is_ascii_digit() || b"+-.,".contains(byte))
 }
 
 fn finite(field: &Field) -> Scan<f64> {

@@ -62,3 +62,28 @@ fn pajek_networks_that_contradict_themselves_are_refused() {
     }
     assert!(matches!(read("*Vertices 4000000000\n*Arcs\n1 2\n"), Err(Error::InFile { .. })));
 }
+
+#[test]
+fn a_faulty_weight_of_a_pajek_link_is_not_taken_for_a_parameter() {
+    for weight in ["0,5", "7x", "-", ".5.", "+x"] {
+        let text = format!("*Vertices 2\n*Arcs\n1 2 {weight}\n");
+        assert_refused(read(&text), 3, 5, "a weight, a finite number", weight);
+    }
+    assert_eq!(
+        accepted("*Vertices 2\n*Arcs\n1 2 c Blue\n").notes,
+        ["what follows the weight of a link is not read"]
+    );
+}
+
+#[test]
+fn a_pajek_matrix_without_rows_is_refused_where_another_section_begins() {
+    let text = "*Vertices 2\n*Matrix\n*Arcs\n1 2\n";
+    assert_refused(read(text), 3, 1, "the rows of the matrix before another section", "*Arcs");
+}
+
+#[test]
+fn a_pajek_label_of_several_words_without_quotes_is_noted() {
+    let loaded = accepted("*Vertices 3\n1 Zoe 0.1 0.2\n2 Ann Arbor\n3 \"Bob\" ellipse\n*Arcs\n1 2\n");
+    assert_eq!(labels(&loaded), ["Zoe", "Ann", "Bob"]);
+    assert_eq!(loaded.notes, ["the label of vertex 2 is read as one word: several words need quotes"]);
+}
