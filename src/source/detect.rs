@@ -258,7 +258,7 @@ pub(super) fn is_matrix(text: Text) -> bool {
     !archive::recognises(text) && recognise(text).is_some() && !beside::is_array(text)
 }
 
-/// What to say of a file that no kind recognises.
+/// The error for a file that no kind recognises.
 fn unknown(text: Text) -> Error {
     if text.bytes.first() == Some(&b'%') {
         // Comments lead a file that most likely lost its banner: the reader says so.

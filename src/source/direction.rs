@@ -38,7 +38,7 @@ pub(super) fn is_undirected(text: Text) -> Result<bool> {
     }
 }
 
-/// What a reader tells of a graph for which [`is_undirected`] holds.
+/// The note on a graph that [`is_undirected`].
 pub(super) fn note() -> String {
     "the first line, '% sym', makes the graph undirected: each edge is read in both directions".to_owned()
 }

@@ -310,7 +310,7 @@ fn a_line_that_may_be_a_comment_or_an_edge_is_refused_in_a_file_of_names() {
 #[test]
 fn a_name_or_a_large_number_below_ids_is_refused_until_the_columns_are_named() {
     let many: String = (0..200).map(|i| format!("{i} {}\n", i + 1)).collect();
-    let expected = "a node from 0 to 4294967294, as on the lines above; --columns source,target reads all vertices as names";
+    let expected = "a node from 0 to 4294967294; --columns source,target reads all vertices as names";
     for (text, line, column, word) in [
         ("# e\n0 1\n1 x\n".to_owned(), 3, 3, "x"),
         ("1 2\n2 3\nTotal: 5\n".to_owned(), 3, 1, "Total:"),

@@ -84,8 +84,7 @@ pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Lo
     let Some(name) = ends.iter().find(|field| is_text(field.raw())) else { return Err(error) };
     if !shape.told {
         let (ids, columns) = (ids(), shape.columns);
-        let expected =
-            format!("{ids}, as on the lines above; --columns {columns} reads all vertices as names");
+        let expected = format!("{ids}; --columns {columns} reads all vertices as names");
         return Err(text.error(*field_fault(name, expected)));
     }
     let shown = String::from_utf8_lossy(&name.bytes()).escape_debug().to_string();
@@ -274,7 +273,7 @@ fn ids() -> String {
     format!("a node from 0 to {}", u32::MAX - 1)
 }
 
-/// The decisions made by the first lines, for people; each is logged too.
+/// The notes on what the first lines decided; each is logged too.
 fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
     let name = |place: usize| match &shape.header {
         Some(words) => format!("'{}'", words[place].escape_debug()),

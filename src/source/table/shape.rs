@@ -193,8 +193,8 @@ fn has_names(lines: &[Line], separator: Separator, columns: &Columns, named: fn(
 
 /// Whether a vertex is a name: neither nothing nor a number. A number such as `-1` or `1e5` is a fault among ids.
 pub(super) fn is_name(word: &[u8]) -> bool {
-    let digits = word.iter().any(u8::is_ascii_digit);
-    !word.is_empty() && !(digits && is_number(word))
+    let number = word.iter().any(u8::is_ascii_digit) && is_number(word);
+    !(word.is_empty() || number)
 }
 
 /// Whether a vertex can be read as a name alone: a name, or a whole number too large for an id.
