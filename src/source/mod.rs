@@ -71,9 +71,9 @@ pub struct Loaded {
     pub ids: Option<Vec<u32>>,
     /// The id of the first row otherwise, where the source is a graph that counts its nodes.
     pub first_id: Option<u32>,
-    /// What the source calls each row, where it is a graph whose vertices have names.
+    /// The names of the rows, where the source is a graph whose vertices have names.
     pub labels: Option<Labels>,
-    /// What the reader decided, and did not read: each was a warning in the log.
+    /// Choices that the reader made, and columns that it did not read.
     pub notes: Vec<String>,
     /// The kind of file that it was read from; none for a generator.
     pub kind: Option<&'static str>,
