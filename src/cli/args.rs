@@ -13,7 +13,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Solves sparse linear systems on CPUs and NVIDIA GPUs, and tells the truth about the answer.
+/// Solves symmetric sparse linear systems and ranks graphs, on CPUs and NVIDIA GPUs, and tells the truth about the answer.
 #[derive(Parser, Debug)]
 #[command(name = "solver", version, max_term_width = 100, disable_help_flag = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -26,7 +26,7 @@ pub struct Cli {
     /// Say more: -v a complete report, and what was chosen and why, -vv every kernel.
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = GENERAL)]
     pub verbose: u8,
-    /// Show no progress, and nothing but results and errors.
+    /// Show no progress, and nothing but results, errors, and what --monitor prints.
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = GENERAL)]
     pub quiet: bool,
     /// Where fetched matrices and compiled kernels are kept [default: $SOLVER_CACHE, or solver in the user's cache

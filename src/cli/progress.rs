@@ -119,9 +119,11 @@ impl Watcher {
         self.bar.is_hidden()
     }
 
-    /// Prints whole lines, above the live line where there is one.
+    /// Prints whole lines that the user asked for, above the live line where there is one; -q does not silence them.
     fn print(&self, lines: &str) {
-        self.bar.suspend(|| log_line(lines.trim_end()));
+        self.bar.suspend(|| {
+            let _ = writeln!(std::io::stderr(), "{}", lines.trim_end());
+        });
     }
 }
 

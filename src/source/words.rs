@@ -27,7 +27,7 @@ impl<'a> Words<'a> {
         Words { bytes, at, meter: None, told: at }
     }
 
-    /// Likewise for a part of a text, telling its meter.
+    /// The words of a part of a text, with its meter.
     pub fn metered(text: Text<'a>, part: Range<usize>) -> Words<'a> {
         Words { bytes: &text.bytes[..part.end], at: part.start, meter: text.meter, told: part.start }
     }
@@ -102,7 +102,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Likewise for comments only: a blank line has a meaning.
+    /// Skips comment lines alone, where a blank line has a meaning; false at the end of the text.
     pub fn seek_row(&mut self, comments: &[u8]) -> bool {
         while self.peek().is_some_and(|byte| comments.contains(&byte)) {
             self.skip_line();
@@ -169,7 +169,11 @@ fn whole_fault(at: usize, what: &str, range: Range<u64>) -> Box<Fault> {
     Box::new(Fault::new(at, expected))
 }
 
-/// The words of the first lines, up to `most` of them, that are neither blank nor comments.
+/// Words of a line that [`first_lines`] returns at most: a hostile line must not take memory many times its length.
+const MOST_WORDS: usize = 1 << 16;
+
+/// The words of the first lines, up to `most` of them, that are neither blank nor comments. Of a longer line than 65,536 words
+/// it returns the first ones.
 pub(super) fn first_lines<'a>(bytes: &'a [u8], comments: &[u8], most: usize) -> Vec<Vec<&'a [u8]>> {
     let mut words = Words::new(bytes, 0);
     let mut lines = Vec::new();
@@ -183,7 +187,8 @@ pub(super) fn first_lines<'a>(bytes: &'a [u8], comments: &[u8], most: usize) -> 
 
 /// The words of a line; a comma ends a word too.
 fn split(line: &[u8]) -> Vec<&[u8]> {
-    line.split(|&byte| ends_word(byte) || byte == b',').filter(|word| !word.is_empty()).collect()
+    let words = line.split(|&byte| ends_word(byte) || byte == b',').filter(|word| !word.is_empty());
+    words.take(MOST_WORDS).collect()
 }
 
 /// Whether a word is a whole number.

@@ -72,9 +72,13 @@ fn a_monitor_of_every_0th_residual_is_refused() {
 }
 
 #[test]
-fn quiet_silences_the_monitor() {
-    let done = run(&["-q", "cg", "--device", "cpu", "--matrix", "poisson2d:9x9", "--monitor", "1"]);
-    assert_eq!(errors(&done), "");
+fn a_monitor_prints_its_lines_and_no_others_where_progress_is_silenced() {
+    let with = |more: &[&str]| {
+        errors(&run(&[&["cg", "--device", "cpu", "poisson2d:9x9", "--monitor", "5"], more].concat()))
+    };
+    let said = with(&["-q"]);
+    assert!(printed(&said).len() > 2, "{said}");
+    assert_eq!(said, with(&[]));
 }
 
 #[test]
