@@ -127,7 +127,7 @@ mod work {
     }
 }
 
-/// Nanoseconds of a product that moves so many bytes, and does so much work meanwhile.
+/// Nanoseconds of a product that moves `bytes` and computes for `work` nanoseconds at the same time.
 fn time(bytes: f64, work: f64) -> f64 {
     let speed = if bytes <= CACHED { CACHE_SPEED } else { SPEED };
     work::PASS + (bytes / speed).max(work)
@@ -236,7 +236,7 @@ fn because(best: &Offer, csr: &Offer) -> String {
     format!("estimated to take {share:.0} % of the time of CSR{colon}{}", reasons.join(" and "))
 }
 
-/// What is known of a matrix for vectors whose elements have so many bytes.
+/// Facts of a matrix that hold for vectors with elements of `vector_width` bytes.
 fn known(matrix: &Csr, vector_width: usize) -> Known<'_> {
     let value = match matrix.values() {
         Values::F64(values) if !narrow::sample_fits(values) => 8.0,
@@ -251,7 +251,7 @@ pub fn best_block(matrix: &Csr, vector_width: usize) -> Option<[usize; 2]> {
     fastest(known(matrix, vector_width).all_blocks())?.block
 }
 
-/// Chooses for vectors whose elements have so many bytes.
+/// Chooses a backend for vectors with elements of `vector_width` bytes.
 pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     let chosen =
         |typed: &str, why: String| Ok(Decision { choice: Choice::resolve("cpu", "rows", typed)?, why });

@@ -1,7 +1,7 @@
 //! Strategies for y = A x, each one file and one row of the registry.
 //!
 //! Tests, `solver backends`, help texts and benchmarks read [`REGISTRY`]: what is missing there does not exist, and
-//! what stands there is tested everywhere.
+//! a row is tested everywhere.
 
 pub mod auto;
 pub mod cpu;

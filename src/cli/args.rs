@@ -150,7 +150,7 @@ pub struct CgArgs {
     /// Stop when ||b - A x|| is at most this
     #[arg(long, value_name = "NORM")]
     pub atol: Option<f64>,
-    /// Stop after so many iterations [default: 10 a row, at least 1000 and at most 100000]
+    /// Stop after N iterations [default: 10 a row, at least 1000 and at most 100000]
     #[arg(long, value_name = "N")]
     pub max_iters: Option<usize>,
     /// Skip the comparison of each a(i,j) with a(j,i), which refuses pairs that differ by more than 1e-12 of their size. For

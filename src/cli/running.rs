@@ -49,7 +49,7 @@ pub struct RunArgs {
     /// Threads on the CPU, 1 to 1024 [default: the cores this process may use]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// Stop after so many seconds of iterating
+    /// Stop when the iterations have taken this many seconds
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<f64>,
     /// Kept for scripts: a matrix of the catalog is fetched without it

@@ -35,9 +35,9 @@ const COLUMN_GAP: f64 = 28.0;
 const MOST_NAMES: usize = 40;
 /// Most tolerances that are drawn: more would hide the curves.
 const MOST_TOLERANCES: usize = 4;
-/// Runs of which one is so many times as long as another share a logarithmic axis.
+/// A ratio of lengths of runs from which their axis is logarithmic.
 const FAR_APART: f64 = 20.0;
-/// A setup that takes so many times as long as the iterations of the longest run is left out of the axis of time.
+/// The axis of time leaves out a setup that takes more than this many times as long as the iterations of the longest run.
 const LONG_SETUP: f64 = 4.0;
 /// The part of the shortest run from which such an axis begins, at most.
 const BEGINNING: f64 = 0.01;

@@ -30,7 +30,7 @@ const RIGHT: f64 = 30.0;
 const NARROWEST: f64 = 560.0;
 /// Rows or columns up to here each have their number, where the matrix is not much longer the other way.
 const MOST_NUMBERED: usize = 20;
-/// A number has room in so many pixels.
+/// Pixels that a number needs.
 const NUMBER: f64 = 22.0;
 /// Cells as wide as this are drawn apart.
 const WIDE: f64 = 12.0;

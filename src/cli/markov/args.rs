@@ -51,7 +51,7 @@ pub struct MarkovArgs {
     /// Stop when the sum of all differences between a distribution and the next is at most this
     #[arg(long, value_name = "RESIDUAL", default_value = "1e-10")]
     pub tol: f64,
-    /// Stop after so many iterations
+    /// Stop after N iterations
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_iters: usize,
     /// How many of the likeliest states are printed, of each class

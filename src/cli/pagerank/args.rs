@@ -61,7 +61,7 @@ pub struct PagerankArgs {
     /// Stop when the error of all ranks together is certainly at most this
     #[arg(long, value_name = "ERROR", default_value = "1e-10")]
     pub tol: f64,
-    /// Stop after so many iterations
+    /// Stop after N iterations
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub max_iters: usize,
     /// How many of the highest ranks are printed
