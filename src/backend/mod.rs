@@ -1,7 +1,7 @@
 //! Strategies for y = A x, each one file and one row of the registry.
 //!
-//! Tests, `solver backends`, help texts and benchmarks read [`REGISTRY`]: what is missing there does not exist, and
-//! a row is tested everywhere.
+//! Tests, `solver backends`, help texts and benchmarks read [`REGISTRY`]: a backend without a row there does not exist, and
+//! every row is tested.
 
 pub mod auto;
 pub mod cpu;
