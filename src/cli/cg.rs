@@ -35,7 +35,7 @@ struct Given<'a> {
     /// The real matrix that this one only imitates.
     stand_in: Option<&'static str>,
     problem: Problem,
-    /// What the check of the matrix has to tell.
+    /// Notes on how the file was read and on the symmetry of the matrix.
     note: Option<String>,
     x0: Option<&'a [f64]>,
     seconds_load: f64,

@@ -11,9 +11,8 @@ use crate::observe::meter::Reading;
 use crate::parallel::start_thread;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Between two updates of the live line.
@@ -91,11 +90,26 @@ fn so_far(what: &str, time: Duration) -> String {
     }
 }
 
-/// A thread that shows progress, and ends with this value.
+/// Work that is under way, with what to show of it.
+struct Task {
+    number: u64,
+    bar: ProgressBar,
+    text: Box<dyn Fn() -> String + Send>,
+}
+
+/// The work that is under way; the last one is shown. One thread shows it for the whole run: to start one takes 0.1 ms.
+static TASKS: Mutex<Vec<Task>> = Mutex::new(Vec::new());
+static THREAD: Once = Once::new();
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+fn tasks() -> MutexGuard<'static, Vec<Task>> {
+    TASKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has progress shown as long as it lives.
 struct Watcher {
     bar: ProgressBar,
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    number: u64,
 }
 
 impl Watcher {
@@ -104,14 +118,18 @@ impl Watcher {
         let bar =
             ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.set_draw_target(target());
-        let over = Arc::new(AtomicBool::new(false));
-        if QUIET.load(Ordering::Relaxed) {
-            return Watcher { bar, over, thread: None };
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        if !QUIET.load(Ordering::Relaxed) {
+            // The schedule of the lines of a log begins with the first phase.
+            line_is_due();
+            tasks().push(Task { number, bar: bar.clone(), text: Box::new(text) });
+            THREAD.call_once(|| {
+                if let Err(e) = start_thread("solver-progress".to_owned(), watch) {
+                    log::debug!("no progress is shown: {e}");
+                }
+            });
         }
-        let (shown, ended) = (bar.clone(), Arc::clone(&over));
-        let thread = start_thread("solver-progress".to_owned(), move || watch(&shown, &ended, text));
-        let thread = thread.inspect_err(|e| log::debug!("no progress is shown: {e}")).ok();
-        Watcher { bar, over, thread }
+        Watcher { bar, number }
     }
 
     /// Whether there is no terminal to show a live line on.
@@ -129,23 +147,17 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // A panic there has been reported, and changes no result.
-            let _ = thread.join();
-        }
+        tasks().retain(|task| task.number != self.number);
+        self.bar.finish_and_clear();
     }
 }
 
-fn watch(bar: &ProgressBar, over: &AtomicBool, text: impl Fn() -> String) {
-    // The schedule of the lines of a log begins with the first phase.
-    line_is_due();
+/// Shows the last task. Without a task nothing is shown, so that nothing follows the results of the run.
+fn watch() {
     loop {
-        std::thread::park_timeout(REFRESH);
-        if over.load(Ordering::Relaxed) {
-            break;
-        }
+        std::thread::sleep(REFRESH);
+        let tasks = tasks();
+        let Some(Task { bar, text, .. }) = tasks.last() else { continue };
         if !bar.is_hidden() {
             bar.set_message(text());
             bar.tick();
@@ -156,7 +168,6 @@ fn watch(bar: &ProgressBar, over: &AtomicBool, text: impl Fn() -> String) {
             }
         }
     }
-    bar.finish_and_clear();
 }
 
 /// Bytes in the unit that suits them.
