@@ -35,24 +35,31 @@ pub struct Tridiagonal {
 }
 
 impl Tridiagonal {
-    /// The projection that conjugate gradients have computed, from step lengths alpha and products rho = r'z.
-    pub fn of_conjugate_gradients(steps: &[(f64, f64)]) -> Tridiagonal {
-        let room = || Vec::with_capacity(steps.len());
-        let mut t = Tridiagonal { diagonal: room(), beside: room() };
-        for (i, &(alpha, rho)) in steps.iter().enumerate() {
-            let before = if i == 0 { 0.0 } else { rho / steps[i - 1].1 / steps[i - 1].0 };
-            t.diagonal.push(1.0 / alpha + before);
-            if i > 0 {
-                t.beside.push((rho / steps[i - 1].1).sqrt() / steps[i - 1].0);
-            }
-        }
-        t
+    /// Makes room for so many rows.
+    pub fn reserve(&mut self, rows: usize) {
+        self.diagonal.reserve(rows.saturating_sub(self.diagonal.len()));
+        self.beside.reserve(rows.saturating_sub(self.beside.len()));
     }
 
-    /// The projection of Lanczos' process, from its diagonal and the entry that follows each.
-    pub fn of_lanczos(steps: &[(f64, f64)]) -> Tridiagonal {
-        let beside = steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)).collect();
-        Tridiagonal { diagonal: steps.iter().map(|s| s.0).collect(), beside }
+    /// Becomes the projection that conjugate gradients have computed, from step lengths alpha and products rho = r'z.
+    pub fn set_to_conjugate_gradients(&mut self, steps: &[(f64, f64)]) {
+        self.diagonal.clear();
+        self.beside.clear();
+        for (i, &(alpha, rho)) in steps.iter().enumerate() {
+            let before = if i == 0 { 0.0 } else { rho / steps[i - 1].1 / steps[i - 1].0 };
+            self.diagonal.push(1.0 / alpha + before);
+            if i > 0 {
+                self.beside.push((rho / steps[i - 1].1).sqrt() / steps[i - 1].0);
+            }
+        }
+    }
+
+    /// Becomes the projection of Lanczos' process, from its diagonal and the entry that follows each.
+    pub fn set_to_lanczos(&mut self, steps: &[(f64, f64)]) {
+        self.diagonal.clear();
+        self.beside.clear();
+        self.diagonal.extend(steps.iter().map(|s| s.0));
+        self.beside.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
     }
 
     /// Eigenvalues below `x`: negative pivots of T - x.

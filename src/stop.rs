@@ -1,6 +1,7 @@
 //! When a solve ends, and why it did.
 
 use serde::Serialize;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -44,7 +45,7 @@ impl StopCode {
 }
 
 /// Why a solve ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum StopReason {
     /// The recomputed residual meets the tolerance.
@@ -356,16 +357,30 @@ impl StoppingRule {
     }
 
     /// The same for a method that counts `stride` iterations at a time: windows end where it looks.
-    pub fn in_steps_of(self, stride: usize) -> StoppingRule {
+    pub fn in_steps_of(&self, stride: usize) -> Cow<'_, StoppingRule> {
+        if self.looks_in_steps_of(stride) {
+            return Cow::Borrowed(self);
+        }
         let each =
-            |rules: Vec<StoppingRule>| rules.into_iter().map(|rule| rule.in_steps_of(stride)).collect();
-        match self {
+            |rules: &[StoppingRule]| rules.iter().map(|rule| rule.in_steps_of(stride).into_owned()).collect();
+        Cow::Owned(match self {
             StoppingRule::Stagnation(window) => {
-                StoppingRule::Stagnation(window.max(1).checked_next_multiple_of(stride).unwrap_or(window))
+                StoppingRule::Stagnation(window.max(&1).checked_next_multiple_of(stride).unwrap_or(*window))
             }
             StoppingRule::Any(rules) => StoppingRule::Any(each(rules)),
             StoppingRule::All(rules) => StoppingRule::All(each(rules)),
-            other => other,
+            other => other.clone(),
+        })
+    }
+
+    /// Whether all windows end after a multiple of `stride` iterations.
+    fn looks_in_steps_of(&self, stride: usize) -> bool {
+        match self {
+            StoppingRule::Stagnation(window) => window.is_multiple_of(stride),
+            StoppingRule::Any(rules) | StoppingRule::All(rules) => {
+                rules.iter().all(|rule| rule.looks_in_steps_of(stride))
+            }
+            _ => true,
         }
     }
 

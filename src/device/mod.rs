@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::scalar::Scalar;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
+use rayon::prelude::*;
 pub use sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Term, Test, Track, Update};
 
 /// How many residuals a device keeps for the host between two reads: the longest batch of iterations.
@@ -46,6 +47,13 @@ impl SlotState {
             counts: vec![0; k],
             ring: vec![0.0; TRACKS * RING * k],
         }
+    }
+
+    /// Sets values, codes and counts to zero.
+    pub fn clear(&mut self) {
+        self.values.fill(0.0);
+        self.done.fill(0);
+        self.counts.fill(0);
     }
 
     /// Takes over another state of the same shape without allocating.
@@ -150,6 +158,8 @@ pub trait Device: Sized + 'static {
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Vector<T>>;
     /// A bank of zero slots.
     fn slots(&self, slots: usize, k: usize) -> Result<Self::Slots>;
+    /// Sets all elements of a vector to zero.
+    fn clear<T: Scalar>(&self, vector: &mut Self::Vector<T>) -> Result<()>;
     /// Copies from the host; the lengths must agree.
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut Self::Vector<T>) -> Result<()>;
     /// Copies to the host; the lengths must agree.
@@ -169,6 +179,21 @@ pub trait Device: Sized + 'static {
         slots: &mut Self::Slots,
         sweep: &Sweep<'_>,
     ) -> Result<()>;
+
+    /// Calls `work(number, chunk, part)` once for each chunk of `length` elements of `data` and the element of `parts` that belongs
+    /// to it, on the threads of the host that serve this device. Allocates nothing.
+    fn each_chunk<A: Send, B: Send>(
+        &self,
+        data: &mut [A],
+        length: usize,
+        parts: &mut [B],
+        work: impl Fn(usize, &mut [A], &mut B) + Sync,
+    ) {
+        data.par_chunks_mut(length)
+            .zip(parts)
+            .enumerate()
+            .for_each(|(number, (chunk, part))| work(number, chunk, part));
+    }
 
     /// Every stop that the host decides passes here, so that no rank of a distributed device waits for another.
     fn agree(&self, stop: bool) -> bool {

@@ -28,6 +28,7 @@
 //! M. R. Hestenes and E. Stiefel, Methods of conjugate gradients for solving linear systems, J. Res. NBS 49, 1952.
 
 use super::recurrence::{self, CEILING, FIRST, OWN, Operators, RR, Recurrence, SECOND, TARGET};
+use crate::backend::Operator;
 use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::operator::{DotInto, dot_into};
@@ -181,11 +182,19 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         residual.bytes(n, 1, size_of::<T>()) + DIRECTION.bytes(n, 1, size_of::<T>())
     }
 
-    fn start(device: &D, operators: Operators<D, T>, r: &[T]) -> Result<Self> {
-        let vector = || device.vector::<T>(r.len(), 1);
+    fn new(device: &D, operators: Operators<D, T>, n: usize) -> Result<Self> {
+        let vector = || device.vector::<T>(n, 1);
         let z = operators.m.is_some().then(vector).transpose()?;
         let slots = device.slots(SLOTS, 1)?;
-        let mut w = Work { operators, x: vector()?, r: vector()?, p: vector()?, q: vector()?, z, slots };
+        Ok(Work { operators, x: vector()?, r: vector()?, p: vector()?, q: vector()?, z, slots })
+    }
+
+    fn clear(&mut self, device: &D) -> Result<()> {
+        device.clear(&mut self.x)
+    }
+
+    fn start(&mut self, device: &D, r: &[T]) -> Result<()> {
+        let w = self;
         device.upload(r, &mut w.r)?;
         // r'r
         device.sweep::<T>(&mut [], &[&w.r], &mut w.slots, &NORM)?;
@@ -193,12 +202,11 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
             (Some(m), Some(z)) => {
                 // z = M r, r'z; p = z
                 m.apply_dot(device, &w.r, z, &mut w.slots, &INTO_RHO, CHECK_RHO)?;
-                device.sweep(&mut [&mut w.p], &[z], &mut w.slots, &START)?;
+                device.sweep(&mut [&mut w.p], &[z], &mut w.slots, &START)
             }
             // p = r
-            _ => device.sweep(&mut [&mut w.p], &[&w.r], &mut w.slots, &START)?,
+            _ => device.sweep(&mut [&mut w.p], &[&w.r], &mut w.slots, &START),
         }
-        Ok(w)
     }
 
     /// Memory traffic in n-vectors read + written, besides the matrix: q = A p 1 + 1, r 2 + 1, x and p 3 + 2: 10 in
@@ -255,17 +263,17 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
     }
 
     /// Adds the update of x that the last step left open.
-    fn finish(&mut self, device: &D, mut state: SlotState, first: usize) -> Result<()> {
+    fn finish(&mut self, device: &D, state: &mut SlotState, first: usize) -> Result<()> {
         let counted = state.counts[0] as usize > first;
         let open = match StopCode::from_device(state.done[0]) {
             StopCode::Converged | StopCode::Diverged => true,
             StopCode::IndefinitePreconditioner => counted,
-            StopCode::NotFinite => counted && preconditioner_not_finite(&state),
+            StopCode::NotFinite => counted && preconditioner_not_finite(state),
             _ => false,
         };
         if open && counted {
             state.done[0] = StopCode::Running as u32;
-            device.write(&state, &mut self.slots)?;
+            device.write(state, &mut self.slots)?;
             device.sweep(&mut [&mut self.x], &[&self.p], &mut self.slots, &FINISH)?;
         }
         Ok(())
@@ -273,6 +281,10 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
 
     fn answer(&self) -> &D::Vector<T> {
         &self.x
+    }
+
+    fn preconditioner(&mut self) -> Option<(&Operator<D, T>, [&mut D::Vector<T>; 2])> {
+        Some((self.operators.m.as_ref()?, [&mut self.r, self.z.as_mut()?]))
     }
 
     fn suspects(&self) -> Vec<(&'static str, &D::Vector<T>)> {
@@ -289,7 +301,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         first * second
     }
 
-    fn projection(coefficients: &[(f64, f64)]) -> Tridiagonal {
-        Tridiagonal::of_conjugate_gradients(coefficients)
+    fn project(coefficients: &[(f64, f64)], projection: &mut Tridiagonal) {
+        projection.set_to_conjugate_gradients(coefficients);
     }
 }

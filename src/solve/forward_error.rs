@@ -18,6 +18,8 @@
 
 use super::verdict::largest_magnitude;
 use crate::format::Csr;
+use crate::parallel::threads_for;
+use rayon::prelude::*;
 
 /// The doubt up to which a system is not looked at any closer. It may miss unseen eigenvalues by this factor.
 const DOUBT: f64 = 1e-3;
@@ -36,30 +38,83 @@ const ALWAYS: Limit = Limit { entries: 10_000, factor: 50_000, work: 1_000_000 }
 /// About 0.1 s.
 const IN_DOUBT: Limit = Limit { entries: 500_000, factor: 2_000_000, work: 100_000_000 };
 
-/// The largest entry of x - A^-1 b over that of x, estimated; infinite where A is singular to working precision. `z` is
-/// M r, or r without preconditioner, and `smallest` the smallest eigenvalue of M A that was seen; both positive
-/// definite. None where there is nothing to compare with.
-pub(super) fn estimate(matrix: &Csr, x: &[f64], r: &[f64], z: &[f64], smallest: f64) -> Option<f64> {
-    let largest = |v: &[f64]| largest_magnitude(v.iter().copied());
-    let (x, decoupled) = (largest(x), largest(&over_diagonal(matrix, r)));
-    if !(x > 0.0 && x.is_finite()) {
-        return None;
-    }
-    let doubt = largest_magnitude([largest(z) / smallest, decoupled].into_iter()) / x;
-    let limit = if doubt < DOUBT { ALWAYS } else { IN_DOUBT };
-    match Profile::of(matrix, &limit) {
-        None => Some(doubt).filter(|doubt| !doubt.is_nan()),
-        Some(profile) => Some(profile.solve(matrix, r).map_or(f64::INFINITY, |e| largest(&e) / x)),
+/// A factor of the matrix, once it is known whether it is cheap.
+#[derive(Default)]
+enum Kept {
+    #[default]
+    Unknown,
+    Dear,
+    /// Without rows of L where the matrix is not positive definite to working precision.
+    Cheap(Profile, Option<Vec<Vec<f64>>>),
+}
+
+impl Kept {
+    /// Orders and factorises the matrix, the first time.
+    fn find(&mut self, matrix: &Csr, limit: &Limit) -> &Kept {
+        if matches!(self, Kept::Unknown) {
+            *self = Profile::of(matrix, limit).map_or(Kept::Dear, |profile| {
+                let factor = profile.factor(matrix);
+                Kept::Cheap(profile, factor)
+            });
+        }
+        self
     }
 }
 
-/// r_i / a_ii, or 0 where the diagonal is not positive.
-fn over_diagonal(matrix: &Csr, r: &[f64]) -> Vec<f64> {
-    matrix.map_rows(|i| match matrix.get(i, i) {
-        Some(diagonal) if diagonal > 0.0 => r[i] / diagonal,
-        _ => 0.0,
-    })
+/// Estimates errors of answers of systems with one matrix, whose factors it keeps.
+#[derive(Default)]
+pub(super) struct Estimator {
+    always: Kept,
+    in_doubt: Kept,
 }
+
+impl Estimator {
+    /// The largest entry of x - A^-1 b over that of x, estimated; infinite where A is singular to working precision. `z` is
+    /// M r, or r without preconditioner, and `smallest` the smallest eigenvalue of M A that was seen; both positive
+    /// definite. None where there is nothing to compare with. `e` is overwritten.
+    pub fn estimate(
+        &mut self,
+        matrix: &Csr,
+        x: &[f64],
+        r: &[f64],
+        z: &[f64],
+        smallest: f64,
+        e: &mut [f64],
+    ) -> Option<f64> {
+        let largest = |v: &[f64]| largest_magnitude(v.iter().copied());
+        let x = largest(x);
+        if !(x > 0.0 && x.is_finite()) {
+            return None;
+        }
+        let doubt = largest_magnitude([largest(z) / smallest, decoupled(matrix, r)].into_iter()) / x;
+        let (kept, limit) =
+            if doubt < DOUBT { (&mut self.always, &ALWAYS) } else { (&mut self.in_doubt, &IN_DOUBT) };
+        match kept.find(matrix, limit) {
+            Kept::Unknown | Kept::Dear => Some(doubt).filter(|doubt| !doubt.is_nan()),
+            Kept::Cheap(_, None) => Some(f64::INFINITY),
+            Kept::Cheap(profile, Some(factor)) => {
+                profile.solve(factor, r, e);
+                Some(largest(e) / x)
+            }
+        }
+    }
+}
+
+/// The largest r_i / a_ii over the rows whose diagonal is positive.
+fn decoupled(matrix: &Csr, r: &[f64]) -> f64 {
+    let row = |i: usize| match matrix.get(i, i) {
+        Some(diagonal) if diagonal > 0.0 => (r[i] / diagonal).abs(),
+        _ => 0.0,
+    };
+    let larger = |a: f64, b: f64| if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) };
+    if threads_for(size_of_val(r)) == 1 {
+        return (0..r.len()).map(row).fold(0.0, larger);
+    }
+    (0..r.len()).into_par_iter().with_min_len(ROWS).map(row).reduce(|| 0.0, larger)
+}
+
+/// Rows that a thread looks at in one go.
+const ROWS: usize = 4096;
 
 /// An order of the rows, and where each row of the Cholesky factor begins in it.
 struct Profile {
@@ -90,23 +145,21 @@ impl Profile {
         cheap.then_some(Profile { rows, places, first })
     }
 
-    /// The solution of A e = r; none where A is not positive definite to working precision.
-    fn solve(&self, matrix: &Csr, r: &[f64]) -> Option<Vec<f64>> {
-        let factor = self.factor(matrix)?;
-        let mut e: Vec<f64> = self.rows.iter().map(|&row| r[row]).collect();
+    /// The solution e of A e = r in the order of the profile.
+    fn solve(&self, factor: &[Vec<f64>], r: &[f64], e: &mut [f64]) {
+        e.iter_mut().zip(&self.rows).for_each(|(e, &row)| *e = r[row]);
         // L y = r
         for (i, row) in factor.iter().enumerate() {
-            let (diagonal, left) = row.split_last()?;
+            let Some((diagonal, left)) = row.split_last() else { continue };
             e[i] = (e[i] - dot(left, &e[self.first[i]..i])) / diagonal;
         }
         // L' e = y
         for (i, row) in factor.iter().enumerate().rev() {
-            let (diagonal, left) = row.split_last()?;
+            let Some((diagonal, left)) = row.split_last() else { continue };
             let (above, rest) = e.split_at_mut(i);
             rest[0] /= diagonal;
             above[self.first[i]..].iter_mut().zip(left).for_each(|(e, l)| *e -= l * rest[0]);
         }
-        Some(self.places.iter().map(|&place| e[place]).collect())
     }
 
     /// The rows of L, each from its first column to the diagonal.
@@ -208,8 +261,16 @@ mod tests {
             let matrix = load(what).unwrap().matrix;
             let x: Vec<f64> = (0..matrix.rows()).map(|i| (i % 7) as f64 - 3.0).collect();
             let b = matrix.multiply_reference(&x);
-            let found = Profile::of(&matrix, &IN_DOUBT).unwrap().solve(&matrix, &b).unwrap();
-            let error = found.iter().zip(&x).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            let profile = Profile::of(&matrix, &IN_DOUBT).unwrap();
+            let mut found = vec![0.0; matrix.rows()];
+            profile.solve(&profile.factor(&matrix).unwrap(), &b, &mut found);
+            let error = profile
+                .places
+                .iter()
+                .map(|&place| found[place])
+                .zip(&x)
+                .map(|(a, b)| (a - b).abs())
+                .fold(0.0, f64::max);
             assert!(error < 1e-8, "{what}: {error:e}");
         }
     }
@@ -233,9 +294,13 @@ mod tests {
         let matrix = load("poisson2d:9x9,boundary=neumann").unwrap().matrix;
         let mut r = vec![0.0; 81];
         (r[0], r[80]) = (1.0, -1.0);
-        let found = Profile::of(&matrix, &IN_DOUBT).unwrap().solve(&matrix, &r);
-        let large = |e: Vec<f64>| e.iter().fold(0.0, |m: f64, e| m.max(e.abs())) > 1e8;
-        assert!(found.is_none_or(large), "the last pivot is rounding, or not positive");
+        let profile = Profile::of(&matrix, &IN_DOUBT).unwrap();
+        let large = |factor: Vec<Vec<f64>>| {
+            let mut e = vec![0.0; 81];
+            profile.solve(&factor, &r, &mut e);
+            e.iter().fold(0.0, |m: f64, e| m.max(e.abs())) > 1e8
+        };
+        assert!(profile.factor(&matrix).is_none_or(large), "the last pivot is rounding, or not positive");
     }
 
     #[test]

@@ -49,6 +49,7 @@
 mod sweeps;
 
 use super::recurrence::{self, Operators, Recurrence};
+use crate::backend::Operator;
 use crate::device::{Device, SlotState};
 use crate::error::Result;
 use crate::scalar::Scalar;
@@ -135,13 +136,22 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         }
     }
 
-    fn start(device: &D, operators: Operators<D, T>, r: &[T]) -> Result<Self> {
-        let v = || device.vector::<T>(r.len(), 1);
+    fn new(device: &D, operators: Operators<D, T>, n: usize) -> Result<Self> {
+        let v = || device.vector::<T>(n, 1);
         let extra = || -> Result<_> { Ok(Preconditioned { z: [v()?, v()?], r: v()? }) };
         let preconditioned = operators.m.is_some().then(extra).transpose()?;
         let slots = device.slots(SLOTS, 1)?;
         let (y, w) = ([v()?, v()?], [v()?, v()?]);
-        let mut k = Work { operators, x: v()?, y, w, q: v()?, preconditioned, slots };
+        Ok(Work { operators, x: v()?, y, w, q: v()?, preconditioned, slots })
+    }
+
+    fn clear(&mut self, device: &D) -> Result<()> {
+        let [w, older] = &mut self.w;
+        [&mut self.x, &mut self.y[1], w, older].into_iter().try_for_each(|v| device.clear(v))
+    }
+
+    fn start(&mut self, device: &D, r: &[T]) -> Result<()> {
+        let k = self;
         device.upload(r, &mut k.y[0])?;
         // r'r
         device.sweep::<T>(&mut [], &[&k.y[0]], &mut k.slots, &NORM)?;
@@ -150,7 +160,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
             // z = M y, y'z
             m.apply_dot(device, &k.y[0], &mut extra.z[0], &mut k.slots, &INTO_SQUARE, CHECK_SQUARE)?;
         }
-        Ok(k)
+        Ok(())
     }
 
     fn step(device: &D, k: &mut Self) -> Result<()> {
@@ -218,7 +228,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
     }
 
     /// Without preconditioner the last update of w and x is open, unless the sweep that stopped was the one to add it.
-    fn finish(&mut self, device: &D, mut state: SlotState, first: usize) -> Result<()> {
+    fn finish(&mut self, device: &D, state: &mut SlotState, first: usize) -> Result<()> {
         let added = match StopCode::from_device(state.done[0]) {
             StopCode::LeastSquares => true,
             StopCode::NotFinite => state.get(ZQ, 0).is_finite(),
@@ -228,7 +238,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
             return Ok(());
         }
         state.done[0] = StopCode::Running as u32;
-        device.write(&state, &mut self.slots)?;
+        device.write(state, &mut self.slots)?;
         let next = (state.counts[0] as usize - first) % 2;
         let (_, old) = roles(&mut self.y, next);
         let (w2, w1) = roles(&mut self.w, next);
@@ -237,6 +247,11 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
 
     fn answer(&self) -> &D::Vector<T> {
         &self.x
+    }
+
+    fn preconditioner(&mut self) -> Option<(&Operator<D, T>, [&mut D::Vector<T>; 2])> {
+        let z = &mut self.preconditioned.as_mut()?.z;
+        Some((self.operators.m.as_ref()?, [&mut self.q, &mut z[0]]))
     }
 
     fn suspects(&self) -> Vec<(&'static str, &D::Vector<T>)> {
@@ -248,7 +263,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         all
     }
 
-    fn projection(coefficients: &[(f64, f64)]) -> Tridiagonal {
-        Tridiagonal::of_lanczos(coefficients)
+    fn project(coefficients: &[(f64, f64)], projection: &mut Tridiagonal) {
+        projection.set_to_lanczos(coefficients);
     }
 }

@@ -24,11 +24,14 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::observe::Observer;
 use crate::operator::DotInto;
+use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use crate::spectrum::Spectrum;
 use crate::stop::{StopReason, StoppingRule};
 use checkpoint::Checkpoints;
 use recurrence::Recurrence;
+use shell::{Shell, Solves, Task};
+use std::ops::Deref;
 
 /// A method for symmetric systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +55,26 @@ pub struct System<'a> {
     pub x0: Option<&'a [f64]>,
 }
 
-/// What a solve hands back: the answer, and the truth about it.
+/// An answer, and the truth about it, whose fields are read as if they were fields of this.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct Solution {
     /// The solution vector.
     pub x: Vec<f64>,
+    /// What is known of it.
+    pub outcome: Outcome,
+}
+
+impl Deref for Solution {
+    type Target = Outcome;
+
+    fn deref(&self) -> &Outcome {
+        &self.outcome
+    }
+}
+
+/// How a solve ended, and the truth about its answer.
+#[derive(Clone, Debug)]
+pub struct Outcome {
     /// Why the solve stopped, by the true residual.
     pub reason: StopReason,
     /// Iterations done.
@@ -142,7 +160,7 @@ impl Method {
         system: &System<'_>,
         rule: &StoppingRule,
         observers: &mut [&mut dyn Observer],
-    ) -> Result<Outcome> {
+    ) -> Result<Solution> {
         self.solve_saved(device, a, m, system, rule, observers, &Checkpoints::default())
     }
 
@@ -156,14 +174,48 @@ impl Method {
         rule: &StoppingRule,
         observers: &mut [&mut dyn Observer],
         checkpoints: &Checkpoints,
-    ) -> Result<Outcome> {
+    ) -> Result<Solution> {
+        let mut x = zeros(system.b.len())?;
+        let outcome = self.prepare(a, m).solve(device, system, rule, checkpoints, &mut x, observers)?;
+        Ok(Solution { x, outcome })
+    }
+
+    /// Makes a method ready to solve systems with the matrix of these operators, on the device that they were built on.
+    pub fn prepare<D: Device, T: Scalar>(
+        self,
+        a: Operator<D, T>,
+        m: Option<Operator<D, T>>,
+    ) -> Prepared<D, T> {
         let operators = recurrence::Operators { a, m };
-        let task = shell::Task { name: self.name(), system, rule, checkpoints };
-        let solve = match self {
-            Method::Cg => shell::solve::<cg::Work<D, T>, D, T>,
-            Method::PipelinedCg => shell::solve::<pipelined::Work<D, T>, D, T>,
-            Method::Minres => shell::solve::<minres::Work<D, T>, D, T>,
+        let shell: Box<dyn Solves<D, T>> = match self {
+            Method::Cg => Box::new(Shell::<cg::Work<D, T>, D, T>::new(operators)),
+            Method::PipelinedCg => Box::new(Shell::<pipelined::Work<D, T>, D, T>::new(operators)),
+            Method::Minres => Box::new(Shell::<minres::Work<D, T>, D, T>::new(operators)),
         };
-        solve(device, operators, &task, observers)
+        Prepared { method: self, shell }
+    }
+}
+
+/// A method ready to solve systems with one matrix on a device. Vectors and the recorded step stay where they are from one
+/// solve to the next: a solve after the first allocates nothing on the device, and on the CPU nothing at all where it
+/// converges.
+pub struct Prepared<D: Device, T: Scalar> {
+    method: Method,
+    shell: Box<dyn Solves<D, T>>,
+}
+
+impl<D: Device, T: Scalar> Prepared<D, T> {
+    /// Solves a system, and leaves the answer in `x`. The matrix of the system is the one of the operators.
+    pub fn solve(
+        &mut self,
+        device: &D,
+        system: &System<'_>,
+        rule: &StoppingRule,
+        checkpoints: &Checkpoints,
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Outcome> {
+        let task = Task { name: self.method.name(), system, rule, checkpoints };
+        self.shell.solve(device, &task, x, observers)
     }
 }

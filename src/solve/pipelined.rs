@@ -30,6 +30,7 @@
 //! algorithm, Parallel Computing 40, 2014, algorithm 4.
 
 use super::recurrence::{self, CEILING, FIRST, OWN, Operators, RR, Recurrence, SECOND, TARGET};
+use crate::backend::Operator;
 use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::operator::{DotInto, dot_into};
@@ -208,13 +209,24 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         if preconditioned { STEP_PRECONDITIONED } else { STEP }.bytes(n, 1, size_of::<T>())
     }
 
-    fn start(device: &D, operators: Operators<D, T>, r: &[T]) -> Result<Self> {
-        let v = || device.vector::<T>(r.len(), 1);
+    fn new(device: &D, operators: Operators<D, T>, n: usize) -> Result<Self> {
+        let v = || device.vector::<T>(n, 1);
         let extra = || -> Result<_> { Ok(Preconditioned { u: v()?, m: v()?, q: v()? }) };
         let preconditioned = operators.m.is_some().then(extra).transpose()?;
         let slots = device.slots(SLOTS, 1)?;
         let (x, s, z, n) = (v()?, v()?, v()?, v()?);
-        let mut k = Work { operators, x, r: v()?, w: v()?, p: v()?, s, z, n, preconditioned, slots };
+        Ok(Work { operators, x, r: v()?, w: v()?, p: v()?, s, z, n, preconditioned, slots })
+    }
+
+    fn clear(&mut self, device: &D) -> Result<()> {
+        let all = [&mut self.x, &mut self.p, &mut self.s, &mut self.z];
+        all.into_iter()
+            .chain(self.preconditioned.as_mut().map(|extra| &mut extra.q))
+            .try_for_each(|v| device.clear(v))
+    }
+
+    fn start(&mut self, device: &D, r: &[T]) -> Result<()> {
+        let k = self;
         device.upload(r, &mut k.r)?;
         // r'r
         device.sweep::<T>(&mut [], &[&k.r], &mut k.slots, &NORM)?;
@@ -223,12 +235,11 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
             (Some(m), Some(extra)) => {
                 // u = M r, r'u; w = A u, w'u, alpha
                 m.apply_dot(device, &k.r, &mut extra.u, &mut k.slots, &INTO_GAMMA, CHECK_GAMMA)?;
-                a.apply_dot(device, &extra.u, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA)?;
+                a.apply_dot(device, &extra.u, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA)
             }
             // w = A r, w'r, alpha
-            _ => a.apply_dot(device, &k.r, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA)?,
+            _ => a.apply_dot(device, &k.r, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA),
         }
-        Ok(k)
     }
 
     /// Memory traffic in n-vectors read + written, besides the matrix: n = A w 1 + 1, the sweep 7 + 6: 15 in all. With
@@ -300,35 +311,38 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         &mut self,
         device: &D,
         reason: StopReason,
-        state: &SlotState,
+        state: &mut SlotState,
         first: usize,
     ) -> Result<StopReason> {
         let StopReason::IndefiniteMatrix { iteration, .. } = reason else { return Ok(reason) };
         if iteration == first + 1 {
             return Ok(reason);
         }
-        let mut state = state.clone();
         state.done[0] = StopCode::Running as u32;
-        device.write(&state, &mut self.slots)?;
+        device.write(state, &mut self.slots)?;
         let u = self.preconditioned.as_ref().map_or(&self.r, |extra| &extra.u);
         // p = u + beta p, n = A p, p'n
         device.sweep(&mut [&mut self.p], &[u], &mut self.slots, &DIRECTION)?;
         let a = &self.operators.a;
         a.apply_dot(device, &self.p, &mut self.n, &mut self.slots, &INTO_DELTA, FIRST_ALPHA)?;
-        device.read(&self.slots, &mut state)?;
+        device.read(&self.slots, state)?;
         match StopCode::from_device(state.done[0]) {
-            StopCode::IndefiniteMatrix => Ok(Self::reason(StopCode::IndefiniteMatrix, &state, first)),
+            StopCode::IndefiniteMatrix => Ok(Self::reason(StopCode::IndefiniteMatrix, state, first)),
             _ => Ok(StopReason::Breakdown { iteration }),
         }
     }
 
     /// Nothing is ever left open.
-    fn finish(&mut self, _: &D, _: SlotState, _: usize) -> Result<()> {
+    fn finish(&mut self, _: &D, _: &mut SlotState, _: usize) -> Result<()> {
         Ok(())
     }
 
     fn answer(&self) -> &D::Vector<T> {
         &self.x
+    }
+
+    fn preconditioner(&mut self) -> Option<(&Operator<D, T>, [&mut D::Vector<T>; 2])> {
+        Some((self.operators.m.as_ref()?, [&mut self.r, &mut self.preconditioned.as_mut()?.u]))
     }
 
     fn suspects(&self) -> Vec<(&'static str, &D::Vector<T>)> {
@@ -344,7 +358,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         first * second
     }
 
-    fn projection(coefficients: &[(f64, f64)]) -> Tridiagonal {
-        Tridiagonal::of_conjugate_gradients(coefficients)
+    fn project(coefficients: &[(f64, f64)], projection: &mut Tridiagonal) {
+        projection.set_to_conjugate_gradients(coefficients);
     }
 }

@@ -51,8 +51,14 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
     /// Bytes that the sweeps of an iteration move over vectors of n elements, besides what operators move.
     fn sweep_bytes(n: usize, preconditioned: bool) -> u64;
 
-    /// The workspace for A d = r from d = 0, with the scalars of the first iteration, r'r among them.
-    fn start(device: &D, operators: Operators<D, T>, r: &[T]) -> Result<Self>;
+    /// The workspace for systems of n rows; all vectors and scalars are zero.
+    fn new(device: &D, operators: Operators<D, T>, n: usize) -> Result<Self>;
+
+    /// Sets the vectors to zero that [`start`](Self::start) expects to be zero.
+    fn clear(&mut self, device: &D) -> Result<()>;
+
+    /// Begins A d = r from d = 0: sets vectors and scalars of the first iteration, r'r among them.
+    fn start(&mut self, device: &D, r: &[T]) -> Result<()>;
 
     /// [`STRIDE`](Self::STRIDE) iterations.
     fn step(device: &D, work: &mut Self) -> Result<()>;
@@ -91,17 +97,20 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
         &mut self,
         _device: &D,
         reason: StopReason,
-        _state: &SlotState,
+        _state: &mut SlotState,
         _first: usize,
     ) -> Result<StopReason> {
         Ok(reason)
     }
 
     /// Completes d where the last step has left an update open.
-    fn finish(&mut self, device: &D, state: SlotState, first: usize) -> Result<()>;
+    fn finish(&mut self, device: &D, state: &mut SlotState, first: usize) -> Result<()>;
 
     /// d.
     fn answer(&self) -> &D::Vector<T>;
+
+    /// The preconditioner, and two vectors that it may be applied to once d has been read; none without preconditioner.
+    fn preconditioner(&mut self) -> Option<(&Operator<D, T>, [&mut D::Vector<T>; 2])>;
 
     /// The vectors in which NaN may stand, in the order in which an iteration computes them, by what they are.
     fn suspects(&self) -> Vec<(&'static str, &D::Vector<T>)>;
@@ -116,8 +125,8 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
         0.0
     }
 
-    /// The projection that coefficients of the iterations make.
-    fn projection(coefficients: &[(f64, f64)]) -> Tridiagonal;
+    /// Sets the projection that coefficients of the iterations make.
+    fn project(coefficients: &[(f64, f64)], projection: &mut Tridiagonal);
 }
 
 /// NaN or infinity, before anybody has looked where.

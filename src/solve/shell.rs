@@ -24,13 +24,14 @@ mod begin;
 mod judge;
 mod saving;
 mod scales;
+mod space;
 
 use super::checkpoint::Checkpoints;
 use super::pace::Pace;
 use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
 use super::verdict::{largest_magnitude, norm};
 use super::{Outcome, System};
-use crate::device::{Device, RING, Recorded, SlotState};
+use crate::device::{Device, Recorded, SlotState};
 use crate::error::{Error, Result};
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
@@ -39,6 +40,7 @@ use crate::stop::{Norms, PROGRESS, Progress, StopCode, StopReason, StoppingRule}
 use begin::{check, outcome, tell_start};
 use saving::{Keeper, Log};
 use scales::{matrix_scale, scale};
+use space::Space;
 use std::time::{Duration, Instant};
 
 /// The most that a run reduces a recursive residual by, in units of the vectors' rounding.
@@ -46,14 +48,36 @@ const FLOOR: f64 = 64.0;
 /// A run must bring the true residual below this part of what it was, or it is the last.
 const GAIN: f64 = 0.5;
 
+/// A method made ready for a matrix. Vectors, the recorded step and the memory of the host stay from one solve to the next: a
+/// solve after the first allocates nothing where it converges.
+pub(super) struct Shell<M: Recurrence<D, T>, D: Device, T: Scalar> {
+    operators: Operators<D, T>,
+    /// From the first solve on.
+    recorded: Option<Recorded<D, M>>,
+    /// The host's copy of the scalars.
+    state: SlotState,
+    space: Space<T>,
+}
+
+/// A [`Shell`] of any method.
+pub(super) trait Solves<D: Device, T: Scalar> {
+    /// Solves a system and leaves the answer in `x`; see the module.
+    fn solve(
+        &mut self,
+        device: &D,
+        task: &Task<'_>,
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Outcome>;
+}
+
 /// A solve in hand: the answer so far, what watches it, and how far it has come.
-struct Solve<'a, 'o> {
+struct Solve<'a, 'o, T> {
     system: &'a System<'a>,
     rule: &'a StoppingRule,
     observers: &'a mut [&'o mut dyn Observer],
-    /// x and b - A x, on the host.
-    x: Vec<f64>,
-    r: Vec<f64>,
+    /// x, b - A x and all other memory of the host.
+    space: &'a mut Space<T>,
     /// Norm of that residual, relative to b, and a bound on it that includes rounding.
     truth: f64,
     at_most: f64,
@@ -79,14 +103,10 @@ struct Solve<'a, 'o> {
     earlier: Duration,
     /// Iterations that they had done.
     earlier_iterations: usize,
-    /// Residuals of a batch.
-    residuals: Vec<f64>,
     /// What [`Progress::improved_at`] is measured by.
     lowest: f64,
     energy: f64,
     energy_mark: f64,
-    /// The coefficients of the first run.
-    coefficients: Vec<(f64, f64)>,
     /// What observers were told, kept where the solve is saved, and what saves it.
     log: Log,
     keeper: Option<Keeper>,
@@ -100,134 +120,169 @@ pub(super) struct Task<'a> {
     pub checkpoints: &'a Checkpoints,
 }
 
-/// Solves a system by a method; see the module.
-pub(super) fn solve<M, D, T>(
-    device: &D,
-    operators: Operators<D, T>,
-    task: &Task<'_>,
-    observers: &mut [&mut dyn Observer],
-) -> Result<Outcome>
-where
-    M: Recurrence<D, T>,
-    D: Device,
-    T: Scalar,
-{
-    let began = Instant::now();
-    let Task { system, rule, .. } = *task;
-    let rule = &rule.clone().in_steps_of(M::STRIDE);
-    let n = check(task.name, operators.a.shape(), system)?;
-    let (keeper, saved) = saving::prepare::<M, D, T>(device, &operators, task)?;
-    let mut outcome = outcome::<M, D, T>(&operators, n);
-    let largest = largest_magnitude(system.b.iter().copied());
-    if largest == 0.0 {
-        tell_start(observers, 0.0, None);
-        return Ok(outcome);
+impl<M: Recurrence<D, T>, D: Device, T: Scalar> Shell<M, D, T> {
+    /// A shell that allocates when it first solves.
+    pub fn new(operators: Operators<D, T>) -> Shell<M, D, T> {
+        Shell { operators, recorded: None, state: SlotState::new(M::SLOTS, 1), space: Space::default() }
     }
-    let vector_bytes = outcome.vector_bytes;
-    device.require_memory("the vectors of a solve", vector_bytes)?;
-    let norm_b = norm(system.b);
-    if !norm_b.is_normal() {
-        return Err(Error::RightHandSideScale { largest, norm_squared: norm_b * norm_b });
-    }
-    let mut solve = Solve::new(system, rule, observers, norm_b)?;
-    let norms = solve.now.norms;
-    outcome.goal = rule.goal(&norms);
-    if solve.meets() {
-        outcome.reason = StopReason::Converged;
-        tell_start(solve.observers, norms.initial, rule.residual_tolerance(&norms));
-        return Ok(solve.judged(outcome));
-    }
-    if M::SCALES && operators.m.is_none() {
-        solve.sigma = matrix_scale::<T>(system.matrix);
-    }
-    let mut work = match &saved {
-        Some(saved) => solve.go_on::<M, D, T>(device, &operators, saved)?,
-        None => solve.begin::<M, D, T>(device, &operators)?,
-    };
-    if saved.is_none() && !work.1.get(RR, 0).is_normal() {
-        return Err(Error::RightHandSideScale { largest, norm_squared: work.1.get(RR, 0) });
-    }
-    drop(saved);
-    solve.keep_by(keeper);
-    let mut set_up = false;
-    loop {
-        let before = solve.truth;
-        let mut recorded = device.record(work.0, M::step)?;
+}
+
+impl<M: Recurrence<D, T>, D: Device, T: Scalar> Solves<D, T> for Shell<M, D, T> {
+    fn solve(
+        &mut self,
+        device: &D,
+        task: &Task<'_>,
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Outcome> {
+        let began = Instant::now();
+        let Shell { operators, recorded, state, space } = self;
+        let Task { system, rule, .. } = *task;
+        let rule = &*rule.in_steps_of(M::STRIDE);
+        let n = check(task.name, operators.a.shape(), system, x)?;
+        let (keeper, saved) = saving::prepare::<M, D, T>(device, operators, task)?;
+        let mut outcome = outcome::<M, D, T>(operators, n);
+        let largest = largest_magnitude(system.b.iter().copied());
+        if largest == 0.0 {
+            x.fill(0.0);
+            tell_start(observers, 0.0, None);
+            return Ok(outcome);
+        }
+        if recorded.is_none() {
+            device.require_memory("the vectors of a solve", outcome.vector_bytes)?;
+        }
+        let norm_b = norm(system.b);
+        if !norm_b.is_normal() {
+            return Err(Error::RightHandSideScale { largest, norm_squared: norm_b * norm_b });
+        }
+        space.make_ready(n, rule.most_iterations())?;
+        let mut solve = Solve::new(device, system, rule, observers, norm_b, space)?;
+        let norms = solve.now.norms;
+        outcome.goal = rule.goal(&norms);
+        if solve.meets() {
+            outcome.reason = StopReason::Converged;
+            tell_start(solve.observers, norms.initial, rule.residual_tolerance(&norms));
+            return Ok(solve.judged(outcome, x));
+        }
+        if M::SCALES && operators.m.is_none() {
+            solve.sigma = matrix_scale::<T>(system.matrix);
+        }
+        let recorded = match &saved {
+            Some(saved) => {
+                let work = recorded.take().map(Recorded::into_work);
+                let work = work.map_or_else(|| M::new(device, operators.clone(), n), Ok)?;
+                let work = solve.go_on(device, work, state, saved)?;
+                recorded.insert(device.record(work, M::step)?)
+            }
+            None => {
+                let recorded = match recorded {
+                    Some(recorded) => {
+                        recorded.work_mut().clear(device)?;
+                        recorded
+                    }
+                    None => {
+                        let work = M::new(device, operators.clone(), n)?;
+                        recorded.insert(device.record(work, M::step)?)
+                    }
+                };
+                solve.begin(device, recorded.work_mut(), state)?;
+                recorded
+            }
+        };
+        if saved.is_none() && !state.get(RR, 0).is_normal() {
+            return Err(Error::RightHandSideScale { largest, norm_squared: state.get(RR, 0) });
+        }
+        drop(saved);
         device.synchronize()?;
-        if !set_up {
-            set_up = true;
-            outcome.seconds_setup = began.elapsed().as_secs_f64();
-            solve.began = Instant::now();
-        }
-        let reason = solve.iterate(device, &mut recorded, &mut work.1)?;
-        solve.observers.iter_mut().for_each(|o| o.phase("checking the answer"));
-        let mut done = recorded.into_work();
-        let reason = done.verify(device, reason, &work.1, solve.now.run_began)?;
-        let reason = locate::<M, D, T>(device, reason, &done, n)?;
-        let reason = solve.underflown(device, reason, &done)?;
-        let (reason, better) = solve.collect(device, done, work.1, reason)?;
-        let reason = solve.measured(reason);
-        let gained = better && (solve.restarts == 0 || solve.truth <= GAIN * before);
-        let restart = gained && solve.may_restart(&reason);
-        let against = if restart { solve.rule_against_restart() } else { None };
-        if !restart || against.is_some() {
-            outcome.reason = solve.believe(reason, against);
-            outcome.spectrum =
-                M::projection(&solve.coefficients).extremes().map(|s| s.of_multiple(solve.sigma));
-            break;
-        }
-        solve.restarts += 1;
-        work = solve.begin::<M, D, T>(device, &operators)?;
+        outcome.seconds_setup = began.elapsed().as_secs_f64();
+        solve.keep_by(keeper);
+        solve.began = Instant::now();
+        solve.run(device, recorded, state, &mut outcome)?;
+        Ok(solve.judged(outcome, x))
     }
-    if outcome.reason == StopReason::Converged {
-        solve.observers.iter_mut().for_each(|o| o.phase("estimating the error"));
-        let estimate = solve.error_estimate(device, operators.m, outcome.spectrum);
-        // The answer is worth more than an estimate of its error.
-        outcome.error_estimate = estimate.unwrap_or_else(|e| {
-            log::warn!("the error of x could not be estimated: {e}");
-            None
-        });
-    }
-    Ok(solve.judged(outcome))
 }
 
-/// Where NaN or infinity stands, if that is why the solve ended.
-fn locate<M: Recurrence<D, T>, D: Device, T: Scalar>(
-    device: &D,
-    reason: StopReason,
-    work: &M,
-    n: usize,
-) -> Result<StopReason> {
-    let StopReason::NotFinite { iteration, .. } = reason else { return Ok(reason) };
-    let mut host = vec![T::default(); n];
-    for (vector, suspect) in work.suspects() {
-        device.download(suspect, &mut host)?;
-        if let Some(row) = host.iter().position(|v| !v.to_f64().is_finite()) {
-            return Ok(StopReason::NotFinite { iteration, vector, row: Some(row) });
+impl<T: Scalar> Solve<'_, '_, T> {
+    /// Runs and starts again until the answer meets the goal, or no further run may bring it there.
+    fn run<M: Recurrence<D, T>, D: Device>(
+        &mut self,
+        device: &D,
+        recorded: &mut Recorded<D, M>,
+        state: &mut SlotState,
+        outcome: &mut Outcome,
+    ) -> Result<()> {
+        loop {
+            let before = self.truth;
+            let reason = self.iterate(device, recorded, state)?;
+            self.observers.iter_mut().for_each(|o| o.phase("checking the answer"));
+            let work = recorded.work_mut();
+            let reason = work.verify(device, reason, state, self.now.run_began)?;
+            let reason = self.locate(device, reason, work)?;
+            let reason = self.underflown(device, reason, work)?;
+            let (reason, better) = self.collect(device, work, state, reason)?;
+            let reason = self.measured(reason);
+            let gained = better && (self.restarts == 0 || self.truth <= GAIN * before);
+            let restart = gained && self.may_restart(&reason);
+            let against = if restart { self.rule_against_restart() } else { None };
+            if !restart || against.is_some() {
+                outcome.reason = self.believe(reason, against);
+                break;
+            }
+            self.restarts += 1;
+            work.clear(device)?;
+            self.begin(device, work, state)?;
         }
+        let Space { coefficients, projection, .. } = &mut *self.space;
+        M::project(coefficients, projection);
+        outcome.spectrum = projection.extremes().map(|s| s.of_multiple(self.sigma));
+        if outcome.reason == StopReason::Converged {
+            self.observers.iter_mut().for_each(|o| o.phase("estimating the error"));
+            let estimate = self.error_estimate(device, recorded.work_mut(), outcome.spectrum);
+            // The answer is worth more than an estimate of its error.
+            outcome.error_estimate = estimate.unwrap_or_else(|e| {
+                log::warn!("the error of x could not be estimated: {e}");
+                None
+            });
+        }
+        Ok(())
     }
-    Ok(reason)
+
+    /// Where NaN or infinity stands, if that is why the run ended.
+    fn locate<M: Recurrence<D, T>, D: Device>(
+        &mut self,
+        device: &D,
+        reason: StopReason,
+        work: &M,
+    ) -> Result<StopReason> {
+        let StopReason::NotFinite { iteration, .. } = reason else { return Ok(reason) };
+        let host = &mut self.space.host;
+        for (vector, suspect) in work.suspects() {
+            device.download(suspect, host)?;
+            if let Some(row) = host.iter().position(|v| !v.to_f64().is_finite()) {
+                return Ok(StopReason::NotFinite { iteration, vector, row: Some(row) });
+            }
+        }
+        Ok(reason)
+    }
 }
 
-impl<'a, 'o> Solve<'a, 'o> {
+impl<'a, 'o, T: Scalar> Solve<'a, 'o, T> {
     /// A solve that has not begun, at the start of the system.
-    fn new(
+    fn new<D: Device>(
+        device: &D,
         system: &'a System<'a>,
         rule: &'a StoppingRule,
         observers: &'a mut [&'o mut dyn Observer],
         norm_b: f64,
-    ) -> Result<Solve<'a, 'o>> {
-        let n = system.matrix.rows();
-        let x = system.x0.map_or_else(|| vec![0.0; n], <[f64]>::to_vec);
+        space: &'a mut Space<T>,
+    ) -> Result<Solve<'a, 'o, T>> {
         let elapsed = Duration::ZERO;
-        let longest = rule.most_iterations().unwrap_or(MOST_COEFFICIENTS).min(MOST_COEFFICIENTS);
         let norms = Norms { b: norm_b, initial: 1.0 };
         let mut solve = Solve {
             system,
             rule,
             observers,
-            x,
-            r: Vec::new(),
+            space,
             truth: 1.0,
             at_most: 1.0,
             // That of x = 0, whose residual is b.
@@ -244,29 +299,33 @@ impl<'a, 'o> Solve<'a, 'o> {
             began: Instant::now(),
             earlier: Duration::ZERO,
             earlier_iterations: 0,
-            residuals: Vec::with_capacity(RING),
             lowest: 1.0,
             energy: 0.0,
             energy_mark: 0.0,
-            coefficients: Vec::with_capacity(longest),
             log: Log::default(),
             keeper: None,
         };
-        solve.start()?;
+        solve.start(device)?;
         Ok(solve)
     }
 
     /// Measures the residual of the start, to which tolerances may be relative.
-    fn start(&mut self) -> Result<()> {
+    fn start<D: Device>(&mut self, device: &D) -> Result<()> {
         // A tolerance relative to the residual of the start is below that residual, so the start cannot meet it.
         let unknown = Norms { initial: 0.0, ..self.now.norms };
         self.goal = self.rule.goal(&unknown).unwrap_or(0.0);
         match self.system.x0 {
             // Without rounding: b - A 0 = b.
-            None => self.r = self.system.b.to_vec(),
-            Some(_) => self.measure_again(),
+            None => {
+                self.space.x.fill(0.0);
+                self.space.r.copy_from_slice(self.system.b);
+            }
+            Some(x0) => {
+                self.space.x.copy_from_slice(x0);
+                self.measure_again(device);
+            }
         }
-        let (initial, r) = (self.truth, &self.r);
+        let (initial, r) = (self.truth, &self.space.r);
         if !initial.is_finite() {
             let row = r.iter().position(|r| !r.is_finite());
             return Err(Error::StartScale { row, norm: norm(r), norm_b: self.now.norms.b });
@@ -282,31 +341,32 @@ impl<'a, 'o> Solve<'a, 'o> {
         self.at_most <= self.goal
     }
 
-    /// A workspace for the residual as it is, and the host's copy of its scalars.
-    fn begin<M: Recurrence<D, T>, D: Device, T: Scalar>(
+    /// Begins a run for the residual as it is, in a workspace whose vectors are clear.
+    fn begin<M: Recurrence<D, T>, D: Device>(
         &mut self,
         device: &D,
-        operators: &Operators<D, T>,
-    ) -> Result<(M, SlotState)> {
-        let now = &mut self.now;
-        self.scale = scale(&self.r);
-        let r: Vec<T> = self.r.iter().map(|r| T::from_f64(r / self.scale)).collect();
-        let mut work = M::start(device, operators.clone(), &r)?;
-        let mut state = SlotState::new(M::SLOTS, 1);
-        device.read(work.slots(), &mut state)?;
+        work: &mut M,
+        state: &mut SlotState,
+    ) -> Result<()> {
+        state.clear();
+        device.write(state, work.slots_mut())?;
+        let (now, space) = (&mut self.now, &mut *self.space);
+        self.scale = scale(&space.r);
+        space.host.iter_mut().zip(&space.r).for_each(|(host, r)| *host = T::from_f64(r / self.scale));
+        work.start(device, &space.host)?;
+        device.read(work.slots(), state)?;
         (now.residual, now.run_began, now.improved_at) = (self.truth, now.iteration, now.iteration);
         (self.lowest, self.energy, self.energy_mark) = (self.truth, 0.0, 0.0);
         self.pace.restart();
         self.began_with = state.get(RR, 0);
         state.counts[0] = self.now.iteration as u32;
-        M::prepare(&mut state, self.sigma);
-        self.bound::<M, D, T>(&mut state);
-        device.write(&state, work.slots_mut())?;
-        Ok((work, state))
+        M::prepare(state, self.sigma);
+        self.bound::<M, D>(state);
+        device.write(state, work.slots_mut())
     }
 
     /// Sets the bounds of a run as the rules have them.
-    fn bound<M: Recurrence<D, T>, D: Device, T: Scalar>(&mut self, state: &mut SlotState) {
+    fn bound<M: Recurrence<D, T>, D: Device>(&mut self, state: &mut SlotState) {
         let (now, rr) = (&self.now, self.began_with);
         self.unit = rr.sqrt() / self.truth;
         // A residual of exactly zero ends every run: there is no direction left.
@@ -320,7 +380,7 @@ impl<'a, 'o> Solve<'a, 'o> {
     }
 
     /// Replays the step in batches until the device or a rule says stop.
-    fn iterate<M: Recurrence<D, T>, D: Device, T: Scalar>(
+    fn iterate<M: Recurrence<D, T>, D: Device>(
         &mut self,
         device: &D,
         recorded: &mut Recorded<D, M>,
@@ -329,11 +389,11 @@ impl<'a, 'o> Solve<'a, 'o> {
         let tolerance = self.rule.residual_tolerance(&self.now.norms);
         let first = self.now.run_began;
         if self.log.is_empty() {
-            self.residuals.push(self.now.residual);
+            self.space.residuals.push(self.now.residual);
             self.notify(0, (0.0, 0.0), tolerance);
         }
         // What completed a step when the solve went on.
-        self.take_in::<M, D, T>(state, tolerance);
+        self.take_in::<M, D>(state, tolerance);
         loop {
             let reason = match StopCode::from_device(state.done[0]) {
                 StopCode::Running | StopCode::Limit => None,
@@ -354,36 +414,32 @@ impl<'a, 'o> Solve<'a, 'o> {
             let batch = self.pace.next(&self.now, tolerance, longest, device.ends_by_itself(recorded));
             device.replay(recorded, batch.div_ceil(M::STRIDE))?;
             device.read(recorded.work().slots(), state)?;
-            self.take_in::<M, D, T>(state, tolerance);
+            self.take_in::<M, D>(state, tolerance);
             self.save_in_time(device, recorded.work(), state);
         }
     }
 
     /// Takes in the iterations that the device has counted since the last time, and tells the observers.
-    fn take_in<M: Recurrence<D, T>, D: Device, T: Scalar>(
-        &mut self,
-        state: &SlotState,
-        tolerance: Option<f64>,
-    ) {
+    fn take_in<M: Recurrence<D, T>, D: Device>(&mut self, state: &SlotState, tolerance: Option<f64>) {
         let (before, counted) = (self.now.elapsed, self.now.iteration);
         self.now.elapsed = self.earlier + self.began.elapsed();
-        self.count::<M, D, T>(state);
-        if !self.residuals.is_empty() {
+        self.count::<M, D>(state);
+        if !self.space.residuals.is_empty() {
             let seconds = (before.as_secs_f64(), self.now.elapsed.as_secs_f64());
             self.notify(counted, seconds, tolerance);
         }
     }
 
     /// Takes in what the ring holds of the iterations since the last time.
-    fn count<M: Recurrence<D, T>, D: Device, T: Scalar>(&mut self, state: &SlotState) {
-        self.residuals.clear();
+    fn count<M: Recurrence<D, T>, D: Device>(&mut self, state: &SlotState) {
+        self.space.residuals.clear();
         for i in self.now.iteration..state.counts[0] as usize {
             let residual = state.counted(i, 0).sqrt() / self.unit;
             let (a, b) = (state.noted(FIRST, i, 0), state.noted(SECOND, i, 0));
-            self.residuals.push(residual);
+            self.space.residuals.push(residual);
             (self.now.iteration, self.now.residual) = (i + 1, residual);
-            if self.restarts == 0 && self.coefficients.len() < self.coefficients.capacity() {
-                self.coefficients.push((a, b));
+            if self.restarts == 0 && self.space.coefficients.len() < self.space.coefficients.capacity() {
+                self.space.coefficients.push((a, b));
             }
             self.energy += M::energy(a, b);
             let (lower, higher) =
@@ -401,8 +457,9 @@ impl<'a, 'o> Solve<'a, 'o> {
     }
 
     fn notify(&mut self, first: usize, seconds: (f64, f64), tolerance: Option<f64>) {
-        self.log.add(&self.residuals, seconds.1, self.keeper.is_some());
-        let batch = Batch { first, residuals: &self.residuals, seconds, tolerance };
+        let residuals = &self.space.residuals;
+        self.log.add(residuals, seconds.1, self.keeper.is_some());
+        let batch = Batch { first, residuals, seconds, tolerance };
         self.observers.iter_mut().for_each(|o| o.batch(&batch));
     }
 }

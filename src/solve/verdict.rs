@@ -13,7 +13,7 @@
 //!   at most u |r_i| + gamma_2k times the sum of their magnitudes. Where nothing rounds, the bound is 0.
 //!
 //! Both bounds are enlarged by what their own rounding, the norms and products below the normal range may add. The first
-//! is one pass over the matrix at the speed of memory and certifies most answers; [`Residual::measure`] takes the
+//! is one pass over the matrix at the speed of memory and certifies most answers; `Judge` takes the
 //! second only where the first does not.
 //!
 //! # Other numbers
@@ -28,6 +28,7 @@
 //! J. L. Rigal and J. Gaches, On the compatibility of a given solution with the data of a linear system,
 //! J. ACM 14, 1967 (the backward error).
 
+use crate::device::Device;
 use crate::format::Csr;
 use crate::parallel::run_all;
 use crate::scalar::Scalar;
@@ -39,6 +40,26 @@ const TINY: f64 = 64.0 * 5e-324;
 /// Rows that one task judges. Norms are added up task by task, in order, so their bits do not depend on threads.
 const ROWS: usize = 4096;
 
+/// Norms of b - A x, with a bound on their rounding error.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// The Euclidean norm of the residual as computed.
+    pub norm: f64,
+    /// More than the Euclidean norm of the exact b - A x. NaN or infinity where the range of f64 does not suffice.
+    pub at_most: f64,
+    /// The largest sum of magnitudes in a row of A.
+    matrix_norm: f64,
+}
+
+impl Measured {
+    /// The normwise backward error of x, whose residual is r.
+    pub fn backward_error(&self, b: &[f64], x: &[f64], r: &[f64]) -> f64 {
+        let largest = |v: &[f64]| largest_magnitude(v.iter().copied());
+        let r = largest(r);
+        if r == 0.0 { 0.0 } else { r / (self.matrix_norm * largest(x) + largest(b)) }
+    }
+}
+
 /// b - A x with a bound on its rounding error.
 #[derive(Clone, Debug)]
 pub struct Residual {
@@ -48,18 +69,72 @@ pub struct Residual {
     pub norm: f64,
     /// More than the Euclidean norm of the exact b - A x. NaN or infinity where the range of f64 does not suffice.
     pub at_most: f64,
-    /// The largest sum of magnitudes in a row of A.
-    matrix_norm: f64,
+}
+
+/// A, b and x.
+type Given<'a> = (&'a Csr, &'a [f64], &'a [f64]);
+
+/// The sums over the rows of one task: those of the errors and the largest sum of magnitudes in a row of A.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Part {
+    error: Norm,
+    sum: f64,
+}
+
+/// Measures residuals. Its memory grows once and is kept.
+#[derive(Debug, Default)]
+pub(super) struct Judge {
+    parts: Vec<Part>,
+}
+
+impl Judge {
+    /// Leaves the residual in `r`: the plain one where it certifies that the norm is at most `goal` times that of b, which is
+    /// given, and otherwise the compensated one.
+    pub fn measure<D: Device>(
+        &mut self,
+        device: &D,
+        given: Given<'_>,
+        norm_b: f64,
+        goal: f64,
+        r: &mut [f64],
+    ) -> Measured {
+        self.parts.resize(r.len().div_ceil(ROWS), Part::default());
+        let mut by = |row: RowFn| {
+            device.each_chunk(r, ROWS, &mut self.parts, |task, chunk, part| {
+                *part = judge(row, given, task * ROWS, chunk);
+            });
+            measured(&self.parts, r)
+        };
+        let plain = by(Row::plain);
+        if plain.at_most / norm_b <= goal { plain } else { by(Row::compensated) }
+    }
+}
+
+type RowFn = fn(&Csr, usize, &[f64], &[f64]) -> Row;
+
+/// Sets a chunk of the residual that begins at a row.
+fn judge(row: RowFn, (matrix, b, x): Given<'_>, first: usize, chunk: &mut [f64]) -> Part {
+    let mut part = Part::default();
+    for (at, entry) in chunk.iter_mut().enumerate() {
+        let row = row(matrix, first + at, b, x);
+        *entry = row.residual;
+        part.error.add(row.error);
+        part.sum = part.sum.max(row.sum);
+    }
+    part
+}
+
+/// The norms of a residual whose tasks are done.
+fn measured(parts: &[Part], r: &[f64]) -> Measured {
+    let error = parts.iter().fold(Norm::default(), |all, part| all.and(&part.error)).value();
+    let matrix_norm = largest_magnitude(parts.iter().map(|part| part.sum));
+    let norm = norm(r);
+    // A norm of n entries is wrong by less than n + 8 roundings.
+    let at_most = (norm + error) * (1.0 + 4.0 * (r.len() as f64 + 8.0) * U);
+    Measured { norm, at_most, matrix_norm }
 }
 
 impl Residual {
-    /// The plain residual where it certifies that the norm is at most `goal` times that of b, which is given, and
-    /// otherwise the compensated one.
-    pub fn measure(matrix: &Csr, b: &[f64], x: &[f64], norm_b: f64, goal: f64) -> Residual {
-        let plain = Residual::plain(matrix, b, x);
-        if plain.at_most / norm_b <= goal { plain } else { Residual::compensated(matrix, b, x) }
-    }
-
     /// The residual in double precision.
     pub fn plain(matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
         Residual::by(Row::plain, matrix, b, x)
@@ -70,34 +145,16 @@ impl Residual {
         Residual::by(Row::compensated, matrix, b, x)
     }
 
-    fn by(row: fn(&Csr, usize, &[f64], &[f64]) -> Row, matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
+    fn by(row: RowFn, matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
         let n = matrix.rows();
         assert_eq!((x.len(), b.len()), (matrix.cols(), n), "x has one entry a column and b one a row");
         let mut vector = vec![0.0; n];
         let tasks = vector.chunks_mut(ROWS).enumerate().collect();
-        let parts = run_all(tasks, |(task, part): (usize, &mut [f64])| {
-            let (mut error, mut sum) = (Norm::default(), 0.0f64);
-            for (at, entry) in part.iter_mut().enumerate() {
-                let row = row(matrix, task * ROWS + at, b, x);
-                *entry = row.residual;
-                error.add(row.error);
-                sum = sum.max(row.sum);
-            }
-            (error, sum)
+        let parts = run_all(tasks, |(task, chunk): (usize, &mut [f64])| {
+            judge(row, (matrix, b, x), task * ROWS, chunk)
         });
-        let error = parts.iter().fold(Norm::default(), |all, (error, _)| all.and(error)).value();
-        let matrix_norm = largest_magnitude(parts.iter().map(|(_, sum)| *sum));
-        let norm = norm(&vector);
-        // A norm of n entries is wrong by less than n + 8 roundings.
-        let at_most = (norm + error) * (1.0 + 4.0 * (n as f64 + 8.0) * U);
-        Residual { vector, norm, at_most, matrix_norm }
-    }
-
-    /// The normwise backward error of x.
-    pub fn backward_error(&self, b: &[f64], x: &[f64]) -> f64 {
-        let largest = |v: &[f64]| largest_magnitude(v.iter().copied());
-        let r = largest(&self.vector);
-        if r == 0.0 { 0.0 } else { r / (self.matrix_norm * largest(x) + largest(b)) }
+        let Measured { norm, at_most, .. } = measured(&parts, &vector);
+        Residual { vector, norm, at_most }
     }
 }
 

@@ -11,7 +11,7 @@ use solver::precond::Preconditioner;
 use solver::scalar::Scalar;
 use solver::solve::markov::chain::Chain;
 use solver::solve::pagerank::links::Links;
-use solver::solve::{Method, Outcome, markov, pagerank, verdict};
+use solver::solve::{Method, Solution, markov, pagerank, verdict};
 use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn both(
     method: Method,
     precond: Preconditioner,
     rule: &StoppingRule,
-) -> [Outcome; 2] {
+) -> [Solution; 2] {
     let a = burst::<f64>(gpu, &system.matrix).unwrap();
     let m = precond.build(gpu, &system.matrix, &a).unwrap();
     let recorded = gpu.bursts();

@@ -8,7 +8,7 @@ use solver::format::Csr;
 use solver::observe::Observer;
 use solver::precond::Preconditioner;
 use solver::scalar::Scalar;
-use solver::solve::{Method, Outcome, System as Given, verdict};
+use solver::solve::{Method, Solution, System as Given, verdict};
 use solver::stop::StoppingRule;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl System {
         method: Method,
         precond: Preconditioner,
         rule: &StoppingRule,
-    ) -> Outcome {
+    ) -> Solution {
         let a = operator::<D, f64>(device, &self.matrix);
         let m = precond.build(device, &self.matrix, &a).unwrap();
         let outcome = method.solve(device, a, m, &self.given(), rule, &mut []).unwrap();
@@ -56,17 +56,17 @@ impl System {
     }
 
     /// The same by conjugate gradients.
-    pub fn solve_with<D: Host>(&self, device: &D, precond: Preconditioner, rule: &StoppingRule) -> Outcome {
+    pub fn solve_with<D: Host>(&self, device: &D, precond: Preconditioner, rule: &StoppingRule) -> Solution {
         self.solve_by(device, Method::Cg, precond, rule)
     }
 
     /// With the default backend and no preconditioner.
-    pub fn solve<D: Host>(&self, device: &D, rule: &StoppingRule) -> Outcome {
+    pub fn solve<D: Host>(&self, device: &D, rule: &StoppingRule) -> Solution {
         self.solve_with(device, Preconditioner::None, rule)
     }
 
     /// The same, watched.
-    pub fn watch<D: Host>(&self, device: &D, rule: &StoppingRule, watch: &mut dyn Observer) -> Outcome {
+    pub fn watch<D: Host>(&self, device: &D, rule: &StoppingRule, watch: &mut dyn Observer) -> Solution {
         let a = operator::<D, f64>(device, &self.matrix);
         self.solve_operators(device, a, None, rule, &mut [watch])
     }
@@ -79,14 +79,14 @@ impl System {
         m: Option<Operator<D, f64>>,
         rule: &StoppingRule,
         observers: &mut [&mut dyn Observer],
-    ) -> Outcome {
+    ) -> Solution {
         let outcome = Method::Cg.solve(device, a, m, &self.given(), rule, observers).unwrap();
         self.assert_consistent(&outcome);
         outcome
     }
 
     /// However a solve ended, x is the one that the reported residuals belong to.
-    pub fn assert_consistent(&self, outcome: &Outcome) {
+    pub fn assert_consistent(&self, outcome: &Solution) {
         if outcome.x.iter().all(|&x| x == 0.0) {
             // The matrix may hold NaN.
             let residual = f64::from(self.b.iter().any(|&b| b != 0.0));
@@ -114,7 +114,7 @@ pub fn operator<D: Pick<T>, T: Scalar>(device: &D, matrix: &Arc<Csr>) -> Operato
 }
 
 /// The reference run: serial, on one thread.
-pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> Outcome {
+pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> Solution {
     let cpu = Cpu::new(Some(1)).unwrap();
     let a = Choice::resolve("cpu", "serial", "serial").unwrap().build(&cpu, &system.matrix).unwrap();
     let m = precond.build(&cpu, &system.matrix, &a).unwrap();

@@ -116,6 +116,10 @@ impl Device for Tape {
         self.cpu.slots(slots, k)
     }
 
+    fn clear<T: Scalar>(&self, vector: &mut Numbered<T>) -> Result<()> {
+        self.cpu.clear(&mut vector.vector)
+    }
+
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut Numbered<T>) -> Result<()> {
         self.cpu.upload(host, &mut vector.vector)
     }

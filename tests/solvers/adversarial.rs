@@ -10,7 +10,7 @@ use solver::device::Cpu;
 use solver::format::Csr;
 use solver::precond::Preconditioner;
 use solver::scalar::{Precision, Scalar};
-use solver::solve::{Method, Outcome, System as Given};
+use solver::solve::{Method, Solution, System as Given};
 use solver::stop::{DIVERGENCE, StopReason, StoppingRule, stagnation_window};
 use std::sync::Arc;
 
@@ -127,7 +127,7 @@ fn case(number: usize) -> Case {
 }
 
 /// The outcome, unless the system was refused.
-fn solve(case: &Case, method: Method, precond: &str, precision: Precision) -> Option<Outcome> {
+fn solve(case: &Case, method: Method, precond: &str, precision: Precision) -> Option<Solution> {
     let narrow = |v: &f64| *v == 0.0 || ((*v as f32) != 0.0 && (*v as f32).is_finite());
     let mut values = (0..case.matrix.nnz()).map(|j| case.matrix.values().get(j));
     let fits = values.all(|v| narrow(&v)) && case.b.iter().all(narrow);
@@ -139,7 +139,7 @@ fn solve(case: &Case, method: Method, precond: &str, precision: Precision) -> Op
     }
 }
 
-fn typed<T: Scalar>(case: &Case, narrow: &Arc<Csr>, method: Method, precond: &str) -> Option<Outcome>
+fn typed<T: Scalar>(case: &Case, narrow: &Arc<Csr>, method: Method, precond: &str) -> Option<Solution>
 where
     Cpu: Pick<T>,
 {

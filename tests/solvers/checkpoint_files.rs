@@ -5,13 +5,13 @@ use crate::common::solves::{System, operator};
 use crate::common::zoo;
 use solver::device::Cpu;
 use solver::solve::checkpoint::Checkpoints;
-use solver::solve::{Method, Outcome, verdict};
+use solver::solve::{Method, Solution, verdict};
 use solver::stop::StoppingRule;
 use std::path::Path;
 use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_64;
 
-fn solve(method: Method, most: usize, checkpoints: &Checkpoints) -> solver::Result<Outcome> {
+fn solve(method: Method, most: usize, checkpoints: &Checkpoints) -> solver::Result<Solution> {
     let cpu = Cpu::new(Some(1)).unwrap();
     let system = System::random(zoo::generated("poisson2d:20x15"));
     let a = operator::<Cpu, f64>(&cpu, &system.matrix);
@@ -27,7 +27,7 @@ fn saved(path: &Path, method: Method, cut: usize) -> Vec<u8> {
 }
 
 /// Goes on from these bytes under a checksum that is right; the end, or the message.
-fn resumed(path: &Path, method: Method, mut bytes: Vec<u8>) -> std::result::Result<Outcome, String> {
+fn resumed(path: &Path, method: Method, mut bytes: Vec<u8>) -> std::result::Result<Solution, String> {
     let body = bytes.len() - 8;
     let sum = xxh3_64(&bytes[..body]);
     bytes[body..].copy_from_slice(&sum.to_le_bytes());

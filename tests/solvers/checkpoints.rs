@@ -11,7 +11,7 @@ use solver::observe::{Batch, Observer, Recorder};
 use solver::precond::{Preconditioner, ROWS};
 use solver::scalar::{Precision, Scalar};
 use solver::solve::checkpoint::Checkpoints;
-use solver::solve::{Method, Outcome};
+use solver::solve::{Method, Solution};
 use solver::stop::{StopReason, StoppingRule};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Case {
         rule: &StoppingRule,
         checkpoints: &Checkpoints,
         watch: &mut dyn Observer,
-    ) -> solver::Result<(Outcome, Vec<f64>)> {
+    ) -> solver::Result<(Solution, Vec<f64>)> {
         match self.precision {
             Precision::F32 => self.run::<D, f32>(device, system, rule, checkpoints, watch),
             _ => self.run::<D, f64>(device, system, rule, checkpoints, watch),
@@ -88,7 +88,7 @@ impl Case {
         rule: &StoppingRule,
         checkpoints: &Checkpoints,
         watch: &mut dyn Observer,
-    ) -> solver::Result<(Outcome, Vec<f64>)> {
+    ) -> solver::Result<(Solution, Vec<f64>)> {
         let exact = &system.matrix;
         let narrow = self.precision.narrow_values();
         let matrix = if narrow { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
@@ -106,7 +106,7 @@ impl Case {
         system: &System,
         rule: &StoppingRule,
         checkpoints: &Checkpoints,
-    ) -> (Outcome, Vec<f64>) {
+    ) -> (Solution, Vec<f64>) {
         self.try_solve(device, system, rule, checkpoints, &mut Nobody).unwrap()
     }
 }
@@ -134,10 +134,10 @@ fn system() -> System {
 }
 
 #[track_caller]
-fn assert_same(a: &(Outcome, Vec<f64>), b: &(Outcome, Vec<f64>), what: &str) {
+fn assert_same(a: &(Solution, Vec<f64>), b: &(Solution, Vec<f64>), what: &str) {
     assert_eq!(bits(&a.0.x), bits(&b.0.x), "{what}: x");
     assert_eq!(bits(&a.1), bits(&b.1), "{what}: residuals");
-    let verdict = |o: &Outcome| {
+    let verdict = |o: &Solution| {
         let residuals = [o.residual, o.residual_true, o.backward_error].map(f64::to_bits);
         (o.reason.clone(), o.iterations, o.restarts, residuals, o.spectrum)
     };

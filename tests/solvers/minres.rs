@@ -10,7 +10,7 @@ use solver::format::Csr;
 use solver::observe::Recorder;
 use solver::precond::Preconditioner;
 use solver::scalar::Scalar;
-use solver::solve::{Method, Outcome, verdict};
+use solver::solve::{Method, Solution, verdict};
 use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ fn indefinite(n: usize) -> Arc<Csr> {
     zoo::square(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-fn minres<D: Host>(device: &D, system: &System, precond: Preconditioner, rule: &StoppingRule) -> Outcome {
+fn minres<D: Host>(device: &D, system: &System, precond: Preconditioner, rule: &StoppingRule) -> Solution {
     system.solve_by(device, Method::Minres, precond, rule)
 }
 

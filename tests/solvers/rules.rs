@@ -69,7 +69,7 @@ fn empty_combinations_of_rules_never_stop() {
 fn windows_of_a_method_that_takes_two_iterations_at_a_time_are_even() {
     use StoppingRule::{MaxIterations, Stagnation};
     let both = StoppingRule::all([Stagnation(5), MaxIterations(3)]);
-    let rule = StoppingRule::any([Stagnation(8), both]).in_steps_of(2);
+    let rule = StoppingRule::any([Stagnation(8), both]).in_steps_of(2).into_owned();
     let stuck = |iteration| Progress { improved_at: 0, residual: 1.0, ..after(iteration) };
     assert_eq!(rule.check(&stuck(5)), None);
     assert_eq!(rule.check(&stuck(6)), Some(StopReason::IterationLimit { limit: 3 }));

@@ -9,7 +9,7 @@ use solver::device::{Cpu, Device, Operand, Sweep, Term, Update};
 use solver::observe::{Batch, Observer, Recorder};
 use solver::operator::{Cost, LinearOperator};
 use solver::precond::Preconditioner;
-use solver::solve::{Method, Outcome, System as Given};
+use solver::solve::{Method, Solution, System as Given};
 use solver::stop::{DIVERGENCE, StopReason, StoppingRule, stagnation_window};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -112,7 +112,7 @@ fn an_answer_out_of_range_ends_a_solve_with_its_row_and_leaves_x_alone<D: Host>(
         let outcome = system.solve_by(device, method, Preconditioner::None, &to(tolerance::RTOL));
         let found = |vector| StopReason::NotFinite { iteration: outcome.iterations, vector, row: Some(1) };
         assert_eq!(outcome.reason, found("x"), "{method:?}");
-        assert_eq!((outcome.x, outcome.residual, outcome.residual_true), (vec![0.0; 3], 1.0, 1.0));
+        assert_eq!((outcome.residual, outcome.residual_true, outcome.x), (1.0, 1.0, vec![0.0; 3]));
     }
 }
 
@@ -428,7 +428,7 @@ impl LinearOperator<Cpu, f64> for Turns {
     }
 }
 
-fn turning(then: f64) -> Outcome {
+fn turning(then: f64) -> Solution {
     let (cpu, system) = (Cpu::new(Some(2)).unwrap(), System::generated("poisson2d:30x30"));
     let m: Operator<Cpu, f64> = Rc::new(Turns { left: Cell::new(4), then });
     system.solve_operators(&cpu, operator(&cpu, &system.matrix), Some(m), &to(tolerance::RTOL), &mut [])

@@ -8,7 +8,7 @@ use solver::device::Cpu;
 use solver::format::Csr;
 use solver::precond::Preconditioner;
 use solver::solve::verdict::Residual;
-use solver::solve::{Method, Outcome, System as Given};
+use solver::solve::{Method, Solution, System as Given};
 use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ on_each_device! {
     an_absolute_tolerance_far_above_b_is_met_by_zero,
 }
 
-fn solve<D: Host>(device: &D, method: Method, given: &Given<'_>, rule: &StoppingRule) -> Outcome {
+fn solve<D: Host>(device: &D, method: Method, given: &Given<'_>, rule: &StoppingRule) -> Solution {
     let a = operator::<D, f64>(device, &Arc::new(given.matrix.clone()));
     method.solve(device, a, None, given, rule, &mut []).unwrap()
 }
 
 /// Solves and compares the verdict with exact arithmetic.
-fn judged<D: Host>(device: &D, method: Method, system: &System, rtol: f64) -> Outcome {
+fn judged<D: Host>(device: &D, method: Method, system: &System, rtol: f64) -> Solution {
     let rule = [StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(20_000)];
     let outcome = solve(device, method, &system.given(), &StoppingRule::any(rule));
     let met = exact::meets(&system.matrix, &system.b, &outcome.x, rtol);

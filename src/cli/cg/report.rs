@@ -7,7 +7,7 @@ use crate::cli::running::Place;
 use crate::device::Device;
 use crate::format::Csr;
 use crate::observe::report::{Measure, Report};
-use crate::solve::{Method, Outcome, problem};
+use crate::solve::{Method, Outcome, Solution, problem};
 use crate::stop::StopReason;
 
 /// All that a solve says about itself, but for the times before it and the machine's limit.
@@ -16,7 +16,7 @@ pub(super) fn report<D: Device>(
     plan: &Plan,
     matrix: &Csr,
     problem: &problem::Problem,
-    outcome: &Outcome,
+    outcome: &Solution,
 ) -> Report {
     let seconds_per_iteration = outcome.seconds_each;
     let speed = outcome.bytes_per_iteration as f64 / seconds_per_iteration / 1e9;

@@ -26,6 +26,7 @@ use aligned::Aligned;
 use pool::Pool;
 pub(crate) use pool::crowded;
 use shares::Stretch;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Rows in a chunk, the unit of work and of summation.
@@ -101,6 +102,39 @@ impl CpuSlots {
     }
 }
 
+/// An array cut into pieces, each for one thread.
+struct Pieces<'a, A> {
+    start: *mut A,
+    whole: usize,
+    length: usize,
+    array: PhantomData<&'a mut [A]>,
+}
+
+// SAFETY: threads take pieces that do not overlap.
+unsafe impl<A: Send> Sync for Pieces<'_, A> {}
+
+impl<'a, A> Pieces<'a, A> {
+    fn of(array: &'a mut [A], length: usize) -> Pieces<'a, A> {
+        Pieces { start: array.as_mut_ptr(), whole: array.len(), length, array: PhantomData }
+    }
+
+    fn count(&self) -> usize {
+        self.whole.div_ceil(self.length)
+    }
+
+    /// The piece with a number.
+    ///
+    /// # Safety
+    /// No number is taken twice.
+    #[allow(clippy::mut_from_ref)]
+    unsafe fn piece(&self, number: usize) -> &mut [A] {
+        let from = number * self.length;
+        assert!(from < self.whole, "the number of a piece is below their count");
+        // SAFETY: inside the array, which is borrowed; no other piece overlaps it.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(from), self.length.min(self.whole - from)) }
+    }
+}
+
 fn has_avx2() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
@@ -136,6 +170,15 @@ impl Cpu {
     /// The rows of a chunk.
     pub fn chunk_rows(chunk: usize, rows: usize) -> Range<usize> {
         chunk * CHUNK..((chunk + 1) * CHUNK).min(rows)
+    }
+
+    /// Calls `work(number, chunk)` once for each chunk of `length` elements.
+    fn chunks_of<A: Send>(&self, data: &mut [A], length: usize, work: impl Fn(usize, &mut [A]) + Sync) {
+        let pieces = Pieces::of(data, length);
+        self.for_each_chunk(pieces.count(), None, |number| {
+            // SAFETY: each number is passed once.
+            work(number, unsafe { pieces.piece(number) });
+        });
     }
 
     /// Runs `work(thread)` once on every thread.
@@ -202,6 +245,27 @@ impl Device for Cpu {
 
     fn slots(&self, slots: usize, k: usize) -> Result<CpuSlots> {
         Ok(CpuSlots { state: SlotState::new(slots, k), partials: Vec::new() })
+    }
+
+    fn clear<T: Scalar>(&self, vector: &mut CpuVector<T>) -> Result<()> {
+        const LENGTH: usize = 64 * CHUNK;
+        self.chunks_of(&mut vector.data, LENGTH, |_, chunk| chunk.fill(T::default()));
+        Ok(())
+    }
+
+    fn each_chunk<A: Send, B: Send>(
+        &self,
+        data: &mut [A],
+        length: usize,
+        parts: &mut [B],
+        work: impl Fn(usize, &mut [A], &mut B) + Sync,
+    ) {
+        let parts = Pieces::of(parts, 1);
+        self.chunks_of(data, length, |number, chunk| {
+            // SAFETY: each number is passed once.
+            let part = unsafe { parts.piece(number) };
+            work(number, chunk, &mut part[0]);
+        });
     }
 
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut CpuVector<T>) -> Result<()> {

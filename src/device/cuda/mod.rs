@@ -349,6 +349,10 @@ impl Device for Cuda {
         CudaSlots::new(self, slots, k)
     }
 
+    fn clear<T: Scalar>(&self, vector: &mut CudaVector<T>) -> Result<()> {
+        self.stream.memset_zeros(&mut vector.data).map_err(fault("cuMemsetD8Async"))
+    }
+
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut CudaVector<T>) -> Result<()> {
         check_length("upload", vector.n * vector.k, host.len())?;
         // SAFETY: the vector has as many elements.

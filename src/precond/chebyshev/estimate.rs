@@ -118,5 +118,7 @@ fn lanczos<D: Device, T: Scalar>(
     device.read(&slots, &mut state)?;
     let step = |i: usize| (state.noted(Track(1), i, 0), state.noted(Track(2), i, 0));
     let steps: Vec<_> = (0..state.counts[0] as usize).map(step).collect();
-    Ok(Tridiagonal::of_conjugate_gradients(&steps))
+    let mut projection = Tridiagonal::default();
+    projection.set_to_conjugate_gradients(&steps);
+    Ok(projection)
 }

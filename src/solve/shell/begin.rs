@@ -13,6 +13,7 @@ pub(super) fn check(
     solver: &'static str,
     (rows, cols): (usize, usize),
     system: &System<'_>,
+    x: &[f64],
 ) -> Result<usize> {
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
@@ -25,6 +26,7 @@ pub(super) fn check(
     fits("columns of the system's matrix", system.matrix.cols())?;
     fits("entries of the right-hand side", system.b.len())?;
     fits("entries of the start", system.x0.map_or(rows, <[f64]>::len))?;
+    fits("entries of the answer", x.len())?;
     Ok(rows)
 }
 
@@ -37,7 +39,6 @@ pub(super) fn outcome<M: Recurrence<D, T>, D: Device, T: Scalar>(
     let preconditioned = m.is_some();
     let bytes = operators.a.cost().bytes + m.map_or(0, |m| m.cost().bytes);
     Outcome {
-        x: vec![0.0; n],
         reason: StopReason::ZeroRightHandSide,
         iterations: 0,
         restarts: 0,

@@ -1,15 +1,14 @@
 //! Whether a run is believed, and what its end means for the solve.
 
 use super::scales::scale;
+use super::space::Space;
 use super::{Outcome, Solve};
-use crate::backend::Operator;
 use crate::device::{Device, SlotState};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
-use crate::solve::forward_error::estimate;
 use crate::solve::recurrence::Recurrence;
-use crate::solve::verdict::{Residual, normal_residual};
+use crate::solve::verdict::{Measured, normal_residual};
 use crate::spectrum::Spectrum;
 use crate::stop::{Progress, StopReason};
 
@@ -47,61 +46,67 @@ fn has_underflown<T: Scalar>(matrix: &Csr, p: &[T]) -> bool {
     curvature > 0.0 && (sum < f64::MIN_POSITIVE || entry == 0.0)
 }
 
-impl Solve<'_, '_> {
+impl<T: Scalar> Solve<'_, '_, T> {
     /// Brings home what a run has found: the reason as its numbers let it stand, and whether they are better than what
     /// was there.
-    pub(super) fn collect<M: Recurrence<D, T>, D: Device, T: Scalar>(
+    pub(super) fn collect<M: Recurrence<D, T>, D: Device>(
         &mut self,
         device: &D,
-        mut work: M,
-        state: SlotState,
+        work: &mut M,
+        state: &mut SlotState,
         reason: StopReason,
     ) -> Result<(StopReason, bool)> {
         let (first_run, recursive) = (self.restarts == 0, self.now.residual);
         work.finish(device, state, self.now.run_began)?;
-        let mut d = vec![T::default(); self.x.len()];
-        device.download(work.answer(), &mut d)?;
+        let space = &mut *self.space;
+        device.download(work.answer(), &mut space.host)?;
         let by = self.scale * self.sigma;
         let grown = |d: f64| if by.is_normal() { d * by } else { d * self.scale * self.sigma };
-        let x: Vec<f64> = self.x.iter().zip(&d).map(|(x, d)| x + grown(d.to_f64())).collect();
-        let found = self.measure(&x);
+        let next = space.next_x.iter_mut().zip(&space.x).zip(&space.host);
+        next.for_each(|((next, x), d)| *next = x + grown(d.to_f64()));
+        let found = self.measure(device);
         let truth = found.norm / self.now.norms.b;
         if !truth.is_finite() {
-            return Ok((out_of_range(reason, self.now.iteration, &x, &found.vector), false));
+            let (x, r) = (&self.space.next_x, &self.space.next_r);
+            return Ok((out_of_range(reason, self.now.iteration, x, r), false));
         }
         // Residuals of a first run may end above the start, but not by rounding alone.
         let lost = truth > LOST * recursive.max(self.truth);
         let better = truth < self.truth || (first_run && !lost);
         if better {
-            self.x = x;
             self.recursive = recursive;
-            self.take(found);
+            self.take(&found);
         }
         Ok((reason, better))
     }
 
-    /// The residual of x: plain where that certifies the goal, and otherwise compensated.
-    fn measure(&self, x: &[f64]) -> Residual {
-        Residual::measure(self.system.matrix, self.system.b, x, self.now.norms.b, self.goal)
+    /// The residual of the next x: plain where that certifies the goal, and otherwise compensated.
+    fn measure<D: Device>(&mut self, device: &D) -> Measured {
+        let (system, norm_b, space) = (self.system, self.now.norms.b, &mut *self.space);
+        let (x, r) = (&space.next_x, &mut space.next_r);
+        space.judge.measure(device, (system.matrix, system.b, x), norm_b, self.goal, r)
     }
 
-    /// Keeps what was measured of x.
-    fn take(&mut self, found: Residual) {
-        let norm_b = self.now.norms.b;
-        self.backward_error = found.backward_error(self.system.b, &self.x);
-        (self.truth, self.at_most, self.r) = (found.norm / norm_b, found.at_most / norm_b, found.vector);
+    /// The next x and its residual become x and r.
+    fn take(&mut self, found: &Measured) {
+        let (norm_b, space) = (self.now.norms.b, &mut *self.space);
+        std::mem::swap(&mut space.x, &mut space.next_x);
+        std::mem::swap(&mut space.r, &mut space.next_r);
+        self.backward_error = found.backward_error(self.system.b, &space.x, &space.r);
+        (self.truth, self.at_most) = (found.norm / norm_b, found.at_most / norm_b);
     }
 
     /// Measures the residual of x as it is now.
-    pub(super) fn measure_again(&mut self) {
-        let found = self.measure(&self.x);
-        self.take(found);
+    pub(super) fn measure_again<D: Device>(&mut self, device: &D) {
+        self.space.next_x.copy_from_slice(&self.space.x);
+        let found = self.measure(device);
+        self.take(&found);
     }
 
     /// A curvature that is zero because its products fell below the range of numbers is not blamed on the matrix; other
     /// evidence is told in the units of the system.
-    pub(super) fn underflown<M: Recurrence<D, T>, D: Device, T: Scalar>(
-        &self,
+    pub(super) fn underflown<M: Recurrence<D, T>, D: Device>(
+        &mut self,
         device: &D,
         reason: StopReason,
         work: &M,
@@ -112,12 +117,11 @@ impl Solve<'_, '_> {
         };
         Ok(match reason {
             StopReason::IndefiniteMatrix { iteration, curvature } => {
-                let mut p = vec![T::default(); self.x.len()];
                 if !curvature.is_normal()
                     && let Some(direction) = work.direction()
                 {
-                    device.download(direction, &mut p)?;
-                    if has_underflown(self.system.matrix, &p) {
+                    device.download(direction, &mut self.space.host)?;
+                    if has_underflown(self.system.matrix, &self.space.host) {
                         return Ok(StopReason::Underflow { iteration });
                     }
                 }
@@ -135,7 +139,7 @@ impl Solve<'_, '_> {
         match reason {
             StopReason::LeastSquares { .. } => StopReason::LeastSquares {
                 residual: self.truth,
-                normal: normal_residual(self.system.matrix, &self.r),
+                normal: normal_residual(self.system.matrix, &self.space.r),
             },
             other => other,
         }
@@ -189,29 +193,31 @@ impl Solve<'_, '_> {
     }
 
     /// An estimate of the error of x, where the matrix was seen to be positive definite.
-    pub(super) fn error_estimate<D: Device, T: Scalar>(
-        &self,
+    pub(super) fn error_estimate<M: Recurrence<D, T>, D: Device>(
+        &mut self,
         device: &D,
-        m: Option<Operator<D, T>>,
+        work: &mut M,
         spectrum: Option<Spectrum>,
     ) -> Result<Option<f64>> {
         let Some(smallest) = spectrum.map(|s| s.smallest).filter(|smallest| *smallest > 0.0) else {
             return Ok(None);
         };
-        let (matrix, r) = (self.system.matrix, &self.r);
-        let Some(m) = m else { return Ok(estimate(matrix, &self.x, r, r, smallest)) };
-        let by = scale(r);
-        let mut host: Vec<T> = r.iter().map(|r| T::from_f64(r / by)).collect();
-        let (mut from, mut to) = (device.vector(host.len(), 1)?, device.vector(host.len(), 1)?);
-        device.upload(&host, &mut from)?;
-        m.apply(device, 1.0, &from, 0.0, &mut to)?;
-        device.download(&to, &mut host)?;
-        let z: Vec<f64> = host.iter().map(|z| z.to_f64() * by).collect();
-        Ok(estimate(matrix, &self.x, r, &z, smallest))
+        let (matrix, Space { x, r, next_x, next_r: z, host, estimator, .. }) =
+            (self.system.matrix, &mut *self.space);
+        z.copy_from_slice(r);
+        if let Some((m, [from, to])) = work.preconditioner() {
+            let by = scale(r);
+            host.iter_mut().zip(&*r).for_each(|(host, r)| *host = T::from_f64(r / by));
+            device.upload(host, from)?;
+            m.apply(device, 1.0, from, 0.0, to)?;
+            device.download(to, host)?;
+            z.iter_mut().zip(&*host).for_each(|(z, host)| *z = host.to_f64() * by);
+        }
+        Ok(estimator.estimate(matrix, x, r, z, smallest, next_x))
     }
 
-    /// The outcome with the verdict.
-    pub(super) fn judged(self, mut outcome: Outcome) -> Outcome {
+    /// The outcome with the verdict; the answer goes to `x`.
+    pub(super) fn judged(self, mut outcome: Outcome, x: &mut [f64]) -> Outcome {
         outcome.iterations = self.now.iteration;
         outcome.restarts = self.restarts;
         outcome.residual = self.recursive;
@@ -226,7 +232,7 @@ impl Solve<'_, '_> {
         outcome.residual_true = self.truth;
         outcome.residual_at_most = self.at_most;
         outcome.backward_error = self.backward_error;
-        outcome.x = self.x;
+        x.copy_from_slice(&self.space.x);
         outcome
     }
 }

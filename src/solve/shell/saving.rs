@@ -129,7 +129,7 @@ fn worth_saving(reason: &StopReason) -> bool {
     )
 }
 
-impl Solve<'_, '_> {
+impl<T: Scalar> Solve<'_, '_, T> {
     /// The counts in a checkpoint.
     fn counts(&mut self) -> [&mut usize; 4] {
         let now = &mut self.now;
@@ -159,7 +159,7 @@ impl Solve<'_, '_> {
     }
 
     /// Saves the solve if an interval has passed.
-    pub(super) fn save_in_time<M: Recurrence<D, T>, D: Device, T: Scalar>(
+    pub(super) fn save_in_time<M: Recurrence<D, T>, D: Device>(
         &mut self,
         device: &D,
         work: &M,
@@ -175,7 +175,7 @@ impl Solve<'_, '_> {
     }
 
     /// Saves the solve where a run ends, if it ended well.
-    pub(super) fn save_at_end<M: Recurrence<D, T>, D: Device, T: Scalar>(
+    pub(super) fn save_at_end<M: Recurrence<D, T>, D: Device>(
         &mut self,
         device: &D,
         work: &M,
@@ -187,7 +187,7 @@ impl Solve<'_, '_> {
         }
     }
 
-    fn save<M: Recurrence<D, T>, D: Device, T: Scalar>(&mut self, device: &D, work: &M, state: &SlotState) {
+    fn save<M: Recurrence<D, T>, D: Device>(&mut self, device: &D, work: &M, state: &SlotState) {
         let Some(mut keeper) = self.keeper.take() else { return };
         let began = Instant::now();
         let mut length = 0;
@@ -218,7 +218,7 @@ impl Solve<'_, '_> {
         self.keeper = Some(keeper);
     }
 
-    fn write<M: Recurrence<D, T>, D: Device, T: Scalar>(
+    fn write<M: Recurrence<D, T>, D: Device>(
         &mut self,
         mut to: Writer<impl Write>,
         device: &D,
@@ -231,66 +231,66 @@ impl Solve<'_, '_> {
         let numbers: Vec<f64> = self.numbers().iter().map(|number| **number).collect();
         to.vector(&numbers)?;
         to.vector(&[self.now.elapsed.as_secs_f64()])?;
-        let coefficients: Vec<f64> = self.coefficients.iter().flat_map(|c| [c.0, c.1]).collect();
+        let coefficients: Vec<f64> = self.space.coefficients.iter().flat_map(|c| [c.0, c.1]).collect();
         to.vector(&coefficients)?;
         to.vector(&self.log.residuals)?;
         to.vector(&self.log.batches)?;
-        to.vector(&self.x)?;
+        to.vector(&self.space.x)?;
         to.vector(&state.values)?;
         to.count(state.done[0] as usize)?;
         to.count(state.counts[0] as usize)?;
-        let mut host = vec![T::default(); self.x.len()];
+        let host = &mut self.space.host;
         for vector in work.carried() {
-            device.download(vector, &mut host).map_err(io::Error::other)?;
-            to.vector(&host)?;
+            device.download(vector, host).map_err(io::Error::other)?;
+            to.vector(host)?;
         }
         to.finish()
     }
 
-    /// A workspace as a checkpoint left it, and the host's copy of its scalars.
-    pub(super) fn go_on<M: Recurrence<D, T>, D: Device, T: Scalar>(
+    /// Fills a workspace, and the host's copy of its scalars, as a checkpoint left them.
+    pub(super) fn go_on<M: Recurrence<D, T>, D: Device>(
         &mut self,
         device: &D,
-        operators: &Operators<D, T>,
+        mut work: M,
+        state: &mut SlotState,
         saved: &Saved,
-    ) -> Result<(M, SlotState)> {
+    ) -> Result<M> {
         let mut from = saved.state();
-        let mut state = SlotState::new(M::SLOTS, 1);
-        (self.read_host(&mut from, &mut state).and_then(|()| self.check_counts(&state, M::STRIDE)))
+        let n = self.space.x.len();
+        state.clear();
+        (self.read_host(&mut from, state).and_then(|()| self.check_counts(state, M::STRIDE)))
             .map_err(|reason| saved.fault(reason))?;
         // What is true of x is computed from x, whatever a file says.
-        self.measure_again();
+        self.measure_again(device);
         if !self.truth.is_finite() {
             return Err(saved.fault("its x is not finite, or b - A x is not".to_owned()));
         }
-        self.scale = scale(&self.r);
+        self.scale = scale(&self.space.r);
         let tolerance = self.rule.residual_tolerance(&self.now.norms);
         self.log.replay(self.observers, tolerance).map_err(|reason| saved.fault(reason))?;
-        // Allocates the workspace; what it computes is overwritten.
-        let mut work = M::start(device, operators.clone(), &vec![T::default(); self.x.len()])?;
         for vector in work.carried_mut() {
-            let host = from.vector::<T>(self.x.len()).map_err(|reason| saved.fault(reason))?;
+            let host = from.vector::<T>(n).map_err(|reason| saved.fault(reason))?;
             device.upload(&host, vector)?;
         }
         from.finish().map_err(|reason| saved.fault(reason))?;
-        self.bound::<M, D, T>(&mut state);
+        self.bound::<M, D>(state);
         let more = self.rule.most_iterations().is_none_or(|most| self.now.iteration < most);
         let reopened = more && StopCode::from_device(state.done[0]) == StopCode::Limit;
         if reopened {
             state.done[0] = StopCode::Running as u32;
         }
-        device.write(&state, work.slots_mut())?;
+        device.write(state, work.slots_mut())?;
         let rest = M::rest(self.now.iteration - self.now.run_began);
         if let (true, Some(rest)) = (reopened, rest) {
             // Recorded as whole steps are, which decides on roundings.
             let mut recorded = device.record(work, rest)?;
             device.replay(&mut recorded, 1)?;
             work = recorded.into_work();
-            device.read(work.slots(), &mut state)?;
+            device.read(work.slots(), state)?;
         }
         let seconds = self.now.elapsed.as_secs_f64();
         log::info!("going on from iteration {}, after {seconds:.2} s", self.now.iteration);
-        Ok((work, state))
+        Ok(work)
     }
 
     /// All of a checkpoint but what the device holds.
@@ -309,9 +309,9 @@ impl Solve<'_, '_> {
         self.earlier_iterations = self.now.iteration;
         self.pace = super::Pace::since(&self.now);
         let coefficients = from.list::<f64>()?;
-        self.coefficients.extend(coefficients.as_chunks::<2>().0.iter().map(|c| (c[0], c[1])));
+        self.space.coefficients.extend(coefficients.as_chunks::<2>().0.iter().map(|c| (c[0], c[1])));
         self.log = Log { begun: true, residuals: from.list()?, batches: from.list()? };
-        self.x = from.vector(self.x.len())?;
+        self.space.x = from.vector(self.space.x.len())?;
         state.values = from.vector(state.values.len())?;
         let narrow = |count: usize| u32::try_from(count).map_err(|_| format!("{count} is out of range"));
         state.done[0] = narrow(from.count()?)?;
@@ -330,7 +330,7 @@ impl Solve<'_, '_> {
             && run.contains(&now.improved_at)
             // But for the first one, a run gains something, or is the last.
             && self.restarts <= now.iteration + 1
-            && self.coefficients.len() <= now.iteration.min(MOST_COEFFICIENTS)
+            && self.space.coefficients.len() <= now.iteration.min(MOST_COEFFICIENTS)
             && self.log.residuals.len() == now.iteration + 1
             && match state.done[0] {
                 done if done == StopCode::Running as u32 => whole_step(),
