@@ -141,6 +141,12 @@ pub trait Device: Sized + 'static {
     /// What bits depend on of the hardware: the model of a GPU, the instructions of a CPU that kernels choose by.
     fn hardware(&self) -> String;
 
+    /// Makes the calling thread ready to use the device. Operations of the device do this themselves; libraries that enqueue work
+    /// on it need it on each thread.
+    fn enter(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Fails where so many bytes are not free on the device, before anything is allocated.
     fn require_memory(&self, _what: &'static str, _bytes: u64) -> Result<()> {
         Ok(())

@@ -9,6 +9,7 @@ pub mod burst;
 pub mod cache;
 mod driver;
 pub mod generate;
+mod graph;
 pub mod libraries;
 pub mod modules;
 pub mod nvrtc;
@@ -73,6 +74,11 @@ pub struct CudaVector<T> {
 /// Turns a status of the driver into our error.
 fn call(call: &'static str, status: sys::CUresult) -> Result<()> {
     status.result().map_err(fault(call))
+}
+
+/// Makes a context current on the calling thread, which calls of the driver without a wrapper need.
+fn bind(context: &CudaContext) -> Result<()> {
+    context.bind_to_thread().map_err(fault("cuCtxSetCurrent"))
 }
 
 /// Names the call that failed.
@@ -326,6 +332,10 @@ impl Device for Cuda {
 
     fn hardware(&self) -> String {
         self.name.clone()
+    }
+
+    fn enter(&self) -> Result<()> {
+        bind(&self.context)
     }
 
     fn require_memory(&self, what: &'static str, needed: u64) -> Result<()> {

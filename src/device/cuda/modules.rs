@@ -2,7 +2,7 @@
 
 use super::cache::KernelCache;
 use super::nvrtc::{Image, Nvrtc};
-use super::{call, fault};
+use super::{bind, call, fault};
 use crate::error::Result;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, sys};
 use cudarc::nvrtc::Ptx;
@@ -164,6 +164,7 @@ unsafe fn launch_with(
     mut attribute: Option<sys::CUlaunchAttribute>,
     arguments: &mut [*mut c_void],
 ) -> Result<()> {
+    bind(stream.context())?;
     let config = sys::CUlaunchConfig {
         gridDimX: blocks,
         gridDimY: 1,

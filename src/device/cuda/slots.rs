@@ -1,6 +1,6 @@
 //! Scalar slots in GPU memory, with the sums of blocks that reductions leave.
 
-use super::{Cuda, call, fault};
+use super::{Cuda, bind, call, fault};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{RING, SlotState, TRACKS};
 use crate::error::Result;
@@ -79,6 +79,7 @@ impl CudaSlots {
     }
 
     pub(super) fn read(&self, device: &Cuda, into: &mut SlotState) -> Result<()> {
+        bind(&device.context)?;
         let mut staging = self.staging.borrow_mut();
         let host = staging.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
         // SAFETY: both hold `host.len()` bytes, and the stream is waited for before they are used.

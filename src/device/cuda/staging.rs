@@ -4,7 +4,7 @@
 //! into two of its own in turn, and send each piece on its way themselves: none waits for another, and the GPU fetches
 //! one while the next is filled.
 
-use super::{Cuda, call, fault};
+use super::{Cuda, bind, call, fault};
 use crate::error::Result;
 use crate::parallel::run_all;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, PinnedHostSlice, sys};
@@ -50,7 +50,7 @@ impl Staging {
         let next = AtomicUsize::new(0);
         let lanes = memory.chunks_mut(2 * PIECE).zip(&self.free).collect();
         let carried = run_all(lanes, |(buffers, free): (&mut [u8], &[CudaEvent; 2])| {
-            stream.context().bind_to_thread().map_err(fault("cuCtxSetCurrent"))?;
+            bind(stream.context())?;
             for turn in 0.. {
                 let place = PIECE * next.fetch_add(1, Ordering::Relaxed);
                 let Some(rest) = host.get(place..).filter(|rest| !rest.is_empty()) else { break };
@@ -92,6 +92,7 @@ impl Cuda {
         if host.is_empty() {
             return Ok(());
         }
+        bind(&self.context)?;
         let mut staging = self.staging.borrow_mut();
         if host.len() >= WORTH_IT && staging.is_none() {
             // Without page-locked memory, which systems may bound, copies are only slower.

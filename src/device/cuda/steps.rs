@@ -1,10 +1,11 @@
 //! Recorded steps: CUDA graphs, or one launch for many of them.
 
 use super::burst::{Burst, Trace};
-use super::{Cuda, fault};
+use super::graph::Graph;
+use super::{Cuda, bind, fault};
 use crate::device::Recorded;
-use crate::error::{Error, GpuError, Result};
-use cudarc::driver::{CudaGraph, sys};
+use crate::error::Result;
+use cudarc::driver::sys;
 use std::cell::Cell;
 use std::sync::{PoisonError, RwLock};
 
@@ -26,9 +27,9 @@ pub enum CudaSteps {
 /// Graphs hold addresses. Where the step swaps vectors, every second one finds them swapped: that one is `back`, and both
 /// the single graph and the long one, of an even number of steps, begin where the recording began.
 pub struct Graphs {
-    one: CudaGraph,
-    back: Option<CudaGraph>,
-    many: CudaGraph,
+    one: Graph,
+    back: Option<Graph>,
+    many: Graph,
     /// Whether vectors are swapped now.
     away: bool,
 }
@@ -36,18 +37,17 @@ pub struct Graphs {
 impl Graphs {
     /// Launches so many steps.
     fn launch(&mut self, times: usize) -> Result<()> {
-        let launch = |graph: &CudaGraph| graph.launch().map_err(fault("cuGraphLaunch"));
         let mut left = times;
         if let (Some(back), true, 1..) = (&self.back, self.away, left) {
-            launch(back)?;
+            back.launch()?;
             self.away = false;
             left -= 1;
         }
-        (0..left / STEPS_IN_GRAPH).try_for_each(|_| launch(&self.many))?;
+        (0..left / STEPS_IN_GRAPH).try_for_each(|_| self.many.launch())?;
         for _ in 0..left % STEPS_IN_GRAPH {
             match &self.back {
-                Some(back) if self.away => launch(back)?,
-                _ => launch(&self.one)?,
+                Some(back) if self.away => back.launch()?,
+                _ => self.one.launch()?,
             }
             self.away = self.back.is_some() && !self.away;
         }
@@ -98,23 +98,15 @@ impl Cuda {
     }
 
     /// Ends a capture whatever came of the step, and makes the graph ready to launch.
-    fn capture(&self, step: impl FnOnce() -> Result<()>) -> Result<CudaGraph> {
+    fn capture(&self, step: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let _capturing = CAPTURES.read().unwrap_or_else(PoisonError::into_inner);
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         self.stream.begin_capture(mode).map_err(fault("cuStreamBeginCapture"))?;
         CAPTURING.set(true);
         let outcome = step();
         CAPTURING.set(false);
-        let graph = self.stream.end_capture(sys::CUgraphInstantiate_flags(0));
-        outcome?;
-        let graph = graph.map_err(fault("cuStreamEndCapture"))?.ok_or_else(|| {
-            Error::Gpu(GpuError::Cuda {
-                call: "cuStreamEndCapture",
-                message: "the step enqueued nothing".to_owned(),
-            })
-        })?;
-        graph.upload().map_err(fault("cuGraphUpload"))?;
-        Ok(graph)
+        let graph = Graph::end_capture(&self.stream);
+        outcome.and(graph)
     }
 
     /// Captures a step that is not to run in one launch.
@@ -138,6 +130,7 @@ impl Cuda {
         mut work: W,
         step: fn(&Cuda, &mut W) -> Result<()>,
     ) -> Result<Recorded<Cuda, W>> {
+        bind(&self.context)?;
         let burst = if self.expects_bursts.get() { self.take_down(|| step(self, &mut work))? } else { None };
         let graph = match burst {
             Some(burst) => CudaSteps::Burst(Box::new(burst)),
