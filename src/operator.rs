@@ -32,7 +32,10 @@ pub const fn dot_into(slot: Slot) -> DotInto {
 }
 
 /// A linear map that a backend has made ready on a device.
-pub trait LinearOperator<D: Device, T: Scalar> {
+///
+/// Operators may move between threads and be shared. One that changes scratch memory while it is applied locks it for the whole
+/// application.
+pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// Rows and columns.
     fn shape(&self) -> (usize, usize);
 

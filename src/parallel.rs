@@ -6,7 +6,7 @@ use bytemuck::Zeroable;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Barrier, LazyLock, Mutex, Once, PoisonError};
+use std::sync::{Arc, Barrier, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
@@ -42,6 +42,12 @@ pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -
     let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(begin)?;
     runs.wait();
     Ok(thread)
+}
+
+/// Locks a mutex; a panic of the thread that held it before changes nothing, since what it guards is overwritten or valid at any
+/// time.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Cores that this process may use.
@@ -116,9 +122,7 @@ pub(crate) fn run_all<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sy
         places.push(Mutex::new(Place::Waiting(task)));
     }
     for_each_number(places.len(), &|number| {
-        let replace = |next| {
-            std::mem::replace(&mut *places[number].lock().unwrap_or_else(PoisonError::into_inner), next)
-        };
+        let replace = |next| std::mem::replace(&mut *lock(&places[number]), next);
         if let Place::Waiting(task) = replace(Place::Running) {
             replace(Place::Done(run(task)));
         }

@@ -20,11 +20,17 @@ pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
 pub use params::{Others, Param, Params};
 use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// An operator that a backend has built.
-pub type Operator<D, T> = Rc<dyn LinearOperator<D, T>>;
+pub type Operator<D, T> = Arc<dyn LinearOperator<D, T>>;
+
+/// Operators move between threads and are shared by them.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<(Operator<Cpu, f32>, Operator<Cpu, f64>)>();
+    is_shared::<(Operator<Cuda, f32>, Operator<Cuda, f64>)>();
+};
 
 /// A strategy: how it makes an operator out of a matrix.
 pub trait Family<D: Device> {

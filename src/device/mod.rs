@@ -111,6 +111,22 @@ impl<D: Device, W> Recorded<D, W> {
     }
 }
 
+/// What is prepared on a device may move to another thread.
+const _: () = {
+    const fn moves<T: Send>() {}
+    const fn is_shared<T: Send + Sync>() {}
+    const fn recorded<D: Device, W: Send>() {
+        moves::<Recorded<D, W>>();
+    }
+    const fn everything_of<D: Device>() {
+        moves::<(D, D::Slots, D::Graph)>();
+        is_shared::<(D::Vector<f32>, D::Vector<f64>)>();
+        recorded::<D, ()>();
+    }
+    everything_of::<Cpu>();
+    everything_of::<Cuda>();
+};
+
 /// Memory of a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
@@ -123,13 +139,15 @@ pub struct Room {
 /// Vectors, scalars and the algebra on them.
 ///
 /// Vectors are n x k, row-major: k = 1 is the plain case.
-pub trait Device: Sized + 'static {
+///
+/// A device and everything made on it may move to another thread. One thread at a time uses a device.
+pub trait Device: Send + Sized + 'static {
     /// A vector of n x k elements on this device.
-    type Vector<T: Scalar>;
+    type Vector<T: Scalar>: Send + Sync;
     /// A bank of scalar slots on this device.
-    type Slots;
+    type Slots: Send;
     /// What a recorded step is on this device.
-    type Graph;
+    type Graph: Send;
     /// How many iterations the host may ask for at once without losing sight of each: 1 where the host runs every
     /// step itself, [`RING`] where the device runs a batch on its own.
     const BATCH: usize;

@@ -38,12 +38,12 @@ use crate::device::{Coefficient, Device, Dot, Factor, Op, Operand, Slot, SlotSta
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
 use estimate::largest_eigenvalue;
 pub(super) use estimate::{AFTER_PQ, INTO_PQ};
-use std::cell::RefCell;
 use std::ops::RangeInclusive;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// Degrees that may be asked for.
 pub(super) const DEGREES: RangeInclusive<usize> = 1..=100;
@@ -137,8 +137,8 @@ pub(super) fn build<D: Device, T: Scalar>(
         largest / ratio
     );
     let (steps, work) = coefficients(device, degree, largest, ratio)?;
-    let work = RefCell::new(Work { e: device.vector(n, 1)?, s: device.vector(n, 1)?, slots: work });
-    Ok(Rc::new(Chebyshev { n, a: Rc::clone(a), diagonal, steps, work }))
+    let work = Mutex::new(Work { e: device.vector(n, 1)?, s: device.vector(n, 1)?, slots: work });
+    Ok(Arc::new(Chebyshev { n, a: Arc::clone(a), diagonal, steps, work }))
 }
 
 /// What a product with A is multiplied by, and what s is: -b_i / a_i and b_i / b_(i-1).
@@ -177,7 +177,7 @@ struct Chebyshev<D: Device, T: Scalar> {
     /// D^-1.
     diagonal: D::Vector<T>,
     steps: Vec<Step>,
-    work: RefCell<Work<D, T>>,
+    work: Mutex<Work<D, T>>,
 }
 
 struct Work<D: Device, T: Scalar> {
@@ -223,7 +223,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
     }
 
     fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
-        let mut work = self.work.borrow_mut();
+        let mut work = lock(&self.work);
         self.all_but_last(device, &mut work, (alpha, beta), x, y)?;
         let Work { e, s, slots } = &mut *work;
         device.sweep(&mut [y], &[&self.diagonal, s, e], &mut slots[0], &FINISH)
@@ -238,7 +238,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        let mut work = self.work.borrow_mut();
+        let mut work = lock(&self.work);
         self.all_but_last(device, &mut work, (1.0, 0.0), x, y)?;
         let Work { e, s, .. } = &mut *work;
         let dots = [Dot::product(Operand::Read(3), Operand::Write(0), dot[0].out)];

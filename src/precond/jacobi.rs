@@ -6,8 +6,9 @@ use crate::device::{Device, Dot, Op, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// Builds the operator; every diagonal entry must be positive and finite.
 pub(super) fn build<D: Device, T: Scalar>(device: &D, matrix: &Csr) -> Result<Operator<D, T>> {
@@ -15,7 +16,7 @@ pub(super) fn build<D: Device, T: Scalar>(device: &D, matrix: &Csr) -> Result<Op
     let host: Vec<T> = inverse_diagonal::<T>("jacobi", matrix)?.into_iter().map(T::from_f64).collect();
     let mut diagonal = device.vector(n, 1)?;
     device.upload(&host, &mut diagonal)?;
-    Ok(Rc::new(Jacobi::<D, T> { n, diagonal, slots: std::cell::RefCell::new(device.slots(1, 1)?) }))
+    Ok(Arc::new(Jacobi::<D, T> { n, diagonal, slots: Mutex::new(device.slots(1, 1)?) }))
 }
 
 /// One over each diagonal entry, as `T` can hold it, for the preconditioner of that name.
@@ -36,7 +37,7 @@ struct Jacobi<D: Device, T: Scalar> {
     n: usize,
     diagonal: D::Vector<T>,
     /// For sweeps that use no scalar of the solver's.
-    slots: std::cell::RefCell<D::Slots>,
+    slots: Mutex<D::Slots>,
 }
 
 /// z = D r with `<r, z>` and a program: z = `Write(0)`, d = `Read(0)`, r = `Read(1)`. Reads d and r, writes z.
@@ -61,7 +62,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
         let terms = if beta == 0.0 { &terms[..1] } else { &terms };
         let updates = [Update { target: 0, terms }];
         let sweep = Sweep { name: "jacobi", writes: 1, reads: 2, updates: &updates, dots: &[], then: &[] };
-        device.sweep(&mut [y], &[&self.diagonal, x], &mut self.slots.borrow_mut(), &sweep)
+        device.sweep(&mut [y], &[&self.diagonal, x], &mut lock(&self.slots), &sweep)
     }
 
     fn apply_dot(

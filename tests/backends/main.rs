@@ -13,6 +13,7 @@ mod backends;
 mod burst;
 mod choices;
 mod conformance;
+mod threads;
 mod triangular;
 
 fn main() -> std::process::ExitCode {

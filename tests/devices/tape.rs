@@ -11,7 +11,6 @@ use solver::solve::{Method, System};
 use solver::stop::StoppingRule;
 use solver::{Error, Result};
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// What the traced system looks like to the kernel; the solve that is traced is a small one.
@@ -32,7 +31,7 @@ pub fn trace(method: Method, shape: Shape) -> Trace {
     let b: Vec<f64> = (0..matrix.rows()).map(|i| 1.0 + i as f64).collect();
     let system = System { matrix: &matrix, b: &b, x0: None };
     let rule = StoppingRule::RelativeResidual(1e-8);
-    let solved = method.solve::<Tape, f64>(&tape, Rc::new(Product(product)), None, &system, &rule, &mut []);
+    let solved = method.solve::<Tape, f64>(&tape, Arc::new(Product(product)), None, &system, &rule, &mut []);
     assert!(matches!(solved, Err(Error::OutOfMemory { bytes: TAKEN })), "{solved:?}");
     tape.step.into_inner().expect("a step that was recorded")
 }

@@ -9,7 +9,6 @@ use solver::operator::{Cost, DotInto, LinearOperator};
 use solver::precond::Preconditioner;
 use solver::solve::Method;
 use solver::stop::StopReason;
-use std::rc::Rc;
 use std::sync::Arc;
 
 on_each_device! {
@@ -126,7 +125,7 @@ fn recurrences_that_break_down_are_not_blamed_on_the_matrix<D: Host>(device: &D)
     let wrong: Vec<f64> = values.iter().map(|v| -100.0 * v).collect();
     let system = System { matrix: zoo::diagonal(&values), b: reals(74, 600) };
     let (alone, with_dot) = (operator(device, &zoo::diagonal(&wrong)), operator(device, &system.matrix));
-    let a: Operator<D, f64> = Rc::new(TwoFaced { alone, with_dot });
+    let a: Operator<D, f64> = Arc::new(TwoFaced { alone, with_dot });
     let rule = to(tolerance::RTOL);
     let outcome = Method::PipelinedCg.solve(device, a, None, &system.given(), &rule, &mut []).unwrap();
     match outcome.reason {

@@ -11,10 +11,8 @@ use solver::operator::{Cost, LinearOperator};
 use solver::precond::Preconditioner;
 use solver::solve::{Method, Solution, System as Given};
 use solver::stop::{DIVERGENCE, StopReason, StoppingRule, stagnation_window};
-use std::cell::Cell;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 on_each_device! {
@@ -164,7 +162,7 @@ fn an_indefinite_matrix_may_show_itself_later<D: Host>(device: &D) {
 }
 
 /// y = -x, by the default two passes of `apply_dot`.
-struct Minus<D: Device>(usize, std::cell::RefCell<D::Slots>);
+struct Minus<D: Device>(usize, Mutex<D::Slots>);
 
 impl<D: Device> LinearOperator<D, f64> for Minus<D> {
     fn shape(&self) -> (usize, usize) {
@@ -183,7 +181,7 @@ impl<D: Device> LinearOperator<D, f64> for Minus<D> {
         let term = Term::constant(-1.0, Operand::Read(0));
         let updates = [Update { target: 0, terms: &[term] }];
         let sweep = Sweep { name: "minus", writes: 1, reads: 1, updates: &updates, dots: &[], then: &[] };
-        device.sweep(&mut [y], &[x], &mut self.1.borrow_mut(), &sweep)
+        device.sweep(&mut [y], &[x], &mut self.1.lock().unwrap(), &sweep)
     }
 
     fn cost(&self) -> Cost {
@@ -197,7 +195,7 @@ impl<D: Device> LinearOperator<D, f64> for Minus<D> {
 
 fn a_negative_preconditioner_ends_a_solve_before_its_first_iteration<D: Host>(device: &D) {
     let system = System { matrix: zoo::generated("poisson2d:20x30"), b: vec![2.0; 600] };
-    let m: Operator<D, f64> = Rc::new(Minus::<D>(600, device.slots(1, 1).unwrap().into()));
+    let m: Operator<D, f64> = Arc::new(Minus::<D>(600, device.slots(1, 1).unwrap().into()));
     let a = operator(device, &system.matrix);
     let outcome = system.solve_operators(device, a, Some(m), &to(tolerance::RTOL), &mut []);
     assert_eq!(outcome.reason, StopReason::IndefinitePreconditioner { iteration: 0, product: -2400.0 });
@@ -396,7 +394,7 @@ fn a_flag_set_by_an_observer_interrupts<D: Host>(device: &D) {
 
 /// Gives `x` for the first applications and `then` times x afterwards. Counts on the host, so for the CPU only.
 struct Turns {
-    left: Cell<usize>,
+    left: AtomicUsize,
     then: f64,
 }
 
@@ -413,8 +411,9 @@ impl LinearOperator<Cpu, f64> for Turns {
         _: f64,
         y: &mut CpuVector<f64>,
     ) -> solver::Result<()> {
-        let by = if self.left.get() == 0 { self.then } else { 1.0 };
-        self.left.set(self.left.get().saturating_sub(1));
+        let left = self.left.load(Ordering::Relaxed);
+        let by = if left == 0 { self.then } else { 1.0 };
+        self.left.store(left.saturating_sub(1), Ordering::Relaxed);
         y.data_mut().iter_mut().zip(x.data()).for_each(|(y, x)| *y = by * x);
         Ok(())
     }
@@ -430,7 +429,7 @@ impl LinearOperator<Cpu, f64> for Turns {
 
 fn turning(then: f64) -> Solution {
     let (cpu, system) = (Cpu::new(Some(2)).unwrap(), System::generated("poisson2d:30x30"));
-    let m: Operator<Cpu, f64> = Rc::new(Turns { left: Cell::new(4), then });
+    let m: Operator<Cpu, f64> = Arc::new(Turns { left: AtomicUsize::new(4), then });
     system.solve_operators(&cpu, operator(&cpu, &system.matrix), Some(m), &to(tolerance::RTOL), &mut [])
 }
 

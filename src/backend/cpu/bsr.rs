@@ -24,7 +24,6 @@ use crate::format::{Bsr, Csr, Values};
 use crate::operator::Cost;
 use crate::scalar::Scalar;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The family of one.
@@ -96,7 +95,7 @@ impl Family<Cpu> for BsrFamily {
         let bytes = bsr.storage_bytes();
         let mut parts = bsr.into_parts();
         let values = AlignedValues::of(std::mem::replace(&mut parts.values, Values::Ones))?;
-        Ok(Rc::new(Chunked::new::<T>(device, BsrMatrix { parts, values, bytes, avx2: device.avx2 })))
+        Ok(Arc::new(Chunked::new::<T>(device, BsrMatrix { parts, values, bytes, avx2: device.avx2 })))
     }
 }
 

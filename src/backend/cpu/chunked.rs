@@ -25,7 +25,7 @@ pub(in crate::backend) fn chunk_height(rows: usize) -> usize {
 }
 
 /// A matrix that multiplies ranges of its rows.
-pub(super) trait RowRanges<T: Scalar>: Sync {
+pub(super) trait RowRanges<T: Scalar>: Send + Sync {
     /// Rows and columns.
     fn shape(&self) -> (usize, usize);
     /// Rows that are worked on together; ranges begin at multiples of it.

@@ -11,7 +11,6 @@ use crate::format::{Csr, Dense};
 use crate::operator::Cost;
 use crate::scalar::Scalar;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Rows times columns that are served: 128 MiB.
@@ -37,7 +36,7 @@ impl Family<Cpu> for DenseFamily {
 
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
         let dense = Dense::from_csr(matrix)?;
-        Ok(Rc::new(Chunked::new::<T>(device, DenseMatrix { dense, avx2: device.avx2 })))
+        Ok(Arc::new(Chunked::new::<T>(device, DenseMatrix { dense, avx2: device.avx2 })))
     }
 }
 

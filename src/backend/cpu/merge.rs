@@ -20,11 +20,10 @@ use crate::device::{Device, Op};
 use crate::error::Result;
 use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
-use std::cell::RefCell;
 use std::ops::Range;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Row ends and entries in a segment.
 const ITEMS: usize = 4096;
@@ -38,9 +37,9 @@ impl Family<Cpu> for Merge {
         let segments = items.div_ceil(ITEMS);
         let cuts = (0..=segments).map(|s| Cut::at(matrix, (s * ITEMS).min(items))).collect();
         let avx2 = device.avx2;
-        let parts = RefCell::new(vec![Parts::default(); segments]);
+        let parts = Mutex::new(vec![Parts::default(); segments]);
         let columns = Rows::build::<T>(device, matrix, params)?;
-        Ok(Rc::new(MergeOperator { matrix: Arc::clone(matrix), cuts, parts, columns, avx2 }))
+        Ok(Arc::new(MergeOperator { matrix: Arc::clone(matrix), cuts, parts, columns, avx2 }))
     }
 }
 
@@ -78,7 +77,7 @@ struct Parts {
 struct MergeOperator<T: Scalar> {
     matrix: Arc<Csr>,
     cuts: Vec<Cut>,
-    parts: RefCell<Vec<Parts>>,
+    parts: Mutex<Vec<Parts>>,
     /// For vectors of several columns, on the same matrix.
     columns: Operator<Cpu, T>,
     avx2: bool,
@@ -182,7 +181,7 @@ impl<T: Scalar> MergeOperator<T> {
         mut fixed: impl FnMut(usize, usize, T),
     ) {
         let (segments, rows) = (self.cuts.len() - 1, self.matrix.rows());
-        let mut parts = self.parts.borrow_mut();
+        let mut parts = lock(&self.parts);
         let (shared_parts, shared_y) = (Shared(parts.as_mut_ptr()), Shared(y.as_mut_ptr()));
         let (cuts, offsets) = (&self.cuts, task.offsets);
         device.for_each_chunk(segments, None, |segment| {

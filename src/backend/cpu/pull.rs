@@ -12,7 +12,6 @@ use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::Cost;
 use crate::scalar::Scalar;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The family of one.
@@ -30,7 +29,7 @@ impl Family<Cpu> for Pull {
     }
 
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
-        Ok(Rc::new(Chunked::new::<T>(device, PullMatrix(Arc::clone(matrix)))))
+        Ok(Arc::new(Chunked::new::<T>(device, PullMatrix(Arc::clone(matrix)))))
     }
 }
 

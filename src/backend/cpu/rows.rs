@@ -14,7 +14,6 @@ use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::Cost;
 use crate::scalar::Scalar;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The family of one.
@@ -24,7 +23,7 @@ impl Family<Cpu> for Rows {
     fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
         let avx2 = device.avx2;
         let short = matrix.nnz() <= SHORT_ROW * matrix.rows();
-        Ok(Rc::new(Chunked::new::<T>(device, RowsMatrix { matrix: Arc::clone(matrix), avx2, short })))
+        Ok(Arc::new(Chunked::new::<T>(device, RowsMatrix { matrix: Arc::clone(matrix), avx2, short })))
     }
 }
 

@@ -27,7 +27,6 @@ use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zero
 use crate::scalar::Scalar;
 use bytemuck::Zeroable;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The family of one.
@@ -58,7 +57,7 @@ impl Family<Cpu> for SbsrFamily {
             Values::F64(values) => arrange(&bsr, &mirrors, values, AlignedValues::F64)?,
             Values::Ones => unreachable!("blocks store their values"),
         };
-        Ok(Rc::new(Chunked::new::<T>(device, SbsrMatrix { blocks, avx2: device.avx2 })))
+        Ok(Arc::new(Chunked::new::<T>(device, SbsrMatrix { blocks, avx2: device.avx2 })))
     }
 }
 

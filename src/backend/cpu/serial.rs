@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The family of one.
@@ -17,7 +16,7 @@ pub struct Serial;
 
 impl Family<Cpu> for Serial {
     fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
-        Ok(Rc::new(SerialOperator(Arc::clone(matrix))))
+        Ok(Arc::new(SerialOperator(Arc::clone(matrix))))
     }
 }
 

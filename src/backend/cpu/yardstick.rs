@@ -9,13 +9,13 @@ use crate::device::cpu::CpuVector;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::{Cost, LinearOperator};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
 use std::any::Any;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// A matrix of another crate.
-pub(super) trait Foreign {
+pub(super) trait Foreign: Send + Sync {
     /// What users type.
     const NAME: &'static str;
     /// y = A x, where y holds zeros.
@@ -44,8 +44,8 @@ pub(super) fn operator<T: Scalar, F: Foreign + 'static>(
     if std::any::TypeId::of::<T>() != std::any::TypeId::of::<f64>() {
         return Err(refused::<F>(format!("vectors of {}", T::NAME)));
     }
-    let scratch = RefCell::new(vec![0.0; matrix.rows()]);
-    Ok(Rc::new(ForeignOperator {
+    let scratch = Mutex::new(vec![0.0; matrix.rows()]);
+    Ok(Arc::new(ForeignOperator {
         matrix: make()?,
         shape: (matrix.rows(), matrix.cols()),
         nnz: matrix.nnz(),
@@ -57,7 +57,7 @@ struct ForeignOperator<F> {
     matrix: F,
     shape: (usize, usize),
     nnz: usize,
-    scratch: RefCell<Vec<f64>>,
+    scratch: Mutex<Vec<f64>>,
 }
 
 impl<F: Foreign> ForeignOperator<F> {
@@ -66,7 +66,7 @@ impl<F: Foreign> ForeignOperator<F> {
             y.fill(0.0);
             return self.matrix.multiply(x, y);
         }
-        let mut product = self.scratch.borrow_mut();
+        let mut product = lock(&self.scratch);
         product.fill(0.0);
         self.matrix.multiply(x, &mut product);
         for (y, product) in y.iter_mut().zip(&*product) {

@@ -26,7 +26,6 @@ use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
 use bytemuck::Zeroable;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Threads of a block: few, so that one that is done makes room for the next early.
@@ -217,7 +216,7 @@ impl Family<Cuda> for BsrFamily {
         // `check_size` has refused larger ones.
         let numbers = vec![shape.0 as u32, shape.1 as u32, count as u32, piece.unwrap_or(0) as u32];
         let places = blocks * block.0 * block.1;
-        Ok(Rc::new(Owner::new::<T>("bsr", shape, places, kernel, arrays, numbers)))
+        Ok(Arc::new(Owner::new::<T>("bsr", shape, places, kernel, arrays, numbers)))
     }
 }
 

@@ -13,7 +13,7 @@
 
 use super::owner::{Arrays, DeviceArrays};
 use super::passes::{Form, Types};
-use super::{check_shapes, number, numbers};
+use super::{Held, check_shapes, number, numbers};
 use crate::backend::cpu::bsr::{named_or_found, stored_bytes};
 use crate::backend::cpu::bsr_tasks::ANY_SIZE;
 use crate::backend::{Choice, Family, Operator, Others, Param, Params, Refusal};
@@ -23,10 +23,8 @@ use crate::error::Result;
 use crate::format::{Bsr, Csr, Offset, Offsets};
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
-use std::any::Any;
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::rc::Rc;
 use std::sync::Arc;
 
 const BLOCK: Param = Param {
@@ -214,7 +212,7 @@ struct TasksOperator {
     blocks: u32,
     addresses: Vec<u64>,
     numbers: [u32; 3],
-    _held: Vec<Box<dyn Any>>,
+    _held: Vec<Held>,
     storage: u64,
     cost: Cost,
 }
@@ -332,7 +330,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         let shape = (matrix.rows(), matrix.cols());
         let places = bsr.blocks() * asked.block.0 * asked.block.1;
         let vectors = (shape.0 + shape.1) * size_of::<T>();
-        Ok(Rc::new(TasksOperator {
+        Ok(Arc::new(TasksOperator {
             backend: V::NAME,
             shape,
             types,

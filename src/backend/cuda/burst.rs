@@ -21,7 +21,6 @@ use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::zeros;
 use crate::scalar::Scalar;
 use bytemuck::Zeroable;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Rows of a slice.
@@ -86,7 +85,7 @@ impl Family<Cuda> for BurstFamily {
         if rows <= most {
             device.expect_bursts();
         }
-        Ok(Rc::new(Burst { owner, slices }))
+        Ok(Arc::new(Burst { owner, slices }))
     }
 }
 

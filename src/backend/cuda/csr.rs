@@ -24,7 +24,6 @@ use crate::format::{Csr, Offset, Values};
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use rayon::prelude::*;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Any matrix.
@@ -153,7 +152,7 @@ impl Strategy {
                 _ => self.rows(threads),
             };
             let pass = Pass::over_all(form, matrix, threads);
-            return Ok(Rc::new(
+            return Ok(Arc::new(
                 Passes::with_columns::<T>(self.backend, device, matrix, [pass], columns)?.with_sweeps(),
             ));
         }
@@ -165,7 +164,7 @@ impl Strategy {
         let count = cut.windows.len() as u32;
         let grid = Grid::Resident(u64::from(count) * u64::from(BLOCK));
         let pass = Pass { form: self.windows(), grid, list: Some(list), count };
-        Ok(Rc::new(
+        Ok(Arc::new(
             Passes::with_columns::<T>(self.backend, device, matrix, [pass], columns)?
                 .with_scratch(scratch)
                 .with_sweeps(),

@@ -10,7 +10,6 @@ use crate::device::cuda::modules::BLOCK;
 use crate::error::Result;
 use crate::format::{Csr, Dcsr};
 use crate::scalar::Scalar;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The family of one.
@@ -58,6 +57,6 @@ impl Family<Cuda> for DcsrFamily {
         let most = (rows.len() as u64 * u64::from(threads)).max(shape.0 as u64);
         let kernel = (form(threads), Grid::Resident(most));
         let numbers = vec![rows.len() as u32, shape.0 as u32];
-        Ok(Rc::new(Owner::new::<T>("dcsr", shape, stored.nnz(), kernel, arrays, numbers)))
+        Ok(Arc::new(Owner::new::<T>("dcsr", shape, stored.nnz(), kernel, arrays, numbers)))
     }
 }

@@ -4,8 +4,8 @@
 //! changed from CUDA 11 to 13, while its file's name has. A zero that the matrix does not store is multiplied too: where
 //! x is not finite there, the row becomes NaN.
 
-use super::check_shapes;
 use super::owner::{Arrays, DeviceArrays};
+use super::{Held, check_shapes};
 use crate::backend::cpu::dense::MOST_PLACES;
 use crate::backend::{Family, Operator, Params, Refusal};
 use crate::device::cuda::libraries::{GetProperty, Hint, Wanted, describe, hint};
@@ -14,13 +14,13 @@ use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Dense};
 use crate::operator::{Cost, LinearOperator};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
+use cudarc::driver::CudaStream;
 use libloading::os::unix::Library;
-use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The family of one.
 pub struct DenseFamily;
@@ -42,9 +42,9 @@ const REINSTALL: Hint = hint!("pip install --force-reinstall ", "nvidia-cublas",
 /// `CUBLAS_OP_T`.
 const TRANSPOSED: c_int = 1;
 
-type Handle = *mut c_void;
+type RawHandle = *mut c_void;
 type Gemv = unsafe extern "C" fn(
-    Handle,
+    RawHandle,
     c_int,
     c_int,
     c_int,
@@ -60,10 +60,10 @@ type Gemv = unsafe extern "C" fn(
 
 /// The functions of the library; it stays loaded for good.
 struct Functions {
-    create: unsafe extern "C" fn(*mut Handle) -> c_int,
-    destroy: unsafe extern "C" fn(Handle) -> c_int,
+    create: unsafe extern "C" fn(*mut RawHandle) -> c_int,
+    destroy: unsafe extern "C" fn(RawHandle) -> c_int,
     property: GetProperty,
-    set_stream: unsafe extern "C" fn(Handle, *mut c_void) -> c_int,
+    set_stream: unsafe extern "C" fn(RawHandle, *mut c_void) -> c_int,
     gemv_f64: Gemv,
     gemv_f32: Gemv,
 }
@@ -126,20 +126,48 @@ fn check(call: &'static str, status: c_int) -> Result<()> {
     }
 }
 
-struct DenseOperator {
+/// A handle of the library, which enqueues on the stream of a device.
+struct Handle {
     functions: &'static Functions,
-    handle: Handle,
-    values: u64,
-    _held: Vec<Box<dyn Any>>,
-    shape: (usize, usize),
-    bytes: u64,
+    raw: RawHandle,
+    stream: Arc<CudaStream>,
 }
 
-impl Drop for DenseOperator {
-    fn drop(&mut self) {
-        // SAFETY: created by us, destroyed once.
-        let _ = between_captures(|| unsafe { (self.functions.destroy)(self.handle) });
+// SAFETY: a handle may be used on any thread whose context is that of its device, which `Device::enter` and `drop` see to. It is
+// not `Sync`: the operator locks it for each call.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    fn on(device: &Cuda) -> Result<Handle> {
+        let functions = library()?;
+        device.enter()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: writes one handle.
+        check("cublasCreate", between_captures(|| unsafe { (functions.create)(&mut raw) }))
+            .map_err(|e| LIBRARY.would_not_start(e, &functions.describe()))?;
+        let handle = Handle { functions, raw, stream: Arc::clone(device.stream()) };
+        // SAFETY: the handle keeps the stream.
+        let status = unsafe { (functions.set_stream)(handle.raw, handle.stream.cu_stream().cast()) };
+        check("cublasSetStream", status)?;
+        Ok(handle)
     }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let context = self.stream.context();
+        context.record_err(context.bind_to_thread());
+        // SAFETY: created by us, destroyed once.
+        let _ = between_captures(|| unsafe { (self.functions.destroy)(self.raw) });
+    }
+}
+
+struct DenseOperator {
+    handle: Mutex<Handle>,
+    values: u64,
+    _held: Vec<Held>,
+    shape: (usize, usize),
+    bytes: u64,
 }
 
 impl Family<Cuda> for DenseFamily {
@@ -164,7 +192,7 @@ impl Family<Cuda> for DenseFamily {
 
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
         let shape @ (rows, cols) = (matrix.rows(), matrix.cols());
-        let functions = library()?;
+        library()?;
         let dense = Dense::from_csr(matrix)?;
         let arrays = match size_of::<T>() {
             8 => Arrays::new().add(dense.values()),
@@ -172,22 +200,15 @@ impl Family<Cuda> for DenseFamily {
             _ => Arrays::new().add(dense.values().iter().map(|&v| v as f32).collect::<Vec<f32>>()),
         };
         let DeviceArrays { held, addresses, bytes, .. } = arrays.upload(device)?;
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: writes one handle.
-        check("cublasCreate", between_captures(|| unsafe { (functions.create)(&mut handle) }))
-            .map_err(|e| LIBRARY.would_not_start(e, &functions.describe()))?;
-        let operator = DenseOperator { functions, handle, values: addresses[0], _held: held, shape, bytes };
-        // SAFETY: the stream lives as long as the device that operators are used with.
-        check("cublasSetStream", unsafe {
-            (functions.set_stream)(handle, device.stream().cu_stream().cast())
-        })?;
+        let handle = Mutex::new(Handle::on(device)?);
+        let operator = DenseOperator { handle, values: addresses[0], _held: held, shape, bytes };
         // The library loads its kernels when they are first called, which a capture would not bear.
         let (x, mut y) = (device.vector::<T>(cols, 1)?, device.vector::<T>(rows, 1)?);
         for beta in [0.0, 1.0] {
             operator.apply(device, 1.0, &x, beta, &mut y)?;
         }
         device.synchronize()?;
-        Ok(Rc::new(operator))
+        Ok(Arc::new(operator))
     }
 }
 
@@ -208,15 +229,18 @@ impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
         if device.leaves_out_launch() {
             return Ok(());
         }
-        let gemv = if size_of::<T>() == 8 { self.functions.gemv_f64 } else { self.functions.gemv_f32 };
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
         // At most MOST_PLACES, so that they fit.
         let (rows, cols) = (self.shape.0 as c_int, self.shape.1 as c_int);
+        device.enter()?;
+        let handle = lock(&self.handle);
+        let Functions { gemv_f64, gemv_f32, .. } = handle.functions;
+        let gemv = if size_of::<T>() == 8 { gemv_f64 } else { gemv_f32 };
         // SAFETY: row after row is column after column of the transpose, which has `cols` rows; shapes are checked;
         // everything lives through the call, and a captured launch copies its scalars.
         let status = unsafe {
             gemv(
-                self.handle,
+                handle.raw,
                 TRANSPOSED,
                 cols,
                 rows,

@@ -13,7 +13,6 @@ use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::{Csr, Ell};
 use crate::scalar::Scalar;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Places for each entry beyond which a matrix is refused.
@@ -64,6 +63,6 @@ impl Family<Cuda> for EllFamily {
         let shape = (matrix.rows(), matrix.cols());
         let kernel = (form(), Grid::Resident(shape.0 as u64));
         let (places, numbers) = (ell.col_indices().len(), vec![shape.0 as u32]);
-        Ok(Rc::new(Owner::new::<T>("ell", shape, places, kernel, arrays, numbers)))
+        Ok(Arc::new(Owner::new::<T>("ell", shape, places, kernel, arrays, numbers)))
     }
 }

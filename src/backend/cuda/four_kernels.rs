@@ -13,7 +13,6 @@ use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// A thread a row.
@@ -136,7 +135,7 @@ fn finish<T: Scalar>(
     matrix: &Arc<Csr>,
     passes: impl IntoIterator<Item = Pass>,
 ) -> Result<Operator<Cuda, T>> {
-    Ok(Rc::new(Passes::new::<T>(backend, device, matrix, passes)?))
+    Ok(Arc::new(Passes::new::<T>(backend, device, matrix, passes)?))
 }
 
 impl Family<Cuda> for Thread {

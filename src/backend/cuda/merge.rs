@@ -13,7 +13,6 @@ use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::scalar::Scalar;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Threads of a block: few, so that others load while it waits for all of its own.
@@ -78,6 +77,6 @@ impl Family<Cuda> for Merge {
         let shape = (matrix.rows(), matrix.cols());
         let kernel = (form(), Grid::Blocks(blocks));
         let numbers = vec![shape.0 as u32, tiles];
-        Ok(Rc::new(Owner::new::<T>("merge", shape, matrix.nnz(), kernel, arrays, numbers)))
+        Ok(Arc::new(Owner::new::<T>("merge", shape, matrix.nnz(), kernel, arrays, numbers)))
     }
 }

@@ -30,6 +30,7 @@ use crate::scalar::Scalar;
 use cudarc::driver::{CudaSlice, DevicePtr};
 use passes::{Form, Types};
 use rayon::prelude::*;
+use std::any::Any;
 
 /// Every embedded kernel in every form that a backend may ask for, for whoever compiles them ahead; `endings` are the
 /// fused dot products and programs of the solvers, `sweeps` those that follow a product.
@@ -72,6 +73,9 @@ fn numbers(values: &[&str]) -> impl Iterator<Item = u32> {
 fn mean_row(matrix: &Csr) -> usize {
     matrix.nnz().div_ceil(matrix.rows().max(1))
 }
+
+/// Device memory that an operator owns, whatever its type.
+type Held = Box<dyn Any + Send + Sync>;
 
 /// What is copied, for whoever has no memory for it.
 const MATRIX: &str = "the matrix";

@@ -4,7 +4,7 @@
 //! of rows.cuh. Everything else is here; dot products are fused as in `passes`.
 
 use super::passes::{Form, Grid, Types};
-use super::{MATRIX, address, check_dot, check_shapes};
+use super::{Held, MATRIX, address, check_dot, check_shapes};
 use crate::device::cuda::{CudaSlots, CudaVector, generate};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Cuda, Device, Op};
@@ -12,7 +12,6 @@ use crate::error::Result;
 use crate::format::{Offset, Offsets, Values};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
-use std::any::Any;
 use std::borrow::Cow;
 use std::ffi::c_void;
 
@@ -25,7 +24,7 @@ pub(super) struct Arrays<'a> {
     types: ArrayTypes,
 }
 
-type Upload<'a> = Box<dyn FnOnce(&Cuda) -> Result<(Box<dyn Any>, u64)> + 'a>;
+type Upload<'a> = Box<dyn FnOnce(&Cuda) -> Result<(Held, u64)> + 'a>;
 
 #[derive(Clone, Copy)]
 struct ArrayTypes {
@@ -37,7 +36,7 @@ struct ArrayTypes {
 /// The same on the device.
 pub(super) struct DeviceArrays {
     /// What holds them.
-    pub held: Vec<Box<dyn Any>>,
+    pub held: Vec<Held>,
     /// Where they are, 0 for implicit values.
     pub addresses: Vec<u64>,
     /// Their bytes.
@@ -61,7 +60,7 @@ impl<'a> Arrays<'a> {
         self.uploads.push(Some(Box::new(move |device| {
             let copy = device.allocate_from(MATRIX, &array)?;
             let address = address(&copy);
-            Ok((Box::new(copy) as Box<dyn Any>, address))
+            Ok((Box::new(copy) as Held, address))
         })));
         self
     }
@@ -126,7 +125,7 @@ pub(super) struct Owner {
     grid: Grid,
     numbers: Vec<u32>,
     addresses: Vec<u64>,
-    _held: Vec<Box<dyn Any>>,
+    _held: Vec<Held>,
     types: ArrayTypes,
     storage: u64,
     cost: Cost,

@@ -11,7 +11,6 @@ use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// A thread a row.
@@ -92,7 +91,7 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
 impl Family<Cuda> for ScalarRows {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
         let pass = Pass::over_all(scalar(), matrix, 1);
-        Ok(Rc::new(Passes::new::<T>("scalar", device, matrix, [pass])?))
+        Ok(Arc::new(Passes::new::<T>("scalar", device, matrix, [pass])?))
     }
 }
 
@@ -102,7 +101,7 @@ impl Family<Cuda> for Adaptive {
         let (short, block) = (number(params, "short", SHORT), form.block);
         let bounds = schedule::pieces(matrix, short as usize, block as usize);
         let pass = Pass::over_list(device, form, &bounds, bounds.len() - 1, block)?.with_at_most(most);
-        Ok(Rc::new(Passes::new::<T>("adaptive", device, matrix, [pass])?))
+        Ok(Arc::new(Passes::new::<T>("adaptive", device, matrix, [pass])?))
     }
 }
 
@@ -110,7 +109,7 @@ impl Family<Cuda> for VectorSmem {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         let form = smem(params.get("scan") == Some("onwards"));
         let pass = Pass::over_all(form, matrix, 32);
-        Ok(Rc::new(Passes::new::<T>("vector-smem", device, matrix, [pass])?))
+        Ok(Arc::new(Passes::new::<T>("vector-smem", device, matrix, [pass])?))
     }
 }
 
@@ -122,7 +121,7 @@ impl Family<Cuda> for Binned {
         for (rows, threads) in classes.iter().zip(CLASS_THREADS).filter(|(rows, _)| !rows.is_empty()) {
             passes.push(Pass::over_list(device, listed(threads), rows, rows.len(), threads)?);
         }
-        Ok(Rc::new(Passes::new::<T>("binned", device, matrix, passes)?))
+        Ok(Arc::new(Passes::new::<T>("binned", device, matrix, passes)?))
     }
 }
 

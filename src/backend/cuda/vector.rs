@@ -8,7 +8,6 @@ use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// The family of one.
@@ -49,6 +48,6 @@ impl Family<Cuda> for Vector {
             None => threads_for(mean_row(matrix), unroll as usize),
         };
         let pass = Pass::over_all(form_of(threads, unroll, block), matrix, threads);
-        Ok(Rc::new(Passes::new::<T>("vector", device, matrix, [pass])?))
+        Ok(Arc::new(Passes::new::<T>("vector", device, matrix, [pass])?))
     }
 }

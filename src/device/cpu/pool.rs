@@ -11,12 +11,12 @@
 use super::cores;
 use super::shares::{Shares, Stretch};
 use crate::error::{Error, Result};
-use crate::parallel::{available_cores, start_thread};
+use crate::parallel::{available_cores, lock, start_thread};
 use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
 /// How long threads wait by spinning.
@@ -132,13 +132,13 @@ impl Pool {
 
     /// Runs `job(i)` for every i below the number of threads, each on its own thread; returns when all are done.
     pub(super) fn run(&self, job: &Job<'_>) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = lock(&self.turn);
         self.run_in_turn(job);
     }
 
     /// Runs `work(chunk)` once for each chunk of the threads' ranges; threads that are done with theirs help others.
     pub(super) fn share(&self, range: impl Fn(usize) -> Range<usize>, work: &Stretch<'_>) {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = lock(&self.turn);
         self.shares.deal(range);
         self.run_in_turn(&|thread| self.shares.work(thread, work));
     }

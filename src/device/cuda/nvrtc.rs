@@ -9,9 +9,10 @@ mod search;
 
 use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use crate::error::{Error, GpuError, Result};
+use crate::parallel::lock;
 use functions::{Functions, Output, OutputSize, Raw};
 
 /// How errors name the library.
@@ -53,7 +54,7 @@ impl Nvrtc {
         if let Some(nvrtc) = LOADED.get() {
             return Ok(nvrtc);
         }
-        let _searching = SEARCHING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _searching = lock(&SEARCHING);
         match LOADED.get() {
             Some(nvrtc) => Ok(nvrtc),
             None => {

@@ -28,11 +28,11 @@ use crate::device::cpu::CpuVector;
 use crate::error::{Error, Result};
 use crate::format::{Bsr, Csr};
 use crate::operator::{Cost, LinearOperator};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
 use blocks::Arrays;
 use std::marker::PhantomData;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 pub use strategies::{FixedTasks, FixedTasksPre, Flat, MaxTasks, Serial, Split, SplitNaive, WholeRows};
 
 /// The values of the parameter `block` that have a product of their own, compiled for their size.
@@ -62,8 +62,8 @@ pub const CHUNKS: &[&str] = &["8", "1", "2", "4", "16", "32", "64", "128", "256"
 pub trait Strategy: 'static {
     /// What users type.
     const NAME: &'static str;
-    /// What is kept from one product to the next.
-    type State;
+    /// What is kept from one product to the next. One product at a time uses it.
+    type State: Send + Sync;
 
     /// Prepares for so many threads with so many pieces of work each.
     fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> Self::State;
@@ -92,15 +92,15 @@ impl<S: Strategy> Family<Cpu> for Shared<S> {
         let bsr = Bsr::from_csr(matrix, block)?;
         let bytes = bsr.storage_bytes();
         let arrays = Arrays::new(bsr.into_parts());
-        let state = S::prepare(&arrays, device.threads(), chunks);
-        Ok(Rc::new(Tasks::<S> { arrays, bytes, state }))
+        let state = Mutex::new(S::prepare(&arrays, device.threads(), chunks));
+        Ok(Arc::new(Tasks::<S> { arrays, bytes, state }))
     }
 }
 
 struct Tasks<S: Strategy> {
     arrays: Arrays,
     bytes: u64,
-    state: S::State,
+    state: Mutex<S::State>,
 }
 
 impl<T: Scalar, S: Strategy> LinearOperator<Cpu, T> for Tasks<S> {
@@ -126,7 +126,7 @@ impl<T: Scalar, S: Strategy> LinearOperator<Cpu, T> for Tasks<S> {
             });
         }
         let y = team::Target::new(y.data_mut());
-        S::multiply(&self.state, &self.arrays, device, &Product { x: x.data(), alpha, beta, y });
+        S::multiply(&lock(&self.state), &self.arrays, device, &Product { x: x.data(), alpha, beta, y });
         Ok(())
     }
 

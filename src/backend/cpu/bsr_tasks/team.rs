@@ -1,12 +1,13 @@
 //! What threads of one product share: the vector that they add to, counters of work, a queue of tasks.
 
 use crate::device::cpu::crowded;
+use crate::parallel::lock;
 use crate::scalar::Scalar;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// y, which several threads add to.
 pub(super) struct Target<'a, T> {
@@ -128,7 +129,7 @@ impl<J> Queue<J> {
 
     /// Leaves a task for whoever is free; handed back where too many wait.
     pub fn push(&self, task: J) -> Option<J> {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = lock(&self.tasks);
         if tasks.len() >= self.most {
             return Some(task);
         }
@@ -145,7 +146,7 @@ impl<J> Queue<J> {
     pub fn run(&self, mut run: impl FnMut(J)) {
         loop {
             let over = self.making.load(Ordering::Acquire) == 0;
-            let task = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let task = lock(&self.tasks).pop_front();
             match task {
                 Some(task) => run(task),
                 None if over => return,

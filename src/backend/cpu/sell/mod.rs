@@ -27,7 +27,6 @@ use crate::scalar::Scalar;
 use pack::{Packed, Slice};
 pub(in crate::backend) use pack::{Sample, sampled};
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Rows of a slice.
@@ -41,7 +40,7 @@ impl Family<Cpu> for SellFamily {
         let packed = Packed::of(&narrowest(matrix))?;
         let avx2 = device.avx2;
         let (shape, nnz) = ((matrix.rows(), matrix.cols()), matrix.nnz());
-        Ok(Rc::new(Chunked::new::<T>(device, SellMatrix { packed, shape, nnz, avx2 })))
+        Ok(Arc::new(Chunked::new::<T>(device, SellMatrix { packed, shape, nnz, avx2 })))
     }
 }
 

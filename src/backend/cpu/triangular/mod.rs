@@ -18,15 +18,15 @@ use crate::device::{Device, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
 use crate::format::{Bsr, Csr};
 use crate::operator::{Cost, LinearOperator};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
 use kernel::Cursor;
 use pack::{Packed, Triangle};
 use rayon::prelude::*;
 use schedule::{Direction, Schedule};
-use std::cell::RefCell;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// The sizes of blocks that there is code for.
 const BLOCKS: Range<usize> = 1..7;
@@ -53,7 +53,7 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
     );
     let strands: Vec<Packed<T>> =
         (0..threads).into_par_iter().map(|thread| triangle.pack(&schedule, thread)).collect::<Result<_>>()?;
-    Ok(Rc::new(Triangles {
+    Ok(Arc::new(Triangles {
         rows,
         entries,
         team: Team {
@@ -62,7 +62,7 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
             strands,
             done: (0..threads).map(|_| Done::default()).collect(),
         },
-        scratch: RefCell::new((device.vector(rows, 1)?, device.slots(1, 1)?)),
+        scratch: Mutex::new((device.vector(rows, 1)?, device.slots(1, 1)?)),
     }))
 }
 
@@ -103,9 +103,11 @@ struct Triangles<T> {
     rows: usize,
     entries: usize,
     team: Team<T>,
-    /// For applications that add to an old z.
-    scratch: RefCell<(CpuVector<T>, <Cpu as Device>::Slots)>,
+    /// For applications that add to an old z. Locked for a whole application: the counts of tasks in `team` serve one at a time.
+    scratch: Mutex<Scratch<T>>,
 }
+
+type Scratch<T> = (CpuVector<T>, <Cpu as Device>::Slots);
 
 /// What the threads share.
 struct Team<T> {
@@ -126,7 +128,7 @@ struct Vectors<T> {
 unsafe impl<T: Sync> Sync for Vectors<T> {}
 
 impl<T: Scalar> Triangles<T> {
-    /// z = L^-T D L^-1 x.
+    /// z = L^-T D L^-1 x. The caller holds the lock of `scratch`.
     fn solve(&self, device: &Cpu, x: &CpuVector<T>, z: &mut CpuVector<T>) -> Result<()> {
         let threads = self.team.strands.len();
         if threads > device.threads() {
@@ -193,10 +195,10 @@ impl<T: Scalar> LinearOperator<Cpu, T> for Triangles<T> {
         if check_shapes((self.rows, self.rows), x, z)? != 1 {
             return Err(Error::Dimension { what: "columns of x", expected: 1, got: x.k() });
         }
+        let (scratch, slots) = &mut *lock(&self.scratch);
         if (alpha, beta) == (1.0, 0.0) {
             return self.solve(device, x, z);
         }
-        let (scratch, slots) = &mut *self.scratch.borrow_mut();
         self.solve(device, x, scratch)?;
         let terms = [Term::constant(alpha, Operand::Read(0)), Term::constant(beta, Operand::Write(0))];
         let updates = [Update { target: 0, terms: if beta == 0.0 { &terms[..1] } else { &terms } }];

@@ -2,24 +2,24 @@
 //!
 //! Both take square blocks, and matrices that these divide: x and y have to be as long as the blocks reach.
 
+use super::handles::LegacyDescriptor;
 use super::{
-    Algorithm, Described, Handle, MatrixDescriptor, Storage, check, check_matrix, data_type, explicit,
-    handle_on, has, missing, require_library, sys, unsupported,
+    Algorithm, Described, Handle, MatrixDescriptor, Storage, check, check_matrix, data_type, explicit, has,
+    missing, require_library, sys, unsupported,
 };
-use crate::backend::cuda::check_shapes;
 use crate::backend::cuda::owner::{Arrays, DeviceArrays};
+use crate::backend::cuda::{Held, check_shapes};
 use crate::backend::{Family, Operator, Params, Refusal};
-use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
+use crate::device::{Cuda, Device};
 use crate::error::Result;
 use crate::format::stats::Blocks;
 use crate::format::{Bsr, Csr, Offsets};
 use crate::operator::{Cost, LinearOperator};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
-use std::any::Any;
 use std::ffi::{c_int, c_void};
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A matrix in square blocks on the device.
 struct Squares {
@@ -27,7 +27,7 @@ struct Squares {
     block_rows: usize,
     block_cols: usize,
     blocks: usize,
-    held: Vec<Box<dyn Any>>,
+    held: Vec<Held>,
     /// Of offsets, block columns and values.
     addresses: Vec<u64>,
     bytes: u64,
@@ -150,20 +150,10 @@ impl Algorithm for Legacy {
 }
 
 struct LegacyOperator {
-    handle: Handle,
-    descriptor: LegacyDescriptor,
+    library: Mutex<(LegacyDescriptor, Handle)>,
     squares: Squares,
     shape: (usize, usize),
     cost: Cost,
-}
-
-struct LegacyDescriptor(sys::cusparseMatDescr_t);
-
-impl Drop for LegacyDescriptor {
-    fn drop(&mut self) {
-        // SAFETY: created by us, destroyed once.
-        let _ = unsafe { sys::cusparseDestroyMatDescr(self.0) };
-    }
 }
 
 impl Family<Cuda> for Legacy {
@@ -180,13 +170,11 @@ impl Family<Cuda> for Legacy {
             return Err(missing("cusparseDbsrmv", hint));
         }
         let squares = squares::<Legacy>(device, explicit::<T>(matrix)?.as_ref().unwrap_or(matrix), params)?;
-        let handle = handle_on(device)?;
-        let mut descriptor = std::ptr::null_mut();
-        // SAFETY: writes one descriptor, of a general matrix that counts from 0.
-        check("cusparseCreateMatDescr", unsafe { sys::cusparseCreateMatDescr(&mut descriptor) })?;
-        let (descriptor, shape) = (LegacyDescriptor(descriptor), (matrix.rows(), matrix.cols()));
+        let handle = Handle::on(device)?;
+        let library = Mutex::new((LegacyDescriptor::new()?, handle));
+        let shape = (matrix.rows(), matrix.cols());
         let cost = squares.cost::<T>();
-        Ok(Rc::new(LegacyOperator { handle, descriptor, squares, shape, cost }))
+        Ok(Arc::new(LegacyOperator { library, squares, shape, cost }))
     }
 }
 
@@ -213,17 +201,19 @@ impl<T: Scalar> LinearOperator<Cuda, T> for LegacyOperator {
         let (offsets, columns) = (addresses[0] as *const c_int, addresses[1] as *const c_int);
         let direction = sys::cusparseDirection_t::CUSPARSE_DIRECTION_ROW;
         let plain = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
+        device.enter()?;
+        let (descriptor, handle) = &*lock(&self.library);
         macro_rules! product {
             ($function:ident, $scalar:ty) => {
                 sys::$function(
-                    self.handle.0,
+                    handle.raw,
                     direction,
                     plain,
                     rows,
                     cols,
                     blocks,
                     &(alpha as $scalar),
-                    self.descriptor.0,
+                    descriptor.0,
                     addresses[2] as *const $scalar,
                     offsets,
                     columns,

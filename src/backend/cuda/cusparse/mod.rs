@@ -3,27 +3,28 @@
 //! The only place that talks to the library. It is loaded when one of these backends is first asked for.
 
 mod blocks;
+mod handles;
 mod library;
 mod slices;
 
-use super::{Columns, DeviceCsr, check_shapes};
+use super::{Columns, DeviceCsr, Held, check_shapes};
 use crate::backend::{Family, Operator, Params, Refusal};
-use crate::device::cuda::{CudaVector, between_captures};
+use crate::device::cuda::CudaVector;
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Offsets, Values};
 use crate::operator::{Cost, LinearOperator};
+use crate::parallel::lock;
 use crate::scalar::Scalar;
 pub use blocks::Legacy;
 use cudarc::cusparse::sys;
 use cudarc::driver::CudaSlice;
+use handles::{Handle, MatrixDescriptor, VectorDescriptor};
 pub use library::{describe_library, require_library};
 use library::{has, missing, would_not_start};
-use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// One of the library's algorithms.
 pub trait Algorithm {
@@ -93,50 +94,6 @@ fn check(call: &'static str, status: sys::cusparseStatus_t) -> Result<()> {
     Err(Error::Gpu(GpuError::Cuda { call, message: message.to_string_lossy().into_owned() }))
 }
 
-struct Handle(sys::cusparseHandle_t);
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // SAFETY: created by us, destroyed once.
-        let _ = between_captures(|| unsafe { sys::cusparseDestroy(self.0) });
-    }
-}
-
-struct MatrixDescriptor(sys::cusparseConstSpMatDescr_t);
-
-impl Drop for MatrixDescriptor {
-    fn drop(&mut self) {
-        // SAFETY: created by us, destroyed once.
-        let _ = unsafe { sys::cusparseDestroySpMat(self.0) };
-    }
-}
-
-struct VectorDescriptor(sys::cusparseDnVecDescr_t);
-
-impl VectorDescriptor {
-    fn new<T: Scalar>(v: &CudaVector<T>) -> Result<VectorDescriptor> {
-        let mut descriptor = std::ptr::null_mut();
-        // SAFETY: the vector has n elements of T on the device; the descriptor is used while it lives.
-        let status = unsafe {
-            sys::cusparseCreateDnVec(
-                &mut descriptor,
-                v.n() as i64,
-                v.address() as *mut c_void,
-                data_type::<T>(),
-            )
-        };
-        check("cusparseCreateDnVec", status)?;
-        Ok(VectorDescriptor(descriptor))
-    }
-}
-
-impl Drop for VectorDescriptor {
-    fn drop(&mut self) {
-        // SAFETY: created by us, destroyed once.
-        let _ = unsafe { sys::cusparseDestroyDnVec(self.0.cast_const()) };
-    }
-}
-
 fn data_type<T: Scalar>() -> sys::cudaDataType {
     match size_of::<T>() {
         4 => sys::cudaDataType_t::CUDA_R_32F,
@@ -145,12 +102,11 @@ fn data_type<T: Scalar>() -> sys::cudaDataType {
 }
 
 struct CusparseOperator {
-    // The descriptor goes before the arrays that it points to, and the handle after it.
-    matrix: MatrixDescriptor,
-    handle: Handle,
+    // Before the arrays: the descriptor points to them.
+    library: Mutex<(MatrixDescriptor, Handle)>,
     algorithm: sys::cusparseSpMVAlg_t,
     buffer: CudaSlice<u8>,
-    _arrays: Box<dyn Any>,
+    _arrays: Held,
     backend: &'static str,
     shape: (usize, usize),
     bytes: u64,
@@ -160,7 +116,7 @@ struct CusparseOperator {
 /// A matrix in one of the library's formats.
 struct Described {
     descriptor: MatrixDescriptor,
-    arrays: Box<dyn Any>,
+    arrays: Held,
     bytes: u64,
     /// Entries, padding among them.
     places: usize,
@@ -214,12 +170,11 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
             Storage::Slices(rows) => slices::describe::<A, T>(device, stored, rows)?,
             Storage::Blocks => blocks::describe::<A, T>(device, stored, params)?,
         };
-        let handle = handle_on(device)?;
+        let library = Mutex::new((descriptor, Handle::on(device)?));
         let shape = (matrix.rows(), matrix.cols());
         let vectors = (shape.0 + shape.1) * size_of::<T>();
         let mut operator = CusparseOperator {
-            matrix: descriptor,
-            handle,
+            library,
             algorithm: A::ALGORITHM,
             buffer: device.allocate("the buffer of cuSPARSE", 1)?,
             _arrays: arrays,
@@ -229,7 +184,7 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
             cost: Cost { bytes: bytes + vectors as u64, flops: 2 * places as u64 },
         };
         operator.prepare::<T>(device, A::STORAGE == Storage::Rows)?;
-        Ok(Rc::new(operator))
+        Ok(Arc::new(operator))
     }
 }
 
@@ -240,18 +195,6 @@ fn explicit<T: Scalar>(matrix: &Csr) -> Result<Option<Csr>> {
     }
     let full = Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(vec![1.0; matrix.nnz()]))?;
     Ok(Some(if size_of::<T>() == 4 { full.to_f32() } else { full }))
-}
-
-fn handle_on(device: &Cuda) -> Result<Handle> {
-    let mut handle = std::ptr::null_mut();
-    // SAFETY: writes one handle.
-    check("cusparseCreate", unsafe { sys::cusparseCreate(&mut handle) }).map_err(would_not_start)?;
-    let handle = Handle(handle);
-    // SAFETY: the stream lives as long as the device that operators are used with.
-    check("cusparseSetStream", unsafe {
-        sys::cusparseSetStream(handle.0, device.stream().cu_stream().cast())
-    })?;
-    Ok(handle)
 }
 
 fn describe<T: Scalar>(device: &Cuda, matrix: &Csr) -> Result<Described> {
@@ -289,13 +232,15 @@ impl CusparseOperator {
         let (one, zero) = (std::ptr::from_ref(&one).cast(), std::ptr::from_ref(&zero).cast());
         let operation = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
         let mut bytes = 0;
+        device.enter()?;
+        let (matrix, handle) = &*lock(&self.library);
         // SAFETY: handle, descriptors and scalars live through the calls; the buffer has the size asked for.
         unsafe {
             let status = sys::cusparseSpMV_bufferSize(
-                self.handle.0,
+                handle.raw,
                 operation,
                 one,
-                self.matrix.0,
+                matrix.0,
                 x.0.cast_const(),
                 zero,
                 y.0,
@@ -311,10 +256,10 @@ impl CusparseOperator {
                 return device.synchronize();
             }
             let status = sys::cusparseSpMV_preprocess(
-                self.handle.0,
+                handle.raw,
                 operation,
                 one,
-                self.matrix.0,
+                matrix.0,
                 x.0.cast_const(),
                 zero,
                 y.0,
@@ -347,13 +292,15 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
         }
         let (x, y) = (VectorDescriptor::new(x)?, VectorDescriptor::new(y)?);
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
+        device.enter()?;
+        let (matrix, handle) = &*lock(&self.library);
         // SAFETY: shapes are checked; everything lives through the call; a captured launch copies its scalars.
         let status = unsafe {
             sys::cusparseSpMV(
-                self.handle.0,
+                handle.raw,
                 sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE,
                 std::ptr::from_ref(&alpha).cast(),
-                self.matrix.0,
+                matrix.0,
                 x.0.cast_const(),
                 std::ptr::from_ref(&beta).cast(),
                 y.0,

@@ -24,7 +24,6 @@ use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
 use pack::Packed;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Rows of a slice: the threads of a warp.
@@ -80,6 +79,6 @@ impl Family<Cuda> for Sell {
         let kernel = (form(round), Grid::Resident((slices * LANES) as u64));
         // `pack` has refused more rows.
         let numbers = vec![shape.0 as u32, slices as u32];
-        Ok(Rc::new(Owner::new::<T>("sell", shape, packed.places, kernel, arrays, numbers)))
+        Ok(Arc::new(Owner::new::<T>("sell", shape, packed.places, kernel, arrays, numbers)))
     }
 }

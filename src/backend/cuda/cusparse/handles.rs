@@ -1,0 +1,109 @@
+//! The library's handles and descriptors as owned values.
+//!
+//! None belongs to a thread, but calls on one must not overlap: an operator keeps its own behind a mutex.
+
+use super::{check, data_type, sys, would_not_start};
+use crate::device::cuda::{CudaVector, between_captures};
+use crate::device::{Cuda, Device};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use cudarc::driver::CudaStream;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// A handle of the library, which enqueues on the stream of a device.
+pub(super) struct Handle {
+    pub raw: sys::cusparseHandle_t,
+    stream: Arc<CudaStream>,
+}
+
+// SAFETY: a handle may be used on any thread whose context is that of its device, which `Device::enter` and `drop` see to. It is
+// not `Sync`: operators lock it for each call.
+unsafe impl Send for Handle {}
+
+impl Handle {
+    pub fn on(device: &Cuda) -> Result<Handle> {
+        device.enter()?;
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: writes one handle.
+        check("cusparseCreate", unsafe { sys::cusparseCreate(&mut raw) }).map_err(would_not_start)?;
+        let handle = Handle { raw, stream: Arc::clone(device.stream()) };
+        // SAFETY: the handle keeps the stream.
+        check("cusparseSetStream", unsafe {
+            sys::cusparseSetStream(handle.raw, handle.stream.cu_stream().cast())
+        })?;
+        Ok(handle)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let context = self.stream.context();
+        context.record_err(context.bind_to_thread());
+        // SAFETY: created by us, destroyed once.
+        let _ = between_captures(|| unsafe { sys::cusparseDestroy(self.raw) });
+    }
+}
+
+/// A matrix in one of the library's formats.
+pub(super) struct MatrixDescriptor(pub sys::cusparseConstSpMatDescr_t);
+
+// SAFETY: a descriptor is memory of the host that belongs to no thread. It is not `Sync`: operators lock it for each call.
+unsafe impl Send for MatrixDescriptor {}
+
+impl Drop for MatrixDescriptor {
+    fn drop(&mut self) {
+        // SAFETY: created by us, destroyed once.
+        let _ = unsafe { sys::cusparseDestroySpMat(self.0) };
+    }
+}
+
+/// A matrix for the functions from before those formats.
+pub(super) struct LegacyDescriptor(pub sys::cusparseMatDescr_t);
+
+// SAFETY: as for `MatrixDescriptor`.
+unsafe impl Send for LegacyDescriptor {}
+
+impl LegacyDescriptor {
+    /// A general matrix that counts from 0.
+    pub fn new() -> Result<LegacyDescriptor> {
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: writes one descriptor.
+        check("cusparseCreateMatDescr", unsafe { sys::cusparseCreateMatDescr(&mut descriptor) })?;
+        Ok(LegacyDescriptor(descriptor))
+    }
+}
+
+impl Drop for LegacyDescriptor {
+    fn drop(&mut self) {
+        // SAFETY: created by us, destroyed once.
+        let _ = unsafe { sys::cusparseDestroyMatDescr(self.0) };
+    }
+}
+
+/// A vector, for one call.
+pub(super) struct VectorDescriptor(pub sys::cusparseDnVecDescr_t);
+
+impl VectorDescriptor {
+    pub fn new<T: Scalar>(v: &CudaVector<T>) -> Result<VectorDescriptor> {
+        let mut descriptor = std::ptr::null_mut();
+        // SAFETY: the vector has n elements of T on the device; the descriptor is used while it lives.
+        let status = unsafe {
+            sys::cusparseCreateDnVec(
+                &mut descriptor,
+                v.n() as i64,
+                v.address() as *mut c_void,
+                data_type::<T>(),
+            )
+        };
+        check("cusparseCreateDnVec", status)?;
+        Ok(VectorDescriptor(descriptor))
+    }
+}
+
+impl Drop for VectorDescriptor {
+    fn drop(&mut self) {
+        // SAFETY: created by us, destroyed once.
+        let _ = unsafe { sys::cusparseDestroyDnVec(self.0.cast_const()) };
+    }
+}

@@ -1,0 +1,151 @@
+//! What one thread prepares, others use.
+
+use crate::common::each_backend::{build, gpu};
+use crate::common::solves::operator;
+use crate::common::vectors::{bits, download, integers, read, upload};
+use crate::common::zoo;
+use solver::backend::{Choice, Operator, Pick, REGISTRY};
+use solver::device::{Cpu, Device, Dot, Op, Operand, Recorded, Slot, SlotState, Sweep, Term, Update};
+use solver::format::Csr;
+use solver::precond::{Preconditioner, ROWS};
+use std::sync::Arc;
+
+/// A backend or a preconditioner.
+#[derive(Clone, Copy, Debug)]
+enum Made {
+    Backend(&'static str),
+    Precond(Preconditioner),
+}
+
+impl Made {
+    fn all<D: Pick<f64>>() -> Vec<Made> {
+        let backends = REGISTRY.iter().filter(|e| e.device() == D::KIND).map(|e| e.name).chain(["auto"]);
+        backends.map(Made::Backend).chain(ROWS.iter().map(|row| Made::Precond(row.default))).collect()
+    }
+
+    /// The operator; none where the backend refuses the matrix, or where the device has no such preconditioner.
+    fn build<D: Pick<f64>>(self, device: &D, matrix: &Arc<Csr>) -> Option<Operator<D, f64>> {
+        match self {
+            Made::Backend(name) => {
+                let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, name).unwrap();
+                build(device, &choice, matrix).unwrap_or_else(|e| panic!("{name}: {e}"))
+            }
+            Made::Precond(precond) => match precond.build(device, matrix, &operator(device, matrix)) {
+                Err(solver::Error::CpuOnly { .. }) => None,
+                built => built.unwrap(),
+            },
+        }
+    }
+}
+
+struct Work<D: Device> {
+    a: Operator<D, f64>,
+    x: D::Vector<f64>,
+    y: D::Vector<f64>,
+    slots: D::Slots,
+}
+
+/// Replaces x by y, and counts y'y.
+const REPLACE: Sweep<'static> = Sweep {
+    name: "replace",
+    writes: 1,
+    reads: 1,
+    updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(0))] }],
+    dots: &[Dot::product(Operand::Write(0), Operand::Read(0), Slot(0))],
+    then: &[Op::Count(Slot(0))],
+};
+
+fn step<D: Device>(device: &D, w: &mut Work<D>) -> solver::Result<()> {
+    w.a.apply(device, 1.0, &w.x, 0.0, &mut w.y)?;
+    device.sweep(&mut [&mut w.x], &[&w.y], &mut w.slots, &REPLACE)
+}
+
+fn record<D: Device>(device: &D, a: Operator<D, f64>) -> Recorded<D, Work<D>> {
+    // Integers: a backend that adds them in another order on each run has the same sums.
+    let x = upload::<D, f64>(device, &integers(7, a.shape().0), 1);
+    let y = device.vector(a.shape().0, 1).unwrap();
+    let slots = device.slots(1, 1).unwrap();
+    device.record(Work { a, x, y, slots }, step::<D>).unwrap()
+}
+
+/// x and the slots after some more steps.
+fn replay<D: Device>(device: &D, recorded: &mut Recorded<D, Work<D>>, times: usize) -> (Vec<u64>, SlotState) {
+    device.replay(recorded, times).unwrap();
+    let x = download::<D, f64>(device, &recorded.work().x, recorded.work().a.shape().0);
+    (bits(&x), read(device, &recorded.work().slots, 1, 1))
+}
+
+fn on_a_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+    std::thread::spawn(work).join().unwrap()
+}
+
+fn recorded_steps_move_between_threads<D: Pick<f64>>(mut device: D) {
+    let matrix = zoo::generated("poisson2d:20x30");
+    for made in Made::all::<D>() {
+        let Some(a) = made.build(&device, &matrix) else { continue };
+        let mut recorded = record(&device, a);
+        let expected = [1, 2].map(|times| replay(&device, &mut recorded, times));
+        assert_eq!(expected[1].1.counts, [3]);
+        drop(recorded);
+
+        let matrix = Arc::clone(&matrix);
+        let (there, recorded) = on_a_thread(move || {
+            let recorded = record(&device, made.build(&device, &matrix).unwrap());
+            (device, recorded)
+        });
+        let replayed = |(device, mut recorded): (D, Recorded<D, Work<D>>), times| {
+            on_a_thread(move || {
+                let got = replay(&device, &mut recorded, times);
+                ((device, recorded), got)
+            })
+        };
+        let (there, once) = replayed((there, recorded), 1);
+        let ((there, recorded), twice) = replayed(there, 2);
+        assert!([once, twice] == expected, "{made:?}");
+        device = on_a_thread(move || {
+            drop(recorded);
+            there
+        });
+    }
+    on_a_thread(move || drop(device));
+}
+
+#[test]
+fn recorded_steps_move_between_threads_on_the_cpu() {
+    recorded_steps_move_between_threads(Cpu::new(Some(2)).unwrap());
+}
+
+#[test]
+fn recorded_steps_move_between_threads_on_the_gpu() {
+    recorded_steps_move_between_threads(gpu());
+}
+
+#[test]
+fn operators_serve_several_threads_at_once() {
+    const ROUNDS: usize = 40;
+    let matrix = zoo::generated("poisson2d:60x60");
+    let device = Cpu::new(Some(2)).unwrap();
+    let x = integers(3, matrix.rows());
+    // Scaled and added to an old y, which takes the scratch memory of those that have any.
+    let apply = |device: &Cpu, a: &Operator<Cpu, f64>| {
+        let x = upload::<Cpu, f64>(device, &x, 1);
+        let mut y = upload::<Cpu, f64>(device, &integers(4, matrix.rows()), 1);
+        a.apply(device, 2.0, &x, 1.0, &mut y).unwrap();
+        a.apply(device, 1.0, &x, 0.0, &mut device.vector(matrix.rows(), 1).unwrap()).unwrap();
+        bits(&download::<Cpu, f64>(device, &y, matrix.rows()))
+    };
+    for made in Made::all::<Cpu>() {
+        let Some(a) = made.build(&device, &matrix) else { continue };
+        let expected = apply(&device, &a);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let device = Cpu::new(Some(2)).unwrap();
+                    for round in 0..ROUNDS {
+                        assert!(apply(&device, &a) == expected, "{made:?}, round {round}");
+                    }
+                });
+            }
+        });
+    }
+}
