@@ -33,7 +33,7 @@ impl<D: Device, T: Scalar> Clone for Operators<D, T> {
 }
 
 /// A method, as the type of its workspace: operators, vectors and scalars, allocated once.
-pub(super) trait Recurrence<D: Device, T: Scalar>: Sized {
+pub(super) trait Recurrence<D: Device, T: Scalar>: Sized + Send {
     /// The version of what one step hands to the next, in slots and vectors. It is raised whenever an older checkpoint
     /// would go on otherwise than it began.
     const STATE: u32;

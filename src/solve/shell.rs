@@ -60,7 +60,7 @@ pub(super) struct Shell<M: Recurrence<D, T>, D: Device, T: Scalar> {
 }
 
 /// A [`Shell`] of any method.
-pub(super) trait Solves<D: Device, T: Scalar> {
+pub(super) trait Solves<D: Device, T: Scalar>: Send {
     /// Solves a system and leaves the answer in `x`; see the module.
     fn solve(
         &mut self,
