@@ -4,13 +4,14 @@
 
 mod chain;
 mod elsewhere;
+mod fault;
 mod fetch;
 mod gpu;
 
-use crate::format::CsrFault;
 pub use chain::ChainError;
 use elsewhere::for_not_square;
 pub use elsewhere::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
+pub use fault::{CsrFault, FormatFault};
 pub use fetch::FetchError;
 pub use gpu::GpuError;
 pub(crate) use gpu::in_words;
@@ -169,7 +170,7 @@ pub enum Error {
         /// The format.
         format: &'static str,
         /// What is wrong, and where.
-        fault: crate::format::FormatFault,
+        fault: FormatFault,
     },
     /// A format would be mostly padding.
     #[error(

@@ -9,11 +9,10 @@
 //! back bit for bit. Fill cannot be an implicit one: ones are stored, in double precision. Rows with a column several
 //! times are refused.
 
-use super::fault::FormatFault;
 use super::rows::{build_rows, cut, each_row, narrow, narrow_length, offsets_of, pieces_for};
 use super::values::{Stored, for_stored};
 use super::{Csr, Offsets, Pattern, Values};
-use crate::error::{Error, Result};
+use crate::error::{Error, FormatFault, Result};
 use crate::parallel::{run_all, split_front, zeros};
 use std::ops::Range;
 

@@ -6,11 +6,10 @@
 //! (0 times infinity is NaN), or stop at each row's length, which is always right and the only way with implicit ones:
 //! these have no values to be 0. Rows with a column several times are refused.
 
-use super::fault::FormatFault;
 use super::rows::{build_rows, cut, each_row, narrow_length, pieces_for};
 use super::values::{Stored, for_stored};
 use super::{Csr, Values};
-use crate::error::{Error, Result};
+use crate::error::{Error, FormatFault, Result};
 use crate::parallel::{run_all, split_front, threads_for, zeros};
 use std::ops::Range;
 

@@ -4,8 +4,7 @@
 //! Threads own contiguous bands of rows with about equally many entries each, and so disjoint parts of every array.
 
 use super::{Csr, Duplicates, Offset, Offsets, Pattern, Values};
-use crate::error::{Error, Result};
-use crate::format::CsrFault;
+use crate::error::{CsrFault, Error, Result};
 use crate::parallel::{CHUNKS_PER_THREAD, room, run_all, split_front, threads_for, zeros};
 use std::ops::Range;
 use std::sync::Arc;

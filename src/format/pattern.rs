@@ -5,8 +5,7 @@
 //! gone through one by one for the first fault, which is so the same for any number of threads.
 
 use super::rows::{cut, each, pieces_for};
-use crate::error::Result;
-use crate::format::CsrFault;
+use crate::error::{CsrFault, Result};
 use crate::parallel::run_all;
 use bytemuck::Zeroable;
 use std::ops::Range;

@@ -2,8 +2,7 @@
 
 use super::values::Stored;
 use super::{Csr, Offset, Offsets, Pattern};
-use crate::error::{Error, Result};
-use crate::format::CsrFault;
+use crate::error::{CsrFault, Error, Result};
 use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
 use bytemuck::Zeroable;
 use std::ops::Range;

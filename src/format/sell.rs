@@ -13,11 +13,10 @@
 //! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
 
 use super::ell::Lane;
-use super::fault::FormatFault;
 use super::rows::{build_rows, cut, each_row, narrow, narrow_length, offsets_of, pieces_for};
 use super::values::{Stored, for_stored};
 use super::{Csr, Offsets, Values};
-use crate::error::{Error, Result};
+use crate::error::{Error, FormatFault, Result};
 use crate::parallel::{run_all, split_front, zeros};
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -8,8 +8,7 @@
 
 use super::values::{Stored, for_stored};
 use super::{Csr, Offset, Offsets, Pattern};
-use crate::error::{Error, Result};
-use crate::format::CsrFault;
+use crate::error::{CsrFault, Error, Result};
 use crate::parallel::{run_all, split_front, threads_for, zeros};
 use std::ops::Range;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use crate::common::vectors::integers;
 use crate::common::zoo;
 use solver::Error;
-use solver::format::CsrFault;
+use solver::error::CsrFault;
 use solver::format::stats::{Asymmetry, Diagonal, RowLength, Verdict, first_unpaired, symmetry_of};
 use solver::format::{Csr, Offsets, Stats, Values};
 

@@ -2,10 +2,10 @@
 
 use crate::common::zoo;
 use solver::Error;
-use solver::format::CsrFault;
+use solver::error::{CsrFault, FormatFault};
 use solver::format::bsr::BsrParts;
 use solver::format::sell::SellParts;
-use solver::format::{Bsr, Csr, Dcsr, Dense, Ell, FormatFault, Offsets, Pattern, Sell, Values};
+use solver::format::{Bsr, Csr, Dcsr, Dense, Ell, Offsets, Pattern, Sell, Values};
 use std::fmt::Debug;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use crate::common::zoo;
 use nalgebra_sparse::{CscMatrix, CsrMatrix};
 use proptest::prelude::*;
 use solver::Error;
-use solver::format::CsrFault;
+use solver::error::CsrFault;
 use solver::format::{Csr, Offsets, Values};
 use sprs::{CsMat, CsMatI, CsMatViewI, TriMat};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::common::vectors::integers;
 use crate::common::zoo;
 use proptest::prelude::*;
 use solver::Error;
-use solver::format::CsrFault;
+use solver::error::CsrFault;
 use solver::format::{Bsr, Coo, Csr, Dcsr, Dense, Ell, Offsets, Pattern, Sell, Values};
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What may be wrong with the arrays of a format. Places count from 0, as the arrays do. Compressed rows, from which
-//! the other formats are made, have [`CsrFault`] of their own.
+//! Faults in the arrays of a matrix: [`CsrFault`] for compressed rows, [`FormatFault`] for the formats made from them.
+//! Places count from 0, as the arrays do.
 
 /// The first fault found in the arrays of a compressed sparse row matrix. Places count from 0, as the arrays do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
