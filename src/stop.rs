@@ -193,7 +193,7 @@ impl std::fmt::Display for StopReason {
             StopReason::Rounding { residual, at_most } => write!(
                 f,
                 "not converged: rounding; b - A x is {residual:.2e} as computed and at most {at_most:.2e} with its rounding \
-                 error, which does not prove that it meets the tolerance; ask for a larger --rtol, or scale the system"
+                 error, which does not prove that it meets the tolerance; ask for a larger tolerance, or scale the system"
             ),
             StopReason::RoundingGap { estimate, recomputed } => write!(
                 f,
@@ -260,12 +260,12 @@ impl std::fmt::Display for StopReason {
             StopReason::Breakdown { iteration } => write!(
                 f,
                 "not converged: rounding broke the recurrences of pipelined conjugate gradients in iteration \
-                 {iteration}, though the matrix may be positive definite; use --variant classic"
+                 {iteration}, though the matrix may be positive definite; use the classic variant"
             ),
             StopReason::IndefinitePreconditioner { iteration, product } => write!(
                 f,
                 "not converged: r'Mr = {product:.3e} in iteration {iteration}, so the preconditioner is not positive \
-                 definite; try --precond none"
+                 definite; try no preconditioner"
             ),
             StopReason::Interrupted => write!(f, "not converged: interrupted"),
         }

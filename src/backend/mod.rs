@@ -280,7 +280,7 @@ impl Choice {
         Err(Error::Unsupported {
             backend: self.entry.name,
             device: self.entry.device(),
-            what: format!("--precision {}", precision.name()),
+            what: format!("precision {}", precision.name()),
             hint: format!("it serves {}; or choose another backend", serves.join(" and ")),
         })
     }
@@ -346,15 +346,15 @@ fn what_fits(matrix: &Csr, width: usize, Room { free, set_aside: beside }: Room)
     let narrow = beside * size_of::<f32>() as u64 / width as u64;
     let mixed = Precision::Mixed.name();
     let ways = [
-        (rows + beside, "--backend csr".to_owned()),
-        (rows - spared + beside, format!("--backend csr --precision {mixed}")),
-        (rows - spared + narrow, format!("--backend csr --precision {}", Precision::F32.name())),
+        (rows + beside, "backend csr".to_owned()),
+        (rows - spared + beside, format!("backend csr with precision {mixed}")),
+        (rows - spared + narrow, format!("backend csr with precision {}", Precision::F32.name())),
     ];
     match ways.iter().find(|(bytes, _)| *bytes <= free) {
         Some((bytes, way)) => format!("{way} needs {} in all", in_words(*bytes)),
         None => {
             let (bytes, way) = &ways[2];
-            format!("not even {way} fits, with {} in all; --device cpu uses main memory", in_words(*bytes))
+            format!("not even {way} fits, with {} in all; the CPU uses main memory", in_words(*bytes))
         }
     }
 }
@@ -369,13 +369,17 @@ mod tests {
         // 90,000 rows, 448,800 entries of 10 bytes, or 6 with values in single precision, and four vectors.
         let says = |free| what_fits(&matrix, 8, Room { free, set_aside: 2_880_000 });
         for (least, way) in [
-            (7_728_004, "--backend csr needs 7.7 MB"),
-            (5_932_804, "--backend csr --precision mixed needs 5.9 MB"),
-            (4_492_804, "--backend csr --precision f32 needs 4.5 MB"),
+            (7_728_004, "backend csr needs 7.7 MB"),
+            (5_932_804, "backend csr with precision mixed needs 5.9 MB"),
+            (4_492_804, "backend csr with precision f32 needs 4.5 MB"),
         ] {
             assert!(says(least).starts_with(way), "{}", says(least));
             assert!(!says(least - 1).starts_with(way), "{}", says(least - 1));
         }
-        assert!(says(4_492_803).starts_with("not even --backend csr --precision f32"), "{}", says(4_492_803));
+        assert!(
+            says(4_492_803).starts_with("not even backend csr with precision f32"),
+            "{}",
+            says(4_492_803)
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Advice for a solve that did not converge. It states facts of this run, and promises nothing.
 
-use super::{duration, thousands};
+use super::{duration, flags, thousands};
 use crate::observe::Forecast;
 use crate::scalar::Precision;
 use crate::stop::StopReason;
@@ -52,6 +52,7 @@ pub(super) fn hint(ended: &Ended<'_>) -> Option<String> {
     let precise = lower
         .then(|| format!("rounding {} to f32 may be in the way: --precision f64", rounded(ended.precision)));
     let larger = || Some(format!("a larger {} may be met", ended.tolerance));
+    let flag = flags::for_stop(ended.reason).map(str::to_owned);
     let parts = match ended.reason {
         StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } => match trend(ended) {
             // The residual of the recursion falls on where rounding keeps up the true one.
@@ -65,8 +66,9 @@ pub(super) fn hint(ended: &Ended<'_>) -> Option<String> {
             _ => vec![precond, precise],
         },
         StopReason::ResidualGap { .. } | StopReason::RoundingGap { .. } => vec![larger(), precise],
+        StopReason::Rounding { .. } => vec![larger()],
         StopReason::NotFinite { row: Some(_), .. } | StopReason::Underflow { .. } => vec![precise],
-        _ => Vec::new(),
+        _ => vec![flag],
     };
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -203,6 +205,17 @@ mod tests {
         assert!(told(false, Precision::F64).contains("510 more iterations"));
         assert!(told(true, Precision::F32).contains("510 more iterations"));
         assert!(told(false, Precision::F32).ends_with("may be in the way: --precision f64"));
+    }
+
+    #[test]
+    fn a_stop_that_one_setting_caused_names_its_flag() {
+        let told = |reason| hint(&ended(&reason, &[1.0; 501], Precision::F64));
+        let rounding = StopReason::Rounding { residual: 1e-9, at_most: 1e-7 };
+        assert_eq!(told(rounding).unwrap(), "a larger --rtol may be met");
+        assert_eq!(told(StopReason::Breakdown { iteration: 9 }).unwrap(), "--variant classic");
+        let indefinite = StopReason::IndefinitePreconditioner { iteration: 9, product: -1.0 };
+        assert_eq!(told(indefinite).unwrap(), "--precond none");
+        assert_eq!(told(StopReason::Interrupted), None);
     }
 
     #[test]

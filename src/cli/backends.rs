@@ -1,10 +1,11 @@
 //! `solver backends`: the registry as text or JSON, and the names that shells complete.
 
 use super::args::BackendsArgs;
+use super::flags::bad;
 use super::layout::wrapped;
 use super::{print, print_json};
 use crate::backend::{Entry, REGISTRY, auto_entries, backend_names, recommended};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::spelling::{did_you_mean, nearest};
 use clap::builder::{PossibleValue, TypedValueParser};
 use std::ffi::OsStr;
@@ -62,7 +63,7 @@ pub(super) fn run(args: &BackendsArgs) -> Result<bool> {
         Some(name) if rows.is_empty() => {
             let near = did_you_mean(&nearest(name, backend_names()));
             let reason = format!("there is no such backend; {near}solver backends --all lists them");
-            return Err(Error::BadOption { option: "NAME", value: name.clone(), reason });
+            return Err(bad("NAME", name, reason));
         }
         _ if args.json => print_json(&rows)?,
         Some(_) => print(&rows.iter().map(details).collect::<Vec<_>>().join("\n"))?,

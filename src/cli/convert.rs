@@ -1,6 +1,7 @@
 //! `solver convert`: a matrix from anywhere, written in the format that the ending of the output names.
 
 use super::args::ConvertArgs;
+use super::flags::bad;
 use super::layout::wrapped;
 use super::load::load;
 use super::progress::{bytes, metered};
@@ -136,10 +137,9 @@ fn target(output: &Path) -> Result<(&'static Target, OsString)> {
     let fits = |target: &&Target| name.to_lowercase().ends_with(target.ending);
     let best = TARGETS.iter().filter(fits).max_by_key(|target| target.ending.len());
     let endings = || TARGETS.iter().map(|target| target.ending).collect::<Vec<_>>().join(", ");
-    let target = best.ok_or_else(|| Error::BadOption {
-        option: "OUT",
-        value: output.display().to_string(),
-        reason: format!("its ending names no format that is written; there are {}", endings()),
+    let target = best.ok_or_else(|| {
+        let reason = format!("its ending names no format that is written; there are {}", endings());
+        bad("OUT", output.display(), reason)
     })?;
     let without_ending = |name: OsString, _| Path::new(&name).file_stem().unwrap_or_default().to_owned();
     let dots = target.ending.matches('.');

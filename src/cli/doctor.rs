@@ -4,7 +4,7 @@
 use super::args::DoctorArgs;
 use super::layout::wrapped;
 use super::running::check_threads;
-use super::{print, print_json};
+use super::{flags, print, print_json};
 use crate::backend::cuda::{cusparse, dense};
 use crate::backend::{Choice, Entry, Host, Pick, REGISTRY};
 use crate::bench::stream;
@@ -48,7 +48,7 @@ fn outcome(what: &str, result: Result<String>) -> Finding {
                 )
             );
             let state = if absent { "missing" } else { "failed" };
-            Finding { state, what: what.to_owned(), details: e.to_string(), backend: None }
+            Finding { state, what: what.to_owned(), details: flags::message(&e), backend: None }
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Times as people type them: `60s`, `5m`, `1h`, `500ms`, or plain seconds.
 
-use crate::error::{Error, Result};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -19,19 +18,16 @@ impl Default for Every {
 }
 
 impl FromStr for Every {
-    type Err = Error;
+    type Err = String;
 
-    fn from_str(typed: &str) -> Result<Every> {
+    fn from_str(typed: &str) -> Result<Every, String> {
         let split = typed.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(typed.len());
         let (number, unit) = typed.split_at(split);
         let unit = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, seconds)| seconds);
         let seconds = number.parse::<f64>().ok().zip(unit).map(|(number, unit)| number * unit);
         let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        time.map(Every).ok_or_else(|| Error::BadOption {
-            option: "--every",
-            value: typed.to_owned(),
-            reason: "a time is a number with a unit, as 60s, 5m, 1h or 500ms, or seconds alone".to_owned(),
-        })
+        let form = "a time is a number with a unit, as 60s, 5m, 1h or 500ms, or seconds alone";
+        time.map(Every).ok_or_else(|| form.to_owned())
     }
 }
 

@@ -7,7 +7,7 @@ pub(super) use words::pairs_differ;
 use super::args::InfoArgs;
 use super::load::load;
 use super::progress::metered;
-use super::{fetch, print, print_json};
+use super::{fetch, flags, print, print_json};
 use crate::backend::auto;
 use crate::error::Result;
 use crate::format::stats::{
@@ -85,7 +85,9 @@ impl Auto {
             return Auto::default();
         }
         let decision = auto::decide(matrix, size_of::<f64>());
-        let decision = decision.inspect_err(|e| log::warn!("the choice of auto is left out: {e}")).ok();
+        let decision = decision
+            .inspect_err(|e| log::warn!("the choice of auto is left out: {}", flags::message(e)))
+            .ok();
         Auto {
             block: auto::best_block(matrix, size_of::<f64>()),
             backend: decision.as_ref().map(|decision| decision.choice.label()),

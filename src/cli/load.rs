@@ -1,5 +1,6 @@
 //! Getting the matrix that was named, with signs of life while it takes.
 
+use super::flags;
 use super::progress::metered;
 use crate::error::Result;
 use crate::observe::Meter;
@@ -13,5 +14,8 @@ pub(super) fn load(what: &OsStr, mut options: Options) -> Result<Loaded> {
     start_pool(None);
     let meter = Arc::new(Meter::default());
     options.meter = Some(Arc::clone(&meter));
-    metered("reading", &what.to_string_lossy(), &meter, || source::load_with(what, &options))
+    let mut loaded =
+        metered("reading", &what.to_string_lossy(), &meter, || source::load_with(what, &options))?;
+    loaded.notes.iter_mut().for_each(|note| *note = flags::note(note));
+    Ok(loaded)
 }

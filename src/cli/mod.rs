@@ -10,6 +10,7 @@ mod doctor;
 mod dry;
 mod every;
 mod fetch;
+mod flags;
 mod groups;
 mod ids;
 mod info;
@@ -99,7 +100,7 @@ pub fn run() -> ExitCode {
 }
 
 fn could_not_run(error: &Error) -> ExitCode {
-    let _ = write!(std::io::stderr(), "{}", layout::message(&format!("error: {error}")));
+    let _ = write!(std::io::stderr(), "{}", layout::message(&format!("error: {}", flags::message(error))));
     ExitCode::from(COULD_NOT_RUN)
 }
 

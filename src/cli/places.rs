@@ -1,7 +1,8 @@
 //! Where a command reads and writes, looked at before it begins: what could not be written, or would overwrite what is
 //! needed, is better known before hours of work than after them.
 
-use crate::error::{Error, Result};
+use super::flags::bad;
+use crate::error::Result;
 use crate::files;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -9,13 +10,9 @@ use std::path::{Component, Path, PathBuf};
 /// A file with the option that named it.
 pub(super) type Named<'a> = (&'static str, &'a Path);
 
-fn bad(option: &'static str, path: &Path, reason: String) -> Error {
-    Error::BadOption { option, value: path.display().to_string(), reason }
-}
-
 /// Refuses a place where no file could be written.
 pub(super) fn check_writable((option, path): Named<'_>) -> Result<()> {
-    files::check_writable(path).map_err(|reason| bad(option, path, reason))
+    files::check_writable(path).map_err(|reason| bad(option, path.display(), reason))
 }
 
 /// Refuses outputs that would overwrite each other, or a file that is read. The file that a solve goes on from may be
@@ -30,7 +27,7 @@ pub(super) fn check_apart(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result
         };
         if let Some(((other, _), done)) = others.find(|(other, _)| same(other)) {
             let reason = format!("the same file is {done} by {other}; name another one for {option}");
-            return Err(bad(option, path, reason));
+            return Err(bad(option, path.display(), reason));
         }
     }
     Ok(())

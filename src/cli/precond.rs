@@ -2,7 +2,7 @@
 
 use super::args::PreconditionersArgs;
 use super::layout::{wrapped, wrapped_with};
-use super::{print, print_json};
+use super::{flags, print, print_json};
 use crate::error::Result;
 use crate::precond::{Preconditioner, ROWS};
 use clap::builder::{PossibleValue, TypedValueParser};
@@ -63,7 +63,7 @@ impl TypedValueParser for Typed {
     ) -> std::result::Result<Preconditioner, clap::Error> {
         let value = value.to_string_lossy();
         value.parse().map_err(|e| {
-            let message = format!("{e}\n");
+            let message = format!("{}\n", flags::message(&e));
             clap::Error::raw(ErrorKind::ValueValidation, message).with_cmd(command)
         })
     }

@@ -1,9 +1,10 @@
 //! What all solves have in common on the command line: where they run, for how long, and what they leave behind.
 
-use super::interrupt;
+pub(super) use super::flags::bad;
 use super::places::{Named, check_apart, check_writable};
 use super::progress::Limits;
 use super::summary::{Line, files};
+use super::{flags, interrupt};
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
@@ -131,10 +132,6 @@ pub(super) fn recorder(max_iters: usize) -> Recorder {
 
 /// A file that an option may name.
 pub(super) type MaybeNamed<'a> = (&'static str, Option<&'a Path>);
-
-pub(super) fn bad(option: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
-    Error::BadOption { option, value: value.to_string(), reason: reason.into() }
-}
 
 /// The reason as a sentence in the words of these solves.
 pub(super) fn message(reason: &StopReason) -> String {
@@ -321,9 +318,9 @@ fn choose_place(
             Ok(()) => (Place::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
             Err(e) => {
                 if cuda::count().is_ok_and(|count| count > 0) {
-                    log::warn!("running on the CPU although there is a GPU: {e}");
+                    log::warn!("running on the CPU although there is a GPU: {}", flags::message(&e));
                 }
-                (Place::Cpu(threads), Some(format!("no GPU can be used: {e}")))
+                (Place::Cpu(threads), Some(format!("no GPU can be used: {}", flags::message(&e))))
             }
         }),
     }

@@ -1,5 +1,6 @@
 //! The vectors of a system as users name them: the right-hand side, where to start, and where the answer goes.
 
+use super::flags::bad;
 use super::thousands;
 use crate::error::{Error, Result};
 use crate::solve::problem::{self, Problem};
@@ -23,10 +24,6 @@ const WRITERS: &[(&str, Write)] = &[
 
 /// Writes an answer to a file.
 pub type Write = fn(&Path, &[f64]) -> Result<()>;
-
-fn bad(option: &'static str, value: impl fmt::Display, reason: impl Into<String>) -> Error {
-    Error::BadOption { option, value: value.to_string(), reason: reason.into() }
-}
 
 /// Who writes an answer to a file with that ending.
 pub fn writer(path: &Path) -> Result<Write> {

@@ -25,8 +25,8 @@ pub enum ChainError {
     },
     /// A row of a chain is no distribution.
     #[error(
-        "row {} sums to {sum}, and the steps out of a state must sum to 1 (counted from 1); --normalize divides each row by \
-         its sum, where that is not 0", row + 1
+        "row {} sums to {sum}, and the steps out of a state must sum to 1 (counted from 1); a row whose sum is not 0 \
+         can be divided by it", row + 1
     )]
     RowSum {
         /// The row, counted from 0.
@@ -49,8 +49,8 @@ pub enum ChainError {
     },
     /// The chain has several classes that are never left, and one distribution for each.
     #[error(
-        "the chain has {classes} classes of states that are never left, and as many stationary distributions; --classes \
-         each finds them all"
+        "the chain has {classes} classes of states that are never left, and as many stationary distributions; ask for \
+         that of each class"
     )]
     Reducible {
         /// How many.

@@ -8,8 +8,10 @@ use std::path::PathBuf;
 pub enum FetchError {
     /// A matrix of the catalog that is not on this machine.
     #[error(
-        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has about {size}. Fetch it \
-         with: solver fetch {name}{hint}", size = in_words(*bytes)
+        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has about {size}{}{}",
+        stand_in.as_ref().map_or(String::new(), |stand_in| format!("; the stand-in {stand_in} needs none")),
+        ignored.as_ref().map_or(String::new(), |reason| format!(". Matrices that have been fetched are not used: {reason}")),
+        size = in_words(*bytes)
     )]
     NotFetched {
         /// Its name.
@@ -20,11 +22,13 @@ pub enum FetchError {
         entries: u64,
         /// About the size of the download.
         bytes: u64,
-        /// The stand-in, where there is one, and why the cache folder is not used, where it is not.
-        hint: String,
+        /// The generator that imitates it, where there is one.
+        stand_in: Option<String>,
+        /// Why the cache folder is not used, where it is not.
+        ignored: Option<String>,
     },
     /// A matrix that is not on this machine, where downloads are forbidden.
-    #[error("{source}. --offline or SOLVER_OFFLINE forbids downloads")]
+    #[error("{source}. Downloads are forbidden")]
     Offline {
         /// That it has not been fetched.
         source: Box<Error>,
@@ -38,7 +42,7 @@ pub enum FetchError {
         stand_in: String,
     },
     /// A download that was in order once cannot be read.
-    #[error("{source}. Where the download is damaged, solver fetch {name} notices and fetches it again")]
+    #[error("{source}. Where the download is damaged, fetching {name} again repairs it")]
     Unreadable {
         /// The matrix.
         name: String,
@@ -46,12 +50,12 @@ pub enum FetchError {
         source: Box<Error>,
     },
     /// There is no place for downloads.
-    #[error("there is no home folder, and so no cache folder; name one with --cache or SOLVER_CACHE")]
+    #[error("there is no home folder, and so no cache folder; name one with SOLVER_CACHE")]
     NoCacheFolder,
     /// Other users can write to the place for downloads.
     #[error(
         "the cache folder is not used: {reason}. Matrices are read and kernels are run from there; or name another folder \
-         with --cache or SOLVER_CACHE"
+         with SOLVER_CACHE"
     )]
     UnsafeCacheFolder {
         /// Who can write where, and what to do.
@@ -70,7 +74,7 @@ pub enum FetchError {
     /// A download could not be completed.
     #[error("{url}: {reason}{}", match kept {
         0 => String::new(),
-        kept => format!("; {kept} bytes are kept, and running the same command again goes on from there"),
+        kept => format!("; {kept} bytes are kept, and fetching again goes on from there"),
     })]
     Download {
         /// What was asked for.
@@ -83,7 +87,7 @@ pub enum FetchError {
     /// A server sends more than the matrix can be; what came has been removed.
     #[error(
         "{url}: the file has {}more than {most} bytes, the most that this matrix can take; what came of it was removed. \
-         Another server can be named with --mirror or SOLVER_MIRROR", total.map_or(String::new(), |total| format!("{total} bytes, "))
+         Another server may have the matrix", total.map_or(String::new(), |total| format!("{total} bytes, "))
     )]
     TooLong {
         /// What was asked for.
@@ -109,7 +113,7 @@ pub enum FetchError {
         record: PathBuf,
     },
     /// The user stopped a download.
-    #[error("stopped; {kept} bytes are kept in {path}: solver fetch {name} goes on from there", path = path.display())]
+    #[error("stopped; {kept} bytes are kept in {path}; fetching {name} again goes on from there", path = path.display())]
     DownloadStopped {
         /// The matrix.
         name: String,
@@ -120,8 +124,8 @@ pub enum FetchError {
     },
     /// The file system is full.
     #[error(
-        "no room to write {path} after {written} bytes: {source}. Make room, or name a folder on another file system \
-         with --cache or SOLVER_CACHE; what is there is kept, and running the same command again goes on from there",
+        "no room to write {path} after {written} bytes: {source}. The file is kept, and fetching again goes on from there. \
+         Make room, or name a folder on another file system with SOLVER_CACHE",
         path = path.display()
     )]
     DiskFull {

@@ -78,7 +78,7 @@ pub enum GpuError {
     },
 }
 
-const ELSEWHERE: &str = "--device cpu uses main memory";
+const ELSEWHERE: &str = "the CPU uses main memory";
 
 /// Bytes in a unit that suits them.
 pub(crate) fn in_words(bytes: u64) -> String {

@@ -17,6 +17,11 @@ pub use gpu::GpuError;
 pub(crate) use gpu::in_words;
 use std::path::PathBuf;
 
+/// The names that may have been meant, as the end of a message.
+fn or_near(near: &str) -> String {
+    if near.is_empty() { String::new() } else { format!("; {}", near.trim_end()) }
+}
+
 /// Shorthand used throughout the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -112,10 +117,8 @@ pub enum Error {
         /// The name, commands like it, and the methods that exist.
         message: String,
     },
-    /// `--matrix` names neither a file nor a generator.
-    #[error(
-        "no matrix '{what}': not a file, not in the catalog, and not a generator; {near}solver matrices lists names and generators"
-    )]
+    /// A name that is no file, no matrix of the catalog and no generator.
+    #[error("no matrix '{what}': not a file, not in the catalog, and not a generator{}", or_near(near))]
     UnknownMatrix {
         /// What was typed.
         what: String,
@@ -123,9 +126,7 @@ pub enum Error {
         near: String,
     },
     /// The catalog has no matrix of that name.
-    #[error(
-        "no matrix of the catalog and no generator is called '{name}'; {near}solver matrices lists all of them"
-    )]
+    #[error("no matrix of the catalog and no generator is called '{name}'{}", or_near(near))]
     NotInCatalog {
         /// What was typed.
         name: String,
@@ -133,7 +134,7 @@ pub enum Error {
         near: String,
     },
     /// A matrix in the binary format of this program that cannot be used.
-    #[error("{path}: {reason}; make it again with solver convert", path = path.display())]
+    #[error("{path}: {reason}; convert the matrix again", path = path.display())]
     Binary {
         /// The file.
         path: PathBuf,
@@ -142,8 +143,8 @@ pub enum Error {
     },
     /// A checkpoint from which a solve cannot go on.
     #[error(
-        "{path}: the solve cannot go on from this checkpoint: {reason}; give the options of the run that it belongs to, or \
-         start anew without --resume", path = path.display()
+        "{path}: the solve cannot go on from this checkpoint: {reason}; use the settings of the run that it belongs to, or \
+         start anew", path = path.display()
     )]
     Checkpoint {
         /// The file.
@@ -289,11 +290,11 @@ pub enum Error {
         /// What to do instead.
         hint: String,
     },
-    /// An option has a value that makes no sense.
-    #[error("{option} {value}: {reason}")]
-    BadOption {
-        /// The option as typed.
-        option: &'static str,
+    /// A setting has a value that makes no sense.
+    #[error("{setting} {value}: {reason}")]
+    BadSetting {
+        /// The setting, by the name of the command line's flag without its dashes where there is one.
+        setting: &'static str,
         /// The value.
         value: String,
         /// Why it is refused, and what would do.
@@ -312,8 +313,8 @@ pub enum Error {
     /// The method needs a symmetric matrix. Places count from 1.
     #[error(
         "the matrix is not symmetric: a({row},{col}) = {value} but a({col},{row}) is {mirrored} (counted from 1), a \
-         larger difference than rounding; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}; or skip this check by \
-         --assume-symmetric"
+         larger difference than rounding; cg and minres need a symmetric matrix. {FOR_UNSYMMETRIC}; or assume that it \
+         is symmetric, which skips this check"
     )]
     NotSymmetric {
         /// Row of the first entry that differs.
@@ -328,7 +329,7 @@ pub enum Error {
     /// A preconditioner needs a positive diagonal. Rows count from 1.
     #[error(
         "preconditioner {precond}: the diagonal of row {row} (counted from 1) is {value}; it must be positive. \
-         Use --precond none, or check that the matrix is positive definite"
+         Use no preconditioner, or check that the matrix is positive definite"
     )]
     BadDiagonal {
         /// The preconditioner.
@@ -341,7 +342,7 @@ pub enum Error {
     /// A preconditioner needs positive definite blocks on the diagonal. Rows count from 1.
     #[error(
         "preconditioner {precond}: the block of {size} rows that begins with row {row} (counted from 1) is not positive \
-         definite: elimination meets the pivot {pivot:e} in row {at}. Use another block size, --precond none, or check \
+         definite: elimination meets the pivot {pivot:e} in row {at}. Use another block size, no preconditioner, or check \
          that the matrix is positive definite"
     )]
     BadBlock {
@@ -379,7 +380,7 @@ pub enum Error {
     /// A preconditioner that GPUs do not have yet.
     #[error(
         "preconditioner {precond} runs on the CPU only so far; a GPU has jacobi, block-jacobi and chebyshev. Use one of them, or \
-         --device cpu"
+         the CPU"
     )]
     CpuOnly {
         /// The preconditioner.
@@ -410,7 +411,7 @@ pub enum Error {
         norm_b: f64,
     },
     /// The pool of threads could not be started.
-    #[error("cannot start {threads} threads: {reason}; ask for fewer by --threads")]
+    #[error("cannot start {threads} threads: {reason}; ask for fewer")]
     Threads {
         /// How many were asked for.
         threads: usize,

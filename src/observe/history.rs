@@ -104,9 +104,7 @@ impl History {
     pub fn of(text: &str, path: &Path) -> Result<History> {
         let fault = |message: String| Error::History { path: path.to_owned(), message };
         if text.starts_with('#') {
-            return Err(fault(
-                "it is a table in CSV, and plots are made of JSON: --history FILE.json".to_owned(),
-            ));
+            return Err(fault("it is a table in CSV, and plots are made of a history in JSON".to_owned()));
         }
         let history: History = serde_json::from_str(text).map_err(|e| fault(e.to_string()))?;
         if history.schema != SCHEMA {

@@ -50,7 +50,7 @@ pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, block: usiz
     backend.build(device, &Arc::new(inverses)).map_err(|e| match e {
         Error::Gpu(GpuError::DeviceMemory { needed, beside, free, .. }) => {
             let hint =
-                "--precond jacobi takes one number a row; smaller blocks take fewer (block-jacobi:block=2)";
+                "preconditioner jacobi takes one number a row; smaller blocks take fewer (block-jacobi:block=2)";
             let (what, hint) = ("preconditioner block-jacobi", Some(hint.to_owned()));
             GpuError::DeviceMemory { what, needed, beside, free, hint }.into()
         }

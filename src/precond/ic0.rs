@@ -68,7 +68,7 @@ fn factors(triangle: &Triangle, mut shift: f64) -> Result<Vec<f64>> {
                     "has the pivot {:e}, and still with {shift} times the diagonal added",
                     bad.pivot
                 ),
-                hint: "use --precond jacobi, or check that the matrix is positive definite",
+                hint: "use preconditioner jacobi, or check that the matrix is positive definite",
             });
         }
         shift = next;

@@ -69,7 +69,7 @@ fn holds<T: Scalar>(value: f64) -> bool {
 /// A row, counted from 0, of which a preconditioner would need a number that `T` cannot hold.
 fn beyond<T: Scalar>(precond: &'static str, row: usize, value: f64) -> Error {
     let hint = match size_of::<T>() {
-        4 => "scale the system, or use --precision f64",
+        4 => "scale the system, or use precision f64",
         _ => "scale the system",
     };
     let what = format!("leads to {value:e}, beyond the range of {}", T::NAME);

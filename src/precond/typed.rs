@@ -70,7 +70,7 @@ struct Typed<'a> {
 
 impl<'a> Typed<'a> {
     fn error(&self, reason: impl Into<String>) -> Error {
-        Error::BadOption { option: "--precond", value: self.all.to_owned(), reason: reason.into() }
+        Error::BadSetting { setting: "precond", value: self.all.to_owned(), reason: reason.into() }
     }
 
     /// Takes a parameter out, if it was typed.
@@ -124,7 +124,7 @@ impl FromStr for Preconditioner {
         let precond = match row.default {
             plain @ (Preconditioner::None | Preconditioner::Jacobi) => plain,
             Preconditioner::BlockJacobi { .. } => {
-                let what = "a whole number from 2 to 256; blocks of one row are --precond jacobi";
+                let what = "a whole number from 2 to 256; blocks of one row are preconditioner jacobi";
                 let fits = |b: &usize| block_jacobi::SIZES.contains(b);
                 Preconditioner::BlockJacobi { block: typed.take_if("block", what, fits)? }
             }

@@ -147,8 +147,8 @@ impl Problem<'_> {
     /// Refuses what has no ranks, or whose vectors do not fit.
     fn check(&self) -> Result<()> {
         if !(0.0..1.0).contains(&self.damping) {
-            let reason = "the damping is at least 0 and less than 1".to_owned();
-            return Err(Error::BadOption { option: "--damping", value: self.damping.to_string(), reason });
+            let reason = "it must be at least 0 and less than 1".to_owned();
+            return Err(Error::BadSetting { setting: "damping", value: self.damping.to_string(), reason });
         }
         let n = self.links.vertices();
         let lost = !self.dangling.conserves();

@@ -180,17 +180,17 @@ impl Entry {
     /// That it has not been fetched, and the ways out.
     pub(crate) fn not_fetched(&self) -> Error {
         let stand_in = self.stand_in.as_ref().filter(|stand_in| super::generate::exists(stand_in));
-        let mut hint =
-            stand_in.map_or(String::new(), |stand_in| format!(", or take the stand-in: --matrix {stand_in}"));
-        if let Err(NoCache::Unsafe(reason)) = files::cache_folder(FOLDER) {
-            hint.push_str(&format!(". Matrices that have been fetched are not used: {reason}"));
-        }
+        let ignored = match files::cache_folder(FOLDER) {
+            Err(NoCache::Unsafe(reason)) => Some(reason),
+            _ => None,
+        };
         Error::Fetch(FetchError::NotFetched {
             name: self.name.clone(),
             rows: self.rows,
             entries: self.entries,
             bytes: self.download_estimate(),
-            hint,
+            stand_in: stand_in.cloned(),
+            ignored,
         })
     }
 }

@@ -132,8 +132,8 @@ fn read_table(text: Text, options: &Options) -> Result<Loaded> {
         .filter(|name| ![EDGES.name, table::NAME, METIS, ASCII, NAMED].contains(name));
     match other {
         None => TABLE.read(text, options),
-        Some(kind) => Err(Error::BadOption {
-            option: "--columns",
+        Some(kind) => Err(Error::BadSetting {
+            setting: "columns",
             value: text.path.display().to_string(),
             reason: format!("columns are those of a table of edges, and this is a file of the kind {kind}"),
         }),
@@ -143,8 +143,8 @@ fn read_table(text: Text, options: &Options) -> Result<Loaded> {
 /// Reads a file as one of the [`kinds`], whatever it looks like.
 pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
     let known = || kinds().collect::<Vec<_>>().join(", ");
-    let kind = KINDS.iter().find(|other| other.name == kind).ok_or_else(|| Error::BadOption {
-        option: "the kind",
+    let kind = KINDS.iter().find(|other| other.name == kind).ok_or_else(|| Error::BadSetting {
+        setting: "kind",
         value: kind.to_owned(),
         reason: format!("the kinds of files are {}", known()),
     })?;

@@ -1,6 +1,6 @@
 //! Where matrices come from: files, the catalog and generators.
 //!
-//! `--matrix WHAT` is a path where such a file exists, else a name of the catalog, else a generator; `-` is standard
+//! The name of a matrix is a path where such a file exists, else a name of the catalog, else a generator; `-` is standard
 //! input. The kind of a file is found from its content.
 
 mod archive;

@@ -29,6 +29,7 @@ fn threads_that_the_system_does_not_start_are_an_error() {
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(2), "{said}");
     assert!(said.starts_with("error: cannot start 1024 threads: "), "{said}");
+    assert!(said.trim_end().ends_with("ask for fewer by --threads"), "{said}");
 }
 
 /// Where results are printed to a full disk, and to a reader that has gone away.

@@ -28,6 +28,7 @@ mod convert;
 mod errors;
 mod help;
 mod info;
+mod library_words;
 mod plot;
 mod scarcity;
 mod spy;

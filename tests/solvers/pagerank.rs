@@ -396,7 +396,7 @@ fn graphs_and_vectors_that_make_no_chain_are_refused() {
     for damping in [-0.1, 1.0, f64::NAN] {
         assert!(matches!(
             with(Problem { damping, ..plain(&links) }),
-            Error::BadOption { option: "--damping", .. }
+            Error::BadSetting { setting: "damping", .. }
         ));
     }
     assert!(matches!(with(Problem { teleport: Some(&[1.0]), ..plain(&links) }), Error::Dimension { .. }));

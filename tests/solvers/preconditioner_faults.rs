@@ -63,7 +63,7 @@ fn blocks_that_are_not_positive_definite_are_refused_with_their_row<D: Host>(dev
         match build(&with(d), 2) {
             Err(e @ Error::BadBlock { row: 3, size: 2, at: 4, pivot, .. }) => {
                 assert_eq!(pivot.to_bits() << 1, f64::to_bits(found) << 1, "{e}");
-                for words in ["block-jacobi", "row 3", "row 4", "--precond none"] {
+                for words in ["block-jacobi", "row 3", "row 4", "no preconditioner"] {
                     assert!(e.to_string().contains(words), "{e}");
                 }
             }
@@ -102,7 +102,7 @@ fn a_matrix_that_no_shift_repairs_is_refused_with_row_and_pivot() {
     assert!(matches!(error, Error::Breakdown { precond: "ic0", row: 3, .. }), "{error}");
     let said = error.to_string();
     assert!(
-        said.contains("row 3") && said.contains("pivot -") && said.contains("--precond jacobi"),
+        said.contains("row 3") && said.contains("pivot -") && said.contains("preconditioner jacobi"),
         "{said}"
     );
 }
@@ -154,7 +154,7 @@ fn names_and_parameters_come_back_as_they_are_typed() {
 #[test]
 fn what_cannot_be_read_is_refused_with_what_there_is() {
     let refused = |typed: &str| match typed.parse::<Preconditioner>() {
-        Err(e @ Error::BadOption { option: "--precond", .. }) => e.to_string(),
+        Err(e @ Error::BadSetting { setting: "precond", .. }) => e.to_string(),
         other => panic!("{typed}: {other:?}"),
     };
     let unknown = refused("jacoby");

@@ -170,7 +170,7 @@ fn a_kind_can_be_asked_for_by_name() {
     assert!(read("edge list").unwrap_err().to_string().contains("sizes"));
     assert!(matches!(read("Matrix Market"), Err(Error::Parse { .. })));
     match read("nothing") {
-        Err(Error::BadOption { reason, .. }) => assert!(reason.contains("METIS graph"), "{reason}"),
+        Err(Error::BadSetting { reason, .. }) => assert!(reason.contains("METIS graph"), "{reason}"),
         other => panic!("{other:?}"),
     }
 }

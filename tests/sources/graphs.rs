@@ -96,7 +96,7 @@ fn faults_in_edge_lists_are_placed() {
     let node = "a node from 0 to 4294967294";
     assert_refused("0 1\n1 1.5\n", 2, 3, node, "1.5");
     assert_refused("0 1\n1 -2\n", 2, 3, node, "-2");
-    let large = format!("{node}; --columns source,target reads all vertices as names");
+    let large = format!("{node}; naming the columns source,target reads all vertices as names");
     assert_refused("0 1\n1 4294967295\n", 2, 3, &large, "4294967295");
     assert_refused("0 1\n2 3\n1 2 3\n", 3, 5, "end of line", "3");
     assert_refused("0 5\n1 2 3\n", 2, 1, "an edge of 2 words, as on the first line", "3 words");

@@ -181,12 +181,12 @@ fn columns_are_what_the_user_says() {
         told("1 2 3\n2 3\n", "source,target,time"),
         2,
         1,
-        "an edge of 3 columns, as --columns says",
+        "an edge of 3 columns, as named",
         "2 columns",
     );
     let market = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 4\n";
     match told(market, "source,target,weight") {
-        Err(Error::BadOption { option: "--columns", reason, .. }) => {
+        Err(Error::BadSetting { setting: "columns", reason, .. }) => {
             assert!(reason.contains("Matrix Market"))
         }
         other => panic!("{other:?}"),
@@ -199,7 +199,7 @@ fn a_file_of_more_columns_without_a_header_is_refused_with_what_to_do() {
         match read(text) {
             Err(Error::UnsupportedFile { what, hint, .. }) => {
                 assert!(
-                    what.contains("columns are not known") && hint.contains("--columns"),
+                    what.contains("columns are not known") && hint.contains("name the columns"),
                     "{what}: {hint}"
                 );
             }
@@ -222,7 +222,7 @@ pub(crate) fn assert_doubted(text: &str, parts: &[&str]) {
 fn a_first_line_that_looks_like_an_unknown_header_is_refused_until_the_columns_are_named() {
     let want = expected(&[("1", "2", 1.0), ("2", "3", 1.0)]);
     for text in ["follower,followee\n1,2\n2,3\n", "parent child\n1 2\n2 3\n", "citing;cited\n1;2\n2;3\n"] {
-        assert_doubted(text, &[text.lines().next().unwrap(), "--columns"]);
+        assert_doubted(text, &[text.lines().next().unwrap(), "name the columns"]);
         let loaded = told(text, "source,target").unwrap();
         assert_eq!((edges(&loaded), loaded.labels.is_none()), (want.clone(), true), "{text}");
         assert!(loaded.notes[0].starts_with("the first line is read as a header"), "{:?}", loaded.notes);
@@ -310,7 +310,8 @@ fn a_line_that_may_be_a_comment_or_an_edge_is_refused_in_a_file_of_names() {
 #[test]
 fn a_name_or_a_large_number_below_ids_is_refused_until_the_columns_are_named() {
     let many: String = (0..200).map(|i| format!("{i} {}\n", i + 1)).collect();
-    let expected = "a node from 0 to 4294967294; --columns source,target reads all vertices as names";
+    let expected =
+        "a node from 0 to 4294967294; naming the columns source,target reads all vertices as names";
     for (text, line, column, word) in [
         ("# e\n0 1\n1 x\n".to_owned(), 3, 3, "x"),
         ("1 2\n2 3\nTotal: 5\n".to_owned(), 3, 1, "Total:"),

@@ -34,10 +34,10 @@ const LIBRARY: Wanted = Wanted {
     hint: hint!(
         "pip install ",
         "nvidia-cublas",
-        " brings it; or put the folder of the CUDA toolkit's libcublas on LD_LIBRARY_PATH, or use --backend csr"
+        " brings it; or put the folder of the CUDA toolkit's libcublas on LD_LIBRARY_PATH, or use backend csr"
     ),
 };
-const REINSTALL: Hint = hint!("pip install --force-reinstall ", "nvidia-cublas", ", or use --backend csr");
+const REINSTALL: Hint = hint!("pip install --force-reinstall ", "nvidia-cublas", ", or use backend csr");
 
 /// `CUBLAS_OP_T`.
 const TRANSPOSED: c_int = 1;
@@ -176,15 +176,16 @@ impl Family<Cuda> for DenseFamily {
     fn check(matrix: &Csr, _: &Params, width: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         if rows as u128 * cols as u128 > MOST_PLACES {
-            let hint = format!("it stores all places and serves at most {MOST_PLACES} of them; use csr");
+            let hint =
+                format!("it stores all places and serves at most {MOST_PLACES} of them; use backend csr");
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         if rows == 0 || cols == 0 {
-            let hint = "the library does nothing for empty ones; use csr";
+            let hint = "the library does nothing for empty ones; use backend csr";
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         if matrix.values().width() > width {
-            let hint = "use --precision f64 or f32, or --backend csr";
+            let hint = "use precision f64 or f32, or backend csr";
             return Err(Refusal::new("values and vectors of different precision", hint));
         }
         Ok(())

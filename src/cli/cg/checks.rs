@@ -1,6 +1,7 @@
 //! What must hold of a system before it is solved.
 
 use crate::cli::exact;
+use crate::cli::flags::bad;
 use crate::cli::info::pairs_differ;
 use crate::cli::plan::Plan;
 use crate::error::{Error, Result};
@@ -45,9 +46,7 @@ pub(super) fn check_matrix(plan: &Plan, loaded: &Loaded) -> Result<Option<String
 /// Names the file of a start that cannot be used.
 pub(super) fn name_start(plan: &Plan, error: Error) -> Error {
     match (&error, &plan.x0) {
-        (Error::StartScale { .. }, Some(x0)) => {
-            Error::BadOption { option: "--x0", value: x0.to_string(), reason: error.to_string() }
-        }
+        (Error::StartScale { .. }, Some(x0)) => bad("--x0", x0, error.to_string()),
         _ => error,
     }
 }
@@ -57,12 +56,10 @@ pub(super) fn check_range(precision: Precision, what: &str, values: impl Iterato
     let lost = |v: &f64| *v != 0.0 && v.is_finite() && (*v as f32 == 0.0 || (*v as f32).is_infinite());
     match values.into_iter().find(lost) {
         None => Ok(()),
-        Some(value) => Err(Error::BadOption {
-            option: "--precision",
-            value: precision.name().to_owned(),
-            reason: format!(
-                "{what} holds {value:e}, which f32 cannot; use --precision f64, or scale the system"
-            ),
-        }),
+        Some(value) => Err(bad(
+            "--precision",
+            precision.name(),
+            format!("{what} holds {value:e}, which f32 cannot; use --precision f64, or scale the system"),
+        )),
     }
 }

@@ -1,7 +1,8 @@
 //! The ranks as files.
 
+use crate::cli::flags::bad;
 use crate::cli::ids::Ids;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::observe::write_file_with;
 use crate::source::fields::quoted;
 use crate::source::npy;
@@ -23,7 +24,7 @@ fn writer(path: &Path) -> Result<Writer> {
     found.map(|(_, write)| *write).ok_or_else(|| {
         let endings: Vec<_> = WRITERS.iter().map(|(ending, _)| *ending).collect();
         let reason = format!("its ending must be one of {}", endings.join(", "));
-        Error::BadOption { option: "--output", value: path.display().to_string(), reason }
+        bad("--output", path.display(), reason)
     })
 }
 

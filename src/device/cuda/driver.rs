@@ -16,7 +16,7 @@ pub fn require_driver() -> Result<()> {
         return Err(Error::Gpu(GpuError::LibraryMissing {
             library: DRIVER,
             tried: "libcuda.so, libcuda.so.1 through the system's loader".to_owned(),
-            hint: "install the NVIDIA driver for your GPU, or use --device cpu",
+            hint: "install the NVIDIA driver for your GPU, or use the CPU",
         }));
     }
     require_functions()?;
@@ -24,7 +24,7 @@ pub fn require_driver() -> Result<()> {
     if (major, minor) < OLDEST_DRIVER {
         return Err(unusable(format!(
             "it serves CUDA {major}.{minor}, and {}.{} is the oldest that this program knows; update the driver, or use \
-             --device cpu",
+             the CPU",
             OLDEST_DRIVER.0, OLDEST_DRIVER.1
         )));
     }
@@ -40,7 +40,7 @@ fn require_functions() -> Result<()> {
         None => Ok(()),
         Some(name) => Err(unusable(format!(
             "it has no {name}; reinstall the NVIDIA driver, look for another file of that name on LD_LIBRARY_PATH, or \
-             use --device cpu"
+             use the CPU"
         ))),
     }
 }
@@ -58,7 +58,7 @@ pub fn count() -> Result<usize> {
         Err(e) if e.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE => Ok(0),
         Err(e) if e.0 == sys::CUresult::CUDA_ERROR_STUB_LIBRARY => Err(unusable(
             "it is the stub of a toolkit, which is only for linking; take its folder off LD_LIBRARY_PATH, or use \
-             --device cpu"
+             the CPU"
                 .to_owned(),
         )),
         Err(e) => Err(fault("cuInit")(e)),

@@ -92,8 +92,8 @@ fn memory_limit() -> Result<Option<u64>> {
     let value = value.to_string_lossy().into_owned();
     match value.parse() {
         Ok(bytes) => Ok(Some(bytes)),
-        Err(_) => Err(Error::BadOption {
-            option: MEMORY_LIMIT,
+        Err(_) => Err(Error::BadSetting {
+            setting: MEMORY_LIMIT,
             value,
             reason: "it must be a whole number of bytes".to_owned(),
         }),
@@ -281,7 +281,7 @@ fn as_bytes<T: DeviceRepr>(host: &[T]) -> &[u8] {
 
 /// What to do where memory is free in pieces, or taken by others meanwhile.
 const IN_PIECES: &str =
-    "the driver has no piece of that size; end other programs on this GPU, or use --device cpu";
+    "the driver has no piece of that size; end other programs on this GPU, or use the CPU";
 
 impl<T: Scalar> CudaVector<T> {
     /// Rows.

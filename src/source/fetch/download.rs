@@ -262,7 +262,7 @@ impl Download<'_> {
             StatusCode::NOT_FOUND | StatusCode::GONE => {
                 "it has no such file. A mirror must be laid out like the collection: MM/GROUP/NAME.tar.gz"
             }
-            _ => "nothing was fetched. Another server can be named with --mirror or SOLVER_MIRROR",
+            _ => "nothing was fetched; another server may have it",
         };
         Failure::Final(Error::Fetch(FetchError::HttpStatus {
             url: self.url.to_owned(),

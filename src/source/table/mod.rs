@@ -84,7 +84,7 @@ pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Lo
     let Some(name) = ends.iter().find(|field| is_text(field.raw())) else { return Err(error) };
     if !shape.told {
         let (ids, columns) = (ids(), shape.columns);
-        let expected = format!("{ids}; --columns {columns} reads all vertices as names");
+        let expected = format!("{ids}; naming the columns {columns} reads all vertices as names");
         return Err(text.error(*field_fault(name, expected)));
     }
     let shown = String::from_utf8_lossy(&name.bytes()).escape_debug().to_string();
@@ -181,7 +181,7 @@ fn type_fault(field: &Field, undirected: bool) -> Box<Fault> {
 
 #[cold]
 fn count_fault(at: usize, found: usize, rows: &Rows) -> Box<Fault> {
-    let by = if rows.told { "as --columns says" } else { "as on the first line" };
+    let by = if rows.told { "as named" } else { "as on the first line" };
     let expected = format!("an edge of {} columns, {by}", rows.columns.count);
     Box::new(Fault { at, expected, found: Some(format!("{found} columns")) })
 }
@@ -309,7 +309,7 @@ fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
         };
         notes.push(match &shape.header {
             Some(_) => format!("{unread} not read"),
-            None => format!("{unread} not read: without a header the third column is the weight; --columns names the columns"),
+            None => format!("{unread} not read: without a header the third column is the weight; name the columns to change that"),
         });
     }
     notes.iter().for_each(|note| log::info!("{}: {note}", text.path.display()));
@@ -329,6 +329,6 @@ pub(super) fn unknown_columns(text: Text) -> Option<Error> {
 fn no_table(text: Text) -> Error {
     text.unsupported(
         "a table whose columns are not known",
-        "name them on a first line such as source,target,weight, or by --columns",
+        "name the columns, or write them on a first line such as source,target,weight",
     )
 }

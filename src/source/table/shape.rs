@@ -279,7 +279,7 @@ fn unknown_header(line: &Line) -> Doubt {
     let text = String::from_utf8_lossy(&line.text[line.at..]);
     let shown: String = text.trim().chars().take(SHOWN).flat_map(char::escape_debug).collect();
     let what = format!("a table whose first line, '{shown}', looks like a header of unknown words,");
-    let hint = "name the columns with --columns, which takes the first line as a header; where it is an edge, put another \
+    let hint = "name the columns, which takes the first line as a header; where it is an edge, put another \
                 edge above it";
     Doubt { what, hint }
 }
@@ -316,7 +316,7 @@ fn doubt_of_commas(separator: Separator, count: usize, commas: Option<usize>) ->
         "a table that reads as {count} columns separated by {} with decimal commas{or}",
         separator.plural()
     );
-    let hint = "write numbers with a decimal point; where commas separate the columns, name the columns with --columns";
+    let hint = "write numbers with a decimal point; where commas separate the columns, name the columns";
     Doubt { what, hint }
 }
 

@@ -58,7 +58,7 @@ fn named(params: &Params) -> Option<usize> {
 /// Refuses what the library cannot store in square blocks.
 pub(super) fn check_blocks(matrix: &Csr, params: &Params) -> std::result::Result<(), Refusal> {
     if matrix.nnz() == 0 {
-        return Err(Refusal::new("a matrix without entries", "use --backend bsr"));
+        return Err(Refusal::new("a matrix without entries", "use backend bsr"));
     }
     let (fits, blocks) = match named(params) {
         Some(size) => (divides(matrix, size), format!("blocks of {size} x {size}")),
@@ -67,7 +67,7 @@ pub(super) fn check_blocks(matrix: &Csr, params: &Params) -> std::result::Result
         }
     };
     let what = || format!("{blocks} in {} x {} places", matrix.rows(), matrix.cols());
-    let hint = "the library has no blocks that reach over the edge; use --backend bsr";
+    let hint = "the library has no blocks that reach over the edge; use backend bsr";
     if fits { Ok(()) } else { Err(Refusal::new(what(), hint)) }
 }
 
@@ -94,7 +94,7 @@ fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params) -> Result
         Offsets::U32(offsets) if places <= i32::MAX as usize => offsets,
         _ => {
             let what = format!("{places} values in blocks");
-            return Err(unsupported::<A>(what, "its 32-bit numbers end at 2147483647; use --backend bsr"));
+            return Err(unsupported::<A>(what, "its 32-bit numbers end at 2147483647; use backend bsr"));
         }
     };
     let DeviceArrays { held, addresses, bytes, .. } =
@@ -110,7 +110,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     params: &Params,
 ) -> Result<Described> {
     if !has("cusparseCreateConstBsr") {
-        return Err(missing("cusparseCreateConstBsr", "it came with CUDA 12.1; use --backend bsr"));
+        return Err(missing("cusparseCreateConstBsr", "it came with CUDA 12.1; use backend bsr"));
     }
     let squares = squares::<A>(device, matrix, params)?;
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
@@ -166,7 +166,7 @@ impl Family<Cuda> for Legacy {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
         require_library()?;
         if !has("cusparseDbsrmv") || !has("cusparseSbsrmv") {
-            let hint = "later ones leave it out; use --backend cusparse-bsr or bsr";
+            let hint = "later ones leave it out; use backend cusparse-bsr or bsr";
             return Err(missing("cusparseDbsrmv", hint));
         }
         let squares = squares::<Legacy>(device, explicit::<T>(matrix)?.as_ref().unwrap_or(matrix), params)?;

@@ -14,7 +14,7 @@ const LIBRARY: Wanted = Wanted {
     hint: hint!(
         "pip install ",
         "nvidia-cusparse",
-        " brings it; or put the folder of the CUDA toolkit's libcusparse on LD_LIBRARY_PATH, or use --backend csr"
+        " brings it; or put the folder of the CUDA toolkit's libcusparse on LD_LIBRARY_PATH, or use backend csr"
     ),
 };
 
@@ -69,7 +69,7 @@ fn require_functions() -> Result<()> {
         Some(name) => Err(Error::Gpu(GpuError::LibraryUnusable {
             library: LIBRARY.name,
             path: "libcusparse.so".into(),
-            reason: format!("it has no {name}; version 12.4 or newer is needed, or use --backend csr"),
+            reason: format!("it has no {name}; version 12.4 or newer is needed, or use backend csr"),
         })),
     }
 }

@@ -134,20 +134,20 @@ fn check_matrix<A: Algorithm>(
 ) -> std::result::Result<(), Refusal> {
     let width = matrix.values().width();
     if width != 0 && width != vector_width {
-        let hint = "use --precision f64 or f32, or --backend csr";
+        let hint = "use precision f64 or f32, or backend csr";
         return Err(Refusal::new("values and vectors of different precision", hint));
     }
     if matches!(matrix.row_offsets(), Offsets::U64(_)) || matrix.nnz() > i32::MAX as usize {
-        let hint = "its 32-bit offsets end at 2147483647; use --backend csr";
+        let hint = "its 32-bit offsets end at 2147483647; use backend csr";
         return Err(Refusal::new(format!("{} entries", matrix.nnz()), hint));
     }
     if matrix.rows() == 0 || matrix.cols() == 0 {
         let what = format!("a {} x {} matrix", matrix.rows(), matrix.cols());
-        return Err(Refusal::new(what, "the library refuses empty ones; use --backend csr"));
+        return Err(Refusal::new(what, "the library refuses empty ones; use backend csr"));
     }
     match A::STORAGE {
         Storage::Slices(_) if matrix.nnz() == 0 => {
-            Err(Refusal::new("a matrix without entries", "use --backend sell"))
+            Err(Refusal::new("a matrix without entries", "use backend sell"))
         }
         Storage::Blocks => blocks::check_blocks(matrix, params),
         _ => Ok(()),

@@ -15,7 +15,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     height: usize,
 ) -> Result<Described> {
     if !has("cusparseCreateConstSlicedEll") {
-        return Err(missing("cusparseCreateConstSlicedEll", "it came with CUDA 12.1; use --backend sell"));
+        return Err(missing("cusparseCreateConstSlicedEll", "it came with CUDA 12.1; use backend sell"));
     }
     let sell = Sell::from_csr(matrix, height, 1)?;
     let places = sell.col_indices().len();
@@ -23,7 +23,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
         Offsets::U32(offsets) if places <= i32::MAX as usize => offsets,
         _ => {
             let what = format!("{places} entries and places of padding");
-            return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use --backend sell"));
+            return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use backend sell"));
         }
     };
     let DeviceArrays { held, addresses, bytes, .. } =

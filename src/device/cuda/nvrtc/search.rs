@@ -32,7 +32,7 @@ const HINT_PLACE: Hint = hint!(
 const HINT_OTHER: Hint = hint!(
     "set SOLVER_NVRTC to the folder of another (pip install ",
     "nvidia-cuda-nvrtc",
-    " brings one), reinstall this one, or use --device cpu"
+    " brings one), reinstall this one, or use the CPU"
 );
 
 /// See [`Nvrtc::load`].

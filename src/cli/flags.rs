@@ -1,0 +1,255 @@
+//! The flags that help with an error, a note or a stop. The library names settings in words; this module adds what to type.
+
+use super::args::Cli;
+use crate::backend::REGISTRY;
+use crate::error::{ChainError, Error, FetchError, GpuError};
+use crate::precond::Preconditioner;
+use crate::scalar::Precision;
+use crate::source::Columns;
+use crate::stop::StopReason;
+use clap::{CommandFactory, ValueEnum};
+
+/// The error of a flag, or of an operand, whose value makes no sense.
+pub(super) fn bad(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
+    Error::BadSetting {
+        setting: flag.trim_start_matches("--"),
+        value: value.to_string(),
+        reason: reason.into(),
+    }
+}
+
+/// The message of an error with the flags that help.
+pub(super) fn message(error: &Error) -> String {
+    match error {
+        Error::BadSetting { setting, .. } if is_flag(setting) => format!("--{error}{}", advice(error)),
+        Error::InFile { path, fault } => format!("{}: {}", path.display(), message(fault)),
+        _ => format!("{error}{}", advice(error)),
+    }
+}
+
+/// A note about a matrix with the flags that its words name.
+pub(super) fn note(note: &str) -> String {
+    format!("{note}{}", named(note))
+}
+
+/// The flag that helps where a solve ends for this reason, whatever its residuals are.
+pub(super) fn for_stop(reason: &StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::Breakdown { .. } => Some("--variant classic"),
+        StopReason::IndefinitePreconditioner { .. } => Some("--precond none"),
+        _ => None,
+    }
+}
+
+fn is_flag(setting: &str) -> bool {
+    let takes = |command: &clap::Command| command.get_arguments().any(|arg| arg.get_long() == Some(setting));
+    Cli::command().get_subcommands().any(takes)
+}
+
+/// The end of the message of an error: what to type.
+fn advice(error: &Error) -> String {
+    let fixed = match error {
+        Error::BadSetting { reason, .. } => return named(reason),
+        Error::UnsupportedFile { hint, .. } | Error::Breakdown { hint, .. } => return named(hint),
+        Error::Parse { expected, .. } => return named(expected),
+        Error::History { message, .. } => return named(message),
+        Error::Unsupported { hint, .. } => match named(hint) {
+            none if none.is_empty() => " (--backend NAME)",
+            flags => return flags,
+        },
+        Error::Gpu(error) => return for_gpu(error),
+        Error::Fetch(error) => return for_fetch(error),
+        Error::UnknownMatrix { near, .. } => {
+            return after(near, "solver matrices lists names and generators");
+        }
+        Error::NotInCatalog { near, .. } => return after(near, "solver matrices lists all of them"),
+        Error::Binary { .. } => " with solver convert",
+        Error::Checkpoint { .. } => " without --resume",
+        Error::NotSymmetric { .. } => " (--assume-symmetric)",
+        Error::BadDiagonal { .. } | Error::BadBlock { .. } => " (--precond none)",
+        Error::CpuOnly { .. } => " (--device cpu)",
+        Error::Threads { .. } => " by --threads",
+        Error::Chain(ChainError::RowSum { .. }) => " (--normalize)",
+        Error::Chain(ChainError::Reducible { .. }) => " (--classes each)",
+        _ => "",
+    };
+    fixed.to_owned()
+}
+
+fn for_gpu(error: &GpuError) -> String {
+    match error {
+        GpuError::LibraryMissing { hint, .. } | GpuError::FunctionMissing { hint, .. } => named(hint),
+        GpuError::LibraryUnusable { reason, .. } => named(reason),
+        GpuError::DeviceMemory { hint: Some(hint), .. } => named(hint),
+        GpuError::DeviceMemory { hint: None, .. } => " (--device cpu)".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn for_fetch(error: &FetchError) -> String {
+    match error {
+        FetchError::NotFetched { name, stand_in, .. } => {
+            let instead =
+                stand_in.as_ref().map_or(String::new(), |stand_in| format!("; or take --matrix {stand_in}"));
+            format!(". Fetch it with: solver fetch {name}{instead}")
+        }
+        FetchError::Offline { source } => format!(" by --offline or SOLVER_OFFLINE{}", advice(source)),
+        FetchError::Unavailable { source, stand_in } => {
+            format!(" (--matrix {stand_in}){}", advice(source))
+        }
+        FetchError::Unreadable { name, .. } | FetchError::DownloadStopped { name, .. } => {
+            format!(" (solver fetch {name})")
+        }
+        FetchError::NoCacheFolder | FetchError::UnsafeCacheFolder { .. } | FetchError::DiskFull { .. } => {
+            " or --cache".to_owned()
+        }
+        FetchError::HttpStatus { .. } | FetchError::TooLong { .. } => {
+            " (--mirror or SOLVER_MIRROR names one)".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// A sentence after the names that may have been meant, or after the message where there are none.
+fn after(near: &str, sentence: &'static str) -> String {
+    format!("{}{sentence}", if near.is_empty() { "; " } else { " " })
+}
+
+/// The flags for the settings that a hint of the library names, in parentheses.
+fn named(hint: &str) -> String {
+    let edges = [',', ';', '.', ':', '(', ')'];
+    let words: Vec<&str> = hint.split_whitespace().map(|word| word.trim_matches(edges)).collect();
+    let mut flags: Vec<String> = Vec::new();
+    for at in 0..words.len() {
+        let flag = match words[at..] {
+            ["backend", name, ..] if REGISTRY.iter().any(|entry| entry.name == name) => {
+                format!("--backend {name}")
+            }
+            ["precision", name, ..] if Precision::value_variants().iter().any(|p| p.name() == name) => {
+                format!("--precision {name}")
+            }
+            ["preconditioner", name, ..] if name.parse::<Preconditioner>().is_ok() => {
+                format!("--precond {name}")
+            }
+            ["columns", list, ..] if list.parse::<Columns>().is_ok() => format!("--columns {list}"),
+            ["name", "the", "columns", ..] => "--columns LIST".to_owned(),
+            ["use", "the", "CPU", ..] | ["the", "CPU", "uses", ..] => "--device cpu".to_owned(),
+            ["history", "in", "JSON", ..] => "--history FILE.json".to_owned(),
+            _ => continue,
+        };
+        if !flags.contains(&flag) {
+            flags.push(flag);
+        }
+    }
+    if flags.is_empty() { String::new() } else { format!(" ({})", flags.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_that_a_hint_names_are_given_as_flags() {
+        for (hint, flags) in [
+            ("use precision f64 or f32, or backend csr", " (--precision f64, --backend csr)"),
+            ("backend csr with precision mixed needs 5.9 MB", " (--backend csr, --precision mixed)"),
+            ("use preconditioner jacobi, or check the matrix", " (--precond jacobi)"),
+            ("install the driver, or use the CPU", " (--device cpu)"),
+            ("not even that fits; the CPU uses main memory", " (--device cpu)"),
+            ("write a header, or name the columns", " (--columns LIST)"),
+            ("a vertex; naming the columns source,target reads names", " (--columns source,target)"),
+            ("scale the system", ""),
+            ("the backend nobody, precision f16 and preconditioner magic", ""),
+        ] {
+            assert_eq!(named(hint), flags, "{hint}");
+        }
+    }
+
+    #[test]
+    fn an_error_ends_with_what_to_type() {
+        let name = || "F1".to_owned();
+        let not_fetched = || FetchError::NotFetched {
+            name: name(),
+            rows: 9,
+            entries: 9,
+            bytes: 9,
+            stand_in: Some("F1-like".to_owned()),
+            ignored: None,
+        };
+        let file = || std::path::PathBuf::from("file");
+        let unsupported = |hint: &str| Error::Unsupported {
+            backend: "ell",
+            device: "cuda",
+            what: name(),
+            hint: hint.into(),
+        };
+        let memory = |hint: Option<&str>| GpuError::DeviceMemory {
+            what: "x",
+            needed: 9,
+            beside: 0,
+            free: 0,
+            hint: hint.map(str::to_owned),
+        };
+        let full = std::io::Error::other("no space left on device");
+        let fetch = "Fetch it with: solver fetch F1; or take --matrix F1-like";
+        let errors: Vec<(Error, &str)> = vec![
+            (unsupported("use backend csr"), "; use backend csr (--backend csr)"),
+            (unsupported("it takes one vector at a time"), " (--backend NAME)"),
+            (Error::CpuOnly { precond: "ic0" }, "or the CPU (--device cpu)"),
+            (Error::Threads { threads: 9, reason: name() }, "ask for fewer by --threads"),
+            (Error::Binary { path: file(), reason: name() }, "convert the matrix again with solver convert"),
+            (Error::Checkpoint { path: file(), reason: name() }, "start anew without --resume"),
+            (Error::BadDiagonal { precond: "jacobi", row: 1, value: "0".into() }, " (--precond none)"),
+            (
+                Error::UnknownMatrix { what: name(), near: String::new() },
+                "not a generator; solver matrices lists names and generators",
+            ),
+            (
+                Error::NotInCatalog { name: name(), near: "did you mean F2? ".into() },
+                "; did you mean F2? solver matrices lists all of them",
+            ),
+            (ChainError::RowSum { row: 0, sum: 0.5 }.into(), "can be divided by it (--normalize)"),
+            (ChainError::Reducible { classes: 2 }.into(), "each class (--classes each)"),
+            (memory(None).into(), "; the CPU uses main memory (--device cpu)"),
+            (memory(Some("preconditioner jacobi takes less")).into(), " (--precond jacobi)"),
+            (not_fetched().into(), fetch),
+            (FetchError::Offline { source: Box::new(not_fetched().into()) }.into(), fetch),
+            (
+                FetchError::Unavailable { source: Box::new(not_fetched().into()), stand_in: name() }.into(),
+                fetch,
+            ),
+            (
+                FetchError::DownloadStopped { name: name(), kept: 0, path: file() }.into(),
+                "again goes on from there (solver fetch F1)",
+            ),
+            (FetchError::NoCacheFolder.into(), "with SOLVER_CACHE or --cache"),
+            (FetchError::UnsafeCacheFolder { reason: name() }.into(), "with SOLVER_CACHE or --cache"),
+            (
+                FetchError::DiskFull { path: file(), written: 0, source: full }.into(),
+                "with SOLVER_CACHE or --cache",
+            ),
+            (
+                FetchError::TooLong { url: name(), most: 9, total: None }.into(),
+                "(--mirror or SOLVER_MIRROR names one)",
+            ),
+        ];
+        for (error, end) in &errors {
+            let plain = error.to_string();
+            assert!(message(error).ends_with(end), "{}", message(error));
+            assert!(!plain.contains("--") && !plain.contains("solver "), "{plain}");
+        }
+        let inner = Error::History { path: file(), message: "draw a history in JSON".into() };
+        let outer = Error::InFile { path: file(), fault: Box::new(inner) };
+        assert!(message(&outer).ends_with(" (--history FILE.json)"), "{}", message(&outer));
+    }
+
+    #[test]
+    fn settings_that_are_flags_have_dashes_and_others_have_none() {
+        let typed = message(&bad("--damping", 2, "it must be less than 1"));
+        assert_eq!(typed, "--damping 2: it must be less than 1");
+        let setting = |setting| Error::BadSetting { setting, value: "8G".into(), reason: "no number".into() };
+        assert_eq!(message(&setting("threads")), "--threads 8G: no number");
+        assert_eq!(message(&setting("SOLVER_GPU_MEMORY_LIMIT")), "SOLVER_GPU_MEMORY_LIMIT 8G: no number");
+        assert_eq!(message(&setting("NAME")), "NAME 8G: no number");
+    }
+}
