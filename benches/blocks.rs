@@ -102,7 +102,7 @@ fn measure<D: Pick<f64>>(
 ) -> solver::Result<serde_json::Value> {
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, typed)?;
     let began = Instant::now();
-    let operator = choice.build::<D, f64>(device, matrix)?;
+    let operator = choice.build::<D, f64>(device, matrix, 0)?;
     device.synchronize()?;
     let build = began.elapsed().as_secs_f64();
     let bytes = operator.cost().bytes;

@@ -58,7 +58,7 @@ fn preconditioners() -> Vec<Case> {
 }
 
 fn operator(backend: &str, matrix: &Arc<Csr>) -> solver::Result<Operator<Cpu, f64>> {
-    Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, backend)?.build(&CPU, matrix)
+    Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, backend)?.build(&CPU, matrix, 0)
 }
 
 /// Times y = operator x.
@@ -91,7 +91,7 @@ fn preconditioner(bencher: Bencher<'_, '_>, case: &Case) {
     let matrix = &LOADED[case.matrix];
     let a = operator("auto", matrix).unwrap();
     let precond: Preconditioner = case.what.parse().unwrap();
-    let m = precond.build(&*CPU, matrix, &a).unwrap().unwrap();
+    let m = precond.build(&*CPU, matrix, &a, 0).unwrap().unwrap();
     apply(bencher, &m, &vec![1.0; matrix.cols()], |y| {
         let product: f64 = y.iter().sum();
         assert!(product.is_finite() && product > 0.0, "{case}: 1'M 1 is {product}");

@@ -236,7 +236,7 @@ fn runners<D: Pick<T>, T: Scalar>(
     for backend in &plan.backends {
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
         let start = Instant::now();
-        let operator: Operator<D, T> = match choice.build(device, matrix) {
+        let operator: Operator<D, T> = match choice.build(device, matrix, 0) {
             Ok(operator) => operator,
             Err(e) => {
                 eprintln!("  {backend:<20} {e}");

@@ -10,7 +10,7 @@ mod names;
 mod params;
 mod registry;
 
-use crate::device::{Cpu, Cuda, Device, Room};
+use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::{Csr, Values};
 use crate::operator::LinearOperator;
@@ -45,8 +45,13 @@ pub trait Family<D: Device> {
         Ok(())
     }
 
-    /// Makes the matrix ready on the device.
-    fn build<T: Scalar>(device: &D, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<D, T>>;
+    /// Makes the matrix ready on the device; fails where its memory has no room for that and `reserve` bytes more.
+    fn build<T: Scalar>(
+        device: &D,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<D, T>>;
 }
 
 /// Why a backend does not take a matrix.
@@ -66,7 +71,7 @@ impl Refusal {
 
 type CheckFn = fn(&Csr, &Params, usize) -> std::result::Result<(), Refusal>;
 
-type BuildFn<D, T> = fn(&D, &Arc<Csr>, &Params) -> Result<Operator<D, T>>;
+type BuildFn<D, T> = fn(&D, &Arc<Csr>, &Params, u64) -> Result<Operator<D, T>>;
 
 /// The builders of a family for both vector precisions, and the check that comes before them.
 pub struct Build<D: Device> {
@@ -285,8 +290,14 @@ impl Choice {
         })
     }
 
-    /// Builds the operator on a device of the entry's kind.
-    pub fn build<D: Pick<T>, T: Scalar>(&self, device: &D, matrix: &Arc<Csr>) -> Result<Operator<D, T>> {
+    /// Builds the operator on a device of the entry's kind. `reserve` bytes of the device's memory must stay free, for vectors and
+    /// what else is made later: the operator is refused where both do not fit.
+    pub fn build<D: Pick<T>, T: Scalar>(
+        &self,
+        device: &D,
+        matrix: &Arc<Csr>,
+        reserve: u64,
+    ) -> Result<Operator<D, T>> {
         let (choice, why) = self.settle(matrix, size_of::<T>(), device.resident_rows())?;
         if let Some(why) = why {
             log::info!("backend {}: {why}", choice.label());
@@ -300,12 +311,10 @@ impl Choice {
         let matrix = summed.as_ref().unwrap_or(matrix);
         choice.entry.check(matrix, &choice.params, size_of::<T>())?;
         // As it is before anything of the operator is there.
-        let room = device.room()?;
-        let built = D::pick(builders)(device, matrix, &choice.params);
-        device.set_aside(0);
-        built.map_err(|e| match e {
+        let room = device.free_memory()?;
+        D::pick(builders)(device, matrix, &choice.params, reserve).map_err(|e| match e {
             Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint: None }) => {
-                let hint = Some(what_fits(matrix, size_of::<T>(), room));
+                let hint = Some(what_fits(matrix, size_of::<T>(), room, reserve));
                 Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint })
             }
             other => other,
@@ -339,15 +348,15 @@ fn unknown(kind: &'static str, name: &str) -> Error {
     Error::UnknownBackend { name: name.to_owned(), device: kind, hint }
 }
 
-/// What to ask for instead where an operator and what has been set aside do not fit into what is free, in words.
-fn what_fits(matrix: &Csr, width: usize, Room { free, set_aside: beside }: Room) -> String {
+/// What to ask for instead where an operator and the bytes in reserve do not fit into what is free, in words.
+fn what_fits(matrix: &Csr, width: usize, free: u64, reserve: u64) -> String {
     let rows = cuda::csr::storage(matrix);
     let spared = (matrix.values().width().saturating_sub(size_of::<f32>()) * matrix.nnz()) as u64;
-    let narrow = beside * size_of::<f32>() as u64 / width as u64;
+    let narrow = reserve * size_of::<f32>() as u64 / width as u64;
     let mixed = Precision::Mixed.name();
     let ways = [
-        (rows + beside, "backend csr".to_owned()),
-        (rows - spared + beside, format!("backend csr with precision {mixed}")),
+        (rows + reserve, "backend csr".to_owned()),
+        (rows - spared + reserve, format!("backend csr with precision {mixed}")),
         (rows - spared + narrow, format!("backend csr with precision {}", Precision::F32.name())),
     ];
     match ways.iter().find(|(bytes, _)| *bytes <= free) {
@@ -367,7 +376,7 @@ mod tests {
     fn what_fits_counts_columns_near_their_rows_as_csr_keeps_them() {
         let matrix = crate::source::load("poisson2d:300x300").unwrap().matrix;
         // 90,000 rows, 448,800 entries of 10 bytes, or 6 with values in single precision, and four vectors.
-        let says = |free| what_fits(&matrix, 8, Room { free, set_aside: 2_880_000 });
+        let says = |free| what_fits(&matrix, 8, free, 2_880_000);
         for (least, way) in [
             (7_728_004, "backend csr needs 7.7 MB"),
             (5_932_804, "backend csr with precision mixed needs 5.9 MB"),

@@ -129,12 +129,12 @@ fn solve<D: Pick<T>, T: Scalar>(device: &D, plan: &Plan, given: Given<'_>) -> Re
     let vectors = plan.method.vectors(precond.name() != "none") as u64 * rows * width;
     // Of blocks only an estimate is known, by which nothing is refused.
     let rest = if precond.is_blocks() { 0 } else { precond.bytes(rows, exact.nnz() as u64, width) };
-    device.set_aside(vectors + rest);
-    let a =
-        during(format!("building backend {}", backend.label()), || backend.build::<D, T>(device, &matrix))?;
-    device.set_aside(vectors);
-    let m =
-        during(format!("building preconditioner {precond}"), || precond.build::<D, T>(device, &exact, &a))?;
+    let a = during(format!("building backend {}", backend.label()), || {
+        backend.build::<D, T>(device, &matrix, vectors + rest)
+    })?;
+    let m = during(format!("building preconditioner {precond}"), || {
+        precond.build::<D, T>(device, &exact, &a, vectors)
+    })?;
     // Until here there is nothing to lose, and Ctrl-C ends the program at once.
     let rule = stopping_rule(plan, exact.rows(), interrupt::catch());
     let system = System { matrix: &exact, b: &problem.b, x0 };

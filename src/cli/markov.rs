@@ -277,8 +277,8 @@ fn by_power<D: Pick<T>, T: Scalar>(
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
     }
-    device.set_aside((VECTORS * matrix.rows() * size_of::<T>()) as u64);
-    let operator = backend.build::<D, T>(device, matrix)?;
+    let vectors = (VECTORS * matrix.rows() * size_of::<T>()) as u64;
+    let operator = backend.build::<D, T>(device, matrix, vectors)?;
     let before = began.elapsed().as_secs_f64();
     let mut stationary = power::<D, T>(device, operator, problem, &task.rule, observers)?;
     stationary.seconds_setup += before;

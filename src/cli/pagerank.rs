@@ -138,9 +138,10 @@ fn by_power<D: Pick<T>, T: Scalar>(
         log::info!("backend {}: {why}", backend.label());
     }
     let vectors = vectors(plan.dangling, plan.teleport.is_some(), plan.method == Method::Extrapolated);
-    device.set_aside((vectors * matrix.rows() * size_of::<T>()) as u64);
-    let operator =
-        during(format!("building backend {}", backend.label()), || backend.build::<D, T>(device, &matrix))?;
+    let reserve = (vectors * matrix.rows() * size_of::<T>()) as u64;
+    let operator = during(format!("building backend {}", backend.label()), || {
+        backend.build::<D, T>(device, &matrix, reserve)
+    })?;
     ranked.facts.seconds_setup += began.elapsed().as_secs_f64();
     ranked.facts.backend = backend.label();
     ranked.facts.backend_because = why;

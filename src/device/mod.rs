@@ -127,15 +127,6 @@ const _: () = {
     everything_of::<Cuda>();
 };
 
-/// Memory of a device.
-#[derive(Clone, Copy, Debug)]
-pub struct Room {
-    /// Bytes free.
-    pub free: u64,
-    /// Those of them that have been set aside.
-    pub set_aside: u64,
-}
-
 /// Vectors, scalars and the algebra on them.
 ///
 /// Vectors are n x k, row-major: k = 1 is the plain case.
@@ -170,12 +161,9 @@ pub trait Device: Send + Sized + 'static {
         Ok(())
     }
 
-    /// Says how much memory will be wanted after the next operator is built, for vectors and what else there is, so that it is
-    /// refused where both do not fit. Building an operator ends that.
-    fn set_aside(&self, _bytes: u64) {}
-    /// The memory that is free now, where it is counted.
-    fn room(&self) -> Result<Room> {
-        Ok(Room { free: u64::MAX, set_aside: 0 })
+    /// Bytes of the device's memory that are free now, where they are counted.
+    fn free_memory(&self) -> Result<u64> {
+        Ok(u64::MAX)
     }
 
     /// A vector of zeros.

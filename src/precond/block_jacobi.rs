@@ -41,13 +41,18 @@ pub(super) fn best_size(matrix: &Csr) -> usize {
 }
 
 /// Builds the operator; every block must be positive definite.
-pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, block: usize) -> Result<Operator<D, T>> {
+pub(super) fn build<D: Pick<T>, T: Scalar>(
+    device: &D,
+    matrix: &Csr,
+    block: usize,
+    reserve: u64,
+) -> Result<Operator<D, T>> {
     let inverses = inverses::<T>(matrix, block)?;
     let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
     // Iterations share a launch where there is one matrix.
     let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
     let (backend, _) = auto.settle(&inverses, size_of::<T>(), 0)?;
-    backend.build(device, &Arc::new(inverses)).map_err(|e| match e {
+    backend.build(device, &Arc::new(inverses), reserve).map_err(|e| match e {
         Error::Gpu(GpuError::DeviceMemory { needed, beside, free, .. }) => {
             let hint =
                 "preconditioner jacobi takes one number a row; smaller blocks take fewer (block-jacobi:block=2)";

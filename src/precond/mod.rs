@@ -163,19 +163,20 @@ impl Preconditioner {
     }
 
     /// Builds the operator; none where there is nothing to apply. `matrix` is exact, `a` the operator that a backend
-    /// has made of it.
+    /// has made of it. `reserve` bytes of the device's memory must stay free.
     pub fn build<D: Pick<T>, T: Scalar>(
         self,
         device: &D,
         matrix: &Arc<Csr>,
         a: &Operator<D, T>,
+        reserve: u64,
     ) -> Result<Option<Operator<D, T>>> {
         match self {
             Preconditioner::None => Ok(None),
             Preconditioner::Jacobi => jacobi::build(device, matrix).map(Some),
             Preconditioner::BlockJacobi { block } => {
                 let block = block.unwrap_or_else(|| block_jacobi::best_size(matrix));
-                block_jacobi::build(device, matrix, block).map(Some)
+                block_jacobi::build(device, matrix, block, reserve).map(Some)
             }
             Preconditioner::Chebyshev { degree, ratio } => {
                 chebyshev::build(device, matrix, a, degree, ratio).map(Some)

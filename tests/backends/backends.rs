@@ -1,6 +1,7 @@
 //! What single backends promise beyond the product itself, and what `auto` chooses.
 
 use crate::common::each_backend::gpu;
+use crate::common::solves::operator;
 use crate::common::vectors::{bits, download, integers, read, reals, upload};
 use crate::common::zoo::generated;
 use solver::Error;
@@ -11,6 +12,7 @@ use solver::error::GpuError;
 use solver::format::stats::Blocks;
 use solver::format::{Bsr, Csr, Offsets, Pattern, Stats, Values};
 use solver::operator::{Cost, dot_into};
+use solver::precond::Preconditioner;
 use solver::scalar::{Precision, Scalar};
 use std::sync::Arc;
 
@@ -23,7 +25,7 @@ fn choice(typed: &str) -> Choice {
 }
 
 fn build(typed: &str, matrix: &Arc<Csr>) -> solver::Result<Operator<Cpu, f64>> {
-    choice(typed).build::<Cpu, f64>(&cpu(), matrix)
+    choice(typed).build::<Cpu, f64>(&cpu(), matrix, 0)
 }
 
 fn product(typed: &str, matrix: &Arc<Csr>, x: &[f64]) -> Vec<f64> {
@@ -203,7 +205,7 @@ fn ragged(value: impl FnMut(usize) -> f64) -> Arc<Csr> {
 fn an_infinite_x_reaches_entries_alone<D: Pick<f64>>(device: &D, backends: &[&str], matrix: &Arc<Csr>) {
     for backend in backends {
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap();
-        let operator = choice.build::<D, f64>(device, matrix).unwrap();
+        let operator = choice.build::<D, f64>(device, matrix, 0).unwrap();
         for poisoned in [0, 1, 37, 69_999] {
             let mut x = integers(4, matrix.cols());
             x[poisoned] = f64::INFINITY;
@@ -251,7 +253,7 @@ where
     Cuda: Pick<T>,
 {
     let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
-    let operator = choice.build::<Cuda, T>(gpu, matrix).unwrap();
+    let operator = choice.build::<Cuda, T>(gpu, matrix, 0).unwrap();
     let x = integers(4, matrix.cols());
     let want = matrix.multiply_reference(&x);
     let x_there = upload::<Cuda, T>(gpu, &x, 1);
@@ -277,12 +279,25 @@ fn what_does_not_fit_a_gpu_is_refused_and_the_next_operator_is_built() {
     let matrix = generated("poisson2d:40x50");
     for backend in ["csr", "bsr", "sell", "merge", "hybrid", "vector", "cusparse"] {
         let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
-        gpu.set_aside(1 << 50);
-        let error = choice.build::<Cuda, f64>(&gpu, &matrix).map(|_| ()).unwrap_err();
+        let error = choice.build::<Cuda, f64>(&gpu, &matrix, 1 << 50).map(|_| ()).unwrap_err();
         let refused = matches!(&error, Error::Gpu(GpuError::DeviceMemory { hint: Some(_), .. }));
         assert!(refused, "{backend}: {error}");
         gives_exact_sums::<f64>(&gpu, backend, &matrix);
     }
+}
+
+#[test]
+fn blocks_of_a_preconditioner_leave_the_memory_in_reserve_free_on_a_gpu() {
+    let gpu = gpu();
+    let matrix = generated("poisson2d:40x50");
+    let a = operator::<Cuda, f64>(&gpu, &matrix);
+    let build = |reserve| Preconditioner::BlockJacobi { block: Some(4) }.build(&gpu, &matrix, &a, reserve);
+    let error = build(1 << 50).map(|_| ()).unwrap_err();
+    assert!(
+        matches!(&error, Error::Gpu(GpuError::DeviceMemory { beside, .. }) if *beside == 1 << 50),
+        "{error}"
+    );
+    assert!(build(0).unwrap().is_some());
 }
 
 /// As many threads for a row as its length asks for, each a kernel of its own, and so for graphs. Up to 65,536 columns may stand
@@ -359,7 +374,7 @@ fn blocks_of_every_size_from_2_to_8_give_exact_sums_on_a_gpu() {
             {
                 let typed = format!("{backend}{height}x{width}");
                 let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &typed).unwrap();
-                let operator = choice.build::<Cuda, f64>(&gpu, &matrix).unwrap();
+                let operator = choice.build::<Cuda, f64>(&gpu, &matrix, 0).unwrap();
                 let mut y = upload::<Cuda, f64>(&gpu, &before, 1);
                 operator.apply(&gpu, 2.0, &x, -1.0, &mut y).unwrap();
                 assert_eq!(download::<Cuda, f64>(&gpu, &y, n as usize), want, "{typed}");
@@ -403,7 +418,7 @@ where
 {
     let n = matrix.rows();
     let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
-    let operator = choice.build::<Cuda, T>(gpu, matrix).unwrap();
+    let operator = choice.build::<Cuda, T>(gpu, matrix, 0).unwrap();
     let x_there = upload::<Cuda, T>(gpu, x, 1);
     let mut y = upload::<Cuda, T>(gpu, &vec![f64::NAN; n], 1);
     let mut slots = gpu.slots(1, 1).unwrap();
@@ -427,7 +442,7 @@ fn a_product_with_more_threads_than_cores_is_that_of_one_thread() {
     let matrix = generated("poisson2d:40x40");
     let x = integers(3, matrix.cols());
     for entry in REGISTRY.iter().filter(|entry| entry.family == "bsr-tasks" && entry.device() == Cpu::KIND) {
-        let operator = choice(entry.name).build::<Cpu, f64>(&crowd, &matrix).unwrap();
+        let operator = choice(entry.name).build::<Cpu, f64>(&crowd, &matrix, 0).unwrap();
         let x_there = upload::<Cpu, f64>(&crowd, &x, 1);
         let mut y = upload::<Cpu, f64>(&crowd, &vec![f64::NAN; matrix.rows()], 1);
         operator.apply(&crowd, 1.0, &x_there, 0.0, &mut y).unwrap();
@@ -454,7 +469,7 @@ fn add_repeats<D: Pick<T>, T: Scalar>(device: &D, entry: &Entry) {
             continue;
         }
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, entry.name).unwrap();
-        let operator = match choice.build::<D, T>(device, &with_repeats(values)) {
+        let operator = match choice.build::<D, T>(device, &with_repeats(values), 0) {
             Ok(operator) => operator,
             // A library or an architecture that this machine lacks.
             Err(Error::Gpu(_)) => continue,
@@ -501,7 +516,7 @@ fn a_dense_matrix_beyond_the_stated_size_is_refused() {
 fn yardsticks_refuse_vectors_in_single_precision() {
     let matrix = generated("poisson2d:3x3");
     for backend in ["sprs", "nalgebra"] {
-        let error = choice(backend).build::<Cpu, f32>(&cpu(), &matrix).map(|_| ()).unwrap_err();
+        let error = choice(backend).build::<Cpu, f32>(&cpu(), &matrix, 0).map(|_| ()).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
         assert!(error.to_string().contains("f32"), "{error}");
     }

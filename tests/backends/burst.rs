@@ -19,7 +19,7 @@ fn burst<T: Scalar>(gpu: &Cuda, matrix: &Arc<Csr>) -> solver::Result<Operator<Cu
 where
     Cuda: Pick<T>,
 {
-    Choice::resolve("cuda", "burst", "burst").unwrap().build(gpu, matrix)
+    Choice::resolve("cuda", "burst", "burst").unwrap().build(gpu, matrix, 0)
 }
 
 /// On the GPU in one launch, and on the CPU.
@@ -31,13 +31,13 @@ fn both(
     rule: &StoppingRule,
 ) -> [Solution; 2] {
     let a = burst::<f64>(gpu, &system.matrix).unwrap();
-    let m = precond.build(gpu, &system.matrix, &a).unwrap();
+    let m = precond.build(gpu, &system.matrix, &a, 0).unwrap();
     let recorded = gpu.bursts();
     let got = method.solve(gpu, a, m, &system.given(), rule, &mut []).unwrap();
     assert!(gpu.bursts() > recorded, "{}: recorded as a graph", method.name());
     let cpu = Cpu::new(Some(2)).unwrap();
     let a = operator::<Cpu, f64>(&cpu, &system.matrix);
-    let m = precond.build(&cpu, &system.matrix, &a).unwrap();
+    let m = precond.build(&cpu, &system.matrix, &a, 0).unwrap();
     [got, method.solve(&cpu, a, m, &system.given(), rule, &mut []).unwrap()]
 }
 
@@ -238,7 +238,7 @@ fn a_preconditioner_with_kernels_of_its_own_is_recorded_as_a_graph() {
     let system = System::generated("poisson2d:40x40");
     let a = burst::<f64>(&gpu, &system.matrix).unwrap();
     let block_jacobi: Preconditioner = "block-jacobi:block=4".parse().unwrap();
-    let m = block_jacobi.build(&gpu, &system.matrix, &a).unwrap();
+    let m = block_jacobi.build(&gpu, &system.matrix, &a, 0).unwrap();
     let recorded = gpu.bursts();
     let got = Method::Cg.solve(&gpu, a, m, &system.given(), &to(tolerance::RTOL), &mut []).unwrap();
     assert_eq!((got.reason, gpu.bursts()), (StopReason::Converged, recorded));

@@ -95,7 +95,7 @@ fn a_backend_of_another_device_is_refused_and_named() {
     }
     assert!(says("nope").contains("on cpu: there are: serial, "), "{}", says("nope"));
     let choice = Choice::resolve("cuda", "vector", "vector").unwrap();
-    let built = choice.build::<Cpu, f64>(&Cpu::new(Some(1)).unwrap(), &zoo::generated("poisson2d:2x2"));
+    let built = choice.build::<Cpu, f64>(&Cpu::new(Some(1)).unwrap(), &zoo::generated("poisson2d:2x2"), 0);
     let error = built.map(|_| ()).unwrap_err();
     assert!(matches!(error, Error::UnknownBackend { .. }));
     assert!(error.to_string().contains("vector is a backend of cuda"), "{error}");

@@ -30,7 +30,7 @@ impl Made {
                 let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, name).unwrap();
                 build(device, &choice, matrix).unwrap_or_else(|e| panic!("{name}: {e}"))
             }
-            Made::Precond(precond) => match precond.build(device, matrix, &operator(device, matrix)) {
+            Made::Precond(precond) => match precond.build(device, matrix, &operator(device, matrix), 0) {
                 Err(solver::Error::CpuOnly { .. }) => None,
                 built => built.unwrap(),
             },

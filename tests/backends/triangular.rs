@@ -24,7 +24,7 @@ fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, precond: Preconditioner) ->
 where
     Cpu: Pick<T>,
 {
-    precond.build(device, matrix, &operator::<Cpu, T>(device, matrix)).unwrap().unwrap()
+    precond.build(device, matrix, &operator::<Cpu, T>(device, matrix), 0).unwrap().unwrap()
 }
 
 /// M^-1 r.
@@ -338,7 +338,7 @@ fn every_real_positive_definite_matrix_converges_with_ic0() {
         let system = System::ones(matrix);
         let device = cpu(2);
         let a = operator::<Cpu, f64>(&device, &system.matrix);
-        let m = IC0.build(&device, &system.matrix, &a).unwrap();
+        let m = IC0.build(&device, &system.matrix, &a, 0).unwrap();
         let method = solver::solve::Method::Cg;
         let outcome = method.solve(&device, a, m, &system.given(), &rule, &mut []).unwrap();
         println!("{name}: {} iterations, {} restarts", outcome.iterations, outcome.restarts);

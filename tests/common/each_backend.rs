@@ -65,7 +65,7 @@ pub fn build<D: Pick<T>, T: Scalar>(
     if choice.entry.check(matrix, &choice.params, size_of::<T>()).is_err() {
         return Ok(None);
     }
-    let built = choice.build(device, matrix)?;
+    let built = choice.build(device, matrix, 0)?;
     BUILT.set(BUILT.get() + 1);
     Ok(Some(built))
 }

@@ -49,7 +49,7 @@ impl System {
         rule: &StoppingRule,
     ) -> Solution {
         let a = operator::<D, f64>(device, &self.matrix);
-        let m = precond.build(device, &self.matrix, &a).unwrap();
+        let m = precond.build(device, &self.matrix, &a, 0).unwrap();
         let outcome = method.solve(device, a, m, &self.given(), rule, &mut []).unwrap();
         self.assert_consistent(&outcome);
         outcome
@@ -110,14 +110,14 @@ impl System {
 pub fn operator<D: Pick<T>, T: Scalar>(device: &D, matrix: &Arc<Csr>) -> Operator<D, T> {
     let named = std::env::var("SOLVER_TEST_GPU_BACKEND").ok().filter(|_| D::KIND == "cuda");
     let backend = named.as_deref().unwrap_or("auto");
-    Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap().build(device, matrix).unwrap()
+    Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap().build(device, matrix, 0).unwrap()
 }
 
 /// The reference run: serial, on one thread.
 pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> Solution {
     let cpu = Cpu::new(Some(1)).unwrap();
-    let a = Choice::resolve("cpu", "serial", "serial").unwrap().build(&cpu, &system.matrix).unwrap();
-    let m = precond.build(&cpu, &system.matrix, &a).unwrap();
+    let a = Choice::resolve("cpu", "serial", "serial").unwrap().build(&cpu, &system.matrix, 0).unwrap();
+    let m = precond.build(&cpu, &system.matrix, &a, 0).unwrap();
     system.solve_operators(&cpu, a, m, rule, &mut [])
 }
 

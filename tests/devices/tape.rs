@@ -27,7 +27,7 @@ pub fn trace(method: Method, shape: Shape) -> Trace {
         Tape { cpu, shape, vectors: Cell::new(0), running: RefCell::new(None), step: RefCell::new(None) };
     let matrix = Arc::new(solver::source::load("poisson2d:5x4").unwrap().matrix);
     let choice = solver::backend::Choice::resolve("cpu", "auto", "rows").unwrap();
-    let product = choice.build::<Cpu, f64>(&tape.cpu, &matrix).unwrap();
+    let product = choice.build::<Cpu, f64>(&tape.cpu, &matrix, 0).unwrap();
     let b: Vec<f64> = (0..matrix.rows()).map(|i| 1.0 + i as f64).collect();
     let system = System { matrix: &matrix, b: &b, x0: None };
     let rule = StoppingRule::RelativeResidual(1e-8);

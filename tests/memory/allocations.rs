@@ -27,8 +27,8 @@ fn allocations(
     let rule = StoppingRule::any(rules);
     let mut recorder = Recorder::with_capacity(iterations);
     // Not counted: threads that share the work of building allocate as they come.
-    let a = choice.build::<Cpu, f64>(cpu, &matrix).unwrap();
-    let m = precond.build(cpu, &matrix, &a).unwrap();
+    let a = choice.build::<Cpu, f64>(cpu, &matrix, 0).unwrap();
+    let m = precond.build(cpu, &matrix, &a, 0).unwrap();
     let before = memory::allocations();
     let system = Given { matrix: &matrix, b: &b, x0: None };
     let outcome = method.solve(cpu, a, m, &system, &rule, &mut [&mut recorder]).unwrap();
@@ -50,7 +50,7 @@ fn allocations_of_ranks(cpu: &Cpu, backend: &str, extrapolate: bool, iterations:
         start: None,
     };
     let rules = [StoppingRule::AbsoluteResidual(1e-300), StoppingRule::MaxIterations(iterations)];
-    let operator = Choice::resolve("cpu", "auto", backend).unwrap().build(cpu, links.incoming()).unwrap();
+    let operator = Choice::resolve("cpu", "auto", backend).unwrap().build(cpu, links.incoming(), 0).unwrap();
     let mut recorder = Recorder::with_capacity(iterations);
     let before = memory::allocations();
     let rule = StoppingRule::any(rules);

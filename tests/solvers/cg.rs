@@ -57,7 +57,7 @@ impl Check for Converges {
         let (single, rtol) = (size_of::<T>() == 4, rtol_of::<T>());
         for (precond, &expected) in BOTH.into_iter().zip(serial) {
             let Some(a) = case.build::<D, T>(device) else { return };
-            let m = precond.build(device, &case.matrix, &a).unwrap();
+            let m = precond.build(device, &case.matrix, &a, 0).unwrap();
             let outcome = Method::Cg.solve(device, a, m, &system.given(), &to(rtol), &mut []).unwrap();
             let off = outcome.iterations.abs_diff(expected);
             let what =
@@ -248,7 +248,7 @@ fn diagonals_that_jacobi_cannot_invert_are_refused_with_their_row<D: Host>(devic
     let hole = zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(1, 1.0)]]);
     let cases = [(hole, "not stored"), (full(0.0), "0"), (full(-3.5), "-3.5"), (full(f64::NAN), "NaN")];
     let build = |precond: Preconditioner, matrix: Arc<Csr>| {
-        precond.build(device, &matrix, &operator::<D, f64>(device, &matrix))
+        precond.build(device, &matrix, &operator::<D, f64>(device, &matrix), 0)
     };
     for (matrix, found) in cases {
         match build(Preconditioner::Jacobi, matrix).map(|_| ()) {
@@ -264,8 +264,10 @@ fn diagonals_that_jacobi_cannot_invert_are_refused_with_their_row<D: Host>(devic
 
 fn jacobi_applies_the_inverse_of_the_diagonal<D: Host>(device: &D) {
     let matrix = zoo::diagonal(&[1.0, 2.0, 4.0, 8.0]);
-    let m =
-        Preconditioner::Jacobi.build(device, &matrix, &operator::<D, f64>(device, &matrix)).unwrap().unwrap();
+    let m = Preconditioner::Jacobi
+        .build(device, &matrix, &operator::<D, f64>(device, &matrix), 0)
+        .unwrap()
+        .unwrap();
     assert_eq!((m.shape(), m.cost().bytes, m.cost().flops, m.storage()), ((4, 4), 96, 4, 32));
     let x = crate::common::vectors::upload::<D, f64>(device, &[8.0, -8.0, 4.0, 0.0], 1);
     let apply = |alpha, beta, before: f64| {
@@ -337,7 +339,7 @@ fn real_matrices_converge<D: Host>(device: &D, backend: &str) {
             let what = format!("{name}, {}", choice.label());
             let built = build::<D, f64>(device, &choice, &system.matrix);
             let Some(a) = built.unwrap_or_else(|e| panic!("{what}: {e}")) else { continue };
-            let m = Preconditioner::Jacobi.build(device, &system.matrix, &a).unwrap();
+            let m = Preconditioner::Jacobi.build(device, &system.matrix, &a, 0).unwrap();
             let outcome = Method::Cg.solve(device, a, m, &system.given(), &loose(), &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "{what}: {outcome:?}");
         }

@@ -93,7 +93,7 @@ impl Case {
         let narrow = self.precision.narrow_values();
         let matrix = if narrow { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
         let a = operator::<D, T>(device, &matrix);
-        let m = self.precond.build(device, exact, &a)?;
+        let m = self.precond.build(device, exact, &a, 0)?;
         let mut recorder = Recorder::default();
         let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, watch];
         let outcome = self.method.solve_saved(device, a, m, &system.given(), rule, observers, checkpoints)?;

@@ -89,7 +89,7 @@ impl Check for Converges {
         let system = System::random(case.matrix.clone());
         for precond in BOTH {
             let Some(a) = case.build::<D, T>(device) else { return };
-            let m = precond.build(device, &case.matrix, &a).unwrap();
+            let m = precond.build(device, &case.matrix, &a, 0).unwrap();
             let outcome = Method::Minres.solve(device, a, m, &system.given(), &to(rtol), &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "{case}, {}: {outcome:?}", precond.name());
         }

@@ -439,7 +439,7 @@ fn ranks_of_hubs_on_the_gpu_have_the_same_bits_every_time() {
     for backend in ["pull:cut=windows", "csr:cut=windows"] {
         let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
         let ranks = || {
-            let operator = choice.build::<Cuda, f64>(&gpu, links.incoming()).unwrap();
+            let operator = choice.build::<Cuda, f64>(&gpu, links.incoming(), 0).unwrap();
             let ranking = power::<Cuda, f64>(&gpu, operator, &plain(&links), false, &rule(1e-9), &mut []);
             bits(&ranking.unwrap().ranks)
         };

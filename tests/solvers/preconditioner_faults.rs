@@ -20,7 +20,7 @@ const IC0: Preconditioner = Preconditioner::Ic0 { shift: 0.0 };
 const SSOR: Preconditioner = Preconditioner::Ssor { omega: 1.0 };
 
 fn refusal<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &Arc<Csr>) -> Option<Error> {
-    precond.build(device, matrix, &operator::<D, T>(device, matrix)).err()
+    precond.build(device, matrix, &operator::<D, T>(device, matrix), 0).err()
 }
 
 /// One over the diagonal of row 3 (counted from 1) is out of range, once for single and once for double precision.
@@ -57,7 +57,7 @@ fn blocks_that_are_not_positive_definite_are_refused_with_their_row<D: Host>(dev
     };
     let build = |matrix: &Arc<Csr>, block| {
         let a = operator::<D, f64>(device, matrix);
-        Preconditioner::BlockJacobi { block: Some(block) }.build(device, matrix, &a).map(|_| ())
+        Preconditioner::BlockJacobi { block: Some(block) }.build(device, matrix, &a, 0).map(|_| ())
     };
     for (d, found) in [(3.0, -1.0), (4.0, 0.0), (f64::NAN, f64::NAN)] {
         match build(&with(d), 2) {
@@ -82,7 +82,7 @@ fn chebyshev_refuses_diagonals_that_are_not_positive<D: Host>(device: &D) {
     for d in [0.0, -2.0, f64::NAN] {
         let matrix = zoo::diagonal(&[1.0, d]);
         let a = operator::<D, f64>(device, &matrix);
-        let built = "chebyshev".parse::<Preconditioner>().unwrap().build(device, &matrix, &a);
+        let built = "chebyshev".parse::<Preconditioner>().unwrap().build(device, &matrix, &a, 0);
         assert!(
             matches!(built.map(|_| ()), Err(Error::BadDiagonal { precond: "chebyshev", row: 2, .. })),
             "{d}"
@@ -92,7 +92,7 @@ fn chebyshev_refuses_diagonals_that_are_not_positive<D: Host>(device: &D) {
 
 fn refused(matrix: &Arc<Csr>, precond: Preconditioner) -> Error {
     let device = Cpu::new(Some(1)).unwrap();
-    precond.build(&device, matrix, &operator::<Cpu, f64>(&device, matrix)).map(|_| ()).unwrap_err()
+    precond.build(&device, matrix, &operator::<Cpu, f64>(&device, matrix), 0).map(|_| ()).unwrap_err()
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn all() -> Vec<Preconditioner> {
 fn all_on<D: Host>(device: &D) -> Vec<Preconditioner> {
     let matrix = zoo::diagonal(&[1.0, 2.0]);
     let a = operator::<D, f64>(device, &matrix);
-    let runs = |precond: &Preconditioner| match precond.build(device, &matrix, &a) {
+    let runs = |precond: &Preconditioner| match precond.build(device, &matrix, &a, 0) {
         Err(e @ Error::CpuOnly { .. }) => {
             let triangles = matches!(precond, Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. });
             assert!(D::KIND == "cuda" && triangles, "{precond}: {e}");
@@ -85,7 +85,7 @@ fn all_on<D: Host>(device: &D) -> Vec<Preconditioner> {
 }
 
 fn build<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &Arc<Csr>) -> Operator<D, T> {
-    precond.build(device, matrix, &operator::<D, T>(device, matrix)).unwrap().unwrap()
+    precond.build(device, matrix, &operator::<D, T>(device, matrix), 0).unwrap().unwrap()
 }
 
 fn apply<D: Device, T: Scalar>(
@@ -353,7 +353,7 @@ fn chebyshev_of_even_degree_is_positive_definite_however_far_its_estimate_is_off
     let x = reals(6, n);
     let product = |degree| {
         let m =
-            Preconditioner::Chebyshev { degree, ratio: 30.0 }.build(device, &matrix, &a).unwrap().unwrap();
+            Preconditioner::Chebyshev { degree, ratio: 30.0 }.build(device, &matrix, &a, 0).unwrap().unwrap();
         dot(&x, &apply(device, &m, (1.0, 0.0), &x, &vec![0.0; n]))
     };
     for degree in [2, 4, 6] {

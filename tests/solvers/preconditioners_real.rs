@@ -25,8 +25,8 @@ fn solve(path: &Path, precond: Preconditioner) -> Result<usize, String> {
     let cpu = Cpu::new(Some(2)).unwrap();
     let matrix = Arc::new(solver::source::load(path.to_str().unwrap()).unwrap().matrix);
     let b = matrix.multiply_reference(&vec![1.0; matrix.cols()]);
-    let a = Choice::resolve("cpu", "auto", "auto").unwrap().build::<Cpu, f64>(&cpu, &matrix).unwrap();
-    let m = precond.build(&cpu, &matrix, &a).map_err(|e| e.to_string())?;
+    let a = Choice::resolve("cpu", "auto", "auto").unwrap().build::<Cpu, f64>(&cpu, &matrix, 0).unwrap();
+    let m = precond.build(&cpu, &matrix, &a, 0).map_err(|e| e.to_string())?;
     let rule =
         StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(100_000)]);
     let system = System { matrix: &matrix, b: &b, x0: None };

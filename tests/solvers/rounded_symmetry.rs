@@ -36,8 +36,8 @@ fn verdicts_on_matrices_that_are_symmetric_to_rounding_are_those_of_all_entries(
             for precond in ROWS.iter().map(|row| row.default) {
                 let name = format!("{what}, {}, {precond}", entry.name);
                 let choice = Choice::resolve("cpu", "auto", entry.name).unwrap();
-                let a = choice.build::<Cpu, f64>(&cpu, &system.matrix).unwrap();
-                let m = precond.build::<Cpu, f64>(&cpu, &system.matrix, &a).unwrap();
+                let a = choice.build::<Cpu, f64>(&cpu, &system.matrix, 0).unwrap();
+                let m = precond.build::<Cpu, f64>(&cpu, &system.matrix, &a, 0).unwrap();
                 let outcome = |rtol| system.solve_operators(&cpu, a.clone(), m.clone(), &to(rtol), &mut []);
                 let usual = outcome(tolerance::RTOL);
                 assert!(usual.reason.is_success(), "{name}: {:?}", usual.reason);

@@ -194,7 +194,7 @@ fn a_start_that_meets_the_tolerance_by_rounding_alone_is_not_believed() {
     // The plain residual of this start is exactly 0.
     let x0 = [2f64.powi(26), 2f64.powi(26) + 2f64.powi(-26)];
     let a = operator::<Cpu, f64>(&cpu, &matrix);
-    let m = Preconditioner::None.build(&cpu, &matrix, &a).unwrap();
+    let m = Preconditioner::None.build(&cpu, &matrix, &a, 0).unwrap();
     let given = Given { matrix: &matrix, b: &b, x0: Some(&x0) };
     let outcome =
         Method::Minres.solve(&cpu, a, m, &given, &StoppingRule::RelativeResidual(1e-8), &mut []).unwrap();

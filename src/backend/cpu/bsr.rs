@@ -89,7 +89,12 @@ pub(in crate::backend) fn blocked(matrix: &Arc<Csr>, block: (usize, usize)) -> R
 impl Family<Cpu> for BsrFamily {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        _: u64,
+    ) -> Result<Operator<Cpu, T>> {
         let block = named_or_found(matrix, params, value_bytes(matrix));
         let bsr = blocked(matrix, block)?;
         let bytes = bsr.storage_bytes();

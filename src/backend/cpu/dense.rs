@@ -34,7 +34,7 @@ impl Family<Cpu> for DenseFamily {
         Ok(())
     }
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Operator<Cpu, T>> {
         let dense = Dense::from_csr(matrix)?;
         Ok(Arc::new(Chunked::new::<T>(device, DenseMatrix { dense, avx2: device.avx2 })))
     }

@@ -32,13 +32,18 @@ const ITEMS: usize = 4096;
 pub struct Merge;
 
 impl Family<Cpu> for Merge {
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cpu, T>> {
         let items = matrix.rows() + matrix.nnz();
         let segments = items.div_ceil(ITEMS);
         let cuts = (0..=segments).map(|s| Cut::at(matrix, (s * ITEMS).min(items))).collect();
         let avx2 = device.avx2;
         let parts = Mutex::new(vec![Parts::default(); segments]);
-        let columns = Rows::build::<T>(device, matrix, params)?;
+        let columns = Rows::build::<T>(device, matrix, params, reserve)?;
         Ok(Arc::new(MergeOperator { matrix: Arc::clone(matrix), cuts, parts, columns, avx2 }))
     }
 }

@@ -20,7 +20,7 @@ struct NalgebraMatrix(CsrMatrix<f64>);
 impl Family<Cpu> for Nalgebra {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Operator<Cpu, T>> {
         operator::<T, NalgebraMatrix>(matrix, || {
             let (offsets, values) = arrays(matrix);
             let columns = matrix.col_indices().iter().map(|&column| column as usize).collect();

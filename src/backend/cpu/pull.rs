@@ -28,7 +28,7 @@ impl Family<Cpu> for Pull {
         }
     }
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Operator<Cpu, T>> {
         Ok(Arc::new(Chunked::new::<T>(device, PullMatrix(Arc::clone(matrix)))))
     }
 }

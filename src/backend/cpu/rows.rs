@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub struct Rows;
 
 impl Family<Cpu> for Rows {
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Operator<Cpu, T>> {
         let avx2 = device.avx2;
         let short = matrix.nnz() <= SHORT_ROW * matrix.rows();
         Ok(Arc::new(Chunked::new::<T>(device, RowsMatrix { matrix: Arc::clone(matrix), avx2, short })))

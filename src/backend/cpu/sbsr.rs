@@ -47,7 +47,12 @@ fn best_square(blocks: &Blocks) -> Option<&Block> {
 impl Family<Cpu> for SbsrFamily {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(
+        device: &Cpu,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        _: u64,
+    ) -> Result<Operator<Cpu, T>> {
         let found = || best_square(&Blocks::sampled(matrix)).map_or(ANY_SIZE, |block| block.size[0]);
         let size = params.get("block").and_then(|typed| typed.parse().ok()).unwrap_or_else(found);
         let bsr = Bsr::from_csr(&narrowest(matrix), (size, size))?;

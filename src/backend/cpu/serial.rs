@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Serial;
 
 impl Family<Cpu> for Serial {
-    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Operator<Cpu, T>> {
         Ok(Arc::new(SerialOperator(Arc::clone(matrix))))
     }
 }

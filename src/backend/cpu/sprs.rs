@@ -17,7 +17,7 @@ struct SprsMatrix(CsMatI<f64, u32, usize>);
 impl Family<Cpu> for Sprs {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(_: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Operator<Cpu, T>> {
         operator::<T, SprsMatrix>(matrix, || {
             let (offsets, values) = arrays(matrix);
             let shape = (matrix.rows(), matrix.cols());

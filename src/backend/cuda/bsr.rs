@@ -170,7 +170,12 @@ fn check_size(matrix: &Csr) -> Result<()> {
 impl Family<Cuda> for BsrFamily {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
         let block = named_or_found(matrix, params, value_bytes(matrix));
         let shape = (matrix.rows(), matrix.cols());
@@ -211,7 +216,7 @@ impl Family<Cuda> for BsrFamily {
             count = pieces.len();
             arrays = arrays.add(pieces.as_flattened().to_vec()).add(zeros::<f64>(scratch)?);
         }
-        let arrays = arrays.upload(device)?;
+        let arrays = arrays.upload(device, reserve)?;
         let kernel = (form(shape_of_kernel), Grid::Resident(count as u64 * u64::from(threads)));
         // `check_size` has refused larger ones.
         let numbers = vec![shape.0 as u32, shape.1 as u32, count as u32, piece.unwrap_or(0) as u32];

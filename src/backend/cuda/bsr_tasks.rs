@@ -306,7 +306,12 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         ))
     }
 
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         super::passes::check_size(matrix)?;
         let asked = Asked::read::<V>(matrix, params)?;
         let bsr = Bsr::from_csr(matrix, asked.block)?;
@@ -326,7 +331,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
             .add_values(bsr.values())
             .add(task_blocks)
             .add(task_rows)
-            .upload(device)?;
+            .upload(device, reserve)?;
         let shape = (matrix.rows(), matrix.cols());
         let places = bsr.blocks() * asked.block.0 * asked.block.1;
         let vectors = (shape.0 + shape.1) * size_of::<T>();

@@ -47,7 +47,12 @@ pub(super) fn forms() -> Vec<Form> {
 }
 
 impl Family<Cuda> for BurstFamily {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
         let (rows, most) = (matrix.rows(), most_rows(device));
         if rows > MOST {
@@ -70,8 +75,12 @@ impl Family<Cuda> for BurstFamily {
             Values::F32(values) => Values::F32(spread(&matrix, &offsets, values)?),
             Values::F64(values) => Values::F64(spread(&matrix, &offsets, values)?),
         };
-        let arrays =
-            Arrays::new().add(&lengths).add(&offsets).add(&columns).add_values(&values).upload(device)?;
+        let arrays = Arrays::new()
+            .add(&lengths)
+            .add(&offsets)
+            .add(&columns)
+            .add_values(&values)
+            .upload(device, reserve)?;
         let value = match values {
             Values::Ones => None,
             Values::F32(_) => Some((f32::CUDA_NAME, size_of::<f32>())),

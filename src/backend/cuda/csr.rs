@@ -67,8 +67,13 @@ const WARP: u32 = 32;
 const LONG: usize = 4;
 
 impl Family<Cuda> for CsrFamily {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
-        CSR.build::<T>(device, matrix, params)
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
+        CSR.build::<T>(device, matrix, params, reserve)
     }
 }
 
@@ -80,8 +85,13 @@ impl Family<Cuda> for Pull {
         }
     }
 
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
-        PULL.build::<T>(device, matrix, params)
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
+        PULL.build::<T>(device, matrix, params, reserve)
     }
 }
 
@@ -141,6 +151,7 @@ impl Strategy {
         device: &Cuda,
         matrix: &Arc<Csr>,
         params: &Params,
+        reserve: u64,
     ) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
         if let Some(threads) = self.threads(matrix, params.get(CUT.name)) {
@@ -153,11 +164,12 @@ impl Strategy {
             };
             let pass = Pass::over_all(form, matrix, threads);
             return Ok(Arc::new(
-                Passes::with_columns::<T>(self.backend, device, matrix, [pass], columns)?.with_sweeps(),
+                Passes::with_columns::<T>(self.backend, device, matrix, [pass], columns, reserve)?
+                    .with_sweeps(),
             ));
         }
         let columns = Columns::for_any_kernel(matrix);
-        DeviceCsr::require_room(device, matrix, columns)?;
+        DeviceCsr::require_room(device, matrix, columns, reserve)?;
         let cut = Windows::cut(matrix, self.capacity());
         let list = device.allocate_from("the windows of rows", &cut.list())?;
         let scratch = device.allocate_from("the sums of pieces of rows", &cut.scratch())?;
@@ -165,7 +177,7 @@ impl Strategy {
         let grid = Grid::Resident(u64::from(count) * u64::from(BLOCK));
         let pass = Pass { form: self.windows(), grid, list: Some(list), count };
         Ok(Arc::new(
-            Passes::with_columns::<T>(self.backend, device, matrix, [pass], columns)?
+            Passes::with_columns::<T>(self.backend, device, matrix, [pass], columns, reserve)?
                 .with_scratch(scratch)
                 .with_sweeps(),
         ))

@@ -36,7 +36,12 @@ pub(super) fn forms() -> Vec<Form> {
 }
 
 impl Family<Cuda> for DcsrFamily {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
         let shape = (matrix.rows(), matrix.cols());
         let dcsr = Dcsr::from_csr(Csr::clone(matrix))?;
@@ -53,7 +58,7 @@ impl Family<Cuda> for DcsrFamily {
             .add_values(stored.values())
             .add(rows)
             .add(filled)
-            .upload(device)?;
+            .upload(device, reserve)?;
         let most = (rows.len() as u64 * u64::from(threads)).max(shape.0 as u64);
         let kernel = (form(threads), Grid::Resident(most));
         let numbers = vec![rows.len() as u32, shape.0 as u32];

@@ -191,7 +191,12 @@ impl Family<Cuda> for DenseFamily {
         Ok(())
     }
 
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let shape @ (rows, cols) = (matrix.rows(), matrix.cols());
         library()?;
         let dense = Dense::from_csr(matrix)?;
@@ -200,7 +205,7 @@ impl Family<Cuda> for DenseFamily {
             // Exact: `check` refuses values in double precision.
             _ => Arrays::new().add(dense.values().iter().map(|&v| v as f32).collect::<Vec<f32>>()),
         };
-        let DeviceArrays { held, addresses, bytes, .. } = arrays.upload(device)?;
+        let DeviceArrays { held, addresses, bytes, .. } = arrays.upload(device, reserve)?;
         let handle = Mutex::new(Handle::on(device)?);
         let operator = DenseOperator { handle, values: addresses[0], _held: held, shape, bytes };
         // The library loads its kernels when they are first called, which a capture would not bear.

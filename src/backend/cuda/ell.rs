@@ -52,14 +52,19 @@ impl Family<Cuda> for EllFamily {
         Ok(())
     }
 
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
         let ell = Ell::with_limit(matrix, MOST_PLACES)?;
         let arrays = Arrays::new()
             .add(ell.row_lengths())
             .add(ell.col_indices())
             .add_values(ell.values())
-            .upload(device)?;
+            .upload(device, reserve)?;
         let shape = (matrix.rows(), matrix.cols());
         let kernel = (form(), Grid::Resident(shape.0 as u64));
         let (places, numbers) = (ell.col_indices().len(), vec![shape.0 as u32]);

@@ -134,53 +134,84 @@ fn finish<T: Scalar>(
     device: &Cuda,
     matrix: &Arc<Csr>,
     passes: impl IntoIterator<Item = Pass>,
+    reserve: u64,
 ) -> Result<Operator<Cuda, T>> {
-    Ok(Arc::new(Passes::new::<T>(backend, device, matrix, passes)?))
+    Ok(Arc::new(Passes::new::<T>(backend, device, matrix, passes, reserve)?))
 }
 
 impl Family<Cuda> for Thread {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let light = matrix.nnz() <= LIGHT * matrix.rows();
         let fit = if light { THREADS_LIGHT } else { THREADS_HEAVY };
         let form = thread(UNROLL, number(params, "block", BLOCKS), fit);
-        finish::<T>("thread", device, matrix, [Pass::over_all(form, matrix, 1)])
+        finish::<T>("thread", device, matrix, [Pass::over_all(form, matrix, 1)], reserve)
     }
 }
 
 impl Family<Cuda> for ThreadFirst {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let pass = Pass::over_all(thread_first(), matrix, 1).without_stride();
-        finish::<T>("thread-v1", device, matrix, [pass])
+        finish::<T>("thread-v1", device, matrix, [pass], reserve)
     }
 }
 
 impl Family<Cuda> for Warp {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let form = warp(number(params, "unroll", WARP_UNROLLS));
-        finish::<T>("warp", device, matrix, [Pass::over_all(form, matrix, 32)])
+        finish::<T>("warp", device, matrix, [Pass::over_all(form, matrix, 32)], reserve)
     }
 }
 
 impl Family<Cuda> for WarpFirst {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let pass = Pass::over_all(warp_first(), matrix, 32).without_stride();
-        finish::<T>("warp-v1", device, matrix, [pass])
+        finish::<T>("warp-v1", device, matrix, [pass], reserve)
     }
 }
 
 impl Family<Cuda> for Bins {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let bounds = schedule::bins(matrix, number(params, "entries", BIN_ENTRIES) as usize);
         let pass = Pass::over_list(device, bins(), &bounds, bounds.len() - 1, 32)?;
-        finish::<T>("bins", device, matrix, [pass])
+        finish::<T>("bins", device, matrix, [pass], reserve)
     }
 }
 
 impl Family<Cuda> for BinsFirst {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let [scale, add] = entries().map(|form| Pass::over_all(form, matrix, 1));
         let add = Pass { grid: Grid::Resident(matrix.nnz() as u64), ..add };
-        finish::<T>("bins-v1", device, matrix, [scale, add])
+        finish::<T>("bins-v1", device, matrix, [scale, add], reserve)
     }
 }
 
@@ -199,20 +230,30 @@ fn tiles([short, medium, long]: &[Vec<u32>; 3], block: usize) -> (Vec<u32>, usiz
 }
 
 impl Family<Cuda> for Hybrid {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let (short, long) = (number(params, "short", SHORT), number(params, "long", LONG));
         let mean = matrix.nnz() / matrix.rows().max(1);
         let fit = params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(|| hybrid_fit(mean));
         let pass = by_length(device, hybrid(fit), matrix, short, long as usize)?;
-        finish::<T>("hybrid", device, matrix, [pass])
+        finish::<T>("hybrid", device, matrix, [pass], reserve)
     }
 }
 
 impl Family<Cuda> for HybridFirst {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let short = number(params, "short", SHORT);
         let pass = by_length(device, hybrid_first(), matrix, short, usize::MAX)?;
-        finish::<T>("hybrid-v1", device, matrix, [pass.without_stride()])
+        finish::<T>("hybrid-v1", device, matrix, [pass.without_stride()], reserve)
     }
 }
 

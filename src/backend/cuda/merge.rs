@@ -52,7 +52,12 @@ fn rows_before(matrix: &Csr, place: usize) -> usize {
 }
 
 impl Family<Cuda> for Merge {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         check_size(matrix)?;
         let items = matrix.rows() + matrix.nnz();
         let count = items.div_ceil(TILE);
@@ -73,7 +78,7 @@ impl Family<Cuda> for Merge {
             .add(cuts)
             .add(parts)
             .add(vec![0_u32])
-            .upload(device)?;
+            .upload(device, reserve)?;
         let shape = (matrix.rows(), matrix.cols());
         let kernel = (form(), Grid::Blocks(blocks));
         let numbers = vec![shape.0 as u32, tiles];

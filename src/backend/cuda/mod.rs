@@ -194,18 +194,18 @@ impl DeviceCsr {
         matrix.storage_bytes() - ((size_of::<u32>() - columns.width()) * matrix.nnz()) as u64
     }
 
-    /// The bytes of the arrays; fails where there is no room for them.
-    fn require_room(device: &Cuda, matrix: &Csr, columns: Columns) -> Result<u64> {
+    /// The bytes of the arrays; fails where they and `reserve` bytes more are not free.
+    fn require_room(device: &Cuda, matrix: &Csr, columns: Columns, reserve: u64) -> Result<u64> {
         let bytes = DeviceCsr::bytes(matrix, columns);
-        device.require_room(MATRIX, bytes)?;
+        device.require_room(MATRIX, bytes, reserve)?;
         Ok(bytes)
     }
 
-    /// Copies the arrays, after asking whether all of them fit.
-    fn upload(device: &Cuda, matrix: &Csr, columns: Columns) -> Result<DeviceCsr> {
+    /// Copies the arrays, where all of them and `reserve` bytes more are free.
+    fn upload(device: &Cuda, matrix: &Csr, columns: Columns, reserve: u64) -> Result<DeviceCsr> {
         use crate::device::Device;
         let what = MATRIX;
-        let bytes = DeviceCsr::require_room(device, matrix, columns)?;
+        let bytes = DeviceCsr::require_room(device, matrix, columns, reserve)?;
         let csr = DeviceCsr {
             rows: matrix.rows(),
             cols: matrix.cols(),

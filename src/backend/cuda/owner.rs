@@ -100,9 +100,9 @@ impl<'a> Arrays<'a> {
         }
     }
 
-    /// Copies all of them, after asking whether there is room for all.
-    pub fn upload(self, device: &Cuda) -> Result<DeviceArrays> {
-        device.require_room(MATRIX, self.bytes)?;
+    /// Copies all of them, where they and `reserve` bytes more are free.
+    pub fn upload(self, device: &Cuda, reserve: u64) -> Result<DeviceArrays> {
+        device.require_room(MATRIX, self.bytes, reserve)?;
         let (mut held, mut addresses) = (Vec::new(), Vec::new());
         for upload in self.uploads {
             let Some(upload) = upload else {

@@ -246,8 +246,9 @@ impl Passes {
         device: &Cuda,
         matrix: &Arc<Csr>,
         passes: impl IntoIterator<Item = Pass>,
+        reserve: u64,
     ) -> Result<Passes> {
-        Passes::with_columns::<T>(backend, device, matrix, passes, Columns::Full)
+        Passes::with_columns::<T>(backend, device, matrix, passes, Columns::Full, reserve)
     }
 
     /// The same with columns kept in some way that the matrix allows and every form is ready for.
@@ -257,13 +258,14 @@ impl Passes {
         matrix: &Arc<Csr>,
         passes: impl IntoIterator<Item = Pass>,
         columns: Columns,
+        reserve: u64,
     ) -> Result<Passes> {
         check_size(matrix)?;
         let passes: Vec<Pass> = passes.into_iter().filter(|pass| pass.count > 0).collect();
         let lists = passes.iter().filter_map(|pass| pass.list.as_ref());
         let listed: usize = lists.map(|list| size_of::<u32>() * list.len()).sum();
         let mut cost = Cost::of_csr(matrix, size_of::<T>());
-        let csr = DeviceCsr::upload(device, matrix, columns)?;
+        let csr = DeviceCsr::upload(device, matrix, columns, reserve)?;
         cost.bytes -= matrix.storage_bytes() - csr.bytes;
         cost.bytes += listed as u64;
         Ok(Passes { backend, csr, passes, scratch: None, sweeps: false, cost })

@@ -89,39 +89,59 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
 }
 
 impl Family<Cuda> for ScalarRows {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let pass = Pass::over_all(scalar(), matrix, 1);
-        Ok(Arc::new(Passes::new::<T>("scalar", device, matrix, [pass])?))
+        Ok(Arc::new(Passes::new::<T>("scalar", device, matrix, [pass], reserve)?))
     }
 }
 
 impl Family<Cuda> for Adaptive {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let (form, most) = adaptive_for(params);
         let (short, block) = (number(params, "short", SHORT), form.block);
         let bounds = schedule::pieces(matrix, short as usize, block as usize);
         let pass = Pass::over_list(device, form, &bounds, bounds.len() - 1, block)?.with_at_most(most);
-        Ok(Arc::new(Passes::new::<T>("adaptive", device, matrix, [pass])?))
+        Ok(Arc::new(Passes::new::<T>("adaptive", device, matrix, [pass], reserve)?))
     }
 }
 
 impl Family<Cuda> for VectorSmem {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let form = smem(params.get("scan") == Some("onwards"));
         let pass = Pass::over_all(form, matrix, 32);
-        Ok(Arc::new(Passes::new::<T>("vector-smem", device, matrix, [pass])?))
+        Ok(Arc::new(Passes::new::<T>("vector-smem", device, matrix, [pass], reserve)?))
     }
 }
 
 impl Family<Cuda> for Binned {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let (short, long) = (number(params, "short", FIRST_CLASS), number(params, "long", SECOND_CLASS));
         let classes = schedule::classes(matrix, short as usize, long as usize);
         let mut passes = Vec::new();
         for (rows, threads) in classes.iter().zip(CLASS_THREADS).filter(|(rows, _)| !rows.is_empty()) {
             passes.push(Pass::over_list(device, listed(threads), rows, rows.len(), threads)?);
         }
-        Ok(Arc::new(Passes::new::<T>("binned", device, matrix, passes)?))
+        Ok(Arc::new(Passes::new::<T>("binned", device, matrix, passes, reserve)?))
     }
 }
 

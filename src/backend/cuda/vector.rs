@@ -41,13 +41,18 @@ pub(super) fn forms() -> Vec<Form> {
 }
 
 impl Family<Cuda> for Vector {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let (unroll, block) = (number(params, "unroll", UNROLLS), number(params, "block", BLOCKS));
         let threads = match params.get("threads").and_then(|v| v.parse().ok()) {
             Some(threads) => threads,
             None => threads_for(mean_row(matrix), unroll as usize),
         };
         let pass = Pass::over_all(form_of(threads, unroll, block), matrix, threads);
-        Ok(Arc::new(Passes::new::<T>("vector", device, matrix, [pass])?))
+        Ok(Arc::new(Passes::new::<T>("vector", device, matrix, [pass], reserve)?))
     }
 }

@@ -17,7 +17,7 @@ mod slots;
 mod staging;
 mod steps;
 
-use super::{Device, Recorded, Room, SlotState, Sweep, check_length, check_operands};
+use super::{Device, Recorded, SlotState, Sweep, check_length, check_operands};
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use burst::Trace;
@@ -49,8 +49,6 @@ pub struct Cuda {
     /// The limit that the user set, and what was free when we came.
     memory_limit: Option<u64>,
     free_at_first: u64,
-    /// Memory that the next operator leaves free.
-    set_aside: Cell<u64>,
     /// While set, launches are left out: a step run like this compiles its kernels and does nothing else.
     rehearsing: Cell<bool>,
     /// Page-locked buffers for long uploads, from the first one on.
@@ -120,7 +118,6 @@ impl Cuda {
         let free_at_first = context.mem_get_info().map_err(fault("cuMemGetInfo"))?.0 as u64;
         Ok(Cuda {
             free_at_first,
-            set_aside: Cell::new(0),
             name: context.name().map_err(fault("cuDeviceGetName"))?,
             modules: Modules::new(Arc::clone(&context), arch),
             context,
@@ -247,17 +244,13 @@ impl Cuda {
         })
     }
 
-    /// Fails where so many bytes of an operator are not free beside what has been set aside.
-    pub fn require_room(&self, what: &'static str, needed: u64) -> Result<()> {
-        self.require(what, needed, self.set_aside.get())
-    }
-
-    fn require(&self, what: &'static str, needed: u64, beside: u64) -> Result<()> {
+    /// Fails where so many bytes, and `reserve` bytes more that are needed later, are not free.
+    pub fn require_room(&self, what: &'static str, needed: u64, reserve: u64) -> Result<()> {
         let free = self.memory()?.0;
-        if needed.saturating_add(beside) <= free {
+        if needed.saturating_add(reserve) <= free {
             return Ok(());
         }
-        Err(GpuError::DeviceMemory { what, needed, beside, free, hint: None }.into())
+        Err(GpuError::DeviceMemory { what, needed, beside: reserve, free, hint: None }.into())
     }
 
     /// Copies a host array into new device memory.
@@ -339,15 +332,11 @@ impl Device for Cuda {
     }
 
     fn require_memory(&self, what: &'static str, needed: u64) -> Result<()> {
-        self.require(what, needed, 0)
+        self.require_room(what, needed, 0)
     }
 
-    fn set_aside(&self, bytes: u64) {
-        self.set_aside.set(bytes);
-    }
-
-    fn room(&self) -> Result<Room> {
-        Ok(Room { free: self.memory()?.0, set_aside: self.set_aside.get() })
+    fn free_memory(&self) -> Result<u64> {
+        Ok(self.memory()?.0)
     }
 
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<CudaVector<T>> {

@@ -36,7 +36,7 @@ const LANES: usize = 8;
 pub struct SellFamily;
 
 impl Family<Cpu> for SellFamily {
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Operator<Cpu, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
         let avx2 = device.avx2;
         let (shape, nnz) = ((matrix.rows(), matrix.cols()), matrix.nnz());

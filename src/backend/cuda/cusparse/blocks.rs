@@ -86,7 +86,7 @@ fn size(matrix: &Csr, params: &Params) -> usize {
     })
 }
 
-fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params) -> Result<Squares> {
+fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params, reserve: u64) -> Result<Squares> {
     let block = size(matrix, params);
     let bsr = Bsr::from_csr(matrix, (block, block))?;
     let places = bsr.blocks() * block * block;
@@ -97,8 +97,11 @@ fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params) -> Result
             return Err(unsupported::<A>(what, "its 32-bit numbers end at 2147483647; use backend bsr"));
         }
     };
-    let DeviceArrays { held, addresses, bytes, .. } =
-        Arrays::new().add(offsets).add(bsr.block_columns()).add_values(bsr.values()).upload(device)?;
+    let DeviceArrays { held, addresses, bytes, .. } = Arrays::new()
+        .add(offsets)
+        .add(bsr.block_columns())
+        .add_values(bsr.values())
+        .upload(device, reserve)?;
     let (block_rows, block_cols, blocks) = (bsr.block_rows(), bsr.block_cols(), bsr.blocks());
     Ok(Squares { block, block_rows, block_cols, blocks, held, addresses, bytes })
 }
@@ -108,11 +111,12 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     device: &Cuda,
     matrix: &Csr,
     params: &Params,
+    reserve: u64,
 ) -> Result<Described> {
     if !has("cusparseCreateConstBsr") {
         return Err(missing("cusparseCreateConstBsr", "it came with CUDA 12.1; use backend bsr"));
     }
-    let squares = squares::<A>(device, matrix, params)?;
+    let squares = squares::<A>(device, matrix, params, reserve)?;
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     let mut descriptor = std::ptr::null();
     // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
@@ -163,13 +167,19 @@ impl Family<Cuda> for Legacy {
         check_matrix::<Legacy>(matrix, params, width)
     }
 
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         require_library()?;
         if !has("cusparseDbsrmv") || !has("cusparseSbsrmv") {
             let hint = "later ones leave it out; use backend cusparse-bsr or bsr";
             return Err(missing("cusparseDbsrmv", hint));
         }
-        let squares = squares::<Legacy>(device, explicit::<T>(matrix)?.as_ref().unwrap_or(matrix), params)?;
+        let explicit = explicit::<T>(matrix)?;
+        let squares = squares::<Legacy>(device, explicit.as_ref().unwrap_or(matrix), params, reserve)?;
         let handle = Handle::on(device)?;
         let library = Mutex::new((LegacyDescriptor::new()?, handle));
         let shape = (matrix.rows(), matrix.cols());

@@ -161,14 +161,19 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
         check_matrix::<A>(matrix, params, width)
     }
 
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, params: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         require_library()?;
         let explicit = explicit::<T>(matrix)?;
         let stored = explicit.as_ref().unwrap_or(matrix);
         let Described { descriptor, arrays, bytes, places } = match A::STORAGE {
-            Storage::Rows => describe::<T>(device, stored)?,
-            Storage::Slices(rows) => slices::describe::<A, T>(device, stored, rows)?,
-            Storage::Blocks => blocks::describe::<A, T>(device, stored, params)?,
+            Storage::Rows => describe::<T>(device, stored, reserve)?,
+            Storage::Slices(rows) => slices::describe::<A, T>(device, stored, rows, reserve)?,
+            Storage::Blocks => blocks::describe::<A, T>(device, stored, params, reserve)?,
         };
         let library = Mutex::new((descriptor, Handle::on(device)?));
         let shape = (matrix.rows(), matrix.cols());
@@ -183,7 +188,7 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
             bytes,
             cost: Cost { bytes: bytes + vectors as u64, flops: 2 * places as u64 },
         };
-        operator.prepare::<T>(device, A::STORAGE == Storage::Rows)?;
+        operator.prepare::<T>(device, A::STORAGE == Storage::Rows, reserve)?;
         Ok(Arc::new(operator))
     }
 }
@@ -197,8 +202,8 @@ fn explicit<T: Scalar>(matrix: &Csr) -> Result<Option<Csr>> {
     Ok(Some(if size_of::<T>() == 4 { full.to_f32() } else { full }))
 }
 
-fn describe<T: Scalar>(device: &Cuda, matrix: &Csr) -> Result<Described> {
-    let csr = DeviceCsr::upload(device, matrix, Columns::Full)?;
+fn describe<T: Scalar>(device: &Cuda, matrix: &Csr, reserve: u64) -> Result<Described> {
+    let csr = DeviceCsr::upload(device, matrix, Columns::Full, reserve)?;
     let mut descriptor = std::ptr::null();
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
@@ -224,7 +229,7 @@ fn describe<T: Scalar>(device: &Cuda, matrix: &Csr) -> Result<Described> {
 
 impl CusparseOperator {
     /// Gets the buffer that the library asks for, and lets it look at the matrix where it has a use for that.
-    fn prepare<T: Scalar>(&mut self, device: &Cuda, look: bool) -> Result<()> {
+    fn prepare<T: Scalar>(&mut self, device: &Cuda, look: bool, reserve: u64) -> Result<()> {
         let x = device.vector::<T>(self.shape.1, 1)?;
         let y = device.vector::<T>(self.shape.0, 1)?;
         let (x, y) = (VectorDescriptor::new(&x)?, VectorDescriptor::new(&y)?);
@@ -250,7 +255,7 @@ impl CusparseOperator {
             );
             check("cusparseSpMV_bufferSize", status)?;
             let what = "the buffer of cuSPARSE";
-            device.require_room(what, bytes as u64)?;
+            device.require_room(what, bytes as u64, reserve)?;
             self.buffer = device.allocate(what, bytes)?;
             if !look {
                 return device.synchronize();

@@ -13,6 +13,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     device: &Cuda,
     matrix: &Csr,
     height: usize,
+    reserve: u64,
 ) -> Result<Described> {
     if !has("cusparseCreateConstSlicedEll") {
         return Err(missing("cusparseCreateConstSlicedEll", "it came with CUDA 12.1; use backend sell"));
@@ -26,8 +27,11 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
             return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use backend sell"));
         }
     };
-    let DeviceArrays { held, addresses, bytes, .. } =
-        Arrays::new().add(offsets).add(sell.col_indices()).add_values(sell.values()).upload(device)?;
+    let DeviceArrays { held, addresses, bytes, .. } = Arrays::new()
+        .add(offsets)
+        .add(sell.col_indices())
+        .add_values(sell.values())
+        .upload(device, reserve)?;
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     let mut descriptor = std::ptr::null();
     // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.

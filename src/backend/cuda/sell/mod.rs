@@ -64,7 +64,12 @@ pub(super) fn places_for_each_entry(matrix: &Csr) -> f64 {
 }
 
 impl Family<Cuda> for Sell {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Operator<Cuda, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
         let mean = mean_row(matrix);
         let [short, long] = ROUNDS;
@@ -74,7 +79,7 @@ impl Family<Cuda> for Sell {
             .add(packed.slices.as_flattened())
             .add(&packed.words)
             .add_values(&packed.values)
-            .upload(device)?;
+            .upload(device, reserve)?;
         let shape = (matrix.rows(), matrix.cols());
         let kernel = (form(round), Grid::Resident((slices * LANES) as u64));
         // `pack` has refused more rows.
