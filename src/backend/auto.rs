@@ -9,9 +9,10 @@
 //! threads.
 
 use super::cpu::rows::SHORT_ROW;
-use super::cpu::{chunk_height, narrow, sell};
+use super::cpu::{chunk_height, sell};
 use super::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
+use crate::format::narrow::value_bytes;
 use crate::format::stats::{Block, Blocks};
 use crate::format::{Csr, Values};
 use crate::operator::Cost;
@@ -238,10 +239,7 @@ fn because(best: &Offer, csr: &Offer) -> String {
 
 /// Facts of a matrix that hold for vectors with elements of `vector_width` bytes.
 fn known(matrix: &Csr, vector_width: usize) -> Known<'_> {
-    let value = match matrix.values() {
-        Values::F64(values) if !narrow::sample_fits(values) => 8.0,
-        _ => 4.0,
-    };
+    let value = value_bytes(matrix);
     let vectors = ((matrix.rows() + matrix.cols()) * vector_width) as f64;
     Known { matrix, rows: matrix.rows() as f64, nnz: matrix.nnz() as f64, value, vectors }
 }

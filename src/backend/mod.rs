@@ -4,6 +4,7 @@
 //! every row is tested.
 
 pub mod auto;
+mod blocks;
 pub mod cpu;
 pub mod cuda;
 mod names;

@@ -17,6 +17,9 @@ pub struct Dense {
 }
 
 impl Dense {
+    /// Rows times columns that backends serve: 128 MiB.
+    pub const MOST_PLACES: u128 = 1 << 24;
+
     /// Takes over the values, row after row.
     pub fn new(rows: usize, cols: usize, values: Vec<f64>) -> Result<Dense> {
         let expected = rows.checked_mul(cols);

@@ -13,6 +13,7 @@
 //! "The same" is meant bit for bit: explicit zeros, the sign of zero and the payload of a NaN included.
 
 pub(crate) mod assemble;
+pub(crate) mod blocked;
 pub mod bsr;
 pub mod convert;
 pub mod coo;
@@ -21,6 +22,7 @@ pub mod dcsr;
 pub mod dense;
 pub mod ell;
 pub(crate) mod finish;
+pub(crate) mod narrow;
 mod order;
 pub mod pattern;
 mod rows;

@@ -11,16 +11,18 @@
 //!
 //! The size is the parameter `block`; `auto` takes the one that moves the fewest bytes in a sample of the rows.
 
+use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
-use super::narrow::{AlignedValues, narrowest, sample_fits};
+use crate::backend::blocks::named_or_found;
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
 use crate::error::Result;
+use crate::format::blocked::blocked;
 use crate::format::bsr::BsrParts;
-use crate::format::stats::{Block, Blocks};
-use crate::format::{Bsr, Csr, Values};
+use crate::format::narrow::value_bytes;
+use crate::format::{Csr, Values};
 use crate::operator::Cost;
 use crate::scalar::Scalar;
 use std::ops::Range;
@@ -36,55 +38,6 @@ pub const SIZES: &[&str] = &[
     "6x3", "6x4", "6x5", "6x6", "6x7", "6x8", "7x2", "7x3", "7x4", "7x5", "7x6", "7x7", "7x8", "8x2", "8x3",
     "8x4", "8x5", "8x6", "8x7", "8x8",
 ];
-
-/// Where a matrix has no entries to judge by.
-const ANY_SIZE: (usize, usize) = (2, 2);
-
-/// Rows and columns of a block, as they are typed.
-pub(in crate::backend) fn size(typed: &str) -> Option<(usize, usize)> {
-    let (height, width) = typed.split_once('x')?;
-    Some((height.parse().ok()?, width.parse().ok()?))
-}
-
-/// The size that the user has named, or the one that moves the fewest bytes in a sample of the rows, with values of so many.
-pub(in crate::backend) fn named_or_found(matrix: &Csr, params: &Params, value: f64) -> (usize, usize) {
-    let found = || cheapest(matrix, value).map_or(ANY_SIZE, |(best, _)| (best.size[0], best.size[1]));
-    params.get("block").and_then(size).unwrap_or_else(found)
-}
-
-/// Bytes of a value as [`blocked`] stores it, judged by a sample.
-pub(in crate::backend) fn value_bytes(matrix: &Csr) -> f64 {
-    match matrix.values() {
-        Values::F64(values) if !sample_fits(values) => 8.0,
-        _ => 4.0,
-    }
-}
-
-/// The same as the matrix has it; ones are stored in double precision.
-pub(in crate::backend) fn stored_bytes(matrix: &Csr) -> f64 {
-    if matches!(matrix.values(), Values::F32(_)) { 4.0 } else { 8.0 }
-}
-
-/// The blocks that move the fewest bytes in a sample of the rows, with values of so many bytes, and these.
-pub(in crate::backend) fn cheapest(matrix: &Csr, value: f64) -> Option<(Block, f64)> {
-    // The statistics count values in double precision.
-    let bytes = |block: &Block| {
-        block.bytes as f64 - block.blocks as f64 * (block.size[0] * block.size[1]) as f64 * (8.0 - value)
-    };
-    let all = Blocks::sampled(matrix).all.into_iter().map(|block| (block, bytes(&block)));
-    all.min_by(|a, b| a.1.total_cmp(&b.1))
-}
-
-/// The matrix in blocks, with values in single precision where that holds them exactly.
-pub(in crate::backend) fn blocked(matrix: &Arc<Csr>, block: (usize, usize)) -> Result<Bsr> {
-    match matrix.values() {
-        Values::Ones => {
-            let ones = Values::F32(vec![1.0; matrix.nnz()]);
-            Bsr::from_csr(&Csr::with_pattern(Arc::clone(matrix.pattern()), ones)?, block)
-        }
-        _ => Bsr::from_csr(&narrowest(matrix), block),
-    }
-}
 
 impl Family<Cpu> for BsrFamily {
     const ADDS_REPEATS: bool = false;

@@ -1,7 +1,7 @@
 //! Every place of the matrix stored and multiplied, zeros as well: for small matrices, and as a check on the others.
 //!
 //! Values are in double precision, and so are sums, in eight lanes. A zero that the matrix does not store is multiplied
-//! too: where x is not finite there, the row becomes NaN. Refused beyond [`MOST_PLACES`].
+//! too: where x is not finite there, the row becomes NaN. Refused beyond [`Dense::MOST_PLACES`].
 
 use super::chunked::{Chunked, Product, RowRanges};
 use crate::backend::{Family, Operator, Params, Refusal};
@@ -12,9 +12,6 @@ use crate::operator::Cost;
 use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Rows times columns that are served: 128 MiB.
-pub const MOST_PLACES: u128 = 1 << 24;
 
 /// Sums that run side by side.
 const LANES: usize = 8;
@@ -27,8 +24,11 @@ impl Family<Cpu> for DenseFamily {
 
     fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
-        if rows as u128 * cols as u128 > MOST_PLACES {
-            let hint = format!("it stores all places and serves at most {MOST_PLACES} of them; choose auto");
+        if rows as u128 * cols as u128 > Dense::MOST_PLACES {
+            let hint = format!(
+                "it stores all places and serves at most {} of them; choose auto",
+                Dense::MOST_PLACES
+            );
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         Ok(())

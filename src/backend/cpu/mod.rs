@@ -1,5 +1,6 @@
 //! Strategies on the CPU.
 
+mod aligned;
 pub mod bsr;
 pub mod bsr_tasks;
 mod chunked;
@@ -9,7 +10,6 @@ pub mod dense;
 mod lanes;
 pub mod merge;
 pub mod nalgebra;
-pub(super) mod narrow;
 pub mod pull;
 pub mod rows;
 pub mod sbsr;

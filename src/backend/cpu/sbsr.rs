@@ -12,14 +12,15 @@
 //! Values that single precision holds exactly are stored in it. Fill is multiplied like any other zero: where x is not
 //! finite there, the row becomes NaN.
 
+use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
 #[cfg(target_arch = "x86_64")]
 use super::lanes;
-use super::narrow::{AlignedValues, narrowest};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
 use crate::device::cpu::aligned::Aligned;
 use crate::error::Result;
+use crate::format::narrow::narrowest;
 use crate::format::stats::{Block, Blocks};
 use crate::format::{Bsr, Csr, Offsets, Values};
 use crate::operator::Cost;
@@ -31,9 +32,6 @@ use std::sync::Arc;
 
 /// The family of one.
 pub struct SbsrFamily;
-
-/// The values of the parameter `block`.
-pub const SIZES: &[&str] = &["auto", "2", "3", "4", "5", "6", "7", "8"];
 
 /// Where a matrix has no entries to judge by.
 const ANY_SIZE: usize = 2;

@@ -9,9 +9,10 @@
 use super::csr::{CsrFamily, longest_row};
 use super::sell;
 use crate::backend::auto::Decision;
-use crate::backend::cpu::bsr::{cheapest, value_bytes};
 use crate::backend::{ALL_PRECISIONS, Build, Builder, Choice, Entry};
 use crate::error::Result;
+use crate::format::blocked::cheapest;
+use crate::format::narrow::value_bytes;
 use crate::format::stats::Block;
 use crate::format::{Csr, Values};
 

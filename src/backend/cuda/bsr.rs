@@ -15,12 +15,13 @@
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid};
 use super::{Columns, NARROW_COLUMN, in_16_bits, number};
-use crate::backend::cpu::bsr::{blocked, named_or_found, value_bytes};
-use crate::backend::cpu::bsr_tasks::{ANY_SIZE, SIZES};
+use crate::backend::blocks::{ANY_SIZE, TASK_SIZES, named_or_found};
 use crate::backend::{Family, Operator, Param, Params};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
+use crate::format::blocked::blocked;
 use crate::format::bsr::BsrParts;
+use crate::format::narrow::value_bytes;
 use crate::format::{Csr, Offsets, Values};
 use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
@@ -43,7 +44,7 @@ const WARPS: usize = 32;
 pub const PARAMS: &[Param] = &[
     Param {
         name: "block",
-        values: SIZES,
+        values: TASK_SIZES,
         summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
         others: Some(ANY_SIZE),
     },

@@ -14,12 +14,12 @@
 use super::owner::{Arrays, DeviceArrays};
 use super::passes::{Form, Types};
 use super::{Held, check_shapes, number, numbers};
-use crate::backend::cpu::bsr::{named_or_found, stored_bytes};
-use crate::backend::cpu::bsr_tasks::ANY_SIZE;
+use crate::backend::blocks::{ANY_SIZE, named_or_found};
 use crate::backend::{Choice, Family, Operator, Others, Param, Params, Refusal};
 use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
 use crate::error::Result;
+use crate::format::blocked::stored_bytes;
 use crate::format::{Bsr, Csr, Offset, Offsets};
 use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;

@@ -8,7 +8,6 @@
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid, check_size};
 use super::{check_dot, check_shapes};
-use crate::backend::cpu::narrow::narrowest;
 use crate::backend::{Family, Operator, Params};
 use crate::device::cuda::burst::{Slices, most_rows};
 use crate::device::cuda::modules::BLOCK;
@@ -16,6 +15,7 @@ use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Cuda, Device, Op};
 use crate::error::{Error, Result};
+use crate::format::narrow::narrowest;
 use crate::format::{Csr, Values};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::zeros;

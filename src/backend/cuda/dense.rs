@@ -6,7 +6,6 @@
 
 use super::owner::{Arrays, DeviceArrays};
 use super::{Held, check_shapes};
-use crate::backend::cpu::dense::MOST_PLACES;
 use crate::backend::{Family, Operator, Params, Refusal};
 use crate::device::cuda::libraries::{GetProperty, Hint, Wanted, describe, hint};
 use crate::device::cuda::{CudaVector, between_captures};
@@ -175,9 +174,9 @@ impl Family<Cuda> for DenseFamily {
 
     fn check(matrix: &Csr, _: &Params, width: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
-        if rows as u128 * cols as u128 > MOST_PLACES {
+        if rows as u128 * cols as u128 > Dense::MOST_PLACES {
             let hint =
-                format!("it stores all places and serves at most {MOST_PLACES} of them; use backend csr");
+                format!("it stores all places and serves at most {} of them; use backend csr", Dense::MOST_PLACES);
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         if rows == 0 || cols == 0 {
@@ -236,7 +235,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
             return Ok(());
         }
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
-        // At most MOST_PLACES, so that they fit.
+        // At most `Dense::MOST_PLACES`, so that they fit.
         let (rows, cols) = (self.shape.0 as c_int, self.shape.1 as c_int);
         device.enter()?;
         let handle = lock(&self.handle);

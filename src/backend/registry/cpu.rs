@@ -1,14 +1,14 @@
 //! The strategies on the CPU.
 
 use super::ALL_PRECISIONS;
-use crate::backend::{Build, Builder, Entry, Param, cpu};
+use crate::backend::{Build, Builder, Entry, Param, blocks, cpu};
 use crate::scalar::Precision;
 
 const TASK_BLOCK: Param = Param {
     name: "block",
-    values: cpu::bsr_tasks::SIZES,
+    values: blocks::TASK_SIZES,
     summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
-    others: Some(cpu::bsr_tasks::ANY_SIZE),
+    others: Some(blocks::ANY_SIZE),
 };
 /// Parameters of the strategies that hand out rows of blocks.
 const BLOCK_ROWS: &[Param] = &[TASK_BLOCK];
@@ -138,7 +138,7 @@ pub(super) const ENTRIES: [Entry; 18] = [
         summary: "square blocks; of two that mirror each other in a symmetric matrix one is stored, and read twice",
         params: &[Param {
             name: "block",
-            values: cpu::sbsr::SIZES,
+            values: blocks::SQUARES,
             summary: "rows and columns of a block; auto finds the size that moves the fewest bytes",
             others: None,
         }],

@@ -1,7 +1,7 @@
 //! The strategies on NVIDIA GPUs.
 
 use super::ALL_PRECISIONS;
-use crate::backend::{Build, Builder, Entry, Family, Param, cpu, cuda};
+use crate::backend::{Build, Builder, Entry, Family, Param, blocks, cuda};
 use crate::device::Cuda;
 use crate::scalar::Precision;
 
@@ -73,7 +73,7 @@ const fn bsr_tasks<V: cuda::bsr_tasks::Variant>(summary: &'static str) -> Entry 
 
 const SQUARES: &[Param] = &[Param {
     name: "block",
-    values: cpu::sbsr::SIZES,
+    values: blocks::SQUARES,
     summary: "rows and columns of a block; auto finds the size that moves the fewest bytes",
     others: None,
 }];

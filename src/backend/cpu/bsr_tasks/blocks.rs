@@ -1,6 +1,7 @@
 //! The arrays of a matrix in blocks, and the product of some blocks of one block row.
 
-use super::{MOST, Product};
+use super::Product;
+use crate::backend::blocks::MOST;
 use crate::format::Values;
 use crate::format::bsr::BsrParts;
 use crate::scalar::Scalar;

@@ -20,12 +20,13 @@ mod blocks;
 mod strategies;
 mod team;
 
-use super::bsr::{named_or_found, size, stored_bytes};
 use super::chunked::check_shapes;
-use crate::backend::{Family, Operator, Others, Params};
+use crate::backend::blocks::named_or_found;
+use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::{Error, Result};
+use crate::format::blocked::stored_bytes;
 use crate::format::{Bsr, Csr};
 use crate::operator::{Cost, LinearOperator};
 use crate::parallel::lock;
@@ -34,26 +35,6 @@ use blocks::Arrays;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 pub use strategies::{FixedTasks, FixedTasksPre, Flat, MaxTasks, Serial, Split, SplitNaive, WholeRows};
-
-/// The values of the parameter `block` that have a product of their own, compiled for their size.
-pub const SIZES: &[&str] = &["auto", "5x5", "2x2", "3x3", "4x4", "6x6", "8x8"];
-
-/// All other sizes, which share one.
-pub const ANY_SIZE: Others = Others {
-    what: "RxC with R and C from 1 to 64",
-    has: any_size,
-    examples: &["1x1", "1x7", "4x1", "7x3", "2x16", "9x10", "64x5", "17x64"],
-};
-
-/// The most rows and columns of a block.
-const MOST: usize = 64;
-
-fn any_size(typed: &str) -> bool {
-    // As it would be printed: 05x5 is no second name of 5x5.
-    size(typed).is_some_and(|(height, width)| {
-        (1..=MOST).contains(&height) && (1..=MOST).contains(&width) && format!("{height}x{width}") == typed
-    })
-}
 
 /// The values of the parameter `chunks`: pieces of work for each thread.
 pub const CHUNKS: &[&str] = &["8", "1", "2", "4", "16", "32", "64", "128", "256", "512", "1024", "2048"];

@@ -2,7 +2,8 @@
 
 use super::blocks::{Arrays, Sums};
 use super::team::{Barrier, Queue, guided};
-use super::{MOST, Product, Strategy};
+use super::{Product, Strategy};
+use crate::backend::blocks::MOST;
 use crate::device::Cpu;
 use crate::scalar::Scalar;
 use std::ops::Range;

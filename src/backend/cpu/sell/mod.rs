@@ -16,12 +16,13 @@
 mod block;
 mod pack;
 
+use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
-use super::narrow::{AlignedValues, narrowest};
 use crate::backend::{Family, Operator, Params};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::Csr;
+use crate::format::narrow::narrowest;
 use crate::operator::Cost;
 use crate::scalar::Scalar;
 use pack::{Packed, Slice};

@@ -24,8 +24,8 @@
 
 use super::LANES;
 use super::block::Block;
+use crate::backend::cpu::aligned::AlignedValues;
 use crate::backend::cpu::chunked::chunk_height;
-use crate::backend::cpu::narrow::AlignedValues;
 use crate::device::cpu::CHUNK;
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};

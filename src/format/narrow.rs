@@ -1,45 +1,8 @@
 //! Values in single precision where it holds all of them exactly: half the bytes and, as products and sums stay in the
 //! precision that they had, the same bits.
 
-use crate::device::cpu::aligned::Aligned;
-use crate::error::Result;
-use crate::format::{Csr, Values};
+use super::{Csr, Values};
 use std::sync::Arc;
-
-/// Values as kernels load them.
-pub(super) enum AlignedValues {
-    Ones,
-    F32(Aligned<f32>),
-    F64(Aligned<f64>),
-}
-
-impl AlignedValues {
-    pub fn of(values: Values) -> Result<AlignedValues> {
-        Ok(match values {
-            Values::Ones => AlignedValues::Ones,
-            Values::F32(values) => AlignedValues::F32(Aligned::of(values)?),
-            Values::F64(values) => AlignedValues::F64(Aligned::of(values)?),
-        })
-    }
-
-    /// How many are stored.
-    pub fn stored(&self) -> usize {
-        match self {
-            AlignedValues::Ones => 0,
-            AlignedValues::F32(values) => values.len(),
-            AlignedValues::F64(values) => values.len(),
-        }
-    }
-
-    /// Bytes of those.
-    pub fn bytes(&self) -> usize {
-        match self {
-            AlignedValues::Ones => 0,
-            AlignedValues::F32(values) => size_of_val(&values[..]),
-            AlignedValues::F64(values) => size_of_val(&values[..]),
-        }
-    }
-}
 
 /// Values that are looked at together; the first that does not fit ends the search.
 const PIECE: usize = 1 << 16;
@@ -50,7 +13,7 @@ fn fits(value: &f64) -> bool {
 }
 
 /// The same matrix, with its values in single precision if that changes none.
-pub(in crate::backend) fn narrowest(matrix: &Arc<Csr>) -> Arc<Csr> {
+pub(crate) fn narrowest(matrix: &Arc<Csr>) -> Arc<Csr> {
     match matrix.values() {
         Values::F64(values) if all_fit(values) => Arc::new(matrix.to_f32()),
         _ => Arc::clone(matrix),
@@ -58,15 +21,23 @@ pub(in crate::backend) fn narrowest(matrix: &Arc<Csr>) -> Arc<Csr> {
 }
 
 /// Whether single precision holds all values exactly.
-pub(super) fn all_fit(values: &[f64]) -> bool {
+fn all_fit(values: &[f64]) -> bool {
     use rayon::prelude::*;
     // Mostly a few values tell.
     values.iter().take(64).all(fits) && values.par_chunks(PIECE).all(|piece| piece.iter().all(fits))
 }
 
-/// The same, judged by a sample.
-pub(in crate::backend) fn sample_fits(values: &[f64]) -> bool {
+/// Whether it holds those of a sample.
+fn sample_fits(values: &[f64]) -> bool {
     values.iter().step_by((values.len() / 1000).max(1)).all(fits)
+}
+
+/// Bytes of a value as [`narrowest`] stores it, judged by a sample; ones count as stored in single precision.
+pub(crate) fn value_bytes(matrix: &Csr) -> f64 {
+    match matrix.values() {
+        Values::F64(values) if !sample_fits(values) => 8.0,
+        _ => 4.0,
+    }
 }
 
 #[cfg(test)]
