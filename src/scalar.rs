@@ -1,17 +1,15 @@
 //! The two number types that vectors and matrix values are made of.
 
-use bytemuck::Zeroable;
-use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
+use bytemuck::Pod;
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// A vector element: `f32` or `f64`.
 ///
-/// The CUDA bounds say that both may be copied to a GPU bit by bit; they cost nothing without one.
+/// Both are plain data ([`Pod`]), which devices copy bit by bit.
 pub trait Scalar:
-    Copy
+    Pod
     + Default
-    + Zeroable
     + Debug
     + Display
     + PartialEq
@@ -23,9 +21,6 @@ pub trait Scalar:
     + Mul<Output = Self>
     + Div<Output = Self>
     + AddAssign
-    + DeviceRepr
-    + ValidAsZeroBits
-    + 'static
 {
     /// The name users type: `f32` or `f64`.
     const NAME: &'static str;

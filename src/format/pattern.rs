@@ -7,12 +7,12 @@
 use super::rows::{cut, each, pieces_for};
 use crate::error::{CsrFault, Result};
 use crate::parallel::run_all;
-use bytemuck::Zeroable;
+use bytemuck::Pod;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// An index into the arrays of a matrix, 32-bit or 64-bit.
-pub trait Offset: Copy + Zeroable + Send + Sync + cudarc::driver::DeviceRepr + 'static {
+pub trait Offset: Pod + Send + Sync {
     /// The name of the same type in CUDA C++.
     const CUDA_NAME: &'static str;
     /// As an index.

@@ -86,7 +86,9 @@ fn recorded_steps_move_between_threads<D: Pick<f64>>(mut device: D) {
         let mut recorded = record(&device, a);
         let expected = [1, 2].map(|times| replay(&device, &mut recorded, times));
         assert_eq!(expected[1].1.counts, [3]);
-        drop(recorded);
+        // Operator, vectors and slots end on a thread that has used no device.
+        let work = recorded.into_work();
+        on_a_thread(move || drop(work));
 
         let matrix = Arc::clone(&matrix);
         let (there, recorded) = on_a_thread(move || {

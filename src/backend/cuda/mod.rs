@@ -19,6 +19,7 @@ pub mod seven_strategies;
 pub mod vector;
 
 use super::Params;
+use crate::device::cuda::memory::{CudaArray, address};
 use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::{Cuda, Op, Sweep};
@@ -27,7 +28,6 @@ use crate::format::{Csr, Offset, Offsets, Values};
 use crate::operator::DotInto;
 use crate::parallel::{run_all, split_front, zeros};
 use crate::scalar::Scalar;
-use cudarc::driver::{CudaSlice, DevicePtr};
 use passes::{Form, Types};
 use rayon::prelude::*;
 use std::any::Any;
@@ -168,24 +168,20 @@ struct DeviceCsr {
 }
 
 enum DeviceOffsets {
-    U32(CudaSlice<u32>),
-    U64(CudaSlice<u64>),
+    U32(CudaArray<u32>),
+    U64(CudaArray<u64>),
 }
 
 enum DeviceColumns {
-    U32(CudaSlice<u32>),
-    Narrow(CudaSlice<u16>),
-    Near(CudaSlice<i16>),
+    U32(CudaArray<u32>),
+    Narrow(CudaArray<u16>),
+    Near(CudaArray<i16>),
 }
 
 enum DeviceValues {
     Ones,
-    F32(CudaSlice<f32>),
-    F64(CudaSlice<f64>),
-}
-
-fn address<T>(slice: &CudaSlice<T>) -> u64 {
-    slice.device_ptr(slice.stream()).0
+    F32(CudaArray<f32>),
+    F64(CudaArray<f64>),
 }
 
 impl DeviceCsr {

@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::format::{Offset, Offsets, Values};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
+use bytemuck::Pod;
 use std::borrow::Cow;
 use std::ffi::c_void;
 
@@ -53,7 +54,7 @@ impl<'a> Arrays<'a> {
     /// Adds an array, borrowed or owned.
     pub fn add<E>(mut self, array: impl Into<Cow<'a, [E]>>) -> Arrays<'a>
     where
-        E: Clone + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits + 'static,
+        E: Pod + Send + Sync,
     {
         let array: Cow<'a, [E]> = array.into();
         self.bytes += size_of_val(&array[..]) as u64;

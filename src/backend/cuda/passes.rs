@@ -10,6 +10,7 @@
 //! iteration of PageRank moves, and a launch, and costs a graph more where a step is recorded (see `Cuda::swap`).
 
 use super::{Columns, DeviceCsr, NEAR_COLUMN, address, check_dot};
+use crate::device::cuda::memory::CudaArray;
 use crate::device::cuda::modules::{BLOCK, Kernel, KernelSource};
 use crate::device::cuda::{CudaSlots, CudaVector, generate};
 use crate::device::sweep::dot_sweep;
@@ -18,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::format::{Csr, Offset, Offsets};
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
-use cudarc::driver::CudaSlice;
 use std::collections::HashSet;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -166,7 +166,7 @@ pub(super) struct Pass {
     pub form: Form,
     pub grid: Grid,
     /// What the kernel finds in `list`, and how many there are of what it counts.
-    pub list: Option<CudaSlice<u32>>,
+    pub list: Option<CudaArray<u32>>,
     pub count: u32,
 }
 
@@ -213,7 +213,7 @@ pub(super) struct Passes {
     csr: DeviceCsr,
     passes: Vec<Pass>,
     /// What kernels write for themselves: their first argument, where there is any.
-    scratch: Option<CudaSlice<f64>>,
+    scratch: Option<CudaArray<f64>>,
     /// Whether sweeps are fused.
     sweeps: bool,
     cost: Cost,
@@ -272,7 +272,7 @@ impl Passes {
     }
 
     /// Hands this memory to every kernel, ahead of the other arguments.
-    pub fn with_scratch(mut self, scratch: CudaSlice<f64>) -> Passes {
+    pub fn with_scratch(mut self, scratch: CudaArray<f64>) -> Passes {
         self.cost.bytes += (size_of::<f64>() * scratch.len()) as u64;
         self.scratch = Some(scratch);
         self

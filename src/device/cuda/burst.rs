@@ -9,13 +9,15 @@
 
 mod text;
 
+use super::driver::fault;
+use super::memory::{CudaArray, address};
 use super::modules::{Kernel, KernelSource};
-use super::{Cuda, CudaVector, SlotPointers, fault, generate, modules};
+use super::{Cuda, CudaVector, SlotPointers, generate, modules};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{Op, RING, Sweep, TRACKS};
 use crate::error::Result;
 use crate::scalar::Scalar;
-use cudarc::driver::{CudaSlice, DevicePtr, sys};
+use cudarc::driver::sys;
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 
@@ -275,9 +277,9 @@ pub struct Burst {
     matrix: [u64; 4],
     vectors: Vec<u64>,
     /// The other places of vectors that are gathered.
-    others: Vec<CudaSlice<u8>>,
-    words: CudaSlice<u64>,
-    last_round: CudaSlice<u32>,
+    others: Vec<CudaArray<u8>>,
+    words: CudaArray<u64>,
+    last_round: CudaArray<u32>,
     slots: SlotPointers,
     rows: u32,
     /// Iterations that a step counts at most.
@@ -344,8 +346,8 @@ impl Burst {
             left -= steps as usize;
             let stream = device.stream();
             let mut addresses = self.vectors.clone();
-            addresses.extend(self.others.iter().map(|other| other.device_ptr(stream).0));
-            addresses.extend([self.words.device_ptr(stream).0, self.last_round.device_ptr(stream).0]);
+            addresses.extend(self.others.iter().map(address));
+            addresses.extend([address(&self.words), address(&self.last_round)]);
             let mut arguments: Vec<*mut c_void> = vec![std::ptr::from_mut(&mut self.matrix).cast()];
             arguments.extend(addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast::<c_void>()));
             arguments.push(std::ptr::from_mut(&mut self.slots).cast());

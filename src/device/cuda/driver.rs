@@ -1,13 +1,27 @@
-//! The driver, the GPUs that it lists, and a compiler that it can follow.
+//! The driver, its errors, and the GPUs that it lists.
 
-use super::{call, fault, nvrtc};
 use crate::error::{Error, GpuError, Result};
-use cudarc::driver::{CudaContext, sys};
+use cudarc::driver::{CudaContext, DriverError, sys};
 
 /// The oldest driver, by the CUDA version that it serves, whose functions we name.
 const OLDEST_DRIVER: (i32, i32) = (12, 4);
 
 const DRIVER: &str = "the CUDA driver";
+
+/// Turns a status of the driver into our error.
+pub(super) fn call(call: &'static str, status: sys::CUresult) -> Result<()> {
+    status.result().map_err(fault(call))
+}
+
+/// Makes a context current on the calling thread, which calls of the driver without a wrapper need.
+pub(super) fn bind(context: &CudaContext) -> Result<()> {
+    context.bind_to_thread().map_err(fault("cuCtxSetCurrent"))
+}
+
+/// Names the call that failed.
+pub(super) fn fault(call: &'static str) -> impl Fn(DriverError) -> Error {
+    move |e| Error::Gpu(GpuError::Cuda { call, message: e.to_string() })
+}
 
 /// Fails where there is no driver, or none that this program can work with.
 pub fn require_driver() -> Result<()> {
@@ -78,12 +92,6 @@ fn version() -> Result<(i32, i32)> {
     Ok((version / 1000, version % 1000 / 10))
 }
 
-/// Whether everything that our kernels need is there: driver, the GPU with that index, and a compiler that the driver can follow.
-pub fn usable(index: usize) -> Result<()> {
-    require_gpu(index)?;
-    compiler().map(|_| ())
-}
-
 /// Fails where there is no GPU with that index.
 pub(super) fn require_gpu(index: usize) -> Result<()> {
     let count = count()?;
@@ -93,28 +101,4 @@ pub(super) fn require_gpu(index: usize) -> Result<()> {
 /// Whether a driver of that version loads what a compiler of the other makes.
 pub(super) fn can_load(driver: (i32, i32), compiler: (i32, i32)) -> bool {
     compiler.0 <= driver.0
-}
-
-/// NVRTC, if the driver can load what it makes.
-pub fn compiler() -> Result<&'static nvrtc::Nvrtc> {
-    let driver = driver_version()?;
-    let compiler = nvrtc::Nvrtc::get()?;
-    let version = compiler.version();
-    if !can_load(driver, version) {
-        let wheel = match driver.0 {
-            12 => "nvidia-cuda-nvrtc-cu12".to_owned(),
-            major => format!("nvidia-cuda-nvrtc=={major}.*"),
-        };
-        let reason = format!(
-            "it makes code for CUDA {}, but the driver serves CUDA {}.{}; install NVRTC {} (pip install {wheel}) and set \
-             SOLVER_NVRTC to its folder, or update the driver",
-            version.0, driver.0, driver.1, driver.0
-        );
-        return Err(Error::Gpu(GpuError::LibraryUnusable {
-            library: "NVRTC",
-            path: compiler.path().to_owned(),
-            reason,
-        }));
-    }
-    Ok(compiler)
 }

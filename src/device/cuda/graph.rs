@@ -1,6 +1,6 @@
 //! A captured step as a graph that may move between threads.
 
-use super::{bind, fault};
+use super::driver::{bind, fault};
 use crate::error::{Error, GpuError, Result};
 use cudarc::driver::result::{graph, stream};
 use cudarc::driver::{CudaStream, sys};

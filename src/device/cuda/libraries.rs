@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use super::driver_version;
+use super::driver::driver_version;
 use crate::error::{Error, GpuError};
 use places::FOR_13;
 #[cfg(test)]

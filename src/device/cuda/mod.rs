@@ -7,10 +7,12 @@
 
 pub mod burst;
 pub mod cache;
+mod compiler;
 mod driver;
 pub mod generate;
 mod graph;
 pub mod libraries;
+pub mod memory;
 pub mod modules;
 pub mod nvrtc;
 mod slots;
@@ -18,11 +20,15 @@ mod staging;
 mod steps;
 
 use super::{Device, Recorded, SlotState, Sweep, check_length, check_operands};
-use crate::error::{Error, GpuError, Result};
+use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use burst::Trace;
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DeviceRepr, DriverError, sys};
-pub use driver::{compiler, count, driver_version, require_driver, usable};
+use bytemuck::TransparentWrapper;
+pub use compiler::{compiler, usable};
+use cudarc::driver::{CudaContext, CudaStream, sys};
+use driver::{bind, fault};
+pub use driver::{count, driver_version, require_driver};
+use memory::{CudaArray, Element};
 use modules::{BLOCK, Kernel, KernelSource, Modules};
 pub use slots::{CudaSlots, SlotPointers};
 use staging::Staging;
@@ -66,22 +72,7 @@ pub struct Cuda {
 pub struct CudaVector<T> {
     n: usize,
     k: usize,
-    data: CudaSlice<T>,
-}
-
-/// Turns a status of the driver into our error.
-fn call(call: &'static str, status: sys::CUresult) -> Result<()> {
-    status.result().map_err(fault(call))
-}
-
-/// Makes a context current on the calling thread, which calls of the driver without a wrapper need.
-fn bind(context: &CudaContext) -> Result<()> {
-    context.bind_to_thread().map_err(fault("cuCtxSetCurrent"))
-}
-
-/// Names the call that failed.
-pub(crate) fn fault(call: &'static str) -> impl Fn(DriverError) -> Error {
-    move |e| Error::Gpu(GpuError::Cuda { call, message: e.to_string() })
+    data: CudaArray<T>,
 }
 
 /// The limit that the user set, if any.
@@ -142,14 +133,6 @@ impl Cuda {
     /// The stream on which everything runs.
     pub fn stream(&self) -> &Arc<CudaStream> {
         &self.stream
-    }
-
-    /// Free and total bytes of GPU memory.
-    pub fn memory(&self) -> Result<(u64, u64)> {
-        let (free, total) = self.context.mem_get_info().map_err(fault("cuMemGetInfo"))?;
-        let (free, total) = (free as u64, total as u64);
-        let used = self.free_at_first.saturating_sub(free);
-        Ok((self.memory_limit.map_or(free, |limit| limit.saturating_sub(used).min(free)), total))
     }
 
     /// The compute capability: 90 for 9.0.
@@ -225,56 +208,7 @@ impl Cuda {
         // SAFETY: promised by the caller.
         unsafe { modules::launch(&self.stream, kernel, blocks, arguments) }
     }
-
-    /// Device memory for `len` elements, zeroed.
-    pub fn allocate<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
-        &self,
-        what: &'static str,
-        len: usize,
-    ) -> Result<CudaSlice<T>> {
-        let needed = (len * size_of::<T>()) as u64;
-        self.require_memory(what, needed)?;
-        self.stream.alloc_zeros(len.max(1)).map_err(|e| match e.0 {
-            sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                let free = self.memory().map_or(0, |(free, _)| free);
-                let hint = Some(IN_PIECES.to_owned());
-                GpuError::DeviceMemory { what, needed, beside: 0, free, hint }.into()
-            }
-            _ => fault("cuMemAllocAsync")(e),
-        })
-    }
-
-    /// Fails where so many bytes, and `reserve` bytes more that are needed later, are not free.
-    pub fn require_room(&self, what: &'static str, needed: u64, reserve: u64) -> Result<()> {
-        let free = self.memory()?.0;
-        if needed.saturating_add(reserve) <= free {
-            return Ok(());
-        }
-        Err(GpuError::DeviceMemory { what, needed, beside: reserve, free, hint: None }.into())
-    }
-
-    /// Copies a host array into new device memory.
-    pub fn allocate_from<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(
-        &self,
-        what: &'static str,
-        host: &[T],
-    ) -> Result<CudaSlice<T>> {
-        let slice = self.allocate(what, host.len())?;
-        // SAFETY: as many elements as were just allocated.
-        unsafe { self.copy_to(as_bytes(host), slice.device_ptr(&self.stream).0)? };
-        Ok(slice)
-    }
 }
-
-/// The memory of an array that a GPU may read.
-fn as_bytes<T: DeviceRepr>(host: &[T]) -> &[u8] {
-    // SAFETY: initialised memory of that length; types with that mark have no padding.
-    unsafe { std::slice::from_raw_parts(host.as_ptr().cast(), size_of_val(host)) }
-}
-
-/// What to do where memory is free in pieces, or taken by others meanwhile.
-const IN_PIECES: &str =
-    "the driver has no piece of that size; end other programs on this GPU, or use the CPU";
 
 impl<T: Scalar> CudaVector<T> {
     /// Rows.
@@ -289,7 +223,7 @@ impl<T: Scalar> CudaVector<T> {
 
     /// The address on the device.
     pub fn address(&self) -> u64 {
-        self.data.device_ptr(self.data.stream()).0
+        memory::address(&self.data)
     }
 }
 
@@ -355,7 +289,7 @@ impl Device for Cuda {
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut CudaVector<T>) -> Result<()> {
         check_length("upload", vector.n * vector.k, host.len())?;
         // SAFETY: the vector has as many elements.
-        unsafe { self.copy_to(as_bytes(host), vector.address()) }
+        unsafe { self.copy_to(bytemuck::cast_slice(host), vector.address()) }
     }
 
     fn download<T: Scalar>(&self, vector: &CudaVector<T>, host: &mut [T]) -> Result<()> {
@@ -364,7 +298,7 @@ impl Device for Cuda {
             return Ok(());
         }
         let all = vector.data.slice(..host.len());
-        self.stream.memcpy_dtoh(&all, host).map_err(fault("cuMemcpyDtoH"))?;
+        self.stream.memcpy_dtoh(&all, Element::wrap_slice_mut(host)).map_err(fault("cuMemcpyDtoH"))?;
         self.synchronize()
     }
 

@@ -1,8 +1,8 @@
 //! Kernels of a process: compiled by NVRTC or taken from the disk cache, loaded once, launched.
 
 use super::cache::KernelCache;
+use super::driver::{bind, call, fault};
 use super::nvrtc::{Image, Nvrtc};
-use super::{bind, call, fault};
 use crate::error::Result;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, sys};
 use cudarc::nvrtc::Ptx;

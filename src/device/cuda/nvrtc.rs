@@ -9,10 +9,8 @@ mod search;
 
 use std::ffi::{CString, c_char, c_int};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
 
 use crate::error::{Error, GpuError, Result};
-use crate::parallel::lock;
 use functions::{Functions, Output, OutputSize, Raw};
 
 /// How errors name the library.
@@ -46,41 +44,6 @@ pub struct Nvrtc {
 }
 
 impl Nvrtc {
-    /// The compiler of this process, loaded on the first call. A failure is not kept: the next call tries again.
-    pub fn get() -> Result<&'static Nvrtc> {
-        static LOADED: OnceLock<Nvrtc> = OnceLock::new();
-        // Only one thread searches at a time; a panic of another one leaves nothing half done behind this lock.
-        static SEARCHING: Mutex<()> = Mutex::new(());
-        if let Some(nvrtc) = LOADED.get() {
-            return Ok(nvrtc);
-        }
-        let _searching = lock(&SEARCHING);
-        match LOADED.get() {
-            Some(nvrtc) => Ok(nvrtc),
-            None => {
-                let nvrtc = Nvrtc::load(None)?;
-                Ok(LOADED.get_or_init(|| nvrtc))
-            }
-        }
-    }
-
-    /// Loads NVRTC from `at`, a library file or a folder that holds `libnvrtc.so*`.
-    ///
-    /// Without `at` it is the first that works, and that the driver is not too old for, of:
-    /// 1. `SOLVER_NVRTC`, a file or folder likewise; where it is set nothing else is tried,
-    /// 2. `libnvrtc.so.13`, `libnvrtc.so.12` and `libnvrtc.so` as the system's loader finds them,
-    /// 3. `/usr/local/cuda*/lib64`, then `lib64` of `$CUDA_HOME` and `$CUDA_PATH`,
-    /// 4. the pip wheels in `$VIRTUAL_ENV`, `$CONDA_PREFIX`, where `python3` is installed, `/usr/local`, pyenv and the
-    ///    user's own, and `$CONDA_PREFIX/lib`.
-    ///
-    /// Where all that work are too new for the driver, it is the first of them.
-    pub fn load(at: Option<&Path>) -> Result<Nvrtc> {
-        let nvrtc = search::load(at)?;
-        let (major, minor) = nvrtc.version;
-        log::debug!("NVRTC {major}.{minor} loaded from {}", nvrtc.path.display());
-        Ok(nvrtc)
-    }
-
     /// Binds the functions of a library that was just loaded, and asks it what it is. The error is the reason alone:
     /// the caller knows the place.
     fn bind(library: libloading::os::unix::Library, path: PathBuf) -> std::result::Result<Nvrtc, String> {

@@ -1,10 +1,13 @@
 //! Scalar slots in GPU memory, with the sums of blocks that reductions leave.
 
-use super::{Cuda, bind, call, fault};
+use super::Cuda;
+use super::driver::{bind, call, fault};
+use super::memory::{CudaArray, Element, address};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{RING, SlotState, TRACKS};
 use crate::error::Result;
-use cudarc::driver::{CudaSlice, DevicePtr, PinnedHostSlice, sys};
+use bytemuck::TransparentWrapper;
+use cudarc::driver::{PinnedHostSlice, sys};
 use std::cell::RefCell;
 
 /// The addresses that kernels take: `struct Slots` of common.cuh.
@@ -26,9 +29,9 @@ pub struct SlotPointers {
 pub struct CudaSlots {
     slots: usize,
     k: usize,
-    state: CudaSlice<u8>,
-    partials: CudaSlice<f64>,
-    ticket: CudaSlice<u32>,
+    state: CudaArray<u8>,
+    partials: CudaArray<f64>,
+    ticket: CudaArray<u32>,
     /// Page-locked, so that reading it back needs no staging by the driver.
     staging: RefCell<PinnedHostSlice<u8>>,
 }
@@ -66,15 +69,15 @@ impl CudaSlots {
 
     /// The addresses for a kernel.
     pub fn pointers(&self) -> SlotPointers {
-        let at = self.state.device_ptr(self.state.stream()).0;
+        let at = address(&self.state);
         let done = at + 8 * (self.slots * self.k) as u64;
         SlotPointers {
             values: at,
             done,
             counts: done + 4 * self.k as u64,
             ring: at + self.head() as u64,
-            partials: self.partials.device_ptr(self.partials.stream()).0,
-            ticket: self.ticket.device_ptr(self.ticket.stream()).0,
+            partials: address(&self.partials),
+            ticket: address(&self.ticket),
         }
     }
 
@@ -108,7 +111,7 @@ impl CudaSlots {
         from.counts.iter().for_each(|v| head.extend_from_slice(&v.to_ne_bytes()));
         super::check_length("slots written", self.head(), head.len())?;
         let mut target = self.state.slice_mut(..head.len());
-        device.stream.memcpy_htod(&head, &mut target).map_err(fault("cuMemcpyHtoD"))?;
+        device.stream.memcpy_htod(Element::wrap_slice(&head), &mut target).map_err(fault("cuMemcpyHtoD"))?;
         device.stream.synchronize().map_err(fault("cuStreamSynchronize"))
     }
 }

@@ -4,7 +4,8 @@
 //! into two of its own in turn, and send each piece on its way themselves: none waits for another, and the GPU fetches
 //! one while the next is filled.
 
-use super::{Cuda, bind, call, fault};
+use super::Cuda;
+use super::driver::{bind, call, fault};
 use crate::error::Result;
 use crate::parallel::run_all;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, PinnedHostSlice, sys};

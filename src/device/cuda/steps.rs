@@ -1,8 +1,9 @@
 //! Recorded steps: CUDA graphs, or one launch for many of them.
 
+use super::Cuda;
 use super::burst::{Burst, Trace};
+use super::driver::{bind, fault};
 use super::graph::Graph;
-use super::{Cuda, bind, fault};
 use crate::device::Recorded;
 use crate::error::Result;
 use cudarc::driver::sys;

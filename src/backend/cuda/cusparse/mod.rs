@@ -10,6 +10,7 @@ mod slices;
 use super::{Columns, DeviceCsr, Held, check_shapes};
 use crate::backend::{Family, Operator, Params, Refusal};
 use crate::device::cuda::CudaVector;
+use crate::device::cuda::memory::CudaArray;
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Offsets, Values};
@@ -18,7 +19,6 @@ use crate::parallel::lock;
 use crate::scalar::Scalar;
 pub use blocks::Legacy;
 use cudarc::cusparse::sys;
-use cudarc::driver::CudaSlice;
 use handles::{Handle, MatrixDescriptor, VectorDescriptor};
 pub use library::{describe_library, require_library};
 use library::{has, missing, would_not_start};
@@ -105,7 +105,7 @@ struct CusparseOperator {
     // Before the arrays: the descriptor points to them.
     library: Mutex<(MatrixDescriptor, Handle)>,
     algorithm: sys::cusparseSpMVAlg_t,
-    buffer: CudaSlice<u8>,
+    buffer: CudaArray<u8>,
     _arrays: Held,
     backend: &'static str,
     shape: (usize, usize),

@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
@@ -13,6 +14,7 @@ use super::super::driver::{can_load, driver_version};
 use super::super::libraries::{self, Hint, hint, names_in, variable};
 use super::{LIBRARY, Nvrtc};
 use crate::error::{Error, GpuError, Result};
+use crate::parallel::lock;
 
 /// The variable that names the library or its folder.
 const VARIABLE: &str = "SOLVER_NVRTC";
@@ -35,8 +37,45 @@ const HINT_OTHER: Hint = hint!(
     " brings one), reinstall this one, or use the CPU"
 );
 
+impl Nvrtc {
+    /// The compiler of this process, loaded on the first call. A failure is not kept: the next call tries again.
+    pub fn get() -> Result<&'static Nvrtc> {
+        static LOADED: OnceLock<Nvrtc> = OnceLock::new();
+        // Only one thread searches at a time; a panic of another one leaves nothing half done behind this lock.
+        static SEARCHING: Mutex<()> = Mutex::new(());
+        if let Some(nvrtc) = LOADED.get() {
+            return Ok(nvrtc);
+        }
+        let _searching = lock(&SEARCHING);
+        match LOADED.get() {
+            Some(nvrtc) => Ok(nvrtc),
+            None => {
+                let nvrtc = Nvrtc::load(None)?;
+                Ok(LOADED.get_or_init(|| nvrtc))
+            }
+        }
+    }
+
+    /// Loads NVRTC from `at`, a library file or a folder that holds `libnvrtc.so*`.
+    ///
+    /// Without `at` it is the first that works, and that the driver is not too old for, of:
+    /// 1. `SOLVER_NVRTC`, a file or a folder as well; where it is set nothing else is tried,
+    /// 2. `libnvrtc.so.13`, `libnvrtc.so.12` and `libnvrtc.so` as the system's loader finds them,
+    /// 3. `/usr/local/cuda*/lib64`, then `lib64` of `$CUDA_HOME` and `$CUDA_PATH`,
+    /// 4. the pip wheels in `$VIRTUAL_ENV`, `$CONDA_PREFIX`, where `python3` is installed, `/usr/local`, pyenv and the
+    ///    user's own, and `$CONDA_PREFIX/lib`.
+    ///
+    /// Where all that work are too new for the driver, it is the first of them.
+    pub fn load(at: Option<&Path>) -> Result<Nvrtc> {
+        let nvrtc = load(at)?;
+        let (major, minor) = nvrtc.version;
+        log::debug!("NVRTC {major}.{minor} loaded from {}", nvrtc.path.display());
+        Ok(nvrtc)
+    }
+}
+
 /// See [`Nvrtc::load`].
-pub(super) fn load(at: Option<&Path>) -> Result<Nvrtc> {
+fn load(at: Option<&Path>) -> Result<Nvrtc> {
     if let Some(place) = at {
         return load_place(place, "");
     }

@@ -1,0 +1,35 @@
+//! A compiler whose kernels the driver can load.
+
+use super::driver::{can_load, driver_version, require_gpu};
+use super::nvrtc::Nvrtc;
+use crate::error::{Error, GpuError, Result};
+
+/// Whether everything that our kernels need is there: driver, the GPU with that index, and a compiler that the driver can follow.
+pub fn usable(index: usize) -> Result<()> {
+    require_gpu(index)?;
+    compiler().map(|_| ())
+}
+
+/// NVRTC, if the driver can load what it makes.
+pub fn compiler() -> Result<&'static Nvrtc> {
+    let driver = driver_version()?;
+    let compiler = Nvrtc::get()?;
+    let version = compiler.version();
+    if !can_load(driver, version) {
+        let wheel = match driver.0 {
+            12 => "nvidia-cuda-nvrtc-cu12".to_owned(),
+            major => format!("nvidia-cuda-nvrtc=={major}.*"),
+        };
+        let reason = format!(
+            "it makes code for CUDA {}, but the driver serves CUDA {}.{}; install NVRTC {} (pip install {wheel}) and set \
+             SOLVER_NVRTC to its folder, or update the driver",
+            version.0, driver.0, driver.1, driver.0
+        );
+        return Err(Error::Gpu(GpuError::LibraryUnusable {
+            library: "NVRTC",
+            path: compiler.path().to_owned(),
+            reason,
+        }));
+    }
+    Ok(compiler)
+}
