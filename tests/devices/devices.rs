@@ -15,7 +15,7 @@ fn without_a_driver_the_error_names_the_library_and_says_what_to_do() {
         Ok(()) => skip("there is a CUDA driver"),
         Err(e @ Error::Gpu(GpuError::LibraryMissing { .. })) => {
             let message = e.to_string();
-            for wanted in ["libcuda.so", "install the NVIDIA driver", "--device cpu"] {
+            for wanted in ["libcuda.so", "install the NVIDIA driver", "use the CPU"] {
                 assert!(message.contains(wanted), "{message}");
             }
             assert_eq!(Cuda::new(0).map(|_| ()).unwrap_err().to_string(), message);

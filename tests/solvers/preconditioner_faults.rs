@@ -40,7 +40,7 @@ fn rows_that_lead_beyond_the_range_of_the_numbers_are_named<D: Host>(device: &D)
         let in_single = refusal::<D, f32>(device, precond, &single).unwrap();
         let in_double = refusal::<D, f64>(device, precond, &double).unwrap();
         for (error, range, hint) in
-            [(in_single, "range of f32", "--precision f64"), (in_double, "range of f64", "scale the system")]
+            [(in_single, "range of f32", "precision f64"), (in_double, "range of f64", "scale the system")]
         {
             assert!(matches!(error, Error::Breakdown { row: 3, .. }), "{precond}: {error:?}");
             let said = error.to_string();
