@@ -94,6 +94,7 @@ impl Scalar for f64 {
 
 /// Which precision matrix values and vectors have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[non_exhaustive]
 pub enum Precision {
     /// Matrix and vectors in double precision.
     F64,

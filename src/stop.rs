@@ -47,6 +47,7 @@ impl StopCode {
 /// Why a solve ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum StopReason {
     /// The recomputed residual meets the tolerance.
     Converged,
@@ -321,6 +322,7 @@ pub const DIVERGENCE: f64 = 1e10;
 
 /// When to stop. Rules combine with [`StoppingRule::any`] and [`StoppingRule::all`].
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum StoppingRule {
     /// The residual relative to the right-hand side is at most this.
     RelativeResidual(f64),

@@ -2,6 +2,7 @@
 
 /// A graph has no ranks, or a chain no one stationary distribution.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ChainError {
     /// The links out of a vertex cannot be chosen by their weights.
     #[error("the links out of vertex {vertex}{}: {reason}", to.map_or(String::new(), |to| format!(", the one to vertex {to}")))]

@@ -3,6 +3,7 @@
 
 /// The first fault found in the arrays of a compressed sparse row matrix. Places count from 0, as the arrays do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CsrFault {
     /// There must be one more offset than rows.
     #[error("{got} row offsets for {rows} rows; expected {}", *rows as u128 + 1)]
@@ -74,6 +75,7 @@ pub enum CsrFault {
 
 /// The first fault found in the arrays of a matrix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FormatFault {
     /// A number that describes the format makes no sense.
     #[error("{name} is {got}; it must be {allowed}")]

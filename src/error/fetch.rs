@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// A matrix of the catalog cannot be had.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FetchError {
     /// A matrix of the catalog that is not on this machine.
     #[error(

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 /// A GPU cannot be used, or not so.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum GpuError {
     /// A shared library that CUDA needs is not there.
     #[error("{library} was not found (looked for {tried}); {hint}")]

@@ -13,6 +13,7 @@ const SCHEMA: u32 = 1;
 
 /// How a history is laid out, by the ending of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// One object, which can be read back.
     Json,

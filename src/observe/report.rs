@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What a history counts: the numbers that fall from one iteration to the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Measure {
     /// The residual relative to the right-hand side; the true one is b - A x.
     #[default]

@@ -19,6 +19,7 @@ pub use typed::{ROWS, Row};
 
 /// A preconditioner with its parameters, as users name it: `jacobi`, or `name:parameter=value,...`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum Preconditioner {
     /// No preconditioner.
     #[default]

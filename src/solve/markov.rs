@@ -29,6 +29,7 @@ use std::time::Instant;
 
 /// A way to the distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Method {
     /// x = P' x, again and again.
     Power,
@@ -51,6 +52,7 @@ pub struct Problem<'a> {
 
 /// The distribution, and the truth about it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Stationary {
     /// The probability of each state of the class.
     pub probabilities: Vec<f64>,

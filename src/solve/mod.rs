@@ -35,6 +35,7 @@ use std::ops::Deref;
 
 /// A method for symmetric systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Method {
     /// Conjugate gradients, for positive definite matrices.
     Cg,
@@ -74,6 +75,7 @@ impl Deref for Solution {
 
 /// How a solve ended, and the truth about its answer.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Why the solve stopped, by the true residual.
     pub reason: StopReason,

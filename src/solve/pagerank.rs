@@ -48,6 +48,7 @@ pub enum Dangling {
 
 /// A way to the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Method {
     /// x = F(x), again and again.
     Power,
@@ -74,6 +75,7 @@ pub struct Problem<'a> {
 
 /// The ranks, and the truth about them.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Ranking {
     /// The rank of each vertex.
     pub ranks: Vec<f64>,

@@ -48,6 +48,7 @@ fn ranks(problem: &Problem<'_>, method: Method, tolerance: f64) -> Ranking {
         Method::Power => on::<Cpu, f64>(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
         Method::Extrapolated => extrapolated(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
         Method::GaussSeidel => gauss_seidel(problem, &rule(tolerance), &mut []).unwrap(),
+        untested => panic!("{untested:?} has no test"),
     }
 }
 
