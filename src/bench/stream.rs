@@ -2,6 +2,7 @@
 
 use crate::device::{Device, Dot, Operand, Slot, Sweep, Term, Update};
 use crate::error::Result;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// a = b + 2 c: reads two vectors, writes one.
@@ -58,32 +59,45 @@ struct Work<D: Device> {
 /// Bytes a second, times 1e-9, of the fastest of several repetitions over a working set of `bytes`: of the triad, or of
 /// reading alone, whichever is faster.
 pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, |device, w| {
+    Ok(measure_unless(device, bytes, None)?.unwrap_or(0.0))
+}
+
+/// The same; none where the flag is set before the end.
+fn measure_unless<D: Device>(device: &D, bytes: u64, cancel: Option<&AtomicBool>) -> Result<Option<f64>> {
+    let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, cancel, |device, w| {
         device.sweep(&mut [&mut w.a], &[&w.b, &w.c], &mut w.slots, &TRIAD)
     })?;
-    Ok(triad.max(read(device, bytes)?))
+    let Some(triad) = triad else { return Ok(None) };
+    Ok(read_unless(device, bytes, cancel)?.map(|read| triad.max(read)))
 }
 
 /// The same of reading alone.
 pub fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, |device, w| {
+    Ok(read_unless(device, bytes, None)?.unwrap_or(0.0))
+}
+
+fn read_unless<D: Device>(device: &D, bytes: u64, cancel: Option<&AtomicBool>) -> Result<Option<f64>> {
+    stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, cancel, |device, w| {
         device.sweep::<f64>(&mut [], &[&w.b, &w.c], &mut w.slots, &READ)
     })
 }
 
 /// The same of copying.
 pub fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    stream::<D>(device, (bytes / 16).max(1536) as usize, &COPY, |device, w| {
+    let copied = stream::<D>(device, (bytes / 16).max(1536) as usize, &COPY, None, |device, w| {
         device.sweep(&mut [&mut w.a], &[&w.b], &mut w.slots, &COPY)
-    })
+    })?;
+    Ok(copied.unwrap_or(0.0))
 }
 
 fn stream<D: Device>(
     device: &D,
     n: usize,
     sweep: &Sweep<'_>,
+    cancel: Option<&AtomicBool>,
     step: fn(&D, &mut Work<D>) -> Result<()>,
-) -> Result<f64> {
+) -> Result<Option<f64>> {
+    let cancelled = || cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
     let bytes = sweep.bytes(n, 1, 8);
     let written = if sweep.writes > 0 { n } else { 1 };
     let mut work = Work::<D> {
@@ -108,16 +122,22 @@ fn stream<D: Device>(
     let (began, mut passes) = (Instant::now(), 1);
     let mut best = time(passes)?;
     while best < SHORTEST_REPETITION {
+        if cancelled() {
+            return Ok(None);
+        }
         passes *= 2;
         best = time(passes)?;
     }
     for _ in 0..REPETITIONS {
+        if cancelled() {
+            return Ok(None);
+        }
         best = best.min(time(passes)?);
         if began.elapsed() > LONGEST {
             break;
         }
     }
-    Ok(bytes as f64 * passes as f64 / best.as_secs_f64() / 1e9)
+    Ok(Some(bytes as f64 * passes as f64 / best.as_secs_f64() / 1e9))
 }
 
 /// What the machine allows for an iteration that moves `traffic` over operators of `stored` bytes and vectors of
@@ -137,11 +157,19 @@ pub(crate) const LARGEST: u64 = 512 << 20;
 
 /// Measures the limit: the operators' arrays pass by once an iteration, at the speed of a stream over everything; the
 /// vectors are touched several times between two passes of the matrix, and are allowed the speed of a stream over
-/// themselves, from whatever cache holds them.
-pub fn limit<D: Device>(device: &D, stored: u64, vectors: u64, traffic: u64) -> Result<Limit> {
-    let stream = measure(device, (stored + vectors).min(LARGEST))?;
-    let vector_stream = measure(device, vectors.min(LARGEST))?.max(stream);
+/// themselves, from whatever cache holds them. None where the flag is set before the end.
+pub fn limit<D: Device>(
+    device: &D,
+    stored: u64,
+    vectors: u64,
+    traffic: u64,
+    cancel: Option<&AtomicBool>,
+) -> Result<Option<Limit>> {
+    let measure = |bytes: u64| measure_unless(device, bytes.min(LARGEST), cancel);
+    let Some(stream) = measure(stored + vectors)? else { return Ok(None) };
+    let Some(vector_stream) = measure(vectors)? else { return Ok(None) };
+    let vector_stream = vector_stream.max(stream);
     let over_vectors = traffic.saturating_sub(stored);
     let seconds = (stored as f64 / stream + over_vectors as f64 / vector_stream) / 1e9;
-    Ok(Limit { stream, vector_stream, seconds })
+    Ok(Some(Limit { stream, vector_stream, seconds }))
 }

@@ -3,13 +3,13 @@
 
 use super::args::DoctorArgs;
 use super::layout::wrapped;
-use super::running::check_threads;
 use super::{flags, print, print_json};
 use crate::backend::cuda::{cusparse, dense};
 use crate::backend::{Choice, Entry, Host, Pick, REGISTRY};
 use crate::bench::stream;
 use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
 use crate::device::{Cpu, Cuda, Device};
+use crate::engine::check_threads;
 use crate::error::{Error, GpuError, Result};
 use crate::parallel::start_pool;
 use crate::solve::pagerank::{self, links::Links};
@@ -234,7 +234,7 @@ fn self_test<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, St
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
     let a = choice.build::<D, f64>(device, &matrix, 0)?;
     let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(1000)]);
-    let system = System { matrix: &matrix, b: &problem.b, x0: None };
+    let system = System { matrix: (&matrix).into(), b: &problem.b, x0: None };
     let outcome = Method::Cg.solve(device, a, None, &system, &rule, &mut [])?;
     let residual = outcome.residual_true;
     let right = outcome.reason == StopReason::Converged;

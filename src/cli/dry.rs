@@ -1,8 +1,9 @@
 //! What `--dry-run` prints: the plan, a line for each decision.
 
+use super::flags;
 use super::layout::labelled;
 use super::progress::bytes;
-use super::running::{Place, RunArgs, Running};
+use super::running::{RunArgs, Running};
 use crate::source::{self, catalog::Entry};
 use std::ffi::OsStr;
 use std::fmt;
@@ -45,10 +46,10 @@ impl Decisions {
 
     /// Where and how long it runs. A method that needs no backend has none.
     pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
-        self.add("device", running.place);
-        self.add_if("missing", running.check_device().err());
-        self.add_if("because", running.why.as_ref());
-        let backend = &running.backend;
+        self.add("device", running.settled.device);
+        self.add_if("missing", running.settled.check_device().err().map(|e| flags::message(&e)));
+        self.add_if("because", running.settled.device_because.as_ref());
+        let backend = &running.settled.backend;
         self.add(
             "backend",
             match running.serial {
@@ -74,15 +75,5 @@ impl Decisions {
 impl fmt::Display for Decisions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&labelled(15, &self.0))
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::Cpu(None) => f.write_str("cpu, a thread for each core"),
-            Place::Cpu(Some(threads)) => write!(f, "cpu, threads: {threads}"),
-            Place::Cuda(index) => write!(f, "cuda:{index}"),
-        }
     }
 }

@@ -6,7 +6,6 @@ use crate::error::{ChainError, Error, FetchError, GpuError};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::source::Columns;
-use crate::stop::StopReason;
 use clap::{CommandFactory, ValueEnum};
 
 /// The error of a flag, or of an operand, whose value makes no sense.
@@ -32,13 +31,9 @@ pub(super) fn note(note: &str) -> String {
     format!("{note}{}", named(note))
 }
 
-/// The flag that helps where a solve ends for this reason, whatever its residuals are.
-pub(super) fn for_stop(reason: &StopReason) -> Option<&'static str> {
-    match reason {
-        StopReason::Breakdown { .. } => Some("--variant classic"),
-        StopReason::IndefinitePreconditioner { .. } => Some("--precond none"),
-        _ => None,
-    }
+/// A setting of the library with its value as a flag.
+pub(super) fn as_flag(setting: &str, value: &str) -> String {
+    format!("--{setting} {value}").trim_end().to_owned()
 }
 
 fn is_flag(setting: &str) -> bool {

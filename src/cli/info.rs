@@ -2,7 +2,6 @@
 
 mod hints;
 mod words;
-pub(super) use words::pairs_differ;
 
 use super::args::InfoArgs;
 use super::load::load;

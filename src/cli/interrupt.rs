@@ -3,6 +3,7 @@
 use crate::signals::hangup_is_ignored;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
+use signal_hook::SigId;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,6 +20,8 @@ struct Flags {
     interrupted: Arc<AtomicBool>,
     /// Whether any signal came while there were results to lose.
     stopped: Arc<AtomicBool>,
+    /// The action by which a second Ctrl-C ends the program.
+    impatience: OnceLock<SigId>,
 }
 
 static FLAGS: OnceLock<Flags> = OnceLock::new();
@@ -33,7 +36,8 @@ fn install(flags: &Flags) -> io::Result<()> {
         }
         register_conditional_shutdown(signal, ENDED + signal, Arc::clone(&flags.idle))?;
         if signal == SIGINT {
-            register_conditional_shutdown(signal, ENDED + signal, Arc::clone(&flags.interrupted))?;
+            let ends = register_conditional_shutdown(signal, ENDED + signal, Arc::clone(&flags.interrupted))?;
+            let _ = flags.impatience.set(ends);
             register(signal, Arc::clone(&flags.interrupted))?;
         }
         register(signal, Arc::clone(&flags.stopped))?;
@@ -54,14 +58,17 @@ pub(super) fn catch() -> Arc<AtomicBool> {
     Arc::clone(&flags.stopped)
 }
 
+/// From now on no signal ends the program: what is left to do takes a moment, and then the results are written. The flag of
+/// [`catch`] ends the measurement of the machine.
+pub(super) fn hold() {
+    if let Some(ends) = FLAGS.get().and_then(|flags| flags.impatience.get()) {
+        signal_hook::low_level::unregister(*ends);
+    }
+}
+
 /// From now on there is nothing to lose, until the next [`catch`].
 pub(super) fn release() {
     if let Some(flags) = FLAGS.get() {
         flags.idle.store(true, Ordering::Relaxed);
     }
-}
-
-/// Whether a signal came while there were results to lose.
-pub(super) fn pressed() -> bool {
-    FLAGS.get().is_some_and(|flags| flags.stopped.load(Ordering::Relaxed))
 }

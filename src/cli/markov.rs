@@ -2,17 +2,17 @@
 
 use super::dry::Decisions;
 use super::ids::Ids;
-use super::limit::Moved;
 use super::load::load;
 use super::memory;
 use super::pagerank::by_rank;
 use super::progress::{Live, during};
-use super::running::{Place, Running, bad, distribution, file, recorder};
+use super::running::{Running, bad, distribution, file, recorder};
 use super::summary::verbose;
 use super::vectors::FromFile;
 use super::{fetch, print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
+use crate::engine::{DeviceName, Moved};
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Dense};
 use crate::observe::{History, Observer, Recorder, write_file_with};
@@ -72,11 +72,11 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         print(&describe(args, method, &running, missing)?.to_string())?;
         return Ok(true);
     }
-    if let Some(why) = &running.why {
+    if let Some(why) = &running.settled.device_because {
         log::info!("device: {why}");
     }
     args.run.start_pool();
-    running.check_device()?;
+    running.settled.check_device()?;
     fetch::on_first_use(missing)?;
     let began = Instant::now();
     let options = Options { close_gaps: true, columns: args.columns, ..Options::default() };
@@ -101,12 +101,10 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         MarkovReport { notes, ..MarkovReport::new(args, method, &chain, seconds_load, seconds_chain) };
     let task =
         Task { args, method, running: &running, chain: &chain, ids: &ids, start: start.as_deref(), rule };
-    let Found { report, history, written } = match running.place {
-        Place::Cpu(threads) => each_class(&Cpu::new(threads)?, &task, report)?,
-        Place::Cuda(index) => each_class(&Cuda::new(index)?, &task, report)?,
+    let Found { report, written } = match running.settled.device {
+        DeviceName::Cpu(threads) => each_class(&Cpu::new(threads)?, &task, report)?,
+        DeviceName::Cuda(index) => each_class(&Cuda::new(index)?, &task, report)?,
     };
-    let saved = history.map_or(Ok(()), |history| args.run.save_measured(&history));
-    let written = written.and(saved);
     let files = args.run.files(&[("distribution", args.output.as_deref())]).filter(|_| written.is_ok());
     let printed = if args.run.json { print_json(&report) } else { print(&report.in_words(files, verbose())) };
     written.and(printed)?;
@@ -168,8 +166,6 @@ struct Task<'a> {
 /// What the solves of all classes leave behind.
 struct Found {
     report: MarkovReport,
-    /// Of the class with the largest residual.
-    history: Option<History>,
     /// Whether distributions, history and picture could be written, where that was asked for.
     written: Result<()>,
 }
@@ -203,7 +199,7 @@ fn each_class<D: Pick<f32> + Pick<f64>>(
         log::info!("distribution written to {}", path.display());
         Ok(())
     });
-    let written = written.and(history.as_ref().map_or(Ok(()), |history| args.run.write_results(history)));
+    super::interrupt::hold();
     report.percent_of_limit = report::percent_of_limit(device, &told);
     if let Some(history) = &mut history {
         history.report.percent_of_limit = match drawn == told {
@@ -211,7 +207,8 @@ fn each_class<D: Pick<f32> + Pick<f64>>(
             false => report::percent_of_limit(device, &drawn),
         };
     }
-    Ok(Found { report, history, written })
+    let written = written.and(history.as_ref().map_or(Ok(()), |history| args.run.write_results(history)));
+    Ok(Found { report, written })
 }
 
 /// The distribution of one class.
@@ -272,7 +269,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
 ) -> Result<Solved> {
     let began = Instant::now();
     let (backend, why) = during("choosing a backend", || {
-        task.running.backend.settle(matrix, size_of::<T>(), device.resident_rows())
+        task.running.settled.backend.settle(matrix, size_of::<T>(), device.resident_rows())
     })?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());

@@ -1,6 +1,5 @@
 //! The command line: parse, plan, run, print. Nothing outside this folder prints.
 
-mod advice;
 mod args;
 mod backends;
 mod cg;
@@ -16,7 +15,6 @@ mod ids;
 mod info;
 mod interrupt;
 mod layout;
-mod limit;
 mod load;
 mod manual;
 mod markov;
@@ -35,6 +33,7 @@ mod vectors;
 mod what;
 
 use crate::error::{Error, Result};
+use crate::text::{duration, exact, thousands};
 use crate::{files, signals};
 use args::Command;
 use std::io::{ErrorKind, Write};
@@ -124,33 +123,4 @@ fn printed(outcome: std::io::Result<()>) -> Result<()> {
 fn print_json(value: &impl serde::Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|e| format!("{{\"error\": \"{e}\"}}"));
     print(&format!("{text}\n"))
-}
-
-/// A number with its thousands set apart.
-fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A number in its shortest exact form, with an exponent where it is very small or large.
-fn exact(value: f64) -> String {
-    let text = format!("{value:?}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
-}
-
-/// A time in the unit that suits it.
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s >= 120.0 => format!("{:.1} min", s / 60.0),
-        s if s >= 0.1 => format!("{s:.2} s"),
-        s if s >= 1e-3 => format!("{:.2} ms", s * 1e3),
-        s => format!("{:.1} us", s * 1e6),
-    }
 }

@@ -7,15 +7,16 @@ mod plan;
 pub(super) use output::by_rank;
 mod report;
 
-use super::advice::{self, Ended};
+use super::flags::as_flag;
 use super::ids::Ids;
 use super::load::load;
 use super::progress::{Live, during};
-use super::running::{Place, recorder};
+use super::running::recorder;
 use super::summary::verbose;
 use super::{fetch, print, print_json};
 use crate::backend::Pick;
 use crate::device::{Cpu, Cuda, Device};
+use crate::engine::{self, DeviceName, Ended};
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Duplicates};
 use crate::observe::{History, Observer};
@@ -57,7 +58,6 @@ fn by_id(vertices: &Ids, error: Error) -> Error {
 /// What a solve leaves behind.
 struct Solved {
     report: RankReport,
-    history: History,
     /// Whether ranks, history and picture could be written, where that was asked for.
     written: Result<()>,
 }
@@ -68,12 +68,12 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
         print(&plan.describe(args)?.to_string())?;
         return Ok(true);
     }
-    if let Some(why) = &plan.running.why {
+    if let Some(why) = &plan.running.settled.device_because {
         log::info!("device: {why}");
     }
     log::info!("dangling {}: {}", plan.dangling.name(), plan.dangling.formula());
     args.run.start_pool();
-    plan.running.check_device()?;
+    plan.running.settled.check_device()?;
     fetch::on_first_use(plan.fetch)?;
     let began = Instant::now();
     let options = Options {
@@ -88,19 +88,17 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
     let graph = plan.kept(loaded.matrix)?;
     facts.seconds_load = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let pays = matches!(plan.running.place, Place::Cpu(_)) || plan.may_take_long();
+    let pays = matches!(plan.running.settled.device, DeviceName::Cpu(_)) || plan.may_take_long();
     let links =
         during("sorting the links", || if pays { Links::in_best_order(graph) } else { Links::new(&graph) });
     let links = links.map_err(|error| by_id(&vertices, error))?;
     facts.seconds_setup = began.elapsed().as_secs_f64();
     let ranked = Ranked { links, vertices, facts };
-    let Solved { report, history, written } = match (plan.method, plan.running.place) {
+    let Solved { report, written } = match (plan.method, plan.running.settled.device) {
         (Method::GaussSeidel, _) => serially(args, &plan, ranked)?,
-        (_, Place::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, ranked)?,
-        (_, Place::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, ranked)?,
+        (_, DeviceName::Cpu(threads)) => on_device(&Cpu::new(threads)?, args, &plan, ranked)?,
+        (_, DeviceName::Cuda(index)) => on_device(&Cuda::new(index)?, args, &plan, ranked)?,
     };
-    let saved = args.run.save_measured(&history);
-    let written = written.and(saved);
     let files = args.run.files(&[("ranks", args.output.as_deref())]).filter(|_| written.is_ok());
     let printed = if args.run.json { print_json(&report) } else { print(&report.in_words(files, verbose())) };
     written.and(printed)?;
@@ -132,7 +130,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
         Precision::F32 | Precision::Mixed => Arc::new(ranked.links.incoming().to_f32()),
     };
     let (backend, why) = during("choosing a backend", || {
-        plan.running.backend.settle(&matrix, size_of::<T>(), device.resident_rows())
+        plan.running.settled.backend.settle(&matrix, size_of::<T>(), device.resident_rows())
     })?;
     if let Some(why) = &why {
         log::info!("backend {}: {why}", backend.label());
@@ -192,20 +190,23 @@ fn watched<D: Device>(
         during(format!("writing {}", path.display()), || output::write(path, &ranking.ranks, vertices))
     });
     let mut report = RankReport::new(args, plan, &ranked, &ranking);
-    report.hint = advice::hint(&Ended {
-        reason: &ranking.reason,
-        residuals: recorder.residuals(),
-        goal: args.tol,
-        seconds_each: report.seconds_per_iteration,
-        precision: args.run.precision,
-        restarts: false,
-        tolerance: "--tol",
-        precond: None,
-        resume: None,
-    });
-    let mut history = History::new(report.for_history(), recorder);
-    let written = written.and(args.run.write_results(&history));
+    report.hint = engine::hint(
+        &Ended {
+            reason: &ranking.reason,
+            residuals: recorder.residuals(),
+            goal: args.tol,
+            seconds_each: report.seconds_per_iteration,
+            precision: args.run.precision,
+            restarts: false,
+            tolerance: "tol",
+            precond: None,
+            resume: None,
+        },
+        &as_flag,
+    );
+    super::interrupt::hold();
     report::measure(&mut report, device, &ranking);
-    history.report = report.for_history();
-    Ok(Solved { report, history, written })
+    let history = History::new(report.for_history(), recorder);
+    let written = written.and(args.run.write_results(&history));
+    Ok(Solved { report, written })
 }

@@ -7,9 +7,8 @@ use super::running::{RunArgs, Running, bad, file};
 use super::summary::Line;
 use super::vectors::{FromFile, RightHandSide, writer};
 use super::what::What;
+use crate::engine::Stopping;
 use crate::error::Result;
-use crate::precond::Preconditioner;
-use crate::scalar::Precision;
 use crate::solve::Method;
 use crate::solve::checkpoint::{self, Checkpoints, Saved};
 use crate::source::catalog::Entry;
@@ -34,12 +33,8 @@ pub struct Plan {
     pub run: RunArgs,
     /// The same, resolved.
     pub running: Running,
-    /// The preconditioner.
-    pub precond: Preconditioner,
-    /// The tolerances on the residual; the first met counts.
-    pub tolerances: Vec<StoppingRule>,
-    /// The iteration limit; by default it depends on the matrix.
-    pub max_iters: Option<usize>,
+    /// Tolerances and limits.
+    pub stopping: Stopping,
     /// Whether the symmetry check is skipped.
     pub assume_symmetric: bool,
     /// Where the solve is saved, and what it goes on from.
@@ -61,7 +56,9 @@ impl Plan {
             }
         };
         let matrix = args.matrix.clone();
-        let tolerances = tolerances(&args)?;
+        let CgArgs { rtol, rtol_initial, atol, max_iters, .. } = args;
+        let stopping = Stopping { rtol, rtol_initial, atol, max_iters, ..Stopping::default() };
+        stopping.tolerances(args.run.precision)?;
         let inputs = [
             ("--matrix", file(&matrix)),
             ("--rhs", args.rhs.as_deref().and_then(RightHandSide::file)),
@@ -84,19 +81,12 @@ impl Plan {
             as_stored: args.as_stored,
             fetch,
             run: args.run,
+            stopping: Stopping { time_limit: running.time_limit, ..stopping },
             running,
-            precond: args.precond,
-            tolerances,
-            max_iters: args.max_iters,
             assume_symmetric: args.assume_symmetric,
             checkpoints,
             output: args.output,
         })
-    }
-
-    /// The iteration limit for a matrix of `rows` rows.
-    pub fn max_iters(&self, rows: usize) -> usize {
-        self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
     }
 
     /// The line of the report that names the files of the solve. A solve that fails early saves no checkpoint.
@@ -113,8 +103,8 @@ impl Plan {
         plan.source("matrix", &self.matrix, self.fetch);
         plan.add("rhs", &self.rhs);
         plan.add_if("x0", self.x0.as_ref());
-        plan.add("preconditioner", self.precond);
-        for tolerance in &self.tolerances {
+        plan.add("preconditioner", self.running.request.precond);
+        for tolerance in &self.stopping.tolerances(self.run.precision)? {
             match tolerance {
                 StoppingRule::RelativeResidual(t) => plan.add("rtol", format!("{t:e}")),
                 StoppingRule::InitialResidual(t) => plan.add("rtol-initial", format!("{t:e}")),
@@ -122,7 +112,8 @@ impl Plan {
                 _ => {}
             }
         }
-        let max_iters = self.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string());
+        let max_iters =
+            self.stopping.max_iters.map_or("10 a row, 1000 to 100000".to_owned(), |n| n.to_string());
         plan.running(&self.run, &self.running, max_iters);
         if let Some((file, every)) = &self.checkpoints.save {
             plan.add("checkpoint", format!("{}, every {}", file.display(), Every(*every)));
@@ -159,30 +150,4 @@ fn checkpoints(args: &CgArgs) -> Result<Checkpoints> {
     let every = args.every.unwrap_or_default().0;
     let save = args.checkpoint.clone().map(|path| (path, every));
     Ok(Checkpoints { save, resume: args.resume.clone(), labels: Vec::new() })
-}
-
-/// The tolerances that were typed; without any, the default of the precision relative to the right-hand side.
-fn tolerances(args: &CgArgs) -> Result<Vec<StoppingRule>> {
-    let relative = |option, tolerance: f64| match tolerance > 0.0 && tolerance < 1.0 {
-        true => Ok(tolerance),
-        false => Err(bad(option, tolerance, "it must lie between 0 and 1")),
-    };
-    let mut rules = Vec::new();
-    if let Some(rtol) = args.rtol {
-        rules.push(StoppingRule::RelativeResidual(relative("--rtol", rtol)?));
-    }
-    if let Some(rtol) = args.rtol_initial {
-        rules.push(StoppingRule::InitialResidual(relative("--rtol-initial", rtol)?));
-    }
-    if let Some(atol) = args.atol {
-        if !(atol > 0.0 && atol.is_finite()) {
-            return Err(bad("--atol", atol, "it must be a positive number"));
-        }
-        rules.push(StoppingRule::AbsoluteResidual(atol));
-    }
-    if rules.is_empty() {
-        let default = if args.run.precision == Precision::F32 { 1e-5 } else { 1e-8 };
-        rules.push(StoppingRule::RelativeResidual(default));
-    }
-    Ok(rules)
 }

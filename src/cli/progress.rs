@@ -83,6 +83,17 @@ pub fn during<R>(what: impl Into<String>, work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// Shows each phase that it is called with, until the next one or until it is dropped.
+pub fn shown() -> impl FnMut(&str) + 'static {
+    let mut watcher = None;
+    move |what: &str| {
+        let (what, began) = (what.to_owned(), Instant::now());
+        // The phase before ends first.
+        drop(watcher.take());
+        watcher = Some(Watcher::start(move || so_far(&what, began.elapsed())));
+    }
+}
+
 fn so_far(what: &str, time: Duration) -> String {
     match time.as_secs() {
         0 => what.to_owned(),

@@ -1,13 +1,12 @@
 //! What all solves have in common on the command line: where they run, for how long, and what they leave behind.
 
 pub(super) use super::flags::bad;
+use super::interrupt;
 use super::places::{Named, check_apart, check_writable};
 use super::progress::Limits;
 use super::summary::{Line, files};
-use super::{flags, interrupt};
-use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
-use crate::device::{Cpu, Cuda, cuda};
-use crate::error::{Error, Result};
+use crate::engine::{Request, Settled};
+use crate::error::Result;
 use crate::observe::history::Layout;
 use crate::observe::{History, Recorder};
 use crate::parallel::start_pool;
@@ -21,18 +20,6 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Where a solve runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place {
-    /// The CPU, with so many threads or as many as there are cores.
-    Cpu(Option<usize>),
-    /// The GPU with this index.
-    Cuda(usize),
-}
-
-/// More threads than any machine has cores for is a slip of the keyboard.
-const MOST_THREADS: usize = 1024;
 
 /// Options of every solve.
 #[derive(Args, Debug)]
@@ -81,32 +68,14 @@ pub struct RunArgs {
 
 /// Where and how it runs.
 pub(super) struct Running {
-    pub place: Place,
-    /// Why there, if nobody asked for it.
-    pub why: Option<String>,
+    pub request: Request,
+    pub settled: Settled,
     /// Whether the method needs no backend, and runs on one thread.
     pub serial: bool,
-    pub backend: Choice,
     pub time_limit: Option<Duration>,
 }
 
 impl Running {
-    /// Refuses a GPU that cannot be used, before a matrix is fetched or read for it.
-    pub fn check_device(&self) -> Result<()> {
-        let Place::Cuda(index) = self.place else { return Ok(()) };
-        let Err(source) = cuda::usable(index) else { return Ok(()) };
-        let hint = match nearest_on_cpu(self.backend.entry)[..] {
-            [] => return Err(source),
-            [name] => format!("on the CPU the nearest backend is {name}: --backend {name} --device cpu"),
-            [name, other, ..] => {
-                format!(
-                    "on the CPU the nearest backends are {name} and {other}: --backend {name} --device cpu"
-                )
-            }
-        };
-        Err(Error::NoDevice { source: Box::new(source), hint })
-    }
-
     /// What ends a solve that does not converge.
     pub fn limits(&self, max_iters: usize) -> Limits {
         Limits { iterations: max_iters, time: self.time_limit }
@@ -183,7 +152,6 @@ impl RunArgs {
     /// Resolves options; asks the machine for a GPU where that matters, and opens nothing. A method that runs in f64 on one
     /// thread of the CPU says so by its name.
     pub fn resolve(&self, serial: Option<&str>, precond: Preconditioner) -> Result<Running> {
-        check_threads(self.threads)?;
         if self.monitor == Some(0) {
             return Err(bad("--monitor", 0, "it must be at least 1, which prints every residual"));
         }
@@ -192,34 +160,18 @@ impl RunArgs {
         let time_limit = self.time_limit.map(Duration::try_from_secs_f64).transpose();
         let time_limit =
             time_limit.map_err(|e| bad("--time-limit", self.time_limit.unwrap_or(0.0), e.to_string()))?;
-        let (place, why) = match serial {
-            None => place(&self.device, &self.backend, precond, self.threads)?,
-            Some(method) => {
-                self.check_serial(method)?;
-                (Place::Cpu(Some(1)), Some(format!("{method} runs on one thread of the CPU")))
-            }
+        let request = Request {
+            device: self.device.clone(),
+            backend: self.backend.clone(),
+            precond,
+            precision: self.precision,
+            threads: self.threads,
         };
-        let backend = match place {
-            Place::Cpu(_) => Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, &self.backend)?,
-            Place::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &self.backend)?,
+        let settled = match serial {
+            None => request.settle()?,
+            Some(method) => request.settle_serially(method)?,
         };
-        backend.check_precision(self.precision)?;
-        Ok(Running { place, why, serial: serial.is_some(), backend, time_limit })
-    }
-
-    /// What has no choice of devices, backends and precisions is not given one.
-    fn check_serial(&self, method: &str) -> Result<()> {
-        let why = format!("{method} runs in f64 on one thread of the CPU, and needs no backend");
-        if !matches!(self.device.as_str(), "auto" | "cpu") {
-            return Err(bad("--device", &self.device, why));
-        }
-        if self.backend != "auto" {
-            return Err(bad("--backend", &self.backend, why));
-        }
-        if self.precision != Precision::F64 {
-            return Err(bad("--precision", self.precision.name(), why));
-        }
-        Ok(())
+        Ok(Running { request, settled, serial: serial.is_some(), time_limit })
     }
 
     /// Every file that is written can be, and is none that is read or written otherwise.
@@ -242,12 +194,14 @@ impl RunArgs {
         start_pool(self.threads);
     }
 
-    /// History and picture, each where it was asked for, before the machine is measured: whatever ends the program then,
-    /// they are there. What cannot be written keeps nothing else from it; the first fault is the error.
+    /// Writes history and picture, each where it was asked for. What cannot be written keeps nothing else from it; the first
+    /// fault is the error.
     pub fn write_results(&self, history: &History) -> Result<()> {
-        // What is no file, such as a pipe, takes a history only once: the last.
-        let replaceable = |path: &&Path| path.is_file() || !path.exists();
-        let saved = self.history.as_deref().filter(replaceable).map_or(Ok(()), |path| history.save(path));
+        let saved = self.history.as_deref().map_or(Ok(()), |path| {
+            history.save(path)?;
+            log::info!("history written to {}", path.display());
+            Ok(())
+        });
         let drawn = self.plot.as_deref().map_or(Ok(()), |path| {
             let captions = Captions { title: self.title.clone(), labels: Vec::new() };
             crate::plot::captioned(std::slice::from_ref(history), &captions, path)?;
@@ -255,73 +209,5 @@ impl RunArgs {
             Ok(())
         });
         saved.and(drawn)
-    }
-
-    /// The history again, with what the measurement told; pictures show nothing of it.
-    pub fn save_measured(&self, history: &History) -> Result<()> {
-        let Some(path) = self.history.as_deref() else { return Ok(()) };
-        history.save(path)?;
-        log::info!("history written to {}", path.display());
-        Ok(())
-    }
-}
-
-/// Refuses numbers of threads that make no sense.
-pub(super) fn check_threads(threads: Option<usize>) -> Result<()> {
-    match threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
-        Some(threads) => Err(bad("--threads", threads, format!("it must lie between 1 and {MOST_THREADS}"))),
-        None => Ok(()),
-    }
-}
-
-/// The device that was asked for, or the best there is for this backend, with the reason for the choice.
-fn place(
-    device: &str,
-    backend: &str,
-    precond: Preconditioner,
-    threads: Option<usize>,
-) -> Result<(Place, Option<String>)> {
-    let chosen = choose_place(device, backend, precond, threads)?;
-    match &chosen.0 {
-        Place::Cuda(_) if precond.needs_cpu() => Err(Error::CpuOnly { precond: precond.name() }),
-        _ => Ok(chosen),
-    }
-}
-
-fn choose_place(
-    device: &str,
-    backend: &str,
-    precond: Preconditioner,
-    threads: Option<usize>,
-) -> Result<(Place, Option<String>)> {
-    match device {
-        "cpu" => return Ok((Place::Cpu(threads), None)),
-        "cuda" => return Ok((Place::Cuda(0), None)),
-        "auto" => {}
-        other => {
-            let index = other.strip_prefix("cuda:").and_then(|n| n.parse().ok());
-            let index =
-                index.ok_or_else(|| bad("--device", other, "the devices are auto, cpu, cuda and cuda:N"))?;
-            return Ok((Place::Cuda(index), None));
-        }
-    }
-    let name = backend.split(':').next().unwrap_or_default();
-    let kinds: Vec<_> = REGISTRY.iter().filter(|e| e.name == name).map(|e| e.device()).collect();
-    match kinds[..] {
-        // A backend asked for by name runs where it exists, or fails there.
-        ["cpu"] => Ok((Place::Cpu(threads), Some(format!("{name} is a backend of the cpu")))),
-        ["cuda"] => Ok((Place::Cuda(0), Some(format!("{name} is a backend of cuda")))),
-        _ if precond.needs_cpu() => {
-            Ok((Place::Cpu(threads), Some(format!("{} runs on the CPU only so far", precond.name()))))
-        }
-        _ => Ok(match cuda::usable(0) {
-            Ok(()) => (Place::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
-            Err(e) => {
-                if cuda::count().is_ok_and(|count| count > 0) {
-                    log::warn!("running on the CPU although there is a GPU: {}", flags::message(&e));
-                }
-                (Place::Cpu(threads), Some(format!("no GPU can be used: {}", flags::message(&e))))
-            }
-        }),
     }
 }

@@ -1,59 +1,11 @@
-//! The parts that the reports of all solves have in common. A report has a line for each thing that a user needs to know
-//! of every solve; `-v` adds the rest.
+//! The report on the command line: `-v` adds what not every user needs to know.
 
-use super::{duration, thousands};
+pub(super) use crate::observe::words::{LABELS, Line, around, count, ended, short, speed, time};
 use std::path::Path;
-
-/// Width of the labels of a report.
-pub(super) const LABELS: usize = 9;
-
-/// A line of a report: its label and its text.
-pub(super) type Line = (&'static str, String);
 
 /// Whether reports are complete: with -v.
 pub(super) fn verbose() -> bool {
     log::max_level() >= log::LevelFilter::Info
-}
-
-/// How many there are of something with a regular plural.
-pub(super) fn count(n: u64, one: &str) -> String {
-    format!("{} {one}{}", thousands(n), if n == 1 { "" } else { "s" })
-}
-
-/// How a solve ended, and after how many iterations of which method; a message about the iteration limit names the number.
-pub(super) fn ended(message: &str, reason: &str, iterations: u64, method: &str) -> String {
-    match reason {
-        "iteration_limit" => format!("{message} of {method}"),
-        _ => format!("{message}; {} of {method}", count(iterations, "iteration")),
-    }
-}
-
-/// How long the iterations took, and where they ran. Methods without a backend name it `none`.
-pub(super) fn time(seconds: f64, device: &str, backend: &str, precision: &str) -> Line {
-    let backend = if backend == "none" { String::new() } else { format!(", backend {backend}") };
-    ("time", format!("{} on {device}{backend}, {precision}", duration(seconds)))
-}
-
-/// How fast they were, and how near to the limit of the machine.
-pub(super) fn speed(gigabytes_per_second: f64, percent_of_limit: Option<f64>, rate: &str) -> Line {
-    let share = percent_of_limit.map_or(String::new(), |p| format!(" ({p:.0} % of the machine's limit)"));
-    ("speed", format!("{gigabytes_per_second:.1} GB/s{share}, {rate}"))
-}
-
-/// The times outside of the iterations.
-pub(super) fn around(setup: f64, load: f64) -> Line {
-    ("setup", format!("{}, reading {}", duration(setup), duration(load)))
-}
-
-/// A number in three digits after the point at most, such as 1e-8 or 1.234e-8.
-pub(super) fn short(value: f64) -> String {
-    let text = format!("{value:.3e}");
-    match text.split_once('e') {
-        Some((digits, exponent)) if digits.contains('.') => {
-            format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'))
-        }
-        _ => text,
-    }
 }
 
 /// The files that a solve has written, each with what it holds.
@@ -61,17 +13,4 @@ pub(super) fn files(all: &[(&str, Option<&Path>)]) -> Option<Line> {
     let named = all.iter().filter_map(|(what, path)| Some(format!("{} ({what})", (*path)?.display())));
     let named: Vec<String> = named.collect();
     (!named.is_empty()).then(|| ("files", named.join(", ")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_go_without_zeros_at_their_end() {
-        assert_eq!(
-            ["1e-8", "1.5e-8", "1.235e-8", "0e0", "NaN"],
-            [1e-8, 1.5e-8, 1.2346e-8, 0.0, f64::NAN].map(short)[..]
-        );
-    }
 }

@@ -452,3 +452,10 @@ pub enum Error {
     #[error(transparent)]
     Gpu(#[from] GpuError),
 }
+
+impl Error {
+    /// A setting whose value makes no sense; it has the name of the command line's flag without dashes.
+    pub(crate) fn setting(setting: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
+        Error::BadSetting { setting, value: value.to_string(), reason: reason.into() }
+    }
+}

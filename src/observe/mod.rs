@@ -5,6 +5,7 @@ pub mod history;
 pub mod meter;
 mod number;
 pub mod report;
+pub(crate) mod words;
 
 pub use forecast::Forecast;
 pub use history::{History, Recorder};

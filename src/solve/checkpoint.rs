@@ -49,13 +49,22 @@ const ONLY_BITS: [&str; 3] = ["device", "hardware", "backend"];
 pub(super) type Identity = Vec<(String, String)>;
 
 /// What a run is told apart by.
-pub(super) fn identity(system: &System<'_>, own: [(&str, String); 5], checkpoints: &Checkpoints) -> Identity {
+pub(super) fn identity(
+    system: &System<'_>,
+    own: [(&str, String); 5],
+    checkpoints: &Checkpoints,
+) -> Result<Identity> {
+    let Some(matrix) = system.matrix.stored() else {
+        let path = checkpoints.save.as_ref().map(|save| &save.0).or(checkpoints.resume.as_ref());
+        let path = path.map_or_else(String::new, |path| path.display().to_string());
+        let reason = "a matrix whose entries are not stored cannot be recognised by its checkpoint";
+        return Err(Error::setting("checkpoint", path, reason));
+    };
     let start = system.x0.map_or_else(|| "x = 0".to_owned(), of_vector);
-    let system =
-        [("matrix", of_matrix(system.matrix)), ("right-hand side", of_vector(system.b)), ("start", start)];
+    let system = [("matrix", of_matrix(matrix)), ("right-hand side", of_vector(system.b)), ("start", start)];
     let labels = checkpoints.labels.iter().map(|(name, value)| (*name, value.clone()));
     let all = system.into_iter().chain(own).chain(labels);
-    all.map(|(name, value)| (name.to_owned(), value)).collect()
+    Ok(all.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// A checkpoint as it lies on disk, whole and undamaged.

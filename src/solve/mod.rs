@@ -6,6 +6,7 @@
 pub mod cg;
 pub mod checkpoint;
 mod forward_error;
+pub mod given;
 pub mod markov;
 pub mod minres;
 pub mod pace;
@@ -21,7 +22,6 @@ pub mod verdict;
 use crate::backend::Operator;
 use crate::device::{Cpu, Device, Sweep};
 use crate::error::Result;
-use crate::format::Csr;
 use crate::observe::Observer;
 use crate::operator::DotInto;
 use crate::parallel::zeros;
@@ -29,6 +29,7 @@ use crate::scalar::Scalar;
 use crate::spectrum::Spectrum;
 use crate::stop::{StopReason, StoppingRule};
 use checkpoint::Checkpoints;
+pub use given::{MatrixRef, Product};
 use recurrence::Recurrence;
 use shell::{Shell, Solves, Task};
 use std::ops::Deref;
@@ -49,7 +50,7 @@ pub enum Method {
 #[derive(Clone, Copy, Debug)]
 pub struct System<'a> {
     /// The matrix; symmetric.
-    pub matrix: &'a Csr,
+    pub matrix: MatrixRef<'a>,
     /// The right-hand side.
     pub b: &'a [f64],
     /// Where to start; without it at x = 0.
@@ -122,6 +123,15 @@ impl Method {
             Method::Cg => "cg",
             Method::PipelinedCg => "pipelined cg",
             Method::Minres => "minres",
+        }
+    }
+
+    /// Iterations that it counts at a time.
+    pub fn stride(self) -> usize {
+        match self {
+            Method::Cg => cg::Work::<Cpu, f64>::STRIDE,
+            Method::PipelinedCg => pipelined::Work::<Cpu, f64>::STRIDE,
+            Method::Minres => minres::Work::<Cpu, f64>::STRIDE,
         }
     }
 

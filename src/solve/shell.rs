@@ -165,7 +165,7 @@ impl<M: Recurrence<D, T>, D: Device, T: Scalar> Solves<D, T> for Shell<M, D, T> 
             return Ok(solve.judged(outcome, x));
         }
         if M::SCALES && operators.m.is_none() {
-            solve.sigma = matrix_scale::<T>(system.matrix);
+            solve.sigma = system.matrix.stored().map_or(1.0, matrix_scale::<T>);
         }
         let recorded = match &saved {
             Some(saved) => {

@@ -28,6 +28,7 @@
 //! J. L. Rigal and J. Gaches, On the compatibility of a given solution with the data of a linear system,
 //! J. ACM 14, 1967 (the backward error).
 
+use super::given::Product;
 use crate::device::Device;
 use crate::format::Csr;
 use crate::parallel::run_all;
@@ -108,6 +109,20 @@ impl Judge {
         let plain = by(Row::plain);
         if plain.at_most / norm_b <= goal { plain } else { by(Row::compensated) }
     }
+}
+
+/// Leaves b - A x in `r`, by the caller's own product. The bound counts the rounding of the subtraction and of one operation an
+/// entry of A x; how the product itself is rounded is not known.
+pub(super) fn of_product(product: &dyn Product, b: &[f64], x: &[f64], r: &mut [f64]) -> Measured {
+    product.multiply(x, r);
+    let mut error = Norm::default();
+    for (r, b) in r.iter_mut().zip(b) {
+        error.add(4.0 * U * (b.abs() + r.abs()));
+        *r = b - *r;
+    }
+    let norm = norm(r);
+    let at_most = (norm + error.value()) * (1.0 + 4.0 * (r.len() as f64 + 8.0) * U);
+    Measured { norm, at_most, matrix_norm: 0.0 }
 }
 
 type RowFn = fn(&Csr, usize, &[f64], &[f64]) -> Row;

@@ -37,7 +37,7 @@ impl System {
 
     /// As solvers take it, with a start at 0.
     pub fn given(&self) -> Given<'_> {
-        Given { matrix: &self.matrix, b: &self.b, x0: None }
+        Given { matrix: (&self.matrix).into(), b: &self.b, x0: None }
     }
 
     /// By a method, with the default backend and a preconditioner by name.
@@ -123,7 +123,7 @@ pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> 
 
 /// The error of a solve that cannot begin.
 pub fn refused<D: Host>(device: &D, matrix: &Arc<Csr>, b: &[f64]) -> solver::Error {
-    let system = Given { matrix, b, x0: None };
+    let system = Given { matrix: matrix.into(), b, x0: None };
     let a = operator::<D, f64>(device, matrix);
     let outcome = Method::Cg.solve(device, a, None, &system, &to(tolerance::RTOL), &mut []);
     outcome.map(|o| o.reason).unwrap_err()

@@ -30,7 +30,7 @@ fn allocations(
     let a = choice.build::<Cpu, f64>(cpu, &matrix, 0).unwrap();
     let m = precond.build(cpu, &matrix, &a, 0).unwrap();
     let before = memory::allocations();
-    let system = Given { matrix: &matrix, b: &b, x0: None };
+    let system = Given { matrix: (&matrix).into(), b: &b, x0: None };
     let outcome = method.solve(cpu, a, m, &system, &rule, &mut [&mut recorder]).unwrap();
     let count = memory::allocations() - before;
     assert_eq!(outcome.reason, StopReason::IterationLimit { limit: iterations });

@@ -154,7 +154,7 @@ where
         StoppingRule::Stagnation(stagnation_window(n)),
         StoppingRule::Divergence(DIVERGENCE),
     ]);
-    let given = Given { matrix: &case.matrix, b: &case.b, x0: case.x0.as_deref() };
+    let given = Given { matrix: (&case.matrix).into(), b: &case.b, x0: case.x0.as_deref() };
     method.solve(&cpu, a, m, &given, &rule, &mut []).ok()
 }
 

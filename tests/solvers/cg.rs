@@ -375,7 +375,7 @@ fn mixed_precision_solves_the_given_system_to_the_tolerance_of_double() {
     let narrow = Arc::new(system.matrix.to_f32());
     let solve = |matrix| {
         let a = operator::<Cpu, f64>(&cpu, &narrow);
-        let given = Given { matrix, b: &system.b, x0: None };
+        let given = Given { matrix: matrix.into(), b: &system.b, x0: None };
         Method::Cg.solve(&cpu, a, None, &given, &to(tolerance::RTOL), &mut []).unwrap()
     };
     // By the matrix that it sees one run suffices; the rounding of its values shows by that of the source.

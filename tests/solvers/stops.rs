@@ -357,7 +357,7 @@ fn observers_are_told_the_start_of_a_solve_that_needs_no_iteration<D: Host>(devi
     let system = System::generated("poisson2d:20x20");
     let zeros = [0.0; 400];
     let told = |b: &[f64], x0: &[f64]| {
-        let given = Given { matrix: &system.matrix, b, x0: Some(x0) };
+        let given = Given { matrix: (&system.matrix).into(), b, x0: Some(x0) };
         let (a, mut recorder) = (operator::<D, f64>(device, &system.matrix), Recorder::default());
         let outcome =
             Method::Cg.solve(device, a, None, &given, &to(tolerance::RTOL), &mut [&mut recorder]).unwrap();

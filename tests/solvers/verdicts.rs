@@ -104,7 +104,7 @@ fn minres_solves_scaled_systems_as_it_solves_others<D: Host>(device: &D) {
         for exponent in [-120, -60, -20, 20, 60, 120] {
             let matrix = times(&system.matrix, 2f64.powi(exponent));
             let a = operator::<D, f32>(device, &Arc::new(matrix.to_f32()));
-            let given = Given { matrix: &matrix, b: &system.b, x0: None };
+            let given = Given { matrix: (&matrix).into(), b: &system.b, x0: None };
             let rule = StoppingRule::RelativeResidual(1e-10);
             let outcome = Method::Minres.solve(device, a, None, &given, &rule, &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "f32, 2^{exponent}");
@@ -148,7 +148,7 @@ fn a_start_whose_residual_is_out_of_range_is_refused() {
     let matrix = zoo::diagonal(&[2.0]);
     let refused = |b: f64, x0: f64| {
         let a = operator::<Cpu, f64>(&cpu, &matrix);
-        let given = Given { matrix: &matrix, b: &[b], x0: Some(&[x0]) };
+        let given = Given { matrix: (&matrix).into(), b: &[b], x0: Some(&[x0]) };
         let rule = StoppingRule::InitialResidual(1e-3);
         Method::Cg.solve(&cpu, a, None, &given, &rule, &mut []).unwrap_err().to_string()
     };
@@ -195,7 +195,7 @@ fn a_start_that_meets_the_tolerance_by_rounding_alone_is_not_believed() {
     let x0 = [2f64.powi(26), 2f64.powi(26) + 2f64.powi(-26)];
     let a = operator::<Cpu, f64>(&cpu, &matrix);
     let m = Preconditioner::None.build(&cpu, &matrix, &a, 0).unwrap();
-    let given = Given { matrix: &matrix, b: &b, x0: Some(&x0) };
+    let given = Given { matrix: (&matrix).into(), b: &b, x0: Some(&x0) };
     let outcome =
         Method::Minres.solve(&cpu, a, m, &given, &StoppingRule::RelativeResidual(1e-8), &mut []).unwrap();
     assert!(exact::meets(&matrix, &b, &outcome.x, 1e-8) || !outcome.reason.is_success(), "{outcome:?}");

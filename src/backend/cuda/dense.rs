@@ -175,8 +175,10 @@ impl Family<Cuda> for DenseFamily {
     fn check(matrix: &Csr, _: &Params, width: usize) -> std::result::Result<(), Refusal> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         if rows as u128 * cols as u128 > Dense::MOST_PLACES {
-            let hint =
-                format!("it stores all places and serves at most {} of them; use backend csr", Dense::MOST_PLACES);
+            let hint = format!(
+                "it stores all places and serves at most {} of them; use backend csr",
+                Dense::MOST_PLACES
+            );
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         if rows == 0 || cols == 0 {

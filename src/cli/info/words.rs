@@ -3,7 +3,7 @@
 use super::Info;
 use crate::cli::layout::{labelled, wrapped};
 use crate::cli::{exact, thousands};
-use crate::format::stats::{Asymmetry, Rounding};
+use crate::engine::pairs_differ;
 
 /// Width of the longest bar of the histogram.
 const BAR: f64 = 40.0;
@@ -84,24 +84,6 @@ pub(super) fn in_words(info: &Info) -> String {
     text
 }
 
-/// The pairs that differ by rounding, whose places count from 0.
-pub(in crate::cli) fn pairs_differ(rounding: &Rounding) -> String {
-    let first = rounding.first;
-    pairs(rounding.pairs, rounding.largest, &Asymmetry { row: first.row + 1, col: first.col + 1, ..first })
-}
-
-/// The same in words, with a place that counts from 1.
-fn pairs(count: usize, largest: f64, first: &Asymmetry) -> String {
-    let (row, col) = (first.row, first.col);
-    match count {
-        1 => format!("1 pair differs, a({row},{col}) and a({col},{row}), by {largest:.0e} of its size"),
-        _ => format!(
-            "{} pairs differ, by at most {largest:.0e} of their size, first a({row},{col})",
-            thousands(count as u64)
-        ),
-    }
-}
-
 fn about_rows(info: &Info) -> Vec<(&'static str, String)> {
     let length = info.row_length;
     let longest = info.longest_row.map_or(String::new(), |row| format!(" (row {row})"));
@@ -137,7 +119,7 @@ fn about_places(info: &Info) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let verdict = match (&info.symmetric_to_rounding, &info.first_asymmetry, info.symmetric) {
         (Some(rounding), ..) => {
-            format!("to rounding: {}", pairs(rounding.pairs, rounding.largest, &rounding.first))
+            format!("to rounding: {}", pairs_differ(rounding, (rounding.first.row, rounding.first.col)))
         }
         (None, Some(a), _) => format!(
             "no: a({},{}) = {} but a({},{}) {} (counted from 1)",

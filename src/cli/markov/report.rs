@@ -1,15 +1,16 @@
 //! What the solve of a chain says about itself.
 
 use super::{MarkovArgs, Solved};
-use crate::cli::advice::{self, Ended};
+use crate::cli::flags::as_flag;
 use crate::cli::ids::Ids;
+use crate::cli::interrupt;
 use crate::cli::layout::{labelled, named, ranked};
-use crate::cli::limit::{self, Moved};
 use crate::cli::pagerank::by_rank;
 use crate::cli::running::message;
 use crate::cli::summary::{LABELS, Line, around, count, ended, short, speed, time};
 use crate::cli::{duration, thousands};
 use crate::device::Device;
+use crate::engine::{self, Ended, Moved};
 use crate::observe::report::{Measure, Report};
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::{Method, Stationary};
@@ -291,17 +292,20 @@ impl MarkovReport {
 /// What could help with a class.
 fn hint(args: &MarkovArgs, solved: &Solved) -> Option<String> {
     let found = &solved.stationary;
-    advice::hint(&Ended {
-        reason: &found.reason,
-        residuals: solved.recorder.residuals(),
-        goal: args.tol,
-        seconds_each: found.seconds_solve / found.iterations.max(1) as f64,
-        precision: args.run.precision,
-        restarts: false,
-        tolerance: "--tol",
-        precond: None,
-        resume: None,
-    })
+    engine::hint(
+        &Ended {
+            reason: &found.reason,
+            residuals: solved.recorder.residuals(),
+            goal: args.tol,
+            seconds_each: found.seconds_solve / found.iterations.max(1) as f64,
+            precision: args.run.precision,
+            restarts: false,
+            tolerance: "tol",
+            precond: None,
+            resume: None,
+        },
+        &as_flag,
+    )
 }
 
 /// What the iterations for a class moved.
@@ -317,5 +321,6 @@ pub(super) fn moved(found: &Stationary) -> Moved {
 
 /// How near they came to what the machine allows.
 pub(super) fn percent_of_limit<D: Device>(device: &D, moved: &Moved) -> Option<f64> {
-    limit::measure(device, moved).map(|limit| 100.0 * limit.seconds / moved.seconds)
+    engine::measure(device, moved, Some(&interrupt::catch()))
+        .map(|limit| 100.0 * limit.seconds / moved.seconds)
 }

@@ -5,12 +5,13 @@ use super::args::PagerankArgs;
 use super::output::by_rank;
 use super::plan::Plan;
 use crate::cli::ids::Ids;
+use crate::cli::interrupt;
 use crate::cli::layout::{labelled, named, ranked};
-use crate::cli::limit::{self, Moved};
 use crate::cli::running::message;
 use crate::cli::summary::{LABELS, Line, around, count, ended, short, speed, time};
 use crate::cli::{duration, thousands};
 use crate::device::Device;
+use crate::engine::{self, Moved};
 use crate::observe::report::{Measure, Report};
 use crate::solve::pagerank::Ranking;
 use crate::source::Loaded;
@@ -311,7 +312,7 @@ pub(super) fn measure<D: Device>(report: &mut RankReport, device: &D, ranking: &
         iterations: ranking.iterations,
         seconds: report.seconds_per_iteration,
     };
-    if let Some(limit) = limit::measure(device, &moved) {
+    if let Some(limit) = engine::measure(device, &moved, Some(&interrupt::catch())) {
         report.stream_gigabytes_per_second = Some(limit.stream);
         report.percent_of_limit = Some(100.0 * limit.seconds / report.seconds_per_iteration);
     }

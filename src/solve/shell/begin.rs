@@ -22,8 +22,9 @@ pub(super) fn check(
         true => Ok(()),
         false => Err(Error::Dimension { what, expected: rows, got }),
     };
-    fits("rows of the system's matrix", system.matrix.rows())?;
-    fits("columns of the system's matrix", system.matrix.cols())?;
+    let given = system.matrix.shape();
+    fits("rows of the system's matrix", given.0)?;
+    fits("columns of the system's matrix", given.1)?;
     fits("entries of the right-hand side", system.b.len())?;
     fits("entries of the start", system.x0.map_or(rows, <[f64]>::len))?;
     fits("entries of the answer", x.len())?;

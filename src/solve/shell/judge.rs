@@ -5,10 +5,10 @@ use super::space::Space;
 use super::{Outcome, Solve};
 use crate::device::{Device, SlotState};
 use crate::error::Result;
-use crate::format::Csr;
 use crate::scalar::Scalar;
+use crate::solve::given::MatrixRef;
 use crate::solve::recurrence::Recurrence;
-use crate::solve::verdict::{Measured, normal_residual};
+use crate::solve::verdict::{self, Measured, normal_residual};
 use crate::spectrum::Spectrum;
 use crate::stop::{Progress, StopReason};
 
@@ -32,14 +32,14 @@ fn out_of_range(reason: StopReason, iteration: usize, x: &[f64], r: &[f64]) -> S
 
 /// Whether p'Ap is positive, but it or entries of A p are below the range of numbers. Both are scaled by powers of two to
 /// see that.
-fn has_underflown<T: Scalar>(matrix: &Csr, p: &[T]) -> bool {
+fn has_underflown<T: Scalar>(matrix: MatrixRef<'_>, p: &[T]) -> bool {
     let scaled = |mut v: Vec<f64>| {
         let by = scale(&v);
         v.iter_mut().for_each(|v| *v /= by);
         (v, by)
     };
     let (p, by_p) = scaled(p.iter().map(|p| p.to_f64()).collect());
-    let (q, by_q) = scaled(matrix.multiply_reference(&p));
+    let (q, by_q) = scaled(matrix.multiply(&p));
     let curvature: f64 = p.iter().zip(&q).map(|(p, q)| p * q).sum();
     let sum = curvature * by_q * by_p * by_p;
     let entry = T::from_f64(by_q * by_p * T::EPSILON).to_f64();
@@ -84,7 +84,28 @@ impl<T: Scalar> Solve<'_, '_, T> {
     fn measure<D: Device>(&mut self, device: &D) -> Measured {
         let (system, norm_b, space) = (self.system, self.now.norms.b, &mut *self.space);
         let (x, r) = (&space.next_x, &mut space.next_r);
-        space.judge.measure(device, (system.matrix, system.b, x), norm_b, self.goal, r)
+        match system.matrix {
+            MatrixRef::Stored(matrix) => {
+                space.judge.measure(device, (matrix, system.b, x), norm_b, self.goal, r)
+            }
+            MatrixRef::Applied(product) => verdict::of_product(product, system.b, x, r),
+        }
+    }
+
+    /// The normal residual; where the matrix is known by its products alone, with the largest eigenvalue that was seen as its
+    /// norm.
+    fn normal_residual(&mut self) -> f64 {
+        match self.system.matrix {
+            MatrixRef::Stored(matrix) => normal_residual(matrix, &self.space.r),
+            MatrixRef::Applied(_) => {
+                let Space { coefficients, projection, .. } = &mut *self.space;
+                projection.set_to_lanczos(coefficients);
+                let norm = projection.extremes().map_or(f64::NAN, |s| s.smallest.abs().max(s.largest.abs()));
+                verdict::norm(&self.system.matrix.multiply(&self.space.r))
+                    / (norm / self.sigma)
+                    / verdict::norm(&self.space.r)
+            }
+        }
     }
 
     /// The next x and its residual become x and r.
@@ -135,12 +156,11 @@ impl<T: Scalar> Solve<'_, '_, T> {
     }
 
     /// A reason of least squares with its numbers.
-    pub(super) fn measured(&self, reason: StopReason) -> StopReason {
+    pub(super) fn measured(&mut self, reason: StopReason) -> StopReason {
         match reason {
-            StopReason::LeastSquares { .. } => StopReason::LeastSquares {
-                residual: self.truth,
-                normal: normal_residual(self.system.matrix, &self.space.r),
-            },
+            StopReason::LeastSquares { .. } => {
+                StopReason::LeastSquares { residual: self.truth, normal: self.normal_residual() }
+            }
             other => other,
         }
     }
@@ -202,8 +222,8 @@ impl<T: Scalar> Solve<'_, '_, T> {
         let Some(smallest) = spectrum.map(|s| s.smallest).filter(|smallest| *smallest > 0.0) else {
             return Ok(None);
         };
-        let (matrix, Space { x, r, next_x, next_r: z, host, estimator, .. }) =
-            (self.system.matrix, &mut *self.space);
+        let Some(matrix) = self.system.matrix.stored() else { return Ok(None) };
+        let Space { x, r, next_x, next_r: z, host, estimator, .. } = &mut *self.space;
         z.copy_from_slice(r);
         if let Some((m, [from, to])) = work.preconditioner() {
             let by = scale(r);

@@ -99,7 +99,7 @@ pub(super) fn prepare<M: Recurrence<D, T>, D: Device, T: Scalar>(
         ("hardware", device.hardware()),
         ("vectors", vectors),
     ];
-    let identity = identity(task.system, own, asked);
+    let identity = identity(task.system, own, asked)?;
     let saved = asked.resume.as_deref().map(Saved::read).transpose()?;
     saved.as_ref().map(|saved| saved.check(&identity)).transpose()?;
     if let Some((path, _)) = &asked.save {

@@ -1,9 +1,18 @@
 //! Advice for a solve that did not converge. It states facts of this run, and promises nothing.
 
-use super::{duration, flags, thousands};
 use crate::observe::Forecast;
 use crate::scalar::Precision;
 use crate::stop::StopReason;
+use crate::text::{duration, thousands};
+
+/// Writes a setting with its value, which may be empty, as a caller gives it: `max_iters(1300)`, `--max-iters 1300`.
+pub type Naming<'a> = &'a dyn Fn(&str, &str) -> String;
+
+/// A setting as a method of the library: `max_iters(1300)`.
+pub fn as_method(setting: &str, value: &str) -> String {
+    let name = setting.replace('-', "_");
+    if value.is_empty() { name } else { format!("{name}({value})") }
+}
 
 /// Residuals that a trend needs at least.
 const FEWEST: usize = 16;
@@ -20,7 +29,7 @@ const LOWEST_F32: f64 = 1e-6;
 const LONG: f64 = 10.0;
 
 /// A solve that has ended.
-pub(super) struct Ended<'a> {
+pub(crate) struct Ended<'a> {
     pub reason: &'a StopReason,
     /// The residual of each iteration, that of the start first.
     pub residuals: &'a [f64],
@@ -30,7 +39,7 @@ pub(super) struct Ended<'a> {
     pub precision: Precision,
     /// Whether the method recomputes the residual and goes on, so that rounding of vectors does not end it.
     pub restarts: bool,
-    /// The option for the tolerance.
+    /// The name of the setting for the tolerance.
     pub tolerance: &'static str,
     /// A preconditioner to try.
     pub precond: Option<&'static str>,
@@ -39,9 +48,10 @@ pub(super) struct Ended<'a> {
 }
 
 /// Advice for a solve that did not converge; none where no advice is known to be true.
-pub(super) fn hint(ended: &Ended<'_>) -> Option<String> {
-    let precond =
-        ended.precond.map(|name| format!("a preconditioner may need fewer iterations: --precond {name}"));
+pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
+    let precond = ended
+        .precond
+        .map(|name| format!("a preconditioner may need fewer iterations: {}", naming("precond", name)));
     let lowest = match ended.reason {
         StopReason::ResidualGap { recomputed, .. } | StopReason::RoundingGap { recomputed, .. } => {
             *recomputed
@@ -49,12 +59,13 @@ pub(super) fn hint(ended: &Ended<'_>) -> Option<String> {
         _ => ended.residuals.last().copied().unwrap_or(f64::NAN),
     };
     let lower = ended.precision != Precision::F64 && (lowest.is_nan() || lowest >= LOWEST);
-    let precise = lower
-        .then(|| format!("rounding {} to f32 may be in the way: --precision f64", rounded(ended.precision)));
-    let larger = || Some(format!("a larger {} may be met", ended.tolerance));
-    let flag = flags::for_stop(ended.reason).map(str::to_owned);
+    let precise = lower.then(|| {
+        let rounded = rounded(ended.precision);
+        format!("rounding {rounded} to f32 may be in the way: {}", naming("precision", "f64"))
+    });
+    let larger = || Some(format!("a larger {} may be met", naming(ended.tolerance, "")));
     let parts = match ended.reason {
-        StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } => match trend(ended) {
+        StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } => match trend(ended, naming) {
             // The residual of the recursion falls on where rounding keeps up the true one.
             Trend::Falls(_) if lower && !ended.restarts && ended.goal < LOWEST_F32 => vec![precise],
             Trend::Falls(said) => vec![Some(said), precond, ended.resume.clone()],
@@ -68,7 +79,9 @@ pub(super) fn hint(ended: &Ended<'_>) -> Option<String> {
         StopReason::ResidualGap { .. } | StopReason::RoundingGap { .. } => vec![larger(), precise],
         StopReason::Rounding { .. } => vec![larger()],
         StopReason::NotFinite { row: Some(_), .. } | StopReason::Underflow { .. } => vec![precise],
-        _ => vec![flag],
+        StopReason::Breakdown { .. } => vec![Some(naming("variant", "classic"))],
+        StopReason::IndefinitePreconditioner { .. } => vec![Some(naming("precond", "none"))],
+        _ => Vec::new(),
     };
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
@@ -87,16 +100,16 @@ enum Trend {
 }
 
 /// The iterations that are still needed at the present rate, and the limit that leaves room for them.
-fn trend(ended: &Ended<'_>) -> Trend {
+fn trend(ended: &Ended<'_>, naming: Naming<'_>) -> Trend {
     let done = ended.residuals.len().saturating_sub(1);
     let Some(last) = ended.residuals.last().filter(|_| done >= FEWEST) else { return Trend::Unknown };
     if *last <= ended.goal || ended.goal <= 0.0 {
         return Trend::Unknown;
     }
     if *last < LOWEST {
-        let option = ended.tolerance;
+        let setting = naming(ended.tolerance, "");
         return Trend::Stays(format!(
-            "the residual is near the rounding of double precision: a larger {option} is needed"
+            "the residual is near the rounding of double precision: a larger {setting} is needed"
         ));
     }
     let mut forecast = Forecast::default();
@@ -117,15 +130,14 @@ fn trend(ended: &Ended<'_>) -> Trend {
         ));
     }
     let seconds = left * ended.seconds_each;
-    let option = match ended.reason {
-        StopReason::TimeLimit { seconds: limit } => {
-            format!("--time-limit {}", rounded_up(limit + ROOM * seconds))
-        }
-        _ => format!("--max-iters {}", rounded_up(done as f64 + ROOM * left)),
+    let (setting, limit) = match ended.reason {
+        StopReason::TimeLimit { seconds: limit } => ("time-limit", limit + ROOM * seconds),
+        _ => ("max-iters", done as f64 + ROOM * left),
     };
+    let setting = naming(setting, &rounded_up(limit).to_string());
     let more = thousands(rounded_up(left) as u64);
     Trend::Falls(format!(
-        "at its present rate the residual needs about {more} more iterations, {}: {option}",
+        "at its present rate the residual needs about {more} more iterations, {}: {setting}",
         duration(seconds)
     ))
 }
@@ -137,12 +149,18 @@ fn rounded_up(value: f64) -> f64 {
 }
 
 /// How a solve that is long enough to be saved can go on.
-pub(super) fn resume(checkpoint: Option<&std::path::Path>, seconds: f64) -> Option<String> {
+pub(crate) fn resume(
+    checkpoint: Option<&std::path::Path>,
+    seconds: f64,
+    naming: Naming<'_>,
+) -> Option<String> {
     match checkpoint {
-        Some(file) => Some(format!("--resume {} goes on from here", file.display())),
-        None if seconds >= LONG => {
-            Some("--checkpoint FILE saves a solve, and --resume FILE goes on with it".to_owned())
-        }
+        Some(file) => Some(format!("{} goes on from here", naming("resume", &file.display().to_string()))),
+        None if seconds >= LONG => Some(format!(
+            "{} saves a solve, and {} goes on with it",
+            naming("checkpoint", "FILE"),
+            naming("resume", "FILE")
+        )),
         None => None,
     }
 }
@@ -151,11 +169,15 @@ pub(super) fn resume(checkpoint: Option<&std::path::Path>, seconds: f64) -> Opti
 mod tests {
     use super::*;
 
+    fn told_of(ended: &Ended<'_>) -> Option<String> {
+        hint(ended, &as_method)
+    }
+
     const LIMIT: StopReason = StopReason::IterationLimit { limit: 500 };
 
     fn ended<'a>(reason: &'a StopReason, residuals: &'a [f64], precision: Precision) -> Ended<'a> {
         let seconds_each = 0.01;
-        let (goal, tolerance, precond, resume) = (1e-8, "--rtol", None, None);
+        let (goal, tolerance, precond, resume) = (1e-8, "rtol", None, None);
         Ended { reason, residuals, goal, seconds_each, precision, restarts: true, tolerance, precond, resume }
     }
 
@@ -167,22 +189,22 @@ mod tests {
     #[test]
     fn a_steady_fall_is_told_with_the_iterations_that_it_still_needs() {
         let residuals = falling(1e-4);
-        let told = hint(&ended(&LIMIT, &residuals, Precision::F64)).unwrap();
+        let told = told_of(&ended(&LIMIT, &residuals, Precision::F64)).unwrap();
         assert_eq!(
             told,
-            "at its present rate the residual needs about 510 more iterations, 5.01 s: --max-iters 1300"
+            "at its present rate the residual needs about 510 more iterations, 5.01 s: max_iters(1300)"
         );
         let reason = StopReason::TimeLimit { seconds: 5.0 };
-        let told = hint(&ended(&reason, &residuals, Precision::F64)).unwrap();
-        assert!(told.ends_with(": --time-limit 13"), "{told}");
+        let told = told_of(&ended(&reason, &residuals, Precision::F64)).unwrap();
+        assert!(told.ends_with(": time_limit(13)"), "{told}");
     }
 
     #[test]
     fn no_number_is_told_where_the_residual_stays_or_falls_too_slowly() {
-        let told = |residuals: &[f64]| hint(&ended(&LIMIT, residuals, Precision::F64)).unwrap();
+        let told = |residuals: &[f64]| told_of(&ended(&LIMIT, residuals, Precision::F64)).unwrap();
         assert_eq!(told(&[1.0; 501]), "the residual did not fall in the last quarter of the iterations");
         assert!(told(&falling(0.9)).contains("more than 20 times"));
-        assert_eq!(hint(&ended(&LIMIT, &[1.0, 0.5], Precision::F64)), None);
+        assert_eq!(told_of(&ended(&LIMIT, &[1.0, 0.5], Precision::F64)), None);
     }
 
     #[test]
@@ -190,31 +212,32 @@ mod tests {
         let stagnated = StopReason::Stagnated { iteration: 500, window: 100 };
         let gap = StopReason::ResidualGap { recursive: 1e-9, recomputed: 1e-6 };
         for reason in [&LIMIT, &stagnated, &gap] {
-            let told = |precision| hint(&ended(reason, &[1.0; 501], precision)).unwrap();
+            let told = |precision| told_of(&ended(reason, &[1.0; 501], precision)).unwrap();
             assert!(!told(Precision::F64).contains("precision"), "{}", told(Precision::F64));
-            assert!(told(Precision::F32).contains("--precision f64"));
-            assert!(told(Precision::Mixed).contains("--precision f64"));
+            assert!(told(Precision::F32).contains("precision(f64)"));
+            assert!(told(Precision::Mixed).contains("precision(f64)"));
         }
     }
 
     #[test]
     fn no_number_is_told_where_single_precision_cannot_reach_the_goal() {
         let residuals = falling(1e-4);
-        let told =
-            |restarts, precision| hint(&Ended { restarts, ..ended(&LIMIT, &residuals, precision) }).unwrap();
+        let told = |restarts, precision| {
+            told_of(&Ended { restarts, ..ended(&LIMIT, &residuals, precision) }).unwrap()
+        };
         assert!(told(false, Precision::F64).contains("510 more iterations"));
         assert!(told(true, Precision::F32).contains("510 more iterations"));
-        assert!(told(false, Precision::F32).ends_with("may be in the way: --precision f64"));
+        assert!(told(false, Precision::F32).ends_with("may be in the way: precision(f64)"));
     }
 
     #[test]
     fn a_stop_that_one_setting_caused_names_its_flag() {
-        let told = |reason| hint(&ended(&reason, &[1.0; 501], Precision::F64));
+        let told = |reason| told_of(&ended(&reason, &[1.0; 501], Precision::F64));
         let rounding = StopReason::Rounding { residual: 1e-9, at_most: 1e-7 };
-        assert_eq!(told(rounding).unwrap(), "a larger --rtol may be met");
-        assert_eq!(told(StopReason::Breakdown { iteration: 9 }).unwrap(), "--variant classic");
+        assert_eq!(told(rounding).unwrap(), "a larger rtol may be met");
+        assert_eq!(told(StopReason::Breakdown { iteration: 9 }).unwrap(), "variant(classic)");
         let indefinite = StopReason::IndefinitePreconditioner { iteration: 9, product: -1.0 };
-        assert_eq!(told(indefinite).unwrap(), "--precond none");
+        assert_eq!(told(indefinite).unwrap(), "precond(none)");
         assert_eq!(told(StopReason::Interrupted), None);
     }
 

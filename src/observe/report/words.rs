@@ -1,34 +1,45 @@
-//! The report for people.
+//! The report in words.
 
-use crate::cli::layout::labelled;
-use crate::cli::summary::{LABELS, Line, around, count, ended, short, speed, time};
-use crate::cli::{duration, thousands};
-use crate::observe::Report;
+use super::Report;
+use crate::observe::words::{Line, around, count, ended, labelled, short, speed, time};
+use crate::text::{duration, thousands};
+use std::fmt;
 
-/// The report in a few lines; all of it where it is `complete`.
-pub(super) fn in_words(r: &Report, files: Option<Line>, complete: bool) -> String {
-    let mut lines = vec![("result", result(r))];
-    lines.extend(r.caution.clone().map(|caution| ("caution", caution)));
-    lines.extend(r.hint.clone().map(|hint| ("hint", hint)));
-    lines.extend(r.note.clone().map(|note| ("note", note)));
-    let (residual, tolerance) = (r.residual_true, short(r.rtol));
-    lines.push((
-        "residual",
-        format!("relative residual {residual:.3e}, recomputed as b - A x; tolerance {tolerance}"),
-    ));
-    if let Some(error) = r.error_max {
-        lines.push(("error", format!("max error {error:.3e} (against the known solution)")));
+impl Report {
+    /// Lines of a label and a text: what a user needs to know of every solve.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let r = self;
+        let mut lines = vec![("result", result(r))];
+        lines.extend(r.caution.clone().map(|caution| ("caution", caution)));
+        lines.extend(r.hint.clone().map(|hint| ("hint", hint)));
+        lines.extend(r.note.clone().map(|note| ("note", note)));
+        let (residual, tolerance) = (r.residual_true, short(r.rtol));
+        lines.push((
+            "residual",
+            format!("relative residual {residual:.3e}, recomputed as b - A x; tolerance {tolerance}"),
+        ));
+        if let Some(error) = r.error_max {
+            lines.push(("error", format!("max error {error:.3e} (against the known solution)")));
+        }
+        lines.push(time(r.seconds_solve, &r.device, &r.backend, &r.precision));
+        if r.iterations > 0 {
+            let rate = format!("{} an iteration", duration(r.seconds_per_iteration));
+            lines.push(speed(r.gigabytes_per_second, r.percent_of_limit, &rate));
+        }
+        lines
     }
-    lines.push(time(r.seconds_solve, &r.device, &r.backend, &r.precision));
-    if r.iterations > 0 {
-        let rate = format!("{} an iteration", duration(r.seconds_per_iteration));
-        lines.push(speed(r.gigabytes_per_second, r.percent_of_limit, &rate));
+
+    /// More lines: all else that there is to know.
+    pub fn details(&self) -> Vec<(&'static str, String)> {
+        details(self)
     }
-    lines.extend(files);
-    if complete {
-        lines.extend(details(r));
+}
+
+/// The lines that a user needs to know of every solve.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&labelled(&self.lines()))
     }
-    labelled(LABELS, &lines)
 }
 
 fn result(r: &Report) -> String {

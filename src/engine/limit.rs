@@ -1,13 +1,12 @@
 //! How near a solve came to what the machine allows.
 
-use super::interrupt;
-use super::progress::during;
 use crate::bench::stream::{self, Limit};
 use crate::device::Device;
+use std::sync::atomic::AtomicBool;
 
 /// What iterations moved: over operators and vectors of so many bytes, so many bytes each, in so many seconds each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Moved {
+pub(crate) struct Moved {
     pub operators: u64,
     pub vectors: u64,
     pub each: u64,
@@ -20,26 +19,18 @@ const TRIES: usize = 3;
 
 /// The machine's limit for an iteration, where it means something: an iteration that moves little is bound by latency,
 /// and no solve is faster than the machine, so that a stream that says so was measured while the machine had other
-/// things to do. It is skipped after Ctrl-C.
-///
-/// It takes a while in which the program may be ended, and so comes after answer, history and picture have been
-/// written.
-pub(super) fn measure<D: Device>(device: &D, moved: &Moved) -> Option<Limit> {
+/// things to do. It is skipped once `cancel` is set.
+pub(crate) fn measure<D: Device>(device: &D, moved: &Moved, cancel: Option<&AtomicBool>) -> Option<Limit> {
     const LITTLE: u64 = 1 << 20;
     if moved.iterations == 0 || moved.each < LITTLE {
         return None;
     }
     log::debug!("measuring the machine's limit");
     for _ in 0..TRIES {
-        if interrupt::pressed() {
-            return None;
-        }
-        let measured = during("measuring the machine's limit", || {
-            stream::limit(device, moved.operators, moved.vectors, moved.each)
-        });
-        match measured {
-            Ok(limit) if limit.seconds <= moved.seconds => return Some(limit),
-            Ok(_) => {}
+        match stream::limit(device, moved.operators, moved.vectors, moved.each, cancel) {
+            Ok(None) => return None,
+            Ok(Some(limit)) if limit.seconds <= moved.seconds => return Some(limit),
+            Ok(Some(_)) => {}
             Err(e) => {
                 log::info!("the machine's limit is left out: {e}");
                 return None;

@@ -1,0 +1,285 @@
+//! The answer of a solve, and what it says about itself.
+
+use super::advice::{self, Ended, Naming, as_method};
+use super::device::{DeviceHandle, Opened, lock};
+use super::limit::{self, Moved};
+use super::rhs::RightHandSide;
+use super::solver::Input;
+use crate::bench::stream::Limit;
+use crate::observe::report::{Measure, Report};
+use crate::observe::{History, Recorder};
+use crate::scalar::Precision;
+use crate::solve::{Method, Outcome};
+use crate::stop::StopReason;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What an answer tells of its matrix.
+#[derive(Clone, Debug)]
+pub(super) struct About {
+    name: String,
+    stand_in: Option<&'static str>,
+    rows: u64,
+    nnz: u64,
+    notes: Vec<String>,
+    seconds_load: f64,
+}
+
+impl About {
+    pub fn of(matrix: &Input) -> About {
+        match matrix {
+            Input::Stored(matrix) => About {
+                name: matrix.name().to_owned(),
+                stand_in: matrix.stand_in(),
+                rows: matrix.rows() as u64,
+                nnz: matrix.nnz() as u64,
+                notes: matrix.notes().to_vec(),
+                seconds_load: matrix.about.seconds_load,
+            },
+            Input::Applied(product) => About {
+                name: "own product".to_owned(),
+                stand_in: None,
+                rows: product.rows() as u64,
+                nnz: 0,
+                notes: vec!["the residual is computed by the product of the caller".to_owned()],
+                seconds_load: 0.0,
+            },
+        }
+    }
+}
+
+/// What all answers of a prepared solve have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    pub method: Method,
+    pub matrix: About,
+    pub device: String,
+    pub on_cpu: bool,
+    pub backend: String,
+    pub backend_because: Option<String>,
+    pub precision: Precision,
+    pub precond: String,
+    /// On the symmetry of the matrix.
+    pub note: Option<String>,
+    /// Where the solve is saved.
+    pub checkpoint: Option<PathBuf>,
+    pub seconds_setup: f64,
+    /// Whether the bytes that an iteration moves are known.
+    pub moves: bool,
+}
+
+/// An answer with its verdict and its history.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    x: Vec<f64>,
+    outcome: Outcome,
+    recorder: Recorder,
+    facts: Arc<Facts>,
+    description: String,
+    start: Option<String>,
+    /// The largest difference from the known answer, and the largest entry of that.
+    error: Option<(f64, f64)>,
+    limit: Option<Limit>,
+}
+
+/// The error of x, relative to its largest entry, from which a converged answer is called doubtful.
+const DOUBTFUL: f64 = 0.1;
+
+fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(f64::abs).fold(0.0, f64::max)
+}
+
+impl Answer {
+    pub(super) fn new(
+        x: Vec<f64>,
+        outcome: Outcome,
+        recorder: Recorder,
+        facts: Arc<Facts>,
+        b: &RightHandSide<'_>,
+    ) -> Answer {
+        let error = b
+            .exact
+            .map(|exact| (largest(x.iter().zip(exact).map(|(x, e)| x - e)), largest(exact.iter().copied())));
+        let (description, start) = (b.description.to_owned(), b.start.map(str::to_owned));
+        Answer { x, outcome, recorder, facts, description, start, error, limit: None }
+    }
+
+    /// The solution vector.
+    pub fn x(&self) -> &[f64] {
+        &self.x
+    }
+
+    /// The solution vector, without what is known of it.
+    pub fn into_x(self) -> Vec<f64> {
+        self.x
+    }
+
+    /// Whether the residual b - A x, computed anew from the matrix as it was given, meets the tolerance.
+    pub fn converged(&self) -> bool {
+        self.outcome.reason.is_success()
+    }
+
+    /// Why the solve ended.
+    pub fn reason(&self) -> StopReason {
+        self.outcome.reason
+    }
+
+    /// How the solve ended, in numbers.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// The residual of the recursion relative to the right-hand side, before the first iteration and after each.
+    pub fn residuals(&self) -> &[f64] {
+        self.recorder.residuals()
+    }
+
+    /// Measures how near the iterations came to what the machine allows, which takes up to half a second; `cancel` ends that.
+    pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        if !self.facts.moves {
+            return;
+        }
+        let outcome = &self.outcome;
+        let moved = Moved {
+            operators: outcome.operator_bytes,
+            vectors: outcome.vector_bytes,
+            each: outcome.bytes_per_iteration,
+            iterations: outcome.iterations,
+            seconds: outcome.seconds_each,
+        };
+        self.limit = match &device.0 {
+            Opened::Cpu(device) => limit::measure(&*lock(device), &moved, cancel),
+            Opened::Cuda(device) => limit::measure(&*lock(device), &moved, cancel),
+        };
+    }
+
+    /// Everything that the solve says about itself.
+    pub fn report(&self) -> Report {
+        self.report_naming(&as_method)
+    }
+
+    /// The report with the residual of every iteration.
+    pub fn history(&self) -> History {
+        History::new(self.report(), self.recorder.clone())
+    }
+
+    /// The residual of every iteration alone.
+    pub(crate) fn into_recorder(self) -> Recorder {
+        self.recorder
+    }
+
+    /// The report, whose advice names settings as the caller's users give them.
+    pub fn report_naming(&self, naming: Naming<'_>) -> Report {
+        let (facts, outcome) = (&*self.facts, &self.outcome);
+        let speed = outcome.bytes_per_iteration as f64 / outcome.seconds_each / 1e9;
+        let goal = outcome.goal.unwrap_or(0.0);
+        // The bound is one of conjugate gradients.
+        let spectrum = outcome.spectrum;
+        let definite = facts.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
+        let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
+        let notes: Vec<&str> = facts.matrix.notes.iter().chain(&facts.note).map(String::as_str).collect();
+        let limit = self.limit;
+        Report {
+            solver: facts.method.name().to_owned(),
+            measure: Measure::Residual,
+            matrix: facts.matrix.name.clone(),
+            stand_in: facts.matrix.stand_in.map(str::to_owned),
+            rows: facts.matrix.rows,
+            nnz: facts.matrix.nnz,
+            device: facts.device.clone(),
+            backend: facts.backend.clone(),
+            backend_because: facts.backend_because.clone(),
+            precision: facts.precision.name().to_owned(),
+            preconditioner: facts.precond.clone(),
+            right_hand_side: self.description.clone(),
+            start: self.start.clone(),
+            rtol: goal,
+            converged: outcome.reason.is_success(),
+            reason: outcome.reason.name().to_owned(),
+            message: outcome.reason.to_string(),
+            hint: self.hint(naming),
+            iterations: outcome.iterations as u64,
+            restarts: outcome.restarts as u64,
+            iterations_predicted: predicted.filter(|p| p.is_finite()).map(|p| p as u64),
+            eigenvalue_smallest: spectrum.map(|s| s.smallest),
+            eigenvalue_largest: spectrum.map(|s| s.largest),
+            condition_number: spectrum.and_then(|s| s.condition()),
+            residual_recursive: outcome.residual,
+            residual_true: outcome.residual_true,
+            residual_at_most: outcome.residual_at_most,
+            backward_error: outcome.backward_error,
+            error_max: self.error.map(|(error, _)| error),
+            caution: self.caution(naming),
+            note: (!notes.is_empty()).then(|| notes.join("; ")),
+            seconds_load: facts.matrix.seconds_load,
+            seconds_setup: facts.seconds_setup + outcome.seconds_setup,
+            seconds_solve: outcome.seconds_solve,
+            seconds_per_iteration: outcome.seconds_each,
+            bytes_per_iteration: outcome.bytes_per_iteration,
+            gigabytes_per_second: if outcome.iterations == 0 { 0.0 } else { speed },
+            stream_gigabytes_per_second: limit.map(|limit| limit.stream),
+            vector_stream_gigabytes_per_second: limit.map(|limit| limit.vector_stream),
+            limit_seconds_per_iteration: limit.map(|limit| limit.seconds),
+            percent_of_limit: limit.map(|limit| 100.0 * limit.seconds / outcome.seconds_each),
+        }
+    }
+
+    /// What could help: another method, or else what the residuals of all iterations say.
+    fn hint(&self, naming: Naming<'_>) -> Option<String> {
+        let (facts, outcome) = (&*self.facts, &self.outcome);
+        let minres = facts.method == Method::Minres;
+        let untried = facts.precond == "none" && !minres;
+        let suitable = if facts.on_cpu { "ic0" } else { "chebyshev" };
+        match outcome.reason {
+            StopReason::IndefiniteMatrix { .. } if facts.precision.narrow_values() => {
+                return Some(format!(
+                    "{}; or {}: rounding to f32 may have made the matrix indefinite",
+                    naming("method", "minres"),
+                    naming("precision", "f64")
+                ));
+            }
+            StopReason::IndefiniteMatrix { .. } => return Some(naming("method", "minres")),
+            StopReason::Diverged { .. } if !minres => {
+                let minres = naming("method", "minres");
+                return Some(format!("MINRES is the method for an indefinite matrix: {minres}"));
+            }
+            _ => {}
+        }
+        let ended = Ended {
+            reason: &outcome.reason,
+            residuals: self.recorder.residuals(),
+            goal: outcome.goal.unwrap_or(0.0),
+            seconds_each: outcome.seconds_each,
+            precision: facts.precision,
+            restarts: true,
+            tolerance: "rtol",
+            precond: untried.then_some(suitable),
+            resume: advice::resume(facts.checkpoint.as_deref(), outcome.seconds_solve, naming),
+        };
+        advice::hint(&ended, naming)
+    }
+
+    /// What to know of a converged answer whose error is large: the known error, or else the estimated one.
+    fn caution(&self, naming: Naming<'_>) -> Option<String> {
+        if self.outcome.reason != StopReason::Converged {
+            return None;
+        }
+        let known = self.error.map(|(error, largest)| error / largest);
+        let error = known.or(self.outcome.error_estimate).filter(|error| *error > DOUBTFUL)?;
+        let how = if known.is_some() { "" } else { "estimated " };
+        if error == f64::INFINITY {
+            let text = "the matrix is singular to working precision, so x is one of many answers";
+            return Some(text.to_owned());
+        }
+        let precond = match self.facts.precond.as_str() {
+            "none" => format!(", or a preconditioner such as {}", naming("precond", "jacobi")),
+            _ => String::new(),
+        };
+        Some(format!(
+            "the {how}error of x is {:.0} % of its largest entry, although the residual is small; ask for a smaller {}{precond}",
+            100.0 * error,
+            naming("rtol", "")
+        ))
+    }
+}

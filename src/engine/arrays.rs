@@ -1,0 +1,134 @@
+//! Arrays of the types in which other libraries keep sparse matrices, borrowed or owned.
+
+use crate::error::{Error, Result};
+use crate::format::{Offsets, Values};
+use std::borrow::Cow;
+
+/// Offsets of rows, or columns of entries.
+#[derive(Clone, Debug)]
+pub enum Indices<'a> {
+    /// 32 bits.
+    U32(Cow<'a, [u32]>),
+    /// 64 bits.
+    U64(Cow<'a, [u64]>),
+    /// As wide as addresses.
+    Usize(Cow<'a, [usize]>),
+    /// 32 bits with a sign.
+    I32(Cow<'a, [i32]>),
+    /// 64 bits with a sign.
+    I64(Cow<'a, [i64]>),
+}
+
+/// Values of entries.
+#[derive(Clone, Debug)]
+pub enum Numbers<'a> {
+    /// Single precision.
+    F32(Cow<'a, [f32]>),
+    /// Double precision.
+    F64(Cow<'a, [f64]>),
+    /// Every entry is 1.
+    Ones,
+}
+
+macro_rules! from_arrays {
+    ($($Into:ident::$Variant:ident($T:ty)),*) => {$(
+        impl From<Vec<$T>> for $Into<'_> {
+            fn from(array: Vec<$T>) -> Self {
+                $Into::$Variant(Cow::Owned(array))
+            }
+        }
+
+        impl<'a> From<&'a [$T]> for $Into<'a> {
+            fn from(array: &'a [$T]) -> Self {
+                $Into::$Variant(Cow::Borrowed(array))
+            }
+        }
+
+        impl<'a> From<&'a Vec<$T>> for $Into<'a> {
+            fn from(array: &'a Vec<$T>) -> Self {
+                $Into::$Variant(Cow::Borrowed(array))
+            }
+        }
+    )*};
+}
+
+from_arrays!(
+    Indices::U32(u32),
+    Indices::U64(u64),
+    Indices::Usize(usize),
+    Indices::I32(i32),
+    Indices::I64(i64),
+    Numbers::F32(f32),
+    Numbers::F64(f64)
+);
+
+fn does_not_fit(what: &'static str, value: impl Into<i128>, limit: u64, place: &'static str) -> Error {
+    let value: i128 = value.into();
+    match u128::try_from(value) {
+        Ok(value) => Error::TooLarge { what, value, limit: limit.into(), place },
+        Err(_) => Error::setting(what, value, "it must not be negative"),
+    }
+}
+
+/// Each number in another type, or an error that names the first that does not fit.
+fn convert<T, U>(array: &[T], what: &'static str, limit: u64, place: &'static str) -> Result<Vec<U>>
+where
+    T: Copy + TryInto<U> + TryInto<i128>,
+{
+    let one = |&number: &T| {
+        number.try_into().map_err(|_| {
+            does_not_fit(what, TryInto::<i128>::try_into(number).unwrap_or(i128::MAX), limit, place)
+        })
+    };
+    array.iter().map(one).collect()
+}
+
+impl Indices<'_> {
+    /// As offsets of rows, in 32 bits where the last one fits.
+    pub(super) fn offsets(self) -> Result<Offsets> {
+        const WHAT: &str = "a row offset";
+        let wide = |array: Vec<u64>| match array.last() {
+            Some(&last) if last > Offsets::MOST_NARROW => Ok(Offsets::U64(array)),
+            _ => narrow(&array).map(Offsets::U32),
+        };
+        // Offsets that decrease are refused with their place later; in 32 bits they must fit all the same.
+        fn narrow(array: &[u64]) -> Result<Vec<u32>> {
+            convert(array, WHAT, u32::MAX.into(), "32-bit row offsets")
+        }
+        match self {
+            Indices::U32(array) => Ok(Offsets::U32(array.into_owned())),
+            Indices::U64(array) => wide(array.into_owned()),
+            Indices::Usize(array) => wide(array.iter().map(|&offset| offset as u64).collect()),
+            Indices::I32(array) => {
+                convert(&array, WHAT, u32::MAX.into(), "32-bit row offsets").map(Offsets::U32)
+            }
+            Indices::I64(array) => wide(convert(&array, WHAT, u64::MAX, "64-bit row offsets")?),
+        }
+    }
+
+    /// As columns of entries.
+    pub(super) fn columns(self) -> Result<Vec<u32>> {
+        const WHAT: &str = "a column index";
+        const PLACE: &str = "32-bit column indices";
+        let limit = u32::MAX.into();
+        match self {
+            Indices::U32(array) => Ok(array.into_owned()),
+            Indices::U64(array) => convert(&array, WHAT, limit, PLACE),
+            Indices::Usize(array) => {
+                convert(&array.iter().map(|&column| column as u64).collect::<Vec<_>>(), WHAT, limit, PLACE)
+            }
+            Indices::I32(array) => convert(&array, WHAT, limit, PLACE),
+            Indices::I64(array) => convert(&array, WHAT, limit, PLACE),
+        }
+    }
+}
+
+impl Numbers<'_> {
+    pub(super) fn values(self) -> Result<Values> {
+        Ok(match self {
+            Numbers::F32(array) => Values::from(array.into_owned()),
+            Numbers::F64(array) => Values::from(array.into_owned()),
+            Numbers::Ones => Values::Ones,
+        })
+    }
+}

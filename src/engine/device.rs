@@ -1,0 +1,213 @@
+//! Where a solve runs: the device and the backend that a request comes to on this machine.
+
+use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
+use crate::device::{Cpu, Cuda, Device, cuda};
+use crate::error::{Error, Result};
+use crate::precond::Preconditioner;
+use crate::scalar::Precision;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// More threads than any machine has cores for is a mistake.
+const MOST_THREADS: usize = 1024;
+
+/// A device by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceName {
+    /// The CPU with this number of threads, or with one for each core.
+    Cpu(Option<usize>),
+    /// The GPU with this index.
+    Cuda(usize),
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DeviceName::Cpu(None) => f.write_str("cpu, a thread for each core"),
+            DeviceName::Cpu(Some(threads)) => write!(f, "cpu, threads: {threads}"),
+            DeviceName::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
+
+/// What a caller asks for, before it is compared with the registry and this machine.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// `auto`, `cpu`, `cuda` or `cuda:N`.
+    pub device: String,
+    /// A backend by name, with its parameters: `auto`, `vector:threads=8`.
+    pub backend: String,
+    /// The preconditioner.
+    pub precond: Preconditioner,
+    /// The precision of matrix and vectors.
+    pub precision: Precision,
+    /// Threads of the CPU; by default one for each core that this process may use.
+    pub threads: Option<usize>,
+}
+
+impl Default for Request {
+    fn default() -> Request {
+        Request {
+            device: "auto".to_owned(),
+            backend: "auto".to_owned(),
+            precond: Preconditioner::None,
+            precision: Precision::F64,
+            threads: None,
+        }
+    }
+}
+
+/// A request that this machine can serve.
+#[derive(Clone)]
+pub struct Settled {
+    /// Where it runs.
+    pub device: DeviceName,
+    /// Why there, where the device was chosen by itself.
+    pub device_because: Option<String>,
+    /// The backend; `auto` is settled once the matrix is known.
+    pub backend: Choice,
+}
+
+/// Refuses numbers of threads that make no sense.
+pub(crate) fn check_threads(threads: Option<usize>) -> Result<()> {
+    match threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+        Some(threads) => {
+            Err(Error::setting("threads", threads, format!("it must lie between 1 and {MOST_THREADS}")))
+        }
+        None => Ok(()),
+    }
+}
+
+impl Request {
+    /// Compares the request with the registry, and asks the machine for a GPU where that matters.
+    pub fn settle(&self) -> Result<Settled> {
+        check_threads(self.threads)?;
+        let (device, device_because) = self.choose_device()?;
+        if matches!(device, DeviceName::Cuda(_)) && self.precond.needs_cpu() {
+            return Err(Error::CpuOnly { precond: self.precond.name() });
+        }
+        Ok(Settled { device, device_because, backend: self.backend_on(device)? })
+    }
+
+    /// The request for a method that runs in f64 on one thread of the CPU and needs no backend.
+    pub fn settle_serially(&self, method: &str) -> Result<Settled> {
+        check_threads(self.threads)?;
+        let why = format!("{method} runs in f64 on one thread of the CPU, and needs no backend");
+        if !matches!(self.device.as_str(), "auto" | "cpu") {
+            return Err(Error::setting("device", &self.device, why));
+        }
+        if self.backend != "auto" {
+            return Err(Error::setting("backend", &self.backend, why));
+        }
+        if self.precision != Precision::F64 {
+            return Err(Error::setting("precision", self.precision.name(), why));
+        }
+        let device = DeviceName::Cpu(Some(1));
+        let device_because = Some(format!("{method} runs on one thread of the CPU"));
+        Ok(Settled { device, device_because, backend: self.backend_on(device)? })
+    }
+
+    fn backend_on(&self, device: DeviceName) -> Result<Choice> {
+        let backend = match device {
+            DeviceName::Cpu(_) => Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, &self.backend)?,
+            DeviceName::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &self.backend)?,
+        };
+        backend.check_precision(self.precision)?;
+        Ok(backend)
+    }
+
+    /// The device that was asked for, or the best one for the backend and the preconditioner, with the reason for it.
+    fn choose_device(&self) -> Result<(DeviceName, Option<String>)> {
+        let cpu = DeviceName::Cpu(self.threads);
+        match self.device.as_str() {
+            "cpu" => return Ok((cpu, None)),
+            "cuda" => return Ok((DeviceName::Cuda(0), None)),
+            "auto" => {}
+            other => {
+                let index = other.strip_prefix("cuda:").and_then(|n| n.parse().ok());
+                let index = index.ok_or_else(|| {
+                    Error::setting("device", other, "the devices are auto, cpu, cuda and cuda:N")
+                })?;
+                return Ok((DeviceName::Cuda(index), None));
+            }
+        }
+        let name = self.backend.split(':').next().unwrap_or_default();
+        let kinds: Vec<_> = REGISTRY.iter().filter(|e| e.name == name).map(|e| e.device()).collect();
+        match kinds[..] {
+            // A backend asked for by name runs where it exists, or fails there.
+            ["cpu"] => Ok((cpu, Some(format!("{name} is a backend of the cpu")))),
+            ["cuda"] => Ok((DeviceName::Cuda(0), Some(format!("{name} is a backend of cuda")))),
+            _ if self.precond.needs_cpu() => {
+                Ok((cpu, Some(format!("{} runs on the CPU only so far", self.precond.name()))))
+            }
+            _ => Ok(match cuda::usable(0) {
+                Ok(()) => (DeviceName::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
+                Err(e) => {
+                    if cuda::count().is_ok_and(|count| count > 0) {
+                        log::warn!("running on the CPU although there is a GPU: {e}");
+                    }
+                    (cpu, Some(format!("no GPU can be used: {e}")))
+                }
+            }),
+        }
+    }
+}
+
+impl Settled {
+    /// Refuses a GPU that cannot be used, before a matrix is read for it. The error names the nearest backends of the CPU.
+    pub fn check_device(&self) -> Result<()> {
+        let DeviceName::Cuda(index) = self.device else { return Ok(()) };
+        cuda::usable(index).map_err(|source| match nearest_on_cpu(self.backend.entry)[..] {
+            [] => source,
+            [name] => no_device(source, format!("on the CPU the nearest is backend {name}")),
+            [name, other, ..] => {
+                no_device(source, format!("on the CPU the nearest are backend {name} and backend {other}"))
+            }
+        })
+    }
+}
+
+fn no_device(source: Error, hint: String) -> Error {
+    Error::NoDevice { source: Box::new(source), hint }
+}
+
+/// A device that is open. Clones share it: solves on one device take turns.
+#[derive(Clone)]
+pub struct DeviceHandle(pub(super) Opened);
+
+#[derive(Clone)]
+pub(super) enum Opened {
+    Cpu(Arc<Mutex<Cpu>>),
+    Cuda(Arc<Mutex<Cuda>>),
+}
+
+impl DeviceHandle {
+    /// Starts the threads of the CPU, or opens a GPU.
+    pub fn open(name: DeviceName) -> Result<DeviceHandle> {
+        Ok(DeviceHandle(match name {
+            DeviceName::Cpu(threads) => Opened::Cpu(Arc::new(Mutex::new(Cpu::new(threads)?))),
+            DeviceName::Cuda(index) => Opened::Cuda(Arc::new(Mutex::new(Cuda::new(index)?))),
+        }))
+    }
+
+    /// The name that users type: `cpu`, `cuda:0`.
+    pub fn name(&self) -> String {
+        match &self.0 {
+            Opened::Cpu(device) => lock(device).name(),
+            Opened::Cuda(device) => lock(device).name(),
+        }
+    }
+
+    /// The name with the hardware: `cpu (2 threads)`.
+    pub fn describe(&self) -> String {
+        match &self.0 {
+            Opened::Cpu(device) => lock(device).describe(),
+            Opened::Cuda(device) => lock(device).describe(),
+        }
+    }
+}
+
+/// The device for one solve. A solve that panicked leaves nothing behind that a later one relies on.
+pub(super) fn lock<D>(device: &Mutex<D>) -> MutexGuard<'_, D> {
+    device.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,76 @@
+//! When a solve of a linear system ends.
+
+use crate::error::{Error, Result};
+use crate::scalar::Precision;
+use crate::stop::{DIVERGENCE, StoppingRule, stagnation_window};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The tolerance relative to the right-hand side where none is set.
+const RTOL: f64 = 1e-8;
+/// The same for vectors in single precision.
+const RTOL_F32: f64 = 1e-5;
+
+/// Tolerances and limits of a solve. The first of the tolerances that is met ends it.
+#[derive(Clone, Debug, Default)]
+pub struct Stopping {
+    /// The residual relative to the right-hand side, below 1.
+    pub rtol: Option<f64>,
+    /// The residual relative to that of the start, below 1.
+    pub rtol_initial: Option<f64>,
+    /// The norm of the residual.
+    pub atol: Option<f64>,
+    /// The most iterations; by default 10 for each row, at least 1000 and at most 100,000.
+    pub max_iters: Option<usize>,
+    /// The most time.
+    pub time_limit: Option<Duration>,
+    /// Ends the solve once it is set.
+    pub cancel: Option<Arc<AtomicBool>>,
+}
+
+impl Stopping {
+    /// The tolerances that are set, or the default of the precision.
+    pub fn tolerances(&self, precision: Precision) -> Result<Vec<StoppingRule>> {
+        let relative = |setting, tolerance: f64| match tolerance > 0.0 && tolerance < 1.0 {
+            true => Ok(tolerance),
+            false => Err(Error::setting(setting, tolerance, "it must lie between 0 and 1")),
+        };
+        let mut rules = Vec::new();
+        if let Some(rtol) = self.rtol {
+            rules.push(StoppingRule::RelativeResidual(relative("rtol", rtol)?));
+        }
+        if let Some(rtol) = self.rtol_initial {
+            rules.push(StoppingRule::InitialResidual(relative("rtol-initial", rtol)?));
+        }
+        if let Some(atol) = self.atol {
+            if !(atol > 0.0 && atol.is_finite()) {
+                return Err(Error::setting("atol", atol, "it must be a positive number"));
+            }
+            rules.push(StoppingRule::AbsoluteResidual(atol));
+        }
+        if rules.is_empty() {
+            let default = if precision == Precision::F32 { RTOL_F32 } else { RTOL };
+            rules.push(StoppingRule::RelativeResidual(default));
+        }
+        Ok(rules)
+    }
+
+    /// The most iterations for a matrix of so many rows.
+    pub fn most_iterations(&self, rows: usize) -> usize {
+        self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
+    }
+
+    /// The rule for a matrix of so many rows and a method that counts `stride` iterations at a time.
+    pub(super) fn rule(&self, rows: usize, precision: Precision, stride: usize) -> Result<StoppingRule> {
+        let mut rules = self.tolerances(precision)?;
+        rules.extend([
+            StoppingRule::MaxIterations(self.most_iterations(rows)),
+            StoppingRule::Stagnation(stagnation_window(rows)),
+            StoppingRule::Divergence(DIVERGENCE),
+        ]);
+        rules.extend(self.cancel.clone().map(StoppingRule::Interrupt));
+        rules.extend(self.time_limit.map(StoppingRule::TimeLimit));
+        Ok(StoppingRule::any(rules).in_steps_of(stride).into_owned())
+    }
+}

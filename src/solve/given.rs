@@ -1,0 +1,137 @@
+//! The matrix of a system as the verdict sees it: stored, or known by its products alone.
+
+use crate::backend::Operator;
+use crate::device::Cpu;
+use crate::device::cpu::CpuVector;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::operator::{Cost, LinearOperator};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A square matrix of which only products with vectors are known, or an approximation of an inverse: a caller's own.
+pub trait Product: Send + Sync {
+    /// Rows, and as many columns.
+    fn rows(&self) -> usize;
+
+    /// Sets y = A x. What y holds before is not to be read.
+    fn multiply(&self, x: &[f64], y: &mut [f64]);
+}
+
+/// A closure is a product with the number of its rows.
+impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> Product for (usize, F) {
+    fn rows(&self) -> usize {
+        self.0
+    }
+
+    fn multiply(&self, x: &[f64], y: &mut [f64]) {
+        self.1(x, y);
+    }
+}
+
+/// The matrix of a system, in double precision.
+#[derive(Clone, Copy)]
+pub enum MatrixRef<'a> {
+    /// Its entries, as the source gave them.
+    Stored(&'a Csr),
+    /// Its products.
+    Applied(&'a dyn Product),
+}
+
+impl<'a> From<&'a Csr> for MatrixRef<'a> {
+    fn from(matrix: &'a Csr) -> MatrixRef<'a> {
+        MatrixRef::Stored(matrix)
+    }
+}
+
+impl<'a> From<&'a Arc<Csr>> for MatrixRef<'a> {
+    fn from(matrix: &'a Arc<Csr>) -> MatrixRef<'a> {
+        MatrixRef::Stored(matrix)
+    }
+}
+
+impl fmt::Debug for MatrixRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rows, cols) = self.shape();
+        write!(f, "{rows} x {cols}")
+    }
+}
+
+impl<'a> MatrixRef<'a> {
+    /// Rows and columns.
+    pub fn shape(self) -> (usize, usize) {
+        match self {
+            MatrixRef::Stored(matrix) => (matrix.rows(), matrix.cols()),
+            MatrixRef::Applied(product) => (product.rows(), product.rows()),
+        }
+    }
+
+    /// The entries, where they are stored.
+    pub fn stored(self) -> Option<&'a Csr> {
+        match self {
+            MatrixRef::Stored(matrix) => Some(matrix),
+            MatrixRef::Applied(_) => None,
+        }
+    }
+
+    /// A x.
+    pub fn multiply(self, x: &[f64]) -> Vec<f64> {
+        match self {
+            MatrixRef::Stored(matrix) => matrix.multiply_reference(x),
+            MatrixRef::Applied(product) => {
+                let mut y = vec![0.0; product.rows()];
+                product.multiply(x, &mut y);
+                y
+            }
+        }
+    }
+}
+
+/// A caller's product as an operator on the CPU.
+struct Applied {
+    product: Arc<dyn Product>,
+    /// A x, where y = alpha A x + beta y is more than that.
+    scratch: Mutex<Vec<f64>>,
+}
+
+/// The operator of a product.
+pub fn operator(product: Arc<dyn Product>) -> Operator<Cpu, f64> {
+    Arc::new(Applied { product, scratch: Mutex::default() })
+}
+
+impl LinearOperator<Cpu, f64> for Applied {
+    fn shape(&self) -> (usize, usize) {
+        (self.product.rows(), self.product.rows())
+    }
+
+    fn apply(
+        &self,
+        _device: &Cpu,
+        alpha: f64,
+        x: &CpuVector<f64>,
+        beta: f64,
+        y: &mut CpuVector<f64>,
+    ) -> Result<()> {
+        if (alpha, beta) == (1.0, 0.0) {
+            self.product.multiply(x.data(), y.data_mut());
+            return Ok(());
+        }
+        let mut product = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        product.resize(x.n(), 0.0);
+        self.product.multiply(x.data(), &mut product);
+        for (y, product) in y.data_mut().iter_mut().zip(&*product) {
+            let rest = if beta == 0.0 { 0.0 } else { beta * *y };
+            *y = alpha * product + rest;
+        }
+        Ok(())
+    }
+
+    /// The vectors alone: what a product reads besides is not known.
+    fn cost(&self) -> Cost {
+        Cost { bytes: 16 * self.product.rows() as u64, flops: 0 }
+    }
+
+    fn storage(&self) -> u64 {
+        0
+    }
+}
