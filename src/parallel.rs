@@ -44,8 +44,8 @@ pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -
     Ok(thread)
 }
 
-/// Locks a mutex; a panic of the thread that held it before changes nothing, since what it guards is overwritten or valid at any
-/// time.
+/// Locks a mutex, also after a panic of a thread that held it: for data that is valid at any time, or overwritten before it is
+/// read.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

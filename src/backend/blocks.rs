@@ -10,7 +10,7 @@ pub const SQUARES: &[&str] = &["auto", "2", "3", "4", "5", "6", "7", "8"];
 /// The values of the parameter `block` of the strategies over tasks that have a product compiled for their size.
 pub const TASK_SIZES: &[&str] = &["auto", "5x5", "2x2", "3x3", "4x4", "6x6", "8x8"];
 
-/// All other sizes, which share one.
+/// All other sizes; they share one product.
 pub const ANY_SIZE: Others = Others {
     what: "RxC with R and C from 1 to 64",
     has: any_size,
@@ -36,7 +36,8 @@ pub fn size(typed: &str) -> Option<(usize, usize)> {
     Some((height.parse().ok()?, width.parse().ok()?))
 }
 
-/// The size that the user has named, or the one that moves the fewest bytes in a sample of the rows, with values of so many.
+/// The size that the user has named, or the one that moves the fewest bytes in a sample of the rows, where a value takes `value`
+/// bytes.
 pub fn named_or_found(matrix: &Csr, params: &Params, value: f64) -> (usize, usize) {
     let found = || cheapest(matrix, value).map_or(WITHOUT_ENTRIES, |(best, _)| (best.size[0], best.size[1]));
     params.get("block").and_then(size).unwrap_or_else(found)

@@ -46,7 +46,7 @@ pub trait Family<D: Device> {
         Ok(())
     }
 
-    /// Makes the matrix ready on the device; fails where its memory has no room for that and `reserve` bytes more.
+    /// Makes the matrix ready on the device; fails where the device has no memory for it and `reserve` bytes more.
     fn build<T: Scalar>(
         device: &D,
         matrix: &Arc<Csr>,
@@ -291,8 +291,8 @@ impl Choice {
         })
     }
 
-    /// Builds the operator on a device of the entry's kind. `reserve` bytes of the device's memory must stay free, for vectors and
-    /// what else is made later: the operator is refused where both do not fit.
+    /// Builds the operator on a device of the entry's kind. The operator is refused where it does not fit into the
+    /// device's memory together with `reserve` bytes, which vectors and preconditioners take later.
     pub fn build<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,
@@ -349,7 +349,7 @@ fn unknown(kind: &'static str, name: &str) -> Error {
     Error::UnknownBackend { name: name.to_owned(), device: kind, hint }
 }
 
-/// What to ask for instead where an operator and the bytes in reserve do not fit into what is free, in words.
+/// The hint where an operator and the bytes in reserve do not fit into `free` bytes: the first way to make them fit.
 fn what_fits(matrix: &Csr, width: usize, free: u64, reserve: u64) -> String {
     let rows = cuda::csr::storage(matrix);
     let spared = (matrix.values().width().saturating_sub(size_of::<f32>()) * matrix.nnz()) as u64;

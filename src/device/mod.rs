@@ -111,7 +111,7 @@ impl<D: Device, W> Recorded<D, W> {
     }
 }
 
-/// What is prepared on a device may move to another thread.
+/// Devices, and everything made on them, may move to another thread.
 const _: () = {
     const fn moves<T: Send>() {}
     const fn is_shared<T: Send + Sync>() {}
@@ -131,7 +131,7 @@ const _: () = {
 ///
 /// Vectors are n x k, row-major: k = 1 is the plain case.
 ///
-/// A device and everything made on it may move to another thread. One thread at a time uses a device.
+/// A device and everything made on it may move to another thread. Only one thread at a time may use a device.
 pub trait Device: Send + Sized + 'static {
     /// A vector of n x k elements on this device.
     type Vector<T: Scalar>: Send + Sync;

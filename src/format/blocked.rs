@@ -11,7 +11,7 @@ pub(crate) fn stored_bytes(matrix: &Csr) -> f64 {
     if matches!(matrix.values(), Values::F32(_)) { 4.0 } else { 8.0 }
 }
 
-/// The blocks that move the fewest bytes in a sample of the rows, with values of so many bytes, and these.
+/// The blocks that move the fewest bytes in a sample of the rows, where a value takes `value` bytes; and their bytes.
 pub(crate) fn cheapest(matrix: &Csr, value: f64) -> Option<(Block, f64)> {
     // The statistics count values in double precision.
     let bytes = |block: &Block| {

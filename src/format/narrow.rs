@@ -27,7 +27,7 @@ fn all_fit(values: &[f64]) -> bool {
     values.iter().take(64).all(fits) && values.par_chunks(PIECE).all(|piece| piece.iter().all(fits))
 }
 
-/// Whether it holds those of a sample.
+/// Whether single precision holds a sample of the values exactly.
 fn sample_fits(values: &[f64]) -> bool {
     values.iter().step_by((values.len() / 1000).max(1)).all(fits)
 }

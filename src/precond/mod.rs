@@ -164,7 +164,7 @@ impl Preconditioner {
     }
 
     /// Builds the operator; none where there is nothing to apply. `matrix` is exact, `a` the operator that a backend
-    /// has made of it. `reserve` bytes of the device's memory must stay free.
+    /// has made of it. `reserve` bytes of the device's memory stay free.
     pub fn build<D: Pick<T>, T: Scalar>(
         self,
         device: &D,

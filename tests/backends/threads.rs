@@ -1,4 +1,4 @@
-//! What one thread prepares, others use.
+//! Operators and recorded steps that several threads use, one after the other or at once.
 
 use crate::common::each_backend::{build, gpu};
 use crate::common::solves::operator;

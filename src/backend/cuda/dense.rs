@@ -132,8 +132,8 @@ struct Handle {
     stream: Arc<CudaStream>,
 }
 
-// SAFETY: a handle may be used on any thread whose context is that of its device, which `Device::enter` and `drop` see to. It is
-// not `Sync`: the operator locks it for each call.
+// SAFETY: a handle may be used on any thread on which its context is current; `Device::enter` and `drop` set it. The type is not
+// `Sync`: the operator locks it for each call.
 unsafe impl Send for Handle {}
 
 impl Handle {

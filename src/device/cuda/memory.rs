@@ -6,7 +6,7 @@ use crate::error::{GpuError, Result};
 use bytemuck::{Pod, TransparentWrapper};
 use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr, ValidAsZeroBits, sys};
 
-/// An element of an array in GPU memory: what [`Pod`] says of a type is what a copy to a GPU needs.
+/// An element of an array in GPU memory. [`Pod`] types are copied bit by bit.
 #[repr(transparent)]
 pub struct Element<T>(T);
 
@@ -20,7 +20,7 @@ unsafe impl<T: Pod> ValidAsZeroBits for Element<T> {}
 /// An array in GPU memory.
 pub type CudaArray<T> = CudaSlice<Element<T>>;
 
-/// What to do where memory is free in pieces, or taken by others meanwhile.
+/// The hint where free memory is fragmented, or where another program takes it meanwhile.
 const IN_PIECES: &str =
     "the driver has no piece of that size; end other programs on this GPU, or use the CPU";
 
@@ -38,7 +38,7 @@ impl Cuda {
         Ok((self.memory_limit.map_or(free, |limit| limit.saturating_sub(used).min(free)), total))
     }
 
-    /// Fails where so many bytes, and `reserve` bytes more that are needed later, are not free.
+    /// Fails where `needed` bytes, and `reserve` bytes more for later use, are not free.
     pub fn require_room(&self, what: &'static str, needed: u64, reserve: u64) -> Result<()> {
         let free = self.memory()?.0;
         if needed.saturating_add(reserve) <= free {

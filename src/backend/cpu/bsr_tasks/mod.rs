@@ -43,7 +43,7 @@ pub const CHUNKS: &[&str] = &["8", "1", "2", "4", "16", "32", "64", "128", "256"
 pub trait Strategy: 'static {
     /// What users type.
     const NAME: &'static str;
-    /// What is kept from one product to the next. One product at a time uses it.
+    /// State kept from one product to the next; locked for a whole product.
     type State: Send + Sync;
 
     /// Prepares for so many threads with so many pieces of work each.

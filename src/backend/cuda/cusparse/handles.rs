@@ -1,6 +1,6 @@
 //! The library's handles and descriptors as owned values.
 //!
-//! None belongs to a thread, but calls on one must not overlap: an operator keeps its own behind a mutex.
+//! They may move between threads, but calls on one must not overlap: each operator has its own, and locks it for each call.
 
 use super::{check, data_type, sys, would_not_start};
 use crate::device::cuda::{CudaVector, between_captures};
@@ -17,8 +17,8 @@ pub(super) struct Handle {
     stream: Arc<CudaStream>,
 }
 
-// SAFETY: a handle may be used on any thread whose context is that of its device, which `Device::enter` and `drop` see to. It is
-// not `Sync`: operators lock it for each call.
+// SAFETY: a handle may be used on any thread on which its context is current; `Device::enter` and `drop` set it. The type is not
+// `Sync`: operators lock it for each call.
 unsafe impl Send for Handle {}
 
 impl Handle {
