@@ -287,7 +287,7 @@ impl Choice {
             backend: self.entry.name,
             device: self.entry.device(),
             what: format!("precision {}", precision.name()),
-            hint: format!("it serves {}; or choose another backend", serves.join(" and ")),
+            hint: format!("use precision {}, or another backend", serves.join(" or ")),
         })
     }
 

@@ -120,6 +120,7 @@ fn named(hint: &str) -> String {
             ["backend", name, ..] if REGISTRY.iter().any(|entry| entry.name == name) => {
                 format!("--backend {name}")
             }
+            ["another", "backend", ..] => "--backend NAME".to_owned(),
             ["precision", name, ..] if Precision::value_variants().iter().any(|p| p.name() == name) => {
                 format!("--precision {name}")
             }
@@ -153,6 +154,7 @@ mod tests {
             ("not even that fits; the CPU uses main memory", " (--device cpu)"),
             ("write a header, or name the columns", " (--columns LIST)"),
             ("a vertex; naming the columns source,target reads names", " (--columns source,target)"),
+            ("use precision f64, or another backend", " (--precision f64, --backend NAME)"),
             ("scale the system", ""),
             ("the backend nobody, precision f16 and preconditioner magic", ""),
         ] {

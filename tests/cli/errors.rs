@@ -18,6 +18,45 @@ fn duplicates_whose_sum_leaves_the_range_are_named_by_row_and_column() {
     }
 }
 
+#[test]
+fn messages_of_the_library_end_with_the_flag_or_the_command_that_helps() {
+    use crate::common::process::{errors, solver};
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let table = file("t.csv", "follower,followee\n1,2\n2,3\n");
+    let head = "%%MatrixMarket matrix coordinate real symmetric\n";
+    let no_factor = file("f.mtx", &format!("{head}3 3 4\n1 1 1\n2 2 1\n3 2 100\n3 3 1\n"));
+    let no_diagonal = file("d.mtx", &format!("{head}2 2 2\n1 1 1\n2 1 1\n"));
+    for (words, end) in [
+        (&["cg", "poisson2d:9x9", "--precond", "jacoby"][..], "--precond jacoby: did you mean jacobi? "),
+        (&["pagerank", &table], " (--columns LIST)"),
+        (&["cg", &no_factor, "--precond", "ic0"], "is positive definite (--precond jacobi)"),
+        (&["cg", &no_diagonal, "--precond", "jacobi"], "is positive definite (--precond none)"),
+        (&["cg", "nothing"], "not a generator; solver matrices lists names and generators"),
+        (
+            &["cg", "poisson2d:9x9", "--device", "cpu", "--backend", "pull"],
+            "the choice to auto (--backend NAME)",
+        ),
+        (
+            &["cg", "poisson2d:9x9", "--backend", "sprs", "--precision", "f32"],
+            "another backend (--precision f64, --backend NAME)",
+        ),
+    ] {
+        let done = solver().args(words).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{words:?}");
+        let said = errors(&done);
+        assert!(said.contains(end), "{words:?}: {said}");
+    }
+    let four = file("four.tsv", "a\tb\t1.5\t3\nb\tc\t2.5\t4\n");
+    let done = solver().args(["info", &four, "--json"]).output().unwrap();
+    let described: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert!(described["notes"].to_string().contains("(--columns LIST)"), "{described}");
+}
+
 /// A limit on addresses stands for a machine that starts no more threads: each takes a stack.
 #[cfg(target_os = "linux")]
 #[test]
