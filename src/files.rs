@@ -15,15 +15,15 @@ pub(crate) use replace::{Content, follow, kept, replace};
 
 /// Removes the temporary files that killed processes have left where this file is written.
 pub(crate) fn remove_leftovers(path: &Path) {
-    if let Ok(target) = replace::follow(path) {
+    if let Ok(target) = follow(path) {
         temporary::remove_leftovers(folder_of(&target));
     }
 }
 
 static CACHE_FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Keeps caches in this folder from now on; the first call counts.
-pub(crate) fn set_cache_folder(folder: PathBuf) {
+/// Sets the folder of the caches of this process: fetched matrices, parsed matrices and compiled kernels. The first call counts.
+pub fn set_cache_folder(folder: PathBuf) {
     let _ = CACHE_FOLDER.set(folder);
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn available_cores() -> usize {
 /// depend on the number. A pool that runs already is kept.
 ///
 /// Left to itself, rayon starts the pool on first use, and panics where a thread cannot be had.
-pub(crate) fn start_pool(threads: Option<usize>) {
+pub fn start_pool(threads: Option<usize>) {
     static STARTED: Once = Once::new();
     let threads = threads.unwrap_or_else(available_cores).min(MOST_IN_POOL);
     STARTED.call_once(|| {

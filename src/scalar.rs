@@ -93,7 +93,8 @@ impl Scalar for f64 {
 }
 
 /// Which precision matrix values and vectors have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Precision {
     /// Matrix and vectors in double precision.

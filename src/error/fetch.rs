@@ -3,13 +3,20 @@
 use super::{Error, in_words};
 use std::path::PathBuf;
 
+/// What a build without downloads adds.
+const WITHOUT: &str = if cfg!(feature = "fetch") {
+    ""
+} else {
+    ". This build of the library cannot download: its Cargo feature fetch is off"
+};
+
 /// A matrix of the catalog cannot be had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
     /// A matrix of the catalog that is not on this machine.
     #[error(
-        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has about {size}{}{}",
+        "matrix {name} ({rows} rows, {entries} entries) has not been fetched; the download has about {size}{}{}{WITHOUT}",
         stand_in.as_ref().map_or(String::new(), |stand_in| format!("; the stand-in {stand_in} needs none")),
         ignored.as_ref().map_or(String::new(), |reason| format!(". Matrices that have been fetched are not used: {reason}")),
         size = in_words(*bytes)

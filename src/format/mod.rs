@@ -15,6 +15,7 @@
 pub(crate) mod assemble;
 pub(crate) mod blocked;
 pub mod bsr;
+#[cfg(any(feature = "nalgebra", feature = "sprs"))]
 pub mod convert;
 pub mod coo;
 pub mod csr;

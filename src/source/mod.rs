@@ -14,6 +14,7 @@ mod compressed;
 mod detect;
 mod direction;
 mod edges;
+#[cfg(feature = "fetch")]
 pub mod fetch;
 pub(crate) mod fields;
 pub mod generate;
@@ -30,6 +31,7 @@ mod named;
 pub mod npy;
 pub mod npz;
 mod pajek;
+mod pinned;
 mod portions;
 mod table;
 mod text;
@@ -170,7 +172,7 @@ fn find(what: &OsStr, options: &Options) -> Result<Loaded> {
     let name = what.to_str().ok_or_else(|| unknown(what))?;
     if let Some(entry) = catalog::find(name) {
         let archive = entry.fetched().ok_or_else(|| entry.not_fetched())?;
-        let pinned = |bytes: &[u8]| fetch::check_pinned(&archive, bytes, entry);
+        let pinned = |bytes: &[u8]| pinned::check(&archive, bytes, entry);
         let loaded = cache::load(&archive, options, pinned)
             .and_then(|loaded| compare(entry, &archive, &loaded).map(|()| loaded));
         return loaded.map_err(|error| match error {

@@ -9,12 +9,15 @@ pub mod dense;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 pub mod merge;
+#[cfg(feature = "nalgebra")]
 pub mod nalgebra;
 pub mod pull;
 pub mod rows;
 pub mod sbsr;
 pub mod sell;
 pub mod serial;
+#[cfg(feature = "sprs")]
 pub mod sprs;
 pub(super) mod triangular;
+#[cfg(any(feature = "nalgebra", feature = "sprs"))]
 mod yardstick;

@@ -2,7 +2,6 @@
 
 use super::ALL_PRECISIONS;
 use crate::backend::{Build, Builder, Entry, Param, blocks, cpu};
-use crate::scalar::Precision;
 
 const TASK_BLOCK: Param = Param {
     name: "block",
@@ -44,7 +43,7 @@ const fn tasks<S: cpu::bsr_tasks::Strategy>(
     }
 }
 
-pub(super) const ENTRIES: [Entry; 18] = [
+pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "serial",
         builder: Builder::Cpu(Build::of::<cpu::serial::Serial>()),
@@ -199,6 +198,7 @@ pub(super) const ENTRIES: [Entry; 18] = [
         values: true,
         precisions: ALL_PRECISIONS,
     },
+    #[cfg(feature = "sprs")]
     Entry {
         name: "sprs",
         builder: Builder::Cpu(Build::of::<cpu::sprs::Sprs>()),
@@ -210,8 +210,9 @@ pub(super) const ENTRIES: [Entry; 18] = [
         deterministic: true,
         columns: false,
         values: true,
-        precisions: &[Precision::F64],
+        precisions: &[crate::scalar::Precision::F64],
     },
+    #[cfg(feature = "nalgebra")]
     Entry {
         name: "nalgebra",
         builder: Builder::Cpu(Build::of::<cpu::nalgebra::Nalgebra>()),
@@ -223,6 +224,6 @@ pub(super) const ENTRIES: [Entry; 18] = [
         deterministic: true,
         columns: false,
         values: true,
-        precisions: &[Precision::F64],
+        precisions: &[crate::scalar::Precision::F64],
     },
 ];

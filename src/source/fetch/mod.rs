@@ -18,7 +18,7 @@ mod verify;
 use super::catalog::Entry;
 use crate::error::{Error, FetchError, Result};
 use crate::files::{self, NoCache};
-use crate::source::catalog;
+use crate::source::{catalog, pinned};
 use crate::trust::create_folder;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
@@ -107,22 +107,18 @@ struct Place {
 
 impl Place {
     fn new(folder: &Path, entry: &Entry) -> Place {
-        Place::of(folder.join(entry.file()))
-    }
-
-    fn of(archive: PathBuf) -> Place {
+        let archive = folder.join(entry.file());
         let with = |ending: &str| {
             let mut name = archive.clone().into_os_string();
             name.push(ending);
             PathBuf::from(name)
         };
-        let (part, about, record) = (with(".part"), with(".part.json"), with(".sha256"));
-        Place { part, about, record, lock: with(".lock"), archive }
+        let (part, about, lock) = (with(".part"), with(".part.json"), with(".lock"));
+        Place { part, about, record: pinned::record(&archive), lock, archive }
     }
 
     fn recorded(&self) -> Option<String> {
-        let text = fs::read_to_string(&self.record).ok()?;
-        text.split_whitespace().next().map(str::to_owned)
+        pinned::recorded(&self.record)
     }
 
     /// In the form that `sha256sum -c` reads.
@@ -176,22 +172,6 @@ pub fn fetch(
             })?;
             Ok(Fetched { path: place.archive, bytes, was_there: false, pinned: pinned(sum) })
         }
-    }
-}
-
-/// Refuses an archive that is not the one that was fetched: its bytes must have the SHA-256 of the catalog, or else that
-/// of the first download. Where neither is known, it passes.
-pub(super) fn check_pinned(archive: &Path, bytes: &[u8], entry: &Entry) -> Result<()> {
-    let place = Place::of(archive.to_owned());
-    let Some(expected) = entry.sha256.clone().or_else(|| place.recorded()) else { return Ok(()) };
-    match verify::sha256_of(bytes) {
-        got if got == expected => Ok(()),
-        got => Err(Error::Fetch(FetchError::Changed {
-            path: place.archive,
-            expected,
-            got,
-            record: place.record,
-        })),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::source::catalog::Entry;
+use crate::source::pinned::digits;
 use flate2::read::MultiGzDecoder;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -96,20 +96,6 @@ fn matrix(file: impl Read, entry: &Entry) -> io::Result<Option<Mismatch>> {
     })
 }
 
-/// The SHA-256 of bytes in memory.
-pub(super) fn sha256_of(bytes: &[u8]) -> String {
-    digits(Sha256::new_with_prefix(bytes))
-}
-
-fn digits(hash: Sha256) -> String {
-    let mut digits = String::new();
-    for byte in hash.finalize() {
-        // Writing to a String cannot fail.
-        let _ = write!(digits, "{byte:02x}");
-    }
-    digits
-}
-
 fn drain(reader: &mut impl Read) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
     while reader.read(&mut piece)? > 0 {}
@@ -124,7 +110,7 @@ struct Hashing<R> {
 
 impl<R> Hashing<R> {
     fn digits(self) -> String {
-        digits(self.hash)
+        digits(self.hash.finalize())
     }
 }
 

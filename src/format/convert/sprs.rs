@@ -1,47 +1,11 @@
-//! Conversions to and from the matrices of `nalgebra-sparse` and `sprs`.
-//!
-//! Their indices are `usize` by default, ours are 32-bit, so that indices are converted; the values of a matrix that is
-//! given away are moved. A `sprs` matrix with 32-bit indices is moved altogether, and of a [`Csr`] with 32-bit offsets
-//! `sprs` can have a view, which copies nothing. Matrices by columns are taken as rows of the transpose, and
-//! transposed. Neither library knows a column twice in a row: such matrices are refused ([`Csr::summed`] makes others
-//! of them).
+//! Conversions to and from the matrices of `sprs`.
 
-use super::rows::{each, each_row, narrow};
-use super::{Csr, Offsets, Pattern, Values};
+use super::{from_rows, refused, wide};
 use crate::error::{Error, Result};
-use nalgebra_sparse::{CscMatrix, CsrMatrix};
+use crate::format::rows::{each, narrow};
+use crate::format::{Csr, Offsets, Pattern, Values};
 use sprs::{CsMat, CsMatI, CsMatViewI};
 use std::sync::Arc;
-
-/// Rows with indices as they are there. Offsets may count from elsewhere than 0.
-fn from_rows(
-    (rows, cols): (usize, usize),
-    offsets: &[usize],
-    columns: &[usize],
-    values: Values,
-) -> Result<Csr> {
-    let entries = offsets.last().map_or(0, |&last| last);
-    let offsets = if entries as u64 > Offsets::MOST_NARROW {
-        Offsets::U64(each(offsets, |offset| Ok(offset as u64))?)
-    } else {
-        Offsets::U32(each(offsets, |offset| narrow(offset, "a row offset", "32-bit row offsets"))?)
-    };
-    let columns = each(columns, |col| narrow(col, "a column index", "32-bit column indices"))?;
-    Csr::new(rows, cols, offsets, columns, values)
-}
-
-/// Offsets and columns as they are there.
-fn wide(pattern: &Pattern) -> Result<(Vec<usize>, Vec<usize>)> {
-    pattern.refuse_repeats()?;
-    let offsets = pattern.row_offsets();
-    let offsets = each_row(offsets.len(), offsets.len() * offsets.width(), |i| Ok(offsets.get(i)))?;
-    Ok((offsets, each(pattern.col_indices(), |col| Ok(col as usize))?))
-}
-
-/// What a library says of arrays that are valid here.
-fn refused(library: &'static str, reason: impl ToString) -> Error {
-    Error::Foreign { library, reason: reason.to_string(), hint: "build its matrix from the arrays" }
-}
 
 fn view_refused(reason: &str) -> Error {
     let hint = "convert the matrix instead, which copies its arrays";
@@ -51,57 +15,6 @@ fn view_refused(reason: &str) -> Error {
 /// Conversions of matrices in one precision; `$into` is the method that takes their values out of a [`Values`].
 macro_rules! conversions {
     ($T:ty, $Kind:ident, $into:ident) => {
-        impl TryFrom<Csr> for CsrMatrix<$T> {
-            type Error = Error;
-
-            /// Moves values of this precision; others are converted.
-            fn try_from(matrix: Csr) -> Result<CsrMatrix<$T>> {
-                let (offsets, columns) = wide(matrix.pattern())?;
-                let (pattern, values) = matrix.into_parts();
-                let values = values.$into(pattern.col_indices().len())?;
-                CsrMatrix::try_from_csr_data(pattern.rows(), pattern.cols(), offsets, columns, values)
-                    .map_err(|error| refused("nalgebra-sparse", error))
-            }
-        }
-
-        impl TryFrom<&Csr> for CsrMatrix<$T> {
-            type Error = Error;
-
-            fn try_from(matrix: &Csr) -> Result<CsrMatrix<$T>> {
-                Csr::with_pattern(Arc::clone(matrix.pattern()), matrix.values().copied()?)?.try_into()
-            }
-        }
-
-        impl TryFrom<CsrMatrix<$T>> for Csr {
-            type Error = Error;
-
-            /// Moves the values.
-            fn try_from(matrix: CsrMatrix<$T>) -> Result<Csr> {
-                let shape = (matrix.nrows(), matrix.ncols());
-                let (offsets, columns, values) = matrix.disassemble();
-                from_rows(shape, &offsets, &columns, values.into())
-            }
-        }
-
-        impl TryFrom<&CsrMatrix<$T>> for Csr {
-            type Error = Error;
-
-            fn try_from(matrix: &CsrMatrix<$T>) -> Result<Csr> {
-                let (offsets, columns, values) = matrix.csr_data();
-                from_rows((matrix.nrows(), matrix.ncols()), offsets, columns, each(values, Ok)?.into())
-            }
-        }
-
-        impl TryFrom<CscMatrix<$T>> for Csr {
-            type Error = Error;
-
-            fn try_from(matrix: CscMatrix<$T>) -> Result<Csr> {
-                let shape = (matrix.ncols(), matrix.nrows());
-                let (offsets, rows, values) = matrix.disassemble();
-                from_rows(shape, &offsets, &rows, values.into())?.transposed()
-            }
-        }
-
         impl TryFrom<Csr> for CsMat<$T> {
             type Error = Error;
 
