@@ -6,8 +6,8 @@
 //! the matrix is the same for any number of threads. Beside the matrix there is only one cursor a row and piece; the
 //! last piece's become the row offsets, and the number of pieces is held down where rows are short.
 
-use super::finish::{Width, finish, narrow};
-use super::{Csr, Duplicates};
+use super::Csr;
+use super::finish::{Duplicates, Width, finish, narrow};
 use crate::error::Result;
 use crate::memory::fetch;
 use crate::parallel::{run_all, threads_for, zeros};

@@ -9,7 +9,8 @@
 //! back bit for bit. Fill cannot be an implicit one: ones are stored, in double precision. Rows with a column several
 //! times are refused.
 
-use super::rows::{build_rows, cut, each_row, narrow, narrow_length, offsets_of, pieces_for};
+use super::pieces::{cut, each_row, narrow, narrow_length, pieces_for};
+use super::rows::{build_rows, offsets_of};
 use super::values::{Stored, for_stored};
 use super::{Csr, Offsets, Pattern, Values};
 use crate::error::{Error, FormatFault, Result};

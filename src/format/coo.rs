@@ -1,22 +1,13 @@
 //! Triplets (row, column, value) in any order: what most files hold, and what a matrix is built from.
 
-use super::Csr;
 use super::assemble::{Entries, assemble};
-use super::finish::{Width, finish, narrow};
+use super::finish::{Duplicates, Width, finish, narrow as fits_narrow};
 use super::order::by_rows;
+use super::pieces::{each, narrow};
+use super::{Csr, Values};
 use crate::error::{Error, Result};
 use crate::parallel::{room, zeros};
 use std::ops::Range;
-
-/// What becomes of entries that stand at one place of a matrix.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Duplicates {
-    /// They are one entry: their sum, taken in their order.
-    #[default]
-    Sum,
-    /// They stay apart, one after the other in their order: the parallel edges of a graph.
-    Keep,
-}
 
 /// A matrix as triplets, counted from 0. Entries may come in any order and more than once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,7 +84,7 @@ impl Coo {
             }
             by_rows(&mut self.row_indices, &mut self.col_indices);
         }
-        match narrow(self.row_indices.len(), false) {
+        match fits_narrow(self.row_indices.len(), false) {
             true => self.in_place::<u32>(duplicates),
             false => self.in_place::<u64>(duplicates),
         }
@@ -118,6 +109,32 @@ impl Coo {
         drop(self.row_indices);
         let valued = !self.values.is_empty();
         finish(self.cols, offsets, self.col_indices, valued.then_some(self.values), duplicates)
+    }
+}
+
+impl Csr {
+    /// The same matrix with the entries at one place summed, for formats and libraries that know no others.
+    pub fn summed(&self) -> Result<Csr> {
+        if !self.pattern().repeats {
+            return Ok(self.clone());
+        }
+        let summed = self.to_coo()?.into_csr()?;
+        Ok(if matches!(self.values(), Values::F32(_)) { summed.to_f32() } else { summed })
+    }
+
+    /// The entries one by one; single precision widens.
+    pub fn to_coo(&self) -> Result<Coo> {
+        let mut row_indices = zeros::<u32>(self.nnz())?;
+        for row in (0..self.rows()).filter(|&row| !self.row_range(row).is_empty()) {
+            let index = narrow(row, "a row index", "32-bit row indices")?;
+            row_indices[self.row_range(row)].fill(index);
+        }
+        let columns = each(self.col_indices(), Ok)?;
+        let values = match self.values() {
+            Values::Ones => Vec::new(),
+            values => values.copied()?.into_f64(self.nnz())?,
+        };
+        Coo::new(self.rows(), self.cols(), row_indices, columns, values)
     }
 }
 

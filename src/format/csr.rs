@@ -7,12 +7,8 @@
 //! A graph with parallel edges may keep them ([`Pattern::with_repeats`]): a row then holds a column several times, one
 //! after the other, and the entries at one place add up. Products do so by themselves, and so does [`Csr::get`].
 
-use super::rows::{build_rows, each, each_row, narrow, narrow_length};
-use super::transpose::{column_lengths, transpose};
-use super::values::for_stored;
-use super::{Coo, Offsets, Pattern, Values};
+use super::{Offsets, Pattern, Values};
 use crate::error::{CsrFault, Error, Result};
-use crate::parallel::zeros;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -138,122 +134,6 @@ impl Csr {
             repeats: p.repeats,
         };
         Csr { pattern: Arc::new(pattern), values: self.values.clone() }
-    }
-
-    /// The transpose.
-    pub fn transposed(&self) -> Result<Csr> {
-        transpose(self, None)
-    }
-
-    /// The transpose of the matrix whose row `i` is row `order[i]` of this one; the order names each row once.
-    pub fn transposed_in_order(&self, order: &[u32]) -> Result<Csr> {
-        transpose(self, Some(order))
-    }
-
-    /// How many entries each column has.
-    pub fn column_lengths(&self) -> Result<Vec<u32>> {
-        column_lengths(self)
-    }
-
-    /// The entries on and below the diagonal.
-    pub fn lower_triangle(&self) -> Result<Csr> {
-        let kept = |row: usize| self.row_columns(row).partition_point(|&col| col as usize <= row);
-        let lengths = each_row(self.rows(), 4 * self.nnz(), |row| narrow_length(kept(row)))?;
-        let repeats =
-            |row: usize| self.row_columns(row)[..lengths[row] as usize].windows(2).any(|w| w[0] == w[1]);
-        let repeats = self.pattern.repeats && (0..self.rows()).any(repeats);
-        for_stored!(&self.values, self.nnz(), |values| {
-            build_rows((self.rows(), self.cols()), &lengths, repeats, |row, columns_out, values_out| {
-                let range = self.row_range(row).start..self.row_range(row).start + columns_out.len();
-                columns_out.copy_from_slice(&self.pattern.col_indices[range.clone()]);
-                values_out.copy_from_slice(&values[range]);
-            })
-        })
-    }
-
-    /// The rows in another order: row `i` of the result is row `order[i]` of this matrix, which may leave rows out.
-    pub fn rows_in_order(&self, order: &[u32]) -> Result<Csr> {
-        let from = |row: usize| self.row_range(order[row] as usize);
-        let lengths = each_row(order.len(), 4 * self.nnz(), |row| narrow_length(from(row).len()))?;
-        for_stored!(&self.values, self.nnz(), |values| {
-            build_rows(
-                (order.len(), self.cols()),
-                &lengths,
-                self.pattern.repeats,
-                |row, columns_out, values_out| {
-                    columns_out.copy_from_slice(&self.pattern.col_indices[from(row)]);
-                    values_out.copy_from_slice(&values[from(row)]);
-                },
-            )
-        })
-    }
-
-    /// The entries between the rows and columns that are named, in rising order, under their places among them.
-    pub fn submatrix(&self, kept: &[u32]) -> Result<Csr> {
-        const NONE: u32 = u32::MAX;
-        let mut place = vec![NONE; self.rows().max(self.cols())];
-        for (number, &index) in kept.iter().enumerate() {
-            place[index as usize] = narrow(number, "a row index", "32-bit row indices")?;
-        }
-        let inside = |row: usize| {
-            let range = self.row_range(kept[row] as usize);
-            range.filter(|&at| place[self.pattern.col_indices[at] as usize] != NONE)
-        };
-        let lengths = each_row(kept.len(), 4 * self.nnz(), |row| narrow_length(inside(row).count()))?;
-        for_stored!(&self.values, self.nnz(), |values| {
-            let size = (kept.len(), kept.len());
-            build_rows(size, &lengths, self.pattern.repeats, |row, columns_out, values_out| {
-                for (to, from) in inside(row).enumerate() {
-                    columns_out[to] = place[self.pattern.col_indices[from] as usize];
-                    values_out[to] = values[from];
-                }
-            })
-        })
-    }
-
-    /// The same matrix without the entries on its diagonal, or with the first alone of those at one place, where it is
-    /// not said that these are kept.
-    pub fn simplified(&self, diagonal: bool, repeats: bool) -> Result<Csr> {
-        let kept = |row: usize| {
-            let (columns, start) = (self.row_columns(row), self.row_range(row).start);
-            let first = move |at: usize| at == 0 || columns[at - 1] != columns[at];
-            let stays =
-                move |at: &usize| (diagonal || columns[*at] as usize != row) && (repeats || first(*at));
-            (0..columns.len()).filter(stays).map(move |at| start + at)
-        };
-        let lengths = each_row(self.rows(), 4 * self.nnz(), |row| narrow_length(kept(row).count()))?;
-        let repeats = self.pattern.repeats && repeats;
-        for_stored!(&self.values, self.nnz(), |values| {
-            build_rows((self.rows(), self.cols()), &lengths, repeats, |row, columns_out, values_out| {
-                for (to, from) in kept(row).enumerate() {
-                    (columns_out[to], values_out[to]) = (self.pattern.col_indices[from], values[from]);
-                }
-            })
-        })
-    }
-
-    /// The same matrix with the entries at one place summed, for formats and libraries that know no others.
-    pub fn summed(&self) -> Result<Csr> {
-        if !self.pattern.repeats {
-            return Ok(self.clone());
-        }
-        let summed = self.to_coo()?.into_csr()?;
-        Ok(if matches!(self.values, Values::F32(_)) { summed.to_f32() } else { summed })
-    }
-
-    /// The entries one by one; single precision widens.
-    pub fn to_coo(&self) -> Result<Coo> {
-        let mut row_indices = zeros::<u32>(self.nnz())?;
-        for row in (0..self.rows()).filter(|&row| !self.row_range(row).is_empty()) {
-            let index = narrow(row, "a row index", "32-bit row indices")?;
-            row_indices[self.row_range(row)].fill(index);
-        }
-        let columns = each(self.col_indices(), Ok)?;
-        let values = match &self.values {
-            Values::Ones => Vec::new(),
-            values => values.copied()?.into_f64(self.nnz())?,
-        };
-        Coo::new(self.rows(), self.cols(), row_indices, columns, values)
     }
 
     /// The columns of row `i`.

@@ -4,7 +4,7 @@
 //! is row `row_indices[k]` of the matrix. Rows that are not stored are zero, so that a product has to clear y, or scale
 //! it, there. Columns may come several times in a row, as in CSR.
 
-use super::rows::narrow;
+use super::pieces::narrow;
 use super::{Csr, Offset, Offsets, Pattern};
 use crate::error::{Error, FormatFault, Result};
 use crate::parallel::room;

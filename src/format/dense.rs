@@ -3,7 +3,8 @@
 //! Nothing tells an entry that is +0 from one that is not there.
 
 use super::Csr;
-use super::rows::{build_rows, each_row, narrow_length};
+use super::pieces::{each_row, narrow_length};
+use super::rows::build_rows;
 use super::values::Stored;
 use crate::error::{Error, Result};
 use crate::parallel::zeros;

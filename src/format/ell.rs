@@ -6,7 +6,8 @@
 //! (0 times infinity is NaN), or stop at each row's length, which is always right and the only way with implicit ones:
 //! these have no values to be 0. Rows with a column several times are refused.
 
-use super::rows::{build_rows, cut, each_row, narrow_length, pieces_for};
+use super::pieces::{cut, each_row, narrow_length, pieces_for};
+use super::rows::build_rows;
 use super::values::{Stored, for_stored};
 use super::{Csr, Values};
 use crate::error::{Error, FormatFault, Result};

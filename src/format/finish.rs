@@ -3,12 +3,22 @@
 //!
 //! Threads own contiguous bands of rows with about equally many entries each, and so disjoint parts of every array.
 
-use super::{Csr, Duplicates, Offset, Offsets, Pattern, Values};
+use super::{Csr, Offset, Offsets, Pattern, Values};
 use crate::error::{CsrFault, Error, Result};
 use crate::parallel::{CHUNKS_PER_THREAD, room, run_all, split_front, threads_for, zeros};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What becomes of entries that stand at one place of a matrix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Duplicates {
+    /// They are one entry: their sum, taken in their order.
+    #[default]
+    Sum,
+    /// They stay apart, one after the other in their order: the parallel edges of a graph.
+    Keep,
+}
 
 /// Whether 32 bits count so many entries, and one too many before that is noticed.
 pub(crate) fn narrow(entries: usize, mirrored: bool) -> bool {

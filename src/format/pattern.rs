@@ -4,7 +4,7 @@
 //! branch, and only their number is compared with those that the ends of rows explain. Where it differs, the rows are
 //! gone through one by one for the first fault, which is so the same for any number of threads.
 
-use super::rows::{cut, each, pieces_for};
+use super::pieces::{cut, each, pieces_for};
 use crate::error::{CsrFault, Result};
 use crate::parallel::run_all;
 use bytemuck::Pod;

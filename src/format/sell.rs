@@ -13,7 +13,8 @@
 //! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
 
 use super::ell::Lane;
-use super::rows::{build_rows, cut, each_row, narrow, narrow_length, offsets_of, pieces_for};
+use super::pieces::{cut, each_row, narrow, narrow_length, pieces_for};
+use super::rows::{build_rows, offsets_of};
 use super::values::{Stored, for_stored};
 use super::{Csr, Offsets, Values};
 use crate::error::{Error, FormatFault, Result};

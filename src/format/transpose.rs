@@ -16,8 +16,25 @@ use std::sync::Arc;
 /// Columns looked at to cut them into bands.
 const SAMPLES: usize = 4096;
 
+impl Csr {
+    /// The transpose.
+    pub fn transposed(&self) -> Result<Csr> {
+        transpose(self, None)
+    }
+
+    /// The transpose of the matrix whose row `i` is row `order[i]` of this one; the order names each row once.
+    pub fn transposed_in_order(&self, order: &[u32]) -> Result<Csr> {
+        transpose(self, Some(order))
+    }
+
+    /// How many entries each column has.
+    pub fn column_lengths(&self) -> Result<Vec<u32>> {
+        column_lengths(self)
+    }
+}
+
 /// The transpose of the matrix whose row `i` is row `order[i]` of this one, where an order is given.
-pub(super) fn transpose(matrix: &Csr, order: Option<&[u32]>) -> Result<Csr> {
+fn transpose(matrix: &Csr, order: Option<&[u32]>) -> Result<Csr> {
     if matrix.rows() > u32::MAX as usize {
         return Err(Error::InvalidCsr(CsrFault::TooManyColumns { cols: matrix.rows() }));
     }
@@ -30,8 +47,7 @@ pub(super) fn transpose(matrix: &Csr, order: Option<&[u32]>) -> Result<Csr> {
     })
 }
 
-/// How many entries each column has.
-pub(super) fn column_lengths(matrix: &Csr) -> Result<Vec<u32>> {
+fn column_lengths(matrix: &Csr) -> Result<Vec<u32>> {
     let bands = bands(matrix.col_indices(), matrix.cols() as u32, threads_for(matrix.nnz() * 4));
     let mut lengths: Vec<u32> = zeros(matrix.cols())?;
     let counters = split(&mut lengths, &bands, |band| band.len());

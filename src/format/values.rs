@@ -1,6 +1,6 @@
 //! The values of a matrix, apart from its pattern.
 
-use super::rows::{each, each_row};
+use super::pieces::{each, each_row};
 use crate::error::Result;
 use bytemuck::Zeroable;
 

@@ -11,7 +11,7 @@ mod nalgebra;
 #[cfg(feature = "sprs")]
 mod sprs;
 
-use super::rows::{each, each_row, narrow};
+use super::pieces::{each, each_row, narrow};
 use super::{Csr, Offsets, Pattern, Values};
 use crate::error::{Error, Result};
 

@@ -3,7 +3,7 @@
 use super::{from_rows, refused, wide};
 use crate::error::{Error, Result};
 use crate::format::Csr;
-use crate::format::rows::each;
+use crate::format::pieces::each;
 use nalgebra_sparse::{CscMatrix, CsrMatrix};
 use std::sync::Arc;
 

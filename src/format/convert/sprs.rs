@@ -2,7 +2,7 @@
 
 use super::{from_rows, refused, wide};
 use crate::error::{Error, Result};
-use crate::format::rows::{each, narrow};
+use crate::format::pieces::{each, narrow};
 use crate::format::{Csr, Offsets, Pattern, Values};
 use sprs::{CsMat, CsMatI, CsMatViewI};
 use std::sync::Arc;
