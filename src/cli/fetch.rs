@@ -5,8 +5,11 @@ use super::progress::{bytes, log_line};
 use super::{interrupt, print};
 use crate::error::{Error, FetchError, Result};
 use crate::parallel::start_thread;
-use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{self, Fetched, Settings, fetch};
+use crate::source::{
+    self,
+    catalog::{self, Entry},
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +22,7 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
         args.names.iter().map(|name| catalog::get(name)).collect::<Result<_>>()?;
     for entry in entries {
         if is_forbidden() && entry.fetched().is_none() {
-            return Err(FetchError::Offline { source: Box::new(entry.not_fetched()) }.into());
+            return Err(FetchError::Offline { source: Box::new(source::not_fetched(entry)) }.into());
         }
         let fetched = download(entry, args.mirror.clone())?;
         let state = if fetched.was_there { "is there and in order" } else { "fetched" };
@@ -62,7 +65,7 @@ pub(super) fn missing(what: &OsStr) -> Result<Option<&'static Entry>> {
 pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
     let Some(entry) = missing else { return Ok(()) };
     if is_forbidden() {
-        return Err(FetchError::Offline { source: Box::new(entry.not_fetched()) }.into());
+        return Err(FetchError::Offline { source: Box::new(source::not_fetched(entry)) }.into());
     }
     // Where there is no place for it, the error that follows says so.
     if entry.place().is_some() {

@@ -1,9 +1,9 @@
 //! What Ctrl-C, SIGTERM and SIGHUP do: they end the program at once, unless there are results to lose.
 
 use crate::signals::hangup_is_ignored;
+use signal_hook::SigId;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::{register, register_conditional_shutdown};
-use signal_hook::SigId;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

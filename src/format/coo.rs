@@ -46,7 +46,7 @@ impl Coo {
         Ok(Coo { rows, cols, row_indices, col_indices, values })
     }
 
-    /// No entries yet, and room for so many.
+    /// No entries yet, and room for `entries` of them.
     pub fn with_capacity(rows: usize, cols: usize, entries: usize) -> Result<Coo> {
         let (row_indices, col_indices, values) = (room(entries)?, room(entries)?, room(entries)?);
         Ok(Coo { rows, cols, row_indices, col_indices, values })

@@ -20,7 +20,7 @@ pub enum Duplicates {
     Keep,
 }
 
-/// Whether 32 bits count so many entries, and one too many before that is noticed.
+/// Whether 32 bits count `entries`, and one more, which is counted before it is refused.
 pub(crate) fn narrow(entries: usize, mirrored: bool) -> bool {
     (entries as u128 + 1) * if mirrored { 2 } else { 1 } <= u128::from(Offsets::MOST_NARROW)
 }

@@ -5,7 +5,7 @@ use crate::parallel::{CHUNKS_PER_THREAD, run_all, threads_for, zeros};
 use bytemuck::Zeroable;
 use std::ops::Range;
 
-/// Pieces to cut work on so many bytes into.
+/// The number of pieces to cut work on `bytes` bytes into.
 pub(super) fn pieces_for(bytes: usize) -> usize {
     match threads_for(bytes) {
         1 => 1,
@@ -13,7 +13,7 @@ pub(super) fn pieces_for(bytes: usize) -> usize {
     }
 }
 
-/// Cuts `count` things into at most so many ranges, about equal in weight. `before(i)` is the weight of those before
+/// Cuts `count` things into at most `pieces` ranges, about equal in weight. `before(i)` is the weight of those before
 /// number `i`; it never decreases.
 pub(super) fn cut(count: usize, pieces: usize, before: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let total = before(count) as u128;

@@ -2,7 +2,7 @@
 //!
 //! Threads own contiguous bands of columns with about equally many entries each, and so disjoint parts of every array
 //! of the result. Each goes through all rows, top to bottom, and finds its own part of a row by bisection; columns of
-//! the result come out sorted because rows are visited in order. Beside the result there is no memory but a sample of
+//! the result come out sorted because rows are visited in order. Memory is allocated for the result and for a sample of
 //! the columns: the offsets of the result serve as counters. The work of looking for the parts does not shrink with the
 //! number of threads.
 

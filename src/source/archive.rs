@@ -7,7 +7,7 @@
 //! nodes in `NAME_coord.mtx`; every such file of vectors is named by what follows the underscore.
 
 use super::text::Text;
-use super::{Beside, Loaded, Options, beside, detect};
+use super::{Beside, Loaded, Options, beside};
 use crate::error::{Error, Result};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -63,11 +63,17 @@ pub(super) fn recognises(text: Text) -> bool {
     header.cksum().is_ok_and(|written| written == sum) && block[0] != 0
 }
 
-/// Reads the matrix, and the vectors beside it that are well.
-pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
+/// Reads the matrix, and the vectors beside it that are well. `is_matrix` tells which files are matrices, and `parse` reads a
+/// file of any kind.
+pub(super) fn read(
+    text: Text,
+    options: &Options,
+    is_matrix: fn(Text) -> bool,
+    parse: fn(&Path, &[u8], &Options) -> Result<Loaded>,
+) -> Result<Loaded> {
     let members = list(text)?;
-    let matrix = choose(text.path, &members)?;
-    let mut loaded = detect::parse(&matrix.path, matrix.bytes, options)?;
+    let matrix = choose(text.path, &members, is_matrix)?;
+    let mut loaded = parse(&matrix.path, matrix.bytes, options)?;
     for member in &members {
         let Some(name) = member.name_beside(matrix) else { continue };
         if !options.beside {
@@ -115,8 +121,12 @@ fn list(text: Text<'_>) -> Result<Vec<Member<'_>>> {
 }
 
 /// The matrix that is meant.
-fn choose<'a, 'b>(path: &Path, members: &'b [Member<'a>]) -> Result<&'b Member<'a>> {
-    let matrices: Vec<_> = members.iter().filter(|member| detect::is_matrix(member.text())).collect();
+fn choose<'a, 'b>(
+    path: &Path,
+    members: &'b [Member<'a>],
+    is_matrix: fn(Text) -> bool,
+) -> Result<&'b Member<'a>> {
+    let matrices: Vec<_> = members.iter().filter(|member| is_matrix(member.text())).collect();
     let named: Vec<_> = matrices.iter().copied().filter(|member| member.is_named_like_folder()).collect();
     match (named.as_slice(), matrices.as_slice()) {
         ([matrix], _) | ([], [matrix]) => return Ok(matrix),

@@ -1,8 +1,8 @@
 //! Dense columns in Matrix Market files: right-hand sides, solutions and places of nodes, beside a matrix or alone.
 
+use super::market;
 use super::text::Text;
 use super::words::first_lines;
-use super::{detect, market};
 use crate::error::{Error, Result};
 use crate::format::Dense;
 
@@ -11,7 +11,7 @@ const MOST_COLUMNS: usize = 64;
 
 /// The words of a banner, in small letters; none where there is no banner.
 fn banner(text: Text) -> Vec<String> {
-    if !detect::is_matrix_market(text) {
+    if !market::recognises(text) {
         return Vec::new();
     }
     let line = text.bytes.trim_ascii_start().split(|&byte| byte == b'\n').next().unwrap_or(b"");
@@ -51,7 +51,7 @@ pub(super) fn read(text: Text) -> Result<Option<Dense>> {
 
 /// Reads the text, which must be dense columns.
 pub(super) fn read_vectors(text: Text) -> Result<Dense> {
-    if detect::is_matrix_market(text) {
+    if market::recognises(text) {
         return market::read_columns(text);
     }
     Err(no_vectors(text))

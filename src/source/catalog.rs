@@ -3,8 +3,8 @@
 //! The entries stand in `data/catalog.toml`, which is part of the program. An entry says where its matrix comes from
 //! and what it must look like, so that a download can be checked against it. A fact that is not known is left out.
 
-use crate::error::{Error, FetchError, Result};
-use crate::files::{self, NoCache};
+use crate::error::{Error, Result};
+use crate::files;
 use crate::spelling::{did_you_mean, nearest};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -175,22 +175,5 @@ impl Entry {
     /// write to it.
     pub fn place(&self) -> Option<PathBuf> {
         files::cache_folder(FOLDER).ok().map(|folder| folder.join(self.file()))
-    }
-
-    /// That it has not been fetched, and the ways out.
-    pub(crate) fn not_fetched(&self) -> Error {
-        let stand_in = self.stand_in.as_ref().filter(|stand_in| super::generate::exists(stand_in));
-        let ignored = match files::cache_folder(FOLDER) {
-            Err(NoCache::Unsafe(reason)) => Some(reason),
-            _ => None,
-        };
-        Error::Fetch(FetchError::NotFetched {
-            name: self.name.clone(),
-            rows: self.rows,
-            entries: self.entries,
-            bytes: self.download_estimate(),
-            stand_in: stand_in.cloned(),
-            ignored,
-        })
     }
 }

@@ -4,8 +4,8 @@
 use super::head::{HEAD, Head, MOST};
 use super::text::{Text, in_file, without_mark};
 use super::{
-    Loaded, Options, archive, ascii, beside, binary, column, edges, gzip, harwell, market, metis, mmap,
-    named, npy, npz, pajek, table, webgraph,
+    Loaded, Options, archive, ascii, beside, binary, column, edges, gzip, harwell, kinds, market, metis,
+    mmap, named, npy, npz, pajek, table, webgraph,
 };
 use crate::error::{Error, Result};
 use crate::format::Dense;
@@ -21,31 +21,31 @@ struct Kind {
     read: fn(Text, &Options) -> Result<Loaded>,
 }
 
-const EDGES: Kind = Kind { name: "edge list", recognises: edges::recognises, read: edges::read };
-const TABLE: Kind = Kind { name: table::NAME, recognises: table::recognises, read: table::read };
-/// Kinds whose lines are numbers, as those of a table may be.
-const ASCII: &str = "ASCIIGraph";
-const NAMED: &str = "edge list with names";
-const METIS: &str = "METIS graph";
-const WEBGRAPH: Kind = Kind { name: "WebGraph", recognises: webgraph::recognises, read: webgraph::read };
+const EDGES: Kind = Kind { name: kinds::EDGES, recognises: edges::recognises, read: edges::read };
+const TABLE: Kind = Kind { name: kinds::TABLE, recognises: table::recognises, read: table::read };
+const WEBGRAPH: Kind = Kind { name: kinds::WEBGRAPH, recognises: webgraph::recognises, read: webgraph::read };
 
 /// The first that recognises a file reads it.
 const KINDS: &[Kind] = &[
     Kind {
-        name: "solver binary",
+        name: kinds::BINARY,
         recognises: |text| binary::is_binary(text.bytes),
         read: |text, options| binary::read_with(text.path, text.bytes, options),
     },
-    Kind { name: "Matrix Market", recognises: is_matrix_market, read: market::read_text },
-    Kind { name: "NumPy array", recognises: npy::recognises, read: npy::read },
-    Kind { name: "SciPy sparse matrix", recognises: npz::recognises, read: npz::read },
-    Kind { name: "tar archive", recognises: archive::recognises, read: archive::read },
-    Kind { name: "Harwell-Boeing", recognises: harwell::recognises, read: harwell::read },
+    Kind { name: kinds::MARKET, recognises: market::recognises, read: market::read_text },
+    Kind { name: kinds::NPY, recognises: npy::recognises, read: npy::read },
+    Kind { name: kinds::NPZ, recognises: npz::recognises, read: npz::read },
+    Kind {
+        name: kinds::TAR,
+        recognises: archive::recognises,
+        read: |text, options| archive::read(text, options, is_matrix, parse),
+    },
+    Kind { name: kinds::HARWELL, recognises: harwell::recognises, read: harwell::read },
     WEBGRAPH,
-    Kind { name: "Pajek", recognises: pajek::recognises, read: pajek::read },
-    Kind { name: ASCII, recognises: ascii::recognises, read: ascii::read },
-    Kind { name: NAMED, recognises: named::recognises, read: named::read },
-    Kind { name: METIS, recognises: metis::recognises, read: metis::read },
+    Kind { name: kinds::PAJEK, recognises: pajek::recognises, read: pajek::read },
+    Kind { name: kinds::ASCII, recognises: ascii::recognises, read: ascii::read },
+    Kind { name: kinds::NAMED, recognises: named::recognises, read: named::read },
+    Kind { name: kinds::METIS, recognises: metis::recognises, read: metis::read },
     EDGES,
     TABLE,
 ];
@@ -66,22 +66,6 @@ const NOT_READ: &[(&[u8], &str, &str)] = &[
 
 /// Bytes of a file of no known kind that its error shows.
 const SHOWN: usize = 32;
-
-/// Whether the first line that is not blank is the banner, or near enough that a fault in it is what to report.
-pub(super) fn is_matrix_market(text: Text) -> bool {
-    let bytes = text.bytes.trim_ascii_start();
-    let head = &bytes[..bytes.len().min(64)];
-    let line = head.split(|&byte| byte == b'\n').next().unwrap_or(b"");
-    let named = memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some();
-    // A comment of another format may name it; none begins like this.
-    let banner = matches!(line, [b'%', b'%', next, ..] if !next.is_ascii_whitespace() && *next != b'%');
-    banner || (named && line.first() != Some(&b'#'))
-}
-
-/// The kinds of files that are read.
-pub fn kinds() -> impl Iterator<Item = &'static str> {
-    KINDS.iter().map(|kind| kind.name)
-}
 
 /// Reads the file at `path`.
 pub(super) fn read(path: &Path, options: &Options) -> Result<Loaded> {
@@ -126,10 +110,10 @@ pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
 
 /// Reads a file of which the user has said what its columns are.
 fn read_table(text: Text, options: &Options) -> Result<Loaded> {
-    // What these kinds are known by is more than lines of numbers.
-    let other = recognise(text)
-        .map(|kind| kind.name)
-        .filter(|name| ![EDGES.name, table::NAME, METIS, ASCII, NAMED].contains(name));
+    /// Kinds whose lines are numbers, as those of a table may be: the others are known by more than that.
+    const LINES_OF_NUMBERS: [&str; 5] =
+        [kinds::EDGES, kinds::TABLE, kinds::METIS, kinds::ASCII, kinds::NAMED];
+    let other = recognise(text).map(|kind| kind.name).filter(|name| !LINES_OF_NUMBERS.contains(name));
     match other {
         None => TABLE.read(text, options),
         Some(kind) => Err(Error::BadSetting {
@@ -142,7 +126,7 @@ fn read_table(text: Text, options: &Options) -> Result<Loaded> {
 
 /// Reads a file as one of the [`kinds`], whatever it looks like.
 pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
-    let known = || kinds().collect::<Vec<_>>().join(", ");
+    let known = || kinds::kinds().collect::<Vec<_>>().join(", ");
     let kind = KINDS.iter().find(|other| other.name == kind).ok_or_else(|| Error::BadSetting {
         setting: "kind",
         value: kind.to_owned(),
@@ -163,7 +147,7 @@ pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
     let file = Text { path, bytes, meter: None };
     let head = Head::of(file, HEAD)?;
     let start = Text { bytes: head.bytes(), ..file };
-    if !npy::recognises(start) && !is_matrix_market(start) && !column::recognises(start) {
+    if !npy::recognises(start) && !market::recognises(start) && !column::recognises(start) {
         return Err(beside::no_vectors(start));
     }
     unpacked(file, head, |text| match text {
@@ -204,11 +188,11 @@ fn unpack_edges(file: Text, options: &Options) -> Result<Option<Loaded>> {
     }
     let Some(head) = gzip::first_lines(file)? else { return Ok(None) };
     let head = Text { path: file.path, bytes: without_mark(&head), meter: None };
-    if recognise(head).is_none_or(|kind| kind.name != EDGES.name) {
+    if recognise(head).is_none_or(|kind| kind.name != kinds::EDGES) {
         return Ok(None);
     }
     let loaded = edges::read_unpacking(file, head, options)?;
-    Ok(loaded.map(|loaded| Loaded { kind: Some(EDGES.name), ..loaded }))
+    Ok(loaded.map(|loaded| Loaded { kind: Some(kinds::EDGES), ..loaded }))
 }
 
 /// Takes off a compression; whatever is wrong, the error names the file.
@@ -254,7 +238,7 @@ fn recognise(text: Text) -> Option<&'static Kind> {
 }
 
 /// Whether it is a matrix by itself: no archive, and no vector.
-pub(super) fn is_matrix(text: Text) -> bool {
+fn is_matrix(text: Text) -> bool {
     !archive::recognises(text) && recognise(text).is_some() && !beside::is_array(text)
 }
 
@@ -274,7 +258,7 @@ fn unknown(text: Text) -> Error {
 }
 
 fn unknown_kind(text: Text, start: String) -> Error {
-    let known = kinds().collect::<Vec<_>>().join(", ");
+    let known = kinds::kinds().collect::<Vec<_>>().join(", ");
     let known = format!("{known}; plain or compressed with gzip");
     Error::UnknownKind { path: text.path.to_owned(), start, known }
 }
@@ -293,4 +277,15 @@ fn start_of(bytes: &[u8]) -> String {
     }
     let hex: Vec<String> = head.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     format!("it begins with the bytes {}", hex.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_that_has_a_name_is_recognised_in_the_order_of_the_names() {
+        let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        assert_eq!(names, kinds::ALL);
+    }
 }

@@ -1,7 +1,6 @@
 //! Files compressed with gzip, known by their first two bytes and unpacked into memory, at once or in portions.
 
 use super::inflate::{bounded, read_all};
-use super::portions::PORTION;
 use super::text::Text;
 use crate::error::{Error, Result};
 use crate::observe::Meter;
@@ -10,6 +9,10 @@ use flate2::bufread::MultiGzDecoder;
 use memchr::memrchr;
 use std::io::{BufRead, Read};
 use std::path::Path;
+
+/// Bytes of a portion, lines that are cut through aside: enough work that starting it costs nothing, and so little that it
+/// stays in the caches. Where a text is in memory, it is as many for each thread at least. Fuzzing has short texts.
+pub(super) const PORTION: usize = if cfg!(fuzzing) { 1 << 11 } else { 1 << 18 };
 
 /// What is being done, for errors.
 const ACTION: &str = "decompress";

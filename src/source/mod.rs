@@ -18,11 +18,13 @@ mod edges;
 pub mod fetch;
 pub(crate) mod fields;
 pub mod generate;
+mod graph;
 mod gzip;
 mod harwell;
 mod head;
 mod ids;
 mod inflate;
+mod kinds;
 mod labels;
 pub mod market;
 mod metis;
@@ -39,10 +41,12 @@ mod webgraph;
 mod words;
 
 use crate::error::{Error, FetchError, Result};
+use crate::files::{self, NoCache};
 use crate::format::{Csr, Dense, Duplicates};
 use crate::observe::Meter;
 use crate::spelling::{did_you_mean, nearest};
-pub use detect::{kinds, parse, parse_as, parse_dense, read_dense};
+pub use detect::{parse, parse_as, parse_dense, read_dense};
+pub use kinds::kinds;
 pub use labels::{LabelIndex, Labels};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -171,7 +175,7 @@ fn find(what: &OsStr, options: &Options) -> Result<Loaded> {
     }
     let name = what.to_str().ok_or_else(|| unknown(what))?;
     if let Some(entry) = catalog::find(name) {
-        let archive = entry.fetched().ok_or_else(|| entry.not_fetched())?;
+        let archive = entry.fetched().ok_or_else(|| not_fetched(entry))?;
         let pinned = |bytes: &[u8]| pinned::check(&archive, bytes, entry);
         let loaded = cache::load(&archive, options, pinned)
             .and_then(|loaded| compare(entry, &archive, &loaded).map(|()| loaded));
@@ -217,7 +221,7 @@ pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
     }
     let name = what.to_str().ok_or_else(|| unknown(what))?;
     if let Some(entry) = catalog::find(name) {
-        return entry.fetched().map(drop).ok_or_else(|| entry.not_fetched());
+        return entry.fetched().map(drop).ok_or_else(|| not_fetched(entry));
     }
     if generate::exists(name) { Ok(()) } else { Err(unknown(what)) }
 }
@@ -246,6 +250,23 @@ pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>
 pub fn imitated(what: &(impl AsRef<OsStr> + ?Sized)) -> Option<&'static catalog::Entry> {
     let name = name_of(what.as_ref()).filter(|name| catalog::find(name).is_none())?;
     generate::imitated(name)
+}
+
+/// The error for a matrix that has not been fetched, and the ways out.
+pub(crate) fn not_fetched(entry: &catalog::Entry) -> Error {
+    let stand_in = entry.stand_in.as_ref().filter(|stand_in| generate::exists(stand_in));
+    let ignored = match files::cache_folder(catalog::FOLDER) {
+        Err(NoCache::Unsafe(reason)) => Some(reason),
+        _ => None,
+    };
+    Error::Fetch(FetchError::NotFetched {
+        name: entry.name.clone(),
+        rows: entry.rows,
+        entries: entry.entries,
+        bytes: entry.download_estimate(),
+        stand_in: stand_in.cloned(),
+        ignored,
+    })
 }
 
 fn unknown(what: &OsStr) -> Error {

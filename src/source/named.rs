@@ -1,7 +1,7 @@
 //! Edge lists with names, as a small web crawl comes: a line `nodes edges`, perhaps with more numbers, then a line
 //! `number name` for every node, numbered from 1 on in order, then a line `from to` for every edge.
 
-use super::edges::{Layout, parse};
+use super::graph::{Layout, parse};
 use super::labels::{Labels, checked};
 use super::portions::Portions;
 use super::text::{Fault, Text};

@@ -1,16 +1,12 @@
 //! Texts in portions of whole lines. Of a text that is compressed, no more than two portions are ever in memory: one
 //! that is read, and the next one, which another thread unpacks meanwhile.
 
-use super::gzip::Unpacking;
+use super::gzip::{PORTION, Unpacking};
 use super::text::{Text, without_mark};
 use crate::error::{Error, Result};
 use crate::parallel::threads_for;
 use memchr::{memchr, memchr_iter};
 use std::mem::swap;
-
-/// Bytes of a portion, lines that are cut through aside: enough work that starting it costs nothing, and so little that it
-/// stays in the caches. Where a text is in memory, it is as many for each thread at least. Fuzzing has short texts.
-pub(super) const PORTION: usize = if cfg!(fuzzing) { 1 << 11 } else { 1 << 18 };
 
 /// Portions of a text in memory, about: what is made of one takes little then beside all of them, and threads seldom wait
 /// for the last of them to be done with one.

@@ -1,7 +1,7 @@
 //! The header of a binary matrix: written in one go, and believed only where the length of the file bears it out.
 
 use crate::format::{Offsets, Values};
-use crate::source::{Loaded, catalog, detect};
+use crate::source::{Loaded, catalog, kinds};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// As PNG's: a byte that is no text, a name, and line ends that any conversion of text would change.
@@ -285,7 +285,7 @@ impl<'a> Reader<'a> {
             ),
         };
         let kind = self.text("the kind of file")?;
-        let kind = detect::kinds().find(|known| *known == kind);
+        let kind = kinds::kinds().find(|known| *known == kind);
         let mut unread = Vec::new();
         for _ in 0..self.number()? {
             unread.push(self.text("the name of what lay beside it")?);

@@ -1,8 +1,8 @@
 //! Entries of a file to compressed rows.
 
 use super::header::{Field, Format, Header};
+use super::judge::judge;
 use super::lines::{Entry, Lines, Piece, first_fault};
-use super::notes::judge;
 use super::ordered;
 use crate::error::{Error, Result};
 use crate::format::assemble::{Entries, assemble};

@@ -6,7 +6,7 @@
 //! how it rounds unless they are within one of the middle between two neighbours, which about one in 500 numbers is.
 //! Those, longer numbers and other forms are left to others.
 
-use super::cursor::{TENS, TENS_WHOLE, eight, not_digits, of_digits};
+use super::digits::{TENS, TENS_WHOLE, eight, not_digits, of_digits};
 use super::window::Window;
 
 /// The largest power of ten, either way, for which m is worked out in 128 bits.

@@ -3,7 +3,8 @@
 
 use super::cursor::{Cursor, Read, fault};
 use super::header::{Field, Format, Header, Symmetry};
-use super::window::{Usual, Window};
+use super::usual::Usual;
+use super::window::Window;
 use crate::error::Error;
 use crate::source::text::{Fault, Text};
 

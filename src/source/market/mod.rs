@@ -17,10 +17,13 @@
 mod assemble;
 mod cursor;
 mod decimal;
+mod digits;
 mod header;
+mod judge;
 mod lines;
 mod notes;
 mod ordered;
+mod usual;
 mod vector;
 mod window;
 mod write;
@@ -37,6 +40,17 @@ pub(super) use vector::read_columns;
 pub use vector::{parse_vector, read_vector};
 pub(in crate::source) use write::{push_value, write_packed};
 pub use write::{write_as_found, write_columns, write_matrix, write_matrix_metered, write_vector};
+
+/// Whether the first line that is not blank is the banner, or near enough that a fault in it is what to report.
+pub(super) fn recognises(text: Text) -> bool {
+    let bytes = text.bytes.trim_ascii_start();
+    let head = &bytes[..bytes.len().min(64)];
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or(b"");
+    let named = memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some();
+    // A comment of another format may name it; none begins like this.
+    let banner = matches!(line, [b'%', b'%', next, ..] if !next.is_ascii_whitespace() && *next != b'%');
+    banner || (named && line.first() != Some(&b'#'))
+}
 
 /// Reads the Matrix Market file at `path`.
 pub fn read(path: &Path) -> Result<Loaded> {

@@ -1,8 +1,8 @@
 //! Vectors, and several in columns: right-hand sides in files of their own.
 
 use super::header::{self, Header};
+use super::judge::judge;
 use super::lines::{Lines, Piece, first_fault};
-use super::notes::judge;
 use super::with_newlines;
 use crate::error::{Error, Result};
 use crate::format::Dense;

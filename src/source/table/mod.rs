@@ -14,8 +14,8 @@ mod names;
 mod shape;
 
 use super::direction::{self, is_undirected};
-use super::edges::{self, Edges, Lines};
 use super::fields::{Field, Fields, Separator};
+use super::graph::{self, Edges, Lines};
 use super::portions::Portions;
 use super::text::{Fault, Text, line_at};
 use super::words::Scan;
@@ -26,9 +26,6 @@ pub use columns::Columns;
 use links::Links;
 use shape::{Shape, is_text};
 use std::ops::Range;
-
-/// What the kind of file is called.
-pub(super) const NAME: &str = "edge table";
 
 /// Whether the first lines look like edges, or the first one is a header.
 pub(super) fn recognises(text: Text) -> bool {
@@ -51,12 +48,12 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let portions = Portions::of(text, shape.body);
     let rows = Rows::new(&shape);
     let mut found = Coo::default();
-    if let Err(error) = edges::parse(portions, rows, &mut found) {
+    if let Err(error) = graph::parse(portions, rows, &mut found) {
         drop(found);
         return as_names(text, options, error);
     }
     let notes = notes(text, &shape, Vec::new());
-    let loaded = edges::assemble(portions, rows, None, found, options)?;
+    let loaded = graph::assemble(portions, rows, None, found, options)?;
     Ok(Loaded { notes, ..loaded })
 }
 

@@ -11,7 +11,7 @@ use crate::source::labels::{Interner, checked, hash};
 use crate::source::portions::Portions;
 use crate::source::text::Text;
 use crate::source::words::{Scan, pieces};
-use crate::source::{Loaded, Options};
+use crate::source::{Loaded, Options, kinds};
 use std::ops::Range;
 
 /// Names by which each step of a search is prepared ahead: its slot, the place of the label there, and the label.
@@ -54,7 +54,7 @@ pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<Stri
         mirror(&mut edges)?;
     }
     let matrix = edges.into_csr_with(options.duplicates)?;
-    Ok(Loaded { labels: Some(labels), notes, kind: Some(super::NAME), ..Loaded::new(matrix, stored, both) })
+    Ok(Loaded { labels: Some(labels), notes, kind: Some(kinds::TABLE), ..Loaded::new(matrix, stored, both) })
 }
 
 /// The names of a piece up to its first fault.

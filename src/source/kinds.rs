@@ -1,0 +1,24 @@
+//! The names of the kinds of files that are read.
+
+pub(super) const BINARY: &str = "solver binary";
+pub(super) const MARKET: &str = "Matrix Market";
+pub(super) const NPY: &str = "NumPy array";
+pub(super) const NPZ: &str = "SciPy sparse matrix";
+pub(super) const TAR: &str = "tar archive";
+pub(super) const HARWELL: &str = "Harwell-Boeing";
+pub(super) const WEBGRAPH: &str = "WebGraph";
+pub(super) const PAJEK: &str = "Pajek";
+pub(super) const ASCII: &str = "ASCIIGraph";
+pub(super) const NAMED: &str = "edge list with names";
+pub(super) const METIS: &str = "METIS graph";
+pub(super) const EDGES: &str = "edge list";
+pub(super) const TABLE: &str = "edge table";
+
+/// All of them, in the order in which a file is compared with them.
+pub(super) const ALL: [&str; 13] =
+    [BINARY, MARKET, NPY, NPZ, TAR, HARWELL, WEBGRAPH, PAJEK, ASCII, NAMED, METIS, EDGES, TABLE];
+
+/// The kinds of files that are read.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    ALL.into_iter()
+}

@@ -1,0 +1,41 @@
+//! The errors and warnings that follow from the notes on the entries, once all are read.
+
+use super::header::Header;
+use super::lines::{Lines, Piece};
+use super::notes::Notes;
+use crate::error::Result;
+use crate::source::text::{Fault, Text, ends_word};
+use memchr::memchr_iter;
+use std::sync::atomic::Ordering;
+
+/// Refuses entries of both triangles where one stands for both, and warns of integers that are rounded.
+pub(super) fn judge(text: Text, header: &Header) -> Result<()> {
+    let Notes { above, below, rounded } = &header.notes;
+    let above = above.load(Ordering::Relaxed);
+    if above != usize::MAX && below.load(Ordering::Relaxed) {
+        let mut lines = Lines::new(text, header, &Piece { start: above, ..Piece::whole(text, header) });
+        let place = match lines.entry() {
+            Ok(Some(entry)) => {
+                format!("row {}, column {}", u64::from(entry.row) + 1, u64::from(entry.col) + 1)
+            }
+            _ => "an entry".to_owned(),
+        };
+        let expected = "entries of one triangle only, as the banner says that each stands for the one across the \
+                        diagonal too (where both are stored it must say general)";
+        let found = Some(format!("{place} above the diagonal and others below it"));
+        return Err(text.error(Fault { at: above, expected: expected.to_owned(), found }));
+    }
+    let rounded = rounded.load(Ordering::Relaxed);
+    if rounded != usize::MAX {
+        let line = memchr_iter(b'\n', &text.bytes[..rounded]).count() + 1;
+        let rest = &text.bytes[rounded..];
+        let word = &rest[..rest.iter().position(|&byte| ends_word(byte)).unwrap_or(rest.len())];
+        let word = String::from_utf8_lossy(word);
+        let kept = word.parse().unwrap_or(f64::NAN);
+        let path = text.path.display();
+        log::warn!(
+            "{path}:{line}: {word} is read as {kept}, and integers beyond 2^53 after it likewise: values are f64"
+        );
+    }
+    Ok(())
+}
