@@ -9,6 +9,7 @@ extern crate solver_test_attribute;
 #[path = "../common/mod.rs"]
 mod common;
 
+mod circles;
 mod formats;
 mod formats_faults;
 mod formats_foreign;
