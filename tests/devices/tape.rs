@@ -29,7 +29,7 @@ pub fn trace(method: Method, shape: Shape) -> Trace {
     let choice = solver::backend::Choice::resolve("cpu", "auto", "rows").unwrap();
     let product = choice.build::<Cpu, f64>(&tape.cpu, &matrix, 0).unwrap();
     let b: Vec<f64> = (0..matrix.rows()).map(|i| 1.0 + i as f64).collect();
-    let system = System { matrix: &matrix, b: &b, x0: None };
+    let system = System { matrix: (&matrix).into(), b: &b, x0: None };
     let rule = StoppingRule::RelativeResidual(1e-8);
     let solved = method.solve::<Tape, f64>(&tape, Arc::new(Product(product)), None, &system, &rule, &mut []);
     assert!(matches!(solved, Err(Error::OutOfMemory { bytes: TAKEN })), "{solved:?}");
