@@ -373,7 +373,7 @@ fn mixed_precision_solves_the_given_system_to_the_tolerance_of_double() {
     choice.check_precision(Precision::Mixed).unwrap();
     let system = System::generated("hex27:6x6x6,dof=3");
     let narrow = Arc::new(system.matrix.to_f32());
-    let solve = |matrix| {
+    let solve = |matrix: &Csr| {
         let a = operator::<Cpu, f64>(&cpu, &narrow);
         let given = Given { matrix: matrix.into(), b: &system.b, x0: None };
         Method::Cg.solve(&cpu, a, None, &given, &to(tolerance::RTOL), &mut []).unwrap()
