@@ -45,6 +45,9 @@ fn is_flag(setting: &str) -> bool {
 fn advice(error: &Error) -> String {
     let fixed = match error {
         Error::BadSetting { reason, .. } => return named(reason),
+        Error::NoDevice { near, .. } => {
+            return format!(": --backend {} --device cpu", near.first().unwrap_or(&"auto"));
+        }
         Error::UnsupportedFile { hint, .. } | Error::Breakdown { hint, .. } => return named(hint),
         Error::Parse { expected, .. } => return named(expected),
         Error::History { message, .. } => return named(message),

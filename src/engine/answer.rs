@@ -4,7 +4,7 @@ use super::advice::{self, Ended, Naming, as_method};
 use super::device::{DeviceHandle, Opened, lock};
 use super::limit::{self, Moved};
 use super::rhs::RightHandSide;
-use super::solver::Input;
+use super::settings::Input;
 use crate::bench::stream::Limit;
 use crate::observe::report::{Measure, Report};
 use crate::observe::{History, Recorder};

@@ -157,18 +157,11 @@ impl Settled {
     /// Refuses a GPU that cannot be used, before a matrix is read for it. The error names the nearest backends of the CPU.
     pub fn check_device(&self) -> Result<()> {
         let DeviceName::Cuda(index) = self.device else { return Ok(()) };
-        cuda::usable(index).map_err(|source| match nearest_on_cpu(self.backend.entry)[..] {
-            [] => source,
-            [name] => no_device(source, format!("on the CPU the nearest is backend {name}")),
-            [name, other, ..] => {
-                no_device(source, format!("on the CPU the nearest are backend {name} and backend {other}"))
-            }
+        cuda::usable(index).map_err(|source| {
+            let near: Vec<_> = nearest_on_cpu(self.backend.entry).into_iter().take(2).collect();
+            if near.is_empty() { source } else { Error::NoDevice { source: Box::new(source), near } }
         })
     }
-}
-
-fn no_device(source: Error, hint: String) -> Error {
-    Error::NoDevice { source: Box::new(source), hint }
 }
 
 /// A device that is open. Clones share it: solves on one device take turns.

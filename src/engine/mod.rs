@@ -11,6 +11,7 @@ mod matrix;
 mod memory;
 mod prepared;
 mod rhs;
+mod settings;
 mod solver;
 mod stopping;
 mod watch;

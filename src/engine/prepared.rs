@@ -5,7 +5,7 @@ use super::device::{DeviceHandle, Opened, Request, lock};
 use super::matrix::Matrix;
 use super::memory;
 use super::rhs::RightHandSide;
-use super::solver::{Input, Solver};
+use super::settings::{Input, Settings};
 use super::stopping::Stopping;
 use super::watch::Fan;
 use crate::backend::{Choice, Operator, Pick};
@@ -16,7 +16,7 @@ use crate::parallel::zeros;
 use crate::precond::Preconditioner;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::checkpoint::Checkpoints;
-use crate::solve::{self, MatrixRef, Method, Outcome, Product, System, given};
+use crate::solve::{self, Method, Outcome, Product, System, given};
 use crate::stop::StoppingRule;
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,18 +156,18 @@ fn build<D: Pick<T>, T: Scalar>(
 /// Settles the backend for the matrix and builds on a device.
 fn session<D: Pick<T>, T: Scalar>(
     device: &Arc<Mutex<D>>,
-    solver: &mut Solver,
+    settings: &mut Settings,
     backend: &Choice,
 ) -> Result<(Box<dyn Session>, Recipe, Option<String>)> {
     let held = lock(device);
     held.enter()?;
-    let precision = solver.request.precision;
-    let (backend, because, precond) = match &solver.matrix {
+    let precision = settings.request.precision;
+    let (backend, because, precond) = match &settings.matrix {
         Input::Applied(_) => (backend.clone(), None, Preconditioner::None),
         Input::Stored(exact) => {
-            let plain = solver.request.precond.is_sweeps() && solver.own_precond.is_none();
+            let plain = settings.request.precond.is_sweeps() && settings.own_precond.is_none();
             let resident = if plain { held.resident_rows() } else { 0 };
-            (solver.phase)("choosing a backend");
+            (settings.phase)("choosing a backend");
             // Narrow values change the choice, but not the pattern that it is mostly made by.
             let narrow = precision.narrow_values().then(|| Arc::new(exact.csr.to_f32()));
             let csr = narrow.as_ref().unwrap_or(&exact.csr);
@@ -175,57 +175,41 @@ fn session<D: Pick<T>, T: Scalar>(
             if let Some(why) = &because {
                 log::info!("backend {}: {why}", backend.label());
             }
-            (backend, because, solver.request.precond.settle(&exact.csr))
+            (backend, because, settings.request.precond.settle(&exact.csr))
         }
     };
-    let (method, own_precond) = (solver.method, solver.own_precond.clone());
+    let (method, own_precond) = (settings.method, settings.own_precond.clone());
     let recipe = Recipe { method, backend, precond, own_precond, precision };
-    let prepared = Some(build::<D, T>(&*held, &recipe, &solver.matrix, &mut solver.phase)?);
+    let prepared = Some(build::<D, T>(&*held, &recipe, &settings.matrix, &mut settings.phase)?);
     let session = On { device: Arc::clone(device), recipe: recipe.clone(), prepared };
     Ok((Box::new(session), recipe, because))
 }
 
-impl Input {
-    fn rows(&self) -> usize {
-        match self {
-            Input::Stored(matrix) => matrix.rows(),
-            Input::Applied(product) => product.rows(),
-        }
-    }
-
-    fn reference(&self) -> MatrixRef<'_> {
-        match self {
-            Input::Stored(matrix) => MatrixRef::Stored(&matrix.csr),
-            Input::Applied(product) => MatrixRef::Applied(&**product),
-        }
-    }
-}
-
 impl Prepared {
-    pub(super) fn new(mut solver: Solver) -> Result<Prepared> {
+    pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
         let began = Instant::now();
-        solver.check_own()?;
-        if let Some(device) = &solver.device {
-            solver.request.device = device.name();
+        settings.check_own()?;
+        if let Some(device) = &settings.device {
+            settings.request.device = device.name();
         }
-        let settled = match solver.settled.take() {
+        let settled = match settings.settled.take() {
             Some(settled) => settled,
-            None => solver.request.settle()?,
+            None => settings.request.settle()?,
         };
         settled.check_device()?;
-        let note = solver.check_matrix()?;
-        let device = match solver.device.take() {
+        let note = settings.check_matrix()?;
+        let device = match settings.device.take() {
             Some(device) => device,
             None => DeviceHandle::open(settled.device)?,
         };
-        let (backend, precision) = (&settled.backend, solver.request.precision);
+        let (backend, precision) = (&settled.backend, settings.request.precision);
         let (session, recipe, because) = match (&device.0, precision) {
-            (Opened::Cpu(cpu), Precision::F32) => session::<Cpu, f32>(cpu, &mut solver, backend)?,
-            (Opened::Cpu(cpu), _) => session::<Cpu, f64>(cpu, &mut solver, backend)?,
-            (Opened::Cuda(gpu), Precision::F32) => session::<Cuda, f32>(gpu, &mut solver, backend)?,
-            (Opened::Cuda(gpu), _) => session::<Cuda, f64>(gpu, &mut solver, backend)?,
+            (Opened::Cpu(cpu), Precision::F32) => session::<Cpu, f32>(cpu, &mut settings, backend)?,
+            (Opened::Cpu(cpu), _) => session::<Cpu, f64>(cpu, &mut settings, backend)?,
+            (Opened::Cuda(gpu), Precision::F32) => session::<Cuda, f32>(gpu, &mut settings, backend)?,
+            (Opened::Cuda(gpu), _) => session::<Cuda, f64>(gpu, &mut settings, backend)?,
         };
-        let Solver { matrix, stopping, mut checkpoints, observers, ended, assume_symmetric, .. } = solver;
+        let Settings { matrix, stopping, mut checkpoints, observers, ended, assume_symmetric, .. } = settings;
         let applied = matches!(matrix, Input::Applied(_));
         let own = recipe.own_precond.is_some();
         let facts = Facts {
@@ -373,7 +357,7 @@ impl Prepared {
     }
 }
 
-impl Solver {
+impl Settings {
     /// A caller's own operators run in one place only.
     fn check_own(&mut self) -> Result<()> {
         let applied = matches!(self.matrix, Input::Applied(_));

@@ -5,6 +5,7 @@ use super::device::{DeviceHandle, Request, Settled};
 use super::matrix::Matrix;
 use super::prepared::Prepared;
 use super::rhs::RightHandSide;
+use super::settings::{Input, Settings};
 use super::stopping::Stopping;
 use super::watch::{Closure, Progress};
 use crate::error::Result;
@@ -68,30 +69,9 @@ impl Minres {
     }
 }
 
-/// The matrix of a solve.
-#[derive(Clone)]
-pub(super) enum Input {
-    Stored(Matrix),
-    Applied(Arc<dyn Product>),
-}
-
-/// Settings of a solve of a symmetric system. Each method changes one; [`solve`](Solver::solve) solves one system,
+/// How a symmetric system is solved. Each method changes one setting; [`solve`](Solver::solve) solves one system,
 /// [`prepare`](Solver::prepare) makes ready for many.
-pub struct Solver {
-    pub(super) method: Method,
-    pub(super) matrix: Input,
-    pub(super) request: Request,
-    pub(super) settled: Option<Settled>,
-    pub(super) device: Option<DeviceHandle>,
-    pub(super) own_precond: Option<Arc<dyn Product>>,
-    pub(super) assume_symmetric: bool,
-    pub(super) stopping: Stopping,
-    pub(super) checkpoints: Checkpoints,
-    pub(super) observers: Vec<Box<dyn Observer + Send>>,
-    /// Set by observers that end the solve.
-    pub(super) ended: Arc<AtomicBool>,
-    pub(super) phase: Box<dyn FnMut(&str)>,
-}
+pub struct Solver(Settings);
 
 impl Solver {
     /// Settings of a solve by a method.
@@ -104,165 +84,152 @@ impl Solver {
     }
 
     fn of(method: Method, matrix: Input) -> Solver {
-        Solver {
-            method,
-            matrix,
-            request: Request::default(),
-            settled: None,
-            device: None,
-            own_precond: None,
-            assume_symmetric: false,
-            stopping: Stopping::default(),
-            checkpoints: Checkpoints::default(),
-            observers: Vec::new(),
-            ended: Arc::default(),
-            phase: Box::new(|_| ()),
-        }
+        Solver(Settings::new(method, matrix))
     }
 
     /// The preconditioner by name, with parameters: `jacobi`, `block-jacobi:block=3`, `ic0`.
     pub fn precond(mut self, name: &str) -> Result<Solver> {
-        self.request.precond = name.parse()?;
+        self.0.request.precond = name.parse()?;
         Ok(self)
     }
 
     /// The preconditioner.
     pub fn preconditioner(mut self, precond: Preconditioner) -> Solver {
-        self.request.precond = precond;
+        self.0.request.precond = precond;
         self
     }
 
     /// A preconditioner of the caller's own: `(rows, |r, z| ...)` sets z = M r, where M approximates the inverse of A and is
     /// symmetric positive definite. The solve runs on the CPU in double precision.
     pub fn own_precond(mut self, precond: impl Product + 'static) -> Solver {
-        self.own_precond = Some(Arc::new(precond));
+        self.0.own_precond = Some(Arc::new(precond));
         self
     }
 
     /// The device by name: `auto`, `cpu`, `cuda`, `cuda:1`. By default a GPU where there is one.
     pub fn device(mut self, name: &str) -> Solver {
-        self.request.device = name.to_owned();
+        self.0.request.device = name.to_owned();
         self
     }
 
     /// A device that is open already, which solves share.
     pub fn on(mut self, device: &DeviceHandle) -> Solver {
-        self.device = Some(device.clone());
+        self.0.device = Some(device.clone());
         self
     }
 
     /// The backend of the products by name, with parameters: `auto`, `sell`, `bsr:block=3x3`.
     pub fn backend(mut self, name: &str) -> Solver {
-        self.request.backend = name.to_owned();
+        self.0.request.backend = name.to_owned();
         self
     }
 
     /// Threads on the CPU. By default one for each core.
     pub fn threads(mut self, threads: usize) -> Solver {
-        self.request.threads = Some(threads);
+        self.0.request.threads = Some(threads);
         self
     }
 
     /// The precision of matrix and vectors. By default double.
     pub fn precision(mut self, precision: Precision) -> Solver {
-        self.request.precision = precision;
+        self.0.request.precision = precision;
         self
     }
 
     /// All of device, backend, preconditioner, precision and threads, with the device that they were compared with already.
     pub fn settled(mut self, request: Request, settled: Settled) -> Solver {
-        (self.request, self.settled) = (request, Some(settled));
+        (self.0.request, self.0.settled) = (request, Some(settled));
         self
     }
 
     /// Stops once the residual is at most this part of the norm of b. By default 1e-8, and 1e-5 in single precision.
     pub fn rtol(mut self, tolerance: f64) -> Solver {
-        self.stopping.rtol = Some(tolerance);
+        self.0.stopping.rtol = Some(tolerance);
         self
     }
 
     /// Stops once the norm of the residual is at most this.
     pub fn atol(mut self, tolerance: f64) -> Solver {
-        self.stopping.atol = Some(tolerance);
+        self.0.stopping.atol = Some(tolerance);
         self
     }
 
     /// Stops once the residual is at most this part of that of the start.
     pub fn rtol_initial(mut self, tolerance: f64) -> Solver {
-        self.stopping.rtol_initial = Some(tolerance);
+        self.0.stopping.rtol_initial = Some(tolerance);
         self
     }
 
     /// Stops after so many iterations. By default 10 for each row, at least 1000 and at most 100,000.
     pub fn max_iters(mut self, iterations: usize) -> Solver {
-        self.stopping.max_iters = Some(iterations);
+        self.0.stopping.max_iters = Some(iterations);
         self
     }
 
     /// Stops once the iterations have taken this long.
     pub fn time_limit(mut self, time: Duration) -> Solver {
-        self.stopping.time_limit = Some(time);
+        self.0.stopping.time_limit = Some(time);
         self
     }
 
     /// Stops once another thread sets this flag.
     pub fn cancel(mut self, flag: &Arc<AtomicBool>) -> Solver {
-        self.stopping.cancel = Some(Arc::clone(flag));
+        self.0.stopping.cancel = Some(Arc::clone(flag));
         self
     }
 
     /// All tolerances and limits.
     pub fn stopping(mut self, stopping: Stopping) -> Solver {
-        self.stopping = stopping;
+        self.0.stopping = stopping;
         self
     }
 
     /// Takes the matrix for symmetric without a check, as where that is known.
     pub fn assume_symmetric(mut self, assume: bool) -> Solver {
-        self.assume_symmetric = assume;
+        self.0.assume_symmetric = assume;
         self
     }
 
     /// Saves the solve in a file whenever so much time has passed, and where it ends.
     pub fn checkpoint(mut self, file: impl Into<PathBuf>, every: Duration) -> Solver {
-        self.checkpoints.save = Some((file.into(), every));
+        self.0.checkpoints.save = Some((file.into(), every));
         self
     }
 
     /// Where the solve is saved, and what it goes on from.
     pub fn checkpoints(mut self, checkpoints: Checkpoints) -> Solver {
-        self.checkpoints = checkpoints;
+        self.0.checkpoints = checkpoints;
         self
     }
 
     /// Goes on from a file in which a solve of the same system was saved.
     pub fn resume(mut self, file: impl Into<PathBuf>) -> Solver {
-        self.checkpoints.resume = Some(file.into());
+        self.0.checkpoints.resume = Some(file.into());
         self
     }
 
     /// Calls `see` after each batch of iterations; the solve goes on as long as it returns true.
     pub fn on_progress(mut self, see: impl FnMut(&Progress) -> bool + Send + 'static) -> Solver {
-        let closure = Closure::new(see, Arc::clone(&self.ended));
-        self.observers.push(Box::new(closure));
+        let closure = Closure::new(see, Arc::clone(&self.0.ended));
+        self.0.observers.push(Box::new(closure));
         self
     }
 
     /// An observer of all iterations.
     pub fn observer(mut self, observer: impl Observer + Send + 'static) -> Solver {
-        self.observers.push(Box::new(observer));
+        self.0.observers.push(Box::new(observer));
         self
     }
 
     /// Calls `begin` with the name of each phase of the preparation, such as `building backend sell`.
     pub fn on_phase(mut self, begin: impl FnMut(&str) + 'static) -> Solver {
-        self.phase = Box::new(begin);
+        self.0.phase = Box::new(begin);
         self
     }
 
     /// Chooses device and backend, builds matrix and preconditioner there, and keeps them for solve after solve.
     pub fn prepare(self) -> Result<Prepared> {
-        Prepared::new(self)
+        Prepared::new(self.0)
     }
 
     /// Solves one system.

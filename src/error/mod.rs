@@ -370,12 +370,12 @@ pub enum Error {
         hint: &'static str,
     },
     /// A solve for a GPU where none can be used.
-    #[error("{source}; {hint}")]
+    #[error("{source}; on the CPU the nearest backend{} {}", if near.len() == 1 { " is" } else { "s are" }, near.join(" and "))]
     NoDevice {
         /// Why none can be used.
         source: Box<Error>,
-        /// What runs on the CPU.
-        hint: String,
+        /// The backends of the CPU that are nearest to the one that was asked for.
+        near: Vec<&'static str>,
     },
     /// A preconditioner that GPUs do not have yet.
     #[error(
