@@ -11,6 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// More threads than any machine has cores for is a mistake.
 const MOST_THREADS: usize = 1024;
 
+/// The backend that runs many iterations in one launch.
+const BURST: &str = "burst";
+
 /// A device by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceName {
@@ -113,6 +116,15 @@ impl Request {
             DeviceName::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &self.backend)?,
         };
         backend.check_precision(self.precision)?;
+        // Its iterations share a launch, which holds sweeps and products with one matrix.
+        if backend.entry.name == BURST && !self.precond.is_sweeps() {
+            return Err(Error::Unsupported {
+                backend: BURST,
+                device: backend.entry.device(),
+                what: format!("preconditioner {}", self.precond),
+                hint: "use preconditioner jacobi, or backend auto".to_owned(),
+            });
+        }
         Ok(backend)
     }
 

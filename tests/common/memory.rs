@@ -70,3 +70,10 @@ pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
     LIMIT.store(usize::MAX, Ordering::SeqCst);
     made
 }
+
+/// Allocations of a call.
+pub fn counted(call: &mut dyn FnMut()) -> usize {
+    let before = allocations();
+    call();
+    allocations() - before
+}

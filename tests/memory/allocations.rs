@@ -3,6 +3,7 @@
 use crate::common::memory;
 use solver::backend::{Choice, REGISTRY};
 use solver::device::Cpu;
+use solver::engine::{Matrix, Solver};
 use solver::format::{Csr, Values};
 use solver::observe::Recorder;
 use solver::precond::{Preconditioner, ROWS};
@@ -105,6 +106,43 @@ fn iterating_allocates_nothing() {
                 // The first extrapolation needs room for its sums.
                 let when = if extrapolate { (24, 64) } else { early };
                 same(format!("pagerank, {backend}, {threads} threads"), when, &count);
+            }
+        }
+    });
+}
+
+// In a pool of one thread, as above; the threads of the device serve the verdict.
+#[test]
+fn a_second_solve_allocates_its_answer_and_a_solve_into_a_vector_nothing() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| {
+        let matrix = Matrix::open("poisson2d:100x90").unwrap();
+        let b = matrix.csr().multiply_reference(&vec![1.0; matrix.rows()]);
+        for threads in [1, 3] {
+            for method in Method::ALL {
+                for precond in ROWS.iter().map(|row| row.default) {
+                    let solver = Solver::new(method, &matrix).device("cpu").threads(threads);
+                    let mut solve =
+                        solver.preconditioner(precond).backend("sell").max_iters(3000).prepare().unwrap();
+                    let mut x = vec![0.0; matrix.rows()];
+                    solve.solve_into(&b, &mut x).unwrap();
+                    // Threads allocate when they first lie down to wait: once each.
+                    let counts = |solve: &mut dyn FnMut()| {
+                        (0..4).map(|_| memory::counted(&mut *solve)).min().unwrap_or(usize::MAX)
+                    };
+                    let what = format!("{}, {precond}, {threads} threads", method.name());
+                    let into = counts(&mut || {
+                        assert_eq!(
+                            solve.solve_into(&b, &mut x).unwrap().reason,
+                            StopReason::Converged,
+                            "{what}"
+                        );
+                    });
+                    assert_eq!(into, 0, "{what}: solve_into");
+                    let answer = counts(&mut || drop(solve.solve(&b).unwrap()));
+                    // x, the residuals, their times, and what b is called.
+                    assert!((1..=4).contains(&answer), "{what}: solve: {answer}");
+                }
             }
         }
     });

@@ -13,6 +13,7 @@ mod adversarial;
 mod cg;
 mod checkpoint_files;
 mod checkpoints;
+mod engine;
 mod markov;
 mod minres;
 mod pagerank;

@@ -1,0 +1,331 @@
+//! The engine: prepared solves on each device, matrices from memory, callers' own operators, and what it refuses.
+
+use crate::common::on_each_device;
+use crate::common::vectors::{bits, reals};
+use crate::common::zoo;
+use solver::Error;
+use solver::backend::{Choice, Host, Pick};
+use solver::device::Cpu;
+use solver::engine::Solver;
+use solver::prelude::*;
+use solver::solve::{Method, System};
+use solver::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+on_each_device! {
+    a_second_solve_has_the_bits_of_a_first_one,
+    a_prepared_solve_moves_between_threads,
+    new_values_on_the_old_pattern_are_solved_for,
+    a_solve_that_failed_leaves_nothing_behind,
+    the_engine_solves_as_its_parts_do,
+}
+
+const METHODS: [Method; 3] = [Method::Cg, Method::PipelinedCg, Method::Minres];
+
+fn prepared<D: Host>(matrix: &Matrix, method: Method, precond: Preconditioner) -> Prepared {
+    Solver::new(method, matrix).device(D::KIND).preconditioner(precond).rtol(1e-9).prepare().unwrap()
+}
+
+/// The preconditioners of a device.
+fn preconds<D: Host>() -> Vec<Preconditioner> {
+    let all = solver::precond::ROWS.iter().map(|row| row.default);
+    all.filter(|precond| D::KIND == "cpu" || !precond.needs_cpu()).collect()
+}
+
+fn a_second_solve_has_the_bits_of_a_first_one<D: Host>(_: &D) {
+    let matrix = Matrix::open("hex27:5x6x4,dof=2").unwrap();
+    let (first, second) = (reals(11, matrix.rows()), reals(12, matrix.rows()));
+    for method in METHODS {
+        for precond in preconds::<D>() {
+            let mut many = prepared::<D>(&matrix, method, precond);
+            let one = |b: &Vec<f64>| prepared::<D>(&matrix, method, precond).solve(b).unwrap();
+            for b in [&first, &second, &first] {
+                let (again, alone) = (many.solve(b).unwrap(), one(b));
+                assert!(again.converged(), "{}, {precond}: {}", method.name(), again.reason());
+                assert_eq!(bits(again.x()), bits(alone.x()), "{}, {precond}", method.name());
+                assert_eq!(again.residuals(), alone.residuals(), "{}, {precond}", method.name());
+                let mut x = vec![f64::NAN; matrix.rows()];
+                let outcome = many.solve_into(b, &mut x).unwrap();
+                assert_eq!((bits(&x), outcome.reason), (bits(alone.x()), StopReason::Converged));
+            }
+        }
+    }
+}
+
+fn a_prepared_solve_moves_between_threads<D: Host>(_: &D) {
+    let matrix = Matrix::open("poisson3d:9x8x7").unwrap();
+    let b = reals(13, matrix.rows());
+    let mut solve = prepared::<D>(&matrix, Method::Cg, Preconditioner::Jacobi);
+    let here = solve.solve(&b).unwrap().into_x();
+    let (mut solve, there) = std::thread::scope(|scope| {
+        let b = &b;
+        let moved = scope.spawn(move || {
+            let x = solve.solve(b).unwrap().into_x();
+            (solve, x)
+        });
+        moved.join().unwrap()
+    });
+    assert_eq!(bits(&here), bits(&there));
+    assert_eq!(bits(&here), bits(solve.solve(&b).unwrap().x()));
+    // What was made on this thread ends on another.
+    std::thread::spawn(move || drop(solve)).join().unwrap();
+}
+
+fn new_values_on_the_old_pattern_are_solved_for<D: Host>(_: &D) {
+    let before = Matrix::open("poisson2d:30x20").unwrap();
+    let b = reals(14, before.rows());
+    let shifted = |by: f64| {
+        let csr = before.csr();
+        let values =
+            (0..csr.rows()).flat_map(|i| csr.row(i).map(move |(j, v)| if i == j { v + by } else { v }));
+        let offsets: Vec<usize> = (0..=csr.rows()).map(|i| csr.row_offsets().get(i)).collect();
+        let columns = csr.col_indices();
+        Matrix::from_csr(csr.rows(), csr.cols(), offsets, columns, values.collect::<Vec<f64>>()).unwrap()
+    };
+    for precond in preconds::<D>() {
+        let mut solve = prepared::<D>(&before, Method::Cg, precond);
+        solve.solve(&b).unwrap();
+        for by in [1.0, 0.25] {
+            let matrix = shifted(by);
+            solve.update(&matrix).unwrap();
+            let updated = solve.solve(&b).unwrap();
+            assert!(updated.converged(), "{precond}, {by}: {}", updated.reason());
+            let fresh = prepared::<D>(&matrix, Method::Cg, precond).solve(&b).unwrap();
+            assert_eq!(bits(updated.x()), bits(fresh.x()), "{precond}, {by}");
+        }
+        let other = Matrix::open("poisson2d:20x30").unwrap();
+        let refused = solve.update(&other).unwrap_err().to_string();
+        assert!(refused.contains("its pattern is not that of the prepared matrix"), "{refused}");
+        assert!(solve.solve(&b).unwrap().converged(), "{precond}: a refused update changes nothing");
+    }
+}
+
+fn a_solve_that_failed_leaves_nothing_behind<D: Host>(_: &D) {
+    let matrix = Matrix::open("poisson2d:20x20").unwrap();
+    let b = reals(15, matrix.rows());
+    for method in METHODS {
+        let mut solve = prepared::<D>(&matrix, method, Preconditioner::Jacobi);
+        let before = solve.solve(&b).unwrap();
+        let tiny: Vec<f64> = b.iter().map(|b| b * 1e-315).collect();
+        assert!(solve.solve(&tiny).is_err(), "its norm is out of range");
+        let nan = vec![f64::NAN; matrix.rows()];
+        assert!(solve.solve(&nan).is_err());
+        assert!(solve.solve(&vec![1.0; 3]).is_err(), "of another length");
+        assert_eq!(solve.solve(&vec![0.0; matrix.rows()]).unwrap().reason(), StopReason::ZeroRightHandSide);
+        assert_eq!(bits(before.x()), bits(solve.solve(&b).unwrap().x()), "{}", method.name());
+    }
+}
+
+fn the_engine_solves_as_its_parts_do<D: Host + Pick<f64>>(device: &D) {
+    let matrix = Matrix::open("poisson2d:40x30").unwrap();
+    let b = reals(16, matrix.rows());
+    let csr = Arc::new(matrix.csr().clone());
+    let a = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto").unwrap();
+    let a = a.build::<D, f64>(device, &csr, 0).unwrap();
+    let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-9), StoppingRule::MaxIterations(12_000)]);
+    let system = System { matrix: (&csr).into(), b: &b, x0: None };
+    let parts = Method::Cg.solve(device, a, None, &system, &rule, &mut []).unwrap();
+    let whole = prepared::<D>(&matrix, Method::Cg, Preconditioner::None).solve(&b).unwrap();
+    assert_eq!((parts.iterations, bits(&parts.x)), (whole.outcome().iterations, bits(whole.x())));
+}
+
+#[test]
+fn a_start_near_the_answer_saves_iterations() {
+    let matrix = Matrix::open("poisson2d:30x30").unwrap();
+    let b = reals(17, matrix.rows());
+    let mut solve = prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::None);
+    let cold = solve.solve(&b).unwrap();
+    let warm = solve.solve(RightHandSide::from(&b).from_start(cold.x())).unwrap();
+    assert_eq!((warm.converged(), warm.outcome().iterations), (true, 0));
+    assert_eq!(bits(cold.x()), bits(warm.x()));
+}
+
+#[test]
+fn progress_is_told_to_a_closure_that_may_end_the_solve() {
+    let matrix = Matrix::open("poisson2d:60x60").unwrap();
+    let b = reals(18, matrix.rows());
+    let last = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&last);
+    let mut solve = Cg::new(&matrix)
+        .device("cpu")
+        .on_progress(move |now| {
+            seen.store(now.iteration, Ordering::Relaxed);
+            now.iteration < 7
+        })
+        .prepare()
+        .unwrap();
+    for _ in 0..2 {
+        let answer = solve.solve(&b).unwrap();
+        assert_eq!((answer.reason(), answer.outcome().iterations), (StopReason::Interrupted, 7));
+        assert_eq!(last.load(Ordering::Relaxed), 7);
+        assert!(answer.outcome().residual_true < 1.0, "the best answer so far is handed back");
+    }
+}
+
+#[test]
+fn a_matrix_that_is_not_symmetric_is_refused_unless_its_symmetry_is_assumed() {
+    let matrix = Matrix::from_triplets(2, 2, [(0, 0, 4.0), (0, 1, 1.0), (1, 1, 3.0)]).unwrap();
+    for solver in [Cg::new(&matrix), Cg::pipelined(&matrix), Minres::new(&matrix)] {
+        let Err(error) = solver.device("cpu").prepare() else { panic!("it was taken") };
+        assert!(matches!(error, Error::NotSymmetric { row: 1, col: 2, .. }), "{error}");
+    }
+    let answer =
+        Cg::new(&matrix).device("cpu").assume_symmetric(true).max_iters(3).solve(&[1.0, 1.0]).unwrap();
+    assert!(answer.report().note.unwrap().contains("was not checked for symmetry"));
+    let wide = Matrix::from_triplets(2, 3, [(0, 0, 1.0)]).unwrap();
+    assert!(matches!(Cg::new(&wide).device("cpu").prepare(), Err(Error::NotSquare { .. })));
+}
+
+#[test]
+fn an_indefinite_matrix_is_told_with_a_method_that_solves_it() {
+    let matrix = Matrix::from(zoo::diagonal(&[1.0, -4.0, 1.0]));
+    let answer = Cg::new(&matrix).device("cpu").solve(&[1.0, 1.0, 1.0]).unwrap();
+    assert!(!answer.converged());
+    let report = answer.report();
+    assert_eq!(
+        (report.reason.as_str(), report.hint.as_deref()),
+        ("indefinite_matrix", Some("method(minres)"))
+    );
+    let answer = Minres::new(&matrix).device("cpu").solve(&[1.0, 1.0, 1.0]).unwrap();
+    assert!(answer.converged());
+}
+
+#[test]
+fn arrays_of_every_width_make_the_same_matrix() {
+    let (offsets, columns, values) = ([0, 2, 4], [0, 1, 0, 1], [4.0, 1.0, 1.0, 3.0]);
+    let expected = Matrix::from_triplets(2, 2, [(1, 1, 3.0), (0, 0, 4.0), (0, 1, 1.0), (1, 0, 1.0)]).unwrap();
+    macro_rules! same {
+        ($($T:ty),*) => {$({
+            let (offsets, columns) = (offsets.map(|i| i as $T), columns.map(|i| i as $T));
+            let owned = Matrix::from_csr(2, 2, offsets.to_vec(), columns.to_vec(), values.to_vec()).unwrap();
+            assert_eq!(owned.csr(), expected.csr(), stringify!($T));
+            let borrowed = Matrix::from_csr(2, 2, &offsets[..], &columns[..], &values[..]).unwrap();
+            assert_eq!(borrowed.csr(), expected.csr(), stringify!($T));
+        })*};
+    }
+    same!(u32, u64, usize, i32, i64);
+    // Rows in any order, and entries at one place twice.
+    let columns = vec![1_i64, 0, 0, 1, 1];
+    let values = vec![1.0, 4.0, 1.0, 1.0, 2.0];
+    let sorted = Matrix::from_csr(2, 2, vec![0_i64, 2, 5], columns, values).unwrap();
+    assert_eq!(sorted.csr(), expected.csr());
+    let narrow =
+        Matrix::from_csr(2, 2, vec![0_u32, 2, 4], vec![0_u32, 1, 0, 1], vec![4.0_f32, 1.0, 1.0, 3.0]);
+    assert_eq!(narrow.unwrap().csr().get(1, 1), Some(3.0));
+}
+
+#[test]
+fn arrays_that_make_no_matrix_are_refused() {
+    let refused = |offsets: Vec<i64>, columns: Vec<i64>| {
+        let values = vec![1.0; columns.len()];
+        Matrix::from_csr(2, 2, offsets, columns, values).unwrap_err().to_string()
+    };
+    for (message, part) in [
+        (refused(vec![0, 1, 2], vec![0, -1]), "a column index -1: it must not be negative"),
+        (refused(vec![0, 1, 2], vec![0, 5]), "column 5"),
+        (refused(vec![0, 2, 1], vec![1, 0]), "row"),
+        (refused(vec![0, 2], vec![1, 0]), "2 row offsets for 2 rows"),
+        (refused(vec![0, 2, 9], vec![1, 0]), "9"),
+        (refused(vec![0, 1, 2], vec![0, 1 << 40]), "a column index is 1099511627776"),
+        (Matrix::from_triplets(2, 2, [(2, 0, 1.0)]).unwrap_err().to_string(), "row"),
+        (Matrix::open("no such thing").unwrap_err().to_string(), "no such thing"),
+    ] {
+        assert!(message.contains(part), "{message}: {part}");
+    }
+}
+
+/// The Laplacian of a chain.
+fn laplacian(x: &[f64], y: &mut [f64]) {
+    let n = x.len();
+    for i in 0..n {
+        let left = if i == 0 { 0.0 } else { x[i - 1] };
+        let right = if i + 1 == n { 0.0 } else { x[i + 1] };
+        y[i] = 2.0 * x[i] - left - right;
+    }
+}
+
+#[test]
+fn a_matrix_of_which_only_products_are_known_is_solved_with() {
+    const N: usize = 120;
+    let b = reals(19, N);
+    let matrix = Matrix::open(format!("banded:n={N},half=1")).unwrap();
+    assert_eq!(matrix.rows(), N);
+    for solver in [Cg::with_product((N, laplacian)), Minres::with_product((N, laplacian))] {
+        let answer = solver.rtol(1e-10).solve(&b).unwrap();
+        assert!(answer.converged(), "{}", answer.reason());
+        let mut back = vec![0.0; N];
+        laplacian(answer.x(), &mut back);
+        assert!(back.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-8));
+        let report = answer.report();
+        assert_eq!((report.backend.as_str(), report.percent_of_limit), ("own", None));
+    }
+    let message = |solver: Solver| solver.prepare().map(drop).unwrap_err().to_string();
+    let products = || Cg::with_product((N, laplacian));
+    assert!(message(products().precond("jacobi").unwrap()).contains("it is made of entries"));
+    assert!(message(products().precision(Precision::F32)).contains("run on the CPU in double precision"));
+    assert!(message(products().device("cuda")).contains("run on the CPU in double precision"));
+    let other = |_: &[f64], _: &mut [f64]| ();
+    assert!(message(products().own_precond((3, other))).contains("rows of the preconditioner"));
+}
+
+#[test]
+fn a_product_that_is_not_symmetric_or_not_definite_ends_with_its_evidence() {
+    let turn = |x: &[f64], y: &mut [f64]| (y[0], y[1]) = (-x[0], -x[1]);
+    let answer = Cg::with_product((2, turn)).solve(&[1.0, 2.0]).unwrap();
+    assert!(
+        matches!(answer.reason(), StopReason::IndefiniteMatrix { iteration: 1, .. }),
+        "{}",
+        answer.reason()
+    );
+    let nan = |_: &[f64], y: &mut [f64]| y.fill(f64::NAN);
+    let answer = Cg::with_product((2, nan)).solve(&[1.0, 2.0]).unwrap();
+    assert!(matches!(answer.reason(), StopReason::NotFinite { .. }), "{}", answer.reason());
+}
+
+#[test]
+fn a_preconditioner_of_the_callers_own_is_used_as_one_of_ours_is() {
+    let matrix = Matrix::open("poisson2d:30x30").unwrap();
+    let b = reals(20, matrix.rows());
+    let diagonal = matrix.csr().diagonal();
+    let scale = move |r: &[f64], z: &mut [f64]| {
+        z.iter_mut().zip(r).zip(&diagonal).for_each(|((z, r), d)| *z = r / d);
+    };
+    let ours = Cg::new(&matrix).device("cpu").precond("jacobi").unwrap().solve(&b).unwrap();
+    let own = Cg::new(&matrix).own_precond((matrix.rows(), scale)).solve(&b).unwrap();
+    assert!(own.converged());
+    assert!(own.outcome().iterations.abs_diff(ours.outcome().iterations) <= 1);
+    assert_eq!(own.report().preconditioner, "own");
+    let negative = |r: &[f64], z: &mut [f64]| z.iter_mut().zip(r).for_each(|(z, r)| *z = -r);
+    let answer = Cg::new(&matrix).own_precond((matrix.rows(), negative)).solve(&b).unwrap();
+    assert!(matches!(answer.reason(), StopReason::IndefinitePreconditioner { .. }));
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused_in_words_of_the_library() {
+    let matrix = Matrix::open("poisson2d:4x4").unwrap();
+    let message = |solver: Solver| solver.prepare().map(drop).unwrap_err().to_string();
+    let burst = Cg::new(&matrix).device("cuda").backend("burst").precond("chebyshev").unwrap();
+    for (message, part) in [
+        (message(burst), "backend 'burst' on cuda does not support preconditioner chebyshev"),
+        (message(Cg::new(&matrix).rtol(2.0)), "rtol 2: it must lie between 0 and 1"),
+        (message(Cg::new(&matrix).atol(-1.0)), "atol -1: it must be a positive number"),
+        (message(Cg::new(&matrix).device("tpu")), "device tpu: the devices are auto, cpu, cuda and cuda:N"),
+        (message(Cg::new(&matrix).backend("fastest")), "no backend 'fastest'"),
+        (message(Cg::new(&matrix).threads(0).device("cpu")), "threads 0: it must lie between 1 and 1024"),
+        (Cg::new(&matrix).precond("magic").map(drop).unwrap_err().to_string(), "magic"),
+    ] {
+        assert!(message.contains(part) && !message.contains("--"), "{message}");
+    }
+}
+
+#[test]
+fn a_report_is_printed_in_lines_and_kept_with_its_history() {
+    let matrix = Matrix::open("poisson2d:20x20").unwrap();
+    let answer = Cg::new(&matrix).device("cpu").threads(1).solve(&vec![1.0; 400]).unwrap();
+    let text = answer.report().to_string();
+    assert!(text.starts_with("result    converged; ") && text.contains("on poisson2d:20x20"), "{text}");
+    let history = answer.history();
+    assert_eq!(history.residuals.len(), answer.outcome().iterations + 1);
+    assert_eq!(history.report, answer.report());
+}
