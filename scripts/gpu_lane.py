@@ -124,6 +124,7 @@ class Run:
         self.seconds = 60 * args.minutes
         self.end = time.monotonic() + self.seconds
         self.threads = args.threads
+        self.only = args.only
         out = Path(args.output)
         out.mkdir(parents=True, exist_ok=True)
         self.environment = {
@@ -268,10 +269,13 @@ class Run:
         self.write({"piece": piece, "test": test, "outcome": outcome.lower(), "reason": reason or None})
 
     def all(self):
-        for name, tests in self.tests.items():
-            self.run(f"tests {name}", name, tests)
-        for piece, (name, tests) in self.sanitized.items():
-            self.run(piece, name, tests, tool=piece.split()[0])
+        tests = {f"tests {name}": (name, tests) for name, tests in self.tests.items()}
+        pieces = {**tests, **self.sanitized}
+        only = self.only or [""]
+        for start in only:
+            for piece, (name, tests) in pieces.items():
+                if piece.startswith(start):
+                    self.run(piece, name, tests, tool=None if piece.startswith("tests ") else piece.split()[0])
         missing = sum((piece, test) not in self.done for piece, tests in self.expected.items() for test in tests)
         print("complete" if not missing else f"{missing} outcomes are missing: run again", flush=True)
         return missing
@@ -336,6 +340,7 @@ def main():
     running.add_argument("--minutes", type=float, default=9, help="when to stop")
     running.add_argument("--threads", type=int, default=8, help="tests that run at the same time")
     running.add_argument("--previous", nargs="*", default=[], help="folders with parts of earlier runs")
+    running.add_argument("--only", nargs="*", default=[], help="pieces by the beginning of their names, such as 'tests solvers', in this order")
     running.add_argument("--without-gpu", action="store_true", help="let tests that need a GPU be ignored")
     running.add_argument("--without-sanitizers", action="store_true", help="tests alone")
     running.add_argument("-o", "--output", required=True, help="the folder to write the part to")
