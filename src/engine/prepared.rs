@@ -11,6 +11,7 @@ use super::watch::Fan;
 use crate::backend::{Choice, Operator, Pick};
 use crate::device::{Cpu, Cuda};
 use crate::error::{Error, Result};
+use crate::format::Csr;
 use crate::observe::{Observer, Recorder};
 use crate::parallel::zeros;
 use crate::precond::Preconditioner;
@@ -114,7 +115,9 @@ impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
         device.enter()?;
         // Old and new operators need not fit side by side.
         self.prepared = None;
-        self.prepared = Some(build(&*device, &self.recipe, &Input::Stored(matrix.clone()), &mut |_| ())?);
+        let narrow = narrowed(self.recipe.precision, matrix);
+        let matrix = Input::Stored(matrix.clone());
+        self.prepared = Some(build(&*device, &self.recipe, &matrix, narrow, &mut |_| ())?);
         Ok(())
     }
 }
@@ -128,19 +131,24 @@ fn own<D: Pick<T>, T: Scalar>(product: &Arc<dyn Product>) -> Result<Operator<D, 
     })
 }
 
-/// Builds matrix and preconditioner on a device.
+/// The matrix with values in single precision, where the precision asks for that.
+fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
+    precision.narrow_values().then(|| Arc::new(matrix.csr.to_f32()))
+}
+
+/// Builds matrix and preconditioner on a device. `narrow` is the matrix in single precision, where that is used.
 fn build<D: Pick<T>, T: Scalar>(
     device: &D,
     recipe: &Recipe,
     matrix: &Input,
+    narrow: Option<Arc<Csr>>,
     phase: &mut dyn FnMut(&str),
 ) -> Result<solve::Prepared<D, T>> {
-    let Recipe { method, backend, precond, own_precond, precision } = recipe;
+    let Recipe { method, backend, precond, own_precond, .. } = recipe;
     let (a, m) = match matrix {
         Input::Applied(product) => (own::<D, T>(product)?, None),
         Input::Stored(exact) => {
-            let csr =
-                if precision.narrow_values() { Arc::new(exact.csr.to_f32()) } else { exact.csr.clone() };
+            let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
             let reserve = memory::reserve(*method, *precond, &csr, size_of::<T>());
             phase(&format!("building backend {}", backend.label()));
             let a = backend.build::<D, T>(device, &csr, reserve.all)?;
@@ -162,14 +170,14 @@ fn session<D: Pick<T>, T: Scalar>(
     let held = lock(device);
     held.enter()?;
     let precision = settings.request.precision;
+    let mut narrow = None;
     let (backend, because, precond) = match &settings.matrix {
         Input::Applied(_) => (backend.clone(), None, Preconditioner::None),
         Input::Stored(exact) => {
             let plain = settings.request.precond.is_sweeps() && settings.own_precond.is_none();
             let resident = if plain { held.resident_rows() } else { 0 };
             (settings.phase)("choosing a backend");
-            // Narrow values change the choice, but not the pattern that it is mostly made by.
-            let narrow = precision.narrow_values().then(|| Arc::new(exact.csr.to_f32()));
+            narrow = narrowed(precision, exact);
             let csr = narrow.as_ref().unwrap_or(&exact.csr);
             let (backend, because) = backend.settle(csr, size_of::<T>(), resident)?;
             if let Some(why) = &because {
@@ -180,14 +188,13 @@ fn session<D: Pick<T>, T: Scalar>(
     };
     let (method, own_precond) = (settings.method, settings.own_precond.clone());
     let recipe = Recipe { method, backend, precond, own_precond, precision };
-    let prepared = Some(build::<D, T>(&*held, &recipe, &settings.matrix, &mut settings.phase)?);
+    let prepared = Some(build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phase)?);
     let session = On { device: Arc::clone(device), recipe: recipe.clone(), prepared };
     Ok((Box::new(session), recipe, because))
 }
 
 impl Prepared {
     pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
-        let began = Instant::now();
         settings.check_own()?;
         if let Some(device) = &settings.device {
             settings.request.device = device.name();
@@ -202,6 +209,7 @@ impl Prepared {
             Some(device) => device,
             None => DeviceHandle::open(settled.device)?,
         };
+        let began = Instant::now();
         let (backend, precision) = (&settled.backend, settings.request.precision);
         let (session, recipe, because) = match (&device.0, precision) {
             (Opened::Cpu(cpu), Precision::F32) => session::<Cpu, f32>(cpu, &mut settings, backend)?,
