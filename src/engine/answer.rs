@@ -30,7 +30,10 @@ impl About {
     pub fn of(matrix: &Input) -> About {
         match matrix {
             Input::Stored(matrix) => About {
-                name: matrix.name().to_owned(),
+                name: match matrix.name() {
+                    "" => "a matrix in memory".to_owned(),
+                    name => name.to_owned(),
+                },
                 stand_in: matrix.stand_in(),
                 rows: matrix.rows() as u64,
                 nnz: matrix.nnz() as u64,
@@ -38,7 +41,7 @@ impl About {
                 seconds_load: matrix.about.seconds_load,
             },
             Input::Applied(product) => About {
-                name: "own product".to_owned(),
+                name: "a product of the caller".to_owned(),
                 stand_in: None,
                 rows: product.rows() as u64,
                 nnz: 0,
@@ -172,7 +175,8 @@ impl Answer {
     /// The report, whose advice names settings as the caller's users give them.
     pub fn report_naming(&self, naming: Naming<'_>) -> Report {
         let (facts, outcome) = (&*self.facts, &self.outcome);
-        let speed = outcome.bytes_per_iteration as f64 / outcome.seconds_each / 1e9;
+        let bytes = if facts.moves { outcome.bytes_per_iteration } else { 0 };
+        let speed = bytes as f64 / outcome.seconds_each / 1e9;
         let goal = outcome.goal.unwrap_or(0.0);
         // The bound is one of conjugate gradients.
         let spectrum = outcome.spectrum;
@@ -216,7 +220,7 @@ impl Answer {
             seconds_setup: facts.seconds_setup + outcome.seconds_setup,
             seconds_solve: outcome.seconds_solve,
             seconds_per_iteration: outcome.seconds_each,
-            bytes_per_iteration: outcome.bytes_per_iteration,
+            bytes_per_iteration: bytes,
             gigabytes_per_second: if outcome.iterations == 0 { 0.0 } else { speed },
             stream_gigabytes_per_second: limit.map(|limit| limit.stream),
             vector_stream_gigabytes_per_second: limit.map(|limit| limit.vector_stream),

@@ -105,6 +105,11 @@ impl Matrix {
         sorted(rows, cols, offsets, columns, values.into().values()?).map(Matrix::from)
     }
 
+    /// A matrix with other values at the same places, in the order of the rows; the two share their pattern.
+    pub fn with_values<'a>(&self, values: impl Into<Numbers<'a>>) -> Result<Matrix> {
+        Csr::with_pattern(Arc::clone(self.csr.pattern()), values.into().values()?).map(Matrix::from)
+    }
+
     /// Rows.
     pub fn rows(&self) -> usize {
         self.csr.rows()

@@ -24,7 +24,11 @@ impl Report {
         lines.push(time(r.seconds_solve, &r.device, &r.backend, &r.precision));
         if r.iterations > 0 {
             let rate = format!("{} an iteration", duration(r.seconds_per_iteration));
-            lines.push(speed(r.gigabytes_per_second, r.percent_of_limit, &rate));
+            // What the product of a caller moves is not known.
+            lines.push(match r.bytes_per_iteration {
+                0 => ("speed", rate),
+                _ => speed(r.gigabytes_per_second, r.percent_of_limit, &rate),
+            });
         }
         lines
     }
