@@ -1,5 +1,52 @@
-//! Conjugate Gradient, PageRank and Markov-chain solves on sparse matrices, where every iteration calls one
-//! pluggable SpMV backend.
+//! Conjugate gradients, MINRES, PageRank and Markov chains on sparse matrices, on CPUs and NVIDIA GPUs.
+//!
+//! Every iteration calls one pluggable backend for the product of the matrix with a vector. A solve ends with a verdict: the
+//! residual is computed anew from the matrix as it was given, with a bound on its rounding, and only that is called
+//! converged.
+//!
+//! ```
+//! # fn main() -> solver::Result<()> {
+//! use solver::prelude::*;
+//! let a = Matrix::open("data/grid3x3.mtx")?; // a file, a catalog name, a generator
+//! let b = vec![1.0; a.rows()];
+//! let answer = Cg::new(&a).precond("jacobi")?.rtol(1e-10).solve(&b)?; // the best device and backend by itself
+//! assert!(answer.converged());
+//! println!("{}", answer.report());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`Matrix`](engine::Matrix) comes from a file or a name, from triplets, or from compressed rows of any index type; a matrix
+//!   of `sprs` or `nalgebra-sparse` converts into a [`Csr`](format::Csr), and that into a `Matrix`. A caller's own product
+//!   takes its place in [`Cg::with_product`](engine::Cg::with_product).
+//! - [`Cg`](engine::Cg) and [`Minres`](engine::Minres) begin the settings of a solve ([`Solver`](engine::Solver)). A matrix that
+//!   is not symmetric is refused.
+//! - [`prepare`](engine::Solver::prepare) keeps device, matrix and preconditioner for right-hand side after right-hand side
+//!   ([`Prepared`](engine::Prepared)), on any thread.
+//! - [`Answer`](engine::Answer) has x, the verdict, the report and the history.
+//! - What went wrong is an [`Error`]. A solve that did not converge is none: [`StopReason`](stop::StopReason) says why.
+//!
+//! The folder `examples/` has programs to start from.
+//!
+//! # The house
+//!
+//! | room | holds |
+//! |---|---|
+//! | [`prelude`] | what most programs need |
+//! | [`engine`] | the whole solve, from the matrix to the report; every front-end calls it |
+//! | [`solve`] | the methods, which know operators and a device's vector algebra |
+//! | [`precond`] | preconditioners: builders of operators that approximate an inverse |
+//! | [`backend`] | strategies for y = A x on a CPU or a GPU, and their registry |
+//! | [`operator`] | a matrix made ready by a backend |
+//! | [`source`] | files, the catalog and the generators that matrices come from |
+//! | [`mod@format`] | how matrices are stored, and their statistics |
+//! | [`device`] | vectors and their algebra: the CPU, CUDA |
+//! | [`observe`] | reports, histories and progress |
+//! | [`stop`] | tolerances, limits, and why a solve ended |
+//! | `plot` | pictures of histories, with the feature `plot` |
+//! | [`bench`] | the stream that a machine reaches |
+//!
+//! A room calls only rooms below it in this order: `engine`, `solve`, `precond`, `backend`, then the others.
 //!
 //! # Features
 //!
