@@ -44,7 +44,7 @@
 //! | [`observe`] | reports, histories and progress |
 //! | [`stop`] | tolerances, limits, and why a solve ended |
 //! | `plot` | pictures of histories, with the feature `plot` |
-//! | [`bench`] | the stream that a machine reaches |
+//! | [`mod@bench`] | the stream that a machine reaches |
 //!
 //! A room calls only rooms below it in this order: `engine`, `solve`, `precond`, `backend`, then the others.
 //!
