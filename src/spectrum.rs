@@ -62,19 +62,21 @@ impl Tridiagonal {
         self.beside.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
     }
 
-    /// Eigenvalues below `x`: negative pivots of T - x.
-    fn below(&self, x: f64) -> usize {
-        let mut pivot = 1.0;
-        let mut count = 0;
+    /// Eigenvalues below each `x`: negative pivots of T - x. Two counts at once take hardly longer than one, as each waits for its
+    /// divisions.
+    fn below(&self, x: [f64; 2]) -> [usize; 2] {
+        let (mut pivots, mut counts) = ([1.0; 2], [0; 2]);
         for (i, d) in self.diagonal.iter().enumerate() {
             let beside = if i == 0 { 0.0 } else { self.beside[i - 1] };
-            pivot = d - x - beside * beside / pivot;
-            if pivot == 0.0 {
-                pivot = f64::MIN_POSITIVE;
+            for ((pivot, count), x) in pivots.iter_mut().zip(&mut counts).zip(x) {
+                *pivot = d - x - beside * beside / *pivot;
+                if *pivot == 0.0 {
+                    *pivot = f64::MIN_POSITIVE;
+                }
+                *count += usize::from(*pivot < 0.0);
             }
-            count += usize::from(pivot < 0.0);
         }
-        count
+        counts
     }
 
     /// The smallest and the largest eigenvalue; none of an empty matrix or one with NaN or infinity.
@@ -91,15 +93,18 @@ impl Tridiagonal {
         if !(sum.is_finite() && low.is_finite() && high.is_finite()) {
             return None;
         }
-        let at = |enough: usize| {
-            let (mut low, mut high) = (low, high);
-            for _ in 0..BISECTIONS {
-                let middle = 0.5 * (low + high);
-                if self.below(middle) >= enough { high = middle } else { low = middle }
+        let (mut lows, mut highs) = ([low; 2], [high; 2]);
+        let middles = |lows: [f64; 2], highs: [f64; 2]| [0, 1].map(|end| 0.5 * (lows[end] + highs[end]));
+        for _ in 0..BISECTIONS {
+            let middles = middles(lows, highs);
+            let counts = self.below(middles);
+            for (end, enough) in [1, n].into_iter().enumerate() {
+                let side = if counts[end] >= enough { &mut highs } else { &mut lows };
+                side[end] = middles[end];
             }
-            0.5 * (low + high)
-        };
-        Some(Spectrum { smallest: at(1), largest: at(n) })
+        }
+        let [smallest, largest] = middles(lows, highs);
+        Some(Spectrum { smallest, largest })
     }
 }
 

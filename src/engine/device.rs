@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// More threads than any machine has cores for is a mistake.
 const MOST_THREADS: usize = 1024;
@@ -177,6 +177,9 @@ impl Settled {
 }
 
 /// A device that is open. Clones share it: solves on one device take turns.
+///
+/// A solve that is not given a handle takes the open device of the name that it asks for, where there is one: kernels of a
+/// GPU are loaded once, and the threads of several pools do not wait for each other's cores.
 #[derive(Clone)]
 pub struct DeviceHandle(pub(super) Opened);
 
@@ -186,13 +189,54 @@ pub(super) enum Opened {
     Cuda(Arc<Mutex<Cuda>>),
 }
 
+/// The devices that are open and may be shared.
+static OPEN: Mutex<Vec<(DeviceName, WeakDevice)>> = Mutex::new(Vec::new());
+
+enum WeakDevice {
+    Cpu(Weak<Mutex<Cpu>>),
+    Cuda(Weak<Mutex<Cuda>>),
+}
+
+impl WeakDevice {
+    fn of(device: &Opened) -> WeakDevice {
+        match device {
+            Opened::Cpu(device) => WeakDevice::Cpu(Arc::downgrade(device)),
+            Opened::Cuda(device) => WeakDevice::Cuda(Arc::downgrade(device)),
+        }
+    }
+
+    fn upgrade(&self) -> Option<Opened> {
+        match self {
+            WeakDevice::Cpu(device) => device.upgrade().map(Opened::Cpu),
+            WeakDevice::Cuda(device) => device.upgrade().map(Opened::Cuda),
+        }
+    }
+}
+
 impl DeviceHandle {
-    /// Starts the threads of the CPU, or opens a GPU.
+    /// Starts the threads of the CPU, or opens a GPU, for this handle alone.
     pub fn open(name: DeviceName) -> Result<DeviceHandle> {
         Ok(DeviceHandle(match name {
             DeviceName::Cpu(threads) => Opened::Cpu(Arc::new(Mutex::new(Cpu::new(threads)?))),
             DeviceName::Cuda(index) => Opened::Cuda(Arc::new(Mutex::new(Cuda::new(index)?))),
         }))
+    }
+
+    /// The open device of that name, or else a new one, which others may share from then on. A CPU with one thread is not
+    /// shared: solves on several threads run side by side.
+    pub fn shared(name: DeviceName) -> Result<DeviceHandle> {
+        if name == DeviceName::Cpu(Some(1)) {
+            return DeviceHandle::open(name);
+        }
+        let mut open = lock(&OPEN);
+        open.retain(|(_, device)| device.upgrade().is_some());
+        let found = open.iter().find(|(other, _)| *other == name).and_then(|(_, device)| device.upgrade());
+        if let Some(device) = found {
+            return Ok(DeviceHandle(device));
+        }
+        let opened = DeviceHandle::open(name)?;
+        open.push((name, WeakDevice::of(&opened.0)));
+        Ok(opened)
     }
 
     /// The name that users type: `cpu`, `cuda:0`.

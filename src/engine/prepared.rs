@@ -122,6 +122,14 @@ impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
     }
 }
 
+impl<D: Pick<T>, T: Scalar> Drop for On<D, T> {
+    /// What is on a device goes between two solves of others that share it.
+    fn drop(&mut self) {
+        let _turn = lock(&self.device);
+        self.prepared = None;
+    }
+}
+
 /// The operator of a caller's product, where this device and precision have one.
 fn own<D: Pick<T>, T: Scalar>(product: &Arc<dyn Product>) -> Result<Operator<D, T>> {
     let operator: Box<dyn Any> = Box::new(given::operator(Arc::clone(product)));
@@ -207,7 +215,7 @@ impl Prepared {
         let note = settings.check_matrix()?;
         let device = match settings.device.take() {
             Some(device) => device,
-            None => DeviceHandle::open(settled.device)?,
+            None => DeviceHandle::shared(settled.device)?,
         };
         let began = Instant::now();
         let (backend, precision) = (&settled.backend, settings.request.precision);
