@@ -17,8 +17,9 @@ const JUDGING_VECTORS: u64 = 2;
 const GIVEN_VECTORS: u64 = 2;
 /// Bytes that the program takes for a small system: its code and what it records of iterations.
 const PROGRAM: u64 = 20_000_000;
-/// Bytes of each thread: its stack, and what it has not given back of the memory that it works with.
-const THREAD: u64 = 500_000;
+/// Bytes of each thread: its stack, and what it has not given back of the memory that it works with. On 16 threads the packing of
+/// slices takes this much of each.
+const THREAD: u64 = 1_200_000;
 /// Bytes that drawing a picture takes at most, that of a bitmap.
 const DRAWING: u64 = 45_000_000;
 
