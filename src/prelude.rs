@@ -1,6 +1,9 @@
 //! What most programs need: `use solver::prelude::*`.
 
-pub use crate::engine::{Answer, Cg, DeviceHandle, DeviceName, Matrix, Minres, Prepared, RightHandSide};
+pub use crate::engine::{
+    Answer, Cg, DeviceHandle, DeviceName, Markov, Matrix, Minres, Pagerank, Prepared, RightHandSide, Weights,
+    markov, pagerank,
+};
 pub use crate::error::{Error, Result};
 pub use crate::precond::Preconditioner;
 pub use crate::scalar::Precision;

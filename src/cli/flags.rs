@@ -67,7 +67,7 @@ fn advice(error: &Error) -> String {
         Error::BadDiagonal { .. } | Error::BadBlock { .. } => " (--precond none)",
         Error::CpuOnly { .. } => " (--device cpu)",
         Error::Threads { .. } => " by --threads",
-        Error::Chain(ChainError::RowSum { .. }) => " (--normalize)",
+        Error::Chain(ChainError::RowSum { .. } | ChainError::NamedSum { .. }) => " (--normalize)",
         Error::Chain(ChainError::Reducible { .. }) => " (--classes each)",
         _ => "",
     };
@@ -209,6 +209,7 @@ mod tests {
                 "; did you mean F2? solver matrices lists all of them",
             ),
             (ChainError::RowSum { row: 0, sum: 0.5 }.into(), "can be divided by it (--normalize)"),
+            (ChainError::NamedSum { vertex: name(), sum: 2.0 }.into(), "can be divided by it (--normalize)"),
             (ChainError::Reducible { classes: 2 }.into(), "each class (--classes each)"),
             (memory(None).into(), "; the CPU uses main memory (--device cpu)"),
             (memory(Some("preconditioner jacobi takes less")).into(), " (--precond jacobi)"),

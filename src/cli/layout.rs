@@ -67,33 +67,6 @@ pub(super) fn labelled(label_width: usize, lines: &[(&str, String)]) -> String {
     lines.iter().map(|(label, text)| wrapped(&format!("{label:<label_width$} "), text)).collect()
 }
 
-/// What a vertex is called: by its label, its id, or both.
-pub(super) fn named(id: Option<u64>, label: Option<&str>) -> String {
-    match (id, label) {
-        (Some(id), Some(label)) => format!("{id}  {label}"),
-        (Some(id), None) => id.to_string(),
-        (None, label) => label.unwrap_or_default().to_owned(),
-    }
-}
-
-/// Lines of what is ranked highest, each a name and the text after it: ids to the right of their column, other names to the
-/// left.
-pub(super) fn ranked(rows: Vec<(String, String)>) -> String {
-    /// A longer name moves the text of its own line.
-    const WIDEST: usize = 60;
-    let ids = rows.iter().all(|(name, _)| name.bytes().all(|byte| byte.is_ascii_digit()));
-    let widest = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    let width = widest.clamp(12, WIDEST);
-    let line = |(place, (name, text)): (usize, &(String, String))| {
-        let first = if place == 0 { "top" } else { "" };
-        match ids {
-            true => format!("{first:<9} {name:>width$}  {text}\n"),
-            false => format!("{first:<9} {name:<width$}  {text}\n"),
-        }
-    };
-    rows.iter().enumerate().map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

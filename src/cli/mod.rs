@@ -11,7 +11,6 @@ mod every;
 mod fetch;
 mod flags;
 mod groups;
-mod ids;
 mod info;
 mod interrupt;
 mod layout;

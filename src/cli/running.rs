@@ -1,23 +1,19 @@
 //! What all solves have in common on the command line: where they run, for how long, and what they leave behind.
 
 pub(super) use super::flags::bad;
-use super::interrupt;
 use super::places::{Named, check_apart, check_writable};
 use super::progress::Limits;
 use super::summary::{Line, files};
 use crate::engine::{Request, Settled};
 use crate::error::Result;
+use crate::observe::History;
 use crate::observe::history::Layout;
-use crate::observe::{History, Recorder};
 use crate::parallel::start_pool;
 use crate::plot::{Captions, Format};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
-use crate::solve::rounding::sum;
-use crate::stop::{StopReason, StoppingRule};
 use clap::Args;
 use std::ffi::OsStr;
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -80,63 +76,10 @@ impl Running {
     pub fn limits(&self, max_iters: usize) -> Limits {
         Limits { iterations: max_iters, time: self.time_limit }
     }
-
-    /// When to stop, Ctrl-C included: from now on it ends the solve, and no longer the program.
-    pub fn rule(&self, max_iters: usize, tolerance: f64, stagnation: usize) -> StoppingRule {
-        let mut rules = vec![
-            StoppingRule::AbsoluteResidual(tolerance),
-            StoppingRule::MaxIterations(max_iters),
-            StoppingRule::Stagnation(stagnation),
-            StoppingRule::Interrupt(interrupt::catch()),
-        ];
-        rules.extend(self.time_limit.map(StoppingRule::TimeLimit));
-        StoppingRule::any(rules)
-    }
-}
-
-/// Room for a history of so many iterations, within reason.
-pub(super) fn recorder(max_iters: usize) -> Recorder {
-    Recorder::with_capacity(max_iters.min(1 << 16))
 }
 
 /// A file that an option may name.
 pub(super) type MaybeNamed<'a> = (&'static str, Option<&'a Path>);
-
-/// The reason as a sentence in the words of these solves.
-pub(super) fn message(reason: &StopReason) -> String {
-    match reason {
-        StopReason::Stagnated { iteration, window } => format!(
-            "not converged: stagnated, nothing has fallen by 1 % in the {window} iterations before iteration {iteration}"
-        ),
-        StopReason::NotFinite { iteration, .. } => format!(
-            "not converged: NaN or infinity appeared in iteration {iteration}; weights or vectors leave the range of the \
-             precision"
-        ),
-        other => other.to_string(),
-    }
-}
-
-/// Numbers that are not negative, divided by their sum; a sum below 1 may stay where something is lost by intent.
-/// `file` holds them, and `name` is what the entry at a place is called.
-pub(super) fn distribution(
-    option: &'static str,
-    file: &impl Display,
-    values: &[f64],
-    lost: bool,
-    name: impl Fn(usize) -> String,
-) -> Result<Vec<f64>> {
-    if let Some(at) = values.iter().position(|v| !(*v >= 0.0 && v.is_finite())) {
-        let reason =
-            format!("the number of {} is {}, and must be finite and not negative", name(at), values[at]);
-        return Err(bad(option, file, reason));
-    }
-    let total = sum(values.iter().copied());
-    if !total.is_normal() && !values.is_empty() {
-        return Err(bad(option, file, format!("its numbers sum to {total}")));
-    }
-    let by = if lost && total <= 1.0 { 1.0 } else { total };
-    Ok(values.iter().map(|v| v / by).collect())
-}
 
 /// Those of the options that name a file.
 fn given<'a>(all: &[MaybeNamed<'a>]) -> Vec<Named<'a>> {

@@ -1,10 +1,10 @@
 //! The vectors of a system as users name them: the right-hand side, where to start, and where the answer goes.
 
 use super::flags::bad;
-use super::thousands;
-use crate::error::{Error, Result};
+use crate::engine::{check_length, read_vector};
+use crate::error::Result;
 use crate::solve::problem::{self, Problem};
-use crate::source::{Beside, Loaded, column, market, npy, read_dense};
+use crate::source::{Beside, Loaded, column, market, npy};
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -46,36 +46,15 @@ pub struct FromFile {
 impl FromFile {
     /// Reads a file of one column.
     pub fn read(option: &'static str, path: &Path) -> Result<FromFile> {
-        let dense = read_dense(path).map_err(|error| match error {
-            // The reader speaks of a size, and not of the file.
-            Error::TooLarge { .. } => bad(option, path.display(), "it holds a sparse matrix, and no vector"),
-            other => other,
-        })?;
-        if dense.cols() != 1 {
-            let reason =
-                format!("it holds a {} x {} matrix, and must hold one column", dense.rows(), dense.cols());
-            return Err(bad(option, path.display(), reason));
-        }
-        Ok(FromFile { option, path: path.to_owned(), values: dense.values().to_vec() })
-    }
-
-    /// The option that named the file.
-    pub fn option(&self) -> &'static str {
-        self.option
+        let values = read_vector(option.trim_start_matches("--"), path)?;
+        Ok(FromFile { option, path: path.to_owned(), values })
     }
 
     /// The vector, which must have an entry for each of so many rows.
     pub fn values(&self, rows: usize) -> Result<&[f64]> {
-        if self.values.len() == rows {
-            return Ok(&self.values);
-        }
-        let count = |n: usize| thousands(n as u64);
-        let reason = format!(
-            "its length is {}, and the matrix has {} rows: they must be equal",
-            count(self.values.len()),
-            count(rows)
-        );
-        Err(bad(self.option, self.path.display(), reason))
+        let named = self.path.display().to_string();
+        check_length(self.option.trim_start_matches("--"), &named, self.values.len(), rows)?;
+        Ok(&self.values)
     }
 }
 

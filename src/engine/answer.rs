@@ -1,7 +1,7 @@
 //! The answer of a solve, and what it says about itself.
 
 use super::advice::{self, Ended, Naming, as_method};
-use super::device::{DeviceHandle, Opened, lock};
+use super::device::DeviceHandle;
 use super::limit::{self, Moved};
 use super::rhs::RightHandSide;
 use super::settings::Input;
@@ -30,10 +30,7 @@ impl About {
     pub fn of(matrix: &Input) -> About {
         match matrix {
             Input::Stored(matrix) => About {
-                name: match matrix.name() {
-                    "" => "a matrix in memory".to_owned(),
-                    name => name.to_owned(),
-                },
+                name: matrix.title(),
                 stand_in: matrix.stand_in(),
                 rows: matrix.rows() as u64,
                 nnz: matrix.nnz() as u64,
@@ -151,10 +148,7 @@ impl Answer {
             iterations: outcome.iterations,
             seconds: outcome.seconds_each,
         };
-        self.limit = match &device.0 {
-            Opened::Cpu(device) => limit::measure(&*lock(device), &moved, cancel),
-            Opened::Cuda(device) => limit::measure(&*lock(device), &moved, cancel),
-        };
+        self.limit = limit::measure_on(device, &moved, cancel);
     }
 
     /// Everything that the solve says about itself.

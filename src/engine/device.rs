@@ -260,3 +260,33 @@ impl DeviceHandle {
 pub(super) fn lock<D>(device: &Mutex<D>) -> MutexGuard<'_, D> {
     device.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Evaluates an expression for an open device and the numbers of a precision's vectors, which get names as types.
+macro_rules! on_device {
+    ($handle:expr, $precision:expr, |$device:ident, $D:ident, $T:ident| $body:expr) => {
+        match (&$handle.0, $precision) {
+            ($crate::engine::device::Opened::Cpu($device), $crate::scalar::Precision::F32) => {
+                type $D = $crate::device::Cpu;
+                type $T = f32;
+                $body
+            }
+            ($crate::engine::device::Opened::Cpu($device), _) => {
+                type $D = $crate::device::Cpu;
+                type $T = f64;
+                $body
+            }
+            ($crate::engine::device::Opened::Cuda($device), $crate::scalar::Precision::F32) => {
+                type $D = $crate::device::Cuda;
+                type $T = f32;
+                $body
+            }
+            ($crate::engine::device::Opened::Cuda($device), _) => {
+                type $D = $crate::device::Cuda;
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+
+pub(super) use on_device;

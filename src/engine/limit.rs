@@ -1,12 +1,13 @@
 //! How near a solve came to what the machine allows.
 
+use super::device::{DeviceHandle, Opened, lock};
 use crate::bench::stream::{self, Limit};
 use crate::device::Device;
 use std::sync::atomic::AtomicBool;
 
 /// What iterations moved: over operators and vectors of so many bytes, so many bytes each, in so many seconds each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Moved {
+pub(super) struct Moved {
     pub operators: u64,
     pub vectors: u64,
     pub each: u64,
@@ -17,10 +18,18 @@ pub(crate) struct Moved {
 /// Measurements of the limit at most, where the first ones lie below the speed of the solve itself.
 const TRIES: usize = 3;
 
+/// The limit of a device that is open, as [`measure`] finds it.
+pub(super) fn measure_on(device: &DeviceHandle, moved: &Moved, cancel: Option<&AtomicBool>) -> Option<Limit> {
+    match &device.0 {
+        Opened::Cpu(device) => measure(&*lock(device), moved, cancel),
+        Opened::Cuda(device) => measure(&*lock(device), moved, cancel),
+    }
+}
+
 /// The machine's limit for an iteration, where it means something: an iteration that moves little is bound by latency,
 /// and no solve is faster than the machine, so that a stream that says so was measured while the machine had other
 /// things to do. It is skipped once `cancel` is set.
-pub(crate) fn measure<D: Device>(device: &D, moved: &Moved, cancel: Option<&AtomicBool>) -> Option<Limit> {
+fn measure<D: Device>(device: &D, moved: &Moved, cancel: Option<&AtomicBool>) -> Option<Limit> {
     const LITTLE: u64 = 1 << 20;
     if moved.iterations == 0 || moved.each < LITTLE {
         return None;

@@ -30,7 +30,7 @@ pub struct Matrix {
 }
 
 /// What is known of a matrix besides its arrays.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct About {
     pub name: String,
     pub stand_in: Option<&'static str>,
@@ -38,6 +38,8 @@ pub(super) struct About {
     pub notes: Vec<String>,
     pub beside: Vec<Beside>,
     pub labels: Option<Labels>,
+    /// Whether the labels came from a file of their own, so that rows have ids too.
+    pub labels_are_added: bool,
     pub ids: Option<Vec<u32>>,
     pub first_id: Option<u32>,
     pub seconds_load: f64,
@@ -67,6 +69,7 @@ impl Matrix {
             notes: loaded.notes,
             beside: loaded.beside,
             labels: loaded.labels,
+            labels_are_added: false,
             ids: loaded.ids,
             first_id: loaded.first_id,
             seconds_load: seconds,
@@ -128,6 +131,14 @@ impl Matrix {
     /// What it was opened by; empty for a matrix from memory.
     pub fn name(&self) -> &str {
         &self.about.name
+    }
+
+    /// What reports call it.
+    pub(super) fn title(&self) -> String {
+        match self.name() {
+            "" => "a matrix in memory".to_owned(),
+            name => name.to_owned(),
+        }
     }
 
     /// The arrays.

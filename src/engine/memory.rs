@@ -136,3 +136,8 @@ pub(super) fn reserve(method: Method, precond: Preconditioner, matrix: &Csr, wid
     let rest = if precond.is_blocks() { 0 } else { precond.bytes(rows, matrix.nnz() as u64, width) };
     Reserve { all: vectors + rest, vectors }
 }
+
+/// Bytes of so many vectors with numbers of `width` bytes.
+pub(super) fn vectors(count: usize, rows: usize, width: usize) -> u64 {
+    count as u64 * rows as u64 * width as u64
+}

@@ -1,7 +1,7 @@
 //! A solve made ready: device, matrix and preconditioner stay where they are from one right-hand side to the next.
 
 use super::answer::{About, Answer, Facts};
-use super::device::{DeviceHandle, Opened, Request, lock};
+use super::device::{DeviceHandle, Opened, Request, lock, on_device};
 use super::matrix::Matrix;
 use super::memory;
 use super::rhs::RightHandSide;
@@ -9,7 +9,6 @@ use super::settings::{Input, Settings};
 use super::stopping::Stopping;
 use super::watch::Fan;
 use crate::backend::{Choice, Operator, Pick};
-use crate::device::{Cpu, Cuda};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Recorder};
@@ -219,12 +218,8 @@ impl Prepared {
         };
         let began = Instant::now();
         let (backend, precision) = (&settled.backend, settings.request.precision);
-        let (session, recipe, because) = match (&device.0, precision) {
-            (Opened::Cpu(cpu), Precision::F32) => session::<Cpu, f32>(cpu, &mut settings, backend)?,
-            (Opened::Cpu(cpu), _) => session::<Cpu, f64>(cpu, &mut settings, backend)?,
-            (Opened::Cuda(gpu), Precision::F32) => session::<Cuda, f32>(gpu, &mut settings, backend)?,
-            (Opened::Cuda(gpu), _) => session::<Cuda, f64>(gpu, &mut settings, backend)?,
-        };
+        let (session, recipe, because) =
+            on_device!(device, precision, |held, D, T| session::<D, T>(held, &mut settings, backend))?;
         let Settings { matrix, stopping, mut checkpoints, observers, ended, assume_symmetric, .. } = settings;
         let applied = matches!(matrix, Input::Applied(_));
         let own = recipe.own_precond.is_some();

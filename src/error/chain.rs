@@ -24,6 +24,17 @@ pub enum ChainError {
         /// What is wrong.
         reason: String,
     },
+    /// The steps out of a state with a label or an id are no distribution.
+    #[error(
+        "the links out of vertex {vertex}: their weights sum to {sum}, and must sum to 1; where the sum is not 0, each can be \
+         divided by it"
+    )]
+    NamedSum {
+        /// The vertex, by its label or id.
+        vertex: String,
+        /// The sum.
+        sum: f64,
+    },
     /// A row of a chain is no distribution.
     #[error(
         "row {} sums to {sum}, and the steps out of a state must sum to 1 (counted from 1); a row whose sum is not 0 \

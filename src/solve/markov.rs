@@ -29,13 +29,14 @@ use std::time::Instant;
 
 /// A way to the distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Method {
-    /// x = P' x, again and again.
+    /// Power iteration
     Power,
-    /// Each state in turn.
+    /// Each state in turn
     GaussSeidel,
-    /// Groups that are seldom left as one chain, and Gauss-Seidel between.
+    /// For chains of groups that are seldom left: the groups as one chain, and Gauss-Seidel between
     Aggregation,
 }
 

@@ -48,13 +48,14 @@ pub enum Dangling {
 
 /// A way to the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Method {
-    /// x = F(x), again and again.
+    /// Power iteration
     Power,
-    /// The same, moved ahead now and then by what the last steps have in common.
+    /// Power iteration, moved ahead now and then by what its last steps have in common
     Extrapolated,
-    /// Each vertex in turn, with the newest ranks of all others; in a fixed order, and so the same bits on every run.
+    /// Gauss-Seidel in a fixed order, on the CPU
     GaussSeidel,
 }
 

@@ -167,7 +167,6 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 /// A field for a table whose columns are separated by commas, in quotes where it needs them.
-#[cfg(any(feature = "cli", test))]
 pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     let special = |byte: u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
     // Blanks at the ends would be lost, and a line that begins with # is a comment to many readers.

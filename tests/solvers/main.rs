@@ -14,6 +14,7 @@ mod cg;
 mod checkpoint_files;
 mod checkpoints;
 mod engine;
+mod engine_graphs;
 mod markov;
 mod minres;
 mod pagerank;

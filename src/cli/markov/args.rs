@@ -2,8 +2,9 @@
 
 use crate::cli::running::RunArgs;
 use crate::cli::what::What;
+use crate::engine::markov::{Classes, Method};
 use crate::source::Columns;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -35,7 +36,7 @@ pub struct MarkovArgs {
     pub labels: Option<PathBuf>,
     /// How the distribution is found: all but power take one thread
     #[arg(long, value_enum, default_value = "power")]
-    pub method: MethodName,
+    pub method: Method,
     /// Divide each row by its sum, instead of refusing rows that do not sum to 1
     #[arg(long)]
     pub normalize: bool,
@@ -60,24 +61,4 @@ pub struct MarkovArgs {
     /// Write the distribution here: .npy (a column for each class, states in rising order), .csv (state,probability[,...])
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-}
-
-/// The methods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MethodName {
-    /// Power iteration
-    Power,
-    /// Each state in turn
-    GaussSeidel,
-    /// For chains of groups that are seldom left: the groups as one chain, and Gauss-Seidel between
-    Aggregation,
-}
-
-/// What to do with several classes that are never left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Classes {
-    /// Say how many there are, and stop
-    Refuse,
-    /// Find the distribution of each
-    Each,
 }

@@ -2,7 +2,9 @@
 
 use crate::cli::running::RunArgs;
 use crate::cli::what::What;
+use crate::engine::pagerank::{Dangling, Method, Repeated, SelfLoops};
 use crate::source::Columns;
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -41,7 +43,7 @@ pub struct PagerankArgs {
     pub damping: f64,
     /// What becomes of the surfer at a vertex without links
     #[arg(long, value_enum, default_value = "uniform")]
-    pub dangling: DanglingName,
+    pub dangling: Dangling,
     /// Where the surfer jumps to: vertices by id or label, separated by commas, each as likely as the other, or a file with
     /// numbers, that are divided by their sum: .npy, .mtx or .txt (also .gz) with one for each vertex in order, or .csv with
     /// lines id,number or label,number [default: every vertex]
@@ -54,7 +56,7 @@ pub struct PagerankArgs {
     /// How the ranks are found: extrapolated takes fewer iterations than power, and gauss-seidel, on one thread, about half
     /// on crawls of the web
     #[arg(long, value_enum, default_value = "power")]
-    pub method: MethodName,
+    pub method: Method,
     /// Where and how long it runs.
     #[command(flatten)]
     pub run: RunArgs,
@@ -79,44 +81,19 @@ pub struct PagerankArgs {
     pub output: Option<PathBuf>,
 }
 
-/// What becomes of the surfer at a vertex without links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DanglingName {
-    /// It goes to any vertex
-    Uniform,
-    /// It jumps as --personalise says
-    Personalised,
-    /// It stays
-    SelfLoop,
-    /// It is gone, and the ranks sum to less than 1, as in the GAP benchmark
-    Drop,
-}
+// Not derived, as the help names a flag.
+impl ValueEnum for Dangling {
+    fn value_variants<'a>() -> &'a [Dangling] {
+        &Dangling::ALL
+    }
 
-/// The methods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MethodName {
-    /// Power iteration
-    Power,
-    /// Power iteration, moved ahead now and then by what its last steps have in common
-    Extrapolated,
-    /// Gauss-Seidel in a fixed order, on the CPU
-    GaussSeidel,
-}
-
-/// What is done with links from a vertex to itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SelfLoops {
-    /// They count like all others
-    Keep,
-    /// They are left out
-    Remove,
-}
-
-/// What is done with links that the graph names several times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Repeated {
-    /// Each counts; weights add up
-    Keep,
-    /// Each link counts once, with the weight of the first
-    Once,
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Dangling::Uniform => "It goes to any vertex",
+            Dangling::Personalised => "It jumps as --personalise says",
+            Dangling::SelfLoop => "It stays",
+            Dangling::Drop => "It is gone, and the ranks sum to less than 1, as in the GAP benchmark",
+        };
+        Some(PossibleValue::new(self.name()).help(help))
+    }
 }

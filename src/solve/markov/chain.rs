@@ -13,7 +13,7 @@ const SLACK: f64 = 8.0;
 #[derive(Clone, Debug)]
 pub struct Chain {
     /// Entry (i, j) is the probability of the step from i to j.
-    steps: Csr,
+    steps: Arc<Csr>,
     /// The sets of states that are never left once they are entered, each in rising order.
     closed: Vec<Closed>,
     /// States outside of them, which are left for good.
@@ -32,7 +32,8 @@ pub struct Closed {
 impl Chain {
     /// Checks that the rows of a matrix are distributions; `normalise` makes them so where they only sum to something
     /// else.
-    pub fn new(matrix: Csr, normalise: bool) -> Result<Chain> {
+    pub fn new(matrix: impl Into<Arc<Csr>>, normalise: bool) -> Result<Chain> {
+        let matrix = matrix.into();
         if !matrix.is_square() {
             return Err(Error::NotSquare { rows: matrix.rows(), cols: matrix.cols(), solver: "markov" });
         }
@@ -72,7 +73,7 @@ impl Chain {
 }
 
 /// The matrix with rows that are distributions.
-fn stochastic(matrix: Csr, normalise: bool) -> Result<Csr> {
+fn stochastic(matrix: Arc<Csr>, normalise: bool) -> Result<Arc<Csr>> {
     let bad = |i: usize| matrix.row(i).find(|(_, p)| !(*p >= 0.0 && p.is_finite()));
     let sums = matrix.map_rows(|i| (bad(i).is_some(), sum(matrix.row(i).map(|(_, p)| p))));
     if let Some(row) = sums.iter().position(|(bad, _)| *bad) {
@@ -94,7 +95,7 @@ fn stochastic(matrix: Csr, normalise: bool) -> Result<Csr> {
     for (row, (_, total)) in sums.iter().enumerate() {
         values.extend(matrix.row(row).map(|(_, p)| p / total));
     }
-    Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values))
+    Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values)).map(Arc::new)
 }
 
 /// Steps that are possible: entries that are stored and 0 are none.

@@ -1,15 +1,15 @@
 //! The ranks as files.
 
-use crate::cli::flags::bad;
-use crate::cli::ids::Ids;
-use crate::error::Result;
+use crate::engine::graph::Names;
+use crate::engine::running::by_rank;
+use crate::error::{Error, Result};
 use crate::observe::write_file_with;
 use crate::source::fields::quoted;
 use crate::source::npy;
 use std::io::Write;
 use std::path::Path;
 
-type Writer = fn(&Path, &[f64], &Ids) -> Result<()>;
+type Writer = fn(&Path, &[f64], &Names) -> Result<()>;
 
 /// The endings of files of ranks, and who writes them.
 const WRITERS: &[(&str, Writer)] = &[
@@ -24,30 +24,29 @@ fn writer(path: &Path) -> Result<Writer> {
     found.map(|(_, write)| *write).ok_or_else(|| {
         let endings: Vec<_> = WRITERS.iter().map(|(ending, _)| *ending).collect();
         let reason = format!("its ending must be one of {}", endings.join(", "));
-        bad("--output", path.display(), reason)
+        Error::setting("output", path.display(), reason)
     })
 }
 
-/// Refuses a file that nobody writes.
-pub(super) fn check(path: &Path) -> Result<()> {
+/// Refuses a file whose ending is that of no kind of file for ranks.
+pub fn check_output(path: &Path) -> Result<()> {
     writer(path).map(drop)
 }
 
 /// Writes the ranks by the ending of the file.
-pub(super) fn write(path: &Path, ranks: &[f64], vertices: &Ids) -> Result<()> {
-    writer(path)?(path, ranks, vertices)?;
-    log::info!("ranks written to {}", path.display());
+pub(super) fn write(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {
+    let write = writer(path)?;
+    if ranks.iter().any(|rank| !rank.is_finite()) {
+        return Err(Error::Unwritable {
+            path: path.to_owned(),
+            reason: "the ranks are not finite".to_owned(),
+        });
+    }
+    write(path, ranks, vertices)?;
     Ok(())
 }
 
-/// The vertices by falling rank; of equal ones the lower number first.
-pub(in crate::cli) fn by_rank(ranks: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..ranks.len()).collect();
-    order.sort_unstable_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));
-    order
-}
-
-fn write_table(path: &Path, ranks: &[f64], vertices: &Ids) -> Result<()> {
+fn write_table(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {
     write_file_with(path, |out| {
         let (labels, ids) = (vertices.has_labels(), vertices.has_ids());
         writeln!(
@@ -72,7 +71,7 @@ fn write_table(path: &Path, ranks: &[f64], vertices: &Ids) -> Result<()> {
     })
 }
 
-fn write_json(path: &Path, ranks: &[f64], vertices: &Ids) -> Result<()> {
+fn write_json(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {
     write_file_with(path, |out| {
         write!(out, "[")?;
         for (place, vertex) in by_rank(ranks).into_iter().enumerate() {

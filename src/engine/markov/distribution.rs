@@ -1,0 +1,85 @@
+//! The distribution of one class of states.
+
+use crate::engine::device::DeviceHandle;
+use crate::engine::limit::{self, Moved};
+use crate::engine::running::Chosen;
+use crate::observe::Recorder;
+use crate::solve::markov::Stationary;
+use crate::solve::markov::chain::Closed;
+use crate::stop::StopReason;
+use std::sync::atomic::AtomicBool;
+
+/// The stationary distribution of one class.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    pub(super) class: Closed,
+    pub(super) outcome: Stationary,
+    pub(super) recorder: Recorder,
+    pub(super) chosen: Chosen,
+    pub(super) percent_of_limit: Option<f64>,
+}
+
+impl Distribution {
+    pub(super) fn new(
+        class: Closed,
+        outcome: Stationary,
+        recorder: Recorder,
+        chosen: Chosen,
+    ) -> Distribution {
+        Distribution { class, outcome, recorder, chosen, percent_of_limit: None }
+    }
+
+    /// The states of the class, counted from 0, in rising order.
+    pub fn states(&self) -> &[u32] {
+        &self.class.states
+    }
+
+    /// The probability of each of them.
+    pub fn probabilities(&self) -> &[f64] {
+        &self.outcome.probabilities
+    }
+
+    /// Whether the residual, computed anew, meets the tolerance.
+    pub fn converged(&self) -> bool {
+        self.outcome.reason.is_success()
+    }
+
+    /// Why the solve ended.
+    pub fn reason(&self) -> StopReason {
+        self.outcome.reason
+    }
+
+    /// How the solve ended, in numbers.
+    pub fn outcome(&self) -> &Stationary {
+        &self.outcome
+    }
+
+    /// The residual by each step, before the first iteration and after each.
+    pub fn residuals(&self) -> &[f64] {
+        self.recorder.residuals()
+    }
+
+    pub(super) fn seconds_each(&self) -> f64 {
+        self.outcome.seconds_solve / self.outcome.iterations.max(1) as f64
+    }
+
+    pub(super) fn gigabytes_per_second(&self) -> f64 {
+        match self.outcome.iterations {
+            0 => 0.0,
+            _ => self.outcome.bytes_per_iteration as f64 / self.seconds_each() / 1e9,
+        }
+    }
+
+    /// How near the iterations came to what the machine allows.
+    pub(super) fn measure(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
+        let moved = Moved {
+            operators: self.outcome.operator_bytes,
+            vectors: self.outcome.vector_bytes,
+            each: self.outcome.bytes_per_iteration,
+            iterations: self.outcome.iterations,
+            seconds: self.seconds_each(),
+        };
+        let limit = limit::measure_on(device, &moved, cancel);
+        self.percent_of_limit = limit.map(|limit| 100.0 * limit.seconds / moved.seconds);
+    }
+}

@@ -1,0 +1,72 @@
+//! The distributions as files.
+
+use super::distribution::Distribution;
+use crate::engine::graph::Names;
+use crate::engine::running::by_rank;
+use crate::error::{Error, Result};
+use crate::format::Dense;
+use crate::observe::write_file_with;
+use crate::parallel::zeros;
+use crate::source::fields::quoted;
+use crate::source::npy;
+use std::io::Write;
+use std::path::Path;
+
+type Writer = fn(&Path, &Names, &[Distribution]) -> Result<()>;
+
+/// The endings of files of distributions, and who writes them.
+const WRITERS: &[(&str, Writer)] = &[(".npy", write_columns), (".csv", write_table)];
+
+fn writer(path: &Path) -> Result<Writer> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let found = WRITERS.iter().find(|(ending, _)| name.ends_with(ending));
+    found.map(|(_, write)| *write).ok_or_else(|| {
+        let endings: Vec<_> = WRITERS.iter().map(|(ending, _)| *ending).collect();
+        let reason = format!("its ending must be one of {}", endings.join(", "));
+        Error::setting("output", path.display(), reason)
+    })
+}
+
+/// Refuses a file whose ending is that of no kind of file for distributions.
+pub fn check_output(path: &Path) -> Result<()> {
+    writer(path).map(drop)
+}
+
+/// Writes the distributions by the ending of the file.
+pub(super) fn write(path: &Path, names: &Names, found: &[Distribution]) -> Result<()> {
+    writer(path)?(path, names, found)
+}
+
+/// A probability for every state, 0 outside of the class.
+fn spread(states: usize, class: &Distribution) -> Result<Vec<f64>> {
+    let mut all = zeros(states)?;
+    class.states().iter().zip(class.probabilities()).for_each(|(&state, &p)| all[state as usize] = p);
+    Ok(all)
+}
+
+fn write_columns(path: &Path, names: &Names, found: &[Distribution]) -> Result<()> {
+    let states = names.rows();
+    let columns: Vec<Vec<f64>> = found.iter().map(|class| spread(states, class)).collect::<Result<_>>()?;
+    npy::write(path, &Dense::from_columns(states, &columns)?)
+}
+
+/// The states that are returned to, by class and falling probability.
+fn write_table(path: &Path, names: &Names, found: &[Distribution]) -> Result<()> {
+    write_file_with(path, |out| {
+        let (labels, numbers) = (names.has_labels(), names.has_ids());
+        let first = if numbers { "state" } else { "label" };
+        writeln!(out, "{first},probability,class{}", if labels && numbers { ",label" } else { "" })?;
+        for (number, class) in found.iter().enumerate() {
+            for place in by_rank(class.probabilities()) {
+                let (state, p) = (class.states()[place] as usize, class.probabilities()[place]);
+                let label = quoted(names.label(state).unwrap_or_default());
+                match names.id(state) {
+                    None => write!(out, "{label},{p:e},{}", number + 1)?,
+                    Some(id) => write!(out, "{id},{p:e},{}", number + 1)?,
+                }
+                writeln!(out, "{}", if labels && numbers { format!(",{label}") } else { String::new() })?;
+            }
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,226 @@
+//! A chain made ready: its classes, and the device, stay from one solve to the next.
+
+use super::distribution::Distribution;
+use super::distributions::{Distributions, Facts};
+use super::{Classes, Markov, Method};
+use crate::backend::{Choice, Pick};
+use crate::engine::device::{DeviceHandle, lock, on_device};
+use crate::engine::graph::Names;
+use crate::engine::running::{Chosen, Watch, operator};
+use crate::engine::weights::{Others, Weights};
+use crate::error::{ChainError, Error, Result};
+use crate::format::Csr;
+use crate::observe::Observer;
+use crate::scalar::{Precision, Scalar};
+use crate::solve::markov::chain::{Chain, Closed};
+use crate::solve::markov::power::VECTORS;
+use crate::solve::markov::{Problem, Stationary, power, serial};
+use crate::solve::rounding::sum;
+use crate::stop::StoppingRule;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// Iterations without progress that count as the end of it: slow chains gain little in each.
+const STAGNATION: usize = 2000;
+
+/// A method, with its operator on a device.
+type Iterate =
+    Box<dyn Fn(&Problem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Stationary> + Send>;
+
+/// A class made ready.
+struct Ready {
+    incoming: Arc<Csr>,
+    iterate: Iterate,
+    chosen: Chosen,
+}
+
+/// How classes are made ready.
+struct Recipe {
+    method: Method,
+    device: DeviceHandle,
+    backend: Choice,
+    precision: Precision,
+}
+
+/// A chain ready for solves, on one device. It can be moved to another thread.
+pub struct Prepared {
+    chain: Chain,
+    recipe: Recipe,
+    /// The class of a chain that has one. Those of several classes are made ready one after the other, so that only one of
+    /// them takes memory.
+    only: Option<Ready>,
+    x0: Option<Weights>,
+    watch: Watch,
+    facts: Arc<Facts>,
+}
+
+const _: () = {
+    const fn is_send<T: Send>() {}
+    is_send::<Prepared>();
+};
+
+/// Power iteration with an operator of a backend.
+fn by_power<D: Pick<T>, T: Scalar>(
+    device: &Arc<Mutex<D>>,
+    backend: &Choice,
+    matrix: &Arc<Csr>,
+    phase: &mut dyn FnMut(&str),
+) -> Result<(Iterate, Chosen)> {
+    let (operator, chosen) = operator::<D, T>(device, backend, matrix, VECTORS, phase)?;
+    let device = Arc::clone(device);
+    let iterate: Iterate = Box::new(move |problem, rule, observers| {
+        let device = lock(&device);
+        device.enter()?;
+        power::<D, T>(&*device, Arc::clone(&operator), problem, rule, observers)
+    });
+    Ok((iterate, chosen))
+}
+
+impl Recipe {
+    fn ready(&self, chain: &Chain, class: &Closed, phase: &mut dyn FnMut(&str)) -> Result<Ready> {
+        let incoming = chain.within(class)?;
+        let (iterate, chosen): (Iterate, Chosen) = match self.method {
+            Method::Power => {
+                let narrow = self.precision.narrow_values();
+                let matrix = if narrow { Arc::new(incoming.to_f32()) } else { Arc::clone(&incoming) };
+                on_device!(self.device, self.precision, |held, D, T| {
+                    by_power::<D, T>(held, &self.backend, &matrix, phase)
+                })?
+            }
+            method @ (Method::GaussSeidel | Method::Aggregation) => {
+                let aggregation = method == Method::Aggregation;
+                let iterate: Iterate =
+                    Box::new(move |problem, rule, observers| serial(problem, aggregation, rule, observers));
+                (iterate, Chosen::none())
+            }
+        };
+        Ok(Ready { incoming, iterate, chosen })
+    }
+}
+
+/// An error about a row of a graph, whose vertices have labels or ids.
+fn named(names: &Names, error: Error) -> Error {
+    match error {
+        Error::Chain(ChainError::RowSum { row, sum }) => {
+            ChainError::NamedSum { vertex: names.name(row), sum }.into()
+        }
+        Error::Chain(ChainError::Probability { row, col, value }) => {
+            let reason = format!("its weight is {value}, and must not be negative");
+            let (vertex, to) = (names.name(row), Some(names.name(col)));
+            ChainError::NamedWeights { vertex, to, reason }.into()
+        }
+        other => other,
+    }
+}
+
+/// The start within a class; where it has nothing there, all states alike.
+fn within(start: &[f64], class: &Closed) -> Option<Vec<f64>> {
+    let within = || class.states.iter().map(|&state| start[state as usize]);
+    let total = sum(within());
+    total.is_normal().then(|| within().map(|p| p / total).collect())
+}
+
+impl Prepared {
+    pub(super) fn new(markov: Markov) -> Result<Prepared> {
+        let Markov { chain: matrix, settings, x0, mut running } = markov;
+        settings.check()?;
+        let (device, backend) = running.open(settings.serial())?;
+        let began = Instant::now();
+        let (names, graph) = (Names::of(&matrix, 1), matrix.is_graph());
+        let (name, notes) = (matrix.title(), matrix.notes().to_vec());
+        let seconds_load = matrix.about.seconds_load;
+        (running.phase)("finding the classes");
+        let chain = Chain::new(matrix.csr, settings.normalize);
+        let chain = chain.map_err(|error| if graph { named(&names, error) } else { error })?;
+        if chain.closed().len() > 1 && settings.classes == Classes::Refuse {
+            return Err(ChainError::Reducible { classes: chain.closed().len() }.into());
+        }
+        let (method, precision) = (settings.method, running.request.precision);
+        let recipe = Recipe { method, device, backend, precision };
+        let only = match chain.closed() {
+            [class] => Some(recipe.ready(&chain, class, &mut *running.phase)?),
+            _ => None,
+        };
+        let facts = Arc::new(Facts {
+            name,
+            notes,
+            names,
+            settings,
+            nnz: chain.steps().nnz() as u64,
+            transient: chain.transient() as u64,
+            device: recipe.device.describe(),
+            precision,
+            seconds_load,
+            seconds_setup: began.elapsed().as_secs_f64(),
+        });
+        Ok(Prepared { chain, recipe, only, x0, watch: running.watch, facts })
+    }
+
+    /// Where iteration begins from now on.
+    pub fn x0(&mut self, weights: Option<Weights>) {
+        self.x0 = weights;
+    }
+
+    /// Solves from now on end once this flag is set.
+    pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
+        self.watch.cancel = Some(Arc::clone(flag));
+    }
+
+    /// The device.
+    pub fn device(&self) -> &DeviceHandle {
+        &self.recipe.device
+    }
+
+    /// The classes that are never left, in the order of their first states.
+    pub fn classes(&self) -> &[Closed] {
+        self.chain.closed()
+    }
+
+    /// Finds the distribution of each class.
+    pub fn solve(&mut self) -> Result<Distributions> {
+        self.solve_watched(|_| None)
+    }
+
+    /// Finds the distribution of each class; `watch` makes an observer for each, where there is to be one.
+    pub fn solve_watched(
+        &mut self,
+        mut watch: impl FnMut(&Closed) -> Option<Box<dyn Observer>>,
+    ) -> Result<Distributions> {
+        let vertices = (&self.facts.names, "state");
+        let start = self.x0.as_ref().map(|x0| x0.over("x0", vertices, Others::Nothing, false)).transpose()?;
+        let settings = &self.facts.settings;
+        self.watch.begin();
+        let mut found = Vec::with_capacity(self.chain.closed().len());
+        for class in self.chain.closed() {
+            let began = Instant::now();
+            let made = match &self.only {
+                Some(_) => None,
+                None => Some(self.recipe.ready(&self.chain, class, &mut |_| ())?),
+            };
+            let seconds = if made.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
+            let Some(ready) = self.only.as_ref().or(made.as_ref()) else { continue };
+            let start = start.as_ref().and_then(|start| within(start, class));
+            let problem =
+                Problem { incoming: &ready.incoming, period: class.period, start: start.as_deref() };
+            let mut observer = watch(class);
+            let others: &mut [&mut dyn Observer] = match &mut observer {
+                Some(observer) => &mut [&mut **observer],
+                None => &mut [],
+            };
+            let limits = (settings.tol, settings.max_iters, STAGNATION);
+            let solve = |rule: &StoppingRule, observers: &mut [&mut dyn Observer]| {
+                (ready.iterate)(&problem, rule, observers)
+            };
+            let (mut outcome, recorder) = self.watch.run(limits, others, solve)?;
+            outcome.seconds_setup += seconds;
+            found.push(Distribution::new(class.clone(), outcome, recorder, ready.chosen.clone()));
+        }
+        Ok(Distributions::new(found, Arc::clone(&self.facts)))
+    }
+
+    /// Lets chain and operator go, and keeps the device.
+    pub fn into_device(self) -> DeviceHandle {
+        self.recipe.device
+    }
+}

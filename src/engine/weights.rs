@@ -1,0 +1,301 @@
+//! A number for each vertex of a graph or state of a chain: where a surfer jumps to, or where a solve starts.
+
+use super::graph::{Names, Search};
+use crate::error::{Error, Result};
+use crate::solve::rounding::sum;
+use crate::source::fields::{Fields, Separator};
+use crate::source::read_dense;
+use crate::text::thousands;
+use serde::Deserialize;
+use std::fmt;
+use std::path::Path;
+
+/// A number for each vertex: in the order of the vertices, or by their ids or labels. They are divided by their sum.
+#[derive(Clone, Debug)]
+pub struct Weights {
+    kind: Kind,
+    /// What errors call them.
+    source: String,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    InOrder(Vec<f64>),
+    /// Of vertices by label or id, each alike.
+    Vertices(Vec<String>),
+    ByName(Vec<Pair>),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct Pair {
+    id: Option<u64>,
+    label: Option<String>,
+    /// An id or a label, where the file does not say which.
+    #[serde(skip)]
+    word: Option<String>,
+    rank: f64,
+}
+
+impl Pair {
+    /// The vertex, by its label where file and graph have labels.
+    fn find(&self, search: &Search, labels: bool) -> std::result::Result<Option<usize>, String> {
+        match (&self.label, self.id, &self.word) {
+            (Some(label), _, _) if labels => search.by_label(label),
+            (_, Some(id), _) => Ok(search.by_id(id)),
+            (_, _, Some(word)) => search.find(word),
+            _ => Ok(None),
+        }
+    }
+
+    /// What the file calls the vertex.
+    fn name(&self) -> String {
+        let label = self.label.as_ref().or(self.word.as_ref()).cloned();
+        label.or(self.id.map(|id| id.to_string())).unwrap_or_default()
+    }
+}
+
+/// What becomes of vertices and ids that are not on both sides.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Others {
+    /// A vertex has 0, and an id or label must be that of a vertex.
+    Nothing,
+    /// A vertex has its share of what all numbers sum to, and one that is no vertex any more is left out.
+    Share,
+}
+
+/// The column that a file holds; `setting` names it in errors.
+pub fn read_vector(setting: &'static str, path: &Path) -> Result<Vec<f64>> {
+    let fault = |reason: String| Error::setting(setting, path.display(), reason);
+    let dense = read_dense(path).map_err(|error| match error {
+        // The reader speaks of a size, and not of the file.
+        Error::TooLarge { .. } => fault("it holds a sparse matrix, and no vector".to_owned()),
+        other => other,
+    })?;
+    match dense.cols() {
+        1 => Ok(dense.values().to_vec()),
+        cols => Err(fault(format!("it holds a {} x {cols} matrix, and must hold one column", dense.rows()))),
+    }
+}
+
+/// Refuses a vector that has not an entry for each row; `named` is where it comes from.
+pub fn check_length(setting: &'static str, named: &str, length: usize, rows: usize) -> Result<()> {
+    if length == rows {
+        return Ok(());
+    }
+    let (length, rows) = (thousands(length as u64), thousands(rows as u64));
+    let reason = format!("its length is {length}, and the matrix has {rows} rows: they must be equal");
+    Err(Error::setting(setting, named, reason))
+}
+
+impl Weights {
+    /// Of vertices by their labels or ids, each as much as the other.
+    pub fn of_vertices(names: impl IntoIterator<Item = impl Into<String>>) -> Weights {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        Weights { source: names.join(","), kind: Kind::Vertices(names) }
+    }
+
+    /// Reads .csv and .json as ids or labels with numbers, and all else as a vector. `setting` is what they are for.
+    pub fn read(setting: &'static str, path: &Path) -> Result<Weights> {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        let pairs = match ending.as_deref() {
+            Some("csv") => table(&text(path)?),
+            Some("json") => serde_json::from_str(&text(path)?).map_err(|e| e.to_string()),
+            _ => return Weights::read_in_order(setting, path),
+        };
+        let fault = |reason: String| Error::setting(setting, path.display(), reason);
+        let pairs: Vec<Pair> = pairs.map_err(fault)?;
+        if pairs.iter().any(|pair| pair.id.is_none() && pair.label.is_none() && pair.word.is_none()) {
+            return Err(fault("each rank needs an id or a label".to_owned()));
+        }
+        Ok(Weights { kind: Kind::ByName(pairs), source: path.display().to_string() })
+    }
+
+    /// Reads a vector in the order of the vertices.
+    pub fn read_in_order(setting: &'static str, path: &Path) -> Result<Weights> {
+        let values = read_vector(setting, path)?;
+        Ok(Weights { kind: Kind::InOrder(values), source: path.display().to_string() })
+    }
+
+    /// The numbers as a distribution over the rows with these names, each of which is a `kind` of thing, such as a vertex.
+    /// Where `lost`, they may sum to less than 1.
+    pub(super) fn over(
+        &self,
+        setting: &'static str,
+        (names, kind): (&Names, &str),
+        others: Others,
+        lost: bool,
+    ) -> Result<Vec<f64>> {
+        let n = names.rows();
+        let values = match &self.kind {
+            Kind::Vertices(words) => return alike(setting, words, names),
+            Kind::InOrder(values) => {
+                check_length(setting, &self.source, values.len(), n)?;
+                values.clone()
+            }
+            Kind::ByName(pairs) => self.by_name(setting, pairs, names, others)?,
+        };
+        let fault = |reason: String| Error::setting(setting, &self.source, reason);
+        if let Some(at) = values.iter().position(|v| !(*v >= 0.0 && v.is_finite())) {
+            return Err(fault(format!(
+                "the number of {kind} {} is {}, and must be finite and not negative",
+                names.name(at),
+                values[at]
+            )));
+        }
+        let total = sum(values.iter().copied());
+        if !total.is_normal() && !values.is_empty() {
+            return Err(fault(format!("its numbers sum to {total}")));
+        }
+        let by = if lost && total <= 1.0 { 1.0 } else { total };
+        Ok(values.into_iter().map(|v| v / by).collect())
+    }
+
+    fn by_name(
+        &self,
+        setting: &'static str,
+        pairs: &[Pair],
+        names: &Names,
+        others: Others,
+    ) -> Result<Vec<f64>> {
+        let n = names.rows();
+        // A share of what the file's numbers sum to, but for ranks of which something is lost.
+        let total = pairs.iter().map(|pair| pair.rank).sum::<f64>().max(1.0);
+        let mut values = vec![if others == Others::Share { total / n as f64 } else { 0.0 }; n];
+        let (mut known, mut seen) = (0, vec![false; n]);
+        let (search, labels) = (names.search()?, names.has_labels());
+        let fault = |reason: String| Error::setting(setting, &self.source, reason);
+        for pair in pairs {
+            match pair.find(&search, labels).map_err(fault)? {
+                Some(vertex) if seen[vertex] => {
+                    return Err(fault(format!("vertex {} is listed twice", pair.name())));
+                }
+                Some(vertex) => (values[vertex], seen[vertex], known) = (pair.rank, true, known + 1),
+                None if others == Others::Share => {}
+                None => return Err(fault(format!("the graph has no vertex {}", pair.name()))),
+            }
+        }
+        if known == 0 && n > 0 {
+            let names = if labels { "ids or labels" } else { "ids" };
+            return Err(fault(format!("none of its {names} is a vertex of the graph")));
+        }
+        if others == Others::Share && (known < n || known < pairs.len()) {
+            let (new, gone) = (n - known, pairs.len() - known);
+            log::info!("{setting} {}: {new} vertices are new, {gone} are gone", self.source);
+        }
+        Ok(values)
+    }
+}
+
+impl From<Vec<f64>> for Weights {
+    fn from(values: Vec<f64>) -> Weights {
+        Weights { kind: Kind::InOrder(values), source: "given".to_owned() }
+    }
+}
+
+impl From<&[f64]> for Weights {
+    fn from(values: &[f64]) -> Weights {
+        Weights::from(values.to_vec())
+    }
+}
+
+/// Where the numbers come from.
+impl fmt::Display for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+/// The same for each of these vertices.
+fn alike(setting: &'static str, words: &[String], names: &Names) -> Result<Vec<f64>> {
+    let search = names.search()?;
+    let mut v = vec![0.0; names.rows()];
+    for word in words {
+        let found = search.find(word).map_err(|reason| Error::setting(setting, word, reason))?;
+        let vertex = found.ok_or_else(|| Error::setting(setting, word, no_vertex(word, names)))?;
+        v[vertex] += 1.0 / words.len() as f64;
+    }
+    Ok(v)
+}
+
+/// Why a word names no vertex of the graph.
+fn no_vertex(word: &str, names: &Names) -> String {
+    let Some(last) = names.rows().checked_sub(1) else { return "the graph has no vertices".to_owned() };
+    let range = match (names.id(0), names.id(last)) {
+        (Some(first), Some(last)) => format!("; ids go from {first} to {last}"),
+        _ => String::new(),
+    };
+    if names.has_labels() {
+        let ids = if names.has_ids() { " or id" } else { "" };
+        return format!("the graph has no vertex with that label{ids}, and there is no such file{range}");
+    }
+    if word.parse::<u64>().is_err() {
+        return "it must be a file, or vertices separated by commas such as 3,17".to_owned();
+    }
+    format!("the graph has no vertex with that id{range}")
+}
+
+fn text(path: &Path) -> Result<String> {
+    let failed = |source| Error::Io { action: "read", path: path.to_owned(), source };
+    std::fs::read_to_string(path).map_err(failed)
+}
+
+/// The places of the columns of a table of numbers.
+struct Places {
+    id: Option<usize>,
+    label: Option<usize>,
+    word: Option<usize>,
+    number: usize,
+    count: usize,
+}
+
+impl Places {
+    /// Those of a header, or of a table without one.
+    fn of(header: Option<&[String]>) -> Places {
+        let Some(header) = header else {
+            return Places { id: None, label: None, word: Some(0), number: 1, count: 2 };
+        };
+        let place = |names: &[&str]| {
+            header.iter().position(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
+        };
+        let (id, label) = (place(&["id"]), place(&["label", "name"]));
+        let word = (id.is_none() && label.is_none()).then_some(0);
+        let other = |place: &usize| ![id, label, word].contains(&Some(*place));
+        Places { id, label, word, number: (0..header.len()).find(other).unwrap_or(1), count: header.len() }
+    }
+
+    fn pair(&self, fields: &[String]) -> Option<Pair> {
+        let text = |place: Option<usize>| place.and_then(|place| fields.get(place)).cloned();
+        let id = match text(self.id) {
+            None => None,
+            Some(id) => Some(id.parse().ok()?),
+        };
+        let rank = fields.get(self.number).filter(|_| fields.len() == self.count)?.parse().ok()?;
+        Some(Pair { id, label: text(self.label), word: text(self.word), rank })
+    }
+}
+
+/// Lines `id,number` or `label,number`; the first may name the columns, and then there may be both.
+fn table(text: &str) -> std::result::Result<Vec<Pair>, String> {
+    /// Characters of a line that are told.
+    const SHOWN: usize = 40;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut places = Places::of(None);
+    let mut pairs = Vec::new();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let fields = Fields::new(line.as_bytes(), 0, Separator::Comma)
+            .map(|field| field.ok().and_then(|field| String::from_utf8(field.bytes().into_owned()).ok()));
+        let fields: Option<Vec<String>> = fields.collect();
+        match fields.as_deref().and_then(|fields| places.pair(fields)) {
+            Some(pair) => pairs.push(pair),
+            None if at == 0 && line.starts_with(|c: char| c.is_alphabetic()) => {
+                places = Places::of(fields.as_deref());
+            }
+            None => {
+                let shown: String = line.chars().take(SHOWN).collect();
+                let expected = if places.label.is_some() { "label,number" } else { "id,number" };
+                return Err(format!("line {}: expected {expected}, found '{shown}'", at + 1));
+            }
+        }
+    }
+    Ok(pairs)
+}

@@ -1,0 +1,244 @@
+//! Ranks and chains by the calls that front-ends make.
+
+use crate::common::vectors::bits;
+use crate::common::zoo;
+use solver::engine::markov::Classes;
+use solver::engine::pagerank::{Repeated, SelfLoops};
+use solver::error::ChainError;
+use solver::prelude::*;
+use solver::solve::markov::chain::Chain;
+use solver::solve::pagerank::links::Links;
+use solver::solve::pagerank::{Dangling, Method, Problem, gauss_seidel};
+use solver::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+const GRAPH: &str = "rmat:scale=9,edges=5000";
+const CHAIN: &str = "blockband:n=300,block=5,density=0.2";
+
+fn pagerank() -> Pagerank {
+    Pagerank::new(&Matrix::open_graph(GRAPH).unwrap()).device("cpu")
+}
+
+fn markov(chain: &Matrix) -> Markov {
+    Markov::new(chain).device("cpu")
+}
+
+/// Two states that are never left, and one from which both are reached.
+fn two_classes() -> Matrix {
+    Matrix::from_triplets(3, 3, [(0, 0, 1.0), (1, 1, 1.0), (2, 0, 0.5), (2, 1, 0.5)]).unwrap()
+}
+
+fn tolerance(tol: f64) -> StoppingRule {
+    StoppingRule::any([StoppingRule::AbsoluteResidual(tol), StoppingRule::MaxIterations(10_000)])
+}
+
+#[test]
+fn ranks_are_those_of_the_method_itself() {
+    let links = Links::new(&Matrix::open_graph(GRAPH).unwrap().csr().clone()).unwrap();
+    let problem =
+        Problem { links: &links, damping: 0.9, dangling: Dangling::Drop, teleport: None, start: None };
+    let expected = gauss_seidel(&problem, &tolerance(1e-12), &mut []).unwrap();
+    let of = |method| pagerank().damping(0.9).dangling(Dangling::Drop).tol(1e-12).method(method).solve();
+    let same = of(Method::GaussSeidel).unwrap();
+    assert_eq!(bits(same.ranks()), bits(&expected.ranks));
+    for method in [Method::Power, Method::Extrapolated] {
+        let ranks = of(method).unwrap();
+        assert!(ranks.converged() && ranks.error_bound() <= 1e-12);
+        let apart: f64 = ranks.ranks().iter().zip(&expected.ranks).map(|(a, b)| (a - b).abs()).sum();
+        assert!(apart <= ranks.error_bound() + same.error_bound(), "{apart:e}");
+    }
+}
+
+#[test]
+fn a_graph_prepared_once_gives_the_same_bits_as_single_solves() {
+    let mut prepared = pagerank().prepare().unwrap();
+    let backend = prepared.backend().to_owned();
+    for vertex in ["3", "17", "3"] {
+        let weights = Weights::of_vertices([vertex]);
+        let single = pagerank().personalise(weights.clone()).solve().unwrap();
+        prepared.personalise(Some(weights));
+        let again = prepared.solve().unwrap();
+        assert_eq!(bits(again.ranks()), bits(single.ranks()), "{vertex}");
+        assert_eq!(again.report().backend, backend);
+    }
+    prepared.personalise(None);
+    let ranks = prepared.solve().unwrap();
+    assert_eq!(bits(ranks.ranks()), bits(pagerank().solve().unwrap().ranks()));
+    prepared.x0(Some(ranks.ranks().into()));
+    assert!(prepared.solve().unwrap().outcome().iterations <= 2);
+}
+
+#[test]
+fn a_chain_prepared_once_gives_the_same_bits_as_single_solves() {
+    let chain = Matrix::open(CHAIN).unwrap();
+    let mut prepared = markov(&chain).prepare().unwrap();
+    let start: Vec<f64> = (1..=300).map(f64::from).collect();
+    for x0 in [None, Some(start), None] {
+        let mut single = markov(&chain);
+        if let Some(x0) = &x0 {
+            single = single.x0(x0.as_slice());
+        }
+        let single = single.solve().unwrap();
+        prepared.x0(x0.map(Weights::from));
+        let again = prepared.solve().unwrap();
+        let probabilities = |found: &markov::Distributions| bits(found.classes()[0].probabilities());
+        assert_eq!(probabilities(&again), probabilities(&single));
+    }
+}
+
+#[test]
+fn a_graph_of_edges_keeps_parallel_ones_and_lists_its_highest_ranks() {
+    let graph = Matrix::from_edges([(0, 1), (1, 0), (2, 0), (2, 3), (2, 3), (1, 1)]).unwrap();
+    assert_eq!((graph.rows(), graph.nnz()), (4, 6));
+    let solve = |pagerank: Pagerank| pagerank.device("cpu").solve().unwrap().report();
+    let report = solve(Pagerank::new(&graph));
+    assert_eq!((report.links, report.self_loops, report.duplicates, report.sinks), (6, 1, 1, 1));
+    let fewer = solve(Pagerank::new(&graph).self_loops(SelfLoops::Remove).duplicates(Repeated::Once)).links;
+    assert_eq!(fewer, 4);
+    let ranks = Pagerank::new(&graph).device("cpu").solve().unwrap();
+    let top = ranks.top(2);
+    assert_eq!((top.len(), top[0].id, top[0].above_next_is_certain), (2, Some(1), true));
+    assert!(top[0].rank > top[1].rank && top[0].rank == ranks.ranks()[1]);
+    let text = ranks.report().to_string();
+    assert!(text.starts_with("result    converged;") && text.contains("\ntop "), "{text}");
+    assert!(Matrix::from_edges([(0, usize::MAX - 1)]).is_err());
+}
+
+#[test]
+fn vertices_go_by_the_labels_of_a_file_and_by_ids_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let labels = folder.path().join("labels.txt");
+    std::fs::write(&labels, "alice\nbob\ncarol\n").unwrap();
+    let graph = Matrix::from_edges([(0, 1), (1, 2)]).unwrap().read_labels(&labels).unwrap();
+    let jumps = |vertex: &str| {
+        let ranks = Pagerank::new(&graph).device("cpu").personalise(Weights::of_vertices([vertex])).solve();
+        ranks.map(|ranks| bits(ranks.ranks()))
+    };
+    assert_eq!(jumps("bob").unwrap(), jumps("1").unwrap());
+    let unknown = jumps("erin").unwrap_err();
+    assert!(matches!(&unknown, Error::BadSetting { setting: "personalise", .. }), "{unknown}");
+    assert!(unknown.to_string().contains("no vertex with that label or id"), "{unknown}");
+    let again = graph.read_labels(&labels).unwrap_err();
+    assert!(matches!(&again, Error::BadSetting { setting: "labels", .. }), "{again}");
+}
+
+#[test]
+fn ranks_that_were_written_are_a_start_for_another_solve() {
+    let folder = tempfile::tempdir().unwrap();
+    let ranks = pagerank().solve().unwrap();
+    for name in ["r.npy", "r.csv", "r.json"] {
+        let path = folder.path().join(name);
+        ranks.write(&path).unwrap();
+        let start = Weights::read("x0", &path).unwrap();
+        let again = pagerank().x0(start).solve().unwrap();
+        assert!(again.outcome().iterations <= 2, "{name}: {}", again.outcome().iterations);
+    }
+    let unknown = ranks.write(&folder.path().join("r.txt")).unwrap_err().to_string();
+    assert!(unknown.contains(".npy, .csv, .json"), "{unknown}");
+}
+
+#[test]
+fn each_class_of_a_chain_has_its_distribution_in_one_report() {
+    let found = markov(&two_classes()).solve().unwrap();
+    assert!(found.converged() && found.classes().len() == 2);
+    assert_eq!((found.classes()[1].states(), found.classes()[1].probabilities()), (&[1][..], &[1.0][..]));
+    let report = found.report();
+    assert_eq!((report.states, report.transient, report.classes.len()), (3, 1, 2));
+    assert_eq!(report.iterations, report.classes.iter().map(|class| class.iterations).sum::<u64>());
+    assert_eq!(found.history().report.rows, 3);
+    let refused = markov(&two_classes()).of_classes(Classes::Refuse).solve().unwrap_err();
+    assert!(matches!(refused, Error::Chain(ChainError::Reducible { classes: 2 })));
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("pi.csv");
+    found.write(&table).unwrap();
+    let text = std::fs::read_to_string(&table).unwrap();
+    assert_eq!(text, "state,probability,class\n1,1e0,1\n2,1e0,2\n");
+}
+
+#[test]
+fn a_chain_is_solved_by_every_method_and_its_rows_are_divided_where_that_is_asked() {
+    let doubled = {
+        let csr = zoo::generated(CHAIN);
+        let entries = (0..csr.rows()).flat_map(|i| csr.row(i).map(move |(j, p)| (i, j, 2.0 * p)));
+        Matrix::from_triplets(csr.rows(), csr.cols(), entries.collect::<Vec<_>>()).unwrap()
+    };
+    let exact = Chain::new(doubled.csr().clone(), true).unwrap();
+    assert_eq!(exact.closed().len(), 1);
+    for method in markov::Method::ALL {
+        let found = markov(&doubled).normalize(true).method(method).max_iters(100_000).solve().unwrap();
+        let incoming = exact.within(&exact.closed()[0]).unwrap();
+        let residual = solver::solve::markov::residual(&incoming, found.classes()[0].probabilities());
+        assert!(found.converged() && residual <= 1e-10, "{method:?}: {residual:e}");
+    }
+    let refused = markov(&doubled).solve().unwrap_err();
+    assert!(matches!(refused, Error::Chain(ChainError::RowSum { row: 0, .. })), "{refused}");
+}
+
+#[test]
+fn a_row_of_a_graph_that_is_no_distribution_is_named_by_its_vertex() {
+    let graph = Matrix::from_edges([(0, 1), (1, 0), (1, 1)]).unwrap();
+    let refused = markov(&graph).solve().unwrap_err();
+    assert!(
+        matches!(&refused, Error::Chain(ChainError::NamedSum { vertex, sum: 2.0 }) if vertex == "1"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn settings_out_of_range_are_refused_by_their_names() {
+    let setting = |error: Error| match error {
+        Error::BadSetting { setting, .. } => setting,
+        other => panic!("{other}"),
+    };
+    let ranks = |pagerank: Pagerank| setting(pagerank.solve().unwrap_err());
+    assert_eq!(ranks(pagerank().damping(1.0)), "damping");
+    assert_eq!(ranks(pagerank().damping(f64::NAN)), "damping");
+    assert_eq!(ranks(pagerank().tol(0.0)), "tol");
+    assert_eq!(ranks(pagerank().threads(0)), "threads");
+    assert_eq!(ranks(pagerank().device("abacus")), "device");
+    assert_eq!(ranks(pagerank().method(Method::GaussSeidel).backend("csr")), "backend");
+    assert_eq!(ranks(pagerank().personalise(vec![1.0; 3])), "personalise");
+    assert_eq!(ranks(pagerank().x0(vec![-1.0; 512])), "x0");
+    let chain = Matrix::open(CHAIN).unwrap();
+    assert_eq!(setting(markov(&chain).tol(2.0).solve().unwrap_err()), "tol");
+    assert_eq!(setting(markov(&chain).x0(vec![0.0; 300]).solve().unwrap_err()), "x0");
+}
+
+#[test]
+fn a_flag_or_an_observer_ends_a_solve_and_the_next_one_goes_on() {
+    let flag = Arc::new(AtomicBool::new(true));
+    let cancelled = pagerank().cancel(&flag).solve().unwrap();
+    assert_eq!(cancelled.reason(), StopReason::Interrupted);
+    assert!(!cancelled.converged() && cancelled.report().hint.is_none());
+    let calls = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&calls);
+    // The first solve is ended at its second batch.
+    let watched = move |_: &solver::engine::Progress| seen.fetch_add(1, Ordering::Relaxed) != 1;
+    let mut prepared = markov(&Matrix::open(CHAIN).unwrap()).on_progress(watched).prepare().unwrap();
+    assert_eq!(prepared.solve().unwrap().classes()[0].reason(), StopReason::Interrupted);
+    assert!(prepared.solve().unwrap().converged());
+}
+
+#[test]
+fn what_is_prepared_can_be_moved_to_another_thread() {
+    let mut ranking = pagerank().prepare().unwrap();
+    let mut chain = markov(&Matrix::open(CHAIN).unwrap()).prepare().unwrap();
+    let moved = std::thread::spawn(move || (ranking.solve().unwrap(), chain.solve().unwrap()));
+    let (ranks, found) = moved.join().unwrap();
+    assert_eq!(bits(ranks.ranks()), bits(pagerank().solve().unwrap().ranks()));
+    assert!(found.converged());
+}
+
+#[test]
+fn precisions_and_devices_that_are_open_serve_graphs_and_chains() {
+    let device = DeviceHandle::open(DeviceName::Cpu(Some(2))).unwrap();
+    for precision in [Precision::F64, Precision::Mixed, Precision::F32] {
+        let ranks = pagerank().on(&device).precision(precision).tol(1e-4).solve().unwrap();
+        assert!(ranks.converged(), "{precision:?}");
+        assert_eq!(ranks.report().precision, precision.name());
+        let chain = Matrix::open(CHAIN).unwrap();
+        let found = markov(&chain).on(&device).precision(precision).tol(1e-4).solve().unwrap();
+        assert!(found.converged(), "{precision:?}");
+    }
+}
