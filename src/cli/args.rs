@@ -1,10 +1,11 @@
 //! What the user typed, exactly, over what a configuration file says. Nothing is opened or resolved here.
 
+use super::backends::BackendsArgs;
 use super::every::Every;
 use super::groups::{GENERAL, arranged, switch};
 use super::markov::args::MarkovArgs;
 use super::pagerank::args::PagerankArgs;
-use super::precond::{Typed, listed_below};
+use super::precond::{PreconditionersArgs, Typed, listed_below};
 use super::running::RunArgs;
 use super::what::{self, What};
 use crate::precond::Preconditioner;
@@ -242,32 +243,6 @@ pub struct FetchArgs {
     /// A server laid out like the collection: URL/MM/GROUP/NAME.tar.gz [default: https://sparse.tamu.edu]
     #[arg(long, value_name = "URL")]
     pub mirror: Option<String>,
-}
-
-/// Options of `solver backends`.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  solver backends\n  solver backends hybrid\n  solver backends --all\n  solver backends --json"
-)]
-pub struct BackendsArgs {
-    /// Show everything about this backend
-    #[arg(value_name = "NAME", value_parser = super::backends::Typed, hide_possible_values = true)]
-    pub name: Option<String>,
-    /// List all backends, not only those that are recommended
-    #[arg(long)]
-    pub all: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Options of `solver preconditioners`.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  solver preconditioners\n  solver preconditioners --json")]
-pub struct PreconditionersArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Options of `solver doctor`.

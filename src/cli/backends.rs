@@ -1,14 +1,31 @@
 //! `solver backends`: the registry as text or JSON, and the names that shells complete.
 
-use super::args::BackendsArgs;
 use super::flags::bad;
 use super::layout::wrapped;
 use super::{print, print_json};
 use crate::backend::{Entry, REGISTRY, auto_entries, backend_names, recommended};
 use crate::error::Result;
 use crate::spelling::{did_you_mean, nearest};
+use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use std::ffi::OsStr;
+
+/// Options of `solver backends`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  solver backends\n  solver backends hybrid\n  solver backends --all\n  solver backends --json"
+)]
+pub struct BackendsArgs {
+    /// Show everything about this backend
+    #[arg(value_name = "NAME", value_parser = Typed, hide_possible_values = true)]
+    pub name: Option<String>,
+    /// List all backends, not only those that are recommended
+    #[arg(long)]
+    pub all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(serde::Serialize)]
 struct Row {

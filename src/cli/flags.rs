@@ -1,12 +1,11 @@
 //! The flags that help with an error, a note or a stop. The library names settings in words; this module adds what to type.
 
-use super::args::Cli;
 use crate::backend::REGISTRY;
 use crate::error::{ChainError, Error, FetchError, GpuError};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::source::Columns;
-use clap::{CommandFactory, ValueEnum};
+use clap::ValueEnum;
 
 /// The error of a flag, or of an operand, whose value makes no sense.
 pub(super) fn bad(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
@@ -36,9 +35,9 @@ pub(super) fn as_flag(setting: &str, value: &str) -> String {
     format!("--{setting} {value}").trim_end().to_owned()
 }
 
+/// Settings are named like their flags, in small letters; operands and variables of the environment are in capitals.
 fn is_flag(setting: &str) -> bool {
-    let takes = |command: &clap::Command| command.get_arguments().any(|arg| arg.get_long() == Some(setting));
-    Cli::command().get_subcommands().any(takes)
+    setting.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
 /// The end of the message of an error: what to type.

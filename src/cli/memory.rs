@@ -1,9 +1,10 @@
 //! How much memory a solve takes at most, about, or the least that it takes, in words.
 
-use super::plan::Plan;
 use super::progress::bytes;
+use super::running::Running;
 use crate::engine::{DeviceName, MemoryPlan, compressed_rows};
 use crate::error::Result;
+use crate::solve::Method;
 use crate::source::Columns;
 use std::ffi::OsStr;
 
@@ -20,11 +21,16 @@ pub(super) fn at_least(what: &OsStr, columns: Option<Columns>, times: u64, named
 }
 
 /// The estimate in words.
-pub(super) fn describe(plan: &Plan) -> Result<String> {
-    let Some(size) = crate::source::preview(&*plan.matrix)? else { return Ok(UNKNOWN.to_owned()) };
-    let (request, settled) = (&plan.running.request, &plan.running.settled);
-    let (start, picture) = (plan.x0.is_some(), plan.run.plot.is_some());
-    let planned = MemoryPlan::new(plan.method, request, settled, size, start, picture);
+/// `start`: a solve that starts at a vector; `picture`: a plot is drawn.
+pub(super) fn describe(
+    method: Method,
+    matrix: &OsStr,
+    Running { request, settled, .. }: &Running,
+    start: bool,
+    picture: bool,
+) -> Result<String> {
+    let Some(size) = crate::source::preview(matrix)? else { return Ok(UNKNOWN.to_owned()) };
+    let planned = MemoryPlan::new(method, request, settled, size, start, picture);
     let MemoryPlan { matrix, operator, precond, host, vectors, program, .. } = planned;
     let named = match request.precond.name() {
         "none" => String::new(),

@@ -120,7 +120,9 @@ impl Plan {
         }
         plan.add_if("resume", self.checkpoints.resume.as_ref().map(|file| file.display()));
         plan.outputs(&self.run, self.output.as_deref());
-        plan.add("memory", super::memory::describe(self)?);
+        let (start, picture) = (self.x0.is_some(), self.run.plot.is_some());
+        let memory = super::memory::describe(self.method, &self.matrix, &self.running, start, picture)?;
+        plan.add("memory", memory);
         if let Some((rows, _)) = crate::source::preview(&*self.matrix)? {
             self.check_lengths(rows as usize)?;
         }

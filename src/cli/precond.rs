@@ -1,13 +1,22 @@
 //! `solver preconditioners`, the list of them in help texts, and `--precond` as clap reads it: all from their table.
 
-use super::args::PreconditionersArgs;
 use super::layout::{wrapped, wrapped_with};
 use super::{flags, print, print_json};
 use crate::error::Result;
 use crate::precond::{Preconditioner, ROWS};
+use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use std::ffi::OsStr;
+
+/// Options of `solver preconditioners`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  solver preconditioners\n  solver preconditioners --json")]
+pub struct PreconditionersArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 #[derive(serde::Serialize)]
 struct Row {
