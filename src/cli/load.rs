@@ -2,12 +2,14 @@
 
 use super::flags;
 use super::progress::metered;
+use crate::engine::Matrix;
 use crate::error::Result;
 use crate::observe::Meter;
 use crate::parallel::start_pool;
 use crate::source::{self, Loaded, Options};
 use std::ffi::OsStr;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Loads what `--matrix` names.
 pub(super) fn load(what: &OsStr, mut options: Options) -> Result<Loaded> {
@@ -18,4 +20,11 @@ pub(super) fn load(what: &OsStr, mut options: Options) -> Result<Loaded> {
         metered("reading", &what.to_string_lossy(), &meter, || source::load_with(what, &options))?;
     loaded.notes.iter_mut().for_each(|note| *note = flags::note(note));
     Ok(loaded)
+}
+
+/// The same as a matrix of the library.
+pub(super) fn load_matrix(what: &OsStr, options: Options) -> Result<Matrix> {
+    let began = Instant::now();
+    let loaded = load(what, options)?;
+    Ok(Matrix::of_loaded(what.to_string_lossy(), loaded, began.elapsed().as_secs_f64()))
 }

@@ -32,7 +32,7 @@ mod vectors;
 mod what;
 
 use crate::error::{Error, Result};
-use crate::text::{duration, exact, thousands};
+use crate::text::{duration, thousands};
 use crate::{files, signals};
 use args::Command;
 use std::io::{ErrorKind, Write};

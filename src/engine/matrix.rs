@@ -34,16 +34,25 @@ pub struct Matrix {
 pub(super) struct About {
     pub name: String,
     pub stand_in: Option<&'static str>,
+    /// The kind of file that it was read from.
+    pub kind: Option<&'static str>,
+    /// Entries as the source stored them; none for a matrix from memory.
+    pub stored: Option<u64>,
+    /// Whether a symmetric file was read as the triangle that it stores.
+    pub as_stored: bool,
     /// Choices of the reader.
     pub notes: Vec<String>,
     pub beside: Vec<Beside>,
+    /// The names of vectors that were not read, or are faulty.
+    pub beside_unread: Vec<String>,
+    pub beside_faults: Vec<String>,
     pub labels: Option<Labels>,
     /// Whether the labels came from a file of their own, so that rows have ids too.
     pub labels_are_added: bool,
     pub ids: Option<Vec<u32>>,
     pub first_id: Option<u32>,
     pub seconds_load: f64,
-    symmetric: bool,
+    pub symmetric: bool,
     verdict: OnceLock<Verdict>,
 }
 
@@ -66,8 +75,13 @@ impl Matrix {
         let about = About {
             name: name.into(),
             stand_in: loaded.stand_in,
+            kind: loaded.kind,
+            stored: Some(loaded.stored),
+            as_stored: loaded.as_stored,
             notes: loaded.notes,
             beside: loaded.beside,
+            beside_unread: loaded.beside_unread,
+            beside_faults: loaded.beside_faults,
             labels: loaded.labels,
             labels_are_added: false,
             ids: loaded.ids,

@@ -83,6 +83,8 @@ pub struct Loaded {
     pub notes: Vec<String>,
     /// The kind of file that it was read from; none for a generator.
     pub kind: Option<&'static str>,
+    /// Whether [`Options::as_stored`] was set.
+    pub as_stored: bool,
 }
 
 /// A vector, or several in columns, that came with a matrix: `b` is a right-hand side, `coord` the places of nodes.
@@ -110,6 +112,7 @@ impl Loaded {
             labels: None,
             notes: Vec::new(),
             kind: None,
+            as_stored: false,
         }
     }
 
@@ -156,7 +159,7 @@ pub fn load(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Loaded> {
 pub fn load_with(what: &(impl AsRef<OsStr> + ?Sized), options: &Options) -> Result<Loaded> {
     let what = what.as_ref();
     check(what)?;
-    let loaded = find(what, options)?;
+    let loaded = Loaded { as_stored: options.as_stored, ..find(what, options)? };
     // Not every source has a triangle to read: the others' is taken here.
     if options.as_stored && loaded.symmetric {
         let matrix = loaded.matrix.lower_triangle().map_err(text::in_file(Path::new(what)))?;

@@ -1,9 +1,13 @@
 //! The statistics as a table that people read.
 
 use super::Info;
-use crate::cli::layout::{labelled, wrapped};
-use crate::cli::{exact, thousands};
-use crate::engine::pairs_differ;
+use crate::engine::advice::{Naming, as_method};
+use crate::engine::matrix::pairs_differ;
+use crate::text::{exact, thousands};
+use std::fmt;
+
+/// A label and its text.
+type Line = (&'static str, String);
 
 /// Width of the longest bar of the histogram.
 const BAR: f64 = 40.0;
@@ -49,42 +53,59 @@ fn shortest(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-pub(super) fn in_words(info: &Info) -> String {
-    let mut lines = vec![("matrix", info.matrix.clone())];
-    if let Some(real) = info.stand_in {
-        lines.push(("stand-in", format!("made up to look like {real}, which it is not")));
+impl Info {
+    /// A line for each fact, the hints left out. A line that goes on has no label.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        self.lines_naming(&as_method)
     }
-    if let Some(kind) = info.kind {
-        lines.push(("kind", kind.to_owned()));
-    }
-    lines.extend(info.notes.iter().map(|note| ("note", note.clone())));
-    lines.extend(info.labels.map(|labels| ("labels", count(labels))));
-    lines.push(("size", format!("{} x {}", count(info.rows), count(info.cols))));
-    let as_stored = if info.as_stored { ", read as stored" } else { "" };
-    let stored = thousands(info.nnz_stored);
-    lines.push(("entries", format!("{} ({stored} stored in the source{as_stored})", count(info.nnz))));
-    for beside in &info.beside {
+
+    /// The same with settings named by `naming`.
+    pub fn lines_naming(&self, naming: Naming<'_>) -> Vec<(&'static str, String)> {
+        let mut lines = vec![("matrix", self.matrix.clone())];
+        if let Some(real) = self.stand_in {
+            lines.push(("stand-in", format!("made up to look like {real}, which it is not")));
+        }
+        if let Some(kind) = self.kind {
+            lines.push(("kind", kind.to_owned()));
+        }
+        lines.extend(self.notes.iter().map(|note| ("note", note.clone())));
+        lines.extend(self.labels.map(|labels| ("labels", count(labels))));
+        lines.push(("size", format!("{} x {}", count(self.rows), count(self.cols))));
+        let as_stored = if self.as_stored { ", read as stored" } else { "" };
+        let stored = thousands(self.nnz_stored);
+        lines.push(("entries", format!("{} ({stored} stored in the source{as_stored})", count(self.nnz))));
+        for beside in &self.beside {
+            lines.push((
+                "beside it",
+                format!("{}, {} x {}", beside.name, count(beside.rows), count(beside.cols)),
+            ));
+        }
+        let unread = self.beside_unread.join(", ");
+        if !self.beside_faults.is_empty() {
+            lines.push(("beside it", format!("{unread}: faulty, and left out")));
+        } else if !unread.is_empty() {
+            lines.push(("beside it", format!("{unread}: not read, as {} does", naming("beside", ""))));
+        }
+        lines.extend(about_rows(self));
+        lines.extend(about_places(self));
+        lines.extend(about_values(self));
+        lines.extend(about_storage(self));
         lines
-            .push(("beside it", format!("{}, {} x {}", beside.name, count(beside.rows), count(beside.cols))));
     }
-    let unread = info.beside_unread.join(", ");
-    if !info.beside_faults.is_empty() {
-        lines.push(("beside it", format!("{unread}: faulty, and left out")));
-    } else if !unread.is_empty() {
-        lines.push(("beside it", format!("{unread}: not read, as --beside does")));
-    }
-    lines.extend(about_rows(info));
-    lines.extend(about_places(info));
-    lines.extend(about_values(info));
-    lines.extend(about_storage(info));
-    let mut text = labelled(12, &lines);
-    for (i, hint) in info.hints.iter().enumerate() {
-        text.push_str(&wrapped(&format!("{:<12} - ", if i == 0 { "hints" } else { "" }), hint));
-    }
-    text
 }
 
-fn about_rows(info: &Info) -> Vec<(&'static str, String)> {
+/// The facts and the hints as a table.
+impl fmt::Display for Info {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hints = self.hints.iter().enumerate();
+        let hints = hints.map(|(i, hint)| (if i == 0 { "hints" } else { "" }, format!("- {hint}")));
+        let lines = self.lines().into_iter().chain(hints);
+        let lines: Vec<String> = lines.map(|(label, text)| format!("{label:<12} {text}")).collect();
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+fn about_rows(info: &Info) -> Vec<Line> {
     let length = info.row_length;
     let longest = info.longest_row.map_or(String::new(), |row| format!(" (row {row})"));
     let mut lines = vec![(
@@ -115,7 +136,7 @@ fn about_rows(info: &Info) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn about_places(info: &Info) -> Vec<(&'static str, String)> {
+fn about_places(info: &Info) -> Vec<Line> {
     let mut lines = Vec::new();
     let verdict = match (&info.symmetric_to_rounding, &info.first_asymmetry, info.symmetric) {
         (Some(rounding), ..) => {
@@ -155,7 +176,7 @@ fn about_places(info: &Info) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn about_values(info: &Info) -> Vec<(&'static str, String)> {
+fn about_values(info: &Info) -> Vec<Line> {
     let mut lines = Vec::new();
     let v = info.values;
     let distinct = format!("{}{}", if v.distinct_is_exact { "" } else { "at least " }, count(v.distinct));
@@ -189,7 +210,7 @@ fn about_values(info: &Info) -> Vec<(&'static str, String)> {
     lines
 }
 
-fn about_storage(info: &Info) -> Vec<(&'static str, String)> {
+fn about_storage(info: &Info) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(block) = &info.block {
         let [r, c] = block.size;

@@ -1,10 +1,11 @@
 //! What the statistics of a matrix mean for solving with it, in words. Every hint rests on facts that it names; rows and columns
 //! are counted from 1.
 
-use super::super::thousands;
 use super::Auto;
+use crate::engine::advice::Naming;
 use crate::error::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 use crate::format::{Csr, Stats, Values};
+use crate::text::thousands;
 
 /// Row sums may miss 0, in shares of the row's magnitudes, or 1 by so much.
 const ROUNDING: f64 = 1e-10;
@@ -16,16 +17,16 @@ const FEW_ROWS: usize = 64;
 
 /// What hints are made of.
 struct Facts<'a> {
-    name: &'a str,
     matrix: &'a Csr,
     stats: &'a Stats,
     auto: &'a Auto,
     ones: bool,
+    naming: Naming<'a>,
 }
 
 /// The hints, most urgent first.
-pub(super) fn hints(name: &str, matrix: &Csr, stats: &Stats, auto: &Auto) -> Vec<String> {
-    let facts = Facts { name, matrix, stats, auto, ones: matches!(matrix.values(), Values::Ones) };
+pub(super) fn hints(matrix: &Csr, stats: &Stats, auto: &Auto, naming: Naming<'_>) -> Vec<String> {
+    let facts = Facts { matrix, stats, auto, ones: matches!(matrix.values(), Values::Ones), naming };
     let all: [fn(&Facts<'_>) -> Option<String>; 15] = [
         no_entries,
         not_square,
@@ -72,13 +73,9 @@ impl Facts<'_> {
         self.stats.symmetric || self.stats.rounding.is_some()
     }
 
-    /// A command on this matrix.
-    fn command(&self, name: &str) -> String {
-        let plain = |c: char| c.is_alphanumeric() || "._-:/,=+@%~".contains(c);
-        match self.name.chars().all(plain) {
-            true => format!("solver {name} --matrix {}", self.name),
-            false => format!("solver {name} --matrix '{}'", self.name.replace('\'', r"'\''")),
-        }
+    /// A method on this matrix.
+    fn method(&self, name: &str) -> String {
+        (self.naming)("method", name)
     }
 }
 
@@ -152,7 +149,7 @@ fn graph(f: &Facts<'_>) -> Option<String> {
         return None;
     }
     let kind = if f.symmetric() { "an undirected graph" } else { "a directed graph" };
-    Some(format!("no values, as of {kind}: {}", f.command("pagerank")))
+    Some(format!("no values, as of {kind}: {}", f.method("pagerank")))
 }
 
 fn markov(f: &Facts<'_>) -> Option<String> {
@@ -161,7 +158,7 @@ fn markov(f: &Facts<'_>) -> Option<String> {
     let positive = f.stats.values.negative == 0 && f.stats.values.not_finite == 0;
     let full = f.stats.empty_rows == 0 && f.stats.nnz > 0;
     (f.square() && ones && positive && full).then(|| {
-        format!("no entry is negative and every row sums to 1: a Markov chain, for {}", f.command("markov"))
+        format!("no entry is negative and every row sums to 1: a Markov chain, for {}", f.method("markov"))
     })
 }
 
@@ -194,7 +191,7 @@ fn not_positive(f: &Facts<'_>) -> Option<String> {
         "symmetric, but the diagonal entry of row {} is {what}{others}: not positive definite, so cg will fail; \
          {} suits",
         row + 1,
-        f.command("minres")
+        f.method("minres")
     ))
 }
 
@@ -210,7 +207,7 @@ fn try_cg(f: &Facts<'_>) -> Option<String> {
         || (diagonal.dominant_rows == rows && diagonal.strictly_dominant_rows > 0 && connected);
     // The theorem is one of exactly symmetric matrices.
     let certain = f.stats.symmetric && dominant;
-    let command = f.command("cg");
+    let command = f.method("cg");
     Some(match certain {
         true => format!("symmetric with a positive, dominant diagonal, so positive definite: {command}"),
         false => format!("symmetric with a positive diagonal: try {command}"),
@@ -252,8 +249,8 @@ fn narrow(f: &Facts<'_>) -> Option<String> {
     let (wide, narrow) = (bytes(|m| m.f64)?, bytes(|m| m.f32)?);
     (!f.ones && f.square() && f.symmetric() && f.stats.nnz > 0 && f.stats.values.beyond_f32 == 0).then(|| {
         format!(
-            "every value is exact in single precision: --precision mixed moves {} fewer bytes of the matrix and \
-             loses nothing",
+            "every value is exact in single precision: {} moves {} fewer bytes of the matrix and loses nothing",
+            (f.naming)("precision", "mixed"),
             percent(1.0 - narrow as f64 / wide as f64)
         )
     })
