@@ -32,7 +32,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     let beside = plan.rhs == RightHandSide::Beside;
     let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, beside, ..Options::default() })?;
     let seconds = began.elapsed().as_secs_f64();
-    let problem = plan.rhs.make(&loaded)?;
+    let problem = plan.rhs.make(&loaded.matrix, &loaded.beside)?;
     // What came with the matrix takes room, and is not needed.
     let loaded = crate::source::Loaded { beside: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);

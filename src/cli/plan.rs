@@ -71,7 +71,7 @@ impl Plan {
         args.output.as_deref().map(writer).transpose()?;
         let running = args.run.resolve(None, args.precond)?;
         let rhs = args.rhs.as_deref().map(RightHandSide::resolve).transpose()?.unwrap_or_default();
-        let x0 = args.x0.as_deref().map(|path| FromFile::read("--x0", path)).transpose()?;
+        let x0 = args.x0.as_deref().map(|path| FromFile::read("x0", path)).transpose()?;
         let fetch = super::fetch::missing(&matrix)?;
         Ok(Plan {
             method,

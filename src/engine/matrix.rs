@@ -175,6 +175,16 @@ impl Matrix {
         &self.about.beside
     }
 
+    /// The names of vectors that came with the matrix and were not read: not asked for, or faulty.
+    pub fn beside_unread(&self) -> &[String] {
+        &self.about.beside_unread
+    }
+
+    /// The faults of vectors that are left out.
+    pub fn beside_faults(&self) -> &[String] {
+        &self.about.beside_faults
+    }
+
     /// Whether the matrix equals its transpose: known from its source, or found by a comparison that is made once.
     pub fn symmetry(&self) -> Result<Verdict> {
         if self.about.symmetric {

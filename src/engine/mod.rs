@@ -16,8 +16,10 @@ pub mod pagerank;
 #[cfg(feature = "plot")]
 mod pictures;
 mod prepared;
+mod problem;
 mod rhs;
 mod running;
+mod save;
 mod settings;
 mod solver;
 mod stopping;
@@ -37,6 +39,7 @@ pub use memory::MemoryPlan;
 pub(crate) use memory::compressed_rows;
 pub use pagerank::Pagerank;
 pub use prepared::Prepared;
+pub use problem::{RhsName, VectorFile};
 pub use rhs::RightHandSide;
 pub use solver::{Cg, Minres, Solver};
 pub use stopping::Stopping;

@@ -111,6 +111,14 @@ pub enum Error {
         /// What stands against it, and what to do instead.
         reason: String,
     },
+    /// A file that should hold a vector holds something else.
+    #[error("{path}: {reason}", path = path.display())]
+    NoVector {
+        /// The file.
+        path: PathBuf,
+        /// The content, and what is needed.
+        reason: String,
+    },
     /// The program has no such command.
     #[error("{message}")]
     UnknownCommand {

@@ -35,8 +35,10 @@ pub mod npz;
 mod pajek;
 mod pinned;
 mod portions;
+pub mod save;
 mod table;
 mod text;
+pub mod vector;
 mod webgraph;
 mod words;
 
@@ -52,6 +54,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 pub use table::Columns;
+pub use vector::{read_vector, write_vector};
 
 /// The name of standard input, as typed.
 pub const STDIN: &str = "-";
@@ -127,6 +130,42 @@ impl Loaded {
         log::warn!("{error}; the matrix is read without its {}", names.join(", "));
         self.beside_unread.extend(names);
         self.beside_faults.push(error.to_string());
+    }
+}
+
+/// A matrix to write, with what came with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    /// The matrix.
+    pub matrix: &'a Csr,
+    /// Entries as the source stored them.
+    pub stored: u64,
+    /// Whether it is known to be symmetric.
+    pub symmetric: bool,
+    /// The real matrix that this one only imitates.
+    pub stand_in: Option<&'static str>,
+    /// The kind of file that it was read from.
+    pub kind: Option<&'static str>,
+    /// The vectors that came with it.
+    pub beside: &'a [Beside],
+    /// The names of vectors that were not read.
+    pub beside_unread: &'a [String],
+    /// The names of the rows.
+    pub labels: Option<&'a Labels>,
+}
+
+impl<'a> From<&'a Loaded> for Content<'a> {
+    fn from(loaded: &'a Loaded) -> Content<'a> {
+        Content {
+            matrix: &loaded.matrix,
+            stored: loaded.stored,
+            symmetric: loaded.symmetric,
+            stand_in: loaded.stand_in,
+            kind: loaded.kind,
+            beside: &loaded.beside,
+            beside_unread: &loaded.beside_unread,
+            labels: loaded.labels.as_ref(),
+        }
     }
 }
 
@@ -227,6 +266,14 @@ pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
         return entry.fetched().map(drop).ok_or_else(|| not_fetched(entry));
     }
     if generate::exists(name) { Ok(()) } else { Err(unknown(what)) }
+}
+
+/// The matrix of the catalog that must be fetched before `what` can be read. Any other matrix that does not exist is an error.
+pub fn missing(what: &OsStr) -> Result<Option<&'static catalog::Entry>> {
+    match check(what) {
+        Err(Error::Fetch(FetchError::NotFetched { name, .. })) => catalog::get(&name).map(Some),
+        checked => checked.map(|()| None),
+    }
 }
 
 /// The name of the catalog or of a generator that `what` is, where it is neither a file nor standard input.

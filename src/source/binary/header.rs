@@ -1,7 +1,7 @@
 //! The header of a binary matrix: written in one go, and believed only where the length of the file bears it out.
 
 use crate::format::{Offsets, Values};
-use crate::source::{Loaded, catalog, kinds};
+use crate::source::{Content, catalog, kinds};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// As PNG's: a byte that is no text, a name, and line ends that any conversion of text would change.
@@ -86,9 +86,9 @@ pub(super) fn blocks(length: usize) -> usize {
 }
 
 impl Header {
-    pub fn of(loaded: &Loaded, key: &Key, checksums: Vec<u64>) -> Header {
-        let matrix = &loaded.matrix;
-        let beside = loaded.beside.iter().map(|b| BesideHeader {
+    pub fn of(content: &Content<'_>, key: &Key, checksums: Vec<u64>) -> Header {
+        let matrix = content.matrix;
+        let beside = content.beside.iter().map(|b| BesideHeader {
             name: b.name.clone(),
             rows: b.values.rows(),
             cols: b.values.cols(),
@@ -97,8 +97,8 @@ impl Header {
             rows: matrix.rows(),
             cols: matrix.cols(),
             entries: matrix.nnz(),
-            stored: loaded.stored,
-            symmetric: loaded.symmetric,
+            stored: content.stored,
+            symmetric: content.symmetric,
             offset_width: matrix.row_offsets().width(),
             values: match matrix.values() {
                 Values::Ones => Kind::Ones,
@@ -106,11 +106,11 @@ impl Header {
                 Values::F64(_) => Kind::F64,
             },
             key: key.clone(),
-            stand_in: loaded.stand_in,
-            kind: loaded.kind,
+            stand_in: content.stand_in,
+            kind: content.kind,
             beside: beside.collect(),
             // A matrix that stands for itself has no other place where it could be found.
-            unread: if *key == Key::default() { Vec::new() } else { loaded.beside_unread.clone() },
+            unread: if *key == Key::default() { Vec::new() } else { content.beside_unread.to_vec() },
             checksums,
             places: Vec::new(),
         }

@@ -17,7 +17,7 @@ mod array;
 mod header;
 
 use super::text::in_file;
-use super::{Beside, Loaded, Options, mmap};
+use super::{Beside, Content, Loaded, Options, mmap};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::format::stats::first_unpaired;
@@ -142,26 +142,31 @@ pub fn write(path: &Path, loaded: &Loaded) -> Result<()> {
 
 /// Likewise, telling a meter how far it has come.
 pub fn write_metered(path: &Path, loaded: &Loaded, meter: Option<&Meter>) -> Result<()> {
+    write_content(path, &loaded.into(), meter)
+}
+
+/// The same for a matrix that is not owned.
+pub(super) fn write_content(path: &Path, content: &Content<'_>, meter: Option<&Meter>) -> Result<()> {
     let unwritable = |reason: &str| Error::Unwritable { path: path.to_owned(), reason: reason.to_owned() };
-    loaded.matrix.pattern().refuse_repeats().map_err(|error| unwritable(&error.to_string()))?;
+    content.matrix.pattern().refuse_repeats().map_err(|error| unwritable(&error.to_string()))?;
     // Readers believe what the file says of symmetry, so it must be true.
-    let square = loaded.matrix.rows() == loaded.matrix.cols();
-    if loaded.symmetric && !(square && first_unpaired(&loaded.matrix).is_none()) {
+    let square = content.matrix.rows() == content.matrix.cols();
+    if content.symmetric && !(square && first_unpaired(content.matrix).is_none()) {
         let reason = "the matrix is said to be symmetric, and an entry has no equal one across the diagonal";
         return Err(unwritable(reason));
     }
-    write_file_with(path, |file| write_to(file, loaded, &Key::default(), meter))
+    write_file_with(path, |file| write_to(file, content, &Key::default(), meter))
 }
 
 /// Writes the matrix to a cache, with the key of what it was made from.
 pub(super) fn write_keyed(path: &Path, loaded: &Loaded, key: &Key, meter: Option<&Meter>) -> io::Result<()> {
-    files::replace(path, files::Content::Cache, false, |file| write_to(file, loaded, key, meter))
+    files::replace(path, files::Content::Cache, false, |file| write_to(file, &loaded.into(), key, meter))
 }
 
-fn write_to(out: &mut impl Write, loaded: &Loaded, key: &Key, meter: Option<&Meter>) -> io::Result<()> {
-    let matrix = &loaded.matrix;
+fn write_to(out: &mut impl Write, content: &Content<'_>, key: &Key, meter: Option<&Meter>) -> io::Result<()> {
+    let matrix = content.matrix;
     if let Some(meter) = meter {
-        let beside = loaded.beside.iter().map(|beside| size_of_val(beside.values.values()) as u64);
+        let beside = content.beside.iter().map(|beside| size_of_val(beside.values.values()) as u64);
         // Once for the checksums, and once to write.
         meter.begin("writing", 2 * (matrix.storage_bytes() + beside.sum::<u64>()));
     }
@@ -176,10 +181,10 @@ fn write_to(out: &mut impl Write, loaded: &Loaded, key: &Key, meter: Option<&Met
         Values::F32(values) => array::checksums(values, &mut checksums, meter),
         Values::F64(values) => array::checksums(values, &mut checksums, meter),
     }
-    for beside in &loaded.beside {
+    for beside in content.beside {
         array::checksums(beside.values.values(), &mut checksums, meter);
     }
-    let header = Header::of(loaded, key, checksums).encode();
+    let header = Header::of(content, key, checksums).encode();
     out.write_all(&header)?;
     let mut out = array::Aligned { out, written: header.len(), meter };
     match matrix.row_offsets() {
@@ -192,7 +197,7 @@ fn write_to(out: &mut impl Write, loaded: &Loaded, key: &Key, meter: Option<&Met
         Values::F32(values) => out.write(values)?,
         Values::F64(values) => out.write(values)?,
     }
-    for beside in &loaded.beside {
+    for beside in content.beside {
         out.write(beside.values.values())?;
     }
     Ok(())

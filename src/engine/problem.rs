@@ -1,0 +1,214 @@
+//! Right-hand sides by name, and vectors of files.
+
+use super::matrix::Matrix;
+use super::rhs::RightHandSide;
+use crate::error::{Error, Result};
+use crate::format::Csr;
+use crate::solve::problem::{self, Problem};
+use crate::source::{Beside, read_vector};
+use crate::text::thousands;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The names of right-hand sides.
+const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, beside (what came with the matrix) or a file of \
+                     one column: numbers as text, .mtx or .npy, plain or compressed with gzip";
+
+/// The vector of a file, with the setting that named it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VectorFile {
+    setting: &'static str,
+    path: PathBuf,
+    values: Vec<f64>,
+}
+
+impl VectorFile {
+    /// Reads a file of one column. Errors name the setting.
+    pub fn read(setting: &'static str, path: &Path) -> Result<VectorFile> {
+        match read_vector(path) {
+            Ok(values) => Ok(VectorFile { setting, path: path.to_owned(), values }),
+            Err(Error::NoVector { path, reason }) => Err(Error::setting(setting, path.display(), reason)),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The setting that named the file.
+    pub fn setting(&self) -> &'static str {
+        self.setting
+    }
+
+    /// The vector, which must have an entry for each of so many rows.
+    pub fn values(&self, rows: usize) -> Result<&[f64]> {
+        if self.values.len() == rows {
+            return Ok(&self.values);
+        }
+        let count = |n: usize| thousands(n as u64);
+        let reason = format!(
+            "its length is {}, and the matrix has {} rows: they must be equal",
+            count(self.values.len()),
+            count(rows)
+        );
+        Err(Error::setting(self.setting, self.path.display(), reason))
+    }
+}
+
+impl fmt::Display for VectorFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+/// A right-hand side by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum RhsName {
+    /// The matrix times ones, so that the answer is known.
+    #[default]
+    TimesOnes,
+    /// All ones.
+    Ones,
+    /// Random numbers that depend on the seed alone.
+    Random(u64),
+    /// The one that came with the matrix.
+    Beside,
+    /// The vector of a file.
+    File(VectorFile),
+}
+
+impl RhsName {
+    /// The meaning of a word; none where it names a file.
+    fn word(typed: &OsStr) -> Result<Option<RhsName>> {
+        let Some(typed) = typed.to_str() else { return Ok(None) };
+        match typed {
+            "A*ones" => return Ok(Some(RhsName::TimesOnes)),
+            "ones" => return Ok(Some(RhsName::Ones)),
+            "beside" => return Ok(Some(RhsName::Beside)),
+            _ => {}
+        }
+        let Some(seed) = typed.strip_prefix("random:") else { return Ok(None) };
+        let fault =
+            || Error::setting("rhs", typed, format!("the seed is a whole number from 0 to {}", u64::MAX));
+        seed.parse().map(|seed| Some(RhsName::Random(seed))).map_err(|_| fault())
+    }
+
+    /// The file that a name means; none for a word.
+    pub fn file(typed: &OsStr) -> Option<&Path> {
+        matches!(RhsName::word(typed), Ok(None)).then(|| Path::new(typed))
+    }
+
+    /// The right-hand side of a name: `A*ones`, `ones`, `random:SEED`, `beside`, or a file, which is read.
+    pub fn resolve(typed: &OsStr) -> Result<RhsName> {
+        if let Some(word) = RhsName::word(typed)? {
+            return Ok(word);
+        }
+        if !Path::new(typed).exists() {
+            return Err(Error::setting("rhs", typed.display(), format!("there is no such file; {FORMS}")));
+        }
+        VectorFile::read("rhs", Path::new(typed)).map(RhsName::File)
+    }
+
+    /// The right-hand side for a matrix with the vectors that came with it.
+    pub fn make(&self, matrix: &Csr, vectors: &[Beside]) -> Result<Problem> {
+        let n = matrix.rows();
+        let named = |b: Vec<f64>| Problem { b, answer: None, description: self.to_string() };
+        match self {
+            RhsName::TimesOnes => Ok(problem::with_known_answer(matrix)),
+            RhsName::Ones => Ok(named(vec![1.0; n])),
+            RhsName::Random(seed) => Ok(named(problem::random(n, *seed))),
+            RhsName::File(file) => file.values(n).map(|b| named(b.to_vec())),
+            RhsName::Beside => beside(vectors, n),
+        }
+    }
+}
+
+impl fmt::Display for RhsName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RhsName::TimesOnes => f.write_str("A*ones"),
+            RhsName::Ones => f.write_str("ones"),
+            RhsName::Random(seed) => write!(f, "random:{seed}"),
+            RhsName::Beside => f.write_str("beside"),
+            RhsName::File(file) => file.fmt(f),
+        }
+    }
+}
+
+impl Matrix {
+    /// A right-hand side by name: `A*ones`, of which the answer is known, `ones`, `random:SEED`, `beside` for the one that came
+    /// with the matrix, or a file of one column.
+    ///
+    /// ```
+    /// # fn main() -> solver::Result<()> {
+    /// use solver::prelude::*;
+    /// let a = Matrix::open("poisson2d:20x20")?;
+    /// let answer = Cg::new(&a).solve(&a.problem("A*ones")?)?;
+    /// assert!(answer.converged() && answer.report().error_max.is_some_and(|error| error < 1e-6));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn problem(&self, name: impl AsRef<OsStr>) -> Result<Problem> {
+        RhsName::resolve(name.as_ref())?.make(self.csr(), self.beside())
+    }
+}
+
+impl<'a> From<&'a Problem> for RightHandSide<'a> {
+    fn from(problem: &'a Problem) -> RightHandSide<'a> {
+        RightHandSide::of(problem)
+    }
+}
+
+/// The first right-hand side of those that came with the matrix, in the order of their numbers.
+fn beside(all: &[Beside], rows: usize) -> Result<Problem> {
+    let fault = |reason: String| Error::setting("rhs", "beside", reason);
+    let mut sides: Vec<(u64, &Beside)> =
+        all.iter().filter_map(|beside| Some((number(&beside.name)?, beside))).collect();
+    sides.sort_by_key(|(number, _)| *number);
+    let Some(&(_, first)) = sides.first() else {
+        let names: Vec<_> = all.iter().map(|beside| beside.name.as_str()).collect();
+        let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        return Err(fault(format!("no right-hand side came with the matrix; beside it is: {there}")));
+    };
+    let (name, values) = (&first.name, &first.values);
+    let b = values.column(0).filter(|_| values.rows() == rows).ok_or_else(|| {
+        fault(format!("{name} is {} x {}, and the matrix has {rows} rows", values.rows(), values.cols()))
+    })?;
+    if let Some(row) = b.iter().position(|value| !value.is_finite()) {
+        let (value, row) = (b[row], row + 1);
+        return Err(fault(format!("row {row} of {name} (counted from 1) is {value}, and must be finite")));
+    }
+    let mut description = format!("{name} beside the matrix");
+    if values.cols() > 1 {
+        description.push_str(&format!(", the first of {} columns", values.cols()));
+    }
+    if sides.len() > 1 {
+        description.push_str(&format!(", the first of {} right-hand sides", sides.len()));
+    }
+    Ok(Problem { b, answer: None, description })
+}
+
+/// The number of a right-hand side by its name: `b` comes first, and then `b1`, `b_2` and so on.
+fn number(name: &str) -> Option<u64> {
+    match name.strip_prefix('b')? {
+        "" => Some(0),
+        rest => rest.strip_prefix('_').unwrap_or(rest).parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Dense;
+
+    fn side(name: &str, value: f64) -> Beside {
+        Beside { name: name.to_owned(), values: Dense::new(1, 1, vec![value]).unwrap() }
+    }
+
+    #[test]
+    fn of_several_right_hand_sides_the_one_with_the_lowest_number_is_taken() {
+        let all = [side("coord", 0.0), side("b10", 10.0), side("b_2", 2.0), side("body", 1.0)];
+        let problem = beside(&all, 1).unwrap();
+        assert_eq!(problem.b, [2.0]);
+        assert_eq!(problem.description, "b_2 beside the matrix, the first of 2 right-hand sides");
+        assert_eq!(beside(&[side("b1", 1.0), side("b", 0.5)], 1).unwrap().b, [0.5]);
+    }
+}

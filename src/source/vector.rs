@@ -1,0 +1,48 @@
+//! Files of one vector: a column of text, a NumPy array, or a Matrix Market file.
+
+use super::{column, market, npy, read_dense};
+use crate::error::{Error, Result};
+use std::path::Path;
+
+/// The endings of files for vectors, and the functions that write them.
+const WRITERS: &[(&str, Write)] = &[
+    (".mtx", market::write_vector),
+    (".mtx.gz", market::write_vector),
+    (".npy", npy::write_vector),
+    (".txt", column::write_vector),
+    (".txt.gz", column::write_vector),
+];
+
+/// Writes a vector to a file.
+pub type Write = fn(&Path, &[f64]) -> Result<()>;
+
+/// The function that writes a vector to a file with that ending.
+pub fn writer(path: &Path) -> Result<Write> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let found = WRITERS.iter().find(|(ending, _)| name.ends_with(ending));
+    found.map(|(_, write)| *write).ok_or_else(|| {
+        let endings: Vec<_> = WRITERS.iter().map(|(ending, _)| *ending).collect();
+        let reason = format!("its ending must be one of {}", endings.join(", "));
+        Error::Unwritable { path: path.to_owned(), reason }
+    })
+}
+
+/// Writes a vector in the format that the ending names: `.mtx`, `.npy` or `.txt`, and `.mtx.gz` or `.txt.gz`. Reading it
+/// gives the same bits.
+pub fn write_vector(path: impl AsRef<Path>, values: &[f64]) -> Result<()> {
+    let path = path.as_ref();
+    writer(path)?(path, values)
+}
+
+/// Reads a file of one column: numbers as text, `.mtx` or `.npy`, plain or compressed with gzip.
+pub fn read_vector(path: impl AsRef<Path>) -> Result<Vec<f64>> {
+    let path = path.as_ref();
+    let dense = read_dense(path)?;
+    match dense.cols() {
+        1 => Ok(dense.values().to_vec()),
+        cols => {
+            let reason = format!("it holds a {} x {cols} matrix, and must hold one column", dense.rows());
+            Err(Error::NoVector { path: path.to_owned(), reason })
+        }
+    }
+}
