@@ -12,6 +12,7 @@ mod curve;
 mod letters;
 mod panel;
 mod render;
+mod saved;
 mod scene;
 mod speeds;
 mod spy;
@@ -19,6 +20,7 @@ mod words;
 
 pub use chart::{Chart, Places, Series, chart};
 pub use convergence::{Format, captioned, convergence};
+pub use saved::Saved;
 pub use speeds::{Speeds, speeds};
 pub use spy::{CELLS, spy};
 pub use words::Captions;

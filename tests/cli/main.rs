@@ -30,6 +30,7 @@ mod help;
 mod info;
 mod library_words;
 mod plot;
+mod public_calls;
 mod scarcity;
 mod spy;
 
