@@ -3,15 +3,12 @@
 use super::args::FetchArgs;
 use super::progress::{bytes, log_line};
 use super::{interrupt, print};
-use crate::error::{Error, FetchError, Result};
+use crate::error::{Error, Result};
 use crate::parallel::start_thread;
+use crate::source::catalog::{self, Entry};
 use crate::source::fetch::{self, Fetched, Settings, fetch};
-use crate::source::{
-    self,
-    catalog::{self, Entry},
-};
+pub(super) use crate::source::missing;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::ffi::OsStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -22,7 +19,7 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
         args.names.iter().map(|name| catalog::get(name)).collect::<Result<_>>()?;
     for entry in entries {
         if is_forbidden() && entry.fetched().is_none() {
-            return Err(FetchError::Offline { source: Box::new(source::not_fetched(entry)) }.into());
+            return Err(fetch::offline(entry));
         }
         let fetched = download(entry, args.mirror.clone())?;
         let state = if fetched.was_there { "is there and in order" } else { "fetched" };
@@ -49,34 +46,20 @@ pub(super) fn forbid() {
 
 /// Whether `--offline` or `SOLVER_OFFLINE` forbids downloads on first use.
 pub(super) fn is_forbidden() -> bool {
-    let variable = std::env::var_os("SOLVER_OFFLINE").is_some_and(|value| !value.is_empty() && value != "0");
-    variable || FORBIDDEN.load(Ordering::Relaxed)
-}
-
-/// The matrix of the catalog that must be fetched before `what` can be read. Any other matrix that does not exist is an error.
-pub(super) fn missing(what: &OsStr) -> Result<Option<&'static Entry>> {
-    match crate::source::check(what) {
-        Err(Error::Fetch(FetchError::NotFetched { .. })) => catalog::get(&what.to_string_lossy()).map(Some),
-        checked => checked.map(|()| None),
-    }
+    fetch::is_forbidden() || FORBIDDEN.load(Ordering::Relaxed)
 }
 
 /// Fetches a matrix that is used for the first time, and says from where and to where.
 pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
     let Some(entry) = missing else { return Ok(()) };
     if is_forbidden() {
-        return Err(FetchError::Offline { source: Box::new(source::not_fetched(entry)) }.into());
+        return Err(fetch::offline(entry));
     }
     // Where there is no place for it, the error that follows says so.
     if entry.place().is_some() {
         log_line(&format!("{} is not on this machine yet; fetching {}", entry.name, source_and_place(entry)));
     }
-    let fetched = download(entry, None).map_err(|error| match (&error, &entry.stand_in) {
-        (Error::Fetch(FetchError::DownloadStopped { .. }), _) | (_, None) => error,
-        (_, Some(stand_in)) => {
-            FetchError::Unavailable { source: Box::new(error), stand_in: stand_in.clone() }.into()
-        }
-    })?;
+    let fetched = fetch::on_first_use(entry, || download(entry, None))?;
     let pinned = fetched.pinned.map_or(String::new(), |sum| format!(", and pinned by its SHA-256 {sum}"));
     log_line(&format!("{} fetched: {}{pinned}", entry.name, bytes(fetched.bytes)));
     Ok(())
@@ -86,7 +69,7 @@ pub(super) fn on_first_use(missing: Option<&'static Entry>) -> Result<()> {
 pub(super) fn source_and_place(entry: &Entry) -> String {
     let size = bytes(entry.download_estimate());
     let place = entry.place().map_or(String::new(), |place| format!(" to {}", place.display()));
-    format!("about {size} from {}{place}", entry.url(default_mirror().as_deref()))
+    format!("about {size} from {}{place}", entry.url(fetch::default_mirror().as_deref()))
 }
 
 /// Fetches one matrix under a bar, or under sparse lines where there is no terminal.
@@ -95,7 +78,7 @@ pub(super) fn source_and_place(entry: &Entry) -> String {
 /// program. What has come is in a file.
 pub(super) fn download(entry: &'static Entry, mirror: Option<String>) -> Result<Fetched> {
     let mut settings = Settings::new(None)?;
-    settings.mirror = mirror.or_else(default_mirror);
+    settings.mirror = mirror.or(settings.mirror);
     settings.stop = interrupt::catch();
     log::info!("{}: from {}", entry.name, entry.url(settings.mirror.as_deref()));
     let mut progress = Progress::new(&entry.name);
@@ -125,11 +108,6 @@ pub(super) fn download(entry: &'static Entry, mirror: Option<String>) -> Result<
     interrupt::release();
     bar.finish_and_clear();
     fetched
-}
-
-/// The server to use in place of the collection's where none is named.
-pub(super) fn default_mirror() -> Option<String> {
-    std::env::var("SOLVER_MIRROR").ok().filter(|mirror| !mirror.is_empty())
 }
 
 struct Progress {

@@ -7,6 +7,8 @@ mod answer;
 mod arrays;
 mod device;
 mod graph;
+#[cfg(feature = "fetch")]
+mod first_use;
 mod info;
 mod limit;
 pub mod markov;

@@ -5,6 +5,26 @@
 
 use solver::backend::{REGISTRY, backend_names};
 use solver::source::{load, parse};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// An archive as a server sends it, and a server.
+#[cfg(feature = "fetch")]
+#[allow(dead_code)] // Other tests use the rest.
+#[path = "../common"]
+mod common {
+    pub mod archives;
+    pub mod server;
+    pub mod vectors;
+}
+
+/// The cache folder of this process.
+fn cache() -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| tempfile::tempdir().unwrap().keep());
+    solver::set_cache_folder(folder.clone());
+    folder.clone()
+}
 
 #[test]
 fn a_matrix_is_generated_and_parsed_by_every_build() {
@@ -24,10 +44,37 @@ fn backends_that_measure_another_crate_need_its_feature() {
 }
 
 #[test]
-fn a_matrix_that_is_not_here_is_an_error_that_says_how_to_get_it() {
-    let folder = std::env::temp_dir().join(format!("solver-lean-{}", std::process::id()));
-    solver::set_cache_folder(folder);
+fn a_matrix_that_is_not_here_is_an_error_that_names_its_stand_in() {
+    cache();
     let error = load("F1").unwrap_err().to_string();
-    assert!(error.contains("has not been fetched") && error.contains("solver fetch F1"), "{error}");
+    assert!(error.contains("has not been fetched") && error.contains("the stand-in F1-like"), "{error}");
     assert_eq!(error.contains("feature fetch is off"), !cfg!(feature = "fetch"), "{error}");
+}
+
+#[cfg(feature = "fetch")]
+#[test]
+fn a_matrix_of_the_catalog_is_fetched_once_and_opened_by_one_call() {
+    use common::{archives, server};
+    use solver::engine::Matrix;
+    use solver::source::{Options, fetch::Settings};
+    use std::sync::atomic::Ordering;
+    let archive = archives::tar_gz("1138_bus", &archives::bus(8.0, 3000));
+    let server = server::Server::new(move |request| server::file(request, &archive, "\"one\""));
+    let folder = cache();
+    let mut settings = Settings::new(None).unwrap();
+    settings.mirror = Some(server.url.clone());
+    let mut bytes = 0;
+    let options = Options::default();
+    let a = Matrix::fetch_with("1138_bus", &options, &settings, &mut |have, _| bytes = have).unwrap();
+    assert_eq!((a.rows(), a.nnz(), a.name()), (1138, 4054, "1138_bus"));
+    let requests = server.seen().len();
+    assert!(bytes > 0 && requests > 0);
+    assert_eq!(Matrix::fetch("1138_bus").unwrap().csr(), a.csr());
+    assert_eq!(Matrix::fetch("poisson2d:3x3").unwrap().rows(), 9);
+    assert_eq!(server.seen().len(), requests, "it is here");
+    settings.stop.store(true, Ordering::Relaxed);
+    let error = Matrix::fetch_with("F1", &options, &settings, &mut |_, _| ()).unwrap_err().to_string();
+    assert!(error.contains("stopped"), "{error}");
+    assert!(Matrix::fetch("nonesuch").unwrap_err().to_string().contains("no matrix 'nonesuch'"));
+    std::fs::remove_dir_all(folder.join("matrices")).unwrap();
 }

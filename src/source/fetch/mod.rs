@@ -18,7 +18,7 @@ mod verify;
 use super::catalog::Entry;
 use crate::error::{Error, FetchError, Result};
 use crate::files::{self, NoCache};
-use crate::source::{catalog, pinned};
+use crate::source::{catalog, not_fetched, pinned};
 use crate::trust::create_folder;
 use std::fs::{self, File, TryLockError};
 use std::io::Write;
@@ -30,6 +30,31 @@ use verify::Mismatch;
 
 /// Between two looks at a lock or at the flag that stops.
 const POLL: Duration = Duration::from_millis(100);
+
+/// The server to use in place of the collection's: `SOLVER_MIRROR`.
+pub fn default_mirror() -> Option<String> {
+    std::env::var("SOLVER_MIRROR").ok().filter(|mirror| !mirror.is_empty())
+}
+
+/// Whether `SOLVER_OFFLINE` forbids downloads.
+pub fn is_forbidden() -> bool {
+    std::env::var_os("SOLVER_OFFLINE").is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// The error for a matrix that is not here where downloads are forbidden.
+pub fn offline(entry: &Entry) -> Error {
+    FetchError::Offline { source: Box::new(not_fetched(entry)) }.into()
+}
+
+/// Fetches a matrix by `fetch` that is used for the first time. An error names the stand-in, where there is one.
+pub fn on_first_use(entry: &Entry, fetch: impl FnOnce() -> Result<Fetched>) -> Result<Fetched> {
+    fetch().map_err(|error| match (&error, &entry.stand_in) {
+        (Error::Fetch(FetchError::DownloadStopped { .. }), _) | (_, None) => error,
+        (_, Some(stand_in)) => {
+            FetchError::Unavailable { source: Box::new(error), stand_in: stand_in.clone() }.into()
+        }
+    })
+}
 
 /// Where from, where to, and when to stop.
 #[derive(Clone, Debug)]
@@ -45,11 +70,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Into the cache folder `folder`, or that of this user.
+    /// Into the cache folder `folder`, or that of this user, from [`default_mirror`] where there is one.
     pub fn new(folder: Option<PathBuf>) -> Result<Settings> {
         Ok(Settings {
             folder: folder.map_or_else(default_folder, Ok)?,
-            mirror: None,
+            mirror: default_mirror(),
             pause: Duration::from_millis(250),
             stop: Arc::default(),
         })
