@@ -64,7 +64,9 @@
 pub mod backend;
 pub mod bench;
 mod bytes;
+// For the program alone.
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
 pub mod device;
 pub mod engine;
@@ -85,12 +87,14 @@ mod signals;
 pub mod solve;
 pub mod source;
 pub mod spectrum;
-pub mod spelling;
+mod spelling;
 pub mod stop;
 mod text;
 mod trust;
 
 pub use error::{Error, Result};
 pub use files::set_cache_folder;
+#[doc(hidden)]
 pub use memory::allocation_may_fail;
+#[doc(hidden)]
 pub use parallel::start_pool;

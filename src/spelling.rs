@@ -6,7 +6,7 @@ const ALIKE: f64 = 0.84;
 const SUGGESTIONS: usize = 5;
 
 /// The names most like `typed`, best first; none where nothing is like it.
-pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
     let alike = |name: &str| {
         let name = name.to_lowercase();
@@ -24,5 +24,20 @@ pub(crate) fn did_you_mean(near: &[&str]) -> String {
     match near {
         [] => String::new(),
         names => format!("did you mean {}? ", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::catalog::entries;
+
+    #[test]
+    fn names_near_a_typing_error_are_found_and_far_ones_are_not() {
+        let near = |typed| nearest(typed, entries().iter().map(|e| e.name.as_str()));
+        assert_eq!(near("ecology")[..2], ["ecology1", "ecology2"]);
+        assert_eq!(near("auidkw_1").first(), Some(&"audikw_1"));
+        assert_eq!(near("f1").first(), Some(&"F1"));
+        assert!(near("qqqqqq").is_empty());
     }
 }

@@ -123,6 +123,7 @@ impl Csr {
     }
 
     /// The same matrix with 64-bit row offsets, whether it needs them or not: for tests of that path.
+    #[doc(hidden)]
     pub fn with_wide_offsets(&self) -> Csr {
         let wide = (0..=self.rows()).map(|i| self.row_offsets().get(i) as u64).collect();
         let p = &self.pattern;

@@ -5,7 +5,6 @@ use crate::common::server::{Reply, Request, Server, file};
 use serde_json::Value;
 use solver::Error;
 use solver::source::catalog::{self, Definite, entries, find};
-use solver::spelling::nearest;
 use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
@@ -50,15 +49,6 @@ fn a_catalog_with_an_unknown_field_or_a_missing_one_is_refused() {
     for text in ["[[matrix]]\nname = \"x\"", "[[matrix]]\ncolour = \"red\"", "[[matrixes]]"] {
         assert!(matches!(catalog::parse(text), Err(Error::Config { .. })), "{text}");
     }
-}
-
-#[test]
-fn names_near_a_typing_error_are_found_and_far_ones_are_not() {
-    let near = |typed| nearest(typed, entries().iter().map(|e| e.name.as_str()));
-    assert_eq!(near("ecology")[..2], ["ecology1", "ecology2"]);
-    assert_eq!(near("auidkw_1").first(), Some(&"audikw_1"));
-    assert_eq!(near("f1").first(), Some(&"F1"));
-    assert!(near("qqqqqq").is_empty());
 }
 
 /// A cache folder that is empty at first, and a server with one matrix of the catalog.

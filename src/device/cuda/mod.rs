@@ -5,14 +5,20 @@
 //! graph; scalars never visit the host inside it. Nothing of CUDA is needed to build or to start this program: every
 //! library is looked for at run time, and a missing one is an error that says what to do.
 
+#[doc(hidden)]
 pub mod burst;
+#[doc(hidden)]
 pub mod cache;
 mod compiler;
 mod driver;
+#[doc(hidden)]
 pub mod generate;
 mod graph;
+#[doc(hidden)]
 pub mod libraries;
+#[doc(hidden)]
 pub mod memory;
+#[doc(hidden)]
 pub mod modules;
 pub mod nvrtc;
 mod slots;
