@@ -4,81 +4,17 @@
 use super::args::DoctorArgs;
 use super::layout::wrapped;
 use super::{flags, print, print_json};
-use crate::backend::cuda::{cusparse, dense};
-use crate::backend::{Choice, Entry, Host, Pick, REGISTRY};
-use crate::bench::stream;
-use crate::device::cuda::{self, cache::KernelCache, nvrtc::Nvrtc};
-use crate::device::{Cpu, Cuda, Device};
-use crate::engine::check_threads;
-use crate::error::{Error, GpuError, Result};
-use crate::parallel::start_pool;
-use crate::solve::pagerank::{self, links::Links};
-use crate::solve::{Method, System, problem};
-use crate::stop::{StopReason, StoppingRule};
-use std::sync::Arc;
-use std::time::Instant;
-
-/// One thing looked at.
-#[derive(serde::Serialize)]
-struct Finding {
-    /// `ok`, `missing` or `failed`.
-    state: &'static str,
-    what: String,
-    details: String,
-    /// The backend that was tested.
-    #[serde(skip)]
-    backend: Option<&'static str>,
-}
-
-fn ok(what: impl Into<String>, details: impl Into<String>) -> Finding {
-    Finding { state: "ok", what: what.into(), details: details.into(), backend: None }
-}
-
-fn outcome(what: &str, result: Result<String>) -> Finding {
-    match result {
-        Ok(details) => ok(what, details),
-        Err(e) => {
-            // What was never there is missing; what is there and does not work has failed.
-            let absent = matches!(
-                e,
-                Error::Gpu(
-                    GpuError::LibraryMissing { .. }
-                        | GpuError::FunctionMissing { .. }
-                        | GpuError::NoSuchGpu { .. }
-                )
-            );
-            let state = if absent { "missing" } else { "failed" };
-            Finding { state, what: what.to_owned(), details: flags::message(&e), backend: None }
-        }
-    }
-}
+use crate::engine::doctor::{Finding, State, examine};
+use crate::error::Result;
 
 pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
-    check_threads(args.threads)?;
-    start_pool(args.threads);
-    let cpu = Cpu::new(args.threads)?;
-    let mut findings = look_at_cpu(&cpu);
-    let driver = cuda::driver_version();
-    let gpus = driver.is_ok().then(cuda::count);
-    findings.push(outcome("driver", driver.map(|(a, b)| format!("serves CUDA up to {a}.{b}"))));
-    findings.push(outcome("nvrtc", Nvrtc::get().map(describe_nvrtc)));
-    findings.push(outcome("cusparse", cusparse::describe_library()));
-    findings.push(outcome("cublas", dense::describe_library()));
-    findings.push(look_at_cache());
-    match gpus {
-        None => {} // What is wrong with the driver is said.
-        Some(Err(e)) => findings.push(outcome("gpu", Err(e))),
-        Some(Ok(0)) => findings.push(outcome("gpu", Err(GpuError::NoSuchGpu { index: 0, count: 0 }.into()))),
-        Some(Ok(count)) => {
-            for index in 0..count {
-                match Cuda::new(index) {
-                    Ok(gpu) => findings.extend(look_at_gpu(&gpu)),
-                    Err(e) => findings.push(outcome(&format!("cuda:{index}"), Err(e))),
-                }
-            }
+    let mut findings = examine(args.threads)?;
+    for finding in &mut findings {
+        if let Some(error) = &finding.error {
+            finding.details = flags::message(error);
         }
     }
-    let healthy = findings.iter().all(|f| f.state != "failed");
+    let healthy = findings.iter().all(|f| f.state != State::Failed);
     if args.json {
         print_json(&findings)?;
     } else {
@@ -89,10 +25,10 @@ pub(super) fn run(args: &DoctorArgs) -> Result<bool> {
 
 /// A line for each finding. Backends of a device that have passed their test share one.
 fn in_words(findings: &[Finding]) -> String {
-    let passed = |f: &Finding| f.state == "ok" && f.backend.is_some();
+    let passed = |f: &Finding| f.state == State::Ok && f.backend.is_some();
     let groups = findings.chunk_by(|a, b| passed(a) && passed(b));
     let lines = groups.map(|group| match group {
-        [alone] => (alone.state, alone.what.clone(), alone.details.clone()),
+        [alone] => (alone.state.name(), alone.what.clone(), alone.details.clone()),
         several => {
             let names: Vec<_> = several.iter().filter_map(|f| f.backend).collect();
             let device = several[0].what.split(' ').next().unwrap_or_default();
@@ -107,136 +43,4 @@ fn in_words(findings: &[Finding]) -> String {
         wrapped(&format!("{state:<8} {what:<widest$}  "), details)
     };
     lines.iter().map(line).collect()
-}
-
-fn describe_nvrtc(nvrtc: &Nvrtc) -> String {
-    let (major, minor) = nvrtc.version();
-    let archs = nvrtc.architectures();
-    let range = match (archs.first(), archs.last()) {
-        (Some(first), Some(last)) => format!("sm_{first} to sm_{last}"),
-        _ => "no architectures".to_owned(),
-    };
-    format!("{major}.{minor} for {range}, from {}", nvrtc.path().display())
-}
-
-fn look_at_cache() -> Finding {
-    let cache = KernelCache::open();
-    let usage = cache.usage();
-    match cache.folder() {
-        Some(folder) => ok(
-            "kernel cache",
-            format!("{}, {} kernels, {:.1} MB", folder.display(), usage.entries, usage.bytes as f64 / 1e6),
-        ),
-        None => Finding {
-            state: "missing",
-            what: "kernel cache".to_owned(),
-            details:
-                "no home folder, or one that other users can write to; set SOLVER_CACHE, or kernels are \
-                      compiled at every start"
-                    .to_owned(),
-            backend: None,
-        },
-    }
-}
-
-fn look_at_cpu(cpu: &Cpu) -> Vec<Finding> {
-    let simd = if cpu.has_avx2() { "AVX2" } else { "no AVX2" };
-    let mut findings = vec![ok("cpu", format!("{}, {simd}", cpu.describe()))];
-    findings.extend(streams(cpu, &[1 << 20, 16 << 20, 256 << 20]));
-    findings.extend(self_tests(cpu));
-    findings
-}
-
-fn look_at_gpu(gpu: &Cuda) -> Vec<Finding> {
-    let memory = gpu.memory().map(|(free, total)| {
-        let gigabytes = |b: u64| b as f64 / 1e9;
-        format!(
-            "{}, sm_{}, {:.1} of {:.1} GB free",
-            gpu.describe(),
-            gpu.arch(),
-            gigabytes(free),
-            gigabytes(total)
-        )
-    });
-    let mut findings = vec![outcome(&gpu.name(), memory)];
-    findings.extend(streams(gpu, &[16 << 20, 4 << 30]));
-    findings.push(outcome(&format!("{} upload", gpu.name()), upload(gpu)));
-    findings.extend(self_tests(gpu));
-    findings
-}
-
-/// The measured ladder: how fast so many bytes are copied, and how fast they are read.
-fn streams<D: Device>(device: &D, sizes: &[u64]) -> Vec<Finding> {
-    let speeds = |bytes: u64| -> Result<String> {
-        let (copy, read) = (stream::copy(device, bytes)?, stream::read(device, bytes)?);
-        Ok(format!("copy {copy:.0} GB/s, read {read:.0} GB/s over {} MB", bytes >> 20))
-    };
-    sizes.iter().map(|&bytes| outcome(&format!("{} stream", device.name()), speeds(bytes))).collect()
-}
-
-/// How fast a long vector comes to a GPU: the best of three, the first of which makes its buffers.
-fn upload(gpu: &Cuda) -> Result<String> {
-    const NUMBERS: usize = 32 << 20;
-    let host = vec![1.0_f64; NUMBERS];
-    let mut vector = gpu.vector::<f64>(NUMBERS, 1)?;
-    let mut best = f64::INFINITY;
-    for _ in 0..3 {
-        let began = Instant::now();
-        gpu.upload(&host, &mut vector)?;
-        gpu.synchronize()?;
-        best = best.min(began.elapsed().as_secs_f64());
-    }
-    let bytes = size_of_val(&host[..]);
-    Ok(format!("{:.0} GB/s over {} MB", bytes as f64 / best / 1e9, bytes >> 20))
-}
-
-/// A small solve through every backend of a device, each verified.
-fn self_tests<D: Host + Pick<f64>>(device: &D) -> Vec<Finding> {
-    let mine = |entry: &&Entry| entry.device() == D::KIND;
-    REGISTRY
-        .iter()
-        .filter(mine)
-        .map(|entry| {
-            let what = format!("{} {}", device.name(), entry.name);
-            let test = if entry.values { self_test } else { test_with_ranks };
-            let finding = match test(device, entry.name) {
-                Ok((true, details)) => ok(what, details),
-                Ok((false, details)) => Finding { state: "failed", what, details, backend: None },
-                Err(e) => outcome(&what, Err(e)),
-            };
-            Finding { backend: Some(entry.name), ..finding }
-        })
-        .collect()
-}
-
-/// Ranks of a small graph, for backends that take nothing else.
-fn test_with_ranks<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, String)> {
-    let links = Links::new(&crate::source::load("rmat:scale=10,edges=8000")?.matrix)?;
-    let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
-    let operator = choice.build::<D, f64>(device, links.incoming(), 0)?;
-    let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-8), StoppingRule::MaxIterations(1000)]);
-    let problem = pagerank::Problem {
-        links: &links,
-        damping: 0.85,
-        dangling: pagerank::Dangling::Uniform,
-        teleport: None,
-        start: None,
-    };
-    let ranking = pagerank::power::<D, f64>(device, operator, &problem, false, &rule, &mut [])?;
-    let right = ranking.reason == StopReason::Converged;
-    let bound = ranking.certificate.error_bound;
-    Ok((right, format!("pagerank of rmat:scale=10,edges=8000: {}, error {bound:.1e}", ranking.reason)))
-}
-
-fn self_test<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, String)> {
-    let matrix = Arc::new(crate::source::load("poisson2d:64x64")?.matrix);
-    let problem = problem::with_known_answer(&matrix);
-    let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
-    let a = choice.build::<D, f64>(device, &matrix, 0)?;
-    let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(1000)]);
-    let system = System { matrix: (&matrix).into(), b: &problem.b, x0: None };
-    let outcome = Method::Cg.solve(device, a, None, &system, &rule, &mut [])?;
-    let residual = outcome.residual_true;
-    let right = outcome.reason == StopReason::Converged;
-    Ok((right, format!("cg on poisson2d:64x64: {}, b - A x {residual:.1e}", outcome.reason)))
 }

@@ -7,6 +7,7 @@ mod answer;
 mod arrays;
 mod device;
 mod graph;
+pub mod doctor;
 #[cfg(feature = "fetch")]
 mod first_use;
 mod info;
@@ -31,7 +32,6 @@ mod weights;
 pub use advice::{Naming, as_method};
 pub use answer::Answer;
 pub use arrays::{Indices, Numbers};
-pub(crate) use device::check_threads;
 pub use device::{DeviceHandle, DeviceName, Request, Settled};
 pub use graph::Names;
 pub use info::{BesideShape, BestBlock, Info};

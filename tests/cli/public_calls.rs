@@ -2,7 +2,7 @@
 
 use crate::common::process::solver;
 use serde_json::Value;
-use solver::engine::{Matrix, Solver};
+use solver::engine::{Matrix, Solver, doctor};
 use solver::error::Error;
 use solver::plot::{Captions, Saved};
 use solver::solve::Method;
@@ -192,4 +192,17 @@ fn an_answer_draws_its_convergence() {
     }
     let error = answer.plot(folder.path().join("a.gif")).unwrap_err();
     assert!(matches!(error, Error::Plot { .. }), "{error}");
+}
+
+#[test]
+fn the_state_of_the_machine_is_that_of_the_command() {
+    let done = solver().args(["doctor", "--threads", "1", "--json"]).output().unwrap();
+    let theirs: Vec<Value> = serde_json::from_slice(&done.stdout).unwrap();
+    let ours = serde_json::to_value(doctor::examine(Some(1)).unwrap()).unwrap();
+    let facts = |all: &[Value]| -> Vec<(String, String)> {
+        let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_owned();
+        all.iter().map(|finding| (text(finding, "what"), text(finding, "state"))).collect()
+    };
+    assert_eq!(facts(ours.as_array().unwrap()), facts(&theirs));
+    assert!(doctor::examine(Some(0)).unwrap_err().to_string().starts_with("threads 0: "));
 }
