@@ -6,10 +6,10 @@ mod advice;
 mod answer;
 mod arrays;
 mod device;
-mod graph;
 pub mod doctor;
 #[cfg(feature = "fetch")]
 mod first_use;
+mod graph;
 mod info;
 mod limit;
 pub mod markov;
@@ -46,4 +46,4 @@ pub use rhs::RightHandSide;
 pub use solver::{Cg, Minres, Solver};
 pub use stopping::Stopping;
 pub use watch::Progress;
-pub use weights::{Weights, check_length, read_vector};
+pub use weights::Weights;

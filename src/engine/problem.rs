@@ -40,17 +40,29 @@ impl VectorFile {
 
     /// The vector, which must have an entry for each of so many rows.
     pub fn values(&self, rows: usize) -> Result<&[f64]> {
-        if self.values.len() == rows {
-            return Ok(&self.values);
-        }
-        let count = |n: usize| thousands(n as u64);
-        let reason = format!(
-            "its length is {}, and the matrix has {} rows: they must be equal",
-            count(self.values.len()),
-            count(rows)
-        );
-        Err(Error::setting(self.setting, self.path.display(), reason))
+        check_length(self.setting, self, self.values.len(), rows)?;
+        Ok(&self.values)
     }
+
+    /// The vector.
+    pub(super) fn into_values(self) -> Vec<f64> {
+        self.values
+    }
+}
+
+/// Refuses a vector that has not an entry for each row; `source` is where it comes from.
+pub(super) fn check_length(
+    setting: &'static str,
+    source: impl fmt::Display,
+    length: usize,
+    rows: usize,
+) -> Result<()> {
+    if length == rows {
+        return Ok(());
+    }
+    let (length, rows) = (thousands(length as u64), thousands(rows as u64));
+    let reason = format!("its length is {length}, and the matrix has {rows} rows: they must be equal");
+    Err(Error::setting(setting, source, reason))
 }
 
 impl fmt::Display for VectorFile {

@@ -1,11 +1,10 @@
 //! A number for each vertex of a graph or state of a chain: where a surfer jumps to, or where a solve starts.
 
 use super::graph::{Names, Search};
+use super::problem::{VectorFile, check_length};
 use crate::error::{Error, Result};
 use crate::solve::rounding::sum;
 use crate::source::fields::{Fields, Separator};
-use crate::source::read_dense;
-use crate::text::thousands;
 use serde::Deserialize;
 use std::fmt;
 use std::path::Path;
@@ -63,30 +62,6 @@ pub(super) enum Others {
     Share,
 }
 
-/// The column that a file holds; `setting` names it in errors.
-pub fn read_vector(setting: &'static str, path: &Path) -> Result<Vec<f64>> {
-    let fault = |reason: String| Error::setting(setting, path.display(), reason);
-    let dense = read_dense(path).map_err(|error| match error {
-        // The reader speaks of a size, and not of the file.
-        Error::TooLarge { .. } => fault("it holds a sparse matrix, and no vector".to_owned()),
-        other => other,
-    })?;
-    match dense.cols() {
-        1 => Ok(dense.values().to_vec()),
-        cols => Err(fault(format!("it holds a {} x {cols} matrix, and must hold one column", dense.rows()))),
-    }
-}
-
-/// Refuses a vector that has not an entry for each row; `named` is where it comes from.
-pub fn check_length(setting: &'static str, named: &str, length: usize, rows: usize) -> Result<()> {
-    if length == rows {
-        return Ok(());
-    }
-    let (length, rows) = (thousands(length as u64), thousands(rows as u64));
-    let reason = format!("its length is {length}, and the matrix has {rows} rows: they must be equal");
-    Err(Error::setting(setting, named, reason))
-}
-
 impl Weights {
     /// Of vertices by their labels or ids, each as much as the other.
     pub fn of_vertices(names: impl IntoIterator<Item = impl Into<String>>) -> Weights {
@@ -112,7 +87,7 @@ impl Weights {
 
     /// Reads a vector in the order of the vertices.
     pub fn read_in_order(setting: &'static str, path: &Path) -> Result<Weights> {
-        let values = read_vector(setting, path)?;
+        let values = VectorFile::read(setting, path)?.into_values();
         Ok(Weights { kind: Kind::InOrder(values), source: path.display().to_string() })
     }
 
