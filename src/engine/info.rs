@@ -1,4 +1,4 @@
-//! What there is to know of a matrix before solving with it: its statistics, and what they mean.
+//! A description of a matrix: its statistics, and what they mean for solving with it.
 
 mod hints;
 mod words;
@@ -13,7 +13,8 @@ use crate::format::stats::{
 use crate::format::{Csr, Stats, Values};
 use crate::source::Labels;
 
-/// What there is to know of a matrix before solving with it. Rows and columns count from 1, as in messages.
+/// A description of a matrix: its statistics, and what they mean for solving with it. Rows and columns count from 1, as in
+/// messages.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -228,7 +229,7 @@ impl Info {
 }
 
 impl Matrix {
-    /// What there is to know of the matrix before solving with it.
+    /// Describes the matrix: its statistics, and what they mean for solving with it.
     pub fn info(&self) -> Info {
         Info::of(self, &as_method)
     }
