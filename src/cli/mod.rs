@@ -1,5 +1,7 @@
 //! The command line: parse, plan, run, print. Nothing outside this folder prints.
 
+#![allow(rustdoc::bare_urls)] // Comments of options are help texts.
+
 mod args;
 mod backends;
 mod cg;
