@@ -162,7 +162,7 @@ impl Answer {
     }
 
     /// The residual of every iteration alone.
-    pub(crate) fn into_recorder(self) -> Recorder {
+    pub fn into_recorder(self) -> Recorder {
         self.recorder
     }
 

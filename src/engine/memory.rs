@@ -114,7 +114,7 @@ impl MemoryPlan {
 }
 
 /// Bytes of compressed rows with values of that width.
-pub(crate) fn compressed_rows(rows: u64, entries: u64, width: u64) -> u64 {
+pub fn compressed_rows(rows: u64, entries: u64, width: u64) -> u64 {
     let offset = if entries > Offsets::MOST_NARROW { 8 } else { 4 };
     entries * (4 + width) + (rows + 1) * offset
 }
