@@ -236,7 +236,8 @@ fn runners<D: Pick<T>, T: Scalar>(
     for backend in &plan.backends {
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;
         let start = Instant::now();
-        let operator: Operator<D, T> = match choice.build(device, matrix, 0) {
+        let settled = choice.settle(matrix, size_of::<T>(), device.resident_rows())?;
+        let operator: Operator<D, T> = match settled.build(device, matrix, 0) {
             Ok(operator) => operator,
             Err(e) => {
                 eprintln!("  {backend:<20} {e}");
@@ -246,7 +247,7 @@ fn runners<D: Pick<T>, T: Scalar>(
         };
         device.synchronize()?;
         let build = start.elapsed().as_secs_f64();
-        let settled = choice.settle(matrix, size_of::<T>(), device.resident_rows())?.0.label();
+        let settled = settled.label();
         let label = if backend == "auto" { format!("auto = {settled}") } else { settled };
         let work = || -> solver::Result<Work<D, T>> {
             let (mut x_there, y) = (device.vector(matrix.cols(), 1)?, device.vector(matrix.rows(), 1)?);

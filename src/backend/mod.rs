@@ -239,6 +239,13 @@ pub struct Choice {
     pub params: Params,
 }
 
+/// A backend that is settled for a matrix, and builds its operator.
+#[derive(Clone)]
+pub struct SettledChoice {
+    choice: Choice,
+    because: Option<String>,
+}
+
 impl Choice {
     /// Resolves `name` or `name:param=value,...` on a kind of device; `auto` is that device's default.
     pub fn resolve(kind: &'static str, default: &'static str, typed: &str) -> Result<Choice> {
@@ -256,20 +263,20 @@ impl Choice {
         Ok(Choice { entry, params: Params::parse(entry.name, entry.params, rest)? })
     }
 
-    /// The backend that this one stands for on a matrix, and why: `auto` chooses now, any other is itself. Iterations with
-    /// a matrix of up to `resident_rows` may share a launch.
-    pub fn settle(
-        &self,
-        matrix: &Csr,
-        vector_width: usize,
-        resident_rows: usize,
-    ) -> Result<(Choice, Option<String>)> {
+    /// The backend that this one stands for on a matrix: `auto` chooses now, any other is itself. Iterations with a matrix of
+    /// up to `resident_rows` may share a launch.
+    pub fn settle(&self, matrix: &Csr, vector_width: usize, resident_rows: usize) -> Result<SettledChoice> {
         let decision = match self.entry {
             entry if std::ptr::eq(entry, &auto::ENTRY) => auto::decide(matrix, vector_width)?,
             entry if std::ptr::eq(entry, &cuda::auto::ENTRY) => cuda::auto::decide(matrix, resident_rows)?,
-            _ => return Ok((self.clone(), None)),
+            _ => return Ok(self.without_matrix()),
         };
-        Ok((decision.choice, Some(decision.why)))
+        Ok(SettledChoice { choice: decision.choice, because: Some(decision.why) })
+    }
+
+    /// The backend where there is no matrix to choose by: `auto` is the strategy that it falls back to.
+    pub fn without_matrix(&self) -> SettledChoice {
+        SettledChoice { choice: self.clone(), because: None }
     }
 
     /// The name with its parameters, as the user would type it.
@@ -290,6 +297,23 @@ impl Choice {
             hint: format!("use precision {}, or another backend", serves.join(" or ")),
         })
     }
+}
+
+impl SettledChoice {
+    /// The registry row.
+    pub fn entry(&self) -> &'static Entry {
+        self.choice.entry
+    }
+
+    /// The name with its parameters, as the user would type it.
+    pub fn label(&self) -> String {
+        self.choice.label()
+    }
+
+    /// Why `auto` chose it; none where the user did.
+    pub fn because(&self) -> Option<&str> {
+        self.because.as_deref()
+    }
 
     /// Builds the operator on a device of the entry's kind. The operator is refused where it does not fit into the
     /// device's memory together with `reserve` bytes, which vectors and preconditioners take later.
@@ -299,21 +323,18 @@ impl Choice {
         matrix: &Arc<Csr>,
         reserve: u64,
     ) -> Result<Operator<D, T>> {
-        let (choice, why) = self.settle(matrix, size_of::<T>(), device.resident_rows())?;
-        if let Some(why) = why {
-            log::info!("backend {}: {why}", choice.label());
-        }
-        let builders = D::builders(choice.entry).ok_or_else(|| Error::UnknownBackend {
-            name: self.entry.name.to_owned(),
+        let Choice { entry, params } = &self.choice;
+        let builders = D::builders(entry).ok_or_else(|| Error::UnknownBackend {
+            name: entry.name.to_owned(),
             device: D::KIND,
-            hint: format!("{} is a backend of {}", self.entry.name, self.entry.device()),
+            hint: format!("{} is a backend of {}", entry.name, entry.device()),
         })?;
         let summed = if builders.adds_repeats { None } else { summed::<T>(matrix)? };
         let matrix = summed.as_ref().unwrap_or(matrix);
-        choice.entry.check(matrix, &choice.params, size_of::<T>())?;
+        entry.check(matrix, params, size_of::<T>())?;
         // As it is before anything of the operator is there.
         let room = device.free_memory()?;
-        D::pick(builders)(device, matrix, &choice.params, reserve).map_err(|e| match e {
+        D::pick(builders)(device, matrix, params, reserve).map_err(|e| match e {
             Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint: None }) => {
                 let hint = Some(what_fits(matrix, size_of::<T>(), room, reserve));
                 Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint })

@@ -8,7 +8,7 @@ use super::rhs::RightHandSide;
 use super::settings::{Input, Settings};
 use super::stopping::Stopping;
 use super::watch::Fan;
-use crate::backend::{Choice, Operator, Pick};
+use crate::backend::{Choice, Operator, Pick, SettledChoice};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::{Observer, Recorder};
@@ -63,7 +63,7 @@ const _: () = {
 #[derive(Clone)]
 struct Recipe {
     method: Method,
-    backend: Choice,
+    backend: SettledChoice,
     precond: Preconditioner,
     own_precond: Option<Arc<dyn Product>>,
     precision: Precision,
@@ -173,31 +173,31 @@ fn session<D: Pick<T>, T: Scalar>(
     device: &Arc<Mutex<D>>,
     settings: &mut Settings,
     backend: &Choice,
-) -> Result<(Box<dyn Session>, Recipe, Option<String>)> {
+) -> Result<(Box<dyn Session>, Recipe)> {
     let held = lock(device);
     held.enter()?;
     let precision = settings.request.precision;
     let mut narrow = None;
-    let (backend, because, precond) = match &settings.matrix {
-        Input::Applied(_) => (backend.clone(), None, Preconditioner::None),
+    let (backend, precond) = match &settings.matrix {
+        Input::Applied(_) => (backend.without_matrix(), Preconditioner::None),
         Input::Stored(exact) => {
             let plain = settings.request.precond.is_sweeps() && settings.own_precond.is_none();
             let resident = if plain { held.resident_rows() } else { 0 };
             (settings.phase)("choosing a backend");
             narrow = narrowed(precision, exact);
             let csr = narrow.as_ref().unwrap_or(&exact.csr);
-            let (backend, because) = backend.settle(csr, size_of::<T>(), resident)?;
-            if let Some(why) = &because {
+            let backend = backend.settle(csr, size_of::<T>(), resident)?;
+            if let Some(why) = backend.because() {
                 log::info!("backend {}: {why}", backend.label());
             }
-            (backend, because, settings.request.precond.settle(&exact.csr))
+            (backend, settings.request.precond.settle(&exact.csr))
         }
     };
     let (method, own_precond) = (settings.method, settings.own_precond.clone());
     let recipe = Recipe { method, backend, precond, own_precond, precision };
     let prepared = Some(build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phase)?);
     let session = On { device: Arc::clone(device), recipe: recipe.clone(), prepared };
-    Ok((Box::new(session), recipe, because))
+    Ok((Box::new(session), recipe))
 }
 
 impl Prepared {
@@ -218,7 +218,7 @@ impl Prepared {
         };
         let began = Instant::now();
         let (backend, precision) = (&settled.backend, settings.request.precision);
-        let (session, recipe, because) =
+        let (session, recipe) =
             on_device!(device, precision, |held, D, T| session::<D, T>(held, &mut settings, backend))?;
         let Settings { matrix, stopping, mut checkpoints, observers, ended, assume_symmetric, .. } = settings;
         let applied = matches!(matrix, Input::Applied(_));
@@ -229,7 +229,7 @@ impl Prepared {
             device: device.describe(),
             on_cpu: matches!(device.0, Opened::Cpu(_)),
             backend: if applied { "own".to_owned() } else { recipe.backend.label() },
-            backend_because: because,
+            backend_because: recipe.backend.because().map(str::to_owned),
             precision,
             precond: if own { "own".to_owned() } else { recipe.precond.to_string() },
             note,

@@ -190,13 +190,14 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     let device = lock(device);
     device.enter()?;
     phase("choosing a backend");
-    let (backend, because) = backend.settle(matrix, size_of::<T>(), device.resident_rows())?;
-    if let Some(why) = &because {
+    let backend = backend.settle(matrix, size_of::<T>(), device.resident_rows())?;
+    if let Some(why) = backend.because() {
         log::info!("backend {}: {why}", backend.label());
     }
     phase(&format!("building backend {}", backend.label()));
     let reserve = memory::vectors(vectors, matrix.rows(), size_of::<T>());
     let operator = backend.build::<D, T>(&*device, matrix, reserve)?;
+    let because = backend.because().map(str::to_owned);
     Ok((operator, Chosen { backend: backend.label(), because }))
 }
 

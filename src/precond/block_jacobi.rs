@@ -51,7 +51,7 @@ pub(super) fn build<D: Pick<T>, T: Scalar>(
     let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
     // Iterations share a launch where there is one matrix.
     let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
-    let (backend, _) = auto.settle(&inverses, size_of::<T>(), 0)?;
+    let backend = auto.settle(&inverses, size_of::<T>(), 0)?;
     backend.build(device, &Arc::new(inverses), reserve).map_err(|e| match e {
         Error::Gpu(GpuError::DeviceMemory { needed, beside, free, .. }) => {
             let hint =

@@ -1,5 +1,6 @@
 //! What single backends promise beyond the product itself, and what `auto` chooses.
 
+use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
 use crate::common::solves::operator;
 use crate::common::vectors::{bits, download, integers, read, reals, upload};
@@ -542,13 +543,14 @@ fn auto_chooses_by_the_bytes_and_says_why() {
         (generated("rmat:scale=13,factor=16"), "pull", "no other format is estimated to save"),
         (generated("rmat:scale=15,factor=16"), "sell", "instead of"),
     ] {
-        let (settled, said) = choice("auto").settle(&matrix, 8, 0).unwrap();
-        assert_eq!(settled.label(), backend, "{} entries: {said:?}", matrix.nnz());
-        assert!(said.as_ref().is_some_and(|said| said.contains(why)), "{backend}: {said:?}");
+        let settled = choice("auto").settle(&matrix, 8, 0).unwrap();
+        let said = settled.because().unwrap();
+        assert_eq!(settled.label(), backend, "{} entries: {said}", matrix.nnz());
+        assert!(said.contains(why), "{backend}: {said}");
         let x = reals(5, matrix.cols());
         assert_eq!(bits(&product("auto", &matrix, &x)), bits(&product(backend, &matrix, &x)));
-        let named = settled.settle(&matrix, 8, 0).unwrap();
-        assert!(named.0.label() == backend && named.1.is_none());
+        let named = choice(backend).settle(&matrix, 8, 0).unwrap();
+        assert!(named.label() == backend && named.because().is_none());
     }
     assert!(matches!(
         Choice::resolve(Cpu::KIND, Cpu::DEFAULT_BACKEND, "auto:block=3x3"),
@@ -580,8 +582,8 @@ fn auto_names_bytes_as_a_reason_only_where_they_are_fewer_and_takes_the_best_blo
         "rmat:scale=12,factor=8",
     ] {
         let matrix = generated(what);
-        let (settled, why) = choice("auto").settle(&matrix, 8, 0).unwrap();
-        let why = why.unwrap();
+        let settled = choice("auto").settle(&matrix, 8, 0).unwrap();
+        let why = settled.because().unwrap();
         if let Some((fewer, more)) = why.split_once(" instead of ") {
             let fewer = fewer.trim_end_matches(", which caches hold,").rsplit_once("about ").unwrap().1;
             assert!(megabytes(fewer) < megabytes(more), "{what}: {why}");
@@ -601,7 +603,7 @@ fn auto_names_bytes_as_a_reason_only_where_they_are_fewer_and_takes_the_best_blo
 #[test]
 fn on_a_gpu_auto_goes_by_all_rows_without_the_gpu() {
     let auto = Choice::resolve("cuda", "auto", "auto").unwrap();
-    let label = |matrix: &Arc<Csr>| auto.settle(matrix, 8, 300_000).unwrap().0.label();
+    let label = |matrix: &Arc<Csr>| auto.settle(matrix, 8, 300_000).unwrap().label();
     assert_eq!(label(&generated("poisson2d:200x200")), "burst");
     assert_eq!(label(&generated("poisson2d:600x600")), "sell");
     assert_eq!(label(&generated("rmat:scale=10,edges=8000")), "pull");

@@ -1,6 +1,7 @@
 //! Steps that run many times in one launch, against the same solves on the CPU: wherever a solve ends, and whatever its
 //! vectors take of a GPU.
 
+use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
 use crate::common::solves::{System, at_most, operator, to};
 use crate::common::{tolerance, zoo};

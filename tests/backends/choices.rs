@@ -1,5 +1,6 @@
 //! What users type to choose a backend: names, parameters, precisions.
 
+use crate::common::each_backend::Builds;
 use crate::common::each_backend::choices;
 use crate::common::{on_each_device, zoo};
 use solver::Error;

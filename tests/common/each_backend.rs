@@ -55,6 +55,27 @@ thread_local! {
     static BUILT: Cell<usize> = const { Cell::new(0) };
 }
 
+/// Settles a choice on a matrix, and builds it there.
+pub trait Builds {
+    fn build<D: Pick<T>, T: Scalar>(
+        &self,
+        device: &D,
+        matrix: &Arc<Csr>,
+        reserve: u64,
+    ) -> solver::Result<Operator<D, T>>;
+}
+
+impl Builds for Choice {
+    fn build<D: Pick<T>, T: Scalar>(
+        &self,
+        device: &D,
+        matrix: &Arc<Csr>,
+        reserve: u64,
+    ) -> solver::Result<Operator<D, T>> {
+        self.settle(matrix, size_of::<T>(), device.resident_rows())?.build(device, matrix, reserve)
+    }
+}
+
 /// The operator; none where the registry says that the backend refuses the matrix, an error where it says nothing and building
 /// fails.
 pub fn build<D: Pick<T>, T: Scalar>(

@@ -1,5 +1,6 @@
 //! Solves for tests: a system, how it is solved, and what must hold of the answer however it ended.
 
+use super::each_backend::Builds;
 use super::tolerance;
 use super::vectors::reals;
 use solver::backend::{Choice, Host, Operator, Pick};

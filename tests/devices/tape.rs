@@ -1,6 +1,7 @@
 //! A device that writes down the first step that a method records, as one launch of a GPU would run it. The step is that of the
 //! solver, on a small system; no GPU is needed.
 
+use crate::common::each_backend::Builds;
 use solver::backend::Operator;
 use solver::device::cpu::{CpuSlots, CpuVector};
 use solver::device::cuda::burst::{Slices, Trace};

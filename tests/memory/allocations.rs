@@ -1,5 +1,6 @@
 //! Iterating allocates nothing, on any thread: a solve of three times the iterations allocates as often.
 
+use crate::common::each_backend::Builds;
 use crate::common::memory;
 use solver::backend::{Choice, REGISTRY};
 use solver::device::Cpu;

@@ -1,5 +1,6 @@
 //! The engine: prepared solves on each device, matrices from memory, callers' own operators, and what it refuses.
 
+use crate::common::each_backend::Builds;
 use crate::common::on_each_device;
 use crate::common::vectors::{bits, reals};
 use crate::common::zoo;

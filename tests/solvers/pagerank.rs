@@ -1,6 +1,7 @@
 //! Ranks against closed forms and dense solves, under every policy, by every method and on every device; and the bound
 //! on their error against the error.
 
+use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
 use crate::common::on_each_device;
 use crate::common::solves::operator;

@@ -1,5 +1,6 @@
 //! Every symmetric positive definite file of SOLVER_REAL_DATA is solved.
 
+use crate::common::each_backend::Builds;
 use crate::common::real;
 
 use solver::backend::Choice;

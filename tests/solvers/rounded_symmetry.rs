@@ -1,5 +1,6 @@
 //! Systems whose matrix is symmetric to rounding only: whatever stores or reads one triangle of it, the verdict is of all of it.
 
+use crate::common::each_backend::Builds;
 use crate::common::exact::meets;
 use crate::common::solves::{System, to};
 use crate::common::tolerance;
