@@ -32,7 +32,8 @@ impl Matrix {
     }
 
     /// The same matrix with the labels of a file: one a line for each row, or for each id from 0 on.
-    pub fn read_labels(mut self, path: &Path) -> Result<Matrix> {
+    pub fn read_labels(mut self, path: impl AsRef<Path>) -> Result<Matrix> {
+        let path = path.as_ref();
         let fault = |reason: String| Error::setting("labels", path.display(), reason);
         if self.about.labels.is_some() {
             return Err(fault("the vertices of the graph have labels already".to_owned()));

@@ -70,7 +70,8 @@ impl Weights {
     }
 
     /// Reads .csv and .json as ids or labels with numbers, and all else as a vector. `setting` is what they are for.
-    pub fn read(setting: &'static str, path: &Path) -> Result<Weights> {
+    pub fn read(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
+        let path = path.as_ref();
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
         let pairs = match ending.as_deref() {
             Some("csv") => table(&text(path)?),
@@ -86,7 +87,8 @@ impl Weights {
     }
 
     /// Reads a vector in the order of the vertices.
-    pub fn read_in_order(setting: &'static str, path: &Path) -> Result<Weights> {
+    pub fn read_in_order(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
+        let path = path.as_ref();
         let values = VectorFile::read(setting, path)?.into_values();
         Ok(Weights { kind: Kind::InOrder(values), source: path.display().to_string() })
     }

@@ -198,6 +198,7 @@ fn settings_out_of_range_are_refused_by_their_names() {
     assert_eq!(ranks(pagerank().threads(0)), "threads");
     assert_eq!(ranks(pagerank().device("abacus")), "device");
     assert_eq!(ranks(pagerank().method(Method::GaussSeidel).backend("csr")), "backend");
+    assert_eq!(ranks(pagerank().personalise(Weights::of_vertices(["no vertex"]))), "personalise");
     assert_eq!(ranks(pagerank().personalise(vec![1.0; 3])), "personalise");
     assert_eq!(ranks(pagerank().x0(vec![-1.0; 512])), "x0");
     let chain = Matrix::open(CHAIN).unwrap();

@@ -61,8 +61,8 @@ impl Distributions {
     }
 
     /// Writes the distributions: .npy with a column for each class, or .csv by class and falling probability.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        files::write(path, self.names(), &self.classes)
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        files::write(path.as_ref(), self.names(), &self.classes)
     }
 
     /// The place of the class that moves most in an iteration, whose speed is reported: the last of several.

@@ -138,8 +138,8 @@ impl Ranks {
     }
 
     /// Writes the ranks: .npy in the order of the vertices, .csv and .json by falling rank, with ids or labels.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        files::write(path, self.ranks(), self.names())
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        files::write(path.as_ref(), self.ranks(), self.names())
     }
 
     /// Measures how near the iterations came to what the machine allows, which takes up to half a second; `cancel` ends that.
