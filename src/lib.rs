@@ -24,6 +24,9 @@
 //! - [`prepare`](engine::Solver::prepare) keeps device, matrix and preconditioner for right-hand side after right-hand side
 //!   ([`Prepared`](engine::Prepared)), on any thread.
 //! - [`Answer`](engine::Answer) has x, the verdict, the report and the history.
+//! - [`Pagerank`](engine::Pagerank) ranks the vertices of a graph, with a bound on the error that is certain, and
+//!   [`Markov`](engine::Markov) finds the stationary distribution of each closed class of a chain. Both can be prepared for solve
+//!   after solve, and have reports and histories.
 //! - What went wrong is an [`Error`]. A solve that did not converge is none: [`StopReason`](stop::StopReason) says why.
 //!
 //! The folder `examples/` has programs to start from.
