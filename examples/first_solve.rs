@@ -1,5 +1,7 @@
 //! Solves A x = b by conjugate gradients: cargo run --release --example first_solve -- poisson2d:300x300
 
+#![allow(clippy::print_stdout)] // The library itself prints nothing.
+
 use solver::prelude::*;
 
 fn main() -> solver::Result<()> {

@@ -1,5 +1,7 @@
 //! Solves on a GPU that is named, with several systems on one device: cargo run --release --example gpu_by_name -- cuda:0
 
+#![allow(clippy::print_stdout)] // The library itself prints nothing.
+
 use solver::prelude::*;
 
 fn main() -> solver::Result<()> {

@@ -1,5 +1,7 @@
 //! Solves with a matrix that is never stored: only its products with vectors are known.
 
+#![allow(clippy::print_stdout)] // The library itself prints nothing.
+
 use solver::prelude::*;
 
 /// Points of the grid in each direction.

@@ -1,5 +1,7 @@
 //! Solves with a preconditioner of the caller's own: tridiagonal solves along the lines of a grid.
 
+#![allow(clippy::print_stdout)] // The library itself prints nothing.
+
 use solver::prelude::*;
 
 /// Points of the grid in each direction, and how much stronger the coupling along a line is than across.

@@ -1,6 +1,8 @@
 //! Heat that spreads over a plate: a solve for each time step, from the answer of the step before, on a matrix whose values
 //! change while its pattern stays.
 
+#![allow(clippy::print_stdout)] // The library itself prints nothing.
+
 use solver::prelude::*;
 
 /// Points of the plate in each direction.

@@ -261,6 +261,35 @@ pub(super) fn lock<D>(device: &Mutex<D>) -> MutexGuard<'_, D> {
     device.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What is kept on a device between two solves. It is dropped while no other solve has the device: freed memory must not
+/// become part of a step that another solve records.
+pub(super) struct Kept<D, R> {
+    device: Arc<Mutex<D>>,
+    value: Option<R>,
+}
+
+impl<D, R> Kept<D, R> {
+    pub fn new(device: &Arc<Mutex<D>>, value: R) -> Kept<D, R> {
+        Kept { device: Arc::clone(device), value: Some(value) }
+    }
+
+    /// The device for one solve.
+    pub fn device(&self) -> MutexGuard<'_, D> {
+        lock(&self.device)
+    }
+
+    pub fn value(&self) -> &R {
+        self.value.as_ref().unwrap_or_else(|| unreachable!("the value is there until it is dropped"))
+    }
+}
+
+impl<D, R> Drop for Kept<D, R> {
+    fn drop(&mut self) {
+        let _turn = lock(&self.device);
+        self.value = None;
+    }
+}
+
 /// Evaluates an expression for an open device and the numbers of a precision's vectors, which get names as types.
 macro_rules! on_device {
     ($handle:expr, $precision:expr, |$device:ident, $D:ident, $T:ident| $body:expr) => {

@@ -121,7 +121,7 @@ impl Running {
         settled.check_device()?;
         let device = match self.device.take() {
             Some(device) => device,
-            None => DeviceHandle::open(settled.device)?,
+            None => DeviceHandle::shared(settled.device)?,
         };
         Ok((device, settled.backend))
     }

@@ -27,8 +27,9 @@
 //! # Reference
 //! M. R. Hestenes and E. Stiefel, Methods of conjugate gradients for solving linear systems, J. Res. NBS 49, 1952.
 
-use super::recurrence::{self, CEILING, FIRST, OWN, Operators, RR, Recurrence, SECOND, TARGET};
-use crate::backend::Operator;
+use super::recurrence::{
+    self, CEILING, FIRST, OWN, Operators, Preconditioning, RR, Recurrence, SECOND, TARGET,
+};
 use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::operator::{DotInto, dot_into};
@@ -283,7 +284,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         &self.x
     }
 
-    fn preconditioner(&mut self) -> Option<(&Operator<D, T>, [&mut D::Vector<T>; 2])> {
+    fn preconditioner(&mut self) -> Option<Preconditioning<'_, D, T>> {
         Some((self.operators.m.as_ref()?, [&mut self.r, self.z.as_mut()?]))
     }
 

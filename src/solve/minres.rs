@@ -48,8 +48,7 @@
 
 mod sweeps;
 
-use super::recurrence::{self, Operators, Recurrence};
-use crate::backend::Operator;
+use super::recurrence::{self, Operators, Preconditioning, Recurrence};
 use crate::device::{Device, SlotState};
 use crate::error::Result;
 use crate::scalar::Scalar;
@@ -249,7 +248,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         &self.x
     }
 
-    fn preconditioner(&mut self) -> Option<(&Operator<D, T>, [&mut D::Vector<T>; 2])> {
+    fn preconditioner(&mut self) -> Option<Preconditioning<'_, D, T>> {
         let z = &mut self.preconditioned.as_mut()?.z;
         Some((self.operators.m.as_ref()?, [&mut self.q, &mut z[0]]))
     }

@@ -29,8 +29,9 @@
 //! P. Ghysels and W. Vanroose, Hiding global synchronization latency in the preconditioned conjugate gradient
 //! algorithm, Parallel Computing 40, 2014, algorithm 4.
 
-use super::recurrence::{self, CEILING, FIRST, OWN, Operators, RR, Recurrence, SECOND, TARGET};
-use crate::backend::Operator;
+use super::recurrence::{
+    self, CEILING, FIRST, OWN, Operators, Preconditioning, RR, Recurrence, SECOND, TARGET,
+};
 use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
 use crate::error::Result;
 use crate::operator::{DotInto, dot_into};
@@ -341,7 +342,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         &self.x
     }
 
-    fn preconditioner(&mut self) -> Option<(&Operator<D, T>, [&mut D::Vector<T>; 2])> {
+    fn preconditioner(&mut self) -> Option<Preconditioning<'_, D, T>> {
         Some((self.operators.m.as_ref()?, [&mut self.r, &mut self.preconditioned.as_mut()?.u]))
     }
 

@@ -32,6 +32,9 @@ impl<D: Device, T: Scalar> Clone for Operators<D, T> {
     }
 }
 
+/// An operator that approximates the inverse, and two vectors that it may be applied to.
+pub(super) type Preconditioning<'a, D, T> = (&'a Operator<D, T>, [&'a mut <D as Device>::Vector<T>; 2]);
+
 /// A method, as the type of its workspace: operators, vectors and scalars, allocated once.
 pub(super) trait Recurrence<D: Device, T: Scalar>: Sized + Send {
     /// The version of what one step hands to the next, in slots and vectors. It is raised whenever an older checkpoint
@@ -110,7 +113,7 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized + Send {
     fn answer(&self) -> &D::Vector<T>;
 
     /// The preconditioner, and two vectors that it may be applied to once d has been read; none without preconditioner.
-    fn preconditioner(&mut self) -> Option<(&Operator<D, T>, [&mut D::Vector<T>; 2])>;
+    fn preconditioner(&mut self) -> Option<Preconditioning<'_, D, T>>;
 
     /// The vectors in which NaN may stand, in the order in which an iteration computes them, by what they are.
     fn suspects(&self) -> Vec<(&'static str, &D::Vector<T>)>;

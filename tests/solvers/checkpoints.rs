@@ -139,7 +139,7 @@ fn assert_same(a: &(Solution, Vec<f64>), b: &(Solution, Vec<f64>), what: &str) {
     assert_eq!(bits(&a.1), bits(&b.1), "{what}: residuals");
     let verdict = |o: &Solution| {
         let residuals = [o.residual, o.residual_true, o.backward_error].map(f64::to_bits);
-        (o.reason.clone(), o.iterations, o.restarts, residuals, o.spectrum)
+        (o.reason, o.iterations, o.restarts, residuals, o.spectrum)
     };
     assert_eq!(verdict(&a.0), verdict(&b.0), "{what}: verdict");
 }

@@ -134,7 +134,7 @@ fn ranks_that_were_written_are_a_start_for_another_solve() {
         let again = pagerank().x0(start).solve().unwrap();
         assert!(again.outcome().iterations <= 2, "{name}: {}", again.outcome().iterations);
     }
-    let unknown = ranks.write(&folder.path().join("r.txt")).unwrap_err().to_string();
+    let unknown = ranks.write(folder.path().join("r.txt")).unwrap_err().to_string();
     assert!(unknown.contains(".npy, .csv, .json"), "{unknown}");
 }
 

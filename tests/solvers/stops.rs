@@ -501,7 +501,7 @@ fn every_reason_has_a_word_and_a_sentence_with_its_evidence() {
     for (reason, word, evidence) in reasons {
         assert_eq!(reason.name(), word);
         assert!(reason.to_string().contains(evidence), "{reason}");
-        let json = serde_json::to_value(&reason).unwrap();
+        let json = serde_json::to_value(reason).unwrap();
         assert_eq!(json["reason"], word);
         assert_eq!(reason.is_success(), !reason.to_string().contains("not converged"));
     }

@@ -4,7 +4,7 @@ use super::distribution::Distribution;
 use super::distributions::{Distributions, Facts};
 use super::{Classes, Markov, Method};
 use crate::backend::{Choice, Pick};
-use crate::engine::device::{DeviceHandle, lock, on_device};
+use crate::engine::device::{DeviceHandle, Kept, on_device};
 use crate::engine::graph::Names;
 use crate::engine::running::{Chosen, Watch, operator};
 use crate::engine::weights::{Others, Weights};
@@ -68,11 +68,11 @@ fn by_power<D: Pick<T>, T: Scalar>(
     phase: &mut dyn FnMut(&str),
 ) -> Result<(Iterate, Chosen)> {
     let (operator, chosen) = operator::<D, T>(device, backend, matrix, VECTORS, phase)?;
-    let device = Arc::clone(device);
+    let kept = Kept::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
-        let device = lock(&device);
+        let device = kept.device();
         device.enter()?;
-        power::<D, T>(&*device, Arc::clone(&operator), problem, rule, observers)
+        power::<D, T>(&*device, Arc::clone(kept.value()), problem, rule, observers)
     });
     Ok((iterate, chosen))
 }

@@ -3,7 +3,7 @@
 use super::ranks::{Facts, Graph, Ranks};
 use super::{Method, Pagerank, Repeated, SelfLoops};
 use crate::backend::{Choice, Pick};
-use crate::engine::device::{DeviceHandle, Opened, lock, on_device};
+use crate::engine::device::{DeviceHandle, Kept, Opened, on_device};
 use crate::engine::graph::Names;
 use crate::engine::running::{Chosen, Watch, operator};
 use crate::engine::weights::{Others, Weights};
@@ -60,11 +60,11 @@ fn by_power<D: Pick<T>, T: Scalar>(
     phase: &mut dyn FnMut(&str),
 ) -> Result<(Iterate, Chosen)> {
     let (operator, chosen) = operator::<D, T>(device, backend, matrix, vectors, phase)?;
-    let device = Arc::clone(device);
+    let kept = Kept::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
-        let device = lock(&device);
+        let device = kept.device();
         device.enter()?;
-        power::<D, T>(&*device, Arc::clone(&operator), problem, extrapolate, rule, observers)
+        power::<D, T>(&*device, Arc::clone(kept.value()), problem, extrapolate, rule, observers)
     });
     Ok((iterate, chosen))
 }
