@@ -317,7 +317,10 @@ impl<'a, 'o, T: Scalar> Solve<'a, 'o, T> {
         match self.system.x0 {
             // Without rounding: b - A 0 = b.
             None => {
-                self.space.x.fill(0.0);
+                // Pages that nothing has touched are zero, and take no time yet.
+                if !self.space.fresh {
+                    self.space.x.fill(0.0);
+                }
                 self.space.r.copy_from_slice(self.system.b);
             }
             Some(x0) => {
@@ -325,6 +328,7 @@ impl<'a, 'o, T: Scalar> Solve<'a, 'o, T> {
                 self.measure_again(device);
             }
         }
+        self.space.fresh = false;
         let (initial, r) = (self.truth, &self.space.r);
         if !initial.is_finite() {
             let row = r.iter().position(|r| !r.is_finite());

@@ -12,6 +12,8 @@ use crate::spectrum::Tridiagonal;
 /// Vectors, and what is collected on the way.
 #[derive(Default)]
 pub(super) struct Space<T> {
+    /// Whether x is still zero, as it was made.
+    pub fresh: bool,
     /// x and b - A x.
     pub x: Vec<f64>,
     pub r: Vec<f64>,
@@ -34,6 +36,7 @@ impl<T: Scalar> Space<T> {
     pub fn make_ready(&mut self, n: usize, iterations: Option<usize>) -> Result<()> {
         if self.x.len() != n {
             *self = Space {
+                fresh: true,
                 x: zeros(n)?,
                 r: zeros(n)?,
                 next_x: zeros(n)?,
