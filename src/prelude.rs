@@ -1,9 +1,10 @@
 //! What most programs need: `use solver::prelude::*`.
 
 pub use crate::engine::{
-    Answer, Cg, DeviceHandle, DeviceName, Markov, Matrix, Minres, Pagerank, Prepared, RightHandSide, Weights,
-    markov, pagerank,
+    Answer, Cg, DeviceHandle, DeviceName, Markov, Matrix, Minres, Pagerank, Prepared, Progress,
+    RightHandSide, Stopping, Weights, markov, pagerank,
 };
 pub use crate::error::{Error, Result};
 pub use crate::precond::Preconditioner;
 pub use crate::scalar::Precision;
+pub use crate::solve::Product;

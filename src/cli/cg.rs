@@ -23,7 +23,7 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
         return Ok(true);
     }
     if let Some(why) = &plan.running.settled.device_because {
-        log::info!("device: {why}");
+        log::info!("device: {}", flags::note(why));
     }
     plan.run.start_pool();
     plan.running.settled.check_device()?;

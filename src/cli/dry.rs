@@ -48,7 +48,7 @@ impl Decisions {
     pub fn running(&mut self, run: &RunArgs, running: &Running, max_iters: impl fmt::Display) {
         self.add("device", running.settled.device);
         self.add_if("missing", running.settled.check_device().err().map(|e| flags::message(&e)));
-        self.add_if("because", running.settled.device_because.as_ref());
+        self.add_if("because", running.settled.device_because.as_deref().map(flags::note));
         let backend = &running.settled.backend;
         self.add(
             "backend",

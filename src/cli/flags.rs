@@ -131,6 +131,7 @@ fn named(hint: &str) -> String {
             }
             ["columns", list, ..] if list.parse::<Columns>().is_ok() => format!("--columns {list}"),
             ["name", "the", "columns", ..] => "--columns LIST".to_owned(),
+            ["symmetry", "is", "assumed", ..] => "--assume-symmetric".to_owned(),
             ["use", "the", "CPU", ..] | ["the", "CPU", "uses", ..] => "--device cpu".to_owned(),
             ["history", "in", "JSON", ..] => "--history FILE.json".to_owned(),
             _ => continue,

@@ -1,7 +1,7 @@
 //! `solver markov`: the stationary distribution of a chain, or one for each class that it cannot leave.
 
 use super::dry::Decisions;
-use super::flags::as_flag;
+use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
 use super::progress::{Limits, Live, during, shown};
@@ -47,7 +47,7 @@ pub(super) fn run(args: &MarkovArgs) -> Result<bool> {
         return Ok(true);
     }
     if let Some(why) = &running.settled.device_because {
-        log::info!("device: {why}");
+        log::info!("device: {}", flags::note(why));
     }
     args.run.start_pool();
     running.settled.check_device()?;

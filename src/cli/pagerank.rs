@@ -3,7 +3,7 @@
 pub(super) mod args;
 mod plan;
 
-use super::flags::as_flag;
+use super::flags::{self, as_flag};
 use super::layout::labelled;
 use super::load::load;
 use super::progress::{Live, during, shown};
@@ -25,7 +25,7 @@ pub(super) fn run(args: &PagerankArgs) -> Result<bool> {
         return Ok(true);
     }
     if let Some(why) = &plan.running.settled.device_because {
-        log::info!("device: {why}");
+        log::info!("device: {}", flags::note(why));
     }
     let dangling = plan.settings.dangling;
     log::info!("dangling {}: {}", dangling.name(), dangling.formula());

@@ -84,7 +84,7 @@ pub fn during<R>(what: impl Into<String>, work: impl FnOnce() -> R) -> R {
 }
 
 /// Shows each phase that it is called with, until the next one or until it is dropped.
-pub fn shown() -> impl FnMut(&str) + 'static {
+pub fn shown() -> impl FnMut(&str) + Send + 'static {
     let mut watcher = None;
     move |what: &str| {
         let (what, began) = (what.to_owned(), Instant::now());

@@ -10,8 +10,15 @@ pub type Naming<'a> = &'a dyn Fn(&str, &str) -> String;
 
 /// A setting as a method of the library: `max_iters(1300)`.
 pub fn as_method(setting: &str, value: &str) -> String {
-    let name = setting.replace('-', "_");
-    if value.is_empty() { name } else { format!("{name}({value})") }
+    match (setting, value) {
+        ("method", "minres") => "Minres::new".to_owned(),
+        ("method", "cg") | ("variant", "classic") => "Cg::new".to_owned(),
+        ("precision", "f64") => "precision(Precision::F64)".to_owned(),
+        ("precond", name) if !name.is_empty() => format!("precond(\"{name}\")"),
+        ("time-limit", seconds) => format!("time_limit(Duration::from_secs({seconds}))"),
+        (setting, "") => setting.replace('-', "_"),
+        (setting, value) => format!("{}({value})", setting.replace('-', "_")),
+    }
 }
 
 /// Residuals that a trend needs at least.
@@ -196,7 +203,7 @@ mod tests {
         );
         let reason = StopReason::TimeLimit { seconds: 5.0 };
         let told = told_of(&ended(&reason, &residuals, Precision::F64)).unwrap();
-        assert!(told.ends_with(": time_limit(13)"), "{told}");
+        assert!(told.ends_with(": time_limit(Duration::from_secs(13))"), "{told}");
     }
 
     #[test]
@@ -214,8 +221,8 @@ mod tests {
         for reason in [&LIMIT, &stagnated, &gap] {
             let told = |precision| told_of(&ended(reason, &[1.0; 501], precision)).unwrap();
             assert!(!told(Precision::F64).contains("precision"), "{}", told(Precision::F64));
-            assert!(told(Precision::F32).contains("precision(f64)"));
-            assert!(told(Precision::Mixed).contains("precision(f64)"));
+            assert!(told(Precision::F32).contains("precision(Precision::F64)"));
+            assert!(told(Precision::Mixed).contains("precision(Precision::F64)"));
         }
     }
 
@@ -227,7 +234,7 @@ mod tests {
         };
         assert!(told(false, Precision::F64).contains("510 more iterations"));
         assert!(told(true, Precision::F32).contains("510 more iterations"));
-        assert!(told(false, Precision::F32).ends_with("may be in the way: precision(f64)"));
+        assert!(told(false, Precision::F32).ends_with("may be in the way: precision(Precision::F64)"));
     }
 
     #[test]
@@ -235,9 +242,9 @@ mod tests {
         let told = |reason| told_of(&ended(&reason, &[1.0; 501], Precision::F64));
         let rounding = StopReason::Rounding { residual: 1e-9, at_most: 1e-7 };
         assert_eq!(told(rounding).unwrap(), "a larger rtol may be met");
-        assert_eq!(told(StopReason::Breakdown { iteration: 9 }).unwrap(), "variant(classic)");
+        assert_eq!(told(StopReason::Breakdown { iteration: 9 }).unwrap(), "Cg::new");
         let indefinite = StopReason::IndefinitePreconditioner { iteration: 9, product: -1.0 };
-        assert_eq!(told(indefinite).unwrap(), "precond(none)");
+        assert_eq!(told(indefinite).unwrap(), "precond(\"none\")");
         assert_eq!(told(StopReason::Interrupted), None);
     }
 

@@ -42,7 +42,10 @@ impl About {
                 stand_in: None,
                 rows: product.rows() as u64,
                 nnz: 0,
-                notes: vec!["the residual is computed by the product of the caller".to_owned()],
+                notes: vec![
+                    "the residual is computed by the product of the caller, whose rounding is estimated"
+                        .to_owned(),
+                ],
                 seconds_load: 0.0,
             },
         }
@@ -227,7 +230,7 @@ impl Answer {
     fn hint(&self, naming: Naming<'_>) -> Option<String> {
         let (facts, outcome) = (&*self.facts, &self.outcome);
         let minres = facts.method == Method::Minres;
-        let untried = facts.precond == "none" && !minres;
+        let untried = facts.precond == "none" && !minres && facts.moves;
         let suitable = if facts.on_cpu { "ic0" } else { "chebyshev" };
         match outcome.reason {
             StopReason::IndefiniteMatrix { .. } if facts.precision.narrow_values() => {

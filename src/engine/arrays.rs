@@ -96,7 +96,12 @@ impl Indices<'_> {
             convert(array, WHAT, u32::MAX.into(), "32-bit row offsets")
         }
         match self {
-            Indices::U32(array) => Ok(Offsets::U32(array.into_owned())),
+            Indices::U32(array) => match array.last() {
+                Some(&last) if u64::from(last) > Offsets::MOST_NARROW => {
+                    Ok(Offsets::U64(array.iter().map(|&offset| offset.into()).collect()))
+                }
+                _ => Ok(Offsets::U32(array.into_owned())),
+            },
             Indices::U64(array) => wide(array.into_owned()),
             Indices::Usize(array) => wide(array.iter().map(|&offset| offset as u64).collect()),
             Indices::I32(array) => {

@@ -1,12 +1,13 @@
 //! Where a solve runs: the device and the backend that a request comes to on this machine.
 
+use super::shared::Shared;
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
-use crate::device::{Cpu, Cuda, Device, cuda};
+use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// More threads than any machine has cores for is a mistake.
 const MOST_THREADS: usize = 1024;
@@ -179,22 +180,30 @@ impl Settled {
 /// A device that is open. Clones share it: solves on one device take turns.
 ///
 /// A solve that is not given a handle takes the open device of the name that it asks for, where there is one: kernels of a
-/// GPU are loaded once, and the threads of several pools do not wait for each other's cores.
+/// GPU are loaded once, and the threads of several pools do not wait for each other's cores. While another thread solves on
+/// the device, a solve waits for it, whatever its limits say; a solve inside another one, as in an observer, needs a handle of
+/// [`open`](DeviceHandle::open).
 #[derive(Clone)]
 pub struct DeviceHandle(pub(super) Opened);
 
 #[derive(Clone)]
 pub(super) enum Opened {
-    Cpu(Arc<Mutex<Cpu>>),
-    Cuda(Arc<Mutex<Cuda>>),
+    Cpu(Arc<Shared<Cpu>>),
+    Cuda(Arc<Shared<Cuda>>),
+}
+
+impl fmt::Debug for DeviceHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.describe())
+    }
 }
 
 /// The devices that are open and may be shared.
 static OPEN: Mutex<Vec<(DeviceName, WeakDevice)>> = Mutex::new(Vec::new());
 
 enum WeakDevice {
-    Cpu(Weak<Mutex<Cpu>>),
-    Cuda(Weak<Mutex<Cuda>>),
+    Cpu(Weak<Shared<Cpu>>),
+    Cuda(Weak<Shared<Cuda>>),
 }
 
 impl WeakDevice {
@@ -217,8 +226,8 @@ impl DeviceHandle {
     /// Starts the threads of the CPU, or opens a GPU, for this handle alone.
     pub fn open(name: DeviceName) -> Result<DeviceHandle> {
         Ok(DeviceHandle(match name {
-            DeviceName::Cpu(threads) => Opened::Cpu(Arc::new(Mutex::new(Cpu::new(threads)?))),
-            DeviceName::Cuda(index) => Opened::Cuda(Arc::new(Mutex::new(Cuda::new(index)?))),
+            DeviceName::Cpu(threads) => Opened::Cpu(Shared::new(Cpu::new(threads)?)),
+            DeviceName::Cuda(index) => Opened::Cuda(Shared::new(Cuda::new(index)?)),
         }))
     }
 
@@ -228,7 +237,7 @@ impl DeviceHandle {
         if name == DeviceName::Cpu(Some(1)) {
             return DeviceHandle::open(name);
         }
-        let mut open = lock(&OPEN);
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|(_, device)| device.upgrade().is_some());
         let found = open.iter().find(|(other, _)| *other == name).and_then(|(_, device)| device.upgrade());
         if let Some(device) = found {
@@ -240,53 +249,19 @@ impl DeviceHandle {
     }
 
     /// The name that users type: `cpu`, `cuda:0`.
-    pub fn name(&self) -> String {
+    pub fn name(&self) -> &str {
         match &self.0 {
-            Opened::Cpu(device) => lock(device).name(),
-            Opened::Cuda(device) => lock(device).name(),
+            Opened::Cpu(device) => &device.name,
+            Opened::Cuda(device) => &device.name,
         }
     }
 
     /// The name with the hardware: `cpu (2 threads)`.
-    pub fn describe(&self) -> String {
+    pub fn describe(&self) -> &str {
         match &self.0 {
-            Opened::Cpu(device) => lock(device).describe(),
-            Opened::Cuda(device) => lock(device).describe(),
+            Opened::Cpu(device) => &device.described,
+            Opened::Cuda(device) => &device.described,
         }
-    }
-}
-
-/// The device for one solve. A solve that panicked leaves nothing behind that a later one relies on.
-pub(super) fn lock<D>(device: &Mutex<D>) -> MutexGuard<'_, D> {
-    device.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What is kept on a device between two solves. It is dropped while no other solve has the device: freed memory must not
-/// become part of a step that another solve records.
-pub(super) struct Kept<D, R> {
-    device: Arc<Mutex<D>>,
-    value: Option<R>,
-}
-
-impl<D, R> Kept<D, R> {
-    pub fn new(device: &Arc<Mutex<D>>, value: R) -> Kept<D, R> {
-        Kept { device: Arc::clone(device), value: Some(value) }
-    }
-
-    /// The device for one solve.
-    pub fn device(&self) -> MutexGuard<'_, D> {
-        lock(&self.device)
-    }
-
-    pub fn value(&self) -> &R {
-        self.value.as_ref().unwrap_or_else(|| unreachable!("the value is there until it is dropped"))
-    }
-}
-
-impl<D, R> Drop for Kept<D, R> {
-    fn drop(&mut self) {
-        let _turn = lock(&self.device);
-        self.value = None;
     }
 }
 

@@ -1,6 +1,6 @@
 //! How near a solve came to what the machine allows.
 
-use super::device::{DeviceHandle, Opened, lock};
+use super::device::{DeviceHandle, Opened};
 use crate::bench::stream::{self, Limit};
 use crate::device::Device;
 use std::sync::atomic::AtomicBool;
@@ -21,8 +21,8 @@ const TRIES: usize = 3;
 /// The limit of a device that is open, as [`measure`] finds it.
 pub(super) fn measure_on(device: &DeviceHandle, moved: &Moved, cancel: Option<&AtomicBool>) -> Option<Limit> {
     match &device.0 {
-        Opened::Cpu(device) => measure(&*lock(device), moved, cancel),
-        Opened::Cuda(device) => measure(&*lock(device), moved, cancel),
+        Opened::Cpu(device) => measure(&*device.turn().ok()?, moved, cancel),
+        Opened::Cuda(device) => measure(&*device.turn().ok()?, moved, cancel),
     }
 }
 

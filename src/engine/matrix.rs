@@ -124,7 +124,15 @@ impl Matrix {
 
     /// A matrix with other values at the same places, in the order of the rows; the two share their pattern.
     pub fn with_values<'a>(&self, values: impl Into<Numbers<'a>>) -> Result<Matrix> {
-        Csr::with_pattern(Arc::clone(self.csr.pattern()), values.into().values()?).map(Matrix::from)
+        let csr = Csr::with_pattern(Arc::clone(self.csr.pattern()), values.into().values()?)?;
+        let about = About {
+            name: self.about.name.clone(),
+            labels: self.about.labels.clone(),
+            ids: self.about.ids.clone(),
+            first_id: self.about.first_id,
+            ..About::default()
+        };
+        Ok(Matrix { csr: Arc::new(csr), about: Arc::new(about) })
     }
 
     /// Rows.
@@ -249,10 +257,36 @@ impl From<Arc<Csr>> for Matrix {
     }
 }
 
+/// Matrices of other libraries, in one precision: their values are copied.
+#[cfg(any(feature = "sprs", feature = "nalgebra"))]
+macro_rules! from_libraries {
+    ($($feature:literal: $Other:ty),*) => {$(
+        #[cfg(feature = $feature)]
+        impl TryFrom<&$Other> for Matrix {
+            type Error = Error;
+
+            fn try_from(matrix: &$Other) -> Result<Matrix> {
+                Csr::try_from(matrix).map(Matrix::from)
+            }
+        }
+    )*};
+}
+
+#[cfg(any(feature = "sprs", feature = "nalgebra"))]
+from_libraries!(
+    "sprs": sprs::CsMat<f64>,
+    "sprs": sprs::CsMat<f32>,
+    "nalgebra": nalgebra_sparse::CsrMatrix<f64>,
+    "nalgebra": nalgebra_sparse::CsrMatrix<f32>
+);
+
 /// Compressed rows of valid arrays; rows whose columns do not rise are sorted, and entries at one place summed.
 fn sorted(rows: usize, cols: usize, offsets: Offsets, columns: Vec<u32>, values: Values) -> Result<Csr> {
     let row = |i: usize| offsets.get(i)..offsets.get(i + 1);
-    let shaped = offsets.len() == rows + 1 && values.stored().unwrap_or(columns.len()) == columns.len();
+    let shaped = rows.checked_add(1) == Some(offsets.len())
+        && values.stored().unwrap_or(columns.len()) == columns.len()
+        && offsets.get(0) == 0
+        && offsets.get(rows) == columns.len();
     let valid = shaped && (0..rows).all(|i| row(i).start <= row(i).end && row(i).end <= columns.len());
     // The error about arrays that are not valid comes with their place.
     if !valid || (0..rows).all(|i| columns[row(i)].is_sorted_by(|a, b| a < b)) {

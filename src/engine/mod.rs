@@ -24,6 +24,7 @@ mod rhs;
 mod running;
 mod save;
 mod settings;
+mod shared;
 mod solver;
 mod stopping;
 mod watch;

@@ -1,11 +1,12 @@
 //! A solve made ready: device, matrix and preconditioner stay where they are from one right-hand side to the next.
 
 use super::answer::{About, Answer, Facts};
-use super::device::{DeviceHandle, Opened, Request, lock, on_device};
+use super::device::{DeviceHandle, Opened, Request, on_device};
 use super::matrix::Matrix;
 use super::memory;
 use super::rhs::RightHandSide;
 use super::settings::{Input, Settings};
+use super::shared::{Kept, Shared};
 use super::stopping::Stopping;
 use super::watch::Fan;
 use crate::backend::{Choice, Operator, Pick, SettledChoice};
@@ -19,8 +20,9 @@ use crate::solve::checkpoint::Checkpoints;
 use crate::solve::{self, Method, Outcome, Product, System, given};
 use crate::stop::StoppingRule;
 use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Iterations for whose history there is room from the start.
@@ -52,6 +54,15 @@ pub struct Prepared {
     observers: Vec<Box<dyn Observer + Send>>,
     ended: Arc<AtomicBool>,
     assume_symmetric: bool,
+    precond: Preconditioner,
+}
+
+/// The method, the matrix and where it is.
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (method, device) = (self.facts.method.name(), self.device.describe());
+        write!(f, "{method} with {} rows by backend {} on {device}", self.rows(), self.backend())
+    }
 }
 
 const _: () = {
@@ -85,10 +96,9 @@ trait Session: Send {
 }
 
 struct On<D: Pick<T>, T: Scalar> {
-    device: Arc<Mutex<D>>,
     recipe: Recipe,
-    /// None where the operators could not be built anew.
-    prepared: Option<solve::Prepared<D, T>>,
+    /// Without a value where the operators could not be built anew.
+    prepared: Kept<D, solve::Prepared<D, T>>,
 }
 
 impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
@@ -100,9 +110,10 @@ impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
         x: &mut [f64],
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome> {
-        let device = lock(&self.device);
+        let (device, prepared) = self.prepared.parts();
+        let device = device.turn()?;
         device.enter()?;
-        let Some(prepared) = &mut self.prepared else {
+        let Some(prepared) = prepared else {
             let reason = "its operators could not be built; update it again";
             return Err(Error::setting("matrix", "", reason));
         };
@@ -110,22 +121,15 @@ impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
     }
 
     fn rebuild(&mut self, matrix: &Matrix) -> Result<()> {
-        let device = lock(&self.device);
+        let (device, prepared) = self.prepared.parts();
+        let device = device.turn()?;
         device.enter()?;
         // Old and new operators need not fit side by side.
-        self.prepared = None;
+        *prepared = None;
         let narrow = narrowed(self.recipe.precision, matrix);
         let matrix = Input::Stored(matrix.clone());
-        self.prepared = Some(build(&*device, &self.recipe, &matrix, narrow, &mut |_| ())?);
+        *prepared = Some(build(&*device, &self.recipe, &matrix, narrow, &mut |_| ())?);
         Ok(())
-    }
-}
-
-impl<D: Pick<T>, T: Scalar> Drop for On<D, T> {
-    /// What is on a device goes between two solves of others that share it.
-    fn drop(&mut self) {
-        let _turn = lock(&self.device);
-        self.prepared = None;
     }
 }
 
@@ -170,11 +174,11 @@ fn build<D: Pick<T>, T: Scalar>(
 
 /// Settles the backend for the matrix and builds on a device.
 fn session<D: Pick<T>, T: Scalar>(
-    device: &Arc<Mutex<D>>,
+    device: &Arc<Shared<D>>,
     settings: &mut Settings,
     backend: &Choice,
 ) -> Result<(Box<dyn Session>, Recipe)> {
-    let held = lock(device);
+    let held = device.turn()?;
     held.enter()?;
     let precision = settings.request.precision;
     let mut narrow = None;
@@ -195,16 +199,17 @@ fn session<D: Pick<T>, T: Scalar>(
     };
     let (method, own_precond) = (settings.method, settings.own_precond.clone());
     let recipe = Recipe { method, backend, precond, own_precond, precision };
-    let prepared = Some(build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phase)?);
-    let session = On { device: Arc::clone(device), recipe: recipe.clone(), prepared };
+    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phase)?;
+    let session = On { recipe: recipe.clone(), prepared: Kept::new(device, prepared) };
     Ok((Box::new(session), recipe))
 }
 
 impl Prepared {
     pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
         settings.check_own()?;
+        settings.stopping.tolerances(settings.request.precision)?;
         if let Some(device) = &settings.device {
-            settings.request.device = device.name();
+            settings.request.device = device.name().to_owned();
         }
         let settled = match settings.settled.take() {
             Some(settled) => settled,
@@ -214,6 +219,8 @@ impl Prepared {
         let note = settings.check_matrix()?;
         let device = match settings.device.take() {
             Some(device) => device,
+            // A caller's own operator may solve other systems, on the device that is shared.
+            None if settings.has_own_operators() => DeviceHandle::open(settled.device)?,
             None => DeviceHandle::shared(settled.device)?,
         };
         let began = Instant::now();
@@ -226,7 +233,7 @@ impl Prepared {
         let facts = Facts {
             method: recipe.method,
             matrix: About::of(&matrix),
-            device: device.describe(),
+            device: device.describe().to_owned(),
             on_cpu: matches!(device.0, Opened::Cpu(_)),
             backend: if applied { "own".to_owned() } else { recipe.backend.label() },
             backend_because: recipe.backend.because().map(str::to_owned),
@@ -253,28 +260,32 @@ impl Prepared {
             observers,
             ended,
             assume_symmetric,
+            precond: recipe.precond,
         };
-        prepared.set_rule()?;
+        prepared.rule = prepared.rule(&prepared.stopping)?;
         Ok(prepared)
     }
 
-    fn set_rule(&mut self) -> Result<()> {
-        let rule =
-            self.stopping.rule(self.matrix.rows(), self.facts.precision, self.facts.method.stride())?;
-        self.rule = StoppingRule::any([rule, StoppingRule::Interrupt(Arc::clone(&self.ended))]);
-        Ok(())
+    fn rule(&self, stopping: &Stopping) -> Result<StoppingRule> {
+        let rule = stopping.rule(self.matrix.rows(), self.facts.precision, self.facts.method.stride())?;
+        Ok(StoppingRule::any([rule, StoppingRule::Interrupt(Arc::clone(&self.ended))]))
     }
 
     /// Tolerances and limits of the solves from now on.
     pub fn set_stopping(&mut self, stopping: Stopping) -> Result<()> {
-        self.stopping = stopping;
-        self.set_rule()
+        (self.rule, self.stopping) = (self.rule(&stopping)?, stopping);
+        Ok(())
     }
 
     /// Solves from now on end once this flag is set.
     pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) -> Result<()> {
-        self.stopping.cancel = Some(Arc::clone(flag));
-        self.set_rule()
+        self.set_stopping(Stopping { cancel: Some(Arc::clone(flag)), ..self.stopping.clone() })
+    }
+
+    /// Where solves from now on are saved, and what the next one goes on from.
+    pub fn set_checkpoints(&mut self, checkpoints: Checkpoints) {
+        let labels = std::mem::take(&mut self.checkpoints.labels);
+        self.checkpoints = Checkpoints { labels, ..checkpoints };
     }
 
     /// Tolerances and limits.
@@ -316,8 +327,8 @@ impl Prepared {
         Ok(Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b))
     }
 
-    /// Solves a system, and leaves the answer in `x`. On the CPU nothing is allocated from the second solve on, unless the
-    /// solve does not converge.
+    /// Solves a system, and leaves the answer in `x`. Once a solve has run, further ones allocate nothing on the device, and on
+    /// the CPU nothing at all where they converge; the first that leaves its error in doubt keeps a factor of the matrix.
     pub fn solve_into<'b>(&mut self, b: impl Into<RightHandSide<'b>>, x: &mut [f64]) -> Result<Outcome> {
         self.run(&b.into(), x, None, &mut [])
     }
@@ -335,11 +346,14 @@ impl Prepared {
         self.ended.store(false, Ordering::Relaxed);
         let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
         let mut fan = Fan { recorder, prepared: &mut self.observers, others };
-        self.session.solve(&system, &self.rule, &self.checkpoints, x, &mut [&mut fan])
+        let outcome = self.session.solve(&system, &self.rule, &self.checkpoints, x, &mut [&mut fan])?;
+        // A checkpoint belongs to one system.
+        self.checkpoints.resume = None;
+        Ok(outcome)
     }
 
-    /// Takes new values on the pattern of the matrix. The choices of device, backend and blocks stay; matrix and preconditioner
-    /// are built anew.
+    /// Takes new values on the pattern of the matrix. Device, backend and sizes of blocks stay as they were chosen; the arrays of
+    /// matrix and preconditioner are built anew.
     pub fn update(&mut self, matrix: &Matrix) -> Result<()> {
         let Input::Stored(before) = &self.matrix else {
             let reason = "only products of the prepared matrix are known; change what these compute";
@@ -351,14 +365,20 @@ impl Prepared {
             return Err(Error::setting("matrix", matrix.name(), reason));
         }
         let method = self.facts.method.name();
-        matrix.require_symmetric(method, self.assume_symmetric, Preconditioner::None)?;
+        let note = matrix.require_symmetric(method, self.assume_symmetric, self.precond)?;
         if self.facts.precision.narrow_values() {
             let values = matrix.csr.values();
             check_range(self.facts.precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
         }
+        let began = Instant::now();
         self.session.rebuild(matrix)?;
         self.matrix = Input::Stored(matrix.clone());
-        self.facts = Arc::new(Facts { matrix: About::of(&self.matrix), ..(*self.facts).clone() });
+        self.facts = Arc::new(Facts {
+            matrix: About::of(&self.matrix),
+            note,
+            seconds_setup: began.elapsed().as_secs_f64(),
+            ..(*self.facts).clone()
+        });
         Ok(())
     }
 
@@ -369,10 +389,14 @@ impl Prepared {
 }
 
 impl Settings {
+    fn has_own_operators(&self) -> bool {
+        matches!(self.matrix, Input::Applied(_)) || self.own_precond.is_some()
+    }
+
     /// A caller's own operators run in one place only.
     fn check_own(&mut self) -> Result<()> {
         let applied = matches!(self.matrix, Input::Applied(_));
-        if !applied && self.own_precond.is_none() {
+        if !self.has_own_operators() {
             return Ok(());
         }
         let why = "products and preconditioners of a caller's own run on the CPU in double precision";

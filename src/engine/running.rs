@@ -1,7 +1,8 @@
 //! What the iterations for ranks and for distributions have in common: where and how long they run, and who watches them.
 
-use super::device::{DeviceHandle, Request, Settled, lock};
+use super::device::{DeviceHandle, Request, Settled};
 use super::memory;
+use super::shared::Shared;
 use super::watch::Fan;
 use crate::backend::{Choice, Operator, Pick};
 use crate::error::{Error, Result};
@@ -9,8 +10,8 @@ use crate::format::Csr;
 use crate::observe::{Observer, Recorder};
 use crate::scalar::Scalar;
 use crate::stop::{StopReason, StoppingRule};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Iterations for whose history there is room from the start.
@@ -22,7 +23,7 @@ pub(super) struct Running {
     pub settled: Option<Settled>,
     pub device: Option<DeviceHandle>,
     pub watch: Watch,
-    pub phase: Box<dyn FnMut(&str)>,
+    pub phase: Box<dyn FnMut(&str) + Send>,
 }
 
 impl Default for Running {
@@ -97,7 +98,7 @@ macro_rules! running_settings {
         }
 
         /// Calls `begin` with the name of each phase of the preparation, such as `building backend sell`.
-        pub fn on_phase(mut self, begin: impl FnMut(&str) + 'static) -> Self {
+        pub fn on_phase(mut self, begin: impl FnMut(&str) + Send + 'static) -> Self {
             self.running.phase = Box::new(begin);
             self
         }
@@ -111,7 +112,7 @@ impl Running {
     /// `serial`, by its name.
     pub fn open(&mut self, serial: Option<&str>) -> Result<(DeviceHandle, Choice)> {
         if let Some(device) = &self.device {
-            self.request.device = device.name();
+            self.request.device = device.name().to_owned();
         }
         let settled = match (self.settled.take(), serial) {
             (Some(settled), _) => settled,
@@ -181,13 +182,13 @@ impl Chosen {
 
 /// Chooses a backend for a matrix, and builds it in memory that leaves room for so many vectors.
 pub(super) fn operator<D: Pick<T>, T: Scalar>(
-    device: &Mutex<D>,
+    device: &Shared<D>,
     backend: &Choice,
     matrix: &Arc<Csr>,
     vectors: usize,
     phase: &mut dyn FnMut(&str),
 ) -> Result<(Operator<D, T>, Chosen)> {
-    let device = lock(device);
+    let device = device.turn()?;
     device.enter()?;
     phase("choosing a backend");
     let backend = backend.settle(matrix, size_of::<T>(), device.resident_rows())?;

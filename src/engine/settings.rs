@@ -46,7 +46,7 @@ pub(super) struct Settings {
     pub observers: Vec<Box<dyn Observer + Send>>,
     /// Set by observers that end the solve.
     pub ended: Arc<AtomicBool>,
-    pub phase: Box<dyn FnMut(&str)>,
+    pub phase: Box<dyn FnMut(&str) + Send>,
 }
 
 impl Settings {

@@ -14,6 +14,7 @@ use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
 use crate::solve::{Method, Product};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -50,7 +51,8 @@ impl Cg {
     }
 
     /// Settings of a solve with a matrix of which only products are known: `(rows, |x, y| ...)` sets y = A x. It runs on the
-    /// CPU in double precision, and its symmetry is not checked.
+    /// CPU in double precision. The symmetry of the matrix is not checked, and the verdict stands on the products of the caller:
+    /// their rounding is estimated, not bounded.
     pub fn with_product(product: impl Product + 'static) -> Solver {
         Solver::with_product(Method::Cg, Arc::new(product))
     }
@@ -72,6 +74,13 @@ impl Minres {
 /// How a symmetric system is solved. Each method changes one setting; [`solve`](Solver::solve) solves one system,
 /// [`prepare`](Solver::prepare) makes ready for many.
 pub struct Solver(Settings);
+
+/// The method, the rows of the matrix, and what is asked of this machine.
+impl fmt::Debug for Solver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} rows, {:?}", self.0.method.name(), self.0.matrix.rows(), self.0.request)
+    }
+}
 
 impl Solver {
     /// Settings of a solve by a method.
@@ -172,7 +181,7 @@ impl Solver {
         self
     }
 
-    /// Stops once another thread sets this flag.
+    /// Stops once another thread sets this flag, which is looked at between batches of iterations.
     pub fn cancel(mut self, flag: &Arc<AtomicBool>) -> Solver {
         self.0.stopping.cancel = Some(Arc::clone(flag));
         self
@@ -222,7 +231,7 @@ impl Solver {
     }
 
     /// Calls `begin` with the name of each phase of the preparation, such as `building backend sell`.
-    pub fn on_phase(mut self, begin: impl FnMut(&str) + 'static) -> Solver {
+    pub fn on_phase(mut self, begin: impl FnMut(&str) + Send + 'static) -> Solver {
         self.0.phase = Box::new(begin);
         self
     }

@@ -35,7 +35,7 @@ use crate::device::{Device, Recorded, SlotState};
 use crate::error::{Error, Result};
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
-use crate::spectrum::MOST_COEFFICIENTS;
+use crate::spectrum::{MOST_COEFFICIENTS, Tridiagonal};
 use crate::stop::{Norms, PROGRESS, Progress, StopCode, StopReason, StoppingRule};
 use begin::{check, outcome, tell_start};
 use saving::{Keeper, Log};
@@ -49,7 +49,8 @@ const FLOOR: f64 = 64.0;
 const GAIN: f64 = 0.5;
 
 /// A method made ready for a matrix. Vectors, the recorded step and the memory of the host stay from one solve to the next: a
-/// solve after the first allocates nothing where it converges.
+/// solve after the first allocates nothing where it converges, but for a factor that estimates its error the first time it is
+/// needed.
 pub(super) struct Shell<M: Recurrence<D, T>, D: Device, T: Scalar> {
     operators: Operators<D, T>,
     /// From the first solve on.
@@ -70,6 +71,9 @@ pub(super) trait Solves<D: Device, T: Scalar>: Send {
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome>;
 }
+
+/// Sets a projection out of the coefficients of iterations.
+type Project = fn(&[(f64, f64)], &mut Tridiagonal);
 
 /// A solve in hand: the answer so far, what watches it, and how far it has come.
 struct Solve<'a, 'o, T> {
@@ -92,6 +96,8 @@ struct Solve<'a, 'o, T> {
     unit: f64,
     /// Norm of the recursive residual at the end of the run that has found x, relative to b.
     recursive: f64,
+    /// Makes the projection of A out of coefficients; none where they belong to M A.
+    project: Option<Project>,
     /// Runs before this one.
     restarts: usize,
     /// The residual to reach, relative to b.
@@ -157,6 +163,7 @@ impl<M: Recurrence<D, T>, D: Device, T: Scalar> Solves<D, T> for Shell<M, D, T> 
         }
         space.make_ready(n, rule.most_iterations())?;
         let mut solve = Solve::new(device, system, rule, observers, norm_b, space)?;
+        solve.project = operators.m.is_none().then_some(M::project as Project);
         let norms = solve.now.norms;
         outcome.goal = rule.goal(&norms);
         if solve.meets() {
@@ -292,6 +299,7 @@ impl<'a, 'o, T: Scalar> Solve<'a, 'o, T> {
             sigma: 1.0,
             unit: 1.0,
             recursive: 1.0,
+            project: None,
             restarts: 0,
             goal: 0.0,
             now: Progress { iteration: 0, residual: 1.0, norms, run_began: 0, improved_at: 0, elapsed },
@@ -442,7 +450,7 @@ impl<'a, 'o, T: Scalar> Solve<'a, 'o, T> {
             let (a, b) = (state.noted(FIRST, i, 0), state.noted(SECOND, i, 0));
             self.space.residuals.push(residual);
             (self.now.iteration, self.now.residual) = (i + 1, residual);
-            if self.restarts == 0 && self.space.coefficients.len() < self.space.coefficients.capacity() {
+            if self.restarts == 0 && self.space.coefficients.len() < self.space.most_coefficients {
                 self.space.coefficients.push((a, b));
             }
             self.energy += M::energy(a, b);

@@ -111,18 +111,26 @@ impl Judge {
     }
 }
 
-/// Leaves b - A x in `r`, by the caller's own product. The bound counts the rounding of the subtraction and of one operation an
-/// entry of A x; how the product itself is rounded is not known.
-pub(super) fn of_product(product: &dyn Product, b: &[f64], x: &[f64], r: &mut [f64]) -> Measured {
+/// Leaves b - A x in `r`, by the caller's own product, and estimates its rounding: that of the subtraction, and a few units of
+/// `norm_a` times the norm of x for the product, whose arithmetic is not known. `norm_a` is the largest eigenvalue seen, or 0.
+pub(super) fn of_product(
+    product: &dyn Product,
+    (b, x): (&[f64], &[f64]),
+    norm_a: f64,
+    r: &mut [f64],
+) -> Measured {
+    // A product that reads what it shall set is found out.
+    r.fill(f64::NAN);
     product.multiply(x, r);
     let mut error = Norm::default();
     for (r, b) in r.iter_mut().zip(b) {
         error.add(4.0 * U * (b.abs() + r.abs()));
         *r = b - *r;
     }
+    let of_product = 4.0 * U * norm_a * norm(x);
     let norm = norm(r);
-    let at_most = (norm + error.value()) * (1.0 + 4.0 * (r.len() as f64 + 8.0) * U);
-    Measured { norm, at_most, matrix_norm: 0.0 }
+    let at_most = (norm + error.value() + of_product) * (1.0 + 4.0 * (r.len() as f64 + 8.0) * U);
+    Measured { norm, at_most, matrix_norm: norm_a }
 }
 
 type RowFn = fn(&Csr, usize, &[f64], &[f64]) -> Row;

@@ -11,8 +11,8 @@ use solver::engine::Solver;
 use solver::prelude::*;
 use solver::solve::{Method, System};
 use solver::stop::{StopReason, StoppingRule};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 on_each_device! {
     a_second_solve_has_the_bits_of_a_first_one,
@@ -184,10 +184,7 @@ fn an_indefinite_matrix_is_told_with_a_method_that_solves_it() {
     let answer = Cg::new(&matrix).device("cpu").solve(&[1.0, 1.0, 1.0]).unwrap();
     assert!(!answer.converged());
     let report = answer.report();
-    assert_eq!(
-        (report.reason.as_str(), report.hint.as_deref()),
-        ("indefinite_matrix", Some("method(minres)"))
-    );
+    assert_eq!((report.reason.as_str(), report.hint.as_deref()), ("indefinite_matrix", Some("Minres::new")));
     let answer = Minres::new(&matrix).device("cpu").solve(&[1.0, 1.0, 1.0]).unwrap();
     assert!(answer.converged());
 }
@@ -228,6 +225,14 @@ fn arrays_that_make_no_matrix_are_refused() {
         (refused(vec![0, 2, 1], vec![1, 0]), "row"),
         (refused(vec![0, 2], vec![1, 0]), "2 row offsets for 2 rows"),
         (refused(vec![0, 2, 9], vec![1, 0]), "9"),
+        // Of rows that are not sorted, too, every entry must belong to one.
+        (refused(vec![1, 3, 4], vec![0, 1, 0, 1]), "row"),
+        (
+            Matrix::from_csr(usize::MAX, 1, Vec::<u32>::new(), Vec::<u32>::new(), Vec::<f64>::new())
+                .unwrap_err()
+                .to_string(),
+            "row",
+        ),
         (refused(vec![0, 1, 2], vec![0, 1 << 40]), "a column index is 1099511627776"),
         (Matrix::from_triplets(2, 2, [(2, 0, 1.0)]).unwrap_err().to_string(), "row"),
         (Matrix::open("no such thing").unwrap_err().to_string(), "no such thing"),
@@ -329,4 +334,73 @@ fn a_report_is_printed_in_lines_and_kept_with_its_history() {
     let history = answer.history();
     assert_eq!(history.residuals.len(), answer.outcome().iterations + 1);
     assert_eq!(history.report, answer.report());
+}
+
+#[test]
+fn a_solve_inside_another_one_needs_a_device_of_its_own() {
+    let matrix = Matrix::open("poisson2d:20x20").unwrap();
+    let n = matrix.rows();
+    let b = reals(21, n);
+    // An inner solve as the preconditioner: the outer one has a device of its own.
+    let inner = Mutex::new(prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::Jacobi));
+    let inverse = move |r: &[f64], z: &mut [f64]| {
+        inner.lock().unwrap().solve_into(r, z).unwrap();
+    };
+    let answer = Cg::new(&matrix).own_precond((n, inverse)).solve(&b).unwrap();
+    assert!(answer.converged() && answer.outcome().iterations <= 3, "{}", answer.reason());
+    // An observer that solves on the device of the solve that it watches is refused, and not left waiting for ever.
+    let inside = Arc::new(Mutex::new(None));
+    let (seen, again) =
+        (Arc::clone(&inside), Mutex::new(prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::None)));
+    let (c, m) = (b.clone(), matrix.clone());
+    let outer = Cg::new(&matrix).device("cpu").max_iters(2).on_progress(move |_| {
+        let error = again.lock().unwrap().solve(&c).map(drop).unwrap_err().to_string();
+        let prepared = Cg::new(&m).device("cpu").prepare().map(drop).unwrap_err().to_string();
+        *seen.lock().unwrap() = Some((error, prepared));
+        true
+    });
+    outer.solve(&b).unwrap();
+    let (error, prepared) = inside.lock().unwrap().take().unwrap();
+    assert!(
+        error.contains("a solve on this thread has it already") && error == prepared,
+        "{error}; {prepared}"
+    );
+}
+
+#[test]
+fn the_verdict_of_a_product_leaves_room_for_its_rounding() {
+    const N: usize = 10_000;
+    let b = vec![1.0; N];
+    let stored = Matrix::open(format!("banded:n={N},half=1")).unwrap();
+    assert_eq!(stored.rows(), N);
+    let answer = Cg::with_product((N, laplacian)).rtol(1e-14).max_iters(60_000).solve(&b).unwrap();
+    // x reaches 1e7, and A x is rounded by about 1e-9 in each entry.
+    assert!(!answer.converged(), "{}", answer.outcome().residual_at_most);
+}
+
+#[test]
+fn a_product_that_reads_what_it_shall_set_is_found_out() {
+    let adds = |x: &[f64], y: &mut [f64]| y.iter_mut().zip(x).for_each(|(y, x)| *y += 2.0 * x);
+    let answer = Cg::with_product((50, adds)).solve(&[1.0; 50]).unwrap();
+    assert!(matches!(answer.reason(), StopReason::NotFinite { .. }), "{}", answer.reason());
+}
+
+#[test]
+fn matrices_of_other_libraries_are_taken() {
+    let ours = Matrix::open("poisson2d:6x5").unwrap();
+    let sprs: sprs::CsMat<f64> = ours.csr().try_into().unwrap();
+    let nalgebra: nalgebra_sparse::CsrMatrix<f64> = ours.csr().try_into().unwrap();
+    assert_eq!(Matrix::try_from(&sprs).unwrap().csr(), ours.csr());
+    assert_eq!(Matrix::try_from(&nalgebra).unwrap().csr(), ours.csr());
+}
+
+#[test]
+fn a_refused_limit_changes_nothing() {
+    let matrix = Matrix::open("poisson2d:9x9").unwrap();
+    let mut solve = prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::None);
+    let before = solve.stopping().clone();
+    assert!(solve.set_stopping(Stopping { rtol: Some(2.0), ..Stopping::default() }).is_err());
+    assert_eq!(solve.stopping().rtol, before.rtol);
+    solve.set_stopping(Stopping { max_iters: Some(1), ..before }).unwrap();
+    assert_eq!(solve.solve(&reals(22, 81)).unwrap().reason(), StopReason::IterationLimit { limit: 1 });
 }

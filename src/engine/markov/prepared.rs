@@ -4,9 +4,10 @@ use super::distribution::Distribution;
 use super::distributions::{Distributions, Facts};
 use super::{Classes, Markov, Method};
 use crate::backend::{Choice, Pick};
-use crate::engine::device::{DeviceHandle, Kept, on_device};
+use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::graph::Names;
 use crate::engine::running::{Chosen, Watch, operator};
+use crate::engine::shared::{Kept, Shared};
 use crate::engine::weights::{Others, Weights};
 use crate::error::{ChainError, Error, Result};
 use crate::format::Csr;
@@ -17,8 +18,8 @@ use crate::solve::markov::power::VECTORS;
 use crate::solve::markov::{Problem, Stationary, power, serial};
 use crate::solve::rounding::sum;
 use crate::stop::StoppingRule;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Iterations without progress that count as the end of it: slow chains gain little in each.
@@ -62,7 +63,7 @@ const _: () = {
 
 /// Power iteration with an operator of a backend.
 fn by_power<D: Pick<T>, T: Scalar>(
-    device: &Arc<Mutex<D>>,
+    device: &Arc<Shared<D>>,
     backend: &Choice,
     matrix: &Arc<Csr>,
     phase: &mut dyn FnMut(&str),
@@ -70,9 +71,10 @@ fn by_power<D: Pick<T>, T: Scalar>(
     let (operator, chosen) = operator::<D, T>(device, backend, matrix, VECTORS, phase)?;
     let kept = Kept::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
-        let device = kept.device();
+        let device = kept.turn()?;
         device.enter()?;
-        power::<D, T>(&*device, Arc::clone(kept.value()), problem, rule, observers)
+        let Some(operator) = kept.value() else { unreachable!("it is never taken out") };
+        power::<D, T>(&*device, Arc::clone(operator), problem, rule, observers)
     });
     Ok((iterate, chosen))
 }
@@ -149,7 +151,7 @@ impl Prepared {
             settings,
             nnz: chain.steps().nnz() as u64,
             transient: chain.transient() as u64,
-            device: recipe.device.describe(),
+            device: recipe.device.describe().to_owned(),
             precision,
             seconds_load,
             seconds_setup: began.elapsed().as_secs_f64(),

@@ -3,9 +3,10 @@
 use super::ranks::{Facts, Graph, Ranks};
 use super::{Method, Pagerank, Repeated, SelfLoops};
 use crate::backend::{Choice, Pick};
-use crate::engine::device::{DeviceHandle, Kept, Opened, on_device};
+use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::graph::Names;
 use crate::engine::running::{Chosen, Watch, operator};
+use crate::engine::shared::{Kept, Shared};
 use crate::engine::weights::{Others, Weights};
 use crate::error::{ChainError, Error, Result};
 use crate::format::Csr;
@@ -15,8 +16,8 @@ use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
 use crate::solve::pagerank::{Problem, Ranking, gauss_seidel, power};
 use crate::stop::StoppingRule;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// A method with its operator on a device.
@@ -53,7 +54,7 @@ const _: () = {
 
 /// Power iteration with an operator of a backend.
 fn by_power<D: Pick<T>, T: Scalar>(
-    device: &Arc<Mutex<D>>,
+    device: &Arc<Shared<D>>,
     backend: &Choice,
     matrix: &Arc<Csr>,
     (vectors, extrapolate): (usize, bool),
@@ -62,9 +63,10 @@ fn by_power<D: Pick<T>, T: Scalar>(
     let (operator, chosen) = operator::<D, T>(device, backend, matrix, vectors, phase)?;
     let kept = Kept::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
-        let device = kept.device();
+        let device = kept.turn()?;
         device.enter()?;
-        power::<D, T>(&*device, Arc::clone(kept.value()), problem, extrapolate, rule, observers)
+        let Some(operator) = kept.value() else { unreachable!("it is never taken out") };
+        power::<D, T>(&*device, Arc::clone(operator), problem, extrapolate, rule, observers)
     });
     Ok((iterate, chosen))
 }
@@ -97,7 +99,8 @@ impl Prepared {
         let links = links.map_err(|error| named(&known.names, error))?;
         let precision = running.request.precision;
         let extrapolate = settings.method == Method::Extrapolated;
-        let vectors = vectors(settings.dangling, personalise.is_some(), extrapolate);
+        // A later solve may be personalised.
+        let vectors = vectors(settings.dangling, true, extrapolate);
         let (iterate, chosen): (Iterate, Chosen) = match settings.method {
             Method::GaussSeidel => (Box::new(gauss_seidel), Chosen::none()),
             Method::Power | Method::Extrapolated => {
@@ -116,7 +119,7 @@ impl Prepared {
             links: links.incoming().nnz() as u64,
             sinks: links.count_sinks() as u64,
             reordered: links.are_reordered(),
-            device: device.describe(),
+            device: device.describe().to_owned(),
             chosen,
             precision,
             seconds_setup: began.elapsed().as_secs_f64(),

@@ -82,13 +82,18 @@ impl<T: Scalar> Solve<'_, '_, T> {
 
     /// The residual of the next x: plain where that certifies the goal, and otherwise compensated.
     fn measure<D: Device>(&mut self, device: &D) -> Measured {
-        let (system, norm_b, space) = (self.system, self.now.norms.b, &mut *self.space);
-        let (x, r) = (&space.next_x, &mut space.next_r);
+        let (system, norm_b) = (self.system, self.now.norms.b);
         match system.matrix {
             MatrixRef::Stored(matrix) => {
+                let space = &mut *self.space;
+                let (x, r) = (&space.next_x, &mut space.next_r);
                 space.judge.measure(device, (matrix, system.b, x), norm_b, self.goal, r)
             }
-            MatrixRef::Applied(product) => verdict::of_product(product, system.b, x, r),
+            MatrixRef::Applied(product) => {
+                let norm_a = self.largest_eigenvalue().unwrap_or(0.0);
+                let space = &mut *self.space;
+                verdict::of_product(product, (system.b, &space.next_x), norm_a, &mut space.next_r)
+            }
         }
     }
 
@@ -98,14 +103,21 @@ impl<T: Scalar> Solve<'_, '_, T> {
         match self.system.matrix {
             MatrixRef::Stored(matrix) => normal_residual(matrix, &self.space.r),
             MatrixRef::Applied(_) => {
-                let Space { coefficients, projection, .. } = &mut *self.space;
-                projection.set_to_lanczos(coefficients);
-                let norm = projection.extremes().map_or(f64::NAN, |s| s.smallest.abs().max(s.largest.abs()));
-                verdict::norm(&self.system.matrix.multiply(&self.space.r))
-                    / (norm / self.sigma)
-                    / verdict::norm(&self.space.r)
+                let product = verdict::norm(&self.system.matrix.multiply(&self.space.r));
+                let r = verdict::norm(&self.space.r);
+                // A lower bound of the norm where a preconditioner hides the eigenvalues of A.
+                let norm_a = self.largest_eigenvalue().unwrap_or(product / r);
+                product / norm_a / r
             }
         }
+    }
+
+    /// The magnitude of the largest eigenvalue of A that the first run has seen; none with a preconditioner.
+    fn largest_eigenvalue(&mut self) -> Option<f64> {
+        let Space { coefficients, projection, .. } = &mut *self.space;
+        let project = self.project.filter(|_| !coefficients.is_empty())?;
+        project(coefficients, projection);
+        projection.extremes().map(|s| s.smallest.abs().max(s.largest.abs()) / self.sigma)
     }
 
     /// The next x and its residual become x and r.

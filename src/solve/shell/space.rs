@@ -27,12 +27,13 @@ pub(super) struct Space<T> {
     pub residuals: Vec<f64>,
     /// The coefficients of the first run, and the projection that they make.
     pub coefficients: Vec<(f64, f64)>,
+    pub most_coefficients: usize,
     pub projection: Tridiagonal,
     pub estimator: Estimator,
 }
 
 impl<T: Scalar> Space<T> {
-    /// Room for a system of n rows and so many iterations.
+    /// Room for a system of n rows, and for the coefficients of the iterations.
     pub fn make_ready(&mut self, n: usize, iterations: Option<usize>) -> Result<()> {
         if self.x.len() != n {
             *self = Space {
@@ -46,6 +47,7 @@ impl<T: Scalar> Space<T> {
             };
         }
         let most = iterations.unwrap_or(MOST_COEFFICIENTS).min(MOST_COEFFICIENTS);
+        self.most_coefficients = most;
         self.residuals.clear();
         self.residuals.reserve(RING);
         self.coefficients.clear();
