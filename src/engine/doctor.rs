@@ -158,7 +158,7 @@ fn look_at_gpu(gpu: &Cuda) -> Vec<Finding> {
     findings
 }
 
-/// The measured ladder: how fast so many bytes are copied, and how fast they are read.
+/// The measured ladder: the speed of copies and of reads over a working set.
 fn streams<D: Device>(device: &D, sizes: &[u64]) -> Vec<Finding> {
     let speeds = |bytes: u64| -> Result<String> {
         let (copy, read) = (stream::copy(device, bytes)?, stream::read(device, bytes)?);

@@ -5,7 +5,7 @@ use crate::bench::stream::{self, Limit};
 use crate::device::Device;
 use std::sync::atomic::AtomicBool;
 
-/// What iterations moved: over operators and vectors of so many bytes, so many bytes each, in so many seconds each.
+/// Memory traffic of the iterations: bytes of the operators and of the vectors, bytes and seconds of one iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Moved {
     pub operators: u64,

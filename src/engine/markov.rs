@@ -128,7 +128,7 @@ impl Markov {
         self
     }
 
-    /// Stops after so many iterations for each class. By default 10,000.
+    /// Iteration limit of each class. By default 10,000.
     pub fn max_iters(mut self, iterations: usize) -> Self {
         self.settings.max_iters = iterations;
         self

@@ -70,7 +70,7 @@ impl Matrix {
         Ok(Matrix::of_loaded(what.to_string_lossy(), loaded, began.elapsed().as_secs_f64()))
     }
 
-    /// What a source has read under a name, in so many seconds.
+    /// A matrix that a source has read, with its name and the seconds that reading took.
     pub fn of_loaded(name: impl Into<String>, loaded: Loaded, seconds: f64) -> Matrix {
         let about = About {
             name: name.into(),

@@ -48,7 +48,7 @@ pub struct MemoryPlan {
 }
 
 impl MemoryPlan {
-    /// The plan for a matrix of so many rows and entries, with a start other than 0 or without, and with a picture or without.
+    /// The plan for a matrix with this number of rows and entries. `start`: the solve starts at a given vector; `picture`: a plot is drawn.
     pub fn new(
         method: Method,
         request: &Request,
@@ -137,7 +137,7 @@ pub(super) fn reserve(method: Method, precond: Preconditioner, matrix: &Csr, wid
     Reserve { all: vectors + rest, vectors }
 }
 
-/// Bytes of so many vectors with numbers of `width` bytes.
+/// Bytes of `count` vectors with numbers of `width` bytes.
 pub(super) fn vectors(count: usize, rows: usize, width: usize) -> u64 {
     count as u64 * rows as u64 * width as u64
 }

@@ -172,7 +172,7 @@ impl Pagerank {
         self
     }
 
-    /// Stops after so many iterations. By default 10,000.
+    /// Iteration limit. By default 10,000.
     pub fn max_iters(mut self, iterations: usize) -> Self {
         self.settings.max_iters = iterations;
         self

@@ -38,7 +38,7 @@ impl VectorFile {
         self.setting
     }
 
-    /// The vector, which must have an entry for each of so many rows.
+    /// The vector, which must have one entry for each row.
     pub fn values(&self, rows: usize) -> Result<&[f64]> {
         check_length(self.setting, self, self.values.len(), rows)?;
         Ok(&self.values)

@@ -180,7 +180,7 @@ impl Chosen {
     }
 }
 
-/// Chooses a backend for a matrix, and builds it in memory that leaves room for so many vectors.
+/// Chooses a backend for a matrix and builds the operator; memory for `vectors` vectors stays free.
 pub(super) fn operator<D: Pick<T>, T: Scalar>(
     device: &Shared<D>,
     backend: &Choice,

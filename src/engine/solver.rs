@@ -169,7 +169,7 @@ impl Solver {
         self
     }
 
-    /// Stops after so many iterations. By default 10 for each row, at least 1000 and at most 100,000.
+    /// Iteration limit. By default 10 for each row, at least 1000 and at most 100,000.
     pub fn max_iters(mut self, iterations: usize) -> Solver {
         self.0.stopping.max_iters = Some(iterations);
         self
@@ -199,7 +199,7 @@ impl Solver {
         self
     }
 
-    /// Saves the solve in a file whenever so much time has passed, and where it ends.
+    /// Saves the solve in a file at this interval, and where it ends.
     pub fn checkpoint(mut self, file: impl Into<PathBuf>, every: Duration) -> Solver {
         self.0.checkpoints.save = Some((file.into(), every));
         self

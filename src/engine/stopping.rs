@@ -56,12 +56,12 @@ impl Stopping {
         Ok(rules)
     }
 
-    /// The most iterations for a matrix of so many rows.
+    /// The iteration limit for a matrix with `rows` rows.
     pub fn most_iterations(&self, rows: usize) -> usize {
         self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
     }
 
-    /// The rule for a matrix of so many rows and a method that counts `stride` iterations at a time.
+    /// The rule for a matrix with `rows` rows and a method that counts `stride` iterations at a time.
     pub(super) fn rule(&self, rows: usize, precision: Precision, stride: usize) -> Result<StoppingRule> {
         let mut rules = self.tolerances(precision)?;
         rules.extend([

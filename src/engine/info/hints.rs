@@ -111,7 +111,7 @@ fn empty_rows(f: &Facts<'_>) -> Option<String> {
 /// That no method here solves a system with the matrix, and which do.
 fn not_symmetric(f: &Facts<'_>) -> Option<String> {
     let (symmetry, first) = (f.stats.symmetry?, f.stats.asymmetry?);
-    // A diagonal that is no number has a hint of its own.
+    // A diagonal entry that is NaN has its own hint.
     if symmetry.equal == symmetry.off_diagonal {
         return None;
     }
