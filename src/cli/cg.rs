@@ -84,6 +84,7 @@ fn solve(plan: &Plan, matrix: Matrix, problem: Problem) -> Result<(Report, Resul
     drop(problem);
     interrupt::hold();
     during("measuring the machine's limit", || answer.measure_limit(&device, Some(&interrupted)));
+    interrupt::let_go();
     let report = report(plan, &answer);
     let history = History::new(report, answer.into_recorder());
     let written = written.and(plan.run.write_results(&history));

@@ -58,11 +58,20 @@ pub(super) fn catch() -> Arc<AtomicBool> {
     Arc::clone(&flags.stopped)
 }
 
-/// From now on no signal ends the program: what is left to do takes a moment, and then the results are written. The flag of
-/// [`catch`] ends the measurement of the machine.
+/// From now on no signal ends the program, while the machine is measured: the flag of [`catch`] ends that within a moment, and
+/// then the results are written.
 pub(super) fn hold() {
     if let Some(ends) = FLAGS.get().and_then(|flags| flags.impatience.get()) {
         signal_hook::low_level::unregister(*ends);
+    }
+}
+
+/// After [`hold`]: a second Ctrl-C ends the program again, as where a file system does not answer.
+pub(super) fn let_go() {
+    let again = Arc::new(AtomicBool::new(false));
+    let ends = register_conditional_shutdown(SIGINT, ENDED + SIGINT, Arc::clone(&again));
+    if let Err(e) = ends.and_then(|_| register(SIGINT, again)) {
+        log::debug!("Ctrl-C waits until the results are written: {e}");
     }
 }
 

@@ -157,6 +157,7 @@ fn solve(
     let device = prepared.into_device();
     interrupt::hold();
     during("measuring the machine's limit", || found.measure_limit(&device, Some(&interrupted)));
+    interrupt::let_go();
     let written = written.and(args.run.write_results(&found.history_naming(&as_flag)));
     Ok((found.report_naming(&as_flag), written))
 }

@@ -98,6 +98,7 @@ fn solve(args: &PagerankArgs, plan: Plan) -> Result<(RankReport, Result<()>)> {
     let device = prepared.into_device();
     interrupt::hold();
     during("measuring the machine's limit", || ranks.measure_limit(&device, Some(&interrupted)));
+    interrupt::let_go();
     let written = written.and(args.run.write_results(&ranks.history_naming(&as_flag)));
     Ok((ranks.report_naming(&as_flag), written))
 }

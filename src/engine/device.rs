@@ -248,6 +248,16 @@ impl DeviceHandle {
         Ok(opened)
     }
 
+    /// The name of this device for a request, unless that names another one.
+    pub(super) fn instead_of(&self, requested: &str) -> Result<String> {
+        let same = requested == self.name() || (requested == "cuda" && self.name() == "cuda:0");
+        if requested != "auto" && !same {
+            let reason = format!("the solve has the open device {} already", self.name());
+            return Err(Error::setting("device", requested, reason));
+        }
+        Ok(self.name().to_owned())
+    }
+
     /// The name that users type: `cpu`, `cuda:0`.
     pub fn name(&self) -> &str {
         match &self.0 {

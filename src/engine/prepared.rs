@@ -209,7 +209,7 @@ impl Prepared {
         settings.check_own()?;
         settings.stopping.tolerances(settings.request.precision)?;
         if let Some(device) = &settings.device {
-            settings.request.device = device.name().to_owned();
+            settings.request.device = device.instead_of(&settings.request.device)?;
         }
         let settled = match settings.settled.take() {
             Some(settled) => settled,

@@ -112,7 +112,7 @@ impl Running {
     /// `serial`, by its name.
     pub fn open(&mut self, serial: Option<&str>) -> Result<(DeviceHandle, Choice)> {
         if let Some(device) = &self.device {
-            self.request.device = device.name().to_owned();
+            self.request.device = device.instead_of(&self.request.device)?;
         }
         let settled = match (self.settled.take(), serial) {
             (Some(settled), _) => settled,

@@ -395,6 +395,16 @@ fn matrices_of_other_libraries_are_taken() {
 }
 
 #[test]
+fn a_device_that_is_open_and_another_one_by_name_are_refused_together() {
+    let matrix = Matrix::open("poisson2d:9x9").unwrap();
+    let cpu = DeviceHandle::open(DeviceName::Cpu(Some(1))).unwrap();
+    let error = Cg::new(&matrix).on(&cpu).device("cuda").prepare().unwrap_err().to_string();
+    assert!(error.contains("device cuda: the solve has the open device cpu already"), "{error}");
+    let answer = Cg::new(&matrix).on(&cpu).device("cpu").solve(&[1.0; 81]).unwrap();
+    assert_eq!(answer.report().device, "cpu (1 thread)");
+}
+
+#[test]
 fn a_refused_limit_changes_nothing() {
     let matrix = Matrix::open("poisson2d:9x9").unwrap();
     let mut solve = prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::None);
