@@ -23,6 +23,7 @@ mod problem;
 mod rhs;
 mod running;
 mod save;
+mod session;
 mod settings;
 mod shared;
 mod solver;

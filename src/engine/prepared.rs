@@ -1,25 +1,21 @@
 //! A solve made ready: device, matrix and preconditioner stay where they are from one right-hand side to the next.
 
 use super::answer::{About, Answer, Facts};
-use super::device::{DeviceHandle, Opened, Request, on_device};
+use super::device::{DeviceHandle, Opened, on_device};
 use super::matrix::Matrix;
-use super::memory;
 use super::rhs::RightHandSide;
-use super::settings::{Input, Settings};
-use super::shared::{Kept, Shared};
+use super::session::{Session, session};
+use super::settings::{Input, Settings, check_range};
 use super::stopping::Stopping;
 use super::watch::Fan;
-use crate::backend::{Choice, Operator, Pick, SettledChoice};
 use crate::error::{Error, Result};
-use crate::format::Csr;
 use crate::observe::{Observer, Recorder};
 use crate::parallel::zeros;
 use crate::precond::Preconditioner;
-use crate::scalar::{Precision, Scalar};
+use crate::scalar::Precision;
 use crate::solve::checkpoint::Checkpoints;
-use crate::solve::{self, Method, Outcome, Product, System, given};
+use crate::solve::{Outcome, System};
 use crate::stop::StoppingRule;
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,140 +65,6 @@ const _: () = {
     const fn is_send<T: Send>() {}
     is_send::<Prepared>();
 };
-
-/// What a prepared solve builds of a matrix, and builds again of new values.
-#[derive(Clone)]
-struct Recipe {
-    method: Method,
-    backend: SettledChoice,
-    precond: Preconditioner,
-    own_precond: Option<Arc<dyn Product>>,
-    precision: Precision,
-}
-
-/// A method with its operators on a device.
-trait Session: Send {
-    fn solve(
-        &mut self,
-        system: &System<'_>,
-        rule: &StoppingRule,
-        checkpoints: &Checkpoints,
-        x: &mut [f64],
-        observers: &mut [&mut dyn Observer],
-    ) -> Result<Outcome>;
-
-    /// Builds the operators anew.
-    fn rebuild(&mut self, matrix: &Matrix) -> Result<()>;
-}
-
-struct On<D: Pick<T>, T: Scalar> {
-    recipe: Recipe,
-    /// Without a value where the operators could not be built anew.
-    prepared: Kept<D, solve::Prepared<D, T>>,
-}
-
-impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
-    fn solve(
-        &mut self,
-        system: &System<'_>,
-        rule: &StoppingRule,
-        checkpoints: &Checkpoints,
-        x: &mut [f64],
-        observers: &mut [&mut dyn Observer],
-    ) -> Result<Outcome> {
-        let (device, prepared) = self.prepared.parts();
-        let device = device.turn()?;
-        device.enter()?;
-        let Some(prepared) = prepared else {
-            let reason = "its operators could not be built; update it again";
-            return Err(Error::setting("matrix", "", reason));
-        };
-        prepared.solve(&*device, system, rule, checkpoints, x, observers)
-    }
-
-    fn rebuild(&mut self, matrix: &Matrix) -> Result<()> {
-        let (device, prepared) = self.prepared.parts();
-        let device = device.turn()?;
-        device.enter()?;
-        // Old and new operators need not fit side by side.
-        *prepared = None;
-        let narrow = narrowed(self.recipe.precision, matrix);
-        let matrix = Input::Stored(matrix.clone());
-        *prepared = Some(build(&*device, &self.recipe, &matrix, narrow, &mut |_| ())?);
-        Ok(())
-    }
-}
-
-/// The operator of a caller's product, where this device and precision have one.
-fn own<D: Pick<T>, T: Scalar>(product: &Arc<dyn Product>) -> Result<Operator<D, T>> {
-    let operator: Box<dyn Any> = Box::new(given::operator(Arc::clone(product)));
-    operator.downcast::<Operator<D, T>>().map(|operator| *operator).map_err(|_| {
-        let reason = "products and preconditioners of a caller's own run on the CPU in double precision";
-        Error::setting("device", D::KIND, reason)
-    })
-}
-
-/// The matrix with values in single precision, where the precision asks for that.
-fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
-    precision.narrow_values().then(|| Arc::new(matrix.csr.to_f32()))
-}
-
-/// Builds matrix and preconditioner on a device. `narrow` is the matrix in single precision, where that is used.
-fn build<D: Pick<T>, T: Scalar>(
-    device: &D,
-    recipe: &Recipe,
-    matrix: &Input,
-    narrow: Option<Arc<Csr>>,
-    phase: &mut dyn FnMut(&str),
-) -> Result<solve::Prepared<D, T>> {
-    let Recipe { method, backend, precond, own_precond, .. } = recipe;
-    let (a, m) = match matrix {
-        Input::Applied(product) => (own::<D, T>(product)?, None),
-        Input::Stored(exact) => {
-            let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
-            let reserve = memory::reserve(*method, *precond, &csr, size_of::<T>());
-            phase(&format!("building backend {}", backend.label()));
-            let a = backend.build::<D, T>(device, &csr, reserve.all)?;
-            phase(&format!("building preconditioner {precond}"));
-            let m = precond.build::<D, T>(device, &exact.csr, &a, reserve.vectors)?;
-            (a, m)
-        }
-    };
-    let m = own_precond.as_ref().map(own::<D, T>).transpose()?.or(m);
-    Ok(method.prepare(a, m))
-}
-
-/// Settles the backend for the matrix and builds on a device.
-fn session<D: Pick<T>, T: Scalar>(
-    device: &Arc<Shared<D>>,
-    settings: &mut Settings,
-    backend: &Choice,
-) -> Result<(Box<dyn Session>, Recipe)> {
-    let held = device.turn()?;
-    held.enter()?;
-    let precision = settings.request.precision;
-    let mut narrow = None;
-    let (backend, precond) = match &settings.matrix {
-        Input::Applied(_) => (backend.without_matrix(), Preconditioner::None),
-        Input::Stored(exact) => {
-            let plain = settings.request.precond.is_sweeps() && settings.own_precond.is_none();
-            let resident = if plain { held.resident_rows() } else { 0 };
-            (settings.phase)("choosing a backend");
-            narrow = narrowed(precision, exact);
-            let csr = narrow.as_ref().unwrap_or(&exact.csr);
-            let backend = backend.settle(csr, size_of::<T>(), resident)?;
-            if let Some(why) = backend.because() {
-                log::info!("backend {}: {why}", backend.label());
-            }
-            (backend, settings.request.precond.settle(&exact.csr))
-        }
-    };
-    let (method, own_precond) = (settings.method, settings.own_precond.clone());
-    let recipe = Recipe { method, backend, precond, own_precond, precision };
-    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phase)?;
-    let session = On { recipe: recipe.clone(), prepared: Kept::new(device, prepared) };
-    Ok((Box::new(session), recipe))
-}
 
 impl Prepared {
     pub(super) fn new(mut settings: Settings) -> Result<Prepared> {
@@ -385,72 +247,5 @@ impl Prepared {
     /// Lets matrix and preconditioner go, and keeps the device.
     pub fn into_device(self) -> DeviceHandle {
         self.device
-    }
-}
-
-impl Settings {
-    fn has_own_operators(&self) -> bool {
-        matches!(self.matrix, Input::Applied(_)) || self.own_precond.is_some()
-    }
-
-    /// A caller's own operators run in one place only.
-    fn check_own(&mut self) -> Result<()> {
-        let applied = matches!(self.matrix, Input::Applied(_));
-        if !self.has_own_operators() {
-            return Ok(());
-        }
-        let why = "products and preconditioners of a caller's own run on the CPU in double precision";
-        let named = self.request.precond;
-        if named != Preconditioner::None && applied {
-            let reason =
-                "it is made of entries, and only products of the matrix are known; pass one of your own";
-            return Err(Error::setting("precond", named, reason));
-        }
-        if named != Preconditioner::None {
-            return Err(Error::setting(
-                "precond",
-                named,
-                "there is a preconditioner of the caller's own already",
-            ));
-        }
-        if self.request.precision != Precision::F64 {
-            return Err(Error::setting("precision", self.request.precision.name(), why));
-        }
-        if !matches!(self.request.device.as_str(), "auto" | "cpu") {
-            return Err(Error::setting("device", &self.request.device, why));
-        }
-        let rows = self.matrix.rows();
-        if let Some(precond) = self.own_precond.as_ref().filter(|precond| precond.rows() != rows) {
-            let (what, got) = ("rows of the preconditioner", precond.rows());
-            return Err(Error::Dimension { what, expected: rows, got });
-        }
-        self.request.device = "cpu".to_owned();
-        Ok(())
-    }
-
-    /// Refuses a matrix that the method does not take; returns a note on its symmetry.
-    fn check_matrix(&mut self) -> Result<Option<String>> {
-        let Input::Stored(matrix) = &self.matrix else { return Ok(None) };
-        (self.phase)("checking the matrix");
-        let Request { precond, precision, .. } = self.request;
-        let note = matrix.require_symmetric(self.method.name(), self.assume_symmetric, precond)?;
-        if precision.narrow_values() {
-            let values = matrix.csr.values();
-            check_range(precision, "the matrix", (0..matrix.nnz()).map(|j| values.get(j)))?;
-        }
-        Ok(note)
-    }
-}
-
-/// Numbers that vanish or overflow in f32 would make another problem of it.
-fn check_range(precision: Precision, what: &str, mut values: impl Iterator<Item = f64>) -> Result<()> {
-    let lost = |v: &f64| *v != 0.0 && v.is_finite() && (*v as f32 == 0.0 || (*v as f32).is_infinite());
-    match values.find(lost) {
-        None => Ok(()),
-        Some(value) => Err(Error::setting(
-            "precision",
-            precision.name(),
-            format!("{what} holds {value:e}, which f32 cannot; use precision f64, or scale the system"),
-        )),
     }
 }

@@ -1,0 +1,151 @@
+//! Operators of a linear system on a device, built for a method and built again for new values.
+
+use super::matrix::Matrix;
+use super::memory;
+use super::settings::{Input, Settings};
+use super::shared::{Kept, Shared};
+use crate::backend::{Choice, Operator, Pick, SettledChoice};
+use crate::error::{Error, Result};
+use crate::format::Csr;
+use crate::observe::Observer;
+use crate::precond::Preconditioner;
+use crate::scalar::{Precision, Scalar};
+use crate::solve::checkpoint::Checkpoints;
+use crate::solve::{self, Method, Outcome, Product, System, given};
+use crate::stop::StoppingRule;
+use std::any::Any;
+use std::sync::Arc;
+
+/// What a prepared solve builds of a matrix, and builds again of new values.
+#[derive(Clone)]
+pub(super) struct Recipe {
+    pub method: Method,
+    pub backend: SettledChoice,
+    pub precond: Preconditioner,
+    pub own_precond: Option<Arc<dyn Product>>,
+    pub precision: Precision,
+}
+
+/// A method with its operators on a device.
+pub(super) trait Session: Send {
+    fn solve(
+        &mut self,
+        system: &System<'_>,
+        rule: &StoppingRule,
+        checkpoints: &Checkpoints,
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Outcome>;
+
+    /// Builds the operators anew.
+    fn rebuild(&mut self, matrix: &Matrix) -> Result<()>;
+}
+
+struct On<D: Pick<T>, T: Scalar> {
+    recipe: Recipe,
+    /// Without a value where the operators could not be built anew.
+    prepared: Kept<D, solve::Prepared<D, T>>,
+}
+
+impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
+    fn solve(
+        &mut self,
+        system: &System<'_>,
+        rule: &StoppingRule,
+        checkpoints: &Checkpoints,
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Outcome> {
+        let (device, prepared) = self.prepared.parts();
+        let device = device.turn()?;
+        device.enter()?;
+        let Some(prepared) = prepared else {
+            let reason = "its operators could not be built; update it again";
+            return Err(Error::setting("matrix", "", reason));
+        };
+        prepared.solve(&*device, system, rule, checkpoints, x, observers)
+    }
+
+    fn rebuild(&mut self, matrix: &Matrix) -> Result<()> {
+        let (device, prepared) = self.prepared.parts();
+        let device = device.turn()?;
+        device.enter()?;
+        // Old and new operators need not fit side by side.
+        *prepared = None;
+        let narrow = narrowed(self.recipe.precision, matrix);
+        let matrix = Input::Stored(matrix.clone());
+        *prepared = Some(build(&*device, &self.recipe, &matrix, narrow, &mut |_| ())?);
+        Ok(())
+    }
+}
+
+/// The operator of a caller's product, where this device and precision have one.
+fn own<D: Pick<T>, T: Scalar>(product: &Arc<dyn Product>) -> Result<Operator<D, T>> {
+    let operator: Box<dyn Any> = Box::new(given::operator(Arc::clone(product)));
+    operator.downcast::<Operator<D, T>>().map(|operator| *operator).map_err(|_| {
+        let reason = "products and preconditioners of a caller's own run on the CPU in double precision";
+        Error::setting("device", D::KIND, reason)
+    })
+}
+
+/// The matrix with values in single precision, where the precision asks for that.
+fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
+    precision.narrow_values().then(|| Arc::new(matrix.csr.to_f32()))
+}
+
+/// Builds matrix and preconditioner on a device. `narrow` is the matrix in single precision, where that is used.
+fn build<D: Pick<T>, T: Scalar>(
+    device: &D,
+    recipe: &Recipe,
+    matrix: &Input,
+    narrow: Option<Arc<Csr>>,
+    phase: &mut dyn FnMut(&str),
+) -> Result<solve::Prepared<D, T>> {
+    let Recipe { method, backend, precond, own_precond, .. } = recipe;
+    let (a, m) = match matrix {
+        Input::Applied(product) => (own::<D, T>(product)?, None),
+        Input::Stored(exact) => {
+            let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
+            let reserve = memory::reserve(*method, *precond, &csr, size_of::<T>());
+            phase(&format!("building backend {}", backend.label()));
+            let a = backend.build::<D, T>(device, &csr, reserve.all)?;
+            phase(&format!("building preconditioner {precond}"));
+            let m = precond.build::<D, T>(device, &exact.csr, &a, reserve.vectors)?;
+            (a, m)
+        }
+    };
+    let m = own_precond.as_ref().map(own::<D, T>).transpose()?.or(m);
+    Ok(method.prepare(a, m))
+}
+
+/// Settles the backend for the matrix and builds on a device.
+pub(super) fn session<D: Pick<T>, T: Scalar>(
+    device: &Arc<Shared<D>>,
+    settings: &mut Settings,
+    backend: &Choice,
+) -> Result<(Box<dyn Session>, Recipe)> {
+    let held = device.turn()?;
+    held.enter()?;
+    let precision = settings.request.precision;
+    let mut narrow = None;
+    let (backend, precond) = match &settings.matrix {
+        Input::Applied(_) => (backend.without_matrix(), Preconditioner::None),
+        Input::Stored(exact) => {
+            let plain = settings.request.precond.is_sweeps() && settings.own_precond.is_none();
+            let resident = if plain { held.resident_rows() } else { 0 };
+            (settings.phase)("choosing a backend");
+            narrow = narrowed(precision, exact);
+            let csr = narrow.as_ref().unwrap_or(&exact.csr);
+            let backend = backend.settle(csr, size_of::<T>(), resident)?;
+            if let Some(why) = backend.because() {
+                log::info!("backend {}: {why}", backend.label());
+            }
+            (backend, settings.request.precond.settle(&exact.csr))
+        }
+    };
+    let (method, own_precond) = (settings.method, settings.own_precond.clone());
+    let recipe = Recipe { method, backend, precond, own_precond, precision };
+    let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phase)?;
+    let session = On { recipe: recipe.clone(), prepared: Kept::new(device, prepared) };
+    Ok((Box::new(session), recipe))
+}
