@@ -14,6 +14,8 @@ pub fn as_method(setting: &str, value: &str) -> String {
         ("method", "minres") => "Minres::new".to_owned(),
         ("method", "cg") | ("variant", "classic") => "Cg::new".to_owned(),
         ("precision", "f64") => "precision(Precision::F64)".to_owned(),
+        ("precision", "f32") => "precision(Precision::F32)".to_owned(),
+        ("precision", "mixed") => "precision(Precision::Mixed)".to_owned(),
         ("precond", name) if !name.is_empty() => format!("precond(\"{name}\")"),
         ("time-limit", seconds) => format!("time_limit(Duration::from_secs({seconds}))"),
         (setting, "") => setting.replace('-', "_"),

@@ -259,8 +259,8 @@ mod tests {
     #[test]
     fn hints_name_methods_and_settings_of_the_library() {
         let info = Matrix::open("poisson2d:9x9").unwrap().info();
-        assert!(info.hints.iter().any(|hint| hint.ends_with("positive definite: method(cg)")), "{info}");
-        assert!(info.hints.iter().any(|hint| hint.contains("precision(mixed) moves")), "{info}");
+        assert!(info.hints.iter().any(|hint| hint.ends_with("positive definite: Cg::new")), "{info}");
+        assert!(info.hints.iter().any(|hint| hint.contains("precision(Precision::Mixed) moves")), "{info}");
     }
 
     #[test]
