@@ -68,6 +68,16 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
+/// The entry of a table whose ending the name of a file has; the error says which endings there are.
+pub(crate) fn by_ending<W: Copy>(path: &Path, table: &[(&str, W)]) -> Result<W, String> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let found = table.iter().find(|(ending, _)| name.ends_with(ending));
+    found.map(|(_, entry)| *entry).ok_or_else(|| {
+        let endings: Vec<_> = table.iter().map(|(ending, _)| *ending).collect();
+        format!("its ending must be one of {}", endings.join(", "))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,10 +4,11 @@ use super::shared::Shared;
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
 use crate::device::{Cpu, Cuda, cuda};
 use crate::error::{Error, Result};
+use crate::parallel::lock;
 use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// More threads than any machine has cores for is a mistake.
 const MOST_THREADS: usize = 1024;
@@ -237,7 +238,7 @@ impl DeviceHandle {
         if name == DeviceName::Cpu(Some(1)) {
             return DeviceHandle::open(name);
         }
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&OPEN);
         open.retain(|(_, device)| device.upgrade().is_some());
         let found = open.iter().find(|(other, _)| *other == name).and_then(|(_, device)| device.upgrade());
         if let Some(device) = found {

@@ -2,9 +2,10 @@
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::parallel::lock;
 use std::cell::RefCell;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A device, with its names, which can be read while a solve has it.
 pub(super) struct Shared<D> {
@@ -42,7 +43,7 @@ impl<D> Shared<D> {
             return Err(Error::setting("device", &self.name, reason));
         }
         // A solve that panicked leaves nothing behind that a later one relies on.
-        let device = self.device.lock().unwrap_or_else(PoisonError::into_inner);
+        let device = lock(&self.device);
         HELD.with_borrow_mut(|held| held.push(self.place()));
         Ok(Turn { device, place: self.place() })
     }

@@ -144,7 +144,7 @@ impl Method {
         }
     }
 
-    /// Every sweep of the method, for whoever compiles them ahead.
+    /// Every sweep of the method, to compile them before a solve.
     pub fn sweeps(self) -> &'static [Sweep<'static>] {
         match self {
             Method::Cg => cg::SWEEPS,
@@ -153,7 +153,7 @@ impl Method {
         }
     }
 
-    /// Every program that follows the dot product of an operator, likewise.
+    /// Every program that follows the dot product of an operator, to compile them before a solve.
     pub fn programs(self) -> &'static [(DotInto, &'static [crate::device::Op])] {
         match self {
             Method::Cg => cg::PROGRAMS,

@@ -2,6 +2,7 @@
 
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
+use crate::files::by_ending;
 use std::path::Path;
 
 /// The endings of files for vectors, and the functions that write them.
@@ -18,13 +19,7 @@ pub type Write = fn(&Path, &[f64]) -> Result<()>;
 
 /// The function that writes a vector to a file with that ending.
 pub fn writer(path: &Path) -> Result<Write> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let found = WRITERS.iter().find(|(ending, _)| name.ends_with(ending));
-    found.map(|(_, write)| *write).ok_or_else(|| {
-        let endings: Vec<_> = WRITERS.iter().map(|(ending, _)| *ending).collect();
-        let reason = format!("its ending must be one of {}", endings.join(", "));
-        Error::Unwritable { path: path.to_owned(), reason }
-    })
+    by_ending(path, WRITERS).map_err(|reason| Error::Unwritable { path: path.to_owned(), reason })
 }
 
 /// Writes a vector in the format that the ending names: `.mtx`, `.npy` or `.txt`, and `.mtx.gz` or `.txt.gz`. Reading it

@@ -4,6 +4,7 @@ use super::distribution::Distribution;
 use crate::engine::graph::Names;
 use crate::engine::running::by_rank;
 use crate::error::{Error, Result};
+use crate::files::by_ending;
 use crate::format::Dense;
 use crate::observe::write_file_with;
 use crate::parallel::zeros;
@@ -18,13 +19,7 @@ type Writer = fn(&Path, &Names, &[Distribution]) -> Result<()>;
 const WRITERS: &[(&str, Writer)] = &[(".npy", write_columns), (".csv", write_table)];
 
 fn writer(path: &Path) -> Result<Writer> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let found = WRITERS.iter().find(|(ending, _)| name.ends_with(ending));
-    found.map(|(_, write)| *write).ok_or_else(|| {
-        let endings: Vec<_> = WRITERS.iter().map(|(ending, _)| *ending).collect();
-        let reason = format!("its ending must be one of {}", endings.join(", "));
-        Error::setting("output", path.display(), reason)
-    })
+    by_ending(path, WRITERS).map_err(|reason| Error::setting("output", path.display(), reason))
 }
 
 /// Refuses a file whose ending is that of no kind of file for distributions.

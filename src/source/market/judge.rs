@@ -34,7 +34,7 @@ pub(super) fn judge(text: Text, header: &Header) -> Result<()> {
         let kept = word.parse().unwrap_or(f64::NAN);
         let path = text.path.display();
         log::warn!(
-            "{path}:{line}: {word} is read as {kept}, and integers beyond 2^53 after it likewise: values are f64"
+            "{path}:{line}: {word} is read as {kept}, and so are all later integers beyond 2^53: values are f64"
         );
     }
     Ok(())
