@@ -109,7 +109,7 @@ fn measure<D: Pick<f64>>(
     let bytes = operator.cost().bytes;
     let (mut x, y) = (device.vector::<f64>(matrix.cols(), 1)?, device.vector::<f64>(matrix.rows(), 1)?);
     device.upload(&vector(matrix.cols()), &mut x)?;
-    let one = |device: &D, work: &mut Work<D>| work.operator.apply(device, 1.0, &work.x, 0.0, &mut work.y);
+    let one = |_: &D, work: &mut Work<D>| work.operator.apply(1.0, &work.x, 0.0, &mut work.y);
     let mut product = device.record(Work { operator, x, y }, one)?;
     let mut run = |products: usize| -> solver::Result<f64> {
         let began = Instant::now();

@@ -67,10 +67,10 @@ fn apply(bencher: Bencher<'_, '_>, operator: &Operator<Cpu, f64>, x: &[f64], che
     let cpu = &*CPU;
     let (mut on_x, mut y) = (cpu.vector(x.len(), 1).unwrap(), cpu.vector(x.len(), 1).unwrap());
     cpu.upload(x, &mut on_x).unwrap();
-    operator.apply(cpu, 1.0, &on_x, 0.0, &mut y).unwrap();
+    operator.apply(1.0, &on_x, 0.0, &mut y).unwrap();
     check(y.data());
     let bytes = BytesCount::new(operator.cost().bytes);
-    bencher.counter(bytes).bench_local(|| operator.apply(cpu, 1.0, &on_x, 0.0, &mut y).unwrap());
+    bencher.counter(bytes).bench_local(|| operator.apply(1.0, &on_x, 0.0, &mut y).unwrap());
 }
 
 #[bench(args = backends())]

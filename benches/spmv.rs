@@ -86,12 +86,12 @@ struct Work<D: Device, T: Scalar> {
 }
 
 impl<D: Device, T: Scalar> Work<D, T> {
-    fn plain(device: &D, w: &mut Self) -> solver::Result<()> {
-        w.operator.apply(device, 1.0, &w.x, 0.0, &mut w.y)
+    fn plain(_: &D, w: &mut Self) -> solver::Result<()> {
+        w.operator.apply(1.0, &w.x, 0.0, &mut w.y)
     }
 
-    fn fused(device: &D, w: &mut Self) -> solver::Result<()> {
-        w.operator.apply_dot(device, &w.x, &mut w.y, &mut w.slots, &dot_into(Slot(0)), &[])
+    fn fused(_: &D, w: &mut Self) -> solver::Result<()> {
+        w.operator.apply_dot(&w.x, &mut w.y, &mut w.slots, &dot_into(Slot(0)), &[])
     }
 
     fn flush(device: &D, w: &mut Self) -> solver::Result<()> {

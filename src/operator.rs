@@ -5,6 +5,7 @@ use crate::device::{Device, Dot, Op, Operand, Slot, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
+use std::sync::Arc;
 
 /// What one application of an operator to one column costs, counted from the arrays that it reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,10 +32,94 @@ pub const fn dot_into(slot: Slot) -> DotInto {
     [Dot::product(Operand::Read(0), Operand::Read(1), slot)]
 }
 
-/// A linear map that a backend has made ready on a device.
+/// What a backend makes of a matrix, before it is bound to the device as an [`Operator`].
+pub type Made<D, T> = Arc<dyn LinearOperator<D, T>>;
+
+/// A linear map on the device that it was made on: what solvers and callers apply. Clones share it, and it may move between
+/// threads.
+pub struct Operator<D: Device, T: Scalar> {
+    device: D,
+    made: Made<D, T>,
+}
+
+impl<D: Device, T: Scalar> Clone for Operator<D, T> {
+    fn clone(&self) -> Self {
+        Operator { device: self.device.clone(), made: Arc::clone(&self.made) }
+    }
+}
+
+impl<D: Device, T: Scalar> Operator<D, T> {
+    /// Binds a linear map to the device that it was made on.
+    pub fn new(device: &D, made: Made<D, T>) -> Operator<D, T> {
+        Operator { device: device.clone(), made }
+    }
+
+    /// The device.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        self.made.shape()
+    }
+
+    /// The cost of one application: the only source of speeds in reports.
+    pub fn cost(&self) -> Cost {
+        self.made.cost()
+    }
+
+    /// Bytes that the operator holds on its device.
+    pub fn storage(&self) -> u64 {
+        self.made.storage()
+    }
+
+    /// Bytes that [`apply_sweep`](Operator::apply_sweep) moves for one column.
+    pub fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
+        self.made.bytes_with(sweep)
+    }
+
+    /// Applies the linear map while no other thread uses the device. A step that is being recorded keeps the operator.
+    fn on_device<R>(&self, apply: impl FnOnce(&D, &dyn LinearOperator<D, T>) -> R) -> R {
+        self.device.in_turn(|| {
+            self.device.keep(|| Arc::new(self.clone()));
+            apply(&self.device, &*self.made)
+        })
+    }
+
+    /// y = alpha A x + beta y. With beta = 0 the old y is never read, NaN included.
+    pub fn apply(&self, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
+        self.on_device(|device, a| a.apply(device, alpha, x, beta, y))
+    }
+
+    /// y = A x, then `<x, y>` into the slot of `dot`, then the program; see [`LinearOperator::apply_dot`].
+    pub fn apply_dot(
+        &self,
+        x: &D::Vector<T>,
+        y: &mut D::Vector<T>,
+        slots: &mut D::Slots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        self.on_device(|device, a| a.apply_dot(device, x, y, slots, dot, then))
+    }
+
+    /// y = A x, then a sweep that writes y and x; see [`LinearOperator::apply_sweep`].
+    pub fn apply_sweep(
+        &self,
+        vectors: [&mut D::Vector<T>; 2],
+        reads: &[&D::Vector<T>],
+        slots: &mut D::Slots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()> {
+        self.on_device(|device, a| a.apply_sweep(device, vectors, reads, slots, sweep))
+    }
+}
+
+/// A linear map in the form that a backend, or a caller, implements it. It is applied through an [`Operator`], which passes
+/// the device that it was made on.
 ///
-/// Operators may move between threads and be shared. One that changes scratch memory while it is applied locks it for the whole
-/// application.
+/// One that changes scratch memory while it is applied locks it for the whole application.
 pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
     /// Rows and columns.
     fn shape(&self) -> (usize, usize);

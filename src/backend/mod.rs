@@ -14,7 +14,7 @@ mod registry;
 use crate::device::{Cpu, Cuda, Device};
 use crate::error::{Error, GpuError, Result, in_words};
 use crate::format::{Csr, Values};
-use crate::operator::LinearOperator;
+pub use crate::operator::{Made, Operator};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
 pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
@@ -22,9 +22,6 @@ pub use params::{Others, Param, Params};
 use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
 use std::sync::Arc;
-
-/// An operator that a backend has built.
-pub type Operator<D, T> = Arc<dyn LinearOperator<D, T>>;
 
 /// Operators move between threads and are shared by them.
 const _: () = {
@@ -47,12 +44,7 @@ pub trait Family<D: Device> {
     }
 
     /// Makes the matrix ready on the device; fails where the device has no memory for it and `reserve` bytes more.
-    fn build<T: Scalar>(
-        device: &D,
-        matrix: &Arc<Csr>,
-        params: &Params,
-        reserve: u64,
-    ) -> Result<Operator<D, T>>;
+    fn build<T: Scalar>(device: &D, matrix: &Arc<Csr>, params: &Params, reserve: u64) -> Result<Made<D, T>>;
 }
 
 /// Why a backend does not take a matrix.
@@ -72,7 +64,7 @@ impl Refusal {
 
 type CheckFn = fn(&Csr, &Params, usize) -> std::result::Result<(), Refusal>;
 
-type BuildFn<D, T> = fn(&D, &Arc<Csr>, &Params, u64) -> Result<Operator<D, T>>;
+type BuildFn<D, T> = fn(&D, &Arc<Csr>, &Params, u64) -> Result<Made<D, T>>;
 
 /// The builders of a family for both vector precisions, and the check that comes before them.
 pub struct Build<D: Device> {
@@ -175,7 +167,7 @@ pub trait Host: Device {
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
     /// The operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal, whose own diagonal is
     /// 1, and D on it; every row ends with its diagonal.
-    fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<Operator<Self, T>>;
+    fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<Made<Self, T>>;
 }
 
 impl Host for Cpu {
@@ -190,7 +182,7 @@ impl Host for Cpu {
             Builder::Cuda(_) => None,
         }
     }
-    fn triangles<T: Scalar>(&self, _precond: &'static str, factor: Csr) -> Result<Operator<Cpu, T>> {
+    fn triangles<T: Scalar>(&self, _precond: &'static str, factor: Csr) -> Result<Made<Cpu, T>> {
         cpu::triangular::build(self, factor)
     }
 }
@@ -207,7 +199,7 @@ impl Host for Cuda {
             Builder::Cpu(_) => None,
         }
     }
-    fn triangles<T: Scalar>(&self, precond: &'static str, _factor: Csr) -> Result<Operator<Cuda, T>> {
+    fn triangles<T: Scalar>(&self, precond: &'static str, _factor: Csr) -> Result<Made<Cuda, T>> {
         Err(Error::CpuOnly { precond })
     }
 }
@@ -334,13 +326,14 @@ impl SettledChoice {
         entry.check(matrix, params, size_of::<T>())?;
         // As it is before anything of the operator is there.
         let room = device.free_memory()?;
-        D::pick(builders)(device, matrix, params, reserve).map_err(|e| match e {
+        let made = D::pick(builders)(device, matrix, params, reserve).map_err(|e| match e {
             Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint: None }) => {
                 let hint = Some(what_fits(matrix, size_of::<T>(), room, reserve));
                 Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint })
             }
             other => other,
-        })
+        })?;
+        Ok(Operator::new(device, made))
     }
 }
 

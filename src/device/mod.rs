@@ -13,7 +13,12 @@ use crate::scalar::Scalar;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
 use rayon::prelude::*;
+use std::any::Any;
+use std::sync::Arc;
 pub use sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Term, Test, Track, Update};
+
+/// Memory or an operator that a recorded step uses.
+pub type Kept = Arc<dyn Any + Send + Sync>;
 
 /// How many residuals a device keeps for the host between two reads: the longest batch of iterations.
 pub const RING: usize = 256;
@@ -119,8 +124,8 @@ const _: () = {
         moves::<Recorded<D, W>>();
     }
     const fn everything_of<D: Device>() {
-        moves::<(D, D::Slots, D::Graph)>();
-        is_shared::<(D::Vector<f32>, D::Vector<f64>)>();
+        moves::<(D::Slots, D::Graph)>();
+        is_shared::<(D, D::Vector<f32>, D::Vector<f64>)>();
         recorded::<D, ()>();
     }
     everything_of::<Cpu>();
@@ -131,8 +136,9 @@ const _: () = {
 ///
 /// Vectors are n x k, row-major: k = 1 is the plain case.
 ///
-/// A device and everything made on it may move to another thread. Only one thread at a time may use a device.
-pub trait Device: Send + Sized + 'static {
+/// A device is a handle: clones are the same device, and threads may share it. Operations of several threads take turns.
+/// Everything made on a device may move to another thread.
+pub trait Device: Clone + Send + Sync + Sized + 'static {
     /// A vector of n x k elements on this device.
     type Vector<T: Scalar>: Send + Sync;
     /// A bank of scalar slots on this device.
@@ -155,6 +161,15 @@ pub trait Device: Send + Sized + 'static {
     fn enter(&self) -> Result<()> {
         Ok(())
     }
+
+    /// Runs work while no other thread uses the device. The work may use the device, and call this again. A lock on memory that
+    /// operations use is taken inside, so that no two threads wait for each other.
+    fn in_turn<R>(&self, work: impl FnOnce() -> R) -> R {
+        work()
+    }
+
+    /// Keeps what an operation uses as long as the recording of the step that is being recorded, if there is one.
+    fn keep(&self, _used: impl FnOnce() -> Kept) {}
 
     /// Fails where so many bytes are not free on the device, before anything is allocated.
     fn require_memory(&self, _what: &'static str, _bytes: u64) -> Result<()> {

@@ -4,7 +4,7 @@ use super::matrix::Matrix;
 use super::memory;
 use super::settings::{Input, Settings};
 use super::shared::{Kept, Shared};
-use crate::backend::{Choice, Operator, Pick, SettledChoice};
+use crate::backend::{Choice, Made, Operator, Pick, SettledChoice};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::Observer;
@@ -80,9 +80,9 @@ impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
 }
 
 /// The operator of a caller's product, where this device and precision have one.
-fn own<D: Pick<T>, T: Scalar>(product: &Arc<dyn Product>) -> Result<Operator<D, T>> {
+fn own<D: Pick<T>, T: Scalar>(device: &D, product: &Arc<dyn Product>) -> Result<Operator<D, T>> {
     let operator: Box<dyn Any> = Box::new(given::operator(Arc::clone(product)));
-    operator.downcast::<Operator<D, T>>().map(|operator| *operator).map_err(|_| {
+    operator.downcast::<Made<D, T>>().map(|made| Operator::new(device, *made)).map_err(|_| {
         let reason = "products and preconditioners of a caller's own run on the CPU in double precision";
         Error::setting("device", D::KIND, reason)
     })
@@ -103,7 +103,7 @@ fn build<D: Pick<T>, T: Scalar>(
 ) -> Result<solve::Prepared<D, T>> {
     let Recipe { method, backend, precond, own_precond, .. } = recipe;
     let (a, m) = match matrix {
-        Input::Applied(product) => (own::<D, T>(product)?, None),
+        Input::Applied(product) => (own::<D, T>(device, product)?, None),
         Input::Stored(exact) => {
             let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
             let reserve = memory::reserve(*method, *precond, &csr, size_of::<T>());
@@ -114,7 +114,7 @@ fn build<D: Pick<T>, T: Scalar>(
             (a, m)
         }
     };
-    let m = own_precond.as_ref().map(own::<D, T>).transpose()?.or(m);
+    let m = own_precond.as_ref().map(|precond| own::<D, T>(device, precond)).transpose()?.or(m);
     Ok(method.prepare(a, m))
 }
 

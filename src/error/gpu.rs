@@ -44,6 +44,22 @@ pub enum GpuError {
         /// How many there are.
         count: usize,
     },
+    /// A vector or scalars of one device were given to another.
+    #[error(
+        "vectors of another device were given to {device}; make them on the device that computes with them"
+    )]
+    OtherDevice {
+        /// The device that computes.
+        device: String,
+    },
+    /// A step that is being recorded asked for memory.
+    #[error(
+        "{what} cannot be allocated while a step is recorded; allocate it before, in the workspace of the step"
+    )]
+    AllocatedInStep {
+        /// What the memory is for.
+        what: &'static str,
+    },
     /// A call into CUDA or one of its libraries failed.
     #[error("{call} failed: {message}")]
     Cuda {

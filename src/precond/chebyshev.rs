@@ -33,7 +33,7 @@
 mod estimate;
 
 use super::jacobi::inverse_diagonal;
-use crate::backend::Operator;
+use crate::backend::{Made, Operator};
 use crate::device::{Coefficient, Device, Dot, Factor, Op, Operand, Slot, SlotState, Sweep, Term, Update};
 use crate::error::Result;
 use crate::format::Csr;
@@ -125,7 +125,7 @@ pub(super) fn build<D: Device, T: Scalar>(
     a: &Operator<D, T>,
     degree: usize,
     ratio: f64,
-) -> Result<Operator<D, T>> {
+) -> Result<Made<D, T>> {
     let inverse = inverse_diagonal::<T>("chebyshev", matrix)?;
     let n = matrix.rows();
     let host: Vec<T> = inverse.iter().map(|&d| T::from_f64(d)).collect();
@@ -138,7 +138,7 @@ pub(super) fn build<D: Device, T: Scalar>(
     );
     let (steps, work) = coefficients(device, degree, largest, ratio)?;
     let work = Mutex::new(Work { e: device.vector(n, 1)?, s: device.vector(n, 1)?, slots: work });
-    Ok(Arc::new(Chebyshev { n, a: Arc::clone(a), diagonal, steps, work }))
+    Ok(Arc::new(Chebyshev { n, a: a.clone(), diagonal, steps, work }))
 }
 
 /// What a product with A is multiplied by, and what s is: -b_i / a_i and b_i / b_(i-1).
@@ -211,7 +211,7 @@ impl<D: Device, T: Scalar> Chebyshev<D, T> {
                 device.sweep(&mut [e, y], &[&self.diagonal, s], &mut slots[i], &STEP)?;
             }
             // s = b_i / b_(i-1) s - b_i / a_i A e
-            self.a.apply(device, of_a, e, of_s, s)?;
+            self.a.apply(of_a, e, of_s, s)?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@
 //! positive definite linear systems, Math. Comp. 34, 1980.
 
 use super::triangle::Triangle;
-use crate::backend::{Operator, Pick};
+use crate::backend::{Made, Pick};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::parallel::zeros;
@@ -35,7 +35,7 @@ pub(super) const LARGEST_SHIFT: f64 = 10.0;
 const TINY: f64 = 64.0 * f64::EPSILON;
 
 /// Builds the operator; every diagonal entry must be positive and finite.
-pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, shift: f64) -> Result<Operator<D, T>> {
+pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, shift: f64) -> Result<Made<D, T>> {
     let triangle = Triangle::of(matrix, "ic0")?;
     let values = factors(&triangle, shift)?;
     device.triangles("ic0", triangle.with_values::<T>(values, "ic0")?)

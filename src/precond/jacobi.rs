@@ -1,7 +1,7 @@
 //! The inverse of the diagonal, as one sweep: the same source on every device.
 
 use super::{beyond, holds};
-use crate::backend::Operator;
+use crate::backend::Made;
 use crate::device::{Device, Dot, Op, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -11,7 +11,7 @@ use crate::scalar::Scalar;
 use std::sync::{Arc, Mutex};
 
 /// Builds the operator; every diagonal entry must be positive and finite.
-pub(super) fn build<D: Device, T: Scalar>(device: &D, matrix: &Csr) -> Result<Operator<D, T>> {
+pub(super) fn build<D: Device, T: Scalar>(device: &D, matrix: &Csr) -> Result<Made<D, T>> {
     let n = matrix.rows();
     let host: Vec<T> = inverse_diagonal::<T>("jacobi", matrix)?.into_iter().map(T::from_f64).collect();
     let mut diagonal = device.vector(n, 1)?;

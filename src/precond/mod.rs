@@ -172,18 +172,19 @@ impl Preconditioner {
         a: &Operator<D, T>,
         reserve: u64,
     ) -> Result<Option<Operator<D, T>>> {
-        match self {
-            Preconditioner::None => Ok(None),
-            Preconditioner::Jacobi => jacobi::build(device, matrix).map(Some),
+        let made = match self {
+            Preconditioner::None => return Ok(None),
+            Preconditioner::Jacobi => jacobi::build(device, matrix)?,
             Preconditioner::BlockJacobi { block } => {
                 let block = block.unwrap_or_else(|| block_jacobi::best_size(matrix));
-                block_jacobi::build(device, matrix, block, reserve).map(Some)
+                return block_jacobi::build(device, matrix, block, reserve).map(Some);
             }
             Preconditioner::Chebyshev { degree, ratio } => {
-                chebyshev::build(device, matrix, a, degree, ratio).map(Some)
+                chebyshev::build(device, matrix, a, degree, ratio)?
             }
-            Preconditioner::Ic0 { shift } => ic0::build(device, matrix, shift).map(Some),
-            Preconditioner::Ssor { omega } => ssor::build(device, matrix, omega).map(Some),
-        }
+            Preconditioner::Ic0 { shift } => ic0::build(device, matrix, shift)?,
+            Preconditioner::Ssor { omega } => ssor::build(device, matrix, omega)?,
+        };
+        Ok(Some(Operator::new(device, made)))
     }
 }

@@ -8,14 +8,14 @@
 //! O. Axelsson, A generalized SSOR method, BIT 12, 1972.
 
 use super::triangle::Triangle;
-use crate::backend::{Operator, Pick};
+use crate::backend::{Made, Pick};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::parallel::room;
 use crate::scalar::Scalar;
 
 /// Builds the operator; every diagonal entry must be positive and finite.
-pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, omega: f64) -> Result<Operator<D, T>> {
+pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, omega: f64) -> Result<Made<D, T>> {
     let triangle = Triangle::of(matrix, "ssor")?;
     let rows = triangle.matrix.rows();
     let ends = |row: usize| triangle.matrix.row_range(row).end - 1;

@@ -202,7 +202,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         match (&w.operators.m, &mut w.z) {
             (Some(m), Some(z)) => {
                 // z = M r, r'z; p = z
-                m.apply_dot(device, &w.r, z, &mut w.slots, &INTO_RHO, CHECK_RHO)?;
+                m.apply_dot(&w.r, z, &mut w.slots, &INTO_RHO, CHECK_RHO)?;
                 device.sweep(&mut [&mut w.p], &[z], &mut w.slots, &START)
             }
             // p = r
@@ -214,13 +214,13 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
     /// all. A preconditioner adds its own (jacobi: d and r in, z out: 13 in all).
     fn step(device: &D, w: &mut Self) -> Result<()> {
         // q = A p, p'q, alpha
-        w.operators.a.apply_dot(device, &w.p, &mut w.q, &mut w.slots, &INTO_PQ, AFTER_PQ)?;
+        w.operators.a.apply_dot(&w.p, &mut w.q, &mut w.slots, &INTO_PQ, AFTER_PQ)?;
         match (&w.operators.m, &mut w.z) {
             (Some(m), Some(z)) => {
                 // r -= alpha q, r'r
                 device.sweep(&mut [&mut w.r], &[&w.q], &mut w.slots, &RESIDUAL_PRECONDITIONED)?;
                 // z = M r, r'z, beta
-                m.apply_dot(device, &w.r, z, &mut w.slots, &INTO_RHO_NEXT, AFTER_RHO)?;
+                m.apply_dot(&w.r, z, &mut w.slots, &INTO_RHO_NEXT, AFTER_RHO)?;
                 // x += alpha p, p = z + beta p
                 device.sweep(&mut [&mut w.x, &mut w.p], &[z], &mut w.slots, &DIRECTION)
             }

@@ -1,6 +1,6 @@
 //! The matrix of a system as the verdict sees it: stored, or known by its products alone.
 
-use crate::backend::Operator;
+use crate::backend::Made;
 use crate::device::Cpu;
 use crate::device::cpu::CpuVector;
 use crate::error::Result;
@@ -95,7 +95,7 @@ struct Applied {
 }
 
 /// The operator of a product.
-pub fn operator(product: Arc<dyn Product>) -> Operator<Cpu, f64> {
+pub fn operator(product: Arc<dyn Product>) -> Made<Cpu, f64> {
     Arc::new(Applied { product, scratch: Mutex::default() })
 }
 

@@ -98,17 +98,17 @@ fn half<D: Device, T: Scalar>(device: &D, k: &mut Work<D, T>, half: usize) -> Re
         (Some(m), Some(Preconditioned { z, r })) => {
             let (z, z_next) = roles(z, half);
             // q = A z, z'q, alpha
-            a.apply_dot(device, z, &mut k.q, &mut k.slots, &INTO_ZQ, AFTER_ZQ)?;
+            a.apply_dot(z, &mut k.q, &mut k.slots, &INTO_ZQ, AFTER_ZQ)?;
             // y' = q / beta - alpha / beta y - beta / beta_old y_old
             device.sweep(&mut [old], &[&k.q, y], &mut k.slots, &LANCZOS)?;
             // z' = M y', y''z', the rotation
-            m.apply_dot(device, old, z_next, &mut k.slots, &INTO_SQUARE_NEXT, AFTER_SQUARE)?;
+            m.apply_dot(old, z_next, &mut k.slots, &INTO_SQUARE_NEXT, AFTER_SQUARE)?;
             // w = (v - epsilon w1 - delta w2) / gamma, x += phi w, r = s^2 r - phi / gamma y', r'r
             device.sweep(&mut [w1, &mut k.x, r], &[z, w2, old], &mut k.slots, &UPDATE)
         }
         _ => {
             // q = A y, y'q, alpha
-            a.apply_dot(device, y, &mut k.q, &mut k.slots, &INTO_ZQ, AFTER_ZQ)?;
+            a.apply_dot(y, &mut k.q, &mut k.slots, &INTO_ZQ, AFTER_ZQ)?;
             // w and x of the iteration before; y' = q / beta - alpha / beta y - beta / beta_old y_old, the rotation
             device.sweep(&mut [w1, &mut k.x, old], &[&k.q, y, w2], &mut k.slots, &STEP)
         }
@@ -157,7 +157,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         if let (Some(m), Some(extra)) = (&k.operators.m, &mut k.preconditioned) {
             device.upload(r, &mut extra.r)?;
             // z = M y, y'z
-            m.apply_dot(device, &k.y[0], &mut extra.z[0], &mut k.slots, &INTO_SQUARE, CHECK_SQUARE)?;
+            m.apply_dot(&k.y[0], &mut extra.z[0], &mut k.slots, &INTO_SQUARE, CHECK_SQUARE)?;
         }
         Ok(())
     }

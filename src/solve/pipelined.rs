@@ -235,11 +235,11 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         match (&k.operators.m, &mut k.preconditioned) {
             (Some(m), Some(extra)) => {
                 // u = M r, r'u; w = A u, w'u, alpha
-                m.apply_dot(device, &k.r, &mut extra.u, &mut k.slots, &INTO_GAMMA, CHECK_GAMMA)?;
-                a.apply_dot(device, &extra.u, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA)
+                m.apply_dot(&k.r, &mut extra.u, &mut k.slots, &INTO_GAMMA, CHECK_GAMMA)?;
+                a.apply_dot(&extra.u, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA)
             }
             // w = A r, w'r, alpha
-            _ => a.apply_dot(device, &k.r, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA),
+            _ => a.apply_dot(&k.r, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA),
         }
     }
 
@@ -250,16 +250,16 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         match (&k.operators.m, &mut k.preconditioned) {
             (Some(precond), Some(Preconditioned { u, m, q })) => {
                 // m = M w
-                precond.apply(device, 1.0, &k.w, 0.0, m)?;
+                precond.apply(1.0, &k.w, 0.0, m)?;
                 // n = A m
-                a.apply(device, 1.0, m, 0.0, &mut k.n)?;
+                a.apply(1.0, m, 0.0, &mut k.n)?;
                 // z, q, s, p; x, r, u, w; r'r, r'u, w'u, beta, alpha
                 let writes = &mut [&mut k.z, q, &mut k.s, &mut k.p, &mut k.x, &mut k.r, u, &mut k.w];
                 device.sweep(writes, &[&k.n, m], &mut k.slots, &STEP_PRECONDITIONED)
             }
             _ => {
                 // n = A w
-                a.apply(device, 1.0, &k.w, 0.0, &mut k.n)?;
+                a.apply(1.0, &k.w, 0.0, &mut k.n)?;
                 // z, s, p; x, r, w; r'r, w'r, beta, alpha
                 let writes = &mut [&mut k.z, &mut k.s, &mut k.p, &mut k.x, &mut k.r, &mut k.w];
                 device.sweep(writes, &[&k.n], &mut k.slots, &STEP)
@@ -325,7 +325,7 @@ impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
         // p = u + beta p, n = A p, p'n
         device.sweep(&mut [&mut self.p], &[u], &mut self.slots, &DIRECTION)?;
         let a = &self.operators.a;
-        a.apply_dot(device, &self.p, &mut self.n, &mut self.slots, &INTO_DELTA, FIRST_ALPHA)?;
+        a.apply_dot(&self.p, &mut self.n, &mut self.slots, &INTO_DELTA, FIRST_ALPHA)?;
         device.read(&self.slots, state)?;
         match StopCode::from_device(state.done[0]) {
             StopCode::IndefiniteMatrix => Ok(Self::reason(StopCode::IndefiniteMatrix, state, first)),

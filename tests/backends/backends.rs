@@ -33,7 +33,7 @@ fn product(typed: &str, matrix: &Arc<Csr>, x: &[f64]) -> Vec<f64> {
     let (cpu, operator) = (cpu(), build(typed, matrix).unwrap());
     let x = upload::<Cpu, f64>(&cpu, x, 1);
     let mut y = upload::<Cpu, f64>(&cpu, &vec![f64::NAN; matrix.rows()], 1);
-    operator.apply(&cpu, 1.0, &x, 0.0, &mut y).unwrap();
+    operator.apply(1.0, &x, 0.0, &mut y).unwrap();
     download::<Cpu, f64>(&cpu, &y, matrix.rows())
 }
 
@@ -211,7 +211,7 @@ fn an_infinite_x_reaches_entries_alone<D: Pick<f64>>(device: &D, backends: &[&st
             let mut x = integers(4, matrix.cols());
             x[poisoned] = f64::INFINITY;
             let mut y = upload::<D, f64>(device, &vec![f64::NAN; matrix.rows()], 1);
-            operator.apply(device, 1.0, &upload::<D, f64>(device, &x, 1), 0.0, &mut y).unwrap();
+            operator.apply(1.0, &upload::<D, f64>(device, &x, 1), 0.0, &mut y).unwrap();
             let got = download::<D, f64>(device, &y, matrix.rows());
             let want = matrix.multiply_reference(&x);
             let same = got.iter().zip(&want).all(|(g, w)| g == w || (g.is_nan() && w.is_nan()));
@@ -259,11 +259,11 @@ where
     let want = matrix.multiply_reference(&x);
     let x_there = upload::<Cuda, T>(gpu, &x, 1);
     let mut y = upload::<Cuda, T>(gpu, &vec![f64::NAN; matrix.rows()], 1);
-    operator.apply(gpu, 1.0, &x_there, 0.0, &mut y).unwrap();
+    operator.apply(1.0, &x_there, 0.0, &mut y).unwrap();
     assert!(download::<Cuda, T>(gpu, &y, want.len()) == want, "{backend}: a product");
     if matrix.is_square() {
         let mut slots = gpu.slots(1, 1).unwrap();
-        operator.apply_dot(gpu, &x_there, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
+        operator.apply_dot(&x_there, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
         assert!(
             download::<Cuda, T>(gpu, &y, want.len()) == want,
             "{backend}: a product with its dot product"
@@ -377,9 +377,9 @@ fn blocks_of_every_size_from_2_to_8_give_exact_sums_on_a_gpu() {
                 let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &typed).unwrap();
                 let operator = choice.build::<Cuda, f64>(&gpu, &matrix, 0).unwrap();
                 let mut y = upload::<Cuda, f64>(&gpu, &before, 1);
-                operator.apply(&gpu, 2.0, &x, -1.0, &mut y).unwrap();
+                operator.apply(2.0, &x, -1.0, &mut y).unwrap();
                 assert_eq!(download::<Cuda, f64>(&gpu, &y, n as usize), want, "{typed}");
-                operator.apply_dot(&gpu, &x, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
+                operator.apply_dot(&x, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
                 assert_eq!(download::<Cuda, f64>(&gpu, &y, n as usize), product, "{typed}");
                 assert_eq!(read(&gpu, &slots, 1, 1).values, [dot], "{typed}");
             }
@@ -425,7 +425,7 @@ where
     let mut slots = gpu.slots(1, 1).unwrap();
     let mut all = Vec::new();
     for _ in 0..200 {
-        operator.apply_dot(gpu, &x_there, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
+        operator.apply_dot(&x_there, &mut y, &mut slots, &dot_into(Slot(0)), &[]).unwrap();
         all.push(read(gpu, &slots, 1, 1).values[0]);
     }
     let y = download::<Cuda, T>(gpu, &y, n);
@@ -446,7 +446,7 @@ fn a_product_with_more_threads_than_cores_is_that_of_one_thread() {
         let operator = choice(entry.name).build::<Cpu, f64>(&crowd, &matrix, 0).unwrap();
         let x_there = upload::<Cpu, f64>(&crowd, &x, 1);
         let mut y = upload::<Cpu, f64>(&crowd, &vec![f64::NAN; matrix.rows()], 1);
-        operator.apply(&crowd, 1.0, &x_there, 0.0, &mut y).unwrap();
+        operator.apply(1.0, &x_there, 0.0, &mut y).unwrap();
         let y = download::<Cpu, f64>(&crowd, &y, matrix.rows());
         assert_eq!(y, matrix.multiply_reference(&x), "{}", entry.name);
     }
@@ -478,7 +478,7 @@ fn add_repeats<D: Pick<T>, T: Scalar>(device: &D, entry: &Entry) {
         };
         let x = upload::<D, T>(device, &[1.0, 10.0, 100.0], 1);
         let mut y = upload::<D, T>(device, &[f64::NAN; 3], 1);
-        operator.apply(device, 1.0, &x, 0.0, &mut y).unwrap();
+        operator.apply(1.0, &x, 0.0, &mut y).unwrap();
         assert_eq!(download::<D, T>(device, &y, 3), expected, "{} in {}", entry.name, T::NAME);
     }
 }

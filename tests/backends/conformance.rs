@@ -54,7 +54,7 @@ fn apply<D: Pick<T>, T: Scalar>(
     k: usize,
 ) -> Vec<f64> {
     let mut target = upload::<D, T>(device, y, k);
-    operator.apply(device, alpha, x, beta, &mut target).unwrap();
+    operator.apply(alpha, x, beta, &mut target).unwrap();
     download::<D, T>(device, &target, y.len())
 }
 
@@ -205,7 +205,7 @@ impl Check for FusedDot {
         for (dot, then) in programs {
             let (state, mut slots) = slots(device, self.done);
             let mut y = upload::<D, T>(device, &vec![f64::NAN; n], 1);
-            operator.apply_dot(device, &x, &mut y, &mut slots, dot, then).unwrap();
+            operator.apply_dot(&x, &mut y, &mut slots, dot, then).unwrap();
             let got = read(device, &slots, cg::SLOTS, 1);
             if self.done != 0 {
                 assert_eq!(got, state, "{case}");
@@ -268,9 +268,9 @@ impl Check for Swept {
                 device.write(&state, &mut slots).unwrap();
                 let reads = &[&a, &b, &c][..sweep.reads as usize];
                 if together {
-                    operator.apply_sweep(device, [&mut y, &mut x], reads, &mut slots, sweep).unwrap();
+                    operator.apply_sweep([&mut y, &mut x], reads, &mut slots, sweep).unwrap();
                 } else {
-                    operator.apply(device, 1.0, &x, 0.0, &mut y).unwrap();
+                    operator.apply(1.0, &x, 0.0, &mut y).unwrap();
                     device.sweep(&mut [&mut y, &mut x], reads, &mut slots, sweep).unwrap();
                 }
                 (bits(&download::<D, T>(device, &x, n)), read(device, &slots, SWEEP_SLOTS, 1))
@@ -301,10 +301,10 @@ struct Work<D: Host, T: Scalar> {
     slots: D::Slots,
 }
 
-fn step<D: Host, T: Scalar>(device: &D, w: &mut Work<D, T>) -> solver::Result<()> {
+fn step<D: Host, T: Scalar>(_: &D, w: &mut Work<D, T>) -> solver::Result<()> {
     let sweep = &pagerank::power::AFTER_PRODUCT[0];
     let reads = w.reads.each_ref();
-    w.operator.apply_sweep(device, [&mut w.y, &mut w.x], &reads, &mut w.slots, sweep)
+    w.operator.apply_sweep([&mut w.y, &mut w.x], &reads, &mut w.slots, sweep)
 }
 
 struct Replayed;
@@ -381,20 +381,19 @@ impl Check for Lengths {
             other => panic!("{case}: {other:?}"),
         };
         for wrong in [cols + 1, cols.saturating_sub(1)].into_iter().filter(|&w| w != cols) {
-            refused(operator.apply(device, 1.0, &vector(wrong, 1), 0.0, &mut vector(rows, 1)), cols);
+            refused(operator.apply(1.0, &vector(wrong, 1), 0.0, &mut vector(rows, 1)), cols);
             let (mut slots, (dot, then)) = (device.slots(cg::SLOTS, 1).unwrap(), cg::PROGRAMS[0]);
             if rows == cols {
                 let (x, mut y) = (vector(wrong, 1), vector(rows, 1));
-                refused(operator.apply_dot(device, &x, &mut y, &mut slots, &dot, then), cols);
+                refused(operator.apply_dot(&x, &mut y, &mut slots, &dot, then), cols);
             }
         }
         for wrong in [rows + 1, rows.saturating_sub(1)].into_iter().filter(|&w| w != rows) {
-            refused(operator.apply(device, 1.0, &vector(cols, 1), 0.0, &mut vector(wrong, 1)), rows);
+            refused(operator.apply(1.0, &vector(cols, 1), 0.0, &mut vector(wrong, 1)), rows);
         }
         if rows == cols {
             let (mut slots, (dot, then)) = (device.slots(cg::SLOTS, 3).unwrap(), cg::PROGRAMS[0]);
-            let outcome =
-                operator.apply_dot(device, &vector(cols, 1), &mut vector(rows, 1), &mut slots, &dot, then);
+            let outcome = operator.apply_dot(&vector(cols, 1), &mut vector(rows, 1), &mut slots, &dot, then);
             assert!(
                 matches!(outcome, Err(Error::Dimension { .. })),
                 "{case}: slots of 3 columns: {outcome:?}"
@@ -419,7 +418,7 @@ fn all_bits<D: Pick<T>, T: Scalar>(device: &D, case: &Case<'_>) -> Option<Vec<u6
         let (dot, then) = cg::PROGRAMS[0];
         let (_, mut slots) = slots(device, 0);
         let mut y = upload::<D, T>(device, &vec![0.0; rows], 1);
-        operator.apply_dot(device, &x, &mut y, &mut slots, &dot, then).unwrap();
+        operator.apply_dot(&x, &mut y, &mut slots, &dot, then).unwrap();
         all.extend(bits(&download::<D, T>(device, &y, rows)));
         all.extend(bits(&read(device, &slots, cg::SLOTS, 1).values));
     }
@@ -507,7 +506,7 @@ impl Check for Columns {
         let Some(operator) = case.build::<D, T>(device) else { return };
         if !case.choice.entry.columns {
             let (x, mut y) = (upload::<D, T>(device, x, K), upload::<D, T>(device, y, K));
-            let outcome = operator.apply(device, 1.0, &x, 0.0, &mut y);
+            let outcome = operator.apply(1.0, &x, 0.0, &mut y);
             assert!(matches!(outcome, Err(Error::Unsupported { .. })), "{case}: {outcome:?}");
             return;
         }

@@ -56,7 +56,7 @@ const REPLACE: Sweep<'static> = Sweep {
 };
 
 fn step<D: Device>(device: &D, w: &mut Work<D>) -> solver::Result<()> {
-    w.a.apply(device, 1.0, &w.x, 0.0, &mut w.y)?;
+    w.a.apply(1.0, &w.x, 0.0, &mut w.y)?;
     device.sweep(&mut [&mut w.x], &[&w.y], &mut w.slots, &REPLACE)
 }
 
@@ -138,8 +138,8 @@ fn operators_serve_several_threads_at_once() {
     let apply = |device: &Cpu, a: &Operator<Cpu, f64>| {
         let x = upload::<Cpu, f64>(device, &x, 1);
         let mut y = upload::<Cpu, f64>(device, &integers(4, matrix.rows()), 1);
-        a.apply(device, 2.0, &x, 1.0, &mut y).unwrap();
-        a.apply(device, 1.0, &x, 0.0, &mut device.vector(matrix.rows(), 1).unwrap()).unwrap();
+        a.apply(2.0, &x, 1.0, &mut y).unwrap();
+        a.apply(1.0, &x, 0.0, &mut device.vector(matrix.rows(), 1).unwrap()).unwrap();
         bits(&download::<Cpu, f64>(device, &y, matrix.rows()))
     };
     for made in Made::all::<Cpu>() {

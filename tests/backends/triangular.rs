@@ -31,7 +31,7 @@ where
 fn applied<T: Scalar>(device: &Cpu, m: &Operator<Cpu, T>, r: &[f64]) -> Vec<f64> {
     let r_there = upload::<Cpu, T>(device, r, 1);
     let mut z = upload::<Cpu, T>(device, &vec![f64::NAN; r.len()], 1);
-    m.apply(device, 1.0, &r_there, 0.0, &mut z).unwrap();
+    m.apply(1.0, &r_there, 0.0, &mut z).unwrap();
     download::<Cpu, T>(device, &z, r.len())
 }
 
@@ -243,23 +243,23 @@ fn alpha_and_beta_scale_and_add() {
     let r_there = upload::<Cpu, f64>(&device, &r, 1);
     for (alpha, beta, before) in [(-0.5, 0.0, f64::NAN), (1.0, 2.0, 3.0), (0.25, -1.0, 0.5)] {
         let mut y = upload::<Cpu, f64>(&device, &[before; 72], 1);
-        m.apply(&device, alpha, &r_there, beta, &mut y).unwrap();
+        m.apply(alpha, &r_there, beta, &mut y).unwrap();
         let own = if beta == 0.0 { 0.0 } else { beta * before };
         let expected: Vec<f64> = z.iter().map(|z| alpha * z + own).collect();
         assert_near(&download::<Cpu, f64>(&device, &y, 72), &expected, f64::EPSILON, "alpha and beta");
     }
     let short = upload::<Cpu, f64>(&device, &r[1..], 1);
     let mut y = upload::<Cpu, f64>(&device, &r, 1);
-    assert!(matches!(m.apply(&device, 1.0, &short, 0.0, &mut y), Err(Error::Dimension { .. })));
+    assert!(matches!(m.apply(1.0, &short, 0.0, &mut y), Err(Error::Dimension { .. })));
     let (two, mut two_out) =
         (upload::<Cpu, f64>(&device, &[0.0; 144], 2), upload::<Cpu, f64>(&device, &[0.0; 144], 2));
-    let refused = m.apply(&device, 1.0, &two, 0.0, &mut two_out);
+    let refused = m.apply(1.0, &two, 0.0, &mut two_out);
     assert!(matches!(refused, Err(Error::Dimension { what: "columns of x", expected: 1, got: 2 })));
     let m = build::<f64>(&device, &zoo::generated("poisson2d:90x90"), IC0);
     let (r, mut z) =
         (upload::<Cpu, f64>(&device, &[0.0; 8100], 1), upload::<Cpu, f64>(&device, &[0.0; 8100], 1));
-    m.apply(&cpu(3), 1.0, &r, 0.0, &mut z).unwrap();
-    let other = m.apply(&cpu(1), 1.0, &r, 0.0, &mut z);
+    m.apply(1.0, &r, 0.0, &mut z).unwrap();
+    let other = m.apply(1.0, &r, 0.0, &mut z);
     assert!(matches!(other, Err(Error::Dimension { expected: 2, got: 1, .. })), "made for more threads");
 }
 

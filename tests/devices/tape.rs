@@ -11,8 +11,8 @@ use solver::scalar::Scalar;
 use solver::solve::{Method, System};
 use solver::stop::StoppingRule;
 use solver::{Error, Result};
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What the traced system looks like to the kernel; the solve that is traced is a small one.
 pub struct Shape {
@@ -24,30 +24,36 @@ pub struct Shape {
 /// The step of a method on a system of this shape.
 pub fn trace(method: Method, shape: Shape) -> Trace {
     let cpu = Cpu::new(Some(1)).unwrap();
-    let tape =
-        Tape { cpu, shape, vectors: Cell::new(0), running: RefCell::new(None), step: RefCell::new(None) };
+    let inner =
+        Inner { cpu, shape, vectors: AtomicU64::new(0), running: Mutex::default(), step: Mutex::default() };
+    let tape = Tape(Arc::new(inner));
     let matrix = Arc::new(solver::source::load("poisson2d:5x4").unwrap().matrix);
     let choice = solver::backend::Choice::resolve("cpu", "auto", "rows").unwrap();
-    let product = choice.build::<Cpu, f64>(&tape.cpu, &matrix, 0).unwrap();
+    let product = choice.build::<Cpu, f64>(&tape.0.cpu, &matrix, 0).unwrap();
+    let product = Operator::new(&tape, Arc::new(Product(product)));
     let b: Vec<f64> = (0..matrix.rows()).map(|i| 1.0 + i as f64).collect();
     let system = System { matrix: (&matrix).into(), b: &b, x0: None };
     let rule = StoppingRule::RelativeResidual(1e-8);
-    let solved = method.solve::<Tape, f64>(&tape, Arc::new(Product(product)), None, &system, &rule, &mut []);
+    let solved = method.solve::<Tape, f64>(&tape, product, None, &system, &rule, &mut []);
     assert!(matches!(solved, Err(Error::OutOfMemory { bytes: TAKEN })), "{solved:?}");
-    tape.step.into_inner().expect("a step that was recorded")
+    let step = tape.0.step.lock().unwrap().take();
+    step.expect("a step that was recorded")
 }
 
 /// A solve ends with an out-of-memory error of so many bytes, which nothing else raises, once its step is written down.
 const TAKEN: u128 = 0;
 
-struct Tape {
+#[derive(Clone)]
+struct Tape(Arc<Inner>);
+
+struct Inner {
     cpu: Cpu,
     shape: Shape,
     /// Vectors made so far; each has a number, which stands for its address.
-    vectors: Cell<u64>,
+    vectors: AtomicU64,
     /// The trace while a step runs.
-    running: RefCell<Option<Trace>>,
-    step: RefCell<Option<Trace>>,
+    running: Mutex<Option<Trace>>,
+    step: Mutex<Option<Trace>>,
 }
 
 struct Numbered<T> {
@@ -70,14 +76,14 @@ impl LinearOperator<Tape, f64> for Product {
         beta: f64,
         y: &mut Numbered<f64>,
     ) -> Result<()> {
-        if let Some(trace) = &mut *tape.running.borrow_mut() {
+        if let Some(trace) = &mut *tape.0.running.lock().unwrap() {
             assert_eq!((alpha, beta), (1.0, 0.0), "one launch computes y = A x alone");
-            let Shape { rows, scalar, value } = tape.shape;
+            let Shape { rows, scalar, value } = tape.0.shape;
             let offsets = (0..=rows.div_ceil(32)).map(|slice| 32 * slice as u32).collect();
             let matrix = Slices { offsets, arrays: [0; 4], value };
             trace.product_of(&matrix, [x.number, y.number].map(|number| (number, rows, scalar)));
         }
-        self.0.apply(&tape.cpu, alpha, &x.vector, beta, &mut y.vector)
+        self.0.apply(alpha, &x.vector, beta, &mut y.vector)
     }
 
     fn cost(&self) -> Cost {
@@ -104,40 +110,40 @@ impl Device for Tape {
     }
 
     fn hardware(&self) -> String {
-        self.cpu.hardware()
+        self.0.cpu.hardware()
     }
 
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<Numbered<T>> {
-        self.vectors.set(self.vectors.get() + 1);
-        Ok(Numbered { number: self.vectors.get(), vector: self.cpu.vector(n, k)? })
+        let number = self.0.vectors.fetch_add(1, Ordering::Relaxed);
+        Ok(Numbered { number, vector: self.0.cpu.vector(n, k)? })
     }
 
     fn slots(&self, slots: usize, k: usize) -> Result<CpuSlots> {
-        self.cpu.slots(slots, k)
+        self.0.cpu.slots(slots, k)
     }
 
     fn clear<T: Scalar>(&self, vector: &mut Numbered<T>) -> Result<()> {
-        self.cpu.clear(&mut vector.vector)
+        self.0.cpu.clear(&mut vector.vector)
     }
 
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut Numbered<T>) -> Result<()> {
-        self.cpu.upload(host, &mut vector.vector)
+        self.0.cpu.upload(host, &mut vector.vector)
     }
 
     fn download<T: Scalar>(&self, vector: &Numbered<T>, host: &mut [T]) -> Result<()> {
-        self.cpu.download(&vector.vector, host)
+        self.0.cpu.download(&vector.vector, host)
     }
 
     fn read(&self, slots: &CpuSlots, into: &mut SlotState) -> Result<()> {
-        self.cpu.read(slots, into)
+        self.0.cpu.read(slots, into)
     }
 
     fn write(&self, from: &SlotState, slots: &mut CpuSlots) -> Result<()> {
-        self.cpu.write(from, slots)
+        self.0.cpu.write(from, slots)
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.cpu.synchronize()
+        self.0.cpu.synchronize()
     }
 
     fn sweep<T: Scalar>(
@@ -147,21 +153,21 @@ impl Device for Tape {
         slots: &mut CpuSlots,
         sweep: &Sweep<'_>,
     ) -> Result<()> {
-        if let Some(trace) = &mut *self.running.borrow_mut() {
-            let place = |number| (number, self.shape.rows, self.shape.scalar);
+        if let Some(trace) = &mut *self.0.running.lock().unwrap() {
+            let place = |number| (number, self.0.shape.rows, self.0.shape.scalar);
             let written: Vec<_> = writes.iter().map(|v| place(v.number)).collect();
             let read: Vec<_> = reads.iter().map(|v| place(v.number)).collect();
             trace.sweep_of(&written, &read, sweep);
         }
         let mut writes: Vec<_> = writes.iter_mut().map(|v| &mut v.vector).collect();
         let reads: Vec<_> = reads.iter().map(|v| &v.vector).collect();
-        self.cpu.sweep(&mut writes, &reads, slots, sweep)
+        self.0.cpu.sweep(&mut writes, &reads, slots, sweep)
     }
 
     fn record<W>(&self, mut work: W, step: fn(&Tape, &mut W) -> Result<()>) -> Result<Recorded<Tape, W>> {
-        self.running.replace(Some(Trace::default()));
+        *self.0.running.lock().unwrap() = Some(Trace::default());
         step(self, &mut work)?;
-        self.step.replace(self.running.take());
+        *self.0.step.lock().unwrap() = self.0.running.lock().unwrap().take();
         Err(Error::OutOfMemory { bytes: TAKEN })
     }
 

@@ -272,14 +272,14 @@ fn jacobi_applies_the_inverse_of_the_diagonal<D: Host>(device: &D) {
     let x = crate::common::vectors::upload::<D, f64>(device, &[8.0, -8.0, 4.0, 0.0], 1);
     let apply = |alpha, beta, before: f64| {
         let mut y = crate::common::vectors::upload::<D, f64>(device, &[before; 4], 1);
-        m.apply(device, alpha, &x, beta, &mut y).unwrap();
+        m.apply(alpha, &x, beta, &mut y).unwrap();
         crate::common::vectors::download::<D, f64>(device, &y, 4)
     };
     assert_eq!(apply(1.0, 0.0, f64::NAN), [8.0, -4.0, 1.0, 0.0]);
     assert_eq!(apply(-0.5, 2.0, 1.0), [-2.0, 4.0, 1.5, 2.0]);
     let short = device.vector::<f64>(3, 1).unwrap();
     let mut y = device.vector::<f64>(4, 1).unwrap();
-    assert!(matches!(m.apply(device, 1.0, &short, 0.0, &mut y), Err(Error::Dimension { .. })));
+    assert!(matches!(m.apply(1.0, &short, 0.0, &mut y), Err(Error::Dimension { .. })));
 }
 
 #[test]

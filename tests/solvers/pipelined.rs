@@ -90,25 +90,25 @@ impl<D: Device> LinearOperator<D, f64> for TwoFaced<D> {
 
     fn apply(
         &self,
-        device: &D,
+        _: &D,
         alpha: f64,
         x: &D::Vector<f64>,
         beta: f64,
         y: &mut D::Vector<f64>,
     ) -> solver::Result<()> {
-        self.alone.apply(device, alpha, x, beta, y)
+        self.alone.apply(alpha, x, beta, y)
     }
 
     fn apply_dot(
         &self,
-        device: &D,
+        _: &D,
         x: &D::Vector<f64>,
         y: &mut D::Vector<f64>,
         slots: &mut D::Slots,
         dot: &DotInto,
         then: &[Op],
     ) -> solver::Result<()> {
-        self.with_dot.apply_dot(device, x, y, slots, dot, then)
+        self.with_dot.apply_dot(x, y, slots, dot, then)
     }
 
     fn cost(&self) -> Cost {
@@ -125,7 +125,7 @@ fn recurrences_that_break_down_are_not_blamed_on_the_matrix<D: Host>(device: &D)
     let wrong: Vec<f64> = values.iter().map(|v| -100.0 * v).collect();
     let system = System { matrix: zoo::diagonal(&values), b: reals(74, 600) };
     let (alone, with_dot) = (operator(device, &zoo::diagonal(&wrong)), operator(device, &system.matrix));
-    let a: Operator<D, f64> = Arc::new(TwoFaced { alone, with_dot });
+    let a = Operator::new(device, Arc::new(TwoFaced { alone, with_dot }));
     let rule = to(tolerance::RTOL);
     let outcome = Method::PipelinedCg.solve(device, a, None, &system.given(), &rule, &mut []).unwrap();
     match outcome.reason {

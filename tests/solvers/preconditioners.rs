@@ -97,7 +97,7 @@ fn apply<D: Device, T: Scalar>(
 ) -> Vec<f64> {
     let x = upload::<D, T>(device, x, 1);
     let mut y = upload::<D, T>(device, y, 1);
-    m.apply(device, alpha, &x, beta, &mut y).unwrap();
+    m.apply(alpha, &x, beta, &mut y).unwrap();
     download::<D, T>(device, &y, m.shape().0)
 }
 
@@ -179,7 +179,7 @@ fn the_fused_dot_product_is_that_of_the_vectors<D: Host>(device: &D) {
                 (upload::<D, T>(device, &x, 1), upload::<D, T>(device, &vec![f64::NAN; n], 1));
             let mut slots = device.slots(3, 1).unwrap();
             let then = [Op::Add(Slot(2), Slot(1), Slot(1)), Op::Count(Slot(2))];
-            m.apply_dot(device, &on_device, &mut y, &mut slots, &dot_into(Slot(1)), &then).unwrap();
+            m.apply_dot(&on_device, &mut y, &mut slots, &dot_into(Slot(1)), &then).unwrap();
             let got = download::<D, T>(device, &y, n);
             let gap: Vec<f64> = got.iter().zip(&plain).map(|(g, p)| g - p).collect();
             assert!(norm(&gap) <= tolerance::preconditioned::<T>(norm(&plain)), "{what}");
@@ -201,10 +201,10 @@ fn vectors_of_another_length_are_refused<D: Host>(device: &D) {
         let m = build::<D, f64>(device, precond, &matrix);
         let vector = |n| device.vector::<f64>(n, 1).unwrap();
         for (x, y) in [(41, 42), (42, 41), (43, 42), (42, 43)] {
-            let outcome = m.apply(device, 1.0, &vector(x), 0.0, &mut vector(y));
+            let outcome = m.apply(1.0, &vector(x), 0.0, &mut vector(y));
             assert!(matches!(outcome, Err(Error::Dimension { .. })), "{precond}: {outcome:?}");
         }
-        m.apply(device, 1.0, &vector(42), 0.0, &mut vector(42)).unwrap();
+        m.apply(1.0, &vector(42), 0.0, &mut vector(42)).unwrap();
     }
 }
 

@@ -195,7 +195,7 @@ impl<D: Device> LinearOperator<D, f64> for Minus<D> {
 
 fn a_negative_preconditioner_ends_a_solve_before_its_first_iteration<D: Host>(device: &D) {
     let system = System { matrix: zoo::generated("poisson2d:20x30"), b: vec![2.0; 600] };
-    let m: Operator<D, f64> = Arc::new(Minus::<D>(600, device.slots(1, 1).unwrap().into()));
+    let m = Operator::new(device, Arc::new(Minus::<D>(600, device.slots(1, 1).unwrap().into())));
     let a = operator(device, &system.matrix);
     let outcome = system.solve_operators(device, a, Some(m), &to(tolerance::RTOL), &mut []);
     assert_eq!(outcome.reason, StopReason::IndefinitePreconditioner { iteration: 0, product: -2400.0 });
@@ -429,7 +429,7 @@ impl LinearOperator<Cpu, f64> for Turns {
 
 fn turning(then: f64) -> Solution {
     let (cpu, system) = (Cpu::new(Some(2)).unwrap(), System::generated("poisson2d:30x30"));
-    let m: Operator<Cpu, f64> = Arc::new(Turns { left: AtomicUsize::new(4), then });
+    let m = Operator::new(&cpu, Arc::new(Turns { left: AtomicUsize::new(4), then }));
     system.solve_operators(&cpu, operator(&cpu, &system.matrix), Some(m), &to(tolerance::RTOL), &mut [])
 }
 

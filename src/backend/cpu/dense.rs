@@ -4,7 +4,7 @@
 //! too: where x is not finite there, the row becomes NaN. Refused beyond [`Dense::MOST_PLACES`].
 
 use super::chunked::{Chunked, Product, RowRanges};
-use crate::backend::{Family, Operator, Params, Refusal};
+use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::{Csr, Dense};
@@ -34,7 +34,7 @@ impl Family<Cpu> for DenseFamily {
         Ok(())
     }
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Made<Cpu, T>> {
         let dense = Dense::from_csr(matrix)?;
         Ok(Arc::new(Chunked::new::<T>(device, DenseMatrix { dense, avx2: device.avx2 })))
     }

@@ -12,7 +12,7 @@
 
 use super::chunked::{Product, Shared, check_shapes};
 use super::rows::{Ones, RowValues, Rows};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Made, Params};
 use crate::device::cpu::sweep::dot_tile;
 use crate::device::cpu::{Cpu, CpuSlots, CpuVector};
 use crate::device::sweep::dot_sweep;
@@ -37,7 +37,7 @@ impl Family<Cpu> for Merge {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cpu, T>> {
+    ) -> Result<Made<Cpu, T>> {
         let items = matrix.rows() + matrix.nnz();
         let segments = items.div_ceil(ITEMS);
         let cuts = (0..=segments).map(|s| Cut::at(matrix, (s * ITEMS).min(items))).collect();
@@ -84,7 +84,7 @@ struct MergeOperator<T: Scalar> {
     cuts: Vec<Cut>,
     parts: Mutex<Vec<Parts>>,
     /// For vectors of several columns, on the same matrix.
-    columns: Operator<Cpu, T>,
+    columns: Made<Cpu, T>,
     avx2: bool,
 }
 

@@ -5,7 +5,7 @@
 //! `rows`.
 
 use super::chunked::{Chunked, Product, RowRanges};
-use crate::backend::{Family, Operator, Params, Refusal};
+use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::Cpu;
 use crate::error::Result;
 use crate::format::{Csr, Offset, Offsets, Values};
@@ -28,7 +28,7 @@ impl Family<Cpu> for Pull {
         }
     }
 
-    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Operator<Cpu, T>> {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, _: &Params, _: u64) -> Result<Made<Cpu, T>> {
         Ok(Arc::new(Chunked::new::<T>(device, PullMatrix(Arc::clone(matrix)))))
     }
 }

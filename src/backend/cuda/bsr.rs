@@ -16,7 +16,7 @@ use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid};
 use super::{Columns, NARROW_COLUMN, in_16_bits, number};
 use crate::backend::blocks::{ANY_SIZE, TASK_SIZES, named_or_found};
-use crate::backend::{Family, Operator, Param, Params};
+use crate::backend::{Family, Made, Param, Params};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::blocked::blocked;
@@ -176,7 +176,7 @@ impl Family<Cuda> for BsrFamily {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
         let block = named_or_found(matrix, params, value_bytes(matrix));
         let shape = (matrix.rows(), matrix.cols());

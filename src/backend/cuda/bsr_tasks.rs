@@ -15,7 +15,7 @@ use super::owner::{Arrays, DeviceArrays};
 use super::passes::{Form, Types};
 use super::{Held, check_shapes, number, numbers};
 use crate::backend::blocks::{ANY_SIZE, named_or_found};
-use crate::backend::{Choice, Family, Operator, Others, Param, Params, Refusal};
+use crate::backend::{Choice, Family, Made, Others, Param, Params, Refusal};
 use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
 use crate::error::Result;
@@ -311,7 +311,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         super::passes::check_size(matrix)?;
         let asked = Asked::read::<V>(matrix, params)?;
         let bsr = Bsr::from_csr(matrix, asked.block)?;

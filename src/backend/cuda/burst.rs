@@ -8,7 +8,7 @@
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid, check_size};
 use super::{check_dot, check_shapes};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Made, Params};
 use crate::device::cuda::burst::{Slices, most_rows};
 use crate::device::cuda::modules::BLOCK;
 use crate::device::cuda::{CudaSlots, CudaVector};
@@ -47,12 +47,7 @@ pub(super) fn forms() -> Vec<Form> {
 }
 
 impl Family<Cuda> for BurstFamily {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
         let (rows, most) = (matrix.rows(), most_rows(device));
         if rows > MOST {

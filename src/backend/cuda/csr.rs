@@ -14,7 +14,7 @@
 
 use super::passes::{Form, Grid, Pass, Passes, Types, check_size};
 use super::{Columns, DeviceCsr, NARROW_COLUMN, NEAR_COLUMN, mean_row};
-use crate::backend::{Family, Operator, Param, Params, Refusal};
+use crate::backend::{Family, Made, Param, Params, Refusal};
 use crate::device::cuda::generate;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::sweep::MAX_DOTS;
@@ -72,7 +72,7 @@ impl Family<Cuda> for CsrFamily {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         CSR.build::<T>(device, matrix, params, reserve)
     }
 }
@@ -90,7 +90,7 @@ impl Family<Cuda> for Pull {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         PULL.build::<T>(device, matrix, params, reserve)
     }
 }
@@ -152,7 +152,7 @@ impl Strategy {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
         if let Some(threads) = self.threads(matrix, params.get(CUT.name)) {
             let columns = Columns::for_rows(matrix);

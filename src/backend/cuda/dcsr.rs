@@ -4,7 +4,7 @@
 
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid, check_size};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::device::cuda::modules::BLOCK;
 use crate::error::Result;
@@ -36,12 +36,7 @@ pub(super) fn forms() -> Vec<Form> {
 }
 
 impl Family<Cuda> for DcsrFamily {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
         let shape = (matrix.rows(), matrix.cols());
         let dcsr = Dcsr::from_csr(Csr::clone(matrix))?;

@@ -6,7 +6,7 @@
 
 use super::owner::{Arrays, DeviceArrays};
 use super::{Held, check_shapes};
-use crate::backend::{Family, Operator, Params, Refusal};
+use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::cuda::libraries::{GetProperty, Hint, Wanted, describe, hint};
 use crate::device::cuda::{CudaVector, between_captures};
 use crate::device::{Cuda, Device};
@@ -192,12 +192,7 @@ impl Family<Cuda> for DenseFamily {
         Ok(())
     }
 
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let shape @ (rows, cols) = (matrix.rows(), matrix.cols());
         library()?;
         let dense = Dense::from_csr(matrix)?;

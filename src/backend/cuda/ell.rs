@@ -8,7 +8,7 @@
 use super::csr::longest_row;
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid, check_size};
-use crate::backend::{Family, Operator, Params, Refusal};
+use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::{Csr, Ell};
@@ -52,12 +52,7 @@ impl Family<Cuda> for EllFamily {
         Ok(())
     }
 
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
         let ell = Ell::with_limit(matrix, MOST_PLACES)?;
         let arrays = Arrays::new()

@@ -8,7 +8,7 @@
 
 use super::passes::{Form, Grid, Pass, Passes, with_sums};
 use super::{number, numbers, schedule};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -135,7 +135,7 @@ fn finish<T: Scalar>(
     matrix: &Arc<Csr>,
     passes: impl IntoIterator<Item = Pass>,
     reserve: u64,
-) -> Result<Operator<Cuda, T>> {
+) -> Result<Made<Cuda, T>> {
     Ok(Arc::new(Passes::new::<T>(backend, device, matrix, passes, reserve)?))
 }
 
@@ -145,7 +145,7 @@ impl Family<Cuda> for Thread {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         let light = matrix.nnz() <= LIGHT * matrix.rows();
         let fit = if light { THREADS_LIGHT } else { THREADS_HEAVY };
         let form = thread(UNROLL, number(params, "block", BLOCKS), fit);
@@ -154,12 +154,7 @@ impl Family<Cuda> for Thread {
 }
 
 impl Family<Cuda> for ThreadFirst {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let pass = Pass::over_all(thread_first(), matrix, 1).without_stride();
         finish::<T>("thread-v1", device, matrix, [pass], reserve)
     }
@@ -171,19 +166,14 @@ impl Family<Cuda> for Warp {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         let form = warp(number(params, "unroll", WARP_UNROLLS));
         finish::<T>("warp", device, matrix, [Pass::over_all(form, matrix, 32)], reserve)
     }
 }
 
 impl Family<Cuda> for WarpFirst {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let pass = Pass::over_all(warp_first(), matrix, 32).without_stride();
         finish::<T>("warp-v1", device, matrix, [pass], reserve)
     }
@@ -195,7 +185,7 @@ impl Family<Cuda> for Bins {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         let bounds = schedule::bins(matrix, number(params, "entries", BIN_ENTRIES) as usize);
         let pass = Pass::over_list(device, bins(), &bounds, bounds.len() - 1, 32)?;
         finish::<T>("bins", device, matrix, [pass], reserve)
@@ -203,12 +193,7 @@ impl Family<Cuda> for Bins {
 }
 
 impl Family<Cuda> for BinsFirst {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let [scale, add] = entries().map(|form| Pass::over_all(form, matrix, 1));
         let add = Pass { grid: Grid::Resident(matrix.nnz() as u64), ..add };
         finish::<T>("bins-v1", device, matrix, [scale, add], reserve)
@@ -235,7 +220,7 @@ impl Family<Cuda> for Hybrid {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         let (short, long) = (number(params, "short", SHORT), number(params, "long", LONG));
         let mean = matrix.nnz() / matrix.rows().max(1);
         let fit = params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(|| hybrid_fit(mean));
@@ -250,7 +235,7 @@ impl Family<Cuda> for HybridFirst {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         let short = number(params, "short", SHORT);
         let pass = by_length(device, hybrid_first(), matrix, short, usize::MAX)?;
         finish::<T>("hybrid-v1", device, matrix, [pass.without_stride()], reserve)

@@ -8,7 +8,7 @@
 
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid, check_size};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -52,12 +52,7 @@ fn rows_before(matrix: &Csr, place: usize) -> usize {
 }
 
 impl Family<Cuda> for Merge {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
         let items = matrix.rows() + matrix.nnz();
         let count = items.div_ceil(TILE);

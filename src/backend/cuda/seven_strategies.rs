@@ -6,7 +6,7 @@
 
 use super::passes::{Form, Pass, Passes, with_sums};
 use super::{four_kernels, number, numbers, schedule, vector};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -89,12 +89,7 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
 }
 
 impl Family<Cuda> for ScalarRows {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let pass = Pass::over_all(scalar(), matrix, 1);
         Ok(Arc::new(Passes::new::<T>("scalar", device, matrix, [pass], reserve)?))
     }
@@ -106,7 +101,7 @@ impl Family<Cuda> for Adaptive {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         let (form, most) = adaptive_for(params);
         let (short, block) = (number(params, "short", SHORT), form.block);
         let bounds = schedule::pieces(matrix, short as usize, block as usize);
@@ -121,7 +116,7 @@ impl Family<Cuda> for VectorSmem {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         let form = smem(params.get("scan") == Some("onwards"));
         let pass = Pass::over_all(form, matrix, 32);
         Ok(Arc::new(Passes::new::<T>("vector-smem", device, matrix, [pass], reserve)?))
@@ -134,7 +129,7 @@ impl Family<Cuda> for Binned {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         let (short, long) = (number(params, "short", FIRST_CLASS), number(params, "long", SECOND_CLASS));
         let classes = schedule::classes(matrix, short as usize, long as usize);
         let mut passes = Vec::new();

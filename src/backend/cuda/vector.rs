@@ -3,7 +3,7 @@
 use super::csr::threads_for;
 use super::passes::{Form, Pass, Passes};
 use super::{mean_row, number, numbers};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -46,7 +46,7 @@ impl Family<Cuda> for Vector {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         let (unroll, block) = (number(params, "unroll", UNROLLS), number(params, "block", BLOCKS));
         let threads = match params.get("threads").and_then(|v| v.parse().ok()) {
             Some(threads) => threads,

@@ -28,6 +28,7 @@ pub(crate) use pool::crowded;
 use shares::Stretch;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Rows in a chunk, the unit of work and of summation.
 pub const CHUNK: usize = 512;
@@ -35,9 +36,10 @@ pub const CHUNK: usize = 512;
 /// them costs a tenth of it.
 const SHARED: usize = 128;
 
-/// The CPU with a fixed number of threads.
+/// The CPU with a fixed number of threads. Clones share the threads.
+#[derive(Clone)]
 pub struct Cpu {
-    pool: Pool,
+    pool: Arc<Pool>,
     /// Whether this processor has AVX2 and FMA, asked once.
     pub(crate) avx2: bool,
 }
@@ -149,7 +151,7 @@ impl Cpu {
             Some(threads) => threads,
             None => available_cores(),
         };
-        Ok(Cpu { pool: Pool::new(threads.max(1))?, avx2: has_avx2() })
+        Ok(Cpu { pool: Arc::new(Pool::new(threads.max(1))?), avx2: has_avx2() })
     }
 
     /// Whether AVX2 is used.

@@ -314,7 +314,7 @@ impl Burst {
             return Ok(None);
         }
         let other = |_| device.allocate::<u8>("the vectors of a solve", 8 * rows);
-        device.bursts.set(device.bursts.get() + 1);
+        device.count_burst();
         let burst = Burst {
             kernel,
             blocks,

@@ -1,41 +1,120 @@
 //! Arrays in GPU memory, and the memory that is left.
 
-use super::Cuda;
-use super::driver::fault;
+use super::driver::{bind, call, fault};
+use super::{Cuda, Gpu};
+use crate::device::{Device, Kept};
 use crate::error::{GpuError, Result};
-use bytemuck::{Pod, TransparentWrapper};
-use cudarc::driver::{CudaSlice, DevicePtr, DeviceRepr, ValidAsZeroBits, sys};
+use bytemuck::Pod;
+use cudarc::driver::{CudaSlice, DevicePtr, sys};
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
 
-/// An element of an array in GPU memory. [`Pod`] types are copied bit by bit.
-#[repr(transparent)]
-pub struct Element<T>(T);
+/// An array in GPU memory. A recorded step that uses it keeps its memory.
+pub struct CudaArray<T> {
+    memory: Arc<Memory>,
+    len: usize,
+    elements: PhantomData<T>,
+}
 
-// SAFETY: the representation is that of T.
-unsafe impl<T> TransparentWrapper<T> for Element<T> {}
-// SAFETY: a Pod type has no padding and no pointers.
-unsafe impl<T: Pod> DeviceRepr for Element<T> {}
-// SAFETY: a Pod type is valid for any bits.
-unsafe impl<T: Pod> ValidAsZeroBits for Element<T> {}
+/// A piece of GPU memory.
+pub(super) struct Memory {
+    bytes: ManuallyDrop<CudaSlice<u8>>,
+    gpu: Cuda,
+}
 
-/// An array in GPU memory.
-pub type CudaArray<T> = CudaSlice<Element<T>>;
+impl Memory {
+    /// Whether it belongs to this device.
+    pub fn is_on(&self, gpu: &Cuda) -> bool {
+        Arc::ptr_eq(&self.gpu.0, &gpu.0)
+    }
+
+    fn address(&self) -> u64 {
+        self.bytes.device_ptr(self.bytes.stream()).0
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // Freeing memory while a step is recorded would become part of that step: other threads wait, and what the step itself
+        // drops stays as long as its recording.
+        let turn = self.gpu.turn();
+        // SAFETY: taken once, here.
+        let bytes = unsafe { ManuallyDrop::take(&mut self.bytes) };
+        match &mut *turn.recording.borrow_mut() {
+            Some(kept) => {
+                kept.push(Arc::new(Memory { bytes: ManuallyDrop::new(bytes), gpu: self.gpu.clone() }))
+            }
+            None => drop(bytes),
+        }
+    }
+}
 
 /// The hint where free memory is fragmented, or where another program takes it meanwhile.
 const IN_PIECES: &str =
     "the driver has no piece of that size; end other programs on this GPU, or use the CPU";
 
-/// The address of an array on the device.
+/// The address of an array on the device. While a step is recorded, the recording keeps the array's memory.
 pub fn address<T>(array: &CudaArray<T>) -> u64 {
-    array.device_ptr(array.stream()).0
+    array.memory.gpu.keep(|| Arc::clone(&array.memory) as Kept);
+    array.memory.address()
+}
+
+impl<T> CudaArray<T> {
+    /// Elements.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}
+
+impl<T: Pod> CudaArray<T> {
+    /// Sets all elements to zero bits, in the order of the stream.
+    pub(super) fn clear(&mut self) -> Result<()> {
+        let stream = &self.memory.gpu.0.stream;
+        bind(stream.context())?;
+        let bytes = self.len * size_of::<T>();
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the array has so many bytes, and zero bits are a valid element.
+        let status = unsafe { sys::cuMemsetD8Async(address(self), 0, bytes, stream.cu_stream()) };
+        call("cuMemsetD8Async", status)
+    }
+
+    /// Copies the first elements to the host, in the order of the stream; the host waits for it afterwards.
+    pub(super) fn copy_to_host(&self, host: &mut [T]) -> Result<()> {
+        let stream = &self.memory.gpu.0.stream;
+        assert!(host.len() <= self.len, "no more elements than there are");
+        if host.is_empty() {
+            return Ok(());
+        }
+        bind(stream.context())?;
+        // SAFETY: both have so many bytes; elements are valid for any bits.
+        let status = unsafe {
+            let to = host.as_mut_ptr().cast();
+            sys::cuMemcpyDtoHAsync_v2(to, address(self), size_of_val(host), stream.cu_stream())
+        };
+        call("cuMemcpyDtoHAsync", status)
+    }
 }
 
 impl Cuda {
     /// Free and total bytes of GPU memory.
     pub fn memory(&self) -> Result<(u64, u64)> {
-        let (free, total) = self.context.mem_get_info().map_err(fault("cuMemGetInfo"))?;
+        let Gpu { context, free_at_first, memory_limit, .. } = &*self.0;
+        let (free, total) = context.mem_get_info().map_err(fault("cuMemGetInfo"))?;
         let (free, total) = (free as u64, total as u64);
-        let used = self.free_at_first.saturating_sub(free);
-        Ok((self.memory_limit.map_or(free, |limit| limit.saturating_sub(used).min(free)), total))
+        let used = free_at_first.saturating_sub(free);
+        Ok((memory_limit.map_or(free, |limit| limit.saturating_sub(used).min(free)), total))
     }
 
     /// Fails where `needed` bytes, and `reserve` bytes more for later use, are not free.
@@ -47,18 +126,25 @@ impl Cuda {
         Err(GpuError::DeviceMemory { what, needed, beside: reserve, free, hint: None }.into())
     }
 
-    /// Device memory for `len` elements, zeroed.
+    /// Device memory for `len` elements, zeroed. A step that is recorded cannot allocate: its memory would end with it.
     pub fn allocate<T: Pod>(&self, what: &'static str, len: usize) -> Result<CudaArray<T>> {
-        let needed = (len * size_of::<T>()) as u64;
+        let turn = self.turn();
+        if turn.recording.borrow().is_some() {
+            return Err(GpuError::AllocatedInStep { what }.into());
+        }
+        let bytes = len * size_of::<T>();
+        let needed = bytes as u64;
         self.require_room(what, needed, 0)?;
-        self.stream.alloc_zeros(len.max(1)).map_err(|e| match e.0 {
+        let bytes = self.0.stream.alloc_zeros(bytes.max(size_of::<T>())).map_err(|e| match e.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
                 let free = self.memory().map_or(0, |(free, _)| free);
                 let hint = Some(IN_PIECES.to_owned());
                 GpuError::DeviceMemory { what, needed, beside: 0, free, hint }.into()
             }
             _ => fault("cuMemAllocAsync")(e),
-        })
+        })?;
+        let memory = Memory { bytes: ManuallyDrop::new(bytes), gpu: self.clone() };
+        Ok(CudaArray { memory: Arc::new(memory), len, elements: PhantomData })
     }
 
     /// Copies a host array into new device memory.

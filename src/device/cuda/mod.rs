@@ -25,17 +25,17 @@ mod slots;
 mod staging;
 mod steps;
 
-use super::{Device, Recorded, SlotState, Sweep, check_length, check_operands};
-use crate::error::{Error, Result};
+use super::{Device, Kept, Recorded, SlotState, Sweep, check_length, check_operands};
+use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use burst::Trace;
-use bytemuck::TransparentWrapper;
 pub use compiler::{compiler, usable};
 use cudarc::driver::{CudaContext, CudaStream, sys};
 use driver::{bind, fault};
 pub use driver::{count, driver_version, require_driver};
-use memory::{CudaArray, Element};
+use memory::{CudaArray, Memory};
 use modules::{BLOCK, Kernel, KernelSource, Modules};
+use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 pub use slots::{CudaSlots, SlotPointers};
 use staging::Staging;
 use std::cell::{Cell, RefCell};
@@ -50,8 +50,13 @@ pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
 /// The most blocks that a multiprocessor of any GPU holds at once.
 const MOST_RESIDENT: u32 = 32;
 
-/// One NVIDIA GPU.
-pub struct Cuda {
+/// One NVIDIA GPU, its stream and its kernels. Clones are handles of the same device. Threads that share it take turns, an
+/// operation at a time; a recording is one operation.
+#[derive(Clone)]
+pub struct Cuda(Arc<Gpu>);
+
+/// What the handles of a device share.
+struct Gpu {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     modules: Modules,
@@ -61,8 +66,16 @@ pub struct Cuda {
     /// The limit that the user set, and what was free when we came.
     memory_limit: Option<u64>,
     free_at_first: u64,
+    state: ReentrantMutex<State>,
+}
+
+/// What changes while a device is used. The thread that has the turn may take it again: recording a step runs operations.
+#[derive(Default)]
+struct State {
     /// While set, launches are left out: a step run like this compiles its kernels and does nothing else.
     rehearsing: Cell<bool>,
+    /// While a step is recorded: what its launches use.
+    recording: RefCell<Option<Vec<Kept>>>,
     /// Page-locked buffers for long uploads, from the first one on.
     staging: RefCell<Option<Staging>>,
     /// How often vectors have been swapped.
@@ -113,7 +126,7 @@ impl Cuda {
             .attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
             .map_err(fault("cuDeviceGetAttribute"))? as u32;
         let free_at_first = context.mem_get_info().map_err(fault("cuMemGetInfo"))?.0 as u64;
-        Ok(Cuda {
+        Ok(Cuda(Arc::new(Gpu {
             free_at_first,
             name: context.name().map_err(fault("cuDeviceGetName"))?,
             modules: Modules::new(Arc::clone(&context), arch),
@@ -122,50 +135,55 @@ impl Cuda {
             index,
             multiprocessors,
             memory_limit: memory_limit()?,
-            rehearsing: Cell::new(false),
-            staging: RefCell::default(),
-            swaps: Cell::new(0),
-            expects_bursts: Cell::new(false),
-            bursts: Cell::new(0),
-            trace: RefCell::default(),
-        })
+            state: ReentrantMutex::default(),
+        })))
+    }
+
+    /// Waits until no other thread uses the device.
+    fn turn(&self) -> ReentrantMutexGuard<'_, State> {
+        self.0.state.lock()
+    }
+
+    /// Refuses a vector or scalars of another device.
+    fn check_own(&self, memory: &Memory) -> Result<()> {
+        if memory.is_on(self) { Ok(()) } else { Err(GpuError::OtherDevice { device: self.name() }.into()) }
     }
 
     /// The kernels' folder on disk.
     pub fn kernel_cache(&self) -> &cache::KernelCache {
-        self.modules.cache()
+        self.0.modules.cache()
     }
 
     /// The stream on which everything runs.
     pub fn stream(&self) -> &Arc<CudaStream> {
-        &self.stream
+        &self.0.stream
     }
 
     /// The compute capability: 90 for 9.0.
     pub fn arch(&self) -> u32 {
-        self.modules.arch()
+        self.0.modules.arch()
     }
 
     /// The largest grid of any kernel that sums: as many blocks as the GPU holds at once, and no multiprocessor holds
     /// more than 32.
     fn most_blocks(&self) -> u32 {
-        self.multiprocessors * MOST_RESIDENT
+        self.0.multiprocessors * MOST_RESIDENT
     }
 
     /// Bytes of shared memory that a block may have.
     fn shared_memory(&self) -> Result<u64> {
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-        Ok(self.context.attribute(most).map_err(fault("cuDeviceGetAttribute"))? as u64)
+        Ok(self.0.context.attribute(most).map_err(fault("cuDeviceGetAttribute"))? as u64)
     }
 
     /// How many multiprocessors the GPU has.
     pub fn multiprocessors(&self) -> u32 {
-        self.multiprocessors
+        self.0.multiprocessors
     }
 
     /// Blocks of a kernel for `threads` threads: no more than the GPU holds at once, so that no block starts late.
     pub fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
-        let resident = self.multiprocessors * kernel.blocks_resident.clamp(1, MOST_RESIDENT);
+        let resident = self.0.multiprocessors * kernel.blocks_resident.clamp(1, MOST_RESIDENT);
         threads.div_ceil(u64::from(kernel.block)).clamp(1, u64::from(resident)) as u32
     }
 
@@ -173,34 +191,35 @@ impl Cuda {
     /// down then holds more than sweeps and products.
     pub fn leaves_out_launch(&self) -> bool {
         self.trace_with(|trace| trace.give_up("a kernel of its own"));
-        self.rehearsing.get()
+        self.turn().rehearsing.get()
     }
 
     /// Lets steps be taken down from now on, which an operator that can add to their traces asks for.
     pub fn expect_bursts(&self) {
-        self.expects_bursts.set(true);
+        self.turn().expects_bursts.set(true);
     }
 
     /// How many steps have been recorded as one launch for many of them.
     pub fn bursts(&self) -> usize {
-        self.bursts.get()
+        self.turn().bursts.get()
     }
 
     /// Adds to the step that is being taken down; whether there is any.
     pub fn trace_with(&self, add: impl FnOnce(&mut Trace)) -> bool {
-        self.trace.borrow_mut().as_mut().map(add).is_some()
+        self.turn().trace.borrow_mut().as_mut().map(add).is_some()
     }
 
     /// Lets two vectors change places. A step that is recorded may do so with the same two every time, so that two steps
     /// bring them back; its recording then follows (see `steps`).
     pub fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
         std::mem::swap(a, b);
-        self.swaps.set(self.swaps.get() + 1);
+        let turn = self.turn();
+        turn.swaps.set(turn.swaps.get() + 1);
     }
 
     /// The function of a kernel.
     pub fn kernel(&self, source: &KernelSource) -> Result<Kernel> {
-        self.modules.get(source)
+        self.0.modules.get(source)
     }
 
     /// Enqueues a kernel.
@@ -208,11 +227,12 @@ impl Cuda {
     /// # Safety
     /// `arguments` are the kernel's, in order and of its types; what they point to lives until the stream has run it.
     pub unsafe fn launch(&self, kernel: &Kernel, blocks: u32, arguments: &mut [*mut c_void]) -> Result<()> {
+        let _turn = self.turn();
         if self.leaves_out_launch() {
             return Ok(());
         }
         // SAFETY: promised by the caller.
-        unsafe { modules::launch(&self.stream, kernel, blocks, arguments) }
+        unsafe { modules::launch(&self.0.stream, kernel, blocks, arguments) }
     }
 }
 
@@ -256,19 +276,33 @@ impl Device for Cuda {
     const BATCH: usize = super::RING;
 
     fn name(&self) -> String {
-        format!("cuda:{}", self.index)
+        format!("cuda:{}", self.0.index)
     }
 
     fn describe(&self) -> String {
-        format!("cuda:{} ({})", self.index, self.name)
+        format!("cuda:{} ({})", self.0.index, self.0.name)
     }
 
     fn hardware(&self) -> String {
-        self.name.clone()
+        self.0.name.clone()
     }
 
     fn enter(&self) -> Result<()> {
-        bind(&self.context)
+        bind(&self.0.context)
+    }
+
+    fn in_turn<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _turn = self.turn();
+        work()
+    }
+
+    fn keep(&self, used: impl FnOnce() -> Kept) {
+        if let Some(kept) = &mut *self.turn().recording.borrow_mut() {
+            let used = used();
+            if !kept.iter().any(|other| Arc::ptr_eq(other, &used)) {
+                kept.push(used);
+            }
+        }
     }
 
     fn require_memory(&self, what: &'static str, needed: u64) -> Result<()> {
@@ -289,35 +323,40 @@ impl Device for Cuda {
     }
 
     fn clear<T: Scalar>(&self, vector: &mut CudaVector<T>) -> Result<()> {
-        self.stream.memset_zeros(&mut vector.data).map_err(fault("cuMemsetD8Async"))
+        self.check_own(vector.data.memory())?;
+        let _turn = self.turn();
+        vector.data.clear()
     }
 
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut CudaVector<T>) -> Result<()> {
         check_length("upload", vector.n * vector.k, host.len())?;
+        self.check_own(vector.data.memory())?;
         // SAFETY: the vector has as many elements.
         unsafe { self.copy_to(bytemuck::cast_slice(host), vector.address()) }
     }
 
     fn download<T: Scalar>(&self, vector: &CudaVector<T>, host: &mut [T]) -> Result<()> {
         check_length("download", vector.n * vector.k, host.len())?;
-        if host.is_empty() {
-            return Ok(());
-        }
-        let all = vector.data.slice(..host.len());
-        self.stream.memcpy_dtoh(&all, Element::wrap_slice_mut(host)).map_err(fault("cuMemcpyDtoH"))?;
+        self.check_own(vector.data.memory())?;
+        let _turn = self.turn();
+        vector.data.copy_to_host(host)?;
         self.synchronize()
     }
 
     fn read(&self, slots: &CudaSlots, into: &mut SlotState) -> Result<()> {
+        self.check_own(slots.memory())?;
+        let _turn = self.turn();
         slots.read(self, into)
     }
 
     fn write(&self, from: &SlotState, slots: &mut CudaSlots) -> Result<()> {
+        self.check_own(slots.memory())?;
+        let _turn = self.turn();
         slots.write(self, from)
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.stream.synchronize().map_err(fault("cuStreamSynchronize"))
+        self.0.stream.synchronize().map_err(fault("cuStreamSynchronize"))
     }
 
     fn sweep<T: Scalar>(
@@ -330,6 +369,9 @@ impl Device for Cuda {
         let k = slots.k();
         let shapes = writes.iter().map(|v| (v.n, v.k)).chain(reads.iter().map(|v| (v.n, v.k)));
         let n = check_operands(sweep, (writes.len(), reads.len()), k, shapes)? as u64;
+        let memory = writes.iter().map(|v| v.data.memory()).chain(reads.iter().map(|v| v.data.memory()));
+        { memory }.chain([slots.memory()]).try_for_each(|memory| self.check_own(memory))?;
+        let _turn = self.turn();
         if self.trace_with(|trace| trace.sweep(writes, reads, (slots.pointers(), slots.len()), sweep)) {
             return Ok(());
         }
@@ -349,14 +391,17 @@ impl Device for Cuda {
     }
 
     fn record<W>(&self, work: W, step: fn(&Cuda, &mut W) -> Result<()>) -> Result<Recorded<Cuda, W>> {
-        self.record_step(work, step)
+        let mut work = work;
+        let graph = self.record_step(|| step(self, &mut work))?;
+        Ok(Recorded { work, step, graph })
     }
 
     fn ends_by_itself<W>(&self, recorded: &Recorded<Cuda, W>) -> bool {
-        matches!(recorded.graph, CudaSteps::Burst(_))
+        recorded.graph.ends_by_itself()
     }
 
     fn replay<W>(&self, recorded: &mut Recorded<Cuda, W>, times: usize) -> Result<()> {
-        self.replay_step(recorded, times)
+        let Recorded { work, graph, step } = recorded;
+        self.replay_step(graph, times, || step(self, work))
     }
 }

@@ -4,12 +4,12 @@ use super::cache::KernelCache;
 use super::driver::{bind, call, fault};
 use super::nvrtc::{Image, Nvrtc};
 use crate::error::Result;
+use crate::parallel::lock;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, sys};
 use cudarc::nvrtc::Ptx;
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Threads in a block where a kernel has no reason for another number.
 pub const BLOCK: u32 = 256;
@@ -50,7 +50,7 @@ pub struct Modules {
     context: Arc<CudaContext>,
     arch: u32,
     cache: KernelCache,
-    loaded: RefCell<HashMap<KernelSource, Kernel>>,
+    loaded: Mutex<HashMap<KernelSource, Kernel>>,
 }
 
 /// From this architecture on kernels wait for the ones before them by themselves; see `in_order` in common.cuh.
@@ -77,7 +77,7 @@ impl Kernel {
 
 impl Modules {
     pub(super) fn new(context: Arc<CudaContext>, arch: u32) -> Modules {
-        Modules { context, arch, cache: KernelCache::open(), loaded: RefCell::default() }
+        Modules { context, arch, cache: KernelCache::open(), loaded: Mutex::default() }
     }
 
     pub(super) fn cache(&self) -> &KernelCache {
@@ -90,7 +90,7 @@ impl Modules {
 
     /// The function of a kernel, compiled and loaded if this is the first time.
     pub fn get(&self, source: &KernelSource) -> Result<Kernel> {
-        if let Some(kernel) = self.loaded.borrow().get(source) {
+        if let Some(kernel) = lock(&self.loaded).get(source) {
             return Ok(kernel.clone());
         }
         let nvrtc = Nvrtc::get()?;
@@ -112,7 +112,7 @@ impl Modules {
         log::debug!("{}: {registers} registers, {blocks_resident} blocks a multiprocessor", source.name);
         let launches_early = self.arch >= EARLY_LAUNCH;
         let kernel = Kernel { function, blocks_resident, registers, block: source.block, launches_early };
-        self.loaded.borrow_mut().insert(source.clone(), kernel.clone());
+        lock(&self.loaded).insert(source.clone(), kernel.clone());
         Ok(kernel)
     }
 }

@@ -2,11 +2,10 @@
 
 use super::Cuda;
 use super::driver::{bind, call, fault};
-use super::memory::{CudaArray, Element, address};
+use super::memory::{CudaArray, Memory, address};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{RING, SlotState, TRACKS};
 use crate::error::Result;
-use bytemuck::TransparentWrapper;
 use cudarc::driver::{PinnedHostSlice, sys};
 use std::cell::RefCell;
 
@@ -41,7 +40,7 @@ impl CudaSlots {
         let bytes = 8 * slots * k + 8 * k + 8 * TRACKS * RING * k;
         let what = "scalar slots";
         // SAFETY: written before it is read: by `read`, whole.
-        let staging = unsafe { device.context.alloc_pinned_with_flags::<u8>(bytes, 0) };
+        let staging = unsafe { device.0.context.alloc_pinned_with_flags::<u8>(bytes, 0) };
         Ok(CudaSlots {
             slots,
             k,
@@ -55,6 +54,10 @@ impl CudaSlots {
     /// Columns.
     pub fn k(&self) -> usize {
         self.k
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        self.state.memory()
     }
 
     /// Slots.
@@ -82,16 +85,16 @@ impl CudaSlots {
     }
 
     pub(super) fn read(&self, device: &Cuda, into: &mut SlotState) -> Result<()> {
-        bind(&device.context)?;
+        bind(&device.0.context)?;
         let mut staging = self.staging.borrow_mut();
         let host = staging.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
         // SAFETY: both hold `host.len()` bytes, and the stream is waited for before they are used.
         let status = unsafe {
             let from = self.pointers().values;
-            sys::cuMemcpyDtoHAsync_v2(host.as_mut_ptr().cast(), from, host.len(), device.stream.cu_stream())
+            sys::cuMemcpyDtoHAsync_v2(host.as_mut_ptr().cast(), from, host.len(), device.0.stream.cu_stream())
         };
         call("cuMemcpyDtoHAsync", status)?;
-        device.stream.synchronize().map_err(fault("cuStreamSynchronize"))?;
+        device.0.stream.synchronize().map_err(fault("cuStreamSynchronize"))?;
         let (values, rest) = host.split_at(8 * self.slots * self.k);
         let (done, rest) = rest.split_at(4 * self.k);
         let (counts, ring) = rest.split_at(4 * self.k);
@@ -110,8 +113,7 @@ impl CudaSlots {
         from.done.iter().for_each(|v| head.extend_from_slice(&v.to_ne_bytes()));
         from.counts.iter().for_each(|v| head.extend_from_slice(&v.to_ne_bytes()));
         super::check_length("slots written", self.head(), head.len())?;
-        let mut target = self.state.slice_mut(..head.len());
-        device.stream.memcpy_htod(Element::wrap_slice(&head), &mut target).map_err(fault("cuMemcpyHtoD"))?;
-        device.stream.synchronize().map_err(fault("cuStreamSynchronize"))
+        // SAFETY: the bank begins with as many bytes.
+        unsafe { device.copy_to(&head, address(&self.state)) }
     }
 }

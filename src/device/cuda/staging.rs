@@ -93,23 +93,24 @@ impl Cuda {
         if host.is_empty() {
             return Ok(());
         }
-        bind(&self.context)?;
-        let mut staging = self.staging.borrow_mut();
+        bind(&self.0.context)?;
+        let turn = self.turn();
+        let mut staging = turn.staging.borrow_mut();
         if host.len() >= WORTH_IT && staging.is_none() {
             // Without page-locked memory, which systems may bound, copies are only slower.
-            let made = Staging::new(&self.context);
+            let made = Staging::new(&self.0.context);
             *staging =
                 made.inspect_err(|e| log::warn!("uploads take longer: no page-locked memory: {e}")).ok();
         }
         let Some(staging) = staging.as_mut().filter(|_| host.len() >= WORTH_IT) else {
             // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or we wait for it.
             let status = unsafe {
-                sys::cuMemcpyHtoDAsync_v2(device, host.as_ptr().cast(), host.len(), self.stream.cu_stream())
+                sys::cuMemcpyHtoDAsync_v2(device, host.as_ptr().cast(), host.len(), self.0.stream.cu_stream())
             };
             call("cuMemcpyHtoDAsync", status)?;
-            return self.stream.synchronize().map_err(fault("cuStreamSynchronize"));
+            return self.0.stream.synchronize().map_err(fault("cuStreamSynchronize"));
         };
         // SAFETY: promised by the caller.
-        unsafe { staging.upload(&self.stream, host, device) }
+        unsafe { staging.upload(&self.0.stream, host, device) }
     }
 }

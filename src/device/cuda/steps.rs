@@ -1,10 +1,10 @@
 //! Recorded steps: CUDA graphs, or one launch for many of them.
 
-use super::Cuda;
 use super::burst::{Burst, Trace};
 use super::driver::{bind, fault};
 use super::graph::Graph;
-use crate::device::Recorded;
+use super::{Cuda, State};
+use crate::device::Kept;
 use crate::error::Result;
 use cudarc::driver::sys;
 use std::cell::Cell;
@@ -15,8 +15,14 @@ use std::sync::{PoisonError, RwLock};
 const STEPS_IN_GRAPH: usize = 16;
 const _: () = assert!(STEPS_IN_GRAPH.is_multiple_of(2), "swapped vectors must be back after a long graph");
 
-/// A recorded step.
-pub enum CudaSteps {
+/// A recorded step, and all memory and operators whose addresses the recording has.
+pub struct CudaSteps {
+    // Before what it uses.
+    steps: Steps,
+    _kept: Vec<Kept>,
+}
+
+enum Steps {
     /// As graphs.
     Graphs(Graphs),
     /// As a kernel that runs it many times.
@@ -27,7 +33,7 @@ pub enum CudaSteps {
 ///
 /// Graphs hold addresses. Where the step swaps vectors, every second one finds them swapped: that one is `back`, and both
 /// the single graph and the long one, of an even number of steps, begin where the recording began.
-pub struct Graphs {
+struct Graphs {
     one: Graph,
     back: Option<Graph>,
     many: Graph,
@@ -74,23 +80,61 @@ pub(crate) fn between_captures<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
+/// Sets a flag, and clears it when it goes out of scope, also where a step panics.
+struct Raised<'a>(&'a Cell<bool>);
+
+impl<'a> Raised<'a> {
+    fn new(flag: &'a Cell<bool>) -> Raised<'a> {
+        flag.set(true);
+        Raised(flag)
+    }
+}
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+/// Collects what a step uses.
+struct Collecting<'a> {
+    state: &'a State,
+    into: &'a mut Vec<Kept>,
+}
+
+impl<'a> Collecting<'a> {
+    fn new(state: &'a State, into: &'a mut Vec<Kept>) -> Collecting<'a> {
+        state.recording.replace(Some(std::mem::take(into)));
+        Collecting { state, into }
+    }
+}
+
+impl Drop for Collecting<'_> {
+    fn drop(&mut self) {
+        *self.into = self.state.recording.take().unwrap_or_default();
+    }
+}
+
 impl Cuda {
     /// Runs a step with its launches left out: it compiles its kernels and swaps its vectors.
     fn rehearse(&self, step: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.rehearsing.set(true);
-        let outcome = step();
-        self.rehearsing.set(false);
-        outcome
+        let turn = self.turn();
+        let _rehearsing = Raised::new(&turn.rehearsing);
+        step()
     }
 
     /// Takes a step down, as one launch for many of it.
-    fn take_down(&self, mut step: impl FnMut() -> Result<()>) -> Result<Option<Burst>> {
-        let swaps = self.swaps.get();
-        self.trace.replace(Some(Trace::default()));
-        let outcome = self.rehearse(&mut step);
-        let trace = self.trace.take().unwrap_or_default();
+    fn take_down(&self, kept: &mut Vec<Kept>, mut step: impl FnMut() -> Result<()>) -> Result<Option<Burst>> {
+        let turn = self.turn();
+        let swaps = turn.swaps.get();
+        turn.trace.replace(Some(Trace::default()));
+        let outcome = {
+            let _collecting = Collecting::new(&turn, kept);
+            self.rehearse(&mut step)
+        };
+        let trace = turn.trace.take().unwrap_or_default();
         outcome?;
-        if self.swaps.get() == swaps {
+        if turn.swaps.get() == swaps {
             return Burst::of(self, &trace);
         }
         // The vectors shall stand where they stood.
@@ -98,24 +142,34 @@ impl Cuda {
         Ok(None)
     }
 
+    /// Counts a step that was recorded as one launch.
+    pub(super) fn count_burst(&self) {
+        let turn = self.turn();
+        turn.bursts.set(turn.bursts.get() + 1);
+    }
+
     /// Ends a capture whatever came of the step, and makes the graph ready to launch.
     fn capture(&self, step: impl FnOnce() -> Result<()>) -> Result<Graph> {
+        let stream = &self.0.stream;
         let _capturing = CAPTURES.read().unwrap_or_else(PoisonError::into_inner);
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        self.stream.begin_capture(mode).map_err(fault("cuStreamBeginCapture"))?;
-        CAPTURING.set(true);
-        let outcome = step();
-        CAPTURING.set(false);
-        let graph = Graph::end_capture(&self.stream);
+        stream.begin_capture(mode).map_err(fault("cuStreamBeginCapture"))?;
+        let outcome = CAPTURING.with(|capturing| {
+            let _capturing = Raised::new(capturing);
+            step()
+        });
+        let graph = Graph::end_capture(stream);
         outcome.and(graph)
     }
 
     /// Captures a step that is not to run in one launch.
-    fn graphs(&self, mut step: impl FnMut() -> Result<()>) -> Result<Graphs> {
+    fn graphs(&self, kept: &mut Vec<Kept>, mut step: impl FnMut() -> Result<()>) -> Result<Graphs> {
+        let turn = self.turn();
+        let _collecting = Collecting::new(&turn, kept);
         // Modules cannot be loaded inside a capture, so the step first runs with its launches left out.
-        let before = self.swaps.get();
+        let before = turn.swaps.get();
         self.rehearse(&mut step)?;
-        let swaps = self.swaps.get() != before;
+        let swaps = turn.swaps.get() != before;
         if swaps {
             self.rehearse(&mut step)?;
         }
@@ -126,33 +180,45 @@ impl Cuda {
     }
 
     /// See [`Device::record`](crate::device::Device::record).
-    pub(super) fn record_step<W>(
-        &self,
-        mut work: W,
-        step: fn(&Cuda, &mut W) -> Result<()>,
-    ) -> Result<Recorded<Cuda, W>> {
-        bind(&self.context)?;
-        let burst = if self.expects_bursts.get() { self.take_down(|| step(self, &mut work))? } else { None };
-        let graph = match burst {
-            Some(burst) => CudaSteps::Burst(Box::new(burst)),
-            None => CudaSteps::Graphs(self.graphs(|| step(self, &mut work))?),
+    pub(super) fn record_step(&self, mut step: impl FnMut() -> Result<()>) -> Result<CudaSteps> {
+        bind(&self.0.context)?;
+        let turn = self.turn();
+        let mut kept = Vec::new();
+        let expects_bursts = turn.expects_bursts.get();
+        let burst = if expects_bursts { self.take_down(&mut kept, &mut step)? } else { None };
+        let steps = match burst {
+            Some(burst) => Steps::Burst(Box::new(burst)),
+            None => Steps::Graphs(self.graphs(&mut kept, &mut step)?),
         };
-        Ok(Recorded { work, step, graph })
+        Ok(CudaSteps { steps, _kept: kept })
     }
 
-    /// See [`Device::replay`](crate::device::Device::replay).
-    pub(super) fn replay_step<W>(&self, recorded: &mut Recorded<Cuda, W>, times: usize) -> Result<()> {
-        match &mut recorded.graph {
-            CudaSteps::Burst(burst) => burst.launch(self, times),
-            CudaSteps::Graphs(graphs) => {
+    /// See [`Device::replay`](crate::device::Device::replay); `step` runs the step itself.
+    pub(super) fn replay_step(
+        &self,
+        recorded: &mut CudaSteps,
+        times: usize,
+        step: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let _turn = self.turn();
+        match &mut recorded.steps {
+            Steps::Burst(burst) => burst.launch(self, times),
+            Steps::Graphs(graphs) => {
                 let away = graphs.away;
                 graphs.launch(times)?;
                 if graphs.away != away {
-                    // The workspace, too, says where its vectors stand now.
-                    self.rehearse(|| (recorded.step)(self, &mut recorded.work))?;
+                    // The workspace, too, says where its vectors are now.
+                    self.rehearse(step)?;
                 }
                 Ok(())
             }
         }
+    }
+}
+
+impl CudaSteps {
+    /// Whether a launch ends by itself once the step says so.
+    pub(super) fn ends_by_itself(&self) -> bool {
+        matches!(self.steps, Steps::Burst(_))
     }
 }

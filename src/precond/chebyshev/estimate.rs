@@ -108,7 +108,7 @@ fn lanczos<D: Device, T: Scalar>(
     device.sweep(&mut [&mut z, &mut p], &[diagonal, &r], &mut slots, &START)?;
     for _ in 0..STEPS {
         // q = A p, p'q, alpha
-        a.apply_dot(device, &p, &mut q, &mut slots, &INTO_PQ, AFTER_PQ)?;
+        a.apply_dot(&p, &mut q, &mut slots, &INTO_PQ, AFTER_PQ)?;
         // r -= alpha q, z = D^-1 r, beta
         device.sweep(&mut [&mut r, &mut z], &[diagonal, &q], &mut slots, &RESIDUAL)?;
         // p = z + beta p

@@ -82,8 +82,8 @@ impl<D: Device, T: Scalar> Work<D, T> {
 impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
     const TARGET: Slot = TARGET;
 
-    fn step(device: &D, w: &mut Self) -> Result<()> {
-        w.steps.apply_sweep(device, [&mut w.y, &mut w.x], &[], &mut w.slots, &STEPPED)
+    fn step(_: &D, w: &mut Self) -> Result<()> {
+        w.steps.apply_sweep([&mut w.y, &mut w.x], &[], &mut w.slots, &STEPPED)
     }
 
     fn slots(&self) -> &D::Slots {

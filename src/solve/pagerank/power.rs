@@ -313,14 +313,12 @@ fn shortest([aa, ab, bb]: [f64; 3], [a_u, b_u]: [f64; 2]) -> Option<(f64, f64)> 
 impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
     const TARGET: Slot = TARGET;
 
-    fn step(device: &D, w: &mut Self) -> Result<()> {
+    fn step(_: &D, w: &mut Self) -> Result<()> {
         let writes = [&mut w.y, &mut w.c];
         match &w.others[..] {
-            [] => w.links.apply_sweep(device, writes, &[&w.w], &mut w.slots, &EVEN),
-            [v] => w.links.apply_sweep(device, writes, &[&w.w, v], &mut w.slots, &PERSONAL),
-            [v, sinks, ..] => {
-                w.links.apply_sweep(device, writes, &[&w.w, v, sinks], &mut w.slots, &SELF_LOOP)
-            }
+            [] => w.links.apply_sweep(writes, &[&w.w], &mut w.slots, &EVEN),
+            [v] => w.links.apply_sweep(writes, &[&w.w, v], &mut w.slots, &PERSONAL),
+            [v, sinks, ..] => w.links.apply_sweep(writes, &[&w.w, v, sinks], &mut w.slots, &SELF_LOOP),
         }
     }
 

@@ -241,7 +241,7 @@ impl<T: Scalar> Solve<'_, '_, T> {
             let by = scale(r);
             host.iter_mut().zip(&*r).for_each(|(host, r)| *host = T::from_f64(r / by));
             device.upload(host, from)?;
-            m.apply(device, 1.0, from, 0.0, to)?;
+            m.apply(1.0, from, 0.0, to)?;
             device.download(to, host)?;
             z.iter_mut().zip(&*host).for_each(|(z, host)| *z = host.to_f64() * by);
         }

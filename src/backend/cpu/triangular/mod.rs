@@ -12,7 +12,7 @@ mod pack;
 mod schedule;
 
 use super::chunked::check_shapes;
-use crate::backend::Operator;
+use crate::backend::Made;
 use crate::device::cpu::{Cpu, CpuVector};
 use crate::device::{Device, Operand, Sweep, Term, Update};
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ const PATIENCE: u32 = 2000;
 
 /// The operator z = L^-T D L^-1 r. `factor` holds L below its diagonal, whose own diagonal is 1, and D on it; every row
 /// ends with its diagonal.
-pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<Operator<Cpu, T>> {
+pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<Made<Cpu, T>> {
     let (rows, entries, block) = (factor.rows(), factor.nnz(), best_block::<T>(&factor));
     let blocks = Bsr::from_csr(&factor, (block, block))?;
     // The blocks hold the same.

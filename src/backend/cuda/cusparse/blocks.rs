@@ -9,7 +9,7 @@ use super::{
 };
 use crate::backend::cuda::owner::{Arrays, DeviceArrays};
 use crate::backend::cuda::{Held, check_shapes};
-use crate::backend::{Family, Operator, Params, Refusal};
+use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::cuda::CudaVector;
 use crate::device::{Cuda, Device};
 use crate::error::Result;
@@ -172,7 +172,7 @@ impl Family<Cuda> for Legacy {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         require_library()?;
         if !has("cusparseDbsrmv") || !has("cusparseSbsrmv") {
             let hint = "later ones leave it out; use backend cusparse-bsr or bsr";

@@ -8,7 +8,7 @@ mod library;
 mod slices;
 
 use super::{Columns, DeviceCsr, Held, check_shapes};
-use crate::backend::{Family, Operator, Params, Refusal};
+use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::cuda::CudaVector;
 use crate::device::cuda::memory::CudaArray;
 use crate::device::{Cuda, Device};
@@ -166,7 +166,7 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
         matrix: &Arc<Csr>,
         params: &Params,
         reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    ) -> Result<Made<Cuda, T>> {
         require_library()?;
         let explicit = explicit::<T>(matrix)?;
         let stored = explicit.as_ref().unwrap_or(matrix);

@@ -17,7 +17,7 @@ mod pack;
 use super::mean_row;
 use super::owner::{Arrays, Owner};
 use super::passes::{Form, Grid};
-use crate::backend::{Family, Operator, Params};
+use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::Csr;
@@ -64,12 +64,7 @@ pub(super) fn places_for_each_entry(matrix: &Csr) -> f64 {
 }
 
 impl Family<Cuda> for Sell {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Operator<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
         let mean = mean_row(matrix);
         let [short, long] = ROUNDS;
