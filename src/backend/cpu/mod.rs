@@ -2,7 +2,6 @@
 
 mod aligned;
 pub mod bsr;
-pub mod bsr_tasks;
 mod chunked;
 pub(super) use chunked::chunk_height;
 pub mod dense;
@@ -18,6 +17,7 @@ pub mod sell;
 pub mod serial;
 #[cfg(feature = "sprs")]
 pub mod sprs;
+pub mod studies;
 pub(super) mod triangular;
 #[cfg(any(feature = "nalgebra", feature = "sprs"))]
 mod yardstick;

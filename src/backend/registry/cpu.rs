@@ -1,6 +1,7 @@
 //! The strategies on the CPU.
 
 use super::ALL_PRECISIONS;
+use crate::backend::cpu::studies::bsr_tasks;
 use crate::backend::{Build, Builder, Entry, Param, blocks, cpu};
 
 const TASK_BLOCK: Param = Param {
@@ -16,21 +17,21 @@ const BLOCK_TASKS: &[Param] = &[
     TASK_BLOCK,
     Param {
         name: "chunks",
-        values: cpu::bsr_tasks::CHUNKS,
+        values: bsr_tasks::CHUNKS,
         summary: "pieces of work for each thread",
         others: None,
     },
 ];
 
 /// The row of a strategy for tasks of blocks.
-const fn tasks<S: cpu::bsr_tasks::Strategy>(
+const fn tasks<S: bsr_tasks::Strategy>(
     summary: &'static str,
     params: &'static [Param],
     deterministic: bool,
 ) -> Entry {
     Entry {
         name: S::NAME,
-        builder: Builder::Cpu(Build::of::<cpu::bsr_tasks::Shared<S>>()),
+        builder: Builder::Cpu(Build::of::<bsr_tasks::Shared<S>>()),
         family: "bsr-tasks",
         format: "bsr",
         from: "block-band",
@@ -88,42 +89,38 @@ pub(super) const ENTRIES: &[Entry] = &[
         values: true,
         precisions: ALL_PRECISIONS,
     },
-    tasks::<cpu::bsr_tasks::Serial>(
+    tasks::<bsr_tasks::Serial>(
         "one thread, block row after block row: where the study of task strategies begins",
         BLOCK_ROWS,
         true,
     ),
-    tasks::<cpu::bsr_tasks::WholeRows>(
-        "block rows, one at a time to whichever thread is free",
-        BLOCK_ROWS,
-        true,
-    ),
-    tasks::<cpu::bsr_tasks::SplitNaive>(
+    tasks::<bsr_tasks::WholeRows>("block rows, one at a time to whichever thread is free", BLOCK_ROWS, true),
+    tasks::<bsr_tasks::SplitNaive>(
         "all threads share the blocks of each row, and wait for each other in every row",
         BLOCK_ROWS,
         false,
     ),
-    tasks::<cpu::bsr_tasks::Split>(
+    tasks::<bsr_tasks::Split>(
         "the same without the wait; threads without work add nothing",
         BLOCK_TASKS,
         false,
     ),
-    tasks::<cpu::bsr_tasks::MaxTasks>(
+    tasks::<bsr_tasks::MaxTasks>(
         "rows are cut into tasks of at most so many blocks, which any thread runs",
         BLOCK_TASKS,
         false,
     ),
-    tasks::<cpu::bsr_tasks::FixedTasks>(
+    tasks::<bsr_tasks::FixedTasks>(
         "tasks of exactly so many blocks across rows, made by one thread",
         BLOCK_TASKS,
         false,
     ),
-    tasks::<cpu::bsr_tasks::FixedTasksPre>(
+    tasks::<bsr_tasks::FixedTasksPre>(
         "the same tasks, made once beforehand: the fastest of the study",
         BLOCK_TASKS,
         false,
     ),
-    tasks::<cpu::bsr_tasks::Flat>(
+    tasks::<bsr_tasks::Flat>(
         "the same with one loop over values, as a GPU needs it: rows and columns by division",
         BLOCK_TASKS,
         false,
