@@ -17,7 +17,7 @@
 #[allow(dead_code)] // What tests of solvers ask for.
 mod tolerance;
 
-use solver::backend::cuda::bsr_tasks;
+use solver::backend::cuda::studies::bsr_tasks;
 use solver::backend::{Choice, Host, Operator, Pick};
 use solver::device::{Cpu, Cuda, Device};
 use solver::format::Csr;

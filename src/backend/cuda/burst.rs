@@ -35,7 +35,7 @@ const MOST: usize = 1 << 31;
 fn form() -> Form {
     Form {
         name: "spmv_slices",
-        text: include_str!("../../../kernels/slices.cu"),
+        text: include_str!("../../../kernels/burst.cu"),
         defines: vec![("UNROLL", "4".to_owned())],
         block: BLOCK,
         owns_all_rows: true,

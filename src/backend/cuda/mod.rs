@@ -1,21 +1,18 @@
-//! Strategies on NVIDIA GPUs, one file each beside the kernel of the same stem, or one for the strategies of a study.
+//! Strategies on NVIDIA GPUs, one file each, with its kernel in a file of the same stem; those of studies are in `studies`.
 
 pub mod auto;
 pub mod bsr;
-pub mod bsr_tasks;
 pub mod burst;
 pub mod csr;
 pub mod cusparse;
 pub mod dcsr;
 pub mod dense;
 pub mod ell;
-pub mod four_kernels;
 pub mod merge;
 mod owner;
 mod passes;
-mod schedule;
 pub mod sell;
-pub mod seven_strategies;
+pub mod studies;
 pub mod vector;
 
 use super::Params;
@@ -47,8 +44,7 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
 /// The forms of the kernels of the studies, each with the name of the backend that launches it.
 fn named_forms() -> Vec<(&'static str, Form)> {
     let vectors = vector::forms().into_iter().map(|form| ("vector", form));
-    let studies = [four_kernels::forms(), seven_strategies::forms(), bsr_tasks::forms()];
-    vectors.chain(studies.into_iter().flatten()).collect()
+    vectors.chain(studies::forms()).collect()
 }
 
 /// What each name of the studies runs, for whoever looks whether two of them are the same: in f64, without an ending.

@@ -25,14 +25,6 @@ use std::sync::Arc;
 
 const ROWS: &str = include_str!("../../../kernels/rows.cuh");
 
-/// The text of a kernel that begins with sums.cuh.
-macro_rules! with_sums {
-    ($file:literal) => {
-        concat!(include_str!("../../../kernels/sums.cuh"), include_str!(concat!("../../../kernels/", $file)))
-    };
-}
-pub(super) use with_sums;
-
 /// A kernel in one of its forms, but for the types.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
@@ -59,7 +51,7 @@ pub(super) struct Types {
 }
 
 impl Form {
-    /// A form of a kernel over sums.cuh that owns all rows, in blocks of the usual size.
+    /// A form of a kernel that owns all rows, in blocks of the usual size.
     pub fn new(name: &'static str, text: &'static str, unroll: u32) -> Form {
         let defines = vec![("UNROLL", unroll.to_string())];
         Form { name, text, defines, block: BLOCK, owns_all_rows: true }

@@ -1,8 +1,7 @@
 //! The strategies on NVIDIA GPUs.
 
 use super::ALL_PRECISIONS;
-use crate::backend::{Build, Builder, Entry, Family, Param, blocks, cuda};
-use crate::device::Cuda;
+use crate::backend::{Build, Builder, Entry, Param, blocks, cuda};
 use crate::scalar::Precision;
 
 /// What an algorithm of cuSPARSE does, with what all of them refuse.
@@ -33,44 +32,6 @@ const fn cusparse<A: cuda::cusparse::Algorithm>(
     }
 }
 
-/// The row of a CUDA kernel over CSR that is deterministic and has no parameters.
-const fn cuda_csr<F: Family<Cuda>>(
-    (name, family): (&'static str, &'static str),
-    from: &'static str,
-    summary: &'static str,
-) -> Entry {
-    Entry {
-        name,
-        builder: Builder::Cuda(Build::of::<F>()),
-        family,
-        format: "csr",
-        from,
-        summary,
-        params: &[],
-        deterministic: true,
-        columns: false,
-        values: true,
-        precisions: ALL_PRECISIONS,
-    }
-}
-
-/// The row of one of the block-band study's kernels.
-const fn bsr_tasks<V: cuda::bsr_tasks::Variant>(summary: &'static str) -> Entry {
-    Entry {
-        name: V::NAME,
-        builder: Builder::Cuda(Build::of::<cuda::bsr_tasks::Tasks<V>>()),
-        family: "bsr-tasks",
-        format: "bsr and tasks",
-        from: "block-band",
-        summary,
-        params: V::PARAMS,
-        deterministic: false,
-        columns: false,
-        values: true,
-        precisions: ALL_PRECISIONS,
-    }
-}
-
 const SQUARES: &[Param] = &[Param {
     name: "block",
     values: blocks::SQUARES,
@@ -78,22 +39,15 @@ const SQUARES: &[Param] = &[Param {
     others: None,
 }];
 
-const UNROLL: Param = Param {
+pub(super) const UNROLL: Param = Param {
     name: "unroll",
     values: &[],
     summary: "entries that a thread loads before it uses the first",
     others: None,
 };
-const BLOCK: Param = Param { name: "block", values: &[], summary: "threads in a block", others: None };
-const LISTS: &str = "csr and lists of rows";
-const HYBRID_SHORT: Param = Param {
-    name: "short",
-    values: cuda::four_kernels::SHORT,
-    summary: "entries of the longest row that a thread takes",
-    others: None,
-};
-
-pub(super) const ENTRIES: [Entry; 32] = [
+pub(super) const BLOCK: Param =
+    Param { name: "block", values: &[], summary: "threads in a block", others: None };
+pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "csr",
         builder: Builder::Cuda(Build::of::<cuda::csr::CsrFamily>()),
@@ -270,168 +224,6 @@ pub(super) const ENTRIES: [Entry; 32] = [
                 "the library's product from before over square blocks, which must divide the matrix, where it still has one"
             ),
             false,
-        )
-    },
-    bsr_tasks::<cuda::bsr_tasks::RowMajor>(
-        "a thread a value in the order of memory, each product added to shared memory atomically",
-    ),
-    bsr_tasks::<cuda::bsr_tasks::Private>(
-        "a thread a value with a sum for each row of a block, in local memory",
-    ),
-    bsr_tasks::<cuda::bsr_tasks::Team>(
-        "as many threads as a block has values, each with one place of it; refuses blocks of more",
-    ),
-    bsr_tasks::<cuda::bsr_tasks::Unrolled>(
-        "a thread a column of a block, several rows at once in registers: the fastest of the study",
-    ),
-    Entry {
-        params: &[Param {
-            name: "block",
-            values: cuda::four_kernels::BLOCKS,
-            summary: "threads in a block; serial-vs-cuda goes through them",
-            others: None,
-        }],
-        ..cuda_csr::<cuda::four_kernels::Thread>(
-            ("thread", "thread"),
-            "four-kernels; serial-vs-cuda",
-            "a thread a row, unrolled by 4; blocks that shall fit at once by the mean row length",
-        )
-    },
-    cuda_csr::<cuda::four_kernels::ThreadFirst>(
-        ("thread-v1", "thread"),
-        "four-kernels, first version; serial-vs-cuda",
-        "a thread a row, one entry after the other by plain loads, a grid as large as the matrix",
-    ),
-    Entry {
-        params: &[Param { values: cuda::four_kernels::WARP_UNROLLS, ..UNROLL }],
-        ..cuda_csr::<cuda::four_kernels::Warp>(
-            ("warp", "warp"),
-            "four-kernels",
-            "a warp a row, several entries a lane at once: for rows of many entries",
-        )
-    },
-    cuda_csr::<cuda::four_kernels::WarpFirst>(
-        ("warp-v1", "warp"),
-        "four-kernels, first version",
-        "a warp a row, plain loads, a grid as large as the matrix",
-    ),
-    Entry {
-        format: "csr and bounds of bins",
-        params: &[Param {
-            name: "entries",
-            values: cuda::four_kernels::BIN_ENTRIES,
-            summary: "entries that fill a bin; a row counts as one more",
-            others: None,
-        }],
-        ..cuda_csr::<cuda::four_kernels::Bins>(
-            ("bins", "bins"),
-            "four-kernels",
-            "consecutive rows in bins of about as many entries; a warp goes through the rows of its bin",
-        )
-    },
-    Entry {
-        deterministic: false,
-        ..cuda_csr::<cuda::four_kernels::BinsFirst>(
-            ("bins-v1", "bins"),
-            "four-kernels, first version",
-            "a thread an entry, which searches its row and adds to it atomically; y is scaled before",
-        )
-    },
-    Entry {
-        format: LISTS,
-        params: &[
-            HYBRID_SHORT,
-            Param {
-                name: "long",
-                values: cuda::four_kernels::LONG,
-                summary: "entries of the longest row that a warp takes",
-                others: None,
-            },
-            Param {
-                name: "fit",
-                values: cuda::four_kernels::FIT,
-                summary: "threads that shall fit on a multiprocessor, which share its registers; auto goes by the mean row",
-                others: None,
-            },
-        ],
-        ..cuda_csr::<cuda::four_kernels::Hybrid>(
-            ("hybrid", "hybrid"),
-            "four-kernels",
-            "short rows by threads, medium ones by warps, long ones by blocks, in one launch",
-        )
-    },
-    Entry {
-        format: LISTS,
-        params: &[HYBRID_SHORT],
-        ..cuda_csr::<cuda::four_kernels::HybridFirst>(
-            ("hybrid-v1", "hybrid"),
-            "four-kernels, first version",
-            "short rows by threads, all others by warps, plain loads, a grid as large as the matrix",
-        )
-    },
-    cuda_csr::<cuda::seven_strategies::ScalarRows>(
-        ("scalar", "thread"),
-        "seven-strategies",
-        "a thread a row, one entry after the other, read-only loads, dot products fused",
-    ),
-    Entry {
-        format: "csr and bounds of pieces",
-        params: &[
-            Param {
-                name: "short",
-                values: cuda::seven_strategies::SHORT,
-                summary: "entries of the longest row that a thread takes",
-                others: None,
-            },
-            Param { values: cuda::seven_strategies::BLOCKS, ..BLOCK },
-            Param { values: cuda::seven_strategies::UNROLLS, ..UNROLL },
-            Param {
-                name: "set",
-                values: cuda::seven_strategies::SETS,
-                summary: "the study's named sets; it does not say what is in them, so this is our reading: combined \
-                          is block=512,unroll=4, p100 a grid of the 114688 threads that a P100 holds at once",
-                others: None,
-            },
-        ],
-        ..cuda_csr::<cuda::seven_strategies::Adaptive>(
-            ("adaptive", "adaptive"),
-            "seven-strategies",
-            "each block by threads where its rows are short, by warps where they are not",
-        )
-    },
-    Entry {
-        params: &[Param {
-            name: "scan",
-            values: cuda::seven_strategies::SCANS,
-            summary: "entries looked at in each segment: all of the row, as in the study, or onwards from the last",
-            others: None,
-        }],
-        ..cuda_csr::<cuda::seven_strategies::VectorSmem>(
-            ("vector-smem", "vector-smem"),
-            "seven-strategies",
-            "a warp a row, x from segments of 1024 in shared memory: slow unless rows lie in few segments",
-        )
-    },
-    Entry {
-        format: LISTS,
-        params: &[
-            Param {
-                name: "short",
-                values: cuda::seven_strategies::FIRST_CLASS,
-                summary: "entries of the longest row that a thread takes",
-                others: None,
-            },
-            Param {
-                name: "long",
-                values: cuda::seven_strategies::SECOND_CLASS,
-                summary: "entries of the longest row that eight threads share",
-                others: None,
-            },
-        ],
-        ..cuda_csr::<cuda::seven_strategies::Binned>(
-            ("binned", "vector"),
-            "seven-strategies",
-            "a launch of vector for each class of rows: 1, 8 or 32 threads for short, medium and long ones",
         )
     },
 ];

@@ -2,21 +2,29 @@
 
 mod cpu;
 mod cuda;
+mod cuda_studies;
 
 use super::Entry;
 use crate::scalar::Precision;
 
 pub(super) const ALL_PRECISIONS: &[Precision] = &[Precision::F64, Precision::F32, Precision::Mixed];
 
-const COUNT: usize = cpu::ENTRIES.len() + cuda::ENTRIES.len();
+/// The tables in the order of the registry.
+const TABLES: [&[Entry]; 3] = [cpu::ENTRIES, cuda::ENTRIES, cuda_studies::ENTRIES];
 
-/// Every backend there is: those of the CPU, then those of GPUs.
+const COUNT: usize = TABLES[0].len() + TABLES[1].len() + TABLES[2].len();
+
+/// Every backend there is: those of the CPU, then those of GPUs, of which the studies' come last.
 pub static REGISTRY: &[Entry] = &{
     let mut all = [cpu::ENTRIES[0]; COUNT];
-    let mut i = 0;
-    while i < COUNT {
-        all[i] = if i < cpu::ENTRIES.len() { cpu::ENTRIES[i] } else { cuda::ENTRIES[i - cpu::ENTRIES.len()] };
-        i += 1;
+    let (mut filled, mut table) = (0, 0);
+    while table < TABLES.len() {
+        let mut row = 0;
+        while row < TABLES[table].len() {
+            all[filled] = TABLES[table][row];
+            (filled, row) = (filled + 1, row + 1);
+        }
+        table += 1;
     }
     all
 };

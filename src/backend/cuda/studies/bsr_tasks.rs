@@ -11,10 +11,10 @@
 //! they were described, costs included. As many blocks of threads are launched as the GPU holds at once, by the registers of the
 //! compiled kernel, times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers but for the last kernel.
 
-use super::owner::{Arrays, DeviceArrays};
-use super::passes::{Form, Types};
-use super::{Held, check_shapes, number, numbers};
 use crate::backend::blocks::{ANY_SIZE, named_or_found};
+use crate::backend::cuda::owner::{Arrays, DeviceArrays};
+use crate::backend::cuda::passes::{Form, Types, check_size};
+use crate::backend::cuda::{Held, check_shapes, number, numbers};
 use crate::backend::{Choice, Family, Made, Others, Param, Params, Refusal};
 use crate::device::Cuda;
 use crate::device::cuda::CudaVector;
@@ -153,7 +153,7 @@ fn ratio(typed: &str) -> (u32, u32) {
 }
 
 fn form(name: &'static str, variant: &'static str, block: (usize, usize), threads: u32) -> Form {
-    let text = include_str!("../../../kernels/bsr_tasks.cu");
+    let text = include_str!("../../../../kernels/studies/bsr_tasks.cu");
     Form { name, text, defines: Vec::new(), block: threads, owns_all_rows: false }
         .with("R", block.0 as u32)
         .with("C", block.1 as u32)
@@ -312,7 +312,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         params: &Params,
         reserve: u64,
     ) -> Result<Made<Cuda, T>> {
-        super::passes::check_size(matrix)?;
+        check_size(matrix)?;
         let asked = Asked::read::<V>(matrix, params)?;
         let bsr = Bsr::from_csr(matrix, asked.block)?;
         let offset = match bsr.block_offsets() {

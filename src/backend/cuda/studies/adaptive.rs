@@ -1,0 +1,99 @@
+//! Pieces of consecutive rows, one for each block: by threads where rows are short, by warps where they are not.
+//!
+//! Wherever rows are not short, it is the study's vector kernel of a warp a row, so that unrolling and the size of blocks are
+//! parameters.
+
+use super::{THREADS_HEAVY, schedule, with_sums};
+use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::cuda::{number, numbers};
+use crate::backend::{Family, Made, Params};
+use crate::device::Cuda;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::Scalar;
+use std::sync::Arc;
+
+/// By threads or by warps, piece by piece.
+pub struct Adaptive;
+
+/// The longest row that `adaptive` gives to a thread: one that fills a warp, then others.
+pub const SHORT: &[&str] = &["32", "8", "16", "64"];
+/// Threads in a block of `adaptive`: the study's baseline, and what it tried.
+pub const BLOCKS: &[&str] = &["256", "128", "512"];
+/// Entries of a row that a thread of `adaptive` loads before it uses the first: the baseline, and what the study tried.
+pub const UNROLLS: &[&str] = &["1", "4"];
+/// The study's names for sets of parameters. It does not say what is in them: these are our readings.
+pub const SETS: &[&str] = &["baseline", "combined", "p100"];
+
+/// Threads that the study's P100 holds at once, on its 56 multiprocessors.
+const P100_THREADS: u64 = 56 * 2048;
+
+fn form_of(unroll: u32, block: u32) -> Form {
+    let form = Form::new("spmv_csr_adaptive", with_sums!("adaptive.cu"), unroll);
+    form.in_blocks_of(block).fitting(THREADS_HEAVY)
+}
+
+/// The form of `adaptive` for these parameters, and the most threads of its grid: what the set says, but for what is
+/// named beside it.
+fn asked(params: &Params) -> (Form, u64) {
+    let (block, unroll, threads) = match params.get("set") {
+        Some("combined") => (512, 4, u64::MAX),
+        Some("p100") => (256, 1, P100_THREADS),
+        _ => (256, 1, u64::MAX),
+    };
+    let block = params.get("block").map_or(block, |_| number(params, "block", BLOCKS));
+    let unroll = params.get("unroll").map_or(unroll, |_| number(params, "unroll", UNROLLS));
+    (form_of(unroll, block), threads)
+}
+
+pub(super) fn forms() -> Vec<(&'static str, Form)> {
+    let of_block = |block| numbers(UNROLLS).map(move |unroll| ("adaptive", form_of(unroll, block)));
+    numbers(BLOCKS).flat_map(of_block).collect()
+}
+
+impl Family<Cuda> for Adaptive {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Made<Cuda, T>> {
+        let (form, most) = asked(params);
+        let (short, block) = (number(params, "short", SHORT), form.block);
+        let bounds = schedule::pieces(matrix, short as usize, block as usize);
+        let pass = Pass::over_list(device, form, &bounds, bounds.len() - 1, block)?.with_at_most(most);
+        Ok(Arc::new(Passes::new::<T>("adaptive", device, matrix, [pass], reserve)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Choice, REGISTRY};
+
+    #[test]
+    fn a_set_gives_way_to_what_is_named_beside_it_and_every_form_is_compiled_ahead() {
+        let form = |typed: &str| {
+            let choice = Choice::resolve("cuda", "vector", typed).unwrap();
+            let (form, threads) = asked(&choice.params);
+            (form.block, form.defines[0].1.clone(), threads)
+        };
+        let of = |block: u32, unroll: &str, threads: u64| (block, unroll.to_owned(), threads);
+        assert_eq!(form("adaptive"), of(256, "1", u64::MAX));
+        assert_eq!(form("adaptive:set=combined"), of(512, "4", u64::MAX));
+        assert_eq!(form("adaptive:set=p100"), of(256, "1", 448 * 256));
+        assert_eq!(form("adaptive:set=combined,block=128"), of(128, "4", u64::MAX));
+        assert_eq!(form("adaptive:unroll=4,set=p100"), of(256, "4", 448 * 256));
+        let ahead: Vec<_> =
+            forms().into_iter().map(|(_, form)| (form.name, form.block, form.defines)).collect();
+        let entry = REGISTRY.iter().find(|entry| entry.name == "adaptive").unwrap();
+        for param in entry.params {
+            for value in param.values {
+                let choice =
+                    Choice::resolve("cuda", "vector", &format!("adaptive:{}={value}", param.name)).unwrap();
+                let (form, _) = asked(&choice.params);
+                assert!(ahead.contains(&(form.name, form.block, form.defines)), "{}", choice.label());
+            }
+        }
+    }
+}

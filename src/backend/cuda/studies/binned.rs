@@ -1,0 +1,48 @@
+//! A launch of the kernel of `vector` for each class of rows by length.
+
+use super::schedule;
+use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::cuda::{number, vector};
+use crate::backend::{Family, Made, Params};
+use crate::device::Cuda;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::Scalar;
+use std::sync::Arc;
+
+/// A kernel for each class of rows.
+pub struct Binned;
+
+/// The longest row of the first class of `binned`.
+pub const FIRST_CLASS: &[&str] = &["8", "4", "16"];
+/// The longest row of the second.
+pub const SECOND_CLASS: &[&str] = &["64", "32", "256"];
+
+/// The threads that `binned` gives to a row of each class.
+const CLASS_THREADS: [u32; 3] = [1, 8, 32];
+
+/// The kernel of `vector` over a list of rows.
+fn form_of(threads: u32) -> Form {
+    vector::form(threads).with("LISTED", 1).without_dots()
+}
+
+pub(super) fn forms() -> Vec<(&'static str, Form)> {
+    CLASS_THREADS.map(|threads| ("binned", form_of(threads))).to_vec()
+}
+
+impl Family<Cuda> for Binned {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Made<Cuda, T>> {
+        let (short, long) = (number(params, "short", FIRST_CLASS), number(params, "long", SECOND_CLASS));
+        let classes = schedule::classes(matrix, short as usize, long as usize);
+        let mut passes = Vec::new();
+        for (rows, threads) in classes.iter().zip(CLASS_THREADS).filter(|(rows, _)| !rows.is_empty()) {
+            passes.push(Pass::over_list(device, form_of(threads), rows, rows.len(), threads)?);
+        }
+        Ok(Arc::new(Passes::new::<T>("binned", device, matrix, passes, reserve)?))
+    }
+}

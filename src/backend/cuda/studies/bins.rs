@@ -1,0 +1,38 @@
+//! A warp for each bin of consecutive rows, which have about as many entries together.
+
+use super::{WARP_UNROLL, schedule, with_sums};
+use crate::backend::cuda::number;
+use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::{Family, Made, Params};
+use crate::device::Cuda;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::Scalar;
+use std::sync::Arc;
+
+/// A warp for each bin of rows.
+pub struct Bins;
+
+/// Entries in a bin: as many as 8 rounds of a warp, so that matrices of a few million entries still keep a GPU busy.
+pub const ENTRIES: &[&str] = &["256", "64", "1024", "4096"];
+
+fn form() -> Form {
+    Form::new("spmv_csr_bins", with_sums!("bins.cu"), WARP_UNROLL)
+}
+
+pub(super) fn forms() -> Vec<(&'static str, Form)> {
+    vec![("bins", form())]
+}
+
+impl Family<Cuda> for Bins {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Made<Cuda, T>> {
+        let bounds = schedule::bins(matrix, number(params, "entries", ENTRIES) as usize);
+        let pass = Pass::over_list(device, form(), &bounds, bounds.len() - 1, 32)?;
+        Ok(Arc::new(Passes::new::<T>("bins", device, matrix, [pass], reserve)?))
+    }
+}

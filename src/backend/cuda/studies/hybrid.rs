@@ -1,0 +1,121 @@
+//! Rows by their length: short ones by threads, medium ones by warps, long ones by blocks; the first version has no blocks.
+//!
+//! `auto` chooses `hybrid` for long uneven rows.
+
+use super::{LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, WARP_UNROLL, first_version, schedule, with_sums};
+use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::cuda::{number, numbers};
+use crate::backend::{Family, Made, Params};
+use crate::device::Cuda;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::Scalar;
+use std::sync::Arc;
+
+/// Threads, warps and blocks, by the length of rows.
+pub struct Hybrid;
+/// Its first version: threads and warps.
+pub struct HybridFirst;
+
+/// The longest row that a thread of `hybrid` takes.
+pub const SHORT: &[&str] = &["16", "4", "8", "32"];
+/// The longest row that a warp of `hybrid` takes.
+pub const LONG: &[&str] = &["1024", "256", "4096"];
+/// Threads of `hybrid` that shall fit on a multiprocessor at once, by which the compiler shares registers out.
+pub const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
+
+/// Threads that fit where a warp sums most rows in a round or two: 32 registers are enough, and twice as many rows are under
+/// way as with 64.
+const THREADS_WARPS: u32 = 2048;
+/// Threads that fit where rows are of many rounds.
+const THREADS_ROUNDS: u32 = 1280;
+/// Mean length of rows up to which a warp sums them in few rounds.
+const FEW_ROUNDS: usize = 128;
+
+/// Threads of `hybrid` that shall fit, by the mean length of rows. Measured on an H200 with 1024, 1280, 1536 and 2048: rows of 5
+/// entries took 21.5, 19.7, 19.7 and 20.8 us, rows of 80 in the mean 166, 134, 125 and 105, of 199 42.3, 37.8, 39.9 and 43.4; the
+/// bounds between these are guesses.
+fn fit_for(mean: usize) -> u32 {
+    match mean {
+        mean if mean <= LIGHT => THREADS_LIGHT,
+        mean if mean <= FEW_ROUNDS => THREADS_WARPS,
+        _ => THREADS_ROUNDS,
+    }
+}
+
+fn form_of(unroll: u32, classes: u32, fit: u32) -> Form {
+    Form::new("spmv_csr_hybrid", with_sums!("hybrid.cu"), unroll).with("CLASSES", classes).fitting(fit)
+}
+
+fn form(fit: u32) -> Form {
+    form_of(UNROLL, 3, fit).with("WARP_UNROLL", WARP_UNROLL)
+}
+
+fn first() -> Form {
+    first_version(form_of(1, 2, THREADS_HEAVY))
+}
+
+pub(super) fn forms() -> Vec<(&'static str, Form)> {
+    let mut forms = vec![("hybrid-v1", first())];
+    forms.extend(numbers(FIT).map(|fit| ("hybrid", form(fit))));
+    forms
+}
+
+/// A pass over rows by their length; rows of more than `long` entries are taken by blocks.
+fn by_length(device: &Cuda, form: Form, matrix: &Csr, short: u32, long: usize) -> Result<Pass> {
+    let block = form.block;
+    let (list, tiles) = tiles(&schedule::classes(matrix, short as usize, long), block as usize);
+    Pass::over_list(device, form, &list, tiles, block)
+}
+
+/// What hybrid.cu finds in its list, and how many tiles that makes for blocks of so many threads.
+fn tiles([short, medium, long]: &[Vec<u32>; 3], block: usize) -> (Vec<u32>, usize) {
+    let mut list = [long, medium, short].map(|rows| rows.len() as u32).to_vec();
+    [long, medium, short].iter().for_each(|rows| list.extend_from_slice(rows));
+    (list, long.len() + medium.len().div_ceil(block / 32) + short.len().div_ceil(block))
+}
+
+impl Family<Cuda> for Hybrid {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Made<Cuda, T>> {
+        let (short, long) = (number(params, "short", SHORT), number(params, "long", LONG));
+        let mean = matrix.nnz() / matrix.rows().max(1);
+        let fit = params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(|| fit_for(mean));
+        let pass = by_length(device, form(fit), matrix, short, long as usize)?;
+        Ok(Arc::new(Passes::new::<T>("hybrid", device, matrix, [pass], reserve)?))
+    }
+}
+
+impl Family<Cuda> for HybridFirst {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Made<Cuda, T>> {
+        let short = number(params, "short", SHORT);
+        let pass = by_length(device, first(), matrix, short, usize::MAX)?.without_stride();
+        Ok(Arc::new(Passes::new::<T>("hybrid-v1", device, matrix, [pass], reserve)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_hold_a_long_row_or_a_medium_one_for_each_warp_or_a_short_one_for_each_thread() {
+        let classes = [(0..257).collect(), (300..309).collect(), vec![500, 501, 502]];
+        let (list, count) = tiles(&classes, 256);
+        assert_eq!(
+            (&list[..3], &list[3..6], list[6], list[15]),
+            (&[3, 9, 257][..], &[500, 501, 502][..], 300, 0)
+        );
+        assert_eq!((list.len(), count), (3 + 3 + 9 + 257, 3 + 2 + 2));
+        assert_eq!(tiles(&[const { Vec::new() }; 3], 256), (vec![0, 0, 0], 0));
+    }
+}

@@ -1,0 +1,41 @@
+//! A warp a row, with segments of x in shared memory.
+
+use super::with_sums;
+use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::{Family, Made, Params};
+use crate::device::Cuda;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::Scalar;
+use std::sync::Arc;
+
+/// A warp a row, x in shared memory.
+pub struct VectorSmem;
+
+/// Which entries `vector-smem` looks at in each segment.
+pub const SCANS: &[&str] = &["all", "onwards"];
+
+/// Elements of x in a segment: about a hundred segments for the study's largest matrix, as it had.
+const SEGMENT: u32 = 1024;
+
+fn form_of(onwards: bool) -> Form {
+    let all = Form::new("spmv_csr_vector_smem", with_sums!("vector_smem.cu"), 1).with("SEGMENT", SEGMENT);
+    if onwards { all.with("ONWARDS", 1) } else { all }
+}
+
+pub(super) fn forms() -> Vec<(&'static str, Form)> {
+    [false, true].map(|onwards| ("vector-smem", form_of(onwards))).to_vec()
+}
+
+impl Family<Cuda> for VectorSmem {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Made<Cuda, T>> {
+        let form = form_of(params.get("scan") == Some("onwards"));
+        let pass = Pass::over_all(form, matrix, 32);
+        Ok(Arc::new(Passes::new::<T>("vector-smem", device, matrix, [pass], reserve)?))
+    }
+}

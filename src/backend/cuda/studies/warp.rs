@@ -1,0 +1,58 @@
+//! A warp a row, and its first version.
+
+use super::{first_version, with_sums};
+use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::cuda::{number, numbers};
+use crate::backend::{Family, Made, Params};
+use crate::device::Cuda;
+use crate::error::Result;
+use crate::format::Csr;
+use crate::scalar::Scalar;
+use std::sync::Arc;
+
+/// A warp a row.
+pub struct Warp;
+/// Its first version.
+pub struct WarpFirst;
+
+/// Entries of a row that a thread of a warp loads before it uses the first.
+pub const UNROLLS: &[&str] = &["2", "4"];
+
+fn form_of(unroll: u32) -> Form {
+    Form::new("spmv_csr_warp", with_sums!("warp.cu"), unroll)
+}
+
+fn first() -> Form {
+    first_version(form_of(1))
+}
+
+pub(super) fn forms() -> Vec<(&'static str, Form)> {
+    let mut forms = vec![("warp-v1", first())];
+    forms.extend(numbers(UNROLLS).map(|unroll| ("warp", form_of(unroll))));
+    forms
+}
+
+impl Family<Cuda> for Warp {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        params: &Params,
+        reserve: u64,
+    ) -> Result<Made<Cuda, T>> {
+        let form = form_of(number(params, "unroll", UNROLLS));
+        let pass = Pass::over_all(form, matrix, 32);
+        Ok(Arc::new(Passes::new::<T>("warp", device, matrix, [pass], reserve)?))
+    }
+}
+
+impl Family<Cuda> for WarpFirst {
+    fn build<T: Scalar>(
+        device: &Cuda,
+        matrix: &Arc<Csr>,
+        _: &Params,
+        reserve: u64,
+    ) -> Result<Made<Cuda, T>> {
+        let pass = Pass::over_all(first(), matrix, 32).without_stride();
+        Ok(Arc::new(Passes::new::<T>("warp-v1", device, matrix, [pass], reserve)?))
+    }
+}

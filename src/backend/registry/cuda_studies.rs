@@ -1,0 +1,218 @@
+//! The strategies of the studies on NVIDIA GPUs.
+
+use super::ALL_PRECISIONS;
+use super::cuda::{BLOCK, UNROLL};
+use crate::backend::cuda::studies::{
+    adaptive, binned, bins, bsr_tasks, entries, hybrid, thread, vector_smem, warp,
+};
+use crate::backend::{Build, Builder, Entry, Family, Param};
+use crate::device::Cuda;
+
+/// The row of a CUDA kernel over CSR that is deterministic and has no parameters.
+const fn cuda_csr<F: Family<Cuda>>(
+    (name, family): (&'static str, &'static str),
+    from: &'static str,
+    summary: &'static str,
+) -> Entry {
+    Entry {
+        name,
+        builder: Builder::Cuda(Build::of::<F>()),
+        family,
+        format: "csr",
+        from,
+        summary,
+        params: &[],
+        deterministic: true,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    }
+}
+
+/// The row of one of the block-band study's kernels.
+const fn bsr_tasks<V: bsr_tasks::Variant>(summary: &'static str) -> Entry {
+    Entry {
+        name: V::NAME,
+        builder: Builder::Cuda(Build::of::<bsr_tasks::Tasks<V>>()),
+        family: "bsr-tasks",
+        format: "bsr and tasks",
+        from: "block-band",
+        summary,
+        params: V::PARAMS,
+        deterministic: false,
+        columns: false,
+        values: true,
+        precisions: ALL_PRECISIONS,
+    }
+}
+
+const LISTS: &str = "csr and lists of rows";
+const HYBRID_SHORT: Param = Param {
+    name: "short",
+    values: hybrid::SHORT,
+    summary: "entries of the longest row that a thread takes",
+    others: None,
+};
+
+pub(super) const ENTRIES: &[Entry] = &[
+    bsr_tasks::<bsr_tasks::RowMajor>(
+        "a thread a value in the order of memory, each product added to shared memory atomically",
+    ),
+    bsr_tasks::<bsr_tasks::Private>("a thread a value with a sum for each row of a block, in local memory"),
+    bsr_tasks::<bsr_tasks::Team>(
+        "as many threads as a block has values, each with one place of it; refuses blocks of more",
+    ),
+    bsr_tasks::<bsr_tasks::Unrolled>(
+        "a thread a column of a block, several rows at once in registers: the fastest of the study",
+    ),
+    Entry {
+        params: &[Param {
+            name: "block",
+            values: thread::BLOCKS,
+            summary: "threads in a block; serial-vs-cuda goes through them",
+            others: None,
+        }],
+        ..cuda_csr::<thread::Thread>(
+            ("thread", "thread"),
+            "four-kernels; serial-vs-cuda",
+            "a thread a row, unrolled by 4; blocks that shall fit at once by the mean row length",
+        )
+    },
+    cuda_csr::<thread::ThreadFirst>(
+        ("thread-v1", "thread"),
+        "four-kernels, first version; serial-vs-cuda",
+        "a thread a row, one entry after the other by plain loads, a grid as large as the matrix",
+    ),
+    Entry {
+        params: &[Param { values: warp::UNROLLS, ..UNROLL }],
+        ..cuda_csr::<warp::Warp>(
+            ("warp", "warp"),
+            "four-kernels",
+            "a warp a row, several entries a lane at once: for rows of many entries",
+        )
+    },
+    cuda_csr::<warp::WarpFirst>(
+        ("warp-v1", "warp"),
+        "four-kernels, first version",
+        "a warp a row, plain loads, a grid as large as the matrix",
+    ),
+    Entry {
+        format: "csr and bounds of bins",
+        params: &[Param {
+            name: "entries",
+            values: bins::ENTRIES,
+            summary: "entries that fill a bin; a row counts as one more",
+            others: None,
+        }],
+        ..cuda_csr::<bins::Bins>(
+            ("bins", "bins"),
+            "four-kernels",
+            "consecutive rows in bins of about as many entries; a warp goes through the rows of its bin",
+        )
+    },
+    Entry {
+        deterministic: false,
+        ..cuda_csr::<entries::BinsFirst>(
+            ("bins-v1", "bins"),
+            "four-kernels, first version",
+            "a thread an entry, which searches its row and adds to it atomically; y is scaled before",
+        )
+    },
+    Entry {
+        format: LISTS,
+        params: &[
+            HYBRID_SHORT,
+            Param {
+                name: "long",
+                values: hybrid::LONG,
+                summary: "entries of the longest row that a warp takes",
+                others: None,
+            },
+            Param {
+                name: "fit",
+                values: hybrid::FIT,
+                summary: "threads that shall fit on a multiprocessor, which share its registers; auto goes by the mean row",
+                others: None,
+            },
+        ],
+        ..cuda_csr::<hybrid::Hybrid>(
+            ("hybrid", "hybrid"),
+            "four-kernels",
+            "short rows by threads, medium ones by warps, long ones by blocks, in one launch",
+        )
+    },
+    Entry {
+        format: LISTS,
+        params: &[HYBRID_SHORT],
+        ..cuda_csr::<hybrid::HybridFirst>(
+            ("hybrid-v1", "hybrid"),
+            "four-kernels, first version",
+            "short rows by threads, all others by warps, plain loads, a grid as large as the matrix",
+        )
+    },
+    cuda_csr::<thread::ScalarRows>(
+        ("scalar", "thread"),
+        "seven-strategies",
+        "a thread a row, one entry after the other, read-only loads, dot products fused",
+    ),
+    Entry {
+        format: "csr and bounds of pieces",
+        params: &[
+            Param {
+                name: "short",
+                values: adaptive::SHORT,
+                summary: "entries of the longest row that a thread takes",
+                others: None,
+            },
+            Param { values: adaptive::BLOCKS, ..BLOCK },
+            Param { values: adaptive::UNROLLS, ..UNROLL },
+            Param {
+                name: "set",
+                values: adaptive::SETS,
+                summary: "the study's named sets; it does not say what is in them, so this is our reading: combined \
+                          is block=512,unroll=4, p100 a grid of the 114688 threads that a P100 holds at once",
+                others: None,
+            },
+        ],
+        ..cuda_csr::<adaptive::Adaptive>(
+            ("adaptive", "adaptive"),
+            "seven-strategies",
+            "each block by threads where its rows are short, by warps where they are not",
+        )
+    },
+    Entry {
+        params: &[Param {
+            name: "scan",
+            values: vector_smem::SCANS,
+            summary: "entries looked at in each segment: all of the row, as in the study, or onwards from the last",
+            others: None,
+        }],
+        ..cuda_csr::<vector_smem::VectorSmem>(
+            ("vector-smem", "vector-smem"),
+            "seven-strategies",
+            "a warp a row, x from segments of 1024 in shared memory: slow unless rows lie in few segments",
+        )
+    },
+    Entry {
+        format: LISTS,
+        params: &[
+            Param {
+                name: "short",
+                values: binned::FIRST_CLASS,
+                summary: "entries of the longest row that a thread takes",
+                others: None,
+            },
+            Param {
+                name: "long",
+                values: binned::SECOND_CLASS,
+                summary: "entries of the longest row that eight threads share",
+                others: None,
+            },
+        ],
+        ..cuda_csr::<binned::Binned>(
+            ("binned", "vector"),
+            "seven-strategies",
+            "a launch of vector for each class of rows: 1, 8 or 32 threads for short, medium and long ones",
+        )
+    },
+];
