@@ -13,6 +13,7 @@ mod backends;
 mod burst;
 mod choices;
 mod conformance;
+mod studies;
 mod threads;
 mod triangular;
 
