@@ -23,12 +23,7 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
 }
 
 impl Family<Cuda> for BinsFirst {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let [scale, add] = passes().map(|form| Pass::over_all(form, matrix, 1));
         let add = Pass { grid: Grid::Resident(matrix.nnz() as u64), ..add };
         Ok(Arc::new(Passes::new::<T>("bins-v1", device, matrix, [scale, add], reserve)?))

@@ -57,24 +57,14 @@ impl Family<Cuda> for Thread {
 }
 
 impl Family<Cuda> for ThreadFirst {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let pass = Pass::over_all(first(), matrix, 1).without_stride();
         Ok(Arc::new(Passes::new::<T>("thread-v1", device, matrix, [pass], reserve)?))
     }
 }
 
 impl Family<Cuda> for ScalarRows {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let pass = Pass::over_all(scalar(), matrix, 1);
         Ok(Arc::new(Passes::new::<T>("scalar", device, matrix, [pass], reserve)?))
     }

@@ -46,12 +46,7 @@ impl Family<Cuda> for Warp {
 }
 
 impl Family<Cuda> for WarpFirst {
-    fn build<T: Scalar>(
-        device: &Cuda,
-        matrix: &Arc<Csr>,
-        _: &Params,
-        reserve: u64,
-    ) -> Result<Made<Cuda, T>> {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let pass = Pass::over_all(first(), matrix, 32).without_stride();
         Ok(Arc::new(Passes::new::<T>("warp-v1", device, matrix, [pass], reserve)?))
     }

@@ -67,12 +67,7 @@ pub struct Shared<S>(PhantomData<S>);
 impl<S: Strategy> Family<Cpu> for Shared<S> {
     const ADDS_REPEATS: bool = false;
 
-    fn build<T: Scalar>(
-        device: &Cpu,
-        matrix: &Arc<Csr>,
-        params: &Params,
-        _: u64,
-    ) -> Result<Made<Cpu, T>> {
+    fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, params: &Params, _: u64) -> Result<Made<Cpu, T>> {
         let block = named_or_found(matrix, params, stored_bytes(matrix));
         let chunks = params.get("chunks").and_then(|chunks| chunks.parse().ok()).unwrap_or(8);
         let bsr = Bsr::from_csr(matrix, block)?;
