@@ -17,12 +17,16 @@
 #[allow(dead_code)] // What tests of solvers ask for.
 mod tolerance;
 
+#[path = "../tests/common/steps.rs"]
+mod steps;
+
 use solver::backend::cuda::studies::bsr_tasks;
 use solver::backend::{Choice, Host, Operator, Pick};
 use solver::device::{Cpu, Cuda, Device};
 use solver::format::Csr;
 use std::sync::Arc;
 use std::time::Instant;
+use steps::Steps;
 
 const MATRIX: &str = "blockband:n=32000,block=5,density=0.05";
 
@@ -110,10 +114,10 @@ fn measure<D: Pick<f64>>(
     let (mut x, y) = (device.vector::<f64>(matrix.cols(), 1)?, device.vector::<f64>(matrix.rows(), 1)?);
     device.upload(&vector(matrix.cols()), &mut x)?;
     let one = |_: &D, work: &mut Work<D>| work.operator.apply(1.0, &work.x, 0.0, &mut work.y);
-    let mut product = device.record(Work { operator, x, y }, one)?;
+    let mut product = Steps::record(device, Work { operator, x, y }, one)?;
     let mut run = |products: usize| -> solver::Result<f64> {
         let began = Instant::now();
-        device.replay(&mut product, products)?;
+        product.replay(products)?;
         device.synchronize()?;
         Ok(began.elapsed().as_secs_f64() * plan.products as f64 / products as f64)
     };
@@ -122,7 +126,7 @@ fn measure<D: Pick<f64>>(
     let seconds: Vec<f64> =
         std::iter::repeat_with(|| run(products)).take(plan.runs).collect::<solver::Result<_>>()?;
     let mut y = vec![0.0; matrix.rows()];
-    device.download(&product.work().y, &mut y)?;
+    device.download(&product.work.y, &mut y)?;
     check(matrix, &y, typed);
     Ok(serde_json::json!({
         "matrix": plan.matrix, "products": products, "stand_for": plan.products, "seconds": seconds,

@@ -22,9 +22,12 @@
 #[allow(dead_code)] // What tests of solvers ask for.
 mod tolerance;
 
+#[path = "../tests/common/steps.rs"]
+mod steps;
+
 use solver::backend::{Choice, Host, Operator, Pick, REGISTRY};
 use solver::bench::stream;
-use solver::device::{Cpu, Cuda, Device, Recorded, Slot};
+use solver::device::{Cpu, Cuda, Device, Slot};
 use solver::format::Csr;
 use solver::operator::{Cost, dot_into};
 use solver::scalar::Scalar;
@@ -32,6 +35,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use steps::Steps;
 
 const MATRICES: [&str; 3] = [
     "poisson2d:1000x1000",
@@ -57,11 +61,11 @@ const FLUSH: usize = 256 << 20;
 
 struct Runner<D: Device, T: Scalar> {
     label: String,
-    plain: Recorded<D, Work<D, T>>,
+    plain: Steps<D, Work<D, T>>,
     /// The fused product is one of square matrices.
-    fused: Option<Recorded<D, Work<D, T>>>,
+    fused: Option<Steps<D, Work<D, T>>>,
     /// With a stream ahead of it, on a GPU.
-    cold: Option<Recorded<D, Work<D, T>>>,
+    cold: Option<Steps<D, Work<D, T>>>,
     build: f64,
     plain_seconds: Vec<f64>,
     fused_seconds: Vec<f64>,
@@ -71,7 +75,7 @@ struct Runner<D: Device, T: Scalar> {
 impl<D: Device, T: Scalar> Runner<D, T> {
     /// Bytes of a product.
     fn moves(&self) -> u64 {
-        self.plain.work().operator.cost().bytes
+        self.plain.work.operator.cost().bytes
     }
 }
 
@@ -96,7 +100,7 @@ impl<D: Device, T: Scalar> Work<D, T> {
 
     fn flush(device: &D, w: &mut Self) -> solver::Result<()> {
         let flush = w.flush.as_ref().unwrap();
-        device.sweep::<f64>(&mut [], &[flush, flush], &mut w.slots, &stream::READ)
+        device.sweep::<f64>(&mut [], &[flush, flush], &mut w.slots, &stream::READ.sweep)
     }
 
     fn cold(device: &D, w: &mut Self) -> solver::Result<()> {
@@ -106,9 +110,9 @@ impl<D: Device, T: Scalar> Work<D, T> {
 }
 
 /// Seconds of one of so many products in a row.
-fn seconds<D: Device, T: Scalar>(device: &D, times: usize, product: &mut Recorded<D, Work<D, T>>) -> f64 {
+fn seconds<D: Device, T: Scalar>(device: &D, times: usize, product: &mut Steps<D, Work<D, T>>) -> f64 {
     let start = Instant::now();
-    device.replay(product, times).unwrap();
+    product.replay(times).unwrap();
     device.synchronize().unwrap();
     let taken = start.elapsed();
     rest::<D>(taken);
@@ -255,13 +259,13 @@ fn runners<D: Pick<T>, T: Scalar>(
             let (operator, flush) = (operator.clone(), flush.cloned());
             Ok(Work { operator, x: x_there, y, slots: device.slots(1, 1)?, flush })
         };
-        let mut plain = device.record(work()?, Work::plain)?;
-        device.replay(&mut plain, 1)?;
-        device.download(&plain.work().y, &mut y)?;
+        let mut plain = Steps::record(device, work()?, Work::plain)?;
+        plain.replay(1)?;
+        device.download(&plain.work.y, &mut y)?;
         check(matrix, &x, &y, &label);
         let square = matrix.rows() == matrix.cols();
-        let fused = square.then(|| device.record(work()?, Work::fused)).transpose()?;
-        let cold = flush.map(|_| device.record(work()?, Work::cold)).transpose()?;
+        let fused = square.then(|| Steps::record(device, work()?, Work::fused)).transpose()?;
+        let cold = flush.map(|_| Steps::record(device, work()?, Work::cold)).transpose()?;
         let (plain_seconds, fused_seconds, cold_seconds) = (vec![], vec![], vec![]);
         runners.push(Runner { label, plain, fused, cold, build, plain_seconds, fused_seconds, cold_seconds });
     }
@@ -287,9 +291,9 @@ fn bench<D: Pick<T>, T: Scalar>(device: &D, name: &str, plan: &Plan) -> solver::
     let mut flushing = match (&flush, runners.first()) {
         (Some(flush), Some(runner)) => {
             let (x, y) = (device.vector(1, 1)?, device.vector(1, 1)?);
-            let operator = runner.plain.work().operator.clone();
+            let operator = runner.plain.work.operator.clone();
             let work = Work { operator, x, y, slots: device.slots(1, 1)?, flush: Some(Rc::clone(flush)) };
-            Some(device.record(work, Work::flush)?)
+            Some(Steps::record(device, work, Work::flush)?)
         }
         _ => None,
     };

@@ -1,7 +1,7 @@
 //! Matrices made ready to be applied to vectors.
 
 use crate::device::sweep::dot_sweep;
-use crate::device::{Device, Dot, Op, Operand, Slot, Sweep};
+use crate::device::{Device, Dot, Formula, Op, Operand, Product, Slot, Sweep, Work};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::scalar::Scalar;
@@ -167,4 +167,21 @@ pub trait LinearOperator<D: Device, T: Scalar>: Send + Sync {
 
     /// Bytes that the operator holds on its device.
     fn storage(&self) -> u64;
+}
+
+impl<D: Device, T: Scalar> Work<'_, D, T> {
+    /// y = A x, and the dot product with its program, if the product has them.
+    pub fn product(&mut self, a: &Operator<D, T>, product: &Product) -> Result<()> {
+        self.lend([product.x, product.y], |x, y, slots| match product.then {
+            None => a.apply(1.0, x, 0.0, y),
+            Some((slot, then)) => a.apply_dot(x, y, slots, &dot_into(slot), then),
+        })
+    }
+
+    /// y = A x, then the sweep, whose first updates are of y and x, in this order.
+    pub fn product_then(&mut self, a: &Operator<D, T>, formula: &Formula) -> Result<()> {
+        self.lend_operands(formula, |vectors, reads, slots| {
+            a.apply_sweep(vectors, reads, slots, &formula.sweep)
+        })
+    }
 }

@@ -1,60 +1,36 @@
 //! The speed limit of a device: what a plain stream over as many bytes reaches.
 
-use crate::device::{Device, Dot, Operand, Slot, Sweep, Term, Update};
+use crate::device::formula::{names, sweep};
+use crate::device::workspace::Step;
+use crate::device::{Device, Formula, Recorded, Sweep, Workspace};
 use crate::error::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+names! {
+    vectors v { a, b, c }
+    scalars s { sum }
+}
+
 /// a = b + 2 c: reads two vectors, writes one.
-const TRIAD: Sweep<'static> = Sweep {
-    name: "stream_triad",
-    writes: 1,
-    reads: 2,
-    updates: &[Update {
-        target: 0,
-        terms: &[Term::one(Operand::Read(0)), Term::constant(2.0, Operand::Read(1))],
-    }],
-    dots: &[],
-    then: &[],
-};
+const TRIAD: Formula = sweep!({ "stream_triad": a = b + [0] * c; });
+const TWO: &[f64] = &[2.0];
 
 /// <b, c>: reads two vectors. Where writing a line first fetches it, reading alone is faster than the triad's count of
 /// bytes says, and most of what a solve moves it only reads.
-pub const READ: Sweep<'static> = Sweep {
-    name: "stream_read",
-    writes: 0,
-    reads: 2,
-    updates: &[],
-    dots: &[Dot::product(Operand::Read(0), Operand::Read(1), Slot(0))],
-    then: &[],
-};
+pub const READ: Formula = sweep!({ "stream_read": sum = <b, c>; });
 
 /// a = b.
-const COPY: Sweep<'static> = Sweep {
-    name: "stream_copy",
-    writes: 1,
-    reads: 1,
-    updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(0))] }],
-    dots: &[],
-    then: &[],
-};
+const COPY: Formula = sweep!({ "stream_copy": a = b; });
 
-/// Every sweep of this module, for whoever compiles them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[TRIAD, READ, COPY];
+/// All sweeps of this module, to compile them ahead.
+pub const SWEEPS: &[Sweep<'static>] = &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep];
 
 /// Repetitions while the time lasts.
 const REPETITIONS: usize = 20;
 const LONGEST: Duration = Duration::from_millis(150);
 /// A repetition streams as often as it takes for the clock, and for the host's call to a GPU, not to matter.
 const SHORTEST_REPETITION: Duration = Duration::from_millis(2);
-
-/// The vectors of a stream.
-struct Work<D: Device> {
-    a: D::Vector<f64>,
-    b: D::Vector<f64>,
-    c: D::Vector<f64>,
-    slots: D::Slots,
-}
 
 /// Bytes a second, times 1e-9, of the fastest of several repetitions over a working set of `bytes`: of the triad, or of
 /// reading alone, whichever is faster.
@@ -64,8 +40,8 @@ pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
 
 /// The same; none where the flag is set before the end.
 fn measure_unless<D: Device>(device: &D, bytes: u64, cancel: Option<&AtomicBool>) -> Result<Option<f64>> {
-    let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, cancel, |device, w| {
-        device.sweep(&mut [&mut w.a], &[&w.b, &w.c], &mut w.slots, &TRIAD)
+    let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, cancel, |(), work| {
+        work.sweep_with(&TRIAD, TWO)
     })?;
     let Some(triad) = triad else { return Ok(None) };
     Ok(read_unless(device, bytes, cancel)?.map(|read| triad.max(read)))
@@ -77,43 +53,38 @@ pub fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
 }
 
 fn read_unless<D: Device>(device: &D, bytes: u64, cancel: Option<&AtomicBool>) -> Result<Option<f64>> {
-    stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, cancel, |device, w| {
-        device.sweep::<f64>(&mut [], &[&w.b, &w.c], &mut w.slots, &READ)
-    })
+    stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, cancel, |(), work| work.sweep(&READ))
 }
 
 /// The same of copying.
 pub fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
-    let copied = stream::<D>(device, (bytes / 16).max(1536) as usize, &COPY, None, |device, w| {
-        device.sweep(&mut [&mut w.a], &[&w.b], &mut w.slots, &COPY)
-    })?;
+    let copied =
+        stream::<D>(device, (bytes / 16).max(1536) as usize, &COPY, None, |(), work| work.sweep(&COPY))?;
     Ok(copied.unwrap_or(0.0))
 }
 
 fn stream<D: Device>(
     device: &D,
     n: usize,
-    sweep: &Sweep<'_>,
+    formula: &Formula,
     cancel: Option<&AtomicBool>,
-    step: fn(&D, &mut Work<D>) -> Result<()>,
+    step: Step<D, f64, ()>,
 ) -> Result<Option<f64>> {
     let cancelled = || cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed));
-    let bytes = sweep.bytes(n, 1, 8);
-    let written = if sweep.writes > 0 { n } else { 1 };
-    let mut work = Work::<D> {
-        a: device.vector(written, 1)?,
-        b: device.vector(n, 1)?,
-        c: device.vector(n, 1)?,
-        slots: device.slots(1, 1)?,
-    };
+    let bytes = formula.bytes(n, 1, 8);
+    let used = [v::a, v::b, v::c].into_iter().filter(|name| formula.binding.has(*name));
+    let mut workspace = Workspace::<D, f64>::new(device, used, (n, 1), s::COUNT)?;
     // Zeros may be faster than numbers.
     let numbers: Vec<f64> = (0..n).map(|i| (i % 1000) as f64).collect();
-    device.upload(&numbers, &mut work.b)?;
-    device.upload(&numbers, &mut work.c)?;
-    let mut recorded = device.record(work, step)?;
+    for name in [v::b, v::c] {
+        if workspace.has(name) {
+            workspace.work().upload(name, &numbers)?;
+        }
+    }
+    let mut recorded = Recorded::new(workspace, (), step)?;
     let mut time = |passes: usize| -> Result<Duration> {
         let start = Instant::now();
-        device.replay(&mut recorded, passes)?;
+        recorded.replay(passes)?;
         device.synchronize()?;
         Ok(start.elapsed())
     };

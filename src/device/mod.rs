@@ -6,16 +6,20 @@
 
 pub mod cpu;
 pub mod cuda;
+pub mod formula;
 pub mod sweep;
+pub mod workspace;
 
 use crate::error::Result;
 use crate::scalar::Scalar;
 pub use cpu::Cpu;
 pub use cuda::Cuda;
+pub use formula::{Formula, Name, Product};
 use rayon::prelude::*;
 use std::any::Any;
 use std::sync::Arc;
 pub use sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Term, Test, Track, Update};
+pub use workspace::{Recorded, Work, Workspace};
 
 /// Memory or an operator that a recorded step uses.
 pub type Kept = Arc<dyn Any + Send + Sync>;
@@ -90,43 +94,17 @@ impl SlotState {
     }
 }
 
-/// A step recorded on a device, together with the workspace that it works on: the recording holds addresses in that
-/// workspace, so the two cannot part.
-pub struct Recorded<D: Device, W> {
-    // Before the workspace: it holds addresses in it.
-    graph: D::Graph,
-    work: W,
-    step: fn(&D, &mut W) -> Result<()>,
-}
-
-impl<D: Device, W> Recorded<D, W> {
-    /// The workspace, to read from.
-    pub fn work(&self) -> &W {
-        &self.work
-    }
-
-    /// The workspace, to change what its vectors and slots hold between two replays; they must stay where they are.
-    pub fn work_mut(&mut self) -> &mut W {
-        &mut self.work
-    }
-
-    /// Gives the workspace back; the recording ends.
-    pub fn into_work(self) -> W {
-        self.work
-    }
-}
-
 /// Devices, and everything made on them, may move to another thread.
 const _: () = {
     const fn moves<T: Send>() {}
     const fn is_shared<T: Send + Sync>() {}
-    const fn recorded<D: Device, W: Send>() {
-        moves::<Recorded<D, W>>();
+    const fn recorded<D: Device>() {
+        moves::<(Recorded<D, f32, ()>, Workspace<D, f64>)>();
     }
     const fn everything_of<D: Device>() {
         moves::<(D::Slots, D::Graph)>();
         is_shared::<(D, D::Vector<f32>, D::Vector<f64>)>();
-        recorded::<D, ()>();
+        recorded::<D>();
     }
     everything_of::<Cpu>();
     everything_of::<Cuda>();
@@ -227,18 +205,24 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         stop
     }
 
-    /// Records one step over a workspace. Nothing of it runs yet. Vectors that the step swaps, as
-    /// [`apply_sweep`](crate::operator::LinearOperator::apply_sweep) may, stand swapped in the workspace after an odd number
-    /// of steps.
-    fn record<W>(&self, work: W, step: fn(&Self, &mut W) -> Result<()>) -> Result<Recorded<Self, W>>;
+    /// Records one step, see [`Recorded`](crate::device::Recorded) for steps over a workspace. Nothing of it runs yet. The recording
+    /// keeps all that the step uses; a step that allocates is refused. Vectors that the step swaps, as
+    /// [`apply_sweep`](crate::operator::LinearOperator::apply_sweep) may, are swapped after an odd number of steps.
+    fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<Self::Graph>;
 
     /// Whether steps after the end of a run take no time, so that the host may ask for as many as it likes.
-    fn ends_by_itself<W>(&self, _recorded: &Recorded<Self, W>) -> bool {
+    fn ends_by_itself(&self, _graph: &Self::Graph) -> bool {
         false
     }
 
-    /// Runs the recorded step `times` times. On a GPU this returns before the work is done.
-    fn replay<W>(&self, recorded: &mut Recorded<Self, W>, times: usize) -> Result<()>;
+    /// Runs the recorded step `times` times. On a GPU this returns before the work is done. `step` is the step itself, for
+    /// devices whose steps the host runs.
+    fn replay(
+        &self,
+        graph: &mut Self::Graph,
+        times: usize,
+        step: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()>;
 }
 
 /// The error for two lengths that must agree.

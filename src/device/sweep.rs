@@ -33,8 +33,12 @@ pub enum Operand {
 /// What a vector is multiplied by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Coefficient {
-    /// A number known when the sweep is written.
-    Constant(f64),
+    /// 1.
+    One,
+    /// -1.
+    MinusOne,
+    /// Number `i` of the sweep's [`numbers`](Sweep::numbers).
+    Number(u8),
     /// A scalar on the device.
     Slot(Slot),
     /// Its negative.
@@ -73,12 +77,17 @@ pub struct Term {
 impl Term {
     /// 1 times a vector.
     pub const fn one(v: Operand) -> Term {
-        Term::constant(1.0, v)
+        Term { by: Coefficient::One, v, factor: None }
     }
 
-    /// A number times a vector.
-    pub const fn constant(c: f64, v: Operand) -> Term {
-        Term { by: Coefficient::Constant(c), v, factor: None }
+    /// -1 times a vector.
+    pub const fn minus_one(v: Operand) -> Term {
+        Term { by: Coefficient::MinusOne, v, factor: None }
+    }
+
+    /// Number `i` of the sweep times a vector.
+    pub const fn number(i: u8, v: Operand) -> Term {
+        Term { by: Coefficient::Number(i), v, factor: None }
     }
 
     /// A slot times a vector.
@@ -219,14 +228,27 @@ pub struct Sweep<'a> {
     pub dots: &'a [Dot],
     /// The scalar program; over vectors it needs dots.
     pub then: &'a [Op],
+    /// Numbers that are known when the sweep runs. They are arguments of its kernel: other numbers compile nothing.
+    pub numbers: &'a [f64],
 }
 
 /// The most vectors of one kind in a sweep.
 pub const MAX_OPERANDS: usize = 8;
 /// The most dot products in a sweep.
 pub const MAX_DOTS: usize = 4;
+/// The most numbers in a sweep.
+pub const MAX_NUMBERS: usize = 4;
 
-impl Sweep<'_> {
+impl<'a> Sweep<'a> {
+    /// The same sweep with these numbers.
+    pub const fn with<'b>(&self, numbers: &'b [f64]) -> Sweep<'b>
+    where
+        'a: 'b,
+    {
+        let Sweep { name, writes, reads, updates, dots, then, .. } = *self;
+        Sweep { name, writes, reads, updates, dots, then, numbers }
+    }
+
     /// Vectors that it must read from memory and vectors that it writes, each counted once.
     pub fn vectors_moved(&self) -> (usize, usize) {
         let mut written = [false; MAX_OPERANDS];
@@ -273,7 +295,11 @@ impl Sweep<'_> {
         let known_track =
             |op: &Op| !matches!(op, Op::Note(t, _) if !(1..super::TRACKS).contains(&(t.0 as usize)));
         assert!(self.then.iter().all(known_track), "{}: unknown track", self.name);
+        assert!(self.numbers.len() <= MAX_NUMBERS, "{}: more than {MAX_NUMBERS} numbers", self.name);
         for update in self.updates {
+            let given =
+                |t: &Term| !matches!(t.by, Coefficient::Number(i) if i as usize >= self.numbers.len());
+            assert!(update.terms.iter().all(given), "{}: a number is missing", self.name);
             assert!(update.target < self.writes, "{}: unknown target", self.name);
             assert!((1..=3).contains(&update.terms.len()), "{}: one to three terms", self.name);
             let mut operands = update.terms.iter().flat_map(Term::operands);
@@ -290,5 +316,5 @@ impl Sweep<'_> {
 
 /// The dot product `<x, y>` of two vectors that are only read, followed by a program.
 pub const fn dot_sweep<'a>(dot: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
-    Sweep { name: "dot", writes: 0, reads: 2, updates: &[], dots: dot, then }
+    Sweep { name: "dot", writes: 0, reads: 2, updates: &[], dots: dot, then, numbers: &[] }
 }

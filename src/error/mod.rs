@@ -236,6 +236,12 @@ pub enum Error {
         /// Where it should have gone.
         place: &'static str,
     },
+    /// A sweep or a product names vectors that it is not given.
+    #[error("{what} names other vectors than it is given")]
+    Operands {
+        /// The sweep, or what is done.
+        what: &'static str,
+    },
     /// Two sizes that must agree do not.
     #[error("{what}: expected {expected}, got {got}")]
     Dimension {

@@ -34,14 +34,15 @@ mod estimate;
 
 use super::jacobi::inverse_diagonal;
 use crate::backend::{Made, Operator};
-use crate::device::{Coefficient, Device, Dot, Factor, Op, Operand, Slot, SlotState, Sweep, Term, Update};
+use crate::device::formula::{names, sweep};
+use crate::device::{Device, Dot, Formula, Op, Sweep};
 use crate::error::Result;
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
+pub(super) use estimate::AFTER_PQ;
 use estimate::largest_eigenvalue;
-pub(super) use estimate::{AFTER_PQ, INTO_PQ};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex};
 
@@ -52,71 +53,39 @@ pub(super) const DEGREE: usize = 4;
 /// The largest eigenvalue over the smallest that the polynomial is small for, where none is given.
 pub(super) const RATIO: f64 = 30.0;
 
-const E: Operand = Operand::Write(0);
-const D: Operand = Operand::Read(0);
-
-/// a_(i+1), or a_1 / theta at the start.
-const OF_E: Slot = Slot(0);
-/// 1 / a_(i+1).
-const OF_Y: Slot = Slot(1);
-
-/// D^-1 s times a coefficient.
-const fn scaled(by: Coefficient, s: Operand) -> Term {
-    Term { by, v: D, factor: Some(Factor::Times(s)) }
+names! {
+    /// `d` is D^-1.
+    vectors v { e, y, s, d, x }
+    scalars s { dot }
 }
 
-/// e = a_(i+1) (e + D^-1 s), y += e / a_(i+1): e = `Write(0)`, y = `Write(1)`, D^-1 = `Read(0)`, s = `Read(1)`.
-const STEP: Sweep<'static> = Sweep {
-    name: "chebyshev_step",
-    writes: 2,
-    reads: 2,
-    updates: &[
-        Update {
-            target: 0,
-            terms: &[Term::slot(OF_E, E), scaled(Coefficient::Slot(OF_E), Operand::Read(1))],
-        },
-        Update { target: 1, terms: &[Term::one(Operand::Write(1)), Term::slot(OF_Y, E)] },
-    ],
-    dots: &[],
-    then: &[],
-};
+/// s = alpha x, e = a_1 / theta D^-1 s, y = e / a_1; numbers: alpha, a_1 / theta, 1 / a_1.
+const START: Formula = sweep!({ "chebyshev_start": s = [0] * x; e = [1] * d .* s; y = [2] * e; });
+/// The same with beta y added to y; numbers: alpha, a_1 / theta, 1 / a_1, beta.
+const START_UPDATE: Formula =
+    sweep!({ "chebyshev_start_update": s = [0] * x; e = [1] * d .* s; y = [2] * e + [3] * y; });
+/// e = a_(i+1) (e + D^-1 s), y += e / a_(i+1); numbers: a_(i+1), 1 / a_(i+1).
+const STEP: Formula = sweep!({ "chebyshev_step": e = [0] * e + [0] * d .* s; y = y + [1] * e; });
+/// y += e + D^-1 s.
+const FINISH: Formula = sweep!({ "chebyshev_finish": y = y + e + d .* s; });
+/// The same with `<x, y>` and a program.
+const FINISH_DOT: Formula = sweep!({ "chebyshev_dot": y = y + e + d .* s; dot = <x, y>; });
 
-/// s = alpha x, e = a_1 / theta D^-1 s, y = e / a_1: e = `Write(0)`, y = `Write(1)`, s = `Write(2)`, D^-1 = `Read(0)`,
-/// x = `Read(1)`.
-const START: Sweep<'static> = Sweep {
-    name: "chebyshev_start",
-    writes: 3,
-    reads: 2,
-    updates: &[
-        Update { target: 2, terms: &[Term::one(Operand::Read(1))] },
-        Update { target: 0, terms: &[scaled(Coefficient::Slot(OF_E), Operand::Write(2))] },
-        Update { target: 1, terms: &[Term::slot(OF_Y, E)] },
-    ],
-    dots: &[],
-    then: &[],
-};
-
-const LAST: &[Update<'static>] = &[Update {
-    target: 0,
-    terms: &[
-        Term::one(Operand::Write(0)),
-        Term::one(Operand::Read(2)),
-        scaled(Coefficient::Constant(1.0), Operand::Read(1)),
-    ],
-}];
-
-/// y += e + D^-1 s: y = `Write(0)`, D^-1 = `Read(0)`, s = `Read(1)`, e = `Read(2)`.
-const FINISH: Sweep<'static> =
-    Sweep { name: "chebyshev_finish", writes: 1, reads: 3, updates: LAST, dots: &[], then: &[] };
-
-/// The same with `<x, y>` and a program: x = `Read(3)`.
+/// The last of these with the sum and the program of a solver.
 pub const fn chebyshev_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
-    Sweep { name: "chebyshev_dot", writes: 1, reads: 4, updates: LAST, dots, then }
+    FINISH_DOT.ending_in(dots, then)
 }
 
-/// Every sweep but those with the dot product of a solver, for whoever compiles them ahead.
-pub(super) const SWEEPS: &[Sweep<'static>] =
-    &[START, STEP, FINISH, estimate::START, estimate::RESIDUAL, estimate::DIRECTION];
+/// The sweeps but those with the dot product of a solver, to compile them ahead; numbers do not matter for that.
+pub(super) const SWEEPS: &[Sweep<'static>] = &[
+    START.sweep.with(&[1.0; 3]),
+    START_UPDATE.sweep.with(&[1.0; 4]),
+    STEP.sweep.with(&[1.0; 2]),
+    FINISH.sweep,
+    estimate::START.sweep,
+    estimate::RESIDUAL.sweep,
+    estimate::DIRECTION.sweep,
+];
 
 /// Builds the operator out of that of the matrix; every diagonal entry must be positive and finite.
 pub(super) fn build<D: Device, T: Scalar>(
@@ -131,44 +100,39 @@ pub(super) fn build<D: Device, T: Scalar>(
     let host: Vec<T> = inverse.iter().map(|&d| T::from_f64(d)).collect();
     let mut diagonal = device.vector(n, 1)?;
     device.upload(&host, &mut diagonal)?;
-    let largest = largest_eigenvalue(device, matrix, a, &inverse, &diagonal)?;
+    let largest = largest_eigenvalue(device, matrix, a, &inverse, &host)?;
     log::info!(
         "chebyshev: eigenvalues of the scaled matrix up to {largest:.4}, from {:.4} on",
         largest / ratio
     );
-    let (steps, work) = coefficients(device, degree, largest, ratio)?;
-    let work = Mutex::new(Work { e: device.vector(n, 1)?, s: device.vector(n, 1)?, slots: work });
+    let steps = coefficients(degree, largest, ratio);
+    let work =
+        Mutex::new(Work { e: device.vector(n, 1)?, s: device.vector(n, 1)?, slots: device.slots(1, 1)? });
     Ok(Arc::new(Chebyshev { n, a: a.clone(), diagonal, steps, work }))
 }
 
-/// What a product with A is multiplied by, and what s is: -b_i / a_i and b_i / b_(i-1).
-type Step = (f64, f64);
+/// The coefficients of a step.
+struct Step {
+    /// Of e and y in the sweep before the product: a_i (a_1 / theta at the start) and 1 / a_i.
+    of_sweep: [f64; 2],
+    /// What the product with A is multiplied by, and s: -b_i / a_i and b_i / b_(i-1).
+    of_product: (f64, f64),
+}
 
-/// The steps, and the scalars of the sweep before each: the start first.
-fn coefficients<D: Device>(
-    device: &D,
-    degree: usize,
-    largest: f64,
-    ratio: f64,
-) -> Result<(Vec<Step>, Vec<D::Slots>)> {
+fn coefficients(degree: usize, largest: f64, ratio: f64) -> Vec<Step> {
     let smallest = largest / ratio;
     let (theta, delta) = (0.5 * (largest + smallest), 0.5 * (largest - smallest));
     let sigma = theta / delta;
     let (mut rho, mut b_before) = (1.0 / sigma, 1.0);
-    let (mut steps, mut slots) = (Vec::new(), Vec::new());
+    let mut steps = Vec::new();
     for i in 1..=degree {
         let next = 1.0 / (2.0 * sigma - rho);
         let (a, b) = (next * rho, 2.0 * next / delta);
-        let mut state = SlotState::new(2, 1);
-        state.set(OF_E, 0, if i == 1 { a / theta } else { a });
-        state.set(OF_Y, 0, 1.0 / a);
-        let mut bank = device.slots(2, 1)?;
-        device.write(&state, &mut bank)?;
-        slots.push(bank);
-        steps.push((-b / a, b / b_before));
+        let of_e = if i == 1 { a / theta } else { a };
+        steps.push(Step { of_sweep: [of_e, 1.0 / a], of_product: (-b / a, b / b_before) });
         (rho, b_before) = (next, b);
     }
-    Ok((steps, slots))
+    steps
 }
 
 struct Chebyshev<D: Device, T: Scalar> {
@@ -183,7 +147,8 @@ struct Chebyshev<D: Device, T: Scalar> {
 struct Work<D: Device, T: Scalar> {
     e: D::Vector<T>,
     s: D::Vector<T>,
-    slots: Vec<D::Slots>,
+    /// For sweeps that use no scalar of the solver's.
+    slots: D::Slots,
 }
 
 impl<D: Device, T: Scalar> Chebyshev<D, T> {
@@ -198,19 +163,23 @@ impl<D: Device, T: Scalar> Chebyshev<D, T> {
         y: &mut D::Vector<T>,
     ) -> Result<()> {
         let Work { e, s, slots } = w;
-        // s = alpha x, e = a_1 / theta D^-1 s, y = e / a_1 (+ beta y)
-        let copy = [Update { target: 2, terms: &[Term::constant(alpha, Operand::Read(1))] }];
-        let into_y = [Term::slot(OF_Y, E), Term::constant(beta, Operand::Write(1))];
-        let into_y = Update { target: 1, terms: if beta == 0.0 { &into_y[..1] } else { &into_y } };
-        let updates = [copy[0], START.updates[1], into_y];
-        let start = Sweep { updates: &updates, ..START };
-        device.sweep(&mut [e, y, s], &[&self.diagonal, x], &mut slots[0], &start)?;
-        for (i, &(of_a, of_s)) in self.steps.iter().enumerate() {
-            if i > 0 {
+        let d = (v::d, &self.diagonal);
+        for (i, Step { of_sweep: [of_e, of_y], of_product }) in self.steps.iter().enumerate() {
+            if i == 0 {
+                // s = alpha x, e = a_1 / theta D^-1 s, y = e / a_1 (+ beta y)
+                let (formula, numbers) = match beta == 0.0 {
+                    true => (&START, &[alpha, *of_e, *of_y][..]),
+                    false => (&START_UPDATE, &[alpha, *of_e, *of_y, beta][..]),
+                };
+                let writes = [(v::s, &mut *s), (v::e, &mut *e), (v::y, &mut *y)];
+                formula.run(device, writes, [d, (v::x, x)], slots, numbers)?;
+            } else {
                 // e = a_(i+1) (e + D^-1 s), y += e / a_(i+1)
-                device.sweep(&mut [e, y], &[&self.diagonal, s], &mut slots[i], &STEP)?;
+                let writes = [(v::e, &mut *e), (v::y, &mut *y)];
+                STEP.run(device, writes, [d, (v::s, &*s)], slots, &[*of_e, *of_y])?;
             }
             // s = b_i / b_(i-1) s - b_i / a_i A e
+            let (of_a, of_s) = *of_product;
             self.a.apply(of_a, e, of_s, s)?;
         }
         Ok(())
@@ -226,7 +195,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
         let mut work = lock(&self.work);
         self.all_but_last(device, &mut work, (alpha, beta), x, y)?;
         let Work { e, s, slots } = &mut *work;
-        device.sweep(&mut [y], &[&self.diagonal, s, e], &mut slots[0], &FINISH)
+        FINISH.run(device, [(v::y, y)], [(v::d, &self.diagonal), (v::s, s), (v::e, e)], slots, &[])
     }
 
     fn apply_dot(
@@ -241,8 +210,9 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
         let mut work = lock(&self.work);
         self.all_but_last(device, &mut work, (1.0, 0.0), x, y)?;
         let Work { e, s, .. } = &mut *work;
-        let dots = [Dot::product(Operand::Read(3), Operand::Write(0), dot[0].out)];
-        device.sweep(&mut [y], &[&self.diagonal, s, e, x], slots, &chebyshev_dot(&dots, then))
+        let dots = FINISH_DOT.sum_into(dot[0].out);
+        let reads = [(v::d, &self.diagonal), (v::s, &*s), (v::e, &*e), (v::x, x)];
+        FINISH_DOT.run_as(&chebyshev_dot(&dots, then), device, [(v::y, y)], reads, slots)
     }
 
     fn cost(&self) -> Cost {

@@ -2,7 +2,8 @@
 
 use super::{beyond, holds};
 use crate::backend::Made;
-use crate::device::{Device, Dot, Op, Operand, Sweep, Term, Update};
+use crate::device::formula::{names, sweep};
+use crate::device::{Device, Dot, Formula, Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
@@ -40,15 +41,21 @@ struct Jacobi<D: Device, T: Scalar> {
     slots: Mutex<D::Slots>,
 }
 
-/// z = D r with `<r, z>` and a program: z = `Write(0)`, d = `Read(0)`, r = `Read(1)`. Reads d and r, writes z.
-pub const fn jacobi_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
-    const D_TIMES_R: &[Update<'static>] = &[Update { target: 0, terms: &[product(1.0)] }];
-    Sweep { name: "jacobi_dot", writes: 1, reads: 2, updates: D_TIMES_R, dots, then }
+names! {
+    vectors v { y, d, x }
+    scalars s { dot }
 }
 
-/// y = alpha d x (+ beta y), with y = `Write(0)`, d = `Read(0)`, x = `Read(1)`.
-const fn product(alpha: f64) -> Term {
-    Term::constant(alpha, Operand::Read(0)).times(Operand::Read(1))
+/// y = alpha D x. Reads d and x, writes y.
+const APPLY: Formula = sweep!({ "jacobi": y = [0] * d .* x; });
+/// y = alpha D x + beta y.
+const UPDATE: Formula = sweep!({ "jacobi_update": y = [0] * d .* x + [1] * y; });
+/// y = D x, with `<x, y>` and a program.
+const APPLY_DOT: Formula = sweep!({ "jacobi_dot": y = d .* x; dot = <x, y>; });
+
+/// The last of these with the sum and the program of a solver.
+pub const fn jacobi_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
+    APPLY_DOT.ending_in(dots, then)
 }
 
 impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
@@ -57,12 +64,11 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
     }
 
     fn apply(&self, device: &D, alpha: f64, x: &D::Vector<T>, beta: f64, y: &mut D::Vector<T>) -> Result<()> {
-        let own = Term::constant(beta, Operand::Write(0));
-        let terms = [product(alpha), own];
-        let terms = if beta == 0.0 { &terms[..1] } else { &terms };
-        let updates = [Update { target: 0, terms }];
-        let sweep = Sweep { name: "jacobi", writes: 1, reads: 2, updates: &updates, dots: &[], then: &[] };
-        device.sweep(&mut [y], &[&self.diagonal, x], &mut lock(&self.slots), &sweep)
+        let formula = if beta == 0.0 { &APPLY } else { &UPDATE };
+        let numbers = [alpha, beta];
+        let numbers = if beta == 0.0 { &numbers[..1] } else { &numbers };
+        let reads = [(v::d, &self.diagonal), (v::x, x)];
+        formula.run(device, [(v::y, y)], reads, &mut lock(&self.slots), numbers)
     }
 
     fn apply_dot(
@@ -74,8 +80,8 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        let dots = [Dot::product(Operand::Read(1), Operand::Write(0), dot[0].out)];
-        device.sweep(&mut [y], &[&self.diagonal, x], slots, &jacobi_dot(&dots, then))
+        let (dots, reads) = (APPLY_DOT.sum_into(dot[0].out), [(v::d, &self.diagonal), (v::x, x)]);
+        APPLY_DOT.run_as(&jacobi_dot(&dots, then), device, [(v::y, y)], reads, slots)
     }
 
     fn cost(&self) -> Cost {

@@ -74,6 +74,7 @@ const INTO_RR: &[Dot] = &[Dot::product(Operand::Write(0), Operand::Write(0), RR)
 /// The initial r'r; without preconditioner it is rho as well.
 const NORM: Sweep<'static> = Sweep {
     name: "cg_norm",
+    numbers: &[],
     writes: 0,
     reads: 1,
     updates: &[],
@@ -83,6 +84,7 @@ const NORM: Sweep<'static> = Sweep {
 /// p = z.
 const START: Sweep<'static> = Sweep {
     name: "cg_start",
+    numbers: &[],
     writes: 1,
     reads: 1,
     updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(0))] }],
@@ -93,6 +95,7 @@ const START: Sweep<'static> = Sweep {
 /// alpha is computed: there the registers that it takes cost the product of the matrix 3 % of its speed on an H200.
 const RESIDUAL: Sweep<'static> = Sweep {
     name: "cg_residual",
+    numbers: &[],
     writes: 1,
     reads: 1,
     updates: R_MINUS_ALPHA_Q,
@@ -124,6 +127,7 @@ const RESIDUAL_PRECONDITIONED: Sweep<'static> = Sweep {
 /// x += alpha p, p = z + beta p.
 const DIRECTION: Sweep<'static> = Sweep {
     name: "cg_direction",
+    numbers: &[],
     writes: 2,
     reads: 1,
     updates: &[
@@ -136,6 +140,7 @@ const DIRECTION: Sweep<'static> = Sweep {
 /// x += alpha p: the update that a step left open when it stopped.
 const FINISH: Sweep<'static> = Sweep {
     name: "cg_finish",
+    numbers: &[],
     writes: 1,
     reads: 1,
     updates: &[Update {

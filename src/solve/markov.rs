@@ -15,6 +15,7 @@ pub mod chain;
 mod gauss_seidel;
 pub mod power;
 
+use super::recurrence::Recorded;
 use crate::backend::Operator;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -139,7 +140,7 @@ pub fn power<D: Device, T: Scalar>(
     device.require_memory("the vectors of a solve", vector_bytes)?;
     let lazy = if problem.period > 1 { 0.5 } else { 1.0 };
     let (work, state) = power::Work::start(device, operator, &problem.beginning(), lazy)?;
-    let recorded = device.record(work, power::Work::<D, T>::step)?;
+    let recorded = Recorded::new(device, work, power::Work::<D, T>::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();
     let mut run = Run::new(rule, 1.0, observers);

@@ -20,6 +20,7 @@ mod gauss_seidel;
 pub mod links;
 pub mod power;
 
+use super::recurrence::Recorded;
 use crate::backend::Operator;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -228,7 +229,7 @@ pub fn power<D: Device, T: Scalar>(
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
     let (work, state) = power::Work::start(device, operator, problem, extrapolate, &x)?;
-    let recorded = device.record(work, power::Work::<D, T>::step)?;
+    let recorded = Recorded::new(device, work, power::Work::<D, T>::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();
     let mut run = Run::new(rule, problem.error_of_step(), observers);

@@ -68,6 +68,7 @@ const FIRST_ALPHA: &[Op] = &[
 /// The initial r'r; without preconditioner it is gamma as well.
 const NORM: Sweep<'static> = Sweep {
     name: "pipelined_norm",
+    numbers: &[],
     writes: 0,
     reads: 1,
     updates: &[],
@@ -92,6 +93,7 @@ const fn reduce(target: u8, v: u8) -> [Term; 2] {
 /// z, s, p, x, r, w = `Write(0..6)`, n = `Read(0)`.
 const STEP: Sweep<'static> = Sweep {
     name: "pipelined_step",
+    numbers: &[],
     writes: 6,
     reads: 1,
     updates: &[
@@ -124,6 +126,7 @@ const STEP: Sweep<'static> = Sweep {
 /// z, q, s, p, x, r, u, w = `Write(0..8)`, n, m = `Read(0..2)`.
 const STEP_PRECONDITIONED: Sweep<'static> = Sweep {
     name: "pipelined_step_pre",
+    numbers: &[],
     writes: 8,
     reads: 2,
     updates: &[
@@ -164,6 +167,7 @@ const STEP_PRECONDITIONED: Sweep<'static> = Sweep {
 /// p = u + beta p alone: the next direction, to try its curvature on the matrix itself.
 const DIRECTION: Sweep<'static> = Sweep {
     name: "pipelined_direction",
+    numbers: &[],
     writes: 1,
     reads: 1,
     updates: &[Update { target: 0, terms: &extend(Operand::Read(0), 0) }],

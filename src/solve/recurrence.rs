@@ -136,3 +136,38 @@ pub(super) trait Recurrence<D: Device, T: Scalar>: Sized + Send {
 pub(super) fn not_finite(iteration: usize) -> StopReason {
     StopReason::NotFinite { iteration, vector: "", row: None }
 }
+
+/// A step recorded on a device, together with the workspace that it works on.
+pub(super) struct Recorded<D: Device, W> {
+    graph: D::Graph,
+    work: W,
+    step: fn(&D, &mut W) -> Result<()>,
+}
+
+impl<D: Device, W> Recorded<D, W> {
+    pub fn new(device: &D, mut work: W, step: fn(&D, &mut W) -> Result<()>) -> Result<Self> {
+        let graph = device.record(&mut || step(device, &mut work))?;
+        Ok(Recorded { graph, work, step })
+    }
+
+    pub fn replay(&mut self, device: &D, times: usize) -> Result<()> {
+        let Recorded { graph, work, step } = self;
+        device.replay(graph, times, &mut || step(device, work))
+    }
+
+    pub fn ends_by_itself(&self, device: &D) -> bool {
+        device.ends_by_itself(&self.graph)
+    }
+
+    pub fn work(&self) -> &W {
+        &self.work
+    }
+
+    pub fn work_mut(&mut self) -> &mut W {
+        &mut self.work
+    }
+
+    pub fn into_work(self) -> W {
+        self.work
+    }
+}

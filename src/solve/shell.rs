@@ -28,10 +28,10 @@ mod space;
 
 use super::checkpoint::Checkpoints;
 use super::pace::Pace;
-use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET};
+use super::recurrence::{CEILING, FIRST, Operators, RR, Recorded, Recurrence, SECOND, TARGET};
 use super::verdict::{largest_magnitude, norm};
 use super::{Outcome, System};
-use crate::device::{Device, Recorded, SlotState};
+use crate::device::{Device, SlotState};
 use crate::error::{Error, Result};
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
@@ -179,7 +179,7 @@ impl<M: Recurrence<D, T>, D: Device, T: Scalar> Solves<D, T> for Shell<M, D, T> 
                 let work = recorded.take().map(Recorded::into_work);
                 let work = work.map_or_else(|| M::new(device, operators.clone(), n), Ok)?;
                 let work = solve.go_on(device, work, state, saved)?;
-                recorded.insert(device.record(work, M::step)?)
+                recorded.insert(Recorded::new(device, work, M::step)?)
             }
             None => {
                 let recorded = match recorded {
@@ -189,7 +189,7 @@ impl<M: Recurrence<D, T>, D: Device, T: Scalar> Solves<D, T> for Shell<M, D, T> 
                     }
                     None => {
                         let work = M::new(device, operators.clone(), n)?;
-                        recorded.insert(device.record(work, M::step)?)
+                        recorded.insert(Recorded::new(device, work, M::step)?)
                     }
                 };
                 solve.begin(device, recorded.work_mut(), state)?;
@@ -423,8 +423,8 @@ impl<'a, 'o, T: Scalar> Solve<'a, 'o, T> {
                 return Ok(reason);
             }
             let longest = D::BATCH.min(self.rule.iterations_left(&self.now)).max(1);
-            let batch = self.pace.next(&self.now, tolerance, longest, device.ends_by_itself(recorded));
-            device.replay(recorded, batch.div_ceil(M::STRIDE))?;
+            let batch = self.pace.next(&self.now, tolerance, longest, recorded.ends_by_itself(device));
+            recorded.replay(device, batch.div_ceil(M::STRIDE))?;
             device.read(recorded.work().slots(), state)?;
             self.take_in::<M, D>(state, tolerance);
             self.save_in_time(device, recorded.work(), state);

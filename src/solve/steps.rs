@@ -4,8 +4,9 @@
 //! each of it. Where the device, or a pass on the host, says that the tolerance is met, x is looked at; if the truth is
 //! worse, because of rounding, iteration goes on to a lower aim, until steps say nothing any more.
 
+use super::recurrence::Recorded;
 use super::rounding::sum;
-use crate::device::{Device, RING, Recorded, Slot, SlotState};
+use crate::device::{Device, RING, Slot, SlotState};
 use crate::error::{ChainError, Error, Result};
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
@@ -175,7 +176,7 @@ impl<'a, 'o> Run<'a, 'o> {
             state.done[0] = StopCode::Running as u32;
             let mut work = recorded.into_work();
             device.write(&state, work.slots_mut())?;
-            recorded = device.record(work, W::step)?;
+            recorded = Recorded::new(device, work, W::step)?;
             let stop = loop {
                 let stop = match StopCode::from_device(state.done[0]) {
                     StopCode::Converged => Some(StopReason::Converged),
@@ -189,8 +190,8 @@ impl<'a, 'o> Run<'a, 'o> {
                 self.jumps += usize::from(recorded.work_mut().beside(device, iterations)?);
                 let undisturbed = recorded.work().undisturbed(iterations);
                 let longest = D::BATCH.min(self.rule.iterations_left(&self.now)).min(undisturbed).max(1);
-                let batch = pace.next(&self.now, Some(aim), longest, device.ends_by_itself(&recorded));
-                device.replay(&mut recorded, batch)?;
+                let batch = pace.next(&self.now, Some(aim), longest, recorded.ends_by_itself(device));
+                recorded.replay(device, batch)?;
                 device.read(recorded.work().slots(), &mut state)?;
                 let counted = self.now.iteration..state.counts[0] as usize;
                 self.take_in(counted.map(|i| state.counted(i, 0)));

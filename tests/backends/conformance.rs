@@ -3,6 +3,7 @@
 use crate::common::each_backend::{Case, Check, for_each, trials};
 use crate::common::harness::Family;
 use crate::common::interpreter::Host as Interpreter;
+use crate::common::steps::Steps;
 use crate::common::vectors::{Numbers, bits, download, integers, read, reals, rounded, upload};
 use crate::common::{on_each_backend, tolerance, zoo};
 use solver::Error;
@@ -332,17 +333,17 @@ impl Check for Replayed {
             let (y, x) = (vector(vec![0.0; n]), vector(reals(1, n)));
             let reads = [vector(vec![1e3; n])];
             let work = Work { operator, y, x, reads, slots };
-            let recorded = device.record(work, step::<D, T>);
+            let recorded = Steps::record(device, work, step::<D, T>);
             let mut recorded = recorded.unwrap_or_else(|e| panic!("{case}: {e}"));
             let mut seen = Vec::new();
             for &times in splits {
-                device.replay(&mut recorded, times).unwrap();
+                recorded.replay(times).unwrap();
                 // What stands in the workspace meanwhile.
-                let work = recorded.work();
+                let work = &recorded.work;
                 seen = bits(&download::<D, T>(device, &work.x, n));
                 seen.extend(bits(&read(device, &work.slots, SWEEP_SLOTS, 1).values));
             }
-            let work = recorded.into_work();
+            let work = recorded.work;
             let counted = read(device, &work.slots, SWEEP_SLOTS, 1).counts[0];
             (seen, bits(&download::<D, T>(device, &work.x, n)), counted)
         };

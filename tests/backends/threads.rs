@@ -2,10 +2,11 @@
 
 use crate::common::each_backend::{build, gpu};
 use crate::common::solves::operator;
+use crate::common::steps::Steps;
 use crate::common::vectors::{bits, download, integers, read, upload};
 use crate::common::zoo;
 use solver::backend::{Choice, Operator, Pick, REGISTRY};
-use solver::device::{Cpu, Device, Dot, Op, Operand, Recorded, Slot, Sweep, Term, Update};
+use solver::device::{Cpu, Device, Dot, Op, Operand, Slot, Sweep, Term, Update};
 use solver::format::Csr;
 use solver::precond::{Preconditioner, ROWS};
 use std::sync::Arc;
@@ -48,6 +49,7 @@ struct Work<D: Device> {
 /// Replaces x by y, and counts y'y.
 const REPLACE: Sweep<'static> = Sweep {
     name: "replace",
+    numbers: &[],
     writes: 1,
     reads: 1,
     updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(0))] }],
@@ -60,23 +62,23 @@ fn step<D: Device>(device: &D, w: &mut Work<D>) -> solver::Result<()> {
     device.sweep(&mut [&mut w.x], &[&w.y], &mut w.slots, &REPLACE)
 }
 
-fn record<D: Device>(device: &D, a: Operator<D, f64>) -> Recorded<D, Work<D>> {
+fn record<D: Device>(device: &D, a: Operator<D, f64>) -> Steps<D, Work<D>> {
     // Integers: a backend that adds them in another order on each run has the same sums.
     let x = upload::<D, f64>(device, &integers(7, a.shape().0), 1);
     let y = device.vector(a.shape().0, 1).unwrap();
     let slots = device.slots(1, 1).unwrap();
-    device.record(Work { a, x, y, slots }, step::<D>).unwrap()
+    Steps::record(device, Work { a, x, y, slots }, step::<D>).unwrap()
 }
 
 /// x, the slot, the counted values and the count after some more steps. Tracks that the step leaves alone hold anything.
 fn replay<D: Device>(
     device: &D,
-    recorded: &mut Recorded<D, Work<D>>,
+    recorded: &mut Steps<D, Work<D>>,
     times: usize,
 ) -> (Vec<u64>, f64, Vec<f64>, u32) {
-    device.replay(recorded, times).unwrap();
-    let x = download::<D, f64>(device, &recorded.work().x, recorded.work().a.shape().0);
-    let state = read(device, &recorded.work().slots, 1, 1);
+    recorded.replay(times).unwrap();
+    let x = download::<D, f64>(device, &recorded.work.x, recorded.work.a.shape().0);
+    let state = read(device, &recorded.work.slots, 1, 1);
     let counted = (0..state.counts[0] as usize).map(|i| state.counted(i, 0)).collect();
     (bits(&x), state.get(Slot(0), 0), counted, state.counts[0])
 }
@@ -93,7 +95,7 @@ fn recorded_steps_move_between_threads<D: Pick<f64>>(mut device: D) {
         let expected = [1, 2].map(|times| replay(&device, &mut recorded, times));
         assert_eq!(expected[1].3, 3);
         // Operator, vectors and slots end on a thread that has used no device.
-        let work = recorded.into_work();
+        let work = recorded.work;
         on_a_thread(move || drop(work));
 
         let matrix = Arc::clone(&matrix);
@@ -101,7 +103,7 @@ fn recorded_steps_move_between_threads<D: Pick<f64>>(mut device: D) {
             let recorded = record(&device, made.build(&device, &matrix).unwrap());
             (device, recorded)
         });
-        let replayed = |(device, mut recorded): (D, Recorded<D, Work<D>>), times| {
+        let replayed = |(device, mut recorded): (D, Steps<D, Work<D>>), times| {
             on_a_thread(move || {
                 let got = replay(&device, &mut recorded, times);
                 ((device, recorded), got)

@@ -61,10 +61,12 @@ impl<T: Scalar> Host<T> {
         }
     }
 
-    fn term(&self, term: &Term, at: usize) -> Near {
+    fn term(&self, term: &Term, numbers: &[f64], at: usize) -> Near {
         let slot = |s: solver::device::Slot| self.slots[s.0 as usize * self.k + at % self.k];
         let by = match term.by {
-            Coefficient::Constant(c) => Near::exact(c),
+            Coefficient::One => Near::exact(1.0),
+            Coefficient::MinusOne => Near::exact(-1.0),
+            Coefficient::Number(i) => Near::exact(numbers[i as usize]),
             Coefficient::Slot(s) => slot(s),
             Coefficient::MinusSlot(s) => Near { value: -slot(s).value, ..slot(s) },
         };
@@ -90,7 +92,7 @@ impl<T: Scalar> Host<T> {
         let length = self.writes.iter().chain(&self.reads).map(Vec::len).next().unwrap_or(0);
         for at in (0..length).filter(|at| self.done[at % self.k] == 0) {
             for update in sweep.updates {
-                let terms: Vec<Near> = update.terms.iter().map(|t| self.term(t, at)).collect();
+                let terms: Vec<Near> = update.terms.iter().map(|t| self.term(t, sweep.numbers, at)).collect();
                 let magnitude: f64 = terms.iter().map(|t| t.value.abs()).sum();
                 let within = terms.iter().map(|t| t.within).sum::<f64>() + tolerance::sum::<T>(magnitude);
                 let value = terms.iter().map(|t| t.value).sum();

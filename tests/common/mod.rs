@@ -12,6 +12,7 @@ pub mod process;
 pub mod real;
 pub mod server;
 pub mod solves;
+pub mod steps;
 pub mod sweeps;
 pub mod tolerance;
 pub mod vectors;

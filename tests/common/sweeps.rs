@@ -11,12 +11,13 @@ const R1: Operand = Operand::Read(1);
 /// Three terms without the target, a constant other than 1, and a dot of written with read.
 pub const THREE_TERMS: Sweep<'static> = Sweep {
     name: "three_terms",
+    numbers: &[-2.5],
     writes: 2,
     reads: 2,
     updates: &[
         Update {
             target: 0,
-            terms: &[Term::constant(-2.5, R0), Term::slot(Slot(0), R1), Term::minus(Slot(1), W1)],
+            terms: &[Term::number(0, R0), Term::slot(Slot(0), R1), Term::minus(Slot(1), W1)],
         },
         Update { target: 1, terms: &[Term::slot(Slot(0), W1), Term::one(W0), Term::one(R0)] },
     ],
@@ -27,9 +28,10 @@ pub const THREE_TERMS: Sweep<'static> = Sweep {
 /// An element-wise product added to the scaled target.
 pub const PRODUCT: Sweep<'static> = Sweep {
     name: "product",
+    numbers: &[0.5],
     writes: 1,
     reads: 2,
-    updates: &[Update { target: 0, terms: &[Term::slot(Slot(0), R0).times(R1), Term::constant(0.5, W0)] }],
+    updates: &[Update { target: 0, terms: &[Term::slot(Slot(0), R0).times(R1), Term::number(0, W0)] }],
     dots: &[Dot::product(R0, W0, Slot(2))],
     then: &[],
 };
@@ -37,6 +39,7 @@ pub const PRODUCT: Sweep<'static> = Sweep {
 /// A copy that must not read the old target, NaN included.
 pub const OVERWRITE: Sweep<'static> = Sweep {
     name: "overwrite",
+    numbers: &[],
     writes: 1,
     reads: 1,
     updates: &[Update { target: 0, terms: &[Term::slot(Slot(0), R0)] }],
@@ -47,6 +50,7 @@ pub const OVERWRITE: Sweep<'static> = Sweep {
 /// Every test of the scalar program.
 pub const STOPS: Sweep<'static> = Sweep {
     name: "stops",
+    numbers: &[],
     writes: 0,
     reads: 1,
     updates: &[],
@@ -63,6 +67,7 @@ pub const STOPS: Sweep<'static> = Sweep {
 /// A program without vectors.
 pub const PROGRAM_ALONE: Sweep<'static> = Sweep {
     name: "program_alone",
+    numbers: &[],
     writes: 0,
     reads: 0,
     updates: &[],
@@ -73,6 +78,7 @@ pub const PROGRAM_ALONE: Sweep<'static> = Sweep {
 /// The arithmetic of the scalar program, and the tracks of the ring before and after an iteration is counted.
 pub const ARITHMETIC: Sweep<'static> = Sweep {
     name: "arithmetic",
+    numbers: &[],
     writes: 0,
     reads: 1,
     updates: &[],
@@ -95,6 +101,7 @@ pub const ARITHMETIC: Sweep<'static> = Sweep {
 /// Sums of magnitudes beside one of products: of a vector that the sweep writes and of one that it only reads.
 pub const MAGNITUDES: Sweep<'static> = Sweep {
     name: "magnitudes",
+    numbers: &[],
     writes: 1,
     reads: 2,
     updates: &[Update { target: 0, terms: &[Term::slot(Slot(0), R0), Term::minus(Slot(1), W0)] }],
@@ -105,6 +112,7 @@ pub const MAGNITUDES: Sweep<'static> = Sweep {
 /// Ones as a term, as a factor, and in a sum over elements.
 pub const ONES: Sweep<'static> = Sweep {
     name: "ones",
+    numbers: &[],
     writes: 2,
     reads: 1,
     updates: &[
@@ -122,6 +130,7 @@ pub const ONES: Sweep<'static> = Sweep {
 /// that the sweep writes and one that it only reads.
 pub const QUOTIENTS: Sweep<'static> = Sweep {
     name: "quotients",
+    numbers: &[2.0],
     writes: 2,
     reads: 2,
     updates: &[
@@ -131,7 +140,7 @@ pub const QUOTIENTS: Sweep<'static> = Sweep {
         },
         Update { target: 1, terms: &[Term::one(W0).over(R0)] },
         Update { target: 0, terms: &[Term::minus(Slot(1), W0).over(R0), Term::one(R1)] },
-        Update { target: 1, terms: &[Term::constant(2.0, R1).times(W1)] },
+        Update { target: 1, terms: &[Term::number(0, R1).times(W1)] },
     ],
     dots: &[
         Dot::marked(W0, R1, Slot(2)),

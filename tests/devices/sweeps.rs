@@ -2,6 +2,7 @@
 
 use crate::common::interpreter::{Host, assert_near};
 use crate::common::on_each_device;
+use crate::common::steps::Steps;
 use crate::common::vectors::{bits, download, read, reals, rounded, upload};
 use solver::Error;
 use solver::device::{Cpu, Device, Op, Operand, RING, Slot, SlotState, Sweep, Term, Update};
@@ -133,6 +134,7 @@ fn columns_that_are_done_keep_their_vectors_and_slots<D: Device>(device: &D) {
 /// Halves a slot and counts it: every value in the ring is another one, and exact.
 const HALVE: Sweep<'static> = Sweep {
     name: "halve",
+    numbers: &[],
     writes: 0,
     reads: 0,
     updates: &[],
@@ -230,6 +232,7 @@ struct Work<D: Device> {
 /// x = x / 2 + r with x'r, which is counted and then divides the next update.
 const STEP: Sweep<'static> = Sweep {
     name: "recorded",
+    numbers: &[],
     writes: 1,
     reads: 1,
     updates: &[Update {
@@ -253,13 +256,13 @@ fn recording_runs_nothing_and_replays_add_up<D: Device>(device: &D) {
         let mut slots = device.slots(SLOTS, 1).unwrap();
         device.write(&start, &mut slots).unwrap();
         let work = Work::<D> { x: upload(device, &x, 1), r: upload(device, &r, 1), slots };
-        let mut recorded = device.record(work, step::<D>).unwrap();
+        let mut recorded = Steps::record(device, work, step::<D>).unwrap();
         device.synchronize().unwrap();
-        assert_eq!(read(device, &recorded.work().slots, SLOTS, 1), start);
-        assert_eq!(bits(&download::<D, f64>(device, &recorded.work().x, N)), bits(&x));
-        splits.iter().for_each(|&times| device.replay(&mut recorded, times).unwrap());
-        let got = download::<D, f64>(device, &recorded.work().x, N);
-        (bits(&got), read(device, &recorded.work().slots, SLOTS, 1))
+        assert_eq!(read(device, &recorded.work.slots, SLOTS, 1), start);
+        assert_eq!(bits(&download::<D, f64>(device, &recorded.work.x, N)), bits(&x));
+        splits.iter().for_each(|&times| recorded.replay(times).unwrap());
+        let got = download::<D, f64>(device, &recorded.work.x, N);
+        (bits(&got), read(device, &recorded.work.slots, SLOTS, 1))
     };
     let expected = run(&[1; 20]);
     assert_eq!(expected.1.counts, [20]);
@@ -337,7 +340,7 @@ fn refusal(sweep: Sweep<'_>) -> String {
 #[test]
 fn sweeps_that_contradict_themselves_are_refused() {
     const EMPTY: Sweep<'static> =
-        Sweep { name: "bad", writes: 1, reads: 1, updates: &[], dots: &[], then: &[] };
+        Sweep { name: "bad", numbers: &[], writes: 1, reads: 1, updates: &[], dots: &[], then: &[] };
     let (w0, r0) = (Operand::Write(0), Operand::Read(0));
     let (own, other) = (Term::one(w0), Term::one(r0));
     let with = |target, terms: &[Term]| refusal(Sweep { updates: &[Update { target, terms }], ..EMPTY });

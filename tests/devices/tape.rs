@@ -5,7 +5,7 @@ use crate::common::each_backend::Builds;
 use solver::backend::Operator;
 use solver::device::cpu::{CpuSlots, CpuVector};
 use solver::device::cuda::burst::{Slices, Trace};
-use solver::device::{Cpu, Device, Recorded, SlotState, Sweep};
+use solver::device::{Cpu, Device, SlotState, Sweep};
 use solver::operator::{Cost, LinearOperator};
 use solver::scalar::Scalar;
 use solver::solve::{Method, System};
@@ -164,14 +164,14 @@ impl Device for Tape {
         self.0.cpu.sweep(&mut writes, &reads, slots, sweep)
     }
 
-    fn record<W>(&self, mut work: W, step: fn(&Tape, &mut W) -> Result<()>) -> Result<Recorded<Tape, W>> {
+    fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         *self.0.running.lock().unwrap() = Some(Trace::default());
-        step(self, &mut work)?;
+        step()?;
         *self.0.step.lock().unwrap() = self.0.running.lock().unwrap().take();
         Err(Error::OutOfMemory { bytes: TAKEN })
     }
 
-    fn replay<W>(&self, _: &mut Recorded<Tape, W>, _: usize) -> Result<()> {
+    fn replay(&self, (): &mut (), _: usize, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         unreachable!("nothing is recorded")
     }
 }

@@ -178,9 +178,17 @@ impl<D: Device> LinearOperator<D, f64> for Minus<D> {
         y: &mut D::Vector<f64>,
     ) -> solver::Result<()> {
         assert!((alpha, beta) == (1.0, 0.0));
-        let term = Term::constant(-1.0, Operand::Read(0));
+        let term = Term::minus_one(Operand::Read(0));
         let updates = [Update { target: 0, terms: &[term] }];
-        let sweep = Sweep { name: "minus", writes: 1, reads: 1, updates: &updates, dots: &[], then: &[] };
+        let sweep = Sweep {
+            name: "minus",
+            numbers: &[],
+            writes: 1,
+            reads: 1,
+            updates: &updates,
+            dots: &[],
+            then: &[],
+        };
         device.sweep(&mut [y], &[x], &mut self.1.lock().unwrap(), &sweep)
     }
 

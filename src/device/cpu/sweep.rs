@@ -123,7 +123,9 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
 impl<T: Scalar> Operands<'_, T> {
     fn coefficient(&self, c: Coefficient, column: usize) -> T {
         match c {
-            Coefficient::Constant(c) => T::from_f64(c),
+            Coefficient::One => T::from_f64(1.0),
+            Coefficient::MinusOne => T::from_f64(-1.0),
+            Coefficient::Number(i) => T::from_f64(self.sweep.numbers[i as usize]),
             Coefficient::Slot(s) => T::from_f64(self.state.get(s, column)),
             Coefficient::MinusSlot(s) => T::from_f64(-self.state.get(s, column)),
         }

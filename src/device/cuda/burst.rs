@@ -82,6 +82,8 @@ pub struct Trace {
     slots: Option<(SlotPointers, usize)>,
     matrix: Option<Slices>,
     actions: Vec<Action>,
+    /// The numbers of all sweeps.
+    numbers: Vec<f64>,
     /// Why the step cannot run in one launch.
     obstacle: Option<&'static str>,
 }
@@ -168,7 +170,7 @@ impl Trace {
     ) {
         let writes = writes.iter().map(|v| self.vector(v)).collect();
         let reads = reads.iter().map(|v| self.vector(v)).collect();
-        let coefficients = generate::coefficients(sweep);
+        let coefficients = self.coefficients(sweep);
         let scalars = coefficients.iter().any(|(_, value)| value.contains("s.values"));
         if (scalars || !sweep.dots.is_empty() || !sweep.then.is_empty())
             && *self.slots.get_or_insert(slots) != slots
@@ -176,6 +178,13 @@ impl Trace {
             self.give_up("several banks of scalars");
         }
         self.pass(writes, reads, coefficients, sweep);
+    }
+
+    /// The coefficients of a sweep, whose numbers follow those of the sweeps before it.
+    fn coefficients(&mut self, sweep: &Sweep<'_>) -> Vec<(String, String)> {
+        let first = self.numbers.len();
+        self.numbers.extend_from_slice(sweep.numbers);
+        generate::coefficients(sweep, first)
     }
 
     fn pass(
@@ -209,7 +218,8 @@ impl Trace {
     pub fn sweep_of(&mut self, writes: &[Place], reads: &[Place], sweep: &Sweep<'_>) {
         let mut places = |all: &[Place]| all.iter().map(|v| self.place(v.0, v.1, 1, v.2)).collect();
         let (writes, reads) = (places(writes), places(reads));
-        self.pass(writes, reads, generate::coefficients(sweep), sweep);
+        let coefficients = self.coefficients(sweep);
+        self.pass(writes, reads, coefficients, sweep);
     }
 
     /// Vectors that products gather from.
@@ -276,6 +286,8 @@ pub struct Burst {
     shared: u32,
     matrix: [u64; 4],
     vectors: Vec<u64>,
+    /// The numbers of the sweeps.
+    numbers: Vec<f64>,
     /// The other places of vectors that are gathered.
     others: Vec<CudaArray<u8>>,
     words: CudaArray<u64>,
@@ -321,6 +333,7 @@ impl Burst {
             shared,
             matrix: matrix.arrays,
             vectors: trace.vectors.clone(),
+            numbers: trace.numbers.clone(),
             others: trace.gathered().iter().map(other).collect::<Result<_>>()?,
             words: device.allocate("sums of blocks", 2 * 2 * MAX_DOTS * blocks as usize)?,
             last_round: device.allocate("sums of blocks", 1)?,
@@ -350,6 +363,9 @@ impl Burst {
             addresses.extend([address(&self.words), address(&self.last_round)]);
             let mut arguments: Vec<*mut c_void> = vec![std::ptr::from_mut(&mut self.matrix).cast()];
             arguments.extend(addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast::<c_void>()));
+            if !self.numbers.is_empty() {
+                arguments.push(self.numbers.as_mut_ptr().cast());
+            }
             arguments.push(std::ptr::from_mut(&mut self.slots).cast());
             arguments.push(std::ptr::from_mut(&mut self.rows).cast());
             arguments.push(std::ptr::from_mut(&mut steps).cast());

@@ -1,6 +1,8 @@
 //! CUDA C++ generated from sweeps and scalar programs: one kernel for each, compiled once.
 
-use crate::device::sweep::{Coefficient, Dot, Factor, Op, Operand, Slot, Summand, Sweep, Term, Test, Update};
+use crate::device::sweep::{
+    Coefficient, Dot, Factor, MAX_NUMBERS, Op, Operand, Slot, Summand, Sweep, Term, Test, Update,
+};
 use std::fmt::Write;
 
 /// The name of a vector's element in registers.
@@ -123,13 +125,21 @@ pub(super) fn may_stop(program: &[Op]) -> bool {
     program.iter().any(|op| matches!(op, Op::StopIf(..)))
 }
 
+/// The type of the argument that holds the numbers of sweeps.
+pub(super) fn numbers(count: usize) -> String {
+    format!("struct Numbers {{ double at[{count}]; }};\n")
+}
+
 /// The whole kernel of a sweep: `extern "C"` with the name `sweep_<name>`.
 ///
 /// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the first use.
 /// The vectors carry no promise of being read-only or apart: the kernel ahead may still write them until `in_order`
-/// returns. Arguments: the written vectors, the read ones, n, the slots.
+/// returns. Arguments: the written vectors, the read ones, the numbers if there are any, n, the slots.
 pub fn sweep(sweep: &Sweep<'_>) -> String {
     let mut text = String::new();
+    if !sweep.numbers.is_empty() {
+        text.push_str(&numbers(MAX_NUMBERS));
+    }
     let reduces = !sweep.dots.is_empty() || !sweep.then.is_empty();
     if reduces {
         text.push_str(&conclude(sweep.dots, sweep.then));
@@ -137,8 +147,11 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
     let _ = writeln!(text, "extern \"C\" __global__ void __launch_bounds__(BLOCK)\nsweep_{}(", sweep.name);
     (0..sweep.writes).for_each(|i| text.push_str(&format!("    SCALAR* p{i},\n")));
     (0..sweep.reads).for_each(|i| text.push_str(&format!("    const SCALAR* q{i},\n")));
+    if !sweep.numbers.is_empty() {
+        text.push_str("    const Numbers numbers,\n");
+    }
     text.push_str("    const u64 n, const Slots s) {\n    in_order();\n    if (all_done(s)) return;\n");
-    for (name, value) in coefficients(sweep) {
+    for (name, value) in coefficients(sweep, 0) {
         let _ = writeln!(
             text,
             "    SCALAR {name}[K];\n#pragma unroll\n    for (int c = 0; c < K; ++c) {name}[c] = {value};"
@@ -163,13 +176,15 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
     text
 }
 
-/// The name and the value of the coefficient of each term, in the precision of the vectors.
-pub(super) fn coefficients(sweep: &Sweep<'_>) -> Vec<(String, String)> {
+/// The name and the value of each coefficient but 1 and -1, in the precision of the vectors. The numbers of the sweep are those
+/// of the kernel from `first` on.
+pub(super) fn coefficients(sweep: &Sweep<'_>, first: usize) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (u, update) in sweep.updates.iter().enumerate() {
         for (t, term) in update.terms.iter().enumerate() {
             let value = match term.by {
-                Coefficient::Constant(c) => format!("SCALAR({c:e})"),
+                Coefficient::One | Coefficient::MinusOne => continue,
+                Coefficient::Number(i) => format!("SCALAR(numbers.at[{}])", first + i as usize),
                 Coefficient::Slot(s) => format!("SCALAR(s.values[{} * K + c])", s.0),
                 Coefficient::MinusSlot(s) => format!("SCALAR(-s.values[{} * K + c])", s.0),
             };
@@ -240,7 +255,7 @@ pub fn row_sweep(sweep: &Sweep<'_>) -> String {
     let _ = writeln!(text, "#define SWEPT {typed}\n#define SWEPT_NAMES {names}");
     text.push_str("struct Rows {\n    const SCALAR *x;\n    SCALAR *p1;\n");
     text.push_str(&reads(&|i| format!("    const SCALAR *q{i};\n")));
-    let coefficients = coefficients(sweep);
+    let coefficients = coefficients(sweep, 0);
     coefficients.iter().for_each(|(name, _)| text.push_str(&format!("    SCALAR {name}[K];\n")));
     if !sweep.dots.is_empty() {
         text.push_str("    double sums[DOTS * K];\n");
@@ -292,7 +307,8 @@ fn term(update: usize, index: usize, term: &Term) -> String {
         Some(Factor::Over(w)) => format!(" / {}", element(w)),
     };
     match term.by {
-        Coefficient::Constant(1.0) => format!("{}{factor}", element(term.v)),
+        Coefficient::One => format!("{}{factor}", element(term.v)),
+        Coefficient::MinusOne => format!("-({}{factor})", element(term.v)),
         _ => format!("c{update}_{index}[c] * ({}{factor})", element(term.v)),
     }
 }

@@ -25,7 +25,8 @@ mod slots;
 mod staging;
 mod steps;
 
-use super::{Device, Kept, Recorded, SlotState, Sweep, check_length, check_operands};
+use super::sweep::MAX_NUMBERS;
+use super::{Device, Kept, SlotState, Sweep, check_length, check_operands};
 use crate::error::{Error, GpuError, Result};
 use crate::scalar::Scalar;
 use burst::Trace;
@@ -382,26 +383,32 @@ impl Device for Cuda {
         let mut pointers = slots.pointers();
         let mut arguments: Vec<*mut c_void> =
             addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast()).collect();
-        let mut rows = n;
+        let (mut rows, mut numbers) = (n, [0.0; MAX_NUMBERS]);
+        if !sweep.numbers.is_empty() {
+            numbers[..sweep.numbers.len()].copy_from_slice(sweep.numbers);
+            arguments.push(std::ptr::from_mut(&mut numbers).cast());
+        }
         arguments.push(std::ptr::from_mut(&mut rows).cast());
         arguments.push(std::ptr::from_mut(&mut pointers).cast());
-        // SAFETY: the generated kernel takes the written vectors, the read ones, n and the slots, all of n x k
-        // elements.
+        // SAFETY: the generated kernel takes the written vectors, the read ones, the numbers if there are any, n and the slots;
+        // vectors have n x k elements.
         unsafe { self.launch(&kernel, self.blocks_for(&kernel, n.div_ceil(unroll(k))), &mut arguments) }
     }
 
-    fn record<W>(&self, work: W, step: fn(&Cuda, &mut W) -> Result<()>) -> Result<Recorded<Cuda, W>> {
-        let mut work = work;
-        let graph = self.record_step(|| step(self, &mut work))?;
-        Ok(Recorded { work, step, graph })
+    fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<CudaSteps> {
+        self.record_step(step)
     }
 
-    fn ends_by_itself<W>(&self, recorded: &Recorded<Cuda, W>) -> bool {
-        recorded.graph.ends_by_itself()
+    fn ends_by_itself(&self, steps: &CudaSteps) -> bool {
+        steps.ends_by_itself()
     }
 
-    fn replay<W>(&self, recorded: &mut Recorded<Cuda, W>, times: usize) -> Result<()> {
-        let Recorded { work, graph, step } = recorded;
-        self.replay_step(graph, times, || step(self, work))
+    fn replay(
+        &self,
+        steps: &mut CudaSteps,
+        times: usize,
+        step: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        self.replay_step(steps, times, step)
     }
 }

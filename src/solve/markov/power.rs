@@ -29,10 +29,11 @@ const X: Operand = Operand::Write(1);
 
 const STEPPED: Sweep<'static> = Sweep {
     name: "markov_step",
+    numbers: &[],
     writes: 2,
     reads: 0,
     updates: &[
-        Update { target: 0, terms: &[Term::one(Y), Term::constant(-1.0, X)] },
+        Update { target: 0, terms: &[Term::one(Y), Term::minus_one(X)] },
         Update { target: 1, terms: &[Term::one(X), Term::slot(LAZY, Y)] },
     ],
     dots: &[Dot::magnitudes(Y, STEP)],

@@ -176,6 +176,7 @@ const fn lanczos(target: u8) -> [Term; 3] {
 /// The initial r'r; without preconditioner it is beta_1^2 as well.
 pub(super) const NORM: Sweep<'static> = Sweep {
     name: "minres_norm",
+    numbers: &[],
     writes: 0,
     reads: 1,
     updates: &[],
@@ -186,6 +187,7 @@ pub(super) const NORM: Sweep<'static> = Sweep {
 /// `Write(0..3)`, q, y, w2 = `Read(0..3)`.
 pub(super) const STEP: Sweep<'static> = Sweep {
     name: "minres_step",
+    numbers: &[],
     writes: 3,
     reads: 3,
     updates: &[
@@ -202,6 +204,7 @@ pub(super) const STEP: Sweep<'static> = Sweep {
 /// The update that the last step left open: w1, x = `Write(0..2)`, old, w2 = `Read(0..2)`.
 pub(super) const FINISH: Sweep<'static> = Sweep {
     name: "minres_finish",
+    numbers: &[],
     writes: 2,
     reads: 2,
     updates: &[Update { target: 0, terms: &next_w(Operand::Read(0), Operand::Read(1)) }, MOVE_X],
@@ -211,6 +214,7 @@ pub(super) const FINISH: Sweep<'static> = Sweep {
 /// The next vector of Lanczos alone: old = `Write(0)`, q, y = `Read(0..2)`.
 pub(super) const LANCZOS: Sweep<'static> = Sweep {
     name: "minres_lanczos",
+    numbers: &[],
     writes: 1,
     reads: 2,
     updates: &[Update { target: 0, terms: &lanczos(0) }],
@@ -220,6 +224,7 @@ pub(super) const LANCZOS: Sweep<'static> = Sweep {
 /// w, x and r with r'r: w1, x, r = `Write(0..3)`, z, w2, y' = `Read(0..3)`.
 pub(super) const UPDATE: Sweep<'static> = Sweep {
     name: "minres_update",
+    numbers: &[],
     writes: 3,
     reads: 3,
     updates: &[

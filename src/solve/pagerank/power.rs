@@ -96,14 +96,14 @@ const V: Operand = Operand::Read(1);
 const SINKS: Operand = Operand::Read(2);
 
 /// y = y / w - c, c = c + y.
-const STEP_OF_C: Update<'static> =
-    Update { target: 0, terms: &[Term::one(Y).over(W), Term::constant(-1.0, C)] };
+const STEP_OF_C: Update<'static> = Update { target: 0, terms: &[Term::one(Y).over(W), Term::minus_one(C)] };
 const MOVE: Update<'static> = Update { target: 1, terms: &[Term::one(C), Term::one(Y)] };
 const SUMS: &[Dot] = &[Dot::weighted_magnitudes(Y, W, STEP), Dot::marked(C, W, STRANDED)];
 
 /// The sum over sinks, before the first iteration.
 const START: Sweep<'static> = Sweep {
     name: "pagerank_start",
+    numbers: &[],
     writes: 0,
     reads: 2,
     updates: &[],
@@ -113,6 +113,7 @@ const START: Sweep<'static> = Sweep {
 /// Where every vertex gets the same.
 const EVEN: Sweep<'static> = Sweep {
     name: "pagerank_even",
+    numbers: &[],
     writes: 2,
     reads: 1,
     updates: &[
@@ -126,6 +127,7 @@ const EVEN: Sweep<'static> = Sweep {
 /// Where v says who gets how much.
 const PERSONAL: Sweep<'static> = Sweep {
     name: "pagerank_personal",
+    numbers: &[],
     writes: 2,
     reads: 2,
     updates: &[
@@ -142,6 +144,7 @@ const PERSONAL: Sweep<'static> = Sweep {
 /// Where sinks keep d of their own x, which is -c.
 const SELF_LOOP: Sweep<'static> = Sweep {
     name: "pagerank_self_loop",
+    numbers: &[],
     writes: 2,
     reads: 3,
     updates: &[
@@ -159,6 +162,7 @@ const SELF_LOOP: Sweep<'static> = Sweep {
 /// Keeps x: c = `Read(1)`.
 const KEEP: Sweep<'static> = Sweep {
     name: "pagerank_keep",
+    numbers: &[],
     writes: 1,
     reads: 2,
     updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(1)).times(W)] }],
@@ -166,7 +170,7 @@ const KEEP: Sweep<'static> = Sweep {
     then: &[],
 };
 const fn minus(v: Operand) -> Term {
-    Term::constant(-1.0, v)
+    Term::minus_one(v)
 }
 const FIRST: Operand = Operand::Write(0);
 const SECOND: Operand = Operand::Write(1);
@@ -174,6 +178,7 @@ const THIRD: Operand = Operand::Write(2);
 /// v0, v1 and u2, in the place of the three vectors that were kept before x: c = `Read(1)`.
 const DIFFERENCES: Sweep<'static> = Sweep {
     name: "pagerank_differences",
+    numbers: &[],
     writes: 3,
     reads: 2,
     updates: &[
@@ -195,6 +200,7 @@ const LAST_DOT: Sweep<'static> = dot_sweep(&[Dot::product(Operand::Read(0), Oper
 /// Moves x, for which it takes the place of v0 to add up how far, and makes the sum over sinks of it.
 const AHEAD: Sweep<'static> = Sweep {
     name: "pagerank_ahead",
+    numbers: &[],
     writes: 2,
     reads: 3,
     updates: &[

@@ -8,7 +8,7 @@ use crate::files;
 use crate::observe::{Batch, Observer};
 use crate::scalar::Scalar;
 use crate::solve::checkpoint::{Identity, Reader, Saved, Writer, identity};
-use crate::solve::recurrence::{Operators, Recurrence};
+use crate::solve::recurrence::{Operators, Recorded, Recurrence};
 use crate::spectrum::MOST_COEFFICIENTS;
 use crate::stop::{StopCode, StopReason};
 use std::io::{self, Write};
@@ -283,8 +283,8 @@ impl<T: Scalar> Solve<'_, '_, T> {
         let rest = M::rest(self.now.iteration - self.now.run_began);
         if let (true, Some(rest)) = (reopened, rest) {
             // Recorded as whole steps are, which decides on roundings.
-            let mut recorded = device.record(work, rest)?;
-            device.replay(&mut recorded, 1)?;
+            let mut recorded = Recorded::new(device, work, rest)?;
+            recorded.replay(device, 1)?;
             work = recorded.into_work();
             device.read(work.slots(), state)?;
         }

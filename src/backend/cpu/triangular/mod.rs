@@ -200,9 +200,17 @@ impl<T: Scalar> LinearOperator<Cpu, T> for Triangles<T> {
             return self.solve(device, x, z);
         }
         self.solve(device, x, scratch)?;
-        let terms = [Term::constant(alpha, Operand::Read(0)), Term::constant(beta, Operand::Write(0))];
+        let terms = [Term::number(0, Operand::Read(0)), Term::number(1, Operand::Write(0))];
         let updates = [Update { target: 0, terms: if beta == 0.0 { &terms[..1] } else { &terms } }];
-        let sweep = Sweep { name: "triangles", writes: 1, reads: 1, updates: &updates, dots: &[], then: &[] };
+        let sweep = Sweep {
+            name: "triangles",
+            numbers: &[alpha, beta],
+            writes: 1,
+            reads: 1,
+            updates: &updates,
+            dots: &[],
+            then: &[],
+        };
         device.sweep(&mut [z], &[scratch], slots, &sweep)
     }
 

@@ -1,6 +1,7 @@
 //! The text of the kernel that runs a step many times.
 
 use super::{Action, Pass, Trace};
+use crate::device::cuda::generate;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -10,6 +11,9 @@ impl Trace {
     pub(super) fn text(&self) -> String {
         let (gathered, written) = (self.gathered(), self.written());
         let mut text = String::new();
+        if !self.numbers.is_empty() {
+            text.push_str(&generate::numbers(self.numbers.len()));
+        }
         for (i, action) in self.actions.iter().enumerate() {
             if let Action::Sweep(Pass { program: Some((program, _)), .. }) = action {
                 let _ = writeln!(text, "namespace at_{i} {{\n{program}}}");
@@ -20,8 +24,12 @@ impl Trace {
         );
         (0..self.vectors.len()).for_each(|v| text.push_str(&format!("    SCALAR* p{v},\n")));
         gathered.iter().for_each(|v| text.push_str(&format!("    SCALAR* q{v},\n")));
+        text.push_str("    ulonglong2* words, u32* last_round,");
+        if !self.numbers.is_empty() {
+            text.push_str(" const Numbers numbers,");
+        }
         text.push_str(
-            "    ulonglong2* words, u32* last_round, const Slots home, const u32 rows, const u32 times) {\n    \
+            " const Slots home, const u32 rows, const u32 times) {\n    \
              __shared__ OwnScalars scalars;\n    in_order();\n    const Slots s = scalars.fetch(home);\n    \
              if (s.done[0] != 0) return;\n    const OwnRows own(matrix, rows);\n    \
              Meeting all = {words, *last_round};\n",

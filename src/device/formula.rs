@@ -1,0 +1,425 @@
+//! Sweeps and products written as formulas, with names that the compiler checks.
+//!
+//! `names!` declares the vectors and scalars of a method, `sweep!` and `product!` write what is done with them:
+//!
+//! ```text
+//! names! { vectors v { x, r, p, q } scalars s { rr, target, pq, rho, alpha, beta } }
+//!
+//! const CURVATURE: Product = product!({ q = A p; pq = <p, q> } then { alpha = rho / pq; });
+//! const RESIDUAL: Formula = sweep!({ "cg_residual": r = r - alpha * q; rr = <r, r>; } then { beta = rr / rho; rho = rr; });
+//! ```
+//!
+//! | written | what it does |
+//! |---|---|
+//! | `y = x;` `y = -x;` `y = y - alpha * x + z;` | y becomes a sum of up to three terms; `alpha` is a scalar |
+//! | `y = d .* x;` `y = alpha * d ./ x;` | element by element; at most one such term in a sum |
+//! | `y = mu * 1;` | the scalar `mu` in every element |
+//! | `y = [0] * x;` | number 0 of those that are given when the sweep runs |
+//! | `rr = <r, r>;` | a dot product; `norm1(y)`, `norm1(y .* w)` and `sum(x if w < 0)` are sums, too |
+//! | `then { .. }` | the program on scalars that runs when all sums are complete, see `program!` |
+//!
+//! Updates come first, in their order on each element, then the sums, then the program. A vector that is written is named in
+//! the order of the updates, one that is only read in the order of its first use: this is the order of the kernel's arguments.
+
+use super::sweep::{Dot, MAX_OPERANDS, Op, Operand, Sweep};
+use super::{Device, Slot};
+use crate::error::{Error, Result};
+use crate::scalar::Scalar;
+
+/// The name of a vector of a workspace or of a formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name(pub u8);
+
+/// The most vectors that have names together.
+pub const MAX_NAMES: usize = 16;
+
+/// Which operand of a sweep each name is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Binding {
+    operands: [Option<Operand>; MAX_NAMES],
+    writes: u8,
+    reads: u8,
+}
+
+impl Binding {
+    /// The operands of a sweep that writes the targets and reads the other vectors that are used.
+    pub const fn of(targets: &[Name], used: &[Name]) -> Binding {
+        let mut binding = Binding { operands: [None; MAX_NAMES], writes: 0, reads: 0 };
+        let mut i = 0;
+        while i < targets.len() {
+            let place = targets[i].0 as usize;
+            if binding.operands[place].is_none() {
+                binding.operands[place] = Some(Operand::Write(binding.writes));
+                binding.writes += 1;
+            }
+            i += 1;
+        }
+        let mut i = 0;
+        while i < used.len() {
+            let place = used[i].0 as usize;
+            if binding.operands[place].is_none() {
+                binding.operands[place] = Some(Operand::Read(binding.reads));
+                binding.reads += 1;
+            }
+            i += 1;
+        }
+        binding
+    }
+
+    /// The operand that a name stands for.
+    pub const fn operand(&self, name: Name) -> Operand {
+        match self.operands[name.0 as usize] {
+            Some(operand) => operand,
+            None => panic!("the formula does not name this vector"),
+        }
+    }
+
+    /// The number of a vector among those that are written.
+    pub const fn target(&self, name: Name) -> u8 {
+        match self.operand(name) {
+            Operand::Write(i) => i,
+            Operand::Read(_) | Operand::Ones => panic!("the formula does not write this vector"),
+        }
+    }
+
+    /// Vectors that are written.
+    pub const fn writes(&self) -> u8 {
+        self.writes
+    }
+
+    /// Vectors that are only read.
+    pub const fn reads(&self) -> u8 {
+        self.reads
+    }
+
+    /// Whether the formula names this vector.
+    pub fn has(&self, name: Name) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The operand that a name stands for, if the formula has it.
+    pub(super) fn get(&self, name: Name) -> Option<Operand> {
+        self.operands[name.0 as usize]
+    }
+}
+
+/// A sweep over named vectors; see the module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Formula {
+    /// Which operand each name is.
+    pub binding: Binding,
+    /// The sweep over operands.
+    pub sweep: Sweep<'static>,
+}
+
+impl Formula {
+    /// Bytes moved over vectors of `n` elements of `width` bytes in `k` columns.
+    pub fn bytes(&self, n: usize, k: usize, width: usize) -> u64 {
+        self.sweep.bytes(n, k, width)
+    }
+
+    /// The formula's sum, into another slot.
+    pub const fn sum_into(&self, slot: Slot) -> [Dot; 1] {
+        [Dot { out: slot, ..self.sweep.dots[0] }]
+    }
+
+    /// The same with its sum in a slot of a solver and the solver's program at its end, as an operator's
+    /// [`apply_dot`](crate::operator::LinearOperator::apply_dot) has to.
+    pub const fn ending_in<'a>(&self, dots: &'a [Dot], then: &'a [Op]) -> Sweep<'a> {
+        let Sweep { name, writes, reads, updates, numbers, .. } = self.sweep;
+        Sweep { name, writes, reads, updates, dots, then, numbers }
+    }
+
+    /// Runs the sweep on vectors that are given by their names. Every vector of the formula is given once.
+    pub fn run<D: Device, T: Scalar, const W: usize, const R: usize>(
+        &self,
+        device: &D,
+        writes: [(Name, &mut D::Vector<T>); W],
+        reads: [(Name, &D::Vector<T>); R],
+        slots: &mut D::Slots,
+        numbers: &[f64],
+    ) -> Result<()> {
+        self.run_as(&self.sweep.with(numbers), device, writes, reads, slots)
+    }
+
+    /// Runs a sweep over the same operands.
+    pub fn run_as<D: Device, T: Scalar, const W: usize, const R: usize>(
+        &self,
+        sweep: &Sweep<'_>,
+        device: &D,
+        mut writes: [(Name, &mut D::Vector<T>); W],
+        mut reads: [(Name, &D::Vector<T>); R],
+        slots: &mut D::Slots,
+    ) -> Result<()> {
+        let place = |name: Name| match self.binding.get(name) {
+            Some(Operand::Write(i) | Operand::Read(i)) => i as usize,
+            Some(Operand::Ones) | None => MAX_OPERANDS,
+        };
+        writes.sort_unstable_by_key(|(name, _)| place(*name));
+        reads.sort_unstable_by_key(|(name, _)| place(*name));
+        let written = writes
+            .iter()
+            .enumerate()
+            .all(|(i, (name, _))| self.binding.get(*name) == Some(Operand::Write(i as u8)));
+        let read = reads
+            .iter()
+            .enumerate()
+            .all(|(i, (name, _))| self.binding.get(*name) == Some(Operand::Read(i as u8)));
+        if !(written && read) {
+            return Err(Error::Operands { what: self.sweep.name });
+        }
+        device.sweep(&mut writes.map(|(_, vector)| vector), &reads.map(|(_, vector)| vector), slots, sweep)
+    }
+}
+
+/// y = A x, and what follows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Product {
+    /// The vector that is multiplied.
+    pub x: Name,
+    /// Where the product goes.
+    pub y: Name,
+    /// The slot of `<x, y>` with the program after it, if there is any.
+    pub then: Option<(Slot, &'static [Op])>,
+}
+
+impl Product {
+    /// Its dot product, of the first and the second vector that an operator reads, and its program: to compile them ahead.
+    pub const fn program(&self) -> ([Dot; 1], &'static [Op]) {
+        match self.then {
+            Some((slot, then)) => ([Dot::product(Operand::Read(0), Operand::Read(1), slot)], then),
+            None => panic!("the product has no dot product"),
+        }
+    }
+}
+
+/// Declares names: `vectors v { x, r }` makes `v::x` and `v::r`, numbered from 0; `scalars s { rr, alpha }` makes slots.
+macro_rules! names {
+    ($(#[$doc:meta])* vectors $v:ident { $($(#[$vdoc:meta])* $vector:ident),+ $(,)? } scalars $s:ident { $($(#[$sdoc:meta])* $scalar:ident),* $(,)? }) => {
+        /// Names of the vectors.
+        $(#[$doc])*
+        #[allow(non_upper_case_globals, non_camel_case_types, dead_code, missing_docs)]
+        pub(super) mod $v {
+            use $crate::device::formula::Name;
+            #[derive(Clone, Copy)]
+            enum Order { $($vector),+ }
+            $($(#[$vdoc])* pub const $vector: Name = Name(Order::$vector as u8);)+
+        }
+        /// Names of the scalars.
+        #[allow(non_upper_case_globals, non_camel_case_types, dead_code, missing_docs)]
+        pub(super) mod $s {
+            use $crate::device::Slot;
+            #[derive(Clone, Copy)]
+            enum Order { $($scalar,)* End }
+            $($(#[$sdoc])* pub const $scalar: Slot = Slot(Order::$scalar as u8);)*
+            /// How many there are.
+            pub const COUNT: usize = Order::End as usize;
+        }
+    };
+}
+
+/// A program on the scalars in the module `s`, as a slice of operations:
+///
+/// | written | what it does |
+/// |---|---|
+/// | `c = a;` `c = a + b;` `c = a - b;` `c = a * b;` `c = a / b;` `c = sqrt(a);` | computes a scalar |
+/// | `count a;` | counts an iteration, and keeps its value for the host |
+/// | `note FIRST = a;` | keeps another value of the iteration that is counted next |
+/// | `stop Converged if a <= b;` | ends the column with a [`StopCode`](crate::stop::StopCode) |
+/// | `stop NotFinite if not_finite(a);` | the same; also `not_positive(a)` and `negative(a)`, both true for NaN |
+macro_rules! program {
+    (@ [$($done:expr,)*]) => { &[$($done),*] };
+    (@ [$($done:expr,)*] count $a:ident; $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::Count(s::$a),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] note $track:ident = $a:ident; $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::Note($track, s::$a),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] stop $code:ident if $a:ident <= $b:ident; $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::StopIf(
+            $crate::device::Test::AtMost(s::$a, s::$b), $crate::stop::StopCode::$code),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] stop $code:ident if not_finite($a:ident); $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::StopIf(
+            $crate::device::Test::NotFinite(s::$a), $crate::stop::StopCode::$code),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] stop $code:ident if not_positive($a:ident); $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::StopIf(
+            $crate::device::Test::NotPositive(s::$a), $crate::stop::StopCode::$code),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] stop $code:ident if negative($a:ident); $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::StopIf(
+            $crate::device::Test::Negative(s::$a), $crate::stop::StopCode::$code),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] $c:ident = sqrt($a:ident); $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::Root(s::$c, s::$a),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] $c:ident = $a:ident + $b:ident; $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::Add(s::$c, s::$a, s::$b),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] $c:ident = $a:ident - $b:ident; $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::Subtract(s::$c, s::$a, s::$b),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] $c:ident = $a:ident * $b:ident; $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::Multiply(s::$c, s::$a, s::$b),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] $c:ident = $a:ident / $b:ident; $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::Divide(s::$c, s::$a, s::$b),] $($rest)*)
+    };
+    (@ [$($done:expr,)*] $c:ident = $a:ident; $($rest:tt)*) => {
+        $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::Copy(s::$c, s::$a),] $($rest)*)
+    };
+    (@ $($other:tt)*) => { compile_error!("this is no operation on scalars") };
+    ($($program:tt)*) => { $crate::device::formula::program!(@ [] $($program)*) };
+}
+
+/// A sweep over the vectors in the module `v` and the scalars in the module `s`; see the module.
+macro_rules! sweep {
+    // The sums.
+    (@s $b:ident [$($sum:expr,)*]) => { &[$($sum),*] };
+    (@s $b:ident [$($sum:expr,)*] $out:ident = <$x:ident, $y:ident>; $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@s $b [$($sum,)*
+            $crate::device::Dot::product($b.operand(v::$x), $b.operand(v::$y), s::$out),] $($rest)*)
+    };
+    (@s $b:ident [$($sum:expr,)*] $out:ident = norm1($x:ident); $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@s $b [$($sum,)*
+            $crate::device::Dot::magnitudes($b.operand(v::$x), s::$out),] $($rest)*)
+    };
+    (@s $b:ident [$($sum:expr,)*] $out:ident = norm1($x:ident . * $y:ident); $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@s $b [$($sum,)*
+            $crate::device::Dot::weighted_magnitudes($b.operand(v::$x), $b.operand(v::$y), s::$out),] $($rest)*)
+    };
+    (@s $b:ident [$($sum:expr,)*] $out:ident = sum($x:ident if $y:ident < 0); $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@s $b [$($sum,)*
+            $crate::device::Dot::marked($b.operand(v::$x), $b.operand(v::$y), s::$out),] $($rest)*)
+    };
+    // An update is skipped: sums come after all of them.
+    (@s $b:ident $sums:tt $y:ident = $($rest:tt)*) => { $crate::device::formula::sweep!(@skip $b $sums $($rest)*) };
+    (@skip $b:ident $sums:tt ; $($rest:tt)*) => { $crate::device::formula::sweep!(@s $b $sums $($rest)*) };
+    (@skip $b:ident $sums:tt $skipped:tt $($rest:tt)*) => { $crate::device::formula::sweep!(@skip $b $sums $($rest)*) };
+
+    // The updates: those done, the target in hand with its terms, and whether the next term is added or subtracted.
+    (@u $b:ident [$($update:expr,)*]) => { &[$($update),*] };
+    (@u $b:ident $updates:tt $out:ident = <$x:ident, $y:ident>; $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@u $b $updates $($rest)*)
+    };
+    (@u $b:ident $updates:tt $out:ident = norm1($($x:tt)*); $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@u $b $updates $($rest)*)
+    };
+    (@u $b:ident $updates:tt $out:ident = sum($($x:tt)*); $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@u $b $updates $($rest)*)
+    };
+    (@u $b:ident $updates:tt $y:ident = - $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $updates $y [] - $($rest)*)
+    };
+    (@u $b:ident $updates:tt $y:ident = $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $updates $y [] + $($rest)*)
+    };
+    (@t $b:ident [$($update:expr,)*] $y:ident [$($term:expr,)*] ; $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@u $b [$($update,)*
+            $crate::device::Update { target: $b.target(v::$y), terms: &[$($term),*] },] $($rest)*)
+    };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] + [$i:literal] * $d:ident . * $x:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)* $crate::device::Term::number($i, $b.operand(v::$d))
+            .times($b.operand(v::$x)),] $($rest)*)
+    };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] + [$i:literal] * $x:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)* $crate::device::Term::number($i, $b.operand(v::$x)),] $($rest)*)
+    };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] $sign:tt $c:ident * $d:ident . * $x:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)*
+            $crate::device::formula::sweep!(@signed $sign $c, $b.operand(v::$d)).times($b.operand(v::$x)),] $($rest)*)
+    };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] $sign:tt $c:ident * 1 $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)*
+            $crate::device::formula::sweep!(@signed $sign $c, $crate::device::Operand::Ones),] $($rest)*)
+    };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] $sign:tt $c:ident * $x:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)*
+            $crate::device::formula::sweep!(@signed $sign $c, $b.operand(v::$x)),] $($rest)*)
+    };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] + $d:ident . * $x:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)*
+            $crate::device::Term::one($b.operand(v::$d)).times($b.operand(v::$x)),] $($rest)*)
+    };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] + $d:ident . / $x:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)*
+            $crate::device::Term::one($b.operand(v::$d)).over($b.operand(v::$x)),] $($rest)*)
+    };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] + $x:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)* $crate::device::Term::one($b.operand(v::$x)),] $($rest)*)
+    };
+    (@t $b:ident $us:tt $y:ident [$($term:expr,)*] - $x:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@t $b $us $y [$($term,)* $crate::device::Term::minus_one($b.operand(v::$x)),] $($rest)*)
+    };
+    (@signed + $c:ident, $v:expr) => { $crate::device::Term::slot(s::$c, $v) };
+    (@signed - $c:ident, $v:expr) => { $crate::device::Term::minus(s::$c, $v) };
+
+    // Names of the vectors that are written, and of all that are used, in their order.
+    (@n [$($t:ident)*] [$($u:ident)*]) => { $crate::device::formula::Binding::of(&[$(v::$t),*], &[$(v::$u),*]) };
+    (@n $ts:tt [$($u:ident)*] $out:ident = <$x:ident, $y:ident>; $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@n $ts [$($u)* $x $y] $($rest)*)
+    };
+    (@n $ts:tt [$($u:ident)*] $out:ident = norm1($x:ident); $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@n $ts [$($u)* $x] $($rest)*)
+    };
+    (@n $ts:tt [$($u:ident)*] $out:ident = norm1($x:ident . * $y:ident); $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@n $ts [$($u)* $x $y] $($rest)*)
+    };
+    (@n $ts:tt [$($u:ident)*] $out:ident = sum($x:ident if $y:ident < 0); $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@n $ts [$($u)* $x $y] $($rest)*)
+    };
+    (@n [$($t:ident)*] $us:tt $y:ident = - $($rest:tt)*) => { $crate::device::formula::sweep!(@m [$($t)* $y] $us + $($rest)*) };
+    (@n [$($t:ident)*] $us:tt $y:ident = $($rest:tt)*) => { $crate::device::formula::sweep!(@m [$($t)* $y] $us + $($rest)*) };
+    (@m $ts:tt $us:tt ; $($rest:tt)*) => { $crate::device::formula::sweep!(@n $ts $us $($rest)*) };
+    (@m $ts:tt $us:tt $sign:tt [$i:literal] * $($rest:tt)*) => { $crate::device::formula::sweep!(@m $ts $us + $($rest)*) };
+    (@m $ts:tt $us:tt $sign:tt $c:ident * 1 $($rest:tt)*) => { $crate::device::formula::sweep!(@m $ts $us $($rest)*) };
+    (@m $ts:tt $us:tt $sign:tt $c:ident * $($rest:tt)*) => { $crate::device::formula::sweep!(@m $ts $us + $($rest)*) };
+    (@m $ts:tt [$($u:ident)*] $sign:tt $x:ident . * $y:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@m $ts [$($u)* $x $y] $($rest)*)
+    };
+    (@m $ts:tt [$($u:ident)*] $sign:tt $x:ident . / $y:ident $($rest:tt)*) => {
+        $crate::device::formula::sweep!(@m $ts [$($u)* $x $y] $($rest)*)
+    };
+    (@m $ts:tt [$($u:ident)*] $sign:tt $x:ident $($rest:tt)*) => { $crate::device::formula::sweep!(@m $ts [$($u)* $x] $($rest)*) };
+
+    ({ $name:literal: $($body:tt)* }) => { $crate::device::formula::sweep!({ $name: $($body)* } then (&[])) };
+    ({ $name:literal: $($body:tt)* } then { $($program:tt)* }) => {
+        $crate::device::formula::sweep!({ $name: $($body)* } then ($crate::device::formula::program!($($program)*)))
+    };
+    ({ $name:literal: $($body:tt)* } then ($program:expr)) => {{
+        const BINDING: $crate::device::formula::Binding = $crate::device::formula::sweep!(@n [] [] $($body)*);
+        $crate::device::formula::Formula {
+            binding: BINDING,
+            sweep: $crate::device::Sweep {
+                name: $name,
+                writes: BINDING.writes(),
+                reads: BINDING.reads(),
+                updates: $crate::device::formula::sweep!(@u BINDING [] $($body)*),
+                dots: $crate::device::formula::sweep!(@s BINDING [] $($body)*),
+                then: $program,
+                numbers: &[],
+            },
+        }
+    }};
+}
+
+/// A product with the vectors in the module `v` and the scalars in the module `s`: `{ q = A p; pq = <p, q> } then { .. }`.
+macro_rules! product {
+    ({ $y:ident = $a:ident $x:ident }) => {
+        $crate::device::formula::Product { x: v::$x, y: v::$y, then: None }
+    };
+    ({ $y:ident = $a:ident $x:ident; $out:ident = <$x2:ident, $y2:ident> } then { $($program:tt)* }) => {
+        $crate::device::formula::product!({ $y = $a $x; $out = <$x2, $y2> } then ($crate::device::formula::program!($($program)*)))
+    };
+    ({ $y:ident = $a:ident $x:ident; $out:ident = <$x2:ident, $y2:ident> } then ($program:expr)) => {{
+        const {
+            let [x, y, x2, y2] = [v::$x, v::$y, v::$x2, v::$y2];
+            let both = (x.0 == x2.0 && y.0 == y2.0) || (x.0 == y2.0 && y.0 == x2.0);
+            assert!(both, "the dot product is that of the two vectors of the product");
+        }
+        $crate::device::formula::Product { x: v::$x, y: v::$y, then: Some((s::$out, $program)) }
+    }};
+}
+
+pub(crate) use {names, product, program, sweep};

@@ -1,0 +1,27 @@
+//! A step recorded over any workspace.
+
+use solver::Result;
+use solver::device::Device;
+
+/// A recorded step with its workspace.
+pub struct Steps<D: Device, W> {
+    device: D,
+    graph: D::Graph,
+    /// What the step works on. Its vectors stay where they are.
+    pub work: W,
+    step: fn(&D, &mut W) -> Result<()>,
+}
+
+impl<D: Device, W> Steps<D, W> {
+    /// Records the step.
+    pub fn record(device: &D, mut work: W, step: fn(&D, &mut W) -> Result<()>) -> Result<Steps<D, W>> {
+        let graph = device.record(&mut || step(device, &mut work))?;
+        Ok(Steps { device: device.clone(), graph, work, step })
+    }
+
+    /// Runs it so many times.
+    pub fn replay(&mut self, times: usize) -> Result<()> {
+        let Steps { device, graph, work, step } = self;
+        device.replay(graph, times, &mut || step(device, work))
+    }
+}
