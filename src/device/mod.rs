@@ -83,6 +83,13 @@ impl SlotState {
         self.values[slot.0 as usize * self.k + column] = value;
     }
 
+    /// Counts an iteration of a column with its value.
+    pub fn count(&mut self, column: usize, value: f64) {
+        let place = self.counts[column] as usize % RING;
+        self.ring[place * self.k + column] = value;
+        self.counts[column] += 1;
+    }
+
     /// The value counted in iteration `i` (from 0) of a column, while the ring still holds it.
     pub fn counted(&self, iteration: usize, column: usize) -> f64 {
         self.noted(Track(0), iteration, column)

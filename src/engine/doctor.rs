@@ -216,7 +216,7 @@ fn test_with_ranks<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bo
         teleport: None,
         start: None,
     };
-    let ranking = pagerank::power::<D, f64>(device, operator, &problem, false, &rule, &mut [])?;
+    let ranking = pagerank::power::<D, f64>(operator, &problem, false, &rule, &mut [])?;
     let right = ranking.reason == StopReason::Converged;
     let bound = ranking.certificate.error_bound;
     Ok((right, format!("pagerank of rmat:scale=10,edges=8000: {}, error {bound:.1e}", ranking.reason)))
@@ -230,7 +230,7 @@ fn self_test<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, St
     let a = choice.build::<D, f64>(device, &matrix, 0)?;
     let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(1000)]);
     let system = System { matrix: (&matrix).into(), b: &problem.b, x0: None };
-    let outcome = Method::Cg.solve(device, a, None, &system, &rule, &mut [])?;
+    let outcome = Method::Cg.solve(a, None, &system, &rule, &mut [])?;
     let residual = outcome.residual_true;
     let right = outcome.reason == StopReason::Converged;
     Ok((right, format!("cg on poisson2d:64x64: {}, b - A x {residual:.1e}", outcome.reason)))

@@ -63,7 +63,7 @@ impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
             let reason = "its operators could not be built; update it again";
             return Err(Error::setting("matrix", "", reason));
         };
-        prepared.solve(&*device, system, rule, checkpoints, x, observers)
+        prepared.solve(system, rule, checkpoints, x, observers)
     }
 
     fn rebuild(&mut self, matrix: &Matrix) -> Result<()> {

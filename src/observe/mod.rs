@@ -21,7 +21,9 @@ use std::path::Path;
 /// One batch of iterations that has just ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// Iterations done before this batch.
+    /// The column whose iterations these are, from 0: a solve of one right-hand side has no other.
+    pub column: usize,
+    /// Iterations of the column done before this batch.
     pub first: usize,
     /// The relative residual after each iteration of the batch.
     pub residuals: &'a [f64],
@@ -33,7 +35,8 @@ pub struct Batch<'a> {
 
 /// Sees each batch of iterations.
 pub trait Observer {
-    /// Called once after each batch, and once before the first with the initial residual alone and `first` = 0.
+    /// Called once after each batch for each column, and once before the first with the initial residual alone and
+    /// `first` = 0.
     fn batch(&mut self, batch: &Batch<'_>);
 
     /// Called when something other than iterations begins; it lasts until the next batch or the end of the solve.

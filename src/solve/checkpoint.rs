@@ -7,8 +7,10 @@
 //! - What identifies the run, as pairs of texts: fingerprints of the matrix, the right-hand side and the start, the
 //!   method with the version of its state, the device and its hardware, and whatever else the caller says that bits
 //!   depend on. Tolerances and limits are not among them: they may change from one part of a run to the next.
-//! - What the shell knows (`shell/saving.rs`): counts, numbers, coefficients, the history, x.
-//! - What the device holds: slots, and the vectors that go from one step into the next.
+//! - What the host knows of each column (`linear/saving.rs`): counts, numbers, coefficients, the history, x, and of several
+//!   columns whether the column has ended. A column that had ended and does not meet its goal starts again from its true
+//!   residual when the others have ended.
+//! - What the device holds: slots, and the vectors that go from one step into the next, n x k.
 //! - A checksum (XXH3, 64 bits) of all before it. It finds accidents; a file that passes is still read with checked
 //!   lengths.
 //!

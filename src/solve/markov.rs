@@ -15,16 +15,15 @@ pub mod chain;
 mod gauss_seidel;
 pub mod power;
 
-use super::recurrence::Recorded;
 use crate::backend::Operator;
-use crate::device::Device;
+use crate::device::{Device, Recorded};
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::observe::Observer;
 use crate::scalar::Scalar;
+use crate::solve::fixed::{self, Found, Terms, check_distribution};
 use crate::solve::rounding::sum;
-use crate::solve::steps::{Run, Steps, check_distribution};
-use crate::stop::{Progress, StopReason, StoppingRule};
+use crate::stop::{StopReason, StoppingRule};
 use gauss_seidel::{Groups, leaving, normalise};
 use std::time::Instant;
 
@@ -125,7 +124,6 @@ pub fn residual(incoming: &Csr, x: &[f64]) -> f64 {
 
 /// The distribution by power iteration with the operator of a backend, which multiplies `problem.incoming`.
 pub fn power<D: Device, T: Scalar>(
-    device: &D,
     operator: Operator<D, T>,
     problem: &Problem<'_>,
     rule: &StoppingRule,
@@ -135,29 +133,30 @@ pub fn power<D: Device, T: Scalar>(
     problem.check()?;
     let n = problem.incoming.rows();
     let vector_bytes = (power::VECTORS * n * size_of::<T>()) as u64;
-    let bytes_per_iteration = power::Work::<D, T>::bytes(&operator);
     let operator_bytes = operator.storage();
+    let device = operator.device().clone();
+    let power = power::Power(operator);
+    let bytes_per_iteration = power.bytes();
     device.require_memory("the vectors of a solve", vector_bytes)?;
     let lazy = if problem.period > 1 { 0.5 } else { 1.0 };
-    let (work, state) = power::Work::start(device, operator, &problem.beginning(), lazy)?;
-    let recorded = Recorded::new(device, work, power::Work::<D, T>::step)?;
+    let (workspace, state) = power.workspace(&problem.beginning(), lazy)?;
+    let recorded = Recorded::new(workspace, power, power::Power::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();
-    let mut run = Run::new(rule, 1.0, observers);
-    let mut found = f64::INFINITY;
-    let (reason, probabilities) =
-        run.on_device(device, recorded, state, (n, T::EPSILON, "the distribution"), |mut x| {
-            normalise(&mut x);
-            found = residual(problem.incoming, &x);
-            (x, found)
-        })?;
+    let terms = Terms { rule, factor: 1.0, vector: "the distribution" };
+    let mut truth = f64::INFINITY;
+    let found = fixed::on_device(recorded, state, &terms, observers, |mut x| {
+        normalise(&mut x);
+        truth = residual(problem.incoming, &x);
+        (x, truth)
+    })?;
     Ok(Stationary {
         lazy: lazy < 1.0,
         seconds_setup,
         bytes_per_iteration,
         operator_bytes,
         vector_bytes,
-        ..stationary(&run, reason, probabilities, found)
+        ..stationary(found, truth)
     })
 }
 
@@ -184,9 +183,7 @@ pub fn serial(
     let (mut before, n) = (vec![0.0; x.len()], x.len());
     let (mut lowest, mut lowest_at, mut damped) = (f64::INFINITY, 0, false);
     let seconds_setup = began.elapsed().as_secs_f64();
-    let mut run = Run::new(rule, 1.0, observers);
-    let mut found = f64::INFINITY;
-    let pass = |x: &mut Vec<f64>, now: &Progress| {
+    let pass = |x: &mut Vec<f64>, iteration: usize| {
         before.copy_from_slice(x);
         match &groups {
             Some(groups) => groups.pass(incoming, &leaving, x),
@@ -194,20 +191,22 @@ pub fn serial(
         }
         // A pass may go in circles where the chain itself does not: half of it goes nowhere else. Circles that become smaller
         // by more than that are let be, as the size of a step does not tell them from slow progress.
-        damped |= now.iteration >= lowest_at + PATIENCE;
+        damped |= iteration >= lowest_at + PATIENCE;
         if damped {
             x.iter_mut().zip(&before).for_each(|(x, before)| *x = 0.5 * (*x + before));
         }
         let step = x.iter().zip(&before).map(|(x, before)| (x - before).abs()).sum();
         if step < CIRCLING * lowest {
-            (lowest, lowest_at) = (step, now.iteration);
+            (lowest, lowest_at) = (step, iteration);
         }
         step
     };
-    let (reason, probabilities) = run.on_host(x, "the distribution", pass, |x| {
-        found = residual(incoming, &x);
-        (x, found)
-    });
+    let terms = Terms { rule, factor: 1.0, vector: "the distribution" };
+    let mut truth = f64::INFINITY;
+    let found = fixed::on_host(x, pass, &terms, observers, |x| {
+        truth = residual(incoming, &x);
+        (x, truth)
+    })?;
     let passes = if groups.is_some() { 3 } else { 1 };
     Ok(Stationary {
         groups: groups.map(|groups| (groups.count(), groups.seldom)),
@@ -215,22 +214,22 @@ pub fn serial(
         bytes_per_iteration: passes * incoming.storage_bytes() + 16 * n as u64,
         operator_bytes: incoming.storage_bytes(),
         vector_bytes: 16 * n as u64,
-        ..stationary(&run, reason, probabilities, found)
+        ..stationary(found, truth)
     })
 }
 
 /// What a run has come to.
-fn stationary(run: &Run<'_, '_>, reason: StopReason, probabilities: Vec<f64>, residual: f64) -> Stationary {
+fn stationary(found: Found, residual: f64) -> Stationary {
     Stationary {
-        probabilities,
-        reason,
-        iterations: run.now.iteration,
+        probabilities: found.x,
+        reason: found.reason,
+        iterations: found.iterations,
         residual,
-        residual_recursive: run.now.residual,
+        residual_recursive: found.estimate,
         lazy: false,
         groups: None,
         seconds_setup: 0.0,
-        seconds_solve: run.seconds().0,
+        seconds_solve: found.seconds.0,
         bytes_per_iteration: 0,
         operator_bytes: 0,
         vector_bytes: 0,

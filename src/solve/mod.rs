@@ -1,12 +1,16 @@
 //! Iterative methods. They know operators, a device's vector algebra, stopping rules and observers; nothing else.
 //!
-//! A method is a `Recurrence` (`recurrence.rs`) in a file of its own; the shell (`shell.rs`) runs it, judges what it
-//! finds and starts it again where rounding has misled it.
+//! A method for linear systems is a `Recurrence` (`recurrence.rs`) in a file of its own. One loop (`run.rs`) iterates for
+//! all methods; `linear.rs` judges what linear systems have found, by an answer behind a seam (`answer.rs`), and starts them
+//! again where rounding has misled them; `fixed.rs` does this for fixed points.
 
+mod answer;
 pub mod cg;
 pub mod checkpoint;
+mod fixed;
 mod forward_error;
 pub mod given;
+mod linear;
 pub mod markov;
 pub mod minres;
 pub mod pace;
@@ -15,12 +19,11 @@ pub mod pipelined;
 pub mod problem;
 mod recurrence;
 pub(crate) mod rounding;
-mod shell;
-mod steps;
+mod run;
 pub mod verdict;
 
 use crate::backend::Operator;
-use crate::device::{Cpu, Device, Sweep};
+use crate::device::{Device, Sweep};
 use crate::error::Result;
 use crate::observe::Observer;
 use crate::operator::DotInto;
@@ -30,8 +33,8 @@ use crate::spectrum::Spectrum;
 use crate::stop::{StopReason, StoppingRule};
 use checkpoint::Checkpoints;
 pub use given::{MatrixRef, Product};
-use recurrence::Recurrence;
-use shell::{Shell, Solves, Task};
+use linear::{Linear, Solves, Task};
+use recurrence::{Facts, Recurrence};
 use std::ops::Deref;
 
 /// A method for symmetric systems.
@@ -51,9 +54,9 @@ pub enum Method {
 pub struct System<'a> {
     /// The matrix; symmetric.
     pub matrix: MatrixRef<'a>,
-    /// The right-hand side.
+    /// The right-hand side; several are n x k, row-major.
     pub b: &'a [f64],
-    /// Where to start; without it at x = 0.
+    /// Where to start, as many entries; without it at x = 0.
     pub x0: Option<&'a [f64]>,
 }
 
@@ -128,19 +131,24 @@ impl Method {
 
     /// Iterations that it counts at a time.
     pub fn stride(self) -> usize {
-        match self {
-            Method::Cg => cg::Work::<Cpu, f64>::STRIDE,
-            Method::PipelinedCg => pipelined::Work::<Cpu, f64>::STRIDE,
-            Method::Minres => minres::Work::<Cpu, f64>::STRIDE,
-        }
+        self.facts().stride
     }
 
     /// Vectors in the workspace of the method.
     pub fn vectors(self, preconditioned: bool) -> usize {
+        self.facts().vectors[usize::from(preconditioned)].len()
+    }
+
+    /// Whether the method solves for several right-hand sides at once (see [`Prepared::solve_columns`]).
+    pub fn takes_columns(self) -> bool {
+        self.facts().columns
+    }
+
+    fn facts(self) -> Facts {
         match self {
-            Method::Cg => cg::Work::<Cpu, f64>::vectors(preconditioned),
-            Method::PipelinedCg => pipelined::Work::<Cpu, f64>::vectors(preconditioned),
-            Method::Minres => minres::Work::<Cpu, f64>::vectors(preconditioned),
+            Method::Cg => cg::Cg::FACTS,
+            Method::PipelinedCg => pipelined::Pipelined::FACTS,
+            Method::Minres => minres::Minres::FACTS,
         }
     }
 
@@ -166,20 +174,18 @@ impl Method {
     /// positive definite.
     pub fn solve<D: Device, T: Scalar>(
         self,
-        device: &D,
         a: Operator<D, T>,
         m: Option<Operator<D, T>>,
         system: &System<'_>,
         rule: &StoppingRule,
         observers: &mut [&mut dyn Observer],
     ) -> Result<Solution> {
-        self.solve_saved(device, a, m, system, rule, observers, &Checkpoints::default())
+        self.solve_saved(a, m, system, rule, observers, &Checkpoints::default())
     }
 
     /// The same, saved on the way or going on from where it was saved.
     pub fn solve_saved<D: Device, T: Scalar>(
         self,
-        device: &D,
         a: Operator<D, T>,
         m: Option<Operator<D, T>>,
         system: &System<'_>,
@@ -188,23 +194,23 @@ impl Method {
         checkpoints: &Checkpoints,
     ) -> Result<Solution> {
         let mut x = zeros(system.b.len())?;
-        let outcome = self.prepare(a, m).solve(device, system, rule, checkpoints, &mut x, observers)?;
+        let outcome = self.prepare(a, m).solve(system, rule, checkpoints, &mut x, observers)?;
         Ok(Solution { x, outcome })
     }
 
-    /// Makes a method ready to solve systems with the matrix of these operators, on the device that they were built on.
+    /// Makes a method ready to solve systems with the matrix of these operators, on the device of these.
     pub fn prepare<D: Device, T: Scalar>(
         self,
         a: Operator<D, T>,
         m: Option<Operator<D, T>>,
     ) -> Prepared<D, T> {
         let operators = recurrence::Operators { a, m };
-        let shell: Box<dyn Solves<D, T>> = match self {
-            Method::Cg => Box::new(Shell::<cg::Work<D, T>, D, T>::new(operators)),
-            Method::PipelinedCg => Box::new(Shell::<pipelined::Work<D, T>, D, T>::new(operators)),
-            Method::Minres => Box::new(Shell::<minres::Work<D, T>, D, T>::new(operators)),
+        let linear: Box<dyn Solves<D, T>> = match self {
+            Method::Cg => Box::new(Linear::<cg::Cg, D, T>::new(operators)),
+            Method::PipelinedCg => Box::new(Linear::<pipelined::Pipelined, D, T>::new(operators)),
+            Method::Minres => Box::new(Linear::<minres::Minres, D, T>::new(operators)),
         };
-        Prepared { method: self, shell }
+        Prepared { method: self, linear }
     }
 }
 
@@ -213,21 +219,38 @@ impl Method {
 /// converges.
 pub struct Prepared<D: Device, T: Scalar> {
     method: Method,
-    shell: Box<dyn Solves<D, T>>,
+    linear: Box<dyn Solves<D, T>>,
 }
 
 impl<D: Device, T: Scalar> Prepared<D, T> {
     /// Solves a system, and leaves the answer in `x`. The matrix of the system is the one of the operators.
     pub fn solve(
         &mut self,
-        device: &D,
         system: &System<'_>,
         rule: &StoppingRule,
         checkpoints: &Checkpoints,
         x: &mut [f64],
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome> {
-        let task = Task { name: self.method.name(), system, rule, checkpoints };
-        self.shell.solve(device, &task, x, observers)
+        let task = Task { name: self.method.name(), system, k: 1, rule, checkpoints };
+        self.linear.solve(&task, x, observers)?;
+        Ok(self.linear.outcome(0))
+    }
+
+    /// Solves a system of k right-hand sides at once, and leaves the answers in `x`: all of them n x k, row-major. Each column
+    /// has its own end and its own verdict, and observers see the batches of each. On the CPU a column has the bits of a
+    /// solve of its own where the product of the backend has them.
+    pub fn solve_columns(
+        &mut self,
+        system: &System<'_>,
+        k: usize,
+        rule: &StoppingRule,
+        checkpoints: &Checkpoints,
+        x: &mut [f64],
+        observers: &mut [&mut dyn Observer],
+    ) -> Result<Vec<Outcome>> {
+        let task = Task { name: self.method.name(), system, k, rule, checkpoints };
+        self.linear.solve(&task, x, observers)?;
+        Ok((0..k).map(|column| self.linear.outcome(column)).collect())
     }
 }

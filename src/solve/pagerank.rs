@@ -20,15 +20,14 @@ mod gauss_seidel;
 pub mod links;
 pub mod power;
 
-use super::recurrence::Recorded;
 use crate::backend::Operator;
-use crate::device::Device;
+use crate::device::{Device, Recorded};
 use crate::error::{Error, Result};
 use crate::observe::Observer;
 use crate::scalar::Scalar;
+use crate::solve::fixed::{self, Found, Terms, check_distribution};
 use crate::solve::rounding::sum;
-use crate::solve::steps::{Run, Steps, check_distribution};
-use crate::stop::{Progress, StopReason, StoppingRule};
+use crate::stop::{StopReason, StoppingRule};
 use certificate::look;
 pub use certificate::{Certificate, certify};
 use links::Links;
@@ -206,7 +205,6 @@ impl Method {
 /// Ranks by power iteration, moved ahead now and then or not, with the operator of a backend, which multiplies
 /// [`Links::incoming`].
 pub fn power<D: Device, T: Scalar>(
-    device: &D,
     operator: Operator<D, T>,
     problem: &Problem<'_>,
     extrapolate: bool,
@@ -221,20 +219,22 @@ pub fn power<D: Device, T: Scalar>(
     let vector_bytes = (power::vectors(problem.dangling, problem.teleport.is_some(), extrapolate)
         * n
         * size_of::<T>()) as u64;
-    let bytes_per_iteration = power::Work::<D, T>::bytes(&operator, problem);
     let operator_bytes = operator.storage();
+    let device = operator.device().clone();
+    let power = power::Power::new(operator, problem, extrapolate);
+    let bytes_per_iteration = power.bytes();
     let x = problem.beginning();
     if n == 0 {
         return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..nothing() });
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
-    let (work, state) = power::Work::start(device, operator, problem, extrapolate, &x)?;
-    let recorded = Recorded::new(device, work, power::Work::<D, T>::step)?;
+    let (workspace, state) = power.workspace(problem, &x)?;
+    let recorded = Recorded::new(workspace, power, power::Power::step)?;
     device.synchronize()?;
     let seconds_setup = began.elapsed().as_secs_f64();
-    let mut run = Run::new(rule, problem.error_of_step(), observers);
+    let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificate = Certificate::NONE;
-    let (reason, ranks) = run.on_device(device, recorded, state, (n, T::EPSILON, "the ranks"), |c| {
+    let found = fixed::on_device(recorded, state, &terms, observers, |c| {
         seen(problem, power::ranks(problem, c), &mut certificate)
     })?;
     Ok(Ranking {
@@ -242,7 +242,7 @@ pub fn power<D: Device, T: Scalar>(
         operator_bytes,
         vector_bytes,
         seconds_setup,
-        ..ranking(problem, &run, reason, ranks, certificate)
+        ..ranking(problem, found, certificate)
     })
 }
 
@@ -266,34 +266,28 @@ pub fn gauss_seidel(
     }
     let mut state = gauss_seidel::State::new(problem, &x);
     let seconds_setup = began.elapsed().as_secs_f64();
-    let mut run = Run::new(rule, problem.error_of_step(), observers);
+    let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificate = Certificate::NONE;
-    let pass = |x: &mut Vec<f64>, _: &Progress| state.pass(problem, x);
-    let (reason, ranks) = run.on_host(x, "the ranks", pass, |x| seen(problem, x, &mut certificate));
+    let pass = |x: &mut Vec<f64>, _| state.pass(problem, x);
+    let found = fixed::on_host(x, pass, &terms, observers, |x| seen(problem, x, &mut certificate))?;
     Ok(Ranking {
         bytes_per_iteration,
         operator_bytes,
         vector_bytes,
         seconds_setup,
-        ..ranking(problem, &run, reason, ranks, certificate)
+        ..ranking(problem, found, certificate)
     })
 }
 
 /// What a run has come to.
-fn ranking(
-    problem: &Problem<'_>,
-    run: &Run<'_, '_>,
-    reason: StopReason,
-    ranks: Vec<f64>,
-    certificate: Certificate,
-) -> Ranking {
-    let (seconds_solve, seconds_certify) = run.seconds();
+fn ranking(problem: &Problem<'_>, found: Found, certificate: Certificate) -> Ranking {
+    let (seconds_solve, seconds_certify) = found.seconds;
     Ranking {
-        ranks: problem.links.handed_out(ranks),
-        reason,
-        iterations: run.now.iteration,
-        extrapolations: run.jumps,
-        estimate: run.now.residual,
+        ranks: problem.links.handed_out(found.x),
+        reason: found.reason,
+        iterations: found.iterations,
+        extrapolations: found.jumps,
+        estimate: found.estimate,
         certificate,
         seconds_solve,
         seconds_certify,

@@ -16,11 +16,11 @@
 //! The product A m does not wait for the dot products nor they for it, so that many processors can hide the one behind
 //! the other; on a GPU an iteration is two kernels instead of three. Nothing overlaps here yet. The price is more
 //! vectors, and accuracy: four recurrences stand in for products, and rounding parts them from what they stand for
-//! sooner than in the classic form. The shell finds that out by the true residual and starts again from it.
+//! sooner than in the classic form. The solve finds that out by the true residual and starts again from it.
 //!
 //! # Cost
 //! For each iteration: one operator, the preconditioner, two dot products or three, and 15 n-vectors read or written
-//! without preconditioner (see `Work::step`).
+//! without preconditioner (see `Pipelined::iteration`).
 //!
 //! # Stopping
 //! As in the [classic form](super::cg).
@@ -30,340 +30,241 @@
 //! algorithm, Parallel Computing 40, 2014, algorithm 4.
 
 use super::recurrence::{
-    self, CEILING, FIRST, OWN, Operators, Preconditioning, RR, Recurrence, SECOND, TARGET,
+    self, CEILING, Coefficients, FIRST, Facts, Operators, RR, Recurrence, SECOND, TARGET,
 };
-use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
+use crate::device::formula::{names, product, program, sweep};
+use crate::device::{Device, Formula, Op, Product, SlotState, Sweep, Work};
 use crate::error::Result;
-use crate::operator::{DotInto, dot_into};
+use crate::operator::DotInto;
 use crate::scalar::Scalar;
-use crate::spectrum::Tridiagonal;
 use crate::stop::{StopCode, StopReason};
 
-/// r'u; without preconditioner r'r.
-const GAMMA: Slot = Slot(OWN);
-const GAMMA_NEXT: Slot = Slot(OWN + 1);
-/// w'u.
-const DELTA: Slot = Slot(OWN + 2);
-/// p'Ap of the direction to come.
-const CURVATURE: Slot = Slot(OWN + 3);
-const ALPHA: Slot = Slot(OWN + 4);
-const BETA: Slot = Slot(OWN + 5);
-const TEMPORARY: Slot = Slot(OWN + 6);
-const SLOTS: usize = OWN as usize + 7;
-
-const INTO_GAMMA: DotInto = dot_into(GAMMA);
-const INTO_DELTA: DotInto = dot_into(DELTA);
-const CHECK_GAMMA: &[Op] = &[
-    Op::StopIf(Test::NotFinite(GAMMA), StopCode::NotFinite),
-    Op::StopIf(Test::NotPositive(GAMMA), StopCode::IndefinitePreconditioner),
-];
-/// The first alpha.
-const FIRST_ALPHA: &[Op] = &[
-    Op::StopIf(Test::NotFinite(DELTA), StopCode::NotFinite),
-    Op::Copy(CURVATURE, DELTA),
-    Op::StopIf(Test::NotPositive(CURVATURE), StopCode::IndefiniteMatrix),
-    Op::Divide(ALPHA, GAMMA, CURVATURE),
-];
+names! {
+    /// u, m and q exist with a preconditioner alone; otherwise they are r, w and s.
+    vectors v { x, r, w, p, s, z, n, u, m, q }
+    scalars s {
+        rr, target, ceiling,
+        /// r'u; without preconditioner r'r.
+        gamma,
+        gamma_next,
+        /// w'u.
+        delta,
+        /// p'Ap of the direction to come.
+        curvature,
+        alpha, beta, temporary,
+    }
+}
+const _: () = assert!(s::rr.0 == RR.0 && s::target.0 == TARGET.0 && s::ceiling.0 == CEILING.0);
 
 /// The initial r'r; without preconditioner it is gamma as well.
-const NORM: Sweep<'static> = Sweep {
-    name: "pipelined_norm",
-    numbers: &[],
-    writes: 0,
-    reads: 1,
-    updates: &[],
-    dots: &[Dot::product(Operand::Read(0), Operand::Read(0), RR)],
-    then: &[Op::Copy(GAMMA, RR)],
-};
+const NORM: Formula = sweep!({ "pipelined_norm": rr = <r, r>; } then { gamma = rr; });
+/// The first r'u.
+const FIRST_GAMMA: Product = product!({ u = M r; gamma = <r, u> } then {
+    stop NotFinite if not_finite(gamma);
+    stop IndefinitePreconditioner if not_positive(gamma);
+});
+/// The first alpha.
+const FIRST_ALPHA: &[Op] = program!(
+    stop NotFinite if not_finite(delta);
+    curvature = delta;
+    stop IndefiniteMatrix if not_positive(curvature);
+    alpha = gamma / curvature;
+);
+const FIRST_W: Product = product!({ w = A r; delta = <r, w> } then (FIRST_ALPHA));
+const FIRST_W_PRECONDITIONED: Product = product!({ w = A u; delta = <u, w> } then (FIRST_ALPHA));
 
-const fn write(i: u8) -> Operand {
-    Operand::Write(i)
-}
+const N: Product = product!({ n = A w });
+const STEP: Formula = sweep!({
+    "pipelined_step":
+    z = n + beta * z;
+    s = w + beta * s;
+    p = r + beta * p;
+    x = x + alpha * p;
+    r = r - alpha * s;
+    w = w - alpha * z;
+    rr = <r, r>;
+    delta = <w, r>;
+} then {
+    stop NotFinite if not_finite(rr);
+    note FIRST = alpha;
+    note SECOND = gamma;
+    count rr;
+    stop Converged if rr <= target;
+    stop Diverged if ceiling <= rr;
+    stop NotFinite if not_finite(delta);
+    beta = rr / gamma;
+    temporary = beta * rr;
+    temporary = temporary / alpha;
+    curvature = delta - temporary;
+    stop IndefiniteMatrix if not_positive(curvature);
+    alpha = rr / curvature;
+    gamma = rr;
+});
 
-/// target = v + beta target.
-const fn extend(v: Operand, target: u8) -> [Term; 2] {
-    [Term::one(v), Term::slot(BETA, Operand::Write(target))]
-}
+const M: Product = product!({ m = M w });
+const N_PRECONDITIONED: Product = product!({ n = A m });
+const STEP_PRECONDITIONED: Formula = sweep!({
+    "pipelined_step_pre":
+    z = n + beta * z;
+    q = m + beta * q;
+    s = w + beta * s;
+    p = u + beta * p;
+    x = x + alpha * p;
+    r = r - alpha * s;
+    u = u - alpha * q;
+    w = w - alpha * z;
+    rr = <r, r>;
+    gamma_next = <r, u>;
+    delta = <w, u>;
+} then {
+    stop NotFinite if not_finite(rr);
+    note FIRST = alpha;
+    note SECOND = gamma;
+    count rr;
+    stop Converged if rr <= target;
+    stop Diverged if ceiling <= rr;
+    stop NotFinite if not_finite(gamma_next);
+    stop IndefinitePreconditioner if not_positive(gamma_next);
+    stop NotFinite if not_finite(delta);
+    beta = gamma_next / gamma;
+    temporary = beta * gamma_next;
+    temporary = temporary / alpha;
+    curvature = delta - temporary;
+    stop IndefiniteMatrix if not_positive(curvature);
+    alpha = gamma_next / curvature;
+    gamma = gamma_next;
+});
 
-/// target -= alpha v.
-const fn reduce(target: u8, v: u8) -> [Term; 2] {
-    [Term::one(Operand::Write(target)), Term::minus(ALPHA, Operand::Write(v))]
-}
+/// The next direction alone, to try its curvature on the matrix itself.
+const DIRECTION: Formula = sweep!({ "pipelined_direction": p = r + beta * p; });
+const DIRECTION_PRECONDITIONED: Formula = sweep!({ "pipelined_direction": p = u + beta * p; });
+const TRY: Product = product!({ n = A p; delta = <p, n> } then (FIRST_ALPHA));
 
-/// z, s, p, x, r, w = `Write(0..6)`, n = `Read(0)`.
-const STEP: Sweep<'static> = Sweep {
-    name: "pipelined_step",
-    numbers: &[],
-    writes: 6,
-    reads: 1,
-    updates: &[
-        Update { target: 0, terms: &extend(Operand::Read(0), 0) },
-        Update { target: 1, terms: &extend(write(5), 1) },
-        Update { target: 2, terms: &extend(write(4), 2) },
-        Update { target: 3, terms: &[Term::one(write(3)), Term::slot(ALPHA, write(2))] },
-        Update { target: 4, terms: &reduce(4, 1) },
-        Update { target: 5, terms: &reduce(5, 0) },
-    ],
-    dots: &[Dot::product(write(4), write(4), RR), Dot::product(write(5), write(4), DELTA)],
-    then: &[
-        Op::StopIf(Test::NotFinite(RR), StopCode::NotFinite),
-        Op::Note(FIRST, ALPHA),
-        Op::Note(SECOND, GAMMA),
-        Op::Count(RR),
-        Op::StopIf(Test::AtMost(RR, TARGET), StopCode::Converged),
-        Op::StopIf(Test::AtMost(CEILING, RR), StopCode::Diverged),
-        Op::StopIf(Test::NotFinite(DELTA), StopCode::NotFinite),
-        Op::Divide(BETA, RR, GAMMA),
-        Op::Multiply(TEMPORARY, BETA, RR),
-        Op::Divide(TEMPORARY, TEMPORARY, ALPHA),
-        Op::Subtract(CURVATURE, DELTA, TEMPORARY),
-        Op::StopIf(Test::NotPositive(CURVATURE), StopCode::IndefiniteMatrix),
-        Op::Divide(ALPHA, RR, CURVATURE),
-        Op::Copy(GAMMA, RR),
-    ],
-};
+/// The sweeps of this method, to compile them ahead.
+pub const SWEEPS: &[Sweep<'static>] = &[NORM.sweep, STEP.sweep, STEP_PRECONDITIONED.sweep, DIRECTION.sweep];
+/// The programs that follow the dot product of an operator, to compile them ahead.
+pub const PROGRAMS: &[(DotInto, &[Op])] = &[FIRST_GAMMA.program(), FIRST_W.program()];
 
-/// z, q, s, p, x, r, u, w = `Write(0..8)`, n, m = `Read(0..2)`.
-const STEP_PRECONDITIONED: Sweep<'static> = Sweep {
-    name: "pipelined_step_pre",
-    numbers: &[],
-    writes: 8,
-    reads: 2,
-    updates: &[
-        Update { target: 0, terms: &extend(Operand::Read(0), 0) },
-        Update { target: 1, terms: &extend(Operand::Read(1), 1) },
-        Update { target: 2, terms: &extend(write(7), 2) },
-        Update { target: 3, terms: &extend(write(6), 3) },
-        Update { target: 4, terms: &[Term::one(write(4)), Term::slot(ALPHA, write(3))] },
-        Update { target: 5, terms: &reduce(5, 2) },
-        Update { target: 6, terms: &reduce(6, 1) },
-        Update { target: 7, terms: &reduce(7, 0) },
-    ],
-    dots: &[
-        Dot::product(write(5), write(5), RR),
-        Dot::product(write(5), write(6), GAMMA_NEXT),
-        Dot::product(write(7), write(6), DELTA),
-    ],
-    then: &[
-        Op::StopIf(Test::NotFinite(RR), StopCode::NotFinite),
-        Op::Note(FIRST, ALPHA),
-        Op::Note(SECOND, GAMMA),
-        Op::Count(RR),
-        Op::StopIf(Test::AtMost(RR, TARGET), StopCode::Converged),
-        Op::StopIf(Test::AtMost(CEILING, RR), StopCode::Diverged),
-        Op::StopIf(Test::NotFinite(GAMMA_NEXT), StopCode::NotFinite),
-        Op::StopIf(Test::NotPositive(GAMMA_NEXT), StopCode::IndefinitePreconditioner),
-        Op::StopIf(Test::NotFinite(DELTA), StopCode::NotFinite),
-        Op::Divide(BETA, GAMMA_NEXT, GAMMA),
-        Op::Multiply(TEMPORARY, BETA, GAMMA_NEXT),
-        Op::Divide(TEMPORARY, TEMPORARY, ALPHA),
-        Op::Subtract(CURVATURE, DELTA, TEMPORARY),
-        Op::StopIf(Test::NotPositive(CURVATURE), StopCode::IndefiniteMatrix),
-        Op::Divide(ALPHA, GAMMA_NEXT, CURVATURE),
-        Op::Copy(GAMMA, GAMMA_NEXT),
-    ],
-};
+/// The method.
+pub(super) struct Pipelined;
 
-/// p = u + beta p alone: the next direction, to try its curvature on the matrix itself.
-const DIRECTION: Sweep<'static> = Sweep {
-    name: "pipelined_direction",
-    numbers: &[],
-    writes: 1,
-    reads: 1,
-    updates: &[Update { target: 0, terms: &extend(Operand::Read(0), 0) }],
-    dots: &[],
-    then: &[],
-};
-
-/// Every sweep of this method, for whoever compiles them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[NORM, STEP, STEP_PRECONDITIONED, DIRECTION];
-/// Every program that follows the dot product of an operator, likewise.
-pub const PROGRAMS: &[(DotInto, &[Op])] = &[(INTO_GAMMA, CHECK_GAMMA), (INTO_DELTA, FIRST_ALPHA)];
-
-/// Operators, vectors and scalars of a solve.
-pub(super) struct Work<D: Device, T: Scalar> {
-    operators: Operators<D, T>,
-    x: D::Vector<T>,
-    r: D::Vector<T>,
-    w: D::Vector<T>,
-    p: D::Vector<T>,
-    s: D::Vector<T>,
-    z: D::Vector<T>,
-    n: D::Vector<T>,
-    preconditioned: Option<Preconditioned<D, T>>,
-    slots: D::Slots,
-}
-
-/// The vectors that only a preconditioner needs.
-struct Preconditioned<D: Device, T: Scalar> {
-    u: D::Vector<T>,
-    m: D::Vector<T>,
-    q: D::Vector<T>,
-}
-
-impl<D: Device, T: Scalar> Recurrence<D, T> for Work<D, T> {
-    const STATE: u32 = 1;
-    const SLOTS: usize = SLOTS;
-
-    /// x, r, w, p, s, z, n, and u, m, q with a preconditioner.
-    fn vectors(preconditioned: bool) -> usize {
-        if preconditioned { 10 } else { 7 }
+/// What a code means by the slots alone.
+fn meaning(code: StopCode, state: &SlotState, column: usize, first: usize) -> StopReason {
+    let (counted, value) = (state.counts[column] as usize, |slot| state.get(slot, column));
+    let began = counted > first;
+    match code {
+        StopCode::IndefiniteMatrix => {
+            StopReason::IndefiniteMatrix { iteration: counted + 1, curvature: value(s::curvature) }
+        }
+        StopCode::IndefinitePreconditioner => {
+            let product = value(if began { s::gamma_next } else { s::gamma });
+            StopReason::IndefinitePreconditioner { iteration: counted, product }
+        }
+        _ => {
+            let before = !began && value(s::gamma).is_finite();
+            let inside = began && !value(s::rr).is_finite();
+            recurrence::not_finite(counted + usize::from(before || inside))
+        }
     }
+}
 
-    fn sweep_bytes(n: usize, preconditioned: bool) -> u64 {
-        if preconditioned { STEP_PRECONDITIONED } else { STEP }.bytes(n, 1, size_of::<T>())
-    }
+impl Recurrence for Pipelined {
+    const FACTS: Facts = Facts {
+        state: 1,
+        slots: s::COUNT,
+        vectors: [
+            &[v::x, v::r, v::w, v::p, v::s, v::z, v::n],
+            &[v::x, v::r, v::w, v::p, v::s, v::z, v::n, v::u, v::m, v::q],
+        ],
+        zero: [&[v::x, v::p, v::s, v::z], &[v::x, v::p, v::s, v::z, v::q]],
+        residual: [&[v::r]; 2],
+        carried: [&[v::x, v::r, v::w, v::p, v::s, v::z], &[v::x, v::r, v::w, v::p, v::s, v::z, v::u, v::q]],
+        suspects: [
+            &[("A p", v::n), ("A u", v::w), ("the residual", v::r)],
+            &[
+                ("the preconditioned residual", v::u),
+                ("M A u", v::m),
+                ("A p", v::n),
+                ("A u", v::w),
+                ("the residual", v::r),
+            ],
+        ],
+        answer: v::x,
+        direction: None,
+        spare: [v::r, v::u],
+        sweeps: [&[STEP], &[STEP_PRECONDITIONED]],
+        coefficients: Coefficients::Conjugate,
+        stride: 1,
+        columns: true,
+        sigma: None,
+        limit: None,
+    };
 
-    fn new(device: &D, operators: Operators<D, T>, n: usize) -> Result<Self> {
-        let v = || device.vector::<T>(n, 1);
-        let extra = || -> Result<_> { Ok(Preconditioned { u: v()?, m: v()?, q: v()? }) };
-        let preconditioned = operators.m.is_some().then(extra).transpose()?;
-        let slots = device.slots(SLOTS, 1)?;
-        let (x, s, z, n) = (v()?, v()?, v()?, v()?);
-        Ok(Work { operators, x, r: v()?, w: v()?, p: v()?, s, z, n, preconditioned, slots })
-    }
-
-    fn clear(&mut self, device: &D) -> Result<()> {
-        let all = [&mut self.x, &mut self.p, &mut self.s, &mut self.z];
-        all.into_iter()
-            .chain(self.preconditioned.as_mut().map(|extra| &mut extra.q))
-            .try_for_each(|v| device.clear(v))
-    }
-
-    fn start(&mut self, device: &D, r: &[T]) -> Result<()> {
-        let k = self;
-        device.upload(r, &mut k.r)?;
+    fn start<D: Device, T: Scalar>(
+        k: &Operators<D, T>,
+        w: &mut Work<'_, D, T>,
+        _: &mut SlotState,
+    ) -> Result<()> {
         // r'r
-        device.sweep::<T>(&mut [], &[&k.r], &mut k.slots, &NORM)?;
-        let a = &k.operators.a;
-        match (&k.operators.m, &mut k.preconditioned) {
-            (Some(m), Some(extra)) => {
+        w.sweep(&NORM)?;
+        match &k.m {
+            Some(m) => {
                 // u = M r, r'u; w = A u, w'u, alpha
-                m.apply_dot(&k.r, &mut extra.u, &mut k.slots, &INTO_GAMMA, CHECK_GAMMA)?;
-                a.apply_dot(&extra.u, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA)
+                w.product(m, &FIRST_GAMMA)?;
+                w.product(&k.a, &FIRST_W_PRECONDITIONED)
             }
             // w = A r, w'r, alpha
-            _ => a.apply_dot(&k.r, &mut k.w, &mut k.slots, &INTO_DELTA, FIRST_ALPHA),
+            None => w.product(&k.a, &FIRST_W),
         }
     }
 
     /// Memory traffic in n-vectors read + written, besides the matrix: n = A w 1 + 1, the sweep 7 + 6: 15 in all. With
     /// a preconditioner its own (jacobi: d and w in, m out), n = A m 1 + 1, the sweep 10 + 8: 23 in all.
-    fn step(device: &D, k: &mut Self) -> Result<()> {
-        let a = &k.operators.a;
-        match (&k.operators.m, &mut k.preconditioned) {
-            (Some(precond), Some(Preconditioned { u, m, q })) => {
-                // m = M w
-                precond.apply(1.0, &k.w, 0.0, m)?;
-                // n = A m
-                a.apply(1.0, m, 0.0, &mut k.n)?;
+    fn iteration<D: Device, T: Scalar>(k: &Operators<D, T>, w: &mut Work<'_, D, T>, _: usize) -> Result<()> {
+        match &k.m {
+            Some(m) => {
+                // m = M w, n = A m
+                w.product(m, &M)?;
+                w.product(&k.a, &N_PRECONDITIONED)?;
                 // z, q, s, p; x, r, u, w; r'r, r'u, w'u, beta, alpha
-                let writes = &mut [&mut k.z, q, &mut k.s, &mut k.p, &mut k.x, &mut k.r, u, &mut k.w];
-                device.sweep(writes, &[&k.n, m], &mut k.slots, &STEP_PRECONDITIONED)
+                w.sweep(&STEP_PRECONDITIONED)
             }
-            _ => {
+            None => {
                 // n = A w
-                a.apply(1.0, &k.w, 0.0, &mut k.n)?;
+                w.product(&k.a, &N)?;
                 // z, s, p; x, r, w; r'r, w'r, beta, alpha
-                let writes = &mut [&mut k.z, &mut k.s, &mut k.p, &mut k.x, &mut k.r, &mut k.w];
-                device.sweep(writes, &[&k.n], &mut k.slots, &STEP)
-            }
-        }
-    }
-
-    fn slots(&self) -> &D::Slots {
-        &self.slots
-    }
-
-    fn slots_mut(&mut self) -> &mut D::Slots {
-        &mut self.slots
-    }
-
-    fn carried(&self) -> Vec<&D::Vector<T>> {
-        let mut all = vec![&self.x, &self.r, &self.w, &self.p, &self.s, &self.z];
-        all.extend(self.preconditioned.iter().flat_map(|extra| [&extra.u, &extra.q]));
-        all
-    }
-
-    fn carried_mut(&mut self) -> Vec<&mut D::Vector<T>> {
-        let mut all = vec![&mut self.x, &mut self.r, &mut self.w, &mut self.p, &mut self.s, &mut self.z];
-        all.extend(self.preconditioned.iter_mut().flat_map(|extra| [&mut extra.u, &mut extra.q]));
-        all
-    }
-
-    fn reason(code: StopCode, state: &SlotState, first: usize) -> StopReason {
-        let counted = state.counts[0] as usize;
-        let began = counted > first;
-        match code {
-            StopCode::IndefiniteMatrix => {
-                StopReason::IndefiniteMatrix { iteration: counted + 1, curvature: state.get(CURVATURE, 0) }
-            }
-            StopCode::IndefinitePreconditioner => {
-                let product = state.get(if began { GAMMA_NEXT } else { GAMMA }, 0);
-                StopReason::IndefinitePreconditioner { iteration: counted, product }
-            }
-            _ => {
-                let before = !began && state.get(GAMMA, 0).is_finite();
-                let inside = began && !state.get(RR, 0).is_finite();
-                recurrence::not_finite(counted + usize::from(before || inside))
+                w.sweep(&STEP)
             }
         }
     }
 
     /// After the first iteration of a run the curvature comes from recurrences: whether it is the matrix that is not
     /// positive definite, the product tells.
-    fn verify(
-        &mut self,
-        device: &D,
-        reason: StopReason,
+    fn reason<D: Device, T: Scalar>(
+        k: &Operators<D, T>,
+        w: &mut Work<'_, D, T>,
+        code: StopCode,
         state: &mut SlotState,
+        column: usize,
         first: usize,
     ) -> Result<StopReason> {
+        let reason = meaning(code, state, column, first);
         let StopReason::IndefiniteMatrix { iteration, .. } = reason else { return Ok(reason) };
         if iteration == first + 1 {
             return Ok(reason);
         }
-        state.done[0] = StopCode::Running as u32;
-        device.write(state, &mut self.slots)?;
-        let u = self.preconditioned.as_ref().map_or(&self.r, |extra| &extra.u);
+        state.done[column] = StopCode::Running as u32;
+        w.write(state)?;
         // p = u + beta p, n = A p, p'n
-        device.sweep(&mut [&mut self.p], &[u], &mut self.slots, &DIRECTION)?;
-        let a = &self.operators.a;
-        a.apply_dot(&self.p, &mut self.n, &mut self.slots, &INTO_DELTA, FIRST_ALPHA)?;
-        device.read(&self.slots, state)?;
-        match StopCode::from_device(state.done[0]) {
-            StopCode::IndefiniteMatrix => Ok(Self::reason(StopCode::IndefiniteMatrix, state, first)),
-            _ => Ok(StopReason::Breakdown { iteration }),
+        w.sweep(if k.m.is_some() { &DIRECTION_PRECONDITIONED } else { &DIRECTION })?;
+        w.product(&k.a, &TRY)?;
+        w.read(state)?;
+        match StopCode::from_device(state.done[column]) {
+            StopCode::IndefiniteMatrix => Ok(meaning(StopCode::IndefiniteMatrix, state, column, first)),
+            _ => {
+                state.done[column] = StopCode::Limit as u32;
+                Ok(StopReason::Breakdown { iteration })
+            }
         }
-    }
-
-    /// Nothing is ever left open.
-    fn finish(&mut self, _: &D, _: &mut SlotState, _: usize) -> Result<()> {
-        Ok(())
-    }
-
-    fn answer(&self) -> &D::Vector<T> {
-        &self.x
-    }
-
-    fn preconditioner(&mut self) -> Option<Preconditioning<'_, D, T>> {
-        Some((self.operators.m.as_ref()?, [&mut self.r, &mut self.preconditioned.as_mut()?.u]))
-    }
-
-    fn suspects(&self) -> Vec<(&'static str, &D::Vector<T>)> {
-        let mut all = Vec::new();
-        if let Some(extra) = &self.preconditioned {
-            all.extend([("the preconditioned residual", &extra.u), ("M A u", &extra.m)]);
-        }
-        all.extend([("A p", &self.n), ("A u", &self.w), ("the residual", &self.r)]);
-        all
-    }
-
-    fn energy(first: f64, second: f64) -> f64 {
-        first * second
-    }
-
-    fn project(coefficients: &[(f64, f64)], projection: &mut Tridiagonal) {
-        projection.set_to_conjugate_gradients(coefficients);
     }
 }

@@ -34,12 +34,12 @@ fn both(
     let a = burst::<f64>(gpu, &system.matrix).unwrap();
     let m = precond.build(gpu, &system.matrix, &a, 0).unwrap();
     let recorded = gpu.bursts();
-    let got = method.solve(gpu, a, m, &system.given(), rule, &mut []).unwrap();
+    let got = method.solve(a, m, &system.given(), rule, &mut []).unwrap();
     assert!(gpu.bursts() > recorded, "{}: recorded as a graph", method.name());
     let cpu = Cpu::new(Some(2)).unwrap();
     let a = operator::<Cpu, f64>(&cpu, &system.matrix);
     let m = precond.build(&cpu, &system.matrix, &a, 0).unwrap();
-    [got, method.solve(&cpu, a, m, &system.given(), rule, &mut []).unwrap()]
+    [got, method.solve(a, m, &system.given(), rule, &mut []).unwrap()]
 }
 
 /// A grid, and bodies of long rows and of rows of all lengths.
@@ -132,7 +132,7 @@ fn single_precision_converges_as_far_as_it_can() {
     for method in Method::ALL {
         let a = burst::<f32>(&gpu, &matrix).unwrap();
         let rule = to(tolerance::RTOL_F32);
-        let got = method.solve(&gpu, a, None, &system.given(), &rule, &mut []).unwrap();
+        let got = method.solve(a, None, &system.given(), &rule, &mut []).unwrap();
         assert_eq!(got.reason, StopReason::Converged, "{}", method.name());
     }
 }
@@ -144,7 +144,7 @@ fn two_solves_have_the_same_bits() {
     for method in Method::ALL {
         let solve = || {
             let a = burst::<f64>(&gpu, &system.matrix).unwrap();
-            method.solve(&gpu, a, None, &system.given(), &to(tolerance::RTOL), &mut []).unwrap()
+            method.solve(a, None, &system.given(), &to(tolerance::RTOL), &mut []).unwrap()
         };
         assert_eq!(
             crate::common::vectors::bits(&solve().x),
@@ -166,10 +166,10 @@ fn the_power_iteration_of_a_chain_runs_in_one_launch() {
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-10), StoppingRule::MaxIterations(5000)]);
     let recorded = gpu.bursts();
     let a = burst::<f64>(&gpu, &incoming).unwrap();
-    let got = markov::power::<Cuda, f64>(&gpu, a, &problem, &rule, &mut []).unwrap();
+    let got = markov::power::<Cuda, f64>(a, &problem, &rule, &mut []).unwrap();
     assert!(gpu.bursts() > recorded);
     let cpu = Cpu::new(Some(2)).unwrap();
-    let want = markov::power::<Cpu, f64>(&cpu, operator(&cpu, &incoming), &problem, &rule, &mut []).unwrap();
+    let want = markov::power::<Cpu, f64>(operator(&cpu, &incoming), &problem, &rule, &mut []).unwrap();
     assert_eq!(got.reason, StopReason::Converged);
     assert_eq!(got.iterations, want.iterations);
     assert!(got.probabilities.iter().zip(&want.probabilities).all(|(a, b)| (a - b).abs() <= 1e-12));
@@ -182,7 +182,7 @@ fn a_tolerance_below_rounding_restarts_from_the_true_residual() {
     let matrix = Arc::new(system.matrix.to_f32());
     let a = burst::<f32>(&gpu, &matrix).unwrap();
     let rule = to(tolerance::RTOL_BEYOND_F32);
-    let got = Method::Cg.solve(&gpu, a, None, &system.given(), &rule, &mut []).unwrap();
+    let got = Method::Cg.solve(a, None, &system.given(), &rule, &mut []).unwrap();
     assert!(got.reason == StopReason::Converged && got.restarts > 0, "{got:?}");
 }
 
@@ -214,10 +214,10 @@ fn ranks_with_weights_and_repeated_links_are_those_of_the_cpu() {
     for extrapolated in [false, true] {
         let recorded = gpu.bursts();
         let a = burst::<f64>(&gpu, links.incoming()).unwrap();
-        let got = pagerank::power::<Cuda, f64>(&gpu, a, &problem, extrapolated, &rule, &mut []).unwrap();
+        let got = pagerank::power::<Cuda, f64>(a, &problem, extrapolated, &rule, &mut []).unwrap();
         assert!(gpu.bursts() > recorded);
         let a = operator(&cpu, links.incoming());
-        let want = pagerank::power::<Cpu, f64>(&cpu, a, &problem, extrapolated, &rule, &mut []).unwrap();
+        let want = pagerank::power::<Cpu, f64>(a, &problem, extrapolated, &rule, &mut []).unwrap();
         assert_eq!(got.reason, StopReason::Converged);
         assert!(got.ranks.iter().zip(&want.ranks).all(|(a, b)| (a - b).abs() <= 1e-12));
     }
@@ -229,7 +229,7 @@ fn a_system_that_registers_cannot_hold_is_recorded_as_a_graph() {
     let system = System::generated("poisson2d:2000x2000");
     let a = burst::<f64>(&gpu, &system.matrix).unwrap();
     let recorded = gpu.bursts();
-    let got = Method::Cg.solve(&gpu, a, None, &system.given(), &at_most(20), &mut []).unwrap();
+    let got = Method::Cg.solve(a, None, &system.given(), &at_most(20), &mut []).unwrap();
     assert_eq!((got.iterations, gpu.bursts()), (20, recorded));
 }
 
@@ -241,6 +241,6 @@ fn a_preconditioner_with_kernels_of_its_own_is_recorded_as_a_graph() {
     let block_jacobi: Preconditioner = "block-jacobi:block=4".parse().unwrap();
     let m = block_jacobi.build(&gpu, &system.matrix, &a, 0).unwrap();
     let recorded = gpu.bursts();
-    let got = Method::Cg.solve(&gpu, a, m, &system.given(), &to(tolerance::RTOL), &mut []).unwrap();
+    let got = Method::Cg.solve(a, m, &system.given(), &to(tolerance::RTOL), &mut []).unwrap();
     assert_eq!((got.reason, gpu.bursts()), (StopReason::Converged, recorded));
 }

@@ -340,7 +340,7 @@ fn every_real_positive_definite_matrix_converges_with_ic0() {
         let a = operator::<Cpu, f64>(&device, &system.matrix);
         let m = IC0.build(&device, &system.matrix, &a, 0).unwrap();
         let method = solver::solve::Method::Cg;
-        let outcome = method.solve(&device, a, m, &system.given(), &rule, &mut []).unwrap();
+        let outcome = method.solve(a, m, &system.given(), &rule, &mut []).unwrap();
         println!("{name}: {} iterations, {} restarts", outcome.iterations, outcome.restarts);
         assert_eq!(outcome.reason, StopReason::Converged, "{name}: {outcome:?}");
     }

@@ -51,7 +51,7 @@ impl System {
     ) -> Solution {
         let a = operator::<D, f64>(device, &self.matrix);
         let m = precond.build(device, &self.matrix, &a, 0).unwrap();
-        let outcome = method.solve(device, a, m, &self.given(), rule, &mut []).unwrap();
+        let outcome = method.solve(a, m, &self.given(), rule, &mut []).unwrap();
         self.assert_consistent(&outcome);
         outcome
     }
@@ -69,19 +69,18 @@ impl System {
     /// The same, watched.
     pub fn watch<D: Host>(&self, device: &D, rule: &StoppingRule, watch: &mut dyn Observer) -> Solution {
         let a = operator::<D, f64>(device, &self.matrix);
-        self.solve_operators(device, a, None, rule, &mut [watch])
+        self.solve_operators(a, None, rule, &mut [watch])
     }
 
     /// With operators of any kind; the answer must fit what is said about it.
     pub fn solve_operators<D: Host>(
         &self,
-        device: &D,
         a: Operator<D, f64>,
         m: Option<Operator<D, f64>>,
         rule: &StoppingRule,
         observers: &mut [&mut dyn Observer],
     ) -> Solution {
-        let outcome = Method::Cg.solve(device, a, m, &self.given(), rule, observers).unwrap();
+        let outcome = Method::Cg.solve(a, m, &self.given(), rule, observers).unwrap();
         self.assert_consistent(&outcome);
         outcome
     }
@@ -119,14 +118,14 @@ pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> 
     let cpu = Cpu::new(Some(1)).unwrap();
     let a = Choice::resolve("cpu", "serial", "serial").unwrap().build(&cpu, &system.matrix, 0).unwrap();
     let m = precond.build(&cpu, &system.matrix, &a, 0).unwrap();
-    system.solve_operators(&cpu, a, m, rule, &mut [])
+    system.solve_operators(a, m, rule, &mut [])
 }
 
 /// The error of a solve that cannot begin.
 pub fn refused<D: Host>(device: &D, matrix: &Arc<Csr>, b: &[f64]) -> solver::Error {
     let system = Given { matrix: matrix.into(), b, x0: None };
     let a = operator::<D, f64>(device, matrix);
-    let outcome = Method::Cg.solve(device, a, None, &system, &to(tolerance::RTOL), &mut []);
+    let outcome = Method::Cg.solve(a, None, &system, &to(tolerance::RTOL), &mut []);
     outcome.map(|o| o.reason).unwrap_err()
 }
 

@@ -34,7 +34,7 @@ pub fn trace(method: Method, shape: Shape) -> Trace {
     let b: Vec<f64> = (0..matrix.rows()).map(|i| 1.0 + i as f64).collect();
     let system = System { matrix: (&matrix).into(), b: &b, x0: None };
     let rule = StoppingRule::RelativeResidual(1e-8);
-    let solved = method.solve::<Tape, f64>(&tape, product, None, &system, &rule, &mut []);
+    let solved = method.solve::<Tape, f64>(product, None, &system, &rule, &mut []);
     assert!(matches!(solved, Err(Error::OutOfMemory { bytes: TAKEN })), "{solved:?}");
     let step = tape.0.step.lock().unwrap().take();
     step.expect("a step that was recorded")

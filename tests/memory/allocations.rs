@@ -33,7 +33,7 @@ fn allocations(
     let m = precond.build(cpu, &matrix, &a, 0).unwrap();
     let before = memory::allocations();
     let system = Given { matrix: (&matrix).into(), b: &b, x0: None };
-    let outcome = method.solve(cpu, a, m, &system, &rule, &mut [&mut recorder]).unwrap();
+    let outcome = method.solve(a, m, &system, &rule, &mut [&mut recorder]).unwrap();
     let count = memory::allocations() - before;
     assert_eq!(outcome.reason, StopReason::IterationLimit { limit: iterations });
     count
@@ -56,7 +56,7 @@ fn allocations_of_ranks(cpu: &Cpu, backend: &str, extrapolate: bool, iterations:
     let mut recorder = Recorder::with_capacity(iterations);
     let before = memory::allocations();
     let rule = StoppingRule::any(rules);
-    power::<Cpu, f64>(cpu, operator, &problem, extrapolate, &rule, &mut [&mut recorder]).unwrap();
+    power::<Cpu, f64>(operator, &problem, extrapolate, &rule, &mut [&mut recorder]).unwrap();
     memory::allocations() - before
 }
 

@@ -155,7 +155,7 @@ where
         StoppingRule::Divergence(DIVERGENCE),
     ]);
     let given = Given { matrix: (&case.matrix).into(), b: &case.b, x0: case.x0.as_deref() };
-    method.solve(&cpu, a, m, &given, &rule, &mut []).ok()
+    method.solve(a, m, &given, &rule, &mut []).ok()
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Check for Converges {
         for (precond, &expected) in BOTH.into_iter().zip(serial) {
             let Some(a) = case.build::<D, T>(device) else { return };
             let m = precond.build(device, &case.matrix, &a, 0).unwrap();
-            let outcome = Method::Cg.solve(device, a, m, &system.given(), &to(rtol), &mut []).unwrap();
+            let outcome = Method::Cg.solve(a, m, &system.given(), &to(rtol), &mut []).unwrap();
             let off = outcome.iterations.abs_diff(expected);
             let what =
                 format!("{case}, {}: {} iterations, serial {expected}", precond.name(), outcome.iterations);
@@ -169,8 +169,7 @@ fn observers_see_every_iteration_once_and_in_order<D: Host>(device: &D) {
     let system = System::generated("poisson2d:96x96");
     let (mut watch, mut recorder) = (Watch::default(), Recorder::with_capacity(500));
     let a = operator(device, &system.matrix);
-    let outcome =
-        system.solve_operators(device, a, None, &to(tolerance::RTOL), &mut [&mut watch, &mut recorder]);
+    let outcome = system.solve_operators(a, None, &to(tolerance::RTOL), &mut [&mut watch, &mut recorder]);
     assert!(outcome.iterations > 100);
     assert_eq!(watch.seen, Some(outcome.iterations));
     assert_eq!(watch.residuals.len(), outcome.iterations + 1);
@@ -340,7 +339,7 @@ fn real_matrices_converge<D: Host>(device: &D, backend: &str) {
             let built = build::<D, f64>(device, &choice, &system.matrix);
             let Some(a) = built.unwrap_or_else(|e| panic!("{what}: {e}")) else { continue };
             let m = Preconditioner::Jacobi.build(device, &system.matrix, &a, 0).unwrap();
-            let outcome = Method::Cg.solve(device, a, m, &system.given(), &loose(), &mut []).unwrap();
+            let outcome = Method::Cg.solve(a, m, &system.given(), &loose(), &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "{what}: {outcome:?}");
         }
     }
@@ -376,7 +375,7 @@ fn mixed_precision_solves_the_given_system_to_the_tolerance_of_double() {
     let solve = |matrix: &Csr| {
         let a = operator::<Cpu, f64>(&cpu, &narrow);
         let given = Given { matrix: matrix.into(), b: &system.b, x0: None };
-        Method::Cg.solve(&cpu, a, None, &given, &to(tolerance::RTOL), &mut []).unwrap()
+        Method::Cg.solve(a, None, &given, &to(tolerance::RTOL), &mut []).unwrap()
     };
     // By the matrix that it sees one run suffices; the rounding of its values shows by that of the source.
     let rounded = solve(&narrow);

@@ -16,7 +16,7 @@ fn solve(method: Method, most: usize, checkpoints: &Checkpoints) -> solver::Resu
     let system = System::random(zoo::generated("poisson2d:20x15"));
     let a = operator::<Cpu, f64>(&cpu, &system.matrix);
     let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-9), StoppingRule::MaxIterations(most)]);
-    method.solve_saved(&cpu, a, None, &system.given(), &rule, &mut [], checkpoints)
+    method.solve_saved(a, None, &system.given(), &rule, &mut [], checkpoints)
 }
 
 /// A checkpoint of a solve that was cut after so many iterations, in bytes.

@@ -96,7 +96,7 @@ impl Case {
         let m = self.precond.build(device, exact, &a, 0)?;
         let mut recorder = Recorder::default();
         let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, watch];
-        let outcome = self.method.solve_saved(device, a, m, &system.given(), rule, observers, checkpoints)?;
+        let outcome = self.method.solve_saved(a, m, &system.given(), rule, observers, checkpoints)?;
         Ok((outcome, recorder.residuals().to_vec()))
     }
 
@@ -361,7 +361,7 @@ fn a_start_of_ones_own_is_kept_and_another_one_refused() {
     let solve = |x0: Option<&[f64]>, most: usize, checkpoints: &Checkpoints| {
         let given = solver::solve::System { x0, ..system.given() };
         let a = operator::<Cpu, f64>(&cpu, &system.matrix);
-        Method::Cg.solve_saved(&cpu, a, None, &given, &to(1e-9, most), &mut [], checkpoints)
+        Method::Cg.solve_saved(a, None, &given, &to(1e-9, most), &mut [], checkpoints)
     };
     let whole = solve(Some(&start), MOST, &Checkpoints::default()).unwrap();
     solve(Some(&start), 30, &save(&file, LATE)).unwrap();

@@ -126,7 +126,7 @@ fn the_engine_solves_as_its_parts_do<D: Host + Pick<f64>>(device: &D) {
     let a = a.build::<D, f64>(device, &csr, 0).unwrap();
     let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-9), StoppingRule::MaxIterations(12_000)]);
     let system = System { matrix: (&csr).into(), b: &b, x0: None };
-    let parts = Method::Cg.solve(device, a, None, &system, &rule, &mut []).unwrap();
+    let parts = Method::Cg.solve(a, None, &system, &rule, &mut []).unwrap();
     let whole = prepared::<D>(&matrix, Method::Cg, Preconditioner::None).solve(&b).unwrap();
     assert_eq!((parts.iterations, bits(&parts.x)), (whole.outcome().iterations, bits(whole.x())));
 }

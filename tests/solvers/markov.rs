@@ -41,7 +41,7 @@ fn on<D: Pick<f64>>(device: &D, chain: &Chain, class: usize, tolerance: f64) -> 
     let class = &chain.closed()[class];
     let incoming = chain.within(class).unwrap();
     let problem = Problem { incoming: &incoming, period: class.period, start: None };
-    power::<D, f64>(device, operator(device, &incoming), &problem, &rule(tolerance), &mut []).unwrap()
+    power::<D, f64>(operator(device, &incoming), &problem, &rule(tolerance), &mut []).unwrap()
 }
 
 fn by(method: Method, chain: &Chain, class: usize, tolerance: f64) -> Stationary {
@@ -216,7 +216,7 @@ fn a_limit_of_iterations_is_not_convergence() {
     let problem = Problem { incoming: &incoming, period: 1, start: None };
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-12), StoppingRule::MaxIterations(20)]);
     let cpu = Cpu::new(Some(1)).unwrap();
-    let got = power::<Cpu, f64>(&cpu, operator(&cpu, &incoming), &problem, &rule, &mut []).unwrap();
+    let got = power::<Cpu, f64>(operator(&cpu, &incoming), &problem, &rule, &mut []).unwrap();
     assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 20 }, 20));
     assert!(got.residual > 1e-12);
 }
@@ -273,7 +273,7 @@ fn a_residual_that_rounding_keeps_up_ends_the_solve_with_a_word() {
     let problem = Problem { incoming: &incoming, period: 1, start: None };
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(2e-9), StoppingRule::MaxIterations(300)]);
     let cpu = Cpu::new(Some(1)).unwrap();
-    let got = power::<Cpu, f64>(&cpu, operator(&cpu, &narrow), &problem, &rule, &mut []).unwrap();
+    let got = power::<Cpu, f64>(operator(&cpu, &narrow), &problem, &rule, &mut []).unwrap();
     assert!(got.iterations <= 300 && !got.reason.is_success(), "{:?}", got.reason);
 }
 

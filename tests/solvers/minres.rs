@@ -90,7 +90,7 @@ impl Check for Converges {
         for precond in BOTH {
             let Some(a) = case.build::<D, T>(device) else { return };
             let m = precond.build(device, &case.matrix, &a, 0).unwrap();
-            let outcome = Method::Minres.solve(device, a, m, &system.given(), &to(rtol), &mut []).unwrap();
+            let outcome = Method::Minres.solve(a, m, &system.given(), &to(rtol), &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "{case}, {}: {outcome:?}", precond.name());
         }
     }
@@ -178,8 +178,7 @@ fn residuals_never_rise<D: Host>(device: &D) {
     let mut recorder = Recorder::with_capacity(5000);
     let a = operator::<D, f64>(device, &system.matrix);
     let rule = to(tolerance::RTOL);
-    let outcome =
-        Method::Minres.solve(device, a, None, &system.given(), &rule, &mut [&mut recorder]).unwrap();
+    let outcome = Method::Minres.solve(a, None, &system.given(), &rule, &mut [&mut recorder]).unwrap();
     let residuals = recorder.residuals();
     assert_eq!(residuals.len(), outcome.iterations + 1);
     assert!(residuals.windows(2).all(|w| w[1] <= w[0]), "{residuals:?}");
@@ -191,7 +190,7 @@ fn an_indefinite_preconditioner_ends_a_solve_with_its_evidence<D: Host>(device: 
     let run = |values: &[f64]| {
         let (a, m) = (operator::<D, f64>(device, &system.matrix), operator(device, &zoo::diagonal(values)));
         let rule = to(tolerance::RTOL);
-        Method::Minres.solve(device, a, Some(m), &system.given(), &rule, &mut []).unwrap()
+        Method::Minres.solve(a, Some(m), &system.given(), &rule, &mut []).unwrap()
     };
     let outcome = run(&[-1.0; 6]);
     let product = -system.b.iter().map(|b| b * b).sum::<f64>();
@@ -223,7 +222,7 @@ fn single_precision_is_refined_to_the_tolerance_of_double<D: Host>(device: &D) {
     let narrow = Arc::new(system.matrix.to_f32());
     let a = operator::<D, f32>(device, &narrow);
     let rule = to(tolerance::RTOL);
-    let outcome = Method::Minres.solve(device, a, None, &system.given(), &rule, &mut []).unwrap();
+    let outcome = Method::Minres.solve(a, None, &system.given(), &rule, &mut []).unwrap();
     assert!(outcome.reason == StopReason::Converged && outcome.restarts > 0, "{outcome:?}");
 }
 

@@ -36,12 +36,12 @@ fn rule(tolerance: f64) -> StoppingRule {
 
 fn on<D: Pick<T>, T: Scalar>(device: &D, problem: &Problem<'_>, tolerance: f64) -> Ranking {
     let operator = operator::<D, T>(device, problem.links.incoming());
-    power::<D, T>(device, operator, problem, false, &rule(tolerance), &mut []).unwrap()
+    power::<D, T>(operator, problem, false, &rule(tolerance), &mut []).unwrap()
 }
 
 fn extrapolated<D: Pick<f64>>(device: &D, problem: &Problem<'_>, tolerance: f64) -> Ranking {
     let operator = operator::<D, f64>(device, problem.links.incoming());
-    power::<D, f64>(device, operator, problem, true, &rule(tolerance), &mut []).unwrap()
+    power::<D, f64>(operator, problem, true, &rule(tolerance), &mut []).unwrap()
 }
 
 fn ranks(problem: &Problem<'_>, method: Method, tolerance: f64) -> Ranking {
@@ -352,8 +352,7 @@ fn a_limit_of_iterations_is_not_convergence() {
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-10), StoppingRule::MaxIterations(5)]);
     let cpu = Cpu::new(Some(1)).unwrap();
     let problem = plain(&links);
-    let got =
-        power::<Cpu, f64>(&cpu, operator(&cpu, links.incoming()), &problem, false, &rule, &mut []).unwrap();
+    let got = power::<Cpu, f64>(operator(&cpu, links.incoming()), &problem, false, &rule, &mut []).unwrap();
     assert_eq!((got.reason, got.iterations), (StopReason::IterationLimit { limit: 5 }, 5));
     assert!(got.certificate.error_bound > 1e-10);
     let got = gauss_seidel(&problem, &rule, &mut []).unwrap();
@@ -442,7 +441,7 @@ fn ranks_of_hubs_on_the_gpu_have_the_same_bits_every_time() {
         let choice = Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, backend).unwrap();
         let ranks = || {
             let operator = choice.build::<Cuda, f64>(&gpu, links.incoming(), 0).unwrap();
-            let ranking = power::<Cuda, f64>(&gpu, operator, &plain(&links), false, &rule(1e-9), &mut []);
+            let ranking = power::<Cuda, f64>(operator, &plain(&links), false, &rule(1e-9), &mut []);
             bits(&ranking.unwrap().ranks)
         };
         let first = ranks();

@@ -45,7 +45,7 @@ fn its_loss_of_accuracy_is_made_up_for_by_starting_again<D: Host>(device: &D) {
     let rtol = tolerance::RTOL_BEYOND_PIPELINED;
     let classic = system.solve_by(device, Method::Cg, Preconditioner::None, &to(rtol));
     let a = operator::<D, f64>(device, &system.matrix);
-    let pipelined = Method::PipelinedCg.solve(device, a, None, &system.given(), &to(rtol), &mut []).unwrap();
+    let pipelined = Method::PipelinedCg.solve(a, None, &system.given(), &to(rtol), &mut []).unwrap();
     assert_eq!((classic.reason, classic.restarts), (StopReason::Converged, 0));
     assert!(pipelined.reason == StopReason::Converged && pipelined.restarts > 0, "{pipelined:?}");
     assert!(pipelined.residual_true <= rtol);
@@ -127,7 +127,7 @@ fn recurrences_that_break_down_are_not_blamed_on_the_matrix<D: Host>(device: &D)
     let (alone, with_dot) = (operator(device, &zoo::diagonal(&wrong)), operator(device, &system.matrix));
     let a = Operator::new(device, Arc::new(TwoFaced { alone, with_dot }));
     let rule = to(tolerance::RTOL);
-    let outcome = Method::PipelinedCg.solve(device, a, None, &system.given(), &rule, &mut []).unwrap();
+    let outcome = Method::PipelinedCg.solve(a, None, &system.given(), &rule, &mut []).unwrap();
     match outcome.reason {
         StopReason::Breakdown { iteration } => {
             assert!(iteration == outcome.iterations + 1 && outcome.restarts > 0, "{outcome:?}");
@@ -141,7 +141,7 @@ fn an_indefinite_preconditioner_is_found_out<D: Host>(device: &D) {
     for (values, at_once) in [([1.0, 0.5, 0.3, 0.25, 0.2, -0.1], false), ([-1.0; 6], true)] {
         let (a, m) = (operator::<D, f64>(device, &system.matrix), operator(device, &zoo::diagonal(&values)));
         let rule = to(tolerance::RTOL);
-        let outcome = Method::PipelinedCg.solve(device, a, Some(m), &system.given(), &rule, &mut []).unwrap();
+        let outcome = Method::PipelinedCg.solve(a, Some(m), &system.given(), &rule, &mut []).unwrap();
         match outcome.reason {
             StopReason::IndefinitePreconditioner { iteration, product } => {
                 assert!(product < 0.0 && (iteration == 0) == at_once && iteration == outcome.iterations);
@@ -165,7 +165,7 @@ fn single_precision_is_refined_to_the_tolerance_of_double<D: Host>(device: &D) {
     let narrow = Arc::new(system.matrix.to_f32());
     let a = operator::<D, f32>(device, &narrow);
     let rule = to(tolerance::RTOL);
-    let outcome = Method::PipelinedCg.solve(device, a, None, &system.given(), &rule, &mut []).unwrap();
+    let outcome = Method::PipelinedCg.solve(a, None, &system.given(), &rule, &mut []).unwrap();
     assert!(outcome.reason == StopReason::Converged && outcome.restarts > 0, "{outcome:?}");
 }
 

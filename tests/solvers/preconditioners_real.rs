@@ -31,7 +31,7 @@ fn solve(path: &Path, precond: Preconditioner) -> Result<usize, String> {
     let rule =
         StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(100_000)]);
     let system = System { matrix: (&matrix).into(), b: &b, x0: None };
-    let outcome = Method::Cg.solve(&cpu, a, m, &system, &rule, &mut []).unwrap();
+    let outcome = Method::Cg.solve(a, m, &system, &rule, &mut []).unwrap();
     match outcome.reason.is_success() && outcome.residual_true <= 1e-8 {
         true => Ok(outcome.iterations),
         false => Err(format!("{}: {:e}", outcome.reason, outcome.residual_true)),

@@ -39,7 +39,7 @@ fn verdicts_on_matrices_that_are_symmetric_to_rounding_are_those_of_all_entries(
                 let choice = Choice::resolve("cpu", "auto", entry.name).unwrap();
                 let a = choice.build::<Cpu, f64>(&cpu, &system.matrix, 0).unwrap();
                 let m = precond.build::<Cpu, f64>(&cpu, &system.matrix, &a, 0).unwrap();
-                let outcome = |rtol| system.solve_operators(&cpu, a.clone(), m.clone(), &to(rtol), &mut []);
+                let outcome = |rtol| system.solve_operators(a.clone(), m.clone(), &to(rtol), &mut []);
                 let usual = outcome(tolerance::RTOL);
                 assert!(usual.reason.is_success(), "{name}: {:?}", usual.reason);
                 // Near what rounding leaves, not every run gets there.

@@ -126,7 +126,7 @@ fn a_small_matrix_is_not_taken_for_an_indefinite_one<D: Host>(device: &D) {
     }
     let system = numbers(4, 1e-24);
     let a = operator::<D, f32>(device, &Arc::new(system.matrix.to_f32()));
-    let outcome = Method::Cg.solve(device, a, None, &system.given(), &to(tolerance::RTOL_F32), &mut []);
+    let outcome = Method::Cg.solve(a, None, &system.given(), &to(tolerance::RTOL_F32), &mut []);
     assert_eq!(outcome.unwrap().reason, StopReason::Converged, "f32");
 }
 
@@ -151,7 +151,7 @@ fn an_indefinite_matrix_may_show_itself_later<D: Host>(device: &D) {
     let system = System { matrix: zoo::diagonal(&[5.0, 4.0, 3.0, 2.0, -0.1]), b: vec![1.0; 5] };
     for precond in [None, Some(operator(device, &zoo::diagonal(&[1.0, 0.5, 1.0, 0.5, 1.0])))] {
         let a = operator(device, &system.matrix);
-        let outcome = system.solve_operators(device, a, precond, &to(tolerance::RTOL), &mut []);
+        let outcome = system.solve_operators(a, precond, &to(tolerance::RTOL), &mut []);
         match outcome.reason {
             StopReason::IndefiniteMatrix { iteration, curvature } => {
                 assert!(curvature < 0.0 && iteration > 1 && iteration == outcome.iterations + 1);
@@ -205,7 +205,7 @@ fn a_negative_preconditioner_ends_a_solve_before_its_first_iteration<D: Host>(de
     let system = System { matrix: zoo::generated("poisson2d:20x30"), b: vec![2.0; 600] };
     let m = Operator::new(device, Arc::new(Minus::<D>(600, device.slots(1, 1).unwrap().into())));
     let a = operator(device, &system.matrix);
-    let outcome = system.solve_operators(device, a, Some(m), &to(tolerance::RTOL), &mut []);
+    let outcome = system.solve_operators(a, Some(m), &to(tolerance::RTOL), &mut []);
     assert_eq!(outcome.reason, StopReason::IndefinitePreconditioner { iteration: 0, product: -2400.0 });
     assert_eq!((outcome.iterations, outcome.residual, outcome.x), (0, 1.0, vec![0.0; 600]));
 }
@@ -214,7 +214,7 @@ fn an_indefinite_preconditioner_may_show_itself_later<D: Host>(device: &D) {
     let system = System { matrix: zoo::diagonal(&[1.0, 2.0, 3.0, 4.0, 5.0, 0.1]), b: vec![1.0; 6] };
     let m = operator(device, &zoo::diagonal(&[1.0, 0.5, 0.3, 0.25, 0.2, -0.1]));
     let a = operator(device, &system.matrix);
-    let outcome = system.solve_operators(device, a, Some(m), &to(tolerance::RTOL), &mut []);
+    let outcome = system.solve_operators(a, Some(m), &to(tolerance::RTOL), &mut []);
     match outcome.reason {
         StopReason::IndefinitePreconditioner { iteration, product } => {
             assert!(product < 0.0 && iteration > 0 && iteration == outcome.iterations);
@@ -228,7 +228,7 @@ fn a_residual_that_grows_out_of_all_proportion_ends_a_solve<D: Host>(device: &D)
     let system = System { matrix: zoo::diagonal(&[1.0, 1e-24]), b: vec![1e-12, 1.0] };
     let rules = [StoppingRule::RelativeResidual(tolerance::RTOL), StoppingRule::Divergence(DIVERGENCE)];
     let a = operator::<D, f64>(device, &system.matrix);
-    let outcome = Method::Cg.solve(device, a, None, &system.given(), &StoppingRule::any(rules), &mut []);
+    let outcome = Method::Cg.solve(a, None, &system.given(), &StoppingRule::any(rules), &mut []);
     let outcome = outcome.unwrap();
     match outcome.reason {
         StopReason::Diverged { iteration: 1, growth } => {
@@ -238,7 +238,6 @@ fn a_residual_that_grows_out_of_all_proportion_ends_a_solve<D: Host>(device: &D)
     }
     // Without the rule the second iteration finds the answer, as far as rounding lets it.
     let outcome = Method::Cg.solve(
-        device,
         operator::<D, f64>(device, &system.matrix),
         None,
         &system.given(),
@@ -300,7 +299,7 @@ fn what_single_precision_reaches_in_one_run_is_refined_to_the_tolerance<D: Host>
     let narrow = Arc::new(system.matrix.to_f32());
     for (rtol, restarts) in [(tolerance::RTOL_F32, 0), (tolerance::RTOL_BEYOND_F32, 1)] {
         let a = operator::<D, f32>(device, &narrow);
-        let outcome = Method::Cg.solve(device, a, None, &system.given(), &to(rtol), &mut []).unwrap();
+        let outcome = Method::Cg.solve(a, None, &system.given(), &to(rtol), &mut []).unwrap();
         assert!(outcome.reason == StopReason::Converged && outcome.residual_true <= rtol, "{outcome:?}");
         assert!(outcome.restarts >= restarts && (restarts > 0 || outcome.restarts == 0), "{outcome:?}");
     }
@@ -313,7 +312,7 @@ fn a_limit_that_falls_where_the_solve_would_start_again_is_the_reason<D: Host>(d
     let run = |limit: usize| {
         let rule = [StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(limit)];
         let a = operator::<D, f32>(device, &narrow);
-        Method::Cg.solve(device, a, None, &system.given(), &StoppingRule::any(rule), &mut []).unwrap()
+        Method::Cg.solve(a, None, &system.given(), &StoppingRule::any(rule), &mut []).unwrap()
     };
     let whole = run(5000);
     assert!(whole.reason == StopReason::Converged && whole.restarts > 0, "{whole:?}");
@@ -331,7 +330,7 @@ fn tolerances_may_be_relative_to_the_start_or_absolute<D: Host>(device: &D) {
     let given = Given { x0: Some(&start), ..system.given() };
     let run = |rule: StoppingRule| {
         let a = operator::<D, f64>(device, &system.matrix);
-        let outcome = Method::Cg.solve(device, a, None, &given, &rule, &mut []).unwrap();
+        let outcome = Method::Cg.solve(a, None, &given, &rule, &mut []).unwrap();
         assert_eq!(outcome.reason, StopReason::Converged);
         outcome
     };
@@ -353,11 +352,11 @@ fn a_start_that_meets_the_tolerance_needs_no_iteration<D: Host>(device: &D) {
     let ones = vec![1.0; 400];
     let given = Given { x0: Some(&ones), ..system.given() };
     let a = operator::<D, f64>(device, &system.matrix);
-    let outcome = Method::Cg.solve(device, a, None, &given, &to(tolerance::RTOL), &mut []).unwrap();
+    let outcome = Method::Cg.solve(a, None, &given, &to(tolerance::RTOL), &mut []).unwrap();
     assert_eq!((outcome.reason, outcome.iterations, outcome.x), (StopReason::Converged, 0, ones));
     let short = Given { x0: Some(&[1.0; 3]), ..system.given() };
     let a = operator::<D, f64>(device, &system.matrix);
-    let refused = Method::Cg.solve(device, a, None, &short, &to(tolerance::RTOL), &mut []).map(|o| o.reason);
+    let refused = Method::Cg.solve(a, None, &short, &to(tolerance::RTOL), &mut []).map(|o| o.reason);
     assert!(matches!(refused, Err(solver::Error::Dimension { expected: 400, got: 3, .. })), "{refused:?}");
 }
 
@@ -367,8 +366,7 @@ fn observers_are_told_the_start_of_a_solve_that_needs_no_iteration<D: Host>(devi
     let told = |b: &[f64], x0: &[f64]| {
         let given = Given { matrix: (&system.matrix).into(), b, x0: Some(x0) };
         let (a, mut recorder) = (operator::<D, f64>(device, &system.matrix), Recorder::default());
-        let outcome =
-            Method::Cg.solve(device, a, None, &given, &to(tolerance::RTOL), &mut [&mut recorder]).unwrap();
+        let outcome = Method::Cg.solve(a, None, &given, &to(tolerance::RTOL), &mut [&mut recorder]).unwrap();
         assert!(outcome.reason.is_success() && outcome.iterations == 0);
         (recorder.residuals().to_vec(), outcome.residual_true)
     };
@@ -438,7 +436,7 @@ impl LinearOperator<Cpu, f64> for Turns {
 fn turning(then: f64) -> Solution {
     let (cpu, system) = (Cpu::new(Some(2)).unwrap(), System::generated("poisson2d:30x30"));
     let m = Operator::new(&cpu, Arc::new(Turns { left: AtomicUsize::new(4), then }));
-    system.solve_operators(&cpu, operator(&cpu, &system.matrix), Some(m), &to(tolerance::RTOL), &mut [])
+    system.solve_operators(operator(&cpu, &system.matrix), Some(m), &to(tolerance::RTOL), &mut [])
 }
 
 #[test]

@@ -23,7 +23,7 @@ on_each_device! {
 
 fn solve<D: Host>(device: &D, method: Method, given: &Given<'_>, rule: &StoppingRule) -> Solution {
     let a = operator::<D, f64>(device, &Arc::new(given.matrix.stored().unwrap().clone()));
-    method.solve(device, a, None, given, rule, &mut []).unwrap()
+    method.solve(a, None, given, rule, &mut []).unwrap()
 }
 
 /// Solves and compares the verdict with exact arithmetic.
@@ -106,7 +106,7 @@ fn minres_solves_scaled_systems_as_it_solves_others<D: Host>(device: &D) {
             let a = operator::<D, f32>(device, &Arc::new(matrix.to_f32()));
             let given = Given { matrix: (&matrix).into(), b: &system.b, x0: None };
             let rule = StoppingRule::RelativeResidual(1e-10);
-            let outcome = Method::Minres.solve(device, a, None, &given, &rule, &mut []).unwrap();
+            let outcome = Method::Minres.solve(a, None, &given, &rule, &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "f32, 2^{exponent}");
         }
     }
@@ -150,7 +150,7 @@ fn a_start_whose_residual_is_out_of_range_is_refused() {
         let a = operator::<Cpu, f64>(&cpu, &matrix);
         let given = Given { matrix: (&matrix).into(), b: &[b], x0: Some(&[x0]) };
         let rule = StoppingRule::InitialResidual(1e-3);
-        Method::Cg.solve(&cpu, a, None, &given, &rule, &mut []).unwrap_err().to_string()
+        Method::Cg.solve(a, None, &given, &rule, &mut []).unwrap_err().to_string()
     };
     let message = refused(1e-200, 1e200);
     assert!(message.contains("2e200") && message.contains("1e-200"), "{message}");
@@ -196,7 +196,6 @@ fn a_start_that_meets_the_tolerance_by_rounding_alone_is_not_believed() {
     let a = operator::<Cpu, f64>(&cpu, &matrix);
     let m = Preconditioner::None.build(&cpu, &matrix, &a, 0).unwrap();
     let given = Given { matrix: (&matrix).into(), b: &b, x0: Some(&x0) };
-    let outcome =
-        Method::Minres.solve(&cpu, a, m, &given, &StoppingRule::RelativeResidual(1e-8), &mut []).unwrap();
+    let outcome = Method::Minres.solve(a, m, &given, &StoppingRule::RelativeResidual(1e-8), &mut []).unwrap();
     assert!(exact::meets(&matrix, &b, &outcome.x, 1e-8) || !outcome.reason.is_success(), "{outcome:?}");
 }

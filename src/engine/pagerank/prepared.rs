@@ -66,7 +66,7 @@ fn by_power<D: Pick<T>, T: Scalar>(
         let device = kept.turn()?;
         device.enter()?;
         let Some(operator) = kept.value() else { unreachable!("it is never taken out") };
-        power::<D, T>(&*device, operator.clone(), problem, extrapolate, rule, observers)
+        power::<D, T>(operator.clone(), problem, extrapolate, rule, observers)
     });
     Ok((iterate, chosen))
 }

@@ -11,91 +11,59 @@
 //! is never in memory, and these 4 with the operator's own 2 become 2.
 
 use crate::backend::Operator;
-use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
+use crate::device::formula::{names, sweep};
+use crate::device::{Device, Formula, Name, SlotState, Sweep, Work, Workspace};
 use crate::error::Result;
 use crate::scalar::Scalar;
-use crate::solve::steps::Steps;
-use crate::stop::StopCode;
+use crate::solve::fixed::Steps;
 
-/// The l1 norm of the residual, counted in every iteration.
-const STEP: Slot = Slot(0);
-/// The one to reach.
-const TARGET: Slot = Slot(1);
-const LAZY: Slot = Slot(2);
-const SLOTS: usize = 3;
-
-const Y: Operand = Operand::Write(0);
-const X: Operand = Operand::Write(1);
-
-const STEPPED: Sweep<'static> = Sweep {
-    name: "markov_step",
-    numbers: &[],
-    writes: 2,
-    reads: 0,
-    updates: &[
-        Update { target: 0, terms: &[Term::one(Y), Term::minus_one(X)] },
-        Update { target: 1, terms: &[Term::one(X), Term::slot(LAZY, Y)] },
-    ],
-    dots: &[Dot::magnitudes(Y, STEP)],
-    then: &[
-        Op::StopIf(Test::NotFinite(STEP), StopCode::NotFinite),
-        Op::Count(STEP),
-        Op::StopIf(Test::AtMost(STEP, TARGET), StopCode::Converged),
-    ],
-};
-
-/// Every sweep of this method, for whoever compiles them ahead; it follows a product.
-pub const SWEEPS: &[Sweep<'static>] = &[STEPPED];
-
-/// Operator, vectors and scalars of an iteration.
-pub(super) struct Work<D: Device, T: Scalar> {
-    steps: Operator<D, T>,
-    y: D::Vector<T>,
-    x: D::Vector<T>,
-    slots: D::Slots,
+names! {
+    vectors v { y, x }
+    scalars s {
+        /// The l1 norm of the residual, counted in every iteration, and the one to reach.
+        step, target,
+        lazy,
+    }
 }
+
+const STEPPED: Formula = sweep!({ "markov_step": y = y - x; x = x + lazy * y; step = norm1(y); } then {
+    stop NotFinite if not_finite(step);
+    count step;
+    stop Converged if step <= target;
+});
+
+/// The sweeps of this method, to compile them ahead; the sweep follows a product.
+pub const SWEEPS: &[Sweep<'static>] = &[STEPPED.sweep];
 
 /// Vectors in the workspace.
 pub const VECTORS: usize = 2;
 
-impl<D: Device, T: Scalar> Work<D, T> {
+/// P' of the chain.
+pub(super) struct Power<D: Device, T: Scalar>(pub Operator<D, T>);
+
+impl<D: Device, T: Scalar> Power<D, T> {
     /// Bytes that an iteration moves.
-    pub fn bytes(steps: &Operator<D, T>) -> u64 {
-        steps.bytes_with(&STEPPED)
+    pub fn bytes(&self) -> u64 {
+        self.0.bytes_with(&STEPPED.sweep)
     }
 
     /// The workspace, and the host's copy of its scalars; iteration begins at x.
-    pub fn start(device: &D, steps: Operator<D, T>, x: &[f64], lazy: f64) -> Result<(Self, SlotState)> {
-        let mut work = Work {
-            steps,
-            y: device.vector(x.len(), 1)?,
-            x: device.vector(x.len(), 1)?,
-            slots: device.slots(SLOTS, 1)?,
-        };
+    pub fn workspace(&self, x: &[f64], lazy: f64) -> Result<(Workspace<D, T>, SlotState)> {
+        let mut workspace = Workspace::new(self.0.device(), [v::y, v::x], (x.len(), 1), s::COUNT)?;
         let host: Vec<T> = x.iter().map(|&x| T::from_f64(x)).collect();
-        device.upload(&host, &mut work.x)?;
-        let mut state = SlotState::new(SLOTS, 1);
-        state.set(LAZY, 0, lazy);
-        Ok((work, state))
+        workspace.work().upload(v::x, &host)?;
+        let mut state = SlotState::new(s::COUNT, 1);
+        state.set(s::lazy, 0, lazy);
+        Ok((workspace, state))
+    }
+
+    /// One iteration.
+    pub fn step(&self, w: &mut Work<'_, D, T>) -> Result<()> {
+        // y = P' x, y = y - x, x = x + lazy y, ||y||_1
+        w.product_then(&self.0, &STEPPED)
     }
 }
 
-impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
-    const TARGET: Slot = TARGET;
-
-    fn step(_: &D, w: &mut Self) -> Result<()> {
-        w.steps.apply_sweep([&mut w.y, &mut w.x], &[], &mut w.slots, &STEPPED)
-    }
-
-    fn slots(&self) -> &D::Slots {
-        &self.slots
-    }
-
-    fn slots_mut(&mut self) -> &mut D::Slots {
-        &mut self.slots
-    }
-
-    fn answer(&self) -> &D::Vector<T> {
-        &self.x
-    }
+impl<D: Device, T: Scalar> Steps<D, T> for Power<D, T> {
+    const ANSWER: Name = v::x;
 }

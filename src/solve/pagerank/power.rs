@@ -32,274 +32,207 @@
 
 use super::{Dangling, Problem};
 use crate::backend::Operator;
-use crate::device::sweep::dot_sweep;
-use crate::device::{Device, Dot, Op, Operand, Slot, SlotState, Sweep, Term, Test, Update};
+use crate::device::formula::{names, program, sweep};
+use crate::device::{Device, Formula, Name, Op, Slot, SlotState, Sweep, Work, Workspace};
 use crate::error::Result;
 use crate::scalar::Scalar;
-use crate::solve::steps::Steps;
-use crate::stop::StopCode;
+use crate::solve::fixed::Steps;
+use std::cell::RefCell;
 
-/// The l1 norm of the step, counted in every iteration.
-const STEP: Slot = Slot(0);
-/// The step to reach.
-const TARGET: Slot = Slot(1);
-/// Minus the sum of x over sinks.
-const STRANDED: Slot = Slot(2);
-const DAMPING: Slot = Slot(3);
-/// What every vertex gets, and how it follows from what is stranded.
-const MU: Slot = Slot(4);
-const MU_SHARE: Slot = Slot(5);
-const MU_REST: Slot = Slot(6);
-/// What v is multiplied by, likewise.
-const RHO: Slot = Slot(7);
-const RHO_SHARE: Slot = Slot(8);
-const RHO_REST: Slot = Slot(9);
-/// Inner products of v0 = u0 - u2, v1 = u1 - u2 and u2.
-const V0_V0: Slot = Slot(10);
-const V0_V1: Slot = Slot(11);
-const V1_V1: Slot = Slot(12);
-const V0_U2: Slot = Slot(13);
-const V1_U2: Slot = Slot(14);
-/// What v1 and u2 are multiplied by where x is moved.
-const BY_V1: Slot = Slot(15);
-const BY_U2: Slot = Slot(16);
+names! {
+    vectors v {
+        y, c, w, v,
+        /// 1 at sinks.
+        sinks,
+        /// x of three iterations; after them v0 = u0 - u2, v1 = u1 - u2 and u2.
+        first, second, third,
+    }
+    scalars s {
+        /// The l1 norm of the step, counted in every iteration, and the step to reach.
+        step, target,
+        /// Minus the sum of x over sinks.
+        stranded,
+        damping,
+        /// What every vertex gets, and how it follows from what is stranded.
+        mu, mu_share, mu_rest,
+        /// The same for the multiple of v that is added.
+        rho, rho_share, rho_rest,
+        v0_v0, v0_v1, v1_v1, v0_u2, v1_u2,
+        /// What v1 and u2 are multiplied by where x is moved.
+        by_v1, by_u2,
+    }
+}
 /// Slots that a workspace has.
-pub const SLOTS: usize = 17;
+pub const SLOTS: usize = s::COUNT;
 
 /// Iterations from one extrapolation to the next.
 const PERIOD: usize = 10;
 /// Vectors kept for it.
-const KEPT_VECTORS: usize = 3;
+const KEPT: [Name; 3] = [v::first, v::second, v::third];
 
 /// mu and rho from what is stranded.
-const SPREAD: [Op; 4] = [
-    Op::Multiply(MU, MU_SHARE, STRANDED),
-    Op::Add(MU, MU, MU_REST),
-    Op::Multiply(RHO, RHO_SHARE, STRANDED),
-    Op::Add(RHO, RHO, RHO_REST),
-];
-const AFTER_STEP: &[Op] = &[
-    Op::StopIf(Test::NotFinite(STEP), StopCode::NotFinite),
-    Op::Count(STEP),
-    // Before the end, so that it holds where iteration goes on after one.
-    SPREAD[0],
-    SPREAD[1],
-    SPREAD[2],
-    SPREAD[3],
-    Op::StopIf(Test::AtMost(STEP, TARGET), StopCode::Converged),
-];
-
-const Y: Operand = Operand::Write(0);
-const C: Operand = Operand::Write(1);
-const W: Operand = Operand::Read(0);
-const V: Operand = Operand::Read(1);
-const SINKS: Operand = Operand::Read(2);
-
-/// y = y / w - c, c = c + y.
-const STEP_OF_C: Update<'static> = Update { target: 0, terms: &[Term::one(Y).over(W), Term::minus_one(C)] };
-const MOVE: Update<'static> = Update { target: 1, terms: &[Term::one(C), Term::one(Y)] };
-const SUMS: &[Dot] = &[Dot::weighted_magnitudes(Y, W, STEP), Dot::marked(C, W, STRANDED)];
+const SPREAD: &[Op] = program!(
+    mu = mu_share * stranded;
+    mu = mu + mu_rest;
+    rho = rho_share * stranded;
+    rho = rho + rho_rest;
+);
+/// mu and rho are set before the end, so that they hold where iteration goes on after one.
+const AFTER_STEP: &[Op] = program!(
+    stop NotFinite if not_finite(step);
+    count step;
+    mu = mu_share * stranded;
+    mu = mu + mu_rest;
+    rho = rho_share * stranded;
+    rho = rho + rho_rest;
+    stop Converged if step <= target;
+);
 
 /// The sum over sinks, before the first iteration.
-const START: Sweep<'static> = Sweep {
-    name: "pagerank_start",
-    numbers: &[],
-    writes: 0,
-    reads: 2,
-    updates: &[],
-    dots: &[Dot::marked(Operand::Read(1), W, STRANDED)],
-    then: &SPREAD,
-};
+const START: Formula = sweep!({ "pagerank_start": stranded = sum(c if w < 0); } then (SPREAD));
 /// Where every vertex gets the same.
-const EVEN: Sweep<'static> = Sweep {
-    name: "pagerank_even",
-    numbers: &[],
-    writes: 2,
-    reads: 1,
-    updates: &[
-        Update { target: 0, terms: &[Term::slot(DAMPING, Y), Term::slot(MU, Operand::Ones)] },
-        STEP_OF_C,
-        MOVE,
-    ],
-    dots: SUMS,
-    then: AFTER_STEP,
-};
+const EVEN: Formula = sweep!({
+    "pagerank_even":
+    y = damping * y + mu * 1;
+    y = y ./ w - c;
+    c = c + y;
+    step = norm1(y .* w);
+    stranded = sum(c if w < 0);
+} then (AFTER_STEP));
 /// Where v says who gets how much.
-const PERSONAL: Sweep<'static> = Sweep {
-    name: "pagerank_personal",
-    numbers: &[],
-    writes: 2,
-    reads: 2,
-    updates: &[
-        Update {
-            target: 0,
-            terms: &[Term::slot(DAMPING, Y), Term::slot(MU, Operand::Ones), Term::slot(RHO, V)],
-        },
-        STEP_OF_C,
-        MOVE,
-    ],
-    dots: SUMS,
-    then: AFTER_STEP,
-};
+const PERSONAL: Formula = sweep!({
+    "pagerank_personal":
+    y = damping * y + mu * 1 + rho * v;
+    y = y ./ w - c;
+    c = c + y;
+    step = norm1(y .* w);
+    stranded = sum(c if w < 0);
+} then (AFTER_STEP));
 /// Where sinks keep d of their own x, which is -c.
-const SELF_LOOP: Sweep<'static> = Sweep {
-    name: "pagerank_self_loop",
-    numbers: &[],
-    writes: 2,
-    reads: 3,
-    updates: &[
-        Update {
-            target: 0,
-            terms: &[Term::slot(DAMPING, Y), Term::slot(RHO, V), Term::minus(DAMPING, C).times(SINKS)],
-        },
-        STEP_OF_C,
-        MOVE,
-    ],
-    dots: SUMS,
-    then: AFTER_STEP,
-};
+const SELF_LOOP: Formula = sweep!({
+    "pagerank_self_loop":
+    y = damping * y + rho * v - damping * c .* sinks;
+    y = y ./ w - c;
+    c = c + y;
+    step = norm1(y .* w);
+    stranded = sum(c if w < 0);
+} then (AFTER_STEP));
 
-/// Keeps x: c = `Read(1)`.
-const KEEP: Sweep<'static> = Sweep {
-    name: "pagerank_keep",
-    numbers: &[],
-    writes: 1,
-    reads: 2,
-    updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(1)).times(W)] }],
-    dots: &[],
-    then: &[],
-};
-const fn minus(v: Operand) -> Term {
-    Term::minus_one(v)
-}
-const FIRST: Operand = Operand::Write(0);
-const SECOND: Operand = Operand::Write(1);
-const THIRD: Operand = Operand::Write(2);
-/// v0, v1 and u2, in the place of the three vectors that were kept before x: c = `Read(1)`.
-const DIFFERENCES: Sweep<'static> = Sweep {
-    name: "pagerank_differences",
-    numbers: &[],
-    writes: 3,
-    reads: 2,
-    updates: &[
-        Update { target: 0, terms: &[minus(FIRST), Term::one(SECOND)] },
-        Update { target: 1, terms: &[minus(SECOND), Term::one(THIRD)] },
-        Update { target: 2, terms: &[minus(THIRD), Term::one(Operand::Read(1)).times(W)] },
-        Update { target: 0, terms: &[Term::one(FIRST), minus(THIRD)] },
-        Update { target: 1, terms: &[Term::one(SECOND), minus(THIRD)] },
-    ],
-    dots: &[
-        Dot::product(FIRST, FIRST, V0_V0),
-        Dot::product(FIRST, SECOND, V0_V1),
-        Dot::product(SECOND, SECOND, V1_V1),
-        Dot::product(FIRST, THIRD, V0_U2),
-    ],
-    then: &[],
-};
-const LAST_DOT: Sweep<'static> = dot_sweep(&[Dot::product(Operand::Read(0), Operand::Read(1), V1_U2)], &[]);
+/// Keeps x.
+const KEEP: Formula = sweep!({ "pagerank_keep": first = c .* w; });
+/// v0, v1 and u2, in the place of the three vectors that were kept before x.
+const DIFFERENCES: Formula = sweep!({
+    "pagerank_differences":
+    first = -first + second;
+    second = -second + third;
+    third = -third + c .* w;
+    first = first - third;
+    second = second - third;
+    v0_v0 = <first, first>;
+    v0_v1 = <first, second>;
+    v1_v1 = <second, second>;
+    v0_u2 = <first, third>;
+});
+const LAST_PRODUCT: Formula = sweep!({ "pagerank_last_product": v1_u2 = <second, third>; });
 /// Moves x, for which it takes the place of v0 to add up how far, and makes the sum over sinks of it.
-const AHEAD: Sweep<'static> = Sweep {
-    name: "pagerank_ahead",
-    numbers: &[],
-    writes: 2,
-    reads: 3,
-    updates: &[
-        Update {
-            target: 0,
-            terms: &[Term::slot(BY_V1, Operand::Read(1)), Term::slot(BY_U2, Operand::Read(2))],
-        },
-        Update { target: 1, terms: &[Term::one(C), Term::one(Y).over(W)] },
-    ],
-    dots: &[Dot::marked(C, W, STRANDED)],
-    then: &SPREAD,
-};
+const AHEAD: Formula = sweep!({
+    "pagerank_ahead":
+    first = by_v1 * second + by_u2 * third;
+    c = c + first ./ w;
+    stranded = sum(c if w < 0);
+} then (SPREAD));
 
 /// The sweeps that follow a product.
-pub const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN, PERSONAL, SELF_LOOP];
-/// Every sweep of this method, for whoever compiles them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[START, EVEN, PERSONAL, SELF_LOOP, KEEP, DIFFERENCES, LAST_DOT, AHEAD];
+pub const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN.sweep, PERSONAL.sweep, SELF_LOOP.sweep];
+/// The sweeps of this method, to compile them ahead.
+pub const SWEEPS: &[Sweep<'static>] = &[
+    START.sweep,
+    EVEN.sweep,
+    PERSONAL.sweep,
+    SELF_LOOP.sweep,
+    KEEP.sweep,
+    DIFFERENCES.sweep,
+    LAST_PRODUCT.sweep,
+    AHEAD.sweep,
+];
 
-/// Operator, vectors and scalars of an iteration.
-pub(super) struct Work<D: Device, T: Scalar> {
+/// The links of a graph, and what is done after each product with them.
+pub(super) struct Power<D: Device, T: Scalar> {
     links: Operator<D, T>,
-    y: D::Vector<T>,
-    c: D::Vector<T>,
-    w: D::Vector<T>,
-    /// What the sweep reads besides w: nothing, or v, or v and what is 1 at sinks.
-    others: Vec<D::Vector<T>>,
-    /// Only where x is extrapolated: what is kept of x, and the host's copy of the scalars.
-    kept: Option<([D::Vector<T>; KEPT_VECTORS], SlotState)>,
-    slots: D::Slots,
+    step: &'static Formula,
+    /// Room for the scalars, where x is extrapolated.
+    extrapolates: Option<RefCell<SlotState>>,
+}
+
+/// The vectors of a workspace.
+fn names(step: &'static Formula, extrapolate: bool) -> impl Iterator<Item = Name> {
+    let used = [v::y, v::c, v::w, v::v, v::sinks].into_iter().filter(|name| step.binding.has(*name));
+    used.chain(KEPT.into_iter().filter(move |_| extrapolate))
 }
 
 /// Vectors in a workspace.
 pub fn vectors(dangling: Dangling, personal: bool, extrapolate: bool) -> usize {
-    2 + sweep_of(dangling, personal).reads as usize + if extrapolate { KEPT_VECTORS } else { 0 }
+    names(step_by(dangling, personal), extrapolate).count()
 }
 
-impl<D: Device, T: Scalar> Work<D, T> {
+impl<D: Device, T: Scalar> Power<D, T> {
+    /// Power iteration with an operator that multiplies the links.
+    pub fn new(links: Operator<D, T>, problem: &Problem<'_>, extrapolate: bool) -> Power<D, T> {
+        let extrapolates = extrapolate.then(|| RefCell::new(SlotState::new(SLOTS, 1)));
+        Power { links, step: step_of(problem), extrapolates }
+    }
+
     /// Bytes that an iteration moves.
-    pub fn bytes(links: &Operator<D, T>, problem: &Problem<'_>) -> u64 {
-        links.bytes_with(&sweep(problem))
+    pub fn bytes(&self) -> u64 {
+        self.links.bytes_with(&self.step.sweep)
     }
 
     /// The workspace, and the host's copy of its scalars; iteration begins at x.
-    pub fn start(
-        device: &D,
-        links: Operator<D, T>,
-        problem: &Problem<'_>,
-        extrapolate: bool,
-        x: &[f64],
-    ) -> Result<(Self, SlotState)> {
-        let n = x.len();
-        let room = || device.vector::<T>(n, 1);
-        let upload = |value: &dyn Fn(usize) -> f64| -> Result<D::Vector<T>> {
-            let host: Vec<T> = (0..n).map(|i| T::from_f64(value(i))).collect();
-            let mut vector = device.vector::<T>(n, 1)?;
-            device.upload(&host, &mut vector)?;
-            Ok(vector)
-        };
-        let w = |i| signed(problem.links.out()[i]);
-        let others: [&dyn Fn(usize) -> f64; 2] =
-            [&|i| problem.teleport(i), &|i| f64::from(u8::from(w(i) < 0.0))];
-        let read = sweep(problem).reads as usize - 1;
-        let mut work = Work {
-            links,
-            y: device.vector(n, 1)?,
-            c: upload(&|i| x[i] / w(i))?,
-            w: upload(&w)?,
-            others: others[..read].iter().map(|value| upload(*value)).collect::<Result<_>>()?,
-            kept: match extrapolate {
-                true => Some(([room()?, room()?, room()?], SlotState::new(SLOTS, 1))),
-                false => None,
-            },
-            slots: device.slots(SLOTS, 1)?,
-        };
+    pub fn workspace(&self, problem: &Problem<'_>, x: &[f64]) -> Result<(Workspace<D, T>, SlotState)> {
+        let names = names(self.step, self.extrapolates.is_some());
+        let mut workspace = Workspace::new(self.links.device(), names, (x.len(), 1), SLOTS)?;
+        let mut work = workspace.work();
+        let w = |i: usize| signed(problem.links.out()[i]);
+        let values: [(Name, &dyn Fn(usize) -> f64); 4] = [
+            (v::c, &|i| x[i] / w(i)),
+            (v::w, &w),
+            (v::v, &|i| problem.teleport(i)),
+            (v::sinks, &|i| f64::from(u8::from(w(i) < 0.0))),
+        ];
+        for (name, value) in values {
+            if work.has(name) {
+                let host: Vec<T> = (0..x.len()).map(|i| T::from_f64(value(i))).collect();
+                work.upload(name, &host)?;
+            }
+        }
         let mut state = SlotState::new(SLOTS, 1);
         shares(problem).into_iter().for_each(|(slot, value)| state.set(slot, 0, value));
-        device.write(&state, &mut work.slots)?;
-        device.sweep(&mut [], &[&work.w, &work.c], &mut work.slots, &START)?;
-        device.read(&work.slots, &mut state)?;
-        Ok((work, state))
+        work.write(&state)?;
+        work.sweep(&START)?;
+        work.read(&mut state)?;
+        Ok((workspace, state))
     }
-}
 
-impl<D: Device, T: Scalar> Work<D, T> {
+    /// One iteration.
+    pub fn step(&self, work: &mut Work<'_, D, T>) -> Result<()> {
+        // y = A c; the next x; its step; c
+        work.product_then(&self.links, self.step)
+    }
+
     /// Moves x to the shortest combination of the last three steps; whether it has.
-    fn extrapolate(&mut self, device: &D) -> Result<bool> {
-        let Some(([first, second, third], state)) = &mut self.kept else { return Ok(false) };
-        device.sweep(&mut [first, second, third], &[&self.w, &self.c], &mut self.slots, &DIFFERENCES)?;
-        device.sweep(&mut [], &[second, third], &mut self.slots, &LAST_DOT)?;
-        device.read(&self.slots, state)?;
+    fn extrapolate(&self, work: &mut Work<'_, D, T>, state: &mut SlotState) -> Result<bool> {
+        work.sweep(&DIFFERENCES)?;
+        work.sweep(&LAST_PRODUCT)?;
+        work.read(state)?;
         let value = |slot| state.get(slot, 0);
-        let combination = shortest([value(V0_V0), value(V0_V1), value(V1_V1)], [value(V0_U2), value(V1_U2)]);
+        let squares = [value(s::v0_v0), value(s::v0_v1), value(s::v1_v1)];
+        let combination = shortest(squares, [value(s::v0_u2), value(s::v1_u2)]);
         let Some((a, b)) = combination else { return Ok(false) };
         // In x, u2 and v1, the vectors that the steps led to are x - 2 u2 - v1, x - u2 and x.
-        state.set(BY_V1, 0, -a);
-        state.set(BY_U2, 0, -(2.0 * a + b));
-        device.write(state, &mut self.slots)?;
-        let reads = &[&self.w, &*second, &*third];
-        device.sweep(&mut [first, &mut self.c], reads, &mut self.slots, &AHEAD)?;
+        state.set(s::by_v1, 0, -a);
+        state.set(s::by_u2, 0, -(2.0 * a + b));
+        work.write(state)?;
+        work.sweep(&AHEAD)?;
         Ok(true)
     }
 }
@@ -316,46 +249,25 @@ fn shortest([aa, ab, bb]: [f64; 3], [a_u, b_u]: [f64; 2]) -> Option<(f64, f64)> 
     (a.is_finite() && b.is_finite()).then_some((a, b))
 }
 
-impl<D: Device, T: Scalar> Steps<D, T> for Work<D, T> {
-    const TARGET: Slot = TARGET;
+impl<D: Device, T: Scalar> Steps<D, T> for Power<D, T> {
+    const ANSWER: Name = v::c;
 
-    fn step(_: &D, w: &mut Self) -> Result<()> {
-        let writes = [&mut w.y, &mut w.c];
-        match &w.others[..] {
-            [] => w.links.apply_sweep(writes, &[&w.w], &mut w.slots, &EVEN),
-            [v] => w.links.apply_sweep(writes, &[&w.w, v], &mut w.slots, &PERSONAL),
-            [v, sinks, ..] => w.links.apply_sweep(writes, &[&w.w, v, sinks], &mut w.slots, &SELF_LOOP),
-        }
-    }
-
-    fn beside(&mut self, device: &D, iterations: usize) -> Result<bool> {
-        let Some((kept, _)) = &mut self.kept else { return Ok(false) };
+    fn between(&self, work: &mut Work<'_, D, T>, iterations: usize) -> Result<bool> {
+        let Some(state) = &self.extrapolates else { return Ok(false) };
         if iterations > 0 && iterations.is_multiple_of(PERIOD) {
-            return self.extrapolate(device);
+            return self.extrapolate(work, &mut state.borrow_mut());
         }
-        if let Some(place) = (iterations % PERIOD + KEPT_VECTORS).checked_sub(PERIOD) {
-            device.sweep(&mut [&mut kept[place]], &[&self.w, &self.c], &mut self.slots, &KEEP)?;
+        if let Some(place) = (iterations % PERIOD + KEPT.len()).checked_sub(PERIOD) {
+            work.with_exchanged(&[(v::first, KEPT[place])]).sweep(&KEEP)?;
         }
         Ok(false)
     }
 
     fn undisturbed(&self, iterations: usize) -> usize {
-        match self.kept {
+        match self.extrapolates {
             None => usize::MAX,
-            Some(_) => (PERIOD - KEPT_VECTORS).saturating_sub(iterations % PERIOD).max(1),
+            Some(_) => (PERIOD - KEPT.len()).saturating_sub(iterations % PERIOD).max(1),
         }
-    }
-
-    fn slots(&self) -> &D::Slots {
-        &self.slots
-    }
-
-    fn slots_mut(&mut self) -> &mut D::Slots {
-        &mut self.slots
-    }
-
-    fn answer(&self) -> &D::Vector<T> {
-        &self.c
     }
 }
 
@@ -370,15 +282,15 @@ pub(super) fn ranks(problem: &Problem<'_>, mut c: Vec<f64>) -> Vec<f64> {
     c
 }
 
-fn sweep(problem: &Problem<'_>) -> Sweep<'static> {
-    sweep_of(problem.dangling, problem.teleport.is_some())
+fn step_of(problem: &Problem<'_>) -> &'static Formula {
+    step_by(problem.dangling, problem.teleport.is_some())
 }
 
-fn sweep_of(dangling: Dangling, personal: bool) -> Sweep<'static> {
+fn step_by(dangling: Dangling, personal: bool) -> &'static Formula {
     match (dangling, personal) {
-        (Dangling::SelfLoop, _) => SELF_LOOP,
-        (_, true) => PERSONAL,
-        (_, false) => EVEN,
+        (Dangling::SelfLoop, _) => &SELF_LOOP,
+        (_, true) => &PERSONAL,
+        (_, false) => &EVEN,
     }
 }
 
@@ -388,14 +300,14 @@ fn shares(problem: &Problem<'_>) -> [(Slot, f64); 5] {
     let spread = matches!(problem.dangling, Dangling::Uniform | Dangling::Personalised);
     // Of minus the sum over sinks.
     let share = if spread { -d } else { 0.0 };
-    let (mu, rho) = if sweep(problem) == EVEN {
+    let (mu, rho) = if *step_of(problem) == EVEN {
         ((share / n, (1.0 - d) / n), (0.0, 0.0))
     } else if problem.dangling == Dangling::Uniform {
         ((share / n, 0.0), (0.0, 1.0 - d))
     } else {
         ((0.0, 0.0), (share, 1.0 - d))
     };
-    [(DAMPING, d), (MU_SHARE, mu.0), (MU_REST, mu.1), (RHO_SHARE, rho.0), (RHO_REST, rho.1)]
+    [(s::damping, d), (s::mu_share, mu.0), (s::mu_rest, mu.1), (s::rho_share, rho.0), (s::rho_rest, rho.1)]
 }
 
 #[cfg(test)]

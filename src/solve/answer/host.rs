@@ -1,0 +1,343 @@
+//! The answer in the memory of the host, in double precision, measured with the matrix as its source gave it.
+
+use super::{Aim, Answer, Truth};
+use crate::backend::Operator;
+use crate::device::{Device, Name, Product, Work};
+use crate::error::{Error, Result};
+use crate::format::Csr;
+use crate::parallel::zeros;
+use crate::scalar::Scalar;
+use crate::solve::System;
+use crate::solve::checkpoint::{Reader, Writer};
+use crate::solve::forward_error::Estimator;
+use crate::solve::given::MatrixRef;
+use crate::solve::verdict::{self, Judge, Measured, largest_magnitude, norm, normal_residual};
+use std::io::{self, Write};
+
+/// A column of the answer; contiguous, while b and the vectors of devices are row-major.
+#[derive(Default)]
+struct Column {
+    /// Whether x is still zero, as it was made.
+    fresh: bool,
+    x: Vec<f64>,
+    /// b - A x.
+    r: Vec<f64>,
+    /// The power of two that r was divided by when it was handed over.
+    scale: f64,
+}
+
+/// The memory of the host for solves of one size, allocated once.
+#[derive(Default)]
+pub(in crate::solve) struct Memory<T> {
+    columns: Vec<Column>,
+    /// The proposed x and its residual, until they replace those of a column, and the norms of that residual.
+    next_x: Vec<f64>,
+    next_r: Vec<f64>,
+    found: Option<Measured>,
+    /// A column of b where there are several.
+    b: Vec<f64>,
+    /// A vector on its way to the device or from it.
+    host: Vec<T>,
+    judge: Judge,
+    estimator: Estimator,
+}
+
+/// The answer of a system.
+pub(in crate::solve) struct Host<'a, D, T> {
+    device: &'a D,
+    system: &'a System<'a>,
+    k: usize,
+    memory: &'a mut Memory<T>,
+}
+
+impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
+    /// The answer of a system of n rows and k columns.
+    pub fn new(
+        device: &'a D,
+        system: &'a System<'a>,
+        (n, k): (usize, usize),
+        memory: &'a mut Memory<T>,
+    ) -> Result<Host<'a, D, T>> {
+        if memory.columns.len() != k || memory.next_x.len() != n {
+            let column = || Ok(Column { fresh: true, x: zeros(n)?, r: zeros(n)?, scale: 1.0 });
+            *memory = Memory {
+                columns: (0..k).map(|_| column()).collect::<Result<_>>()?,
+                next_x: zeros(n)?,
+                next_r: zeros(n)?,
+                b: zeros(if k == 1 { 0 } else { n })?,
+                host: zeros(n * k)?,
+                ..Memory::default()
+            };
+        }
+        Ok(Host { device, system, k, memory })
+    }
+
+    /// The residual of the proposed x: plain where that certifies the goal, and otherwise compensated.
+    fn measure(&mut self, column: usize, aim: &Aim) -> Measured {
+        let Memory { next_x: x, next_r: r, b, judge, .. } = &mut *self.memory;
+        let b = one_column(self.system.b, self.k, column, b);
+        let found = match self.system.matrix {
+            MatrixRef::Stored(matrix) => judge.measure(self.device, (matrix, b, x), aim.norm_b, aim.goal, r),
+            MatrixRef::Applied(product) => verdict::of_product(product, (b, x), aim.norm_a, r),
+        };
+        self.memory.found = Some(found);
+        found
+    }
+}
+
+impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
+    fn right_hand_side(&self, column: usize) -> (f64, f64) {
+        let b = self.system.b;
+        if self.k == 1 {
+            return (largest_magnitude(b.iter().copied()), norm(b));
+        }
+        let b: Vec<f64> = b.iter().skip(column).step_by(self.k).copied().collect();
+        (largest_magnitude(b.iter().copied()), norm(&b))
+    }
+
+    fn needs_norm(&self) -> bool {
+        self.system.matrix.stored().is_none()
+    }
+
+    fn matrix_scale(&self) -> f64 {
+        self.system.matrix.stored().map_or(1.0, matrix_scale::<T>)
+    }
+
+    fn clear(&mut self, column: usize) {
+        let Column { fresh, x, .. } = &mut self.memory.columns[column];
+        // Pages that nothing has touched are zero, and take no time yet.
+        if !std::mem::take(fresh) {
+            x.fill(0.0);
+        }
+    }
+
+    fn start(&mut self, column: usize, aim: &Aim) -> Result<Truth> {
+        let k = self.k;
+        let truth = match self.system.x0 {
+            // Without rounding: b - A 0 = b.
+            None => {
+                self.clear(column);
+                let Memory { columns, b, .. } = &mut *self.memory;
+                columns[column].r.copy_from_slice(one_column(self.system.b, k, column, b));
+                Truth::OF_ZERO
+            }
+            Some(x0) => {
+                let Column { fresh, x, .. } = &mut self.memory.columns[column];
+                *fresh = false;
+                x.iter_mut().zip(x0.iter().skip(column).step_by(k)).for_each(|(x, x0)| *x = *x0);
+                self.measure_again(column, aim)
+            }
+        };
+        if !truth.residual.is_finite() {
+            let r = &self.memory.columns[column].r;
+            let row = r.iter().position(|r| !r.is_finite());
+            return Err(Error::StartScale { row, norm: norm(r), norm_b: aim.norm_b });
+        }
+        Ok(truth)
+    }
+
+    fn hand_over(
+        &mut self,
+        live: &dyn Fn(usize) -> bool,
+        work: &mut Work<'_, D, T>,
+        to: &[Name],
+    ) -> Result<()> {
+        let Memory { columns, host, .. } = &mut *self.memory;
+        for (place, column) in columns.iter_mut().enumerate() {
+            let host = host.iter_mut().skip(place).step_by(self.k);
+            if live(place) {
+                column.scale = scale(&column.r);
+                host.zip(&column.r).for_each(|(host, r)| *host = T::from_f64(r / column.scale));
+            } else {
+                host.for_each(|host| *host = T::default());
+            }
+        }
+        to.iter().try_for_each(|name| work.upload(*name, host))
+    }
+
+    fn scale(&self, column: usize) -> f64 {
+        self.memory.columns[column].scale
+    }
+
+    fn fetch(&mut self, work: &Work<'_, D, T>, d: Name) -> Result<()> {
+        work.download(d, &mut self.memory.host)
+    }
+
+    fn propose(&mut self, column: usize, sigma: f64, aim: &Aim) -> f64 {
+        let Memory { columns, next_x, host, .. } = &mut *self.memory;
+        let Column { x, scale, .. } = &columns[column];
+        let by = scale * sigma;
+        let grown = |d: f64| if by.is_normal() { d * by } else { d * scale * sigma };
+        let next = next_x.iter_mut().zip(x).zip(host.iter().skip(column).step_by(self.k));
+        next.for_each(|((next, x), d)| *next = x + grown(d.to_f64()));
+        self.measure(column, aim).norm / aim.norm_b
+    }
+
+    fn accept(&mut self, column: usize, aim: &Aim) -> Truth {
+        let Memory { columns, next_x, next_r, found, b, .. } = &mut *self.memory;
+        let Column { x, r, .. } = &mut columns[column];
+        let Some(found) = found.take() else { return Truth::OF_ZERO };
+        std::mem::swap(x, next_x);
+        std::mem::swap(r, next_r);
+        let b = one_column(self.system.b, self.k, column, b);
+        Truth {
+            residual: found.norm / aim.norm_b,
+            at_most: found.at_most / aim.norm_b,
+            backward_error: found.backward_error(b, x, r),
+        }
+    }
+
+    fn out_of_range(&self) -> Option<(&'static str, usize)> {
+        let Memory { next_x, next_r, .. } = &*self.memory;
+        [("x", next_x), ("b - A x", next_r)]
+            .into_iter()
+            .find_map(|(vector, values)| Some((vector, values.iter().position(|v| !v.is_finite())?)))
+    }
+
+    fn measure_again(&mut self, column: usize, aim: &Aim) -> Truth {
+        let Memory { columns, next_x, .. } = &mut *self.memory;
+        next_x.copy_from_slice(&columns[column].x);
+        self.measure(column, aim);
+        let truth = self.accept(column, aim);
+        let Column { r, scale: by, .. } = &mut self.memory.columns[column];
+        *by = scale(r);
+        truth
+    }
+
+    fn normal_residual(&mut self, column: usize, norm_a: Option<f64>) -> f64 {
+        let r = &self.memory.columns[column].r;
+        match self.system.matrix {
+            MatrixRef::Stored(matrix) => normal_residual(matrix, r),
+            MatrixRef::Applied(_) => {
+                let product = norm(&self.system.matrix.multiply(r));
+                let r = norm(r);
+                // A lower bound of the norm where a preconditioner hides the eigenvalues of A.
+                product / norm_a.unwrap_or(product / r) / r
+            }
+        }
+    }
+
+    fn first_not_finite(
+        &mut self,
+        work: &Work<'_, D, T>,
+        vector: Name,
+        column: usize,
+    ) -> Result<Option<usize>> {
+        let host = &mut self.memory.host;
+        work.download(vector, host)?;
+        Ok(host.iter().skip(column).step_by(self.k).position(|v| !v.to_f64().is_finite()))
+    }
+
+    fn has_underflown(&mut self, work: &Work<'_, D, T>, direction: Name, column: usize) -> Result<bool> {
+        let host = &mut self.memory.host;
+        work.download(direction, host)?;
+        let p = host.iter().skip(column).step_by(self.k).map(|p| p.to_f64()).collect();
+        Ok(has_underflown::<T>(self.system.matrix, p))
+    }
+
+    fn error_estimate(
+        &mut self,
+        column: usize,
+        m: Option<(&Operator<D, T>, [Name; 2])>,
+        work: &mut Work<'_, D, T>,
+        smallest: f64,
+    ) -> Result<Option<f64>> {
+        let Some(matrix) = self.system.matrix.stored() else { return Ok(None) };
+        let Memory { columns, next_x, next_r: z, host, estimator, .. } = &mut *self.memory;
+        let Column { x, r, .. } = &columns[column];
+        z.copy_from_slice(r);
+        if let Some((m, [from, to])) = m {
+            let by = scale(r);
+            if self.k > 1 {
+                host.fill(T::default());
+            }
+            let of_column = host.iter_mut().skip(column).step_by(self.k);
+            of_column.zip(r).for_each(|(host, r)| *host = T::from_f64(r / by));
+            work.upload(from, host)?;
+            work.product(m, &Product { x: from, y: to, then: None })?;
+            work.download(to, host)?;
+            let of_column = host.iter().skip(column).step_by(self.k);
+            z.iter_mut().zip(of_column).for_each(|(z, host)| *z = host.to_f64() * by);
+        }
+        Ok(estimator.estimate(matrix, x, r, z, smallest, next_x))
+    }
+
+    fn copy_to(&self, x: &mut [f64]) {
+        for (place, column) in self.memory.columns.iter().enumerate() {
+            let x = x.iter_mut().skip(place).step_by(self.k);
+            x.zip(&column.x).for_each(|(x, own)| *x = *own);
+        }
+    }
+
+    fn save<W: Write>(&self, column: usize, to: &mut Writer<W>) -> io::Result<()> {
+        to.vector(&self.memory.columns[column].x)
+    }
+
+    fn load(&mut self, column: usize, from: &mut Reader<'_>) -> std::result::Result<(), String> {
+        let Column { fresh, x, .. } = &mut self.memory.columns[column];
+        *fresh = false;
+        *x = from.vector(x.len())?;
+        Ok(())
+    }
+
+    fn save_vector<W: Write>(
+        &mut self,
+        work: &Work<'_, D, T>,
+        vector: Name,
+        to: &mut Writer<W>,
+    ) -> io::Result<()> {
+        let host = &mut self.memory.host;
+        work.download(vector, host).map_err(io::Error::other)?;
+        to.vector(host)
+    }
+
+    fn load_vector(
+        &mut self,
+        work: &mut Work<'_, D, T>,
+        vector: Name,
+        from: &mut Reader<'_>,
+    ) -> std::result::Result<Result<()>, String> {
+        let values = from.vector::<T>(self.memory.host.len())?;
+        Ok(work.upload(vector, &values))
+    }
+}
+
+/// A column of a row-major array of k columns, copied to `room` where it is not the only one.
+fn one_column<'a>(all: &'a [f64], k: usize, column: usize, room: &'a mut [f64]) -> &'a [f64] {
+    if k == 1 {
+        return all;
+    }
+    room.iter_mut().zip(all.iter().skip(column).step_by(k)).for_each(|(to, from)| *to = *from);
+    room
+}
+
+/// Whether p'Ap is positive, but it or entries of A p are below the range of numbers. Both are scaled by powers of two to
+/// see that.
+fn has_underflown<T: Scalar>(matrix: MatrixRef<'_>, p: Vec<f64>) -> bool {
+    let scaled = |mut v: Vec<f64>| {
+        let by = scale(&v);
+        v.iter_mut().for_each(|v| *v /= by);
+        (v, by)
+    };
+    let (p, by_p) = scaled(p);
+    let (q, by_q) = scaled(matrix.multiply(&p));
+    let curvature: f64 = p.iter().zip(&q).map(|(p, q)| p * q).sum();
+    let sum = curvature * by_q * by_p * by_p;
+    let entry = T::from_f64(by_q * by_p * T::EPSILON).to_f64();
+    curvature > 0.0 && (sum < f64::MIN_POSITIVE || entry == 0.0)
+}
+
+/// A power of two near the largest magnitude, by which a residual is scaled without rounding; 1 where it has none.
+fn scale(r: &[f64]) -> f64 {
+    let largest = largest_magnitude(r.iter().copied());
+    if largest.is_normal() { 2f64.powi(largest.log2().floor().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
+}
+
+/// The power of two that brings the largest entry of a matrix to about 1; exactly 1 where the squares of its entries, in
+/// vectors of this precision, are in range anyway.
+fn matrix_scale<T: Scalar>(matrix: &Csr) -> f64 {
+    let safe = if size_of::<T>() == 4 { 16 } else { 256 };
+    let largest = largest_magnitude((0..matrix.nnz()).map(|j| matrix.values().get(j)));
+    let exponent = if largest.is_normal() { largest.log2().floor() as i32 } else { 0 };
+    if exponent.abs() <= safe { 1.0 } else { 2f64.powi(-exponent.clamp(-1000, 1000)) }
+}

@@ -1,0 +1,377 @@
+//! Linear systems: runs a method, judges what it finds, and starts it again where rounding has misled it.
+//!
+//! # Restarts
+//! A recurrence goes on to fall when the residual b - A x that it stands for no longer does: rounding parts the two. So
+//! when the recursion meets the tolerance (or a run stagnates), r = b - A x is computed in double precision with the matrix
+//! as its source gave it (`answer.rs`). If that misses the tolerance, A d = r is solved from d = 0 and x + d is the
+//! next x, kept in double precision: residual replacement for vectors in double precision, iterative refinement for
+//! vectors in single. This goes on as long as each run at least halves the true residual; a run that does not is the
+//! last, and one that makes it larger is undone. A least-squares solution is tried the same way: it stands if a second
+//! run finds nothing better. A run is not asked for more than [`FLOOR`] of what it began with: below that a
+//! recursion says nothing. Iterations count on over restarts.
+//!
+//! # Columns
+//! A system may have k right-hand sides. Each column has its own scalars, its own end and its own verdict, and has the bits
+//! of a solve of its own where the product of the backend has. Columns that start again begin together once all have ended.
+//!
+//! # Range
+//! Every run solves for a residual that is divided by a power of two near its largest entry, which rounds nothing: so
+//! products of the vectors stay in range whatever the scale of b. Where a small matrix takes p'Ap out of it all the same,
+//! the next run begins with a large residual again. A method that squares entries of A runs on sigma A, with a power of
+//! two sigma, where A is very large or very small.
+//!
+//! # Reference
+//! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye, Residual
+//! replacement strategies for Krylov subspace iterative methods, SIAM J. Sci. Comput. 22, 2000.
+
+mod begin;
+mod column;
+mod judge;
+mod saving;
+
+use super::answer::{Answer, Host, Memory};
+use super::checkpoint::Checkpoints;
+use super::recurrence::{CEILING, FIRST, Operators, RR, Recurrence, SECOND, TARGET, step};
+use super::run::{Family, Iterations, Run, Track, Tracks};
+use super::{Outcome, System};
+use crate::device::{Device, Recorded, SlotState, Work, Workspace};
+use crate::error::{Error, Result};
+use crate::observe::Observer;
+use crate::scalar::Scalar;
+use crate::stop::{PROGRESS, StopCode, StoppingRule};
+use begin::Common;
+use column::Column;
+use saving::Keeper;
+use std::marker::PhantomData;
+use std::time::Instant;
+
+/// The most that a run reduces a recursive residual by, in units of the vectors' rounding.
+const FLOOR: f64 = 64.0;
+
+/// A method made ready for a matrix. Vectors, the recorded step and the memory of the host stay from one solve to the next: a
+/// solve after the first allocates nothing where it converges, but for a factor that estimates its error the first time it is
+/// needed.
+pub(super) struct Linear<M, D: Device, T: Scalar> {
+    operators: Operators<D, T>,
+    /// From the first solve on.
+    recorded: Option<Steps<D, T>>,
+    /// The host's copy of the scalars.
+    state: SlotState,
+    memory: Memory<T>,
+    tracks: Tracks,
+    columns: Vec<Column>,
+    common: Common,
+    method: PhantomData<M>,
+}
+
+/// The recorded step of a method.
+type Steps<D, T> = Recorded<D, T, Operators<D, T>>;
+
+/// A [`Linear`] of any method.
+pub(super) trait Solves<D: Device, T: Scalar>: Send {
+    /// Solves a system and leaves the answer in `x`; see the module.
+    fn solve(&mut self, task: &Task<'_>, x: &mut [f64], observers: &mut [&mut dyn Observer]) -> Result<()>;
+
+    /// What became of a column in the last solve.
+    fn outcome(&self, column: usize) -> Outcome;
+}
+
+/// What is solved, and when it ends.
+pub(super) struct Task<'a> {
+    pub name: &'static str,
+    pub system: &'a System<'a>,
+    /// Columns of the right-hand side and of the answer, which are n x k, row-major.
+    pub k: usize,
+    pub rule: &'a StoppingRule,
+    pub checkpoints: &'a Checkpoints,
+}
+
+/// A recorded step that is replayed.
+struct Replay<'a, D: Device, T: Scalar> {
+    recorded: &'a mut Steps<D, T>,
+    /// Iterations of a step.
+    stride: usize,
+}
+
+impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
+    fn prepare(&mut self, _: usize) -> Result<usize> {
+        Ok(D::BATCH)
+    }
+
+    fn ends_by_itself(&self) -> bool {
+        self.recorded.ends_by_itself()
+    }
+
+    fn agree(&self, stop: bool) -> bool {
+        self.recorded.workspace().device().agree(stop)
+    }
+
+    fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()> {
+        self.recorded.replay(iterations.div_ceil(self.stride))?;
+        self.recorded.workspace().read(state)
+    }
+
+    fn write(&mut self, state: &SlotState) -> Result<()> {
+        self.recorded.open().0.write(state)
+    }
+}
+
+/// A workspace of a method for systems of n rows and k columns.
+fn workspace<M: Recurrence, D: Device, T: Scalar>(
+    operators: &Operators<D, T>,
+    shape: (usize, usize),
+) -> Result<Workspace<D, T>> {
+    let names = M::FACTS.vectors[usize::from(operators.m.is_some())];
+    Workspace::new(operators.a.device(), names.iter().copied(), shape, M::FACTS.slots)
+}
+
+/// A solve in hand: the family of the loop for linear systems.
+struct Solve<'a, A, M, D, T> {
+    answer: A,
+    columns: &'a mut [Column],
+    /// Whether the coefficients of iterations tell of A itself, and not of M A.
+    tells_of_a: bool,
+    /// The power of two that the method multiplies A by.
+    sigma: f64,
+    /// Saves the solve, where that was asked for.
+    keeper: Option<Keeper>,
+    of: PhantomData<fn() -> (M, D, T)>,
+}
+
+impl<M: Recurrence, D: Device, T: Scalar> Linear<M, D, T> {
+    /// A solver that allocates when it first solves.
+    pub fn new(operators: Operators<D, T>) -> Linear<M, D, T> {
+        Linear {
+            operators,
+            recorded: None,
+            state: SlotState::new(M::FACTS.slots, 1),
+            memory: Memory::default(),
+            tracks: Tracks::default(),
+            columns: Vec::new(),
+            common: Common::default(),
+            method: PhantomData,
+        }
+    }
+}
+
+impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
+    fn solve(&mut self, task: &Task<'_>, x: &mut [f64], observers: &mut [&mut dyn Observer]) -> Result<()> {
+        let began = Instant::now();
+        let Linear { operators, recorded, state, memory, tracks, columns, common, .. } = self;
+        let device = operators.a.device();
+        let Task { system, rule, k, .. } = *task;
+        let rule = rule.in_steps_of(M::FACTS.stride);
+        let n = begin::check(task, operators.a.shape(), M::FACTS.columns, x)?;
+        let (keeper, saved) = saving::prepare::<M, D, T>(operators, task)?;
+        *common = Common::of(operators, &M::FACTS, n, k);
+        columns.resize_with(k, Column::default);
+        let most = rule.most_iterations();
+        columns.iter_mut().for_each(|column| column.clear(most));
+        let mut run = Run::new(tracks, k, rule, observers);
+        if system.b.iter().all(|b| *b == 0.0) {
+            x.fill(0.0);
+            columns.iter_mut().enumerate().for_each(|(c, column)| column.end_as_zero(&mut run, c));
+            return Ok(());
+        }
+        if state.k != k {
+            (*state, *recorded) = (SlotState::new(M::FACTS.slots, k), None);
+        }
+        if recorded.is_none() {
+            device.require_memory("the vectors of a solve", common.vector_bytes)?;
+        }
+        let answer = Host::new(device, system, (n, k), memory)?;
+        let (tells_of_a, sigma) = (operators.m.is_none(), 1.0);
+        let mut solve: Solve<'_, _, M, D, T> =
+            Solve { answer, columns, tells_of_a, sigma, keeper, of: PhantomData };
+        for column in 0..k {
+            solve.start(&mut run, column)?;
+        }
+        if solve.columns.iter().all(|column| column.end.is_some()) {
+            solve.answer.copy_to(x);
+            return Ok(());
+        }
+        if M::FACTS.sigma.is_some() && tells_of_a {
+            solve.sigma = solve.answer.matrix_scale();
+        }
+        let recorded = match &saved {
+            Some(saved) => {
+                let space = recorded.take().map(|recorded| recorded.into_parts().0);
+                let space = space.map_or_else(|| workspace::<M, D, T>(operators, (n, k)), Ok)?;
+                let space = solve.go_on(&mut run, space, operators, state, saved)?;
+                recorded.insert(Recorded::new(space, operators.clone(), step::<M, D, T>)?)
+            }
+            None => {
+                let recorded = match recorded {
+                    Some(recorded) => recorded,
+                    None => {
+                        let space = workspace::<M, D, T>(operators, (n, k))?;
+                        recorded.insert(Recorded::new(space, operators.clone(), step::<M, D, T>)?)
+                    }
+                };
+                let (mut work, operators) = recorded.open();
+                solve.begin(&mut run, operators, &mut work, state)?;
+                solve.check_start(state)?;
+                recorded
+            }
+        };
+        drop(saved);
+        device.synchronize()?;
+        common.seconds_setup = began.elapsed().as_secs_f64();
+        common.earlier = run.earlier;
+        run.start_clock();
+        let mut source = Replay { recorded, stride: M::FACTS.stride };
+        run.drive(&mut source, &mut solve, state)?;
+        let (mut work, operators) = source.recorded.open();
+        solve.conclude(&mut run, operators, &mut work);
+        solve.answer.copy_to(x);
+        Ok(())
+    }
+
+    fn outcome(&self, column: usize) -> Outcome {
+        self.columns[column].outcome(&self.common, self.tracks.column(column))
+    }
+}
+
+impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
+    /// Measures the start of a column, to which tolerances may be relative; it may meet them.
+    fn start(&mut self, run: &mut Run<'_, '_>, place: usize) -> Result<()> {
+        let (largest, norm_b) = self.answer.right_hand_side(place);
+        let column = &mut self.columns[place];
+        run.tracks[place].log.keeps = self.keeper.is_some();
+        if largest == 0.0 {
+            self.answer.clear(place);
+            column.end_as_zero(run, place);
+            return Ok(());
+        }
+        if !norm_b.is_normal() {
+            return Err(Error::RightHandSideScale { largest, norm_squared: norm_b * norm_b });
+        }
+        column.begin(&run.rule, norm_b);
+        let truth = self.answer.start(place, &column.aim(0.0))?;
+        column.started(run, place, truth);
+        if self.keeper.is_some() {
+            saving::reserve(&mut run.tracks[place].log, &run.rule);
+        }
+        if column.meets() {
+            column.end_at_start(run, place);
+        }
+        Ok(())
+    }
+
+    /// Begins a run for the residuals as they are, in a workspace whose vectors are clear. Columns that have ended for good
+    /// are done from the start.
+    fn begin(
+        &mut self,
+        run: &mut Run<'_, '_>,
+        operators: &Operators<D, T>,
+        work: &mut Work<'_, D, T>,
+        state: &mut SlotState,
+    ) -> Result<()> {
+        let columns = &mut *self.columns;
+        let preconditioned = usize::from(operators.m.is_some());
+        M::FACTS.zero[preconditioned].iter().try_for_each(|name| work.clear(*name))?;
+        state.clear();
+        for (done, column) in state.done.iter_mut().zip(&*columns) {
+            *done = if column.end.is_some() { StopCode::Converged } else { StopCode::Running } as u32;
+        }
+        work.write(state)?;
+        let live = |column: usize| columns[column].end.is_none();
+        self.answer.hand_over(&live, work, M::FACTS.residual[preconditioned])?;
+        M::start(operators, work, state)?;
+        work.read(state)?;
+        for (place, column) in columns.iter_mut().enumerate() {
+            let track = &mut run.tracks[place];
+            state.counts[place] = track.now.iteration as u32;
+            if column.end.is_some() {
+                continue;
+            }
+            let (now, truth) = (&mut track.now, column.truth.residual);
+            (now.residual, now.run_began, now.improved_at) = (truth, now.iteration, now.iteration);
+            (track.lowest, track.stop) = (truth, None);
+            track.pace.restart();
+            (column.energy, column.energy_mark, column.idle) = (0.0, 0.0, false);
+            column.began_with = state.get(RR, place);
+        }
+        self.bound(run, state);
+        work.write(state)
+    }
+
+    /// Refuses right-hand sides whose squares the device cannot add up.
+    fn check_start(&self, state: &SlotState) -> Result<()> {
+        for (place, column) in self.columns.iter().enumerate() {
+            let norm_squared = state.get(RR, place);
+            if column.end.is_none() && !norm_squared.is_normal() {
+                let (largest, _) = self.answer.right_hand_side(place);
+                return Err(Error::RightHandSideScale { largest, norm_squared });
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the bounds of a run as the rules have them.
+    fn bound(&mut self, run: &Run<'_, '_>, state: &mut SlotState) {
+        let rule = &run.rule;
+        for (place, column) in self.columns.iter_mut().enumerate().filter(|(_, column)| column.end.is_none())
+        {
+            let (now, rr, truth) = (&run.tracks[place].now, column.began_with, column.truth.residual);
+            column.unit = rr.sqrt() / truth;
+            // A residual of exactly zero ends every run: there is no direction left.
+            let tolerance = rule.residual_tolerance(&now.norms);
+            let target = tolerance.map_or(0.0, |t| (t / truth).max(FLOOR * T::EPSILON));
+            state.set(TARGET, place, target * target * rr);
+            let ceiling = rule.divergence().unwrap_or(f64::INFINITY) * now.norms.initial / truth;
+            state.set(CEILING, place, ceiling * ceiling * rr);
+            if let Some(slot) = M::FACTS.sigma {
+                state.set(slot, place, self.sigma);
+            }
+            if let Some(slot) = M::FACTS.limit {
+                let most = rule.most_iterations().map_or(f64::INFINITY, |limit| limit as f64);
+                state.set(slot, place, most - now.run_began as f64);
+            }
+        }
+    }
+}
+
+impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s, D, T>>
+    for Solve<'_, A, M, D, T>
+{
+    fn counted(&mut self, column: usize, iteration: usize, state: &SlotState) -> (f64, bool) {
+        let coefficients = (state.noted(FIRST, iteration, column), state.noted(SECOND, iteration, column));
+        let residual = state.counted(iteration, column).sqrt();
+        let column = &mut self.columns[column];
+        column.keep(coefficients);
+        column.energy += M::FACTS.coefficients.energy(coefficients);
+        let gained = column.energy > column.energy_mark / PROGRESS;
+        if gained {
+            column.energy_mark = column.energy;
+        }
+        (residual / column.unit, gained)
+    }
+
+    fn after_batch(&mut self, run: &Run<'_, '_>, source: &mut Replay<'s, D, T>, state: &SlotState) {
+        let (mut work, operators) = source.recorded.open();
+        self.save_in_time(run, operators, &mut work, state);
+    }
+
+    fn judge(
+        &mut self,
+        run: &mut Run<'_, '_>,
+        source: &mut Replay<'s, D, T>,
+        state: &mut SlotState,
+    ) -> Result<bool> {
+        let (mut work, operators) = source.recorded.open();
+        self.save_at_end(run, operators, &mut work, state);
+        run.phase("checking the answer");
+        self.explain(run, operators, &mut work, state)?;
+        M::finish(&mut work, state, &|column| run.tracks[column].now.run_began)?;
+        self.answer.fetch(&work, M::FACTS.answer)?;
+        let mut again = false;
+        for column in 0..run.tracks.len() {
+            again |= self.judge_column(run, column);
+        }
+        if again {
+            self.begin(run, operators, &mut work, state)?;
+        }
+        Ok(again)
+    }
+}

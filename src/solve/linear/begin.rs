@@ -1,0 +1,71 @@
+//! What is checked and known before the first iteration.
+
+use super::Task;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::scalar::Scalar;
+use crate::solve::recurrence::{Facts, Operators};
+use std::time::Duration;
+
+/// Rows of the system, whose parts must fit.
+pub(super) fn check(
+    task: &Task<'_>,
+    (rows, cols): (usize, usize),
+    takes_columns: bool,
+    x: &[f64],
+) -> Result<usize> {
+    let Task { name: solver, system, k, .. } = *task;
+    if rows != cols {
+        return Err(Error::NotSquare { rows, cols, solver });
+    }
+    if k == 0 || (k > 1 && !takes_columns) {
+        let reason = match k {
+            0 => "there must be at least one".to_owned(),
+            _ => format!("{solver} takes one right-hand side at a time"),
+        };
+        return Err(Error::setting("rhs", format!("{k} right-hand sides"), reason));
+    }
+    let fits = |what, expected: Option<usize>, got| match expected == Some(got) {
+        true => Ok(()),
+        false => Err(Error::Dimension { what, expected: expected.unwrap_or(usize::MAX), got }),
+    };
+    let (given, all) = (system.matrix.shape(), rows.checked_mul(k));
+    fits("rows of the system's matrix", Some(rows), given.0)?;
+    fits("columns of the system's matrix", Some(rows), given.1)?;
+    fits("entries of the right-hand side", all, system.b.len())?;
+    fits("entries of the start", all, system.x0.map_or(system.b.len(), <[f64]>::len))?;
+    fits("entries of the answer", all, x.len())?;
+    Ok(rows)
+}
+
+/// What is the same in the outcomes of all columns.
+#[derive(Default)]
+pub(super) struct Common {
+    pub bytes_per_iteration: u64,
+    pub operator_bytes: u64,
+    pub vector_bytes: u64,
+    pub seconds_setup: f64,
+    /// Time that other processes have spent on the solve before.
+    pub earlier: Duration,
+}
+
+impl Common {
+    /// What is known before the first iteration.
+    pub fn of<D: Device, T: Scalar>(
+        operators: &Operators<D, T>,
+        facts: &Facts,
+        n: usize,
+        k: usize,
+    ) -> Common {
+        let m = operators.m.as_ref();
+        let (preconditioned, width) = (m.is_some(), size_of::<T>());
+        let bytes = operators.a.cost().bytes + m.map_or(0, |m| m.cost().bytes);
+        Common {
+            bytes_per_iteration: bytes + facts.sweep_bytes(n, width, preconditioned),
+            operator_bytes: operators.a.storage() + m.map_or(0, |m| m.storage()),
+            vector_bytes: (facts.vectors[usize::from(preconditioned)].len() * n * k * width) as u64,
+            seconds_setup: 0.0,
+            earlier: Duration::ZERO,
+        }
+    }
+}

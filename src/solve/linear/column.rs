@@ -1,0 +1,166 @@
+//! What a solve knows of one column.
+
+use super::begin::Common;
+use super::{FLOOR, Track};
+use crate::solve::Outcome;
+use crate::solve::answer::{Aim, Truth};
+use crate::solve::run::{Run, Stop};
+use crate::spectrum::{MOST_COEFFICIENTS, Spectrum, Tridiagonal};
+use crate::stop::{Norms, Progress, StopReason, StoppingRule};
+use std::time::Duration;
+
+/// A right-hand side and its answer, besides what the loop knows of every column. Its lists outlive a solve.
+pub(super) struct Column {
+    /// How the column has ended for good.
+    pub end: Option<StopReason>,
+    /// How its last run has ended, once the run has been looked at.
+    pub reason: StopReason,
+    /// Whether its iterations wait until the other columns start again: it had ended when the solve was saved.
+    pub idle: bool,
+    norm_b: f64,
+    pub truth: Truth,
+    /// The recursive residual at the end of the run that has found x, relative to b.
+    pub recursive: f64,
+    /// The residual to reach, relative to b, and the one that the rules name.
+    pub goal: f64,
+    asked: Option<f64>,
+    /// The square of the norm that the device saw at the beginning of the run.
+    pub began_with: f64,
+    /// The norm that the device sees for a residual as large as b.
+    pub unit: f64,
+    /// Runs before this one.
+    pub restarts: usize,
+    pub energy: f64,
+    /// What progress of the energy is measured by.
+    pub energy_mark: f64,
+    /// The coefficients of the first run, and the projection that they make.
+    pub coefficients: Vec<(f64, f64)>,
+    most_coefficients: usize,
+    pub projection: Tridiagonal,
+    /// Iterations that other processes have done.
+    pub earlier_iterations: usize,
+    pub spectrum: Option<Spectrum>,
+    pub error_estimate: Option<f64>,
+}
+
+impl Default for Column {
+    fn default() -> Column {
+        Column {
+            end: None,
+            reason: StopReason::ZeroRightHandSide,
+            idle: false,
+            norm_b: 0.0,
+            truth: Truth { residual: 0.0, at_most: 0.0, backward_error: 0.0 },
+            recursive: 0.0,
+            goal: 0.0,
+            asked: None,
+            began_with: 0.0,
+            unit: 1.0,
+            restarts: 0,
+            energy: 0.0,
+            energy_mark: 0.0,
+            coefficients: Vec::new(),
+            most_coefficients: 0,
+            projection: Tridiagonal::default(),
+            earlier_iterations: 0,
+            spectrum: None,
+            error_estimate: None,
+        }
+    }
+}
+
+impl Column {
+    /// Forgets all but its memory, which gets room for the coefficients of so many iterations.
+    pub fn clear(&mut self, iterations: Option<usize>) {
+        let most = iterations.unwrap_or(MOST_COEFFICIENTS).min(MOST_COEFFICIENTS);
+        let (mut coefficients, projection) =
+            (std::mem::take(&mut self.coefficients), std::mem::take(&mut self.projection));
+        coefficients.clear();
+        *self = Column { coefficients, projection, most_coefficients: most, ..Column::default() };
+    }
+
+    /// A right-hand side of this norm, before the start is measured.
+    pub fn begin(&mut self, rule: &StoppingRule, norm_b: f64) {
+        self.coefficients.reserve(self.most_coefficients);
+        self.projection.reserve(self.most_coefficients);
+        // A tolerance relative to the residual of the start is below that residual, so the start cannot meet it.
+        let unknown = Norms { b: norm_b, initial: 0.0 };
+        (self.norm_b, self.goal) = (norm_b, rule.goal(&unknown).unwrap_or(0.0));
+    }
+
+    /// Takes the truth about the start.
+    pub fn started(&mut self, run: &mut Run<'_, '_>, place: usize, truth: Truth) {
+        let initial = truth.residual;
+        let norms = Norms { b: self.norm_b, initial };
+        self.asked = run.rule.goal(&norms);
+        self.goal = self.asked.unwrap_or(FLOOR * f64::EPSILON);
+        (self.truth, self.recursive) = (truth, initial);
+        run.tracks[place].begin(at_start(norms, initial), run.rule.residual_tolerance(&norms));
+    }
+
+    /// A right-hand side of zeros has the answer 0.
+    pub fn end_as_zero(&mut self, run: &mut Run<'_, '_>, place: usize) {
+        run.tracks[place].begin(at_start(Norms { b: 1.0, initial: 1.0 }, 0.0), None);
+        self.end_before_iterating(run, place, StopReason::ZeroRightHandSide);
+    }
+
+    /// The start meets the goal.
+    pub fn end_at_start(&mut self, run: &mut Run<'_, '_>, place: usize) {
+        self.end_before_iterating(run, place, StopReason::Converged);
+    }
+
+    fn end_before_iterating(&mut self, run: &mut Run<'_, '_>, place: usize, reason: StopReason) {
+        self.end = Some(reason);
+        run.tracks[place].stop = Some(Stop::Rule(reason));
+        run.tell_start(place);
+    }
+
+    /// What residuals are measured for.
+    pub fn aim(&self, norm_a: f64) -> Aim {
+        Aim { norm_b: self.norm_b, goal: self.goal, norm_a }
+    }
+
+    /// Whether x is known to meet the goal, rounding included.
+    pub fn meets(&self) -> bool {
+        self.truth.at_most <= self.goal
+    }
+
+    /// Keeps the coefficients of an iteration of the first run.
+    pub fn keep(&mut self, coefficients: (f64, f64)) {
+        if self.restarts == 0 && self.coefficients.len() < self.most_coefficients {
+            self.coefficients.push(coefficients);
+        }
+    }
+
+    /// The outcome with the verdict.
+    pub fn outcome(&self, common: &Common, track: &Track) -> Outcome {
+        let now = &track.now;
+        // Iterations before a checkpoint may have run elsewhere.
+        let (seconds, iterations) = match now.iteration - self.earlier_iterations {
+            0 => (now.elapsed, now.iteration),
+            here => (now.elapsed.saturating_sub(common.earlier), here),
+        };
+        Outcome {
+            reason: self.end.unwrap_or(StopReason::Interrupted),
+            iterations: now.iteration,
+            restarts: self.restarts,
+            residual: self.recursive,
+            residual_true: self.truth.residual,
+            residual_at_most: self.truth.at_most,
+            backward_error: self.truth.backward_error,
+            error_estimate: self.error_estimate,
+            goal: self.asked,
+            spectrum: self.spectrum,
+            seconds_setup: common.seconds_setup,
+            seconds_solve: now.elapsed.as_secs_f64(),
+            seconds_each: seconds.as_secs_f64() / iterations.max(1) as f64,
+            bytes_per_iteration: common.bytes_per_iteration,
+            operator_bytes: common.operator_bytes,
+            vector_bytes: common.vector_bytes,
+        }
+    }
+}
+
+fn at_start(norms: Norms, residual: f64) -> Progress {
+    Progress { iteration: 0, residual, norms, run_began: 0, improved_at: 0, elapsed: Duration::ZERO }
+}

@@ -1,0 +1,379 @@
+//! A solve to a checkpoint and back.
+
+use super::{Column, Solve, Task};
+use crate::device::{Device, Name, Recorded, SlotState, Work, Workspace};
+use crate::error::Result;
+use crate::files;
+use crate::observe::Batch;
+use crate::scalar::Scalar;
+use crate::solve::answer::Answer;
+use crate::solve::checkpoint::{Identity, Reader, Saved, Writer, identity};
+use crate::solve::pace::Pace;
+use crate::solve::recurrence::{Operators, Recurrence, rest_of_step};
+use crate::solve::run::{Log, Run, Stop, Track};
+use crate::spectrum::MOST_COEFFICIENTS;
+use crate::stop::{StopCode, StopReason, StoppingRule};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Iterations for whose history there is room at the start.
+const ROOM: usize = 1 << 16;
+
+/// More seconds than any solve has taken.
+const LONGEST: f64 = 1e12;
+/// What a device may have stopped for when a solve was saved.
+const ENDED: [StopCode; 3] = [StopCode::Converged, StopCode::LeastSquares, StopCode::Limit];
+
+/// Saves a solve.
+pub(super) struct Keeper {
+    path: PathBuf,
+    every: Duration,
+    identity: Identity,
+    /// When the last checkpoint was due, on the clock of the solve.
+    last: Duration,
+    /// The newest complete checkpoint that could not be given its name.
+    kept: Option<PathBuf>,
+}
+
+/// Makes room for the history of a column whose solve is saved.
+pub(super) fn reserve(log: &mut Log, rule: &StoppingRule) {
+    let room = rule.most_iterations().unwrap_or(ROOM).min(ROOM) + 1;
+    log.residuals.reserve(room);
+    log.batches.reserve(2 * room);
+}
+
+/// Tells observers again what a checkpoint says they were told.
+fn replay(run: &mut Run<'_, '_>, column: usize) -> std::result::Result<(), String> {
+    let Run { tracks, observers, .. } = run;
+    let Track { log, tolerance, .. } = &tracks[column];
+    let (mut done, mut from) = (0, 0.0);
+    for batch in log.batches.as_chunks::<2>().0 {
+        let end = (batch[0] as usize).saturating_add(done);
+        let residuals = log.residuals.get(done..end).ok_or("its history has a hole")?;
+        // The first batch is the initial residual alone.
+        let (first, seconds) = (done.saturating_sub(1), (from, batch[1]));
+        let batch = Batch { column, first, residuals, seconds, tolerance: *tolerance };
+        observers.iter_mut().for_each(|o| o.batch(&batch));
+        (done, from) = (end, batch.seconds.1);
+    }
+    if done == log.residuals.len() { Ok(()) } else { Err("its history has a hole".to_owned()) }
+}
+
+/// What saves the solve and what it goes on from, as far as they were asked for.
+pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
+    operators: &Operators<D, T>,
+    task: &Task<'_>,
+) -> Result<(Option<Keeper>, Option<Saved>)> {
+    let asked = task.checkpoints;
+    if asked.save.is_none() && asked.resume.is_none() {
+        return Ok((None, None));
+    }
+    let device = operators.a.device();
+    let name = device.name();
+    let kind = name.split(':').next().unwrap_or_default().to_owned();
+    let with = if operators.m.is_some() { "preconditioned" } else { "not preconditioned" };
+    let vectors = format!("{}, {with}", T::NAME);
+    let state = format!("version {}", M::FACTS.state);
+    let own = [
+        ("method", task.name.to_owned()),
+        ("state of the method", state),
+        ("device", kind),
+        ("hardware", device.hardware()),
+        ("vectors", vectors),
+    ];
+    let identity = identity(task.system, own, asked)?;
+    let saved = asked.resume.as_deref().map(Saved::read).transpose()?;
+    saved.as_ref().map(|saved| saved.check(&identity)).transpose()?;
+    if let Some((path, _)) = &asked.save {
+        files::remove_leftovers(path);
+    }
+    let keeper = asked.save.clone().map(|(path, every)| Keeper {
+        path,
+        every,
+        identity,
+        last: Duration::ZERO,
+        kept: None,
+    });
+    Ok((keeper, saved))
+}
+
+/// The vectors in a checkpoint.
+fn carried<M: Recurrence, D: Device, T: Scalar>(operators: &Operators<D, T>) -> &'static [Name] {
+    M::FACTS.carried[usize::from(operators.m.is_some())]
+}
+
+/// Whether a checkpoint of this end is of use: more iterations may follow, or the verdict stands again. What failed
+/// leaves the checkpoint before it alone.
+fn worth_saving(stop: Option<Stop>) -> bool {
+    match stop {
+        Some(Stop::Code(code)) => ENDED.contains(&code),
+        Some(Stop::Rule(reason)) => matches!(
+            reason,
+            StopReason::Converged
+                | StopReason::ZeroRightHandSide
+                | StopReason::LeastSquares { .. }
+                | StopReason::Stagnated { .. }
+                | StopReason::IterationLimit { .. }
+                | StopReason::TimeLimit { .. }
+                | StopReason::Interrupted
+        ),
+        None => false,
+    }
+}
+
+impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
+    /// Saves the solve if an interval has passed.
+    pub(super) fn save_in_time(
+        &mut self,
+        run: &Run<'_, '_>,
+        operators: &Operators<D, T>,
+        work: &mut Work<'_, D, T>,
+        state: &SlotState,
+    ) {
+        let running = state.done.iter().any(|done| StopCode::from_device(*done) == StopCode::Running);
+        let now = run.elapsed();
+        let due = self.keeper.as_ref().is_some_and(|keeper| now >= keeper.last.saturating_add(keeper.every));
+        if due && running {
+            self.save(run, operators, work, state);
+        }
+    }
+
+    /// Saves the solve where a run ends, if it ended well.
+    pub(super) fn save_at_end(
+        &mut self,
+        run: &Run<'_, '_>,
+        operators: &Operators<D, T>,
+        work: &mut Work<'_, D, T>,
+        state: &SlotState,
+    ) {
+        if self.keeper.is_some() && run.tracks.iter().all(|track| worth_saving(track.stop)) {
+            self.save(run, operators, work, state);
+        }
+    }
+
+    fn save(
+        &mut self,
+        run: &Run<'_, '_>,
+        operators: &Operators<D, T>,
+        work: &mut Work<'_, D, T>,
+        state: &SlotState,
+    ) {
+        let Some(mut keeper) = self.keeper.take() else { return };
+        let began = Instant::now();
+        let mut length = 0;
+        let written = files::replace(&keeper.path, files::Content::Result, true, |file| {
+            length = self.write(
+                Writer::new(file, &keeper.identity)?,
+                run,
+                (carried::<M, D, T>(operators), work),
+                state,
+            )?;
+            Ok(())
+        });
+        // One complete checkpoint is enough.
+        let kept = written.as_ref().err().and_then(files::kept).map(Path::to_owned);
+        if (written.is_ok() || kept.is_some())
+            && let Some(older) = std::mem::replace(&mut keeper.kept, kept)
+        {
+            let _ = std::fs::remove_file(older);
+        }
+        let iteration = run.tracks.iter().map(|track| track.now.iteration).max().unwrap_or(0);
+        let path = keeper.path.display();
+        match written {
+            Ok(()) => log::info!(
+                "checkpoint of iteration {iteration}: {length} bytes to {path} in {:.2} s",
+                began.elapsed().as_secs_f64()
+            ),
+            Err(e) => log::warn!(
+                "the checkpoint of iteration {iteration} could not be written to {path}: {e}; one that was there before \
+                 stays, and the solve goes on"
+            ),
+        }
+        // Where writing takes longer than the interval, iterations still get their turn.
+        keeper.last = run.elapsed();
+        self.keeper = Some(keeper);
+    }
+
+    fn write(
+        &mut self,
+        mut to: Writer<impl Write>,
+        run: &Run<'_, '_>,
+        (carried, work): (&[Name], &mut Work<'_, D, T>),
+        state: &SlotState,
+    ) -> io::Result<u64> {
+        let several = self.columns.len() > 1;
+        for (place, (column, track)) in self.columns.iter().zip(&*run.tracks).enumerate() {
+            let now = &track.now;
+            for count in [now.iteration, now.run_began, now.improved_at, column.restarts] {
+                to.count(count)?;
+            }
+            let Column { recursive, began_with, energy, energy_mark, .. } = *column;
+            to.vector(&[now.residual, recursive, began_with, track.lowest, energy, energy_mark])?;
+            to.vector(&[now.elapsed.as_secs_f64()])?;
+            let coefficients: Vec<f64> = column.coefficients.iter().flat_map(|c| [c.0, c.1]).collect();
+            to.vector(&coefficients)?;
+            to.vector(&track.log.residuals)?;
+            to.vector(&track.log.batches)?;
+            self.answer.save(place, &mut to)?;
+            if several {
+                to.count(usize::from(column.end.is_some() || column.idle))?;
+            }
+        }
+        to.vector(&state.values)?;
+        for (done, count) in state.done.iter().zip(&state.counts) {
+            to.count(*done as usize)?;
+            to.count(*count as usize)?;
+        }
+        for name in carried {
+            self.answer.save_vector(work, *name, &mut to)?;
+        }
+        to.finish()
+    }
+
+    /// Fills a workspace, and the host's copy of its scalars, as a checkpoint left them.
+    pub(super) fn go_on(
+        &mut self,
+        run: &mut Run<'_, '_>,
+        mut space: Workspace<D, T>,
+        operators: &Operators<D, T>,
+        state: &mut SlotState,
+        saved: &Saved,
+    ) -> Result<Workspace<D, T>> {
+        let mut from = saved.state();
+        state.clear();
+        (self.read_host(&mut from, run, state).and_then(|()| self.check_counts(run, state)))
+            .map_err(|reason| saved.fault(reason))?;
+        for place in 0..self.columns.len() {
+            if self.columns[place].end.is_some() {
+                continue;
+            }
+            // What is true of x is computed from x, whatever a file says.
+            let norm_a = self.norm_of_a(place);
+            let aim = self.columns[place].aim(norm_a);
+            let truth = self.answer.measure_again(place, &aim);
+            if !truth.residual.is_finite() {
+                return Err(saved.fault("its x is not finite, or b - A x is not".to_owned()));
+            }
+            self.columns[place].truth = truth;
+            replay(run, place).map_err(|reason| saved.fault(reason))?;
+            self.leave_idle(run, place);
+        }
+        let mut work = space.work();
+        for name in carried::<M, D, T>(operators) {
+            self.answer.load_vector(&mut work, *name, &mut from).map_err(|reason| saved.fault(reason))??;
+        }
+        from.finish().map_err(|reason| saved.fault(reason))?;
+        self.bound(run, state);
+        let most = run.rule.most_iterations();
+        let mut reopened = false;
+        for (done, track) in state.done.iter_mut().zip(&*run.tracks) {
+            let more = track.stop.is_none() && most.is_none_or(|most| track.now.iteration < most);
+            if more && StopCode::from_device(*done) == StopCode::Limit {
+                (*done, reopened) = (StopCode::Running as u32, true);
+            }
+        }
+        work.write(state)?;
+        let now = &run.tracks[0].now;
+        let cut = (now.iteration - now.run_began) % M::FACTS.stride;
+        // A step has at most two iterations.
+        if reopened && cut > 0 {
+            // Recorded as whole steps are, which decides on roundings.
+            let mut recorded = Recorded::new(space, operators.clone(), rest_of_step::<M, D, T>)?;
+            recorded.replay(1)?;
+            space = recorded.into_parts().0;
+            space.read(state)?;
+        }
+        let seconds = run.earlier.as_secs_f64();
+        log::info!("going on from iteration {}, after {seconds:.2} s", run.tracks[0].now.iteration);
+        Ok(space)
+    }
+
+    /// A column that had ended when the solve was saved has ended for good, or waits for the others.
+    fn leave_idle(&mut self, run: &mut Run<'_, '_>, place: usize) {
+        let column = &mut self.columns[place];
+        if !column.idle {
+            return;
+        }
+        run.tracks[place].stop = Some(Stop::Rule(StopReason::Converged));
+        if column.meets() {
+            column.end = Some(StopReason::Converged);
+        }
+    }
+
+    /// All of a checkpoint but what the device holds.
+    fn read_host(
+        &mut self,
+        from: &mut Reader<'_>,
+        run: &mut Run<'_, '_>,
+        state: &mut SlotState,
+    ) -> std::result::Result<(), String> {
+        let several = self.columns.len() > 1;
+        for (place, column) in self.columns.iter_mut().enumerate() {
+            let track = &mut run.tracks[place];
+            let now = &mut track.now;
+            for count in [&mut now.iteration, &mut now.run_began, &mut now.improved_at, &mut column.restarts]
+            {
+                *count = from.count()?;
+            }
+            let numbers = [
+                &mut now.residual,
+                &mut column.recursive,
+                &mut column.began_with,
+                &mut track.lowest,
+                &mut column.energy,
+                &mut column.energy_mark,
+            ];
+            let read = from.vector::<f64>(numbers.len())?;
+            numbers.into_iter().zip(read).for_each(|(number, saved)| *number = saved);
+            let seconds = from.vector::<f64>(1)?[0];
+            if !(0.0..=LONGEST).contains(&seconds) {
+                return Err(format!("its time is {seconds} s"));
+            }
+            now.elapsed = Duration::from_secs_f64(seconds);
+            run.earlier = run.earlier.max(now.elapsed);
+            column.earlier_iterations = now.iteration;
+            track.pace = Pace::since(now);
+            let coefficients = from.list::<f64>()?;
+            column.coefficients.extend(coefficients.as_chunks::<2>().0.iter().map(|c| (c[0], c[1])));
+            (track.log.residuals, track.log.batches) = (from.list()?, from.list()?);
+            track.log.begun = true;
+            self.answer.load(place, from)?;
+            column.idle = several && from.count()? > 0;
+        }
+        state.values = from.vector(state.values.len())?;
+        let narrow = |count: usize| u32::try_from(count).map_err(|_| format!("{count} is out of range"));
+        for (done, count) in state.done.iter_mut().zip(&mut state.counts) {
+            *done = narrow(from.count()?)?;
+            *count = narrow(from.count()?)?;
+        }
+        if let Some(keeper) = &mut self.keeper {
+            keeper.last = run.earlier;
+        }
+        Ok(())
+    }
+
+    /// Refuses counts that no solve has saved.
+    fn check_counts(&self, run: &Run<'_, '_>, state: &SlotState) -> std::result::Result<(), String> {
+        let fits = self.columns.iter().zip(&*run.tracks).enumerate().all(|(place, (column, track))| {
+            let (now, code) = (&track.now, StopCode::from_device(state.done[place]));
+            state.counts[place] as usize == now.iteration
+                && now.run_began <= now.iteration
+                && (now.run_began == 0 || column.restarts > 0)
+                && (now.run_began..=now.iteration).contains(&now.improved_at)
+                // But for the first one, a run gains something, or is the last.
+                && column.restarts <= now.iteration + 1
+                && column.coefficients.len() <= now.iteration.min(MOST_COEFFICIENTS)
+                && track.log.residuals.len() == now.iteration + 1
+                && match code {
+                    StopCode::Running => {
+                        state.done[place] == 0
+                            && (now.iteration - now.run_began).is_multiple_of(M::FACTS.stride)
+                    }
+                    // Where one of several columns fails, the others are still saved.
+                    _ => self.columns.len() > 1 || ENDED.iter().any(|code| *code as u32 == state.done[place]),
+                }
+        });
+        if fits { Ok(()) } else { Err("its counts of iterations contradict each other".to_owned()) }
+    }
+}

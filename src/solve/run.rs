@@ -1,0 +1,301 @@
+//! The loop of every method: iterations in batches, what is read of them and who is told, and the rules that end them.
+//!
+//! A [`Run`] has k columns. Each counts its own iterations and ends on its own: by the code that the device gives it, or by
+//! a rule on the host, whose code is then written to the device while the others go on. Once every column has ended, the
+//! family of the method judges what they have found and may let some of them begin again ([`Family::judge`]): linear
+//! systems from the true residual, fixed points with a lower aim.
+
+use super::pace::Pace;
+use crate::device::{RING, SlotState};
+use crate::error::Result;
+use crate::observe::{Batch, Observer};
+use crate::stop::{PROGRESS, Progress, StopCode, StopReason, StoppingRule};
+use std::borrow::Cow;
+use std::time::{Duration, Instant};
+
+/// What does the iterations and leaves codes, counts and counted values in a [`SlotState`].
+pub(super) trait Iterations {
+    /// Does what is due before the next iteration, and returns how many may follow until this must be called again.
+    fn prepare(&mut self, iteration: usize) -> Result<usize>;
+
+    /// Whether iterations after the end of all columns take no time.
+    fn ends_by_itself(&self) -> bool;
+
+    /// Every stop that the host decides passes here; see [`Device::agree`](crate::device::Device::agree).
+    fn agree(&self, stop: bool) -> bool;
+
+    /// Does so many iterations, or fewer where all columns end before, and updates the state.
+    fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()>;
+
+    /// Writes the codes of the state, where a rule has ended a column while others go on.
+    fn write(&mut self, state: &SlotState) -> Result<()>;
+}
+
+/// What a family of methods makes of iterations.
+pub(super) trait Family<S: Iterations> {
+    /// The residual after an iteration of a column, and whether the iteration made progress that the residual does not
+    /// show.
+    fn counted(&mut self, column: usize, iteration: usize, state: &SlotState) -> (f64, bool);
+
+    /// Called after each batch.
+    fn after_batch(&mut self, _run: &Run<'_, '_>, _source: &mut S, _state: &SlotState) {}
+
+    /// Judges the columns that have ended. Returns whether some of them go on; their `stop` is none again.
+    fn judge(&mut self, run: &mut Run<'_, '_>, source: &mut S, state: &mut SlotState) -> Result<bool>;
+}
+
+/// Why the iterations of a column have ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stop {
+    /// The device has given it this code.
+    Code(StopCode),
+    /// A rule says so.
+    Rule(StopReason),
+}
+
+/// How far a column has come.
+pub(super) struct Track {
+    pub now: Progress,
+    /// The least residual; [`Progress::improved_at`] is measured by it.
+    pub lowest: f64,
+    /// The tolerance that observers are told, and the one that the present iterations head for.
+    pub tolerance: Option<f64>,
+    pub aim: Option<f64>,
+    pub stop: Option<Stop>,
+    pub pace: Pace,
+    pub log: Log,
+}
+
+impl Track {
+    /// A column before its first iteration, in the memory of an earlier one.
+    pub fn begin(&mut self, now: Progress, tolerance: Option<f64>) {
+        (self.now, self.lowest) = (now, now.residual);
+        (self.tolerance, self.aim) = (tolerance, tolerance);
+        (self.stop, self.pace) = (None, Pace::default());
+        self.log.clear();
+    }
+}
+
+impl Default for Track {
+    fn default() -> Track {
+        let norms = crate::stop::Norms { b: 1.0, initial: 1.0 };
+        let elapsed = Duration::ZERO;
+        Track {
+            now: Progress { iteration: 0, residual: 1.0, norms, run_began: 0, improved_at: 0, elapsed },
+            lowest: 1.0,
+            tolerance: None,
+            aim: None,
+            stop: None,
+            pace: Pace::default(),
+            log: Log::default(),
+        }
+    }
+}
+
+/// What observers were told of a column, batch by batch, where a checkpoint needs it.
+#[derive(Default)]
+pub(super) struct Log {
+    /// Whether anything was told, kept or not.
+    pub begun: bool,
+    pub keeps: bool,
+    pub residuals: Vec<f64>,
+    /// Residuals in each batch, and the seconds at its end.
+    pub batches: Vec<f64>,
+}
+
+impl Log {
+    /// Forgets what was told.
+    fn clear(&mut self) {
+        self.begun = false;
+        self.residuals.clear();
+        self.batches.clear();
+    }
+
+    fn add(&mut self, residuals: &[f64], seconds: f64) {
+        self.begun = true;
+        if self.keeps {
+            self.residuals.extend_from_slice(residuals);
+            self.batches.extend([residuals.len() as f64, seconds]);
+        }
+    }
+}
+
+/// The columns of a run, and the residuals of a batch: memory that outlives a solve.
+#[derive(Default)]
+pub(super) struct Tracks {
+    columns: Vec<Track>,
+    residuals: Vec<f64>,
+}
+
+impl Tracks {
+    pub fn column(&self, column: usize) -> &Track {
+        &self.columns[column]
+    }
+}
+
+/// A run in hand.
+pub(super) struct Run<'a, 'o> {
+    pub tracks: &'a mut [Track],
+    residuals: &'a mut Vec<f64>,
+    pub rule: Cow<'a, StoppingRule>,
+    pub observers: &'a mut [&'o mut dyn Observer],
+    began: Instant,
+    /// Time that other processes have spent on the solve before.
+    pub earlier: Duration,
+    /// Time that does not count as iterating.
+    pub looking: Duration,
+}
+
+impl<'a, 'o> Run<'a, 'o> {
+    pub fn new(
+        tracks: &'a mut Tracks,
+        k: usize,
+        rule: Cow<'a, StoppingRule>,
+        observers: &'a mut [&'o mut dyn Observer],
+    ) -> Run<'a, 'o> {
+        tracks.columns.resize_with(k, Track::default);
+        tracks.residuals.clear();
+        tracks.residuals.reserve(RING);
+        let Tracks { columns, residuals } = tracks;
+        let (began, zero) = (Instant::now(), Duration::ZERO);
+        Run { tracks: columns, residuals, rule, observers, began, earlier: zero, looking: zero }
+    }
+
+    /// Starts the clock.
+    pub fn start_clock(&mut self) {
+        self.began = Instant::now();
+    }
+
+    /// The time on the clock.
+    pub fn elapsed(&self) -> Duration {
+        (self.earlier + self.began.elapsed()).saturating_sub(self.looking)
+    }
+
+    /// Tells observers that something other than iterations begins.
+    pub fn phase(&mut self, what: &'static str) {
+        self.observers.iter_mut().for_each(|o| o.phase(what));
+    }
+
+    /// Tells observers of the residual before the first iteration of a column.
+    pub fn tell_start(&mut self, column: usize) {
+        let residual = self.tracks[column].now.residual;
+        self.residuals.clear();
+        self.residuals.push(residual);
+        self.tell(column, 0, (0.0, 0.0));
+    }
+
+    fn tell(&mut self, column: usize, first: usize, seconds: (f64, f64)) {
+        let track = &mut self.tracks[column];
+        let residuals = &*self.residuals;
+        track.log.add(residuals, seconds.1);
+        let batch = Batch { column, first, residuals, seconds, tolerance: track.tolerance };
+        self.observers.iter_mut().for_each(|o| o.batch(&batch));
+    }
+
+    /// Iterates, and lets the family judge, until it has nothing left to do.
+    pub fn drive<S: Iterations, F: Family<S>>(
+        &mut self,
+        source: &mut S,
+        family: &mut F,
+        state: &mut SlotState,
+    ) -> Result<()> {
+        loop {
+            self.iterate(source, family, state)?;
+            if !family.judge(self, source, state)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Does batches of iterations until every column has ended.
+    fn iterate<S: Iterations, F: Family<S>>(
+        &mut self,
+        source: &mut S,
+        family: &mut F,
+        state: &mut SlotState,
+    ) -> Result<()> {
+        for column in 0..self.tracks.len() {
+            if self.tracks[column].stop.is_none() && !self.tracks[column].log.begun {
+                self.tell_start(column);
+            }
+        }
+        // Iterations that completed a step where the solve went on from a checkpoint.
+        self.take_in(family, state);
+        loop {
+            let ended_here = self.end_columns(source, state);
+            let mut running = self.tracks.iter().filter(|track| track.stop.is_none());
+            let Some(iteration) = running.next().map(|track| track.now.iteration) else { return Ok(()) };
+            if ended_here {
+                source.write(state)?;
+            }
+            let longest = source.prepare(iteration)?;
+            let batch = self.batch(longest, source.ends_by_itself());
+            source.advance(batch, state)?;
+            self.take_in(family, state);
+            family.after_batch(self, source, state);
+        }
+    }
+
+    /// Ends the columns whose code or rule says so. Returns whether a rule has changed codes of the state.
+    fn end_columns<S: Iterations>(&mut self, source: &S, state: &mut SlotState) -> bool {
+        for (column, track) in self.tracks.iter_mut().enumerate().filter(|(_, track)| track.stop.is_none()) {
+            let stop = match StopCode::from_device(state.done[column]) {
+                StopCode::Running | StopCode::Limit => self.rule.check(&track.now).map(Stop::Rule),
+                code => Some(Stop::Code(code)),
+            };
+            if source.agree(stop.is_some()) {
+                track.stop = Some(stop.unwrap_or(Stop::Rule(StopReason::Interrupted)));
+            }
+        }
+        // The state of a run that is over is left as its last iteration left it: that is what checkpoints hold.
+        if self.tracks.iter().all(|track| track.stop.is_some()) {
+            return false;
+        }
+        let mut changed = false;
+        for (done, track) in state.done.iter_mut().zip(&*self.tracks) {
+            if track.stop.is_some() && StopCode::from_device(*done) == StopCode::Running {
+                (*done, changed) = (StopCode::Limit as u32, true);
+            }
+        }
+        changed
+    }
+
+    /// Iterations of the next batch: as many as the column wants that is farthest from its end.
+    fn batch(&mut self, longest: usize, ends_by_itself: bool) -> usize {
+        let running = || self.tracks.iter().filter(|track| track.stop.is_none());
+        let left = running().map(|track| self.rule.iterations_left(&track.now)).min().unwrap_or(1);
+        let longest = longest.min(left).max(1);
+        (self.tracks.iter_mut().filter(|track| track.stop.is_none()))
+            .map(|track| track.pace.next(&track.now, track.aim, longest, ends_by_itself))
+            .max()
+            .unwrap_or(1)
+    }
+
+    /// Takes in the iterations that were counted since the last time, and tells the observers.
+    fn take_in<S: Iterations, F: Family<S>>(&mut self, family: &mut F, state: &SlotState) {
+        let elapsed = self.elapsed();
+        for column in 0..self.tracks.len() {
+            let track = &mut self.tracks[column];
+            if track.stop.is_some() {
+                continue;
+            }
+            let (before, first) = (std::mem::replace(&mut track.now.elapsed, elapsed), track.now.iteration);
+            self.residuals.clear();
+            for i in first..state.counts[column] as usize {
+                let (residual, gained) = family.counted(column, i, state);
+                self.residuals.push(residual);
+                let lower = residual < PROGRESS * track.lowest;
+                if lower {
+                    track.lowest = residual;
+                }
+                if lower || gained {
+                    track.now.improved_at = i + 1;
+                }
+                (track.now.iteration, track.now.residual) = (i + 1, residual);
+            }
+            if !self.residuals.is_empty() {
+                self.tell(column, first, (before.as_secs_f64(), elapsed.as_secs_f64()));
+            }
+        }
+    }
+}
