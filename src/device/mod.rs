@@ -170,6 +170,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Vector<T>>;
     /// A bank of zero slots.
     fn slots(&self, slots: usize, k: usize) -> Result<Self::Slots>;
+    /// Columns of a vector.
+    fn columns<T: Scalar>(&self, vector: &Self::Vector<T>) -> usize;
     /// Sets all elements of a vector to zero.
     fn clear<T: Scalar>(&self, vector: &mut Self::Vector<T>) -> Result<()>;
     /// Copies from the host; the lengths must agree.
@@ -183,7 +185,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     /// Waits for all work.
     fn synchronize(&self) -> Result<()>;
 
-    /// One fused pass; see [`Sweep`].
+    /// One fused pass; see [`Sweep`]. On the CPU a vector of one column that is only read counts for every column of the
+    /// others.
     fn sweep<T: Scalar>(
         &self,
         writes: &mut [&mut Self::Vector<T>],

@@ -234,6 +234,8 @@ pub struct Sweep<'a> {
 
 /// The most vectors of one kind in a sweep.
 pub const MAX_OPERANDS: usize = 8;
+/// The most terms of an update.
+pub const MAX_TERMS: usize = 3;
 /// The most dot products in a sweep.
 pub const MAX_DOTS: usize = 4;
 /// The most numbers in a sweep.
@@ -301,7 +303,7 @@ impl<'a> Sweep<'a> {
                 |t: &Term| !matches!(t.by, Coefficient::Number(i) if i as usize >= self.numbers.len());
             assert!(update.terms.iter().all(given), "{}: a number is missing", self.name);
             assert!(update.target < self.writes, "{}: unknown target", self.name);
-            assert!((1..=3).contains(&update.terms.len()), "{}: one to three terms", self.name);
+            assert!((1..=MAX_TERMS).contains(&update.terms.len()), "{}: one to three terms", self.name);
             let mut operands = update.terms.iter().flat_map(Term::operands);
             assert!(operands.all(known), "{}: unknown operand", self.name);
             let products = update.terms.iter().filter(|t| t.factor.is_some()).count();

@@ -17,7 +17,7 @@ pub(super) fn build<D: Device, T: Scalar>(device: &D, matrix: &Csr) -> Result<Ma
     let host: Vec<T> = inverse_diagonal::<T>("jacobi", matrix)?.into_iter().map(T::from_f64).collect();
     let mut diagonal = device.vector(n, 1)?;
     device.upload(&host, &mut diagonal)?;
-    Ok(Arc::new(Jacobi::<D, T> { n, diagonal, slots: Mutex::new(device.slots(1, 1)?) }))
+    Ok(Arc::new(Jacobi::<D, T> { n, diagonal, slots: Mutex::new((1, device.slots(1, 1)?)) }))
 }
 
 /// One over each diagonal entry, as `T` can hold it, for the preconditioner of that name.
@@ -37,8 +37,8 @@ pub(super) fn inverse_diagonal<T: Scalar>(precond: &'static str, matrix: &Csr) -
 struct Jacobi<D: Device, T: Scalar> {
     n: usize,
     diagonal: D::Vector<T>,
-    /// For sweeps that use no scalar of the solver's.
-    slots: Mutex<D::Slots>,
+    /// For sweeps that use no scalar of the solver's, and their columns.
+    slots: Mutex<(usize, D::Slots)>,
 }
 
 names! {
@@ -67,8 +67,12 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
         let formula = if beta == 0.0 { &APPLY } else { &UPDATE };
         let numbers = [alpha, beta];
         let numbers = if beta == 0.0 { &numbers[..1] } else { &numbers };
-        let reads = [(v::d, &self.diagonal), (v::x, x)];
-        formula.run(device, [(v::y, y)], reads, &mut lock(&self.slots), numbers)
+        let columns = device.columns(x);
+        let (room, slots) = &mut *lock(&self.slots);
+        if *room != columns {
+            (*room, *slots) = (columns, device.slots(1, columns)?);
+        }
+        formula.run(device, [(v::y, y)], [(v::d, &self.diagonal), (v::x, x)], slots, numbers)
     }
 
     fn apply_dot(

@@ -90,7 +90,7 @@ impl<'a> MatrixRef<'a> {
 /// A caller's product as an operator on the CPU.
 struct Applied {
     product: Arc<dyn Product>,
-    /// A x, where y = alpha A x + beta y is more than that.
+    /// A x, where y = alpha A x + beta y is more than that, and a column of x where there are several.
     scratch: Mutex<Vec<f64>>,
 }
 
@@ -112,16 +112,28 @@ impl LinearOperator<Cpu, f64> for Applied {
         beta: f64,
         y: &mut CpuVector<f64>,
     ) -> Result<()> {
-        if (alpha, beta) == (1.0, 0.0) {
+        let (n, k) = (x.n(), x.k());
+        if k == 1 && (alpha, beta) == (1.0, 0.0) {
             self.product.multiply(x.data(), y.data_mut());
             return Ok(());
         }
-        let mut product = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        product.resize(x.n(), 0.0);
-        self.product.multiply(x.data(), &mut product);
-        for (y, product) in y.data_mut().iter_mut().zip(&*product) {
-            let rest = if beta == 0.0 { 0.0 } else { beta * *y };
-            *y = alpha * product + rest;
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        scratch.resize(if k == 1 { n } else { 2 * n }, 0.0);
+        let (product, of_x) = scratch.split_at_mut(n);
+        for column in 0..k {
+            let x = match k {
+                1 => x.data(),
+                _ => {
+                    let entries = x.data().iter().skip(column).step_by(k);
+                    of_x.iter_mut().zip(entries).for_each(|(to, from)| *to = *from);
+                    &*of_x
+                }
+            };
+            self.product.multiply(x, product);
+            for (y, product) in y.data_mut().iter_mut().skip(column).step_by(k).zip(&*product) {
+                let rest = if beta == 0.0 { 0.0 } else { beta * *y };
+                *y = if (alpha, beta) == (1.0, 0.0) { *product } else { alpha * product + rest };
+            }
         }
         Ok(())
     }

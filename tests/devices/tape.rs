@@ -122,6 +122,10 @@ impl Device for Tape {
         self.0.cpu.slots(slots, k)
     }
 
+    fn columns<T: Scalar>(&self, vector: &Numbered<T>) -> usize {
+        self.cpu.columns(&vector.vector)
+    }
+
     fn clear<T: Scalar>(&self, vector: &mut Numbered<T>) -> Result<()> {
         self.0.cpu.clear(&mut vector.vector)
     }

@@ -4,7 +4,7 @@
 //! thread, and each chunk leaves its part of `<x, y>` in a place of its own while its y is in the first-level cache:
 //! same bits for any number of threads, one pass.
 
-use crate::device::cpu::sweep::{self, dot_tile};
+use crate::device::cpu::sweep::{self, dot_column, dot_tile};
 use crate::device::cpu::{CHUNK, Cpu, CpuSlots, CpuVector};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Device, Op, Sweep};
@@ -207,15 +207,21 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
     ) -> Result<()> {
         let (rows, cols) = self.matrix.shape();
         // Where the slots do not fit the vectors, the sweep says so.
-        if x.k() > 1 || slots.state.k != 1 || rows != cols {
+        let k = x.k();
+        if slots.state.k != k || rows != cols {
             self.apply(device, 1.0, x, 0.0, y)?;
             return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
         }
         let chunks = rows.div_ceil(self.matrix.height());
-        let partials = Shared(slots.partials(chunks, 1).as_mut_ptr());
+        let partials = Shared(slots.partials(chunks, k).as_mut_ptr());
         self.run(device, (1.0, 0.0), x, y, |chunk, rows, y| {
-            // SAFETY: each chunk has its own place.
-            unsafe { partials.slice(chunk..chunk + 1)[0] = dot_tile(&x.data()[rows], y) };
+            // SAFETY: each chunk has its own places.
+            let partials = unsafe { partials.slice(chunk * k..(chunk + 1) * k) };
+            let x = &x.data()[rows.start * k..rows.end * k];
+            match partials {
+                [partial] => *partial = dot_tile(x, y),
+                all => all.iter_mut().enumerate().for_each(|(c, partial)| *partial = dot_column(x, y, k, c)),
+            }
         })?;
         slots.finish(chunks, &[dot[0].out], then);
         Ok(())

@@ -141,18 +141,26 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         }
     }
 
-    /// Several columns.
-    fn rows_columns(&self, rows: Range<usize>, y: &mut [T]) {
-        let k = self.product.k;
-        for (row, y) in rows.zip(y.chunks_exact_mut(k)) {
-            for (column, y) in y.iter_mut().enumerate() {
-                let mut sum = T::default();
-                for j in self.range(row) {
-                    sum += self.values.value(j) * self.product.x[self.columns[j] as usize * k + column];
-                }
-                self.product.emit(y, sum);
-            }
+    /// Several columns, each summed by `sum(entries, column)`, as it is where it is the only one.
+    #[inline(always)]
+    fn each_column(&self, rows: Range<usize>, y: &mut [T], sum: impl Fn(Range<usize>, usize) -> T) {
+        for (row, y) in rows.zip(y.chunks_exact_mut(self.product.k)) {
+            let range = self.range(row);
+            y.iter_mut().enumerate().for_each(|(c, y)| self.product.emit(y, sum(range.clone(), c)));
         }
+    }
+
+    /// The element of x for entry j.
+    #[inline(always)]
+    fn x(&self, j: usize, column: usize) -> T {
+        self.product.x[self.columns[j] as usize * self.product.k + column]
+    }
+
+    /// Several columns on any processor.
+    fn columns(&self, rows: Range<usize>, y: &mut [T]) {
+        self.each_column(rows, y, |range, column| {
+            range.fold(T::default(), |sum, j| sum + self.values.value(j) * self.x(j, column))
+        });
     }
 }
 
@@ -178,6 +186,41 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
             }
             self.product.emit(y, T::from_f64(sum));
         }
+    }
+
+    /// Several columns, short rows: the sums of `rows_short`.
+    ///
+    /// # Safety
+    /// The processor has FMA.
+    #[target_feature(enable = "fma")]
+    unsafe fn columns_short(&self, rows: Range<usize>, y: &mut [T]) {
+        self.each_column(rows, y, |range, column| {
+            let add = |sum, j| self.values.value(j).to_f64().mul_add(self.x(j, column).to_f64(), sum);
+            T::from_f64(range.fold(0.0, add))
+        });
+    }
+
+    /// Several columns of double-precision vectors, long rows: the sums of `rows_long`.
+    ///
+    /// # Safety
+    /// The processor has FMA.
+    #[target_feature(enable = "fma")]
+    unsafe fn columns_long(&self, rows: Range<usize>, y: &mut [T]) {
+        self.each_column(rows, y, |Range { start, end }, column| {
+            let fours = (end - start) / 4;
+            // Those of even and odd number; of an odd count the last one is even.
+            let mut lanes = [[0.0; 4]; 2];
+            for four in 0..fours {
+                let sums = &mut lanes[four % 2];
+                for (lane, sum) in sums.iter_mut().enumerate() {
+                    let j = start + 4 * four + lane;
+                    *sum = self.values.value(j).to_f64().mul_add(self.x(j, column).to_f64(), *sum);
+                }
+            }
+            let [a, b, c, d] = std::array::from_fn(|lane| lanes[0][lane] + lanes[1][lane]);
+            let sum = T::from_f64((a + c) + (b + d));
+            (start + 4 * fours..end).fold(sum, |sum, j| sum + self.values.value(j) * self.x(j, column))
+        });
     }
 
     /// One column of double-precision vectors, long rows: four entries at a time.
@@ -237,7 +280,13 @@ impl RowsMatrix {
             // SAFETY: likewise, and T is f64.
             1 if self.avx2 && is_f64 => unsafe { task.rows_long(rows, y) },
             1 => task.rows(rows, y),
-            _ => task.rows_columns(rows, y),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            _ if self.avx2 && self.short => unsafe { task.columns_short(rows, y) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            _ if self.avx2 && is_f64 => unsafe { task.columns_long(rows, y) },
+            _ => task.columns(rows, y),
         }
     }
 }

@@ -249,6 +249,10 @@ impl Device for Cpu {
         Ok(CpuSlots { state: SlotState::new(slots, k), partials: Vec::new() })
     }
 
+    fn columns<T: Scalar>(&self, vector: &CpuVector<T>) -> usize {
+        vector.k
+    }
+
     fn clear<T: Scalar>(&self, vector: &mut CpuVector<T>) -> Result<()> {
         const LENGTH: usize = 64 * CHUNK;
         self.chunks_of(&mut vector.data, LENGTH, |_, chunk| chunk.fill(T::default()));

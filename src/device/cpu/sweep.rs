@@ -5,7 +5,8 @@
 
 use super::{CHUNK, Cpu, CpuSlots, CpuVector};
 use crate::device::sweep::{
-    Coefficient, Factor, MAX_DOTS, MAX_OPERANDS, Op, Operand, Slot, Summand, Sweep, Test, Track,
+    Coefficient, Factor, MAX_DOTS, MAX_OPERANDS, MAX_TERMS, Op, Operand, Slot, Summand, Sweep, Term, Test,
+    Track,
 };
 use crate::device::{RING, SlotState, check_operands};
 use crate::error::Result;
@@ -21,6 +22,8 @@ const LANES: usize = 8;
 struct Operands<'a, T> {
     writes: [*mut T; MAX_OPERANDS],
     reads: [*const T; MAX_OPERANDS],
+    /// Columns of the vectors that are only read: one counts for every column of the others.
+    widths: [usize; MAX_OPERANDS],
     partials: *mut f64,
     state: &'a SlotState,
     sweep: &'a Sweep<'a>,
@@ -72,7 +75,8 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
 ) -> Result<bool> {
     let k = slots.state.k;
     let made = usize::from(first.is_some());
-    let shapes = writes.iter().map(|v| (v.n(), v.k)).chain(reads.iter().map(|v| (v.n(), v.k)));
+    let read = |v: &&CpuVector<T>| (v.n(), if v.k == 1 { k } else { v.k });
+    let shapes = writes.iter().map(|v| (v.n(), v.k)).chain(reads.iter().map(read));
     let n = check_operands(sweep, (made + writes.len(), reads.len()), k, shapes)?;
     if slots.state.done.iter().all(|&code| code != 0) {
         return Ok(false);
@@ -82,12 +86,14 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
     let mut operands = Operands {
         writes: [std::ptr::null_mut(); MAX_OPERANDS],
         reads: [std::ptr::null(); MAX_OPERANDS],
+        widths: [1; MAX_OPERANDS],
         partials,
         state: &slots.state,
         sweep,
     };
     operands.writes[made..].iter_mut().zip(writes).for_each(|(p, v)| *p = v.data.as_mut_ptr());
     operands.reads.iter_mut().zip(reads).for_each(|(p, v)| *p = v.data.as_ptr());
+    operands.widths.iter_mut().zip(reads).for_each(|(width, v)| *width = v.k);
     cpu.for_each_chunk(chunks, cuts, |chunk| {
         let rows = Cpu::chunk_rows(chunk, n);
         let mut operands = operands;
@@ -103,7 +109,7 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
             // Where the whole vector would begin.
             operands.writes[0] = tile.as_mut_ptr().wrapping_sub(rows.start);
         }
-        // SAFETY: every vector has n rows of k columns, `rows` lies inside, and no other thread has this chunk; of the
+        // SAFETY: every vector has n rows of k columns, or of `widths`, `rows` lies inside, and no other thread has this chunk; of the
         // first there are just these rows; the AVX2 body runs only where the processor has it.
         unsafe {
             match (k, cpu.avx2) {
@@ -226,49 +232,62 @@ impl<T: Scalar> Operands<'_, T> {
         }
     }
 
-    /// One chunk of several columns, some of which may be done.
+    /// One chunk of several columns, some of which may be done. Each column has the bits that it has as the only one: terms
+    /// are added in the order of `chunk`, and products in the same partial sums.
     ///
     /// # Safety
     /// As for [`Operands::chunk`].
     unsafe fn chunk_columns(&self, chunk: usize, rows: Range<usize>) {
         let (k, dots) = (self.state.k, self.sweep.dots.len());
-        let partials = chunk * dots * k;
         for column in (0..k).filter(|&c| self.state.done[c] == 0) {
             // SAFETY: element (row, column) lies inside each operand; writes stay in this chunk.
             let element = |operand: Operand, row: usize| unsafe {
                 match operand {
                     Operand::Write(i) => *self.writes[i as usize].add(row * k + column),
-                    Operand::Read(i) => *self.reads[i as usize].add(row * k + column),
+                    Operand::Read(i) => {
+                        let width = self.widths[i as usize];
+                        *self.reads[i as usize].add(row * width + column.min(width - 1))
+                    }
                     Operand::Ones => T::from_f64(1.0),
                 }
             };
-            let mut sums = [0.0; MAX_DOTS];
-            for row in rows.clone() {
-                for update in self.sweep.updates {
-                    let mut sum = T::default();
-                    for term in update.terms {
-                        let v = element(term.v, row);
-                        let product = match term.factor {
-                            None => v,
-                            Some(Factor::Times(w)) => v * element(w, row),
-                            Some(Factor::Over(w)) => v / element(w, row),
-                        };
-                        sum += self.coefficient(term.by, column) * product;
+            for update in self.sweep.updates {
+                let is_own = |term: &&Term| term.v == Operand::Write(update.target) && term.factor.is_none();
+                let (own, others) = (update.terms.iter().find(is_own), update.terms.iter());
+                let mut terms = [None; MAX_TERMS];
+                let ordered = own.into_iter().chain(others.filter(|term| !is_own(term)));
+                for (place, term) in terms.iter_mut().zip(ordered) {
+                    *place = Some((self.coefficient(term.by, column), term));
+                }
+                let product = |(by, term): (T, &Term), row: usize| {
+                    let v = element(term.v, row);
+                    by * match term.factor {
+                        None => v,
+                        Some(Factor::Times(w)) => v * element(w, row),
+                        Some(Factor::Over(w)) => v / element(w, row),
                     }
+                };
+                for row in rows.clone() {
+                    let products = terms.iter().flatten().map(|term| product(*term, row));
+                    let sum = products.reduce(|sum, product| sum + product).unwrap_or_default();
                     // SAFETY: as above.
                     unsafe { *self.writes[update.target as usize].add(row * k + column) = sum };
                 }
-                for (sum, dot) in sums.iter_mut().zip(self.sweep.dots) {
-                    *sum += match dot.of {
-                        Summand::Product(a, b) => element(a, row).to_f64() * element(b, row).to_f64(),
-                        Summand::Magnitude(a, w) => magnitude(element(a, row), element(w, row)),
-                        Summand::Marked(a, mark) => marked(element(a, row), element(mark, row)),
-                    };
-                }
             }
-            for (d, sum) in sums[..dots].iter().enumerate() {
+            for (d, dot) in self.sweep.dots.iter().enumerate() {
+                let sum = match dot.of {
+                    Summand::Product(a, b) => {
+                        sum_rows(rows.clone(), |row| element(a, row).to_f64() * element(b, row).to_f64())
+                    }
+                    Summand::Magnitude(a, w) => {
+                        sum_rows(rows.clone(), |row| magnitude(element(a, row), element(w, row)))
+                    }
+                    Summand::Marked(a, mark) => {
+                        sum_rows(rows.clone(), |row| marked(element(a, row), element(mark, row)))
+                    }
+                };
                 // SAFETY: this chunk's own place among chunks x dots x k partial sums.
-                unsafe { *self.partials.add(partials + d * k + column) = *sum };
+                unsafe { *self.partials.add((chunk * dots + d) * k + column) = sum };
             }
         }
     }
@@ -332,6 +351,19 @@ fn sum_tile<T: Scalar>(a: &[T], b: &[T], f: impl Fn(T, T) -> f64) -> f64 {
     for (l, (&a, &b)) in a_rest.iter().zip(b_rest).enumerate() {
         lanes[l] += f(a, b);
     }
+    joined(lanes)
+}
+
+/// The dot product of one column of two row-major tiles of k columns, with the bits that [`dot_tile`] has for it alone.
+pub(crate) fn dot_column<T: Scalar>(a: &[T], b: &[T], k: usize, column: usize) -> f64 {
+    sum_rows(0..a.len() / k, |row| a[row * k + column].to_f64() * b[row * k + column].to_f64())
+}
+
+/// The sum of what `f` makes of rows, in the order of [`sum_tile`].
+#[inline(always)]
+fn sum_rows(rows: Range<usize>, f: impl Fn(usize) -> f64) -> f64 {
+    let mut lanes = [0.0; LANES];
+    rows.enumerate().for_each(|(place, row)| lanes[place % LANES] += f(row));
     joined(lanes)
 }
 

@@ -323,6 +323,10 @@ impl Device for Cuda {
         CudaSlots::new(self, slots, k)
     }
 
+    fn columns<T: Scalar>(&self, vector: &CudaVector<T>) -> usize {
+        vector.k
+    }
+
     fn clear<T: Scalar>(&self, vector: &mut CudaVector<T>) -> Result<()> {
         self.check_own(vector.data.memory())?;
         let _turn = self.turn();
