@@ -119,9 +119,10 @@ impl History {
     }
 }
 
-/// The observer that keeps every residual and its time.
+/// The observer that keeps every residual of a column and its time.
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
+    column: usize,
     residuals: Vec<f64>,
     seconds: Vec<f64>,
     interpolated: bool,
@@ -131,10 +132,16 @@ impl Recorder {
     /// Room for so many iterations, so that recording them allocates nothing.
     pub fn with_capacity(iterations: usize) -> Recorder {
         Recorder {
+            column: 0,
             residuals: Vec::with_capacity(iterations + 1),
             seconds: Vec::with_capacity(iterations + 1),
             interpolated: false,
         }
+    }
+
+    /// Keeps what belongs to one of several columns, counted from 0.
+    pub fn of_column(column: usize) -> Recorder {
+        Recorder { column, ..Recorder::default() }
     }
 
     /// The residuals so far.
@@ -145,6 +152,9 @@ impl Recorder {
 
 impl Observer for Recorder {
     fn batch(&mut self, batch: &Batch<'_>) {
+        if batch.column != self.column {
+            return;
+        }
         let (from, to) = batch.seconds;
         let count = batch.residuals.len();
         self.interpolated |= count > 1;

@@ -123,7 +123,7 @@ impl Device for Tape {
     }
 
     fn columns<T: Scalar>(&self, vector: &Numbered<T>) -> usize {
-        self.cpu.columns(&vector.vector)
+        self.0.cpu.columns(&vector.vector)
     }
 
     fn clear<T: Scalar>(&self, vector: &mut Numbered<T>) -> Result<()> {

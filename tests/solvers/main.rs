@@ -13,6 +13,7 @@ mod adversarial;
 mod cg;
 mod checkpoint_files;
 mod checkpoints;
+mod columns;
 mod engine;
 mod engine_graphs;
 mod markov;

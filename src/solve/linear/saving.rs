@@ -134,7 +134,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let running = state.done.iter().any(|done| StopCode::from_device(*done) == StopCode::Running);
         let now = run.elapsed();
         let due = self.keeper.as_ref().is_some_and(|keeper| now >= keeper.last.saturating_add(keeper.every));
-        if due && running {
+        if due && running && !self.is_limited() {
             self.save(run, operators, work, state);
         }
     }
@@ -147,9 +147,25 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         work: &mut Work<'_, D, T>,
         state: &SlotState,
     ) {
-        if self.keeper.is_some() && run.tracks.iter().all(|track| worth_saving(track.stop)) {
+        let worth = run.tracks.iter().all(|track| worth_saving(track.stop));
+        if self.keeper.is_some() && worth && !self.is_limited() {
             self.save(run, operators, work, state);
         }
+    }
+
+    /// Whether a limit has ended a column and others have started again since: the checkpoint before that holds the run of
+    /// the column, which goes on from there where the limit is lifted.
+    fn is_limited(&self) -> bool {
+        self.columns.iter().any(|column| {
+            matches!(
+                column.end,
+                Some(
+                    StopReason::IterationLimit { .. }
+                        | StopReason::TimeLimit { .. }
+                        | StopReason::Interrupted
+                )
+            )
+        })
     }
 
     fn save(

@@ -1,0 +1,418 @@
+//! Several right-hand sides at once: each column has the bits, the history and the verdict of a solve of its own.
+
+use crate::common::each_backend::Builds;
+use crate::common::vectors::{bits, reals};
+use crate::common::{tolerance, zoo};
+use solver::Error;
+use solver::backend::{Choice, Pick};
+use solver::device::Cpu;
+use solver::format::Csr;
+use solver::observe::{Observer, Recorder};
+use solver::precond::Preconditioner;
+use solver::scalar::Scalar;
+use solver::solve::checkpoint::Checkpoints;
+use solver::solve::{Method, Outcome, Prepared, System};
+use solver::stop::{StopReason, StoppingRule};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a system is solved.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    cpu: &'a Cpu,
+    method: Method,
+    backend: &'a str,
+    precond: Preconditioner,
+}
+
+/// An outcome, its x and the residual of every iteration.
+struct Solved {
+    outcome: Outcome,
+    x: Vec<f64>,
+    residuals: Vec<f64>,
+}
+
+impl Way<'_> {
+    fn cg(cpu: &Cpu) -> Way<'_> {
+        Way { cpu, method: Method::Cg, backend: "rows", precond: Preconditioner::None }
+    }
+
+    fn prepare<T: Scalar>(&self, matrix: &Arc<Csr>) -> Prepared<Cpu, T>
+    where
+        Cpu: Pick<T>,
+    {
+        let choice = Choice::resolve("cpu", "auto", self.backend).unwrap();
+        let a = choice.build::<Cpu, T>(self.cpu, matrix, 0).unwrap();
+        let m = self.precond.build(self.cpu, matrix, &a, 0).unwrap();
+        self.method.prepare(a, m)
+    }
+
+    /// The columns at once.
+    fn together<T: Scalar>(
+        &self,
+        matrix: &Arc<Csr>,
+        columns: &[Vec<f64>],
+        rule: &StoppingRule,
+        checkpoints: &Checkpoints,
+    ) -> solver::Result<Vec<Solved>>
+    where
+        Cpu: Pick<T>,
+    {
+        let k = columns.len();
+        let b = interleaved(columns);
+        let system = System { matrix: matrix.into(), b: &b, x0: None };
+        let mut x = vec![f64::NAN; b.len()];
+        let mut recorders: Vec<_> = (0..k).map(Recorder::of_column).collect();
+        let mut observers: Vec<&mut dyn Observer> =
+            recorders.iter_mut().map(|r| r as &mut dyn Observer).collect();
+        let mut prepared = self.prepare::<T>(matrix);
+        let outcomes = prepared.solve_columns(&system, k, rule, checkpoints, &mut x, &mut observers)?;
+        let solved = outcomes.into_iter().zip(recorders).enumerate().map(|(c, (outcome, recorder))| Solved {
+            outcome,
+            x: x.iter().skip(c).step_by(k).copied().collect(),
+            residuals: recorder.residuals().to_vec(),
+        });
+        Ok(solved.collect())
+    }
+
+    /// One column alone.
+    fn alone<T: Scalar>(&self, matrix: &Arc<Csr>, b: &[f64], rule: &StoppingRule) -> Solved
+    where
+        Cpu: Pick<T>,
+    {
+        let system = System { matrix: matrix.into(), b, x0: None };
+        let mut x = vec![f64::NAN; b.len()];
+        let mut recorder = Recorder::default();
+        let outcome = self
+            .prepare::<T>(matrix)
+            .solve(&system, rule, &Checkpoints::default(), &mut x, &mut [&mut recorder])
+            .unwrap();
+        Solved { outcome, x, residuals: recorder.residuals().to_vec() }
+    }
+
+    /// Solves the columns at once and each alone, and compares the two. Returns the columns.
+    fn compare<T: Scalar>(&self, matrix: &Arc<Csr>, columns: &[Vec<f64>], rule: &StoppingRule) -> Vec<Solved>
+    where
+        Cpu: Pick<T>,
+    {
+        let together = self.together::<T>(matrix, columns, rule, &Checkpoints::default()).unwrap();
+        for (column, (one, b)) in together.iter().zip(columns).enumerate() {
+            let alone = self.alone::<T>(matrix, b, rule);
+            let (method, precond, k) = (self.method.name(), self.precond, columns.len());
+            assert_same(
+                one,
+                &alone,
+                &format!("{method}, {}, {precond}, column {column} of {k}", self.backend),
+            );
+        }
+        together
+    }
+}
+
+fn assert_same(one: &Solved, other: &Solved, what: &str) {
+    assert_eq!(one.residuals.len(), other.residuals.len(), "{what}");
+    assert!(bits(&one.residuals) == bits(&other.residuals), "{what}: residuals");
+    assert!(bits(&one.x) == bits(&other.x), "{what}: x");
+    let numbers = |o: &Outcome| {
+        let exact = [o.residual, o.residual_true, o.residual_at_most, o.backward_error];
+        (format!("{:?}", o.reason), o.iterations, o.restarts, bits(&exact))
+    };
+    assert_eq!(numbers(&one.outcome), numbers(&other.outcome), "{what}");
+    assert_eq!(one.outcome.spectrum, other.outcome.spectrum, "{what}");
+    assert_eq!(one.outcome.error_estimate, other.outcome.error_estimate, "{what}");
+}
+
+/// n x k, row-major.
+fn interleaved(columns: &[Vec<f64>]) -> Vec<f64> {
+    (0..columns[0].len()).flat_map(|row| columns.iter().map(move |column| column[row])).collect()
+}
+
+/// Right-hand sides of very different smoothness and scale.
+fn right_hand_sides(matrix: &Csr, k: usize) -> Vec<Vec<f64>> {
+    let n = matrix.rows();
+    let make = |column: usize| match column {
+        0 => matrix.multiply_reference(&vec![1.0; n]),
+        1 => reals(7, n).iter().map(|b| 1e-40 * b).collect(),
+        2 => (0..n).map(|row| f64::from(u8::from(row == n / 3))).collect(),
+        seed => matrix.multiply_reference(&reals(seed as u64, n)),
+    };
+    (0..k).map(make).collect()
+}
+
+fn to(rtol: f64) -> StoppingRule {
+    StoppingRule::any([StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(3000)])
+}
+
+/// A chain of n rows, and a row of its own with the entry 2.
+fn chain_and_one(n: usize) -> Arc<Csr> {
+    let mut lower: Vec<_> = (0..n).map(|i| (i, i, 2.0)).collect();
+    lower.extend((1..n).map(|i| (i, i - 1, -1.0)));
+    lower.push((n, n, 2.0));
+    zoo::symmetric(n + 1, &lower)
+}
+
+/// The unit vector of the last of n rows, times a number.
+fn last(n: usize, value: f64) -> Vec<f64> {
+    (0..n).map(|row| if row + 1 == n { value } else { 0.0 }).collect()
+}
+
+#[test]
+fn columns_have_the_bits_of_solves_of_their_own() {
+    // Short rows, long rows, and chunks of one height and the other.
+    let matrices =
+        ["poisson2d:24x17", "elasticity3d:4x3x3", "hex27:5x6x5", "poisson2d:3x3", "poisson3d:30x28x26"];
+    for (at, what) in matrices.into_iter().enumerate() {
+        let matrix = zoo::generated(what);
+        let cpu = Cpu::new(Some(1 + 2 * (at % 2))).unwrap();
+        let large = matrix.rows() > 1000;
+        let rule = if large { StoppingRule::MaxIterations(5) } else { to(tolerance::RTOL) };
+        for (backend, method) in [("rows", Method::Cg), ("serial", Method::Cg), ("rows", Method::PipelinedCg)]
+        {
+            for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+                let way = Way { cpu: &cpu, method, backend, precond };
+                for k in [1, 2, 5] {
+                    let found = way.compare::<f64>(&matrix, &right_hand_sides(&matrix, k), &rule);
+                    let converged = found.iter().all(|one| one.outcome.reason == StopReason::Converged);
+                    assert!(converged || large, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_of_single_precision_start_again_together_and_keep_their_bits() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    for what in ["poisson2d:20x30", "hex27:7x6x5"] {
+        let matrix = zoo::generated(what);
+        for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+            let way = Way { precond, ..Way::cg(&cpu) };
+            let columns: Vec<_> = right_hand_sides(&matrix, 3).into_iter().step_by(2).collect();
+            let found = way.compare::<f32>(&matrix, &columns, &to(1e-11));
+            let counts: Vec<_> = found.iter().map(|one| one.outcome.iterations).collect();
+            assert!(found.iter().all(|one| one.outcome.restarts > 0), "{what}");
+            assert!(counts.iter().any(|count| *count != counts[0]), "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn one_column_may_start_again_while_another_has_ended_for_good() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let matrix = chain_and_one(200);
+    let columns = [last(201, 3.0), reals(1, 201), last(201, -1.0)];
+    let found = Way::cg(&cpu).compare::<f32>(&matrix, &columns, &to(1e-10));
+    let restarts: Vec<_> = found.iter().map(|one| one.outcome.restarts > 0).collect();
+    assert_eq!(restarts, [false, true, false]);
+    assert_eq!((found[0].outcome.iterations, found[0].x[200]), (1, 1.5));
+    assert!(found.iter().all(|one| one.outcome.reason == StopReason::Converged));
+}
+
+#[test]
+fn a_right_hand_side_of_zeros_ends_before_the_first_iteration() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let matrix = zoo::generated("poisson2d:20x20");
+    let zeros = vec![0.0; 400];
+    for columns in
+        [vec![reals(1, 400), zeros.clone()], vec![zeros.clone(), reals(1, 400)], vec![zeros.clone(); 3]]
+    {
+        for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+            let way = Way { precond, ..Way::cg(&cpu) };
+            for (one, b) in way.compare::<f64>(&matrix, &columns, &to(tolerance::RTOL)).iter().zip(&columns) {
+                let zero = one.outcome.reason == StopReason::ZeroRightHandSide;
+                assert_eq!(zero, *b == zeros);
+                assert!(!zero || (one.x == zeros && one.residuals == [0.0]));
+            }
+        }
+    }
+}
+
+#[test]
+fn each_column_ends_for_its_own_reason() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let mut diagonal: Vec<f64> = (1..=60).map(f64::from).collect();
+    diagonal.push(-1.0);
+    let matrix = zoo::diagonal(&diagonal);
+    let positive = |seed| {
+        let mut b = reals(seed, 61);
+        b[60] = 0.0;
+        b
+    };
+    let columns = [positive(1), last(61, 1.0), positive(2), reals(3, 61)];
+    let found = Way::cg(&cpu).compare::<f64>(&matrix, &columns, &to(tolerance::RTOL));
+    let indefinite: Vec<_> =
+        found.iter().map(|one| matches!(one.outcome.reason, StopReason::IndefiniteMatrix { .. })).collect();
+    assert_eq!(indefinite, [false, true, false, true]);
+    assert_eq!(found[0].outcome.reason, StopReason::Converged);
+    // A vector that is infinite in one column alone.
+    let mut huge = reals(4, 61);
+    huge.iter_mut().for_each(|b| *b *= 1e300);
+    let columns = [positive(1), huge, vec![0.0; 61]];
+    Way::cg(&cpu).compare::<f64>(&matrix, &columns, &to(tolerance::RTOL));
+}
+
+#[test]
+fn a_rule_on_the_host_ends_one_column_and_the_others_go_on() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let matrix = zoo::generated("poisson2d:30x30");
+    let columns = right_hand_sides(&matrix, 4);
+    // The device knows neither of the two: it does not test a conjunction.
+    let loose = StoppingRule::all([StoppingRule::MaxIterations(12), StoppingRule::RelativeResidual(0.05)]);
+    let stagnation = StoppingRule::Stagnation(2);
+    let rules = [
+        StoppingRule::any([loose, StoppingRule::MaxIterations(200)]),
+        StoppingRule::any([stagnation, StoppingRule::RelativeResidual(tolerance::RTOL)]),
+        StoppingRule::MaxIterations(17),
+    ];
+    for rule in rules {
+        for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+            for method in [Method::Cg, Method::PipelinedCg] {
+                let way = Way { precond, method, ..Way::cg(&cpu) };
+                let found = way.compare::<f64>(&matrix, &columns, &rule);
+                let counts: Vec<_> = found.iter().map(|one| one.outcome.iterations).collect();
+                let limited = matches!(rule, StoppingRule::MaxIterations(_));
+                assert!(limited == counts.iter().all(|count| *count == counts[0]), "{counts:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_that_start_at_an_answer_end_at_once() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let matrix = zoo::generated("poisson2d:12x11");
+    let n = matrix.rows();
+    let columns = [matrix.multiply_reference(&vec![1.0; n]), reals(5, n)];
+    let (b, x0) = (interleaved(&columns), vec![1.0; 2 * n]);
+    let system = System { matrix: (&matrix).into(), b: &b, x0: Some(&x0) };
+    let mut x = vec![0.0; 2 * n];
+    let mut prepared = Way::cg(&cpu).prepare::<f64>(&matrix);
+    let rule = to(tolerance::RTOL);
+    let found = prepared.solve_columns(&system, 2, &rule, &Checkpoints::default(), &mut x, &mut []).unwrap();
+    assert_eq!((found[0].reason, found[0].iterations), (StopReason::Converged, 0));
+    assert!(found[1].reason == StopReason::Converged && found[1].iterations > 10);
+    assert!(x.iter().step_by(2).all(|x| *x == 1.0));
+    let system = System { matrix: (&matrix).into(), b: &columns[1], x0: Some(&x0[..n]) };
+    let mut alone = vec![0.0; n];
+    prepared.solve(&system, &rule, &Checkpoints::default(), &mut alone, &mut []).unwrap();
+    let second: Vec<f64> = x.iter().skip(1).step_by(2).copied().collect();
+    assert!(bits(&second) == bits(&alone), "the workspace serves other numbers of columns");
+}
+
+#[test]
+fn products_of_a_caller_take_columns_one_by_one() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let csr = zoo::generated("poisson2d:12x11");
+    let n = csr.rows();
+    let own = Arc::clone(&csr);
+    let multiply = move |x: &[f64], y: &mut [f64]| y.copy_from_slice(&own.multiply_reference(x));
+    let product: Arc<dyn solver::solve::Product> = Arc::new((n, multiply));
+    let a = solver::solve::given::operator(Arc::clone(&product));
+    let matrix = solver::solve::MatrixRef::Applied(&*product);
+    let columns = right_hand_sides(&csr, 3);
+    let mut prepared = Method::Cg.prepare::<Cpu, f64>(solver::backend::Operator::new(&cpu, a), None);
+    let mut solve = |b: &[f64], k: usize| {
+        let (system, mut x) = (System { matrix, b, x0: None }, vec![0.0; b.len()]);
+        let rule = to(tolerance::RTOL);
+        let checkpoints = Checkpoints::default();
+        let found = prepared.solve_columns(&system, k, &rule, &checkpoints, &mut x, &mut []).unwrap();
+        assert!(found.iter().all(|outcome| outcome.reason == StopReason::Converged), "{found:?}");
+        x
+    };
+    let together = solve(&interleaved(&columns), 3);
+    for (column, b) in columns.iter().enumerate() {
+        let one: Vec<f64> = together.iter().skip(column).step_by(3).copied().collect();
+        assert!(bits(&one) == bits(&solve(b, 1)), "column {column}");
+    }
+}
+
+#[test]
+fn what_takes_one_column_refuses_several() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let matrix = zoo::generated("poisson2d:8x8");
+    let columns = right_hand_sides(&matrix, 2);
+    let refused = |way: Way<'_>| {
+        way.together::<f64>(&matrix, &columns, &to(1e-8), &Checkpoints::default()).err().unwrap()
+    };
+    let minres = refused(Way { method: Method::Minres, ..Way::cg(&cpu) });
+    assert!(matches!(&minres, Error::BadSetting { setting: "rhs", .. }), "{minres}");
+    assert!(minres.to_string().contains("minres takes one right-hand side at a time"), "{minres}");
+    assert!(!Method::Minres.takes_columns() && Method::Cg.takes_columns());
+    let factor = refused(Way { precond: "ic0".parse().unwrap(), ..Way::cg(&cpu) });
+    assert!(matches!(&factor, Error::Dimension { expected: 1, got: 2, .. }), "{factor}");
+    let none = refused_none(&cpu, &matrix);
+    assert!(matches!(&none, Error::BadSetting { setting: "rhs", .. }), "{none}");
+}
+
+fn refused_none(cpu: &Cpu, matrix: &Arc<Csr>) -> Error {
+    let system = System { matrix: matrix.into(), b: &[], x0: None };
+    let mut prepared = Way::cg(cpu).prepare::<f64>(matrix);
+    prepared.solve_columns(&system, 0, &to(1e-8), &Checkpoints::default(), &mut [], &mut []).unwrap_err()
+}
+
+fn save(path: &Path, every: Duration) -> Checkpoints {
+    Checkpoints { save: Some((path.to_owned(), every)), ..Checkpoints::default() }
+}
+
+fn resume(path: &Path) -> Checkpoints {
+    Checkpoints { resume: Some(path.to_owned()), ..Checkpoints::default() }
+}
+
+/// Solves cut at some iterations go on as if nothing had happened.
+fn cut<T: Scalar>(way: Way<'_>, matrix: &Arc<Csr>, columns: &[Vec<f64>], rtol: f64, cuts: &[usize])
+where
+    Cpu: Pick<T>,
+{
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let whole = way.together::<T>(matrix, columns, &to(rtol), &Checkpoints::default()).unwrap();
+    for &cut in cuts {
+        let rule =
+            StoppingRule::any([StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(cut)]);
+        let late = Duration::from_secs(1_000_000);
+        way.together::<T>(matrix, columns, &rule, &save(file.path(), late)).unwrap();
+        let rest = way.together::<T>(matrix, columns, &to(rtol), &resume(file.path())).unwrap();
+        for (column, (one, other)) in rest.iter().zip(&whole).enumerate() {
+            assert_same(one, other, &format!("cut at {cut}, column {column}"));
+        }
+    }
+}
+
+#[test]
+fn a_solve_of_two_columns_goes_on_from_its_checkpoint_with_the_same_bits() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    let matrix = zoo::generated("poisson2d:30x31");
+    for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+        for method in [Method::Cg, Method::PipelinedCg] {
+            let way = Way { precond, method, ..Way::cg(&cpu) };
+            cut::<f64>(way, &matrix, &right_hand_sides(&matrix, 2), tolerance::RTOL, &[1, 20, 60]);
+        }
+    }
+    // Both start again, from different iterations.
+    let small = zoo::generated("poisson2d:20x30");
+    let columns: Vec<_> = right_hand_sides(&small, 3).into_iter().step_by(2).collect();
+    let cuts: Vec<_> = (8..80).step_by(9).chain([100, 120, 140]).collect();
+    cut::<f32>(Way::cg(&cpu), &small, &columns, 1e-11, &cuts);
+    // One column has ended for good where the other is cut, in its first run.
+    let matrix = chain_and_one(200);
+    let columns = [last(201, 3.0), reals(1, 201)];
+    cut::<f64>(Way::cg(&cpu), &matrix, &columns, tolerance::RTOL, &[1, 50]);
+    cut::<f64>(Way::cg(&cpu), &matrix, &[vec![0.0; 201], reals(1, 201)], tolerance::RTOL, &[1, 50]);
+    // And after the other has started again: all columns but the last count no iterations any more.
+    let whole = Way::cg(&cpu).compare::<f32>(&matrix, &columns, &to(1e-10));
+    assert!(whole[1].outcome.restarts > 0);
+    let far = whole[1].outcome.iterations;
+    cut::<f32>(Way::cg(&cpu), &matrix, &columns, 1e-10, &[far / 3, far / 2, far - 20, far - 1]);
+}
+
+#[test]
+fn a_checkpoint_of_another_number_of_columns_is_refused() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let matrix = zoo::generated("poisson2d:9x9");
+    let columns = right_hand_sides(&matrix, 2);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let way = Way::cg(&cpu);
+    way.together::<f64>(&matrix, &columns, &to(1e-8), &save(file.path(), Duration::ZERO)).unwrap();
+    let fault = way.together::<f64>(&matrix, &columns[..1], &to(1e-8), &resume(file.path())).err().unwrap();
+    assert!(fault.to_string().contains("right-hand side: 162 numbers"), "{fault}");
+}
