@@ -2,7 +2,7 @@
 
 use super::market;
 use super::text::Text;
-use super::words::first_lines;
+use super::tokens::first_lines;
 use crate::error::{Error, Result};
 use crate::format::Dense;
 

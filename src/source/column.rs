@@ -3,7 +3,7 @@
 
 use super::market::{push_value, write_packed};
 use super::text::{Fault, Text};
-use super::words::{Scan, Words, first_lines};
+use super::tokens::{ListTokens, Scan, first_lines, is_number};
 use crate::error::Result;
 use crate::format::Dense;
 use crate::parallel::grow;
@@ -16,13 +16,13 @@ const BLOCK: usize = 1 << 14;
 /// Whether the first word that is no comment is a number.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, COMMENT, 1);
-    lines.first().and_then(|line| line.first()).is_some_and(|word| fast_float2::parse::<f64, _>(word).is_ok())
+    lines.first().and_then(|line| line.first()).is_some_and(|word| is_number(word))
 }
 
 /// Reads the numbers, which must be finite.
 pub(super) fn read(text: Text) -> Result<Dense> {
     text.begin("reading", text.bytes.len());
-    let mut words = Words::metered(text, 0..text.bytes.len());
+    let mut words = ListTokens::metered(text, 0..text.bytes.len());
     let (mut values, mut rows, mut cols) = (Vec::new(), 0, 0);
     while words.seek_line(COMMENT) {
         let start = words.at;
@@ -43,7 +43,7 @@ pub(super) fn read(text: Text) -> Result<Dense> {
 }
 
 /// Reads the numbers of a line.
-fn read_row(words: &mut Words, values: &mut Vec<f64>) -> Scan<Result<()>> {
+fn read_row(words: &mut ListTokens, values: &mut Vec<f64>) -> Scan<Result<()>> {
     loop {
         let value = words.number("a number of the vector")?;
         if let Err(error) = grow(values, 1) {
@@ -56,7 +56,7 @@ fn read_row(words: &mut Words, values: &mut Vec<f64>) -> Scan<Result<()>> {
                 words.skip_line();
                 return Ok(Ok(()));
             }
-            None | Some(b'\n') => return words.finish_line().map(Ok),
+            None | Some(b'\n') => return words.finish_line(b"").map(Ok),
             Some(_) => {}
         }
     }

@@ -1,6 +1,7 @@
 //! Whether the links of a graph have directions, where its file tells: KONECT's first comment, or Gephi's column `Type`.
 
-use super::text::{Text, line_at};
+use super::text::Text;
+use super::tokens::{is_blank, line_at};
 use crate::error::Result;
 use crate::format::Coo;
 use crate::parallel::room;
@@ -22,7 +23,7 @@ const WEIGHTS: &[&[u8]] = &[
 /// vertices, `% bip`, is refused: both kinds are counted from 1.
 pub(super) fn is_undirected(text: Text) -> Result<bool> {
     let (line, _) = line_at(text.bytes, 0);
-    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let mut words = line.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
     let (mark, kind, weights, more) = (words.next(), words.next(), words.next(), words.next());
     let weights = weights.is_none_or(|word| WEIGHTS.contains(&word));
     if mark != Some(b"%") || !weights || more.is_some() {

@@ -11,7 +11,7 @@ use super::direction::{self, is_undirected};
 use super::graph::{COMMENTS, Layout, assemble, parse, refuse_sizes};
 use super::portions::Portions;
 use super::text::{Fault, Text};
-use super::words::{Words, first_lines, is_number, is_whole};
+use super::tokens::{ListTokens, first_lines, is_number, is_whole, signed_whole};
 use super::{Loaded, Options, metis, table};
 use crate::error::{Error, Result};
 use crate::format::Coo;
@@ -106,13 +106,13 @@ impl Start {
 /// The number of lines below the first one that it announces, where it may hold sizes instead of an edge. Where a comment
 /// that begins with `#` comes first, it is an edge.
 fn sizes(head: Text, first: &[&[u8]]) -> Option<u64> {
-    let mut words = Words::new(head.bytes, 0);
+    let mut words = ListTokens::new(head.bytes, 0);
     if !words.seek_line(b"%") || words.peek() == Some(b'#') {
         return None;
     }
     // Of two numbers none says that nothing follows.
     let fewest = if first.len() > 2 { 0 } else { 1 };
-    let announced: u64 = std::str::from_utf8(first.last()?).ok()?.parse().ok()?;
+    let announced = signed_whole(first.last()?)?;
     (announced >= fewest).then_some(announced)
 }
 
@@ -123,7 +123,7 @@ fn shown(line: &[&[u8]]) -> String {
 /// The error for a list whose first line has more words or fewer than the second.
 #[cold]
 fn refuse_uneven(text: Text, lines: &[Vec<&[u8]>], start: &Start) -> Error {
-    let mut words = Words::new(text.bytes, 0);
+    let mut words = ListTokens::new(text.bytes, 0);
     words.seek_line(COMMENTS);
     words.skip_line();
     words.seek_line(COMMENTS);

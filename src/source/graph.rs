@@ -4,7 +4,7 @@ use super::direction::mirror;
 use super::ids::close_gaps;
 use super::portions::Portions;
 use super::text::{Fault, Text, check_rows};
-use super::words::{Scan, Words, pieces};
+use super::tokens::{ListTokens, Scan, pieces};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Coo;
@@ -59,7 +59,7 @@ impl Lines for Layout {
     }
 
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()> {
-        let mut words = Words::metered(text, piece);
+        let mut words = ListTokens::metered(text, piece);
         let read = parse_lines(&mut words, *self, edges);
         words.tell();
         read
@@ -104,7 +104,7 @@ pub(super) fn assemble(
 pub(super) fn parse(portions: Portions, lines: impl Lines, all: &mut Coo) -> Result<()> {
     portions.begin();
     portions.each(|text, start| {
-        let parts = run_all(pieces(text, start), |piece| parse_piece(text, piece, lines));
+        let parts = run_all(pieces(text.bytes, start), |piece| parse_piece(text, piece, lines));
         let more = parts.iter().map(|(edges, _)| edges.from.len()).sum();
         grow(&mut all.row_indices, more)?;
         grow(&mut all.col_indices, more)?;
@@ -131,7 +131,7 @@ fn parse_piece(text: Text, piece: Range<usize>, lines: impl Lines) -> (Edges, Op
     (edges, fault)
 }
 
-fn parse_lines(words: &mut Words, layout: Layout, edges: &mut Edges) -> Scan<()> {
+fn parse_lines(words: &mut ListTokens, layout: Layout, edges: &mut Edges) -> Scan<()> {
     while words.seek_line(COMMENTS) {
         let from = words.whole("a node", layout.first..layout.end)?;
         words.skip_separator();
@@ -140,7 +140,7 @@ fn parse_lines(words: &mut Words, layout: Layout, edges: &mut Edges) -> Scan<()>
             words.skip_separator();
             edges.weights.push(words.number("the weight of the edge")?);
         }
-        words.finish_line()?;
+        words.finish_line(b"")?;
         edges.from.push((from - layout.first) as u32);
         edges.to.push((to - layout.first) as u32);
     }
@@ -198,7 +198,7 @@ fn find(
     mut fault: impl FnMut(&Edges) -> Option<(String, String)> + Send,
 ) -> Option<Error> {
     let gone_over = portions.unmetered().each(|text, start| {
-        let mut words = Words::new(text.bytes, start);
+        let mut words = ListTokens::new(text.bytes, start);
         while words.seek_line(COMMENTS) {
             let at = words.at;
             // A blank before the edge may be an empty column.

@@ -2,7 +2,7 @@
 
 use super::gzip;
 use super::text::{Text, without_mark};
-use super::words::Words;
+use super::tokens::ListTokens;
 use crate::error::Result;
 use std::borrow::Cow;
 
@@ -38,7 +38,7 @@ impl<'a> Head<'a> {
 
     /// Bytes from the first line on that is neither blank nor a comment.
     pub fn content(&self) -> usize {
-        let mut words = Words::new(self.bytes(), 0);
+        let mut words = ListTokens::new(self.bytes(), 0);
         words.seek_line(COMMENTS);
         self.bytes().len() - words.at
     }

@@ -1,6 +1,7 @@
 //! The labels of the vertices of a graph, and the search for a vertex by its label.
 
-use super::text::{Fault, Text, line_at, without_mark};
+use super::text::{Fault, Text, without_mark};
+use super::tokens::line_at;
 use super::{gzip, mmap};
 use crate::error::{Error, Result};
 use crate::memory::fetch;

@@ -8,8 +8,8 @@
 mod doubt;
 
 use super::compressed::Compressed;
-use super::text::{Fault, Text, ends_word, line_at};
-use super::words::{Scan, Words, first_lines, is_number, is_whole};
+use super::text::{Fault, Text};
+use super::tokens::{ListTokens, Scan, ends_word, fault, first_lines, is_number, is_whole, line_at};
 use super::{Loaded, Options};
 use crate::error::Result;
 use crate::format::Coo;
@@ -49,7 +49,7 @@ pub(super) fn recognises(text: Text) -> bool {
     if !lines.iter().flatten().all(|word| is_number(word)) {
         return false;
     }
-    let mut words = Words::new(text.bytes, 0);
+    let mut words = ListTokens::new(text.bytes, 0);
     if !words.seek_line(COMMENT) || line_at(text.bytes, words.at).0.contains(&b',') {
         return false;
     }
@@ -66,7 +66,7 @@ pub(super) fn recognises(text: Text) -> bool {
 /// Whether a list of edges whose text begins with `head` may be such a graph, or what is left of one. Where not `all` of it
 /// could be read as edges, lines may be longer than the first ones.
 pub(super) fn may_be(head: Text, edges: &Coo, all: bool) -> bool {
-    let Ok(header) = read_header(&mut Words::new(head.bytes, 0)) else { return false };
+    let Ok(header) = read_header(&mut ListTokens::new(head.bytes, 0)) else { return false };
     let lines = edges.row_indices.len();
     // A line of sizes, one for each vertex, and one that is cut off.
     if lines > header.vertices + 2 {
@@ -103,7 +103,7 @@ fn counts_agree(body: &[u8], header: &Header) -> bool {
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let fail = |fault: Box<Fault>| text.error(*fault);
     text.begin("reading", text.bytes.len());
-    let mut words = Words::metered(text, 0..text.bytes.len());
+    let mut words = ListTokens::metered(text, 0..text.bytes.len());
     let header = read_header(&mut words).map_err(fail)?;
     let body = words.at;
     let graph = read_lists(&mut words, &header).map_err(fail)?;
@@ -124,7 +124,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded { first_id: Some(1), ..Loaded::new(matrix, stored, true) })
 }
 
-fn read_header(words: &mut Words) -> Scan<Header> {
+fn read_header(words: &mut ListTokens) -> Scan<Header> {
     words.seek_line(COMMENT);
     let vertices = words.whole("the number of vertices", 0..u64::from(u32::MAX) + 1)?;
     words.skip_blanks();
@@ -134,7 +134,7 @@ fn read_header(words: &mut Words) -> Scan<Header> {
         let at = words.at;
         flags = words.whole("the format, three digits of 0 and 1", 0..112)?;
         if [flags / 100, flags / 10 % 10, flags % 10].iter().any(|&digit| digit > 1) {
-            return Err(Box::new(Fault::new(at, "the format, three digits of 0 and 1")));
+            return Err(fault(at, "the format, three digits of 0 and 1"));
         }
     }
     let (sizes, weights) = (flags / 100 == 1, flags / 10 % 10 == 1);
@@ -143,13 +143,13 @@ fn read_header(words: &mut Words) -> Scan<Header> {
         let given = words.whole("the number of weights of each vertex", 0..1 << 16)?;
         constraints = if weights { given } else { 0 };
     }
-    words.finish_line()?;
+    words.finish_line(b"")?;
     let own_words = u64::from(sizes) + constraints;
     let vertices = vertices as usize;
     Ok(Header { vertices, edges, own_words, vertex_weights: weights, edge_weights: flags % 10 == 1 })
 }
 
-fn read_lists(words: &mut Words, header: &Header) -> Scan<Compressed> {
+fn read_lists(words: &mut ListTokens, header: &Header) -> Scan<Compressed> {
     let vertices = header.vertices;
     let mut graph = Compressed {
         rows: vertices,
@@ -170,13 +170,13 @@ fn read_lists(words: &mut Words, header: &Header) -> Scan<Compressed> {
     if words.seek_line(COMMENT) {
         let expected =
             format!("end of file after {vertices} lines of neighbours, as the first line announces");
-        return Err(Box::new(Fault::new(words.at, expected)));
+        return Err(fault(words.at, expected));
     }
     words.tell();
     Ok(graph)
 }
 
-fn read_vertex(words: &mut Words, header: &Header, vertex: usize, graph: &mut Compressed) -> Scan<()> {
+fn read_vertex(words: &mut ListTokens, header: &Header, vertex: usize, graph: &mut Compressed) -> Scan<()> {
     for _ in 0..header.own_words {
         words.skip_blanks();
         words.number("a size or weight of the vertex")?;
@@ -185,7 +185,7 @@ fn read_vertex(words: &mut Words, header: &Header, vertex: usize, graph: &mut Co
         let at = words.at;
         let neighbour = words.whole("a neighbour", 1..header.vertices as u64 + 1)? - 1;
         if neighbour == vertex as u64 {
-            return Err(Box::new(Fault::new(at, "a neighbour other than the vertex itself")));
+            return Err(fault(at, "a neighbour other than the vertex itself"));
         }
         graph.indices.push(neighbour as u32);
         if header.edge_weights {
@@ -193,13 +193,13 @@ fn read_vertex(words: &mut Words, header: &Header, vertex: usize, graph: &mut Co
             graph.values.push(words.number("the weight of the edge")?);
         }
     }
-    words.finish_line()
+    words.finish_line(b"")
 }
 
 /// Finds the first vertex that lists a neighbour more than once.
 #[cold]
 fn find_repeat(text: Text, body: usize, header: &Header, matrix: &Csr) -> Box<Fault> {
-    let mut words = Words::new(text.bytes, body);
+    let mut words = ListTokens::new(text.bytes, body);
     for vertex in 0..header.vertices {
         words.seek_row(COMMENT);
         let at = words.at;
@@ -216,7 +216,7 @@ fn find_repeat(text: Text, body: usize, header: &Header, matrix: &Csr) -> Box<Fa
             });
         }
     }
-    Box::new(Fault::new(words.at, "neighbours that are listed once"))
+    fault(words.at, "neighbours that are listed once")
 }
 
 /// Checks that every edge stands at either end, with the same weight.
@@ -234,7 +234,7 @@ fn check_ends(text: Text, body: usize, matrix: &Csr) -> Result<()> {
             (a.col, expected, format!("the weight {weight}"))
         }
     };
-    let mut words = Words::new(text.bytes, body);
+    let mut words = ListTokens::new(text.bytes, body);
     for _ in 0..line_of {
         words.seek_row(COMMENT);
         words.skip_line();

@@ -16,7 +16,6 @@ mod direction;
 mod edges;
 #[cfg(feature = "fetch")]
 pub mod fetch;
-pub(crate) mod fields;
 pub mod generate;
 mod graph;
 mod gzip;
@@ -38,9 +37,9 @@ mod portions;
 pub mod save;
 mod table;
 mod text;
+mod tokens;
 pub mod vector;
 mod webgraph;
-mod words;
 
 use crate::error::{Error, FetchError, Result};
 use crate::files::{self, NoCache};
@@ -54,6 +53,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 pub use table::Columns;
+pub(crate) use tokens::fields;
 pub use vector::{read_vector, write_vector};
 
 /// The name of standard input, as typed.

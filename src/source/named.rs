@@ -5,7 +5,7 @@ use super::graph::{Layout, parse};
 use super::labels::{Labels, checked};
 use super::portions::Portions;
 use super::text::{Fault, Text};
-use super::words::{Scan, Words, first_lines, is_number, is_whole};
+use super::tokens::{ListTokens, Scan, first_lines, is_number, is_whole, whole};
 use super::{Loaded, Options};
 use crate::error::Result;
 use crate::format::Coo;
@@ -21,7 +21,7 @@ pub(super) fn recognises(text: Text) -> bool {
     if !(2..=3).contains(&sizes.len()) || !sizes.iter().all(|word| is_whole(word)) {
         return false;
     }
-    let nodes = std::str::from_utf8(sizes[0]).ok().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let nodes = whole(sizes[0]).unwrap_or(0) as usize;
     let is_name = |(at, line): (usize, &Vec<&[u8]>)| {
         line.len() >= 2 && line[0] == (at + 1).to_string().as_bytes() && !is_number(line[1])
     };
@@ -31,7 +31,7 @@ pub(super) fn recognises(text: Text) -> bool {
 /// Reads the graph: the entry (i, j) is the edge from node i + 1 to node j + 1. The names are its labels, up to
 /// the end of their lines.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
-    let mut words = Words::new(text.bytes, 0);
+    let mut words = ListTokens::new(text.bytes, 0);
     let (nodes, edges) = read_sizes(&mut words).map_err(|fault| text.error(*fault))?;
     let labels = read_names(text, &mut words, nodes)?;
     let nodes = nodes as usize;
@@ -48,7 +48,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded { first_id: Some(1), labels: Some(labels), ..Loaded::new(matrix, stored, false) })
 }
 
-fn read_sizes(words: &mut Words) -> Scan<(u64, u64)> {
+fn read_sizes(words: &mut ListTokens) -> Scan<(u64, u64)> {
     words.seek_line(b"");
     let nodes = words.whole("the number of nodes", 0..u64::from(u32::MAX))?;
     words.skip_blanks();
@@ -58,7 +58,7 @@ fn read_sizes(words: &mut Words) -> Scan<(u64, u64)> {
 }
 
 /// Reads the lines of names, which bound the number of nodes by that of lines.
-fn read_names(text: Text, words: &mut Words, nodes: u64) -> Result<Labels> {
+fn read_names(text: Text, words: &mut ListTokens, nodes: u64) -> Result<Labels> {
     let mut labels = Labels::default();
     for node in 1..=nodes {
         words.seek_line(b"");

@@ -3,15 +3,14 @@
 //! rows of n weights. Vertices count from 1. An edge is a link in both directions; a link without a weight has the weight 1,
 //! and what follows the weight is not read. Comments begin with `%`.
 
-use super::fields::{Field, Fields, Separator};
 use super::labels::{Labels, checked};
-use super::text::{Fault, Text, check_rows, line_at};
-use super::words::{Scan, first_lines, is_number};
+use super::text::{Fault, Text, check_rows};
+use super::tokens::fields::{Field, Fields, Separator};
+use super::tokens::{self, Scan, finite, first_lines, is_blank, is_number, line_at};
 use super::{Loaded, Options};
 use crate::error::Result;
 use crate::format::Coo;
 use crate::parallel::{grow, zeros};
-use std::fmt;
 
 const COMMENT: &[u8] = b"%";
 /// Sections that may come first.
@@ -32,7 +31,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut at = 0;
     while at < text.bytes.len() {
         let (line, next) = line_at(text.bytes, at);
-        let start = at + line.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let start = at + line.iter().take_while(|byte| is_blank(**byte)).count();
         let whole = &text.bytes[..at + line.len()];
         match text.bytes.get(start) {
             _ if start >= whole.len() || whole[start] == b'%' => {}
@@ -85,8 +84,8 @@ struct Network {
     cut: Option<u32>,
 }
 
-fn fault<T>(at: usize, expected: impl fmt::Display) -> Scan<T> {
-    Err(Box::new(Fault::new(at, expected.to_string())))
+fn fault<T>(at: usize, expected: impl Into<String>) -> Scan<T> {
+    Err(tokens::fault(at, expected))
 }
 
 /// The next field of a line.
@@ -214,7 +213,7 @@ impl Network {
             self.more = true;
             return Ok(1.0);
         }
-        finite(&field)
+        finite_weight(&field)
     }
 
     fn link_line(&mut self, fields: &mut Fields, end: usize, both: bool) -> Scan<()> {
@@ -244,7 +243,7 @@ impl Network {
         }
         let mut col = 0;
         while let Some(next) = field(fields)? {
-            let weight = finite(&next)?;
+            let weight = finite_weight(&next)?;
             if col == vertices {
                 return fault(next.at, format!("end of line after {vertices} weights"));
             }
@@ -338,8 +337,7 @@ impl Network {
 }
 
 fn whole(field: &Field) -> Option<u32> {
-    let digits = std::str::from_utf8(field.raw()).ok()?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    tokens::whole(field.raw())?.try_into().ok()
 }
 
 /// Whether a field is a number, or one with a fault, and not a parameter.
@@ -347,9 +345,6 @@ fn begins_number(field: &Field) -> bool {
     field.raw().first().is_some_and(|byte| byte.is_ascii_digit() || b"+-.,".contains(byte))
 }
 
-fn finite(field: &Field) -> Scan<f64> {
-    match fast_float2::parse::<f64, _>(field.raw()) {
-        Ok(weight) if weight.is_finite() => Ok(weight),
-        _ => fault(field.at, "a weight, a finite number"),
-    }
+fn finite_weight(field: &Field) -> Scan<f64> {
+    finite(field.raw()).map_or_else(|| fault(field.at, "a weight, a finite number"), Ok)
 }

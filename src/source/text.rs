@@ -1,8 +1,9 @@
 //! The text of a file, and errors that say where in it and what stood there.
 
+use super::tokens::ends_word;
 use crate::error::{Error, Result};
 use crate::observe::Meter;
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr_iter, memrchr};
 use std::path::Path;
 
 /// Characters of an offending word that an error message repeats.
@@ -125,24 +126,4 @@ impl Text<'_> {
         }
         printable
     }
-}
-
-/// The line that begins at an offset, without its end, and the offset of the next one.
-#[inline]
-pub(super) fn line_at(bytes: &[u8], at: usize) -> (&[u8], usize) {
-    let rest = &bytes[at..];
-    let length = memchr(b'\n', rest).unwrap_or(rest.len());
-    let line = &rest[..length];
-    (line.strip_suffix(b"\r").unwrap_or(line), (at + length + 1).min(bytes.len()))
-}
-
-/// Blanks within a line. A carriage return counts as one, which reads CRLF line ends.
-#[inline(always)]
-pub(super) fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\r')
-}
-
-#[inline(always)]
-pub(super) fn ends_word(byte: u8) -> bool {
-    is_blank(byte) || byte == b'\n'
 }

@@ -3,7 +3,8 @@
 use super::fault;
 use super::format::{self, Field};
 use crate::error::Result;
-use crate::source::text::{Text, check_rows, is_blank, line_at};
+use crate::source::text::{Text, check_rows};
+use crate::source::tokens::{BlankTokens, is_blank, line_at, signed_whole};
 
 /// What the entry at (i, j) says of the one at (j, i).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,9 +64,9 @@ fn cards(bytes: &[u8]) -> impl Iterator<Item = Card<'_>> {
 impl<'a> Card<'a> {
     /// The words of the card with their offsets, from a column on.
     fn words(self, from: usize) -> impl Iterator<Item = (usize, &'a [u8])> {
-        let line = &self.line[from.min(self.line.len())..];
-        let words = line.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
-        words.map(move |word| (self.at + (word.as_ptr().addr() - self.line.as_ptr().addr()), word))
+        let mut tokens = BlankTokens::new(self.line, from.min(self.line.len()));
+        let words = std::iter::from_fn(move || Some(tokens.word()).filter(|(_, word)| !word.is_empty()));
+        words.map(move |(at, word)| (self.at + at, word))
     }
 
     fn end(self) -> usize {
@@ -229,7 +230,7 @@ fn read_vectors(text: Text, card: Card, format: Vec<Field>) -> Result<Vectors> {
 
 /// A number up to `most`, or what there is at the end of the card.
 fn number(text: Text, word: Option<(usize, &[u8])>, end: usize, what: &str, most: u64) -> Result<u64> {
-    let number: Option<u64> = word.and_then(|(_, word)| std::str::from_utf8(word).ok()?.parse().ok());
+    let number = word.and_then(|(_, word)| signed_whole(word));
     let what = if number > Some(most) { format!("{what}, at most {most}") } else { what.to_owned() };
     number.filter(|&number| number <= most).ok_or_else(|| {
         let (at, found) = word.map_or((end, "end of line".to_owned()), |(at, word)| {

@@ -9,8 +9,8 @@
 use super::fault;
 use super::format::Field;
 use crate::error::{Error, Result};
-use crate::source::text::{Fault, Text, line_at};
-use crate::source::words::Scan;
+use crate::source::text::{Fault, Text};
+use crate::source::tokens::{Scan, line_at, signed_whole};
 
 /// Characters of a field that an error message repeats.
 const LONGEST: usize = 40;
@@ -98,13 +98,7 @@ impl Place<'_> {
 
     /// A whole number in the range.
     pub fn whole(&self, what: &str, first: u64, last: u64) -> Scan<u64> {
-        let digits = self.digits.strip_prefix(b"+").unwrap_or(self.digits);
-        let number = digits.iter().try_fold(0_u64, |number, byte| {
-            let digit = byte.wrapping_sub(b'0');
-            let digit = (digit <= 9).then_some(u64::from(digit))?;
-            number.checked_mul(10)?.checked_add(digit)
-        });
-        let within = number.filter(|number| !digits.is_empty() && (first..=last).contains(number));
+        let within = signed_whole(self.digits).filter(|number| (first..=last).contains(number));
         within.ok_or_else(|| {
             self.fault(if first == last {
                 format!("{what} {first}")

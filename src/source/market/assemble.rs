@@ -9,6 +9,7 @@ use crate::format::assemble::{Entries, assemble};
 use crate::format::{Csr, Duplicates};
 use crate::parallel::run_all;
 use crate::source::text::{Fault, Text, check_rows};
+use crate::source::tokens::{Scan, cut};
 
 /// Entries after which the meter is told how far a thread has come.
 const REPORT: u64 = 1 << 16;
@@ -51,7 +52,7 @@ impl File<'_> {
     fn each<'a, T>(
         &'a self,
         piece: &Piece,
-        next: impl Fn(&mut Lines<'a>) -> super::cursor::Read<Option<T>>,
+        next: impl Fn(&mut Lines<'a>) -> Scan<Option<T>>,
         mut visit: impl FnMut(T),
     ) -> Result<u64> {
         let mut lines = Lines::new(self.text, self.header, piece);
@@ -88,7 +89,7 @@ impl Entries for File<'_> {
     }
 
     fn cut(&self, pieces: usize) -> Result<Vec<Piece>> {
-        let mut pieces = super::cut(self.text, self.header, pieces);
+        let mut pieces = Piece::of(cut(self.text.bytes, self.header.body, pieces));
         if self.header.format == Format::Array {
             let counts = run_all(pieces.clone(), |piece| {
                 let mut lines = Lines::new(self.text, self.header, &piece);

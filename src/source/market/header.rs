@@ -2,8 +2,8 @@
 
 use super::notes::Notes;
 use crate::error::Result;
-use crate::source::text::{Fault, Text, ends_word, is_blank};
-use memchr::memchr;
+use crate::source::text::{Fault, Text};
+use crate::source::tokens::{BlankTokens, signed_whole};
 
 /// Which entries stand in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,16 +63,16 @@ pub(super) struct Header {
 /// Reads the banner and the size line.
 pub(super) fn read(text: Text) -> Result<Header> {
     let blanks = text.bytes.len() - text.bytes.trim_ascii_start().len();
-    let mut banner = Line::at(text, blanks);
-    let (format, field, symmetry) = read_banner(&mut banner)?;
-    let Some(mut line) = first_line(text, banner.end + 1) else {
+    let mut line = Line { text, tokens: BlankTokens::new(text.bytes, blanks) };
+    let (format, field, symmetry) = read_banner(&mut line)?;
+    if !line.tokens.seek_line(b"%") {
         let expected = match format {
             Format::Coordinate => "the size line: numbers of rows, columns and entries",
             Format::Array => "the size line: numbers of rows and columns",
         };
         return Err(text.error(Fault::new(text.bytes.len(), expected)));
-    };
-    let first = line.at;
+    }
+    let first = line.tokens.at;
     let rows = line.index("the number of rows")?;
     let cols = line.index("the number of columns")?;
     let announced = if format == Format::Coordinate { line.size("the number of entries")? } else { 0 };
@@ -90,26 +90,13 @@ pub(super) fn read(text: Text) -> Result<Header> {
         (Format::Array, Symmetry::Symmetric) => n * (n + 1) / 2,
         (Format::Array, Symmetry::Skew) => n * n.saturating_sub(1) / 2,
     };
-    let body = (line.end + 1).min(text.bytes.len());
+    let body = line.tokens.at;
     Ok(Header { format, field, symmetry, rows, cols, entries, body, notes: Notes::new() })
-}
-
-/// The first line from `at` on that is neither blank nor a comment.
-fn first_line(text: Text, mut at: usize) -> Option<Line> {
-    while at < text.bytes.len() {
-        let mut line = Line::at(text, at);
-        line.skip_blanks();
-        if line.at < line.end && text.bytes[line.at] != b'%' {
-            return Some(line);
-        }
-        at = line.end + 1;
-    }
-    None
 }
 
 /// Reads the first word of the banner. It is known without its second percent sign too, as some files have it.
 fn read_name(line: &mut Line) -> Result<()> {
-    let at = line.at;
+    let at = line.tokens.at;
     let name = line.word().1.strip_prefix('%');
     let known =
         name.is_some_and(|name| name.strip_prefix('%').unwrap_or(name).eq_ignore_ascii_case("matrixmarket"));
@@ -167,10 +154,10 @@ fn read_banner(line: &mut Line) -> Result<(Format, Field, Symmetry)> {
 
 /// Two more numbers on the size line say, in the files of Lis, that vectors follow the entries.
 fn refuse_lis(line: &mut Line) -> Result<()> {
-    let rest = line.at;
-    let more = [line.word().1, line.word().1];
-    line.at = rest;
-    if more.iter().any(|word| word.parse::<u64>().is_err()) {
+    let rest = line.tokens.at;
+    let more = [line.tokens.word().1, line.tokens.word().1];
+    line.tokens.at = rest;
+    if more.iter().any(|word| signed_whole(word).is_none()) {
         return Ok(());
     }
     Err(line.text.unsupported(
@@ -179,38 +166,17 @@ fn refuse_lis(line: &mut Line) -> Result<()> {
     ))
 }
 
-/// A place within one line.
+/// A place within a line of the header.
 struct Line<'a> {
     text: Text<'a>,
-    at: usize,
-    /// The newline, or the end of the file.
-    end: usize,
+    tokens: BlankTokens<'a>,
 }
 
 impl<'a> Line<'a> {
-    fn at(text: Text<'a>, start: usize) -> Line<'a> {
-        let end = memchr(b'\n', &text.bytes[start..]).map_or(text.bytes.len(), |length| start + length);
-        Line { text, at: start, end }
-    }
-
-    fn blank_at(&self, at: usize) -> bool {
-        self.text.bytes.get(at).is_some_and(|&byte| is_blank(byte))
-    }
-
-    fn skip_blanks(&mut self) {
-        while self.at < self.end && self.blank_at(self.at) {
-            self.at += 1;
-        }
-    }
-
     /// The next word and its place; empty at the end of the line, and for a word that is no text.
     fn word(&mut self) -> (usize, &'a str) {
-        self.skip_blanks();
-        let start = self.at;
-        let rest = &self.text.bytes[start..self.end];
-        let length = rest.iter().position(|&byte| ends_word(byte)).unwrap_or(rest.len());
-        self.at += length;
-        (start, std::str::from_utf8(&rest[..length]).unwrap_or(""))
+        let (at, word) = self.tokens.word();
+        (at, std::str::from_utf8(word).unwrap_or(""))
     }
 
     /// The meaning of the next word, whatever its case.
@@ -221,25 +187,23 @@ impl<'a> Line<'a> {
     }
 
     fn size(&mut self, what: &str) -> Result<u64> {
-        let (at, word) = self.word();
-        word.parse().map_err(|_| self.text.error(Fault::new(at, what)))
+        let (at, word) = self.tokens.word();
+        signed_whole(word).ok_or_else(|| self.text.error(Fault::new(at, what)))
     }
 
     /// A number of rows or columns, which 32-bit indices must be able to count.
     fn index(&mut self, what: &str) -> Result<usize> {
-        let (at, word) = self.word();
-        let value: u64 = word.parse().map_err(|_| self.text.error(Fault::new(at, what)))?;
+        self.tokens.skip_blanks();
+        let at = self.tokens.at;
+        let value = self.size(what)?;
         if value > u64::from(u32::MAX) {
             return Err(self.text.error(Fault::new(at, format!("{what}, at most {}", u32::MAX))));
         }
         Ok(value as usize)
     }
 
+    /// Moves to the next line; there must be nothing more on this one but a comment.
     fn finish(&mut self) -> Result<()> {
-        self.skip_blanks();
-        if self.at == self.end || self.text.bytes[self.at] == b'%' {
-            return Ok(());
-        }
-        Err(self.text.error(Fault::new(self.at, "end of line")))
+        self.tokens.finish_line(b"%").map_err(|fault| self.text.error(*fault))
     }
 }

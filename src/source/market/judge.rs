@@ -4,7 +4,8 @@ use super::header::Header;
 use super::lines::{Lines, Piece};
 use super::notes::Notes;
 use crate::error::Result;
-use crate::source::text::{Fault, Text, ends_word};
+use crate::source::text::{Fault, Text};
+use crate::source::tokens::BlankTokens;
 use memchr::memchr_iter;
 use std::sync::atomic::Ordering;
 
@@ -28,8 +29,7 @@ pub(super) fn judge(text: Text, header: &Header) -> Result<()> {
     let rounded = rounded.load(Ordering::Relaxed);
     if rounded != usize::MAX {
         let line = memchr_iter(b'\n', &text.bytes[..rounded]).count() + 1;
-        let rest = &text.bytes[rounded..];
-        let word = &rest[..rest.iter().position(|&byte| ends_word(byte)).unwrap_or(rest.len())];
+        let (_, word) = BlankTokens::new(text.bytes, rounded).word();
         let word = String::from_utf8_lossy(word);
         let kept = word.parse().unwrap_or(f64::NAN);
         let path = text.path.display();

@@ -1,12 +1,13 @@
 //! The lines after the size line, one entry each: `row column value` in the coordinate format, and a value alone in the
 //! array format, whose place follows from how many came before it.
 
-use super::cursor::{Cursor, Read, fault};
 use super::header::{Field, Format, Header, Symmetry};
 use super::usual::Usual;
-use super::window::Window;
 use crate::error::Error;
 use crate::source::text::{Fault, Text};
+use crate::source::tokens::window::Window;
+use crate::source::tokens::{BlankTokens, Scan, fault};
+use std::ops::Range;
 
 /// One entry, counted from 0.
 #[derive(Clone, Copy)]
@@ -26,6 +27,11 @@ pub(super) struct Piece {
 }
 
 impl Piece {
+    /// The pieces of a text that is cut.
+    pub fn of(pieces: Vec<Range<usize>>) -> Vec<Piece> {
+        pieces.into_iter().map(|Range { start, end }| Piece { start, end, first: 0 }).collect()
+    }
+
     /// All entry lines.
     pub fn whole(text: Text, header: &Header) -> Piece {
         Piece { start: header.body, end: text.bytes.len(), first: 0 }
@@ -34,7 +40,7 @@ impl Piece {
 
 /// Reads the entries of a piece one after the other.
 pub(super) struct Lines<'a> {
-    cursor: Cursor<'a>,
+    tokens: BlankTokens<'a>,
     header: &'a Header,
     /// The place of the next value of an array.
     next: (u32, u32),
@@ -55,28 +61,28 @@ impl Drop for Lines<'_> {
 impl<'a> Lines<'a> {
     pub fn new(text: Text<'a>, header: &'a Header, piece: &Piece) -> Lines<'a> {
         let next = if header.format == Format::Array { array_place(header, piece.first) } else { (0, 0) };
-        let cursor = Cursor::new(&text.bytes[..piece.end], piece.start);
-        Lines { cursor, header, next, above: usize::MAX, below: false }
+        let tokens = BlankTokens::new(&text.bytes[..piece.end], piece.start);
+        Lines { tokens, header, next, above: usize::MAX, below: false }
     }
 
     /// The offset that is read next.
     pub fn at(&self) -> usize {
-        self.cursor.at
+        self.tokens.at
     }
 
     /// Moves to the next entry and says where it stands, none at the end of the piece.
     pub fn seek(&mut self) -> Option<usize> {
-        self.cursor.seek().then_some(self.cursor.at)
+        self.tokens.seek_line(b"%").then_some(self.tokens.at)
     }
 
     /// Moves past an entry that `seek` found.
     pub fn skip(&mut self) {
-        self.cursor.skip_line();
+        self.tokens.skip_line();
     }
 
     /// The next entry, none at the end of the piece.
     #[inline(always)]
-    pub fn entry(&mut self) -> Read<Option<Entry>> {
+    pub fn entry(&mut self) -> Scan<Option<Entry>> {
         match (self.header.format, self.header.field) {
             (Format::Coordinate, Field::Pattern) => self.coordinate::<false>(),
             (Format::Coordinate, _) => self.coordinate::<true>(),
@@ -86,53 +92,53 @@ impl<'a> Lines<'a> {
 
     /// The row of the next entry in the coordinate format; the rest of its line is not looked at.
     #[inline(always)]
-    pub fn row(&mut self) -> Read<Option<u32>> {
-        if let Some((row, length)) = self.cursor.window().and_then(Window::row)
+    pub fn row(&mut self) -> Scan<Option<u32>> {
+        if let Some((row, length)) = self.tokens.window().and_then(Window::row)
             && row.wrapping_sub(1) < self.header.rows as u64
         {
-            self.cursor.at += length;
+            self.tokens.at += length;
             return Ok(Some((row - 1) as u32));
         }
         self.any_row()
     }
 
     #[inline(never)]
-    fn any_row(&mut self) -> Read<Option<u32>> {
-        if !self.cursor.seek() {
+    fn any_row(&mut self) -> Scan<Option<u32>> {
+        if !self.tokens.seek_line(b"%") {
             return Ok(None);
         }
-        let row = self.cursor.index("row", self.header.rows as u64)?;
-        self.cursor.skip_line();
+        let row = self.tokens.index("row", self.header.rows as u64)?;
+        self.tokens.skip_line();
         Ok(Some(row))
     }
 
     /// Likewise its row and column.
     #[inline(always)]
-    pub fn place(&mut self) -> Read<Option<(u32, u32)>> {
+    pub fn place(&mut self) -> Scan<Option<(u32, u32)>> {
         let values = self.header.field != Field::Pattern;
         let look = if values { Window::place::<true> } else { Window::place::<false> };
-        match self.cursor.window().and_then(look).and_then(|line| self.usual(line)) {
+        match self.tokens.window().and_then(look).and_then(|line| self.usual(line)) {
             Some(entry) => Ok(Some((entry.row, entry.col))),
             None => self.any_place(),
         }
     }
 
     #[inline(never)]
-    fn any_place(&mut self) -> Read<Option<(u32, u32)>> {
-        if !self.cursor.seek() {
+    fn any_place(&mut self) -> Scan<Option<(u32, u32)>> {
+        if !self.tokens.seek_line(b"%") {
             return Ok(None);
         }
-        let at = self.cursor.at;
+        let at = self.tokens.at;
         let (row, col) = self.indices()?;
         self.note(at, row < col, row > col);
-        self.cursor.skip_line();
+        self.tokens.skip_line();
         Ok(Some((row, col)))
     }
 
     /// The next entry of the coordinate format.
     #[inline(always)]
-    pub fn coordinate<const VALUES: bool>(&mut self) -> Read<Option<Entry>> {
-        match self.cursor.window().and_then(Window::entry::<VALUES>).and_then(|line| self.usual(line)) {
+    pub fn coordinate<const VALUES: bool>(&mut self) -> Scan<Option<Entry>> {
+        match self.tokens.window().and_then(Window::entry::<VALUES>).and_then(|line| self.usual(line)) {
             Some(entry) => Ok(Some(entry)),
             None => self.any_coordinate::<VALUES>(),
         }
@@ -152,8 +158,8 @@ impl<'a> Lines<'a> {
         if !inside || !allowed || (skew && row == col && line.value != 0.0) {
             return None;
         }
-        self.note(self.cursor.at, row < col, row > col);
-        self.cursor.at += line.length;
+        self.note(self.tokens.at, row < col, row > col);
+        self.tokens.at += line.length;
         Some(Entry { row: row as u32, col: col as u32, value: line.value })
     }
 
@@ -169,41 +175,41 @@ impl<'a> Lines<'a> {
     }
 
     #[inline(never)]
-    fn any_coordinate<const VALUES: bool>(&mut self) -> Read<Option<Entry>> {
-        if !self.cursor.seek() {
+    fn any_coordinate<const VALUES: bool>(&mut self) -> Scan<Option<Entry>> {
+        if !self.tokens.seek_line(b"%") {
             return Ok(None);
         }
-        let at = self.cursor.at;
+        let at = self.tokens.at;
         let (row, col) = self.indices()?;
         self.note(at, row < col, row > col);
-        self.cursor.skip_blanks();
+        self.tokens.skip_blanks();
         let mut value = 1.0;
         if VALUES {
             value = self.value((row, col))?;
         }
-        self.cursor.end_line()?;
+        self.tokens.finish_line(b"%")?;
         Ok(Some(Entry { row, col, value }))
     }
 
     #[inline(always)]
-    fn indices(&mut self) -> Read<(u32, u32)> {
-        let row = self.cursor.index("row", self.header.rows as u64)?;
-        self.cursor.skip_blanks();
-        let col = self.cursor.index("column", self.header.cols as u64)?;
+    fn indices(&mut self) -> Scan<(u32, u32)> {
+        let row = self.tokens.index("row", self.header.rows as u64)?;
+        self.tokens.skip_blanks();
+        let col = self.tokens.index("column", self.header.cols as u64)?;
         Ok((row, col))
     }
 
     /// The next value of the array format, zeros included.
-    fn array(&mut self) -> Read<Option<Entry>> {
-        if !self.cursor.seek() {
+    fn array(&mut self) -> Scan<Option<Entry>> {
+        if !self.tokens.seek_line(b"%") {
             return Ok(None);
         }
         let (row, col) = self.next;
         if row as usize >= self.header.rows || col as usize >= self.header.cols {
-            return Err(fault(self.cursor.at, "no more values than the size line announces"));
+            return Err(fault(self.tokens.at, "no more values than the size line announces"));
         }
         let value = self.value((row, col))?;
-        self.cursor.end_line()?;
+        self.tokens.finish_line(b"%")?;
         self.next = if row as usize + 1 < self.header.rows {
             (row + 1, col)
         } else {
@@ -214,15 +220,15 @@ impl<'a> Lines<'a> {
 
     /// A value that its field and its place allow.
     #[inline(always)]
-    fn value(&mut self, (row, col): (u32, u32)) -> Read<f64> {
-        let at = self.cursor.at;
-        let value = self.cursor.value()?;
+    fn value(&mut self, (row, col): (u32, u32)) -> Scan<f64> {
+        let at = self.tokens.at;
+        let value = self.tokens.fortran_number()?;
         match self.header.field {
             Field::Integer if value.fract() != 0.0 => {
                 return Err(fault(at, "an integer, as the banner says"));
             }
             Field::Integer if value.abs() >= ALL_HELD => {
-                self.header.notes.integer(at, self.cursor.since(at), value);
+                self.header.notes.integer(at, self.tokens.since(at), value);
             }
             Field::Complex => self.no_imaginary_part((row, col))?,
             _ => {}
@@ -234,10 +240,10 @@ impl<'a> Lines<'a> {
     }
 
     #[inline(never)]
-    fn no_imaginary_part(&mut self, (row, col): (u32, u32)) -> Read<()> {
-        self.cursor.skip_blanks();
-        let at = self.cursor.at;
-        if self.cursor.value()? == 0.0 {
+    fn no_imaginary_part(&mut self, (row, col): (u32, u32)) -> Scan<()> {
+        self.tokens.skip_blanks();
+        let at = self.tokens.at;
+        if self.tokens.fortran_number()? == 0.0 {
             return Ok(());
         }
         let place = format!("row {}, column {}", u64::from(row) + 1, u64::from(col) + 1);

@@ -15,9 +15,6 @@
 //! rounded, with a warning.
 
 mod assemble;
-mod cursor;
-mod decimal;
-mod digits;
 mod header;
 mod judge;
 mod lines;
@@ -25,15 +22,13 @@ mod notes;
 mod ordered;
 mod usual;
 mod vector;
-mod window;
 mod write;
 
 use super::text::{Text, in_file, without_mark};
 use super::{Loaded, Options, gzip, mmap};
 use crate::error::Result;
-use header::{Header, Symmetry};
-use lines::Piece;
-use memchr::{memchr, memchr2};
+use header::Symmetry;
+use memchr::memchr2;
 use std::borrow::Cow;
 use std::path::Path;
 pub(super) use vector::read_columns;
@@ -104,16 +99,4 @@ fn with_newlines(bytes: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(bytes);
     }
     Cow::Owned(bytes.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte }).collect())
-}
-
-/// Cuts the entry lines into so many pieces of about equal length, or fewer.
-fn cut(text: Text, header: &Header, count: usize) -> Vec<Piece> {
-    let (body, all) = (header.body, text.bytes.len());
-    let near = |part: usize| body + ((all - body) as u128 * part as u128 / count as u128) as usize;
-    let line_end = |near: usize| memchr(b'\n', &text.bytes[near..]).map_or(all, |rest| near + rest + 1);
-    let ends = (1..count).map(|part| line_end(near(part))).chain([all]);
-    let mut start = body;
-    ends.map(|end| Piece { start: std::mem::replace(&mut start, end), end, first: 0 })
-        .filter(|piece| piece.start < piece.end)
-        .collect()
 }

@@ -8,8 +8,9 @@ use super::lines::{Lines, Piece, first_fault};
 use crate::error::Result;
 use crate::format::finish::{Width, finish, narrow};
 use crate::format::{Csr, Duplicates};
-use crate::parallel::{CHUNKS_PER_THREAD, run_all, split_front, threads_for, zeros};
+use crate::parallel::{run_all, split_front, zeros};
 use crate::source::text::Text;
+use crate::source::tokens::pieces;
 use memchr::memchr_iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -36,8 +37,7 @@ enum Parsed {
 
 /// Makes the matrix of a file that is in order; none if it is not.
 pub(super) fn read(text: Text, header: &Header, duplicates: Duplicates) -> Result<Option<Csr>> {
-    let threads = threads_for(text.bytes.len() - header.body);
-    let pieces = super::cut(text, header, if threads == 1 { 1 } else { threads * CHUNKS_PER_THREAD });
+    let pieces = Piece::of(pieces(text.bytes, header.body));
     if header.format != Format::Coordinate || !looks_ordered(text, header, &pieces) {
         return Ok(None);
     }

@@ -1,13 +1,13 @@
 //! The usual line at one glance: which of its next 64 bytes are blanks or line ends is found all at once, so where the
 //! next line begins is known before a single number is, and the numbers of several lines are worked out side by side.
 //!
-//! Whatever is not usual is left to [`Cursor`](super::cursor::Cursor), which knows every form and finds every fault:
+//! Whatever is not usual is left to [`BlankTokens`](crate::source::tokens::BlankTokens), which knows every form and finds every fault:
 //! long lines, comments, and the end of the text.
 
-use super::decimal::decimal;
-use super::digits::{eight, not_digits, of_digits};
-use super::window::{SEEN, Window, first};
 use crate::bytes::{blanks, newlines};
+use crate::source::tokens::decimal::decimal;
+use crate::source::tokens::digits::{eight, not_digits, of_digits};
+use crate::source::tokens::window::{SEEN, Window, first};
 
 /// A line of three words, or of two where entries have no values.
 pub(super) struct Usual {
@@ -22,7 +22,7 @@ pub(super) struct Usual {
 impl Window<'_> {
     /// The entry, if its line is a usual one.
     #[inline(always)]
-    pub fn entry<const VALUES: bool>(self) -> Option<Usual> {
+    pub(super) fn entry<const VALUES: bool>(self) -> Option<Usual> {
         let blanks = blanks(self.seen());
         let row = self.whole(0, first(blanks))?;
         let (start, blanks) = self.next_word(blanks)?;
@@ -37,7 +37,7 @@ impl Window<'_> {
 
     /// The row and the column of the entry; its value is not read.
     #[inline(always)]
-    pub fn place<const VALUES: bool>(self) -> Option<Usual> {
+    pub(super) fn place<const VALUES: bool>(self) -> Option<Usual> {
         let blanks = blanks(self.seen());
         let row = self.whole(0, first(blanks))?;
         let (start, mut blanks) = self.next_word(blanks)?;
@@ -50,7 +50,7 @@ impl Window<'_> {
 
     /// The row alone, and the length of the line.
     #[inline(always)]
-    pub fn row(self) -> Option<(u64, usize)> {
+    pub(super) fn row(self) -> Option<(u64, usize)> {
         let newline = first(newlines(self.seen()));
         let digits = self.word(0) ^ eight(b'0');
         let count = (not_digits(digits).trailing_zeros() / 8) as usize;

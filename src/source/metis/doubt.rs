@@ -3,12 +3,12 @@
 use super::{Header, read_header, read_vertex};
 use crate::source::compressed::Compressed;
 use crate::source::text::Text;
-use crate::source::words::Words;
+use crate::source::tokens::ListTokens;
 use memchr::memrchr;
 
 /// Neighbours that list each other are no accident where there are so many, however much of the file is missing.
 const MANY: usize = 8;
-/// Words that a line of edges can have.
+/// ListTokens that a line of edges can have.
 const MOST_WORDS: usize = 3;
 
 /// Whether a file that would be read as a list of edges may be such a graph; what its first line would say of it then.
@@ -18,11 +18,11 @@ const MOST_WORDS: usize = 3;
 /// of edges stays clear of this: its first line would have to name its largest node, and no node may have more lines
 /// than others name it.
 pub(in crate::source) fn announced(text: Text) -> Option<(usize, u64)> {
-    let mut words = Words::new(text.bytes, 0);
+    let mut words = ListTokens::new(text.bytes, 0);
     let header = read_header(&mut words).ok()?;
     let written = text.bytes.trim_ascii_end();
     let last = memrchr(b'\n', written).map_or(0, |newline| newline + 1);
-    let mut words = Words::new(&text.bytes[..last.max(words.at)], words.at);
+    let mut words = ListTokens::new(&text.bytes[..last.max(words.at)], words.at);
     let graph = read_short_lists(&mut words, &header)?;
     let pairs = mutual(&graph)?;
     let (here, all) = (graph.indices.len() as u128, 2 * u128::from(header.edges));
@@ -31,7 +31,7 @@ pub(in crate::source) fn announced(text: Text) -> Option<(usize, u64)> {
 }
 
 /// The neighbours of the vertices that have a line; none where a line is something else.
-fn read_short_lists(words: &mut Words, header: &Header) -> Option<Compressed> {
+fn read_short_lists(words: &mut ListTokens, header: &Header) -> Option<Compressed> {
     let mut graph = Compressed {
         rows: 0,
         cols: header.vertices,

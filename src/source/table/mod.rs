@@ -14,11 +14,11 @@ mod names;
 mod shape;
 
 use super::direction::{self, is_undirected};
-use super::fields::{Field, Fields, Separator};
 use super::graph::{self, Edges, Lines};
 use super::portions::Portions;
-use super::text::{Fault, Text, line_at};
-use super::words::Scan;
+use super::text::{Fault, Text};
+use super::tokens::fields::{Field, Fields, Separator};
+use super::tokens::{Scan, fault, finite, is_blank, line_at, whole};
 use super::{Loaded, Options};
 use crate::error::{Error, Result};
 use crate::format::Coo;
@@ -152,19 +152,16 @@ impl<'a> Row<'a> {
     #[inline]
     fn weight(&self) -> Scan<Option<f64>> {
         let Some(field) = self.weight else { return Ok(None) };
-        match fast_float2::parse::<f64, _>(field.raw()) {
-            Ok(weight) if weight.is_finite() => Ok(Some(weight)),
-            _ => Err(field_fault(&field, "the weight of the edge, a finite number")),
+        match finite(field.raw()) {
+            None => Err(field_fault(&field, "the weight of the edge, a finite number")),
+            weight => Ok(weight),
         }
     }
 }
 
 #[cold]
 fn quote_fault(at: usize) -> Box<Fault> {
-    Box::new(Fault::new(
-        at,
-        "a field whose quotation marks are closed on its line, before the next separator",
-    ))
+    fault(at, "a field whose quotation marks are closed on its line, before the next separator")
 }
 
 #[cold]
@@ -205,7 +202,7 @@ fn each_line<'a>(
     let mut at = piece.start;
     while at < piece.end {
         let (line, next) = line_at(&text.bytes[..piece.end], at);
-        let blanks = line.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+        let blanks = line.iter().take_while(|byte| is_blank(**byte)).count();
         let whole = &text.bytes[..at + line.len()];
         match line.get(blanks) {
             None => {}
@@ -245,18 +242,10 @@ impl Lines for Rows {
 /// The vertex that a whole number names.
 #[inline]
 fn vertex(field: &Field) -> Scan<u32> {
-    let mut number = 0_u64;
-    for byte in field.raw() {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return Err(vertex_fault(field));
-        }
-        number = number.saturating_mul(10).saturating_add(u64::from(digit));
+    match whole(field.raw()) {
+        Some(number) if number < u64::from(u32::MAX) => Ok(number as u32),
+        _ => Err(vertex_fault(field)),
     }
-    if field.raw().is_empty() || number >= u64::from(u32::MAX) {
-        return Err(vertex_fault(field));
-    }
-    Ok(number as u32)
 }
 
 #[cold]

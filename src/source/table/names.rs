@@ -6,11 +6,11 @@ use crate::error::{Error, Result};
 use crate::format::Coo;
 use crate::parallel::{grow, run_all};
 use crate::source::direction::mirror;
-use crate::source::fields::{Field, Fields};
 use crate::source::labels::{Interner, checked, hash};
 use crate::source::portions::Portions;
 use crate::source::text::Text;
-use crate::source::words::{Scan, pieces};
+use crate::source::tokens::fields::{Field, Fields};
+use crate::source::tokens::{Scan, pieces};
 use crate::source::{Loaded, Options, kinds};
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<Stri
     let mut before = Vec::new();
     portions.begin();
     portions.each(|text, start| {
-        let parse = || run_all(pieces(text, start), |piece| parse_piece(text, piece, &rows));
+        let parse = || run_all(pieces(text.bytes, start), |piece| parse_piece(text, piece, &rows));
         if before.is_empty() {
             before = parse();
             return Ok(());

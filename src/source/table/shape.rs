@@ -2,9 +2,9 @@
 
 use super::columns::{Columns, MOST};
 use super::links::Links;
-use crate::source::fields::{Field, Fields, Separator};
-use crate::source::text::{Text, line_at};
-use crate::source::words::{is_number, is_whole};
+use crate::source::text::Text;
+use crate::source::tokens::fields::{Field, Fields, Separator};
+use crate::source::tokens::{is_blank, is_number, is_whole, line_at, whole};
 
 /// Lines that are looked at.
 const SAMPLE: usize = 64;
@@ -68,7 +68,7 @@ fn sample(bytes: &[u8]) -> Vec<Line<'_>> {
     let (mut lines, mut at) = (Vec::new(), 0);
     while lines.len() < SAMPLE && at < bytes.len() {
         let (line, next) = line_at(bytes, at);
-        let first = line.iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+        let first = line.iter().find(|byte| !is_blank(**byte));
         if first.is_some_and(|first| !b"#%".contains(first)) {
             lines.push(Line { text: &bytes[..at + line.len()], at, next });
         }
@@ -199,9 +199,7 @@ pub(super) fn is_name(word: &[u8]) -> bool {
 
 /// Whether a vertex can be read as a name alone: a name, or a whole number too large for an id.
 pub(super) fn is_text(word: &[u8]) -> bool {
-    let number =
-        || word.iter().fold(0_u64, |n, byte| n.saturating_mul(10).saturating_add(u64::from(byte - b'0')));
-    is_name(word) || is_whole(word) && number() >= u64::from(u32::MAX)
+    is_name(word) || is_whole(word) && whole(word).is_none_or(|number| number >= u64::from(u32::MAX))
 }
 
 fn by_header(lines: &[Line]) -> Option<Shape> {

@@ -32,7 +32,7 @@ const POWERS: [(u64, i32); 2 * MOST + 1] = {
 
 /// The number that stands there, if it is in a usual form.
 #[inline(always)]
-pub(super) fn decimal(window: Window, start: usize, end: usize) -> Option<f64> {
+pub(in crate::source) fn decimal(window: Window, start: usize, end: usize) -> Option<f64> {
     let negative = window.byte(start) == b'-';
     let start = start + usize::from(negative);
     let magnitude = match end - start {

@@ -5,7 +5,7 @@ use crate::bytes::LANES;
 use crate::memory::fetch;
 
 /// Bytes that are looked at.
-pub(super) const SEEN: usize = LANES;
+pub(in crate::source) const SEEN: usize = LANES;
 /// And a few more, for words of eight bytes that begin among them.
 const HELD: usize = SEEN + 8;
 /// How far ahead the text is asked for: processors do so themselves, but not beyond the end of a page.
@@ -13,7 +13,7 @@ const AHEAD: usize = 1024;
 
 /// Bytes from the beginning of a line on.
 #[derive(Clone, Copy)]
-pub(super) struct Window<'a>(&'a [u8; HELD]);
+pub(in crate::source) struct Window<'a>(&'a [u8; HELD]);
 
 impl<'a> Window<'a> {
     /// None near the end of the text.
@@ -90,6 +90,6 @@ impl<'a> Window<'a> {
 
 /// The place of the first bit that is set.
 #[inline(always)]
-pub(super) fn first(bits: u64) -> usize {
+pub(in crate::source) fn first(bits: u64) -> usize {
     bits.trailing_zeros() as usize
 }

@@ -1,6 +1,7 @@
 //! The fields of a line: words separated by blanks, or columns separated by tabs, commas or semicolons. A field may be quoted as in
 //! RFC 4180, with `""` for a quotation mark in it; quotes end on their line. Blanks around a field are no part of it.
 
+use super::ends::is_blank;
 use memchr::memchr;
 use std::borrow::Cow;
 
@@ -34,14 +35,14 @@ impl Separator {
             Separator::Tab => byte == b'\t',
             Separator::Comma => byte == b',',
             Separator::Semicolon => byte == b';',
-            Separator::Blanks => matches!(byte, b' ' | b'\t' | b'\r'),
+            Separator::Blanks => is_blank(byte),
         }
     }
 
     /// Whether it is a blank that is no separator.
     #[inline]
     fn pads(self, byte: u8) -> bool {
-        matches!(byte, b' ' | b'\r') || byte == b'\t' && self != Separator::Tab
+        is_blank(byte) && (byte != b'\t' || self != Separator::Tab)
     }
 }
 

@@ -1,0 +1,64 @@
+//! What a whole word means.
+
+/// Whether a word is a whole number, of any size.
+pub(in crate::source) fn is_whole(word: &[u8]) -> bool {
+    !word.is_empty() && word.iter().all(u8::is_ascii_digit)
+}
+
+/// The whole number that a word is, if 64 bits hold it.
+#[inline]
+pub(in crate::source) fn whole(word: &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for byte in word {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    (!word.is_empty()).then_some(number)
+}
+
+/// The same with an optional plus sign, which Fortran programs write.
+pub(in crate::source) fn signed_whole(word: &[u8]) -> Option<u64> {
+    whole(word.strip_prefix(b"+").unwrap_or(word))
+}
+
+/// Whether a word is a number.
+pub(in crate::source) fn is_number(word: &[u8]) -> bool {
+    fast_float2::parse::<f64, _>(word).is_ok()
+}
+
+/// The finite number that a word is.
+#[inline]
+pub(in crate::source) fn finite(word: &[u8]) -> Option<f64> {
+    fast_float2::parse(word).ok().filter(|value: &f64| value.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_is_digits_that_64_bits_hold() {
+        assert_eq!(whole(b"0"), Some(0));
+        assert_eq!(whole(b"007"), Some(7));
+        assert_eq!(whole(b"18446744073709551615"), Some(u64::MAX));
+        for word in ["", "+1", "-1", "1.0", "1e3", " 1", "18446744073709551616"] {
+            assert_eq!(whole(word.as_bytes()), None, "{word}");
+        }
+        assert!(is_whole(b"18446744073709551616"));
+        assert_eq!(signed_whole(b"+12"), Some(12));
+        assert_eq!([signed_whole(b"++1"), signed_whole(b"+"), signed_whole(b"-1")], [None; 3]);
+    }
+
+    #[test]
+    fn a_number_is_finite_where_it_must_be() {
+        assert_eq!(finite(b"-1.5e3"), Some(-1500.0));
+        for word in ["inf", "nan", "1e999"] {
+            assert!(is_number(word.as_bytes()), "{word}");
+            assert_eq!(finite(word.as_bytes()), None, "{word}");
+        }
+        assert!(!is_number(b"1.5D+3"));
+    }
+}
