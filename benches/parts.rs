@@ -14,7 +14,7 @@ use divan::{Bencher, bench};
 use solver::backend::{Choice, Host, Operator, REGISTRY};
 use solver::device::{Cpu, Device};
 use solver::format::Csr;
-use solver::precond::{Preconditioner, ROWS};
+use solver::precond::Preconditioner;
 use solver::solve::verdict::Residual;
 use solver::source::{Options, load, market, parse};
 use std::fmt;
@@ -53,7 +53,7 @@ fn backends() -> Vec<Case> {
 }
 
 fn preconditioners() -> Vec<Case> {
-    let some = || ROWS.iter().map(|row| row.default).filter(|p| *p != Preconditioner::None);
+    let some = || Preconditioner::all().filter(|p| *p != Preconditioner::NONE);
     cases(|| some().map(|precond| precond.to_string()).collect())
 }
 
@@ -92,7 +92,7 @@ fn preconditioner(bencher: Bencher<'_, '_>, case: &Case) {
     let matrix = &LOADED[case.matrix];
     let a = operator("auto", matrix).unwrap();
     let precond: Preconditioner = case.what.parse().unwrap();
-    let m = precond.build(&*CPU, matrix, &a, 0).unwrap().unwrap();
+    let m = precond.build(matrix, &a, 0).unwrap().unwrap();
     apply(bencher, &m, &vec![1.0; matrix.cols()], |y| {
         let product: f64 = y.iter().sum();
         assert!(product.is_finite() && product > 0.0, "{case}: 1'M 1 is {product}");

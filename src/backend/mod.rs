@@ -7,6 +7,7 @@ pub mod auto;
 mod blocks;
 pub mod cpu;
 pub mod cuda;
+mod each;
 mod names;
 mod params;
 mod registry;
@@ -17,6 +18,7 @@ use crate::format::{Csr, Values};
 pub use crate::operator::{Made, Operator};
 use crate::scalar::{Precision, Scalar};
 use crate::spelling::{did_you_mean, nearest};
+pub use each::{Both, Each, Slot};
 pub use names::{auto_entries, backend_names, nearest_on_cpu, recommended};
 pub use params::{Others, Param, Params};
 use registry::ALL_PRECISIONS;
@@ -165,6 +167,8 @@ pub trait Host: Device {
     }
     /// The builders of an entry, if it is for this device.
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
+    /// The entries of a table that are for this device.
+    fn both<S: Slot>(each: &Each<S>) -> &Both<S, Self>;
     /// The operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal, whose own diagonal is
     /// 1, and D on it; every row ends with its diagonal.
     fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<Made<Self, T>>;
@@ -181,6 +185,9 @@ impl Host for Cpu {
             Builder::Cpu(build) => Some(build),
             Builder::Cuda(_) => None,
         }
+    }
+    fn both<S: Slot>(each: &Each<S>) -> &Both<S, Cpu> {
+        &each.cpu
     }
     fn triangles<T: Scalar>(&self, _precond: &'static str, factor: Csr) -> Result<Made<Cpu, T>> {
         cpu::triangular::build(self, factor)
@@ -199,6 +206,9 @@ impl Host for Cuda {
             Builder::Cpu(_) => None,
         }
     }
+    fn both<S: Slot>(each: &Each<S>) -> &Both<S, Cuda> {
+        &each.cuda
+    }
     fn triangles<T: Scalar>(&self, precond: &'static str, _factor: Csr) -> Result<Made<Cuda, T>> {
         Err(Error::CpuOnly { precond })
     }
@@ -208,17 +218,25 @@ impl Host for Cuda {
 pub trait Pick<T: Scalar>: Host {
     /// The builder for vectors of `T`.
     fn pick(build: &Build<Self>) -> BuildFn<Self, T>;
+    /// The entry of a table for vectors of `T`.
+    fn one<S: Slot>(both: &Both<S, Self>) -> &S::Of<Self, T>;
 }
 
 impl<D: Host> Pick<f64> for D {
     fn pick(build: &Build<D>) -> BuildFn<D, f64> {
         build.f64
     }
+    fn one<S: Slot>(both: &Both<S, D>) -> &S::Of<D, f64> {
+        &both.f64
+    }
 }
 
 impl<D: Host> Pick<f32> for D {
     fn pick(build: &Build<D>) -> BuildFn<D, f32> {
         build.f32
+    }
+    fn one<S: Slot>(both: &Both<S, D>) -> &S::Of<D, f32> {
+        &both.f32
     }
 }
 

@@ -22,7 +22,7 @@ pub struct PreconditionersArgs {
 struct Row {
     name: &'static str,
     summary: &'static str,
-    parameters: &'static [&'static str],
+    parameters: Vec<String>,
     default: String,
 }
 
@@ -31,11 +31,11 @@ pub(super) fn run(args: &PreconditionersArgs) -> Result<bool> {
         print(&list())?;
         return Ok(true);
     }
-    let row = |row: &crate::precond::Row| Row {
-        name: row.default.name(),
+    let row = |row: &'static crate::precond::Entry| Row {
+        name: row.name,
         summary: row.summary,
-        parameters: row.params,
-        default: row.default.to_string(),
+        parameters: row.params.iter().map(ToString::to_string).collect(),
+        default: row.default().to_string(),
     };
     print_json(&ROWS.iter().map(row).collect::<Vec<_>>())?;
     Ok(true)
@@ -45,7 +45,7 @@ pub(super) fn run(args: &PreconditionersArgs) -> Result<bool> {
 fn list() -> String {
     let mut text = String::new();
     for row in ROWS {
-        text.push_str(&wrapped(&format!("  {:<14} ", row.default.name()), row.summary));
+        text.push_str(&wrapped(&format!("  {:<14} ", row.name), row.summary));
         let parameter = |param| wrapped_with(&" ".repeat(19), &" ".repeat(22), &format!(":{param}"));
         row.params.iter().for_each(|param| text.push_str(&parameter(param)));
     }
@@ -78,6 +78,6 @@ impl TypedValueParser for Typed {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(ROWS.iter().map(|row| PossibleValue::new(row.default.name()).help(row.summary))))
+        Some(Box::new(ROWS.iter().map(|row| PossibleValue::new(row.name).help(row.summary))))
     }
 }

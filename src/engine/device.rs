@@ -55,7 +55,7 @@ impl Default for Request {
         Request {
             device: "auto".to_owned(),
             backend: "auto".to_owned(),
-            precond: Preconditioner::None,
+            precond: Preconditioner::NONE,
             precision: Precision::F64,
             threads: None,
         }

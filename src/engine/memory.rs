@@ -58,7 +58,7 @@ impl MemoryPlan {
         picture: bool,
     ) -> MemoryPlan {
         let narrow = request.precision.narrow_values();
-        let preconditioned = request.precond != Preconditioner::None;
+        let preconditioned = request.precond != Preconditioner::NONE;
         let width = if request.precision == Precision::F32 { 4 } else { 8 };
         // The columns of a rounded matrix are those of the exact one.
         let rounded = if narrow { 4 * entries } else { 0 };
@@ -131,9 +131,10 @@ pub(super) struct Reserve {
 /// What a solve needs on its device besides the matrix, with numbers of `width` bytes.
 pub(super) fn reserve(method: Method, precond: Preconditioner, matrix: &Csr, width: usize) -> Reserve {
     let (rows, width) = (matrix.rows() as u64, width as u64);
-    let vectors = method.vectors(precond != Preconditioner::None) as u64 * rows * width;
+    let vectors = method.vectors(precond != Preconditioner::NONE) as u64 * rows * width;
     // Of blocks only an estimate is known, by which nothing is refused.
-    let rest = if precond.is_blocks() { 0 } else { precond.bytes(rows, matrix.nnz() as u64, width) };
+    let rest =
+        if precond.bytes_are_estimated() { 0 } else { precond.bytes(rows, matrix.nnz() as u64, width) };
     Reserve { all: vectors + rest, vectors }
 }
 

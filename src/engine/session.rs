@@ -110,7 +110,7 @@ fn build<D: Pick<T>, T: Scalar>(
             phase(&format!("building backend {}", backend.label()));
             let a = backend.build::<D, T>(device, &csr, reserve.all)?;
             phase(&format!("building preconditioner {precond}"));
-            let m = precond.build::<D, T>(device, &exact.csr, &a, reserve.vectors)?;
+            let m = precond.build::<D, T>(&exact.csr, &a, reserve.vectors)?;
             (a, m)
         }
     };
@@ -129,7 +129,7 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     let precision = settings.request.precision;
     let mut narrow = None;
     let (backend, precond) = match &settings.matrix {
-        Input::Applied(_) => (backend.without_matrix(), Preconditioner::None),
+        Input::Applied(_) => (backend.without_matrix(), Preconditioner::NONE),
         Input::Stored(exact) => {
             let plain = settings.request.precond.is_sweeps() && settings.own_precond.is_none();
             let resident = if plain { held.resident_rows() } else { 0 };

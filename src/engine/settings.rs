@@ -84,12 +84,12 @@ impl Settings {
         }
         let why = "products and preconditioners of a caller's own run on the CPU in double precision";
         let named = self.request.precond;
-        if named != Preconditioner::None && applied {
+        if named != Preconditioner::NONE && applied {
             let reason =
                 "it is made of entries, and only products of the matrix are known; pass one of your own";
             return Err(Error::setting("precond", named, reason));
         }
-        if named != Preconditioner::None {
+        if named != Preconditioner::NONE {
             return Err(Error::setting(
                 "precond",
                 named,

@@ -16,51 +16,86 @@
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.
 
+use super::entry::{self, Given, Size};
+use super::params::{Numbers, Param};
 use super::{beyond, holds};
-use crate::backend::{Choice, Operator, Pick};
+use crate::backend::{Operator, Pick};
 use crate::error::{Error, GpuError, Result};
 use crate::format::stats::Blocks;
 use crate::format::{Csr, Offsets, Values};
 use crate::parallel::{room, zeros};
 use crate::scalar::Scalar;
 use rayon::prelude::*;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 const PRECOND: &str = "block-jacobi";
-/// Sizes that may be asked for.
-pub(super) const SIZES: RangeInclusive<usize> = 2..=256;
 /// The size for matrices without blocks of their own.
-pub(super) const UNBLOCKED: usize = 4;
+const UNBLOCKED: f64 = 4.0;
+/// Stands for the size that fits the matrix.
+const BEST: f64 = 0.0;
 
-/// The size that fits the matrix; see the module.
-pub(super) fn best_size(matrix: &Csr) -> usize {
-    let blocks = Blocks::sampled(matrix);
-    let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
-    square.min_by_key(|b| b.bytes).map_or(UNBLOCKED, |b| b.size[0])
+/// The row of the table.
+pub(super) struct Family;
+
+impl entry::Family for Family {
+    const NAME: &'static str = PRECOND;
+    const SYNONYMS: &'static [&'static str] = &["bjacobi"];
+    const SUMMARY: &'static str = "the inverses of square blocks along the diagonal";
+    const PARAMS: &'static [Param] = &[Param {
+        name: "block",
+        letter: "B",
+        summary: "rows of a block, 2 to 256; left out: the size that fits the matrix",
+        allowed: "a whole number from 2 to 256; blocks of one row are preconditioner jacobi",
+        whole: true,
+        has: |block| (2.0..=256.0).contains(&block),
+        default: BEST,
+        always_printed: false,
+    }];
+    const READS_LOWER_TRIANGLE: bool = true;
+    const BYTES_ARE_ESTIMATED: bool = true;
+
+    fn settle(matrix: &Csr, mut values: Numbers) -> Numbers {
+        if values[0] == BEST {
+            values[0] = best_size(matrix);
+        }
+        values
+    }
+
+    /// As compressed rows: a backend may keep half of that, or a third more.
+    fn bytes(values: Numbers, size: Size, width: u64) -> u64 {
+        size.rows * (about(values) * (4 + width) + 4)
+    }
+
+    /// The inverted blocks as compressed rows, and where their rows begin in 64 bits.
+    fn bytes_to_build(values: Numbers, size: Size) -> u64 {
+        size.rows * (12 * about(values) + 12)
+    }
+
+    /// Builds the operator; every block must be positive definite.
+    fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
+        let inverses = inverses::<T>(given.matrix, given.values[0] as usize)?;
+        let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
+        given.operator(&Arc::new(inverses)).map_err(|e| match e {
+            Error::Gpu(GpuError::DeviceMemory { needed, beside, free, .. }) => {
+                let hint = "preconditioner jacobi takes one number a row; smaller blocks take fewer (block-jacobi:block=2)";
+                let (what, hint) = ("preconditioner block-jacobi", Some(hint.to_owned()));
+                GpuError::DeviceMemory { what, needed, beside, free, hint }.into()
+            }
+            other => other,
+        })
+    }
 }
 
-/// Builds the operator; every block must be positive definite.
-pub(super) fn build<D: Pick<T>, T: Scalar>(
-    device: &D,
-    matrix: &Csr,
-    block: usize,
-    reserve: u64,
-) -> Result<Operator<D, T>> {
-    let inverses = inverses::<T>(matrix, block)?;
-    let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
-    // Iterations share a launch where there is one matrix.
-    let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
-    let backend = auto.settle(&inverses, size_of::<T>(), 0)?;
-    backend.build(device, &Arc::new(inverses), reserve).map_err(|e| match e {
-        Error::Gpu(GpuError::DeviceMemory { needed, beside, free, .. }) => {
-            let hint =
-                "preconditioner jacobi takes one number a row; smaller blocks take fewer (block-jacobi:block=2)";
-            let (what, hint) = ("preconditioner block-jacobi", Some(hint.to_owned()));
-            GpuError::DeviceMemory { what, needed, beside, free, hint }.into()
-        }
-        other => other,
-    })
+/// The size that fits the matrix; see the module.
+fn best_size(matrix: &Csr) -> f64 {
+    let blocks = Blocks::sampled(matrix);
+    let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
+    square.min_by_key(|b| b.bytes).map_or(UNBLOCKED, |b| b.size[0] as f64)
+}
+
+/// The rows of a block, as far as they are known without the matrix.
+fn about(values: Numbers) -> u64 {
+    (if values[0] == BEST { UNBLOCKED } else { values[0] }) as u64
 }
 
 /// A block that has no Cholesky factor.

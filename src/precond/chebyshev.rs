@@ -32,26 +32,21 @@
 
 mod estimate;
 
+use super::entry::{self, DotSweep, Given, Program, Size};
 use super::jacobi::inverse_diagonal;
-use crate::backend::{Made, Operator};
+use super::params::{Numbers, Param};
+use crate::backend::{Operator, Pick};
 use crate::device::formula::{names, sweep};
 use crate::device::{Device, Dot, Formula, Op, Sweep};
 use crate::error::Result;
-use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
-pub(super) use estimate::AFTER_PQ;
-use estimate::largest_eigenvalue;
-use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex};
+use estimate::{CURVATURE, largest_eigenvalue};
+use std::sync::Mutex;
 
-/// Degrees that may be asked for.
-pub(super) const DEGREES: RangeInclusive<usize> = 1..=100;
-/// The degree where none is given.
-pub(super) const DEGREE: usize = 4;
-/// The largest eigenvalue over the smallest that the polynomial is small for, where none is given.
-pub(super) const RATIO: f64 = 30.0;
+/// The row of the table.
+pub(super) struct Family;
 
 names! {
     /// `d` is D^-1.
@@ -76,39 +71,73 @@ pub const fn chebyshev_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> 
     FINISH_DOT.ending_in(dots, then)
 }
 
-/// The sweeps but those with the dot product of a solver, to compile them ahead; numbers do not matter for that.
-pub(super) const SWEEPS: &[Sweep<'static>] = &[
-    START.sweep.with(&[1.0; 3]),
-    START_UPDATE.sweep.with(&[1.0; 4]),
-    STEP.sweep.with(&[1.0; 2]),
-    FINISH.sweep,
-    estimate::START.sweep,
-    estimate::RESIDUAL.sweep,
-    estimate::DIRECTION.sweep,
-];
+impl entry::Family for Family {
+    const NAME: &'static str = "chebyshev";
+    const SYNONYMS: &'static [&'static str] = &["polynomial"];
+    const SUMMARY: &'static str = "a polynomial of the matrix scaled by its diagonal";
+    const PARAMS: &'static [Param] = &[
+        Param {
+            name: "degree",
+            letter: "K",
+            summary: "products with the matrix, 1 to 100; 4",
+            allowed: "a whole number from 1 to 100",
+            whole: true,
+            has: |degree| (1.0..=100.0).contains(&degree),
+            default: 4.0,
+            always_printed: true,
+        },
+        Param {
+            name: "ratio",
+            letter: "R",
+            summary: "largest eigenvalue over the smallest it is made for, above 1; 30",
+            allowed: "a number above 1, at most 1e6",
+            whole: false,
+            has: |ratio| ratio > 1.0 && ratio <= 1e6,
+            default: 30.0,
+            always_printed: true,
+        },
+    ];
+    const DOT_SWEEP: Option<DotSweep> = Some(chebyshev_dot);
+    /// Numbers do not matter for compiling.
+    const SWEEPS: &'static [Sweep<'static>] = &[
+        START.sweep.with(&[1.0; 3]),
+        START_UPDATE.sweep.with(&[1.0; 4]),
+        STEP.sweep.with(&[1.0; 2]),
+        FINISH.sweep,
+        estimate::START.sweep,
+        estimate::RESIDUAL.sweep,
+        estimate::DIRECTION.sweep,
+    ];
+    const PROGRAMS: &'static [Program] = &[CURVATURE.program()];
 
-/// Builds the operator out of that of the matrix; every diagonal entry must be positive and finite.
-pub(super) fn build<D: Device, T: Scalar>(
-    device: &D,
-    matrix: &Csr,
-    a: &Operator<D, T>,
-    degree: usize,
-    ratio: f64,
-) -> Result<Made<D, T>> {
-    let inverse = inverse_diagonal::<T>("chebyshev", matrix)?;
-    let n = matrix.rows();
-    let host: Vec<T> = inverse.iter().map(|&d| T::from_f64(d)).collect();
-    let mut diagonal = device.vector(n, 1)?;
-    device.upload(&host, &mut diagonal)?;
-    let largest = largest_eigenvalue(device, matrix, a, &inverse, &host)?;
-    log::info!(
-        "chebyshev: eigenvalues of the scaled matrix up to {largest:.4}, from {:.4} on",
-        largest / ratio
-    );
-    let steps = coefficients(degree, largest, ratio);
-    let work =
-        Mutex::new(Work { e: device.vector(n, 1)?, s: device.vector(n, 1)?, slots: device.slots(1, 1)? });
-    Ok(Arc::new(Chebyshev { n, a: a.clone(), diagonal, steps, work }))
+    /// D^-1, e and s.
+    fn bytes(_: Numbers, size: Size, width: u64) -> u64 {
+        3 * size.rows * width
+    }
+
+    /// The vectors by which the largest eigenvalue is estimated.
+    fn bytes_to_build(_: Numbers, size: Size) -> u64 {
+        6 * 8 * size.rows
+    }
+
+    /// Builds the operator out of that of the matrix; every diagonal entry must be positive and finite.
+    fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
+        let Given { device, matrix, a, values: [degree, ratio, ..], .. } = *given;
+        let inverse = inverse_diagonal::<T>(Self::NAME, matrix)?;
+        let n = matrix.rows();
+        let host: Vec<T> = inverse.iter().map(|&d| T::from_f64(d)).collect();
+        let mut diagonal = device.vector(n, 1)?;
+        device.upload(&host, &mut diagonal)?;
+        let largest = largest_eigenvalue(device, matrix, a, &inverse, &host)?;
+        log::info!(
+            "chebyshev: eigenvalues of the scaled matrix up to {largest:.4}, from {:.4} on",
+            largest / ratio
+        );
+        let steps = coefficients(degree as usize, largest, ratio);
+        let (e, s, slots) = (device.vector(n, 1)?, device.vector(n, 1)?, device.slots(1, 1)?);
+        let work = Mutex::new(Work { e, s, slots });
+        Ok(given.bind(Chebyshev { n, a: a.clone(), diagonal, steps, work }))
+    }
 }
 
 /// The coefficients of a step.

@@ -20,25 +20,55 @@
 //! matrix is a symmetric M-matrix, Math. Comp. 31, 1977; T. A. Manteuffel, An incomplete factorization technique for
 //! positive definite linear systems, Math. Comp. 34, 1980.
 
-use super::triangle::Triangle;
-use crate::backend::{Made, Pick};
+use super::entry::{self, Given, Size};
+use super::params::{Numbers, Param};
+use super::triangle::{self, Triangle};
+use crate::backend::{Operator, Pick};
 use crate::error::{Error, Result};
-use crate::format::Csr;
 use crate::parallel::zeros;
 use crate::scalar::Scalar;
 
 /// The first shift after a breakdown; the next ones are twice as large.
 const FIRST_SHIFT: f64 = 1e-3;
 /// Beyond this the factors have little to do with the matrix.
-pub(super) const LARGEST_SHIFT: f64 = 10.0;
+const LARGEST_SHIFT: f64 = 10.0;
 /// A pivot that is a smaller part of its diagonal entry is nothing but rounding.
 const TINY: f64 = 64.0 * f64::EPSILON;
 
-/// Builds the operator; every diagonal entry must be positive and finite.
-pub(super) fn build<D: Pick<T>, T: Scalar>(device: &D, matrix: &Csr, shift: f64) -> Result<Made<D, T>> {
-    let triangle = Triangle::of(matrix, "ic0")?;
-    let values = factors(&triangle, shift)?;
-    device.triangles("ic0", triangle.with_values::<T>(values, "ic0")?)
+/// The row of the table.
+pub(super) struct Family;
+
+impl entry::Family for Family {
+    const NAME: &'static str = "ic0";
+    const SYNONYMS: &'static [&'static str] = &["ic", "icc", "ichol", "cholesky", "ilu", "ilu0"];
+    const SUMMARY: &'static str = "incomplete Cholesky factors on the pattern of the matrix; CPU only so far";
+    const PARAMS: &'static [Param] = &[Param {
+        name: "shift",
+        letter: "S",
+        summary: "add S times the diagonal to it first; 0",
+        allowed: "a number from 0 to 10",
+        whole: false,
+        has: |shift| (0.0..=LARGEST_SHIFT).contains(&shift),
+        default: 0.0,
+        always_printed: false,
+    }];
+    const NEEDS_CPU: bool = true;
+    const READS_LOWER_TRIANGLE: bool = true;
+
+    fn bytes(_: Numbers, size: Size, width: u64) -> u64 {
+        triangle::bytes(size, width)
+    }
+
+    fn bytes_to_build(_: Numbers, size: Size) -> u64 {
+        triangle::bytes_to_build(size)
+    }
+
+    /// Builds the operator; every diagonal entry must be positive and finite.
+    fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
+        let triangle = Triangle::of(given.matrix, Self::NAME)?;
+        let values = factors(&triangle, given.values[0])?;
+        given.triangles(Self::NAME, triangle.with_values::<T>(values, Self::NAME)?)
+    }
 }
 
 /// A pivot that is not positive.

@@ -1,7 +1,9 @@
 //! The inverse of the diagonal, as one sweep: the same source on every device.
 
+use super::entry::{self, DotSweep, Given, Size};
+use super::params::Numbers;
 use super::{beyond, holds};
-use crate::backend::Made;
+use crate::backend::{Operator, Pick};
 use crate::device::formula::{names, sweep};
 use crate::device::{Device, Dot, Formula, Op, Sweep};
 use crate::error::{Error, Result};
@@ -9,15 +11,32 @@ use crate::format::Csr;
 use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::parallel::lock;
 use crate::scalar::Scalar;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-/// Builds the operator; every diagonal entry must be positive and finite.
-pub(super) fn build<D: Device, T: Scalar>(device: &D, matrix: &Csr) -> Result<Made<D, T>> {
-    let n = matrix.rows();
-    let host: Vec<T> = inverse_diagonal::<T>("jacobi", matrix)?.into_iter().map(T::from_f64).collect();
-    let mut diagonal = device.vector(n, 1)?;
-    device.upload(&host, &mut diagonal)?;
-    Ok(Arc::new(Jacobi::<D, T> { n, diagonal, slots: Mutex::new((1, device.slots(1, 1)?)) }))
+/// The row of the table.
+pub(super) struct Family;
+
+impl entry::Family for Family {
+    const NAME: &'static str = "jacobi";
+    const SYNONYMS: &'static [&'static str] = &["diagonal", "diag"];
+    const SUMMARY: &'static str = "the inverse of the diagonal";
+    const IS_SWEEPS: bool = true;
+    const DOT_SWEEP: Option<DotSweep> = Some(jacobi_dot);
+
+    fn bytes(_: Numbers, size: Size, width: u64) -> u64 {
+        size.rows * width
+    }
+
+    /// Builds the operator; every diagonal entry must be positive and finite.
+    fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
+        let Given { device, matrix, .. } = *given;
+        let n = matrix.rows();
+        let host: Vec<T> = inverse_diagonal::<T>(Self::NAME, matrix)?.into_iter().map(T::from_f64).collect();
+        let mut diagonal = device.vector(n, 1)?;
+        device.upload(&host, &mut diagonal)?;
+        let slots = Mutex::new((1, device.slots(1, 1)?));
+        Ok(given.bind(Jacobi::<D, T> { n, diagonal, slots }))
+    }
 }
 
 /// One over each diagonal entry, as `T` can hold it, for the preconditioner of that name.

@@ -1,66 +1,66 @@
-//! Builders of operators that approximate the inverse of a matrix.
+//! Builders of operators that approximate the inverse of a matrix, each one file and one row of [`ROWS`].
+//!
+//! Tests, help texts, errors and the sweeps to compile ahead read the table.
 
 mod block_jacobi;
 mod chebyshev;
+mod entry;
 mod ic0;
 mod jacobi;
+mod params;
 mod ssor;
 mod triangle;
 mod typed;
 
 use crate::backend::{Operator, Pick};
-use crate::device::{Dot, Op, Sweep};
+use crate::device::Sweep;
 use crate::error::{Error, Result};
 use crate::format::Csr;
-use crate::operator::DotInto;
 use crate::scalar::Scalar;
+pub use entry::{DotSweep, Entry, Program};
+use entry::{Given, Size};
+pub use params::Param;
+use params::{Numbers, defaults};
 use std::sync::Arc;
-pub use typed::{ROWS, Row};
+
+/// Every preconditioner there is.
+pub static ROWS: &[Entry] = &[
+    Entry::NONE,
+    Entry::of::<jacobi::Family>(),
+    Entry::of::<block_jacobi::Family>(),
+    Entry::of::<chebyshev::Family>(),
+    Entry::of::<ic0::Family>(),
+    Entry::of::<ssor::Family>(),
+];
 
 /// A preconditioner with its parameters, as users name it: `jacobi`, or `name:parameter=value,...`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub enum Preconditioner {
-    /// No preconditioner.
-    #[default]
-    None,
-    /// The inverse of the diagonal.
-    Jacobi,
-    /// The inverses of square blocks along the diagonal.
-    BlockJacobi {
-        /// Rows of a block; where none was given, the size is found.
-        block: Option<usize>,
-    },
-    /// A polynomial of the Jacobi-scaled matrix.
-    Chebyshev {
-        /// Products with the matrix.
-        degree: usize,
-        /// The largest eigenvalue over the smallest that the polynomial is made for.
-        ratio: f64,
-    },
-    /// Incomplete Cholesky factors on the pattern of the matrix.
-    Ic0 {
-        /// How much of the diagonal is added to it before; more where the factorisation breaks down.
-        shift: f64,
-    },
-    /// A forward and a backward sweep of successive over-relaxation.
-    Ssor {
-        /// The relaxation, between 0 and 2.
-        omega: f64,
-    },
+#[derive(Clone, Copy)]
+pub struct Preconditioner {
+    entry: &'static Entry,
+    values: Numbers,
 }
 
-/// A last sweep of a preconditioner that takes the dot product and the program of a solver along.
-pub type DotSweep = for<'a> fn(&'a [Dot; 1], &'a [Op]) -> Sweep<'a>;
+impl Entry {
+    /// The preconditioner with the defaults of its parameters.
+    pub const fn default(&'static self) -> Preconditioner {
+        Preconditioner { entry: self, values: defaults(self.params) }
+    }
+}
 
-/// All such sweeps, for whoever compiles them ahead.
-pub const DOT_SWEEPS: &[DotSweep] = &[jacobi::jacobi_dot, chebyshev::chebyshev_dot];
+/// The last sweeps of preconditioners that take the dot product and the program of a solver along, for compiling them ahead.
+pub fn dot_sweeps() -> impl Iterator<Item = DotSweep> {
+    ROWS.iter().filter_map(|row| row.dot_sweep)
+}
 
-/// Every other sweep of the preconditioners whose coefficients are not constants of a call, likewise.
-pub const SWEEPS: &[Sweep<'static>] = chebyshev::SWEEPS;
+/// Every other sweep of the preconditioners whose coefficients are not constants of a call, for compiling them ahead.
+pub fn sweeps() -> impl Iterator<Item = &'static Sweep<'static>> {
+    ROWS.iter().flat_map(|row| row.sweeps)
+}
 
-/// Every program that follows a dot product of the matrix's operator while a preconditioner is built, likewise.
-pub const PROGRAMS: &[(DotInto, &[Op])] = &[chebyshev::AFTER_PQ];
+/// Every program that follows a dot product of the matrix's operator while a preconditioner is built, for compiling them ahead.
+pub fn programs() -> impl Iterator<Item = &'static Program> {
+    ROWS.iter().flat_map(|row| row.programs)
+}
 
 /// Whether numbers of type `T` can hold this one.
 fn holds<T: Scalar>(value: f64) -> bool {
@@ -78,113 +78,67 @@ fn beyond<T: Scalar>(precond: &'static str, row: usize, value: f64) -> Error {
 }
 
 impl Preconditioner {
+    /// No preconditioner.
+    pub const NONE: Preconditioner = const { &Entry::NONE }.default();
+    /// The inverse of the diagonal.
+    pub const JACOBI: Preconditioner = const { &Entry::of::<jacobi::Family>() }.default();
+
+    /// Every preconditioner there is, with the defaults of its parameters.
+    pub fn all() -> impl Iterator<Item = Preconditioner> {
+        ROWS.iter().map(Entry::default)
+    }
+
     /// The word that users type, without parameters.
     pub fn name(self) -> &'static str {
-        match self {
-            Preconditioner::None => "none",
-            Preconditioner::Jacobi => "jacobi",
-            Preconditioner::BlockJacobi { .. } => "block-jacobi",
-            Preconditioner::Chebyshev { .. } => "chebyshev",
-            Preconditioner::Ic0 { .. } => "ic0",
-            Preconditioner::Ssor { .. } => "ssor",
-        }
+        self.entry.name
     }
 
     /// Whether applying it is nothing but sweeps.
     pub fn is_sweeps(self) -> bool {
-        matches!(self, Preconditioner::None | Preconditioner::Jacobi)
+        self.entry.is_sweeps
     }
 
-    /// Whether it multiplies by inverted blocks.
-    pub fn is_blocks(self) -> bool {
-        matches!(self, Preconditioner::BlockJacobi { .. })
+    /// Whether [`Preconditioner::bytes`] is an estimate, by which nothing is refused.
+    pub fn bytes_are_estimated(self) -> bool {
+        self.entry.bytes_are_estimated
     }
 
     /// Whether it runs on the CPU only.
     pub fn needs_cpu(self) -> bool {
-        matches!(self, Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. })
+        self.entry.needs_cpu
     }
 
     /// Whether it reads one triangle of the matrix, the lower one, and takes the other for its transpose.
     pub fn reads_lower_triangle(self) -> bool {
-        match self {
-            Preconditioner::None | Preconditioner::Jacobi | Preconditioner::Chebyshev { .. } => false,
-            Preconditioner::BlockJacobi { .. } | Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. } => {
-                true
-            }
-        }
+        self.entry.reads_lower_triangle
     }
 
     /// The same with the parameters that the matrix decides filled in, as the preconditioner is built.
     pub fn settle(self, matrix: &Csr) -> Preconditioner {
-        match self {
-            Preconditioner::BlockJacobi { block: None } => {
-                Preconditioner::BlockJacobi { block: Some(block_jacobi::best_size(matrix)) }
-            }
-            settled => settled,
-        }
+        Preconditioner { values: (self.entry.settle)(matrix, self.values), ..self }
     }
 
     /// About how many bytes it keeps for a matrix of so many rows and entries, with numbers of `width` bytes.
     pub fn bytes(self, rows: u64, entries: u64, width: u64) -> u64 {
-        let vectors = |count: u64| count * rows * width;
-        match self {
-            Preconditioner::None => 0,
-            Preconditioner::Jacobi => vectors(1),
-            // As compressed rows: a backend may keep half of that, or a third more.
-            Preconditioner::BlockJacobi { block } => {
-                let block = block.unwrap_or(block_jacobi::UNBLOCKED) as u64;
-                rows * (block * (4 + width) + 4)
-            }
-            // D^-1, e and s.
-            Preconditioner::Chebyshev { .. } => vectors(3),
-            // Each triangle once, with a column and a value for every entry; the pivots, and a vector.
-            Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. } => {
-                entries.saturating_sub(rows) * (4 + width) + vectors(2)
-            }
-        }
+        (self.entry.bytes)(self.values, Size { rows, entries }, width)
     }
 
     /// The most bytes that building it takes for a time, in addition to those that it keeps.
     pub fn bytes_to_build(self, rows: u64, entries: u64) -> u64 {
-        match self {
-            Preconditioner::None | Preconditioner::Jacobi => 0,
-            // The inverted blocks as compressed rows, and where their rows begin in 64 bits.
-            Preconditioner::BlockJacobi { block } => {
-                rows * (12 * block.unwrap_or(block_jacobi::UNBLOCKED) as u64 + 12)
-            }
-            // The vectors by which the largest eigenvalue is estimated.
-            Preconditioner::Chebyshev { .. } => 6 * 8 * rows,
-            // For each entry below the diagonal the factor with its columns, 12 bytes, the needs of both directions, 8, and its
-            // place above the diagonal, 8; for each row the diagonal of the factor, four offsets and a schedule.
-            Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. } => {
-                14 * entries.saturating_sub(rows) + (16 + 32 + 10) * rows
-            }
-        }
+        (self.entry.bytes_to_build)(self.values, Size { rows, entries })
     }
 
     /// Builds the operator; none where there is nothing to apply. `matrix` is exact, `a` the operator that a backend
     /// has made of it. `reserve` bytes of the device's memory stay free.
     pub fn build<D: Pick<T>, T: Scalar>(
         self,
-        device: &D,
         matrix: &Arc<Csr>,
         a: &Operator<D, T>,
         reserve: u64,
     ) -> Result<Option<Operator<D, T>>> {
-        let made = match self {
-            Preconditioner::None => return Ok(None),
-            Preconditioner::Jacobi => jacobi::build(device, matrix)?,
-            Preconditioner::BlockJacobi { block } => {
-                let block = block.unwrap_or_else(|| block_jacobi::best_size(matrix));
-                return block_jacobi::build(device, matrix, block, reserve).map(Some);
-            }
-            Preconditioner::Chebyshev { degree, ratio } => {
-                chebyshev::build(device, matrix, a, degree, ratio)?
-            }
-            Preconditioner::Ic0 { shift } => ic0::build(device, matrix, shift)?,
-            Preconditioner::Ssor { omega } => ssor::build(device, matrix, omega)?,
-        };
-        Ok(Some(Operator::new(device, made)))
+        let Some(each) = &self.entry.build else { return Ok(None) };
+        let values = self.settle(matrix).values;
+        let device = a.device();
+        D::one(D::both(each))(&Given { device, matrix, a, values, reserve }).map(Some)
     }
 }

@@ -1,9 +1,23 @@
 //! The lower triangle of a matrix, checked, as the preconditioners take it that are made of one.
 
+use super::entry::Size;
 use super::{beyond, holds};
 use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::scalar::Scalar;
+
+/// About how many bytes the operator of two triangles keeps: each once, with a column and a value for every entry; the pivots,
+/// and a vector.
+pub(super) fn bytes(size: Size, width: u64) -> u64 {
+    size.entries.saturating_sub(size.rows) * (4 + width) + 2 * size.rows * width
+}
+
+/// The bytes that building it takes for a time. For each entry below the diagonal they are the factor with its columns, 12
+/// bytes, the needs of both directions, 8, and its place above the diagonal, 8; for each row the diagonal of the factor, four
+/// offsets and a schedule.
+pub(super) fn bytes_to_build(size: Size) -> u64 {
+    14 * size.entries.saturating_sub(size.rows) + (16 + 32 + 10) * size.rows
+}
 
 /// What stands below the diagonal and on it.
 pub(super) struct Triangle {

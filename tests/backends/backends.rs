@@ -2,7 +2,7 @@
 
 use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
-use crate::common::solves::operator;
+use crate::common::solves::{operator, preconditioner};
 use crate::common::vectors::{bits, download, integers, read, reals, upload};
 use crate::common::zoo::generated;
 use solver::Error;
@@ -13,7 +13,6 @@ use solver::error::GpuError;
 use solver::format::stats::Blocks;
 use solver::format::{Bsr, Csr, Offsets, Pattern, Stats, Values};
 use solver::operator::{Cost, dot_into};
-use solver::precond::Preconditioner;
 use solver::scalar::{Precision, Scalar};
 use std::sync::Arc;
 
@@ -292,7 +291,7 @@ fn blocks_of_a_preconditioner_leave_the_memory_in_reserve_free_on_a_gpu() {
     let gpu = gpu();
     let matrix = generated("poisson2d:40x50");
     let a = operator::<Cuda, f64>(&gpu, &matrix);
-    let build = |reserve| Preconditioner::BlockJacobi { block: Some(4) }.build(&gpu, &matrix, &a, reserve);
+    let build = |reserve| preconditioner("block-jacobi:block=4").build(&matrix, &a, reserve);
     let error = build(1 << 50).map(|_| ()).unwrap_err();
     assert!(
         matches!(&error, Error::Gpu(GpuError::DeviceMemory { beside, .. }) if *beside == 1 << 50),

@@ -32,13 +32,13 @@ fn both(
     rule: &StoppingRule,
 ) -> [Solution; 2] {
     let a = burst::<f64>(gpu, &system.matrix).unwrap();
-    let m = precond.build(gpu, &system.matrix, &a, 0).unwrap();
+    let m = precond.build(&system.matrix, &a, 0).unwrap();
     let recorded = gpu.bursts();
     let got = method.solve(a, m, &system.given(), rule, &mut []).unwrap();
     assert!(gpu.bursts() > recorded, "{}: recorded as a graph", method.name());
     let cpu = Cpu::new(Some(2)).unwrap();
     let a = operator::<Cpu, f64>(&cpu, &system.matrix);
-    let m = precond.build(&cpu, &system.matrix, &a, 0).unwrap();
+    let m = precond.build(&system.matrix, &a, 0).unwrap();
     [got, method.solve(a, m, &system.given(), rule, &mut []).unwrap()]
 }
 
@@ -58,7 +58,7 @@ fn every_method_takes_the_iterations_that_it_takes_on_the_cpu() {
     for what in SYSTEMS {
         let system = System::generated(what);
         for method in Method::ALL {
-            for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+            for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
                 let [got, want] = both(&gpu, &system, method, precond, &to(tolerance::RTOL));
                 let label = format!("{what}, {}, {precond}", method.name());
                 assert_eq!(got.reason, StopReason::Converged, "{label}");
@@ -83,7 +83,7 @@ fn threads_that_keep_several_rows_give_the_same_answer() {
     for what in ["poisson2d:320x320", "poisson2d:480x480", "poisson2d:700x700"] {
         let system = System::generated(what);
         for method in Method::ALL {
-            let [got, want] = both(&gpu, &system, method, Preconditioner::None, &at_most(30));
+            let [got, want] = both(&gpu, &system, method, Preconditioner::NONE, &at_most(30));
             assert_eq!(got.reason, want.reason, "{what}, {}", method.name());
             assert_eq!(got.iterations, 30, "{what}, {}", method.name());
             let near = (got.residual - want.residual).abs() <= 1e-9 * want.residual;
@@ -100,7 +100,7 @@ fn an_iteration_limit_is_kept_whether_odd_or_even() {
     let system = System::generated("poisson2d:40x40");
     for method in Method::ALL {
         for limit in [1, 2, 7, 16, 33] {
-            let [got, want] = both(&gpu, &system, method, Preconditioner::None, &at_most(limit));
+            let [got, want] = both(&gpu, &system, method, Preconditioner::NONE, &at_most(limit));
             assert_eq!((got.iterations, &got.reason), (want.iterations, &want.reason), "{}", method.name());
             system.assert_consistent(&got);
         }
@@ -114,7 +114,7 @@ fn an_indefinite_matrix_ends_the_launch_with_its_evidence() {
     let diagonal = (0..n).map(|i| if i == 61 { -1.0 } else { f64::from(i + 1) }).collect();
     let coo = Coo::new(n as usize, n as usize, (0..n).collect(), (0..n).collect(), diagonal).unwrap();
     let system = System { b: vec![1.0; n as usize], matrix: Arc::new(coo.into_csr().unwrap()) };
-    let [got, want] = both(&gpu, &system, Method::Cg, Preconditioner::None, &to(tolerance::RTOL));
+    let [got, want] = both(&gpu, &system, Method::Cg, Preconditioner::NONE, &to(tolerance::RTOL));
     match (got.reason, want.reason) {
         (
             StopReason::IndefiniteMatrix { iteration, curvature },
@@ -239,7 +239,7 @@ fn a_preconditioner_with_kernels_of_its_own_is_recorded_as_a_graph() {
     let system = System::generated("poisson2d:40x40");
     let a = burst::<f64>(&gpu, &system.matrix).unwrap();
     let block_jacobi: Preconditioner = "block-jacobi:block=4".parse().unwrap();
-    let m = block_jacobi.build(&gpu, &system.matrix, &a, 0).unwrap();
+    let m = block_jacobi.build(&system.matrix, &a, 0).unwrap();
     let recorded = gpu.bursts();
     let got = Method::Cg.solve(a, m, &system.given(), &to(tolerance::RTOL), &mut []).unwrap();
     assert_eq!((got.reason, gpu.bursts()), (StopReason::Converged, recorded));

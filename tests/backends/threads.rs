@@ -8,7 +8,7 @@ use crate::common::zoo;
 use solver::backend::{Choice, Operator, Pick, REGISTRY};
 use solver::device::{Cpu, Device, Dot, Op, Operand, Slot, Sweep, Term, Update};
 use solver::format::Csr;
-use solver::precond::{Preconditioner, ROWS};
+use solver::precond::Preconditioner;
 use std::sync::Arc;
 
 /// A backend or a preconditioner.
@@ -21,7 +21,7 @@ enum Made {
 impl Made {
     fn all<D: Pick<f64>>() -> Vec<Made> {
         let backends = REGISTRY.iter().filter(|e| e.device() == D::KIND).map(|e| e.name).chain(["auto"]);
-        backends.map(Made::Backend).chain(ROWS.iter().map(|row| Made::Precond(row.default))).collect()
+        backends.map(Made::Backend).chain(Preconditioner::all().map(Made::Precond)).collect()
     }
 
     /// The operator; none where the backend refuses the matrix, or where the device has no such preconditioner.
@@ -31,7 +31,7 @@ impl Made {
                 let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, name).unwrap();
                 build(device, &choice, matrix).unwrap_or_else(|e| panic!("{name}: {e}"))
             }
-            Made::Precond(precond) => match precond.build(device, matrix, &operator(device, matrix), 0) {
+            Made::Precond(precond) => match precond.build(matrix, &operator(device, matrix), 0) {
                 Err(solver::Error::CpuOnly { .. }) => None,
                 built => built.unwrap(),
             },

@@ -1,6 +1,6 @@
 //! The preconditioners that are solved by triangles, `ic0` and `ssor`: what they are, and their bits.
 
-use crate::common::solves::{System, operator, to};
+use crate::common::solves::{System, operator, preconditioner, to};
 use crate::common::vectors::{Numbers, bits, download, reals, upload};
 use crate::common::{tolerance, zoo};
 use proptest::prelude::*;
@@ -13,9 +13,6 @@ use solver::scalar::Scalar;
 use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 
-const IC0: Preconditioner = Preconditioner::Ic0 { shift: 0.0 };
-const SSOR: Preconditioner = Preconditioner::Ssor { omega: 1.0 };
-
 fn cpu(threads: usize) -> Cpu {
     Cpu::new(Some(threads)).unwrap()
 }
@@ -24,7 +21,7 @@ fn build<T: Scalar>(device: &Cpu, matrix: &Arc<Csr>, precond: Preconditioner) ->
 where
     Cpu: Pick<T>,
 {
-    precond.build(device, matrix, &operator::<Cpu, T>(device, matrix), 0).unwrap().unwrap()
+    precond.build(matrix, &operator::<Cpu, T>(device, matrix), 0).unwrap().unwrap()
 }
 
 /// M^-1 r.
@@ -142,9 +139,9 @@ proptest! {
     ) {
         let matrix = random_nodes(seed, nodes, block, chance);
         let factor = dense_ic0(&matrix, 0.0).unwrap();
-        assert_is_reference::<f64>(&matrix, IC0, &factor, 2);
-        assert_is_reference::<f32>(&matrix, IC0, &factor, 2);
-        let ssor = Preconditioner::Ssor { omega };
+        assert_is_reference::<f64>(&matrix, preconditioner("ic0"), &factor, 2);
+        assert_is_reference::<f32>(&matrix, preconditioner("ic0"), &factor, 2);
+        let ssor = preconditioner(&format!("ssor:omega={omega}"));
         assert_is_reference::<f64>(&matrix, ssor, &dense_ssor(&matrix, omega), 2);
     }
 }
@@ -166,10 +163,10 @@ fn systems_cut_among_threads_agree_with_the_textbook() {
     for matrix in cut_among_threads() {
         let factor = dense_ic0(&matrix, 0.0).unwrap();
         for threads in [1, 3] {
-            assert_is_reference::<f64>(&matrix, IC0, &factor, threads);
-            assert_is_reference::<f32>(&matrix, IC0, &factor, threads);
+            assert_is_reference::<f64>(&matrix, preconditioner("ic0"), &factor, threads);
+            assert_is_reference::<f32>(&matrix, preconditioner("ic0"), &factor, threads);
         }
-        assert_is_reference::<f64>(&matrix, SSOR, &dense_ssor(&matrix, 1.0), 2);
+        assert_is_reference::<f64>(&matrix, preconditioner("ssor"), &dense_ssor(&matrix, 1.0), 2);
     }
 }
 
@@ -177,7 +174,7 @@ fn systems_cut_among_threads_agree_with_the_textbook() {
 fn any_number_of_threads_gives_the_same_bits() {
     for matrix in cut_among_threads() {
         let r = reals(9, matrix.rows());
-        for precond in [IC0, SSOR] {
+        for precond in [preconditioner("ic0"), preconditioner("ssor")] {
             let run = |threads| {
                 let device = cpu(threads);
                 let m = build::<f64>(&device, &matrix, precond);
@@ -200,7 +197,7 @@ fn a_matrix_without_fill_is_factored_exactly() {
     let arrow: Vec<_> = (0..300).flat_map(|i| [(i, i, 4.0 + i as f64), (299, i, 1.0)]).collect();
     for (what, n, lower) in [("tridiagonal", 900, tridiagonal), ("arrow", 300, arrow)] {
         let system = System::random(zoo::symmetric(n, &lower));
-        let outcome = system.solve_with(&cpu(2), IC0, &to(tolerance::RTOL));
+        let outcome = system.solve_with(&cpu(2), preconditioner("ic0"), &to(tolerance::RTOL));
         assert!(outcome.reason == StopReason::Converged && outcome.iterations <= 2, "{what}: {outcome:?}");
     }
 }
@@ -210,7 +207,7 @@ fn both_are_symmetric_and_positive() {
     let device = cpu(2);
     for matrix in cut_among_threads() {
         let (x, y) = (reals(1, matrix.rows()), reals(2, matrix.rows()));
-        for precond in [IC0, SSOR, Preconditioner::Ssor { omega: 1.7 }] {
+        for precond in [preconditioner("ic0"), preconditioner("ssor"), preconditioner("ssor:omega=1.7")] {
             let m = build::<f64>(&device, &matrix, precond);
             let (mx, my) = (applied(&device, &m, &x), applied(&device, &m, &y));
             let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
@@ -227,7 +224,9 @@ fn both_are_symmetric_and_positive() {
 #[test]
 fn iterations_are_those_of_the_same_method_elsewhere() {
     let system = System::generated("poisson2d:60x60");
-    for (precond, expected) in [(IC0, 51), (SSOR, 60), (Preconditioner::Ssor { omega: 1.5 }, 39)] {
+    for (precond, expected) in
+        [(preconditioner("ic0"), 51), (preconditioner("ssor"), 60), (preconditioner("ssor:omega=1.5"), 39)]
+    {
         let outcome = system.solve_with(&cpu(2), precond, &to(tolerance::RTOL));
         assert_eq!((outcome.reason, outcome.iterations), (StopReason::Converged, expected), "{precond}");
     }
@@ -237,7 +236,7 @@ fn iterations_are_those_of_the_same_method_elsewhere() {
 fn alpha_and_beta_scale_and_add() {
     let device = cpu(2);
     let matrix = zoo::generated("poisson2d:9x8");
-    let m = build::<f64>(&device, &matrix, IC0);
+    let m = build::<f64>(&device, &matrix, preconditioner("ic0"));
     let r = reals(4, 72);
     let z = applied(&device, &m, &r);
     let r_there = upload::<Cpu, f64>(&device, &r, 1);
@@ -255,7 +254,7 @@ fn alpha_and_beta_scale_and_add() {
         (upload::<Cpu, f64>(&device, &[0.0; 144], 2), upload::<Cpu, f64>(&device, &[0.0; 144], 2));
     let refused = m.apply(1.0, &two, 0.0, &mut two_out);
     assert!(matches!(refused, Err(Error::Dimension { what: "columns of x", expected: 1, got: 2 })));
-    let m = build::<f64>(&device, &zoo::generated("poisson2d:90x90"), IC0);
+    let m = build::<f64>(&device, &zoo::generated("poisson2d:90x90"), preconditioner("ic0"));
     let (r, mut z) =
         (upload::<Cpu, f64>(&device, &[0.0; 8100], 1), upload::<Cpu, f64>(&device, &[0.0; 8100], 1));
     m.apply(1.0, &r, 0.0, &mut z).unwrap();
@@ -282,18 +281,19 @@ fn a_breakdown_is_repaired_by_the_smallest_shift_that_is_tried() {
     while dense_ic0(&matrix, shift).is_err() {
         shift *= 2.0;
     }
-    assert_is_reference::<f64>(&matrix, IC0, &dense_ic0(&matrix, shift).unwrap(), 1);
-    let outcome = System::random(matrix.clone()).solve_with(&cpu(1), IC0, &to(tolerance::RTOL));
+    assert_is_reference::<f64>(&matrix, preconditioner("ic0"), &dense_ic0(&matrix, shift).unwrap(), 1);
+    let outcome =
+        System::random(matrix.clone()).solve_with(&cpu(1), preconditioner("ic0"), &to(tolerance::RTOL));
     assert_eq!(outcome.reason, StopReason::Converged);
     // A shift that is asked for is used as it is, where it suffices.
-    let asked = Preconditioner::Ic0 { shift: 2.5 };
+    let asked = preconditioner("ic0:shift=2.5");
     assert_is_reference::<f64>(&matrix, asked, &dense_ic0(&matrix, 2.5).unwrap(), 1);
 }
 
 #[test]
 fn the_smallest_systems_and_diagonal_ones_are_solved_at_once() {
     let device = cpu(3);
-    for precond in [IC0, SSOR] {
+    for precond in [preconditioner("ic0"), preconditioner("ssor")] {
         let nothing = zoo::symmetric(0, &[]);
         assert!(applied(&device, &build::<f64>(&device, &nothing, precond), &[]).is_empty());
         let one = zoo::diagonal(&[4.0]);
@@ -338,7 +338,7 @@ fn every_real_positive_definite_matrix_converges_with_ic0() {
         let system = System::ones(matrix);
         let device = cpu(2);
         let a = operator::<Cpu, f64>(&device, &system.matrix);
-        let m = IC0.build(&device, &system.matrix, &a, 0).unwrap();
+        let m = preconditioner("ic0").build(&system.matrix, &a, 0).unwrap();
         let method = solver::solve::Method::Cg;
         let outcome = method.solve(a, m, &system.given(), &rule, &mut []).unwrap();
         println!("{name}: {} iterations, {} restarts", outcome.iterations, outcome.restarts);

@@ -19,6 +19,11 @@ pub struct System {
     pub b: Vec<f64>,
 }
 
+/// A preconditioner as users type it.
+pub fn preconditioner(typed: &str) -> Preconditioner {
+    typed.parse().unwrap()
+}
+
 impl System {
     /// The solution is all ones.
     pub fn ones(matrix: Arc<Csr>) -> System {
@@ -50,7 +55,7 @@ impl System {
         rule: &StoppingRule,
     ) -> Solution {
         let a = operator::<D, f64>(device, &self.matrix);
-        let m = precond.build(device, &self.matrix, &a, 0).unwrap();
+        let m = precond.build(&self.matrix, &a, 0).unwrap();
         let outcome = method.solve(a, m, &self.given(), rule, &mut []).unwrap();
         self.assert_consistent(&outcome);
         outcome
@@ -63,7 +68,7 @@ impl System {
 
     /// With the default backend and no preconditioner.
     pub fn solve<D: Host>(&self, device: &D, rule: &StoppingRule) -> Solution {
-        self.solve_with(device, Preconditioner::None, rule)
+        self.solve_with(device, Preconditioner::NONE, rule)
     }
 
     /// The same, watched.
@@ -117,7 +122,7 @@ pub fn operator<D: Pick<T>, T: Scalar>(device: &D, matrix: &Arc<Csr>) -> Operato
 pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> Solution {
     let cpu = Cpu::new(Some(1)).unwrap();
     let a = Choice::resolve("cpu", "serial", "serial").unwrap().build(&cpu, &system.matrix, 0).unwrap();
-    let m = precond.build(&cpu, &system.matrix, &a, 0).unwrap();
+    let m = precond.build(&system.matrix, &a, 0).unwrap();
     system.solve_operators(a, m, rule, &mut [])
 }
 

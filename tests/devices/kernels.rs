@@ -112,7 +112,7 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
         let solvers = Method::ALL.into_iter().flat_map(Method::sweeps);
         for sweep in solvers
             .chain(stream::SWEEPS)
-            .chain(precond::SWEEPS)
+            .chain(precond::sweeps())
             .chain(crate::common::sweeps::ALL)
             .chain(pagerank::power::SWEEPS)
             .chain(markov::power::SWEEPS)
@@ -122,9 +122,9 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
             sources.extend((k == 1).then(|| sweep_kernel::<f32>(sweep, k)));
         }
         let programs = Method::ALL.into_iter().flat_map(Method::programs);
-        for (dot, then) in programs.chain(precond::PROGRAMS) {
+        for (dot, then) in programs.chain(precond::programs()) {
             sources.push(sweep_kernel::<f64>(&dot_sweep(dot, then), k));
-            sources.extend(precond::DOT_SWEEPS.iter().map(|last| sweep_kernel::<f64>(&last(dot, then), k)));
+            sources.extend(precond::dot_sweeps().map(|last| sweep_kernel::<f64>(&last(dot, then), k)));
         }
     }
     compile_all(nvrtc, &sources);

@@ -7,7 +7,7 @@ use solver::device::Cpu;
 use solver::engine::{Matrix, Solver};
 use solver::format::{Csr, Values};
 use solver::observe::Recorder;
-use solver::precond::{Preconditioner, ROWS};
+use solver::precond::Preconditioner;
 use solver::solve::pagerank::links::Links;
 use solver::solve::pagerank::{Dangling, Problem, power};
 use solver::solve::{Method, System as Given};
@@ -30,7 +30,7 @@ fn allocations(
     let mut recorder = Recorder::with_capacity(iterations);
     // Not counted: threads that share the work of building allocate as they come.
     let a = choice.build::<Cpu, f64>(cpu, &matrix, 0).unwrap();
-    let m = precond.build(cpu, &matrix, &a, 0).unwrap();
+    let m = precond.build(&matrix, &a, 0).unwrap();
     let before = memory::allocations();
     let system = Given { matrix: (&matrix).into(), b: &b, x0: None };
     let outcome = method.solve(a, m, &system, &rule, &mut [&mut recorder]).unwrap();
@@ -74,7 +74,7 @@ fn iterating_allocates_nothing() {
             // Threads allocate when they begin, which may be late, and when they first lie down to wait, which may be later
             // on a busy machine: once each. What iterations allocate they allocate every time.
             const TRIES: usize = 4;
-            allocations(&cpu, Method::Cg, "rows", Preconditioner::None, 3);
+            allocations(&cpu, Method::Cg, "rows", Preconditioner::NONE, 3);
             let same = |what: String, (few, many): (usize, usize), count: &dyn Fn(usize) -> usize| {
                 let mut counted = (0, 1);
                 for _ in 0..TRIES {
@@ -91,14 +91,14 @@ fn iterating_allocates_nothing() {
             for (method, backend) in
                 [(Method::Cg, "auto"), (Method::PipelinedCg, "rows"), (Method::Minres, "rows")]
             {
-                for precond in ROWS.iter().map(|row| row.default) {
+                for precond in Preconditioner::all() {
                     let what = format!("{}, {backend}, {}, {threads} threads", method.name(), precond.name());
                     same(what, early, &|iterations| allocations(&cpu, method, backend, precond, iterations));
                 }
             }
             let backends = REGISTRY.iter().filter(|e| e.device() == "cpu" && !OTHERS.contains(&e.name));
             for backend in backends.map(|e| e.name) {
-                let none = Preconditioner::None;
+                let none = Preconditioner::NONE;
                 let count = |iterations| allocations(&cpu, Method::Cg, backend, none, iterations);
                 same(format!("cg, {backend}, {threads} threads"), early, &count);
             }
@@ -121,7 +121,7 @@ fn a_second_solve_allocates_its_answer_and_a_solve_into_a_vector_nothing() {
         let b = matrix.csr().multiply_reference(&vec![1.0; matrix.rows()]);
         for threads in [1, 3] {
             for method in Method::ALL {
-                for precond in ROWS.iter().map(|row| row.default) {
+                for precond in Preconditioner::all() {
                     let solver = Solver::new(method, &matrix).device("cpu").threads(threads);
                     let mut solve =
                         solver.preconditioner(precond).backend("sell").max_iters(3000).prepare().unwrap();

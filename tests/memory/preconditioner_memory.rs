@@ -16,7 +16,7 @@ fn wherever_memory_ends_the_triangles_are_refused_in_words() {
         let a = operator::<Cpu, f64>(&device, &matrix);
         for precond in ["ic0", "ssor"] {
             let precond: Preconditioner = precond.parse().unwrap();
-            let build = || precond.build(&device, &matrix, &a, 0);
+            let build = || precond.build(&matrix, &a, 0);
             let (built, peak) = memory::peak_of(|| build().is_ok());
             assert!(built);
             assert!(peak > 20 * LARGE, "{what} is large enough");

@@ -146,7 +146,7 @@ where
     let cpu = Cpu::new(Some(1)).unwrap();
     let a = operator::<Cpu, T>(&cpu, narrow);
     let precond: Preconditioner = precond.parse().unwrap();
-    let m = precond.settle(&case.matrix).build(&cpu, &case.matrix, &a, 0).ok()?;
+    let m = precond.settle(&case.matrix).build(&case.matrix, &a, 0).ok()?;
     let n = case.matrix.rows();
     let rule = StoppingRule::any([
         StoppingRule::RelativeResidual(case.rtol),

@@ -32,7 +32,7 @@ on_each_device! {
     jacobi_applies_the_inverse_of_the_diagonal,
 }
 
-const BOTH: [Preconditioner; 2] = [Preconditioner::None, Preconditioner::Jacobi];
+const BOTH: [Preconditioner; 2] = [Preconditioner::NONE, Preconditioner::JACOBI];
 
 /// Solves for a solution of ones, in about as many iterations as a serial run takes.
 struct Converges;
@@ -57,7 +57,7 @@ impl Check for Converges {
         let (single, rtol) = (size_of::<T>() == 4, rtol_of::<T>());
         for (precond, &expected) in BOTH.into_iter().zip(serial) {
             let Some(a) = case.build::<D, T>(device) else { return };
-            let m = precond.build(device, &case.matrix, &a, 0).unwrap();
+            let m = precond.build(&case.matrix, &a, 0).unwrap();
             let outcome = Method::Cg.solve(a, m, &system.given(), &to(rtol), &mut []).unwrap();
             let off = outcome.iterations.abs_diff(expected);
             let what =
@@ -90,7 +90,7 @@ fn a_diagonal_system_with_jacobi_takes_one_iteration<D: Host>(device: &D) {
     // Magnitudes as far apart as those of a lumped mass matrix; powers of 2, whose inverses are exact.
     let values: Vec<f64> = (0..1500).map(|i| 2f64.powi(i % 40 - 20)).collect();
     let system = System::ones(zoo::diagonal(&values));
-    let outcome = system.solve_with(device, Preconditioner::Jacobi, &to(tolerance::RTOL));
+    let outcome = system.solve_with(device, Preconditioner::JACOBI, &to(tolerance::RTOL));
     assert_eq!((outcome.iterations, &outcome.reason), (1, &StopReason::Converged));
     assert!(outcome.x.iter().all(|&x| x == 1.0));
 }
@@ -199,8 +199,8 @@ fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device:
     // What the product moves besides its two vectors.
     let arrays = operator::<D, f64>(device, &system.matrix).cost().bytes - 2 * n * 8;
     let bytes = |precond| system.solve_with(device, precond, &at_most(1)).bytes_per_iteration;
-    assert_eq!(bytes(Preconditioner::None), arrays + 10 * n * 8);
-    assert_eq!(bytes(Preconditioner::Jacobi), arrays + 13 * n * 8);
+    assert_eq!(bytes(Preconditioner::NONE), arrays + 10 * n * 8);
+    assert_eq!(bytes(Preconditioner::JACOBI), arrays + 13 * n * 8);
 }
 
 fn right_hand_sides_out_of_range_are_refused<D: Host>(device: &D) {
@@ -247,26 +247,23 @@ fn diagonals_that_jacobi_cannot_invert_are_refused_with_their_row<D: Host>(devic
     let hole = zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(1, 1.0)]]);
     let cases = [(hole, "not stored"), (full(0.0), "0"), (full(-3.5), "-3.5"), (full(f64::NAN), "NaN")];
     let build = |precond: Preconditioner, matrix: Arc<Csr>| {
-        precond.build(device, &matrix, &operator::<D, f64>(device, &matrix), 0)
+        precond.build(&matrix, &operator::<D, f64>(device, &matrix), 0)
     };
     for (matrix, found) in cases {
-        match build(Preconditioner::Jacobi, matrix).map(|_| ()) {
+        match build(Preconditioner::JACOBI, matrix).map(|_| ()) {
             Err(e @ Error::BadDiagonal { precond: "jacobi", row: 3, .. }) => {
                 assert!(e.to_string().contains(&format!("is {found};")), "{e}");
             }
             other => panic!("{found}: {other:?}"),
         }
     }
-    assert!(build(Preconditioner::Jacobi, full(1e-9)).unwrap().is_some());
-    assert!(build(Preconditioner::None, full(0.0)).unwrap().is_none());
+    assert!(build(Preconditioner::JACOBI, full(1e-9)).unwrap().is_some());
+    assert!(build(Preconditioner::NONE, full(0.0)).unwrap().is_none());
 }
 
 fn jacobi_applies_the_inverse_of_the_diagonal<D: Host>(device: &D) {
     let matrix = zoo::diagonal(&[1.0, 2.0, 4.0, 8.0]);
-    let m = Preconditioner::Jacobi
-        .build(device, &matrix, &operator::<D, f64>(device, &matrix), 0)
-        .unwrap()
-        .unwrap();
+    let m = Preconditioner::JACOBI.build(&matrix, &operator::<D, f64>(device, &matrix), 0).unwrap().unwrap();
     assert_eq!((m.shape(), m.cost().bytes, m.cost().flops, m.storage()), ((4, 4), 96, 4, 32));
     let x = crate::common::vectors::upload::<D, f64>(device, &[8.0, -8.0, 4.0, 0.0], 1);
     let apply = |alpha, beta, before: f64| {
@@ -303,7 +300,7 @@ fn on_the_cpu_threads_that_help_each_other_give_the_same_bits() {
     let system = System::generated("poisson2d:640x620");
     let run = |threads| {
         let cpu = Cpu::new(Some(threads)).unwrap();
-        let outcome = system.solve_with(&cpu, Preconditioner::Jacobi, &at_most(12));
+        let outcome = system.solve_with(&cpu, Preconditioner::JACOBI, &at_most(12));
         (bits(&outcome.x), outcome.residual.to_bits())
     };
     let expected = run(1);
@@ -338,7 +335,7 @@ fn real_matrices_converge<D: Host>(device: &D, backend: &str) {
             let what = format!("{name}, {}", choice.label());
             let built = build::<D, f64>(device, &choice, &system.matrix);
             let Some(a) = built.unwrap_or_else(|e| panic!("{what}: {e}")) else { continue };
-            let m = Preconditioner::Jacobi.build(device, &system.matrix, &a, 0).unwrap();
+            let m = Preconditioner::JACOBI.build(&system.matrix, &a, 0).unwrap();
             let outcome = Method::Cg.solve(a, m, &system.given(), &loose(), &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "{what}: {outcome:?}");
         }

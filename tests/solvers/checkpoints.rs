@@ -8,7 +8,7 @@ use solver::backend::{Host, Pick};
 use solver::device::Cpu;
 use solver::format::{Csr, Values};
 use solver::observe::{Batch, Observer, Recorder};
-use solver::precond::{Preconditioner, ROWS};
+use solver::precond::Preconditioner;
 use solver::scalar::{Precision, Scalar};
 use solver::solve::checkpoint::Checkpoints;
 use solver::solve::{Method, Solution};
@@ -40,13 +40,12 @@ struct Case {
 impl Case {
     /// With the simplest preconditioners.
     fn all() -> Vec<Case> {
-        Case::with(&[Preconditioner::None, Preconditioner::Jacobi])
+        Case::with(&[Preconditioner::NONE, Preconditioner::JACOBI])
     }
 
     /// With every preconditioner that runs on a device.
     fn every<D: Host>() -> Vec<Case> {
-        let all: Vec<_> =
-            ROWS.iter().map(|row| row.default).filter(|p| D::KIND == "cpu" || !p.needs_cpu()).collect();
+        let all: Vec<_> = Preconditioner::all().filter(|p| D::KIND == "cpu" || !p.needs_cpu()).collect();
         Case::with(&all)
     }
 
@@ -93,7 +92,7 @@ impl Case {
         let narrow = self.precision.narrow_values();
         let matrix = if narrow { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
         let a = operator::<D, T>(device, &matrix);
-        let m = self.precond.build(device, exact, &a, 0)?;
+        let m = self.precond.build(exact, &a, 0)?;
         let mut recorder = Recorder::default();
         let observers: &mut [&mut dyn Observer] = &mut [&mut recorder, watch];
         let outcome = self.method.solve_saved(a, m, &system.given(), rule, observers, checkpoints)?;
@@ -231,9 +230,9 @@ fn every_checkpoint_of_a_solve_leads_to_the_same_bits<D: Host>(device: &D) {
 fn a_solve_that_has_ended_gives_the_same_verdict_again<D: Host>(device: &D) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c");
-    let case = Case { method: Method::Cg, precond: Preconditioner::Jacobi, precision: Precision::F64 };
+    let case = Case { method: Method::Cg, precond: Preconditioner::JACOBI, precision: Precision::F64 };
     let singular = System { matrix: zoo::diagonal(&[1.0, 2.0, 0.0]), b: vec![1.0, 2.0, 3.0] };
-    let minres = Case { method: Method::Minres, precond: Preconditioner::None, ..case };
+    let minres = Case { method: Method::Minres, precond: Preconditioner::NONE, ..case };
     let stagnant = StoppingRule::any([StoppingRule::RelativeResidual(1e-9), StoppingRule::Stagnation(2)]);
     for (case, system, rule, reason) in [
         (case, system(), to(1e-9, MOST), "converged"),
@@ -299,7 +298,7 @@ fn a_solve_goes_on_by_another_backend_on_the_cpu<D: Host>(device: &D) {
 fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
     let (given, folder) = (system(), tempfile::tempdir().unwrap());
     let file = folder.path().join("c");
-    let case = Case { method: Method::Cg, precond: Preconditioner::None, precision: Precision::F64 };
+    let case = Case { method: Method::Cg, precond: Preconditioner::NONE, precision: Precision::F64 };
     let labelled = |checkpoints: Checkpoints, precond: &str| Checkpoints {
         labels: vec![("preconditioner", precond.to_owned())],
         ..checkpoints
@@ -321,7 +320,7 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
         ),
         (vec!["vectors: f64", "f32"], refused(Case { precision: Precision::F32, ..case }, &given, "one")),
         (vec!["preconditioner: one there, two here"], refused(case, &given, "two")),
-        (vec!["preconditioned"], refused(Case { precond: Preconditioner::Jacobi, ..case }, &given, "one")),
+        (vec!["preconditioned"], refused(Case { precond: Preconditioner::JACOBI, ..case }, &given, "one")),
         (vec!["matrix", "right-hand side"], refused(case, &System::generated("poisson2d:9x9"), "one")),
     ] {
         for name in names.iter().chain(&["another run", "start anew", "/c:"]) {
@@ -378,7 +377,7 @@ fn what_cannot_be_written_is_no_reason_to_stop() {
     std::fs::write(&below, "").unwrap();
     let file = below.join("c");
     let cpu = Cpu::new(Some(2)).unwrap();
-    let case = Case { method: Method::Cg, precond: Preconditioner::None, precision: Precision::F64 };
+    let case = Case { method: Method::Cg, precond: Preconditioner::NONE, precision: Precision::F64 };
     let (outcome, _) = case.solve(&cpu, &system, &to(1e-9, MOST), &save(&file, Duration::ZERO));
     assert_eq!(outcome.reason, StopReason::Converged);
     assert!(!file.exists());
@@ -390,7 +389,7 @@ fn a_solve_that_fails_leaves_the_checkpoint_before_it() {
     let file = folder.path().join("c");
     std::fs::write(&file, "the one before").unwrap();
     let cpu = Cpu::new(Some(1)).unwrap();
-    let case = Case { method: Method::Cg, precond: Preconditioner::None, precision: Precision::F64 };
+    let case = Case { method: Method::Cg, precond: Preconditioner::NONE, precision: Precision::F64 };
     let system = System { matrix: zoo::diagonal(&[1.0, -4.0, 1.0]), b: vec![1.0; 3] };
     let (outcome, _) = case.solve(&cpu, &system, &to(1e-9, MOST), &save(&file, LATE));
     assert_eq!(outcome.reason.name(), "indefinite_matrix");

@@ -35,7 +35,7 @@ struct Solved {
 
 impl Way<'_> {
     fn cg(cpu: &Cpu) -> Way<'_> {
-        Way { cpu, method: Method::Cg, backend: "rows", precond: Preconditioner::None }
+        Way { cpu, method: Method::Cg, backend: "rows", precond: Preconditioner::NONE }
     }
 
     fn prepare<T: Scalar>(&self, matrix: &Arc<Csr>) -> Prepared<Cpu, T>
@@ -44,7 +44,7 @@ impl Way<'_> {
     {
         let choice = Choice::resolve("cpu", "auto", self.backend).unwrap();
         let a = choice.build::<Cpu, T>(self.cpu, matrix, 0).unwrap();
-        let m = self.precond.build(self.cpu, matrix, &a, 0).unwrap();
+        let m = self.precond.build(matrix, &a, 0).unwrap();
         self.method.prepare(a, m)
     }
 
@@ -169,7 +169,7 @@ fn columns_have_the_bits_of_solves_of_their_own() {
         let rule = if large { StoppingRule::MaxIterations(5) } else { to(tolerance::RTOL) };
         for (backend, method) in [("rows", Method::Cg), ("serial", Method::Cg), ("rows", Method::PipelinedCg)]
         {
-            for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+            for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
                 let way = Way { cpu: &cpu, method, backend, precond };
                 for k in [1, 2, 5] {
                     let found = way.compare::<f64>(&matrix, &right_hand_sides(&matrix, k), &rule);
@@ -186,7 +186,7 @@ fn columns_of_single_precision_start_again_together_and_keep_their_bits() {
     let cpu = Cpu::new(Some(2)).unwrap();
     for what in ["poisson2d:20x30", "hex27:7x6x5"] {
         let matrix = zoo::generated(what);
-        for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+        for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
             let way = Way { precond, ..Way::cg(&cpu) };
             let columns: Vec<_> = right_hand_sides(&matrix, 3).into_iter().step_by(2).collect();
             let found = way.compare::<f32>(&matrix, &columns, &to(1e-11));
@@ -217,7 +217,7 @@ fn a_right_hand_side_of_zeros_ends_before_the_first_iteration() {
     for columns in
         [vec![reals(1, 400), zeros.clone()], vec![zeros.clone(), reals(1, 400)], vec![zeros.clone(); 3]]
     {
-        for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+        for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
             let way = Way { precond, ..Way::cg(&cpu) };
             for (one, b) in way.compare::<f64>(&matrix, &columns, &to(tolerance::RTOL)).iter().zip(&columns) {
                 let zero = one.outcome.reason == StopReason::ZeroRightHandSide;
@@ -266,7 +266,7 @@ fn a_rule_on_the_host_ends_one_column_and_the_others_go_on() {
         StoppingRule::MaxIterations(17),
     ];
     for rule in rules {
-        for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+        for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
             for method in [Method::Cg, Method::PipelinedCg] {
                 let way = Way { precond, method, ..Way::cg(&cpu) };
                 let found = way.compare::<f64>(&matrix, &columns, &rule);
@@ -382,7 +382,7 @@ where
 fn a_solve_of_two_columns_goes_on_from_its_checkpoint_with_the_same_bits() {
     let cpu = Cpu::new(Some(2)).unwrap();
     let matrix = zoo::generated("poisson2d:30x31");
-    for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+    for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
         for method in [Method::Cg, Method::PipelinedCg] {
             let way = Way { precond, method, ..Way::cg(&cpu) };
             cut::<f64>(way, &matrix, &right_hand_sides(&matrix, 2), tolerance::RTOL, &[1, 20, 60]);

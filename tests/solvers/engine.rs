@@ -30,7 +30,7 @@ fn prepared<D: Host>(matrix: &Matrix, method: Method, precond: Preconditioner) -
 
 /// The preconditioners of a device.
 fn preconds<D: Host>() -> Vec<Preconditioner> {
-    let all = solver::precond::ROWS.iter().map(|row| row.default);
+    let all = solver::precond::Preconditioner::all();
     all.filter(|precond| D::KIND == "cpu" || !precond.needs_cpu()).collect()
 }
 
@@ -57,7 +57,7 @@ fn a_second_solve_has_the_bits_of_a_first_one<D: Host>(_: &D) {
 fn a_prepared_solve_moves_between_threads<D: Host>(_: &D) {
     let matrix = Matrix::open("poisson3d:9x8x7").unwrap();
     let b = reals(13, matrix.rows());
-    let mut solve = prepared::<D>(&matrix, Method::Cg, Preconditioner::Jacobi);
+    let mut solve = prepared::<D>(&matrix, Method::Cg, Preconditioner::JACOBI);
     let here = solve.solve(&b).unwrap().into_x();
     let (mut solve, there) = std::thread::scope(|scope| {
         let b = &b;
@@ -106,7 +106,7 @@ fn a_solve_that_failed_leaves_nothing_behind<D: Host>(_: &D) {
     let matrix = Matrix::open("poisson2d:20x20").unwrap();
     let b = reals(15, matrix.rows());
     for method in METHODS {
-        let mut solve = prepared::<D>(&matrix, method, Preconditioner::Jacobi);
+        let mut solve = prepared::<D>(&matrix, method, Preconditioner::JACOBI);
         let before = solve.solve(&b).unwrap();
         let tiny: Vec<f64> = b.iter().map(|b| b * 1e-315).collect();
         assert!(solve.solve(&tiny).is_err(), "its norm is out of range");
@@ -127,7 +127,7 @@ fn the_engine_solves_as_its_parts_do<D: Host + Pick<f64>>(device: &D) {
     let rule = StoppingRule::any([StoppingRule::RelativeResidual(1e-9), StoppingRule::MaxIterations(12_000)]);
     let system = System { matrix: (&csr).into(), b: &b, x0: None };
     let parts = Method::Cg.solve(a, None, &system, &rule, &mut []).unwrap();
-    let whole = prepared::<D>(&matrix, Method::Cg, Preconditioner::None).solve(&b).unwrap();
+    let whole = prepared::<D>(&matrix, Method::Cg, Preconditioner::NONE).solve(&b).unwrap();
     assert_eq!((parts.iterations, bits(&parts.x)), (whole.outcome().iterations, bits(whole.x())));
 }
 
@@ -135,7 +135,7 @@ fn the_engine_solves_as_its_parts_do<D: Host + Pick<f64>>(device: &D) {
 fn a_start_near_the_answer_saves_iterations() {
     let matrix = Matrix::open("poisson2d:30x30").unwrap();
     let b = reals(17, matrix.rows());
-    let mut solve = prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::None);
+    let mut solve = prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::NONE);
     let cold = solve.solve(&b).unwrap();
     let warm = solve.solve(RightHandSide::from(&b).from_start(cold.x())).unwrap();
     assert_eq!((warm.converged(), warm.outcome().iterations), (true, 0));
@@ -342,7 +342,7 @@ fn a_solve_inside_another_one_needs_a_device_of_its_own() {
     let n = matrix.rows();
     let b = reals(21, n);
     // An inner solve as the preconditioner: the outer one has a device of its own.
-    let inner = Mutex::new(prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::Jacobi));
+    let inner = Mutex::new(prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::JACOBI));
     let inverse = move |r: &[f64], z: &mut [f64]| {
         inner.lock().unwrap().solve_into(r, z).unwrap();
     };
@@ -351,7 +351,7 @@ fn a_solve_inside_another_one_needs_a_device_of_its_own() {
     // An observer that solves on the device of the solve that it watches is refused, and not left waiting for ever.
     let inside = Arc::new(Mutex::new(None));
     let (seen, again) =
-        (Arc::clone(&inside), Mutex::new(prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::None)));
+        (Arc::clone(&inside), Mutex::new(prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::NONE)));
     let (c, m) = (b.clone(), matrix.clone());
     let outer = Cg::new(&matrix).device("cpu").max_iters(2).on_progress(move |_| {
         let error = again.lock().unwrap().solve(&c).map(drop).unwrap_err().to_string();
@@ -407,7 +407,7 @@ fn a_device_that_is_open_and_another_one_by_name_are_refused_together() {
 #[test]
 fn a_refused_limit_changes_nothing() {
     let matrix = Matrix::open("poisson2d:9x9").unwrap();
-    let mut solve = prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::None);
+    let mut solve = prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::NONE);
     let before = solve.stopping().clone();
     assert!(solve.set_stopping(Stopping { rtol: Some(2.0), ..Stopping::default() }).is_err());
     assert_eq!(solve.stopping().rtol, before.rtol);

@@ -30,7 +30,7 @@ on_each_device! {
     extreme_eigenvalues_are_found,
 }
 
-const BOTH: [Preconditioner; 2] = [Preconditioner::None, Preconditioner::Jacobi];
+const BOTH: [Preconditioner; 2] = [Preconditioner::NONE, Preconditioner::JACOBI];
 
 /// A symmetric matrix of random entries whose eigenvalues lie on both sides of zero and away from it, and whose diagonal is
 /// positive, so that jacobi can be built of it: pairs of rows coupled more strongly than by their diagonal.
@@ -64,7 +64,7 @@ fn minres<D: Host>(device: &D, system: &System, precond: Preconditioner, rule: &
 fn random_indefinite_systems_converge_to_their_solution<D: Host>(device: &D) {
     for n in [1, 2, 3, 64, 511, 1500] {
         let system = System::ones(indefinite(n));
-        let outcome = minres(device, &system, Preconditioner::None, &to(tolerance::RTOL));
+        let outcome = minres(device, &system, Preconditioner::NONE, &to(tolerance::RTOL));
         assert_eq!(outcome.reason, StopReason::Converged, "{n}: {outcome:?}");
         assert!(outcome.x.iter().all(|x| (x - 1.0).abs() <= tolerance::X), "{n}");
         assert!(
@@ -89,7 +89,7 @@ impl Check for Converges {
         let system = System::random(case.matrix.clone());
         for precond in BOTH {
             let Some(a) = case.build::<D, T>(device) else { return };
-            let m = precond.build(device, &case.matrix, &a, 0).unwrap();
+            let m = precond.build(&case.matrix, &a, 0).unwrap();
             let outcome = Method::Minres.solve(a, m, &system.given(), &to(rtol), &mut []).unwrap();
             assert_eq!(outcome.reason, StopReason::Converged, "{case}, {}: {outcome:?}", precond.name());
         }
@@ -129,7 +129,7 @@ fn a_system_without_solution_ends_in_a_least_squares_solution<D: Host>(device: &
     let mean = system.b.iter().sum::<f64>() / 1200.0;
     let norm = system.b.iter().map(|b| b * b).sum::<f64>().sqrt();
     let unreachable = mean.abs() * 1200f64.sqrt() / norm;
-    let outcome = minres(device, &system, Preconditioner::None, &to(tolerance::RTOL));
+    let outcome = minres(device, &system, Preconditioner::NONE, &to(tolerance::RTOL));
     match outcome.reason {
         StopReason::LeastSquares { residual, normal } => {
             assert!((residual / unreachable - 1.0).abs() <= tolerance::RTOL, "{residual} {unreachable}");
@@ -143,7 +143,7 @@ fn a_system_without_solution_ends_in_a_least_squares_solution<D: Host>(device: &
 
 fn a_right_hand_side_in_the_null_space_needs_no_iteration<D: Host>(device: &D) {
     let system = System { matrix: zoo::generated("poisson2d:9x9,boundary=neumann"), b: vec![1.0; 81] };
-    let outcome = minres(device, &system, Preconditioner::None, &to(tolerance::RTOL));
+    let outcome = minres(device, &system, Preconditioner::NONE, &to(tolerance::RTOL));
     assert_eq!(outcome.reason, StopReason::LeastSquares { residual: 1.0, normal: 0.0 });
     assert_eq!((outcome.iterations, outcome.x), (0, vec![0.0; 81]));
 }
@@ -152,7 +152,7 @@ fn an_exact_answer_after_few_iterations_ends_the_solve<D: Host>(device: &D) {
     // As many iterations as there are different eigenvalues.
     let values: Vec<f64> = (0..700).map(|i| [4.0, -2.0, 1.0][i % 3]).collect();
     let system = System::ones(zoo::diagonal(&values));
-    let outcome = minres(device, &system, Preconditioner::None, &to(tolerance::RTOL));
+    let outcome = minres(device, &system, Preconditioner::NONE, &to(tolerance::RTOL));
     assert_eq!((outcome.reason, outcome.iterations), (StopReason::Converged, 3));
     let twice = System::ones(zoo::diagonal(&[2.0; 600]));
     for precond in BOTH {
@@ -212,7 +212,7 @@ fn a_matrix_with_nan_ends_a_solve_in_its_first_iteration<D: Host>(device: &D) {
     let mut values = vec![2.0; 700];
     values[650] = f64::NAN;
     let system = System { matrix: zoo::diagonal(&values), b: vec![1.0; 700] };
-    let outcome = minres(device, &system, Preconditioner::None, &to(tolerance::RTOL));
+    let outcome = minres(device, &system, Preconditioner::NONE, &to(tolerance::RTOL));
     assert_eq!(outcome.reason, StopReason::NotFinite { iteration: 1, vector: "A v", row: Some(650) });
     assert_eq!((outcome.iterations, outcome.x), (0, vec![0.0; 700]));
 }
@@ -232,15 +232,15 @@ fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device:
     // What the product moves besides its two vectors.
     let arrays = operator::<D, f64>(device, &system.matrix).cost().bytes - 2 * n * 8;
     let bytes = |precond| minres(device, &system, precond, &at_most(1)).bytes_per_iteration;
-    assert_eq!(bytes(Preconditioner::None), arrays + 11 * n * 8);
-    assert_eq!(bytes(Preconditioner::Jacobi), arrays + 18 * n * 8);
+    assert_eq!(bytes(Preconditioner::NONE), arrays + 11 * n * 8);
+    assert_eq!(bytes(Preconditioner::JACOBI), arrays + 18 * n * 8);
 }
 
 fn extreme_eigenvalues_are_found<D: Host>(device: &D) {
     // All of them after as many iterations as there are.
     let values: Vec<f64> = (0..12).map(|i| f64::from(i) - 4.5).collect();
     let system = System { matrix: zoo::diagonal(&values), b: reals(72, 12) };
-    let seen = minres(device, &system, Preconditioner::None, &to(tolerance::RTOL)).spectrum.unwrap();
+    let seen = minres(device, &system, Preconditioner::NONE, &to(tolerance::RTOL)).spectrum.unwrap();
     assert!(
         (seen.smallest + 4.5).abs() <= tolerance::X && (seen.largest - 6.5).abs() <= tolerance::X,
         "{seen:?}"
@@ -297,7 +297,7 @@ fn a_window_of_stagnation_that_is_odd_ends_after_the_step_that_it_ends_in() {
         let run = |window| {
             let rules = [StoppingRule::RelativeResidual(1e-12), StoppingRule::Stagnation(window)];
             let outcome =
-                system.solve_by(&cpu, Method::Minres, Preconditioner::None, &StoppingRule::any(rules));
+                system.solve_by(&cpu, Method::Minres, Preconditioner::NONE, &StoppingRule::any(rules));
             (outcome.reason, outcome.iterations)
         };
         let (reason, iterations) = run(odd);

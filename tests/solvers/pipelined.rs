@@ -24,7 +24,7 @@ on_each_device! {
     both_forms_see_the_same_spectrum,
 }
 
-const BOTH: [Preconditioner; 2] = [Preconditioner::None, Preconditioner::Jacobi];
+const BOTH: [Preconditioner; 2] = [Preconditioner::NONE, Preconditioner::JACOBI];
 
 fn it_takes_as_many_iterations_as_the_classic_form<D: Host>(device: &D) {
     for what in ["poisson2d:64x64", "hex27:6x6x6,dof=3", "poisson2d:1x1"] {
@@ -43,7 +43,7 @@ fn its_loss_of_accuracy_is_made_up_for_by_starting_again<D: Host>(device: &D) {
     let system = System::random(zoo::generated("poisson2d:100x100"));
     // So tight that the recurrences have parted from the truth before they reach it.
     let rtol = tolerance::RTOL_BEYOND_PIPELINED;
-    let classic = system.solve_by(device, Method::Cg, Preconditioner::None, &to(rtol));
+    let classic = system.solve_by(device, Method::Cg, Preconditioner::NONE, &to(rtol));
     let a = operator::<D, f64>(device, &system.matrix);
     let pipelined = Method::PipelinedCg.solve(a, None, &system.given(), &to(rtol), &mut []).unwrap();
     assert_eq!((classic.reason, classic.restarts), (StopReason::Converged, 0));
@@ -65,10 +65,10 @@ fn the_iteration_limit_is_kept_exactly<D: Host>(device: &D) {
 fn an_indefinite_matrix_is_found_out<D: Host>(device: &D) {
     let values: Vec<f64> = (0..600).map(|i| if i % 2 == 0 { 1.0 } else { -3.0 }).collect();
     let system = System { matrix: zoo::diagonal(&values), b: vec![1.0; 600] };
-    let outcome = system.solve_by(device, Method::PipelinedCg, Preconditioner::None, &to(tolerance::RTOL));
+    let outcome = system.solve_by(device, Method::PipelinedCg, Preconditioner::NONE, &to(tolerance::RTOL));
     assert_eq!(outcome.reason, StopReason::IndefiniteMatrix { iteration: 1, curvature: -600.0 });
     let system = System { matrix: zoo::diagonal(&[5.0, 4.0, 3.0, 2.0, -0.1]), b: vec![1.0; 5] };
-    let outcome = system.solve_by(device, Method::PipelinedCg, Preconditioner::None, &to(tolerance::RTOL));
+    let outcome = system.solve_by(device, Method::PipelinedCg, Preconditioner::NONE, &to(tolerance::RTOL));
     match outcome.reason {
         StopReason::IndefiniteMatrix { iteration, curvature } => {
             assert!(curvature < 0.0 && iteration == outcome.iterations + 1);
@@ -155,7 +155,7 @@ fn a_matrix_with_nan_ends_a_solve_in_its_first_iteration<D: Host>(device: &D) {
     let mut values = vec![2.0; 700];
     values[650] = f64::INFINITY;
     let system = System { matrix: zoo::diagonal(&values), b: vec![1.0; 700] };
-    let outcome = system.solve_by(device, Method::PipelinedCg, Preconditioner::None, &to(tolerance::RTOL));
+    let outcome = system.solve_by(device, Method::PipelinedCg, Preconditioner::NONE, &to(tolerance::RTOL));
     assert_eq!(outcome.reason, StopReason::NotFinite { iteration: 1, vector: "A u", row: Some(650) });
     assert_eq!((outcome.iterations, outcome.x), (0, vec![0.0; 700]));
 }
@@ -176,8 +176,8 @@ fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device:
     let arrays = operator::<D, f64>(device, &system.matrix).cost().bytes - 2 * n * 8;
     let bytes =
         |precond| system.solve_by(device, Method::PipelinedCg, precond, &at_most(1)).bytes_per_iteration;
-    assert_eq!(bytes(Preconditioner::None), arrays + 15 * n * 8);
-    assert_eq!(bytes(Preconditioner::Jacobi), arrays + 23 * n * 8);
+    assert_eq!(bytes(Preconditioner::NONE), arrays + 15 * n * 8);
+    assert_eq!(bytes(Preconditioner::JACOBI), arrays + 23 * n * 8);
 }
 
 fn both_forms_see_the_same_spectrum<D: Host>(device: &D) {
@@ -185,14 +185,14 @@ fn both_forms_see_the_same_spectrum<D: Host>(device: &D) {
     let values: Vec<f64> = (0..12).map(|i| f64::from(i) + 0.5).collect();
     let system = System { matrix: zoo::diagonal(&values), b: reals(73, 12) };
     for method in [Method::Cg, Method::PipelinedCg] {
-        let outcome = system.solve_by(device, method, Preconditioner::None, &to(tolerance::RTOL));
+        let outcome = system.solve_by(device, method, Preconditioner::NONE, &to(tolerance::RTOL));
         let seen = outcome.spectrum.unwrap();
         assert!((seen.smallest - 0.5).abs() <= tolerance::X && (seen.largest - 11.5).abs() <= tolerance::X);
         let predicted = seen.iterations(tolerance::RTOL).unwrap() as usize;
         assert!(predicted >= outcome.iterations && predicted < 60, "{predicted}, {}", outcome.iterations);
     }
     // The inverse of its diagonal makes any diagonal matrix the identity.
-    let outcome = system.solve_by(device, Method::Cg, Preconditioner::Jacobi, &to(tolerance::RTOL));
+    let outcome = system.solve_by(device, Method::Cg, Preconditioner::JACOBI, &to(tolerance::RTOL));
     let condition = outcome.spectrum.unwrap().condition().unwrap();
     assert!((condition - 1.0).abs() <= tolerance::X, "{condition}");
 }

@@ -1,6 +1,6 @@
 //! What no preconditioner can be made of is refused with its row, and what is typed wrong with what there is.
 
-use crate::common::solves::operator;
+use crate::common::solves::{operator, preconditioner};
 use crate::common::{on_each_device, zoo};
 use solver::Error;
 use solver::backend::{Host, Pick};
@@ -16,22 +16,19 @@ on_each_device!(
     rows_that_lead_beyond_the_range_of_the_numbers_are_named,
 );
 
-const IC0: Preconditioner = Preconditioner::Ic0 { shift: 0.0 };
-const SSOR: Preconditioner = Preconditioner::Ssor { omega: 1.0 };
-
 fn refusal<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &Arc<Csr>) -> Option<Error> {
-    precond.build(device, matrix, &operator::<D, T>(device, matrix), 0).err()
+    precond.build(matrix, &operator::<D, T>(device, matrix), 0).err()
 }
 
 /// One over the diagonal of row 3 (counted from 1) is out of range, once for single and once for double precision.
 fn rows_that_lead_beyond_the_range_of_the_numbers_are_named<D: Host>(device: &D) {
     let (single, double) = (zoo::diagonal(&[1.0, 2.0, 1e-39, 4.0]), zoo::diagonal(&[1.0, 2.0, 1e-309, 4.0]));
-    let on_device = |row: &solver::precond::Row| D::KIND == "cpu" || !row.default.needs_cpu();
-    for precond in ROWS.iter().filter(|row| on_device(row)).map(|row| row.default) {
-        let precond = match precond {
-            Preconditioner::None => continue,
-            Preconditioner::BlockJacobi { .. } => Preconditioner::BlockJacobi { block: Some(2) },
-            other => other,
+    let on_device = |precond: &Preconditioner| D::KIND == "cpu" || !precond.needs_cpu();
+    for precond in Preconditioner::all().filter(on_device) {
+        let precond = match precond.name() {
+            "none" => continue,
+            "block-jacobi" => preconditioner("block-jacobi:block=2"),
+            _ => precond,
         };
         assert!(
             refusal::<D, f64>(device, precond, &single).is_none(),
@@ -57,7 +54,7 @@ fn blocks_that_are_not_positive_definite_are_refused_with_their_row<D: Host>(dev
     };
     let build = |matrix: &Arc<Csr>, block| {
         let a = operator::<D, f64>(device, matrix);
-        Preconditioner::BlockJacobi { block: Some(block) }.build(device, matrix, &a, 0).map(|_| ())
+        preconditioner(&format!("block-jacobi:block={block}")).build(matrix, &a, 0).map(|_| ())
     };
     for (d, found) in [(3.0, -1.0), (4.0, 0.0), (f64::NAN, f64::NAN)] {
         match build(&with(d), 2) {
@@ -82,7 +79,7 @@ fn chebyshev_refuses_diagonals_that_are_not_positive<D: Host>(device: &D) {
     for d in [0.0, -2.0, f64::NAN] {
         let matrix = zoo::diagonal(&[1.0, d]);
         let a = operator::<D, f64>(device, &matrix);
-        let built = "chebyshev".parse::<Preconditioner>().unwrap().build(device, &matrix, &a, 0);
+        let built = "chebyshev".parse::<Preconditioner>().unwrap().build(&matrix, &a, 0);
         assert!(
             matches!(built.map(|_| ()), Err(Error::BadDiagonal { precond: "chebyshev", row: 2, .. })),
             "{d}"
@@ -92,13 +89,13 @@ fn chebyshev_refuses_diagonals_that_are_not_positive<D: Host>(device: &D) {
 
 fn refused(matrix: &Arc<Csr>, precond: Preconditioner) -> Error {
     let device = Cpu::new(Some(1)).unwrap();
-    precond.build(&device, matrix, &operator::<Cpu, f64>(&device, matrix), 0).map(|_| ()).unwrap_err()
+    precond.build(matrix, &operator::<Cpu, f64>(&device, matrix), 0).map(|_| ()).unwrap_err()
 }
 
 #[test]
 fn a_matrix_that_no_shift_repairs_is_refused_with_row_and_pivot() {
     let matrix = zoo::symmetric(3, &[(0, 0, 1.0), (1, 1, 1.0), (2, 1, 100.0), (2, 2, 1.0)]);
-    let error = refused(&matrix, IC0);
+    let error = refused(&matrix, preconditioner("ic0"));
     assert!(matches!(error, Error::Breakdown { precond: "ic0", row: 3, .. }), "{error}");
     let said = error.to_string();
     assert!(
@@ -109,7 +106,7 @@ fn a_matrix_that_no_shift_repairs_is_refused_with_row_and_pivot() {
 
 #[test]
 fn diagonals_and_entries_that_make_no_factor_are_refused_with_their_row() {
-    for (precond, name) in [(IC0, "ic0"), (SSOR, "ssor")] {
+    for (precond, name) in [(preconditioner("ic0"), "ic0"), (preconditioner("ssor"), "ssor")] {
         for (value, found) in [(0.0, "0"), (-3.5, "-3.5"), (f64::NAN, "NaN"), (f64::INFINITY, "inf")] {
             let matrix = zoo::symmetric(3, &[(0, 0, 1.0), (1, 1, 2.0), (2, 1, 0.5), (2, 2, value)]);
             let error = refused(&matrix, precond);
@@ -140,7 +137,7 @@ fn names_and_parameters_come_back_as_they_are_typed() {
     for typed in ["ic0", "ic0:shift=0.5", "ssor", "ssor:omega=1.5"] {
         assert_eq!(typed.parse::<Preconditioner>().unwrap().to_string(), typed);
     }
-    assert_eq!("ssor:omega=1".parse::<Preconditioner>().unwrap(), SSOR);
+    assert_eq!("ssor:omega=1".parse::<Preconditioner>().unwrap(), preconditioner("ssor"));
     for typed in ["ic0:shift=-1", "ic0:shift=NaN", "ic0:shift=x", "ic0:shift=11", "ic0:omega=1"] {
         let said = typed.parse::<Preconditioner>().unwrap_err().to_string();
         assert!(said.contains(typed) && said.contains("shift"), "{said}");
@@ -158,7 +155,13 @@ fn what_cannot_be_read_is_refused_with_what_there_is() {
         other => panic!("{typed}: {other:?}"),
     };
     let unknown = refused("jacoby");
-    ROWS.iter().for_each(|row| assert!(unknown.contains(row.default.name()), "{unknown}"));
+    ROWS.iter().for_each(|row| assert!(unknown.contains(row.name), "{unknown}"));
+    for row in ROWS {
+        for synonym in row.synonyms {
+            let meant = format!("did you mean {}", row.name);
+            assert!(refused(&synonym.to_uppercase()).contains(&meant), "{synonym} means {}", row.name);
+        }
+    }
     assert!(refused("jacobi:block=3").contains("it has no parameters"));
     assert!(refused("block-jacobi:size=3").contains("block=B"));
     assert!(refused("block-jacobi:block=3,block=4").contains("stands twice"));
@@ -170,5 +173,22 @@ fn what_cannot_be_read_is_refused_with_what_there_is() {
     }
     for value in ["1", "0.5", "NaN", "inf", "x"] {
         assert!(refused(&format!("chebyshev:ratio={value}")).contains("above 1"), "{value}");
+    }
+}
+
+/// The errors on parameters come from their rows.
+#[test]
+fn every_parameter_refuses_what_is_no_number_in_its_range_and_says_what_it_takes() {
+    for row in ROWS {
+        for param in row.params {
+            for value in ["", "x", "-1", "NaN", "1e300"] {
+                let typed = format!("{}:{}={value}", row.name, param.name);
+                let said = typed.parse::<Preconditioner>().unwrap_err().to_string();
+                assert!(said.contains(&format!("{} must be {}", param.name, param.allowed)), "{said}");
+            }
+            let unknown = format!("{}:no-such-parameter=1", row.name);
+            let said = unknown.parse::<Preconditioner>().unwrap_err().to_string();
+            assert!(said.contains(&param.to_string()), "{said}");
+        }
     }
 }

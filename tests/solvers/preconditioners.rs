@@ -1,7 +1,7 @@
 //! Every preconditioner of the table is what methods take it for: linear, symmetric, positive definite, the same on every
 //! run; and each does what its name says.
 
-use crate::common::solves::{System, operator, to};
+use crate::common::solves::{System, operator, preconditioner, to};
 use crate::common::vectors::{bits, download, reals, upload};
 use crate::common::{on_each_device, tolerance, zoo};
 use solver::Error;
@@ -62,7 +62,7 @@ fn all() -> Vec<Preconditioner> {
     let more =
         ["block-jacobi:block=2", "block-jacobi:block=7", "block-jacobi:block=31", "chebyshev:degree=1"];
     let more = more.iter().map(|typed| typed.parse().unwrap());
-    let rows = ROWS.iter().map(|row| row.default).filter(|p| *p != Preconditioner::None);
+    let rows = Preconditioner::all().filter(|p| *p != Preconditioner::NONE);
     let all: Vec<_> = rows.chain(more).collect();
     assert!(all.len() >= 7, "{all:?}");
     all
@@ -72,10 +72,9 @@ fn all() -> Vec<Preconditioner> {
 fn all_on<D: Host>(device: &D) -> Vec<Preconditioner> {
     let matrix = zoo::diagonal(&[1.0, 2.0]);
     let a = operator::<D, f64>(device, &matrix);
-    let runs = |precond: &Preconditioner| match precond.build(device, &matrix, &a, 0) {
+    let runs = |precond: &Preconditioner| match precond.build(&matrix, &a, 0) {
         Err(e @ Error::CpuOnly { .. }) => {
-            let triangles = matches!(precond, Preconditioner::Ic0 { .. } | Preconditioner::Ssor { .. });
-            assert!(D::KIND == "cuda" && triangles, "{precond}: {e}");
+            assert!(D::KIND == "cuda" && precond.needs_cpu(), "{precond}: {e}");
             assert!(e.to_string().contains("the CPU"), "{e}");
             false
         }
@@ -85,7 +84,7 @@ fn all_on<D: Host>(device: &D) -> Vec<Preconditioner> {
 }
 
 fn build<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &Arc<Csr>) -> Operator<D, T> {
-    precond.build(device, matrix, &operator::<D, T>(device, matrix), 0).unwrap().unwrap()
+    precond.build(matrix, &operator::<D, T>(device, matrix), 0).unwrap().unwrap()
 }
 
 fn apply<D: Device, T: Scalar>(
@@ -273,7 +272,7 @@ fn block_jacobi_applies_the_inverses_of_its_blocks<D: Host>(device: &D) {
         let n = matrix.rows();
         let x = reals(3, n);
         for block in blocks {
-            let m = build::<D, f64>(device, Preconditioner::BlockJacobi { block: Some(block) }, &matrix);
+            let m = build::<D, f64>(device, preconditioner(&format!("block-jacobi:block={block}")), &matrix);
             let got = apply(device, &m, (1.0, 0.0), &x, &vec![0.0; n]);
             for first in (0..n).step_by(block) {
                 let rows = first..(first + block).min(n);
@@ -294,11 +293,10 @@ fn block_jacobi_applies_the_inverses_of_its_blocks<D: Host>(device: &D) {
 
 #[test]
 fn the_block_size_that_is_found_is_that_of_the_unknowns_of_a_point() {
-    let found =
-        |what: &str| Preconditioner::BlockJacobi { block: None }.settle(&zoo::generated(what)).to_string();
+    let found = |what: &str| preconditioner("block-jacobi").settle(&zoo::generated(what)).to_string();
     assert_eq!(found("elasticity3d:6x6x6,contrast=100,seed=2"), "block-jacobi:block=3");
     assert_eq!(found("blockband:n=1000,block=5,density=0.2,symmetric,shift=0.85"), "block-jacobi:block=5");
-    let given = Preconditioner::BlockJacobi { block: Some(4) };
+    let given = preconditioner("block-jacobi:block=4");
     assert_eq!(given.settle(&zoo::generated("poisson2d:9x9")), given);
 }
 
@@ -328,7 +326,11 @@ fn chebyshev_is_the_polynomial_of_its_definition<D: Host>(device: &D) {
     let n = matrix.rows();
     let x = reals(5, n);
     for (degree, ratio) in [(1, 30.0), (2, 30.0), (4, 30.0), (9, 7.5)] {
-        let m = build::<D, f64>(device, Preconditioner::Chebyshev { degree, ratio }, &matrix);
+        let m = build::<D, f64>(
+            device,
+            preconditioner(&format!("chebyshev:degree={degree},ratio={ratio}")),
+            &matrix,
+        );
         let got = apply(device, &m, (1.0, 0.0), &x, &vec![0.0; n]);
         let expected = chebyshev_reference(&matrix, 2.0, (degree, ratio), &x);
         let gap: Vec<f64> = got.iter().zip(&expected).map(|(g, e)| g - e).collect();
@@ -352,8 +354,7 @@ fn chebyshev_of_even_degree_is_positive_definite_however_far_its_estimate_is_off
     let n = matrix.rows();
     let x = reals(6, n);
     let product = |degree| {
-        let m =
-            Preconditioner::Chebyshev { degree, ratio: 30.0 }.build(device, &matrix, &a, 0).unwrap().unwrap();
+        let m = preconditioner(&format!("chebyshev:degree={degree}")).build(&matrix, &a, 0).unwrap().unwrap();
         dot(&x, &apply(device, &m, (1.0, 0.0), &x, &vec![0.0; n]))
     };
     for degree in [2, 4, 6] {
@@ -367,11 +368,23 @@ fn every_preconditioner_reads_what_it_prints() {
         assert_eq!(precond.to_string().parse::<Preconditioner>().unwrap(), precond, "{precond}");
     }
     for row in ROWS {
-        assert_eq!(row.default.name().parse::<Preconditioner>().unwrap(), row.default);
+        assert_eq!(row.name.parse::<Preconditioner>().unwrap(), row.default());
         assert!(!row.summary.is_empty());
     }
     let typed = "chebyshev:ratio=12.5,degree=7".parse().unwrap();
-    assert_eq!(Preconditioner::Chebyshev { degree: 7, ratio: 12.5 }, typed);
+    assert_eq!(preconditioner("chebyshev:degree=7,ratio=12.5"), typed);
+}
+
+#[test]
+fn a_settled_preconditioner_prints_every_parameter_that_the_matrix_decides() {
+    let matrix = zoo::generated("poisson2d:9x9");
+    for row in ROWS {
+        let settled = row.default().settle(&matrix);
+        assert_eq!(settled.to_string().parse::<Preconditioner>().unwrap(), settled, "{settled}");
+        for param in row.params.iter().filter(|param| !(param.has)(param.default)) {
+            assert!(settled.to_string().contains(&format!("{}=", param.name)), "{settled}");
+        }
+    }
 }
 
 #[test]
@@ -380,12 +393,10 @@ fn the_memory_that_is_told_ahead_is_about_what_is_kept() {
     for (what, block) in [("poisson2d:70x60", "4"), ("elasticity3d:12x11x10", "3")] {
         let matrix = zoo::generated(what);
         let (rows, entries) = (matrix.rows() as u64, matrix.nnz() as u64);
-        for precond in ROWS.iter().map(|row| row.default).filter(|p| *p != Preconditioner::None) {
-            let precond = match precond {
-                Preconditioner::BlockJacobi { block: None } => {
-                    format!("block-jacobi:block={block}").parse().unwrap()
-                }
-                other => other,
+        for precond in Preconditioner::all().filter(|p| *p != Preconditioner::NONE) {
+            let precond = match precond.name() {
+                "block-jacobi" => preconditioner(&format!("block-jacobi:block={block}")),
+                _ => precond,
             };
             let kept = [
                 build::<_, f64>(&device, precond, &matrix).storage(),

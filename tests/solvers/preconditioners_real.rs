@@ -5,7 +5,7 @@ use crate::common::real;
 
 use solver::backend::Choice;
 use solver::device::Cpu;
-use solver::precond::{Preconditioner, ROWS};
+use solver::precond::Preconditioner;
 use solver::solve::{Method, System};
 use solver::stop::StoppingRule;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn solve(path: &Path, precond: Preconditioner) -> Result<usize, String> {
     let matrix = Arc::new(solver::source::load(path.to_str().unwrap()).unwrap().matrix);
     let b = matrix.multiply_reference(&vec![1.0; matrix.cols()]);
     let a = Choice::resolve("cpu", "auto", "auto").unwrap().build::<Cpu, f64>(&cpu, &matrix, 0).unwrap();
-    let m = precond.build(&cpu, &matrix, &a, 0).map_err(|e| e.to_string())?;
+    let m = precond.build(&matrix, &a, 0).map_err(|e| e.to_string())?;
     let rule =
         StoppingRule::any([StoppingRule::RelativeResidual(1e-8), StoppingRule::MaxIterations(100_000)]);
     let system = System { matrix: (&matrix).into(), b: &b, x0: None };
@@ -43,8 +43,7 @@ fn every_definite_file_of_real_data_is_solved_to_1e_8_with_jacobi_or_ic0_where_t
     let folder = real::folder();
     let files = definite_files(&folder);
     assert!(files.len() >= 10, "{files:?}");
-    let tried: Vec<_> =
-        ROWS.iter().map(|row| row.default).filter(|p| ["jacobi", "ic0"].contains(&p.name())).collect();
+    let tried: Vec<_> = Preconditioner::all().filter(|p| ["jacobi", "ic0"].contains(&p.name())).collect();
     for file in &files {
         let ends: Vec<_> = tried.iter().map(|&precond| (precond.name(), solve(file, precond))).collect();
         println!("{}: {ends:?}", file.display());

@@ -42,7 +42,7 @@ on_each_device! {
 
 fn a_solve_that_meets_the_tolerance_has_converged<D: Host>(device: &D) {
     let system = System::random(zoo::generated("hex27:7x7x7"));
-    for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+    for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
         let outcome = system.solve_with(device, precond, &to(tolerance::RTOL));
         assert!(outcome.reason == StopReason::Converged && outcome.reason.is_success());
         assert!(outcome.residual <= tolerance::RTOL && outcome.iterations > 5);
@@ -64,7 +64,7 @@ fn a_right_hand_side_of_zeros_needs_no_iteration<D: Host>(device: &D) {
 
 fn the_iteration_limit_is_kept_exactly<D: Host>(device: &D) {
     let system = System::generated("poisson2d:40x40");
-    for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+    for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
         for limit in [0, 1, 2, 7, 8, 9, 17, 33] {
             let outcome = system.solve_with(device, precond, &at_most(limit));
             assert_eq!(outcome.reason, StopReason::IterationLimit { limit });
@@ -107,7 +107,7 @@ fn an_answer_out_of_range_ends_a_solve_with_its_row_and_leaves_x_alone<D: Host>(
     // x = 1e310, while p, A p and all products are numbers.
     for method in Method::ALL {
         let system = System { matrix: zoo::diagonal(&[1.0, 1e-160, 1.0]), b: vec![0.0, 1e150, 0.0] };
-        let outcome = system.solve_by(device, method, Preconditioner::None, &to(tolerance::RTOL));
+        let outcome = system.solve_by(device, method, Preconditioner::NONE, &to(tolerance::RTOL));
         let found = |vector| StopReason::NotFinite { iteration: outcome.iterations, vector, row: Some(1) };
         assert_eq!(outcome.reason, found("x"), "{method:?}");
         assert_eq!((outcome.residual, outcome.residual_true, outcome.x), (1.0, 1.0, vec![0.0; 3]));
@@ -121,7 +121,7 @@ fn numbers(n: usize, by: f64) -> System {
 
 fn a_small_matrix_is_not_taken_for_an_indefinite_one<D: Host>(device: &D) {
     for method in [Method::Cg, Method::PipelinedCg] {
-        let outcome = numbers(4, 1e-110).solve_by(device, method, Preconditioner::None, &to(tolerance::RTOL));
+        let outcome = numbers(4, 1e-110).solve_by(device, method, Preconditioner::NONE, &to(tolerance::RTOL));
         assert_eq!(outcome.reason, StopReason::Converged, "{method:?}");
     }
     let system = numbers(4, 1e-24);

@@ -194,7 +194,7 @@ fn a_start_that_meets_the_tolerance_by_rounding_alone_is_not_believed() {
     // The plain residual of this start is exactly 0.
     let x0 = [2f64.powi(26), 2f64.powi(26) + 2f64.powi(-26)];
     let a = operator::<Cpu, f64>(&cpu, &matrix);
-    let m = Preconditioner::None.build(&cpu, &matrix, &a, 0).unwrap();
+    let m = Preconditioner::NONE.build(&matrix, &a, 0).unwrap();
     let given = Given { matrix: (&matrix).into(), b: &b, x0: Some(&x0) };
     let outcome = Method::Minres.solve(a, m, &given, &StoppingRule::RelativeResidual(1e-8), &mut []).unwrap();
     assert!(exact::meets(&matrix, &b, &outcome.x, 1e-8) || !outcome.reason.is_success(), "{outcome:?}");

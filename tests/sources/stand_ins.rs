@@ -257,7 +257,7 @@ fn structural_stand_ins_are_positive_definite_in_dense_blocks() {
 #[test]
 fn conjugate_gradients_converge_on_a_small_f1_like() {
     let system = System::generated("F1-like:scale=0.01");
-    for precond in [Preconditioner::None, Preconditioner::Jacobi] {
+    for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
         let outcome = serial(&system, precond, &to(tolerance::RTOL));
         assert_eq!(outcome.reason, StopReason::Converged, "{}", precond.name());
     }

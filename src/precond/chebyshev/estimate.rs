@@ -2,10 +2,9 @@
 
 use crate::backend::Operator;
 use crate::device::formula::{names, product, sweep};
-use crate::device::{Device, Formula, Op, Product, SlotState, Track, Workspace};
+use crate::device::{Device, Formula, Product, SlotState, Track, Workspace};
 use crate::error::Result;
 use crate::format::Csr;
-use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use crate::source::generate::random::Random;
 use crate::spectrum::Tridiagonal;
@@ -28,7 +27,7 @@ const FIRST: Track = Track(1);
 const SECOND: Track = Track(2);
 
 /// q = A p, the curvature p'q, and alpha unless the curvature is not positive; noted with rho.
-const CURVATURE: Product = product!({ q = A p; pq = <p, q> } then {
+pub(super) const CURVATURE: Product = product!({ q = A p; pq = <p, q> } then {
     stop NotFinite if not_finite(pq);
     stop IndefiniteMatrix if not_positive(pq);
     alpha = rho / pq;
@@ -36,9 +35,6 @@ const CURVATURE: Product = product!({ q = A p; pq = <p, q> } then {
     note SECOND = rho;
     count pq;
 });
-/// The program of that product, to compile it ahead.
-pub(in crate::precond) const AFTER_PQ: (DotInto, &[Op]) = CURVATURE.program();
-
 /// z = D^-1 r, p = z, r'z.
 pub(super) const START: Formula = sweep!({ "chebyshev_estimate_start": z = d .* r; p = z; rho = <z, r>; });
 /// r -= alpha q, z = D^-1 r, r'z, beta.

@@ -1,0 +1,169 @@
+//! What there is to know of a preconditioner before it is built, and how it is built.
+
+use super::params::{Numbers, Param};
+use crate::backend::{Both, Choice, Each, Operator, Pick, Slot};
+use crate::device::{Device, Dot, Op, Sweep};
+use crate::error::Result;
+use crate::format::Csr;
+use crate::operator::{DotInto, LinearOperator};
+use crate::scalar::Scalar;
+use std::sync::Arc;
+
+/// A last sweep of a preconditioner that takes the dot product and the program of a solver along.
+pub type DotSweep = for<'a> fn(&'a [Dot; 1], &'a [Op]) -> Sweep<'a>;
+
+/// A program that follows a dot product of the matrix's operator while a preconditioner is built.
+pub type Program = (DotInto, &'static [Op]);
+
+/// Sizes that memory depends on.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub rows: u64,
+    pub entries: u64,
+}
+
+/// What a preconditioner is made of.
+pub(super) struct Given<'a, D: Device, T: Scalar> {
+    pub device: &'a D,
+    /// The matrix, exact.
+    pub matrix: &'a Arc<Csr>,
+    /// The operator that a backend has made of it.
+    pub a: &'a Operator<D, T>,
+    /// The parameters, settled for the matrix, in the order of their rows.
+    pub values: Numbers,
+    /// Bytes of the device's memory that stay free.
+    pub reserve: u64,
+}
+
+impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
+    /// A linear map as an operator on the device.
+    pub fn bind(&self, made: impl LinearOperator<D, T> + 'static) -> Operator<D, T> {
+        Operator::new(self.device, Arc::new(made))
+    }
+
+    /// The operator z = L^-T D L^-1 r; see [`Host::triangles`](crate::backend::Host::triangles).
+    pub fn triangles(&self, precond: &'static str, factor: Csr) -> Result<Operator<D, T>> {
+        Ok(Operator::new(self.device, self.device.triangles(precond, factor)?))
+    }
+
+    /// The operator of another matrix, by the backend that `auto` chooses for it.
+    pub fn operator(&self, matrix: &Arc<Csr>) -> Result<Operator<D, T>> {
+        let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
+        // Iterations share a launch only where the method's matrix is the one operator.
+        auto.settle(matrix, size_of::<T>(), 0)?.build(self.device, matrix, self.reserve)
+    }
+}
+
+/// A preconditioner: its facts, and how it is made. What is left out has a default.
+pub(super) trait Family {
+    /// The name that users type.
+    const NAME: &'static str;
+    /// Names of the same preconditioner in other programs, or of the nearest ones.
+    const SYNONYMS: &'static [&'static str] = &[];
+    /// One line for people.
+    const SUMMARY: &'static str;
+    const PARAMS: &'static [Param] = &[];
+    /// Whether it runs on the CPU only.
+    const NEEDS_CPU: bool = false;
+    /// Whether applying it is nothing but sweeps.
+    const IS_SWEEPS: bool = false;
+    /// Whether it reads one triangle of the matrix, the lower one, and takes the other for its transpose.
+    const READS_LOWER_TRIANGLE: bool = false;
+    /// Whether `bytes` is an estimate, by which nothing is refused.
+    const BYTES_ARE_ESTIMATED: bool = false;
+    /// The last sweep, with the dot product and the program of a solver.
+    const DOT_SWEEP: Option<DotSweep> = None;
+    /// Every other sweep whose coefficients are not constants of a call.
+    const SWEEPS: &'static [Sweep<'static>] = &[];
+    const PROGRAMS: &'static [Program] = &[];
+
+    /// Fills in the parameters that the matrix decides.
+    fn settle(_matrix: &Csr, values: Numbers) -> Numbers {
+        values
+    }
+
+    /// About how many bytes the operator keeps, with numbers of `width` bytes.
+    fn bytes(values: Numbers, size: Size, width: u64) -> u64;
+
+    /// The most bytes that building it takes for a time, in addition to those that it keeps.
+    fn bytes_to_build(_values: Numbers, _size: Size) -> u64 {
+        0
+    }
+
+    fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>>;
+}
+
+/// The builders of a family.
+pub(super) struct Builder;
+
+impl Slot for Builder {
+    type Of<D: Device, T: Scalar> = for<'a, 'b> fn(&'a Given<'b, D, T>) -> Result<Operator<D, T>>;
+}
+
+/// One row of the table of preconditioners.
+pub struct Entry {
+    /// The name that users type.
+    pub name: &'static str,
+    /// Names of the same preconditioner in other programs, or of the nearest ones.
+    pub synonyms: &'static [&'static str],
+    /// One line for people.
+    pub summary: &'static str,
+    /// Parameters that may ride on the name: `chebyshev:degree=8`.
+    pub params: &'static [Param],
+    pub(super) needs_cpu: bool,
+    pub(super) is_sweeps: bool,
+    pub(super) reads_lower_triangle: bool,
+    pub(super) bytes_are_estimated: bool,
+    pub(super) dot_sweep: Option<DotSweep>,
+    pub(super) sweeps: &'static [Sweep<'static>],
+    pub(super) programs: &'static [Program],
+    pub(super) settle: fn(&Csr, Numbers) -> Numbers,
+    pub(super) bytes: fn(Numbers, Size, u64) -> u64,
+    pub(super) bytes_to_build: fn(Numbers, Size) -> u64,
+    /// None where there is nothing to apply.
+    pub(super) build: Option<Each<Builder>>,
+}
+
+impl Entry {
+    /// No preconditioner.
+    pub(super) const NONE: Entry = Entry {
+        name: "none",
+        synonyms: &[],
+        summary: "no preconditioner",
+        params: &[],
+        needs_cpu: false,
+        is_sweeps: true,
+        reads_lower_triangle: false,
+        bytes_are_estimated: false,
+        dot_sweep: None,
+        sweeps: &[],
+        programs: &[],
+        settle: |_, values| values,
+        bytes: |_, _, _| 0,
+        bytes_to_build: |_, _| 0,
+        build: None,
+    };
+
+    pub(super) const fn of<F: Family>() -> Entry {
+        Entry {
+            name: F::NAME,
+            synonyms: F::SYNONYMS,
+            summary: F::SUMMARY,
+            params: F::PARAMS,
+            needs_cpu: F::NEEDS_CPU,
+            is_sweeps: F::IS_SWEEPS,
+            reads_lower_triangle: F::READS_LOWER_TRIANGLE,
+            bytes_are_estimated: F::BYTES_ARE_ESTIMATED,
+            dot_sweep: F::DOT_SWEEP,
+            sweeps: F::SWEEPS,
+            programs: F::PROGRAMS,
+            settle: F::settle,
+            bytes: F::bytes,
+            bytes_to_build: F::bytes_to_build,
+            build: Some(Each {
+                cpu: Both { f32: F::build, f64: F::build },
+                cuda: Both { f32: F::build, f64: F::build },
+            }),
+        }
+    }
+}
