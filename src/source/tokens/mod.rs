@@ -14,6 +14,7 @@ pub(super) mod digits;
 mod ends;
 pub(crate) mod fields;
 mod lines;
+mod numbers;
 mod values;
 pub(super) mod window;
 
