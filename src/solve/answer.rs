@@ -1,7 +1,7 @@
 //! The seam between the loop over iterations and the answer: x, b - A x and the x that a run proposes, of each column.
 //!
-//! They lie where an implementation keeps them: on the host, on a device, or spread over ranks. The loop knows norms and
-//! reasons alone and touches no whole vector. A system of k columns has k right-hand sides; each has an x of its own.
+//! They lie where an implementation keeps them: on the host, on a device, or spread over ranks. The loop sees norms and
+//! reasons only and touches no whole vector. A system of k columns has k right-hand sides and k answers.
 
 mod host;
 

@@ -2,7 +2,7 @@
 //!
 //! PageRank and Markov chains share this family of the loop (`run.rs`): what is counted is the l1 norm of a step, times the
 //! error bound per unit of step length. Where the device, or a pass on the host, says that the tolerance is met, x is
-//! looked at; if the truth is worse, because of rounding, iteration goes on to a lower aim, until steps say nothing any more.
+//! measured; if the truth is worse, because of rounding, iteration goes on to a lower aim, until steps are all rounding.
 
 use super::rounding::sum;
 use super::run::{Family, Iterations, Run, Stop, Tracks};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// How much lower the next aim is than the tolerance, where the truth has missed it.
 const LOWER: f64 = 0.5;
-/// Below so many roundings a step says nothing.
+/// Steps smaller than this many roundings do not estimate the error.
 const FLOOR: f64 = 4.0;
 /// How far from 1 a distribution may sum.
 const SLACK: f64 = 1e-9;
@@ -301,7 +301,7 @@ fn iterate<S: Place>(
     Ok(Found { x, reason, iterations: now.iteration, estimate: now.residual, jumps: 0, seconds })
 }
 
-/// Refuses what is no distribution over so many places. Where something may be lost, its sum may be less than 1.
+/// Refuses a vector that is no distribution over n places. Where probability may be lost, its sum may be less than 1.
 pub(super) fn check_distribution(what: &'static str, vector: &[f64], n: usize, lost: bool) -> Result<()> {
     if vector.len() != n {
         return Err(Error::Dimension { what, expected: n, got: vector.len() });

@@ -11,8 +11,9 @@
 //! recursion says nothing. Iterations count on over restarts.
 //!
 //! # Columns
-//! A system may have k right-hand sides. Each column has its own scalars, its own end and its own verdict, and has the bits
-//! of a solve of its own where the product of the backend has. Columns that start again begin together once all have ended.
+//! A system may have k right-hand sides. Each column has its own scalars, end and verdict. It has the bits of a solve with
+//! this right-hand side alone, where the product of the backend has them. Columns that start again begin together, once all
+//! columns have ended.
 //!
 //! # Range
 //! Every run solves for a residual that is divided by a power of two near its largest entry, which rounds nothing: so
@@ -129,7 +130,7 @@ fn workspace<M: Recurrence, D: Device, T: Scalar>(
 struct Solve<'a, A, M, D, T> {
     answer: A,
     columns: &'a mut [Column],
-    /// Whether the coefficients of iterations tell of A itself, and not of M A.
+    /// Whether the coefficients of iterations belong to A, and not to M A.
     tells_of_a: bool,
     /// The power of two that the method multiplies A by.
     sigma: f64,

@@ -108,7 +108,7 @@ pub struct Outcome {
     pub seconds_solve: f64,
     /// Seconds of an iteration; where the solve went on from a checkpoint, of those since then.
     pub seconds_each: f64,
-    /// Bytes that an iteration must move.
+    /// Bytes that an iteration must move for one column.
     pub bytes_per_iteration: u64,
     /// Bytes of the operators' arrays, each passed by once in an iteration.
     pub operator_bytes: u64,
@@ -237,9 +237,11 @@ impl<D: Device, T: Scalar> Prepared<D, T> {
         Ok(self.linear.outcome(0))
     }
 
-    /// Solves a system of k right-hand sides at once, and leaves the answers in `x`: all of them n x k, row-major. Each column
-    /// has its own end and its own verdict, and observers see the batches of each. On the CPU a column has the bits of a
-    /// solve of its own where the product of the backend has them.
+    /// Solves a system of k right-hand sides at once, and leaves the answers in `x`; right-hand sides, starts and answers are
+    /// n x k, row-major. Each column has its own end and verdict, and observers see the batches of each column. On the CPU a
+    /// column has the bits of [`solve`](Self::solve) where the product of the backend has them (`serial`, `rows`). Fails as a
+    /// whole where a right-hand side or start is out of range, and where the method, the backend or the preconditioner takes
+    /// one column at a time.
     pub fn solve_columns(
         &mut self,
         system: &System<'_>,

@@ -41,7 +41,7 @@ pub(super) enum Coefficients {
 }
 
 impl Coefficients {
-    /// The energy d'A d that an iteration with these coefficients has gained; 0 where they do not tell.
+    /// The energy d'A d that an iteration with these coefficients has gained; 0 where it does not follow from them.
     pub fn energy(self, (first, second): (f64, f64)) -> f64 {
         match self {
             Coefficients::Conjugate => first * second,

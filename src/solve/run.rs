@@ -1,9 +1,9 @@
 //! The loop of every method: iterations in batches, what is read of them and who is told, and the rules that end them.
 //!
-//! A [`Run`] has k columns. Each counts its own iterations and ends on its own: by the code that the device gives it, or by
-//! a rule on the host, whose code is then written to the device while the others go on. Once every column has ended, the
-//! family of the method judges what they have found and may let some of them begin again ([`Family::judge`]): linear
-//! systems from the true residual, fixed points with a lower aim.
+//! A [`Run`] has k columns. Each column counts its iterations and ends separately: by a code of the device, or by a rule on
+//! the host. In the second case the loop writes a code to the device, and the remaining columns go on. Once every column has
+//! ended, the family of the method judges the results and may start columns again ([`Family::judge`]): linear systems from
+//! the true residual, fixed points with a lower aim.
 
 use super::pace::Pace;
 use crate::device::{RING, SlotState};
@@ -24,10 +24,10 @@ pub(super) trait Iterations {
     /// Every stop that the host decides passes here; see [`Device::agree`](crate::device::Device::agree).
     fn agree(&self, stop: bool) -> bool;
 
-    /// Does so many iterations, or fewer where all columns end before, and updates the state.
+    /// Does this many iterations, or fewer where all columns end before, and updates the state.
     fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()>;
 
-    /// Writes the codes of the state, where a rule has ended a column while others go on.
+    /// Writes the codes of the state: a rule has ended a column, and at least one column goes on.
     fn write(&mut self, state: &SlotState) -> Result<()>;
 }
 
@@ -47,9 +47,9 @@ pub(super) trait Family<S: Iterations> {
 /// Why the iterations of a column have ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stop {
-    /// The device has given it this code.
+    /// The device has given the column this code.
     Code(StopCode),
-    /// A rule says so.
+    /// A rule holds.
     Rule(StopReason),
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Track {
     pub now: Progress,
     /// The least residual; [`Progress::improved_at`] is measured by it.
     pub lowest: f64,
-    /// The tolerance that observers are told, and the one that the present iterations head for.
+    /// The tolerance that observers see, and the one that the present iterations head for.
     pub tolerance: Option<f64>,
     pub aim: Option<f64>,
     pub stop: Option<Stop>,
@@ -92,10 +92,10 @@ impl Default for Track {
     }
 }
 
-/// What observers were told of a column, batch by batch, where a checkpoint needs it.
+/// The history of a column as observers have seen it, batch by batch; kept where a checkpoint needs it.
 #[derive(Default)]
 pub(super) struct Log {
-    /// Whether anything was told, kept or not.
+    /// Whether observers have seen anything, kept or not.
     pub begun: bool,
     pub keeps: bool,
     pub residuals: Vec<f64>,
@@ -104,7 +104,7 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Forgets what was told.
+    /// Empties the history.
     fn clear(&mut self) {
         self.begun = false;
         self.residuals.clear();
@@ -171,12 +171,12 @@ impl<'a, 'o> Run<'a, 'o> {
         (self.earlier + self.began.elapsed()).saturating_sub(self.looking)
     }
 
-    /// Tells observers that something other than iterations begins.
+    /// Notifies observers that something other than iterations begins.
     pub fn phase(&mut self, what: &'static str) {
         self.observers.iter_mut().for_each(|o| o.phase(what));
     }
 
-    /// Tells observers of the residual before the first iteration of a column.
+    /// Notifies observers of the residual before the first iteration of a column.
     pub fn tell_start(&mut self, column: usize) {
         let residual = self.tracks[column].now.residual;
         self.residuals.clear();
@@ -271,7 +271,7 @@ impl<'a, 'o> Run<'a, 'o> {
             .unwrap_or(1)
     }
 
-    /// Takes in the iterations that were counted since the last time, and tells the observers.
+    /// Reads the iterations counted since the last call from the ring, and notifies the observers.
     fn take_in<S: Iterations, F: Family<S>>(&mut self, family: &mut F, state: &SlotState) {
         let elapsed = self.elapsed();
         for column in 0..self.tracks.len() {

@@ -1,4 +1,4 @@
-//! Several right-hand sides at once: each column has the bits, the history and the verdict of a solve of its own.
+//! Several right-hand sides at once: each column has the bits, the history and the verdict of a separate solve.
 
 use crate::common::each_backend::Builds;
 use crate::common::vectors::{bits, reals};
@@ -144,7 +144,7 @@ fn to(rtol: f64) -> StoppingRule {
     StoppingRule::any([StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(3000)])
 }
 
-/// A chain of n rows, and a row of its own with the entry 2.
+/// A chain of n rows, and a decoupled row with the entry 2.
 fn chain_and_one(n: usize) -> Arc<Csr> {
     let mut lower: Vec<_> = (0..n).map(|i| (i, i, 2.0)).collect();
     lower.extend((1..n).map(|i| (i, i - 1, -1.0)));
@@ -158,7 +158,7 @@ fn last(n: usize, value: f64) -> Vec<f64> {
 }
 
 #[test]
-fn columns_have_the_bits_of_solves_of_their_own() {
+fn columns_have_the_bits_of_separate_solves() {
     // Short rows, long rows, and chunks of one height and the other.
     let matrices =
         ["poisson2d:24x17", "elasticity3d:4x3x3", "hex27:5x6x5", "poisson2d:3x3", "poisson3d:30x28x26"];

@@ -1,4 +1,4 @@
-//! What a solve knows of one column.
+//! The state of one column of a solve.
 
 use super::begin::Common;
 use super::{FLOOR, Track};
@@ -9,7 +9,7 @@ use crate::spectrum::{MOST_COEFFICIENTS, Spectrum, Tridiagonal};
 use crate::stop::{Norms, Progress, StopReason, StoppingRule};
 use std::time::Duration;
 
-/// A right-hand side and its answer, besides what the loop knows of every column. Its lists outlive a solve.
+/// The state of a column, in addition to the [`Track`] of the loop. Its lists are kept from one solve to the next.
 pub(super) struct Column {
     /// How the column has ended for good.
     pub end: Option<StopReason>,
@@ -70,7 +70,7 @@ impl Default for Column {
 }
 
 impl Column {
-    /// Forgets all but its memory, which gets room for the coefficients of so many iterations.
+    /// Resets the column and keeps its memory, with room for the coefficients of this many iterations.
     pub fn clear(&mut self, iterations: Option<usize>) {
         let most = iterations.unwrap_or(MOST_COEFFICIENTS).min(MOST_COEFFICIENTS);
         let (mut coefficients, projection) =

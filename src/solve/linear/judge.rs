@@ -11,7 +11,7 @@ use crate::stop::{Progress, StopCode, StopReason};
 
 /// A run must bring the true residual below this part of what it was, or it is the last.
 const GAIN: f64 = 0.5;
-/// A true residual so many times the recursive one, and the one before the run, is rounding and nothing else.
+/// A true residual this many times the recursive one, and the one before the run, is all rounding.
 const LOST: f64 = 10.0;
 /// The normal residual below which a least-squares solution is believed.
 const NORMAL: f64 = 1e-6;

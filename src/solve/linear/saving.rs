@@ -153,8 +153,8 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         }
     }
 
-    /// Whether a limit has ended a column and others have started again since: the checkpoint before that holds the run of
-    /// the column, which goes on from there where the limit is lifted.
+    /// Whether a limit has ended a column for good while columns have started again. The checkpoint before the restart holds the
+    /// run of the ended column, so it is kept: the column can go on from there once the limit is lifted.
     fn is_limited(&self) -> bool {
         self.columns.iter().any(|column| {
             matches!(
@@ -305,7 +305,8 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         Ok(space)
     }
 
-    /// A column that had ended when the solve was saved has ended for good, or waits for the others.
+    /// A column that had ended when the solve was saved has ended for good if it meets the goal, and otherwise waits until
+    /// columns start again.
     fn leave_idle(&mut self, run: &mut Run<'_, '_>, place: usize) {
         let column = &mut self.columns[place];
         if !column.idle {
@@ -386,7 +387,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
                         state.done[place] == 0
                             && (now.iteration - now.run_began).is_multiple_of(M::FACTS.stride)
                     }
-                    // Where one of several columns fails, the others are still saved.
+                    // Of several columns one may have failed while the solve was saved.
                     _ => self.columns.len() > 1 || ENDED.iter().any(|code| *code as u32 == state.done[place]),
                 }
         });
