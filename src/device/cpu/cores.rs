@@ -1,19 +1,39 @@
-//! Which core a thread runs on, and keeping it off others.
+//! Which core a thread runs on, for how long it has had one, and keeping it off others.
 //!
 //! Of two threads that wait by spinning on one core each keeps the other from working, and the system may leave them
 //! there for tens of milliseconds, as it sees one core busy and does not know for whom.
 
 #[cfg(target_os = "linux")]
 mod system {
-    use libc::{CPU_ISSET, CPU_SETSIZE, cpu_set_t, pid_t};
+    use libc::{CPU_ISSET, CPU_SETSIZE, clockid_t, cpu_set_t, pid_t};
+    use std::time::Duration;
 
-    /// The number of a thread to the system.
-    pub(crate) type Thread = pid_t;
+    /// A thread as the system numbers it.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Thread {
+        number: pid_t,
+        /// The clock that runs while the thread has a core.
+        clock: Option<clockid_t>,
+    }
 
-    /// This thread, as [`off`] takes it.
+    /// The calling thread.
     pub(crate) fn this_thread() -> Thread {
-        // SAFETY: it only asks.
-        unsafe { libc::gettid() }
+        let mut clock = 0;
+        // SAFETY: both calls read the state of this thread, and the second one writes the clock.
+        unsafe {
+            let known = libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) == 0;
+            Thread { number: libc::gettid(), clock: known.then_some(clock) }
+        }
+    }
+
+    /// For how long a thread has had a core, if the system tells. The thread has not ended.
+    pub(crate) fn time_on_core(thread: Thread) -> Option<Duration> {
+        // SAFETY: a time is plain numbers, which the call writes; a clock that is gone is an error.
+        unsafe {
+            let mut time: libc::timespec = std::mem::zeroed();
+            (libc::clock_gettime(thread.clock?, &mut time) == 0)
+                .then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+        }
     }
 
     /// The core that this thread runs on, if the system tells.
@@ -27,13 +47,13 @@ mod system {
         // SAFETY: a set is plain bits, of which all may be 0; the call fills as many as it is told that there are.
         unsafe {
             let mut set: cpu_set_t = std::mem::zeroed();
-            (libc::sched_getaffinity(thread, size_of::<cpu_set_t>(), &mut set) == 0).then_some(set)
+            (libc::sched_getaffinity(thread.number, size_of::<cpu_set_t>(), &mut set) == 0).then_some(set)
         }
     }
 
     fn allow(thread: Thread, set: &cpu_set_t) {
         // SAFETY: the set is read only. Where it is refused the thread stays where it is.
-        unsafe { libc::sched_setaffinity(thread, size_of::<cpu_set_t>(), set) };
+        unsafe { libc::sched_setaffinity(thread.number, size_of::<cpu_set_t>(), set) };
     }
 
     /// Keeps a thread off the cores that are taken while `meanwhile` runs, where it may use any other; if it runs on
@@ -62,20 +82,27 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    pub(crate) type Thread = ();
+    #[derive(Clone, Copy)]
+    pub(crate) struct Thread;
 
-    pub(crate) fn this_thread() -> Thread {}
+    pub(crate) fn this_thread() -> Thread {
+        Thread
+    }
+
+    pub(crate) fn time_on_core(_: Thread) -> Option<std::time::Duration> {
+        None
+    }
 
     pub(crate) fn current() -> Option<usize> {
         None
     }
 
-    pub(crate) fn off((): Thread, _: impl Fn(usize) -> bool, meanwhile: impl FnOnce()) {
+    pub(crate) fn off(_: Thread, _: impl Fn(usize) -> bool, meanwhile: impl FnOnce()) {
         meanwhile()
     }
 }
 
-pub(super) use system::{Thread, current, off, this_thread};
+pub(super) use system::{Thread, current, off, this_thread, time_on_core};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

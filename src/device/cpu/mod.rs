@@ -14,9 +14,12 @@
 
 pub(crate) mod aligned;
 mod cores;
+mod handover;
 mod pool;
+mod rest;
 mod shares;
 pub(crate) mod sweep;
+mod sync;
 
 use super::{Device, Slot, SlotState, Sweep};
 use crate::error::Result;
@@ -183,9 +186,9 @@ impl Cpu {
         });
     }
 
-    /// Runs `work(thread)` once on every thread.
+    /// Runs `work(thread)` once on every thread. The calls may wait for each other, as those of the other functions must not.
     pub(crate) fn team(&self, work: impl Fn(usize) + Sync) {
-        self.pool.run(&work);
+        self.pool.team(&work);
     }
 
     /// Threads that can run at the same time: all of them, but no more than there are cores.
@@ -195,7 +198,8 @@ impl Cpu {
 
     /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` says where each thread's chunks begin and ends
     /// with their number; without it, or where it was made for another number of threads, they are shared evenly. Where
-    /// there are many, threads that are done help others. A single chunk runs on the calling thread.
+    /// there are many, threads that are done help others. One thread may run all chunks, so none may wait for another. A
+    /// single chunk runs on the calling thread.
     pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: impl Fn(usize) + Sync) {
         // The loop over chunks is compiled for each caller, and the rest once.
         self.for_each_stretch(chunks, cuts, &|stretch| stretch.for_each(&work));
@@ -212,11 +216,7 @@ impl Cpu {
             Some(cuts) => cuts[part]..cuts[part + 1],
             None => chunks * part / threads..chunks * (part + 1) / threads,
         };
-        if chunks >= SHARED * threads && u32::try_from(chunks).is_ok() {
-            self.pool.share(range, work);
-        } else {
-            self.pool.run(&|part| work(range(part)));
-        }
+        self.pool.share(chunks, chunks >= SHARED * threads, range, work);
     }
 }
 

@@ -1,39 +1,34 @@
 //! A fixed pool of threads that runs one job at a time, the same closure on every thread.
 //!
 //! An iteration on a small system forks three times in 100 us, so forking must cost next to nothing: idle threads spin
-//! for a moment before they sleep. The caller is one of the threads.
+//! for a moment before they sleep. The caller is one of the threads. `handover.rs` has the protocol.
 //!
+//! # Cores
 //! No thread is bound to a core. But the system does not know that these threads wait for each other: a worker that it
 //! wakes on the caller's core, as the others looked busy for a moment, takes turns with the caller there, and a small
 //! job takes several times as long until the system evens out its load. So a worker is woken away from the caller, and
 //! one that the caller waits for in vain is sent away from cores where others of the pool were seen.
+//!
+//! # Other programs
+//! Where other programs use the cores, a worker often has none when a job begins. Then the caller runs the worker's part.
+//! A worker that loses its core in the middle of its part rests for a while (`rest.rs`).
 
 use super::cores;
+use super::handover::{Handover, Job, Patience, Workers};
+use super::rest::Rest;
 use super::shares::{Shares, Stretch};
 use crate::error::{Error, Result};
 use crate::parallel::{available_cores, lock, start_thread};
-use std::cell::UnsafeCell;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
-/// How long threads wait by spinning.
-#[derive(Clone, Copy)]
-struct Patience {
-    /// Turns of the waiting loop before a thread without work goes to sleep: 0.1 to 0.2 ms.
-    before_sleep: usize,
-    /// Turns before the caller lets others have its core: they may be waiting for it.
-    before_yield: usize,
-    /// Whether threads are kept apart.
-    apart: bool,
-}
-
-/// Each thread has a core to itself.
-const PATIENT: Patience = Patience { before_sleep: 10_000, before_yield: 2_000, apart: true };
+/// Each thread has a core to itself: 10,000 turns take 0.1 to 0.2 ms.
+const PATIENT: Patience = Patience { before_sleep: 10_000, before_move: 2_000 };
 /// There are more threads than cores: a thread that spins keeps the thread that it waits for from working.
-const CROWDED: Patience = Patience { before_sleep: 1, before_yield: 1, apart: false };
+const CROWDED: Patience = Patience { before_sleep: 1, before_move: 1 };
 
 /// How long to wait by spinning now.
 fn patience() -> Patience {
@@ -53,34 +48,24 @@ fn spinning(threads: usize) -> usize {
     if threads > 1 { threads } else { 0 }
 }
 
-type Job<'a> = dyn Fn(usize) + Sync + 'a;
-
 /// Threads that wait for jobs.
 pub(super) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// Held while a job runs: jobs from several threads take turns.
-    turn: Mutex<()>,
+    /// The rests of each worker. Locked while a job runs: jobs from several threads take turns.
+    turn: Mutex<Vec<Rest>>,
     shares: Shares,
 }
 
 struct Shared {
-    /// Counts the jobs given out; a change is the signal to start.
-    jobs: AtomicUsize,
-    /// The job in hand: valid from the change of `jobs` until `pending` is 0.
-    job: UnsafeCell<Option<*const Job<'static>>>,
-    /// Workers that have not finished the job in hand.
-    pending: AtomicUsize,
-    seats: Vec<Seat>,
-    panicked: AtomicBool,
-    closing: AtomicBool,
+    handover: Handover,
+    places: Vec<Place>,
 }
 
-/// What the caller knows of a worker, on a cache line of its own.
+/// Where a worker runs, on a cache line of its own.
 #[repr(align(64))]
-struct Seat {
-    asleep: AtomicBool,
-    /// The core where it began its last job, or [`NOWHERE`].
+struct Place {
+    /// The core where it began its last part, or [`NOWHERE`].
     core: AtomicUsize,
     thread: OnceLock<cores::Thread>,
 }
@@ -92,30 +77,26 @@ fn current_core() -> usize {
     cores::current().unwrap_or(NOWHERE)
 }
 
-// SAFETY: the job cell is written only while no worker runs, before `jobs` changes, and read only after.
-unsafe impl Sync for Shared {}
-// SAFETY: the pointer in the cell is used only while its closure, which is Sync, is borrowed by `run`.
-unsafe impl Send for Shared {}
-
 impl Pool {
     /// A pool of `threads` threads, the caller among them.
     pub(super) fn new(threads: usize) -> Result<Pool> {
+        let workers = threads - 1;
         let shared = Arc::new(Shared {
-            jobs: AtomicUsize::new(0),
-            job: UnsafeCell::new(None),
-            pending: AtomicUsize::new(0),
-            seats: (1..threads).map(|_| Seat::new()).collect(),
-            panicked: AtomicBool::new(false),
-            closing: AtomicBool::new(false),
+            handover: Handover::new(workers),
+            places: (0..workers).map(|_| Place::new()).collect(),
         });
         THREADS.fetch_add(spinning(threads), Ordering::Relaxed);
         // Dropped on an error, so that the threads that did start end.
-        let mut pool =
-            Pool { shared, workers: Vec::new(), turn: Mutex::new(()), shares: Shares::new(threads) };
-        for index in 1..threads {
+        let mut pool = Pool {
+            shared,
+            workers: Vec::new(),
+            turn: Mutex::new(vec![Rest::default(); workers]),
+            shares: Shares::new(threads),
+        };
+        for worker in 0..workers {
             let shared = Arc::clone(&pool.shared);
-            let worker = start_thread(format!("solver-{index}"), move || shared.serve(index));
-            pool.workers.push(worker.map_err(|e| Error::Threads { threads, reason: e.to_string() })?);
+            let started = start_thread(format!("solver-{}", worker + 1), move || shared.serve(worker));
+            pool.workers.push(started.map_err(|e| Error::Threads { threads, reason: e.to_string() })?);
         }
         Ok(pool)
     }
@@ -131,138 +112,117 @@ impl Pool {
     }
 
     /// Runs `job(i)` for every i below the number of threads, each on its own thread; returns when all are done.
-    pub(super) fn run(&self, job: &Job<'_>) {
-        let _turn = lock(&self.turn);
-        self.run_in_turn(job);
+    pub(super) fn team(&self, job: &Job<'_>) {
+        let rests = &mut *lock(&self.turn);
+        self.run(job, true, rests);
     }
 
-    /// Runs `work(chunk)` once for each chunk of the threads' ranges; threads that are done with theirs help others.
-    pub(super) fn share(&self, range: impl Fn(usize) -> Range<usize>, work: &Stretch<'_>) {
-        let _turn = lock(&self.turn);
-        self.shares.deal(range);
-        self.run_in_turn(&|thread| self.shares.work(thread, work));
-    }
-
-    fn run_in_turn(&self, job: &Job<'_>) {
-        let shared = &*self.shared;
-        // SAFETY: the lifetime is only forgotten: `Finish` waits until no worker uses the job, also on unwinding.
-        let job_of_workers = unsafe { std::mem::transmute::<*const Job<'_>, *const Job<'static>>(job) };
-        // SAFETY: `pending` is 0 and the turn is ours, so nobody reads the cell.
-        unsafe { *shared.job.get() = Some(job_of_workers) };
-        shared.panicked.store(false, Ordering::Relaxed);
-        shared.pending.store(self.workers.len(), Ordering::Relaxed);
-        // Sequentially consistent against `asleep`: either the worker sees the job, or we see that it sleeps.
-        shared.jobs.fetch_add(1, Ordering::SeqCst);
-        let finish = Finish(shared);
-        for (seat, worker) in shared.seats.iter().zip(&self.workers) {
-            if seat.asleep.load(Ordering::SeqCst) {
-                shared.keep_apart(seat, || worker.thread().unpark());
-            }
+    /// Runs `work` once for each chunk of the threads' ranges, which make up all `chunks`. With `help`, threads that are
+    /// done with theirs help others, as they do where a worker rests.
+    pub(super) fn share(
+        &self,
+        chunks: usize,
+        help: bool,
+        range: impl Fn(usize) -> Range<usize> + Sync,
+        work: &Stretch<'_>,
+    ) {
+        let rests = &mut *lock(&self.turn);
+        let mut now = None;
+        let resting =
+            rests.iter_mut().filter_map(|r| r.rests(|| *now.get_or_insert_with(Instant::now)).then_some(()));
+        let resting = resting.count();
+        if resting == self.workers.len() {
+            work(0..chunks);
+        } else if (help || resting > 0) && u32::try_from(chunks).is_ok() {
+            self.shares.deal(range);
+            self.run(&|thread| self.shares.work(thread, work), false, rests);
+        } else {
+            self.run(&|part| work(range(part)), false, rests);
         }
-        job(0);
-        drop(finish);
-        if shared.panicked.load(Ordering::Relaxed) {
-            panic!("a thread of the pool panicked");
+    }
+
+    fn run(&self, job: &Job<'_>, team: bool, rests: &mut [Rest]) {
+        self.shared.handover.run(job, team, patience(), &mut Crew { pool: self, rests });
+    }
+}
+
+/// The workers during a job.
+struct Crew<'a> {
+    pool: &'a Pool,
+    rests: &'a mut [Rest],
+}
+
+impl Workers for Crew<'_> {
+    fn rests(&self, worker: usize) -> bool {
+        self.rests[worker].resting()
+    }
+
+    fn wake(&mut self, worker: usize) {
+        self.pool.shared.keep_apart(worker, || self.pool.workers[worker].thread().unpark());
+    }
+
+    fn late(&mut self, _: usize) {
+        self.pool.shared.separate();
+        thread::yield_now();
+    }
+
+    fn sleep_for(&mut self, worker: usize, sleep: impl FnOnce()) {
+        let thread = self.pool.shared.places[worker].thread.get();
+        let time_on_core = || thread.and_then(|&thread| cores::time_on_core(thread));
+        let (start, before) = (Instant::now(), time_on_core());
+        sleep();
+        let (end, after) = (Instant::now(), time_on_core());
+        if let (Some(before), Some(after)) = (before, after) {
+            let lost = (end - start).saturating_sub(after.saturating_sub(before));
+            self.rests[worker].lost(lost, end);
         }
     }
 }
 
-/// Waits for the workers when it goes out of scope.
-struct Finish<'a>(&'a Shared);
-
-impl Drop for Finish<'_> {
-    fn drop(&mut self) {
-        let mut spins = 0;
-        let patience = patience();
-        while self.0.pending.load(Ordering::Acquire) > 0 {
-            spins += 1;
-            if spins % patience.before_yield == 0 {
-                self.0.separate();
-                thread::yield_now()
-            } else {
-                std::hint::spin_loop()
-            }
-        }
-    }
-}
-
-impl Seat {
-    fn new() -> Seat {
-        Seat { asleep: AtomicBool::new(false), core: AtomicUsize::new(NOWHERE), thread: OnceLock::new() }
+impl Place {
+    fn new() -> Place {
+        Place { core: AtomicUsize::new(NOWHERE), thread: OnceLock::new() }
     }
 }
 
 impl Shared {
+    /// The life of a worker.
+    fn serve(&self, worker: usize) {
+        let place = &self.places[worker];
+        let _ = place.thread.set(cores::this_thread());
+        let begins = || place.core.store(current_core(), Ordering::Relaxed);
+        self.handover.serve(worker, || patience().before_sleep, begins);
+    }
+
     /// Does something to a worker while it is kept off the cores of the caller and of the other workers that are awake.
-    fn keep_apart(&self, seat: &Seat, meanwhile: impl FnOnce()) {
-        let Some(&thread) = seat.thread.get().filter(|_| patience().apart) else { return meanwhile() };
+    fn keep_apart(&self, worker: usize, meanwhile: impl FnOnce()) {
+        let Some(&thread) = self.places[worker].thread.get().filter(|_| !crowded()) else {
+            return meanwhile();
+        };
         let caller = current_core();
-        let awake = |other: &&Seat| !std::ptr::eq(*other, seat) && !other.asleep.load(Ordering::Relaxed);
         let taken = |core| {
-            let mut others = self.seats.iter().filter(awake);
-            core == caller || others.any(|other| other.core.load(Ordering::Relaxed) == core)
+            let awake = |other: &usize| *other != worker && !self.handover.asleep(*other);
+            let mut others = (0..self.places.len()).filter(awake);
+            core == caller || others.any(|other| self.places[other].core.load(Ordering::Relaxed) == core)
         };
         cores::off(thread, taken, meanwhile);
     }
 
     /// Sends workers away that were last seen on the core of the caller or of a worker before them.
     fn separate(&self) {
-        if !patience().apart {
+        if crowded() {
             return;
         }
         let caller = current_core();
-        for (at, seat) in self.seats.iter().enumerate() {
-            let core = seat.core.load(Ordering::Relaxed);
-            let shared =
-                core == caller || self.seats[..at].iter().any(|s| s.core.load(Ordering::Relaxed) == core);
+        for (worker, place) in self.places.iter().enumerate() {
+            let core = place.core.load(Ordering::Relaxed);
+            let before = &self.places[..worker];
+            let shared = core == caller || before.iter().any(|p| p.core.load(Ordering::Relaxed) == core);
             if core != NOWHERE && shared {
                 // Once: until it has told where it is now.
-                seat.core.store(NOWHERE, Ordering::Relaxed);
-                self.keep_apart(seat, || ());
+                place.core.store(NOWHERE, Ordering::Relaxed);
+                self.keep_apart(worker, || ());
             }
-        }
-    }
-
-    /// The life of worker `index`.
-    fn serve(&self, index: usize) {
-        let seat = &self.seats[index - 1];
-        let _ = seat.thread.set(cores::this_thread());
-        let mut served = 0;
-        loop {
-            served = self.wait_for_job(seat, served);
-            seat.core.store(current_core(), Ordering::Relaxed);
-            if self.closing.load(Ordering::Relaxed) {
-                return;
-            }
-            // SAFETY: a new job was given out, and `run` keeps it alive until `pending` is 0.
-            let job = unsafe { (*self.job.get()).map(|job| &*job) };
-            if let Some(job) = job
-                && catch_unwind(AssertUnwindSafe(|| job(index))).is_err()
-            {
-                self.panicked.store(true, Ordering::Relaxed);
-            }
-            self.pending.fetch_sub(1, Ordering::Release);
-        }
-    }
-
-    /// Returns the number of jobs given out once it differs from `served`.
-    fn wait_for_job(&self, seat: &Seat, served: usize) -> usize {
-        for _ in 0..patience().before_sleep {
-            let jobs = self.jobs.load(Ordering::Acquire);
-            if jobs != served {
-                return jobs;
-            }
-            std::hint::spin_loop();
-        }
-        let asleep = &seat.asleep;
-        asleep.store(true, Ordering::SeqCst);
-        loop {
-            let jobs = self.jobs.load(Ordering::SeqCst);
-            if jobs != served {
-                asleep.store(false, Ordering::Relaxed);
-                return jobs;
-            }
-            thread::park();
         }
     }
 }
@@ -270,8 +230,7 @@ impl Shared {
 impl Drop for Pool {
     fn drop(&mut self) {
         THREADS.fetch_sub(spinning(self.shares.threads()), Ordering::Relaxed);
-        self.shared.closing.store(true, Ordering::Relaxed);
-        self.shared.jobs.fetch_add(1, Ordering::SeqCst);
+        self.shared.handover.close();
         for worker in self.workers.drain(..) {
             worker.thread().unpark();
             let _ = worker.join();
@@ -282,6 +241,7 @@ impl Drop for Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::Duration;
 
     #[test]
@@ -293,7 +253,7 @@ mod tests {
                 if round % 50 == 49 {
                     std::thread::sleep(Duration::from_millis(20));
                 }
-                pool.run(&|i| {
+                pool.team(&|i| {
                     counts[i].fetch_add(1, Ordering::Relaxed);
                 });
             }
@@ -314,14 +274,47 @@ mod tests {
     fn a_panic_on_any_thread_reaches_the_caller_and_the_pool_lives_on() {
         let pool = Pool::new(3).unwrap();
         for faulty in 0..3 {
-            let outcome = catch_unwind(AssertUnwindSafe(|| pool.run(&|i| assert_ne!(i, faulty))));
+            let outcome = catch_unwind(AssertUnwindSafe(|| pool.team(&|i| assert_ne!(i, faulty))));
             assert!(outcome.is_err(), "a panic on thread {faulty}");
         }
         let runs = AtomicUsize::new(0);
-        pool.run(&|_| {
+        pool.team(&|_| {
             runs.fetch_add(1, Ordering::Relaxed);
         });
         assert_eq!(runs.into_inner(), 3);
+    }
+
+    #[test]
+    fn a_worker_that_rests_runs_no_chunk_and_a_team_has_it_again() {
+        let pool = Pool::new(3).unwrap();
+        for resting in [vec![0], vec![1], vec![0, 1]] {
+            let now = Instant::now();
+            resting.iter().for_each(|&worker| lock(&pool.turn)[worker].lost(Duration::from_secs(1), now));
+            for (chunks, help) in [(2, false), (1000, true)] {
+                let counts: Vec<_> = (0..chunks).map(|_| AtomicUsize::new(0)).collect();
+                let range = |part: usize| chunks * part / 3..chunks * (part + 1) / 3;
+                pool.share(chunks, help, range, &|stretch| {
+                    let thread = thread::current().name().unwrap_or_default().to_owned();
+                    assert!(
+                        resting.iter().all(|worker| thread != format!("solver-{}", worker + 1)),
+                        "{thread}"
+                    );
+                    stretch.for_each(|chunk| {
+                        counts[chunk].fetch_add(1, Ordering::Relaxed);
+                    });
+                });
+                assert!(
+                    counts.iter().all(|count| count.load(Ordering::Relaxed) == 1),
+                    "{resting:?} {chunks}"
+                );
+            }
+            let team = AtomicUsize::new(0);
+            pool.team(&|_| {
+                team.fetch_add(1, Ordering::Relaxed);
+            });
+            assert_eq!(team.into_inner(), 3);
+            lock(&pool.turn).fill(Rest::default());
+        }
     }
 
     #[test]
@@ -332,7 +325,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     for _ in 0..100 {
-                        pool.run(&|_| {
+                        pool.team(&|_| {
                             assert!(inside.fetch_add(1, Ordering::SeqCst) < 2);
                             inside.fetch_sub(1, Ordering::SeqCst);
                         });

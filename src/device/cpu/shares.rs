@@ -4,8 +4,8 @@
 //! done takes from the back of another's. A thread whose core is taken away for a while, or whose chunks cost more than
 //! was expected, so holds up nobody. Each bite is a share of what is left: large at first, single chunks at the end.
 
+use super::sync::{AtomicU64, Ordering};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is done with neighbouring chunks.
 pub(super) type Stretch<'a> = dyn Fn(Range<usize>) + Sync + 'a;
@@ -15,7 +15,6 @@ const BITE: usize = 4;
 
 /// What is left of one thread's chunks: the first in the upper half, the end in the lower one. On a line of its own.
 #[repr(align(64))]
-#[derive(Default)]
 struct Left(AtomicU64);
 
 /// What is left of every thread's chunks.
@@ -24,7 +23,7 @@ pub(super) struct Shares(Vec<Left>);
 impl Shares {
     /// For so many threads.
     pub fn new(threads: usize) -> Shares {
-        Shares((0..threads).map(|_| Left::default()).collect())
+        Shares((0..threads).map(|_| Left(AtomicU64::new(0))).collect())
     }
 
     /// The number of threads.

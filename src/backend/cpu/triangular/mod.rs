@@ -137,9 +137,17 @@ impl<T: Scalar> Triangles<T> {
         }
         self.team.done.iter().for_each(|done| done.0.store(0, Ordering::Relaxed));
         let vectors = Vectors { x: x.data().as_ptr(), z: z.data_mut().as_mut_ptr() };
-        // No more chunks than threads, so that no thread has two.
         let (team, vectors) = (&self.team, &vectors);
-        device.for_each_chunk(threads, None, |thread| team.strand(thread, vectors));
+        if threads == 1 {
+            team.strand(0, vectors);
+        } else {
+            // Strands wait for each other, so each has a thread of its own.
+            device.team(|thread| {
+                if thread < threads {
+                    team.strand(thread, vectors);
+                }
+            });
+        }
         Ok(())
     }
 }
