@@ -423,3 +423,129 @@ macro_rules! product {
 }
 
 pub(crate) use {names, product, program, sweep};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::sweep::Term;
+    use crate::device::{Cpu, Test, Track, Update, Workspace};
+    use crate::stop::StopCode;
+
+    names! {
+        vectors v { a, b, c, d }
+        scalars s { sum, other, alpha }
+    }
+
+    const W0: Operand = Operand::Write(0);
+    const W1: Operand = Operand::Write(1);
+    const R0: Operand = Operand::Read(0);
+    const R1: Operand = Operand::Read(1);
+
+    #[test]
+    fn a_formula_is_the_sweep_that_it_reads_as() {
+        const FOURTH: Track = Track(1);
+        const FORMULA: Formula = sweep!({
+            "test":
+            b = alpha * c - b + d;
+            a = -a + [1] * d .* c;
+            a = c ./ d;
+            b = alpha * 1 - alpha * a .* d;
+            sum = <a, b>;
+            other = norm1(c);
+            other = norm1(a .* d);
+            alpha = sum(c if d < 0);
+        } then {
+            count sum;
+            note FOURTH = alpha;
+            stop Converged if sum <= alpha;
+            stop NotFinite if not_finite(sum);
+            stop Limit if not_positive(sum);
+            stop Diverged if negative(sum);
+            other = sqrt(sum);
+            other = sum + alpha;
+            other = sum - alpha;
+            other = sum * alpha;
+            other = sum / alpha;
+            other = sum;
+        });
+        let (alpha, sum, other) = (s::alpha, s::sum, s::other);
+        let expected = Sweep {
+            name: "test",
+            writes: 2,
+            reads: 2,
+            updates: &[
+                Update { target: 0, terms: &[Term::slot(alpha, R0), Term::minus_one(W0), Term::one(R1)] },
+                Update { target: 1, terms: &[Term::minus_one(W1), Term::number(1, R1).times(R0)] },
+                Update { target: 1, terms: &[Term::one(R0).over(R1)] },
+                Update {
+                    target: 0,
+                    terms: &[Term::slot(alpha, Operand::Ones), Term::minus(alpha, W1).times(R1)],
+                },
+            ],
+            dots: &[
+                Dot::product(W1, W0, sum),
+                Dot::magnitudes(R0, other),
+                Dot::weighted_magnitudes(W1, R1, other),
+                Dot::marked(R0, R1, alpha),
+            ],
+            then: &[
+                Op::Count(sum),
+                Op::Note(FOURTH, alpha),
+                Op::StopIf(Test::AtMost(sum, alpha), StopCode::Converged),
+                Op::StopIf(Test::NotFinite(sum), StopCode::NotFinite),
+                Op::StopIf(Test::NotPositive(sum), StopCode::Limit),
+                Op::StopIf(Test::Negative(sum), StopCode::Diverged),
+                Op::Root(other, sum),
+                Op::Add(other, sum, alpha),
+                Op::Subtract(other, sum, alpha),
+                Op::Multiply(other, sum, alpha),
+                Op::Divide(other, sum, alpha),
+                Op::Copy(other, sum),
+            ],
+            numbers: &[],
+        };
+        assert_eq!(FORMULA.sweep, expected);
+        assert_eq!(FORMULA.binding.operand(v::b), W0);
+        assert_eq!(FORMULA.binding.operand(v::d), R1);
+    }
+
+    #[test]
+    fn vectors_are_found_by_name_whatever_their_order() {
+        const FORMULA: Formula = sweep!({ "test": a = a + [0] * c .* d; b = c; sum = <a, b>; });
+        let cpu = Cpu::new(Some(1)).unwrap();
+        let vector = |value: f64| {
+            let mut vector = cpu.vector::<f64>(3, 1).unwrap();
+            cpu.upload(&[value; 3], &mut vector).unwrap();
+            vector
+        };
+        let (mut a, mut b, c, d) = (vector(1.0), vector(0.0), vector(3.0), vector(5.0));
+        let mut slots = cpu.slots(s::COUNT, 1).unwrap();
+        let writes = [(v::b, &mut b), (v::a, &mut a)];
+        FORMULA.run(&cpu, writes, [(v::d, &d), (v::c, &c)], &mut slots, &[2.0]).unwrap();
+        assert_eq!((a.data(), b.data()), (&[31.0; 3][..], &[3.0; 3][..]));
+        assert_eq!(slots.state.get(s::sum, 0), 3.0 * 93.0);
+        let outcome = FORMULA.run(&cpu, [(v::a, &mut a), (v::d, &mut b)], [(v::c, &c)], &mut slots, &[2.0]);
+        assert!(matches!(outcome, Err(Error::Operands { what: "test" })), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_workspace_lends_vectors_by_name_and_lets_two_exchange_their_names() {
+        const FORMULA: Formula = sweep!({ "test": a = a + b + b; });
+        const MISSING: Formula = sweep!({ "test": a = a + c; });
+        let cpu = Cpu::new(Some(1)).unwrap();
+        let mut workspace = Workspace::<Cpu, f64>::new(&cpu, [v::a, v::b], (2, 1), s::COUNT).unwrap();
+        let mut work = workspace.work();
+        work.upload(v::a, &[1.0, 2.0]).unwrap();
+        work.upload(v::b, &[10.0, 20.0]).unwrap();
+        work.sweep(&FORMULA).unwrap();
+        let mut exchanged = work.with_exchanged(&[(v::a, v::b)]);
+        exchanged.sweep(&FORMULA).unwrap();
+        let mut host = [0.0; 2];
+        exchanged.download(v::a, &mut host).unwrap();
+        assert_eq!(host, [52.0, 104.0]);
+        work.download(v::a, &mut host).unwrap();
+        assert_eq!(host, [21.0, 42.0]);
+        assert!(matches!(work.sweep(&MISSING), Err(Error::Operands { .. })));
+        assert!(matches!(work.clear(v::d), Err(Error::Operands { .. })));
+    }
+}

@@ -14,6 +14,7 @@ mod kernel_cache;
 mod kernels;
 mod libraries;
 mod nvrtc;
+mod recording;
 mod sweeps;
 mod tape;
 

@@ -218,6 +218,11 @@ impl Cuda {
         turn.swaps.set(turn.swaps.get() + 1);
     }
 
+    /// How many kernels this process has loaded for the device: what was compiled, or found in the cache on disk.
+    pub fn kernels_loaded(&self) -> usize {
+        self.0.modules.loaded()
+    }
+
     /// The function of a kernel.
     pub fn kernel(&self, source: &KernelSource) -> Result<Kernel> {
         self.0.modules.get(source)

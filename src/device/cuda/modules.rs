@@ -88,6 +88,11 @@ impl Modules {
         self.arch
     }
 
+    /// How many kernels are loaded.
+    pub(super) fn loaded(&self) -> usize {
+        lock(&self.loaded).len()
+    }
+
     /// The function of a kernel, compiled and loaded if this is the first time.
     pub fn get(&self, source: &KernelSource) -> Result<Kernel> {
         if let Some(kernel) = lock(&self.loaded).get(source) {

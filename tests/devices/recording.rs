@@ -1,0 +1,142 @@
+//! What a recorded step may rely on, and what devices refuse.
+
+use crate::common::each_backend::{Builds, gpu};
+use crate::common::sweeps::PRODUCT;
+use crate::common::vectors::{bits, download, reals, upload};
+use crate::common::zoo;
+use solver::backend::{Choice, Operator};
+use solver::device::{Cuda, Device, Operand, Sweep, Term, Update};
+use solver::error::GpuError;
+use solver::operator::{Cost, LinearOperator};
+use solver::precond::Preconditioner;
+use solver::{Error, Result};
+use std::sync::{Arc, Mutex};
+
+const N: usize = 3000;
+
+/// y = 2 x by two kernels, the second of which reads what the first has left in memory of the operator's own.
+struct Double<D: Device>(Mutex<(D::Vector<f64>, D::Slots)>);
+
+const COPY: Sweep<'static> = Sweep {
+    name: "recording_copy",
+    numbers: &[],
+    writes: 1,
+    reads: 1,
+    updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(0))] }],
+    dots: &[],
+    then: &[],
+};
+const ADD: Sweep<'static> = Sweep {
+    name: "recording_add",
+    numbers: &[],
+    writes: 1,
+    reads: 2,
+    updates: &[Update { target: 0, terms: &[Term::one(Operand::Read(0)), Term::one(Operand::Read(1))] }],
+    dots: &[],
+    then: &[],
+};
+
+impl<D: Device> LinearOperator<D, f64> for Double<D> {
+    fn shape(&self) -> (usize, usize) {
+        (N, N)
+    }
+
+    fn apply(&self, device: &D, _: f64, x: &D::Vector<f64>, _: f64, y: &mut D::Vector<f64>) -> Result<()> {
+        let (own, slots) = &mut *self.0.lock().unwrap();
+        device.sweep(&mut [own], &[x], slots, &COPY)?;
+        device.sweep(&mut [y], &[own, x], slots, &ADD)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::default()
+    }
+
+    fn storage(&self) -> u64 {
+        0
+    }
+}
+
+fn a_recording_keeps_an_operator_that_its_step_lets_go<D: Device>(device: &D) {
+    let own = (device.vector::<f64>(N, 1).unwrap(), device.slots(1, 1).unwrap());
+    let operator = Operator::new(device, Arc::new(Double::<D>(Mutex::new(own))));
+    let x = reals(3, N);
+    let (on_x, mut y) = (upload::<D, f64>(device, &x, 1), device.vector(N, 1).unwrap());
+    let mut graph = device.record(&mut || operator.apply(1.0, &on_x, 0.0, &mut y)).unwrap();
+    drop(operator);
+    // What another vector would be given, were the operator's memory free.
+    let others: Vec<D::Vector<f64>> =
+        (0..8).map(|i| upload::<D, f64>(device, &vec![f64::from(i); N], 1)).collect();
+    device.replay(&mut graph, 3, &mut || Ok(())).unwrap();
+    let got = download::<D, f64>(device, &y, N);
+    assert!(got.iter().zip(&x).all(|(y, x)| *y == 2.0 * x));
+    for (i, other) in others.iter().enumerate() {
+        assert!(download::<D, f64>(device, other, N).iter().all(|v| *v == i as f64));
+    }
+}
+
+#[test]
+fn a_recording_keeps_an_operator_that_its_step_lets_go_on_the_gpu() {
+    a_recording_keeps_an_operator_that_its_step_lets_go(&gpu());
+}
+
+#[test]
+fn a_step_that_allocates_on_a_gpu_is_refused_and_the_device_goes_on() {
+    let gpu = gpu();
+    let refused = gpu.record(&mut || gpu.vector::<f64>(10, 1).map(drop));
+    assert!(matches!(refused, Err(Error::Gpu(GpuError::AllocatedInStep { .. }))));
+    let x = upload::<Cuda, f64>(&gpu, &reals(1, 10), 1);
+    assert_eq!(bits(&download::<Cuda, f64>(&gpu, &x, 10)), bits(&reals(1, 10)));
+}
+
+#[test]
+fn vectors_of_another_gpu_handle_are_refused_and_those_of_a_clone_are_not() {
+    let (gpu, other) = (gpu(), gpu());
+    let x = upload::<Cuda, f64>(&other, &reals(1, 10), 1);
+    let refused = |outcome: Result<()>| {
+        let wrong = matches!(outcome, Err(Error::Gpu(GpuError::OtherDevice { .. })));
+        assert!(wrong, "{outcome:?}");
+    };
+    refused(gpu.download(&x, &mut [0.0; 10]));
+    let (mut y, mut slots) = (gpu.vector::<f64>(10, 1).unwrap(), gpu.slots(1, 1).unwrap());
+    refused(gpu.sweep(&mut [&mut y], &[&x], &mut slots, &COPY));
+    let mut slots_there = other.slots(1, 1).unwrap();
+    let z = gpu.vector::<f64>(10, 1).unwrap();
+    refused(gpu.sweep(&mut [&mut y], &[&z], &mut slots_there, &COPY));
+    other.clone().download(&x, &mut [0.0; 10]).unwrap();
+}
+
+#[test]
+fn new_numbers_compile_no_kernel() {
+    let gpu = gpu();
+    let matrix = zoo::generated("poisson2d:20x30");
+    let n = matrix.rows();
+    let a = Choice::resolve("cuda", "auto", "csr").unwrap().build::<Cuda, f64>(&gpu, &matrix, 0).unwrap();
+    let operators: Vec<Operator<Cuda, f64>> = ["jacobi", "chebyshev:degree=3", "chebyshev:degree=9,ratio=7"]
+        .iter()
+        .map(|typed| typed.parse::<Preconditioner>().unwrap().build(&matrix, &a, 0).unwrap().unwrap())
+        .chain([a.clone()])
+        .collect();
+    let (x, mut y) = (upload::<Cuda, f64>(&gpu, &reals(1, n), 1), gpu.vector::<f64>(n, 1).unwrap());
+    let mut apply = |alpha: f64, beta: f64| {
+        operators.iter().for_each(|operator| operator.apply(alpha, &x, beta, &mut y).unwrap());
+    };
+    apply(1.0, 0.0);
+    apply(1.5, 2.5);
+    let known = gpu.kernels_loaded();
+    for i in 0..20 {
+        apply(0.1 + f64::from(i), 0.0);
+        apply(0.2 + f64::from(i), 0.7 * f64::from(i) - 3.0);
+    }
+    // The coefficients of another interval and another degree are numbers, too.
+    let other = "chebyshev:degree=5,ratio=123".parse::<Preconditioner>().unwrap();
+    let other = other.build(&matrix, &a, 0).unwrap().unwrap();
+    other.apply(3.0, &x, 4.0, &mut y).unwrap();
+    assert_eq!(gpu.kernels_loaded(), known);
+}
+
+#[test]
+fn numbers_of_a_sweep_are_arguments_and_no_text_of_its_kernel() {
+    use solver::device::cuda::sweep_kernel;
+    let with = |numbers: &'static [f64]| sweep_kernel::<f64>(&PRODUCT.with(numbers), 1);
+    assert_eq!(with(&[0.5]), with(&[-7.25e-30]));
+}
