@@ -82,9 +82,6 @@ __device__ __forceinline__ bool complete(double* ticket, const u32 pieces, const
     return drawn == pieces - 1;
 }
 
-#define PIECE_ARGUMENTS const uint4 *__restrict__ pieces, double *scratch,
-#else
-#define PIECE_ARGUMENTS
 #endif
 
 // Blocks of a multiprocessor with the registers that hold all loads of a round, and no more: a fused dot product would take
@@ -96,10 +93,7 @@ __device__ __forceinline__ bool complete(double* ticket, const u32 pieces, const
 #define RESIDENT 1
 #endif
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-spmv_bsr(const OFFSET* __restrict__ block_offsets, const COLUMN* __restrict__ block_columns,
-         const Stored* __restrict__ values, PIECE_ARGUMENTS const SCALAR* x, SCALAR* y, const u32 rows_of_y,
-         const u32 columns_of_x, const u32 count, const u32 blocks_of_piece, ENDING) {
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_bsr(PARAMETERS) {
     BEGIN_ROWS();
     const BlockRows matrix = {block_columns, values, x, columns_of_x};
     const u32 lane = threadIdx.x % THREADS, groups = gridDim.x * (BLOCK / THREADS);

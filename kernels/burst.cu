@@ -6,9 +6,7 @@
 
 #define LANES 32
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
-spmv_slices(const u32* __restrict__ lengths, const u32* __restrict__ offsets, const u32* __restrict__ columns,
-            const Stored* __restrict__ values, const SCALAR* x, SCALAR* y, const u32 rows_of_y, ENDING) {
+extern "C" __global__ void __launch_bounds__(BLOCK) spmv_slices(PARAMETERS) {
     BEGIN_ROWS();
     const u32 step = gridDim.x * BLOCK;
     for (u32 row = blockIdx.x * BLOCK + threadIdx.x; row < rows_of_y; row += step) {

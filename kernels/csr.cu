@@ -72,7 +72,7 @@ __device__ __forceinline__ void emit_late(Rows rows, u64 row, SCALAR sum, double
 #define BOUNDS BLOCK
 #endif
 
-extern "C" __global__ void __launch_bounds__(BOUNDS) spmv_csr_windows(double* scratch, CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BOUNDS) spmv_csr_windows(PARAMETERS) {
     __shared__ SCALAR products[BLOCK * UNROLL];
     BEGIN_ROWS();
     const uint4* windows = reinterpret_cast<const uint4*>(list);

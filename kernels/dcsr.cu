@@ -5,10 +5,7 @@
 // Writes each y[row] once; deterministic.
 // Defined by the launcher: THREADS, UNROLL, RESIDENT (as in sell.cu).
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-spmv_dcsr(const OFFSET* __restrict__ row_offsets, const u32* __restrict__ col_indices,
-          const Stored* __restrict__ values, const u32* __restrict__ row_indices, const u32* __restrict__ filled,
-          const SCALAR* x, SCALAR* y, const u32 count, const u32 rows_of_y, ENDING) {
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_dcsr(PARAMETERS) {
     BEGIN_ROWS();
     const u32 part = threadIdx.x % THREADS, lane = threadIdx.x % 32;
     const u64 step = u64(gridDim.x) * (BLOCK / THREADS);

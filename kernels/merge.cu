@@ -71,10 +71,7 @@ __device__ __forceinline__ void end_open_rows(const OFFSET* __restrict__ row_off
     }
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-spmv_csr_merge(const OFFSET* __restrict__ row_offsets, const u32* __restrict__ col_indices,
-               const Stored* __restrict__ values, const u32* __restrict__ cuts, SCALAR* parts, u32* ticket,
-               const SCALAR* x, SCALAR* y, const u32 rows_of_y, const u32 tiles, ENDING) {
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_csr_merge(PARAMETERS) {
     BEGIN_ROWS();
     __shared__ SCALAR items[TILE];   // products of entries, and then sums of rows
     __shared__ u16 ends[TILE + 1];   // where rows end among the entries of the tile

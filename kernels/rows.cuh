@@ -1,19 +1,20 @@
-// Prepended, after common.cuh, to every kernel that owns rows: the arguments of those over CSR, and what becomes of the sum
-// of a row.
+// Prepended, after common.cuh, to every kernel that owns rows: what becomes of the sum of a row.
 //
-// Defined by the launcher: SCALAR (vectors), VALUE (stored values; undefined: all ones), OFFSET (row offsets), perhaps COLUMN
-// (column indices; undefined: u32). A kernel is
-//   extern "C" __global__ void __launch_bounds__(BLOCK) name(CSR_ARGUMENTS) {
+// Defined by the launcher: PARAMETERS (the arrays of the format, x, y, what the launch goes over, numbers, and what the ending
+// takes), SCALAR (vectors), VALUE (stored values; undefined: all ones), and where the format has them OFFSET (row offsets) and
+// COLUMN (column indices). A kernel is
+//   extern "C" __global__ void __launch_bounds__(BLOCK) name(PARAMETERS) {
 //       BEGIN_ROWS();
 //       ... emit(row, sum) once for each row it owns; every thread of the block must arrive at ...
 //       END_ROWS();
 //   }
 // Without DOTS it computes y = alpha A x + beta y; with them y = A x, then <x, y> and the program of the step. With SWEPT
-// a sweep follows each row's sum, by generated code that defines struct Rows and the names and types of its arguments: x
-// is then set anew in the memory of y, since other rows still gather the old one, and the host swaps the two.
+// a sweep follows each row's sum, by generated code that defines struct Rows and the names of its arguments: x is then set
+// anew in the memory of y, since other rows still gather the old one, and the host swaps the two.
 // The vectors carry no promise of being read-only or apart: the kernel ahead may still write x until in_order returns.
-// `list` and `count` are what the backend says: rows of one class, bounds of bins, or nothing and all rows.
-// With PLAIN the matrix carries no promise either and is loaded like any other memory.
+// Over CSR `list` and `count` say what the launch goes over: rows of one class, bounds of bins, or nothing and all rows.
+// READ_ONLY promises the compiler that nothing writes the matrix. With PLAIN the matrix carries no promise either and is
+// loaded like any other memory.
 
 #ifdef VALUE
 typedef VALUE Stored;
@@ -21,27 +22,11 @@ typedef VALUE Stored;
 typedef float Stored;  // there are none
 #endif
 
-#ifdef SWEPT
-#define ENDING SWEPT const u64 n, const Slots slots
-#elif defined(DOTS)
-#define ENDING const Slots slots
-#else
-#define ENDING const SCALAR alpha, const SCALAR beta
-#endif
-
 #ifdef PLAIN
 #define READ_ONLY
 #else
 #define READ_ONLY __restrict__
 #endif
-
-#ifndef COLUMN
-#define COLUMN u32
-#endif
-
-#define CSR_ARGUMENTS                                                                                        \
-    const OFFSET *READ_ONLY row_offsets, const COLUMN *READ_ONLY col_indices, const Stored *READ_ONLY values, \
-        const SCALAR *x, SCALAR *y, const u32 *READ_ONLY list, const u32 count, ENDING
 
 template <typename T>
 __device__ __forceinline__ T load_entry(const T* p) {

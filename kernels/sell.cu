@@ -46,9 +46,7 @@ __device__ __forceinline__ SCALAR row_sum(const u32 length, const SCALAR* x, Col
 #ifdef ELL
 
 // ELLPACK: entry j of all rows stands side by side. Grid: as many blocks as are resident, striding over the rows.
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-spmv_ell(const u32* __restrict__ row_lengths, const u32* __restrict__ col_indices, const Stored* __restrict__ values,
-         const SCALAR* x, SCALAR* y, const u32 rows_of_y, ENDING) {
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_ell(PARAMETERS) {
     BEGIN_ROWS();
     const u64 step = u64(gridDim.x) * BLOCK;
     for (u64 row = u64(blockIdx.x) * BLOCK + threadIdx.x; row < rows_of_y; row += step) {
@@ -62,9 +60,7 @@ spmv_ell(const u32* __restrict__ row_lengths, const u32* __restrict__ col_indice
 
 #else
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-spmv_sell(const uint4* __restrict__ slices, const u32* __restrict__ all_words, const Stored* __restrict__ all_values,
-          const SCALAR* x, SCALAR* y, const u32 rows_of_y, const u32 count, ENDING) {
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_sell(PARAMETERS) {
     BEGIN_ROWS();
     const u32 lane = threadIdx.x % LANES, step = gridDim.x * (BLOCK / LANES);
     u32 slice = blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;

@@ -20,7 +20,7 @@ __device__ __forceinline__ u32 column_at(const COLUMN* p, const u64 row) {
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK ROOM) spmv_csr_vector(CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK ROOM) spmv_csr_vector(PARAMETERS) {
     BEGIN_ROWS();
     const int lane = threadIdx.x & 31, part = lane % THREADS;
     const u64 step = u64(gridDim.x) * (BLOCK / THREADS);

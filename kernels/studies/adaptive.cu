@@ -6,7 +6,7 @@
 // blocks, striding over the pieces. Writes each y[row] once; deterministic.
 // Defined by the launcher: UNROLL, MIN_BLOCKS (blocks that shall fit on a multiprocessor, by registers).
 
-extern "C" __global__ void __launch_bounds__(BLOCK, FIT(MIN_BLOCKS)) spmv_csr_adaptive(CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK, FIT(MIN_BLOCKS)) spmv_csr_adaptive(PARAMETERS) {
     BEGIN_ROWS();
     const Entries entries = {col_indices, values, x};
     for (u64 piece = blockIdx.x; piece < count; piece += gridDim.x) {

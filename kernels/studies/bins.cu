@@ -5,7 +5,7 @@
 // bins. Writes each y[row] once; deterministic.
 // Defined by the launcher: UNROLL.
 
-extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_bins(CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_bins(PARAMETERS) {
     BEGIN_ROWS();
     const Entries entries = {col_indices, values, x};
     const u64 step = u64(gridDim.x) * WARPS;

@@ -9,7 +9,8 @@
 //   TEAM       R C threads a block, so that each keeps to one place of it and one sum; one atomic addition each at the end
 //   UNROLLED   a thread a column of a block, ROWS_AT_ONCE of its rows at once in registers; one atomic addition a warp
 //
-// Grid: any number of blocks, striding over `tasks`. Never with DOTS.
+// Task i has the blocks from task_blocks[i] to task_blocks[i + 1]; the first stands in row of blocks task_rows[i], or in the first
+// after it that has any. Grid: any number of blocks, striding over `tasks`. Never with DOTS.
 // Defined by the launcher: R, C, the variant, ROWS_AT_ONCE for UNROLLED, perhaps REGISTERS, the most of a thread.
 // In the last variant rows are shared out from where the previous round ended; the study's bounds would leave the block
 // where R is neither a multiple of a round nor below it.
@@ -109,20 +110,13 @@ __device__ __forceinline__ void add_blocks(const Blocks& matrix, const u64 begin
 
 #endif
 
-// What both kernels take. Task i has the blocks from task_blocks[i] to task_blocks[i + 1]; the first stands in row of blocks
-// task_rows[i], or in the first after it that has any.
-#define ARGUMENTS                                                                                              \
-    const OFFSET *__restrict__ block_offsets, const u32 *__restrict__ block_columns,                           \
-        const Stored *__restrict__ values, const u64 *__restrict__ task_blocks, const u32 *__restrict__ task_rows, \
-        const SCALAR *x, SCALAR *y, const u32 rows_of_y, const u32 columns_of_x, const u32 tasks, ENDING
-
-extern "C" __global__ void __launch_bounds__(BLOCK) spmv_bsr_scale(ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK) spmv_bsr_scale(PARAMETERS) {
     in_order();
     for (u64 row = u64(blockIdx.x) * BLOCK + threadIdx.x; row < rows_of_y; row += u64(gridDim.x) * BLOCK)
         y[row] = beta == SCALAR(0) ? SCALAR(0) : beta * y[row];
 }
 
-extern "C" __global__ void LIMIT spmv_bsr_tasks(ARGUMENTS) {
+extern "C" __global__ void LIMIT spmv_bsr_tasks(PARAMETERS) {
     __shared__ SCALAR sums[R];
     in_order();
     const Blocks matrix = {block_columns, values, x, columns_of_x};

@@ -5,14 +5,14 @@
 // Grid: any number of blocks, striding over the `count` rows or over the entries. Never with DOTS.
 // Defined by the launcher: perhaps PLAIN.
 
-extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_scale(CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_scale(PARAMETERS) {
     in_order();
     const u64 step = u64(gridDim.x) * BLOCK;
     for (u64 row = u64(blockIdx.x) * BLOCK + threadIdx.x; row < count; row += step)
         y[row] = beta == SCALAR(0) ? SCALAR(0) : beta * y[row];
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_entries(CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_entries(PARAMETERS) {
     in_order();
     const u64 nnz = row_offsets[count], step = u64(gridDim.x) * BLOCK;
     for (u64 j = u64(blockIdx.x) * BLOCK + threadIdx.x; j < nnz; j += step) {

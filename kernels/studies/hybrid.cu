@@ -21,7 +21,7 @@ __device__ __forceinline__ SCALAR row_by_block(const Entries& entries, OFFSET be
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK, FIT(MIN_BLOCKS)) spmv_csr_hybrid(CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK, FIT(MIN_BLOCKS)) spmv_csr_hybrid(PARAMETERS) {
     BEGIN_ROWS();
     const Entries entries = {col_indices, values, x};
     const u32 long_rows = list[0], medium_rows = list[1], short_rows = list[2];

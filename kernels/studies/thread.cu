@@ -4,7 +4,7 @@
 // number of blocks, striding over the rows. Writes each y[row] once; deterministic.
 // Defined by the launcher: UNROLL, MIN_BLOCKS (blocks that shall fit on a multiprocessor, by registers), perhaps PLAIN.
 
-extern "C" __global__ void __launch_bounds__(BLOCK, FIT(MIN_BLOCKS)) spmv_csr_thread(CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK, FIT(MIN_BLOCKS)) spmv_csr_thread(PARAMETERS) {
     BEGIN_ROWS();
     const Entries entries = {col_indices, values, x};
     const u64 step = u64(gridDim.x) * BLOCK;

@@ -7,7 +7,7 @@
 // Defined by the launcher: SEGMENT (a multiple of BLOCK), UNROLL (for sums.cuh) and perhaps ONWARDS: columns increase in a
 // row, so a thread goes on where it stood in the segment before; otherwise it looks at all its entries again.
 
-extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector_smem(CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector_smem(PARAMETERS) {
     BEGIN_ROWS();
     __shared__ SCALAR segment[SEGMENT];
     __shared__ u32 firsts[WARPS], lasts[WARPS];

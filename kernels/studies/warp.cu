@@ -4,7 +4,7 @@
 // Grid: any number of blocks, striding over the rows. Writes each y[row] once; deterministic.
 // Defined by the launcher: UNROLL, perhaps PLAIN.
 
-extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_warp(CSR_ARGUMENTS) {
+extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_warp(PARAMETERS) {
     BEGIN_ROWS();
     const Entries entries = {col_indices, values, x};
     const u64 step = u64(gridDim.x) * WARPS;

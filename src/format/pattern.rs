@@ -13,8 +13,6 @@ use std::sync::Arc;
 
 /// An index into the arrays of a matrix, 32-bit or 64-bit.
 pub trait Offset: Pod + Send + Sync {
-    /// The name of the same type in CUDA C++.
-    const CUDA_NAME: &'static str;
     /// As an index.
     fn at(self) -> usize;
     /// From an index that fits.
@@ -24,7 +22,6 @@ pub trait Offset: Pod + Send + Sync {
 }
 
 impl Offset for u32 {
-    const CUDA_NAME: &'static str = "unsigned int";
     #[inline(always)]
     fn at(self) -> usize {
         self as usize
@@ -40,7 +37,6 @@ impl Offset for u32 {
 }
 
 impl Offset for u64 {
-    const CUDA_NAME: &'static str = "unsigned long long";
     #[inline(always)]
     fn at(self) -> usize {
         self as usize

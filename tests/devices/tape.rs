@@ -80,7 +80,7 @@ impl LinearOperator<Tape, f64> for Product {
             assert_eq!((alpha, beta), (1.0, 0.0), "one launch computes y = A x alone");
             let Shape { rows, scalar, value } = tape.0.shape;
             let offsets = (0..=rows.div_ceil(32)).map(|slice| 32 * slice as u32).collect();
-            let matrix = Slices { offsets, arrays: [0; 4], value };
+            let matrix = Slices { offsets, value };
             trace.product_of(&matrix, [x.number, y.number].map(|number| (number, rows, scalar)));
         }
         self.0.apply(alpha, &x.vector, beta, &mut y.vector)

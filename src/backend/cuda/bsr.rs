@@ -12,9 +12,11 @@
 //! Fill is multiplied like any other zero: where x is not finite there, the row becomes NaN. With `zeros=skipped` no zero is
 //! multiplied, those of the matrix among them.
 
-use super::owner::{Arrays, Owner};
-use super::passes::{Form, Grid};
-use super::{Columns, NARROW_COLUMN, in_16_bits, number};
+use super::arrays::Arrays;
+use super::compressed::{Columns, in_16_bits};
+use super::form::{AnyForm, Form, Format, Grid, Share, Types};
+use super::number;
+use super::product::{Pass, Product};
 use crate::backend::blocks::{ANY_SIZE, TASK_SIZES, named_or_found};
 use crate::backend::{Family, Made, Param, Params};
 use crate::device::Cuda;
@@ -72,35 +74,141 @@ struct Shape {
     threads: u32,
     /// Whether block columns reach over the end of x.
     cut: bool,
-    pieces: bool,
     skip_zeros: bool,
 }
 
-fn form(shape: Shape) -> Form {
-    let Shape { block: (height, width), threads, cut, pieces, skip_zeros } = shape;
-    let text = include_str!("../../../kernels/bsr.cu");
-    let form = Form { name: "spmv_bsr", text, defines: Vec::new(), block: BLOCK, owns_all_rows: true };
-    let flags = [("CUT", cut), ("PIECES", pieces), ("SKIP_ZEROS", skip_zeros)];
+fn form<S>(shape: Shape) -> Form<BlockRows, S> {
+    let Shape { block: (height, width), threads, cut, skip_zeros } = shape;
+    let form = Form::new("spmv_bsr", include_str!("../../../kernels/bsr.cu")).in_blocks_of(BLOCK);
     let numbers = [("R", height as u32), ("C", width as u32), ("THREADS", threads), ("UNROLL", UNROLL)];
-    let set = flags.into_iter().filter(|&(_, on)| on).map(|(name, _)| (name, 1));
-    numbers.into_iter().chain(set).fold(form, |form, (name, value)| form.with(name, value))
+    let set = [("CUT", cut), ("SKIP_ZEROS", skip_zeros)].into_iter().filter(|&(_, on)| on);
+    let numbers = numbers.into_iter().chain(set.map(|(name, _)| (name, 1)));
+    numbers.fold(form, |form, (name, value)| form.with(name, value))
+}
+
+/// The kernel over whole rows of blocks.
+fn whole(shape: Shape) -> Form<BlockRows> {
+    form(shape)
+}
+
+/// The kernel over pieces of them.
+fn in_pieces(shape: Shape) -> Form<BlockRows, Pieces> {
+    form(shape).with("PIECES", 1)
 }
 
 /// Forms that together have all there is: every kind of round, flag and share.
-pub(super) fn forms() -> Vec<Form> {
-    let plain = Shape { block: (3, 3), threads: 32, cut: false, pieces: false, skip_zeros: false };
-    [
-        plain,
-        Shape { block: (5, 5), pieces: true, ..plain },
-        Shape { block: (8, 8), cut: true, ..plain },
-        Shape { block: (2, 7), threads: 2, cut: true, skip_zeros: true, ..plain },
-        Shape { block: (64, 1), pieces: true, skip_zeros: true, ..plain },
-        Shape { block: (9, 10), threads: 8, cut: true, ..plain },
-        Shape { block: (4, 4), threads: 4, ..plain },
-        Shape { block: (6, 6), threads: 16, ..plain },
+pub(super) fn forms() -> Vec<AnyForm> {
+    let plain = Shape { block: (3, 3), threads: 32, cut: false, skip_zeros: false };
+    vec![
+        whole(plain).any(),
+        in_pieces(Shape { block: (5, 5), ..plain }).any(),
+        whole(Shape { block: (8, 8), cut: true, ..plain }).any(),
+        whole(Shape { block: (2, 7), threads: 2, cut: true, skip_zeros: true, ..plain }).any(),
+        in_pieces(Shape { block: (64, 1), skip_zeros: true, ..plain }).any(),
+        whole(Shape { block: (9, 10), threads: 8, cut: true, ..plain }).any(),
+        whole(Shape { block: (4, 4), threads: 4, ..plain }).any(),
+        whole(Shape { block: (6, 6), threads: 16, ..plain }).any(),
     ]
-    .map(form)
-    .to_vec()
+}
+
+/// A matrix in blocks, whose values stand row by row within a row of blocks.
+struct BlockRows {
+    parts: BsrParts,
+    columns: BlockColumns,
+    /// Rows of blocks, or pieces of them.
+    count: usize,
+    blocks_of_piece: usize,
+}
+
+enum BlockColumns {
+    Full(Vec<u32>),
+    Narrow(Vec<u16>),
+}
+
+impl BlockRows {
+    /// The matrix, and the pieces of its rows of blocks where these are of so many blocks.
+    fn of(mut parts: BsrParts, piece: Option<usize>) -> Result<(BlockRows, Option<Pieces>)> {
+        parts.values = match &parts.values {
+            Values::F32(values) => Values::F32(row_by_row(&parts, values)?),
+            Values::F64(values) => Values::F64(row_by_row(&parts, values)?),
+            Values::Ones => Values::Ones,
+        };
+        let columns = match parts.cols.div_ceil(parts.block.1) <= Columns::NARROW {
+            true => BlockColumns::Narrow(in_16_bits(&parts.block_columns)),
+            false => BlockColumns::Full(std::mem::take(&mut parts.block_columns)),
+        };
+        let pieces = match piece {
+            Some(blocks) => {
+                let (list, scratch) = cut(&parts.block_offsets, blocks, parts.block.0);
+                Some(Pieces { list, scratch: zeros(scratch)? })
+            }
+            None => None,
+        };
+        let block_rows = parts.block_offsets.len() - 1;
+        let count = pieces.as_ref().map_or(block_rows, |pieces| pieces.list.len());
+        Ok((BlockRows { parts, columns, count, blocks_of_piece: piece.unwrap_or(0) }, pieces))
+    }
+}
+
+impl Format for BlockRows {
+    fn empty(types: Types) -> BlockRows {
+        let (block_offsets, values) = (types.offsets(), types.values());
+        let columns = match types.columns {
+            Columns::Full => BlockColumns::Full(Vec::new()),
+            Columns::Narrow | Columns::Near => BlockColumns::Narrow(Vec::new()),
+        };
+        let (rows, cols, block, entries, block_columns) = (0, 0, (1, 1), 0, Vec::new());
+        let parts = BsrParts { rows, cols, block, entries, block_offsets, block_columns, values };
+        BlockRows { parts, columns, count: 0, blocks_of_piece: 0 }
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.parts.rows, self.parts.cols)
+    }
+
+    fn places(&self) -> usize {
+        let (height, width) = self.parts.block;
+        self.parts.block_offsets.get(self.parts.block_offsets.len() - 1) * height * width
+    }
+
+    fn arrays<T: Scalar>(&self) -> Arrays<'_> {
+        let arrays = Arrays::new().add_offsets("block_offsets", &self.parts.block_offsets);
+        let arrays = match &self.columns {
+            BlockColumns::Full(columns) => arrays.add("block_columns", columns),
+            BlockColumns::Narrow(columns) => arrays.add("block_columns", columns),
+        };
+        arrays.typed("COLUMN").add_values("values", &self.parts.values)
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, u32)> {
+        // `check_size` has refused larger ones.
+        vec![
+            ("rows_of_y", self.parts.rows as u32),
+            ("columns_of_x", self.parts.cols as u32),
+            ("count", self.count as u32),
+            ("blocks_of_piece", self.blocks_of_piece as u32),
+        ]
+    }
+}
+
+/// Rows of blocks in pieces.
+struct Pieces {
+    list: Vec<[u32; 4]>,
+    scratch: Vec<f64>,
+}
+
+impl Share for Pieces {
+    fn none() -> Pieces {
+        Pieces { list: Vec::new(), scratch: Vec::new() }
+    }
+
+    fn arrays(&self) -> Arrays<'_> {
+        Arrays::new().add("pieces", &self.list).add_scratch("scratch", self.scratch.clone())
+    }
+
+    fn count(&self) -> Option<u32> {
+        None
+    }
 }
 
 /// Values of a row of blocks row by row, instead of block by block.
@@ -179,13 +287,7 @@ impl Family<Cuda> for BsrFamily {
     ) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
         let block = named_or_found(matrix, params, value_bytes(matrix));
-        let shape = (matrix.rows(), matrix.cols());
-        let mut parts = blocked(matrix, block)?.into_parts();
-        parts.values = match &parts.values {
-            Values::F32(values) => Values::F32(row_by_row(&parts, values)?),
-            Values::F64(values) => Values::F64(row_by_row(&parts, values)?),
-            Values::Ones => Values::Ones,
-        };
+        let parts = blocked(matrix, block)?.into_parts();
         let blocks = parts.block_columns.len();
         let block_rows = parts.block_offsets.len() - 1;
         let piece = blocks_of_piece(&parts, device.multiprocessors() as usize);
@@ -198,31 +300,19 @@ impl Family<Cuda> for BsrFamily {
             None | Some("auto") => covering(),
             Some(_) => number(params, "threads", &["32"]),
         };
-        let shape_of_kernel = Shape {
+        let shape = Shape {
             block,
             threads,
-            cut: !shape.1.is_multiple_of(block.1),
-            pieces: piece.is_some(),
+            cut: !matrix.cols().is_multiple_of(block.1),
             skip_zeros: params.get("zeros") == Some("skipped"),
         };
-        let mut arrays = Arrays::new().add_offsets(&parts.block_offsets);
-        arrays = match shape.1.div_ceil(block.1) <= Columns::NARROW {
-            true => arrays.add(in_16_bits(&parts.block_columns)).with_columns(NARROW_COLUMN),
-            false => arrays.add(&parts.block_columns),
+        let (matrix, pieces) = BlockRows::of(parts, piece)?;
+        let grid = Grid::Resident(matrix.count as u64 * u64::from(threads));
+        let pass = match &pieces {
+            Some(pieces) => Pass::new(device, in_pieces(shape), grid, pieces)?,
+            None => Pass::new(device, whole(shape), grid, &())?,
         };
-        arrays = arrays.add_values(&parts.values);
-        let mut count = block_rows;
-        if let Some(piece) = piece {
-            let (pieces, scratch) = cut(&parts.block_offsets, piece, block.0);
-            count = pieces.len();
-            arrays = arrays.add(pieces.as_flattened().to_vec()).add(zeros::<f64>(scratch)?);
-        }
-        let arrays = arrays.upload(device, reserve)?;
-        let kernel = (form(shape_of_kernel), Grid::Resident(count as u64 * u64::from(threads)));
-        // `check_size` has refused larger ones.
-        let numbers = vec![shape.0 as u32, shape.1 as u32, count as u32, piece.unwrap_or(0) as u32];
-        let places = blocks * block.0 * block.1;
-        Ok(Arc::new(Owner::new::<T>("bsr", shape, places, kernel, arrays, numbers)))
+        Ok(Arc::new(Product::<T>::new("bsr", device, &matrix, [pass], reserve)?))
     }
 }
 

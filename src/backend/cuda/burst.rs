@@ -5,12 +5,13 @@
 //! (see `device::cuda::burst`), without launches or memory between products and sweeps. By itself, a product is a plain
 //! one.
 
-use super::owner::{Arrays, Owner};
-use super::passes::{Form, Grid, check_size};
+use super::arrays::Arrays;
+use super::compressed::check_size;
+use super::form::{AnyForm, Form, Format, Grid, Types};
+use super::product::{Pass, Product};
 use super::{check_dot, check_shapes};
 use crate::backend::{Family, Made, Params};
-use crate::device::cuda::burst::{Slices, most_rows};
-use crate::device::cuda::modules::BLOCK;
+use crate::device::cuda::burst::{MatrixPointers, Slices, most_rows};
 use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::sweep::dot_sweep;
 use crate::device::{Cuda, Device, Op};
@@ -32,18 +33,62 @@ pub struct BurstFamily;
 /// Rows that its kernel can stride over in 32 bits.
 const MOST: usize = 1 << 31;
 
-fn form() -> Form {
-    Form {
-        name: "spmv_slices",
-        text: include_str!("../../../kernels/burst.cu"),
-        defines: vec![("UNROLL", "4".to_owned())],
-        block: BLOCK,
-        owns_all_rows: true,
+/// A matrix in slices.
+struct Sliced {
+    shape: (usize, usize),
+    lengths: Vec<u32>,
+    offsets: Vec<u32>,
+    columns: Vec<u32>,
+    values: Values,
+}
+
+impl Sliced {
+    fn of(matrix: &Csr) -> Result<Sliced> {
+        let (lengths, offsets) = slices(matrix)?;
+        let columns = spread(matrix, &offsets, matrix.col_indices())?;
+        let values = match matrix.values() {
+            Values::Ones => Values::Ones,
+            Values::F32(values) => Values::F32(spread(matrix, &offsets, values)?),
+            Values::F64(values) => Values::F64(spread(matrix, &offsets, values)?),
+        };
+        Ok(Sliced { shape: (matrix.rows(), matrix.cols()), lengths, offsets, columns, values })
     }
 }
 
-pub(super) fn forms() -> Vec<Form> {
-    vec![form()]
+impl Format for Sliced {
+    fn empty(types: Types) -> Sliced {
+        let values = types.values();
+        Sliced { shape: (0, 0), lengths: Vec::new(), offsets: vec![0], columns: Vec::new(), values }
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn places(&self) -> usize {
+        self.columns.len()
+    }
+
+    fn arrays<T: Scalar>(&self) -> Arrays<'_> {
+        Arrays::new()
+            .add("lengths", &self.lengths)
+            .add("offsets", &self.offsets)
+            .add("columns", &self.columns)
+            .add_values("values", &self.values)
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, u32)> {
+        // `build` refuses more rows.
+        vec![("rows_of_y", self.shape.0 as u32)]
+    }
+}
+
+fn form() -> Form<Sliced> {
+    Form::new("spmv_slices", include_str!("../../../kernels/burst.cu")).with("UNROLL", 4)
+}
+
+pub(super) fn forms() -> Vec<AnyForm> {
+    vec![form().any()]
 }
 
 impl Family<Cuda> for BurstFamily {
@@ -61,35 +106,19 @@ impl Family<Cuda> for BurstFamily {
                  graphs, which sell and csr do faster"
             );
         }
-        let matrix = narrowest(matrix);
-        let (lengths, offsets) = slices(&matrix)?;
-        let places = offsets[offsets.len() - 1] as usize;
-        let columns = spread(&matrix, &offsets, matrix.col_indices())?;
-        let values = match matrix.values() {
-            Values::Ones => Values::Ones,
-            Values::F32(values) => Values::F32(spread(&matrix, &offsets, values)?),
-            Values::F64(values) => Values::F64(spread(&matrix, &offsets, values)?),
-        };
-        let arrays = Arrays::new()
-            .add(&lengths)
-            .add(&offsets)
-            .add(&columns)
-            .add_values(&values)
-            .upload(device, reserve)?;
-        let value = match values {
+        let sliced = Sliced::of(&narrowest(matrix))?;
+        let pass = Pass::new(device, form(), Grid::Resident(rows as u64), &())?;
+        let product = Product::<T>::new("burst", device, &sliced, [pass], reserve)?;
+        let value = match sliced.values {
             Values::Ones => None,
             Values::F32(_) => Some((f32::CUDA_NAME, size_of::<f32>())),
             Values::F64(_) => Some((f64::CUDA_NAME, size_of::<f64>())),
         };
-        let addresses = std::array::from_fn(|i| arrays.addresses[i]);
-        let slices = Slices { offsets, arrays: addresses, value };
-        let kernel = (form(), Grid::Resident(rows as u64));
-        let owner =
-            Owner::new::<T>("burst", (rows, matrix.cols()), places, kernel, arrays, vec![rows as u32]);
+        let slices = Slices { offsets: sliced.offsets, value };
         if rows <= most {
             device.expect_bursts();
         }
-        Ok(Arc::new(Burst { owner, slices }))
+        Ok(Arc::new(Burst { product, slices }))
     }
 }
 
@@ -120,14 +149,25 @@ fn spread<E: Copy + Zeroable>(matrix: &Csr, offsets: &[u32], of_entries: &[E]) -
     Ok(all)
 }
 
-struct Burst {
-    owner: Owner,
+struct Burst<T> {
+    product: Product<T>,
     slices: Slices,
 }
 
-impl<T: Scalar> LinearOperator<Cuda, T> for Burst {
+impl<T: Scalar> Burst<T> {
+    /// Adds y = A x to the step that is being taken down; whether there is any.
+    fn trace(&self, device: &Cuda, x: &CudaVector<T>, y: &CudaVector<T>) -> bool {
+        device.trace_with(|trace| {
+            // In the order of `Sliced::arrays`.
+            let pointers = MatrixPointers(std::array::from_fn(|place| self.product.matrix().address(place)));
+            trace.product(&self.slices, pointers, x, y);
+        })
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cuda, T> for Burst<T> {
     fn shape(&self) -> (usize, usize) {
-        LinearOperator::<Cuda, T>::shape(&self.owner)
+        self.product.shape()
     }
 
     fn apply(
@@ -138,11 +178,11 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Burst {
         beta: f64,
         y: &mut CudaVector<T>,
     ) -> Result<()> {
-        check_shapes(LinearOperator::<Cuda, T>::shape(self), "burst", x, y)?;
-        if (alpha, beta) == (1.0, 0.0) && device.trace_with(|trace| trace.product(&self.slices, x, y)) {
+        check_shapes(self.shape(), "burst", x, y)?;
+        if (alpha, beta) == (1.0, 0.0) && self.trace(device, x, y) {
             return Ok(());
         }
-        self.owner.apply(device, alpha, x, beta, y)
+        self.product.apply(device, alpha, x, beta, y)
     }
 
     fn apply_dot(
@@ -154,20 +194,20 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Burst {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        let shape = LinearOperator::<Cuda, T>::shape(self);
+        let shape = self.shape();
         check_shapes(shape, "burst", x, y)?;
         check_dot(shape, slots)?;
-        if device.trace_with(|trace| trace.product(&self.slices, x, y)) {
+        if self.trace(device, x, y) {
             return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
         }
-        self.owner.apply_dot(device, x, y, slots, dot, then)
+        self.product.apply_dot(device, x, y, slots, dot, then)
     }
 
     fn cost(&self) -> Cost {
-        LinearOperator::<Cuda, T>::cost(&self.owner)
+        self.product.cost()
     }
 
     fn storage(&self) -> u64 {
-        LinearOperator::<Cuda, T>::storage(&self.owner)
+        self.product.storage()
     }
 }

@@ -12,15 +12,17 @@
 //! The sharing of entries through shared memory: J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on
 //! GPUs using the CSR storage format, SC 2014.
 
-use super::passes::{Form, Grid, Pass, Passes, Types, check_size};
-use super::{Columns, DeviceCsr, NARROW_COLUMN, NEAR_COLUMN, mean_row};
+use super::arrays::Arrays;
+use super::compressed::{AllRows, Columns, Compressed};
+use super::form::{AnyForm, Ending, Form, Real, Share, Types};
+use super::product::{Pass, Product};
+use super::{MATRIX, mean_row};
 use crate::backend::{Family, Made, Param, Params, Refusal};
-use crate::device::cuda::generate;
 use crate::device::cuda::modules::{BLOCK, KernelSource};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{Cuda, Op, Sweep};
 use crate::error::Result;
-use crate::format::{Csr, Offset, Values};
+use crate::format::{Csr, Values};
 use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use rayon::prelude::*;
@@ -101,14 +103,10 @@ impl Strategy {
         self.unroll * BLOCK as usize - LINE
     }
 
-    fn windows(&self) -> Form {
-        Form {
-            name: "spmv_csr_windows",
-            text: include_str!("../../../kernels/csr.cu"),
-            defines: vec![("UNROLL", self.unroll.to_string()), ("CAPACITY", self.capacity().to_string())],
-            block: BLOCK,
-            owns_all_rows: true,
-        }
+    fn windows(&self) -> Form<Compressed, Windows> {
+        Form::new("spmv_csr_windows", include_str!("../../../kernels/csr.cu"))
+            .with("UNROLL", self.unroll as u32)
+            .with("CAPACITY", self.capacity() as u32)
     }
 
     /// Whether rows may each have so many threads. Measured on an H200: rows of 75 entries in the mean, and of 840 at most, took
@@ -118,19 +116,20 @@ impl Strategy {
         longest <= EVEN * mean.max(round) || (mean <= round && longest <= ROUNDS * round)
     }
 
-    fn rows(&self, threads: u32) -> Form {
-        Form::new("spmv_csr_vector", include_str!("../../../kernels/vector.cu"), self.unroll_row as u32)
+    fn rows(&self, threads: u32) -> Form<Compressed, AllRows> {
+        Form::new("spmv_csr_vector", include_str!("../../../kernels/vector.cu"))
+            .with("UNROLL", self.unroll_row as u32)
             .with("THREADS", threads)
     }
 
-    fn long_rows(&self) -> Form {
+    fn long_rows(&self) -> Form<Compressed, AllRows> {
         self.rows(WARP).with("LONG", 1)
     }
 
     /// For rows of a few rounds, with columns in 16 bits that are not kept by how far they are from their row: the compiler does not
     /// lay rounds of those out after each other anyway. On an H200 52,800 rows of 147 entries took 25 us so with a dot product, and
     /// 27 with rounds laid out after each other; rows of 81 entries with columns in 32 bits the other way round 86 and 84.
-    fn narrow_rows(&self) -> Form {
+    fn narrow_rows(&self) -> Form<Compressed, AllRows> {
         self.rows(WARP).with("ONCE", 1)
     }
 
@@ -153,34 +152,30 @@ impl Strategy {
         params: &Params,
         reserve: u64,
     ) -> Result<Made<Cuda, T>> {
-        check_size(matrix)?;
-        if let Some(threads) = self.threads(matrix, params.get(CUT.name)) {
-            let columns = Columns::for_rows(matrix);
-            let long = mean_row(matrix) >= LONG * self.unroll_row * WARP as usize;
-            let form = match (threads, columns) {
-                _ if long => self.long_rows(),
-                (WARP, Columns::Narrow) => self.narrow_rows(),
-                _ => self.rows(threads),
-            };
-            let pass = Pass::over_all(form, matrix, threads);
-            return Ok(Arc::new(
-                Passes::with_columns::<T>(self.backend, device, matrix, [pass], columns, reserve)?
-                    .with_sweeps(),
-            ));
-        }
-        let columns = Columns::for_any_kernel(matrix);
-        DeviceCsr::require_room(device, matrix, columns, reserve)?;
-        let cut = Windows::cut(matrix, self.capacity());
-        let list = device.allocate_from("the windows of rows", &cut.list())?;
-        let scratch = device.allocate_from("the sums of pieces of rows", &cut.scratch())?;
-        let count = cut.windows.len() as u32;
-        let grid = Grid::Resident(u64::from(count) * u64::from(BLOCK));
-        let pass = Pass { form: self.windows(), grid, list: Some(list), count };
-        Ok(Arc::new(
-            Passes::with_columns::<T>(self.backend, device, matrix, [pass], columns, reserve)?
-                .with_scratch(scratch)
-                .with_sweeps(),
-        ))
+        let threads = self.threads(matrix, params.get(CUT.name));
+        let columns = match threads {
+            Some(_) => Columns::for_rows(matrix),
+            None => Columns::for_any_kernel(matrix),
+        };
+        let compressed = Compressed::of(matrix, columns)?;
+        let pass = match threads {
+            Some(threads) => {
+                let long = mean_row(matrix) >= LONG * self.unroll_row * WARP as usize;
+                let form = match (threads, columns) {
+                    _ if long => self.long_rows(),
+                    (WARP, Columns::Narrow) => self.narrow_rows(),
+                    _ => self.rows(threads),
+                };
+                AllRows::pass(device, form, matrix, threads)?
+            }
+            None => {
+                device.require_room(MATRIX, Compressed::bytes(matrix, columns), reserve)?;
+                let windows = Windows::cut(matrix, self.capacity());
+                Pass::over(device, self.windows(), &windows, BLOCK)?
+            }
+        };
+        let product = Product::<T>::new(self.backend, device, &compressed, [pass], reserve)?;
+        Ok(Arc::new(product.with_sweeps()))
     }
 }
 
@@ -190,7 +185,7 @@ pub(crate) fn storage(matrix: &Csr) -> u64 {
         Some(_) => Columns::for_rows(matrix),
         None => Columns::for_any_kernel(matrix),
     };
-    DeviceCsr::bytes(matrix, columns)
+    Compressed::bytes(matrix, columns)
 }
 
 /// Threads for a row: as few as cover a row of mean length in one round.
@@ -284,72 +279,84 @@ impl Windows {
     }
 }
 
+impl Share for Windows {
+    fn none() -> Windows {
+        Windows { windows: Vec::new(), long: 0, places: 0 }
+    }
+
+    fn arrays(&self) -> Arrays<'_> {
+        Arrays::of("the windows of rows").add("list", self.list()).add_scratch("scratch", self.scratch())
+    }
+
+    fn count(&self) -> Option<u32> {
+        // No row makes more of them than it has entries, and `Windows::cut` counts them in 32 bits.
+        Some(self.windows.len() as u32)
+    }
+}
+
 /// The kernels in every form that may be asked for, but for those that `vector` has: plain, and with the ends of these dot
 /// products and sweeps. Two combinations of types that differ in all three stand for the others where they hardly meet.
 pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
-    let narrow = u32::CUDA_NAME;
-    let wide = u64::CUDA_NAME;
-    let types = |scalar, value, offset| Types { scalar, value, offset, column: u32::CUDA_NAME };
-    let ones = [types("double", None, narrow), types("float", None, wide)];
+    use Real::{F32, F64};
+    let ones = [Types::new(F64, None, false), Types::new(F32, None, true)];
     let valued = [
-        types("double", Some("double"), narrow),
-        types("float", Some("float"), wide),
-        types("double", Some("float"), narrow),
+        Types::new(F64, Some(F64), false),
+        Types::new(F32, Some(F32), true),
+        Types::new(F64, Some(F32), false),
     ];
     let both = [&valued[..], &ones[..]].concat();
-    let plain = std::iter::once(String::new());
-    let dots: Vec<String> =
-        plain.chain(endings.iter().map(|(dot, then)| generate::conclude(dot, then))).collect();
-    let sweeps: Vec<String> = sweeps.iter().map(generate::row_sweep).collect();
+    let dots = std::iter::once(Ending::Plain).chain(endings.iter().map(|(dot, then)| Ending::Dot(dot, then)));
+    let dots: Vec<Ending<'_>> = dots.collect();
+    let sweeps: Vec<Ending<'_>> = sweeps.iter().map(Ending::Sweep).collect();
     let mut all = Vec::new();
-    let mut add = |form: Form, types: &[Types], endings: &[String]| {
-        all.extend(endings.iter().flat_map(|ending| types.iter().map(|types| form.source(*types, ending))));
+    let mut add = |form: &AnyForm, types: &[Types], endings: &[Ending<'_>]| {
+        all.extend(endings.iter().flat_map(|ending| types.iter().map(|types| form.source(*types, *ending))));
     };
-    add(CSR.windows(), &both, &dots);
-    add(CSR.windows(), &valued[..2], &sweeps);
-    add(PULL.windows(), &ones, &dots);
-    add(PULL.windows(), &ones, &sweeps);
-    add(CSR.rows(8), &valued[..1], &sweeps);
-    add(CSR.long_rows(), &valued[..2], &dots);
-    add(PULL.long_rows(), &ones, &dots);
-    add(CSR.long_rows(), &valued[..1], &sweeps);
-    [1, 2, 4, 8, 16, 32].into_iter().for_each(|threads| add(PULL.rows(threads), &ones[..1], &dots));
-    add(PULL.rows(8), &ones, &sweeps);
+    add(&CSR.windows().any(), &both, &dots);
+    add(&CSR.windows().any(), &valued[..2], &sweeps);
+    add(&PULL.windows().any(), &ones, &dots);
+    add(&PULL.windows().any(), &ones, &sweeps);
+    add(&CSR.rows(8).any(), &valued[..1], &sweeps);
+    add(&CSR.long_rows().any(), &valued[..2], &dots);
+    add(&PULL.long_rows().any(), &ones, &dots);
+    add(&CSR.long_rows().any(), &valued[..1], &sweeps);
+    [1, 2, 4, 8, 16, 32].into_iter().for_each(|threads| add(&PULL.rows(threads).any(), &ones[..1], &dots));
+    add(&PULL.rows(8).any(), &ones, &sweeps);
     // Plain and with a dot product where the number of threads is all that differs.
     let two = &dots[..dots.len().min(2)];
-    let [near, near_ones] = [valued[0], ones[0]].map(|types| Types { column: NEAR_COLUMN, ..types });
+    let [near, near_ones] = [valued[0], ones[0]].map(|types| Types { columns: Columns::Near, ..types });
     for threads in [1, 2, 4, 16, 32] {
-        add(CSR.rows(threads), &[near], two);
-        add(PULL.rows(threads), &[near_ones], two);
+        add(&CSR.rows(threads).any(), &[near], two);
+        add(&PULL.rows(threads).any(), &[near_ones], two);
     }
     for (form, types) in [
-        (CSR.rows(8), near),
-        (CSR.long_rows(), near),
-        (PULL.rows(8), near_ones),
-        (PULL.long_rows(), near_ones),
+        (CSR.rows(8).any(), near),
+        (CSR.long_rows().any(), near),
+        (PULL.rows(8).any(), near_ones),
+        (PULL.long_rows().any(), near_ones),
     ] {
-        add(form.clone(), &[types], &dots);
-        add(form, &[types], &sweeps);
+        add(&form, &[types], &dots);
+        add(&form, &[types], &sweeps);
     }
-    let in_16_bits = |types: Types| Types { column: NARROW_COLUMN, ..types };
+    let in_16_bits = |types: Types| Types { columns: Columns::Narrow, ..types };
     let (valued, ones) = (valued.map(in_16_bits), ones.map(in_16_bits));
     for (form, types) in [
-        (CSR.windows(), &valued[..]),
-        (CSR.windows(), &ones[..1]),
-        (CSR.rows(8), &valued),
-        (CSR.long_rows(), &valued[..1]),
-        (CSR.long_rows(), &ones[..1]),
-        (CSR.narrow_rows(), &valued[..1]),
-        (PULL.narrow_rows(), &ones[..1]),
-        (PULL.windows(), &ones),
-        (PULL.rows(8), &ones),
+        (CSR.windows().any(), &valued[..]),
+        (CSR.windows().any(), &ones[..1]),
+        (CSR.rows(8).any(), &valued),
+        (CSR.long_rows().any(), &valued[..1]),
+        (CSR.long_rows().any(), &ones[..1]),
+        (CSR.narrow_rows().any(), &valued[..1]),
+        (PULL.narrow_rows().any(), &ones[..1]),
+        (PULL.windows().any(), &ones),
+        (PULL.rows(8).any(), &ones),
     ] {
-        add(form.clone(), types, &dots);
-        add(form, &types[..1], &sweeps);
+        add(&form, types, &dots);
+        add(&form, &types[..1], &sweeps);
     }
     for threads in [1, 2, 4, 16] {
-        add(CSR.rows(threads), &valued[..1], two);
-        add(PULL.rows(threads), &ones[..1], two);
+        add(&CSR.rows(threads).any(), &valued[..1], two);
+        add(&PULL.rows(threads).any(), &ones[..1], two);
     }
     all
 }

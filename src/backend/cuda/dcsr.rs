@@ -2,11 +2,12 @@
 //!
 //! A bit a row says which are empty: the same kernel ends them, as the sum of nothing.
 
-use super::owner::{Arrays, Owner};
-use super::passes::{Form, Grid, check_size};
+use super::arrays::Arrays;
+use super::compressed::check_size;
+use super::form::{AnyForm, Form, Format, Grid, Types};
+use super::product::{Pass, Product};
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
-use crate::device::cuda::modules::BLOCK;
 use crate::error::Result;
 use crate::format::{Csr, Dcsr};
 use crate::scalar::Scalar;
@@ -20,43 +21,69 @@ const UNROLL: u32 = 3;
 /// Threads for a row.
 const THREADS: [u32; 3] = [2, 8, 32];
 
-fn form(threads: u32) -> Form {
-    let defines = [("THREADS", threads), ("UNROLL", UNROLL), ("RESIDENT", 5)];
-    Form {
-        name: "spmv_dcsr",
-        text: include_str!("../../../kernels/dcsr.cu"),
-        defines: defines.map(|(name, value)| (name, value.to_string())).to_vec(),
-        block: BLOCK,
-        owns_all_rows: true,
+/// A matrix in doubly compressed rows, with a bit for each row that is stored.
+struct Stored {
+    dcsr: Dcsr,
+    filled: Vec<u32>,
+}
+
+impl Format for Stored {
+    fn empty(types: Types) -> Stored {
+        let dcsr = Dcsr::new(0, Vec::new(), Csr::clone(&types.csr()));
+        let dcsr = dcsr.unwrap_or_else(|_| unreachable!("a matrix without rows has no fault"));
+        Stored { dcsr, filled: Vec::new() }
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.dcsr.rows(), self.dcsr.cols())
+    }
+
+    fn places(&self) -> usize {
+        self.dcsr.nnz()
+    }
+
+    fn arrays<T: Scalar>(&self) -> Arrays<'_> {
+        let stored = self.dcsr.stored_rows();
+        Arrays::new()
+            .add_offsets("row_offsets", stored.row_offsets())
+            .add("col_indices", stored.col_indices())
+            .add_values("values", stored.values())
+            .add("row_indices", self.dcsr.row_indices())
+            .add("filled", &self.filled)
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, u32)> {
+        // `check_size` has refused more rows.
+        let (stored, rows) = (self.dcsr.row_indices().len(), self.dcsr.rows());
+        vec![("count", stored as u32), ("rows_of_y", rows as u32)]
     }
 }
 
-pub(super) fn forms() -> Vec<Form> {
-    THREADS.map(form).to_vec()
+fn form(threads: u32) -> Form<Stored> {
+    Form::new("spmv_dcsr", include_str!("../../../kernels/dcsr.cu"))
+        .with("THREADS", threads)
+        .with("UNROLL", UNROLL)
+        .with("RESIDENT", 5)
+}
+
+pub(super) fn forms() -> Vec<AnyForm> {
+    THREADS.map(|threads| form(threads).any()).into()
 }
 
 impl Family<Cuda> for DcsrFamily {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
-        let shape = (matrix.rows(), matrix.cols());
         let dcsr = Dcsr::from_csr(Csr::clone(matrix))?;
-        let (stored, rows) = (dcsr.stored_rows(), dcsr.row_indices());
-        let mut filled = vec![0_u32; shape.0.div_ceil(32)];
+        let rows = dcsr.row_indices();
+        let mut filled = vec![0_u32; matrix.rows().div_ceil(32)];
         rows.iter().for_each(|&row| filled[row as usize / 32] |= 1 << (row % 32));
-        let mean = stored.nnz().div_ceil(rows.len().max(1));
+        let mean = dcsr.nnz().div_ceil(rows.len().max(1));
         // As few as cover a row of mean length in about one round.
         let wanted = mean.div_ceil(UNROLL as usize) as u32;
         let threads = THREADS.into_iter().find(|&threads| threads >= wanted).unwrap_or(32);
-        let arrays = Arrays::new()
-            .add_offsets(stored.row_offsets())
-            .add(stored.col_indices())
-            .add_values(stored.values())
-            .add(rows)
-            .add(filled)
-            .upload(device, reserve)?;
-        let most = (rows.len() as u64 * u64::from(threads)).max(shape.0 as u64);
-        let kernel = (form(threads), Grid::Resident(most));
-        let numbers = vec![rows.len() as u32, shape.0 as u32];
-        Ok(Arc::new(Owner::new::<T>("dcsr", shape, stored.nnz(), kernel, arrays, numbers)))
+        let most = (rows.len() as u64 * u64::from(threads)).max(matrix.rows() as u64);
+        let pass = Pass::new(device, form(threads), Grid::Resident(most), &())?;
+        let stored = Stored { dcsr, filled };
+        Ok(Arc::new(Product::<T>::new("dcsr", device, &stored, [pass], reserve)?))
     }
 }

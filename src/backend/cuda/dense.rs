@@ -4,8 +4,8 @@
 //! changed from CUDA 11 to 13, while its file's name has. A zero that the matrix does not store is multiplied too: where
 //! x is not finite there, the row becomes NaN.
 
-use super::owner::{Arrays, DeviceArrays};
-use super::{Held, check_shapes};
+use super::arrays::{Arrays, DeviceArrays};
+use super::check_shapes;
 use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::cuda::libraries::{GetProperty, Hint, Wanted, describe, hint};
 use crate::device::cuda::{CudaVector, between_captures};
@@ -163,10 +163,8 @@ impl Drop for Handle {
 
 struct DenseOperator {
     handle: Mutex<Handle>,
-    values: u64,
-    _held: Vec<Held>,
+    values: DeviceArrays,
     shape: (usize, usize),
-    bytes: u64,
 }
 
 impl Family<Cuda> for DenseFamily {
@@ -197,13 +195,16 @@ impl Family<Cuda> for DenseFamily {
         library()?;
         let dense = Dense::from_csr(matrix)?;
         let arrays = match size_of::<T>() {
-            8 => Arrays::new().add(dense.values()),
+            8 => Arrays::new().add("values", dense.values()),
             // Exact: `check` refuses values in double precision.
-            _ => Arrays::new().add(dense.values().iter().map(|&v| v as f32).collect::<Vec<f32>>()),
+            _ => {
+                let values: Vec<f32> = dense.values().iter().map(|&v| v as f32).collect();
+                Arrays::new().add("values", values)
+            }
         };
-        let DeviceArrays { held, addresses, bytes, .. } = arrays.upload(device, reserve)?;
+        let values = arrays.upload(device, reserve)?;
         let handle = Mutex::new(Handle::on(device)?);
-        let operator = DenseOperator { handle, values: addresses[0], _held: held, shape, bytes };
+        let operator = DenseOperator { handle, values, shape };
         // The library loads its kernels when they are first called, which a capture would not bear.
         let (x, mut y) = (device.vector::<T>(cols, 1)?, device.vector::<T>(rows, 1)?);
         for beta in [0.0, 1.0] {
@@ -247,7 +248,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
                 cols,
                 rows,
                 std::ptr::from_ref(&alpha).cast(),
-                self.values as *const c_void,
+                self.values.address(0) as *const c_void,
                 cols,
                 x.address() as *const c_void,
                 1,
@@ -261,11 +262,11 @@ impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
 
     fn cost(&self) -> Cost {
         let (rows, cols) = self.shape;
-        let bytes = self.bytes + ((rows + cols) * size_of::<T>()) as u64;
+        let bytes = self.values.bytes() + ((rows + cols) * size_of::<T>()) as u64;
         Cost { bytes, flops: 2 * (rows * cols) as u64 }
     }
 
     fn storage(&self) -> u64 {
-        self.bytes
+        self.values.bytes()
     }
 }

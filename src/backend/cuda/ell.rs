@@ -5,9 +5,11 @@
 //!
 //! Nathan Bell, Michael Garland: Efficient sparse matrix-vector multiplication on CUDA, 2008.
 
+use super::arrays::Arrays;
+use super::compressed::check_size;
 use super::csr::longest_row;
-use super::owner::{Arrays, Owner};
-use super::passes::{Form, Grid, check_size};
+use super::form::{AnyForm, Form, Format, Grid, Types};
+use super::product::{Pass, Product};
 use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::Cuda;
 use crate::error::Result;
@@ -21,17 +23,45 @@ pub const MOST_PLACES: usize = 3;
 /// The family of one.
 pub struct EllFamily;
 
-fn form() -> Form {
+fn form() -> Form<Ell> {
     /// Loads in flight, also where a row ends, and blocks of a multiprocessor, as `sell` has them for short rows.
     const ROUND: u32 = 5;
-    Form::new("spmv_ell", include_str!("../../../kernels/sell.cu"), ROUND)
+    Form::new("spmv_ell", include_str!("../../../kernels/sell.cu"))
+        .with("UNROLL", ROUND)
         .with("ELL", 1)
         .with("REST", ROUND)
         .with("RESIDENT", 5)
 }
 
-pub(super) fn forms() -> Vec<Form> {
-    vec![form()]
+pub(super) fn forms() -> Vec<AnyForm> {
+    vec![form().any()]
+}
+
+impl Format for Ell {
+    fn empty(types: Types) -> Ell {
+        let ell = Ell::new(0, 0, Vec::new(), Vec::new(), types.values());
+        ell.unwrap_or_else(|_| unreachable!("a matrix without rows has no fault"))
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.rows(), self.cols())
+    }
+
+    fn places(&self) -> usize {
+        self.col_indices().len()
+    }
+
+    fn arrays<T: Scalar>(&self) -> Arrays<'_> {
+        Arrays::new()
+            .add("row_lengths", self.row_lengths())
+            .add("col_indices", self.col_indices())
+            .add_values("values", self.values())
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, u32)> {
+        // `check_size` has refused more rows.
+        vec![("rows_of_y", self.rows() as u32)]
+    }
 }
 
 impl Family<Cuda> for EllFamily {
@@ -55,14 +85,7 @@ impl Family<Cuda> for EllFamily {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
         let ell = Ell::with_limit(matrix, MOST_PLACES)?;
-        let arrays = Arrays::new()
-            .add(ell.row_lengths())
-            .add(ell.col_indices())
-            .add_values(ell.values())
-            .upload(device, reserve)?;
-        let shape = (matrix.rows(), matrix.cols());
-        let kernel = (form(), Grid::Resident(shape.0 as u64));
-        let (places, numbers) = (ell.col_indices().len(), vec![shape.0 as u32]);
-        Ok(Arc::new(Owner::new::<T>("ell", shape, places, kernel, arrays, numbers)))
+        let pass = Pass::new(device, form(), Grid::Resident(matrix.rows() as u64), &())?;
+        Ok(Arc::new(Product::<T>::new("ell", device, &ell, [pass], reserve)?))
     }
 }

@@ -6,8 +6,10 @@
 //!
 //! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016.
 
-use super::owner::{Arrays, Owner};
-use super::passes::{Form, Grid, check_size};
+use super::arrays::Arrays;
+use super::compressed::check_size;
+use super::form::{AnyForm, Form, Format, Grid, Types};
+use super::product::{Pass, Product};
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::{Error, Result};
@@ -27,18 +29,25 @@ const RESIDENT: u32 = 6;
 /// The family of one.
 pub struct Merge;
 
-fn form() -> Form {
-    Form {
-        name: "spmv_csr_merge",
-        text: include_str!("../../../kernels/merge.cu"),
-        defines: vec![("ITEMS", ITEMS.to_string()), ("RESIDENT", RESIDENT.to_string())],
-        block: BLOCK,
-        owns_all_rows: true,
-    }
+/// A matrix in CSR, cut into tiles of its merge path.
+struct Path {
+    matrix: Arc<Csr>,
+    tiles: u32,
+    /// How many rows end before each tile.
+    cuts: Vec<u32>,
+    /// Blocks that share the tiles.
+    blocks: u32,
 }
 
-pub(super) fn forms() -> Vec<Form> {
-    vec![form()]
+fn form() -> Form<Path> {
+    Form::new("spmv_csr_merge", include_str!("../../../kernels/merge.cu"))
+        .with("ITEMS", ITEMS as u32)
+        .with("RESIDENT", RESIDENT)
+        .in_blocks_of(BLOCK)
+}
+
+pub(super) fn forms() -> Vec<AnyForm> {
+    vec![form().any()]
 }
 
 /// How many rows end before a place of the list.
@@ -51,8 +60,8 @@ fn rows_before(matrix: &Csr, place: usize) -> usize {
     low
 }
 
-impl Family<Cuda> for Merge {
-    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+impl Path {
+    fn cut(matrix: &Arc<Csr>, multiprocessors: u32) -> Result<Path> {
         check_size(matrix)?;
         let items = matrix.rows() + matrix.nnz();
         let count = items.div_ceil(TILE);
@@ -62,21 +71,46 @@ impl Family<Cuda> for Merge {
             limit: u128::from(u32::MAX) * TILE as u128,
             place: "backend merge",
         })?;
-        let cuts: Vec<u32> =
-            (0..=count).map(|tile| rows_before(matrix, (tile * TILE).min(items)) as u32).collect();
-        let blocks = (device.multiprocessors() * RESIDENT).min(tiles).min(TILE as u32);
-        let parts = vec![T::default(); 2 * blocks as usize];
-        let arrays = Arrays::new()
-            .add_offsets(matrix.row_offsets())
-            .add(matrix.col_indices())
-            .add_values(matrix.values())
-            .add(cuts)
-            .add(parts)
-            .add(vec![0_u32])
-            .upload(device, reserve)?;
-        let shape = (matrix.rows(), matrix.cols());
-        let kernel = (form(), Grid::Blocks(blocks));
-        let numbers = vec![shape.0 as u32, tiles];
-        Ok(Arc::new(Owner::new::<T>("merge", shape, matrix.nnz(), kernel, arrays, numbers)))
+        let cut = |tile: usize| rows_before(matrix, (tile * TILE).min(items)) as u32;
+        let cuts = (0..=count).map(cut).collect();
+        let blocks = (multiprocessors * RESIDENT).min(tiles).min(TILE as u32);
+        Ok(Path { matrix: Arc::clone(matrix), tiles, cuts, blocks })
+    }
+}
+
+impl Format for Path {
+    fn empty(types: Types) -> Path {
+        Path { matrix: types.csr(), tiles: 0, cuts: Vec::new(), blocks: 0 }
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.matrix.rows(), self.matrix.cols())
+    }
+
+    fn places(&self) -> usize {
+        self.matrix.nnz()
+    }
+
+    fn arrays<T: Scalar>(&self) -> Arrays<'_> {
+        Arrays::new()
+            .add_offsets("row_offsets", self.matrix.row_offsets())
+            .add("col_indices", self.matrix.col_indices())
+            .add_values("values", self.matrix.values())
+            .add("cuts", &self.cuts)
+            .add_scalars::<T>("parts", 2 * self.blocks as usize)
+            .add_scratch("ticket", vec![0_u32])
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, u32)> {
+        // `check_size` has refused more rows.
+        vec![("rows_of_y", self.matrix.rows() as u32), ("tiles", self.tiles)]
+    }
+}
+
+impl Family<Cuda> for Merge {
+    fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
+        let path = Path::cut(matrix, device.multiprocessors())?;
+        let pass = Pass::new(device, form(), Grid::Blocks(path.blocks), &())?;
+        Ok(Arc::new(Product::<T>::new("merge", device, &path, [pass], reserve)?))
     }
 }

@@ -1,7 +1,8 @@
 //! Rows of CSR shared by several neighbouring threads, as many as the mean row length asks for.
 
+use super::compressed::{self, AllRows, Compressed};
 use super::csr::threads_for;
-use super::passes::{Form, Pass, Passes};
+use super::form::{AnyForm, Form};
 use super::{mean_row, number, numbers};
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
@@ -21,21 +22,22 @@ pub const UNROLLS: &[&str] = &["3", "1", "4"];
 pub const BLOCKS: &[&str] = &["256", "128", "512"];
 
 /// The kernel for so many threads a row, as it is unless the user says otherwise.
-pub(super) fn form(threads: u32) -> Form {
+pub(super) fn form<S>(threads: u32) -> Form<Compressed, S> {
     let standard = Params::default();
     form_of(threads, number(&standard, "unroll", UNROLLS), number(&standard, "block", BLOCKS))
 }
 
-fn form_of(threads: u32, unroll: u32, block: u32) -> Form {
+fn form_of<S>(threads: u32, unroll: u32, block: u32) -> Form<Compressed, S> {
     let text = include_str!("../../../kernels/vector.cu");
-    Form::new("spmv_csr_vector", text, unroll).with("THREADS", threads).in_blocks_of(block)
+    Form::new("spmv_csr_vector", text).with("UNROLL", unroll).with("THREADS", threads).in_blocks_of(block)
 }
 
-pub(super) fn forms() -> Vec<Form> {
-    let mut forms = [1, 2, 4, 8, 16].map(form).to_vec();
+pub(super) fn forms() -> Vec<AnyForm> {
+    let whole = |form: Form<Compressed, AllRows>| form.any();
+    let mut forms: Vec<AnyForm> = [1, 2, 4, 8, 16].map(|threads| whole(form(threads))).into();
     // The warp of the study, in all that it tried.
     for block in numbers(BLOCKS) {
-        forms.extend(numbers(UNROLLS).map(|unroll| form_of(32, unroll, block)));
+        forms.extend(numbers(UNROLLS).map(|unroll| whole(form_of(32, unroll, block))));
     }
     forms
 }
@@ -52,7 +54,7 @@ impl Family<Cuda> for Vector {
             Some(threads) => threads,
             None => threads_for(mean_row(matrix), unroll as usize),
         };
-        let pass = Pass::over_all(form_of(threads, unroll, block), matrix, threads);
-        Ok(Arc::new(Passes::new::<T>("vector", device, matrix, [pass], reserve)?))
+        let pass = AllRows::pass(device, form_of(threads, unroll, block), matrix, threads)?;
+        compressed::made::<T>("vector", device, matrix, [pass], reserve)
     }
 }

@@ -10,16 +10,17 @@
 mod text;
 
 use super::driver::fault;
+use super::launch::Arguments;
 use super::memory::{CudaArray, address};
 use super::modules::{Kernel, KernelSource};
-use super::{Cuda, CudaVector, SlotPointers, generate, modules};
+use super::parameters::{InKernels, Parameter};
+use super::{Cuda, CudaVector, SlotPointers, generate};
 use crate::device::sweep::MAX_DOTS;
 use crate::device::{Op, RING, Sweep, TRACKS};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use cudarc::driver::sys;
 use std::collections::BTreeSet;
-use std::ffi::c_void;
 
 const TEXT: &str = include_str!("../../../kernels/burst.cuh");
 
@@ -35,15 +36,23 @@ const UNROLL: u32 = 8;
 /// Shared memory of a block that scalars and sums take, and more.
 const RESERVED: u64 = 16 << 10;
 
-/// The arrays of a matrix in slices of 32 rows, as `struct Matrix` of burst.cuh.
+/// What the host knows of a matrix in slices of 32 rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slices {
-    /// Where each slice begins among columns and values, on the host.
+    /// Where each slice begins among columns and values.
     pub offsets: Vec<u32>,
-    /// Addresses of the lengths of rows, the offsets, the columns and the values.
-    pub arrays: [u64; 4],
     /// The type of the values in CUDA C++, where there are any, and their width.
     pub value: Option<(&'static str, usize)>,
+}
+
+/// `struct Matrix` of burst.cuh: the addresses of the lengths of rows, the offsets, the columns and the values.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MatrixPointers(pub [u64; 4]);
+
+// SAFETY: `repr(C)` with the fields of `struct Matrix`, four pointers.
+unsafe impl InKernels for MatrixPointers {
+    const NAME: &'static str = "Matrix";
 }
 
 /// A sweep, as text over `w0`, `r0` and so on.
@@ -80,7 +89,7 @@ pub struct Trace {
     rows: Option<usize>,
     scalar: Option<&'static str>,
     slots: Option<(SlotPointers, usize)>,
-    matrix: Option<Slices>,
+    matrix: Option<(Slices, MatrixPointers)>,
     actions: Vec<Action>,
     /// The numbers of all sweeps.
     numbers: Vec<f64>,
@@ -138,10 +147,16 @@ impl Trace {
         })
     }
 
-    /// y = A x.
-    pub fn product<T: Scalar>(&mut self, matrix: &Slices, x: &CudaVector<T>, y: &CudaVector<T>) {
+    /// y = A x, with the arrays of A at these addresses.
+    pub fn product<T: Scalar>(
+        &mut self,
+        matrix: &Slices,
+        pointers: MatrixPointers,
+        x: &CudaVector<T>,
+        y: &CudaVector<T>,
+    ) {
         let (x, y) = (self.vector(x), self.vector(y));
-        self.multiply(matrix, x, y);
+        self.multiply(matrix, pointers, x, y);
     }
 
     /// Iterations that a step counts at most.
@@ -153,8 +168,9 @@ impl Trace {
         counts.sum::<usize>().max(1)
     }
 
-    fn multiply(&mut self, matrix: &Slices, x: usize, y: usize) {
-        if self.matrix.get_or_insert_with(|| matrix.clone()) != matrix {
+    fn multiply(&mut self, matrix: &Slices, pointers: MatrixPointers, x: usize, y: usize) {
+        let (first, at) = self.matrix.get_or_insert_with(|| (matrix.clone(), pointers));
+        if (&*first, *at) != (matrix, pointers) {
             self.give_up("products with several matrices");
         }
         self.actions.push(Action::Product { x, y });
@@ -211,7 +227,7 @@ impl Trace {
     /// y = A x with vectors that need not exist, to compile a step without a GPU.
     pub fn product_of(&mut self, matrix: &Slices, [x, y]: [Place; 2]) {
         let (x, y) = (self.place(x.0, x.1, 1, x.2), self.place(y.0, y.1, 1, y.2));
-        self.multiply(matrix, x, y);
+        self.multiply(matrix, MatrixPointers([0; 4]), x, y);
     }
 
     /// A sweep over vectors that need not exist, to compile a step without a GPU.
@@ -243,6 +259,37 @@ impl Trace {
         all
     }
 
+    /// A parameter for a vector.
+    fn parameter(&self, letter: &'static str, vector: usize) -> Parameter {
+        match self.scalar {
+            Some(f32::CUDA_NAME) => Parameter::written::<f32>((letter, vector)),
+            _ => Parameter::written::<f64>((letter, vector)),
+        }
+    }
+
+    fn vector_parameters(&self) -> impl Iterator<Item = Parameter> {
+        (0..self.vectors.len()).map(|vector| self.parameter("p", vector))
+    }
+
+    /// Those for the other places of vectors that are gathered.
+    fn gathered_parameters(&self) -> impl Iterator<Item = Parameter> {
+        self.gathered().into_iter().map(|vector| self.parameter("q", vector))
+    }
+
+    /// The parameters of the kernel.
+    fn parameters(&self) -> Vec<Parameter> {
+        let mut all = vec![Parameter::value::<MatrixPointers>("matrix")];
+        all.extend(self.vector_parameters().chain(self.gathered_parameters()));
+        all.extend([Parameter::scratch::<[u64; 2]>(WORDS), Parameter::scratch::<u32>(LAST_ROUND)]);
+        all.extend((!self.numbers.is_empty()).then(|| Parameter::numbers(self.numbers.len())));
+        all.extend([
+            Parameter::value::<SlotPointers>(HOME),
+            Parameter::value::<u32>(ROWS),
+            Parameter::value::<u32>(TIMES),
+        ]);
+        all
+    }
+
     /// The kernel, for a GPU with so many multiprocessors, whose blocks have so much shared memory; and how much each takes
     /// for the matrix.
     pub fn kernel(
@@ -251,7 +298,7 @@ impl Trace {
         multiprocessors: u32,
         shared_memory: u64,
     ) -> Option<(KernelSource, u32, u32)> {
-        let matrix = self.matrix.as_ref()?;
+        let (matrix, _) = self.matrix.as_ref()?;
         let layout = Layout::of(self.rows?, multiprocessors)?;
         let each = (layout.rows_each * layout.block / 32) as usize;
         let places = |slices: &[u32]| u64::from(slices[slices.len() - 1] - slices[0]);
@@ -274,23 +321,32 @@ impl Trace {
             defines.push(("SHARED_MATRIX", "1".to_owned()));
         }
         let body = format!("{TEXT}{}", self.text());
-        let source = KernelSource { name: "burst".to_owned(), body, defines, k: 1, block: layout.block };
+        let name = "burst".to_owned();
+        let source =
+            KernelSource { name, body, parameters: self.parameters(), defines, k: 1, block: layout.block };
         Some((source, layout.blocks, shared))
     }
 }
+
+/// The last parameters of the kernel: what blocks tell each other, the scalars, and how much there is to do.
+const WORDS: &str = "words";
+const LAST_ROUND: &str = "last_round";
+const HOME: &str = "home";
+const ROWS: &str = "rows";
+const TIMES: &str = "times";
 
 /// A step that runs many times in one launch.
 pub struct Burst {
     kernel: Kernel,
     blocks: u32,
     shared: u32,
-    matrix: [u64; 4],
-    vectors: Vec<u64>,
+    matrix: MatrixPointers,
+    vectors: Vec<(Parameter, u64)>,
     /// The numbers of the sweeps.
     numbers: Vec<f64>,
     /// The other places of vectors that are gathered.
-    others: Vec<CudaArray<u8>>,
-    words: CudaArray<u64>,
+    others: Vec<(Parameter, CudaArray<u8>)>,
+    words: CudaArray<[u64; 2]>,
     last_round: CudaArray<u32>,
     slots: SlotPointers,
     rows: u32,
@@ -306,7 +362,7 @@ impl Burst {
             return Ok(None);
         }
         let room = device.shared_memory()?;
-        let (Some(matrix), Some((slots, count)), Some(rows)) = (&trace.matrix, trace.slots, trace.rows)
+        let (Some((_, matrix)), Some((slots, count)), Some(rows)) = (&trace.matrix, trace.slots, trace.rows)
         else {
             return Ok(None);
         };
@@ -325,17 +381,17 @@ impl Burst {
             log::debug!("a step is recorded as a graph: its blocks would not be resident");
             return Ok(None);
         }
-        let other = |_| device.allocate::<u8>("the vectors of a solve", 8 * rows);
+        let other = |parameter| Ok((parameter, device.allocate::<u8>("the vectors of a solve", 8 * rows)?));
         device.count_burst();
         let burst = Burst {
             kernel,
             blocks,
             shared,
-            matrix: matrix.arrays,
-            vectors: trace.vectors.clone(),
+            matrix: *matrix,
+            vectors: trace.vector_parameters().zip(trace.vectors.iter().copied()).collect(),
             numbers: trace.numbers.clone(),
-            others: trace.gathered().iter().map(other).collect::<Result<_>>()?,
-            words: device.allocate("sums of blocks", 2 * 2 * MAX_DOTS * blocks as usize)?,
+            others: trace.gathered_parameters().map(other).collect::<Result<_>>()?,
+            words: device.allocate("sums of blocks", 2 * MAX_DOTS * blocks as usize)?,
             last_round: device.allocate("sums of blocks", 1)?,
             slots,
             rows: rows as u32,
@@ -355,25 +411,28 @@ impl Burst {
         let mut left = times;
         while left > 0 {
             // The ring must hold what is counted in a launch.
-            let mut steps = left.min(RING / self.counted) as u32;
+            let steps = left.min(RING / self.counted) as u32;
             left -= steps as usize;
-            let stream = device.stream();
-            let mut addresses = self.vectors.clone();
-            addresses.extend(self.others.iter().map(address));
-            addresses.extend([address(&self.words), address(&self.last_round)]);
-            let mut arguments: Vec<*mut c_void> = vec![std::ptr::from_mut(&mut self.matrix).cast()];
-            arguments.extend(addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast::<c_void>()));
-            if !self.numbers.is_empty() {
-                arguments.push(self.numbers.as_mut_ptr().cast());
-            }
-            arguments.push(std::ptr::from_mut(&mut self.slots).cast());
-            arguments.push(std::ptr::from_mut(&mut self.rows).cast());
-            arguments.push(std::ptr::from_mut(&mut steps).cast());
-            // SAFETY: the generated kernel takes these, in this order; the workspace that the trace was taken of holds the
-            // vectors and the matrix.
+            let mut arguments = Arguments::on(device);
+            // SAFETY: the recording, which holds `self`, keeps the matrix, the vectors and the slots that the trace was taken of;
+            // `others` has room for vectors of any type.
             unsafe {
-                modules::launch_together(stream, &self.kernel, self.blocks, self.shared, &mut arguments)?;
+                arguments.kept(Parameter::value::<MatrixPointers>("matrix"), &self.matrix.0);
+                self.vectors.iter().for_each(|&(parameter, at)| arguments.kept(parameter, &[at]));
+                self.others
+                    .iter()
+                    .for_each(|(parameter, other)| arguments.kept(*parameter, &[address(other)]));
             }
+            arguments.scratch(WORDS, &self.words);
+            arguments.scratch(LAST_ROUND, &self.last_round);
+            if !self.numbers.is_empty() {
+                arguments.numbers(&self.numbers, self.numbers.len());
+            }
+            // SAFETY: as above.
+            unsafe { arguments.kept_slots(HOME, self.slots) };
+            arguments.value(ROWS, self.rows);
+            arguments.value(TIMES, steps);
+            arguments.launch_together(&self.kernel, self.blocks, self.shared)?;
         }
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! CUDA C++ generated from sweeps and scalar programs: one kernel for each, compiled once.
 
+use super::SlotPointers;
+use super::parameters::Parameter;
 use crate::device::sweep::{
     Coefficient, Dot, Factor, MAX_NUMBERS, Op, Operand, Slot, Summand, Sweep, Term, Test, Update,
 };
+use crate::scalar::Scalar;
 use std::fmt::Write;
 
 /// The name of a vector's element in registers.
@@ -130,11 +133,25 @@ pub(super) fn numbers(count: usize) -> String {
     format!("struct Numbers {{ double at[{count}]; }};\n")
 }
 
+/// The parameters of the kernel of a sweep over vectors of `T`.
+pub(super) fn parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
+    let written = (0..sweep.writes as usize).map(|i| Parameter::written::<T>(("p", i)));
+    let mut all: Vec<Parameter> = written.chain(read::<T>(sweep)).collect();
+    all.extend([Parameter::value::<u64>("n"), Parameter::value::<SlotPointers>("s")]);
+    all
+}
+
+/// Those for the vectors that a sweep reads, and for its numbers if there are any.
+fn read<T: Scalar>(sweep: &Sweep<'_>) -> impl Iterator<Item = Parameter> {
+    let numbers = (!sweep.numbers.is_empty()).then(|| Parameter::numbers(MAX_NUMBERS));
+    (0..sweep.reads as usize).map(|i| Parameter::read::<T>(("q", i))).chain(numbers)
+}
+
 /// The whole kernel of a sweep: `extern "C"` with the name `sweep_<name>`.
 ///
 /// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the first use.
 /// The vectors carry no promise of being read-only or apart: the kernel ahead may still write them until `in_order`
-/// returns. Arguments: the written vectors, the read ones, the numbers if there are any, n, the slots.
+/// returns.
 pub fn sweep(sweep: &Sweep<'_>) -> String {
     let mut text = String::new();
     if !sweep.numbers.is_empty() {
@@ -144,13 +161,12 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
     if reduces {
         text.push_str(&conclude(sweep.dots, sweep.then));
     }
-    let _ = writeln!(text, "extern \"C\" __global__ void __launch_bounds__(BLOCK)\nsweep_{}(", sweep.name);
-    (0..sweep.writes).for_each(|i| text.push_str(&format!("    SCALAR* p{i},\n")));
-    (0..sweep.reads).for_each(|i| text.push_str(&format!("    const SCALAR* q{i},\n")));
-    if !sweep.numbers.is_empty() {
-        text.push_str("    const Numbers numbers,\n");
-    }
-    text.push_str("    const u64 n, const Slots s) {\n    in_order();\n    if (all_done(s)) return;\n");
+    let _ = writeln!(
+        text,
+        "extern \"C\" __global__ void __launch_bounds__(BLOCK) sweep_{}(PARAMETERS) {{\n    in_order();\n    \
+         if (all_done(s)) return;",
+        sweep.name
+    );
     for (name, value) in coefficients(sweep, 0) {
         let _ = writeln!(
             text,
@@ -242,6 +258,12 @@ fn body(sweep: &Sweep<'_>) -> String {
     text
 }
 
+/// The parameters that [`row_sweep`] takes after those of the product.
+pub fn row_sweep_parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
+    let last = [Parameter::value::<u64>("n"), Parameter::value::<SlotPointers>("slots")];
+    read::<T>(sweep).chain(last).collect()
+}
+
 /// The end of rows of a product, as `struct Rows` of kernels/rows.cuh: what becomes of a row and its sum, where a sweep of
 /// one column over y = A x and x follows. y stands in no memory, and x is set anew in `p1`.
 ///
@@ -250,9 +272,14 @@ fn body(sweep: &Sweep<'_>) -> String {
 pub fn row_sweep(sweep: &Sweep<'_>) -> String {
     let mut text = if sweep.dots.is_empty() { String::new() } else { conclude(sweep.dots, sweep.then) };
     let reads = |each: &dyn Fn(u8) -> String| (0..sweep.reads).map(each).collect::<String>();
-    let typed = reads(&|i| format!("const SCALAR *q{i}, "));
-    let names = reads(&|i| format!("q{i}, "));
-    let _ = writeln!(text, "#define SWEPT {typed}\n#define SWEPT_NAMES {names}");
+    let mut typed = reads(&|i| format!("const SCALAR *q{i}, "));
+    let mut names = reads(&|i| format!("q{i}, "));
+    if !sweep.numbers.is_empty() {
+        text.push_str(&numbers(MAX_NUMBERS));
+        typed.push_str("const Numbers& numbers, ");
+        names.push_str("numbers, ");
+    }
+    let _ = writeln!(text, "#define SWEPT\n#define SWEPT_NAMES {names}");
     text.push_str("struct Rows {\n    const SCALAR *x;\n    SCALAR *p1;\n");
     text.push_str(&reads(&|i| format!("    const SCALAR *q{i};\n")));
     let coefficients = coefficients(sweep, 0);

@@ -74,6 +74,11 @@ impl<T> CudaArray<T> {
     pub(super) fn memory(&self) -> &Memory {
         &self.memory
     }
+
+    /// The same memory as bytes.
+    pub(super) fn into_bytes(self) -> CudaArray<u8> {
+        CudaArray { memory: self.memory, len: self.len * size_of::<T>(), elements: PhantomData }
+    }
 }
 
 impl<T: Pod> CudaArray<T> {

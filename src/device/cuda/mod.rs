@@ -15,12 +15,16 @@ mod driver;
 pub mod generate;
 mod graph;
 #[doc(hidden)]
+pub mod launch;
+#[doc(hidden)]
 pub mod libraries;
 #[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
 pub mod modules;
 pub mod nvrtc;
+#[doc(hidden)]
+pub mod parameters;
 mod slots;
 mod staging;
 mod steps;
@@ -34,13 +38,13 @@ pub use compiler::{compiler, usable};
 use cudarc::driver::{CudaContext, CudaStream, sys};
 use driver::{bind, fault};
 pub use driver::{count, driver_version, require_driver};
+use launch::Arguments;
 use memory::{CudaArray, Memory};
 use modules::{BLOCK, Kernel, KernelSource, Modules};
 use parking_lot::{ReentrantMutex, ReentrantMutexGuard};
 pub use slots::{CudaSlots, SlotPointers};
 use staging::Staging;
 use std::cell::{Cell, RefCell};
-use std::ffi::c_void;
 use std::sync::Arc;
 pub use steps::CudaSteps;
 pub(crate) use steps::between_captures;
@@ -227,19 +231,6 @@ impl Cuda {
     pub fn kernel(&self, source: &KernelSource) -> Result<Kernel> {
         self.0.modules.get(source)
     }
-
-    /// Enqueues a kernel.
-    ///
-    /// # Safety
-    /// `arguments` are the kernel's, in order and of its types; what they point to lives until the stream has run it.
-    pub unsafe fn launch(&self, kernel: &Kernel, blocks: u32, arguments: &mut [*mut c_void]) -> Result<()> {
-        let _turn = self.turn();
-        if self.leaves_out_launch() {
-            return Ok(());
-        }
-        // SAFETY: promised by the caller.
-        unsafe { modules::launch(&self.0.stream, kernel, blocks, arguments) }
-    }
 }
 
 impl<T: Scalar> CudaVector<T> {
@@ -269,6 +260,7 @@ pub fn sweep_kernel<T: Scalar>(sweep: &Sweep<'_>, k: usize) -> KernelSource {
     KernelSource {
         name: format!("sweep_{}", sweep.name),
         body: generate::sweep(sweep),
+        parameters: generate::parameters::<T>(sweep),
         defines: vec![("SCALAR", T::CUDA_NAME.to_owned()), ("UNROLL", unroll(k).to_string())],
         k,
         block: BLOCK,
@@ -387,21 +379,19 @@ impl Device for Cuda {
         }
         let source = sweep_kernel::<T>(sweep, k);
         let kernel = self.kernel(&source)?;
-        let mut addresses: Vec<u64> = writes.iter().map(|v| v.address()).collect();
-        addresses.extend(reads.iter().map(|v| v.address()));
-        let mut pointers = slots.pointers();
-        let mut arguments: Vec<*mut c_void> =
-            addresses.iter_mut().map(|a| std::ptr::from_mut(a).cast()).collect();
-        let (mut rows, mut numbers) = (n, [0.0; MAX_NUMBERS]);
-        if !sweep.numbers.is_empty() {
-            numbers[..sweep.numbers.len()].copy_from_slice(sweep.numbers);
-            arguments.push(std::ptr::from_mut(&mut numbers).cast());
+        let mut arguments = Arguments::on(self);
+        for (i, vector) in writes.iter_mut().enumerate() {
+            arguments.written(("p", i), vector)?;
         }
-        arguments.push(std::ptr::from_mut(&mut rows).cast());
-        arguments.push(std::ptr::from_mut(&mut pointers).cast());
-        // SAFETY: the generated kernel takes the written vectors, the read ones, the numbers if there are any, n and the slots;
-        // vectors have n x k elements.
-        unsafe { self.launch(&kernel, self.blocks_for(&kernel, n.div_ceil(unroll(k))), &mut arguments) }
+        for (i, vector) in reads.iter().enumerate() {
+            arguments.read(("q", i), vector)?;
+        }
+        if !sweep.numbers.is_empty() {
+            arguments.numbers(sweep.numbers, MAX_NUMBERS);
+        }
+        arguments.value("n", n);
+        arguments.slots("s", slots)?;
+        arguments.launch(&kernel, self.blocks_for(&kernel, n.div_ceil(unroll(k))))
     }
 
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<CudaSteps> {

@@ -1,14 +1,14 @@
-//! Kernels of a process: compiled by NVRTC or taken from the disk cache, loaded once, launched.
+//! Kernels of a process: compiled by NVRTC or taken from the disk cache, and loaded once.
 
 use super::cache::KernelCache;
-use super::driver::{bind, call, fault};
+use super::driver::fault;
 use super::nvrtc::{Image, Nvrtc};
+use super::parameters::{Parameter, declaration, size_checks};
 use crate::error::Result;
 use crate::parallel::lock;
-use cudarc::driver::{CudaContext, CudaFunction, CudaStream, sys};
+use cudarc::driver::{CudaContext, CudaFunction};
 use cudarc::nvrtc::Ptx;
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
 /// Threads in a block where a kernel has no reason for another number.
@@ -21,8 +21,10 @@ const COMMON: &str = include_str!("../../../kernels/common.cuh");
 pub struct KernelSource {
     /// The function's name.
     pub name: String,
-    /// Everything after the common prelude.
+    /// Everything after the common prelude and the parameters.
     pub body: String,
+    /// The function's parameters, which the body takes as PARAMETERS.
+    pub parameters: Vec<Parameter>,
     /// `-D` options of the kernel's own, without those of the prelude.
     pub defines: Vec<(&'static str, String)>,
     /// Columns.
@@ -32,9 +34,10 @@ pub struct KernelSource {
 }
 
 impl KernelSource {
-    /// The whole text, prelude included.
+    /// The whole text, prelude and parameters included.
     pub fn text(&self) -> String {
-        format!("{COMMON}\n{}", self.body)
+        let (declaration, checks) = (declaration(&self.parameters), size_checks(&self.parameters));
+        format!("{COMMON}\n{declaration}{}{checks}", self.body)
     }
 
     /// Options for the compiler, apart from architecture and language.
@@ -59,13 +62,15 @@ const EARLY_LAUNCH: u32 = 90;
 /// A loaded kernel and how many of its blocks a multiprocessor holds at once.
 #[derive(Clone)]
 pub struct Kernel {
+    pub(super) name: Arc<str>,
+    pub(super) parameters: Arc<[Parameter]>,
     pub(super) function: CudaFunction,
     pub(super) blocks_resident: u32,
     registers: u32,
     /// Threads in a block.
     pub(super) block: u32,
     /// Whether its launch may be prepared before the kernel ahead of it ends.
-    launches_early: bool,
+    pub(super) launches_early: bool,
 }
 
 impl Kernel {
@@ -116,80 +121,16 @@ impl Modules {
         let registers = function.num_regs().map_err(fault("cuFuncGetAttribute"))? as u32;
         log::debug!("{}: {registers} registers, {blocks_resident} blocks a multiprocessor", source.name);
         let launches_early = self.arch >= EARLY_LAUNCH;
-        let kernel = Kernel { function, blocks_resident, registers, block: source.block, launches_early };
+        let kernel = Kernel {
+            name: source.name.as_str().into(),
+            parameters: source.parameters.as_slice().into(),
+            function,
+            blocks_resident,
+            registers,
+            block: source.block,
+            launches_early,
+        };
         lock(&self.loaded).insert(source.clone(), kernel.clone());
         Ok(kernel)
     }
-}
-
-/// Enqueues a kernel.
-///
-/// # Safety
-/// `arguments` are the kernel's, in order and of its types; what they point to lives until the stream has run it.
-pub(super) unsafe fn launch(
-    stream: &CudaStream,
-    kernel: &Kernel,
-    blocks: u32,
-    arguments: &mut [*mut c_void],
-) -> Result<()> {
-    let early = sys::CUlaunchAttribute {
-        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-        pad: [0; 4],
-        value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
-    };
-    // SAFETY: promised by the caller.
-    unsafe { launch_with(stream, kernel, (blocks, 0), kernel.launches_early.then_some(early), arguments) }
-}
-
-/// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once; each has so many bytes
-/// of shared memory at run time.
-///
-/// # Safety
-/// As for [`launch`].
-pub(super) unsafe fn launch_together(
-    stream: &CudaStream,
-    kernel: &Kernel,
-    blocks: u32,
-    shared: u32,
-    arguments: &mut [*mut c_void],
-) -> Result<()> {
-    let together = sys::CUlaunchAttribute {
-        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-        pad: [0; 4],
-        value: sys::CUlaunchAttributeValue { cooperative: 1 },
-    };
-    // SAFETY: promised by the caller.
-    unsafe { launch_with(stream, kernel, (blocks, shared), Some(together), arguments) }
-}
-
-unsafe fn launch_with(
-    stream: &CudaStream,
-    kernel: &Kernel,
-    (blocks, shared): (u32, u32),
-    mut attribute: Option<sys::CUlaunchAttribute>,
-    arguments: &mut [*mut c_void],
-) -> Result<()> {
-    bind(stream.context())?;
-    let config = sys::CUlaunchConfig {
-        gridDimX: blocks,
-        gridDimY: 1,
-        gridDimZ: 1,
-        blockDimX: kernel.block,
-        blockDimY: 1,
-        blockDimZ: 1,
-        sharedMemBytes: shared,
-        hStream: stream.cu_stream(),
-        numAttrs: u32::from(attribute.is_some()),
-        attrs: attribute.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut),
-    };
-    // SAFETY: promised by the caller; the configuration outlives the call, which copies it.
-    let status = unsafe {
-        sys::cuLaunchKernelEx(
-            &config,
-            kernel.function.cu_function(),
-            arguments.as_mut_ptr(),
-            std::ptr::null_mut(),
-        )
-    };
-    call("cuLaunchKernelEx", status)
 }

@@ -21,6 +21,14 @@ pub struct SlotPointers {
     ticket: u64,
 }
 
+impl SlotPointers {
+    /// The addresses in the order of the fields.
+    pub(super) fn words(self) -> [u64; 6] {
+        let SlotPointers { values, done, counts, ring, partials, ticket } = self;
+        [values, done, counts, ring, partials, ticket]
+    }
+}
+
 /// A bank of slots on a GPU.
 ///
 /// One allocation holds values, done codes, counts and ring in this order, so that one copy brings all of them home

@@ -7,8 +7,8 @@ use super::{
     Algorithm, Described, Handle, MatrixDescriptor, Storage, check, check_matrix, data_type, explicit, has,
     missing, require_library, sys, unsupported,
 };
-use crate::backend::cuda::owner::{Arrays, DeviceArrays};
-use crate::backend::cuda::{Held, check_shapes};
+use crate::backend::cuda::arrays::{Arrays, DeviceArrays};
+use crate::backend::cuda::check_shapes;
 use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::cuda::CudaVector;
 use crate::device::{Cuda, Device};
@@ -27,10 +27,8 @@ struct Squares {
     block_rows: usize,
     block_cols: usize,
     blocks: usize,
-    held: Vec<Held>,
-    /// Of offsets, block columns and values.
-    addresses: Vec<u64>,
-    bytes: u64,
+    /// Offsets, block columns and values.
+    arrays: DeviceArrays,
 }
 
 impl Squares {
@@ -38,7 +36,7 @@ impl Squares {
     fn cost<T: Scalar>(&self) -> Cost {
         let vectors = (self.block_rows + self.block_cols) * self.block * size_of::<T>();
         let places = self.blocks * self.block * self.block;
-        Cost { bytes: self.bytes + vectors as u64, flops: 2 * places as u64 }
+        Cost { bytes: self.arrays.bytes() + vectors as u64, flops: 2 * places as u64 }
     }
 }
 
@@ -97,13 +95,13 @@ fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params, reserve: 
             return Err(unsupported::<A>(what, "its 32-bit numbers end at 2147483647; use backend bsr"));
         }
     };
-    let DeviceArrays { held, addresses, bytes, .. } = Arrays::new()
-        .add(offsets)
-        .add(bsr.block_columns())
-        .add_values(bsr.values())
+    let arrays = Arrays::new()
+        .add("block_offsets", offsets)
+        .add("block_columns", bsr.block_columns())
+        .add_values("values", bsr.values())
         .upload(device, reserve)?;
     let (block_rows, block_cols, blocks) = (bsr.block_rows(), bsr.block_cols(), bsr.blocks());
-    Ok(Squares { block, block_rows, block_cols, blocks, held, addresses, bytes })
+    Ok(Squares { block, block_rows, block_cols, blocks, arrays })
 }
 
 /// The matrix in square blocks for the library's general product.
@@ -128,9 +126,9 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
             squares.blocks as i64,
             squares.block as i64,
             squares.block as i64,
-            squares.addresses[0] as *const c_void,
-            squares.addresses[1] as *const c_void,
-            squares.addresses[2] as *const c_void,
+            squares.arrays.address(0) as *const c_void,
+            squares.arrays.address(1) as *const c_void,
+            squares.arrays.address(2) as *const c_void,
             index,
             index,
             sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
@@ -140,8 +138,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     };
     check("cusparseCreateConstBsr", status)?;
     let places = squares.blocks * squares.block * squares.block;
-    let (arrays, bytes) = (Box::new(squares.held), squares.bytes);
-    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays, bytes, places })
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: squares.arrays, places })
 }
 
 /// The product from before, `cusparseDbsrmv`: what the block-band study was compared with.
@@ -205,10 +202,10 @@ impl<T: Scalar> LinearOperator<Cuda, T> for LegacyOperator {
         if device.leaves_out_launch() {
             return Ok(());
         }
-        let Squares { block, block_rows, block_cols, blocks, addresses, .. } = &self.squares;
+        let Squares { block, block_rows, block_cols, blocks, arrays } = &self.squares;
         // `squares` has refused more than 31 bits count.
         let [rows, cols, blocks, block] = [block_rows, block_cols, blocks, block].map(|&n| n as c_int);
-        let (offsets, columns) = (addresses[0] as *const c_int, addresses[1] as *const c_int);
+        let (offsets, columns) = (arrays.address(0) as *const c_int, arrays.address(1) as *const c_int);
         let direction = sys::cusparseDirection_t::CUSPARSE_DIRECTION_ROW;
         let plain = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
         device.enter()?;
@@ -224,7 +221,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for LegacyOperator {
                     blocks,
                     &(alpha as $scalar),
                     descriptor.0,
-                    addresses[2] as *const $scalar,
+                    arrays.address(2) as *const $scalar,
                     offsets,
                     columns,
                     block,
@@ -249,6 +246,6 @@ impl<T: Scalar> LinearOperator<Cuda, T> for LegacyOperator {
     }
 
     fn storage(&self) -> u64 {
-        self.squares.bytes
+        self.squares.arrays.bytes()
     }
 }

@@ -7,10 +7,11 @@ mod handles;
 mod library;
 mod slices;
 
-use super::{Columns, DeviceCsr, Held, check_shapes};
+use super::arrays::{Arrays, DeviceArrays};
+use super::check_shapes;
 use crate::backend::{Family, Made, Params, Refusal};
 use crate::device::cuda::CudaVector;
-use crate::device::cuda::memory::CudaArray;
+use crate::device::cuda::memory::{CudaArray, address};
 use crate::device::{Cuda, Device};
 use crate::error::{Error, GpuError, Result};
 use crate::format::{Csr, Offsets, Values};
@@ -106,18 +107,16 @@ struct CusparseOperator {
     library: Mutex<(MatrixDescriptor, Handle)>,
     algorithm: sys::cusparseSpMVAlg_t,
     buffer: CudaArray<u8>,
-    _arrays: Held,
+    arrays: DeviceArrays,
     backend: &'static str,
     shape: (usize, usize),
-    bytes: u64,
     cost: Cost,
 }
 
 /// A matrix in one of the library's formats.
 struct Described {
     descriptor: MatrixDescriptor,
-    arrays: Held,
-    bytes: u64,
+    arrays: DeviceArrays,
     /// Entries, padding among them.
     places: usize,
 }
@@ -170,22 +169,21 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
         require_library()?;
         let explicit = explicit::<T>(matrix)?;
         let stored = explicit.as_ref().unwrap_or(matrix);
-        let Described { descriptor, arrays, bytes, places } = match A::STORAGE {
+        let Described { descriptor, arrays, places } = match A::STORAGE {
             Storage::Rows => describe::<T>(device, stored, reserve)?,
             Storage::Slices(rows) => slices::describe::<A, T>(device, stored, rows, reserve)?,
             Storage::Blocks => blocks::describe::<A, T>(device, stored, params, reserve)?,
         };
         let library = Mutex::new((descriptor, Handle::on(device)?));
         let shape = (matrix.rows(), matrix.cols());
-        let vectors = (shape.0 + shape.1) * size_of::<T>();
+        let (bytes, vectors) = (arrays.bytes(), (shape.0 + shape.1) * size_of::<T>());
         let mut operator = CusparseOperator {
             library,
             algorithm: A::ALGORITHM,
             buffer: device.allocate("the buffer of cuSPARSE", 1)?,
-            _arrays: arrays,
+            arrays,
             backend: A::NAME,
             shape,
-            bytes,
             cost: Cost { bytes: bytes + vectors as u64, flops: 2 * places as u64 },
         };
         operator.prepare::<T>(device, A::STORAGE == Storage::Rows, reserve)?;
@@ -203,19 +201,23 @@ fn explicit<T: Scalar>(matrix: &Csr) -> Result<Option<Csr>> {
 }
 
 fn describe<T: Scalar>(device: &Cuda, matrix: &Csr, reserve: u64) -> Result<Described> {
-    let csr = DeviceCsr::upload(device, matrix, Columns::Full, reserve)?;
+    let arrays = Arrays::new()
+        .add_offsets("row_offsets", matrix.row_offsets())
+        .add("col_indices", matrix.col_indices())
+        .add_values("values", matrix.values())
+        .upload(device, reserve)?;
     let mut descriptor = std::ptr::null();
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
     let status = unsafe {
         sys::cusparseCreateConstCsr(
             &mut descriptor,
-            csr.rows as i64,
-            csr.cols as i64,
-            csr.nnz as i64,
-            csr.offsets_address() as *const c_void,
-            csr.columns_address() as *const c_void,
-            csr.values_address().unwrap_or(0) as *const c_void,
+            matrix.rows() as i64,
+            matrix.cols() as i64,
+            matrix.nnz() as i64,
+            arrays.address(0) as *const c_void,
+            arrays.address(1) as *const c_void,
+            arrays.address(2) as *const c_void,
             index,
             index,
             sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
@@ -223,8 +225,7 @@ fn describe<T: Scalar>(device: &Cuda, matrix: &Csr, reserve: u64) -> Result<Desc
         )
     };
     check("cusparseCreateConstCsr", status)?;
-    let (bytes, places) = (csr.bytes, csr.nnz);
-    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: Box::new(csr), bytes, places })
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays, places: matrix.nnz() })
 }
 
 impl CusparseOperator {
@@ -270,7 +271,7 @@ impl CusparseOperator {
                 y.0,
                 data_type::<T>(),
                 self.algorithm,
-                super::address(&self.buffer) as *mut c_void,
+                address(&self.buffer) as *mut c_void,
             );
             check("cusparseSpMV_preprocess", status)?;
         }
@@ -311,7 +312,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
                 y.0,
                 data_type::<T>(),
                 self.algorithm,
-                super::address(&self.buffer) as *mut c_void,
+                address(&self.buffer) as *mut c_void,
             )
         };
         check("cusparseSpMV", status)
@@ -322,6 +323,6 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
     }
 
     fn storage(&self) -> u64 {
-        self.bytes + self.buffer.len() as u64
+        self.arrays.bytes() + self.buffer.len() as u64
     }
 }

@@ -1,7 +1,7 @@
 //! Sliced ELL for the library's general product.
 
 use super::{Algorithm, Described, MatrixDescriptor, check, data_type, has, missing, sys, unsupported};
-use crate::backend::cuda::owner::{Arrays, DeviceArrays};
+use crate::backend::cuda::arrays::Arrays;
 use crate::device::Cuda;
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Sell};
@@ -27,10 +27,10 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
             return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use backend sell"));
         }
     };
-    let DeviceArrays { held, addresses, bytes, .. } = Arrays::new()
-        .add(offsets)
-        .add(sell.col_indices())
-        .add_values(sell.values())
+    let arrays = Arrays::new()
+        .add("slice_offsets", offsets)
+        .add("col_indices", sell.col_indices())
+        .add_values("values", sell.values())
         .upload(device, reserve)?;
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     let mut descriptor = std::ptr::null();
@@ -43,9 +43,9 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
             matrix.nnz() as i64,
             places as i64,
             height as i64,
-            addresses[0] as *const c_void,
-            addresses[1] as *const c_void,
-            addresses[2] as *const c_void,
+            arrays.address(0) as *const c_void,
+            arrays.address(1) as *const c_void,
+            arrays.address(2) as *const c_void,
             index,
             index,
             sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO,
@@ -53,5 +53,5 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
         )
     };
     check("cusparseCreateConstSlicedEll", status)?;
-    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: Box::new(held), bytes, places })
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays, places })
 }

@@ -14,9 +14,10 @@
 
 mod pack;
 
+use super::arrays::Arrays;
+use super::form::{AnyForm, Form, Format, Grid, Types};
 use super::mean_row;
-use super::owner::{Arrays, Owner};
-use super::passes::{Form, Grid};
+use super::product::{Pass, Product};
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::Result;
@@ -44,14 +45,15 @@ struct Round {
 /// The family of one.
 pub struct Sell;
 
-fn form(round: Round) -> Form {
-    Form::new("spmv_sell", include_str!("../../../../kernels/sell.cu"), round.unroll)
+fn form(round: Round) -> Form<Packed> {
+    Form::new("spmv_sell", include_str!("../../../../kernels/sell.cu"))
+        .with("UNROLL", round.unroll)
         .with("REST", round.rest)
         .with("RESIDENT", round.resident)
 }
 
-pub(super) fn forms() -> Vec<Form> {
-    ROUNDS.map(form).to_vec()
+pub(super) fn forms() -> Vec<AnyForm> {
+    ROUNDS.map(|round| form(round).any()).into()
 }
 
 /// Places that slices of neighbours have for each entry. Sorting spares places, but rows that then stand side by side gather
@@ -63,22 +65,41 @@ pub(super) fn places_for_each_entry(matrix: &Csr) -> f64 {
     places as f64 / matrix.nnz().max(1) as f64
 }
 
+impl Format for Packed {
+    fn empty(types: Types) -> Packed {
+        let (slices, words, values) = (Vec::new(), Vec::new(), types.values());
+        Packed { shape: (0, 0), slices, words, values, places: 0 }
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn places(&self) -> usize {
+        self.places
+    }
+
+    fn arrays<T: Scalar>(&self) -> Arrays<'_> {
+        Arrays::new()
+            .add("slices", &self.slices)
+            .add("all_words", &self.words)
+            .add_values("all_values", &self.values)
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, u32)> {
+        // `pack` has refused more rows.
+        vec![("rows_of_y", self.shape.0 as u32), ("count", self.slices.len() as u32)]
+    }
+}
+
 impl Family<Cuda> for Sell {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let packed = Packed::of(&narrowest(matrix))?;
         let mean = mean_row(matrix);
         let [short, long] = ROUNDS;
         let round = if mean <= short.unroll as usize { short } else { long };
-        let slices = packed.slices.len();
-        let arrays = Arrays::new()
-            .add(packed.slices.as_flattened())
-            .add(&packed.words)
-            .add_values(&packed.values)
-            .upload(device, reserve)?;
-        let shape = (matrix.rows(), matrix.cols());
-        let kernel = (form(round), Grid::Resident((slices * LANES) as u64));
-        // `pack` has refused more rows.
-        let numbers = vec![shape.0 as u32, slices as u32];
-        Ok(Arc::new(Owner::new::<T>("sell", shape, packed.places, kernel, arrays, numbers)))
+        let threads = packed.slices.len() * LANES;
+        let pass = Pass::new(device, form(round), Grid::Resident(threads as u64), &())?;
+        Ok(Arc::new(Product::<T>::new("sell", device, &packed, [pass], reserve)?))
     }
 }

@@ -49,6 +49,8 @@ const BAND: usize = 8;
 
 /// Packed slices of a whole matrix.
 pub(super) struct Packed {
+    /// Rows and columns.
+    pub shape: (usize, usize),
     pub slices: Vec<[u32; 4]>,
     pub words: Vec<u32>,
     pub values: Values,
@@ -112,7 +114,8 @@ fn pack<V: Copy + Zeroable + Send + Sync>(
         words.copy_from_slice(&part.words);
         values.copy_from_slice(&part.packed);
     });
-    Ok(Packed { slices, words, values: wrap(all), places: before.1 })
+    let shape = (rows, matrix.cols());
+    Ok(Packed { shape, slices, words, values: wrap(all), places: before.1 })
 }
 
 /// Packs neighbouring windows; where slices begin counts from the first of them.

@@ -3,8 +3,11 @@
 //! Wherever rows are not short, it is the study's vector kernel of a warp a row, so that unrolling and the size of blocks are
 //! parameters.
 
-use super::{THREADS_HEAVY, schedule, with_sums};
-use crate::backend::cuda::passes::{Form, Pass, Passes};
+use super::schedule::Ranges;
+use super::{THREADS_HEAVY, with_sums};
+use crate::backend::cuda::compressed::{self, Compressed};
+use crate::backend::cuda::form::{AnyForm, Form};
+use crate::backend::cuda::product::Pass;
 use crate::backend::cuda::{number, numbers};
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
@@ -28,14 +31,14 @@ pub const SETS: &[&str] = &["baseline", "combined", "p100"];
 /// Threads that the study's P100 holds at once, on its 56 multiprocessors.
 const P100_THREADS: u64 = 56 * 2048;
 
-fn form_of(unroll: u32, block: u32) -> Form {
-    let form = Form::new("spmv_csr_adaptive", with_sums!("adaptive.cu"), unroll);
+fn form_of(unroll: u32, block: u32) -> Form<Compressed, Ranges> {
+    let form = Form::new("spmv_csr_adaptive", with_sums!("adaptive.cu")).with("UNROLL", unroll);
     form.in_blocks_of(block).fitting(THREADS_HEAVY)
 }
 
 /// The form of `adaptive` for these parameters, and the most threads of its grid: what the set says, but for what is
 /// named beside it.
-fn asked(params: &Params) -> (Form, u64) {
+fn asked(params: &Params) -> (Form<Compressed, Ranges>, u64) {
     let (block, unroll, threads) = match params.get("set") {
         Some("combined") => (512, 4, u64::MAX),
         Some("p100") => (256, 1, P100_THREADS),
@@ -46,8 +49,8 @@ fn asked(params: &Params) -> (Form, u64) {
     (form_of(unroll, block), threads)
 }
 
-pub(super) fn forms() -> Vec<(&'static str, Form)> {
-    let of_block = |block| numbers(UNROLLS).map(move |unroll| ("adaptive", form_of(unroll, block)));
+pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
+    let of_block = |block| numbers(UNROLLS).map(move |unroll| ("adaptive", form_of(unroll, block).any()));
     numbers(BLOCKS).flat_map(of_block).collect()
 }
 
@@ -59,10 +62,10 @@ impl Family<Cuda> for Adaptive {
         reserve: u64,
     ) -> Result<Made<Cuda, T>> {
         let (form, most) = asked(params);
-        let (short, block) = (number(params, "short", SHORT), form.block);
-        let bounds = schedule::pieces(matrix, short as usize, block as usize);
-        let pass = Pass::over_list(device, form, &bounds, bounds.len() - 1, block)?.with_at_most(most);
-        Ok(Arc::new(Passes::new::<T>("adaptive", device, matrix, [pass], reserve)?))
+        let (short, block) = (number(params, "short", SHORT), form.kind.block);
+        let pieces = Ranges::pieces(matrix, short as usize, block as usize);
+        let pass = Pass::over(device, form, &pieces, block)?.with_at_most(most);
+        compressed::made::<T>("adaptive", device, matrix, [pass], reserve)
     }
 }
 
@@ -76,7 +79,7 @@ mod tests {
         let form = |typed: &str| {
             let choice = Choice::resolve("cuda", "vector", typed).unwrap();
             let (form, threads) = asked(&choice.params);
-            (form.block, form.defines[0].1.clone(), threads)
+            (form.kind.block, form.kind.defines[0].1.clone(), threads)
         };
         let of = |block: u32, unroll: &str, threads: u64| (block, unroll.to_owned(), threads);
         assert_eq!(form("adaptive"), of(256, "1", u64::MAX));
@@ -85,14 +88,14 @@ mod tests {
         assert_eq!(form("adaptive:set=combined,block=128"), of(128, "4", u64::MAX));
         assert_eq!(form("adaptive:unroll=4,set=p100"), of(256, "4", 448 * 256));
         let ahead: Vec<_> =
-            forms().into_iter().map(|(_, form)| (form.name, form.block, form.defines)).collect();
+            forms().into_iter().map(|(_, form)| (form.kind.block, form.kind.defines)).collect();
         let entry = REGISTRY.iter().find(|entry| entry.name == "adaptive").unwrap();
         for param in entry.params {
             for value in param.values {
                 let choice =
                     Choice::resolve("cuda", "vector", &format!("adaptive:{}={value}", param.name)).unwrap();
                 let (form, _) = asked(&choice.params);
-                assert!(ahead.contains(&(form.name, form.block, form.defines)), "{}", choice.label());
+                assert!(ahead.contains(&(form.kind.block, form.kind.defines)), "{}", choice.label());
             }
         }
     }

@@ -1,7 +1,9 @@
 //! A launch of the kernel of `vector` for each class of rows by length.
 
-use super::schedule;
-use crate::backend::cuda::passes::{Form, Pass, Passes};
+use super::schedule::Listed;
+use crate::backend::cuda::compressed::{self, Compressed};
+use crate::backend::cuda::form::{AnyForm, Form};
+use crate::backend::cuda::product::Pass;
 use crate::backend::cuda::{number, vector};
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
@@ -22,12 +24,12 @@ pub const SECOND_CLASS: &[&str] = &["64", "32", "256"];
 const CLASS_THREADS: [u32; 3] = [1, 8, 32];
 
 /// The kernel of `vector` over a list of rows.
-fn form_of(threads: u32) -> Form {
+fn form_of(threads: u32) -> Form<Compressed, Listed> {
     vector::form(threads).with("LISTED", 1).without_dots()
 }
 
-pub(super) fn forms() -> Vec<(&'static str, Form)> {
-    CLASS_THREADS.map(|threads| ("binned", form_of(threads))).to_vec()
+pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
+    CLASS_THREADS.map(|threads| ("binned", form_of(threads).any())).into()
 }
 
 impl Family<Cuda> for Binned {
@@ -38,11 +40,11 @@ impl Family<Cuda> for Binned {
         reserve: u64,
     ) -> Result<Made<Cuda, T>> {
         let (short, long) = (number(params, "short", FIRST_CLASS), number(params, "long", SECOND_CLASS));
-        let classes = schedule::classes(matrix, short as usize, long as usize);
+        let classes = Listed::by_length(matrix, short as usize, long as usize);
         let mut passes = Vec::new();
-        for (rows, threads) in classes.iter().zip(CLASS_THREADS).filter(|(rows, _)| !rows.is_empty()) {
-            passes.push(Pass::over_list(device, form_of(threads), rows, rows.len(), threads)?);
+        for (rows, threads) in classes.iter().zip(CLASS_THREADS) {
+            passes.push(Pass::over(device, form_of(threads), rows, threads)?);
         }
-        Ok(Arc::new(Passes::new::<T>("binned", device, matrix, passes, reserve)?))
+        compressed::made::<T>("binned", device, matrix, passes, reserve)
     }
 }

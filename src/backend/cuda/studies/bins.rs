@@ -1,8 +1,11 @@
 //! A warp for each bin of consecutive rows, which have about as many entries together.
 
-use super::{WARP_UNROLL, schedule, with_sums};
+use super::schedule::Ranges;
+use super::{WARP_UNROLL, with_sums};
+use crate::backend::cuda::compressed::{self, Compressed};
+use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::number;
-use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::cuda::product::Pass;
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::Result;
@@ -16,12 +19,12 @@ pub struct Bins;
 /// Entries in a bin: as many as 8 rounds of a warp, so that matrices of a few million entries still keep a GPU busy.
 pub const ENTRIES: &[&str] = &["256", "64", "1024", "4096"];
 
-fn form() -> Form {
-    Form::new("spmv_csr_bins", with_sums!("bins.cu"), WARP_UNROLL)
+fn form() -> Form<Compressed, Ranges> {
+    Form::new("spmv_csr_bins", with_sums!("bins.cu")).with("UNROLL", WARP_UNROLL)
 }
 
-pub(super) fn forms() -> Vec<(&'static str, Form)> {
-    vec![("bins", form())]
+pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
+    vec![("bins", form().any())]
 }
 
 impl Family<Cuda> for Bins {
@@ -31,8 +34,8 @@ impl Family<Cuda> for Bins {
         params: &Params,
         reserve: u64,
     ) -> Result<Made<Cuda, T>> {
-        let bounds = schedule::bins(matrix, number(params, "entries", ENTRIES) as usize);
-        let pass = Pass::over_list(device, form(), &bounds, bounds.len() - 1, 32)?;
-        Ok(Arc::new(Passes::new::<T>("bins", device, matrix, [pass], reserve)?))
+        let bins = Ranges::bins(matrix, number(params, "entries", ENTRIES) as usize);
+        let pass = Pass::over(device, form(), &bins, 32)?;
+        compressed::made::<T>("bins", device, matrix, [pass], reserve)
     }
 }

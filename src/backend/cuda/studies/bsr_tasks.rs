@@ -12,18 +12,18 @@
 //! compiled kernel, times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers but for the last kernel.
 
 use crate::backend::blocks::{ANY_SIZE, named_or_found};
-use crate::backend::cuda::owner::{Arrays, DeviceArrays};
-use crate::backend::cuda::passes::{Form, Types, check_size};
-use crate::backend::cuda::{Held, check_shapes, number, numbers};
+use crate::backend::cuda::arrays::Arrays;
+use crate::backend::cuda::compressed::check_size;
+use crate::backend::cuda::form::{AnyForm, Ending, Form, Format, Grid, Real, Types};
+use crate::backend::cuda::product::{Pass, Product};
+use crate::backend::cuda::{number, numbers};
 use crate::backend::{Choice, Family, Made, Others, Param, Params, Refusal};
 use crate::device::Cuda;
-use crate::device::cuda::CudaVector;
 use crate::error::Result;
 use crate::format::blocked::stored_bytes;
-use crate::format::{Bsr, Csr, Offset, Offsets};
-use crate::operator::{Cost, LinearOperator};
+use crate::format::bsr::BsrParts;
+use crate::format::{Bsr, Csr, Offsets, Values};
 use crate::scalar::Scalar;
-use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -152,36 +152,43 @@ fn ratio(typed: &str) -> (u32, u32) {
     (above.parse().unwrap_or(1), below.parse().unwrap_or(1))
 }
 
-fn form(name: &'static str, variant: &'static str, block: (usize, usize), threads: u32) -> Form {
-    let text = include_str!("../../../../kernels/studies/bsr_tasks.cu");
-    Form { name, text, defines: Vec::new(), block: threads, owns_all_rows: false }
+fn form(name: &'static str, variant: &'static str, block: (usize, usize), threads: u32) -> Form<BlockTasks> {
+    Form::new(name, include_str!("../../../../kernels/studies/bsr_tasks.cu"))
+        .in_blocks_of(threads)
+        .without_dots()
         .with("R", block.0 as u32)
         .with("C", block.1 as u32)
         .with(variant, 1)
 }
 
 /// The kernel of a variant; `registers` is 0 where the compiler may choose.
-fn products(variant: &'static str, block: (usize, usize), threads: u32, registers: u32, rows: u32) -> Form {
+fn products(
+    variant: &'static str,
+    block: (usize, usize),
+    threads: u32,
+    registers: u32,
+    rows: u32,
+) -> Form<BlockTasks> {
     let form = form("spmv_bsr_tasks", variant, block, threads).with("ROWS_AT_ONCE", rows);
     if registers == 0 { form } else { form.with("REGISTERS", registers) }
 }
 
 /// The kernel that scales y, in the shape of any variant.
-fn scale(threads: u32) -> Form {
+fn scale(threads: u32) -> Form<BlockTasks> {
     form("spmv_bsr_scale", Unrolled::DEFINE, (1, 1), threads).with("ROWS_AT_ONCE", 1)
 }
 
 /// Every variant, of a block that it is described for and of one that it has to be careful with.
-pub(super) fn forms() -> Vec<(&'static str, Form)> {
+pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
     let both = |name, variant, threads, registers, rows| {
-        [(5, 5), (13, 3)].map(|block| (name, products(variant, block, threads, registers, rows)))
+        [(5, 5), (13, 3)].map(|block| (name, products(variant, block, threads, registers, rows).any()))
     };
-    let mut forms = [
+    let forms = [
         both(RowMajor::NAME, RowMajor::DEFINE, 32, 32, 8),
         both(Private::NAME, Private::DEFINE, 32, 32, 8),
         both(Team::NAME, Team::DEFINE, 128, 32, 8),
-    ]
-    .concat();
+    ];
+    let mut forms: Vec<_> = forms.into_iter().flatten().collect();
     forms.extend(numbers(ROWS_AT_ONCE).flat_map(|rows| both(Unrolled::NAME, Unrolled::DEFINE, 128, 0, rows)));
     forms
 }
@@ -203,18 +210,53 @@ fn cut(offsets: &Offsets, tasks: usize) -> (Vec<u64>, Vec<u32>) {
     (starts, first_rows)
 }
 
-struct TasksOperator {
-    backend: &'static str,
-    shape: (usize, usize),
-    types: Types,
-    scale: Form,
-    products: Form,
-    blocks: u32,
-    addresses: Vec<u64>,
-    numbers: [u32; 3],
-    _held: Vec<Held>,
-    storage: u64,
-    cost: Cost,
+/// A matrix in blocks, cut into tasks.
+struct BlockTasks {
+    parts: BsrParts,
+    /// The first block of each task, and the end of the last.
+    task_blocks: Vec<u64>,
+    /// The row of blocks that each begins in.
+    task_rows: Vec<u32>,
+}
+
+impl BlockTasks {
+    fn of(bsr: Bsr, tasks: usize) -> BlockTasks {
+        let (task_blocks, task_rows) = cut(bsr.block_offsets(), tasks);
+        BlockTasks { parts: bsr.into_parts(), task_blocks, task_rows }
+    }
+}
+
+impl Format for BlockTasks {
+    fn empty(types: Types) -> BlockTasks {
+        let (block_offsets, values) = (types.offsets(), types.values());
+        let (rows, cols, block, entries, block_columns) = (0, 0, (1, 1), 0, Vec::new());
+        let parts = BsrParts { rows, cols, block, entries, block_offsets, block_columns, values };
+        BlockTasks { parts, task_blocks: vec![0], task_rows: vec![0] }
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.parts.rows, self.parts.cols)
+    }
+
+    fn places(&self) -> usize {
+        self.parts.block_columns.len() * self.parts.block.0 * self.parts.block.1
+    }
+
+    fn arrays<T: Scalar>(&self) -> Arrays<'_> {
+        Arrays::new()
+            .add_offsets("block_offsets", &self.parts.block_offsets)
+            .add("block_columns", &self.parts.block_columns)
+            .add_values("values", &self.parts.values)
+            .add("task_blocks", &self.task_blocks)
+            .add("task_rows", &self.task_rows)
+    }
+
+    fn numbers(&self) -> Vec<(&'static str, u32)> {
+        // `build` refuses matrices with more rows; there are as many tasks as a GPU is given blocks.
+        let tasks = self.task_blocks.len() - 1;
+        let shape = [("rows_of_y", self.parts.rows), ("columns_of_x", self.parts.cols), ("tasks", tasks)];
+        shape.map(|(name, number)| (name, number as u32)).into()
+    }
 }
 
 /// Threads in a block.
@@ -224,7 +266,7 @@ fn threads_of<V: Variant>(params: &Params) -> u32 {
 
 /// What the user has asked of a variant.
 struct Asked {
-    products: Form,
+    products: Form<BlockTasks>,
     block: (usize, usize),
     over: (u32, u32),
     chunks: usize,
@@ -245,7 +287,7 @@ impl Asked {
     }
 
     fn launch(&self, device: &Cuda, types: Types) -> Result<Launch> {
-        let kernel = device.kernel(&self.products.source(types, ""))?;
+        let kernel = device.kernel(&self.products.source(types, Ending::Plain))?;
         let resident = device.blocks_for(&kernel, u64::MAX);
         let (above, below) = self.over;
         let blocks = (resident * above / below).max(1);
@@ -274,12 +316,7 @@ pub fn launch<T: Scalar>(device: &Cuda, matrix: &Csr, choice: &Choice) -> Result
         Unrolled::NAME => Asked::read::<Unrolled>(matrix, &choice.params),
         _ => return Ok(None),
     };
-    let types = Types {
-        scalar: T::CUDA_NAME,
-        value: Some(f64::CUDA_NAME),
-        offset: u32::CUDA_NAME,
-        column: u32::CUDA_NAME,
-    };
+    let types = Types::new(Real::of::<T>(), Some(Real::F64), false);
     asked?.launch(device, types).map(Some)
 }
 
@@ -315,80 +352,18 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         check_size(matrix)?;
         let asked = Asked::read::<V>(matrix, params)?;
         let bsr = Bsr::from_csr(matrix, asked.block)?;
-        let offset = match bsr.block_offsets() {
-            Offsets::U32(_) => u32::CUDA_NAME,
-            Offsets::U64(_) => u64::CUDA_NAME,
+        let value = match bsr.values() {
+            Values::Ones => None,
+            Values::F32(_) => Some(Real::F32),
+            Values::F64(_) => Some(Real::F64),
         };
-        let narrow = bsr.values().width() == size_of::<f32>();
-        let value = Some(if narrow { f32::CUDA_NAME } else { f64::CUDA_NAME });
-        let types = Types { scalar: T::CUDA_NAME, value, offset, column: u32::CUDA_NAME };
-        let blocks = asked.launch(device, types)?.blocks;
-        let tasks = blocks as usize * asked.chunks;
-        let (task_blocks, task_rows) = cut(bsr.block_offsets(), tasks);
-        let DeviceArrays { held, addresses, bytes: storage, .. } = Arrays::new()
-            .add_offsets(bsr.block_offsets())
-            .add(bsr.block_columns())
-            .add_values(bsr.values())
-            .add(task_blocks)
-            .add(task_rows)
-            .upload(device, reserve)?;
-        let shape = (matrix.rows(), matrix.cols());
-        let places = bsr.blocks() * asked.block.0 * asked.block.1;
-        let vectors = (shape.0 + shape.1) * size_of::<T>();
-        Ok(Arc::new(TasksOperator {
-            backend: V::NAME,
-            shape,
-            types,
-            scale: scale(asked.products.block),
-            products: asked.products,
-            blocks,
-            addresses,
-            numbers: [shape.0 as u32, shape.1 as u32, tasks as u32],
-            _held: held,
-            storage,
-            cost: Cost { bytes: storage + vectors as u64, flops: 2 * places as u64 },
-        }))
-    }
-}
-
-impl<T: Scalar> LinearOperator<Cuda, T> for TasksOperator {
-    fn shape(&self) -> (usize, usize) {
-        self.shape
-    }
-
-    fn apply(
-        &self,
-        device: &Cuda,
-        alpha: f64,
-        x: &CudaVector<T>,
-        beta: f64,
-        y: &mut CudaVector<T>,
-    ) -> Result<()> {
-        check_shapes(self.shape, self.backend, x, y)?;
-        let (mut alpha, mut beta) = (T::from_f64(alpha), T::from_f64(beta));
-        let (mut addresses, mut numbers) = (self.addresses.clone(), self.numbers);
-        addresses.extend([x.address(), y.address()]);
-        let mut arguments: Vec<*mut c_void> =
-            addresses.iter_mut().map(|address| std::ptr::from_mut(address).cast()).collect();
-        arguments.extend(numbers.iter_mut().map(|number| std::ptr::from_mut(number).cast::<c_void>()));
-        arguments.extend([std::ptr::from_mut(&mut alpha).cast(), std::ptr::from_mut(&mut beta).cast()]);
-        let scale = device.kernel(&self.scale.source(self.types, ""))?;
-        let products = device.kernel(&self.products.source(self.types, ""))?;
-        let rows = device.blocks_for(&scale, self.shape.0 as u64);
-        // SAFETY: arguments in the order and of the types of bsr_tasks.cu; x has one entry a column, y one a row; the arrays are
-        // a validated matrix's, and the tasks are cut from its offsets.
-        unsafe {
-            device.launch(&scale, rows, &mut arguments)?;
-            device.launch(&products, self.blocks, &mut arguments)
-        }
-    }
-
-    fn cost(&self) -> Cost {
-        self.cost
-    }
-
-    fn storage(&self) -> u64 {
-        self.storage
+        let wide = matches!(bsr.block_offsets(), Offsets::U64(_));
+        let blocks = asked.launch(device, Types::new(Real::of::<T>(), value, wide))?.blocks;
+        let tasks = BlockTasks::of(bsr, blocks as usize * asked.chunks);
+        let scale = scale(asked.products.kind.block);
+        let scale = Pass::new(device, scale, Grid::Resident(matrix.rows() as u64), &())?;
+        let products = Pass::new(device, asked.products, Grid::Blocks(blocks), &())?;
+        Ok(Arc::new(Product::<T>::new(V::NAME, device, &tasks, [scale, products], reserve)?))
     }
 }
 

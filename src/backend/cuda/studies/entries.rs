@@ -1,7 +1,9 @@
 //! A thread for each entry, which adds to its row atomically: the first version of `bins`.
 
 use super::first_version;
-use crate::backend::cuda::passes::{Form, Grid, Pass, Passes};
+use crate::backend::cuda::compressed::{self, AllRows, Compressed};
+use crate::backend::cuda::form::{AnyForm, Form, Grid};
+use crate::backend::cuda::product::Pass;
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::Result;
@@ -13,19 +15,20 @@ use std::sync::Arc;
 pub struct BinsFirst;
 
 /// y = beta y, and the products of single entries added to it.
-fn passes() -> [Form; 2] {
-    ["spmv_csr_scale", "spmv_csr_entries"]
-        .map(|name| first_version(Form::new(name, include_str!("../../../../kernels/studies/entries.cu"), 1)))
+fn passes() -> [Form<Compressed, AllRows>; 2] {
+    let form = |name| Form::new(name, include_str!("../../../../kernels/studies/entries.cu"));
+    ["spmv_csr_scale", "spmv_csr_entries"].map(|name| first_version(form(name).with("UNROLL", 1)))
 }
 
-pub(super) fn forms() -> Vec<(&'static str, Form)> {
-    passes().map(|form| ("bins-v1", form)).to_vec()
+pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
+    passes().map(|form| ("bins-v1", form.any())).into()
 }
 
 impl Family<Cuda> for BinsFirst {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
-        let [scale, add] = passes().map(|form| Pass::over_all(form, matrix, 1));
-        let add = Pass { grid: Grid::Resident(matrix.nnz() as u64), ..add };
-        Ok(Arc::new(Passes::new::<T>("bins-v1", device, matrix, [scale, add], reserve)?))
+        let ([scale, add], all) = (passes(), AllRows::of(matrix));
+        let scale = Pass::over(device, scale, &all, 1)?;
+        let add = Pass::new(device, add, Grid::Resident(matrix.nnz() as u64), &all)?;
+        compressed::made::<T>("bins-v1", device, matrix, [scale, add], reserve)
     }
 }

@@ -3,7 +3,10 @@
 //! `auto` chooses `hybrid` for long uneven rows.
 
 use super::{LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, WARP_UNROLL, first_version, schedule, with_sums};
-use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::cuda::arrays::Arrays;
+use crate::backend::cuda::compressed::{self, Compressed};
+use crate::backend::cuda::form::{AnyForm, Form, Share};
+use crate::backend::cuda::product::Pass;
 use crate::backend::cuda::{number, numbers};
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
@@ -43,29 +46,64 @@ fn fit_for(mean: usize) -> u32 {
     }
 }
 
-fn form_of(unroll: u32, classes: u32, fit: u32) -> Form {
-    Form::new("spmv_csr_hybrid", with_sums!("hybrid.cu"), unroll).with("CLASSES", classes).fitting(fit)
+fn form_of(unroll: u32, classes: u32, fit: u32) -> Form<Compressed, Tiles> {
+    let form = Form::new("spmv_csr_hybrid", with_sums!("hybrid.cu")).with("UNROLL", unroll);
+    form.with("CLASSES", classes).fitting(fit)
 }
 
-fn form(fit: u32) -> Form {
+fn form(fit: u32) -> Form<Compressed, Tiles> {
     form_of(UNROLL, 3, fit).with("WARP_UNROLL", WARP_UNROLL)
 }
 
-fn first() -> Form {
+fn first() -> Form<Compressed, Tiles> {
     first_version(form_of(1, 2, THREADS_HEAVY))
 }
 
-pub(super) fn forms() -> Vec<(&'static str, Form)> {
-    let mut forms = vec![("hybrid-v1", first())];
-    forms.extend(numbers(FIT).map(|fit| ("hybrid", form(fit))));
+pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
+    let mut forms = vec![("hybrid-v1", first().any())];
+    forms.extend(numbers(FIT).map(|fit| ("hybrid", form(fit).any())));
     forms
 }
 
 /// A pass over rows by their length; rows of more than `long` entries are taken by blocks.
-fn by_length(device: &Cuda, form: Form, matrix: &Csr, short: u32, long: usize) -> Result<Pass> {
-    let block = form.block;
-    let (list, tiles) = tiles(&schedule::classes(matrix, short as usize, long), block as usize);
-    Pass::over_list(device, form, &list, tiles, block)
+fn by_length(
+    device: &Cuda,
+    form: Form<Compressed, Tiles>,
+    matrix: &Csr,
+    short: u32,
+    long: usize,
+) -> Result<Pass<Compressed>> {
+    let block = form.kind.block;
+    let tiles = Tiles::of(matrix, short, long, block);
+    Pass::over(device, form, &tiles, block)
+}
+
+/// Rows by their length, in tiles for blocks of threads.
+struct Tiles {
+    list: Vec<u32>,
+    count: usize,
+}
+
+impl Tiles {
+    fn of(matrix: &Csr, short: u32, long: usize, block: u32) -> Tiles {
+        let (list, count) = tiles(&schedule::classes(matrix, short as usize, long), block as usize);
+        Tiles { list, count }
+    }
+}
+
+impl Share for Tiles {
+    fn none() -> Tiles {
+        Tiles { list: vec![0; 3], count: 0 }
+    }
+
+    fn arrays(&self) -> Arrays<'_> {
+        Arrays::of(schedule::LISTS).add("list", &self.list)
+    }
+
+    fn count(&self) -> Option<u32> {
+        // No more tiles than rows, which fit 32 bits.
+        Some(self.count as u32)
+    }
 }
 
 /// What hybrid.cu finds in its list, and how many tiles that makes for blocks of so many threads.
@@ -86,7 +124,7 @@ impl Family<Cuda> for Hybrid {
         let mean = matrix.nnz() / matrix.rows().max(1);
         let fit = params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(|| fit_for(mean));
         let pass = by_length(device, form(fit), matrix, short, long as usize)?;
-        Ok(Arc::new(Passes::new::<T>("hybrid", device, matrix, [pass], reserve)?))
+        compressed::made::<T>("hybrid", device, matrix, [pass], reserve)
     }
 }
 
@@ -99,7 +137,7 @@ impl Family<Cuda> for HybridFirst {
     ) -> Result<Made<Cuda, T>> {
         let short = number(params, "short", SHORT);
         let pass = by_length(device, first(), matrix, short, usize::MAX)?.without_stride();
-        Ok(Arc::new(Passes::new::<T>("hybrid-v1", device, matrix, [pass], reserve)?))
+        compressed::made::<T>("hybrid-v1", device, matrix, [pass], reserve)
     }
 }
 

@@ -26,7 +26,7 @@ pub mod thread;
 pub mod vector_smem;
 pub mod warp;
 
-use super::passes::Form;
+use super::form::{AnyForm, Form};
 
 /// The text of a kernel that begins with sums.cuh.
 macro_rules! with_sums {
@@ -53,13 +53,13 @@ const THREADS_HEAVY: u32 = 1024;
 const LIGHT: usize = 8;
 
 /// The first version of a form: plain loads, and no dot product fused.
-fn first_version(form: Form) -> Form {
+fn first_version<F, S>(form: Form<F, S>) -> Form<F, S> {
     form.with("PLAIN", 1).without_dots()
 }
 
 /// The forms of the kernels, each with the name of the backend that launches it.
-pub(super) fn forms() -> Vec<(&'static str, Form)> {
-    [
+pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
+    let all = [
         thread::forms(),
         warp::forms(),
         bins::forms(),
@@ -69,6 +69,6 @@ pub(super) fn forms() -> Vec<(&'static str, Form)> {
         vector_smem::forms(),
         binned::forms(),
         bsr_tasks::forms(),
-    ]
-    .concat()
+    ];
+    all.into_iter().flatten().collect()
 }

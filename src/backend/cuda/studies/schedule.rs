@@ -1,6 +1,66 @@
 //! How the host shares rows out before the first product: by their lengths, into bins, into pieces. Linear in the rows.
 
+use crate::backend::cuda::arrays::Arrays;
+use crate::backend::cuda::form::Share;
 use crate::format::Csr;
+
+/// The name in out-of-memory errors of the arrays.
+pub(super) const LISTS: &str = "lists of rows";
+
+/// Rows of a matrix, by their numbers.
+pub(in crate::backend::cuda) struct Listed(Vec<u32>);
+
+impl Listed {
+    /// The rows of at most `short` entries, those of at most `long`, and those of more; each in order.
+    pub fn by_length(matrix: &Csr, short: usize, long: usize) -> [Listed; 3] {
+        classes(matrix, short, long).map(Listed)
+    }
+}
+
+impl Share for Listed {
+    fn none() -> Listed {
+        Listed(Vec::new())
+    }
+
+    fn arrays(&self) -> Arrays<'_> {
+        Arrays::of(LISTS).add("list", &self.0)
+    }
+
+    fn count(&self) -> Option<u32> {
+        // No more than rows, which fit 32 bits.
+        Some(self.0.len() as u32)
+    }
+}
+
+/// All rows of a matrix, cut into ranges: the first row of each, and the end of the last.
+pub(super) struct Ranges(Vec<u32>);
+
+impl Ranges {
+    /// Bins of about as many entries; see [`bins`].
+    pub fn bins(matrix: &Csr, entries: usize) -> Ranges {
+        Ranges(bins(matrix, entries))
+    }
+
+    /// Pieces for blocks of so many threads; see [`pieces`].
+    pub fn pieces(matrix: &Csr, short: usize, block: usize) -> Ranges {
+        Ranges(pieces(matrix, short, block))
+    }
+}
+
+impl Share for Ranges {
+    fn none() -> Ranges {
+        Ranges(vec![0])
+    }
+
+    fn arrays(&self) -> Arrays<'_> {
+        Arrays::of(LISTS).add("list", &self.0)
+    }
+
+    fn count(&self) -> Option<u32> {
+        // No more ranges than rows, which fit 32 bits.
+        Some(self.0.len() as u32 - 1)
+    }
+}
 
 fn length(matrix: &Csr, row: usize) -> usize {
     matrix.row_range(row).len()
@@ -12,7 +72,7 @@ pub(super) fn classes(matrix: &Csr, short: usize, long: usize) -> [Vec<u32>; 3] 
     for row in 0..matrix.rows() {
         let length = length(matrix, row);
         let class = usize::from(length > short) + usize::from(length > long.max(short));
-        // Whoever launches the kernels refuses matrices with more rows than 32 bits count.
+        // `Compressed::of` refuses matrices with more rows than 32 bits count.
         classes[class].push(row as u32);
     }
     classes
@@ -20,7 +80,7 @@ pub(super) fn classes(matrix: &Csr, short: usize, long: usize) -> [Vec<u32>; 3] 
 
 /// Cuts the rows into bins: the first row of each, and the end of the last. A bin is full when it has `entries`, where
 /// every row counts as one entry more, so that bins of empty rows end, too.
-pub(super) fn bins(matrix: &Csr, entries: usize) -> Vec<u32> {
+fn bins(matrix: &Csr, entries: usize) -> Vec<u32> {
     let (mut bounds, mut held) = (vec![0], 0);
     for row in 0..matrix.rows() {
         held += length(matrix, row) + 1;
@@ -35,7 +95,7 @@ pub(super) fn bins(matrix: &Csr, entries: usize) -> Vec<u32> {
 /// Cuts the rows into pieces for blocks of `block` threads: the first row of each, and the end of the last. Where half a
 /// block or more of them follow each other with at most `short` entries, they are a piece of up to `block` rows;
 /// otherwise a piece has a row for each warp, or what is left of the rows.
-pub(super) fn pieces(matrix: &Csr, short: usize, block: usize) -> Vec<u32> {
+fn pieces(matrix: &Csr, short: usize, block: usize) -> Vec<u32> {
     let (mut bounds, mut row) = (vec![0], 0);
     while row < matrix.rows() {
         let reach = matrix.rows().min(row + block);

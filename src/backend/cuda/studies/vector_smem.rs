@@ -1,7 +1,8 @@
 //! A warp a row, with segments of x in shared memory.
 
 use super::with_sums;
-use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::cuda::compressed::{self, AllRows, Compressed};
+use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
 use crate::error::Result;
@@ -18,13 +19,14 @@ pub const SCANS: &[&str] = &["all", "onwards"];
 /// Elements of x in a segment: about a hundred segments for the study's largest matrix, as it had.
 const SEGMENT: u32 = 1024;
 
-fn form_of(onwards: bool) -> Form {
-    let all = Form::new("spmv_csr_vector_smem", with_sums!("vector_smem.cu"), 1).with("SEGMENT", SEGMENT);
+fn form_of(onwards: bool) -> Form<Compressed, AllRows> {
+    let all = Form::new("spmv_csr_vector_smem", with_sums!("vector_smem.cu"));
+    let all = all.with("UNROLL", 1).with("SEGMENT", SEGMENT);
     if onwards { all.with("ONWARDS", 1) } else { all }
 }
 
-pub(super) fn forms() -> Vec<(&'static str, Form)> {
-    [false, true].map(|onwards| ("vector-smem", form_of(onwards))).to_vec()
+pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
+    [false, true].map(|onwards| ("vector-smem", form_of(onwards).any())).into()
 }
 
 impl Family<Cuda> for VectorSmem {
@@ -35,7 +37,7 @@ impl Family<Cuda> for VectorSmem {
         reserve: u64,
     ) -> Result<Made<Cuda, T>> {
         let form = form_of(params.get("scan") == Some("onwards"));
-        let pass = Pass::over_all(form, matrix, 32);
-        Ok(Arc::new(Passes::new::<T>("vector-smem", device, matrix, [pass], reserve)?))
+        let pass = AllRows::pass(device, form, matrix, 32)?;
+        compressed::made::<T>("vector-smem", device, matrix, [pass], reserve)
     }
 }

@@ -1,7 +1,8 @@
 //! A warp a row, and its first version.
 
 use super::{first_version, with_sums};
-use crate::backend::cuda::passes::{Form, Pass, Passes};
+use crate::backend::cuda::compressed::{self, AllRows, Compressed};
+use crate::backend::cuda::form::{AnyForm, Form};
 use crate::backend::cuda::{number, numbers};
 use crate::backend::{Family, Made, Params};
 use crate::device::Cuda;
@@ -18,17 +19,17 @@ pub struct WarpFirst;
 /// Entries of a row that a thread of a warp loads before it uses the first.
 pub const UNROLLS: &[&str] = &["2", "4"];
 
-fn form_of(unroll: u32) -> Form {
-    Form::new("spmv_csr_warp", with_sums!("warp.cu"), unroll)
+fn form_of(unroll: u32) -> Form<Compressed, AllRows> {
+    Form::new("spmv_csr_warp", with_sums!("warp.cu")).with("UNROLL", unroll)
 }
 
-fn first() -> Form {
+fn first() -> Form<Compressed, AllRows> {
     first_version(form_of(1))
 }
 
-pub(super) fn forms() -> Vec<(&'static str, Form)> {
-    let mut forms = vec![("warp-v1", first())];
-    forms.extend(numbers(UNROLLS).map(|unroll| ("warp", form_of(unroll))));
+pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
+    let mut forms = vec![("warp-v1", first().any())];
+    forms.extend(numbers(UNROLLS).map(|unroll| ("warp", form_of(unroll).any())));
     forms
 }
 
@@ -40,14 +41,14 @@ impl Family<Cuda> for Warp {
         reserve: u64,
     ) -> Result<Made<Cuda, T>> {
         let form = form_of(number(params, "unroll", UNROLLS));
-        let pass = Pass::over_all(form, matrix, 32);
-        Ok(Arc::new(Passes::new::<T>("warp", device, matrix, [pass], reserve)?))
+        let pass = AllRows::pass(device, form, matrix, 32)?;
+        compressed::made::<T>("warp", device, matrix, [pass], reserve)
     }
 }
 
 impl Family<Cuda> for WarpFirst {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
-        let pass = Pass::over_all(first(), matrix, 32).without_stride();
-        Ok(Arc::new(Passes::new::<T>("warp-v1", device, matrix, [pass], reserve)?))
+        let pass = AllRows::pass(device, first(), matrix, 32)?.without_stride();
+        compressed::made::<T>("warp-v1", device, matrix, [pass], reserve)
     }
 }

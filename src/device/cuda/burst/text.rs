@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 impl Trace {
-    /// The kernel's own text. Arguments: the matrix, the vectors, the other place of those that are gathered, what blocks
-    /// tell each other, the last round, the slots, rows and steps.
+    /// The kernel's own text, over the parameters of the trace.
     pub(super) fn text(&self) -> String {
         let (gathered, written) = (self.gathered(), self.written());
         let mut text = String::new();
@@ -20,16 +19,7 @@ impl Trace {
             }
         }
         text.push_str(
-            "extern \"C\" __global__ void __launch_bounds__(BLOCK, 1)\nburst(const Matrix matrix,\n",
-        );
-        (0..self.vectors.len()).for_each(|v| text.push_str(&format!("    SCALAR* p{v},\n")));
-        gathered.iter().for_each(|v| text.push_str(&format!("    SCALAR* q{v},\n")));
-        text.push_str("    ulonglong2* words, u32* last_round,");
-        if !self.numbers.is_empty() {
-            text.push_str(" const Numbers numbers,");
-        }
-        text.push_str(
-            " const Slots home, const u32 rows, const u32 times) {\n    \
+            "extern \"C\" __global__ void __launch_bounds__(BLOCK, 1) burst(PARAMETERS) {\n    \
              __shared__ OwnScalars scalars;\n    in_order();\n    const Slots s = scalars.fetch(home);\n    \
              if (s.done[0] != 0) return;\n    const OwnRows own(matrix, rows);\n    \
              Meeting all = {words, *last_round};\n",

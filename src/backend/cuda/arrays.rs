@@ -1,0 +1,163 @@
+//! Arrays of a matrix, each with the parameter of kernels that takes it: on the host, and then on the device.
+
+use super::MATRIX;
+use crate::device::cuda::launch::{Arguments, Stored};
+use crate::device::cuda::parameters::{InKernels, Parameter};
+use crate::device::{Cuda, Device};
+use crate::error::Result;
+use crate::format::{Offsets, Values};
+use crate::scalar::Scalar;
+use bytemuck::Pod;
+use std::borrow::Cow;
+
+/// Arrays on the host, in the order of a kernel's parameters. How many bytes they take is known before the first is copied.
+pub(super) struct Arrays<'a> {
+    what: &'static str,
+    list: Vec<(Parameter, Upload<'a>)>,
+    defines: Vec<(&'static str, String)>,
+    bytes: u64,
+}
+
+type Upload<'a> = Box<dyn FnOnce(&Cuda, &'static str) -> Result<Stored> + 'a>;
+
+/// The same on the device.
+pub(super) struct DeviceArrays {
+    list: Vec<Stored>,
+    defines: Vec<(&'static str, String)>,
+    bytes: u64,
+}
+
+/// The parameters that take arrays, and the macros that name the types of their elements.
+pub(super) struct Taken {
+    pub parameters: Vec<Parameter>,
+    pub defines: Vec<(&'static str, String)>,
+}
+
+impl<'a> Arrays<'a> {
+    /// No arrays yet, of a matrix.
+    pub fn new() -> Arrays<'a> {
+        Arrays::of(MATRIX)
+    }
+
+    /// The same of something that errors call so.
+    pub fn of(what: &'static str) -> Arrays<'a> {
+        Arrays { what, list: Vec::new(), defines: Vec::new(), bytes: 0 }
+    }
+
+    fn with(
+        mut self,
+        parameter: Parameter,
+        bytes: usize,
+        upload: impl FnOnce(&Cuda, &'static str) -> Result<Stored> + 'a,
+    ) -> Arrays<'a> {
+        self.bytes += bytes as u64;
+        self.list.push((parameter, Box::new(upload)));
+        self
+    }
+
+    /// Adds an array, borrowed or owned.
+    pub fn add<E: InKernels + Pod>(self, name: &'static str, array: impl Into<Cow<'a, [E]>>) -> Arrays<'a> {
+        let array: Cow<'a, [E]> = array.into();
+        self.add_made(name, array.len(), || Ok(array))
+    }
+
+    /// Adds an array of so many elements that is made when it is copied.
+    pub fn add_made<E: InKernels + Pod>(
+        self,
+        name: &'static str,
+        len: usize,
+        make: impl FnOnce() -> Result<Cow<'a, [E]>> + 'a,
+    ) -> Arrays<'a> {
+        self.with(Parameter::array::<E>(name), len * size_of::<E>(), move |device, what| {
+            Ok(Stored::array(name, device.allocate_from(what, &make()?)?))
+        })
+    }
+
+    /// Adds an array that kernels write.
+    pub fn add_scratch<E: InKernels + Pod>(self, name: &'static str, array: Vec<E>) -> Arrays<'a> {
+        self.with(Parameter::scratch::<E>(name), size_of_val(&array[..]), move |device, what| {
+            Ok(Stored::scratch(name, device.allocate_from(what, &array)?))
+        })
+    }
+
+    /// Adds an array of zeros of the type of the vectors, which kernels write.
+    pub fn add_scalars<T: Scalar>(self, name: &'static str, len: usize) -> Arrays<'a> {
+        self.with(Parameter::scalars::<T>(name), len * size_of::<T>(), move |device, what| {
+            Ok(Stored::scalars(name, device.allocate::<T>(what, len)?))
+        })
+    }
+
+    /// Adds a parameter that gets no array, because the kernel is compiled without its use.
+    pub fn add_nothing<E: InKernels>(self, name: &'static str) -> Arrays<'a> {
+        self.with(Parameter::array::<E>(name), 0, move |_, _| Ok(Stored::nothing::<E>(name)))
+    }
+
+    /// Names the type of the last array by a macro.
+    pub fn typed(self, define: &'static str) -> Arrays<'a> {
+        let name = self.list.last().map(|(parameter, _)| parameter.type_name().to_owned());
+        let defines = self.defines.into_iter().chain(name.map(|name| (define, name))).collect();
+        Arrays { defines, ..self }
+    }
+
+    /// Defines a macro that says how the last array is to be read.
+    pub fn marked(mut self, define: &'static str) -> Arrays<'a> {
+        self.defines.push((define, "1".to_owned()));
+        self
+    }
+
+    /// Adds offsets, of the type OFFSET.
+    pub fn add_offsets(self, name: &'static str, offsets: &'a Offsets) -> Arrays<'a> {
+        match offsets {
+            Offsets::U32(offsets) => self.add(name, offsets),
+            Offsets::U64(offsets) => self.add(name, offsets),
+        }
+        .typed("OFFSET")
+    }
+
+    /// Adds values, of the type VALUE; nothing where they are implicit.
+    pub fn add_values(self, name: &'static str, values: &'a Values) -> Arrays<'a> {
+        match values {
+            Values::Ones => self.add_nothing::<f32>(name),
+            Values::F32(values) => self.add(name, values).typed("VALUE"),
+            Values::F64(values) => self.add(name, values).typed("VALUE"),
+        }
+    }
+
+    /// What kernels take of them.
+    pub fn taken(self) -> Taken {
+        let parameters = self.list.iter().map(|(parameter, _)| *parameter).collect();
+        Taken { parameters, defines: self.defines }
+    }
+
+    /// Copies all of them, where they and `reserve` bytes more are free.
+    pub fn upload(self, device: &Cuda, reserve: u64) -> Result<DeviceArrays> {
+        device.require_room(self.what, self.bytes, reserve)?;
+        let list =
+            self.list.into_iter().map(|(_, upload)| upload(device, self.what)).collect::<Result<_>>()?;
+        device.synchronize()?;
+        Ok(DeviceArrays { list, defines: self.defines, bytes: self.bytes })
+    }
+}
+
+impl DeviceArrays {
+    /// Their bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What kernels take of them.
+    pub fn taken(&self) -> Taken {
+        let parameters = self.list.iter().map(Stored::parameter).collect();
+        Taken { parameters, defines: self.defines.clone() }
+    }
+
+    /// Adds them to the arguments of a launch.
+    pub fn add_to<'a>(&'a self, arguments: &mut Arguments<'a>) {
+        self.list.iter().for_each(|stored| arguments.stored(stored));
+    }
+
+    /// The address of an array by its place, for libraries; 0 where there is none.
+    pub fn address(&self, place: usize) -> u64 {
+        self.list.get(place).map_or(0, Stored::address)
+    }
+}

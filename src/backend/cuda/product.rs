@@ -1,0 +1,258 @@
+//! Products as launches of one kernel or several over the arrays of one format.
+//!
+//! A backend says which kernels run, in which form, over which rows; everything else is here. One launch that owns all
+//! rows fuses the dot product of `apply_dot`: each block leaves its part of `<x, A x>`, the last one adds them in order
+//! and runs the scalar program, so that alpha is ready when the kernel ends. Several launches, and kernels that add by
+//! atomics, leave it to a pass of its own.
+//!
+//! In the same way a sweep may end each row. It sets x anew, which other rows still gather; so the new x is written where y
+//! stands, and the two are swapped: y needs no memory then, and x is read once. That saves 4 of the 7 vectors that an
+//! iteration of PageRank moves, and a launch, and costs a graph more where a step is recorded (see `Cuda::swap`).
+
+use super::arrays::DeviceArrays;
+use super::form::{Ending, Form, Format, Grid, Kind, Share};
+use super::{check_dot, check_shapes};
+use crate::device::cuda::launch::Arguments;
+use crate::device::cuda::modules::Kernel;
+use crate::device::cuda::{CudaSlots, CudaVector};
+use crate::device::sweep::{MAX_NUMBERS, dot_sweep};
+use crate::device::{Cuda, Device, Op, Sweep};
+use crate::error::Result;
+use crate::operator::{Cost, DotInto, LinearOperator};
+use crate::scalar::Scalar;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+/// One launch over arrays of the format `F`.
+pub(super) struct Pass<F> {
+    launch: Launch,
+    over: PhantomData<fn(F)>,
+}
+
+struct Launch {
+    kind: Kind,
+    grid: Grid,
+    share: DeviceArrays,
+    count: Option<u32>,
+    /// The kernel without a fused ending.
+    plain: OnceLock<Kernel>,
+}
+
+impl<F> Pass<F> {
+    /// A launch over a share of the rows, which is copied to the device.
+    pub fn new<S: Share>(device: &Cuda, form: Form<F, S>, grid: Grid, share: &S) -> Result<Pass<F>> {
+        let (kind, count) = (form.kind, share.count());
+        let share = share.arrays().upload(device, 0)?;
+        let launch = Launch { kind, grid, share, count, plain: OnceLock::new() };
+        Ok(Pass { launch, over: PhantomData })
+    }
+
+    /// A launch over a share of the rows, with so many threads for each piece of it.
+    pub fn over<S: Share>(device: &Cuda, form: Form<F, S>, share: &S, threads: u32) -> Result<Pass<F>> {
+        let count = u64::from(share.count().unwrap_or(0));
+        Pass::new(device, form, Grid::Resident(count * u64::from(threads)), share)
+    }
+
+    /// The same in a grid of at most so many threads, which stride.
+    pub fn with_at_most(mut self, most: u64) -> Pass<F> {
+        if let Grid::Resident(threads) = &mut self.launch.grid {
+            *threads = most.min(*threads);
+        }
+        self
+    }
+
+    /// The same with as many blocks as there is work for, so that no thread strides to a second piece of it. Not for forms
+    /// that fuse dot products: there is room for the sums of as many blocks as a GPU holds at once.
+    pub fn without_stride(mut self) -> Pass<F> {
+        let Launch { kind, grid, .. } = &mut self.launch;
+        debug_assert!(!kind.owns_all_rows, "{}", kind.name);
+        if let Grid::Resident(threads) = grid {
+            let blocks = threads.div_ceil(u64::from(kind.block));
+            *grid = Grid::Blocks(u32::try_from(blocks).unwrap_or(u32::MAX));
+        }
+        self
+    }
+}
+
+/// A matrix on the device with the launches that multiply it.
+pub(super) struct Product<T> {
+    backend: &'static str,
+    shape: (usize, usize),
+    matrix: DeviceArrays,
+    numbers: Vec<(&'static str, u32)>,
+    launches: Vec<Launch>,
+    /// Whether sweeps are fused.
+    sweeps: bool,
+    cost: Cost,
+    vectors: PhantomData<fn(T)>,
+}
+
+impl<T: Scalar> Product<T> {
+    /// Uploads the matrix. Launches over nothing are left out; between them they must emit every row. All that is uploaded is read
+    /// once in a product.
+    pub fn new<F: Format>(
+        backend: &'static str,
+        device: &Cuda,
+        format: &F,
+        passes: impl IntoIterator<Item = Pass<F>>,
+        reserve: u64,
+    ) -> Result<Product<T>> {
+        let shape = format.shape();
+        let does = |launch: &Launch| shape.0 > 0 && launch.count != Some(0);
+        let launches: Vec<Launch> = passes.into_iter().map(|pass| pass.launch).filter(does).collect();
+        let matrix = format.arrays::<T>().upload(device, reserve)?;
+        let width = (shape.0 + shape.1) * size_of::<T>();
+        let shares: u64 = launches.iter().map(|launch| launch.share.bytes()).sum();
+        let bytes = matrix.bytes() + shares + width as u64;
+        let cost = Cost { bytes, flops: 2 * format.places() as u64 };
+        let (numbers, sweeps, vectors) = (format.numbers(), false, PhantomData);
+        Ok(Product { backend, shape, matrix, numbers, launches, sweeps, cost, vectors })
+    }
+
+    /// Fuses sweeps with the product where one kernel owns all rows.
+    pub fn with_sweeps(mut self) -> Product<T> {
+        self.sweeps = true;
+        self
+    }
+
+    /// The arrays of the matrix.
+    pub fn matrix(&self) -> &DeviceArrays {
+        &self.matrix
+    }
+
+    /// The launch that a dot product can end.
+    fn owning(&self) -> Option<&Launch> {
+        match &self.launches[..] {
+            [launch] if launch.kind.owns_all_rows => Some(launch),
+            _ => None,
+        }
+    }
+
+    /// The launch that a sweep can end.
+    fn sweeping(&self) -> Option<&Launch> {
+        self.owning().filter(|_| self.sweeps && self.shape.0 == self.shape.1)
+    }
+
+    /// Enqueues one kernel; `add_last` adds the arguments of its ending.
+    fn launch<'a>(
+        &'a self,
+        device: &'a Cuda,
+        launch: &'a Launch,
+        ending: Ending<'_>,
+        (x, y): (&'a CudaVector<T>, &'a mut CudaVector<T>),
+        add_last: impl FnOnce(&mut Arguments<'a>) -> Result<()>,
+    ) -> Result<()> {
+        check_shapes(self.shape, self.backend, x, y)?;
+        let kernel = self.kernel(device, launch, ending)?;
+        let mut arguments = Arguments::on(device);
+        self.matrix.add_to(&mut arguments);
+        arguments.read("x", x)?;
+        arguments.written("y", y)?;
+        launch.share.add_to(&mut arguments);
+        self.numbers.iter().for_each(|&(name, number)| arguments.value(name, number));
+        launch.count.into_iter().for_each(|count| arguments.value("count", count));
+        add_last(&mut arguments)?;
+        arguments.launch(&kernel, launch.grid.blocks(device, &kernel))
+    }
+
+    fn kernel(&self, device: &Cuda, launch: &Launch, ending: Ending<'_>) -> Result<Kernel> {
+        if let (Ending::Plain, Some(kernel)) = (ending, launch.plain.get()) {
+            return Ok(kernel.clone());
+        }
+        let share = (launch.share.taken(), launch.count.is_some());
+        let source = launch.kind.source::<T>(self.matrix.taken(), &self.numbers, share, ending);
+        let kernel = device.kernel(&source)?;
+        if let Ending::Plain = ending {
+            return Ok(launch.plain.get_or_init(|| kernel).clone());
+        }
+        Ok(kernel)
+    }
+}
+
+impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
+    fn shape(&self) -> (usize, usize) {
+        self.shape
+    }
+
+    fn apply(
+        &self,
+        device: &Cuda,
+        alpha: f64,
+        x: &CudaVector<T>,
+        beta: f64,
+        y: &mut CudaVector<T>,
+    ) -> Result<()> {
+        check_shapes(self.shape, self.backend, x, y)?;
+        self.launches.iter().try_for_each(|launch| {
+            self.launch(device, launch, Ending::Plain, (x, y), |arguments| {
+                arguments.scalar("alpha", T::from_f64(alpha));
+                arguments.scalar("beta", T::from_f64(beta));
+                Ok(())
+            })
+        })
+    }
+
+    fn apply_dot(
+        &self,
+        device: &Cuda,
+        x: &CudaVector<T>,
+        y: &mut CudaVector<T>,
+        slots: &mut CudaSlots,
+        dot: &DotInto,
+        then: &[Op],
+    ) -> Result<()> {
+        check_dot(self.shape, slots)?;
+        let Some(launch) = self.owning() else {
+            self.apply(device, 1.0, x, 0.0, y)?;
+            return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
+        };
+        self.launch(device, launch, Ending::Dot(dot, then), (x, y), |arguments| {
+            arguments.slots("slots", slots)
+        })
+    }
+
+    fn apply_sweep(
+        &self,
+        device: &Cuda,
+        [y, x]: [&mut CudaVector<T>; 2],
+        reads: &[&CudaVector<T>],
+        slots: &mut CudaSlots,
+        sweep: &Sweep<'_>,
+    ) -> Result<()> {
+        let n = self.shape.0;
+        let fits = slots.k() == 1
+            && (sweep.writes, sweep.reads as usize) == (2, reads.len())
+            && [&*y, &*x].into_iter().chain(reads.iter().copied()).all(|v| (v.n(), v.k()) == (n, 1));
+        let (Some(launch), true) = (self.sweeping(), fits) else {
+            self.apply(device, 1.0, x, 0.0, y)?;
+            // Where something does not fit, the sweep says so.
+            return device.sweep(&mut [y, x], reads, slots, sweep);
+        };
+        self.launch(device, launch, Ending::Sweep(sweep), (&*x, &mut *y), |arguments| {
+            reads.iter().enumerate().try_for_each(|(i, vector)| arguments.read(("q", i), vector))?;
+            if !sweep.numbers.is_empty() {
+                arguments.numbers(sweep.numbers, MAX_NUMBERS);
+            }
+            arguments.value("n", n as u64);
+            arguments.slots("slots", slots)
+        })?;
+        // x has been set anew where y stood, since other rows still gathered the old one.
+        device.swap(x, y);
+        Ok(())
+    }
+
+    fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
+        let width = size_of::<T>();
+        let bytes = self.cost.bytes + sweep.bytes(self.shape.0, 1, width);
+        // y is written by the product, and read and written by the sweep; x is read by both.
+        if self.sweeping().is_some() { bytes - 4 * (self.shape.0 * width) as u64 } else { bytes }
+    }
+
+    fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    fn storage(&self) -> u64 {
+        self.matrix.bytes() + self.launches.iter().map(|launch| launch.share.bytes()).sum::<u64>()
+    }
+}

@@ -1,0 +1,242 @@
+//! Launches of kernels with typed, named arguments.
+//!
+//! A kernel's parameters are a list of names and types. [`KernelSource`](super::modules::KernelSource) writes the list into the text
+//! of the kernel, as the macro `PARAMETERS`. A launch takes values whose names and types come from the memory and the numbers
+//! themselves, and compares the two lists. So no argument can reach a kernel in another place or with another type.
+//!
+//! What the types cannot express is how far a kernel reads. Backends make their arrays of validated formats, and compare the lengths
+//! of x and y with the shape of the matrix in one place.
+
+use super::driver::{bind, call};
+use super::memory::{CudaArray, address};
+use super::modules::Kernel;
+use super::parameters::{InKernels, Name, Parameter, difference};
+use super::slots::{CudaSlots, SlotPointers};
+use super::{Cuda, CudaVector};
+use crate::error::Result;
+use crate::scalar::Scalar;
+use bytemuck::Pod;
+use cudarc::driver::sys;
+use std::ffi::c_void;
+
+/// An array in GPU memory with the parameter that takes it.
+pub struct Stored {
+    parameter: Parameter,
+    /// Nothing where a kernel takes an array that this matrix does not have.
+    bytes: Option<CudaArray<u8>>,
+}
+
+impl Stored {
+    /// An array that kernels only read.
+    pub fn array<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
+        Stored { parameter: Parameter::array::<E>(name), bytes: Some(array.into_bytes()) }
+    }
+
+    /// An array that kernels read and write.
+    pub fn scratch<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
+        Stored { parameter: Parameter::scratch::<E>(name), bytes: Some(array.into_bytes()) }
+    }
+
+    /// An array of the type of the vectors that kernels read and write.
+    pub fn scalars<T: Scalar>(name: impl Into<Name>, array: CudaArray<T>) -> Stored {
+        Stored { parameter: Parameter::scalars::<T>(name), bytes: Some(array.into_bytes()) }
+    }
+
+    /// No array, for kernels that are compiled without its use.
+    pub fn nothing<E: InKernels>(name: impl Into<Name>) -> Stored {
+        Stored { parameter: Parameter::array::<E>(name), bytes: None }
+    }
+
+    /// The parameter.
+    pub fn parameter(&self) -> Parameter {
+        self.parameter
+    }
+
+    /// The address, 0 for nothing. While a step is recorded, the recording keeps the memory.
+    pub fn address(&self) -> u64 {
+        self.bytes.as_ref().map_or(0, address)
+    }
+}
+
+/// The arguments of a launch, which borrow the memory that they point to.
+pub struct Arguments<'a> {
+    device: &'a Cuda,
+    /// Each with the place of its bits in `words`.
+    list: Vec<(Parameter, usize)>,
+    words: Vec<u64>,
+}
+
+impl<'a> Arguments<'a> {
+    /// No arguments yet, for a launch on this device.
+    pub fn on(device: &'a Cuda) -> Arguments<'a> {
+        /// Arguments of most kernels, and their words.
+        const USUAL: usize = 16;
+        Arguments { device, list: Vec::with_capacity(USUAL), words: Vec::with_capacity(2 * USUAL) }
+    }
+
+    fn add(&mut self, parameter: Parameter, words: &[u64]) {
+        self.list.push((parameter, self.words.len()));
+        self.words.extend_from_slice(words);
+    }
+
+    /// Adds an array of a matrix.
+    pub fn stored(&mut self, stored: &'a Stored) {
+        self.add(stored.parameter, &[stored.address()]);
+    }
+
+    /// Adds an array that the kernel reads and writes.
+    pub fn scratch<E: InKernels>(&mut self, name: impl Into<Name>, array: &'a CudaArray<E>) {
+        self.add(Parameter::scratch::<E>(name), &[address(array)]);
+    }
+
+    /// Adds a vector that is only read.
+    pub fn read<T: Scalar>(&mut self, name: impl Into<Name>, vector: &'a CudaVector<T>) -> Result<()> {
+        self.device.check_own(vector.data.memory())?;
+        self.add(Parameter::read::<T>(name), &[vector.address()]);
+        Ok(())
+    }
+
+    /// Adds a vector that is written.
+    pub fn written<T: Scalar>(&mut self, name: impl Into<Name>, vector: &'a mut CudaVector<T>) -> Result<()> {
+        self.device.check_own(vector.data.memory())?;
+        self.add(Parameter::written::<T>(name), &[vector.address()]);
+        Ok(())
+    }
+
+    /// Adds the scalars of a solve.
+    pub fn slots(&mut self, name: impl Into<Name>, slots: &'a mut CudaSlots) -> Result<()> {
+        self.device.check_own(slots.memory())?;
+        self.pointers(name, slots.pointers());
+        Ok(())
+    }
+
+    fn pointers(&mut self, name: impl Into<Name>, pointers: SlotPointers) {
+        self.add(Parameter::value::<SlotPointers>(name), &pointers.words());
+    }
+
+    /// Adds a number.
+    pub fn value<V: InKernels + Pod>(&mut self, name: impl Into<Name>, value: V) {
+        const { assert!(size_of::<V>() <= size_of::<u64>()) };
+        self.add(Parameter::value::<V>(name), &[bits(value)]);
+    }
+
+    /// Adds a number of the type of the vectors.
+    pub fn scalar<T: Scalar>(&mut self, name: impl Into<Name>, value: T) {
+        self.add(Parameter::scalar::<T>(name), &[bits(value)]);
+    }
+
+    /// Adds numbers as `struct Numbers`, which has room for `count` of them.
+    pub fn numbers(&mut self, numbers: &[f64], count: usize) {
+        let parameter = Parameter::numbers(count);
+        self.list.push((parameter, self.words.len()));
+        let rest = std::iter::repeat_n(0, count - numbers.len());
+        self.words.extend(numbers.iter().map(|number| number.to_bits()).chain(rest));
+    }
+
+    /// Adds memory that a recording keeps, by its addresses: pointers, or the members of a structure of pointers.
+    ///
+    /// # Safety
+    /// The addresses are of arrays that the parameter's kernel takes, and the memory lives as long as the recording.
+    pub(super) unsafe fn kept(&mut self, parameter: Parameter, addresses: &[u64]) {
+        self.add(parameter, addresses);
+    }
+
+    /// Adds the scalars of a recorded step.
+    ///
+    /// # Safety
+    /// The recording keeps the bank of slots.
+    pub(super) unsafe fn kept_slots(&mut self, name: impl Into<Name>, pointers: SlotPointers) {
+        self.pointers(name, pointers);
+    }
+
+    /// Enqueues a kernel in so many blocks.
+    pub fn launch(self, kernel: &Kernel, blocks: u32) -> Result<()> {
+        let early = kernel.launches_early.then_some(sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        });
+        let _turn = self.device.turn();
+        self.check(kernel);
+        if self.device.leaves_out_launch() {
+            return Ok(());
+        }
+        self.enqueue(kernel, (blocks, 0), early)
+    }
+
+    /// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once. Each has so many bytes of
+    /// shared memory at run time.
+    pub(super) fn launch_together(self, kernel: &Kernel, blocks: u32, shared: u32) -> Result<()> {
+        let together = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { cooperative: 1 },
+        };
+        self.check(kernel);
+        self.enqueue(kernel, (blocks, shared), Some(together))
+    }
+
+    /// Panics where the arguments are not the kernel's parameters: a fault of the backend, not of its input.
+    fn check(&self, kernel: &Kernel) {
+        let given = self.list.iter().map(|(parameter, _)| parameter);
+        if let Some(difference) = difference(&kernel.parameters, given) {
+            panic!("{}: {difference}", kernel.name);
+        }
+    }
+
+    fn enqueue(
+        mut self,
+        kernel: &Kernel,
+        (blocks, shared): (u32, u32),
+        mut attribute: Option<sys::CUlaunchAttribute>,
+    ) -> Result<()> {
+        let stream = self.device.stream();
+        bind(stream.context())?;
+        let words = self.words.as_mut_ptr();
+        let mut pointers: Vec<*mut c_void> =
+            self.list.iter().map(|&(_, first)| words.wrapping_add(first).cast()).collect();
+        let config = sys::CUlaunchConfig {
+            gridDimX: blocks,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: kernel.block,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: shared,
+            hStream: stream.cu_stream(),
+            numAttrs: u32::from(attribute.is_some()),
+            attrs: attribute.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut),
+        };
+        // SAFETY: `check` has compared the arguments with the parameters of which the kernel's text was made; the memory that they
+        // point to is borrowed by `self` and freed in the order of the stream; the call copies arguments and configuration.
+        let status = unsafe {
+            sys::cuLaunchKernelEx(
+                &config,
+                kernel.function.cu_function(),
+                pointers.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        call("cuLaunchKernelEx", status)
+    }
+}
+
+/// The bits of a number of at most eight bytes, from the lowest address on.
+fn bits<V: Pod>(value: V) -> u64 {
+    let mut word = [0; size_of::<u64>()];
+    let bytes = bytemuck::bytes_of(&value);
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_ne_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_at_the_lowest_address_of_their_word() {
+        assert_eq!(bits(7_u32).to_ne_bytes()[..4], 7_u32.to_ne_bytes());
+        assert_eq!(bits(-1.5_f32).to_ne_bytes()[..4], (-1.5_f32).to_ne_bytes());
+        assert_eq!(bits(2.5_f64), 2.5_f64.to_bits());
+    }
+}
