@@ -185,8 +185,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     /// Waits for all work.
     fn synchronize(&self) -> Result<()>;
 
-    /// One fused pass; see [`Sweep`]. On the CPU a vector of one column that is only read counts for every column of the
-    /// others.
+    /// One fused pass; see [`Sweep`]. On the CPU a sweep that writes vectors of several columns may read vectors of one column,
+    /// which then count for every column.
     fn sweep<T: Scalar>(
         &self,
         writes: &mut [&mut Self::Vector<T>],

@@ -131,6 +131,56 @@ fn columns_that_are_done_keep_their_vectors_and_slots<D: Device>(device: &D) {
     }
 }
 
+/// The column of a vector of k columns.
+fn column(all: &[f64], k: usize, column: usize) -> Vec<f64> {
+    all.iter().skip(column).step_by(k).copied().collect()
+}
+
+fn each_column_has_the_bits_of_a_separate_sweep<T: Scalar>(cpu: &Cpu, sweep: &Sweep<'_>, n: usize) {
+    const K: usize = 3;
+    let (whole, codes) = (data::<T>(sweep, n, K), [0, StopCode::Converged as u32, 0]);
+    let together = on_device::<Cpu, T>(cpu, sweep, &whole, &state(K, |c| codes[c]));
+    for (c, code) in codes.into_iter().enumerate() {
+        let one = |all: &Vec<Vec<f64>>| all.iter().map(|v| column(v, K, c)).collect();
+        let part = Data { writes: one(&whole.writes), reads: one(&whole.reads) };
+        let mut start = state(1, |_| code);
+        start.values = column(&state(K, |_| 0).values, K, c);
+        let alone = on_device::<Cpu, T>(cpu, sweep, &part, &start);
+        let what = format!("{} of {n}, {}, column {c}", sweep.name, T::NAME);
+        for (all, one) in together.writes.iter().zip(&alone.writes) {
+            assert!(bits(&column(all, K, c)) == bits(one), "{what}");
+        }
+        assert_eq!(bits(&column(&together.slots.values, K, c)), bits(&alone.slots.values), "{what}");
+    }
+}
+
+#[test]
+fn on_the_cpu_each_of_several_columns_has_the_bits_of_the_only_one() {
+    let cpu = Cpu::new(Some(2)).unwrap();
+    for sweep in &all_sweeps() {
+        for n in [1, 511, 1025] {
+            each_column_has_the_bits_of_a_separate_sweep::<f64>(&cpu, sweep, n);
+            each_column_has_the_bits_of_a_separate_sweep::<f32>(&cpu, sweep, n);
+        }
+    }
+}
+
+#[test]
+fn on_the_cpu_a_vector_of_one_column_that_is_read_counts_for_every_column() {
+    let cpu = Cpu::new(Some(1)).unwrap();
+    let (n, sweep) = (600, &crate::common::sweeps::OVERWRITE);
+    let read = reals(3, n);
+    let mut slots = cpu.slots(SLOTS, 3).unwrap();
+    cpu.write(&state(3, |_| 0), &mut slots).unwrap();
+    let mut run = |values: &[f64], k: usize| {
+        let mut written = cpu.vector::<f64>(n, 3).unwrap();
+        cpu.sweep(&mut [&mut written], &[&upload(&cpu, values, k)], &mut slots, sweep).unwrap();
+        download::<Cpu, f64>(&cpu, &written, 3 * n)
+    };
+    let repeated: Vec<f64> = read.iter().flat_map(|v| [*v; 3]).collect();
+    assert!(bits(&run(&read, 1)) == bits(&run(&repeated, 3)));
+}
+
 /// Halves a slot and counts it: every value in the ring is another one, and exact.
 const HALVE: Sweep<'static> = Sweep {
     name: "halve",

@@ -75,7 +75,8 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
 ) -> Result<bool> {
     let k = slots.state.k;
     let made = usize::from(first.is_some());
-    let read = |v: &&CpuVector<T>| (v.n(), if v.k == 1 { k } else { v.k });
+    let writing = !writes.is_empty();
+    let read = |v: &&CpuVector<T>| (v.n(), if v.k == 1 && writing { k } else { v.k });
     let shapes = writes.iter().map(|v| (v.n(), v.k)).chain(reads.iter().map(read));
     let n = check_operands(sweep, (made + writes.len(), reads.len()), k, shapes)?;
     if slots.state.done.iter().all(|&code| code != 0) {
