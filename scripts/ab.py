@@ -28,6 +28,12 @@ CASES = [
     "pagerank rmat:scale=16,factor=16",
     "markov blockband:n=20000,block=5,density=0.005",
 ]
+# Backends by name, and cuSPARSE in the same run.
+CASES_OF_CUDA = [
+    f"cg {matrix} --backend {backend} --max-iters 60"
+    for matrix in ["hex27:40x41x39,dof=2", "banded:n=700001,half=9"]
+    for backend in ["csr", "sell", "bsr", "vector", "merge", "hybrid", "cusparse"]
+]
 TIMES = ["seconds_load", "seconds_setup", "seconds_per_iteration"]
 # The residual of linear systems, of ranks and of chains.
 RESIDUALS = ["residual_true", "error_bound", "residual"]
@@ -66,7 +72,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     programs, rows = {"old": args.old, "new": args.new}, []
-    for case in CASES:
+    for case in CASES + (CASES_OF_CUDA if args.device.startswith("cuda") else []):
         try:
             rows.append(compare(case, programs, args))
         except (RuntimeError, OSError) as fault:

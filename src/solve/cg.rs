@@ -31,9 +31,8 @@ use super::recurrence::{
     self, CEILING, Coefficients, FIRST, Facts, Operators, RR, Recurrence, SECOND, TARGET,
 };
 use crate::device::formula::{names, product, sweep};
-use crate::device::{Device, Formula, Op, Product, SlotState, Sweep, Work};
+use crate::device::{Device, Formula, Product, SlotState, Work};
 use crate::error::Result;
-use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use crate::stop::{StopCode, StopReason};
 
@@ -98,12 +97,6 @@ const DIRECTION_PRECONDITIONED: Formula = sweep!({ "cg_direction": x = x + alpha
 /// The update that a step left open when it stopped.
 const FINISH: Formula = sweep!({ "cg_finish": x = x + alpha * p; });
 
-/// The sweeps of this method, to compile them ahead.
-pub const SWEEPS: &[Sweep<'static>] =
-    &[NORM.sweep, START.sweep, RESIDUAL.sweep, RESIDUAL_PRECONDITIONED.sweep, DIRECTION.sweep, FINISH.sweep];
-/// The programs that follow the dot product of an operator, to compile them ahead.
-pub const PROGRAMS: &[(DotInto, &[Op])] = &[CURVATURE.program(), FIRST_RHO.program(), NEXT_RHO.program()];
-
 /// The method.
 pub(super) struct Cg;
 
@@ -114,6 +107,7 @@ fn preconditioner_not_finite(state: &SlotState, column: usize) -> bool {
 
 impl Recurrence for Cg {
     const FACTS: Facts = Facts {
+        name: "cg",
         state: 1,
         slots: SLOTS,
         vectors: [&[v::x, v::r, v::p, v::q], &[v::x, v::r, v::p, v::q, v::z]],
@@ -133,6 +127,8 @@ impl Recurrence for Cg {
         direction: Some(v::p),
         spare: [v::r, v::z],
         sweeps: [&[RESIDUAL, DIRECTION], &[RESIDUAL_PRECONDITIONED, DIRECTION_PRECONDITIONED]],
+        other_sweeps: &[NORM, START, FINISH],
+        products: &[CURVATURE, FIRST_RHO, NEXT_RHO],
         coefficients: Coefficients::Conjugate,
         stride: 1,
         columns: true,

@@ -53,8 +53,8 @@ use crate::device::{Device, Name, SlotState, Work};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::stop::{StopCode, StopReason};
+pub use sweeps::SLOTS;
 use sweeps::*;
-pub use sweeps::{PROGRAMS, SLOTS, SWEEPS};
 
 /// The normal residual of a least-squares solution, and the least that it can be asked for in units of rounding.
 const LEAST_SQUARES: f64 = 1e-7;
@@ -68,6 +68,7 @@ const ROLES: [(Name, Name); 3] = [(v::y, v::old), (v::w2, v::w1), (v::z, v::z_ne
 
 impl Recurrence for Minres {
     const FACTS: Facts = Facts {
+        name: "minres",
         state: 2,
         slots: SLOTS,
         vectors: [
@@ -88,6 +89,8 @@ impl Recurrence for Minres {
         direction: None,
         spare: [v::q, v::z],
         sweeps: [&[STEP], &[LANCZOS, UPDATE]],
+        other_sweeps: &[NORM, FINISH],
+        products: &[CURVATURE, FIRST_SQUARE, NEXT_SQUARE],
         coefficients: Coefficients::Lanczos,
         stride: 2,
         // Which vector of a pair is the newer one depends on the iterations of a column.

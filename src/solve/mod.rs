@@ -34,19 +34,47 @@ use crate::stop::{StopReason, StoppingRule};
 use checkpoint::Checkpoints;
 pub use given::{MatrixRef, Product};
 use linear::{Linear, Solves, Task};
-use recurrence::{Facts, Recurrence};
+use recurrence::{Facts, Operators, Recurrence};
 use std::ops::Deref;
 
-/// A method for symmetric systems.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Method {
+/// Makes [`Method`] of a table with a row for each method: its doc, its name, and its type.
+macro_rules! methods {
+    ($($(#[$doc:meta])* $method:ident = $of:ty;)+) => {
+        /// A method for symmetric systems.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Method {
+            $($(#[$doc])* $method,)+
+        }
+
+        impl Method {
+            /// Every method.
+            pub const ALL: [Method; [$(Method::$method),+].len()] = [$(Method::$method),+];
+
+            /// What is known of it.
+            fn facts(self) -> &'static Facts {
+                match self {
+                    $(Method::$method => const { &<$of>::FACTS },)+
+                }
+            }
+
+            /// Makes it ready.
+            fn linear<D: Device, T: Scalar>(self, operators: Operators<D, T>) -> Box<dyn Solves<D, T>> {
+                match self {
+                    $(Method::$method => Box::new(Linear::<$of, D, T>::new(operators)),)+
+                }
+            }
+        }
+    };
+}
+
+methods! {
     /// Conjugate gradients, for positive definite matrices.
-    Cg,
+    Cg = cg::Cg;
     /// The same with one synchronisation an iteration.
-    PipelinedCg,
+    PipelinedCg = pipelined::Pipelined;
     /// Minimal residuals, for indefinite and singular matrices.
-    Minres,
+    Minres = minres::Minres;
 }
 
 /// A linear system as its source gave it, in double precision.
@@ -117,16 +145,9 @@ pub struct Outcome {
 }
 
 impl Method {
-    /// Every method.
-    pub const ALL: [Method; 3] = [Method::Cg, Method::PipelinedCg, Method::Minres];
-
     /// The word for it.
     pub fn name(self) -> &'static str {
-        match self {
-            Method::Cg => "cg",
-            Method::PipelinedCg => "pipelined cg",
-            Method::Minres => "minres",
-        }
+        self.facts().name
     }
 
     /// Iterations that it counts at a time.
@@ -144,30 +165,15 @@ impl Method {
         self.facts().columns
     }
 
-    fn facts(self) -> Facts {
-        match self {
-            Method::Cg => cg::Cg::FACTS,
-            Method::PipelinedCg => pipelined::Pipelined::FACTS,
-            Method::Minres => minres::Minres::FACTS,
-        }
+    /// The sweeps of the method, to compile them before a solve.
+    pub fn sweeps(self) -> impl Iterator<Item = Sweep<'static>> {
+        let Facts { sweeps, other_sweeps, .. } = self.facts();
+        sweeps.iter().copied().flatten().chain(*other_sweeps).map(|formula| formula.sweep)
     }
 
-    /// Every sweep of the method, to compile them before a solve.
-    pub fn sweeps(self) -> &'static [Sweep<'static>] {
-        match self {
-            Method::Cg => cg::SWEEPS,
-            Method::PipelinedCg => pipelined::SWEEPS,
-            Method::Minres => minres::SWEEPS,
-        }
-    }
-
-    /// Every program that follows the dot product of an operator, to compile them before a solve.
-    pub fn programs(self) -> &'static [(DotInto, &'static [crate::device::Op])] {
-        match self {
-            Method::Cg => cg::PROGRAMS,
-            Method::PipelinedCg => pipelined::PROGRAMS,
-            Method::Minres => minres::PROGRAMS,
-        }
+    /// The programs that follow the dot product of an operator, to compile them before a solve.
+    pub fn programs(self) -> impl Iterator<Item = (DotInto, &'static [crate::device::Op])> {
+        self.facts().products.iter().map(|product| product.program())
     }
 
     /// Solves the system with operators that a backend has made of its matrix; `m` approximates the inverse and must be
@@ -204,12 +210,7 @@ impl Method {
         a: Operator<D, T>,
         m: Option<Operator<D, T>>,
     ) -> Prepared<D, T> {
-        let operators = recurrence::Operators { a, m };
-        let linear: Box<dyn Solves<D, T>> = match self {
-            Method::Cg => Box::new(Linear::<cg::Cg, D, T>::new(operators)),
-            Method::PipelinedCg => Box::new(Linear::<pipelined::Pipelined, D, T>::new(operators)),
-            Method::Minres => Box::new(Linear::<minres::Minres, D, T>::new(operators)),
-        };
+        let linear = self.linear(Operators { a, m });
         Prepared { method: self, linear }
     }
 }

@@ -33,9 +33,8 @@ use super::recurrence::{
     self, CEILING, Coefficients, FIRST, Facts, Operators, RR, Recurrence, SECOND, TARGET,
 };
 use crate::device::formula::{names, product, program, sweep};
-use crate::device::{Device, Formula, Op, Product, SlotState, Sweep, Work};
+use crate::device::{Device, Formula, Op, Product, SlotState, Work};
 use crate::error::Result;
-use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use crate::stop::{StopCode, StopReason};
 
@@ -140,11 +139,6 @@ const DIRECTION: Formula = sweep!({ "pipelined_direction": p = r + beta * p; });
 const DIRECTION_PRECONDITIONED: Formula = sweep!({ "pipelined_direction": p = u + beta * p; });
 const TRY: Product = product!({ n = A p; delta = <p, n> } then (FIRST_ALPHA));
 
-/// The sweeps of this method, to compile them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[NORM.sweep, STEP.sweep, STEP_PRECONDITIONED.sweep, DIRECTION.sweep];
-/// The programs that follow the dot product of an operator, to compile them ahead.
-pub const PROGRAMS: &[(DotInto, &[Op])] = &[FIRST_GAMMA.program(), FIRST_W.program()];
-
 /// The method.
 pub(super) struct Pipelined;
 
@@ -170,6 +164,7 @@ fn meaning(code: StopCode, state: &SlotState, column: usize, first: usize) -> St
 
 impl Recurrence for Pipelined {
     const FACTS: Facts = Facts {
+        name: "pipelined cg",
         state: 1,
         slots: s::COUNT,
         vectors: [
@@ -193,6 +188,8 @@ impl Recurrence for Pipelined {
         direction: None,
         spare: [v::r, v::u],
         sweeps: [&[STEP], &[STEP_PRECONDITIONED]],
+        other_sweeps: &[NORM, DIRECTION],
+        products: &[FIRST_GAMMA, FIRST_W],
         coefficients: Coefficients::Conjugate,
         stride: 1,
         columns: true,

@@ -1,7 +1,7 @@
 //! What the loop needs of a method for linear systems: what is known of it, its iterations, and what its scalars mean.
 
 use crate::backend::Operator;
-use crate::device::{Device, Formula, Name, Slot, SlotState, Track, Work};
+use crate::device::{Device, Formula, Name, Product, Slot, SlotState, Track, Work};
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::spectrum::Tridiagonal;
@@ -64,6 +64,8 @@ pub(super) type Either<X> = [X; 2];
 /// What is known of a method.
 #[derive(Debug)]
 pub(super) struct Facts {
+    /// The word for it.
+    pub name: &'static str,
     /// The version of what one step hands to the next, in slots and vectors. It is raised whenever an older checkpoint
     /// would go on otherwise than it began.
     pub state: u32,
@@ -88,6 +90,10 @@ pub(super) struct Facts {
     pub spare: [Name; 2],
     /// The sweeps of an iteration, besides what operators move.
     pub sweeps: Either<&'static [Formula]>,
+    /// The sweeps at the start and at the end of a run.
+    pub other_sweeps: &'static [Formula],
+    /// The products that a dot product and a program follow.
+    pub products: &'static [Product],
     /// What an iteration notes.
     pub coefficients: Coefficients,
     /// The iterations of a step: several where vectors exchange their roles from one to the next.

@@ -9,11 +9,11 @@ use crate::common::{on_each_backend, tolerance, zoo};
 use solver::Error;
 use solver::backend::{Host, Operator, Pick};
 use solver::device::sweep::dot_sweep;
-use solver::device::{Cpu, Cuda, SlotState};
+use solver::device::{Cpu, Cuda, Op, SlotState};
 use solver::format::{Csr, Values};
-use solver::operator::Cost;
+use solver::operator::{Cost, DotInto};
 use solver::scalar::Scalar;
-use solver::solve::{cg, markov, pagerank};
+use solver::solve::{Method, cg, markov, pagerank};
 use std::sync::Arc;
 
 on_each_backend! {
@@ -202,11 +202,11 @@ impl Check for FusedDot {
         let Some(operator) = case.build::<D, T>(device) else { return };
         let x = upload::<D, T>(device, values, 1);
         // Every program is a kernel of its own on a GPU; one is enough for most matrices.
-        let programs = if case.name == "513 rows" { cg::PROGRAMS } else { &cg::PROGRAMS[..1] };
-        for (dot, then) in programs {
+        let most = if case.name == "513 rows" { usize::MAX } else { 1 };
+        for (dot, then) in Method::Cg.programs().take(most) {
             let (state, mut slots) = slots(device, self.done);
             let mut y = upload::<D, T>(device, &vec![f64::NAN; n], 1);
-            operator.apply_dot(&x, &mut y, &mut slots, dot, then).unwrap();
+            operator.apply_dot(&x, &mut y, &mut slots, &dot, then).unwrap();
             let got = read(device, &slots, cg::SLOTS, 1);
             if self.done != 0 {
                 assert_eq!(got, state, "{case}");
@@ -215,7 +215,7 @@ impl Check for FusedDot {
             let y = download::<D, T>(device, &y, n);
             assert_eq!(y, *want, "{case}");
             let mut expected = Interpreter::<T>::new(&[], &[values.clone(), want.clone()], &state);
-            expected.run(&dot_sweep(dot, then));
+            expected.run(&dot_sweep(&dot, then));
             expected.assert_slots(&got, &case.to_string());
         }
     }
@@ -291,6 +291,11 @@ fn a_sweep_after_the_product_is_both_in_turn<D: Host>(device: &D, backend: &str)
     zoo.extend([("many rows", large), ("ones, many rows", ones.into())]);
     zoo.extend(near_and_square::<D>());
     for_each(device, backend, &zoo, &Swept);
+}
+
+/// The first program that follows a dot product of conjugate gradients.
+fn first_program() -> (DotInto, &'static [Op]) {
+    Method::Cg.programs().next().unwrap()
 }
 
 /// What a step of a power iteration works on.
@@ -383,7 +388,7 @@ impl Check for Lengths {
         };
         for wrong in [cols + 1, cols.saturating_sub(1)].into_iter().filter(|&w| w != cols) {
             refused(operator.apply(1.0, &vector(wrong, 1), 0.0, &mut vector(rows, 1)), cols);
-            let (mut slots, (dot, then)) = (device.slots(cg::SLOTS, 1).unwrap(), cg::PROGRAMS[0]);
+            let (mut slots, (dot, then)) = (device.slots(cg::SLOTS, 1).unwrap(), first_program());
             if rows == cols {
                 let (x, mut y) = (vector(wrong, 1), vector(rows, 1));
                 refused(operator.apply_dot(&x, &mut y, &mut slots, &dot, then), cols);
@@ -393,7 +398,7 @@ impl Check for Lengths {
             refused(operator.apply(1.0, &vector(cols, 1), 0.0, &mut vector(wrong, 1)), rows);
         }
         if rows == cols {
-            let (mut slots, (dot, then)) = (device.slots(cg::SLOTS, 3).unwrap(), cg::PROGRAMS[0]);
+            let (mut slots, (dot, then)) = (device.slots(cg::SLOTS, 3).unwrap(), first_program());
             let outcome = operator.apply_dot(&vector(cols, 1), &mut vector(rows, 1), &mut slots, &dot, then);
             assert!(
                 matches!(outcome, Err(Error::Dimension { .. })),
@@ -416,7 +421,7 @@ fn all_bits<D: Pick<T>, T: Scalar>(device: &D, case: &Case<'_>) -> Option<Vec<u6
     let x = upload::<D, T>(device, &reals(6, case.matrix.cols()), 1);
     let mut all = bits(&apply(device, &operator, (1.5, -0.5), &x, &reals(8, rows), 1));
     if rows == case.matrix.cols() {
-        let (dot, then) = cg::PROGRAMS[0];
+        let (dot, then) = first_program();
         let (_, mut slots) = slots(device, 0);
         let mut y = upload::<D, T>(device, &vec![0.0; rows], 1);
         operator.apply_dot(&x, &mut y, &mut slots, &dot, then).unwrap();

@@ -10,7 +10,7 @@ use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::sweep_kernel;
 use solver::device::sweep::dot_sweep;
 use solver::precond;
-use solver::solve::{Method, cg, markov, pagerank};
+use solver::solve::{Method, markov, pagerank};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -111,20 +111,20 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
     for k in [1, 3] {
         let solvers = Method::ALL.into_iter().flat_map(Method::sweeps);
         for sweep in solvers
-            .chain(stream::SWEEPS)
-            .chain(precond::sweeps())
-            .chain(crate::common::sweeps::ALL)
-            .chain(pagerank::power::SWEEPS)
-            .chain(markov::power::SWEEPS)
+            .chain(stream::SWEEPS.iter().copied())
+            .chain(precond::sweeps().copied())
+            .chain(crate::common::sweeps::ALL.iter().copied())
+            .chain(pagerank::power::SWEEPS.iter().copied())
+            .chain(markov::power::SWEEPS.iter().copied())
         {
-            sources.push(sweep_kernel::<f64>(sweep, k));
+            sources.push(sweep_kernel::<f64>(&sweep, k));
             // The type has nothing to do with the number of columns.
-            sources.extend((k == 1).then(|| sweep_kernel::<f32>(sweep, k)));
+            sources.extend((k == 1).then(|| sweep_kernel::<f32>(&sweep, k)));
         }
         let programs = Method::ALL.into_iter().flat_map(Method::programs);
-        for (dot, then) in programs.chain(precond::programs()) {
-            sources.push(sweep_kernel::<f64>(&dot_sweep(dot, then), k));
-            sources.extend(precond::dot_sweeps().map(|last| sweep_kernel::<f64>(&last(dot, then), k)));
+        for (dot, then) in programs.chain(precond::programs().copied()) {
+            sources.push(sweep_kernel::<f64>(&dot_sweep(&dot, then), k));
+            sources.extend(precond::dot_sweeps().map(|last| sweep_kernel::<f64>(&last(&dot, then), k)));
         }
     }
     compile_all(nvrtc, &sources);
@@ -134,7 +134,7 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
 fn every_kernel_in_every_form_compiles_for_every_architecture() {
     let nvrtc = nvrtc();
     let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();
-    let sources = kernel_sources(&cg::PROGRAMS[..1], &sweeps);
+    let sources = kernel_sources(&[Method::Cg.programs().next().unwrap()], &sweeps);
     assert!(sources.len() > 50, "the forms of the embedded kernels: {}", sources.len());
     compile_all(nvrtc, &sources);
 }

@@ -26,7 +26,7 @@ const LARGE: usize = 5000;
 const SLOTS: usize = 40;
 
 fn all_sweeps() -> Vec<Sweep<'static>> {
-    let solvers = Method::ALL.into_iter().flat_map(Method::sweeps).copied();
+    let solvers = Method::ALL.into_iter().flat_map(Method::sweeps);
     let others = [
         crate::common::sweeps::ALL,
         solver::bench::stream::SWEEPS,
@@ -344,7 +344,7 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
 }
 
 fn named(name: &str) -> Sweep<'static> {
-    *Method::ALL.into_iter().flat_map(Method::sweeps).find(|s| s.name == name).unwrap()
+    Method::ALL.into_iter().flat_map(Method::sweeps).find(|s| s.name == name).unwrap()
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! The names, programs and sweeps of MINRES; see the [method](super).
 
 use crate::device::formula::{names, product, program, sweep};
-use crate::device::{Formula, Op, Product, Sweep};
-use crate::operator::DotInto;
+use crate::device::{Formula, Op, Product};
 use crate::solve::recurrence::{CEILING, FIRST, RR, SECOND, TARGET};
 
 names! {
@@ -166,9 +165,3 @@ pub(super) const UPDATE: Formula = sweep!({
     rr = <r, r>;
     cross = <old, z>;
 } then (COUNTED));
-
-/// The sweeps of this method, to compile them ahead.
-pub const SWEEPS: &[Sweep<'static>] = &[NORM.sweep, STEP.sweep, FINISH.sweep, LANCZOS.sweep, UPDATE.sweep];
-/// The programs that follow the dot product of an operator, to compile them ahead.
-pub const PROGRAMS: &[(DotInto, &[Op])] =
-    &[CURVATURE.program(), FIRST_SQUARE.program(), NEXT_SQUARE.program()];
