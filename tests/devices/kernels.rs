@@ -9,6 +9,7 @@ use solver::device::cuda::modules::KernelSource;
 use solver::device::cuda::nvrtc::{Image, Nvrtc};
 use solver::device::cuda::sweep_kernel;
 use solver::device::sweep::dot_sweep;
+use solver::device::{Operand, Sweep, Term, Update};
 use solver::precond;
 use solver::solve::{Method, markov, pagerank};
 use std::collections::HashSet;
@@ -137,6 +138,48 @@ fn every_kernel_in_every_form_compiles_for_every_architecture() {
     let sources = kernel_sources(&[Method::Cg.programs().next().unwrap()], &sweeps);
     assert!(sources.len() > 50, "the forms of the embedded kernels: {}", sources.len());
     compile_all(nvrtc, &sources);
+}
+
+#[test]
+fn every_kernel_takes_the_parameters_that_its_launcher_names_and_no_others() {
+    let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();
+    let mut sources = kernel_sources(&cg::PROGRAMS[..1], &sweeps);
+    let shape = tape::Shape { rows: 65_536, scalar: "double", value: None };
+    sources.push(tape::trace(Method::ALL[0], shape).kernel(20, 132, 227 << 10).unwrap().0);
+    sources.extend(Method::ALL.into_iter().flat_map(Method::sweeps).map(|s| sweep_kernel::<f64>(s, 1)));
+    for source in &sources {
+        let heads: Vec<&str> = source.body.split("__global__").skip(1).collect();
+        assert!(!heads.is_empty(), "{}", source.name);
+        for head in heads {
+            let head = &head[..head.find('{').unwrap()];
+            assert!(head.ends_with("(PARAMETERS) "), "{}: {head}", source.name);
+        }
+        let text = source.text();
+        assert_eq!(text.matches("#define PARAMETERS").count(), 1, "{}", source.name);
+        assert!(source.parameters.iter().all(|parameter| text.contains(&parameter.to_string())));
+    }
+}
+
+#[test]
+fn a_sweep_that_ends_the_rows_of_a_product_takes_its_numbers() {
+    let (y, x) = (Operand::Write(0), Operand::Write(1));
+    let damped = Sweep {
+        name: "damped",
+        writes: 2,
+        reads: 0,
+        updates: &[
+            Update { target: 0, terms: &[Term::number(0, y)] },
+            Update { target: 1, terms: &[Term::number(1, x), Term::one(y)] },
+        ],
+        dots: &[],
+        then: &[],
+        numbers: &[0.5, 2.0],
+    };
+    let mut sources = kernel_sources(&[], &[damped]);
+    sources.retain(|source| source.text().contains("const Numbers numbers"));
+    assert!(sources.len() > 5, "{}", sources.len());
+    sources.truncate(2);
+    compile_all(nvrtc(), &sources);
 }
 
 #[test]

@@ -103,7 +103,7 @@ pub(super) fn forms() -> Vec<AnyForm> {
         whole(plain).any(),
         in_pieces(Shape { block: (5, 5), ..plain }).any(),
         whole(Shape { block: (8, 8), cut: true, ..plain }).any(),
-        whole(Shape { block: (2, 7), threads: 2, cut: true, skip_zeros: true, ..plain }).any(),
+        whole(Shape { block: (2, 7), threads: 2, cut: true, skip_zeros: true }).any(),
         in_pieces(Shape { block: (64, 1), skip_zeros: true, ..plain }).any(),
         whole(Shape { block: (9, 10), threads: 8, cut: true, ..plain }).any(),
         whole(Shape { block: (4, 4), threads: 4, ..plain }).any(),

@@ -7,20 +7,23 @@
 //! multiprocessor. Recording and replaying look to a solver as they always do; a step that holds anything else is recorded
 //! as a graph.
 
+mod run;
 mod text;
 
-use super::driver::fault;
-use super::launch::Arguments;
-use super::memory::{CudaArray, address};
-use super::modules::{Kernel, KernelSource};
+use super::modules::KernelSource;
 use super::parameters::{InKernels, Parameter};
 use super::{Cuda, CudaVector, SlotPointers, generate};
-use crate::device::sweep::MAX_DOTS;
-use crate::device::{Op, RING, Sweep, TRACKS};
-use crate::error::Result;
+use crate::device::{Op, Sweep, TRACKS};
 use crate::scalar::Scalar;
-use cudarc::driver::sys;
+pub(super) use run::Burst;
 use std::collections::BTreeSet;
+
+/// The last parameters of the kernel: what blocks tell each other, the scalars, and how much there is to do.
+const WORDS: &str = "words";
+const LAST_ROUND: &str = "last_round";
+const HOME: &str = "home";
+const ROWS: &str = "rows";
+const TIMES: &str = "times";
 
 const TEXT: &str = include_str!("../../../kernels/burst.cuh");
 
@@ -325,115 +328,5 @@ impl Trace {
         let source =
             KernelSource { name, body, parameters: self.parameters(), defines, k: 1, block: layout.block };
         Some((source, layout.blocks, shared))
-    }
-}
-
-/// The last parameters of the kernel: what blocks tell each other, the scalars, and how much there is to do.
-const WORDS: &str = "words";
-const LAST_ROUND: &str = "last_round";
-const HOME: &str = "home";
-const ROWS: &str = "rows";
-const TIMES: &str = "times";
-
-/// A step that runs many times in one launch.
-pub struct Burst {
-    kernel: Kernel,
-    blocks: u32,
-    shared: u32,
-    matrix: MatrixPointers,
-    vectors: Vec<(Parameter, u64)>,
-    /// The numbers of the sweeps.
-    numbers: Vec<f64>,
-    /// The other places of vectors that are gathered.
-    others: Vec<(Parameter, CudaArray<u8>)>,
-    words: CudaArray<[u64; 2]>,
-    last_round: CudaArray<u32>,
-    slots: SlotPointers,
-    rows: u32,
-    /// Iterations that a step counts at most.
-    counted: usize,
-}
-
-impl Burst {
-    /// The step that was taken down; none where it cannot run in one launch.
-    pub(super) fn of(device: &Cuda, trace: &Trace) -> Result<Option<Burst>> {
-        if let Some(obstacle) = trace.obstacle {
-            log::debug!("a step is recorded as a graph: {obstacle}");
-            return Ok(None);
-        }
-        let room = device.shared_memory()?;
-        let (Some((_, matrix)), Some((slots, count)), Some(rows)) = (&trace.matrix, trace.slots, trace.rows)
-        else {
-            return Ok(None);
-        };
-        let Some((source, blocks, shared)) = trace.kernel(count, device.multiprocessors(), room) else {
-            return Ok(None);
-        };
-        let kernel = device.kernel(&source)?;
-        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        kernel.function.set_attribute(attribute, shared as i32).map_err(fault("cuFuncSetAttribute"))?;
-        let resident = kernel.function.occupancy_max_active_blocks_per_multiprocessor(
-            kernel.block,
-            shared as usize,
-            None,
-        );
-        if resident.map_err(fault("cuOccupancyMaxActiveBlocksPerMultiprocessor"))? == 0 {
-            log::debug!("a step is recorded as a graph: its blocks would not be resident");
-            return Ok(None);
-        }
-        let other = |parameter| Ok((parameter, device.allocate::<u8>("the vectors of a solve", 8 * rows)?));
-        device.count_burst();
-        let burst = Burst {
-            kernel,
-            blocks,
-            shared,
-            matrix: *matrix,
-            vectors: trace.vector_parameters().zip(trace.vectors.iter().copied()).collect(),
-            numbers: trace.numbers.clone(),
-            others: trace.gathered_parameters().map(other).collect::<Result<_>>()?,
-            words: device.allocate("sums of blocks", 2 * MAX_DOTS * blocks as usize)?,
-            last_round: device.allocate("sums of blocks", 1)?,
-            slots,
-            rows: rows as u32,
-            counted: trace.counted(),
-        };
-        log::debug!(
-            "a step runs in one launch: {} blocks of {} threads, {} bytes of the matrix in shared memory of each",
-            burst.blocks,
-            burst.kernel.block,
-            burst.shared
-        );
-        Ok(Some(burst))
-    }
-
-    /// Runs the step so many times.
-    pub(super) fn launch(&mut self, device: &Cuda, times: usize) -> Result<()> {
-        let mut left = times;
-        while left > 0 {
-            // The ring must hold what is counted in a launch.
-            let steps = left.min(RING / self.counted) as u32;
-            left -= steps as usize;
-            let mut arguments = Arguments::on(device);
-            // SAFETY: the recording, which holds `self`, keeps the matrix, the vectors and the slots that the trace was taken of;
-            // `others` has room for vectors of any type.
-            unsafe {
-                arguments.kept(Parameter::value::<MatrixPointers>("matrix"), &self.matrix.0);
-                self.vectors.iter().for_each(|&(parameter, at)| arguments.kept(parameter, &[at]));
-                self.others
-                    .iter()
-                    .for_each(|(parameter, other)| arguments.kept(*parameter, &[address(other)]));
-            }
-            arguments.scratch(WORDS, &self.words);
-            arguments.scratch(LAST_ROUND, &self.last_round);
-            if !self.numbers.is_empty() {
-                arguments.numbers(&self.numbers, self.numbers.len());
-            }
-            // SAFETY: as above.
-            unsafe { arguments.kept_slots(HOME, self.slots) };
-            arguments.value(ROWS, self.rows);
-            arguments.value(TIMES, steps);
-            arguments.launch_together(&self.kernel, self.blocks, self.shared)?;
-        }
-        Ok(())
     }
 }
