@@ -41,6 +41,8 @@ impl Workers for Crew<'_> {
         self.0[worker].0.unpark();
     }
 
+    fn meets(&mut self, _: usize, _: bool) {}
+
     fn late(&mut self, _: usize) {}
 
     fn sleep_for(&mut self, _: usize, sleep: impl FnOnce()) {

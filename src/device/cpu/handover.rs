@@ -29,6 +29,8 @@ pub(super) trait Workers {
     fn rests(&self, worker: usize) -> bool;
     /// Unparks a worker.
     fn wake(&mut self, worker: usize);
+    /// Called at the end of the caller's part. `absent`: the worker is awake and has not begun its part.
+    fn meets(&mut self, worker: usize, absent: bool);
     /// Called when the caller has waited for a worker for a while.
     fn late(&mut self, worker: usize);
     /// Calls `sleep`, which returns when the worker's part is over.
@@ -126,7 +128,13 @@ impl Handover {
         }
         job(0);
         for (worker, seat) in self.seats.iter().enumerate().filter(|_| !team) {
-            if rests(finish.workers, worker) || seat.withdraw(number) {
+            if rests(finish.workers, worker) {
+                job(worker + 1);
+                continue;
+            }
+            let taken = seat.withdraw(number);
+            finish.workers.meets(worker, taken && !self.asleep(worker));
+            if taken {
                 job(worker + 1);
             }
         }
@@ -296,6 +304,10 @@ mod tests {
 
         fn wake(&mut self, _: usize) {
             unreachable!("none has gone to sleep");
+        }
+
+        fn meets(&mut self, worker: usize, absent: bool) {
+            assert!(absent && worker != 1, "{worker}");
         }
 
         fn late(&mut self, _: usize) {

@@ -11,11 +11,11 @@
 //!
 //! # Other programs
 //! Where other programs use the cores, a worker often has none when a job begins. Then the caller runs the worker's part.
-//! A worker that loses its core in the middle of its part rests for a while (`rest.rs`).
+//! A worker that stays without a core, or loses it in the middle of its part, rests for a while (`rest.rs`).
 
 use super::cores;
 use super::handover::{Handover, Job, Patience, Workers};
-use super::rest::Rest;
+use super::rest::{Moment, Rest};
 use super::shares::{Shares, Stretch};
 use crate::error::{Error, Result};
 use crate::parallel::{available_cores, lock, start_thread};
@@ -161,20 +161,24 @@ impl Workers for Crew<'_> {
         self.pool.shared.keep_apart(worker, || self.pool.workers[worker].thread().unpark());
     }
 
+    fn meets(&mut self, worker: usize, absent: bool) {
+        if absent {
+            self.rests[worker].absent(self.pool.shared.moment(worker));
+        } else {
+            self.rests[worker].present();
+        }
+    }
+
     fn late(&mut self, _: usize) {
         self.pool.shared.separate();
         thread::yield_now();
     }
 
     fn sleep_for(&mut self, worker: usize, sleep: impl FnOnce()) {
-        let thread = self.pool.shared.places[worker].thread.get();
-        let time_on_core = || thread.and_then(|&thread| cores::time_on_core(thread));
-        let (start, before) = (Instant::now(), time_on_core());
+        let before = self.pool.shared.moment(worker);
         sleep();
-        let (end, after) = (Instant::now(), time_on_core());
-        if let (Some(before), Some(after)) = (before, after) {
-            let lost = (end - start).saturating_sub(after.saturating_sub(before));
-            self.rests[worker].lost(lost, end);
+        if let (Some(before), Some(after)) = (before, self.pool.shared.moment(worker)) {
+            self.rests[worker].waited(before, after);
         }
     }
 }
@@ -192,6 +196,12 @@ impl Shared {
         let _ = place.thread.set(cores::this_thread());
         let begins = || place.core.store(current_core(), Ordering::Relaxed);
         self.handover.serve(worker, || patience().before_sleep, begins);
+    }
+
+    /// What the clock and that of a worker show.
+    fn moment(&self, worker: usize) -> Option<Moment> {
+        let on_core = cores::time_on_core(*self.places[worker].thread.get()?)?;
+        Some(Moment { at: Instant::now(), on_core })
     }
 
     /// Does something to a worker while it is kept off the cores of the caller and of the other workers that are awake.
@@ -289,7 +299,7 @@ mod tests {
         let pool = Pool::new(3).unwrap();
         for resting in [vec![0], vec![1], vec![0, 1]] {
             let now = Instant::now();
-            resting.iter().for_each(|&worker| lock(&pool.turn)[worker].lost(Duration::from_secs(1), now));
+            resting.iter().for_each(|&worker| lock(&pool.turn)[worker].rest(Duration::from_secs(1), now));
             for (chunks, help) in [(2, false), (1000, true)] {
                 let counts: Vec<_> = (0..chunks).map(|_| AtomicUsize::new(0)).collect();
                 let range = |part: usize| chunks * part / 3..chunks * (part + 1) / 3;

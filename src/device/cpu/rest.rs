@@ -2,7 +2,8 @@
 //!
 //! Where other programs use the cores, a worker may lose its core in the middle of its part, and the caller waits for as
 //! long as the system runs the other program: a few milliseconds, in which the caller alone would run a hundred small
-//! jobs. So such a worker rests for a multiple of the time that was lost.
+//! jobs. A worker that waits for a core takes a share of the program's time from the caller, even if the caller runs its parts. So
+//! such a worker rests for a multiple of the time that it was without a core.
 
 use std::time::{Duration, Instant};
 
@@ -11,9 +12,24 @@ const COUNTS: Duration = Duration::from_micros(200);
 /// A rest is at least this multiple of the time lost, so that a single loss costs little...
 const LEAST: u32 = 4;
 /// ...and at most this one: a worker that loses its core each time costs a few per cent.
-const MOST: u32 = 64;
+const MOST: u32 = 128;
 /// No rest is longer, so that a machine which becomes free is soon used again.
-const LONGEST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// A time, and for how long a worker has had a core until then.
+#[derive(Clone, Copy)]
+pub(super) struct Moment {
+    pub at: Instant,
+    pub on_core: Duration,
+}
+
+impl Moment {
+    /// For how long the worker has had no core since.
+    fn lost_since(self, before: Moment) -> Duration {
+        let on_core = self.on_core.saturating_sub(before.on_core);
+        self.at.saturating_duration_since(before.at).saturating_sub(on_core)
+    }
+}
 
 /// The rests of one worker.
 #[derive(Clone, Copy, Default)]
@@ -23,6 +39,8 @@ pub(super) struct Rest {
     end: Option<Instant>,
     length: Duration,
     multiple: u32,
+    /// When the worker was first absent since it was last present.
+    absent: Option<Moment>,
 }
 
 impl Rest {
@@ -39,14 +57,33 @@ impl Rest {
         self.resting
     }
 
-    /// Begins a rest after the caller has lost time. The multiple doubles if the worker has worked for less time than it had
-    /// rested, and is halved otherwise.
-    pub fn lost(&mut self, lost: Duration, now: Instant) {
-        if lost < COUNTS {
-            return;
+    /// The worker had not begun its part when the caller's was done.
+    pub fn absent(&mut self, now: Option<Moment>) {
+        match (self.absent, now) {
+            (Some(before), Some(now)) => self.waited(before, now),
+            _ => self.absent = now,
         }
+    }
+
+    /// The worker had begun its part, or had not yet been told to.
+    pub fn present(&mut self) {
+        self.absent = None;
+    }
+
+    /// The worker was needed between two moments: begins a rest if it had no core for long enough.
+    pub fn waited(&mut self, before: Moment, now: Moment) {
+        let lost = now.lost_since(before);
+        if lost >= COUNTS {
+            self.rest(lost, now.at);
+            self.absent = None;
+        }
+    }
+
+    /// Begins a rest. The multiple grows fourfold if the worker has worked for less time than it had rested, and is halved
+    /// otherwise.
+    pub fn rest(&mut self, lost: Duration, now: Instant) {
         let again = self.end.is_some_and(|end| now.saturating_duration_since(end) < self.length);
-        self.multiple = if again { self.multiple * 2 } else { self.multiple / 2 }.clamp(LEAST, MOST);
+        self.multiple = if again { self.multiple * 4 } else { self.multiple / 2 }.clamp(LEAST, MOST);
         self.length = (lost * self.multiple).min(LONGEST);
         self.end = Some(now + self.length);
         self.resting = true;
@@ -57,14 +94,14 @@ impl Rest {
 mod tests {
     use super::*;
 
-    const LOST: Duration = Duration::from_millis(2);
+    const LOST: Duration = Duration::from_millis(3);
 
     #[test]
     fn a_worker_rests_for_longer_each_time_it_loses_its_core_soon() {
         let (mut rest, mut now) = (Rest::default(), Instant::now());
         assert!(!rest.rests(|| now));
-        for multiple in [4, 8, 16, 32, 64, 64] {
-            rest.lost(LOST, now);
+        for multiple in [4, 16, 64, 128, 128] {
+            rest.rest(LOST, now);
             let end = now + multiple * LOST;
             assert!(rest.rests(|| end - Duration::from_nanos(1)), "{multiple}");
             assert!(!rest.rests(|| end), "{multiple}");
@@ -76,8 +113,8 @@ mod tests {
     fn rests_become_short_again_once_the_worker_keeps_its_core() {
         let (mut rest, mut now) = (Rest::default(), Instant::now());
         // The multiple of each rest, and whether the worker then works for longer than that.
-        for (multiple, long) in [(4, false), (8, false), (16, true), (8, true), (4, true), (4, false)] {
-            rest.lost(LOST, now);
+        for (multiple, long) in [(4, false), (16, true), (8, true), (4, true), (4, false)] {
+            rest.rest(LOST, now);
             let end = now + multiple * LOST;
             assert!(rest.rests(|| end - Duration::from_nanos(1)) && !rest.rests(|| end), "{multiple}");
             now = end + if long { multiple * LOST } else { LOST };
@@ -85,11 +122,36 @@ mod tests {
     }
 
     #[test]
-    fn short_losses_do_not_count_and_no_rest_is_longer_than_half_a_second() {
-        let (mut rest, now) = (Rest::default(), Instant::now());
-        rest.lost(COUNTS - Duration::from_nanos(1), now);
-        assert!(!rest.rests(|| now));
-        rest.lost(Duration::from_secs(60), now);
-        assert!(!rest.rests(|| now + LONGEST));
+    fn only_time_without_a_core_counts_and_no_rest_is_longer_than_two_seconds() {
+        let second = Duration::from_secs(1);
+        let before = Moment { at: Instant::now(), on_core: second };
+        let after = |wall, on_core| Moment { at: before.at + wall, on_core: second + on_core };
+        let rests = |after: Moment| {
+            let mut rest = Rest::default();
+            rest.waited(before, after);
+            rest.rests(|| after.at) && !rest.rests(|| after.at + LONGEST)
+        };
+        assert!(!rests(after(second, second)), "a long part");
+        assert!(!rests(after(second, second - COUNTS / 2)), "a short loss");
+        assert!(rests(after(COUNTS, Duration::ZERO)) && rests(after(60 * second, second)));
+    }
+
+    #[test]
+    fn a_worker_rests_that_is_absent_for_long_and_not_one_that_comes_now_and_then() {
+        let mut rest = Rest::default();
+        let mut now = Moment { at: Instant::now(), on_core: Duration::ZERO };
+        for part in 0..100 {
+            rest.absent(Some(now));
+            assert!(!rest.resting(), "{part}");
+            if part % 5 == 4 {
+                rest.present();
+            }
+            now.at += COUNTS / 5;
+        }
+        for _ in 0..6 {
+            rest.absent(Some(now));
+            now.at += COUNTS / 5;
+        }
+        assert!(rest.resting());
     }
 }
