@@ -13,7 +13,7 @@
 //! multiplied, those of the matrix among them.
 
 use super::arrays::Arrays;
-use super::compressed::{Columns, in_16_bits};
+use super::columns::{Columns, in_16_bits};
 use super::form::{AnyForm, Form, Format, Grid, Share, Types};
 use super::number;
 use super::product::{Pass, Product};

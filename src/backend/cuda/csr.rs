@@ -13,7 +13,8 @@
 //! GPUs using the CSR storage format, SC 2014.
 
 use super::arrays::Arrays;
-use super::compressed::{AllRows, Columns, Compressed};
+use super::columns::Columns;
+use super::compressed::{AllRows, Compressed};
 use super::form::{AnyForm, Ending, Form, Real, Share, Types};
 use super::product::{Pass, Product};
 use super::{MATRIX, mean_row};

@@ -4,7 +4,7 @@
 //! list of the kernel is made of these, so that a form can only be launched with them.
 
 use super::arrays::{Arrays, Taken};
-use super::compressed::Columns;
+use super::columns::Columns;
 use crate::device::cuda::modules::{BLOCK, Kernel, KernelSource};
 use crate::device::cuda::parameters::Parameter;
 use crate::device::cuda::{SlotPointers, generate};

@@ -4,6 +4,7 @@ mod arrays;
 pub mod auto;
 pub mod bsr;
 pub mod burst;
+mod columns;
 mod compressed;
 pub mod csr;
 pub mod cusparse;
