@@ -136,7 +136,7 @@ struct Solve<'a, A, M, D, T> {
     sigma: f64,
     /// Saves the solve, where that was asked for.
     keeper: Option<Keeper>,
-    of: PhantomData<fn() -> (M, D, T)>,
+    of: PhantomData<(M, D, T)>,
 }
 
 impl<M: Recurrence, D: Device, T: Scalar> Linear<M, D, T> {
