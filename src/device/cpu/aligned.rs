@@ -88,7 +88,8 @@ mod tests {
     use super::*;
 
     fn check<T: Copy + Zeroable + PartialEq + std::fmt::Debug>(number: impl Fn(usize) -> T) {
-        for len in [0, 1, 7, 64, 1000, 100_000, 2_000_000] {
+        let most = if cfg!(miri) { 1000 } else { 2_000_000 };
+        for len in [0, 1, 7, 64, 1000, 100_000, 2_000_000].into_iter().filter(|&len| len <= most) {
             let array: Vec<T> = (0..len).map(&number).collect();
             let aligned = Aligned::of(array.clone()).unwrap();
             assert_eq!(*aligned, *array);

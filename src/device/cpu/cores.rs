@@ -3,7 +3,8 @@
 //! Of two threads that wait by spinning on one core each keeps the other from working, and the system may leave them
 //! there for tens of milliseconds, as it sees one core busy and does not know for whom.
 
-#[cfg(target_os = "linux")]
+// Miri knows none of these calls.
+#[cfg(all(target_os = "linux", not(miri)))]
 mod system {
     use libc::{CPU_ISSET, CPU_SETSIZE, clockid_t, cpu_set_t, pid_t};
     use std::time::Duration;
@@ -80,7 +81,7 @@ mod system {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 mod system {
     #[derive(Clone, Copy)]
     pub(crate) struct Thread;
@@ -104,7 +105,7 @@ mod system {
 
 pub(super) use system::{Thread, current, off, this_thread, time_on_core};
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     use super::*;
 

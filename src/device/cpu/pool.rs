@@ -254,20 +254,23 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::Duration;
 
+    /// Jobs of a test.
+    const JOBS: usize = if cfg!(miri) { 10 } else { 200 };
+
     #[test]
     fn every_thread_runs_the_job_once_awake_or_asleep() {
         for threads in [1, 2, 3, 8] {
             let pool = Pool::new(threads).unwrap();
             let counts: Vec<_> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
-            for round in 0..200 {
-                if round % 50 == 49 {
+            for round in 0..JOBS {
+                if round % (JOBS / 4) == JOBS / 4 - 1 {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 pool.team(&|i| {
                     counts[i].fetch_add(1, Ordering::Relaxed);
                 });
             }
-            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 200), "{counts:?}");
+            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == JOBS), "{counts:?}");
         }
     }
 
@@ -334,7 +337,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {
-                    for _ in 0..100 {
+                    for _ in 0..JOBS / 2 {
                         pool.team(&|_| {
                             assert!(inside.fetch_add(1, Ordering::SeqCst) < 2);
                             inside.fetch_sub(1, Ordering::SeqCst);
