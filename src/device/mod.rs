@@ -215,7 +215,7 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         stop
     }
 
-    /// Records one step, see [`Recorded`](crate::device::Recorded) for steps over a workspace. Nothing of it runs yet. The recording
+    /// Records one step, see [`Recorded`] for steps over a workspace. Nothing of it runs yet. The recording
     /// keeps all that the step uses; a step that allocates is refused. Vectors that the step swaps, as
     /// [`apply_sweep`](crate::operator::LinearOperator::apply_sweep) may, are swapped after an odd number of steps.
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<Self::Graph>;
