@@ -247,8 +247,10 @@ impl Check for Swept {
     /// The vectors before the sweep: small integers, so that sums do not depend on their order.
     fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected {
         let mut vectors: [Vec<f64>; 5] = std::array::from_fn(|seed| integers(seed as u64, matrix.rows()));
-        // The first that a sweep reads may divide.
-        vectors[2].iter_mut().for_each(|w| *w = if *w < 0.0 { -1.0 } else { 2.0 });
+        // A sweep may divide by any that it only reads.
+        for read in &mut vectors[2..] {
+            read.iter_mut().for_each(|w| *w = if *w < 0.0 { -1.0 } else { 2.0 });
+        }
         vectors
     }
 
