@@ -60,6 +60,11 @@ pub enum GpuError {
         /// What the memory is for.
         what: &'static str,
     },
+    /// A step that is being recorded copied between the host and the device, or recorded or replayed another step.
+    #[error(
+        "a step that is recorded holds sweeps and products alone: copies and other recordings belong before or after it"
+    )]
+    CopiedInStep,
     /// A call into CUDA or one of its libraries failed.
     #[error("{call} failed: {message}")]
     Cuda {

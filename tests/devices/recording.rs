@@ -4,7 +4,7 @@ use crate::common::each_backend::{Builds, gpu};
 use crate::common::sweeps::PRODUCT;
 use crate::common::vectors::{bits, download, reals, upload};
 use crate::common::zoo;
-use solver::backend::{Choice, Operator};
+use solver::backend::{Choice, Operator, REGISTRY};
 use solver::device::{Cuda, Device, Operand, Sweep, Term, Update};
 use solver::error::GpuError;
 use solver::operator::{Cost, LinearOperator};
@@ -103,6 +103,59 @@ fn vectors_of_another_gpu_handle_are_refused_and_those_of_a_clone_are_not() {
     let z = gpu.vector::<f64>(10, 1).unwrap();
     refused(gpu.sweep(&mut [&mut y], &[&z], &mut slots_there, &COPY));
     other.clone().download(&x, &mut [0.0; 10]).unwrap();
+}
+
+#[test]
+fn every_backend_of_a_gpu_refuses_vectors_of_another_handle() {
+    let (gpu, other) = (gpu(), gpu());
+    let matrix = zoo::generated("poisson2d:8x8");
+    let x = upload::<Cuda, f64>(&other, &reals(1, 64), 1);
+    let mut y = gpu.vector::<f64>(64, 1).unwrap();
+    let mut refused = 0;
+    for entry in REGISTRY.iter().filter(|entry| entry.device() == "cuda") {
+        let choice = Choice::resolve("cuda", "auto", entry.name).unwrap();
+        let Ok(a) = Builds::build::<Cuda, f64>(&choice, &gpu, &matrix, 0) else { continue };
+        let outcome = a.apply(1.0, &x, 0.0, &mut y);
+        let wrong = matches!(outcome, Err(Error::Gpu(GpuError::OtherDevice { .. })));
+        assert!(wrong, "{}: {outcome:?}", entry.name);
+        refused += 1;
+    }
+    assert!(refused > 20, "{refused}");
+}
+
+#[test]
+fn a_recording_is_replayed_by_its_own_gpu_handle_alone() {
+    let (gpu, other) = (gpu(), gpu());
+    let (x, mut y) = (upload::<Cuda, f64>(&gpu, &reals(1, 10), 1), gpu.vector::<f64>(10, 1).unwrap());
+    let mut slots = gpu.slots(1, 1).unwrap();
+    let mut graph = gpu.record(&mut || gpu.sweep(&mut [&mut y], &[&x], &mut slots, &COPY)).unwrap();
+    let refused = other.replay(&mut graph, 1, &mut || Ok(()));
+    assert!(matches!(refused, Err(Error::Gpu(GpuError::OtherDevice { .. }))));
+    gpu.clone().replay(&mut graph, 1, &mut || Ok(())).unwrap();
+    assert_eq!(bits(&download::<Cuda, f64>(&gpu, &y, 10)), bits(&reals(1, 10)));
+}
+
+#[test]
+fn a_step_on_a_gpu_that_copies_or_records_is_refused_and_a_panic_ends_its_recording() {
+    let gpu = gpu();
+    let mut x = upload::<Cuda, f64>(&gpu, &reals(1, 10), 1);
+    let refused = |outcome: Result<_>| {
+        assert!(matches!(outcome, Err(Error::Gpu(GpuError::CopiedInStep))));
+    };
+    refused(gpu.record(&mut || gpu.clear(&mut x)));
+    refused(gpu.record(&mut || gpu.upload(&[0.0; 10], &mut x)));
+    refused(gpu.record(&mut || gpu.download(&x, &mut [0.0; 10])));
+    refused(gpu.record(&mut || gpu.record(&mut || Ok(())).map(drop)));
+    let mut calls = 0;
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        gpu.record(&mut || {
+            calls += 1;
+            // The first call is the rehearsal, the second is captured.
+            if calls == 2 { panic!("in a capture") } else { Ok(()) }
+        })
+    }));
+    assert!(panicked.is_err() && calls == 2);
+    assert_eq!(bits(&download::<Cuda, f64>(&gpu, &x, 10)), bits(&reals(1, 10)));
 }
 
 #[test]

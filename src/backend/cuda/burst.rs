@@ -178,7 +178,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Burst<T> {
         beta: f64,
         y: &mut CudaVector<T>,
     ) -> Result<()> {
-        check_shapes(self.shape(), "burst", x, y)?;
+        check_shapes(device, self.shape(), "burst", x, y)?;
         if (alpha, beta) == (1.0, 0.0) && self.trace(device, x, y) {
             return Ok(());
         }
@@ -195,7 +195,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Burst<T> {
         then: &[Op],
     ) -> Result<()> {
         let shape = self.shape();
-        check_shapes(shape, "burst", x, y)?;
+        check_shapes(device, shape, "burst", x, y)?;
         check_dot(shape, slots)?;
         if self.trace(device, x, y) {
             return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));

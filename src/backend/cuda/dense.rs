@@ -228,7 +228,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
         beta: f64,
         y: &mut CudaVector<T>,
     ) -> Result<()> {
-        check_shapes(self.shape, "dense", x, y)?;
+        check_shapes(device, self.shape, "dense", x, y)?;
         if device.leaves_out_launch() {
             return Ok(());
         }

@@ -19,6 +19,7 @@ pub mod studies;
 pub mod vector;
 
 use super::Params;
+use crate::device::Cuda;
 use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::{CudaSlots, CudaVector};
 use crate::device::{Op, Sweep};
@@ -85,8 +86,9 @@ fn check_dot((expected, got): (usize, usize), slots: &CudaSlots) -> Result<()> {
     Ok(())
 }
 
-/// Checks that x and y fit a matrix and have one column.
+/// Checks that x and y are vectors of the device, fit a matrix and have one column.
 fn check_shapes<T: Scalar>(
+    device: &Cuda,
     (rows, cols): (usize, usize),
     backend: &'static str,
     x: &CudaVector<T>,
@@ -96,6 +98,8 @@ fn check_shapes<T: Scalar>(
         true => Ok(()),
         false => Err(Error::Dimension { what, expected, got }),
     };
+    device.check_vector(x)?;
+    device.check_vector(y)?;
     fits("rows of x", cols, x.n())?;
     fits("rows of y", rows, y.n())?;
     if x.k() != 1 || y.k() != 1 {

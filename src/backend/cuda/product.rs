@@ -142,7 +142,7 @@ impl<T: Scalar> Product<T> {
         (x, y): (&'a CudaVector<T>, &'a mut CudaVector<T>),
         add_last: impl FnOnce(&mut Arguments<'a>) -> Result<()>,
     ) -> Result<()> {
-        check_shapes(self.shape, self.backend, x, y)?;
+        check_shapes(device, self.shape, self.backend, x, y)?;
         let kernel = self.kernel(device, launch, ending)?;
         let mut arguments = Arguments::on(device);
         self.matrix.add_to(&mut arguments);
@@ -182,7 +182,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
         beta: f64,
         y: &mut CudaVector<T>,
     ) -> Result<()> {
-        check_shapes(self.shape, self.backend, x, y)?;
+        check_shapes(device, self.shape, self.backend, x, y)?;
         self.launches.iter().try_for_each(|launch| {
             self.launch(device, launch, Ending::Plain, (x, y), |arguments| {
                 arguments.scalar("alpha", T::from_f64(alpha));

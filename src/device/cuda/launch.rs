@@ -13,7 +13,8 @@ use super::modules::Kernel;
 use super::parameters::{InKernels, Name, Parameter, difference};
 use super::slots::{CudaSlots, SlotPointers};
 use super::{Cuda, CudaVector};
-use crate::error::Result;
+use crate::device::Device;
+use crate::error::{GpuError, Result};
 use crate::scalar::Scalar;
 use bytemuck::Pod;
 use cudarc::driver::sys;
@@ -64,6 +65,8 @@ pub struct Arguments<'a> {
     /// Each with the place of its bits in `words`.
     list: Vec<(Parameter, usize)>,
     words: Vec<u64>,
+    /// Whether an array is of another device.
+    foreign: bool,
 }
 
 impl<'a> Arguments<'a> {
@@ -71,7 +74,12 @@ impl<'a> Arguments<'a> {
     pub fn on(device: &'a Cuda) -> Arguments<'a> {
         /// Arguments of most kernels, and their words.
         const USUAL: usize = 16;
-        Arguments { device, list: Vec::with_capacity(USUAL), words: Vec::with_capacity(2 * USUAL) }
+        Arguments {
+            device,
+            list: Vec::with_capacity(USUAL),
+            words: Vec::with_capacity(2 * USUAL),
+            foreign: false,
+        }
     }
 
     fn add(&mut self, parameter: Parameter, words: &[u64]) {
@@ -81,11 +89,13 @@ impl<'a> Arguments<'a> {
 
     /// Adds an array of a matrix.
     pub fn stored(&mut self, stored: &'a Stored) {
+        self.foreign |= stored.bytes.as_ref().is_some_and(|bytes| !bytes.memory().is_on(self.device));
         self.add(stored.parameter, &[stored.address()]);
     }
 
     /// Adds an array that the kernel reads and writes.
     pub fn scratch<E: InKernels>(&mut self, name: impl Into<Name>, array: &'a CudaArray<E>) {
+        self.foreign |= !array.memory().is_on(self.device);
         self.add(Parameter::scratch::<E>(name), &[address(array)]);
     }
 
@@ -150,7 +160,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// Enqueues a kernel in so many blocks.
-    pub fn launch(self, kernel: &Kernel, blocks: u32) -> Result<()> {
+    pub(crate) fn launch(self, kernel: &Kernel, blocks: u32) -> Result<()> {
         let early = kernel.launches_early.then_some(sys::CUlaunchAttribute {
             id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
             pad: [0; 4],
@@ -190,6 +200,9 @@ impl<'a> Arguments<'a> {
         (blocks, shared): (u32, u32),
         mut attribute: Option<sys::CUlaunchAttribute>,
     ) -> Result<()> {
+        if self.foreign {
+            return Err(GpuError::OtherDevice { device: self.device.name() }.into());
+        }
         let stream = self.device.stream();
         bind(stream.context())?;
         let words = self.words.as_mut_ptr();

@@ -149,6 +149,19 @@ impl Cuda {
         self.0.state.lock()
     }
 
+    /// Refuses a vector of another device.
+    pub(crate) fn check_vector<T: Scalar>(&self, vector: &CudaVector<T>) -> Result<()> {
+        self.check_own(vector.data.memory())
+    }
+
+    /// Refuses a copy in a step that is being recorded: it would run once, and not in each replay.
+    fn check_not_recording(&self) -> Result<()> {
+        match *self.turn().recording.borrow() {
+            Some(_) => Err(GpuError::CopiedInStep.into()),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses a vector or scalars of another device.
     fn check_own(&self, memory: &Memory) -> Result<()> {
         if memory.is_on(self) { Ok(()) } else { Err(GpuError::OtherDevice { device: self.name() }.into()) }
@@ -295,11 +308,16 @@ impl Device for Cuda {
     }
 
     fn keep(&self, used: impl FnOnce() -> Kept) {
-        if let Some(kept) = &mut *self.turn().recording.borrow_mut() {
-            let used = used();
-            if !kept.iter().any(|other| Arc::ptr_eq(other, &used)) {
-                kept.push(used);
-            }
+        let turn = self.turn();
+        if turn.recording.borrow().is_none() {
+            return;
+        }
+        // What it calls may use the device.
+        let used = used();
+        if let Some(kept) = &mut *turn.recording.borrow_mut()
+            && !kept.iter().any(|other| Arc::ptr_eq(other, &used))
+        {
+            kept.push(used);
         }
     }
 
@@ -326,12 +344,14 @@ impl Device for Cuda {
 
     fn clear<T: Scalar>(&self, vector: &mut CudaVector<T>) -> Result<()> {
         self.check_own(vector.data.memory())?;
+        self.check_not_recording()?;
         let _turn = self.turn();
         vector.data.clear()
     }
 
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut CudaVector<T>) -> Result<()> {
         check_length("upload", vector.n * vector.k, host.len())?;
+        self.check_not_recording()?;
         self.check_own(vector.data.memory())?;
         // SAFETY: the vector has as many elements.
         unsafe { self.copy_to(bytemuck::cast_slice(host), vector.address()) }
@@ -340,6 +360,7 @@ impl Device for Cuda {
     fn download<T: Scalar>(&self, vector: &CudaVector<T>, host: &mut [T]) -> Result<()> {
         check_length("download", vector.n * vector.k, host.len())?;
         self.check_own(vector.data.memory())?;
+        self.check_not_recording()?;
         let _turn = self.turn();
         vector.data.copy_to_host(host)?;
         self.synchronize()
@@ -347,12 +368,14 @@ impl Device for Cuda {
 
     fn read(&self, slots: &CudaSlots, into: &mut SlotState) -> Result<()> {
         self.check_own(slots.memory())?;
+        self.check_not_recording()?;
         let _turn = self.turn();
         slots.read(self, into)
     }
 
     fn write(&self, from: &SlotState, slots: &mut CudaSlots) -> Result<()> {
         self.check_own(slots.memory())?;
+        self.check_not_recording()?;
         let _turn = self.turn();
         slots.write(self, from)
     }

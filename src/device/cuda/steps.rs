@@ -4,11 +4,12 @@ use super::burst::{Burst, Trace};
 use super::driver::{bind, fault};
 use super::graph::Graph;
 use super::{Cuda, State};
-use crate::device::Kept;
-use crate::error::Result;
+use crate::device::{Device, Kept};
+use crate::error::{GpuError, Result};
 use cudarc::driver::sys;
 use std::cell::Cell;
-use std::sync::{PoisonError, RwLock};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Iterations in the longer of the two graphs that a step is recorded into: launching a graph costs the host a few
 /// microseconds, as much as an iteration on a small system.
@@ -19,6 +20,7 @@ const _: () = assert!(STEPS_IN_GRAPH.is_multiple_of(2), "swapped vectors must be
 pub struct CudaSteps {
     // Before what it uses.
     steps: Steps,
+    device: Cuda,
     _kept: Vec<Kept>,
 }
 
@@ -154,12 +156,13 @@ impl Cuda {
         let _capturing = CAPTURES.read().unwrap_or_else(PoisonError::into_inner);
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         stream.begin_capture(mode).map_err(fault("cuStreamBeginCapture"))?;
+        // A step that panics ends its capture, too.
         let outcome = CAPTURING.with(|capturing| {
             let _capturing = Raised::new(capturing);
-            step()
+            catch_unwind(AssertUnwindSafe(step))
         });
         let graph = Graph::end_capture(stream);
-        outcome.and(graph)
+        outcome.unwrap_or_else(|panic| resume_unwind(panic)).and(graph)
     }
 
     /// Captures a step that is not to run in one launch.
@@ -183,6 +186,7 @@ impl Cuda {
     pub(super) fn record_step(&self, mut step: impl FnMut() -> Result<()>) -> Result<CudaSteps> {
         bind(&self.0.context)?;
         let turn = self.turn();
+        self.check_not_recording()?;
         let mut kept = Vec::new();
         let expects_bursts = turn.expects_bursts.get();
         let burst = if expects_bursts { self.take_down(&mut kept, &mut step)? } else { None };
@@ -190,7 +194,7 @@ impl Cuda {
             Some(burst) => Steps::Burst(Box::new(burst)),
             None => Steps::Graphs(self.graphs(&mut kept, &mut step)?),
         };
-        Ok(CudaSteps { steps, _kept: kept })
+        Ok(CudaSteps { steps, device: self.clone(), _kept: kept })
     }
 
     /// See [`Device::replay`](crate::device::Device::replay); `step` runs the step itself.
@@ -201,6 +205,10 @@ impl Cuda {
         step: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let _turn = self.turn();
+        if !Arc::ptr_eq(&recorded.device.0, &self.0) {
+            return Err(GpuError::OtherDevice { device: self.name() }.into());
+        }
+        self.check_not_recording()?;
         match &mut recorded.steps {
             Steps::Burst(burst) => burst.launch(self, times),
             Steps::Graphs(graphs) => {

@@ -156,16 +156,19 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
     /// Whether a limit has ended a column for good while columns have started again. The checkpoint before the restart holds the
     /// run of the ended column, so it is kept: the column can go on from there once the limit is lifted.
     fn is_limited(&self) -> bool {
-        self.columns.iter().any(|column| {
-            matches!(
-                column.end,
-                Some(
-                    StopReason::IterationLimit { .. }
-                        | StopReason::TimeLimit { .. }
-                        | StopReason::Interrupted
+        // Why a column ended is not saved: resumed, one that has not met its goal would start again.
+        let failed = |column: &Column| column.end.is_some() && !column.meets();
+        self.columns.len() > 1 && self.columns.iter().any(failed)
+            || self.columns.iter().any(|column| {
+                matches!(
+                    column.end,
+                    Some(
+                        StopReason::IterationLimit { .. }
+                            | StopReason::TimeLimit { .. }
+                            | StopReason::Interrupted
+                    )
                 )
-            )
-        })
+            })
     }
 
     fn save(

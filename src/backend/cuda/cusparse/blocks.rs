@@ -198,7 +198,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for LegacyOperator {
         beta: f64,
         y: &mut CudaVector<T>,
     ) -> Result<()> {
-        check_shapes(self.shape, Legacy::NAME, x, y)?;
+        check_shapes(device, self.shape, Legacy::NAME, x, y)?;
         if device.leaves_out_launch() {
             return Ok(());
         }

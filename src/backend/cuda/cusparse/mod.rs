@@ -292,7 +292,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
         beta: f64,
         y: &mut CudaVector<T>,
     ) -> Result<()> {
-        check_shapes(self.shape, self.backend, x, y)?;
+        check_shapes(device, self.shape, self.backend, x, y)?;
         if device.leaves_out_launch() {
             return Ok(());
         }
