@@ -214,7 +214,7 @@ class Run:
         log.write_text("")
         threads = 1 if tool or len(todo) == 1 else self.threads
         command = [str(self.here / "bin" / name), "--test-threads", str(threads)]
-        if name == "unit":
+        if name in ("unit", "lean"):
             # Rust's own harness does not know the list, and writes other lines to a log: all run again, and say so on its output.
             log = output
         else:
