@@ -46,8 +46,8 @@ fn outcome(folder: &Path, nvrtc: &Nvrtc, source: &KernelSource, arch: u32) -> Pa
 
 /// Compiles all sources for all architectures on two threads, equal ones once; panics with the first log. Older compilers share
 /// them where another has had them all: each source falls to one architecture, as if by lot, and each compiler is told which
-/// architectures are its own.
-fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) {
+/// architectures are its own. Returns how many compilations fell to this compiler: of a handful of sources, it may be none.
+fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) -> usize {
     let architectures = architectures(nvrtc);
     let mut met = HashSet::new();
     let differs = |source: &&KernelSource| met.insert((source.text(), source.options()));
@@ -65,7 +65,6 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) {
     let each = |&source| architectures.iter().map(move |&arch| (source, arch));
     let jobs: Vec<_> =
         sources.iter().flat_map(each).filter(|(source, arch)| falls_to(source, *arch)).collect();
-    assert!(!jobs.is_empty(), "no kernel falls to {own:?}");
     let (next, fault, known) = (AtomicUsize::new(0), Mutex::new(None), AtomicUsize::new(0));
     let folder = compiled_before();
     // Without the folder everything is compiled.
@@ -103,6 +102,7 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) {
         jobs.len(),
         known.into_inner()
     );
+    jobs.len()
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
             sources.extend(precond::dot_sweeps().map(|last| sweep_kernel::<f64>(&last(&dot, then), k)));
         }
     }
-    compile_all(nvrtc, &sources);
+    assert!(compile_all(nvrtc, &sources) > 0);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn every_kernel_in_every_form_compiles_for_every_architecture() {
     let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();
     let sources = kernel_sources(&[Method::Cg.programs().next().unwrap()], &sweeps);
     assert!(sources.len() > 50, "the forms of the embedded kernels: {}", sources.len());
-    compile_all(nvrtc, &sources);
+    assert!(compile_all(nvrtc, &sources) > 0);
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn steps_in_one_launch_compile_for_every_architecture() {
             }
         }
     }
-    compile_all(nvrtc, &sources);
+    assert!(compile_all(nvrtc, &sources) > 0);
 }
 
 /// The machine code in a CUBIN, an ELF file: the section of each function.
