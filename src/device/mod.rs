@@ -240,14 +240,15 @@ fn check_length(what: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(crate::error::Error::Dimension { what, expected, got }) }
 }
 
-/// Checks that the operands of a sweep are as many as it says and of one shape (rows, columns); returns the rows.
+/// Checks that the operands of a sweep are as many as it says and of one shape (rows, columns), and that the bank has its slots;
+/// returns the rows.
 fn check_operands(
     sweep: &Sweep<'_>,
     (writes, reads): (usize, usize),
-    k: usize,
+    (slots, k): (usize, usize),
     mut shapes: impl Iterator<Item = (usize, usize)>,
 ) -> Result<usize> {
-    sweep.validate();
+    sweep.validate(slots);
     check_length("vectors that a sweep writes", sweep.writes as usize, writes)?;
     check_length("vectors that a sweep reads", sweep.reads as usize, reads)?;
     let Some((n, columns)) = shapes.next() else { return Ok(0) };

@@ -213,6 +213,24 @@ pub enum Op {
     StopIf(Test, StopCode),
 }
 
+impl Op {
+    /// The slots that the step reads and writes.
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        let slots = match *self {
+            Op::Add(a, b, c) | Op::Subtract(a, b, c) | Op::Multiply(a, b, c) | Op::Divide(a, b, c) => {
+                [Some(a), Some(b), Some(c)]
+            }
+            Op::Copy(a, b) | Op::Root(a, b) | Op::StopIf(Test::AtMost(a, b), _) => [Some(a), Some(b), None],
+            Op::Count(a)
+            | Op::Note(_, a)
+            | Op::StopIf(Test::NotFinite(a) | Test::NotPositive(a) | Test::Negative(a), _) => {
+                [Some(a), None, None]
+            }
+        };
+        slots.into_iter().flatten()
+    }
+}
+
 /// A fused pass; see the module.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sweep<'a> {
@@ -278,8 +296,25 @@ impl<'a> Sweep<'a> {
         ((read + written) * n * k * width) as u64
     }
 
-    /// Panics where the description contradicts itself: a fault of the solver that wrote it, not of its input.
-    pub fn validate(&self) {
+    /// Every slot that the sweep reads or writes, some more than once.
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        let terms = self.updates.iter().flat_map(|update| update.terms);
+        let coefficients = terms.filter_map(|term| match term.by {
+            Coefficient::Slot(slot) | Coefficient::MinusSlot(slot) => Some(slot),
+            Coefficient::One | Coefficient::MinusOne | Coefficient::Number(_) => None,
+        });
+        let sums = self.dots.iter().map(|dot| dot.out);
+        coefficients.chain(sums).chain(self.then.iter().flat_map(Op::slots))
+    }
+
+    /// Panics where the description contradicts itself or names a slot that a bank of `slots` lacks: a fault of the solver that
+    /// wrote it, not of its input.
+    pub fn validate(&self, slots: usize) {
+        assert!(
+            self.slots().all(|slot| (slot.0 as usize) < slots),
+            "{}: one of its slots is not there",
+            self.name
+        );
         let known = |operand: Operand| match operand {
             Operand::Write(i) => i < self.writes,
             Operand::Read(i) => i < self.reads,

@@ -5,7 +5,8 @@ use crate::common::on_each_device;
 use crate::common::steps::Steps;
 use crate::common::vectors::{bits, download, read, reals, rounded, upload};
 use solver::Error;
-use solver::device::{Cpu, Device, Op, Operand, RING, Slot, SlotState, Sweep, Term, Update};
+use solver::device::sweep::Test;
+use solver::device::{Cpu, Device, Dot, Op, Operand, RING, Slot, SlotState, Sweep, Term, Update};
 use solver::scalar::Scalar;
 use solver::solve::{Method, markov, pagerank};
 use solver::stop::StopCode;
@@ -383,7 +384,7 @@ fn vectors_that_are_overwritten_are_not_counted_as_read() {
 /// A message of `validate`, which must refuse the sweep.
 fn refusal(sweep: Sweep<'_>) -> String {
     let sweep = std::panic::AssertUnwindSafe(sweep);
-    let outcome = std::panic::catch_unwind(|| sweep.validate());
+    let outcome = std::panic::catch_unwind(|| sweep.validate(SLOTS));
     *outcome.unwrap_err().downcast::<String>().unwrap()
 }
 
@@ -395,6 +396,13 @@ fn sweeps_that_contradict_themselves_are_refused() {
     let (own, other) = (Term::one(w0), Term::one(r0));
     let with = |target, terms: &[Term]| refusal(Sweep { updates: &[Update { target, terms }], ..EMPTY });
     assert!(with(1, &[other]).contains("unknown target"));
+    let beyond = Slot(SLOTS as u8);
+    assert!(with(0, &[Term::slot(beyond, r0)]).contains("one of its slots is not there"));
+    assert!(refusal(Sweep { dots: &[Dot::product(r0, r0, beyond)], ..EMPTY }).contains("is not there"));
+    let then = &[Op::StopIf(Test::AtMost(Slot(0), beyond), StopCode::Converged)];
+    assert!(
+        refusal(Sweep { dots: &[Dot::product(r0, r0, Slot(0))], then, ..EMPTY }).contains("is not there")
+    );
     assert!(with(0, &[]).contains("one to three terms"));
     assert!(with(0, &[other; 4]).contains("one to three terms"));
     assert!(with(0, &[Term::one(Operand::Read(1))]).contains("unknown operand"));

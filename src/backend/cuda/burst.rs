@@ -196,7 +196,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Burst<T> {
     ) -> Result<()> {
         let shape = self.shape();
         check_shapes(device, shape, "burst", x, y)?;
-        check_dot(shape, slots)?;
+        check_dot(shape, slots, dot, then)?;
         if self.trace(device, x, y) {
             return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
         }

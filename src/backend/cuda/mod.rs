@@ -22,6 +22,7 @@ use super::Params;
 use crate::device::Cuda;
 use crate::device::cuda::modules::KernelSource;
 use crate::device::cuda::{CudaSlots, CudaVector};
+use crate::device::sweep::dot_sweep;
 use crate::device::{Op, Sweep};
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -75,8 +76,9 @@ fn mean_row(matrix: &Csr) -> usize {
 /// The name in out-of-memory errors of what is copied.
 const MATRIX: &str = "the matrix";
 
-/// Checks that a matrix has a product with a dot product fused, and that the slots are of one column.
-fn check_dot((expected, got): (usize, usize), slots: &CudaSlots) -> Result<()> {
+/// Checks that a matrix has a product with a dot product fused, and that the slots are of one column and hold those of the program.
+fn check_dot((expected, got): (usize, usize), slots: &CudaSlots, dot: &DotInto, then: &[Op]) -> Result<()> {
+    dot_sweep(dot, then).validate(slots.len());
     if expected != got {
         return Err(Error::Dimension { what: "columns of a matrix in a dot product", expected, got });
     }

@@ -201,7 +201,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        check_dot(self.shape, slots)?;
+        check_dot(self.shape, slots, dot, then)?;
         let Some(launch) = self.owning() else {
             self.apply(device, 1.0, x, 0.0, y)?;
             return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
@@ -228,6 +228,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
             // Where something does not fit, the sweep says so.
             return device.sweep(&mut [y, x], reads, slots, sweep);
         };
+        sweep.validate(slots.len());
         self.launch(device, launch, Ending::Sweep(sweep), (&*x, &mut *y), |arguments| {
             reads.iter().enumerate().try_for_each(|(i, vector)| arguments.read(("q", i), vector))?;
             if !sweep.numbers.is_empty() {

@@ -78,7 +78,8 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
     let writing = !writes.is_empty();
     let read = |v: &&CpuVector<T>| (v.n(), if v.k == 1 && writing { k } else { v.k });
     let shapes = writes.iter().map(|v| (v.n(), v.k)).chain(reads.iter().map(read));
-    let n = check_operands(sweep, (made + writes.len(), reads.len()), k, shapes)?;
+    let bank = (slots.state.values.len() / k, k);
+    let n = check_operands(sweep, (made + writes.len(), reads.len()), bank, shapes)?;
     if slots.state.done.iter().all(|&code| code != 0) {
         return Ok(false);
     }

@@ -393,7 +393,7 @@ impl Device for Cuda {
     ) -> Result<()> {
         let k = slots.k();
         let shapes = writes.iter().map(|v| (v.n, v.k)).chain(reads.iter().map(|v| (v.n, v.k)));
-        let n = check_operands(sweep, (writes.len(), reads.len()), k, shapes)? as u64;
+        let n = check_operands(sweep, (writes.len(), reads.len()), (slots.len(), k), shapes)? as u64;
         let memory = writes.iter().map(|v| v.data.memory()).chain(reads.iter().map(|v| v.data.memory()));
         { memory }.chain([slots.memory()]).try_for_each(|memory| self.check_own(memory))?;
         let _turn = self.turn();

@@ -69,7 +69,7 @@ impl CudaSlots {
     }
 
     /// Slots.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.slots
     }
 

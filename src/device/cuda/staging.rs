@@ -95,14 +95,17 @@ impl Cuda {
         }
         bind(&self.0.context)?;
         let turn = self.turn();
-        let mut staging = turn.staging.borrow_mut();
-        if host.len() >= WORTH_IT && staging.is_none() {
-            // Without page-locked memory, which systems may bound, copies are only slower.
-            let made = Staging::new(&self.0.context);
-            *staging =
-                made.inspect_err(|e| log::warn!("uploads take longer: no page-locked memory: {e}")).ok();
+        let mut staging = None;
+        if host.len() >= WORTH_IT {
+            // The buffers are taken for the time of the copy: a thread of rayon may begin another copy while it waits for this one,
+            // and then makes buffers of its own.
+            staging = turn.staging.take().or_else(|| {
+                // Without page-locked memory, which systems may bound, copies are only slower.
+                let made = Staging::new(&self.0.context);
+                made.inspect_err(|e| log::warn!("uploads take longer: no page-locked memory: {e}")).ok()
+            });
         }
-        let Some(staging) = staging.as_mut().filter(|_| host.len() >= WORTH_IT) else {
+        let Some(mut staging) = staging else {
             // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or we wait for it.
             let status = unsafe {
                 sys::cuMemcpyHtoDAsync_v2(device, host.as_ptr().cast(), host.len(), self.0.stream.cu_stream())
@@ -111,6 +114,8 @@ impl Cuda {
             return self.0.stream.synchronize().map_err(fault("cuStreamSynchronize"));
         };
         // SAFETY: promised by the caller.
-        unsafe { staging.upload(&self.0.stream, host, device) }
+        let outcome = unsafe { staging.upload(&self.0.stream, host, device) };
+        turn.staging.replace(Some(staging));
+        outcome
     }
 }
