@@ -31,25 +31,25 @@ pub struct Tridiagonal {
     /// The diagonal.
     pub diagonal: Vec<f64>,
     /// The entries beside it.
-    pub beside: Vec<f64>,
+    pub attached: Vec<f64>,
 }
 
 impl Tridiagonal {
     /// Makes room for so many rows.
     pub fn reserve(&mut self, rows: usize) {
         self.diagonal.reserve(rows.saturating_sub(self.diagonal.len()));
-        self.beside.reserve(rows.saturating_sub(self.beside.len()));
+        self.attached.reserve(rows.saturating_sub(self.attached.len()));
     }
 
     /// Becomes the projection that conjugate gradients have computed, from step lengths alpha and products rho = r'z.
     pub fn set_to_conjugate_gradients(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
-        self.beside.clear();
+        self.attached.clear();
         for (i, &(alpha, rho)) in steps.iter().enumerate() {
             let before = if i == 0 { 0.0 } else { rho / steps[i - 1].1 / steps[i - 1].0 };
             self.diagonal.push(1.0 / alpha + before);
             if i > 0 {
-                self.beside.push((rho / steps[i - 1].1).sqrt() / steps[i - 1].0);
+                self.attached.push((rho / steps[i - 1].1).sqrt() / steps[i - 1].0);
             }
         }
     }
@@ -57,9 +57,9 @@ impl Tridiagonal {
     /// Becomes the projection of Lanczos' process, from its diagonal and the entry that follows each.
     pub fn set_to_lanczos(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
-        self.beside.clear();
+        self.attached.clear();
         self.diagonal.extend(steps.iter().map(|s| s.0));
-        self.beside.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
+        self.attached.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
     }
 
     /// Eigenvalues below each `x`: negative pivots of T - x. Two counts at once take hardly longer than one, as each waits for its
@@ -67,9 +67,9 @@ impl Tridiagonal {
     fn below(&self, x: [f64; 2]) -> [usize; 2] {
         let (mut pivots, mut counts) = ([1.0; 2], [0; 2]);
         for (i, d) in self.diagonal.iter().enumerate() {
-            let beside = if i == 0 { 0.0 } else { self.beside[i - 1] };
+            let attached = if i == 0 { 0.0 } else { self.attached[i - 1] };
             for ((pivot, count), x) in pivots.iter_mut().zip(&mut counts).zip(x) {
-                *pivot = d - x - beside * beside / *pivot;
+                *pivot = d - x - attached * attached / *pivot;
                 if *pivot == 0.0 {
                     *pivot = f64::MIN_POSITIVE;
                 }
@@ -83,13 +83,13 @@ impl Tridiagonal {
     pub fn extremes(&self) -> Option<Spectrum> {
         let n = self.diagonal.len();
         let radius = |i: usize| {
-            let left = if i == 0 { 0.0 } else { self.beside[i - 1].abs() };
-            left + self.beside.get(i).map_or(0.0, |b| b.abs())
+            let left = if i == 0 { 0.0 } else { self.attached[i - 1].abs() };
+            left + self.attached.get(i).map_or(0.0, |b| b.abs())
         };
         // Gershgorin's intervals; NaN shows in the sum.
         let low = (0..n).map(|i| self.diagonal[i] - radius(i)).fold(f64::INFINITY, f64::min);
         let high = (0..n).map(|i| self.diagonal[i] + radius(i)).fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = self.diagonal.iter().chain(&self.beside).sum();
+        let sum: f64 = self.diagonal.iter().chain(&self.attached).sum();
         if !(sum.is_finite() && low.is_finite() && high.is_finite()) {
             return None;
         }
@@ -134,7 +134,7 @@ mod tests {
 
     /// Eigenvalues 2 - 2 cos(k pi / (n + 1)).
     fn laplacian(n: usize) -> Tridiagonal {
-        Tridiagonal { diagonal: vec![2.0; n], beside: vec![-1.0; n - 1] }
+        Tridiagonal { diagonal: vec![2.0; n], attached: vec![-1.0; n - 1] }
     }
 
     #[test]
@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn what_has_no_eigenvalues_has_no_extremes() {
         assert_eq!(Tridiagonal::default().extremes(), None);
-        assert_eq!(Tridiagonal { diagonal: vec![1.0, f64::NAN], beside: vec![1.0] }.extremes(), None);
-        assert_eq!(Tridiagonal { diagonal: vec![f64::INFINITY], beside: vec![] }.extremes(), None);
+        assert_eq!(Tridiagonal { diagonal: vec![1.0, f64::NAN], attached: vec![1.0] }.extremes(), None);
+        assert_eq!(Tridiagonal { diagonal: vec![f64::INFINITY], attached: vec![] }.extremes(), None);
     }
 
     #[test]

@@ -345,9 +345,9 @@ impl SettledChoice {
         // As it is before anything of the operator is there.
         let room = device.free_memory()?;
         let made = D::pick(builders)(device, matrix, params, reserve).map_err(|e| match e {
-            Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint: None }) => {
+            Error::Gpu(GpuError::DeviceMemory { what, needed, reserved, free, hint: None }) => {
                 let hint = Some(what_fits(matrix, size_of::<T>(), room, reserve));
-                Error::Gpu(GpuError::DeviceMemory { what, needed, beside, free, hint })
+                Error::Gpu(GpuError::DeviceMemory { what, needed, reserved, free, hint })
             }
             other => other,
         })?;

@@ -203,9 +203,9 @@ pub struct InfoArgs {
     /// Read a symmetric file as the triangle that it stores
     #[arg(long)]
     pub as_stored: bool,
-    /// Read the vectors beside the matrix too, such as right-hand sides in an archive
-    #[arg(long)]
-    pub beside: bool,
+    /// Also read the vectors stored with the matrix, such as right-hand sides in an archive
+    #[arg(long = "vectors", alias = "beside")]
+    pub attached: bool,
     /// Kept for scripts: a matrix of the catalog is fetched without it
     #[arg(long, hide = true)]
     pub fetch: bool,

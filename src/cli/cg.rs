@@ -29,12 +29,12 @@ pub(super) fn run(args: CgArgs, minres: bool) -> Result<bool> {
     plan.running.settled.check_device()?;
     fetch::on_first_use(plan.fetch)?;
     let began = Instant::now();
-    let beside = plan.rhs == RightHandSide::Beside;
-    let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, beside, ..Options::default() })?;
+    let attached = plan.rhs == RightHandSide::Attached;
+    let loaded = load(&plan.matrix, Options { as_stored: plan.as_stored, attached, ..Options::default() })?;
     let seconds = began.elapsed().as_secs_f64();
-    let problem = plan.rhs.make(&loaded.matrix, &loaded.beside)?;
+    let problem = plan.rhs.make(&loaded.matrix, &loaded.attached)?;
     // What came with the matrix takes room, and is not needed.
-    let loaded = crate::source::Loaded { beside: Vec::new(), ..loaded };
+    let loaded = crate::source::Loaded { attached: Vec::new(), ..loaded };
     let matrix = Matrix::of_loaded(plan.matrix.to_string_lossy(), loaded, seconds);
     let (report, written) = solve(&plan, matrix, problem)?;
     let printed = match plan.run.json {

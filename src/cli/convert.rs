@@ -21,7 +21,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<bool> {
     })?;
     fetch::on_first_use(fetch::missing(&args.input)?)?;
     let options =
-        Options { as_stored: args.as_stored, beside: true, columns: args.columns, ..Options::default() };
+        Options { as_stored: args.as_stored, attached: true, columns: args.columns, ..Options::default() };
     let matrix = load_matrix(&args.input, options)?;
     let meter = Arc::new(Meter::default());
     let name = args.output.display().to_string();
@@ -36,8 +36,8 @@ fn report(matrix: &Matrix, written: &[PathBuf]) -> String {
     let (rows, cols, nnz) = (count(matrix.rows()), count(matrix.cols()), count(matrix.nnz()));
     let mut text = format!("{rows} x {cols}, {nnz} entries{stands}\n");
     matrix.notes().iter().for_each(|note| text.push_str(&wrapped("note: ", note)));
-    if !matrix.beside_faults().is_empty() {
-        text.push_str(&format!("left out as faulty: {}\n", matrix.beside_unread().join(", ")));
+    if !matrix.attached_faults().is_empty() {
+        text.push_str(&format!("left out as faulty: {}\n", matrix.attached_unread().join(", ")));
     }
     for path in written {
         let size = std::fs::metadata(path).map_or(0, |file| file.len());

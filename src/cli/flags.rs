@@ -186,7 +186,7 @@ mod tests {
         let memory = |hint: Option<&str>| GpuError::DeviceMemory {
             what: "x",
             needed: 9,
-            beside: 0,
+            reserved: 0,
             free: 0,
             hint: hint.map(str::to_owned),
         };

@@ -31,7 +31,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<bool> {
 fn describe(args: &InfoArgs) -> Result<Info> {
     let options = Options {
         as_stored: args.as_stored,
-        beside: args.beside,
+        attached: args.attached,
         columns: args.columns,
         ..Options::default()
     };

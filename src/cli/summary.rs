@@ -1,6 +1,6 @@
 //! The report on the command line: `-v` adds what not every user needs to know.
 
-pub(super) use crate::observe::words::{LABELS, Line};
+pub(super) use crate::observe::phrases::{LABELS, Line};
 use std::path::Path;
 
 /// Whether reports are complete: with -v.

@@ -209,7 +209,7 @@ fn test_with_ranks<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bo
     let choice = choice.settle(links.incoming(), size_of::<f64>(), device.resident_rows())?;
     let operator = choice.build::<D, f64>(device, links.incoming(), 0)?;
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-8), StoppingRule::MaxIterations(1000)]);
-    let problem = pagerank::Problem {
+    let problem = pagerank::RankProblem {
         links: &links,
         damping: 0.85,
         dangling: pagerank::Dangling::Uniform,

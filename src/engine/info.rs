@@ -1,7 +1,7 @@
 //! A description of a matrix: its statistics, and what they mean for solving with it.
 
 mod hints;
-mod words;
+mod lines;
 
 use super::advice::{Naming, as_method};
 use super::matrix::Matrix;
@@ -87,11 +87,11 @@ pub struct Info {
     /// Bytes in each format.
     pub memory: Vec<FormatBytes>,
     /// Vectors that came with the matrix.
-    pub beside: Vec<BesideShape>,
+    pub attached: Vec<BesideShape>,
     /// Names of such vectors that were not read.
-    pub beside_unread: Vec<String>,
+    pub attached_unread: Vec<String>,
     /// Faults of those that cannot be read.
-    pub beside_faults: Vec<String>,
+    pub attached_faults: Vec<String>,
     /// What the facts mean for solving, most urgent first.
     pub hints: Vec<String>,
 }
@@ -178,10 +178,10 @@ impl Info {
         if let Some(best) = best {
             memory.insert(IN_BLOCKS.min(memory.len()), FormatBytes::of_block(best));
         }
-        let beside = about.beside.iter().map(|beside| BesideShape {
-            name: beside.name.clone(),
-            rows: beside.values.rows(),
-            cols: beside.values.cols(),
+        let attached = about.attached.iter().map(|attached| BesideShape {
+            name: attached.name.clone(),
+            rows: attached.values.rows(),
+            cols: attached.values.cols(),
         });
         Info {
             matrix: about.name.clone(),
@@ -216,9 +216,9 @@ impl Info {
             components: stats.components,
             block,
             memory_bytes: csr.storage_bytes(),
-            beside: beside.collect(),
-            beside_unread: about.beside_unread.clone(),
-            beside_faults: about.beside_faults.clone(),
+            attached: attached.collect(),
+            attached_unread: about.attached_unread.clone(),
+            attached_faults: about.attached_faults.clone(),
             hints: hints::hints(csr, &stats, &auto, naming),
             row_histogram: stats.row_histogram,
             memory,
@@ -239,14 +239,14 @@ impl Matrix {
 mod tests {
     use super::*;
     use crate::format::Dense;
-    use crate::source::{Beside, load};
+    use crate::source::{Attached, load};
 
     #[test]
     fn stand_ins_and_vectors_beside_a_matrix_are_told() {
         let mut loaded = load("poisson2d:3x2").unwrap();
         loaded.stand_in = Some("F1");
         let values = Dense::new(6, 2, vec![0.0; 12]).unwrap();
-        loaded.beside.push(Beside { name: "b".into(), values });
+        loaded.attached.push(Attached { name: "b".into(), values });
         let info = Matrix::of_loaded("F1-like", loaded, 0.0).info();
         let text = info.to_string();
         assert!(text.contains("stand-in     made up to look like F1, which it is not"), "{text}");

@@ -6,7 +6,7 @@ mod files;
 mod prepared;
 mod report;
 
-pub use crate::solve::markov::Method;
+pub use crate::solve::markov::ChainMethod;
 pub use distribution::Distribution;
 pub use distributions::Distributions;
 pub use files::check_output;
@@ -40,7 +40,7 @@ pub enum Classes {
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How the distribution is found.
-    pub method: Method,
+    pub method: ChainMethod,
     /// Whether each row is divided by its sum; rows that do not sum to 1 are refused otherwise.
     pub normalize: bool,
     /// What to do with several classes that are never left.
@@ -56,7 +56,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
-            method: Method::Power,
+            method: ChainMethod::Power,
             normalize: false,
             classes: Classes::Each,
             tol: 1e-10,
@@ -74,7 +74,7 @@ impl Settings {
 
     /// The name of a method that runs in f64 on one thread of the CPU and needs no backend.
     pub fn serial(&self) -> Option<&'static str> {
-        (self.method != Method::Power).then_some(self.method.name())
+        (self.method != ChainMethod::Power).then_some(self.method.name())
     }
 }
 
@@ -84,7 +84,7 @@ impl Settings {
 /// # fn main() -> solver::Result<()> {
 /// use solver::prelude::*;
 /// let p = Matrix::from_triplets(2, 2, [(0, 0, 1.0), (0, 1, 1.0), (1, 0, 3.0)])?;
-/// let found = Markov::new(&p).normalize(true).method(markov::Method::GaussSeidel).solve()?;
+/// let found = Markov::new(&p).normalize(true).method(markov::ChainMethod::GaussSeidel).solve()?;
 /// assert!(found.converged() && found.classes().len() == 1);
 /// println!("{}", found.report());
 /// # Ok(())
@@ -105,7 +105,7 @@ impl Markov {
     }
 
     /// How the distribution is found. By default by power iteration.
-    pub fn method(mut self, method: Method) -> Self {
+    pub fn method(mut self, method: ChainMethod) -> Self {
         self.settings.method = method;
         self
     }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::format::stats::{self, Rounding, Verdict};
 use crate::format::{Coo, Csr, Duplicates, Offsets, Values};
 use crate::precond::Preconditioner;
-use crate::source::{self, Beside, Labels, Loaded, Options};
+use crate::source::{self, Attached, Labels, Loaded, Options};
 use crate::text::{exact, thousands};
 use std::ffi::OsStr;
 use std::sync::{Arc, OnceLock};
@@ -42,10 +42,10 @@ pub(super) struct About {
     pub as_stored: bool,
     /// Choices of the reader.
     pub notes: Vec<String>,
-    pub beside: Vec<Beside>,
+    pub attached: Vec<Attached>,
     /// The names of vectors that were not read, or are faulty.
-    pub beside_unread: Vec<String>,
-    pub beside_faults: Vec<String>,
+    pub attached_unread: Vec<String>,
+    pub attached_faults: Vec<String>,
     pub labels: Option<Labels>,
     /// Whether the labels came from a file of their own, so that rows have ids too.
     pub labels_are_added: bool,
@@ -79,9 +79,9 @@ impl Matrix {
             stored: Some(loaded.stored),
             as_stored: loaded.as_stored,
             notes: loaded.notes,
-            beside: loaded.beside,
-            beside_unread: loaded.beside_unread,
-            beside_faults: loaded.beside_faults,
+            attached: loaded.attached,
+            attached_unread: loaded.attached_unread,
+            attached_faults: loaded.attached_faults,
             labels: loaded.labels,
             labels_are_added: false,
             ids: loaded.ids,
@@ -179,18 +179,18 @@ impl Matrix {
     }
 
     /// The vectors that came with the matrix, where the options of the reader asked for them.
-    pub fn beside(&self) -> &[Beside] {
-        &self.about.beside
+    pub fn attached(&self) -> &[Attached] {
+        &self.about.attached
     }
 
     /// The names of vectors that came with the matrix and were not read: not asked for, or faulty.
-    pub fn beside_unread(&self) -> &[String] {
-        &self.about.beside_unread
+    pub fn attached_unread(&self) -> &[String] {
+        &self.about.attached_unread
     }
 
     /// The faults of vectors that are left out.
-    pub fn beside_faults(&self) -> &[String] {
-        &self.about.beside_faults
+    pub fn attached_faults(&self) -> &[String] {
+        &self.about.attached_faults
     }
 
     /// Whether the matrix equals its transpose: known from its source, or found by a comparison that is made once.

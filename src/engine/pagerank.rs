@@ -5,7 +5,7 @@ mod prepared;
 mod ranks;
 mod report;
 
-pub use crate::solve::pagerank::{Dangling, Method};
+pub use crate::solve::pagerank::{Dangling, RankMethod};
 pub use files::check_output;
 pub use prepared::Prepared;
 pub use ranks::Ranks;
@@ -53,7 +53,7 @@ pub struct Settings {
     /// What becomes of the surfer at a vertex without links.
     pub dangling: Dangling,
     /// How the ranks are found.
-    pub method: Method,
+    pub method: RankMethod,
     /// Links from a vertex to itself.
     pub self_loops: SelfLoops,
     /// Links that the graph names several times.
@@ -71,7 +71,7 @@ impl Default for Settings {
         Settings {
             damping: 0.85,
             dangling: Dangling::Uniform,
-            method: Method::Power,
+            method: RankMethod::Power,
             self_loops: SelfLoops::Keep,
             duplicates: Repeated::Keep,
             tol: 1e-10,
@@ -92,7 +92,7 @@ impl Settings {
 
     /// The name of a method that runs in f64 on one thread of the CPU and needs no backend.
     pub fn serial(&self) -> Option<&'static str> {
-        (self.method == Method::GaussSeidel).then_some(self.method.name())
+        (self.method == RankMethod::GaussSeidel).then_some(self.method.name())
     }
 
     /// Iterations in which the error must have fallen by 1 %, several times over.
@@ -149,7 +149,7 @@ impl Pagerank {
     }
 
     /// How the ranks are found. By default by power iteration.
-    pub fn method(mut self, method: Method) -> Self {
+    pub fn method(mut self, method: RankMethod) -> Self {
         self.settings.method = method;
         self
     }

@@ -5,7 +5,7 @@ use super::rhs::RightHandSide;
 use crate::error::{Error, Result};
 use crate::format::Csr;
 use crate::solve::problem::{self, Problem};
-use crate::source::{Beside, read_vector};
+use crate::source::{Attached, read_vector};
 use crate::text::thousands;
 use std::ffi::OsStr;
 use std::fmt;
@@ -82,7 +82,7 @@ pub enum RhsName {
     /// Random numbers that depend on the seed alone.
     Random(u64),
     /// The one that came with the matrix.
-    Beside,
+    Attached,
     /// The vector of a file.
     File(VectorFile),
 }
@@ -94,7 +94,7 @@ impl RhsName {
         match typed {
             "A*ones" => return Ok(Some(RhsName::TimesOnes)),
             "ones" => return Ok(Some(RhsName::Ones)),
-            "beside" => return Ok(Some(RhsName::Beside)),
+            "beside" => return Ok(Some(RhsName::Attached)),
             _ => {}
         }
         let Some(seed) = typed.strip_prefix("random:") else { return Ok(None) };
@@ -108,7 +108,7 @@ impl RhsName {
         matches!(RhsName::word(typed), Ok(None)).then(|| Path::new(typed))
     }
 
-    /// The right-hand side of a name: `A*ones`, `ones`, `random:SEED`, `beside`, or a file, which is read.
+    /// The right-hand side of a name: `A*ones`, `ones`, `random:SEED`, `attached`, or a file, which is read.
     pub fn resolve(typed: &OsStr) -> Result<RhsName> {
         if let Some(word) = RhsName::word(typed)? {
             return Ok(word);
@@ -120,7 +120,7 @@ impl RhsName {
     }
 
     /// The right-hand side for a matrix with the vectors that came with it.
-    pub fn make(&self, matrix: &Csr, vectors: &[Beside]) -> Result<Problem> {
+    pub fn make(&self, matrix: &Csr, vectors: &[Attached]) -> Result<Problem> {
         let n = matrix.rows();
         let named = |b: Vec<f64>| Problem { b, answer: None, description: self.to_string() };
         match self {
@@ -128,7 +128,7 @@ impl RhsName {
             RhsName::Ones => Ok(named(vec![1.0; n])),
             RhsName::Random(seed) => Ok(named(problem::random(n, *seed))),
             RhsName::File(file) => file.values(n).map(|b| named(b.to_vec())),
-            RhsName::Beside => beside(vectors, n),
+            RhsName::Attached => attached(vectors, n),
         }
     }
 }
@@ -139,14 +139,14 @@ impl fmt::Display for RhsName {
             RhsName::TimesOnes => f.write_str("A*ones"),
             RhsName::Ones => f.write_str("ones"),
             RhsName::Random(seed) => write!(f, "random:{seed}"),
-            RhsName::Beside => f.write_str("beside"),
+            RhsName::Attached => f.write_str("beside"),
             RhsName::File(file) => file.fmt(f),
         }
     }
 }
 
 impl Matrix {
-    /// A right-hand side by name: `A*ones`, of which the answer is known, `ones`, `random:SEED`, `beside` for the one that came
+    /// A right-hand side by name: `A*ones`, of which the answer is known, `ones`, `random:SEED`, `attached` for the one that came
     /// with the matrix, or a file of one column.
     ///
     /// ```
@@ -159,7 +159,7 @@ impl Matrix {
     /// # }
     /// ```
     pub fn problem(&self, name: impl AsRef<OsStr>) -> Result<Problem> {
-        RhsName::resolve(name.as_ref())?.make(self.csr(), self.beside())
+        RhsName::resolve(name.as_ref())?.make(self.csr(), self.attached())
     }
 }
 
@@ -170,13 +170,13 @@ impl<'a> From<&'a Problem> for RightHandSide<'a> {
 }
 
 /// The first right-hand side of those that came with the matrix, in the order of their numbers.
-fn beside(all: &[Beside], rows: usize) -> Result<Problem> {
+fn attached(all: &[Attached], rows: usize) -> Result<Problem> {
     let fault = |reason: String| Error::setting("rhs", "beside", reason);
-    let mut sides: Vec<(u64, &Beside)> =
-        all.iter().filter_map(|beside| Some((number(&beside.name)?, beside))).collect();
+    let mut sides: Vec<(u64, &Attached)> =
+        all.iter().filter_map(|attached| Some((number(&attached.name)?, attached))).collect();
     sides.sort_by_key(|(number, _)| *number);
     let Some(&(_, first)) = sides.first() else {
-        let names: Vec<_> = all.iter().map(|beside| beside.name.as_str()).collect();
+        let names: Vec<_> = all.iter().map(|attached| attached.name.as_str()).collect();
         let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
         return Err(fault(format!("no right-hand side came with the matrix; beside it is: {there}")));
     };
@@ -211,16 +211,16 @@ mod tests {
     use super::*;
     use crate::format::Dense;
 
-    fn side(name: &str, value: f64) -> Beside {
-        Beside { name: name.to_owned(), values: Dense::new(1, 1, vec![value]).unwrap() }
+    fn side(name: &str, value: f64) -> Attached {
+        Attached { name: name.to_owned(), values: Dense::new(1, 1, vec![value]).unwrap() }
     }
 
     #[test]
     fn of_several_right_hand_sides_the_one_with_the_lowest_number_is_taken() {
         let all = [side("coord", 0.0), side("b10", 10.0), side("b_2", 2.0), side("body", 1.0)];
-        let problem = beside(&all, 1).unwrap();
+        let problem = attached(&all, 1).unwrap();
         assert_eq!(problem.b, [2.0]);
         assert_eq!(problem.description, "b_2 beside the matrix, the first of 2 right-hand sides");
-        assert_eq!(beside(&[side("b1", 1.0), side("b", 0.5)], 1).unwrap().b, [0.5]);
+        assert_eq!(attached(&[side("b1", 1.0), side("b", 0.5)], 1).unwrap().b, [0.5]);
     }
 }

@@ -36,8 +36,8 @@ impl Matrix {
             symmetric: about.symmetric,
             stand_in: about.stand_in,
             kind: about.kind,
-            beside: &about.beside,
-            beside_unread: &about.beside_unread,
+            attached: &about.attached,
+            attached_unread: &about.attached_unread,
             labels: about.labels.as_ref(),
         };
         to.write(&content, meter)

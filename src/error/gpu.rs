@@ -84,15 +84,15 @@ pub enum GpuError {
         log: String,
     },
     /// Not enough device memory.
-    #[error("{what} needs {needed} of GPU memory{beside} but {free} are free; {hint}", needed = in_words(*needed),
-        beside = and_beside(*beside), free = in_words(*free), hint = hint.as_deref().unwrap_or(ELSEWHERE))]
+    #[error("{what} needs {needed} of GPU memory{reserved} but {free} are free; {hint}", needed = in_words(*needed),
+        reserved = and_reserved(*reserved), free = in_words(*free), hint = hint.as_deref().unwrap_or(ELSEWHERE))]
     DeviceMemory {
         /// What was to be allocated.
         what: &'static str,
         /// Bytes asked for.
         needed: u64,
         /// Bytes that will be wanted beside it.
-        beside: u64,
+        reserved: u64,
         /// Bytes free.
         free: u64,
         /// What to do, where more is known than that main memory is larger.
@@ -112,6 +112,6 @@ pub(crate) fn in_words(bytes: u64) -> String {
     }
 }
 
-fn and_beside(bytes: u64) -> String {
+fn and_reserved(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { format!(", and the rest of the solve {},", in_words(bytes)) }
 }

@@ -72,8 +72,8 @@ fn piece_count<W: Width, E: Entries>(entries: &E, mirrored: bool) -> usize {
     let most = entries.most() as u128 * if mirrored { 2 } else { 1 };
     let cursors = size_of::<W>() as u128 * rows;
     let matrix = most * if entries.valued() { 12 } else { 4 } + cursors;
-    let beside = matrix * 2 / 5 / cursors.max(1);
-    threads_for(8 * entries.most()).min(usize::try_from(beside + 1).unwrap_or(usize::MAX))
+    let attached = matrix * 2 / 5 / cursors.max(1);
+    threads_for(8 * entries.most()).min(usize::try_from(attached + 1).unwrap_or(usize::MAX))
 }
 
 fn sum(counts: Vec<Result<u64>>) -> Result<u64> {

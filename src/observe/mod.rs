@@ -4,8 +4,8 @@ pub mod forecast;
 pub mod history;
 pub mod meter;
 mod number;
+pub(crate) mod phrases;
 pub mod report;
-pub(crate) mod words;
 
 pub use forecast::Forecast;
 pub use history::{History, Recorder};

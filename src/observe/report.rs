@@ -1,6 +1,6 @@
 //! The verdict of a run: what was solved, on what, how it ended, how long it took and what it moved.
 
-mod words;
+mod lines;
 
 use super::number::nan_for_null;
 use serde::{Deserialize, Serialize};

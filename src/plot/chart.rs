@@ -1,11 +1,11 @@
 //! A table as lines: what several rivals take, on a logarithmic axis, at places that stand as far apart as each other.
 
 use super::axis::drawable;
+use super::captions::fit;
 use super::convergence::{Format, PALETTE, write};
 use super::letters::text_width;
 use super::panel::{BELOW, MARK, Stroke};
 use super::scene::{Anchor, FAINT, GREY, GRID, INK, Lettering, Scene};
-use super::words::fit;
 use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;

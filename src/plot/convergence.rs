@@ -1,12 +1,12 @@
 //! The residual against iterations and against time, for one run or several, laid out as one picture.
 
 use super::axis::{Decades, Range, TimeUnit, drawable, duration, time_unit};
+use super::captions::{Captions, fit, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title};
 use super::curve::{Against, points, setup};
 use super::letters::text_width;
 use super::panel::{BELOW, MARK, Panel, Stroke, Trace};
 use super::render::{png, svg};
 use super::scene::{Anchor, Colour, GREY, INK, Lettering, Scene};
-use super::words::{Captions, fit, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title};
 use crate::error::{Error, Result};
 use crate::observe::{History, write_file};
 use std::path::Path;

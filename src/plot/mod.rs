@@ -5,6 +5,7 @@
 //! formats show the same thing. The typeface is built in: no font of the system is looked for.
 
 mod axis;
+mod captions;
 mod cells;
 mod chart;
 mod convergence;
@@ -16,11 +17,10 @@ mod saved;
 mod scene;
 mod speeds;
 mod spy;
-mod words;
 
+pub use captions::Captions;
 pub use chart::{Chart, Places, Series, chart};
 pub use convergence::{Format, captioned, convergence};
 pub use saved::Saved;
 pub use speeds::{Speeds, speeds};
 pub use spy::{CELLS, spy};
-pub use words::Captions;

@@ -1,9 +1,9 @@
 //! Files of saved results, and the picture that each kind of them makes.
 
+use super::captions::Captions;
 use super::chart::{Chart, chart};
 use super::convergence::captioned;
 use super::speeds::{Speeds, speeds};
-use super::words::Captions;
 use crate::error::{Error, Result};
 use crate::observe::History;
 use std::path::Path;

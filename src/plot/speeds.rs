@@ -1,12 +1,12 @@
 //! What rivals take on each of several matrices: a row for each matrix, a mark for each rival on a logarithmic axis of time.
 
 use super::axis::{drawable, duration};
+use super::captions::fit;
 use super::chart::Scale;
 use super::convergence::{Format, PALETTE, write};
 use super::letters::text_width;
 use super::panel::{BELOW, MARK};
 use super::scene::{Anchor, Colour, FAINT, GREY, GRID, INK, Lettering, Point, Scene};
-use super::words::fit;
 use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;

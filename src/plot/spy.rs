@@ -5,11 +5,11 @@
 //! cell is one place of the matrix there is nothing to grade. Row 1 is at the top.
 
 use super::axis::{power_of_ten, ticks};
+use super::captions::{fit, named};
 use super::convergence::Format;
 use super::letters::text_width;
 use super::render::{png, svg};
 use super::scene::{Anchor, Cells, Colour, GREY, INK, Lettering, Point, Scene};
-use super::words::{fit, named};
 use crate::error::{Error, Result};
 use crate::format::stats::Density;
 use crate::observe::write_file;

@@ -76,10 +76,10 @@ impl entry::Family for Family {
         let inverses = inverses::<T>(given.matrix, given.values[0] as usize)?;
         let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
         given.operator(&Arc::new(inverses)).map_err(|e| match e {
-            Error::Gpu(GpuError::DeviceMemory { needed, beside, free, .. }) => {
+            Error::Gpu(GpuError::DeviceMemory { needed, reserved, free, .. }) => {
                 let hint = "preconditioner jacobi takes one number a row; smaller blocks take fewer (block-jacobi:block=2)";
                 let (what, hint) = ("preconditioner block-jacobi", Some(hint.to_owned()));
-                GpuError::DeviceMemory { what, needed, beside, free, hint }.into()
+                GpuError::DeviceMemory { what, needed, reserved, free, hint }.into()
             }
             other => other,
         })

@@ -31,7 +31,7 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
-pub enum Method {
+pub enum ChainMethod {
     /// Power iteration
     Power,
     /// Each state in turn
@@ -42,7 +42,7 @@ pub enum Method {
 
 /// What is asked of a class.
 #[derive(Clone, Copy, Debug)]
-pub struct Problem<'a> {
+pub struct StationaryProblem<'a> {
     /// Entry (i, j) is the probability of the step from j to i, as [`Chain::within`](chain::Chain::within) gives it.
     pub incoming: &'a Csr,
     /// The period of the class.
@@ -81,21 +81,22 @@ pub struct Stationary {
     pub vector_bytes: u64,
 }
 
-impl Method {
+impl ChainMethod {
     /// Every method.
-    pub const ALL: [Method; 3] = [Method::Power, Method::GaussSeidel, Method::Aggregation];
+    pub const ALL: [ChainMethod; 3] =
+        [ChainMethod::Power, ChainMethod::GaussSeidel, ChainMethod::Aggregation];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
-            Method::Power => "power",
-            Method::GaussSeidel => "gauss-seidel",
-            Method::Aggregation => "aggregation",
+            ChainMethod::Power => "power",
+            ChainMethod::GaussSeidel => "gauss-seidel",
+            ChainMethod::Aggregation => "aggregation",
         }
     }
 }
 
-impl Problem<'_> {
+impl StationaryProblem<'_> {
     fn check(&self) -> Result<()> {
         let (rows, cols) = (self.incoming.rows(), self.incoming.cols());
         if rows != cols {
@@ -125,7 +126,7 @@ pub fn residual(incoming: &Csr, x: &[f64]) -> f64 {
 /// The distribution by power iteration with the operator of a backend, which multiplies `problem.incoming`.
 pub fn power<D: Device, T: Scalar>(
     operator: Operator<D, T>,
-    problem: &Problem<'_>,
+    problem: &StationaryProblem<'_>,
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Stationary> {
@@ -166,7 +167,7 @@ const CIRCLING: f64 = 0.9999;
 
 /// The distribution by Gauss-Seidel, with aggregation or without, on the CPU and by one thread.
 pub fn serial(
-    problem: &Problem<'_>,
+    problem: &StationaryProblem<'_>,
     aggregation: bool,
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],

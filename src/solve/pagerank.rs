@@ -50,7 +50,7 @@ pub enum Dangling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
-pub enum Method {
+pub enum RankMethod {
     /// Power iteration
     Power,
     /// Power iteration, moved ahead now and then by what its last steps have in common
@@ -61,7 +61,7 @@ pub enum Method {
 
 /// What is ranked, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Problem<'a> {
+pub struct RankProblem<'a> {
     /// The graph.
     pub links: &'a Links,
     /// The probability d that the surfer follows a link: at least 0, less than 1.
@@ -141,7 +141,7 @@ impl Dangling {
     }
 }
 
-impl Problem<'_> {
+impl RankProblem<'_> {
     /// v at a vertex.
     pub fn teleport(&self, vertex: usize) -> f64 {
         self.teleport.map_or_else(|| 1.0 / self.links.vertices() as f64, |v| v[vertex])
@@ -178,26 +178,26 @@ struct Inside {
 }
 
 impl Inside {
-    fn new(problem: &Problem<'_>) -> Inside {
+    fn new(problem: &RankProblem<'_>) -> Inside {
         let taken_in = |vector: Option<&[f64]>| vector.map(|values| problem.links.taken_in(values));
         Inside { teleport: taken_in(problem.teleport), start: taken_in(problem.start) }
     }
 
-    fn problem<'a>(&'a self, outside: &Problem<'a>) -> Problem<'a> {
-        Problem { teleport: self.teleport.as_deref(), start: self.start.as_deref(), ..*outside }
+    fn problem<'a>(&'a self, outside: &RankProblem<'a>) -> RankProblem<'a> {
+        RankProblem { teleport: self.teleport.as_deref(), start: self.start.as_deref(), ..*outside }
     }
 }
 
-impl Method {
+impl RankMethod {
     /// Every method.
-    pub const ALL: [Method; 3] = [Method::Power, Method::Extrapolated, Method::GaussSeidel];
+    pub const ALL: [RankMethod; 3] = [RankMethod::Power, RankMethod::Extrapolated, RankMethod::GaussSeidel];
 
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
-            Method::Power => "power",
-            Method::Extrapolated => "extrapolated",
-            Method::GaussSeidel => "gauss-seidel",
+            RankMethod::Power => "power",
+            RankMethod::Extrapolated => "extrapolated",
+            RankMethod::GaussSeidel => "gauss-seidel",
         }
     }
 }
@@ -206,7 +206,7 @@ impl Method {
 /// [`Links::incoming`].
 pub fn power<D: Device, T: Scalar>(
     operator: Operator<D, T>,
-    problem: &Problem<'_>,
+    problem: &RankProblem<'_>,
     extrapolate: bool,
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
@@ -248,7 +248,7 @@ pub fn power<D: Device, T: Scalar>(
 
 /// Ranks by Gauss-Seidel, on the CPU and by one thread.
 pub fn gauss_seidel(
-    problem: &Problem<'_>,
+    problem: &RankProblem<'_>,
     rule: &StoppingRule,
     observers: &mut [&mut dyn Observer],
 ) -> Result<Ranking> {
@@ -280,7 +280,7 @@ pub fn gauss_seidel(
 }
 
 /// What a run has come to.
-fn ranking(problem: &Problem<'_>, found: Found, certificate: Certificate) -> Ranking {
+fn ranking(problem: &RankProblem<'_>, found: Found, certificate: Certificate) -> Ranking {
     let (seconds_solve, seconds_certify) = found.seconds;
     Ranking {
         ranks: problem.links.handed_out(found.x),
@@ -314,14 +314,14 @@ fn nothing() -> Ranking {
 }
 
 /// The ranks that are handed back, and the bound on their error; the certificate is kept.
-fn seen(problem: &Problem<'_>, x: Vec<f64>, certificate: &mut Certificate) -> (Vec<f64>, f64) {
+fn seen(problem: &RankProblem<'_>, x: Vec<f64>, certificate: &mut Certificate) -> (Vec<f64>, f64) {
     let x = normalised(problem, x);
     *certificate = look(problem, &x);
     (x, certificate.error_bound)
 }
 
 /// Takes off what rounding has added to the sum, where that is known to be 1.
-fn normalised(problem: &Problem<'_>, mut x: Vec<f64>) -> Vec<f64> {
+fn normalised(problem: &RankProblem<'_>, mut x: Vec<f64>) -> Vec<f64> {
     let sum = sum(x.iter().copied());
     if problem.dangling.conserves() && sum.is_normal() {
         x.iter_mut().for_each(|x| *x /= sum);

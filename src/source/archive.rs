@@ -7,7 +7,7 @@
 //! nodes in `NAME_coord.mtx`; every such file of vectors is named by what follows the underscore.
 
 use super::text::Text;
-use super::{Beside, Loaded, Options, beside};
+use super::{Attached, Loaded, Options, attached};
 use crate::error::{Error, Result};
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -76,15 +76,15 @@ pub(super) fn read(
     let mut loaded = parse(&matrix.path, matrix.bytes, options)?;
     for member in &members {
         let Some(name) = member.name_beside(matrix) else { continue };
-        if !options.beside {
+        if !options.attached {
             // A header that is faulty is that of something.
-            if beside::is_vectors(member.text()).unwrap_or(true) {
-                loaded.beside_unread.push(name);
+            if attached::is_vectors(member.text()).unwrap_or(true) {
+                loaded.attached_unread.push(name);
             }
             continue;
         }
-        match beside::read(Text { meter: options.meter.as_deref(), ..member.text() }) {
-            Ok(Some(values)) => loaded.beside.push(Beside { name, values }),
+        match attached::read(Text { meter: options.meter.as_deref(), ..member.text() }) {
+            Ok(Some(values)) => loaded.attached.push(Attached { name, values }),
             Ok(None) => {}
             Err(error) => loaded.skip_beside(&member.path, vec![name], error),
         }

@@ -113,7 +113,7 @@ fn read(cached: &Path, [distinct, summed]: &[Key; 2], options: &Options) -> Opti
     }
     let loaded = mmap::with(cached, |bytes| {
         let was_summed = binary::is_made_from(bytes, summed);
-        let enough = (!options.beside || binary::is_complete(bytes))
+        let enough = (!options.attached || binary::is_complete(bytes))
             && !(was_summed && options.duplicates == Duplicates::Keep);
         let key = if was_summed { summed } else { distinct };
         enough.then(|| binary::read_keyed(cached, bytes, Some(key), options)).transpose()
@@ -220,19 +220,19 @@ mod tests {
     #[test]
     fn vectors_are_added_to_the_binary_file_when_they_are_first_asked_for() {
         let place = Place::new(&format!("{WITH_VECTOR}  7.0\n"));
-        let asked = Options { beside: true, ..Options::default() };
-        assert_eq!(load(&place.archive(), &Options::default()).unwrap().beside_unread, ["b"]);
+        let asked = Options { attached: true, ..Options::default() };
+        assert_eq!(load(&place.archive(), &Options::default()).unwrap().attached_unread, ["b"]);
         place.mark();
         assert_eq!(place.stored(), 99);
         for _ in 0..2 {
             let whole = load(&place.archive(), &asked).unwrap();
-            assert_eq!((whole.beside("b").unwrap().values(), whole.beside_unread.len()), (&[7.0][..], 0));
+            assert_eq!((whole.attached("b").unwrap().values(), whole.attached_unread.len()), (&[7.0][..], 0));
         }
         // From then on whoever asks gets them from there, and who does not gets the matrix alone.
         let cached = fs::read(place.cached()).unwrap();
         assert!(binary::is_complete(&cached));
         let alone = load(&place.archive(), &Options::default()).unwrap();
-        assert_eq!((alone.beside.len(), alone.beside_unread), (0, vec!["b".to_owned()]));
+        assert_eq!((alone.attached.len(), alone.attached_unread), (0, vec!["b".to_owned()]));
         assert_eq!(alone.kind, Some("Harwell-Boeing"));
         assert_eq!(fs::read(place.cached()).unwrap(), cached);
     }
@@ -240,10 +240,10 @@ mod tests {
     #[test]
     fn vectors_that_are_faulty_are_said_to_be_each_time() {
         let place = Place::new(WITH_VECTOR);
-        let asked = Options { beside: true, ..Options::default() };
+        let asked = Options { attached: true, ..Options::default() };
         for _ in 0..2 {
             let loaded = load(&place.archive(), &asked).unwrap();
-            assert_eq!((loaded.beside.len(), loaded.beside_faults.len()), (0, 1));
+            assert_eq!((loaded.attached.len(), loaded.attached_faults.len()), (0, 1));
         }
         place.mark();
         assert_eq!(place.stored(), 99);

@@ -4,7 +4,7 @@
 use super::head::{HEAD, Head, MOST};
 use super::text::{Text, in_file, without_mark};
 use super::{
-    Loaded, Options, archive, ascii, beside, binary, column, edges, gzip, harwell, kinds, market, metis,
+    Loaded, Options, archive, ascii, attached, binary, column, edges, gzip, harwell, kinds, market, metis,
     mmap, named, npy, npz, pajek, table, webgraph,
 };
 use crate::error::{Error, Result};
@@ -148,12 +148,12 @@ pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
     let head = Head::of(file, HEAD)?;
     let start = Text { bytes: head.bytes(), ..file };
     if !npy::recognises(start) && !market::recognises(start) && !column::recognises(start) {
-        return Err(beside::no_vectors(start));
+        return Err(attached::no_vectors(start));
     }
     unpacked(file, head, |text| match text {
         text if npy::recognises(text) => npy::read_vectors(text),
         text if column::recognises(text) => column::read(text),
-        text => beside::read_vectors(text),
+        text => attached::read_vectors(text),
     })
 }
 
@@ -239,7 +239,7 @@ fn recognise(text: Text) -> Option<&'static Kind> {
 
 /// Whether it is a matrix by itself: no archive, and no vector.
 fn is_matrix(text: Text) -> bool {
-    !archive::recognises(text) && recognise(text).is_some() && !beside::is_array(text)
+    !archive::recognises(text) && recognise(text).is_some() && !attached::is_array(text)
 }
 
 /// The error for a file that no kind recognises.

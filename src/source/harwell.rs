@@ -43,11 +43,11 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut loaded = Loaded::new(matrix, cards.entries, symmetry == Symmetry::Symmetric);
     match cards.vectors.take() {
         None => {}
-        Some(vectors) if !options.beside => loaded.beside_unread = vectors::names(vectors.as_ref().ok()),
+        Some(vectors) if !options.attached => loaded.attached_unread = vectors::names(vectors.as_ref().ok()),
         Some(vectors) => {
             let names = vectors::names(vectors.as_ref().ok());
             match vectors.and_then(|vectors| vectors::read(&mut fields, &cards, &vectors)) {
-                Ok(beside) => loaded.beside = beside,
+                Ok(attached) => loaded.attached = attached,
                 Err(error) => loaded.skip_beside(text.path, names, error),
             }
         }

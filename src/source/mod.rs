@@ -5,7 +5,7 @@
 
 mod archive;
 mod ascii;
-mod beside;
+mod attached;
 pub mod binary;
 mod cache;
 pub mod catalog;
@@ -69,11 +69,11 @@ pub struct Loaded {
     /// Symmetric by construction, so that no check is needed.
     pub symmetric: bool,
     /// What the source holds beside the matrix, where that was asked for.
-    pub beside: Vec<Beside>,
+    pub attached: Vec<Attached>,
     /// The names of what else it holds there: not asked for, or faulty.
-    pub beside_unread: Vec<String>,
+    pub attached_unread: Vec<String>,
     /// What is wrong with those that are faulty.
-    pub beside_faults: Vec<String>,
+    pub attached_faults: Vec<String>,
     /// The real matrix that this one only imitates.
     pub stand_in: Option<&'static str>,
     /// The id of each row, where an edge list left ids out and that was asked for.
@@ -92,7 +92,7 @@ pub struct Loaded {
 
 /// A vector, or several in columns, that came with a matrix: `b` is a right-hand side, `coord` the places of nodes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Beside {
+pub struct Attached {
     /// What it is called.
     pub name: String,
     /// Its values.
@@ -106,9 +106,9 @@ impl Loaded {
             matrix,
             stored,
             symmetric,
-            beside: Vec::new(),
-            beside_unread: Vec::new(),
-            beside_faults: Vec::new(),
+            attached: Vec::new(),
+            attached_unread: Vec::new(),
+            attached_faults: Vec::new(),
             stand_in: None,
             ids: None,
             first_id: None,
@@ -120,16 +120,16 @@ impl Loaded {
     }
 
     /// The dense columns of that name that came with the matrix.
-    pub fn beside(&self, name: &str) -> Option<&Dense> {
-        self.beside.iter().find(|beside| beside.name == name).map(|beside| &beside.values)
+    pub fn attached(&self, name: &str) -> Option<&Dense> {
+        self.attached.iter().find(|attached| attached.name == name).map(|attached| &attached.values)
     }
 
     /// Does without what is faulty beside the matrix, and says so.
     fn skip_beside(&mut self, path: &Path, names: Vec<String>, error: Error) {
         let error = text::in_file(path)(error);
         log::warn!("{error}; the matrix is read without its {}", names.join(", "));
-        self.beside_unread.extend(names);
-        self.beside_faults.push(error.to_string());
+        self.attached_unread.extend(names);
+        self.attached_faults.push(error.to_string());
     }
 }
 
@@ -147,9 +147,9 @@ pub struct Content<'a> {
     /// The kind of file that it was read from.
     pub kind: Option<&'static str>,
     /// The vectors that came with it.
-    pub beside: &'a [Beside],
+    pub attached: &'a [Attached],
     /// The names of vectors that were not read.
-    pub beside_unread: &'a [String],
+    pub attached_unread: &'a [String],
     /// The names of the rows.
     pub labels: Option<&'a Labels>,
 }
@@ -162,8 +162,8 @@ impl<'a> From<&'a Loaded> for Content<'a> {
             symmetric: loaded.symmetric,
             stand_in: loaded.stand_in,
             kind: loaded.kind,
-            beside: &loaded.beside,
-            beside_unread: &loaded.beside_unread,
+            attached: &loaded.attached,
+            attached_unread: &loaded.attached_unread,
             labels: loaded.labels.as_ref(),
         }
     }
@@ -175,8 +175,8 @@ pub struct Options {
     /// Read a symmetric matrix as the triangle that its file stores, the lower one where it stores all or is no file.
     pub as_stored: bool,
     /// Read the vectors that a file holds beside the matrix too. What is faulty among them is left out with a warning,
-    /// and said in [`Loaded::beside_faults`]. Generators make theirs in any case.
-    pub beside: bool,
+    /// and said in [`Loaded::attached_faults`]. Generators make theirs in any case.
+    pub attached: bool,
     /// Sum entries at one place, or keep them for a graph with parallel edges. Generators make no duplicates, and a
     /// binary file holds none.
     pub duplicates: Duplicates,

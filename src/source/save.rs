@@ -14,21 +14,21 @@ struct Format {
     /// Writes the matrix.
     write: fn(&Path, &Content<'_>, &Meter) -> Result<()>,
     /// The ending of files for vectors that came with the matrix; none where the file of the matrix holds them.
-    beside: Option<&'static str>,
+    attached: Option<&'static str>,
 }
 
 const FORMATS: &[Format] = &[
-    Format { ending: ".mtx", write: write_market, beside: Some(".mtx") },
-    Format { ending: ".mtx.gz", write: write_market, beside: Some(".mtx.gz") },
+    Format { ending: ".mtx", write: write_market, attached: Some(".mtx") },
+    Format { ending: ".mtx.gz", write: write_market, attached: Some(".mtx.gz") },
     Format {
         ending: ".npz",
         write: |path, content, meter| npz::write_metered(path, content.matrix, Some(meter)),
-        beside: Some(".npy"),
+        attached: Some(".npy"),
     },
     Format {
         ending: ".slv",
         write: |path, content, meter| binary::write_content(path, content, Some(meter)),
-        beside: None,
+        attached: None,
     },
 ];
 
@@ -71,15 +71,15 @@ impl Destination {
     /// Writes the matrix, and what came with it into files of their own where the format has no place for that. Returns
     /// the files. Each is replaced when the new one is complete.
     pub fn write(&self, content: &Content<'_>, meter: &Meter) -> Result<Vec<PathBuf>> {
-        let vectors = match self.format.beside {
-            Some(ending) => content.beside.iter().map(|beside| (ending, beside)).collect(),
+        let vectors = match self.format.attached {
+            Some(ending) => content.attached.iter().map(|vector| (ending, vector)).collect(),
             None => Vec::new(),
         };
         let vectors = vectors
             .into_iter()
-            .map(|(ending, beside)| self.vector(&beside.name, ending).map(|path| (path, beside)))
+            .map(|(ending, vector)| self.vector(&vector.name, ending).map(|path| (path, vector)))
             .collect::<Result<Vec<_>>>()?;
-        let labels = content.labels.map(|labels| (self.beside("_labels.txt".as_ref()), labels));
+        let labels = content.labels.map(|labels| (self.sibling("_labels.txt".as_ref()), labels));
         // Nothing is written where not all can be.
         let paths = vectors.iter().map(|(path, _)| path).chain(labels.iter().map(|(path, _)| path));
         paths
@@ -89,10 +89,10 @@ impl Destination {
         remove_leftovers(&self.path);
         (self.format.write)(&self.path, content, meter)?;
         let mut written = vec![self.path.clone()];
-        for (path, beside) in vectors {
-            match self.format.beside {
-                Some(".npy") => npy::write_metered(&path, &beside.values, Some(meter))?,
-                _ => market::write_columns(&path, &beside.values, Some(meter))?,
+        for (path, vector) in vectors {
+            match self.format.attached {
+                Some(".npy") => npy::write_metered(&path, &vector.values, Some(meter))?,
+                _ => market::write_columns(&path, &vector.values, Some(meter))?,
             }
             written.push(path);
         }
@@ -104,7 +104,7 @@ impl Destination {
     }
 
     /// The file with this end of its name, in the folder of the matrix.
-    fn beside(&self, end: &OsStr) -> PathBuf {
+    fn sibling(&self, end: &OsStr) -> PathBuf {
         let mut name = self.stem.clone();
         name.push(end);
         self.path.with_file_name(name)
@@ -114,7 +114,7 @@ impl Destination {
     fn vector(&self, name: &str, ending: &str) -> Result<PathBuf> {
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
         if !name.is_empty() && name.chars().all(plain) {
-            return Ok(self.beside(format!("_{name}{ending}").as_ref()));
+            return Ok(self.sibling(format!("_{name}{ending}").as_ref()));
         }
         let name = name.escape_debug();
         let reason =

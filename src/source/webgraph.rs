@@ -30,7 +30,7 @@ pub(super) fn recognises(text: Text) -> bool {
     }
     let is_text =
         text.bytes.iter().take(256).all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
-    !text.bytes.is_empty() && !is_text && properties::beside(text.path).is_some()
+    !text.bytes.is_empty() && !is_text && properties::sibling(text.path).is_some()
 }
 
 fn is_properties(text: Text) -> bool {
@@ -40,7 +40,7 @@ fn is_properties(text: Text) -> bool {
 /// Whether the properties beside a `.graph` say that it holds bits of this format, whatever they look like: few of them
 /// may well be text.
 pub(super) fn is_named(path: &Path) -> bool {
-    let bits = || properties::beside(path).is_some_and(|(_, bytes)| properties::names_bits(&bytes));
+    let bits = || properties::sibling(path).is_some_and(|(_, bytes)| properties::names_bits(&bytes));
     path.extension().is_some_and(|ending| ending == "graph") && bits()
 }
 
@@ -53,7 +53,7 @@ pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
             decode(Text { path: &path, bytes, meter: text.meter }, text.bytes, text.path)
         });
     }
-    let (path, properties) = properties::beside(text.path).unwrap_or_default();
+    let (path, properties) = properties::sibling(text.path).unwrap_or_default();
     decode(text, &properties, &path)
 }
 

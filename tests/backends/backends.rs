@@ -294,7 +294,7 @@ fn blocks_of_a_preconditioner_leave_the_memory_in_reserve_free_on_a_gpu() {
     let build = |reserve| preconditioner("block-jacobi:block=4").build(&matrix, &a, reserve);
     let error = build(1 << 50).map(|_| ()).unwrap_err();
     assert!(
-        matches!(&error, Error::Gpu(GpuError::DeviceMemory { beside, .. }) if *beside == 1 << 50),
+        matches!(&error, Error::Gpu(GpuError::DeviceMemory { reserved, .. }) if *reserved == 1 << 50),
         "{error}"
     );
     assert!(build(0).unwrap().is_some());

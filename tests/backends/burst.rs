@@ -162,7 +162,7 @@ fn the_power_iteration_of_a_chain_runs_in_one_launch() {
         Chain::new((*zoo::generated("blockband:n=1000,block=5,density=0.05")).clone(), false).unwrap();
     let class = &chain.closed()[0];
     let incoming = chain.within(class).unwrap();
-    let problem = markov::Problem { incoming: &incoming, period: class.period, start: None };
+    let problem = markov::StationaryProblem { incoming: &incoming, period: class.period, start: None };
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-10), StoppingRule::MaxIterations(5000)]);
     let recorded = gpu.bursts();
     let a = burst::<f64>(&gpu, &incoming).unwrap();
@@ -202,7 +202,7 @@ fn ranks_with_weights_and_repeated_links_are_those_of_the_cpu() {
     );
     let graph = coo.unwrap().into_csr_with(Duplicates::Keep).unwrap();
     let links = Links::new(&graph).unwrap();
-    let problem = pagerank::Problem {
+    let problem = pagerank::RankProblem {
         links: &links,
         damping: 0.85,
         dangling: pagerank::Dangling::Uniform,

@@ -318,7 +318,7 @@ fn vectors_are_written_under_the_name_of_the_matrix_that_is_not_utf_8() {
     let out = odd_name(&folder, ".mtx.gz");
     let done = solver().args(["convert", "elasticity3d:2x2x2"]).arg(&out).output().unwrap();
     assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
-    for beside in ["_b.mtx.gz", "_coord.mtx.gz"] {
-        assert!(odd_name(&folder, beside).is_file(), "{beside}");
+    for attached in ["_b.mtx.gz", "_coord.mtx.gz"] {
+        assert!(odd_name(&folder, attached).is_file(), "{attached}");
     }
 }

@@ -208,11 +208,11 @@ fn a_graph_with_names_is_converted_with_its_labels_beside_it() {
     let out = folder.path().join("out.mtx");
     let done = run(&["convert", word(&graph), word(&out)]);
     assert_eq!(done.status.code(), Some(0), "{}", errors(&done));
-    let beside = folder.path().join("out_labels.txt");
-    assert!(String::from_utf8_lossy(&done.stdout).contains(word(&beside)));
-    assert_eq!(read(&beside), "alice\nbob\ncarol, c\ndave\n");
+    let attached = folder.path().join("out_labels.txt");
+    assert!(String::from_utf8_lossy(&done.stdout).contains(word(&attached)));
+    assert_eq!(read(&attached), "alice\nbob\ncarol, c\ndave\n");
     let named = pagerank(&["--graph", word(&graph)])["top"].clone();
-    let labelled = pagerank(&["--graph", word(&out), "--labels", word(&beside)])["top"].clone();
+    let labelled = pagerank(&["--graph", word(&out), "--labels", word(&attached)])["top"].clone();
     assert_eq!(labels(&named), labels(&labelled));
     assert_eq!(named[0]["rank"], labelled[0]["rank"]);
 }

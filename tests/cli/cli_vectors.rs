@@ -5,7 +5,7 @@ use crate::common::process::{cg, errors, file, project, refused, run, solve, wor
 use crate::common::vectors::reals;
 use solver::format::Dense;
 use solver::solve::problem;
-use solver::source::{Beside, Loaded, binary, market, npy};
+use solver::source::{Attached, Loaded, binary, market, npy};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -37,9 +37,9 @@ fn array(rows: usize, cols: usize, values: &[f64]) -> String {
 fn with_beside(folder: &tempfile::TempDir, columns: &[(&str, Dense)]) -> PathBuf {
     let path = folder.path().join("m.slv");
     let mut loaded = Loaded { ..solver::source::load(&*MATRIX).unwrap() };
-    loaded.beside = columns
+    loaded.attached = columns
         .iter()
-        .map(|(name, values)| Beside { name: (*name).into(), values: values.clone() })
+        .map(|(name, values)| Attached { name: (*name).into(), values: values.clone() })
         .collect();
     binary::write(&path, &loaded).unwrap();
     path

@@ -129,18 +129,18 @@ fn vectors_that_came_with_a_matrix_are_written_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let what = "elasticity3d:3x2x2";
     let loaded = load(what).unwrap();
-    for (ending, beside) in [(".mtx", ".mtx"), (".mtx.gz", ".mtx.gz"), (".npz", ".npy")] {
+    for (ending, attached) in [(".mtx", ".mtx"), (".mtx.gz", ".mtx.gz"), (".npz", ".npy")] {
         let path = folder.path().join(format!("e{ending}"));
         assert_eq!(convert(&[what, word(&path)]).status.code(), Some(0));
         for name in ["b", "coord"] {
-            let vectors = read_dense(&folder.path().join(format!("e_{name}{beside}"))).unwrap();
-            assert_eq!(&vectors, loaded.beside(name).unwrap(), "{name}{beside}");
+            let vectors = read_dense(&folder.path().join(format!("e_{name}{attached}"))).unwrap();
+            assert_eq!(&vectors, loaded.attached(name).unwrap(), "{name}{attached}");
         }
     }
     let path = folder.path().join("e.slv");
     assert_eq!(convert(&[what, word(&path)]).status.code(), Some(0));
-    let asked = Options { beside: true, ..Options::default() };
-    assert_eq!(load_with(word(&path), &asked).unwrap().beside, loaded.beside);
+    let asked = Options { attached: true, ..Options::default() };
+    assert_eq!(load_with(word(&path), &asked).unwrap().attached, loaded.attached);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn what_cannot_be_written_or_read_is_refused_before_anything_is_written() {
 fn where_a_vector_has_no_name_for_a_file_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut loaded = load("elasticity3d:2x2x2").unwrap();
-    loaded.beside[1].name = "../b".to_owned();
+    loaded.attached[1].name = "../b".to_owned();
     let (from, old) = (folder.path().join("from.slv"), folder.path().join("out_b.mtx"));
     solver::source::binary::write(&from, &loaded).unwrap();
     std::fs::write(&old, "kept").unwrap();
@@ -281,15 +281,15 @@ fn as_stored_keeps_the_triangle_in_a_binary_file_too() {
 #[test]
 fn files_beside_the_output_are_replaced_as_the_output_is_and_named() {
     let folder = tempfile::tempdir().unwrap();
-    let (out, beside) = (folder.path().join("e.mtx"), folder.path().join("e_b.mtx"));
-    for path in [&out, &beside] {
+    let (out, attached) = (folder.path().join("e.mtx"), folder.path().join("e_b.mtx"));
+    for path in [&out, &attached] {
         std::fs::write(path, "old").unwrap();
     }
     let done = convert(&["elasticity3d:2x2x2", word(&out)]);
     let said = String::from_utf8(done.stdout).unwrap();
-    assert!(said.contains(&format!("wrote {}", word(&beside))), "{said}");
+    assert!(said.contains(&format!("wrote {}", word(&attached))), "{said}");
     let loaded = load("elasticity3d:2x2x2").unwrap();
-    assert_eq!(&read_dense(&beside).unwrap(), loaded.beside("b").unwrap());
+    assert_eq!(&read_dense(&attached).unwrap(), loaded.attached("b").unwrap());
     assert_eq!(matrix(&out), loaded.matrix);
     let help = String::from_utf8(convert(&["--help"]).stdout).unwrap();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -9,7 +9,7 @@ use solver::format::{Csr, Values};
 use solver::observe::Recorder;
 use solver::precond::Preconditioner;
 use solver::solve::pagerank::links::Links;
-use solver::solve::pagerank::{Dangling, Problem, power};
+use solver::solve::pagerank::{Dangling, RankProblem, power};
 use solver::solve::{Method, System as Given};
 use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn allocations_of_ranks(cpu: &Cpu, backend: &str, extrapolate: bool, iterations:
     let grid = solver::source::load("poisson2d:100x90").unwrap().matrix;
     let links = Links::new(&Csr::with_pattern(grid.pattern().clone(), Values::Ones).unwrap()).unwrap();
     let v: Vec<f64> = (0..grid.rows()).map(|i| f64::from(u8::from(i < 10)) / 10.0).collect();
-    let problem = Problem {
+    let problem = RankProblem {
         links: &links,
         damping: 0.99,
         dangling: Dangling::Uniform,

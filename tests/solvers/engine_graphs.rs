@@ -8,7 +8,7 @@ use solver::error::ChainError;
 use solver::prelude::*;
 use solver::solve::markov::chain::Chain;
 use solver::solve::pagerank::links::Links;
-use solver::solve::pagerank::{Dangling, Method, Problem, gauss_seidel};
+use solver::solve::pagerank::{Dangling, RankMethod, RankProblem, gauss_seidel};
 use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,12 +37,12 @@ fn tolerance(tol: f64) -> StoppingRule {
 fn ranks_are_those_of_the_method_itself() {
     let links = Links::new(&Matrix::open_graph(GRAPH).unwrap().csr().clone()).unwrap();
     let problem =
-        Problem { links: &links, damping: 0.9, dangling: Dangling::Drop, teleport: None, start: None };
+        RankProblem { links: &links, damping: 0.9, dangling: Dangling::Drop, teleport: None, start: None };
     let expected = gauss_seidel(&problem, &tolerance(1e-12), &mut []).unwrap();
     let of = |method| pagerank().damping(0.9).dangling(Dangling::Drop).tol(1e-12).method(method).solve();
-    let same = of(Method::GaussSeidel).unwrap();
+    let same = of(RankMethod::GaussSeidel).unwrap();
     assert_eq!(bits(same.ranks()), bits(&expected.ranks));
-    for method in [Method::Power, Method::Extrapolated] {
+    for method in [RankMethod::Power, RankMethod::Extrapolated] {
         let ranks = of(method).unwrap();
         assert!(ranks.converged() && ranks.error_bound() <= 1e-12);
         let apart: f64 = ranks.ranks().iter().zip(&expected.ranks).map(|(a, b)| (a - b).abs()).sum();
@@ -165,7 +165,7 @@ fn a_chain_is_solved_by_every_method_and_its_rows_are_divided_where_that_is_aske
     };
     let exact = Chain::new(doubled.csr().clone(), true).unwrap();
     assert_eq!(exact.closed().len(), 1);
-    for method in markov::Method::ALL {
+    for method in markov::ChainMethod::ALL {
         let found = markov(&doubled).normalize(true).method(method).max_iters(100_000).solve().unwrap();
         let incoming = exact.within(&exact.closed()[0]).unwrap();
         let residual = solver::solve::markov::residual(&incoming, found.classes()[0].probabilities());
@@ -197,7 +197,7 @@ fn settings_out_of_range_are_refused_by_their_names() {
     assert_eq!(ranks(pagerank().tol(0.0)), "tol");
     assert_eq!(ranks(pagerank().threads(0)), "threads");
     assert_eq!(ranks(pagerank().device("abacus")), "device");
-    assert_eq!(ranks(pagerank().method(Method::GaussSeidel).backend("csr")), "backend");
+    assert_eq!(ranks(pagerank().method(RankMethod::GaussSeidel).backend("csr")), "backend");
     assert_eq!(ranks(pagerank().personalise(Weights::of_vertices(["no vertex"]))), "personalise");
     assert_eq!(ranks(pagerank().personalise(vec![1.0; 3])), "personalise");
     assert_eq!(ranks(pagerank().x0(vec![-1.0; 512])), "x0");

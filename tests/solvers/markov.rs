@@ -9,7 +9,7 @@ use solver::device::Cpu;
 use solver::error::ChainError;
 use solver::format::{Coo, Csr};
 use solver::solve::markov::chain::Chain;
-use solver::solve::markov::{Method, Problem, Stationary, power, residual, serial};
+use solver::solve::markov::{ChainMethod, Stationary, StationaryProblem, power, residual, serial};
 use solver::stop::{StopReason, StoppingRule};
 
 fn chain(n: usize, steps: &[(usize, usize, f64)]) -> Chain {
@@ -40,18 +40,18 @@ fn rule(tolerance: f64) -> StoppingRule {
 fn on<D: Pick<f64>>(device: &D, chain: &Chain, class: usize, tolerance: f64) -> Stationary {
     let class = &chain.closed()[class];
     let incoming = chain.within(class).unwrap();
-    let problem = Problem { incoming: &incoming, period: class.period, start: None };
+    let problem = StationaryProblem { incoming: &incoming, period: class.period, start: None };
     power::<D, f64>(operator(device, &incoming), &problem, &rule(tolerance), &mut []).unwrap()
 }
 
-fn by(method: Method, chain: &Chain, class: usize, tolerance: f64) -> Stationary {
-    if method == Method::Power {
+fn by(method: ChainMethod, chain: &Chain, class: usize, tolerance: f64) -> Stationary {
+    if method == ChainMethod::Power {
         return on(&Cpu::new(Some(2)).unwrap(), chain, class, tolerance);
     }
     let class = &chain.closed()[class];
     let incoming = chain.within(class).unwrap();
-    let problem = Problem { incoming: &incoming, period: class.period, start: None };
-    serial(&problem, method == Method::Aggregation, &rule(tolerance), &mut []).unwrap()
+    let problem = StationaryProblem { incoming: &incoming, period: class.period, start: None };
+    serial(&problem, method == ChainMethod::Aggregation, &rule(tolerance), &mut []).unwrap()
 }
 
 fn near(got: &[f64], want: &[f64], within: f64) -> bool {
@@ -93,7 +93,7 @@ fn courtois() -> Chain {
 fn a_walk_has_the_distribution_of_the_formula_by_every_method() {
     let chain = walk(12, 0.3);
     let want = geometric(12, 0.3 / 0.7);
-    for method in Method::ALL {
+    for method in ChainMethod::ALL {
         let got = by(method, &chain, 0, 1e-13);
         assert_eq!(got.reason, StopReason::Converged, "{method:?}");
         assert!(near(&got.probabilities, &want, 1e-12), "{method:?}: {:?}", got.probabilities);
@@ -108,7 +108,7 @@ fn a_chain_with_a_period_is_solved_by_its_lazy_twin_and_says_so() {
     steps.push((0, 4, 0.5));
     let ring = chain(6, &steps);
     assert_eq!(ring.closed()[0].period, 3);
-    let got = by(Method::Power, &ring, 0, 1e-12);
+    let got = by(ChainMethod::Power, &ring, 0, 1e-12);
     assert!(got.lazy && got.reason == StopReason::Converged);
     // 0 and 4, 5 are on every way round, 1 to 3 on half of them.
     let want = [2.0, 1.0, 1.0, 1.0, 2.0, 2.0].map(|p| p / 9.0);
@@ -118,7 +118,7 @@ fn a_chain_with_a_period_is_solved_by_its_lazy_twin_and_says_so() {
         let ring: Vec<_> = (0..n).map(|i| (i, (i + 1) % n, 1.0)).collect();
         let ring = chain(n, &ring);
         assert_eq!(ring.closed()[0].period, n);
-        let got = by(Method::Power, &ring, 0, 1e-12);
+        let got = by(ChainMethod::Power, &ring, 0, 1e-12);
         assert!(near(&got.probabilities, &vec![1.0 / n as f64; n], 1e-12));
     }
 }
@@ -141,7 +141,7 @@ fn classes_that_are_never_left_have_a_distribution_each_and_other_states_none() 
     );
     let classes: Vec<_> = reducible.closed().iter().map(|class| class.states.clone()).collect();
     assert_eq!((classes, reducible.transient()), (vec![vec![1, 4], vec![2]], 2));
-    for method in Method::ALL {
+    for method in ChainMethod::ALL {
         let got = by(method, &reducible, 0, 1e-13);
         assert!(near(&got.probabilities, &[0.2, 0.8], 1e-13), "{method:?}: {:?}", got.probabilities);
         assert_eq!(by(method, &reducible, 1, 1e-13).probabilities, [1.0]);
@@ -160,15 +160,15 @@ fn a_chain_as_long_as_a_path_is_looked_at_without_recursion() {
 #[test]
 fn groups_that_are_seldom_left_take_a_few_aggregations_and_many_iterations_without() {
     let chain = courtois();
-    let want = by(Method::GaussSeidel, &chain, 0, 1e-15);
-    let aggregated = by(Method::Aggregation, &chain, 0, 1e-14);
+    let want = by(ChainMethod::GaussSeidel, &chain, 0, 1e-15);
+    let aggregated = by(ChainMethod::Aggregation, &chain, 0, 1e-14);
     assert_eq!(aggregated.reason, StopReason::Converged);
     assert_eq!(aggregated.groups.map(|(count, _)| count), Some(3));
     assert!(near(&aggregated.probabilities, &want.probabilities, 1e-10));
     // As published: Stewart, Introduction to the numerical solution of Markov chains, 1994.
     let published = [0.0893, 0.0928, 0.0405, 0.1585, 0.1189, 0.1204, 0.2778, 0.1018];
     assert!(near(&aggregated.probabilities, &published, 5.1e-5), "{:?}", aggregated.probabilities);
-    let plain = by(Method::Power, &chain, 0, 1e-14);
+    let plain = by(ChainMethod::Power, &chain, 0, 1e-14);
     assert!(aggregated.iterations <= 15, "{}", aggregated.iterations);
     assert!(plain.iterations > 100 * aggregated.iterations, "{}", plain.iterations);
 }
@@ -185,7 +185,7 @@ fn a_block_band_chain_is_solved<D: Pick<f64>>(device: &D) {
     let incoming = chain.within(&chain.closed()[0]).unwrap();
     assert!(residual(&incoming, &got.probabilities) <= 1e-12);
     assert!((got.probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-13);
-    let other = by(Method::GaussSeidel, &chain, 0, 1e-13);
+    let other = by(ChainMethod::GaussSeidel, &chain, 0, 1e-13);
     assert!(near(&got.probabilities, &other.probabilities, 1e-10), "{}", device.describe());
 }
 
@@ -198,7 +198,7 @@ fn rows_that_are_no_distributions_are_refused_with_their_place_and_can_be_divide
         error.to_string().contains("row 1 sums to 0.5") && error.to_string().contains("can be divided by it")
     );
     let divided = Chain::new(matrix(2, &halves), true).unwrap();
-    let got = by(Method::Power, &divided, 0, 1e-13);
+    let got = by(ChainMethod::Power, &divided, 0, 1e-13);
     assert!(near(&got.probabilities, &[0.6, 0.4], 1e-12), "{:?}", got.probabilities);
     let negative = Chain::new(matrix(2, &[(0, 0, 1.5), (0, 1, -0.5), (1, 1, 1.0)]), true).unwrap_err();
     assert!(matches!(negative, Error::Chain(ChainError::Probability { row: 0, col: 1, .. })), "{negative}");
@@ -213,7 +213,7 @@ fn a_limit_of_iterations_is_not_convergence() {
     let chain = courtois();
     let class = &chain.closed()[0];
     let incoming = chain.within(class).unwrap();
-    let problem = Problem { incoming: &incoming, period: 1, start: None };
+    let problem = StationaryProblem { incoming: &incoming, period: 1, start: None };
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-12), StoppingRule::MaxIterations(20)]);
     let cpu = Cpu::new(Some(1)).unwrap();
     let got = power::<Cpu, f64>(operator(&cpu, &incoming), &problem, &rule, &mut []).unwrap();
@@ -235,8 +235,8 @@ fn any_number_of_threads_gives_the_same_bits() {
 #[test]
 fn gauss_seidel_does_not_go_in_circles_where_the_chain_does_not() {
     let ring = dense(&[&[0.5, 0.0, 0.5], &[0.3, 0.7, 0.0], &[0.0, 0.8, 0.2]]);
-    let want = by(Method::Power, &ring, 0, 1e-14).probabilities;
-    for method in [Method::GaussSeidel, Method::Aggregation] {
+    let want = by(ChainMethod::Power, &ring, 0, 1e-14).probabilities;
+    for method in [ChainMethod::GaussSeidel, ChainMethod::Aggregation] {
         let got = by(method, &ring, 0, 1e-13);
         assert_eq!(got.reason, StopReason::Converged, "{method:?}");
         assert!(near(&got.probabilities, &want, 1e-12), "{method:?}: {:?}", got.probabilities);
@@ -246,12 +246,12 @@ fn gauss_seidel_does_not_go_in_circles_where_the_chain_does_not() {
 #[test]
 fn gauss_seidel_is_not_damped_while_its_steps_become_smaller() {
     // Each pass takes the error of a walk to cos^2 of pi / n of itself: 0.989, less than a percent.
-    let got = by(Method::GaussSeidel, &walk(30, 0.5), 0, 1e-12);
+    let got = by(ChainMethod::GaussSeidel, &walk(30, 0.5), 0, 1e-12);
     assert!(near(&got.probabilities, &[1.0 / 30.0; 30], 1e-9));
     let start: Vec<f64> = (0..30).map(|i| (1.0 + i as f64) / 465.0).collect();
     let chain = walk(30, 0.5);
     let incoming = chain.within(&chain.closed()[0]).unwrap();
-    let problem = Problem { incoming: &incoming, period: 1, start: Some(&start) };
+    let problem = StationaryProblem { incoming: &incoming, period: 1, start: Some(&start) };
     let got = serial(&problem, false, &rule(1e-12), &mut []).unwrap();
     assert!(got.iterations < 2500, "{}: some 2300 passes take the step to 1e-12", got.iterations);
 }
@@ -259,7 +259,7 @@ fn gauss_seidel_is_not_damped_while_its_steps_become_smaller() {
 #[test]
 fn states_that_are_seldom_left_lose_no_digits() {
     let seldom = dense(&[&[1.0 - 1e-12, 1e-12], &[3e-12, 1.0 - 3e-12]]);
-    let got = by(Method::GaussSeidel, &seldom, 0, 1e-14);
+    let got = by(ChainMethod::GaussSeidel, &seldom, 0, 1e-14);
     assert!(near(&got.probabilities, &[0.75, 0.25], 1e-12), "{:?}", got.probabilities);
 }
 
@@ -270,7 +270,7 @@ fn a_residual_that_rounding_keeps_up_ends_the_solve_with_a_word() {
     let class = &chain.closed()[0];
     let incoming = chain.within(class).unwrap();
     let narrow = std::sync::Arc::new(incoming.to_f32());
-    let problem = Problem { incoming: &incoming, period: 1, start: None };
+    let problem = StationaryProblem { incoming: &incoming, period: 1, start: None };
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(2e-9), StoppingRule::MaxIterations(300)]);
     let cpu = Cpu::new(Some(1)).unwrap();
     let got = power::<Cpu, f64>(operator(&cpu, &narrow), &problem, &rule, &mut []).unwrap();
@@ -282,7 +282,7 @@ fn a_start_that_is_no_distribution_and_a_chain_of_nothing_are_refused() {
     let chain = courtois();
     let incoming = chain.within(&chain.closed()[0]).unwrap();
     for start in [&[1.0][..], &[0.5; 8][..], &[f64::NAN; 8][..]] {
-        let problem = Problem { incoming: &incoming, period: 1, start: Some(start) };
+        let problem = StationaryProblem { incoming: &incoming, period: 1, start: Some(start) };
         assert!(serial(&problem, false, &rule(1e-8), &mut []).is_err());
     }
     assert!(matches!(Chain::new(matrix(0, &[]), false), Err(Error::Chain(ChainError::NoStates))));

@@ -14,7 +14,7 @@ use solver::error::ChainError;
 use solver::format::{Coo, Csr, Duplicates, Offsets, Values};
 use solver::scalar::Scalar;
 use solver::solve::pagerank::links::Links;
-use solver::solve::pagerank::{Dangling, Method, Problem, Ranking, certify, gauss_seidel, power};
+use solver::solve::pagerank::{Dangling, RankMethod, RankProblem, Ranking, certify, gauss_seidel, power};
 use solver::stop::{StopReason, StoppingRule};
 
 /// The graph with these links.
@@ -34,32 +34,32 @@ fn rule(tolerance: f64) -> StoppingRule {
     StoppingRule::any([StoppingRule::AbsoluteResidual(tolerance), StoppingRule::MaxIterations(20_000)])
 }
 
-fn on<D: Pick<T>, T: Scalar>(device: &D, problem: &Problem<'_>, tolerance: f64) -> Ranking {
+fn on<D: Pick<T>, T: Scalar>(device: &D, problem: &RankProblem<'_>, tolerance: f64) -> Ranking {
     let operator = operator::<D, T>(device, problem.links.incoming());
     power::<D, T>(operator, problem, false, &rule(tolerance), &mut []).unwrap()
 }
 
-fn extrapolated<D: Pick<f64>>(device: &D, problem: &Problem<'_>, tolerance: f64) -> Ranking {
+fn extrapolated<D: Pick<f64>>(device: &D, problem: &RankProblem<'_>, tolerance: f64) -> Ranking {
     let operator = operator::<D, f64>(device, problem.links.incoming());
     power::<D, f64>(operator, problem, true, &rule(tolerance), &mut []).unwrap()
 }
 
-fn ranks(problem: &Problem<'_>, method: Method, tolerance: f64) -> Ranking {
+fn ranks(problem: &RankProblem<'_>, method: RankMethod, tolerance: f64) -> Ranking {
     match method {
-        Method::Power => on::<Cpu, f64>(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
-        Method::Extrapolated => extrapolated(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
-        Method::GaussSeidel => gauss_seidel(problem, &rule(tolerance), &mut []).unwrap(),
+        RankMethod::Power => on::<Cpu, f64>(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
+        RankMethod::Extrapolated => extrapolated(&Cpu::new(Some(2)).unwrap(), problem, tolerance),
+        RankMethod::GaussSeidel => gauss_seidel(problem, &rule(tolerance), &mut []).unwrap(),
         untested => panic!("{untested:?} has no test"),
     }
 }
 
-fn plain(links: &Links) -> Problem<'_> {
-    Problem { links, damping: 0.85, dangling: Dangling::Uniform, teleport: None, start: None }
+fn plain(links: &Links) -> RankProblem<'_> {
+    RankProblem { links, damping: 0.85, dangling: Dangling::Uniform, teleport: None, start: None }
 }
 
 /// The exact ranks: (I - d P) x = (1 - d) v by elimination, from the definition of each policy.
 #[allow(clippy::needless_range_loop)] // Indices as in the formulas.
-fn exact(graph: &Csr, problem: &Problem<'_>) -> Vec<f64> {
+fn exact(graph: &Csr, problem: &RankProblem<'_>) -> Vec<f64> {
     let (n, d) = (graph.rows(), problem.damping);
     let v: Vec<f64> = (0..n).map(|i| problem.teleport(i)).collect();
     let mut a = vec![vec![0.0; n + 1]; n];
@@ -119,7 +119,7 @@ fn a_cycle_ranks_all_alike_and_a_star_ranks_its_hub_by_the_closed_form() {
     let n = 50;
     let star = Links::new(&unweighted(n + 1, (1..=n).flat_map(|i| [(i, 0), (0, i)]))).unwrap();
     let d = 0.85;
-    for method in Method::ALL {
+    for method in RankMethod::ALL {
         let all = ranks(&plain(&cycle), method, 1e-13).ranks;
         assert!(all.iter().all(|x| (x - 1.0 / 7.0).abs() < 1e-14), "{all:?}");
         // hub = d (1 - hub) + (1 - d) / (n + 1).
@@ -145,7 +145,7 @@ fn a_clique_fed_by_a_cycle_has_the_ranks_of_the_closed_form() {
     let whole = (k as f64 * jump + 0.5 * d * first) / (1.0 - d);
     let (fed, other) = (jump + d * (whole / others + 0.5 * first), jump + d * whole / others);
     want.extend((0..k).map(|i| if i == 0 { fed } else { other } / (1.0 + d / others)));
-    for method in Method::ALL {
+    for method in RankMethod::ALL {
         let got = ranks(&plain(&links), method, 1e-13);
         assert!(distance(&got.ranks, &want) < 1e-13, "{:?}, not {want:?}", got.ranks);
     }
@@ -159,8 +159,8 @@ fn a_chain_that_ends_in_a_sink_has_the_ranks_of_each_policy_by_the_closed_form()
     let x0 = (1.0 - d) / 3.0;
     let dropped = [x0, x0 * (1.0 + d), x0 * (1.0 + d + d * d)];
     let total: f64 = dropped.iter().sum();
-    for method in Method::ALL {
-        let by = |dangling| ranks(&Problem { dangling, ..plain(&links) }, method, 1e-13);
+    for method in RankMethod::ALL {
+        let by = |dangling| ranks(&RankProblem { dangling, ..plain(&links) }, method, 1e-13);
         let gone = by(Dangling::Drop);
         assert!(distance(&gone.ranks, &dropped) < 1e-13);
         assert!((gone.certificate.sum - total).abs() < 1e-13 && total < 0.5);
@@ -187,10 +187,10 @@ fn every_policy_agrees_with_a_dense_solve_and_the_bound_is_one() {
         for dangling in Dangling::ALL {
             for teleport in [None, Some(&v[..])] {
                 for damping in [0.0, 0.5, 0.85, 0.99] {
-                    let problem = Problem { links: &links, damping, dangling, teleport, start: None };
+                    let problem = RankProblem { links: &links, damping, dangling, teleport, start: None };
                     let truth = exact(&graph, &problem);
                     for (method, tolerance) in
-                        Method::ALL.into_iter().flat_map(|m| [1e-3, 1e-7, 1e-12].map(|t| (m, t)))
+                        RankMethod::ALL.into_iter().flat_map(|m| [1e-3, 1e-7, 1e-12].map(|t| (m, t)))
                     {
                         let got = ranks(&problem, method, tolerance);
                         let what = format!("{seed} {dangling:?} {damping} {method:?} {tolerance}");
@@ -235,8 +235,8 @@ fn ranks_are_those_of_networkx_and_igraph_by_the_policies_that_they_have() {
         let links = Links::new(&graph(case.vertices, &case.links)).unwrap();
         let dangling = Dangling::ALL.into_iter().find(|policy| policy.name() == case.dangling).unwrap();
         let (damping, teleport) = (case.damping, case.teleport.as_deref());
-        let problem = Problem { links: &links, damping, dangling, teleport, start: None };
-        for method in Method::ALL {
+        let problem = RankProblem { links: &links, damping, dangling, teleport, start: None };
+        for method in RankMethod::ALL {
             let got = ranks(&problem, method, 5e-13);
             let off = distance(&got.ranks, &case.ranks);
             assert!(off < 1e-12, "{}, {}, {damping}, {method:?}: {off}", case.peer, case.graph);
@@ -257,7 +257,7 @@ fn ranks_agree_with_a_dense_solve<D: Pick<f64>>(device: &D) {
     let v: Vec<f64> = (0..300).map(|i| f64::from(u8::from(i < 10)) / 10.0).collect();
     for dangling in Dangling::ALL {
         for teleport in [None, Some(&v[..])] {
-            let problem = Problem { dangling, teleport, ..plain(&links) };
+            let problem = RankProblem { dangling, teleport, ..plain(&links) };
             let got = on::<D, f64>(device, &problem, 1e-12);
             assert_eq!(got.reason, StopReason::Converged);
             assert!(distance(&got.ranks, &exact(&graph, &problem)) <= 1e-12, "{dangling:?}");
@@ -284,7 +284,7 @@ fn single_precision_never_certifies_what_it_has_not_reached<D: Pick<f32> + Pick<
 fn a_start_at_the_ranks_is_done_at_once<D: Pick<f64>>(device: &D) {
     let links = Links::new(&random(500, 9)).unwrap();
     let cold = on::<D, f64>(device, &plain(&links), 1e-10);
-    let warm = on::<D, f64>(device, &Problem { start: Some(&cold.ranks), ..plain(&links) }, 1e-9);
+    let warm = on::<D, f64>(device, &RankProblem { start: Some(&cold.ranks), ..plain(&links) }, 1e-9);
     assert!(cold.iterations > 20 && warm.iterations <= 8, "{} {}", cold.iterations, warm.iterations);
 }
 
@@ -298,7 +298,7 @@ fn extrapolation_saves_iterations_where_groups_are_seldom_left<D: Pick<f64>>(dev
     let links = Links::new(&graph).unwrap();
     let v: Vec<f64> = (0..90).map(|i| f64::from(u8::from(i == 3))).collect();
     for dangling in Dangling::ALL {
-        let problem = Problem { damping: 0.99, teleport: Some(&v), dangling, ..plain(&links) };
+        let problem = RankProblem { damping: 0.99, teleport: Some(&v), dangling, ..plain(&links) };
         let (power, ahead) = (on::<D, f64>(device, &problem, 1e-11), extrapolated(device, &problem, 1e-11));
         assert_eq!(ahead.reason, StopReason::Converged);
         assert!(distance(&ahead.ranks, &exact(&graph, &problem)) <= 1e-11, "{dangling:?}");
@@ -325,13 +325,15 @@ fn vertices_that_are_numbered_anew_keep_their_ranks() {
     assert!(anew.are_reordered() && !stand.are_reordered());
     let v: Vec<f64> = (0..1 << 18).map(|i| if i % 1000 == 7 { 1.0 / 263.0 } else { 0.0 }).collect();
     assert!((v.iter().sum::<f64>() - 1.0).abs() < 1e-10);
-    for (method, teleport) in
-        [(Method::Power, None), (Method::Power, Some(&v[..])), (Method::GaussSeidel, Some(&v[..]))]
-    {
-        let by = |links| ranks(&Problem { teleport, ..plain(links) }, method, 1e-9);
+    for (method, teleport) in [
+        (RankMethod::Power, None),
+        (RankMethod::Power, Some(&v[..])),
+        (RankMethod::GaussSeidel, Some(&v[..])),
+    ] {
+        let by = |links| ranks(&RankProblem { teleport, ..plain(links) }, method, 1e-9);
         let (a, b) = (by(&stand), by(&anew));
         assert!(distance(&a.ranks, &b.ranks) <= 2e-9);
-        let again = certify(&Problem { teleport, ..plain(&anew) }, &a.ranks).unwrap();
+        let again = certify(&RankProblem { teleport, ..plain(&anew) }, &a.ranks).unwrap();
         assert!(again.error_bound <= 1.1e-9, "{again:?}");
     }
 }
@@ -340,8 +342,8 @@ fn vertices_that_are_numbered_anew_keep_their_ranks() {
 fn the_tolerance_means_the_same_at_any_size() {
     // NetworkX stops at n times its tolerance, and so far from the ranks of a large graph.
     let links = Links::new(&zoo::generated("rmat:scale=15,edges=300000")).unwrap();
-    let truth = ranks(&plain(&links), Method::Power, 1e-13).ranks;
-    let got = ranks(&plain(&links), Method::Power, 1e-6);
+    let truth = ranks(&plain(&links), RankMethod::Power, 1e-13).ranks;
+    let got = ranks(&plain(&links), RankMethod::Power, 1e-6);
     let error = distance(&got.ranks, &truth);
     assert!(error <= 1e-6 && got.certificate.error_bound <= 1e-6, "{error}");
 }
@@ -364,14 +366,14 @@ fn weights_say_where_a_surfer_goes_and_repeated_links_count_each() {
     let weighted = Links::new(&graph(3, &[(0, 1, 3.0), (0, 2, 1.0), (1, 0, 0.5), (2, 0, 7.0)])).unwrap();
     let repeated = Links::new(&unweighted(3, [(0, 1), (0, 1), (0, 1), (0, 2), (1, 0), (2, 0)])).unwrap();
     let (a, b) = (plain(&weighted), plain(&repeated));
-    let (a, b) = (ranks(&a, Method::Power, 1e-13), ranks(&b, Method::Power, 1e-13));
+    let (a, b) = (ranks(&a, RankMethod::Power, 1e-13), ranks(&b, RankMethod::Power, 1e-13));
     assert!(distance(&a.ranks, &b.ranks) < 1e-14);
     assert!(a.ranks[1] > 2.0 * a.ranks[2]);
 }
 
 #[test]
 fn no_vertex_one_vertex_and_no_link_have_ranks() {
-    for method in Method::ALL {
+    for method in RankMethod::ALL {
         let none = ranks(&plain(&Links::new(&unweighted(0, [])).unwrap()), method, 1e-10);
         assert!(none.ranks.is_empty() && none.reason.is_success());
         let one = ranks(&plain(&Links::new(&unweighted(1, [])).unwrap()), method, 1e-10);
@@ -393,16 +395,16 @@ fn graphs_and_vectors_that_make_no_chain_are_refused() {
     let oblong = Coo::new(2, 3, vec![0], vec![2], vec![1.0]).unwrap().into_csr().unwrap();
     assert!(matches!(Links::new(&oblong), Err(Error::NotSquare { solver: "pagerank", .. })));
     let links = Links::new(&unweighted(3, [(0, 1)])).unwrap();
-    let with = |problem: Problem<'_>| gauss_seidel(&problem, &rule(1e-8), &mut []).unwrap_err();
+    let with = |problem: RankProblem<'_>| gauss_seidel(&problem, &rule(1e-8), &mut []).unwrap_err();
     for damping in [-0.1, 1.0, f64::NAN] {
         assert!(matches!(
-            with(Problem { damping, ..plain(&links) }),
+            with(RankProblem { damping, ..plain(&links) }),
             Error::BadSetting { setting: "damping", .. }
         ));
     }
-    assert!(matches!(with(Problem { teleport: Some(&[1.0]), ..plain(&links) }), Error::Dimension { .. }));
+    assert!(matches!(with(RankProblem { teleport: Some(&[1.0]), ..plain(&links) }), Error::Dimension { .. }));
     for bad in [[0.5, 0.2, 0.2], [1.5, -0.5, 0.0], [f64::NAN, 0.5, 0.5]] {
-        let error = with(Problem { start: Some(&bad), ..plain(&links) });
+        let error = with(RankProblem { start: Some(&bad), ..plain(&links) });
         assert!(matches!(error, Error::Chain(ChainError::NoDistribution { .. })), "{error}");
     }
 }
@@ -422,7 +424,7 @@ fn what_a_gpu_finds_is_what_the_cpu_finds() {
     let chain = Csr::new(n, n, Offsets::narrowest(offsets.collect()), columns, Values::Ones).unwrap();
     for links in [web, Links::new(&chain).unwrap()] {
         let there = on::<_, f64>(&gpu, &plain(&links), 1e-11);
-        let here = ranks(&plain(&links), Method::Power, 1e-11);
+        let here = ranks(&plain(&links), RankMethod::Power, 1e-11);
         assert!(distance(&there.ranks, &here.ranks) <= 2e-11);
         assert!(there.iterations.abs_diff(here.iterations) <= 1, "{}", gpu.describe());
         let precise: f64 = there.ranks.iter().sum();
@@ -453,8 +455,8 @@ fn ranks_of_hubs_on_the_gpu_have_the_same_bits_every_time() {
 fn a_tolerance_beyond_all_rounding_ends_with_a_word_at_any_damping() {
     let links = Links::new(&random(200, 3)).unwrap();
     for damping in [0.0, 0.85] {
-        for method in Method::ALL {
-            let got = ranks(&Problem { damping, ..plain(&links) }, method, 1e-18);
+        for method in RankMethod::ALL {
+            let got = ranks(&RankProblem { damping, ..plain(&links) }, method, 1e-18);
             assert!(
                 matches!(got.reason, StopReason::RoundingGap { .. }),
                 "{damping} {method:?}: {:?}",
@@ -462,7 +464,8 @@ fn a_tolerance_beyond_all_rounding_ends_with_a_word_at_any_damping() {
             );
             assert!(got.certificate.error_bound < 1e-12);
         }
-        let rough = on::<Cpu, f32>(&Cpu::new(Some(1)).unwrap(), &Problem { damping, ..plain(&links) }, 1e-10);
+        let rough =
+            on::<Cpu, f32>(&Cpu::new(Some(1)).unwrap(), &RankProblem { damping, ..plain(&links) }, 1e-10);
         // Without links every rank is the same, and exact once the sum is taken off.
         assert!(
             (damping == 0.0 || !rough.reason.is_success()) && rough.iterations < 20_000,
@@ -475,9 +478,9 @@ fn a_tolerance_beyond_all_rounding_ends_with_a_word_at_any_damping() {
 #[test]
 fn ranks_that_lose_something_are_begun_from_as_they_are() {
     let links = Links::new(&random(300, 4)).unwrap();
-    let problem = Problem { dangling: Dangling::Drop, ..plain(&links) };
-    let cold = ranks(&problem, Method::Power, 1e-10);
-    let warm = ranks(&Problem { start: Some(&cold.ranks), ..problem }, Method::Power, 1e-9);
+    let problem = RankProblem { dangling: Dangling::Drop, ..plain(&links) };
+    let cold = ranks(&problem, RankMethod::Power, 1e-10);
+    let warm = ranks(&RankProblem { start: Some(&cold.ranks), ..problem }, RankMethod::Power, 1e-9);
     assert!(cold.iterations > 15 && warm.iterations <= 3, "{} {}", cold.iterations, warm.iterations);
 }
 
@@ -485,6 +488,6 @@ fn ranks_that_lose_something_are_begun_from_as_they_are() {
 fn what_certify_cannot_judge_is_refused() {
     let links = Links::new(&unweighted(2, [(0, 1), (1, 0)])).unwrap();
     assert!(certify(&plain(&links), &[0.5]).is_err());
-    assert!(certify(&Problem { damping: 1.5, ..plain(&links) }, &[0.5, 0.5]).is_err());
+    assert!(certify(&RankProblem { damping: 1.5, ..plain(&links) }, &[0.5, 0.5]).is_err());
     assert!(certify(&plain(&links), &[0.5, 0.5]).unwrap().error_bound < 1e-12);
 }

@@ -26,7 +26,7 @@ fn tar(files: &[(&str, &str)]) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Result<Loaded, Error> {
-    parse(Path::new("a.tar"), bytes, &Options { beside: true, ..Options::default() })
+    parse(Path::new("a.tar"), bytes, &Options { attached: true, ..Options::default() })
 }
 
 #[test]
@@ -47,16 +47,16 @@ fn the_matrix_is_the_file_named_like_its_folder_and_vectors_come_beside_it() {
         let loaded = read(&bytes).unwrap();
         assert_eq!((loaded.matrix.rows(), loaded.matrix.nnz(), loaded.symmetric), (3, 5, true));
         assert_eq!(loaded.kind, Some("Matrix Market"));
-        let names: Vec<_> = loaded.beside.iter().map(|beside| beside.name.as_str()).collect();
+        let names: Vec<_> = loaded.attached.iter().map(|attached| attached.name.as_str()).collect();
         assert_eq!(names, ["b", "x", "coord"]);
-        assert_eq!(loaded.beside("b").unwrap().values(), [1.0, 2.5, 3.0]);
-        assert_eq!(loaded.beside("x").unwrap().values(), [0.0, 7.0, 0.0]);
-        assert_eq!(loaded.beside("coord").unwrap().values(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
-        assert!(loaded.beside_unread.is_empty() && loaded.beside_faults.is_empty());
+        assert_eq!(loaded.attached("b").unwrap().values(), [1.0, 2.5, 3.0]);
+        assert_eq!(loaded.attached("x").unwrap().values(), [0.0, 7.0, 0.0]);
+        assert_eq!(loaded.attached("coord").unwrap().values(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+        assert!(loaded.attached_unread.is_empty() && loaded.attached_faults.is_empty());
         let alone = parse(Path::new("a.tar"), &bytes, &Options::default()).unwrap();
         assert_eq!(alone.matrix, loaded.matrix);
-        assert!(alone.beside.is_empty() && alone.beside_faults.is_empty());
-        assert_eq!(alone.beside_unread, ["b", "x", "coord"]);
+        assert!(alone.attached.is_empty() && alone.attached_faults.is_empty());
+        assert_eq!(alone.attached_unread, ["b", "x", "coord"]);
     }
 }
 
@@ -66,15 +66,15 @@ fn vectors_that_nobody_asked_for_are_not_looked_into() {
     let wrong = "%%MatrixMarket matrix array real general\n3 1\nfaulty\n";
     let bytes = tar(&[("m/m.mtx", MATRIX), ("m/m_b.mtx", wrong)]);
     let loaded = parse(Path::new("a.tar"), &bytes, &Options::default()).unwrap();
-    assert_eq!((loaded.matrix.nnz(), loaded.beside_faults.len()), (5, 0));
-    assert_eq!(loaded.beside_unread, ["b"]);
+    assert_eq!((loaded.matrix.nnz(), loaded.attached_faults.len()), (5, 0));
+    assert_eq!(loaded.attached_unread, ["b"]);
 }
 
 #[test]
 fn the_only_matrix_is_taken_whatever_its_name() {
     let loaded =
         read(&tar(&[("notes", "some words"), ("x/edges.txt", "# edges\n0 1\n"), ("v.mtx", COLUMN)])).unwrap();
-    assert_eq!((loaded.matrix.rows(), loaded.kind, loaded.beside.len()), (2, Some("edge list"), 0));
+    assert_eq!((loaded.matrix.rows(), loaded.kind, loaded.attached.len()), (2, Some("edge list"), 0));
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn faulty_vectors_are_left_out_with_their_reason_and_the_matrix_and_the_others_s
     let short = COLUMN.replace("3\n", "");
     let files = [("m/m.mtx", MATRIX), ("m/m_b.mtx", &short), ("m/m_x.mtx", SPARSE)];
     let loaded = read(&tar(&files)).unwrap();
-    assert_eq!((loaded.matrix.nnz(), loaded.beside("b"), loaded.beside.len()), (5, None, 1));
-    assert_eq!(loaded.beside("x").unwrap().values(), [0.0, 7.0, 0.0]);
-    assert_eq!(loaded.beside_unread, ["b"]);
-    let [fault] = &loaded.beside_faults[..] else { panic!("{:?}", loaded.beside_faults) };
+    assert_eq!((loaded.matrix.nnz(), loaded.attached("b"), loaded.attached.len()), (5, None, 1));
+    assert_eq!(loaded.attached("x").unwrap().values(), [0.0, 7.0, 0.0]);
+    assert_eq!(loaded.attached_unread, ["b"]);
+    let [fault] = &loaded.attached_faults[..] else { panic!("{:?}", loaded.attached_faults) };
     assert!(fault.starts_with("a.tar:m/m_b.mtx:") && fault.contains("expected 3 entries"), "{fault}");
 }
 

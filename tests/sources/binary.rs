@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use solver::Error;
 use solver::format::{Coo, Csr, Dense, Offsets, Values};
 use solver::source::binary::{is_binary, read, read_bytes, write};
-use solver::source::{Beside, Loaded, Options, load, load_with};
+use solver::source::{Attached, Loaded, Options, load, load_with};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -12,7 +12,7 @@ use std::time::Instant;
 fn assert_same(a: &Loaded, b: &Loaded) {
     assert!(a.matrix == b.matrix, "another matrix");
     assert_eq!((a.stored, a.symmetric, a.stand_in), (b.stored, b.symmetric, b.stand_in));
-    assert_eq!(a.beside, b.beside);
+    assert_eq!(a.attached, b.attached);
 }
 
 struct Folder(tempfile::TempDir);
@@ -37,9 +37,9 @@ fn everything() -> Loaded {
     let mut loaded = load("poisson2d:5x4").unwrap();
     loaded.stand_in = Some("Koutsovasilis/F1");
     let values = (0..40).map(f64::from).collect();
-    loaded.beside = vec![
-        Beside { name: "b".to_owned(), values: Dense::new(20, 2, values).unwrap() },
-        Beside { name: String::new(), values: Dense::new(0, 3, Vec::new()).unwrap() },
+    loaded.attached = vec![
+        Attached { name: "b".to_owned(), values: Dense::new(20, 2, values).unwrap() },
+        Attached { name: String::new(), values: Dense::new(0, 3, Vec::new()).unwrap() },
     ];
     loaded
 }
@@ -85,7 +85,7 @@ fn the_kind_of_file_is_known_by_its_content() {
     let loaded = everything();
     let path = folder.0.path().join("named.mtx");
     write(&path, &loaded).unwrap();
-    let asked = Options { beside: true, ..Options::default() };
+    let asked = Options { attached: true, ..Options::default() };
     assert_same(&load_with(path.to_str().unwrap(), &asked).unwrap(), &loaded);
 }
 
@@ -96,11 +96,11 @@ fn what_lies_beside_the_matrix_is_read_where_it_is_asked_for() {
     folder.bytes(&whole);
     let path = folder.file();
     let alone = load(path.to_str().unwrap()).unwrap();
-    assert!(alone.matrix == whole.matrix && alone.beside.is_empty());
-    assert_eq!(alone.beside_unread, ["b", ""]);
-    let asked = Options { beside: true, ..Options::default() };
+    assert!(alone.matrix == whole.matrix && alone.attached.is_empty());
+    assert_eq!(alone.attached_unread, ["b", ""]);
+    let asked = Options { attached: true, ..Options::default() };
     let asked = load_with(path.to_str().unwrap(), &asked).unwrap();
-    assert_eq!((asked.beside, asked.beside_unread.len()), (whole.beside, 0));
+    assert_eq!((asked.attached, asked.attached_unread.len()), (whole.attached, 0));
     assert_eq!((alone.kind, asked.kind), (Some("solver binary"), Some("solver binary")));
 }
 
@@ -126,9 +126,9 @@ fn every_changed_byte_is_found_unless_it_stands_between_arrays() {
         let mut changed = bytes.clone();
         changed[place] ^= 0x10;
         match read_bytes(Path::new("x.slv"), &changed) {
-            Ok(rest) if !rest.beside_faults.is_empty() => {
+            Ok(rest) if !rest.attached_faults.is_empty() => {
                 // Beside the matrix, which stands.
-                assert!(rest.matrix == loaded.matrix && rest.beside_faults[0].contains("block 0 of its b"));
+                assert!(rest.matrix == loaded.matrix && rest.attached_faults[0].contains("block 0 of its b"));
                 found += 1;
             }
             Ok(same) => assert_same(&same, &loaded),

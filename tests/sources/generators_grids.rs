@@ -111,7 +111,7 @@ fn elasticity3d_of_the_size_that_papers_compare_on_has_as_many_entries() {
 #[test]
 fn moving_the_whole_body_strains_only_the_elements_at_the_clamp() {
     let loaded = load("elasticity3d:4x3x3,contrast=50").unwrap();
-    let coord = loaded.beside("coord").unwrap();
+    let coord = loaded.attached("coord").unwrap();
     let m = &loaded.matrix;
     // Three shifts and three turns.
     for motion in 0..6 {
@@ -141,7 +141,7 @@ fn moving_the_whole_body_strains_only_the_elements_at_the_clamp() {
 fn a_beam_bends_down_under_its_weight_and_most_at_its_end() {
     let [nx, ny, nz] = [12, 3, 3];
     let loaded = load("elasticity3d:12x3x3,contrast=10").unwrap();
-    let (b, coord) = (loaded.beside("b").unwrap(), loaded.beside("coord").unwrap());
+    let (b, coord) = (loaded.attached("b").unwrap(), loaded.attached("coord").unwrap());
     assert_eq!((b.rows(), b.cols()), (3 * nx * ny * nz, 1));
     assert_eq!((coord.rows(), coord.cols()), (nx * ny * nz, 3));
     let b = b.values().to_vec();
@@ -176,7 +176,7 @@ fn contrast_and_seed_change_the_stiffness_and_nothing_else() {
     let (one, two) = (load(",contrast=100,seed=1"), load(",contrast=100,seed=2"));
     assert_ne!(one.matrix, two.matrix);
     assert_eq!(one.matrix.pattern(), plain.matrix.pattern());
-    assert_eq!(one.beside, plain.beside);
+    assert_eq!(one.attached, plain.attached);
     // Stiffer everywhere, by the contrast at most.
     for i in 0..plain.matrix.rows() {
         let ratio = one.matrix.get(i, i).unwrap() / plain.matrix.get(i, i).unwrap();

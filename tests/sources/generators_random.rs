@@ -45,7 +45,7 @@ fn the_same_bits_for_any_number_of_threads() {
                 panic!("{what}: no values");
             };
             assert!(a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits()), "{what} on {threads} threads");
-            assert_eq!(one.beside, several.beside, "{what}");
+            assert_eq!(one.attached, several.attached, "{what}");
         }
     }
 }

@@ -10,17 +10,17 @@ fn entries(matrix: &Csr) -> Vec<(usize, usize, f64)> {
 }
 
 fn read(text: &str) -> Result<Loaded, Error> {
-    parse(Path::new("test.rb"), text.as_bytes(), &Options { beside: true, ..Options::default() })
+    parse(Path::new("test.rb"), text.as_bytes(), &Options { attached: true, ..Options::default() })
 }
 
 /// What is wrong with the vectors of a file whose matrix is well.
 fn fault_beside(text: &str) -> String {
     let loaded = read(text).unwrap_or_else(|error| panic!("must be read: {text}: {error}"));
-    assert!(loaded.beside.is_empty() && loaded.beside_unread.contains(&"b".to_owned()));
+    assert!(loaded.attached.is_empty() && loaded.attached_unread.contains(&"b".to_owned()));
     let alone = parse(Path::new("test.rb"), text.as_bytes(), &Options::default()).unwrap();
-    assert_eq!((alone.matrix, alone.beside_faults.len()), (loaded.matrix, 0));
-    assert_eq!(alone.beside_unread, loaded.beside_unread);
-    loaded.beside_faults.concat()
+    assert_eq!((alone.matrix, alone.attached_faults.len()), (loaded.matrix, 0));
+    assert_eq!(alone.attached_unread, loaded.attached_unread);
+    loaded.attached_faults.concat()
 }
 
 fn accepted(text: &str) -> Vec<(usize, usize, f64)> {
@@ -145,11 +145,11 @@ fn right_hand_sides_guesses_and_solutions_come_beside_the_matrix() {
         "  1.0  2.0  3.0  4.0\n  5.0  6.0  7.0  8.0\n  9.0  8.0  7.0  6.0\n",
     ))
     .unwrap();
-    assert_eq!(loaded.beside("b").unwrap().values(), [1.0, 3.0, 2.0, 4.0]);
-    assert_eq!(loaded.beside("x0").unwrap().values(), [5.0, 7.0, 6.0, 8.0]);
-    assert_eq!(loaded.beside("x").unwrap().values(), [9.0, 7.0, 8.0, 6.0]);
+    assert_eq!(loaded.attached("b").unwrap().values(), [1.0, 3.0, 2.0, 4.0]);
+    assert_eq!(loaded.attached("x0").unwrap().values(), [5.0, 7.0, 6.0, 8.0]);
+    assert_eq!(loaded.attached("x").unwrap().values(), [9.0, 7.0, 8.0, 6.0]);
     let loaded = read(&text("M              2             2", "  1  2  3\n 2 1\n  5.0  6.0\n")).unwrap();
-    assert_eq!(loaded.beside("b").unwrap().values(), [0.0, 6.0, 5.0, 0.0]);
+    assert_eq!(loaded.attached("b").unwrap().values(), [0.0, 6.0, 5.0, 0.0]);
     let missing = fault_beside(&text("FGX            2             0", "  1.0  2.0\n"));
     assert_eq!(missing, "test.rb:9:11: expected a number, found nothing in columns 11 to 15");
     let ignored = "t\n 3 1 1 1\niua 1 1 1 0\n(26I3) (40I2) (26I3)\nF ignore\n  1  2\n 1\n 16\n";

@@ -2,7 +2,7 @@
 
 use crate::cli::running::RunArgs;
 use crate::cli::what::What;
-use crate::engine::markov::{Classes, Method};
+use crate::engine::markov::{ChainMethod, Classes};
 use crate::source::Columns;
 use clap::Args;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub struct MarkovArgs {
     pub labels: Option<PathBuf>,
     /// How the distribution is found: all but power take one thread
     #[arg(long, value_enum, default_value = "power")]
-    pub method: Method,
+    pub method: ChainMethod,
     /// Divide each row by its sum, instead of refusing rows that do not sum to 1
     #[arg(long)]
     pub normalize: bool,

@@ -2,7 +2,7 @@
 
 use crate::cli::running::RunArgs;
 use crate::cli::what::What;
-use crate::engine::pagerank::{Dangling, Method, Repeated, SelfLoops};
+use crate::engine::pagerank::{Dangling, RankMethod, Repeated, SelfLoops};
 use crate::source::Columns;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
@@ -56,7 +56,7 @@ pub struct PagerankArgs {
     /// How the ranks are found: extrapolated takes fewer iterations than power, and gauss-seidel, on one thread, about half
     /// on crawls of the web
     #[arg(long, value_enum, default_value = "power")]
-    pub method: Method,
+    pub method: RankMethod,
     /// Where and how long it runs.
     #[command(flatten)]
     pub run: RunArgs,

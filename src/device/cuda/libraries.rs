@@ -79,8 +79,8 @@ impl Wanted {
         for file in found(self.file, self.wheel) {
             for (needed, wheel) in self.needs {
                 // Beside it, or in a wheel of its own.
-                let beside = file.parent().and_then(|folder| library_in(folder, needed));
-                let first = beside.or_else(|| found(needed, wheel).into_iter().next());
+                let sibling = file.parent().and_then(|folder| library_in(folder, needed));
+                let first = sibling.or_else(|| found(needed, wheel).into_iter().next());
                 if let Some(Ok(library)) = first.map(|needed| open(&needed)) {
                     std::mem::forget(library);
                 }

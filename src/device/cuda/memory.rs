@@ -128,7 +128,7 @@ impl Cuda {
         if needed.saturating_add(reserve) <= free {
             return Ok(());
         }
-        Err(GpuError::DeviceMemory { what, needed, beside: reserve, free, hint: None }.into())
+        Err(GpuError::DeviceMemory { what, needed, reserved: reserve, free, hint: None }.into())
     }
 
     /// Device memory for `len` elements, zeroed. A step that is recorded cannot allocate: its memory would end with it.
@@ -144,7 +144,7 @@ impl Cuda {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
                 let free = self.memory().map_or(0, |(free, _)| free);
                 let hint = Some(IN_PIECES.to_owned());
-                GpuError::DeviceMemory { what, needed, beside: 0, free, hint }.into()
+                GpuError::DeviceMemory { what, needed, reserved: 0, free, hint }.into()
             }
             _ => fault("cuMemAllocAsync")(e),
         })?;

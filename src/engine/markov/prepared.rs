@@ -2,7 +2,7 @@
 
 use super::distribution::Distribution;
 use super::distributions::{Distributions, Facts};
-use super::{Classes, Markov, Method};
+use super::{ChainMethod, Classes, Markov};
 use crate::backend::{Choice, Pick};
 use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::graph::Names;
@@ -15,7 +15,7 @@ use crate::observe::Observer;
 use crate::scalar::{Precision, Scalar};
 use crate::solve::markov::chain::{Chain, Closed};
 use crate::solve::markov::power::VECTORS;
-use crate::solve::markov::{Problem, Stationary, power, serial};
+use crate::solve::markov::{Stationary, StationaryProblem, power, serial};
 use crate::solve::rounding::sum;
 use crate::stop::StoppingRule;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const STAGNATION: usize = 2000;
 
 /// A method, with its operator on a device.
 type Iterate =
-    Box<dyn Fn(&Problem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Stationary> + Send>;
+    Box<dyn Fn(&StationaryProblem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Stationary> + Send>;
 
 /// A class made ready.
 struct Ready {
@@ -38,7 +38,7 @@ struct Ready {
 
 /// How classes are made ready.
 struct Recipe {
-    method: Method,
+    method: ChainMethod,
     device: DeviceHandle,
     backend: Choice,
     precision: Precision,
@@ -83,15 +83,15 @@ impl Recipe {
     fn ready(&self, chain: &Chain, class: &Closed, phase: &mut dyn FnMut(&str)) -> Result<Ready> {
         let incoming = chain.within(class)?;
         let (iterate, chosen): (Iterate, Chosen) = match self.method {
-            Method::Power => {
+            ChainMethod::Power => {
                 let narrow = self.precision.narrow_values();
                 let matrix = if narrow { Arc::new(incoming.to_f32()) } else { Arc::clone(&incoming) };
                 on_device!(self.device, self.precision, |held, D, T| {
                     by_power::<D, T>(held, &self.backend, &matrix, phase)
                 })?
             }
-            method @ (Method::GaussSeidel | Method::Aggregation) => {
-                let aggregation = method == Method::Aggregation;
+            method @ (ChainMethod::GaussSeidel | ChainMethod::Aggregation) => {
+                let aggregation = method == ChainMethod::Aggregation;
                 let iterate: Iterate =
                     Box::new(move |problem, rule, observers| serial(problem, aggregation, rule, observers));
                 (iterate, Chosen::none())
@@ -203,8 +203,11 @@ impl Prepared {
             let seconds = if made.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
             let Some(ready) = self.only.as_ref().or(made.as_ref()) else { continue };
             let start = start.as_ref().and_then(|start| within(start, class));
-            let problem =
-                Problem { incoming: &ready.incoming, period: class.period, start: start.as_deref() };
+            let problem = StationaryProblem {
+                incoming: &ready.incoming,
+                period: class.period,
+                start: start.as_deref(),
+            };
             let mut observer = watch(class);
             let others: &mut [&mut dyn Observer] = match &mut observer {
                 Some(observer) => &mut [&mut **observer],

@@ -1,6 +1,6 @@
 //! What the solve of a chain says about itself.
 
-mod words;
+mod lines;
 
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! A ranking made ready: links, device and operator stay where they are from one solve to the next.
 
 use super::ranks::{Facts, Graph, Ranks};
-use super::{Method, Pagerank, Repeated, SelfLoops};
+use super::{Pagerank, RankMethod, Repeated, SelfLoops};
 use crate::backend::{Choice, Pick};
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::graph::Names;
@@ -14,14 +14,15 @@ use crate::observe::Observer;
 use crate::scalar::Scalar;
 use crate::solve::pagerank::links::Links;
 use crate::solve::pagerank::power::vectors;
-use crate::solve::pagerank::{Problem, Ranking, gauss_seidel, power};
+use crate::solve::pagerank::{RankProblem, Ranking, gauss_seidel, power};
 use crate::stop::StoppingRule;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// A method with its operator on a device.
-type Iterate = Box<dyn Fn(&Problem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Ranking> + Send>;
+type Iterate =
+    Box<dyn Fn(&RankProblem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Ranking> + Send>;
 
 /// A ranking ready for solves: of one graph, on one device. It can be moved to another thread.
 ///
@@ -98,12 +99,12 @@ impl Prepared {
         let links = if pays { Links::in_best_order(kept) } else { Links::new(&kept) };
         let links = links.map_err(|error| named(&known.names, error))?;
         let precision = running.request.precision;
-        let extrapolate = settings.method == Method::Extrapolated;
+        let extrapolate = settings.method == RankMethod::Extrapolated;
         // A later solve may be personalised.
         let vectors = vectors(settings.dangling, true, extrapolate);
         let (iterate, chosen): (Iterate, Chosen) = match settings.method {
-            Method::GaussSeidel => (Box::new(gauss_seidel), Chosen::none()),
-            Method::Power | Method::Extrapolated => {
+            RankMethod::GaussSeidel => (Box::new(gauss_seidel), Chosen::none()),
+            RankMethod::Power | RankMethod::Extrapolated => {
                 let exact = links.incoming();
                 let matrix =
                     if precision.narrow_values() { Arc::new(exact.to_f32()) } else { Arc::clone(exact) };
@@ -166,7 +167,7 @@ impl Prepared {
             |ranks: &Weights| ranks.over("x0", vertices, Others::Share, !settings.dangling.conserves());
         let teleport = personalise.as_ref().map(jumps).transpose()?;
         let start = x0.as_ref().map(begins).transpose()?;
-        let problem = Problem {
+        let problem = RankProblem {
             links,
             damping: settings.damping,
             dangling: settings.dangling,

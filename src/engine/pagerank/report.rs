@@ -1,6 +1,6 @@
 //! What a ranking says about itself.
 
-mod words;
+mod lines;
 
 use crate::observe::report::{Measure, Report};
 use serde::Serialize;

@@ -11,7 +11,7 @@
 //! F(x) - x is computed here in double precision from the graph itself, each sum rounded about once however long it is,
 //! and what its rounding may come to is added. Whatever arithmetic has found x has no part in it.
 
-use super::{Dangling, Inside, Problem};
+use super::{Dangling, Inside, RankProblem};
 use crate::error::{Error, Result};
 use crate::format::Values;
 use crate::solve::rounding::sum;
@@ -37,7 +37,7 @@ impl Certificate {
 }
 
 /// Looks at x, which holds a rank for each vertex of the graph.
-pub fn certify(problem: &Problem<'_>, x: &[f64]) -> Result<Certificate> {
+pub fn certify(problem: &RankProblem<'_>, x: &[f64]) -> Result<Certificate> {
     problem.check()?;
     let (what, expected, got) = ("the ranks", problem.links.vertices(), x.len());
     if got != expected {
@@ -48,7 +48,7 @@ pub fn certify(problem: &Problem<'_>, x: &[f64]) -> Result<Certificate> {
 }
 
 /// The same under the numbers of [`Links`](super::links::Links).
-pub(super) fn look(problem: &Problem<'_>, x: &[f64]) -> Certificate {
+pub(super) fn look(problem: &RankProblem<'_>, x: &[f64]) -> Certificate {
     let links = problem.links;
     let (n, d) = (links.vertices(), problem.damping);
     if n == 0 {

@@ -12,7 +12,7 @@
 //! on every run. The estimate is the same as that of the power method: it says
 //! nothing certain here, and the certificate decides.
 
-use super::{Dangling, Problem};
+use super::{Dangling, RankProblem};
 
 /// Vectors that a pass touches, x among them.
 pub(super) const VECTORS: usize = 5;
@@ -25,7 +25,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub fn new(problem: &Problem<'_>, x: &[f64]) -> State {
+    pub fn new(problem: &RankProblem<'_>, x: &[f64]) -> State {
         let links = problem.links;
         let out = links.out();
         let given = (0..x.len()).map(|i| if out[i] > 0.0 { x[i] / out[i] } else { 0.0 }).collect();
@@ -40,7 +40,7 @@ impl State {
     }
 
     /// One pass over all vertices; the l1 norm of the change.
-    pub fn pass(&mut self, problem: &Problem<'_>, x: &mut [f64]) -> f64 {
+    pub fn pass(&mut self, problem: &RankProblem<'_>, x: &mut [f64]) -> f64 {
         let (links, d) = (problem.links, problem.damping);
         let (into, out, n) = (links.incoming(), links.out(), x.len());
         // Summed anew in every pass, so that rounding does not pile up.

@@ -30,7 +30,7 @@
 //! 2003; as a least-squares problem: A. Sidi, Extrapolation vs. projection methods for linear systems of equations, Journal
 //! of Computational and Applied Mathematics, 1988 (reduced rank extrapolation).
 
-use super::{Dangling, Problem};
+use super::{Dangling, RankProblem};
 use crate::backend::Operator;
 use crate::device::formula::{names, program, sweep};
 use crate::device::{Device, Formula, Name, Op, Slot, SlotState, Sweep, Work, Workspace};
@@ -177,7 +177,7 @@ pub fn vectors(dangling: Dangling, personal: bool, extrapolate: bool) -> usize {
 
 impl<D: Device, T: Scalar> Power<D, T> {
     /// Power iteration with an operator that multiplies the links.
-    pub fn new(links: Operator<D, T>, problem: &Problem<'_>, extrapolate: bool) -> Power<D, T> {
+    pub fn new(links: Operator<D, T>, problem: &RankProblem<'_>, extrapolate: bool) -> Power<D, T> {
         let extrapolates = extrapolate.then(|| RefCell::new(SlotState::new(SLOTS, 1)));
         Power { links, step: step_of(problem), extrapolates }
     }
@@ -188,7 +188,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
     }
 
     /// The workspace, and the host's copy of its scalars; iteration begins at x.
-    pub fn workspace(&self, problem: &Problem<'_>, x: &[f64]) -> Result<(Workspace<D, T>, SlotState)> {
+    pub fn workspace(&self, problem: &RankProblem<'_>, x: &[f64]) -> Result<(Workspace<D, T>, SlotState)> {
         let names = names(self.step, self.extrapolates.is_some());
         let mut workspace = Workspace::new(self.links.device(), names, (x.len(), 1), SLOTS)?;
         let mut work = workspace.work();
@@ -277,12 +277,12 @@ fn signed(out: f64) -> f64 {
 }
 
 /// x of what has come back from the device, c.
-pub(super) fn ranks(problem: &Problem<'_>, mut c: Vec<f64>) -> Vec<f64> {
+pub(super) fn ranks(problem: &RankProblem<'_>, mut c: Vec<f64>) -> Vec<f64> {
     c.iter_mut().zip(problem.links.out()).for_each(|(c, &out)| *c *= signed(out));
     c
 }
 
-fn step_of(problem: &Problem<'_>) -> &'static Formula {
+fn step_of(problem: &RankProblem<'_>) -> &'static Formula {
     step_by(problem.dangling, problem.teleport.is_some())
 }
 
@@ -295,7 +295,7 @@ fn step_by(dangling: Dangling, personal: bool) -> &'static Formula {
 }
 
 /// What is spread to whom, by policy.
-fn shares(problem: &Problem<'_>) -> [(Slot, f64); 5] {
+fn shares(problem: &RankProblem<'_>) -> [(Slot, f64); 5] {
     let (n, d) = (problem.links.vertices() as f64, problem.damping);
     let spread = matches!(problem.dangling, Dangling::Uniform | Dangling::Personalised);
     // Of minus the sum over sinks.

@@ -43,7 +43,7 @@ impl Kind {
 }
 
 /// A dense array beside the matrix.
-pub(super) struct BesideHeader {
+pub(super) struct AttachedHeader {
     pub name: String,
     pub rows: usize,
     pub cols: usize,
@@ -68,7 +68,7 @@ pub(super) struct Header {
     pub stand_in: Option<&'static str>,
     /// What kind of file it was made from.
     pub kind: Option<&'static str>,
-    pub beside: Vec<BesideHeader>,
+    pub attached: Vec<AttachedHeader>,
     /// What lay beside the matrix in the file that it was made from, and is not here.
     pub unread: Vec<String>,
     pub checksums: Vec<u64>,
@@ -88,7 +88,7 @@ pub(super) fn blocks(length: usize) -> usize {
 impl Header {
     pub fn of(content: &Content<'_>, key: &Key, checksums: Vec<u64>) -> Header {
         let matrix = content.matrix;
-        let beside = content.beside.iter().map(|b| BesideHeader {
+        let attached = content.attached.iter().map(|b| AttachedHeader {
             name: b.name.clone(),
             rows: b.values.rows(),
             cols: b.values.cols(),
@@ -108,9 +108,9 @@ impl Header {
             key: key.clone(),
             stand_in: content.stand_in,
             kind: content.kind,
-            beside: beside.collect(),
+            attached: attached.collect(),
             // A matrix that stands for itself has no other place where it could be found.
-            unread: if *key == Key::default() { Vec::new() } else { content.beside_unread.to_vec() },
+            unread: if *key == Key::default() { Vec::new() } else { content.attached_unread.to_vec() },
             checksums,
             places: Vec::new(),
         }
@@ -140,11 +140,11 @@ impl Header {
         text(&mut out, self.kind.unwrap_or_default());
         number(&mut out, self.unread.len() as u64);
         self.unread.iter().for_each(|name| text(&mut out, name));
-        number(&mut out, self.beside.len() as u64);
-        for beside in &self.beside {
-            text(&mut out, &beside.name);
-            number(&mut out, beside.rows as u64);
-            number(&mut out, beside.cols as u64);
+        number(&mut out, self.attached.len() as u64);
+        for attached in &self.attached {
+            text(&mut out, &attached.name);
+            number(&mut out, attached.rows as u64);
+            number(&mut out, attached.cols as u64);
         }
         for &sum in &self.checksums {
             number(&mut out, sum);
@@ -201,8 +201,8 @@ impl Header {
         if self.values != Kind::Ones {
             arrays.push(("values".to_owned(), Some(self.entries), self.values.width()));
         }
-        for beside in &self.beside {
-            arrays.push((beside.name.clone(), beside.rows.checked_mul(beside.cols), 8));
+        for attached in &self.attached {
+            arrays.push((attached.name.clone(), attached.rows.checked_mul(attached.cols), 8));
         }
         let mut end = start;
         for (name, count, width) in arrays {
@@ -290,11 +290,11 @@ impl<'a> Reader<'a> {
         for _ in 0..self.number()? {
             unread.push(self.text("the name of what lay beside it")?);
         }
-        let mut beside = Vec::new();
+        let mut attached = Vec::new();
         for _ in 0..self.number()? {
             let name = self.text("the name of what lies beside it")?;
             let (rows, cols) = (self.size("its rows")?, self.size("its columns")?);
-            beside.push(BesideHeader { name, rows, cols });
+            attached.push(AttachedHeader { name, rows, cols });
         }
         Ok(Header {
             rows,
@@ -307,7 +307,7 @@ impl<'a> Reader<'a> {
             key: Key { content, length, as_stored },
             stand_in,
             kind,
-            beside,
+            attached,
             unread,
             checksums: Vec::new(),
             places: Vec::new(),

@@ -17,7 +17,7 @@ mod array;
 mod header;
 
 use super::text::in_file;
-use super::{Beside, Content, Loaded, Options, mmap};
+use super::{Attached, Content, Loaded, Options, mmap};
 use crate::error::{Error, Result};
 use crate::files;
 use crate::format::stats::first_unpaired;
@@ -42,7 +42,7 @@ pub fn read(path: &Path) -> Result<Loaded> {
 
 /// Reads a file that is already in memory; `path` is for error messages.
 pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Loaded> {
-    read_with(path, bytes, &Options { beside: true, ..Options::default() }).map_err(in_file(path))
+    read_with(path, bytes, &Options { attached: true, ..Options::default() }).map_err(in_file(path))
 }
 
 /// Likewise, with options.
@@ -69,7 +69,7 @@ pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: 
     }
     let meter = options.meter.as_deref();
     if let Some(meter) = meter {
-        let unasked = if options.beside { 0 } else { header.beside.len() };
+        let unasked = if options.attached { 0 } else { header.attached.len() };
         let asked = &header.arrays()[..header.arrays().len() - unasked];
         meter.begin("reading", asked.iter().map(|place| place.length as u64).sum());
     }
@@ -94,15 +94,15 @@ pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: 
     let mut loaded = Loaded::new(matrix, header.stored, header.symmetric);
     loaded.stand_in = header.stand_in;
     loaded.kind = key.and(header.kind);
-    loaded.beside_unread = header.unread.clone();
-    for beside in &header.beside {
-        let name = beside.name.clone();
-        if !options.beside {
-            loaded.beside_unread.push(name);
+    loaded.attached_unread = header.unread.clone();
+    for attached in &header.attached {
+        let name = attached.name.clone();
+        if !options.attached {
+            loaded.attached_unread.push(name);
             continue;
         }
-        match arrays.next().and_then(|values| Dense::new(beside.rows, beside.cols, values)) {
-            Ok(values) => loaded.beside.push(Beside { name, values }),
+        match arrays.next().and_then(|values| Dense::new(attached.rows, attached.cols, values)) {
+            Ok(values) => loaded.attached.push(Attached { name, values }),
             Err(error) if key.is_some() => return Err(error),
             Err(error) => loaded.skip_beside(path, vec![name], error),
         }
@@ -166,9 +166,9 @@ pub(super) fn write_keyed(path: &Path, loaded: &Loaded, key: &Key, meter: Option
 fn write_to(out: &mut impl Write, content: &Content<'_>, key: &Key, meter: Option<&Meter>) -> io::Result<()> {
     let matrix = content.matrix;
     if let Some(meter) = meter {
-        let beside = content.beside.iter().map(|beside| size_of_val(beside.values.values()) as u64);
+        let attached = content.attached.iter().map(|attached| size_of_val(attached.values.values()) as u64);
         // Once for the checksums, and once to write.
-        meter.begin("writing", 2 * (matrix.storage_bytes() + beside.sum::<u64>()));
+        meter.begin("writing", 2 * (matrix.storage_bytes() + attached.sum::<u64>()));
     }
     let mut checksums = Vec::new();
     match matrix.row_offsets() {
@@ -181,8 +181,8 @@ fn write_to(out: &mut impl Write, content: &Content<'_>, key: &Key, meter: Optio
         Values::F32(values) => array::checksums(values, &mut checksums, meter),
         Values::F64(values) => array::checksums(values, &mut checksums, meter),
     }
-    for beside in content.beside {
-        array::checksums(beside.values.values(), &mut checksums, meter);
+    for attached in content.attached {
+        array::checksums(attached.values.values(), &mut checksums, meter);
     }
     let header = Header::of(content, key, checksums).encode();
     out.write_all(&header)?;
@@ -197,8 +197,8 @@ fn write_to(out: &mut impl Write, content: &Content<'_>, key: &Key, meter: Optio
         Values::F32(values) => out.write(values)?,
         Values::F64(values) => out.write(values)?,
     }
-    for beside in content.beside {
-        out.write(beside.values.values())?;
+    for attached in content.attached {
+        out.write(attached.values.values())?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Dense;
 use crate::parallel::zeros;
-use crate::source::Beside;
+use crate::source::Attached;
 use rayon::prelude::*;
 
 const POISSON_RATIO: f64 = 0.3;
@@ -106,8 +106,8 @@ fn stiffness(grid: &Grid, n: usize, free: [usize; 3], contrast: f64, seed: u64) 
     );
     let stored = matrix.nnz() as u64;
     let mut loaded = Loaded::new(matrix, stored, true);
-    loaded.beside.push(Beside { name: "b".to_owned(), values: Dense::new(n, 1, gravity)? });
-    loaded.beside.push(Beside { name: "coord".to_owned(), values: Dense::new(n / 3, 3, places)? });
+    loaded.attached.push(Attached { name: "b".to_owned(), values: Dense::new(n, 1, gravity)? });
+    loaded.attached.push(Attached { name: "coord".to_owned(), values: Dense::new(n / 3, 3, places)? });
     Ok(loaded)
 }
 

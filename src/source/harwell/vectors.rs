@@ -6,7 +6,7 @@ use super::format::Field;
 use crate::error::Result;
 use crate::format::Dense;
 use crate::parallel::zeros;
-use crate::source::Beside;
+use crate::source::Attached;
 use crate::source::text::check_size;
 
 /// What they are called; a right-hand side comes first, whatever else there is.
@@ -17,21 +17,21 @@ pub(super) fn names(vectors: Option<&Vectors>) -> Vec<String> {
 }
 
 /// Reads all of them.
-pub(super) fn read(fields: &mut Fields, cards: &Cards, vectors: &Vectors) -> Result<Vec<Beside>> {
-    let mut beside = Vec::new();
+pub(super) fn read(fields: &mut Fields, cards: &Cards, vectors: &Vectors) -> Result<Vec<Attached>> {
+    let mut attached = Vec::new();
     let right = if vectors.sparse {
         read_sparse(fields, cards, vectors)?
     } else {
         read_full(fields, cards.rows, vectors.count, &vectors.format)?
     };
-    beside.push(Beside { name: "b".to_owned(), values: right });
+    attached.push(Attached { name: "b".to_owned(), values: right });
     for (name, there) in [("x0", vectors.guess), ("x", vectors.exact)] {
         if there {
             let values = read_full(fields, cards.cols, vectors.count, &vectors.format)?;
-            beside.push(Beside { name: name.to_owned(), values });
+            attached.push(Attached { name: name.to_owned(), values });
         }
     }
-    Ok(beside)
+    Ok(attached)
 }
 
 /// Vectors one after the other, every number of them.

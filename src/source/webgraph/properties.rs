@@ -51,7 +51,7 @@ pub(super) fn names_bits(bytes: &[u8]) -> bool {
 }
 
 /// The properties beside a file, if there are any.
-pub(super) fn beside(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
+pub(super) fn sibling(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
     use std::io::Read;
     let path = path.with_extension("properties");
     let mut bytes = Vec::new();

@@ -174,7 +174,7 @@ fn load_name(name: &'static str) -> Result<Option<Nvrtc>> {
         Nvrtc::bind(library, PathBuf::from(name)).map_err(|reason| unusable(Path::new(name), reason))?;
     // The host process may have loaded it from anywhere before, as Python packages do: find where it lies.
     if let Some(file) = libraries::file_at(nvrtc.functions.address()) {
-        load_builtins_beside(&file);
+        load_builtins_in_folder_of(&file);
         nvrtc.path = file;
     }
     Ok(Some(nvrtc))
@@ -184,13 +184,13 @@ fn load_name(name: &'static str) -> Result<Option<Nvrtc>> {
 fn load_file(file: &Path) -> Result<Nvrtc> {
     // With a slash in it, so that dlopen takes this file and no other of its name.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    load_builtins_beside(&file);
+    load_builtins_in_folder_of(&file);
     let library = open(file.as_os_str()).map_err(|reason| unusable(&file, reason))?;
     Nvrtc::bind(library, file.clone()).map_err(|reason| unusable(&file, reason))
 }
 
 /// Loads the builtins in the folder of `file`, and in that of the file it links to. They stay loaded for good.
-fn load_builtins_beside(file: &Path) {
+fn load_builtins_in_folder_of(file: &Path) {
     let real = file.canonicalize().ok();
     let folders = [Some(file), real.as_deref()].map(|file| file.and_then(Path::parent));
     for folder in folders.into_iter().flatten() {

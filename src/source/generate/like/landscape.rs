@@ -19,7 +19,7 @@ const PATCH: usize = 8;
 pub(super) fn make(wanted: Wanted) -> Result<Csr> {
     let side = ((SIDE as f64 * wanted.scale.sqrt()).round() as usize).max(2);
     let n = side * side;
-    let beside = |i: usize| {
+    let neighbours = |i: usize| {
         let (x, y) = (i % side, i / side);
         let neighbours = [
             (y > 0).then(|| i - side),
@@ -38,9 +38,9 @@ pub(super) fn make(wanted: Wanted) -> Result<Csr> {
     let shape = Shape { rows: n, cols: n, entries: 5 * n as u128 };
     let grid = pattern(
         shape,
-        |i| 1 + beside(i).count(),
+        |i| 1 + neighbours(i).count(),
         |i, columns| {
-            columns.iter_mut().zip(beside(i).chain([i])).for_each(|(slot, j)| *slot = j as u32);
+            columns.iter_mut().zip(neighbours(i).chain([i])).for_each(|(slot, j)| *slot = j as u32);
             columns.sort_unstable();
         },
     )?;

@@ -1,7 +1,7 @@
 //! The report of a ranking in words.
 
 use super::RankReport;
-use crate::observe::words::{Line, around, count, ended, labelled, named, ranked, short, speed, time};
+use crate::observe::phrases::{Line, around, count, ended, labelled, named, ranked, short, speed, time};
 use crate::text::{duration, thousands};
 use std::fmt;
 

@@ -74,14 +74,14 @@ impl Info {
         let as_stored = if self.as_stored { ", read as stored" } else { "" };
         let stored = thousands(self.nnz_stored);
         lines.push(("entries", format!("{} ({stored} stored in the source{as_stored})", count(self.nnz))));
-        for beside in &self.beside {
+        for attached in &self.attached {
             lines.push((
                 "beside it",
-                format!("{}, {} x {}", beside.name, count(beside.rows), count(beside.cols)),
+                format!("{}, {} x {}", attached.name, count(attached.rows), count(attached.cols)),
             ));
         }
-        let unread = self.beside_unread.join(", ");
-        if !self.beside_faults.is_empty() {
+        let unread = self.attached_unread.join(", ");
+        if !self.attached_faults.is_empty() {
             lines.push(("beside it", format!("{unread}: faulty, and left out")));
         } else if !unread.is_empty() {
             lines.push(("beside it", format!("{unread}: not read, as {} does", naming("beside", ""))));

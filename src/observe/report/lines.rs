@@ -1,7 +1,7 @@
 //! The report in words.
 
 use super::Report;
-use crate::observe::words::{Line, around, count, ended, labelled, short, speed, time};
+use crate::observe::phrases::{Line, around, count, ended, labelled, short, speed, time};
 use crate::text::{duration, thousands};
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! The report of a chain in words.
 
 use super::{ClassReport, MarkovReport};
-use crate::observe::words::{around, count, ended, labelled, named, ranked, short, speed, time};
+use crate::observe::phrases::{around, count, ended, labelled, named, ranked, short, speed, time};
 use crate::text::{duration, thousands};
 use std::fmt;
 
