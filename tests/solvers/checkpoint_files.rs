@@ -130,7 +130,7 @@ fn a_checkpoint_of_a_method_whose_state_has_changed_since_is_refused() {
         let at = bytes.windows(8).position(|bytes| bytes == b"version ").unwrap() + 8;
         let here = std::mem::replace(&mut bytes[at], b'0') as char;
         let message = resumed(&path, method, bytes).unwrap_err();
-        let differs = format!("state of the method: version 0 there, version {here} here");
+        let differs = format!("state of the method: version 0 in the checkpoint, version {here} here");
         assert!(message.contains(&differs), "{message}");
     }
 }

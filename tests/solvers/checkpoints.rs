@@ -315,11 +315,11 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
         (vec!["matrix"], refused(case, &other_matrix, "one")),
         (vec!["right-hand side"], refused(case, &other_b, "one")),
         (
-            vec!["method: cg there, minres here"],
+            vec!["method: cg in the checkpoint, minres here"],
             refused(Case { method: Method::Minres, ..case }, &given, "one"),
         ),
         (vec!["vectors: f64", "f32"], refused(Case { precision: Precision::F32, ..case }, &given, "one")),
-        (vec!["preconditioner: one there, two here"], refused(case, &given, "two")),
+        (vec!["preconditioner: one in the checkpoint, two here"], refused(case, &given, "two")),
         (vec!["preconditioned"], refused(Case { precond: Preconditioner::JACOBI, ..case }, &given, "one")),
         (vec!["matrix", "right-hand side"], refused(case, &System::generated("poisson2d:9x9"), "one")),
     ] {

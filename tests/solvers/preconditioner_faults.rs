@@ -164,7 +164,7 @@ fn what_cannot_be_read_is_refused_with_what_there_is() {
     }
     assert!(refused("jacobi:block=3").contains("it has no parameters"));
     assert!(refused("block-jacobi:size=3").contains("block=B"));
-    assert!(refused("block-jacobi:block=3,block=4").contains("stands twice"));
+    assert!(refused("block-jacobi:block=3,block=4").contains("given twice"));
     for value in ["0", "1", "257", "-3", "3x3", ""] {
         assert!(refused(&format!("block-jacobi:block={value}")).contains("from 2 to 256"), "{value}");
     }
