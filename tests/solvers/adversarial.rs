@@ -159,7 +159,7 @@ where
 }
 
 #[test]
-fn no_verdict_on_an_adversarial_system_is_false() {
+fn verdicts_on_adversarial_systems_are_correct() {
     let systems = std::env::var("SOLVER_TEST_SYSTEMS").map_or(SYSTEMS, |n| n.parse().unwrap());
     let (mut converged, mut undecided, mut refused, mut not) = (0, 0, 0, 0);
     let mut faults = Vec::new();

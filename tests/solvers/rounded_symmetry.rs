@@ -30,7 +30,7 @@ fn perturbed(what: &str) -> Arc<Csr> {
 
 /// Solves with every backend of the CPU and every preconditioner, and checks the exact residual of the full matrix.
 #[test]
-fn verdicts_on_matrices_that_are_symmetric_to_rounding_are_those_of_all_entries() {
+fn verdicts_on_matrices_symmetric_to_rounding_use_all_entries() {
     let cpu = Cpu::new(Some(2)).unwrap();
     for what in ["elasticity3d:3x3x3", "poisson2d:7x5"] {
         let system = System::random(perturbed(what));
