@@ -128,7 +128,7 @@ impl Dangling {
             Dangling::Personalised => {
                 "x = d (P x + m v) + (1 - d) v, m being the sum of x over vertices without links"
             }
-            Dangling::SelfLoop => "x = d P x + (1 - d) v, where a vertex without links has one to itself",
+            Dangling::SelfLoop => "x = d P x + (1 - d) v, a vertex without links having a link to itself",
             Dangling::Drop => {
                 "x = d P x + (1 - d) v, where a vertex without links gives nothing: sum of x < 1"
             }

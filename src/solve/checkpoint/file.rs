@@ -117,15 +117,15 @@ impl<'a> Reader<'a> {
     }
 
     fn bytes(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or("it ends too early")?;
+        let (head, rest) = self.rest.split_at_checked(count).ok_or("it ends too early")?;
         self.rest = rest;
-        Ok(taken)
+        Ok(head)
     }
 
     pub fn count(&mut self) -> Result<usize, String> {
-        let (taken, rest) = self.rest.split_first_chunk().ok_or("it ends too early")?;
+        let (head, rest) = self.rest.split_first_chunk().ok_or("it ends too early")?;
         self.rest = rest;
-        let count = u64::from_le_bytes(*taken);
+        let count = u64::from_le_bytes(*head);
         usize::try_from(count).map_err(|_| format!("{count} is more than this machine can address"))
     }
 
