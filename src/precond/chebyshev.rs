@@ -131,7 +131,10 @@ impl entry::Family for Family {
         let mut diagonal = device.vector(n, 1)?;
         device.upload(&host, &mut diagonal)?;
         let largest = largest_eigenvalue(device, matrix, a, &inverse, &host)?;
-        log::info!("chebyshev: eigenvalues of the scaled matrix from {:.4} to {largest:.4}", largest / ratio);
+        log::info!(
+            "chebyshev: interval from {:.4} to {largest:.4} for the eigenvalues of the scaled matrix",
+            largest / ratio
+        );
         let steps = coefficients(degree as usize, largest, ratio);
         let (e, s, slots) = (device.vector(n, 1)?, device.vector(n, 1)?, device.slots(1, 1)?);
         let work = Mutex::new(Work { e, s, slots });

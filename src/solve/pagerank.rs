@@ -128,9 +128,11 @@ impl Dangling {
             Dangling::Personalised => {
                 "x = d (P x + m v) + (1 - d) v, m being the sum of x over vertices without links"
             }
-            Dangling::SelfLoop => "x = d P x + (1 - d) v, a vertex without links having a link to itself",
+            Dangling::SelfLoop => {
+                "x = d P x + (1 - d) v, with a link from each vertex without links to itself"
+            }
             Dangling::Drop => {
-                "x = d P x + (1 - d) v, where a vertex without links gives nothing: sum of x < 1"
+                "x = d P x + (1 - d) v, with a zero column of P for each vertex without links: sum of x < 1"
             }
         }
     }

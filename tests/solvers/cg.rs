@@ -71,10 +71,7 @@ impl Check for Converges {
     }
 }
 
-fn every_backend_converges_to_the_solution_in_as_many_iterations<D: Host>(
-    device: &D,
-    backend: &str,
-) {
+fn every_backend_converges_to_the_solution_in_as_many_iterations<D: Host>(device: &D, backend: &str) {
     let zoo: zoo::Zoo =
         ["poisson2d:45x36", "hex27:6x6x6,dof=3"].into_iter().map(|s| (s, zoo::generated(s))).collect();
     for_each(device, backend, &zoo, &Converges);

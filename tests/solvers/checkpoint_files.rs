@@ -83,7 +83,9 @@ fn impossible_counts_are_refused_despite_a_valid_checksum() {
             assert!(iterations > 20, "an unmodified checkpoint can be resumed");
             for (name, at) in counts(&good) {
                 let original = u64::from_le_bytes(good[at..at + 8].try_into().unwrap());
-                for wrong in [original + 1, original.wrapping_sub(1), 1 << 32, 1 << 61, u64::MAX / 2, u64::MAX] {
+                for wrong in
+                    [original + 1, original.wrapping_sub(1), 1 << 32, 1 << 61, u64::MAX / 2, u64::MAX]
+                {
                     let mut bytes = good.clone();
                     bytes[at..at + 8].copy_from_slice(&wrong.to_le_bytes());
                     let what =

@@ -261,7 +261,7 @@ fn a_solve_resumes_with_a_tighter_tolerance_after_a_looser_one<D: Host>(device: 
         let (tight, residuals) = case.solve(device, &system, &to(1e-8, MOST), &resume(&file));
         assert_eq!(tight.reason, StopReason::Converged, "{}", case.name());
         assert!(tight.residual_true <= 1e-8 && tight.iterations > loose.iterations);
-        assert_eq!(residuals.len(), tight.iterations + 1, "{}: the history is whole", case.name());
+        assert_eq!(residuals.len(), tight.iterations + 1, "{}: the history is complete", case.name());
     }
 }
 
@@ -289,7 +289,7 @@ fn a_solve_resumes_with_another_backend_on_the_cpu<D: Host>(device: &D) {
                 rest.iterations,
                 whole.iterations
             );
-            assert_eq!(residuals.len(), rest.iterations + 1, "{what}: the history is whole");
+            assert_eq!(residuals.len(), rest.iterations + 1, "{what}: the history is complete");
         }
     }
 }

@@ -321,7 +321,8 @@ fn any_number_of_threads_gives_the_same_bits() {
 #[test]
 fn reordered_vertices_keep_their_ranks() {
     let graph = zoo::generated("rmat:scale=18,edges=2000000");
-    let (original, reordered) = (Links::new(&graph).unwrap(), Links::in_best_order((*graph).clone()).unwrap());
+    let (original, reordered) =
+        (Links::new(&graph).unwrap(), Links::in_best_order((*graph).clone()).unwrap());
     assert!(reordered.are_reordered() && !original.are_reordered());
     let v: Vec<f64> = (0..1 << 18).map(|i| if i % 1000 == 7 { 1.0 / 263.0 } else { 0.0 }).collect();
     assert!((v.iter().sum::<f64>() - 1.0).abs() < 1e-10);

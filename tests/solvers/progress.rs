@@ -95,6 +95,9 @@ fn a_long_read_is_reported_in_lines_without_a_terminal_and_not_with_quiet() {
         assert_eq!(done.status.code(), Some(0), "{message}");
         let line = message.lines().find(|line| line.starts_with("reading -: "));
         assert_eq!(line.is_none(), quiet, "{message}");
-        assert!(line.is_none_or(|line| line.contains(" bytes so far, ") && line.ends_with("/s")), "{message}");
+        assert!(
+            line.is_none_or(|line| line.contains(" bytes so far, ") && line.ends_with("/s")),
+            "{message}"
+        );
     }
 }
