@@ -1,17 +1,17 @@
 //! The inverses of square blocks along the diagonal.
 //!
 //! # Method
-//! Rows are taken `block` at a time, the last block is what is left. Each block B = L L^T is factored in double
-//! precision and its inverse L^-T L^-1 stored, both triangles the same. Inverses are small dense matrices, so the
-//! operator is one more sparse matrix, made ready by a backend: the one that finds its blocks where there is one.
+//! Each block has `block` consecutive rows; the last block has the remaining ones. Each block B = L L^T is factored in double
+//! precision and its inverse L^-T L^-1 is stored, with equal triangles. The inverses are small dense matrices, so together they
+//! form a sparse matrix, for which a backend builds the operator: a backend that stores blocks, if there is one.
 //!
 //! # Block size
-//! Where none was given, the square size whose blocks move the fewest bytes in a product with the matrix itself: the
-//! unknowns of a point of a mesh. Where no size moves less than single entries would, [`UNBLOCKED`].
+//! If no size is given, the square block size that moves the fewest bytes in a product with the matrix itself: the number of
+//! unknowns per mesh point. If no size moves fewer bytes than single entries would, [`UNBLOCKED`].
 //!
 //! # Cost
-//! One product with a matrix of `block` entries a row: 8 bytes an entry and 4 a block in blocks of a size that the
-//! backend knows.
+//! One product with a matrix of `block` entries per row: 8 bytes per entry, and 4 per block if the backend supports blocks of
+//! that size.
 //!
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 12.2.
@@ -29,12 +29,12 @@ use rayon::prelude::*;
 use std::sync::Arc;
 
 const PRECOND: &str = "block-jacobi";
-/// The size for matrices without blocks of their own.
+/// The size for matrices without a natural block size.
 const UNBLOCKED: f64 = 4.0;
-/// Stands for the size that fits the matrix.
+/// Marks the size as to be chosen for the matrix.
 const BEST: f64 = 0.0;
 
-/// The row of the table.
+/// The preconditioner's row in the table.
 pub(super) struct Family;
 
 impl entry::Family for Family {
@@ -61,12 +61,12 @@ impl entry::Family for Family {
         values
     }
 
-    /// As compressed rows: a backend may keep half of that, or a third more.
+    /// Assumes compressed rows: a backend may need half of that, or a third more.
     fn bytes(values: Numbers, size: Size, width: u64) -> u64 {
         size.rows * (about(values) * (4 + width) + 4)
     }
 
-    /// The inverted blocks as compressed rows, and where their rows begin in 64 bits.
+    /// Counts the inverted blocks as compressed rows, with row offsets of 64 bits.
     fn bytes_to_build(values: Numbers, size: Size) -> u64 {
         size.rows * (12 * about(values) + 12)
     }
@@ -77,7 +77,7 @@ impl entry::Family for Family {
         let inverses = if size_of::<T>() == size_of::<f32>() { inverses.to_f32() } else { inverses };
         given.operator(&Arc::new(inverses)).map_err(|e| match e {
             Error::Gpu(GpuError::DeviceMemory { needed, reserved, free, .. }) => {
-                let hint = "preconditioner jacobi takes one number a row; smaller blocks take fewer (block-jacobi:block=2)";
+                let hint = "preconditioner jacobi stores one number per row; smaller blocks need less (block-jacobi:block=2)";
                 let (what, hint) = ("preconditioner block-jacobi", Some(hint.to_owned()));
                 GpuError::DeviceMemory { what, needed, reserved, free, hint }.into()
             }
@@ -86,14 +86,14 @@ impl entry::Family for Family {
     }
 }
 
-/// The size that fits the matrix; see the module.
+/// Chooses the block size for the matrix; see the module.
 fn best_size(matrix: &Csr) -> f64 {
     let blocks = Blocks::sampled(matrix);
     let square = blocks.all.iter().filter(|b| b.size[0] == b.size[1] && b.bytes < blocks.csr_bytes);
     square.min_by_key(|b| b.bytes).map_or(UNBLOCKED, |b| b.size[0] as f64)
 }
 
-/// The rows of a block, as far as they are known without the matrix.
+/// Returns the number of rows of a block, estimated if it depends on the matrix.
 fn about(values: Numbers) -> u64 {
     (if values[0] == BEST { UNBLOCKED } else { values[0] }) as u64
 }
@@ -105,7 +105,7 @@ struct Fault {
     pivot: f64,
 }
 
-/// The matrix of inverted blocks, whose values `T` can hold.
+/// Computes the matrix of inverted blocks and checks that `T` can represent its values.
 fn inverses<T: Scalar>(matrix: &Csr, block: usize) -> Result<Csr> {
     let n = matrix.rows();
     let height = |first: usize| block.min(n - first);
@@ -114,20 +114,20 @@ fn inverses<T: Scalar>(matrix: &Csr, block: usize) -> Result<Csr> {
     let fault = values
         .par_chunks_mut(block * block)
         .enumerate()
-        .filter_map(|(i, places)| {
+        .filter_map(|(i, values)| {
             let first = i * block;
             let size = height(first);
-            gather(matrix, first, size, places);
-            let inverted = invert(places, size).map_err(|Fault { row, pivot }| Error::BadBlock {
+            gather(matrix, first, size, values);
+            let inverted = invert(values, size).map_err(|Fault { row, pivot }| Error::BadBlock {
                 precond: PRECOND,
                 row: first + 1,
                 size,
                 at: first + row + 1,
                 pivot,
             });
-            let lost = || places.iter().position(|&value| !holds::<T>(value));
+            let lost = || values.iter().position(|&value| !holds::<T>(value));
             let checked = inverted.and_then(|()| match lost() {
-                Some(place) => Err(beyond::<T>(PRECOND, first + place / size, places[place])),
+                Some(position) => Err(beyond::<T>(PRECOND, first + position / size, values[position])),
                 None => Ok(()),
             });
             checked.err().map(|fault| (first, fault))
@@ -148,23 +148,23 @@ fn inverses<T: Scalar>(matrix: &Csr, block: usize) -> Result<Csr> {
     Csr::new(n, n, Offsets::narrowest(offsets), columns, Values::F64(values))
 }
 
-/// The lower triangle of the block whose first row is `first`; `places` are zero.
-fn gather(matrix: &Csr, first: usize, height: usize, places: &mut [f64]) {
-    for (i, row) in places.chunks_exact_mut(height).enumerate() {
+/// Copies the lower triangle of the block with first row `first` to `values`, which must be zero.
+fn gather(matrix: &Csr, first: usize, height: usize, values: &mut [f64]) {
+    for (i, row) in values.chunks_exact_mut(height).enumerate() {
         let entries = matrix.row_range(first + i);
         let columns = &matrix.col_indices()[entries.clone()];
         let skipped = columns.partition_point(|&col| (col as usize) < first);
-        for (place, &col) in columns[skipped..].iter().enumerate() {
-            let Some(place_in_row) = row[..=i].get_mut(col as usize - first) else { break };
-            *place_in_row += matrix.values().get(entries.start + skipped + place);
+        for (position, &col) in columns[skipped..].iter().enumerate() {
+            let Some(entry) = row[..=i].get_mut(col as usize - first) else { break };
+            *entry += matrix.values().get(entries.start + skipped + position);
         }
     }
 }
 
-/// Replaces a symmetric matrix of n rows, of which the lower triangle counts, by its inverse.
+/// Replaces a symmetric matrix of n rows, given by its lower triangle, by its inverse.
 fn invert(a: &mut [f64], n: usize) -> std::result::Result<(), Fault> {
     factor(a, n)?;
-    // L^-1, column by column: those to the right still hold L.
+    // Computes L^-1 column by column; the columns to the right still contain L.
     for j in 0..n {
         a[j * n + j] = 1.0 / a[j * n + j];
         for i in j + 1..n {
@@ -172,7 +172,7 @@ fn invert(a: &mut [f64], n: usize) -> std::result::Result<(), Fault> {
             a[i * n + j] = -sum / a[i * n + i];
         }
     }
-    // L^-T L^-1, row by row: those below still hold L^-1.
+    // Computes L^-T L^-1 row by row; the rows below still contain L^-1.
     for i in 0..n {
         for j in 0..=i {
             let sum = (i..n).map(|k| a[k * n + i] * a[k * n + j]).sum();
@@ -189,7 +189,7 @@ fn factor(a: &mut [f64], n: usize) -> std::result::Result<(), Fault> {
         let (row_j, below) = a[j * n..].split_at_mut(n);
         let before = row_j[j];
         let pivot = before - row_j[..j].iter().map(|l| l * l).sum::<f64>();
-        // A pivot that is nothing but rounding has lost its sign.
+        // A pivot that consists of rounding alone has no reliable sign.
         if !(pivot > n as f64 * f64::EPSILON * before && pivot.is_finite()) {
             return Err(Fault { row: j, pivot });
         }
@@ -206,14 +206,14 @@ fn factor(a: &mut [f64], n: usize) -> std::result::Result<(), Fault> {
 mod tests {
     use super::*;
 
-    /// min(i, j) + 1 from i = j = 0: its inverse is tridiagonal with 2 and -1, but for the last 1.
+    /// min(i, j) + 1 with i and j from 0: its inverse is tridiagonal with 2 and -1, except that the last diagonal entry is 1.
     #[test]
     fn the_inverse_of_a_known_matrix_is_its_formula() {
         for n in [1, 2, 3, 5, 8, 21] {
             let mut a: Vec<f64> = (0..n * n).map(|p| (p / n).min(p % n) as f64 + 1.0).collect();
             assert!(invert(&mut a, n).is_ok());
-            for (place, &value) in a.iter().enumerate() {
-                let (i, j) = (place / n, place % n);
+            for (position, &value) in a.iter().enumerate() {
+                let (i, j) = (position / n, position % n);
                 let expected = match i.abs_diff(j) {
                     0 if i + 1 == n => 1.0,
                     0 => 2.0,

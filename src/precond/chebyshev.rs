@@ -1,10 +1,11 @@
-//! A fixed polynomial of the Jacobi-scaled matrix: products with A and sweeps, no factor, no dot product of its own.
+//! A fixed polynomial of the Jacobi-scaled matrix: products with A and sweeps, without a factorisation or additional dot
+//! products.
 //!
 //! # Method
-//! M = q(D^-1 A) D^-1 with D the diagonal of A, and q of degree K such that 1 - t q(t) is the Chebyshev polynomial of
-//! degree K + 1 of the interval [largest / ratio, largest], scaled to 1 at t = 0: it is as small as can be there, so t
-//! q(t) is near 1. M is symmetric, and linear as q does not depend on the vector. With theta and delta the middle and
-//! half the width of the interval, sigma = theta / delta, rho_0 = 1 / sigma, rho_i = 1 / (2 sigma - rho_(i-1)),
+//! M = q(D^-1 A) D^-1 with D the diagonal of A, and q of degree K such that 1 - t q(t) is the Chebyshev polynomial of degree K +
+//! 1 of the interval [largest / ratio, largest], scaled to 1 at t = 0. This polynomial has the smallest maximum there, so t q(t)
+//! is near 1. M is symmetric, and linear as q does not depend on the vector. With theta and delta the middle and half the width
+//! of the interval, sigma = theta / delta, rho_0 = 1 / sigma, rho_i = 1 / (2 sigma - rho_(i-1)),
 //!
 //! ```text
 //! d_0 = D^-1 x / theta,   a_i = rho_i rho_(i-1),   b_i = 2 rho_i / delta
@@ -12,20 +13,21 @@
 //! ```
 //!
 //! # Variant
-//! Kept are s = b_i (x - A ...) and e = a_(i+1) d_i, so that the last pass has no coefficients, and may share the
+//! The stored vectors are s = b_i (x - A ...) and e = a_(i+1) d_i, so that the last pass has no coefficients and can use the
 //! scalars of a solver for its dot product: y += e + D^-1 s.
 //!
 //! # Positive definiteness
-//! With K even, t q(t) is positive for every t > 0: M is positive definite whatever the estimate of the largest
-//! eigenvalue. With K odd it is so up to largest (1 + 1 / ratio).
+//! If K is even, t q(t) is positive for every t > 0: M is positive definite for any estimate of the largest eigenvalue. If K is
+//! odd, M is positive definite for eigenvalues up to largest (1 + 1 / ratio).
 //!
 //! # The largest eigenvalue
-//! `STEPS` steps of conjugate gradients with the diagonal as preconditioner, from a random vector of fixed seed, whose
-//! coefficients are those of Lanczos' process; times `SAFETY` (both in `estimate`), as they see it from below; and no
-//! more than the largest absolute sum of a row of D^-1 A, which no eigenvalue exceeds.
+//! The estimate uses `STEPS` steps of conjugate gradients with the diagonal as preconditioner, from a random vector of fixed
+//! seed; their coefficients are those of the Lanczos process. The result is multiplied by `SAFETY` (both constants are in
+//! `estimate`), because it is a lower bound. It is limited by the largest absolute row sum of D^-1 A, which no eigenvalue
+//! exceeds.
 //!
 //! # Cost
-//! K products with A, and 7 K + 4 n-vectors read or written besides: of these K as the products add to s.
+//! K products with A, and 7 K + 4 n-vectors read or written in addition, K of which because the products add to s.
 //!
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, sections 12.3.2 and 6.7.3.
@@ -45,7 +47,7 @@ use crate::scalar::Scalar;
 use estimate::{CURVATURE, largest_eigenvalue};
 use std::sync::Mutex;
 
-/// The row of the table.
+/// The preconditioner's row in the table.
 pub(super) struct Family;
 
 names! {
@@ -66,7 +68,7 @@ const FINISH: Formula = sweep!({ "chebyshev_finish": y = y + e + d .* s; });
 /// The same with `<x, y>` and a program.
 const FINISH_DOT: Formula = sweep!({ "chebyshev_dot": y = y + e + d .* s; dot = <x, y>; });
 
-/// The last of these with the sum and the program of a solver.
+/// Returns the last of these sweeps with the dot product and the program of a solver.
 pub const fn chebyshev_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
     FINISH_DOT.ending_in(dots, then)
 }
@@ -98,7 +100,7 @@ impl entry::Family for Family {
         },
     ];
     const DOT_SWEEP: Option<DotSweep> = Some(chebyshev_dot);
-    /// Numbers do not matter for compiling.
+    /// The values of the numbers do not affect compilation.
     const SWEEPS: &'static [Sweep<'static>] = &[
         START.sweep.with(&[1.0; 3]),
         START_UPDATE.sweep.with(&[1.0; 4]),
@@ -115,12 +117,12 @@ impl entry::Family for Family {
         3 * size.rows * width
     }
 
-    /// The vectors by which the largest eigenvalue is estimated.
+    /// Counts the vectors for the estimate of the largest eigenvalue.
     fn bytes_to_build(_: Numbers, size: Size) -> u64 {
         6 * 8 * size.rows
     }
 
-    /// Builds the operator out of that of the matrix; every diagonal entry must be positive and finite.
+    /// Builds the operator from that of the matrix; every diagonal entry must be positive and finite.
     fn build<D: Pick<T>, T: Scalar>(given: &Given<'_, D, T>) -> Result<Operator<D, T>> {
         let Given { device, matrix, a, values: [degree, ratio, ..], .. } = *given;
         let inverse = inverse_diagonal::<T>(Self::NAME, matrix)?;
@@ -130,7 +132,7 @@ impl entry::Family for Family {
         device.upload(&host, &mut diagonal)?;
         let largest = largest_eigenvalue(device, matrix, a, &inverse, &host)?;
         log::info!(
-            "chebyshev: eigenvalues of the scaled matrix up to {largest:.4}, from {:.4} on",
+            "chebyshev: interval from {:.4} to {largest:.4} for the eigenvalues of the scaled matrix",
             largest / ratio
         );
         let steps = coefficients(degree as usize, largest, ratio);
@@ -142,9 +144,9 @@ impl entry::Family for Family {
 
 /// The coefficients of a step.
 struct Step {
-    /// Of e and y in the sweep before the product: a_i (a_1 / theta at the start) and 1 / a_i.
+    /// The factors of e and y in the sweep before the product: a_i (a_1 / theta at the start) and 1 / a_i.
     of_sweep: [f64; 2],
-    /// What the product with A is multiplied by, and s: -b_i / a_i and b_i / b_(i-1).
+    /// The factors of the product with A and of s: -b_i / a_i and b_i / b_(i-1).
     of_product: (f64, f64),
 }
 
@@ -176,13 +178,13 @@ struct Chebyshev<D: Device, T: Scalar> {
 struct Work<D: Device, T: Scalar> {
     e: D::Vector<T>,
     s: D::Vector<T>,
-    /// For sweeps that use no scalar of the solver's.
+    /// For sweeps without a scalar of the solver.
     slots: D::Slots,
 }
 
 impl<D: Device, T: Scalar> Chebyshev<D, T> {
-    /// All but the last sweep. Memory traffic in n-vectors read + written, besides A's: 2 + 3 at the start; each
-    /// product with A reads s as well, 1, and each step in between is 4 + 2.
+    /// Runs all sweeps except the last. Memory traffic in n-vectors read + written, in addition to that of A: 2 + 3 at the start;
+    /// each product with A reads s as well, 1, and each step in between is 4 + 2.
     fn all_but_last(
         &self,
         device: &D,
@@ -253,7 +255,7 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Chebyshev<D, T> {
         let old_s = (self.n * width) as u64;
         Cost {
             bytes: steps * (product.bytes + old_s) + vectors,
-            // The start 2 a row, each product 3 for s besides its own, a step 5, the last sweep 3.
+            // Per row: the start 2, each product 3 for s in addition to A, a step 5, the last sweep 3.
             flops: steps * (product.flops + 3 * self.n as u64) + (5 * steps * self.n as u64),
         }
     }

@@ -1,4 +1,4 @@
-//! What there is to know of a preconditioner before it is built, and how it is built.
+//! The description of a preconditioner, and its construction.
 
 use super::params::{Numbers, Param};
 use crate::backend::{Both, Choice, Each, Operator, Pick, Slot};
@@ -9,83 +9,83 @@ use crate::operator::{DotInto, LinearOperator};
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// A last sweep of a preconditioner that takes the dot product and the program of a solver along.
+/// A last sweep of a preconditioner that includes the dot product and the program of a solver.
 pub type DotSweep = for<'a> fn(&'a [Dot; 1], &'a [Op]) -> Sweep<'a>;
 
 /// A program that follows a dot product of the matrix's operator while a preconditioner is built.
 pub type Program = (DotInto, &'static [Op]);
 
-/// Sizes that memory depends on.
+/// Sizes on which memory depends.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
     pub rows: u64,
     pub entries: u64,
 }
 
-/// What a preconditioner is made of.
+/// The inputs of a preconditioner's construction.
 pub(super) struct Given<'a, D: Device, T: Scalar> {
     pub device: &'a D,
-    /// The matrix, exact.
+    /// The matrix in full precision.
     pub matrix: &'a Arc<Csr>,
-    /// The operator that a backend has made of it.
+    /// The operator that a backend has built from the matrix.
     pub a: &'a Operator<D, T>,
-    /// The parameters, settled for the matrix, in the order of their rows.
+    /// The parameters, completed for the matrix, in the order of their rows.
     pub values: Numbers,
-    /// Bytes of the device's memory that stay free.
+    /// Bytes of device memory that must stay free.
     pub reserve: u64,
 }
 
 impl<D: Pick<T>, T: Scalar> Given<'_, D, T> {
-    /// A linear map as an operator on the device.
+    /// Wraps a linear map as an operator on the device.
     pub fn bind(&self, made: impl LinearOperator<D, T> + 'static) -> Operator<D, T> {
         Operator::new(self.device, Arc::new(made))
     }
 
-    /// The operator z = L^-T D L^-1 r; see [`Host::triangles`](crate::backend::Host::triangles).
+    /// Builds the operator z = L^-T D L^-1 r; see [`Host::triangles`](crate::backend::Host::triangles).
     pub fn triangles(&self, precond: &'static str, factor: Csr) -> Result<Operator<D, T>> {
         Ok(Operator::new(self.device, self.device.triangles(precond, factor)?))
     }
 
-    /// The operator of another matrix, by the backend that `auto` chooses for it.
+    /// Builds the operator of another matrix, with the backend that `auto` chooses for it.
     pub fn operator(&self, matrix: &Arc<Csr>) -> Result<Operator<D, T>> {
         let auto = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, "auto")?;
-        // Iterations share a launch only where the method's matrix is the one operator.
+        // Iterations share a launch only if the method's matrix is the only operator.
         auto.settle(matrix, size_of::<T>(), 0)?.build(self.device, matrix, self.reserve)
     }
 }
 
-/// A preconditioner: its facts, and how it is made. What is left out has a default.
+/// The description and construction of a preconditioner. Omitted items have defaults.
 pub(super) trait Family {
     /// The name that users type.
     const NAME: &'static str;
-    /// Names of the same preconditioner in other programs, or of the nearest ones.
+    /// Names of the same or a similar preconditioner in other programs.
     const SYNONYMS: &'static [&'static str] = &[];
-    /// One line for people.
+    /// A one-line summary for users.
     const SUMMARY: &'static str;
     const PARAMS: &'static [Param] = &[];
     /// Whether it runs on the CPU only.
     const NEEDS_CPU: bool = false;
-    /// Whether applying it is nothing but sweeps.
+    /// Whether applying it consists of sweeps only.
     const IS_SWEEPS: bool = false;
-    /// Whether it reads one triangle of the matrix, the lower one, and takes the other for its transpose.
+    /// Whether it reads only the lower triangle of the matrix and uses its transpose as the upper one.
     const READS_LOWER_TRIANGLE: bool = false;
-    /// Whether `bytes` is an estimate, by which nothing is refused.
+    /// Whether `bytes` is an estimate, which must not be used to refuse a solve.
     const BYTES_ARE_ESTIMATED: bool = false;
     /// The last sweep, with the dot product and the program of a solver.
     const DOT_SWEEP: Option<DotSweep> = None;
-    /// Every other sweep whose coefficients are not constants of a call.
+    /// All other sweeps with coefficients that are not constants of a call.
     const SWEEPS: &'static [Sweep<'static>] = &[];
     const PROGRAMS: &'static [Program] = &[];
 
-    /// Fills in the parameters that the matrix decides.
+    /// Sets the parameters that depend on the matrix.
     fn settle(_matrix: &Csr, values: Numbers) -> Numbers {
         values
     }
 
-    /// About how many bytes the operator keeps, with numbers of `width` bytes.
+    /// Estimates the bytes that the operator stores, with numbers of `width` bytes.
     fn bytes(values: Numbers, size: Size, width: u64) -> u64;
 
-    /// The most bytes that building it takes for a time, in addition to those that it keeps.
+    /// Returns the maximum of bytes used temporarily during construction, in addition to the stored ones.
     fn bytes_to_build(_values: Numbers, _size: Size) -> u64 {
         0
     }
@@ -104,11 +104,11 @@ impl Slot for Builder {
 pub struct Entry {
     /// The name that users type.
     pub name: &'static str,
-    /// Names of the same preconditioner in other programs, or of the nearest ones.
+    /// Names of the same or a similar preconditioner in other programs.
     pub synonyms: &'static [&'static str],
-    /// One line for people.
+    /// A one-line summary for users.
     pub summary: &'static str,
-    /// Parameters that may ride on the name: `chebyshev:degree=8`.
+    /// Parameters that can follow the name: `chebyshev:degree=8`.
     pub params: &'static [Param],
     pub(super) needs_cpu: bool,
     pub(super) is_sweeps: bool,
@@ -120,7 +120,7 @@ pub struct Entry {
     pub(super) settle: fn(&Csr, Numbers) -> Numbers,
     pub(super) bytes: fn(Numbers, Size, u64) -> u64,
     pub(super) bytes_to_build: fn(Numbers, Size) -> u64,
-    /// None where there is nothing to apply.
+    /// `None` if there is no operator to apply.
     pub(super) build: Option<Each<Builder>>,
 }
 

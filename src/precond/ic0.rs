@@ -1,19 +1,19 @@
-//! Incomplete Cholesky factors without fill: L D L' agrees with the matrix wherever the matrix has an entry.
+//! Incomplete Cholesky factors without fill: L D L' is equal to the matrix wherever the matrix has an entry.
 //!
-//! L has a diagonal of 1 and the pattern of the lower triangle, which alone is read. Row by row,
+//! L has a diagonal of 1 and the pattern of the lower triangle; only that triangle is read. Row by row,
 //!
 //! ```text
 //! u(i,j) = a(i,j) - sum over k < j of u(i,k) l(j,k),   l(i,j) = u(i,j) / d(j)
 //! d(i) = a(i,i) - sum over k of u(i,k) l(i,k)
 //! ```
 //!
-//! where sums run over entries that both rows have. Row i of u lies spread out in an array as long as a row, so that
-//! the product with row j goes through row j alone. Everything is in double precision.
+//! with sums over the entries that both rows have. Row i of u is scattered to a dense array of row length, so that the product
+//! with row j only traverses row j. All arithmetic is in double precision.
 //!
 //! # Breakdown
-//! The factors exist for M-matrices and H-matrices, not for every positive definite one. Where a pivot d(i) is not
-//! positive, or nothing but rounding, the factorisation starts again with s times the diagonal added to it, for
-//! s = 0.001, 0.002, 0.004 and so on.
+//! The factors exist for M-matrices and H-matrices, not for every positive definite matrix. If a pivot d(i) is not positive, or
+//! consists of rounding alone, the factorisation restarts with s times the diagonal added to the matrix, for s = 0.001, 0.002,
+//! 0.004 and so on.
 //!
 //! # Reference
 //! J. A. Meijerink and H. A. van der Vorst, An iterative solution method for linear systems of which the coefficient
@@ -28,14 +28,14 @@ use crate::error::{Error, Result};
 use crate::parallel::zeros;
 use crate::scalar::Scalar;
 
-/// The first shift after a breakdown; the next ones are twice as large.
+/// The first shift after a breakdown; each following shift is twice as large.
 const FIRST_SHIFT: f64 = 1e-3;
-/// Beyond this the factors have little to do with the matrix.
+/// Larger shifts result in factors that hardly approximate the matrix.
 const LARGEST_SHIFT: f64 = 10.0;
-/// A pivot that is a smaller part of its diagonal entry is nothing but rounding.
+/// A pivot below this fraction of its diagonal entry consists of rounding alone.
 const TINY: f64 = 64.0 * f64::EPSILON;
 
-/// The row of the table.
+/// The preconditioner's row in the table.
 pub(super) struct Family;
 
 impl entry::Family for Family {
@@ -72,19 +72,19 @@ impl entry::Family for Family {
 }
 
 /// A pivot that is not positive.
-struct Bad {
+struct BadPivot {
     row: usize,
     pivot: f64,
 }
 
-/// L below the diagonal and 1 / d on it, with the first shift from `shift` on that works.
+/// Computes L below the diagonal and 1 / d on it, with the first shift that succeeds, starting with `shift`.
 fn factors(triangle: &Triangle, mut shift: f64) -> Result<Vec<f64>> {
     let mut values = zeros(triangle.values.len())?;
     let mut spread = zeros(triangle.matrix.rows())?;
     loop {
         let Err(bad) = factor(triangle, shift, &mut values, &mut spread) else {
             if shift > 0.0 {
-                log::info!("ic0: {shift} times the diagonal was added to it");
+                log::info!("ic0: {shift} times the diagonal was added to the matrix");
             }
             return Ok(values);
         };
@@ -94,10 +94,7 @@ fn factors(triangle: &Triangle, mut shift: f64) -> Result<Vec<f64>> {
             return Err(Error::Breakdown {
                 precond: "ic0",
                 row: bad.row + 1,
-                what: format!(
-                    "has the pivot {:e}, and still with {shift} times the diagonal added",
-                    bad.pivot
-                ),
+                what: format!("has the pivot {:e}, even with {shift} times the diagonal added", bad.pivot),
                 hint: "use preconditioner jacobi, or check that the matrix is positive definite",
             });
         }
@@ -105,41 +102,41 @@ fn factors(triangle: &Triangle, mut shift: f64) -> Result<Vec<f64>> {
     }
 }
 
-/// `spread` is all zeros, before and after.
+/// Factors the matrix. `spread` must be zero and is zero again afterwards.
 fn factor(
     triangle: &Triangle,
     shift: f64,
     values: &mut [f64],
     spread: &mut [f64],
-) -> std::result::Result<(), Bad> {
+) -> std::result::Result<(), BadPivot> {
     let matrix = &triangle.matrix;
     for row in 0..matrix.rows() {
         let range = matrix.row_range(row);
         let diagonal = range.end - 1;
         let columns = &matrix.col_indices()[range.start..diagonal];
-        let (done, own) = values.split_at_mut(range.start);
-        for (place, &column) in columns.iter().enumerate() {
+        let (finished, new_values) = values.split_at_mut(range.start);
+        for (position, &column) in columns.iter().enumerate() {
             let other = matrix.row_range(column as usize);
             let other = other.start..other.end - 1;
-            let sum = dot(&matrix.col_indices()[other.clone()], &done[other], spread);
-            spread[column as usize] = triangle.values[range.start + place] - sum;
+            let sum = dot(&matrix.col_indices()[other.clone()], &finished[other], spread);
+            spread[column as usize] = triangle.values[range.start + position] - sum;
         }
         let entry = triangle.values[diagonal] * (1.0 + shift);
         let mut pivot = entry;
-        for (&column, l) in columns.iter().zip(&mut own[..]) {
+        for (&column, l) in columns.iter().zip(&mut new_values[..]) {
             let u = std::mem::take(&mut spread[column as usize]);
-            *l = u * done[matrix.row_range(column as usize).end - 1];
+            *l = u * finished[matrix.row_range(column as usize).end - 1];
             pivot -= u * *l;
         }
         if !(pivot > TINY * entry && pivot.is_finite()) {
-            return Err(Bad { row, pivot });
+            return Err(BadPivot { row, pivot });
         }
-        own[columns.len()] = 1.0 / pivot;
+        new_values[columns.len()] = 1.0 / pivot;
     }
     Ok(())
 }
 
-/// The product of a row with one that is spread out, in four sums that do not wait for each other.
+/// Computes the product of a row with a scattered row, in four independent sums, which shortens the chain of dependent additions.
 fn dot(columns: &[u32], values: &[f64], spread: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let (fours, four_values) = (columns.chunks_exact(4), values.chunks_exact(4));

@@ -1,4 +1,4 @@
-//! The inverse of the diagonal, as one sweep: the same source on every device.
+//! The inverse of the diagonal, applied as one sweep with the same source on every device.
 
 use super::entry::{self, DotSweep, Given, Size};
 use super::params::Numbers;
@@ -13,7 +13,7 @@ use crate::parallel::lock;
 use crate::scalar::Scalar;
 use std::sync::Mutex;
 
-/// The row of the table.
+/// The preconditioner's row in the table.
 pub(super) struct Family;
 
 impl entry::Family for Family {
@@ -39,7 +39,7 @@ impl entry::Family for Family {
     }
 }
 
-/// One over each diagonal entry, as `T` can hold it, for the preconditioner of that name.
+/// Computes the inverse of each diagonal entry and checks that `T` can represent it; `precond` is the name in errors.
 pub(super) fn inverse_diagonal<T: Scalar>(precond: &'static str, matrix: &Csr) -> Result<Vec<f64>> {
     let inverse = |row: usize| {
         let fault = |value| Error::BadDiagonal { precond, row: row + 1, value };
@@ -56,7 +56,7 @@ pub(super) fn inverse_diagonal<T: Scalar>(precond: &'static str, matrix: &Csr) -
 struct Jacobi<D: Device, T: Scalar> {
     n: usize,
     diagonal: D::Vector<T>,
-    /// For sweeps that use no scalar of the solver's, and their columns.
+    /// The slots for sweeps without a scalar of the solver, and their number of columns.
     slots: Mutex<(usize, D::Slots)>,
 }
 
@@ -72,7 +72,7 @@ const UPDATE: Formula = sweep!({ "jacobi_update": y = [0] * d .* x + [1] * y; })
 /// y = D x, with `<x, y>` and a program.
 const APPLY_DOT: Formula = sweep!({ "jacobi_dot": y = d .* x; dot = <x, y>; });
 
-/// The last of these with the sum and the program of a solver.
+/// Returns the last of these sweeps with the dot product and the program of a solver.
 pub const fn jacobi_dot<'a>(dots: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
     APPLY_DOT.ending_in(dots, then)
 }
@@ -87,9 +87,9 @@ impl<D: Device, T: Scalar> LinearOperator<D, T> for Jacobi<D, T> {
         let numbers = [alpha, beta];
         let numbers = if beta == 0.0 { &numbers[..1] } else { &numbers };
         let columns = device.columns(x);
-        let (room, slots) = &mut *lock(&self.slots);
-        if *room != columns {
-            (*room, *slots) = (columns, device.slots(1, columns)?);
+        let (slot_columns, slots) = &mut *lock(&self.slots);
+        if *slot_columns != columns {
+            (*slot_columns, *slots) = (columns, device.slots(1, columns)?);
         }
         formula.run(device, [(v::y, y)], [(v::d, &self.diagonal), (v::x, x)], slots, numbers)
     }

@@ -1,6 +1,6 @@
-//! Builders of operators that approximate the inverse of a matrix, each one file and one row of [`ROWS`].
+//! Builders of operators that approximate the inverse of a matrix, with one file and one row of [`ROWS`] for each.
 //!
-//! Tests, help texts, errors and the sweeps to compile ahead read the table.
+//! Tests, help texts, errors and ahead-of-time compilation of sweeps use the table.
 
 mod block_jacobi;
 mod chebyshev;
@@ -23,7 +23,7 @@ pub use params::Param;
 use params::{Numbers, defaults};
 use std::sync::Arc;
 
-/// Every preconditioner there is.
+/// All preconditioners.
 pub static ROWS: &[Entry] = &[
     Entry::NONE,
     Entry::of::<jacobi::Family>(),
@@ -33,7 +33,7 @@ pub static ROWS: &[Entry] = &[
     Entry::of::<ssor::Family>(),
 ];
 
-/// A preconditioner with its parameters, as users name it: `jacobi`, or `name:parameter=value,...`.
+/// A preconditioner with its parameters, in the syntax `jacobi` or `name:parameter=value,...`.
 #[derive(Clone, Copy)]
 pub struct Preconditioner {
     entry: &'static Entry,
@@ -41,33 +41,36 @@ pub struct Preconditioner {
 }
 
 impl Entry {
-    /// The preconditioner with the defaults of its parameters.
+    /// Returns the preconditioner with the defaults of its parameters.
     pub const fn default(&'static self) -> Preconditioner {
         Preconditioner { entry: self, values: defaults(self.params) }
     }
 }
 
-/// The last sweeps of preconditioners that take the dot product and the program of a solver along, for compiling them ahead.
+/// Returns the last sweeps of preconditioners that include the dot product and the program of a solver, so that they can be
+/// compiled ahead.
 pub fn dot_sweeps() -> impl Iterator<Item = DotSweep> {
     ROWS.iter().filter_map(|row| row.dot_sweep)
 }
 
-/// Every other sweep of the preconditioners whose coefficients are not constants of a call, for compiling them ahead.
+/// Returns all other sweeps of the preconditioners with coefficients that are not constants of a call, so that they can be
+/// compiled ahead.
 pub fn sweeps() -> impl Iterator<Item = &'static Sweep<'static>> {
     ROWS.iter().flat_map(|row| row.sweeps)
 }
 
-/// Every program that follows a dot product of the matrix's operator while a preconditioner is built, for compiling them ahead.
+/// Returns the programs that follow a dot product of the matrix's operator while a preconditioner is built, so that they can be
+/// compiled ahead.
 pub fn programs() -> impl Iterator<Item = &'static Program> {
     ROWS.iter().flat_map(|row| row.programs)
 }
 
-/// Whether numbers of type `T` can hold this one.
+/// Returns whether type `T` can represent this number.
 fn holds<T: Scalar>(value: f64) -> bool {
     T::from_f64(value).to_f64().is_finite()
 }
 
-/// A row, counted from 0, of which a preconditioner would need a number that `T` cannot hold.
+/// Makes an error for a row, counted from 0, in which a preconditioner needs a number that `T` cannot represent.
 fn beyond<T: Scalar>(precond: &'static str, row: usize, value: f64) -> Error {
     let hint = match size_of::<T>() {
         4 => "scale the system, or use precision f64",
@@ -83,53 +86,53 @@ impl Preconditioner {
     /// The inverse of the diagonal.
     pub const JACOBI: Preconditioner = const { &Entry::of::<jacobi::Family>() }.default();
 
-    /// Every preconditioner there is, with the defaults of its parameters.
+    /// Returns all preconditioners, with the defaults of their parameters.
     pub fn all() -> impl Iterator<Item = Preconditioner> {
         ROWS.iter().map(Entry::default)
     }
 
-    /// The word that users type, without parameters.
+    /// Returns the name, without parameters.
     pub fn name(self) -> &'static str {
         self.entry.name
     }
 
-    /// Whether applying it is nothing but sweeps.
+    /// Returns whether applying it consists of sweeps only.
     pub fn is_sweeps(self) -> bool {
         self.entry.is_sweeps
     }
 
-    /// Whether [`Preconditioner::bytes`] is an estimate, by which nothing is refused.
+    /// Returns whether [`Preconditioner::bytes`] is an estimate, which must not be used to refuse a solve.
     pub fn bytes_are_estimated(self) -> bool {
         self.entry.bytes_are_estimated
     }
 
-    /// Whether it runs on the CPU only.
+    /// Returns whether it runs on the CPU only.
     pub fn needs_cpu(self) -> bool {
         self.entry.needs_cpu
     }
 
-    /// Whether it reads one triangle of the matrix, the lower one, and takes the other for its transpose.
+    /// Returns whether it reads only the lower triangle of the matrix and uses its transpose as the upper one.
     pub fn reads_lower_triangle(self) -> bool {
         self.entry.reads_lower_triangle
     }
 
-    /// The same with the parameters that the matrix decides filled in, as the preconditioner is built.
+    /// Sets the parameters that depend on the matrix, as the construction does.
     pub fn settle(self, matrix: &Csr) -> Preconditioner {
         Preconditioner { values: (self.entry.settle)(matrix, self.values), ..self }
     }
 
-    /// About how many bytes it keeps for a matrix of so many rows and entries, with numbers of `width` bytes.
+    /// Estimates the bytes that it stores for a matrix of `rows` rows and `entries` entries, with numbers of `width` bytes.
     pub fn bytes(self, rows: u64, entries: u64, width: u64) -> u64 {
         (self.entry.bytes)(self.values, Size { rows, entries }, width)
     }
 
-    /// The most bytes that building it takes for a time, in addition to those that it keeps.
+    /// Returns the maximum of bytes used temporarily during construction, in addition to the stored ones.
     pub fn bytes_to_build(self, rows: u64, entries: u64) -> u64 {
         (self.entry.bytes_to_build)(self.values, Size { rows, entries })
     }
 
-    /// Builds the operator; none where there is nothing to apply. `matrix` is exact, `a` the operator that a backend
-    /// has made of it. `reserve` bytes of the device's memory stay free.
+    /// Builds the operator; `None` if there is no operator to apply. `matrix` is in full precision, and `a` is the operator that
+    /// a backend has built from it. `reserve` bytes of device memory stay free.
     pub fn build<D: Pick<T>, T: Scalar>(
         self,
         matrix: &Arc<Csr>,

@@ -1,4 +1,4 @@
-//! The lower triangle of a matrix, checked, as the preconditioners take it that are made of one.
+//! The checked lower triangle of a matrix, for preconditioners with triangular factors.
 
 use super::entry::Size;
 use super::{beyond, holds};
@@ -6,28 +6,28 @@ use crate::error::{Error, Result};
 use crate::format::{Csr, Values};
 use crate::scalar::Scalar;
 
-/// About how many bytes the operator of two triangles keeps: each once, with a column and a value for every entry; the pivots,
+/// Estimates the bytes of the operator of two triangles: each is stored once, with a column and a value per entry; the pivots,
 /// and a vector.
 pub(super) fn bytes(size: Size, width: u64) -> u64 {
     size.entries.saturating_sub(size.rows) * (4 + width) + 2 * size.rows * width
 }
 
-/// The bytes that building it takes for a time. For each entry below the diagonal they are the factor with its columns, 12
-/// bytes, the needs of both directions, 8, and its place above the diagonal, 8; for each row the diagonal of the factor, four
-/// offsets and a schedule.
+/// Returns the bytes used temporarily during construction. Per entry below the diagonal these are the factor with its columns, 12
+/// bytes, the dependencies of both directions, 8, and its position above the diagonal, 8; per row, the diagonal of the factor,
+/// four offsets and a schedule.
 pub(super) fn bytes_to_build(size: Size) -> u64 {
     14 * size.entries.saturating_sub(size.rows) + (16 + 32 + 10) * size.rows
 }
 
-/// What stands below the diagonal and on it.
+/// The entries below and on the diagonal.
 pub(super) struct Triangle {
-    /// The pattern. Every row ends with its diagonal.
+    /// The pattern. The last entry of every row is on the diagonal.
     pub matrix: Csr,
     pub values: Vec<f64>,
 }
 
 impl Triangle {
-    /// The diagonal must be positive and finite, and what stands below it finite.
+    /// Extracts the triangle. Its diagonal must be positive and finite, and the entries below finite.
     pub fn of(matrix: &Csr, precond: &'static str) -> Result<Triangle> {
         let matrix = matrix.lower_triangle()?;
         let matrix = if matrix.pattern().has_repeats() { matrix.summed()? } else { matrix };
@@ -41,7 +41,7 @@ impl Triangle {
         Ok(Triangle { matrix, values })
     }
 
-    /// The same pattern with the values of a factor, which `T` must be able to hold.
+    /// Returns the pattern with the values of a factor, after checking that `T` can represent them.
     pub fn with_values<T: Scalar>(self, values: Vec<f64>, precond: &'static str) -> Result<Csr> {
         for row in 0..self.matrix.rows() {
             let own = &values[self.matrix.row_range(row)];
@@ -71,7 +71,7 @@ fn check(matrix: &Csr, values: &[f64], row: usize, precond: &'static str) -> Res
             precond,
             row: row + 1,
             what: format!("holds {value} in column {}", column + 1),
-            hint: "the matrix cannot be preconditioned, nor solved, with that",
+            hint: "a matrix with this value cannot be preconditioned or solved; correct it",
         }),
     }
 }

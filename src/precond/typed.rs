@@ -1,4 +1,4 @@
-//! Preconditioners as they are typed: `jacobi`, `name:parameter=value,...`.
+//! Parsing and formatting of preconditioners: `jacobi`, `name:parameter=value,...`.
 
 use super::{Entry, Preconditioner, ROWS};
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ fn unknown_param(all: &str, row: &Entry, name: &str) -> Error {
             format!("it has {}", params.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
         }
     };
-    error(all, format!("{} has no parameter {name}, or it stands twice; {known}", row.name))
+    error(all, format!("{} has no parameter {name}, or it is given twice; {known}", row.name))
 }
 
 impl FromStr for Preconditioner {
@@ -52,7 +52,7 @@ impl FromStr for Preconditioner {
     }
 }
 
-/// As it would be typed.
+/// Formats the preconditioner in the syntax that is parsed.
 impl Display for Preconditioner {
     fn fmt(&self, f: &mut Formatter<'_>) -> Printed {
         f.write_str(self.name())?;

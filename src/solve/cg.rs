@@ -1,7 +1,7 @@
 //! Preconditioned conjugate gradients for symmetric positive definite systems.
 //!
 //! # Method
-//! With r = b - A x, z = M r, p = z and rho = r'z at the start, each iteration does
+//! With r = b - A x, z = M r, p = z and rho = r'z at the start, each iteration computes
 //!
 //! ```text
 //! q = A p          alpha = rho / p'q
@@ -11,14 +11,14 @@
 //! ```
 //!
 //! # Variant
-//! The update of x waits for that of p, so that one pass reads p for both: one n-vector less. So when the residual
-//! meets the tolerance inside a step, x lacks its last alpha p, which is added once at the end. Scalars stay on the
-//! device; the host reads residuals and coefficients once a batch. Definiteness is not checked up front: a curvature
-//! p'Ap that is not positive ends the solve with its evidence.
+//! The update of x is combined with that of p, so that one pass reads p for both: one n-vector less. When the residual meets the
+//! tolerance inside a step, x therefore lacks its last alpha p, which is added once at the end. Scalars stay on the device; the
+//! host reads residuals and coefficients once per batch. Definiteness is not checked up front: a curvature p'Ap that is not
+//! positive ends the solve, which reports that value.
 //!
 //! # Cost
-//! For each iteration: one operator, the preconditioner, two dot products, and 10 n-vectors read or written without
-//! preconditioner (see `Cg::iteration`).
+//! Per iteration: one operator, the preconditioner, two dot products, and 10 n-vectors read or written without preconditioner
+//! (see `Cg::iteration`).
 //!
 //! # Stopping
 //! The recursive residual ||r|| / ||b|| is tested on the device in every iteration; the
@@ -37,7 +37,7 @@ use crate::scalar::Scalar;
 use crate::stop::{StopCode, StopReason};
 
 names! {
-    /// z exists with a preconditioner alone; otherwise it is r.
+    /// z exists only with a preconditioner; without one it is r.
     vectors v { x, r, p, q, z }
     scalars s {
         rr, target, ceiling, pq,
@@ -47,16 +47,16 @@ names! {
     }
 }
 const _: () = assert!(s::rr.0 == RR.0 && s::target.0 == TARGET.0 && s::ceiling.0 == CEILING.0);
-/// Slots that a workspace has.
+/// Number of slots in a workspace.
 pub const SLOTS: usize = s::COUNT;
 
-/// alpha, unless the curvature p'q is not positive.
+/// Computes alpha, and stops if the curvature p'q is not positive.
 const CURVATURE: Product = product!({ q = A p; pq = <p, q> } then {
     stop NotFinite if not_finite(pq);
     stop IndefiniteMatrix if not_positive(pq);
     alpha = rho / pq;
 });
-/// The first r'z.
+/// Computes the first r'z.
 const FIRST_RHO: Product = product!({ z = M r; rho = <r, z> } then {
     stop NotFinite if not_finite(rho);
     stop IndefinitePreconditioner if not_positive(rho);
@@ -67,12 +67,12 @@ const NEXT_RHO: Product = product!({ z = M r; rho_next = <r, z> } then {
     beta = rho_next / rho;
     rho = rho_next;
 });
-/// The initial r'r; without preconditioner it is rho as well.
+/// Computes the initial r'r; without preconditioner it is rho as well.
 const NORM: Formula = sweep!({ "cg_norm": rr = <r, r>; } then { rho = rr; });
 const START: Formula = sweep!({ "cg_start": p = r; });
 const START_PRECONDITIONED: Formula = sweep!({ "cg_start": p = z; });
-/// The coefficients are noted here and not where alpha is computed: there the registers that it takes cost the product of the
-/// matrix 3 % of its speed on an H200.
+/// The coefficients are recorded here and not where alpha is computed: there, the registers that the recording needs slow the
+/// product of the matrix down by 3 % on an H200.
 const RESIDUAL: Formula = sweep!({ "cg_residual": r = r - alpha * q; rr = <r, r>; } then {
     stop NotFinite if not_finite(rr);
     note FIRST = alpha;
@@ -83,7 +83,7 @@ const RESIDUAL: Formula = sweep!({ "cg_residual": r = r - alpha * q; rr = <r, r>
     beta = rr / rho;
     rho = rr;
 });
-/// The same where a preconditioner provides rho.
+/// The same if a preconditioner provides rho.
 const RESIDUAL_PRECONDITIONED: Formula = sweep!({ "cg_residual_pre": r = r - alpha * q; rr = <r, r>; } then {
     stop NotFinite if not_finite(rr);
     note FIRST = alpha;
@@ -94,13 +94,13 @@ const RESIDUAL_PRECONDITIONED: Formula = sweep!({ "cg_residual_pre": r = r - alp
 });
 const DIRECTION: Formula = sweep!({ "cg_direction": x = x + alpha * p; p = beta * p + r; });
 const DIRECTION_PRECONDITIONED: Formula = sweep!({ "cg_direction": x = x + alpha * p; p = beta * p + z; });
-/// The update that a step left open when it stopped.
+/// The update of x that is still missing when a step stops.
 const FINISH: Formula = sweep!({ "cg_finish": x = x + alpha * p; });
 
-/// The method.
+/// The conjugate gradient method.
 pub(super) struct Cg;
 
-/// Whether it was the preconditioner that gave NaN or infinity: after the residual of its iteration was counted.
+/// Returns whether the preconditioner produced NaN or infinity. This happens after the residual of its iteration is counted.
 fn preconditioner_not_finite(state: &SlotState, column: usize) -> bool {
     !state.get(s::rho, column).is_finite() || !state.get(s::rho_next, column).is_finite()
 }
@@ -201,7 +201,7 @@ impl Recurrence for Cg {
         })
     }
 
-    /// Adds the update of x that the last step left open.
+    /// Adds the update of x that the last step did not perform.
     fn finish<D: Device, T: Scalar>(
         w: &mut Work<'_, D, T>,
         state: &mut SlotState,

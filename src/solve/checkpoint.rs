@@ -1,23 +1,24 @@
-//! Checkpoints: a solve saved between two iterations, from which it goes on: with the same bits, or on another device or by
-//! another backend with other roundings.
+//! Checkpoints: a solve saved between two iterations, from which it can be resumed, either with the same bits or, on another
+//! device or backend, with different rounding.
 //!
 //! # Layout
-//! All integers are little-endian, all numbers as wide as in memory.
+//! All integers are little-endian; numbers have the same width as in memory.
 //! - A magic of eight bytes and the version of the layout.
-//! - What identifies the run, as pairs of texts: fingerprints of the matrix, the right-hand side and the start, the
-//!   method with the version of its state, the device and its hardware, and whatever else the caller says that bits
-//!   depend on. Tolerances and limits are not among them: they may change from one part of a run to the next.
-//! - What the host knows of each column (`linear/saving.rs`): counts, numbers, coefficients, the history, x, and of several
-//!   columns whether the column has ended. A column that had ended and does not meet its goal starts again from its true
-//!   residual when the others have ended.
-//! - What the device holds: slots, and the vectors that go from one step into the next, n x k.
-//! - A checksum (XXH3, 64 bits) of all before it. It finds accidents; a file that passes is still read with checked
-//!   lengths.
+//! - The identity of the run, as pairs of texts: fingerprints of the matrix, the right-hand side and the start, the method with
+//!   the version of its state, the device and its hardware, and the caller's labels of settings on which the bits depend.
+//!   Tolerances and limits are not included: they may change when a run is resumed.
+//! - The host's state of each column (`linear/saving.rs`): counts, numbers, coefficients, the history, x, and, if there are
+//!   several columns, whether the column has ended. A column that had ended without meeting its goal starts again from its true
+//!   residual once the other columns have ended.
+//! - The device's state: slots, and the vectors that pass from one step to the next, n x k.
+//! - A checksum (XXH3, 64 bits) of all preceding bytes. It detects accidental damage; the lengths in a file with a valid checksum
+//!   are still checked.
 //!
 //! # When
-//! Between two batches of iterations, once an interval has passed, and when a run ends in a way that can be gone on
-//! from. The new file stands beside the old one and is synchronised before it replaces it, so a kill at any moment
-//! leaves one of the two. Where it cannot be written (a full disk), the solve warns and goes on.
+//! A checkpoint is written between two batches of iterations once an interval has passed, and at the end of a run that can be
+//! resumed. The new file is written next to the old one and synchronised before it replaces it, so that one complete file exists
+//! if the process is killed at any moment. If the file cannot be written (for example because the disk is full), the solve
+//! continues with a warning.
 
 mod file;
 mod fingerprint;
@@ -32,28 +33,28 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where and how often a solve saves itself, and what it goes on from. By default it does neither.
+/// Where and how often a solve saves checkpoints, and which checkpoint it resumes from. By default it does neither.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoints {
-    /// Where checkpoints go, and how much time passes from one to the next.
+    /// The path of the checkpoint, and the time between two checkpoints.
     pub save: Option<(PathBuf, Duration)>,
-    /// The checkpoint to go on from.
+    /// The checkpoint to resume from.
     pub resume: Option<PathBuf>,
-    /// What a run depends on besides system, method and device, by name: the preconditioner, the precision, the backend. A
-    /// checkpoint with other labels is refused, but for the backend, which decides on bits alone.
+    /// Named settings on which a run depends in addition to system, method and device: the preconditioner, the precision, the
+    /// backend. A checkpoint with different labels is refused, except for the backend, which affects rounding only.
     pub labels: Vec<(&'static str, String)>,
 }
 
-/// What decides on roundings alone: a solve may go on elsewhere, by another backend.
-const ONLY_BITS: [&str; 3] = ["device", "hardware", "backend"];
+/// Settings that affect rounding only: a solve may be resumed with different values of these.
+const ROUNDING_ONLY: [&str; 3] = ["device", "hardware", "backend"];
 
-/// Pairs of a name and what it is in a run.
+/// Pairs of a setting's name and its value in a run.
 pub(super) type Identity = Vec<(String, String)>;
 
-/// What a run is told apart by.
+/// Collects the settings that identify a run.
 pub(super) fn identity(
     system: &System<'_>,
-    own: [(&str, String); 5],
+    run_settings: [(&str, String); 5],
     checkpoints: &Checkpoints,
 ) -> Result<Identity> {
     let Some(matrix) = system.matrix.stored() else {
@@ -65,15 +66,15 @@ pub(super) fn identity(
     let start = system.x0.map_or_else(|| "x = 0".to_owned(), of_vector);
     let system = [("matrix", of_matrix(matrix)), ("right-hand side", of_vector(system.b)), ("start", start)];
     let labels = checkpoints.labels.iter().map(|(name, value)| (*name, value.clone()));
-    let all = system.into_iter().chain(own).chain(labels);
+    let all = system.into_iter().chain(run_settings).chain(labels);
     Ok(all.map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
-/// A checkpoint as it lies on disk, whole and undamaged.
+/// The contents of a checkpoint file with a valid checksum.
 pub struct Saved {
     path: PathBuf,
     bytes: Vec<u8>,
-    /// Where the state begins.
+    /// The offset of the state in `bytes`.
     state: usize,
     identity: Identity,
 }
@@ -100,57 +101,57 @@ impl Saved {
         Ok(Saved { path: path.to_owned(), bytes, state, identity })
     }
 
-    /// Refuses a checkpoint of another run; the error names all that differs. Where only bits do, it warns.
+    /// Refuses a checkpoint of another run, with an error that names all differences. Only warns if the differences affect
+    /// rounding alone.
     pub(super) fn check(&self, here: &Identity) -> Result<()> {
-        let of = |identity: &Identity, name: &str| {
+        let value_in = |identity: &Identity, name: &str| {
             let found = identity.iter().find(|(other, _)| other == name);
-            found.map_or_else(|| "not told".to_owned(), |(_, value)| value.clone())
+            found.map_or_else(|| "not given".to_owned(), |(_, value)| value.clone())
         };
-        let only_there = self.identity.iter().filter(|(name, _)| here.iter().all(|(other, _)| other != name));
-        let (other_bits, differences): (Vec<_>, Vec<_>) =
-            (here.iter().chain(only_there).map(|(name, _)| name))
-                .map(|name| (name, of(&self.identity, name), of(here, name)))
+        let only_saved = self.identity.iter().filter(|(name, _)| here.iter().all(|(other, _)| other != name));
+        let (rounding_differences, differences): (Vec<_>, Vec<_>) =
+            (here.iter().chain(only_saved).map(|(name, _)| name))
+                .map(|name| (name, value_in(&self.identity, name), value_in(here, name)))
                 .filter(|(_, there, here)| there != here)
-                .partition(|(name, ..)| ONLY_BITS.contains(&name.as_str()));
-        let told = |all: &[(&String, String, String)]| {
-            let one = |(name, there, here): &(&String, String, String)| {
-                format!("{name}: {there} there, {here} here")
+                .partition(|(name, ..)| ROUNDING_ONLY.contains(&name.as_str()));
+        let list = |all: &[(&String, String, String)]| {
+            let describe = |(name, there, here): &(&String, String, String)| {
+                format!("{name}: {there} in the checkpoint, {here} here")
             };
-            all.iter().map(one).collect::<Vec<_>>().join("; ")
+            all.iter().map(describe).collect::<Vec<_>>().join("; ")
         };
         if !differences.is_empty() {
-            return Err(self.fault(format!("it belongs to another run ({})", told(&differences))));
+            return Err(self.fault(format!("it belongs to another run ({})", list(&differences))));
         }
-        if !other_bits.is_empty() {
-            let (path, told) = (self.path.display(), told(&other_bits));
-            log::warn!("{path}: the solve goes on with other roundings than it began with ({told})");
+        if !rounding_differences.is_empty() {
+            let (path, differences) = (self.path.display(), list(&rounding_differences));
+            log::warn!("{path}: the solve resumes with other roundings than it began with ({differences})");
         }
         Ok(())
     }
 
-    /// The state that follows.
+    /// Returns a reader of the state, which follows the identity.
     pub(super) fn state(&self) -> Reader<'_> {
         Reader::new(&self.bytes[self.state..])
     }
 
-    /// An error about this file.
+    /// Returns an error about this file.
     pub(super) fn fault(&self, reason: String) -> Error {
         Error::Checkpoint { path: self.path.clone(), reason }
     }
 }
 
-/// Refuses a place where no checkpoint could be written, before time is spent on one: the error says what stands
-/// against it.
+/// Checks that a checkpoint can be written to this path, before a solve spends time. The error says why it cannot.
 pub fn check_place(path: &Path) -> std::result::Result<(), String> {
-    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        return Err("it is there already, and no file".to_owned());
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err("it exists already, and is no regular file".to_owned());
     }
-    if let Ok(mut there) = fs::File::open(path) {
+    if let Ok(mut file) = fs::File::open(path) {
         let mut start = Vec::new();
-        let read = there.by_ref().take(file::MAGIC.len() as u64).read_to_end(&mut start);
-        // An empty file may have been made to be filled.
+        let read = file.by_ref().take(file::MAGIC.len() as u64).read_to_end(&mut start);
+        // An empty file may have been created for this checkpoint.
         if read.is_err() || !(start.is_empty() || start == file::MAGIC) {
-            return Err("a file is there already, and it is no checkpoint; name another one".to_owned());
+            return Err("a file exists already, and it is no checkpoint; name another one".to_owned());
         }
     }
     files::check_writable(path)

@@ -1,8 +1,9 @@
-//! Fixed-point iterations: x becomes the next x until the step is small, and what is true of x, computed anew, decides.
+//! Fixed-point iterations: x is replaced by the next x until the step is small; then the error of x, computed anew, decides.
 //!
-//! PageRank and Markov chains share this family of the loop (`run.rs`): what is counted is the l1 norm of a step, times the
-//! error bound per unit of step length. Where the device, or a pass on the host, says that the tolerance is met, x is
-//! measured; if the truth is worse, because of rounding, iteration goes on to a lower aim, until steps are all rounding.
+//! PageRank and Markov chains share this family of the loop (`run.rs`). The counted quantity is the l1 norm of a step, times the
+//! error bound per unit of step length. When the device, or a pass on the host, reports that the tolerance is met, the error of x
+//! is computed. If rounding has made it larger than the tolerance, iteration continues with a lower target, until steps consist
+//! of rounding alone.
 
 use super::rounding::sum;
 use super::run::{Family, Iterations, Run, Stop, Tracks};
@@ -14,28 +15,28 @@ use crate::stop::{Norms, Progress, StopCode, StopReason, StoppingRule};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// How much lower the next aim is than the tolerance, where the truth has missed it.
+/// Factor by which the target falls below the tolerance after the computed error has missed it.
 const LOWER: f64 = 0.5;
 /// Steps smaller than this many roundings do not estimate the error.
 const FLOOR: f64 = 4.0;
-/// How far from 1 a distribution may sum.
+/// How much the sum of a distribution may differ from 1.
 const SLACK: f64 = 1e-9;
 
-/// The slot of the step to reach, in every method.
+/// The slot of the step length to reach, in every method.
 const TARGET: Slot = Slot(1);
 
-/// Such an iteration on a device: what stays the same from step to step. A step counts the l1 norm of its own length.
+/// A fixed-point iteration on a device: the part that is the same in every step. A step counts the l1 norm of its length.
 pub(super) trait Steps<D: Device, T: Scalar>: Sized {
-    /// x, or what x is made of.
+    /// x, or the vector that x is computed from.
     const ANSWER: Name;
 
-    /// Does what is due between iterations, before the next one. Returns whether it has changed x.
+    /// Performs work between iterations, before the next one. Returns whether it has changed x.
     fn between(&self, _work: &mut Work<'_, D, T>, _iterations: usize) -> Result<bool> {
         Ok(false)
     }
 
-    /// How many iterations there are until something may be due between them.
-    fn undisturbed(&self, _iterations: usize) -> usize {
+    /// Returns the number of iterations until [`between`](Self::between) may have to do work.
+    fn until_next_work(&self, _iterations: usize) -> usize {
         usize::MAX
     }
 }
@@ -45,32 +46,32 @@ pub(super) struct Terms<'a> {
     pub rule: &'a StoppingRule,
     /// The error bound per unit of step length.
     pub factor: f64,
-    /// What x is called.
+    /// The name of x in messages.
     pub vector: &'static str,
 }
 
-/// What a run has come to.
+/// The result of a run.
 pub(super) struct Found {
     pub x: Vec<f64>,
     pub reason: StopReason,
     pub iterations: usize,
-    /// The error by the last step.
+    /// The error estimated from the last step.
     pub estimate: f64,
     /// How often x was changed between iterations.
     pub jumps: usize,
-    /// Seconds of iterating, and of looking at x.
+    /// Seconds of iterating, and of checking x.
     pub seconds: (f64, f64),
 }
 
-/// Where x lies and iterations are done.
-trait Place: Iterations {
+/// An executor of iterations that stores x.
+trait Executor: Iterations {
     /// The unit of rounding of x.
     const ROUNDING: f64;
 
     /// Sets the estimated error to reach.
     fn aim(&mut self, aim: f64, factor: f64, state: &mut SlotState) -> Result<()>;
 
-    /// x on the host.
+    /// Copies x to the host.
     fn fetch(&self) -> Result<Vec<f64>>;
 }
 
@@ -84,7 +85,7 @@ impl<D: Device, T: Scalar, P: Steps<D, T>> Iterations for OnDevice<D, T, P> {
     fn prepare(&mut self, iteration: usize) -> Result<usize> {
         let (mut work, steps) = self.recorded.open();
         self.jumps += usize::from(steps.between(&mut work, iteration)?);
-        Ok(D::BATCH.min(steps.undisturbed(iteration)))
+        Ok(D::BATCH.min(steps.until_next_work(iteration)))
     }
 
     fn ends_by_itself(&self) -> bool {
@@ -105,11 +106,11 @@ impl<D: Device, T: Scalar, P: Steps<D, T>> Iterations for OnDevice<D, T, P> {
     }
 }
 
-impl<D: Device, T: Scalar, P: Steps<D, T>> Place for OnDevice<D, T, P> {
+impl<D: Device, T: Scalar, P: Steps<D, T>> Executor for OnDevice<D, T, P> {
     const ROUNDING: f64 = T::EPSILON;
 
     fn aim(&mut self, aim: f64, factor: f64, state: &mut SlotState) -> Result<()> {
-        // With no error for a step, any step will do.
+        // If a step implies no error, any step meets the target.
         state.set(TARGET, 0, if factor > 0.0 { aim / factor } else { f64::INFINITY });
         self.write(state)
     }
@@ -164,7 +165,7 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Iterations for OnHost<P> {
     }
 }
 
-impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Place for OnHost<P> {
+impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Executor for OnHost<P> {
     const ROUNDING: f64 = f64::EPSILON;
 
     fn aim(&mut self, aim: f64, factor: f64, _: &mut SlotState) -> Result<()> {
@@ -177,18 +178,18 @@ impl<P: FnMut(&mut Vec<f64>, usize) -> f64> Place for OnHost<P> {
     }
 }
 
-/// The family: looks at x where iteration ends, and lowers the aim where the truth has missed the tolerance.
-struct Fixed<L> {
+/// The family: checks x when iteration ends, and lowers the target if the computed error exceeds the tolerance.
+struct Fixed<C> {
     tolerance: f64,
     factor: f64,
     vector: &'static str,
-    /// Makes of x what is handed back, and computes what is true of it.
-    look: L,
+    /// Converts x to the result and computes its error.
+    check: C,
     found: Option<(Vec<f64>, StopReason)>,
 }
 
-impl<L: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Fixed<L> {
-    /// What the truth makes of an end: the reason to believe, or a lower aim to go on with.
+impl<C: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Fixed<C> {
+    /// Returns the reason for the end, or a lower target with which iteration continues.
     fn verdict(
         &self,
         reason: StopReason,
@@ -203,7 +204,7 @@ impl<L: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Fixed<L> {
             return Ok(reason);
         }
         let lower = aim * LOWER * (self.tolerance / truth).min(1.0);
-        // Without an error for a step there is nothing to aim at.
+        // If a step implies no error, there is no lower target.
         if self.factor > 0.0 && lower >= self.factor * FLOOR * rounding {
             return Err(lower);
         }
@@ -211,7 +212,7 @@ impl<L: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Fixed<L> {
     }
 }
 
-impl<S: Place, L: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Family<S> for Fixed<L> {
+impl<S: Executor, C: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Family<S> for Fixed<C> {
     fn counted(&mut self, column: usize, iteration: usize, state: &SlotState) -> (f64, bool) {
         (state.counted(iteration, column) * self.factor, false)
     }
@@ -229,8 +230,8 @@ impl<S: Place, L: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Family<S> for Fixed<L> {
         let x = source.fetch()?;
         run.phase("checking the answer");
         let began = Instant::now();
-        let (x, truth) = (self.look)(x);
-        run.looking += began.elapsed();
+        let (x, truth) = (self.check)(x);
+        run.checking += began.elapsed();
         let aim = run.tracks[0].aim.unwrap_or(self.tolerance);
         match self.verdict(reason, (now.residual, truth), aim, S::ROUNDING) {
             Ok(reason) => {
@@ -248,60 +249,59 @@ impl<S: Place, L: FnMut(Vec<f64>) -> (Vec<f64>, f64)> Family<S> for Fixed<L> {
     }
 }
 
-/// Iterates on a device with a step that has been recorded. `look` makes of the answer what is handed
-/// back, and computes what is true of it.
+/// Iterates on a device with a recorded step. `check` converts the answer to the result and computes its error.
 pub(super) fn on_device<P: Steps<D, T>, D: Device, T: Scalar>(
     recorded: Recorded<D, T, P>,
     state: SlotState,
     terms: &Terms<'_>,
     observers: &mut [&mut dyn Observer],
-    look: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
+    check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
 ) -> Result<Found> {
-    let mut place = OnDevice { recorded, jumps: 0 };
-    let found = iterate(&mut place, state, terms, observers, look)?;
-    Ok(Found { jumps: place.jumps, ..found })
+    let mut executor = OnDevice { recorded, jumps: 0 };
+    let found = iterate(&mut executor, state, terms, observers, check)?;
+    Ok(Found { jumps: executor.jumps, ..found })
 }
 
-/// Iterates on the host; `pass` makes the next x and returns its step, given the number of iterations before.
+/// Iterates on the host; `pass` computes the next x and returns the length of its step, given the number of iterations before.
 pub(super) fn on_host(
     x: Vec<f64>,
     pass: impl FnMut(&mut Vec<f64>, usize) -> f64,
     terms: &Terms<'_>,
     observers: &mut [&mut dyn Observer],
-    look: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
+    check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
 ) -> Result<Found> {
-    let mut place = OnHost { x, pass, aim: 0.0, factor: terms.factor };
-    iterate(&mut place, SlotState::new(0, 1), terms, observers, look)
+    let mut executor = OnHost { x, pass, aim: 0.0, factor: terms.factor };
+    iterate(&mut executor, SlotState::new(0, 1), terms, observers, check)
 }
 
-fn iterate<S: Place>(
-    place: &mut S,
+fn iterate<S: Executor>(
+    executor: &mut S,
     mut state: SlotState,
     terms: &Terms<'_>,
     observers: &mut [&mut dyn Observer],
-    look: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
+    check: impl FnMut(Vec<f64>) -> (Vec<f64>, f64),
 ) -> Result<Found> {
     let Terms { rule, factor, vector } = *terms;
     let norms = Norms { b: 1.0, initial: 1.0 };
     let tolerance = rule.residual_tolerance(&norms).unwrap_or(0.0);
     let elapsed = Duration::ZERO;
-    // No two distributions lie farther apart.
+    // The largest l1 distance between two distributions.
     let now = Progress { iteration: 0, residual: 2.0, norms, run_began: 0, improved_at: 0, elapsed };
     let mut tracks = Tracks::default();
-    // The tolerance is met only in truth.
+    // Only the computed error can meet the tolerance.
     let mut run = Run::new(&mut tracks, 1, Cow::Owned(rule.without_tolerances()), observers);
     run.tracks[0].begin(now, Some(tolerance));
-    place.aim(tolerance, factor, &mut state)?;
-    let mut family = Fixed { tolerance, factor, vector, look, found: None };
+    executor.aim(tolerance, factor, &mut state)?;
+    let mut family = Fixed { tolerance, factor, vector, check, found: None };
     run.start_clock();
-    run.drive(place, &mut family, &mut state)?;
-    let (now, looking) = (run.tracks[0].now, run.looking);
+    run.drive(executor, &mut family, &mut state)?;
+    let (now, checking) = (run.tracks[0].now, run.checking);
     let (x, reason) = family.found.unwrap_or_else(|| (Vec::new(), StopReason::Interrupted));
-    let seconds = (now.elapsed.as_secs_f64(), looking.as_secs_f64());
+    let seconds = (now.elapsed.as_secs_f64(), checking.as_secs_f64());
     Ok(Found { x, reason, iterations: now.iteration, estimate: now.residual, jumps: 0, seconds })
 }
 
-/// Refuses a vector that is no distribution over n places. Where probability may be lost, its sum may be less than 1.
+/// Checks that a vector is a distribution over n entries. If probability may be lost, its sum may be less than 1.
 pub(super) fn check_distribution(what: &'static str, vector: &[f64], n: usize, lost: bool) -> Result<()> {
     if vector.len() != n {
         return Err(Error::Dimension { what, expected: n, got: vector.len() });

@@ -1,15 +1,15 @@
-//! How far an answer may be from the solution, where its residual does not say.
+//! Estimates how far an answer may be from the solution when its residual does not show it.
 //!
-//! A small residual r = b - A x bounds the error e = A^-1 r only through the condition number: on an ill-conditioned system
-//! x may meet its tolerance and have no correct digit. Two estimates of the largest entry of e, relative to that of x,
-//! reveal such answers:
+//! A small residual r = b - A x bounds the error e = A^-1 r only through the condition number: on an ill-conditioned system x may
+//! meet its tolerance and have no correct digit. Two estimates of the largest entry of e, relative to that of x, reveal such
+//! answers:
 //!
-//! - The *doubt* costs one application of the preconditioner M: the largest entry of M r over the smallest eigenvalue of M A
-//!   that the solve has seen, or the largest r_i / a_ii if that is more. The first is mostly too large, as few residuals
-//!   point along the smallest eigenvector; it is too small where the solve has not seen the smallest eigenvalue. The
-//!   second finds rows that are nearly decoupled from the rest.
-//! - Where the doubt exceeds [`DOUBT`], A e = r is solved directly, if a Cholesky factor in an order of small profile is
-//!   cheap; on small systems always. That sees what no residual shows, such as a motion of the whole structure that
+//! - The *doubt* costs one application of the preconditioner M: the largest entry of M r divided by the smallest eigenvalue of M
+//!   A that the solve has found, or the largest r_i / a_ii if that is larger. The first is usually too large, as few residuals
+//!   point along the eigenvector of the smallest eigenvalue; it is too small if the solve has not found the smallest eigenvalue.
+//!   The second detects rows that are nearly decoupled from the rest.
+//! - If the doubt exceeds [`DOUBT`], A e = r is solved directly, provided that a Cholesky factor in an order of small profile is
+//!   cheap; on small systems always. This reveals errors that no residual shows, such as a motion of the whole structure that
 //!   costs no energy.
 //!
 //! # Reference
@@ -21,11 +21,12 @@ use crate::format::Csr;
 use crate::parallel::threads_for;
 use rayon::prelude::*;
 
-/// The doubt up to which a system is not looked at any closer. It may miss unseen eigenvalues by this factor.
+/// The doubt up to which no direct solution is computed. This allows for eigenvalues smaller, by this factor, than the smallest
+/// one found.
 const DOUBT: f64 = 1e-3;
-/// What a direct solution may take.
+/// Limits on the cost of a direct solution.
 struct Limit {
-    /// Entries of the matrix, which are put into an order.
+    /// Entries of the matrix, which must be reordered.
     entries: u64,
     /// Entries of the factor.
     factor: u64,
@@ -38,40 +39,40 @@ const ALWAYS: Limit = Limit { entries: 10_000, factor: 50_000, work: 1_000_000 }
 /// About 0.1 s.
 const IN_DOUBT: Limit = Limit { entries: 500_000, factor: 2_000_000, work: 100_000_000 };
 
-/// A factor of the matrix, once it is known whether it is cheap.
+/// A factor of the matrix, computed when it is first needed if it is cheap.
 #[derive(Default)]
-enum Kept {
+enum CachedFactor {
     #[default]
     Unknown,
-    Dear,
-    /// Without rows of L where the matrix is not positive definite to working precision.
+    Expensive,
+    /// `None` if the matrix is not positive definite to working precision; otherwise the rows of L.
     Cheap(Profile, Option<Vec<Vec<f64>>>),
 }
 
-impl Kept {
-    /// Orders and factorises the matrix, the first time.
-    fn find(&mut self, matrix: &Csr, limit: &Limit) -> &Kept {
-        if matches!(self, Kept::Unknown) {
-            *self = Profile::of(matrix, limit).map_or(Kept::Dear, |profile| {
+impl CachedFactor {
+    /// Orders and factorises the matrix at the first call.
+    fn find(&mut self, matrix: &Csr, limit: &Limit) -> &CachedFactor {
+        if matches!(self, CachedFactor::Unknown) {
+            *self = Profile::of(matrix, limit).map_or(CachedFactor::Expensive, |profile| {
                 let factor = profile.factor(matrix);
-                Kept::Cheap(profile, factor)
+                CachedFactor::Cheap(profile, factor)
             });
         }
         self
     }
 }
 
-/// Estimates errors of answers of systems with one matrix, whose factors it keeps.
+/// Estimates errors of answers of systems with one matrix, whose factors it caches.
 #[derive(Default)]
 pub(super) struct Estimator {
-    always: Kept,
-    in_doubt: Kept,
+    always: CachedFactor,
+    in_doubt: CachedFactor,
 }
 
 impl Estimator {
-    /// The largest entry of x - A^-1 b over that of x, estimated; infinite where A is singular to working precision. `z` is
-    /// M r, or r without preconditioner, and `smallest` the smallest eigenvalue of M A that was seen; both positive
-    /// definite. None where there is nothing to compare with. `e` is overwritten.
+    /// Estimates the largest entry of x - A^-1 b divided by that of x; infinite if A is singular to working precision. `z` is M
+    /// r, or r without preconditioner, and `smallest` the smallest eigenvalue of M A found; both A and M are positive definite.
+    /// `None` if x is zero or not finite, or the estimate is NaN. `e` is overwritten.
     pub fn estimate(
         &mut self,
         matrix: &Csr,
@@ -87,12 +88,12 @@ impl Estimator {
             return None;
         }
         let doubt = largest_magnitude([largest(z) / smallest, decoupled(matrix, r)].into_iter()) / x;
-        let (kept, limit) =
+        let (cached, limit) =
             if doubt < DOUBT { (&mut self.always, &ALWAYS) } else { (&mut self.in_doubt, &IN_DOUBT) };
-        match kept.find(matrix, limit) {
-            Kept::Unknown | Kept::Dear => Some(doubt).filter(|doubt| !doubt.is_nan()),
-            Kept::Cheap(_, None) => Some(f64::INFINITY),
-            Kept::Cheap(profile, Some(factor)) => {
+        match cached.find(matrix, limit) {
+            CachedFactor::Unknown | CachedFactor::Expensive => Some(doubt).filter(|doubt| !doubt.is_nan()),
+            CachedFactor::Cheap(_, None) => Some(f64::INFINITY),
+            CachedFactor::Cheap(profile, Some(factor)) => {
                 profile.solve(factor, r, e);
                 Some(largest(e) / x)
             }
@@ -100,7 +101,7 @@ impl Estimator {
     }
 }
 
-/// The largest r_i / a_ii over the rows whose diagonal is positive.
+/// Returns the largest r_i / a_ii over the rows with a positive diagonal.
 fn decoupled(matrix: &Csr, r: &[f64]) -> f64 {
     let row = |i: usize| match matrix.get(i, i) {
         Some(diagonal) if diagonal > 0.0 => (r[i] / diagonal).abs(),
@@ -113,39 +114,39 @@ fn decoupled(matrix: &Csr, r: &[f64]) -> f64 {
     (0..r.len()).into_par_iter().with_min_len(ROWS).map(row).reduce(|| 0.0, larger)
 }
 
-/// Rows that a thread looks at in one go.
+/// Rows that a thread processes as one task.
 const ROWS: usize = 4096;
 
-/// An order of the rows, and where each row of the Cholesky factor begins in it.
+/// An order of the rows, and the first column of each row of the Cholesky factor in that order.
 struct Profile {
-    /// The row of the matrix at each place, and the place of each row.
+    /// The row of the matrix at each position, and the position of each row.
     rows: Vec<usize>,
-    places: Vec<usize>,
+    positions: Vec<usize>,
     /// The first column of each row of the factor.
     first: Vec<usize>,
 }
 
 impl Profile {
-    /// None where the factor would be too large or too dear.
+    /// Computes the profile; `None` if the factor would be too large or too expensive.
     fn of(matrix: &Csr, limit: &Limit) -> Option<Profile> {
         if matrix.nnz() as u64 > limit.entries {
             return None;
         }
         let rows = reverse_cuthill_mckee(matrix);
-        let mut places = vec![0; rows.len()];
-        rows.iter().enumerate().for_each(|(place, &row)| places[row] = place);
-        let first = |place: usize| {
-            let columns = matrix.row(rows[place]).map(|(column, _)| places[column]);
-            columns.fold(place, usize::min)
+        let mut positions = vec![0; rows.len()];
+        rows.iter().enumerate().for_each(|(position, &row)| positions[row] = position);
+        let first = |position: usize| {
+            let columns = matrix.row(rows[position]).map(|(column, _)| positions[column]);
+            columns.fold(position, usize::min)
         };
         let first: Vec<usize> = (0..rows.len()).map(first).collect();
-        let widths = || first.iter().enumerate().map(|(place, first)| (place - first + 1) as u64);
+        let widths = || first.iter().enumerate().map(|(position, first)| (position - first + 1) as u64);
         let work = widths().map(|w| w * w / 2).sum::<u64>();
         let cheap = widths().sum::<u64>() <= limit.factor && work <= limit.work;
-        cheap.then_some(Profile { rows, places, first })
+        cheap.then_some(Profile { rows, positions, first })
     }
 
-    /// The solution e of A e = r in the order of the profile.
+    /// Solves A e = r with the factor.
     fn solve(&self, factor: &[Vec<f64>], r: &[f64], e: &mut [f64]) {
         e.iter_mut().zip(&self.rows).for_each(|(e, &row)| *e = r[row]);
         // L y = r
@@ -162,15 +163,15 @@ impl Profile {
         }
     }
 
-    /// The rows of L, each from its first column to the diagonal.
+    /// Computes the rows of L, each from its first column to the diagonal. `None` if a pivot is not positive.
     fn factor(&self, matrix: &Csr) -> Option<Vec<Vec<f64>>> {
         let mut factor: Vec<Vec<f64>> = Vec::with_capacity(self.rows.len());
         for (i, &first) in self.first.iter().enumerate() {
             let mut row = vec![0.0; i - first + 1];
             for (column, value) in matrix.row(self.rows[i]) {
-                let place = self.places[column];
-                if place <= i {
-                    row[place - first] += value;
+                let position = self.positions[column];
+                if position <= i {
+                    row[position - first] += value;
                 }
             }
             for j in first..i {
@@ -192,7 +193,7 @@ impl Profile {
     }
 }
 
-/// In four sums, so that one need not wait for another.
+/// Computes a dot product in four independent sums, which shortens the chain of dependent additions.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (a_fours, a_rest) = a.as_chunks::<4>();
     let (b_fours, b_rest) = b.as_chunks::<4>();
@@ -204,7 +205,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     sums.iter().sum::<f64>() + rest
 }
 
-/// An order in which neighbours in the graph of a symmetric matrix lie near each other.
+/// Returns an order in which neighbours in the graph of a symmetric matrix are close to each other.
 fn reverse_cuthill_mckee(matrix: &Csr) -> Vec<usize> {
     let n = matrix.rows();
     let degree = |row: usize| matrix.row_range(row).len();
@@ -216,7 +217,7 @@ fn reverse_cuthill_mckee(matrix: &Csr) -> Vec<usize> {
         if visited[start] {
             continue;
         }
-        // The last row that a search from here reaches lies at the rim; from there levels are narrower.
+        // The last row that a search reaches is at the boundary of the graph; a search from there has narrower levels.
         let begin = order.len();
         search(matrix, start, &mut visited, &mut order, degree);
         let rim = order[order.len() - 1];
@@ -227,7 +228,7 @@ fn reverse_cuthill_mckee(matrix: &Csr) -> Vec<usize> {
     order
 }
 
-/// Appends the rows that are connected with `start`, level by level, those with few neighbours first.
+/// Appends the rows connected with `start`, level by level, those with few neighbours first.
 fn search(
     matrix: &Csr,
     start: usize,
@@ -256,7 +257,7 @@ mod tests {
     use crate::source::load;
 
     #[test]
-    fn the_direct_solution_is_that_of_the_system() {
+    fn the_direct_solution_solves_the_system() {
         for what in ["poisson2d:17x13", "hex27:5x4x3,dof=2", "elasticity3d:4x4x4"] {
             let matrix = load(what).unwrap().matrix;
             let x: Vec<f64> = (0..matrix.rows()).map(|i| (i % 7) as f64 - 3.0).collect();
@@ -265,9 +266,9 @@ mod tests {
             let mut found = vec![0.0; matrix.rows()];
             profile.solve(&profile.factor(&matrix).unwrap(), &b, &mut found);
             let error = profile
-                .places
+                .positions
                 .iter()
-                .map(|&place| found[place])
+                .map(|&position| found[position])
                 .zip(&x)
                 .map(|(a, b)| (a - b).abs())
                 .fold(0.0, f64::max);
@@ -300,11 +301,11 @@ mod tests {
             profile.solve(&factor, &r, &mut e);
             e.iter().fold(0.0, |m: f64, e| m.max(e.abs())) > 1e8
         };
-        assert!(profile.factor(&matrix).is_none_or(large), "the last pivot is rounding, or not positive");
+        assert!(profile.factor(&matrix).is_none_or(large), "the last pivot must be tiny or not positive");
     }
 
     #[test]
-    fn what_is_large_is_not_factorised() {
+    fn a_large_matrix_is_not_factorised() {
         assert!(Profile::of(&load("poisson3d:40x40x40").unwrap().matrix, &IN_DOUBT).is_none());
     }
 }

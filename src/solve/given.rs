@@ -1,4 +1,4 @@
-//! The matrix of a system as the verdict sees it: stored, or known by its products alone.
+//! The matrix of a system as the verdict uses it: stored, or known only by its products.
 
 use crate::backend::Made;
 use crate::device::Cpu;
@@ -9,16 +9,17 @@ use crate::operator::{Cost, LinearOperator};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A square matrix of which only products with vectors are known, or an approximation of an inverse: a caller's own.
+/// A caller-defined square matrix of which only products with vectors are available, or a caller-defined approximation of an
+/// inverse.
 pub trait Product: Send + Sync {
-    /// Rows, and as many columns.
+    /// Returns the number of rows, which is also that of columns.
     fn rows(&self) -> usize;
 
-    /// Sets y = A x. What y holds before is not to be read.
+    /// Sets y = A x. The previous contents of y must not be read.
     fn multiply(&self, x: &[f64], y: &mut [f64]);
 }
 
-/// A closure is a product with the number of its rows.
+/// A pair of a number of rows and a closure is a product.
 impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> Product for (usize, F) {
     fn rows(&self) -> usize {
         self.0
@@ -32,9 +33,9 @@ impl<F: Fn(&[f64], &mut [f64]) + Send + Sync> Product for (usize, F) {
 /// The matrix of a system, in double precision.
 #[derive(Clone, Copy)]
 pub enum MatrixRef<'a> {
-    /// Its entries, as the source gave them.
+    /// A matrix with its entries, as the source provides them.
     Stored(&'a Csr),
-    /// Its products.
+    /// A matrix known only by its products.
     Applied(&'a dyn Product),
 }
 
@@ -58,7 +59,7 @@ impl fmt::Debug for MatrixRef<'_> {
 }
 
 impl<'a> MatrixRef<'a> {
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     pub fn shape(self) -> (usize, usize) {
         match self {
             MatrixRef::Stored(matrix) => (matrix.rows(), matrix.cols()),
@@ -66,7 +67,7 @@ impl<'a> MatrixRef<'a> {
         }
     }
 
-    /// The entries, where they are stored.
+    /// Returns the matrix with its entries, if they are stored.
     pub fn stored(self) -> Option<&'a Csr> {
         match self {
             MatrixRef::Stored(matrix) => Some(matrix),
@@ -74,7 +75,7 @@ impl<'a> MatrixRef<'a> {
         }
     }
 
-    /// A x.
+    /// Computes A x.
     pub fn multiply(self, x: &[f64]) -> Vec<f64> {
         match self {
             MatrixRef::Stored(matrix) => matrix.multiply_reference(x),
@@ -90,11 +91,11 @@ impl<'a> MatrixRef<'a> {
 /// A caller's product as an operator on the CPU.
 struct Applied {
     product: Arc<dyn Product>,
-    /// A x, where y = alpha A x + beta y is more than that, and a column of x where there are several.
+    /// Holds A x if y = alpha A x + beta y needs more than A x, and a column of x if there are several.
     scratch: Mutex<Vec<f64>>,
 }
 
-/// The operator of a product.
+/// Makes the operator of a product.
 pub fn operator(product: Arc<dyn Product>) -> Made<Cpu, f64> {
     Arc::new(Applied { product, scratch: Mutex::default() })
 }
@@ -138,7 +139,7 @@ impl LinearOperator<Cpu, f64> for Applied {
         Ok(())
     }
 
-    /// The vectors alone: what a product reads besides is not known.
+    /// Counts the vectors alone: what else a product reads is not known.
     fn cost(&self) -> Cost {
         Cost { bytes: 16 * self.product.rows() as u64, flops: 0 }
     }

@@ -1,25 +1,25 @@
-//! Linear systems: runs a method, judges what it finds, and starts it again where rounding has misled it.
+//! Linear systems: runs a method, judges its result, and restarts it when rounding has misled it.
 //!
 //! # Restarts
-//! A recurrence goes on to fall when the residual b - A x that it stands for no longer does: rounding parts the two. So
-//! when the recursion meets the tolerance (or a run stagnates), r = b - A x is computed in double precision with the matrix
-//! as its source gave it (`answer.rs`). If that misses the tolerance, A d = r is solved from d = 0 and x + d is the
-//! next x, kept in double precision: residual replacement for vectors in double precision, iterative refinement for
-//! vectors in single. This goes on as long as each run at least halves the true residual; a run that does not is the
-//! last, and one that makes it larger is undone. A least-squares solution is tried the same way: it stands if a second
-//! run finds nothing better. A run is not asked for more than [`FLOOR`] of what it began with: below that a
-//! recursion says nothing. Iterations count on over restarts.
+//! The recursive residual keeps falling when b - A x no longer does, because rounding separates the two. So when the recursive
+//! residual meets the tolerance (or a run stagnates), r = b - A x is computed in double precision with the matrix as its source
+//! provides it (`answer.rs`). If that misses the tolerance, A d = r is solved from d = 0 and x + d is the next x, kept in double
+//! precision: residual replacement for vectors in double precision, iterative refinement for vectors in single. Restarts continue
+//! as long as each run at least halves the true residual; a run that does not is the last, and a run that increases it is undone.
+//! A least-squares solution is tested the same way: it is accepted if a second run does not improve it. The target of a run is at
+//! least [`FLOOR`] roundings of its initial residual: below that, the recursive residual carries no information. Iterations are
+//! counted across restarts.
 //!
 //! # Columns
-//! A system may have k right-hand sides. Each column has its own scalars, end and verdict. It has the bits of a solve with
-//! this right-hand side alone, where the product of the backend has them. Columns that start again begin together, once all
+//! A system may have k right-hand sides. Each column has its scalars, its end and its verdict. A column is bitwise equal to a
+//! solve with this right-hand side alone if the product of the backend is. Columns that start again do so together, once all
 //! columns have ended.
 //!
 //! # Range
-//! Every run solves for a residual that is divided by a power of two near its largest entry, which rounds nothing: so
-//! products of the vectors stay in range whatever the scale of b. Where a small matrix takes p'Ap out of it all the same,
-//! the next run begins with a large residual again. A method that squares entries of A runs on sigma A, with a power of
-//! two sigma, where A is very large or very small.
+//! Every run solves for a residual that is divided by a power of two near its largest entry, which causes no rounding, so that
+//! products of the vectors stay in range whatever the scale of b. If a small matrix nevertheless takes p'Ap out of range, the
+//! next run begins with a large residual again. A method that squares entries of A runs on sigma A, with a power of two sigma, if
+//! A is very large or very small.
 //!
 //! # Reference
 //! C. B. Moler, Iterative refinement in floating point, J. ACM 14, 1967; H. A. van der Vorst and Q. Ye, Residual
@@ -42,19 +42,18 @@ use crate::scalar::Scalar;
 use crate::stop::{PROGRESS, StopCode, StoppingRule};
 use begin::Common;
 use column::Column;
-use saving::Keeper;
+use saving::Saver;
 use std::marker::PhantomData;
 use std::time::Instant;
 
-/// The most that a run reduces a recursive residual by, in units of the vectors' rounding.
+/// The smallest target of a run relative to its initial residual, in units of the vectors' rounding.
 const FLOOR: f64 = 64.0;
 
-/// A method made ready for a matrix. Vectors, the recorded step and the memory of the host stay from one solve to the next: a
-/// solve after the first allocates nothing where it converges, but for a factor that estimates its error the first time it is
-/// needed.
+/// A method prepared for a matrix. Vectors, the recorded step and host memory are kept from one solve to the next: a solve after
+/// the first allocates nothing if it converges, except for a factor that estimates its error the first time it is needed.
 pub(super) struct Linear<M, D: Device, T: Scalar> {
     operators: Operators<D, T>,
-    /// From the first solve on.
+    /// Present from the first solve on.
     recorded: Option<Steps<D, T>>,
     /// The host's copy of the scalars.
     state: SlotState,
@@ -70,18 +69,18 @@ type Steps<D, T> = Recorded<D, T, Operators<D, T>>;
 
 /// A [`Linear`] of any method.
 pub(super) trait Solves<D: Device, T: Scalar>: Send {
-    /// Solves a system and leaves the answer in `x`; see the module.
+    /// Solves a system and writes the answer to `x`; see the module.
     fn solve(&mut self, task: &Task<'_>, x: &mut [f64], observers: &mut [&mut dyn Observer]) -> Result<()>;
 
-    /// What became of a column in the last solve.
+    /// Returns the outcome of a column in the last solve.
     fn outcome(&self, column: usize) -> Outcome;
 }
 
-/// What is solved, and when it ends.
+/// A system to solve, and the conditions that end the solve.
 pub(super) struct Task<'a> {
     pub name: &'static str,
     pub system: &'a System<'a>,
-    /// Columns of the right-hand side and of the answer, which are n x k, row-major.
+    /// Number of columns of the right-hand side and of the answer, which are n x k, row-major.
     pub k: usize,
     pub rule: &'a StoppingRule,
     pub checkpoints: &'a Checkpoints,
@@ -90,7 +89,7 @@ pub(super) struct Task<'a> {
 /// A recorded step that is replayed.
 struct Replay<'a, D: Device, T: Scalar> {
     recorded: &'a mut Steps<D, T>,
-    /// Iterations of a step.
+    /// Number of iterations in a step.
     stride: usize,
 }
 
@@ -117,7 +116,7 @@ impl<D: Device, T: Scalar> Iterations for Replay<'_, D, T> {
     }
 }
 
-/// A workspace of a method for systems of n rows and k columns.
+/// Allocates the workspace of a method for systems of n rows and k columns.
 fn workspace<M: Recurrence, D: Device, T: Scalar>(
     operators: &Operators<D, T>,
     shape: (usize, usize),
@@ -126,21 +125,21 @@ fn workspace<M: Recurrence, D: Device, T: Scalar>(
     Workspace::new(operators.a.device(), names.iter().copied(), shape, M::FACTS.slots)
 }
 
-/// A solve in hand: the family of the loop for linear systems.
+/// A solve in progress: the family of the loop for linear systems.
 struct Solve<'a, A, M, D, T> {
     answer: A,
     columns: &'a mut [Column],
     /// Whether the coefficients of iterations belong to A, and not to M A.
-    tells_of_a: bool,
+    coefficients_of_a: bool,
     /// The power of two that the method multiplies A by.
     sigma: f64,
-    /// Saves the solve, where that was asked for.
-    keeper: Option<Keeper>,
-    of: PhantomData<(M, D, T)>,
+    /// Saves checkpoints, if requested.
+    saver: Option<Saver>,
+    marker: PhantomData<(M, D, T)>,
 }
 
 impl<M: Recurrence, D: Device, T: Scalar> Linear<M, D, T> {
-    /// A solver that allocates when it first solves.
+    /// Makes a solver, which allocates in its first solve.
     pub fn new(operators: Operators<D, T>) -> Linear<M, D, T> {
         Linear {
             operators,
@@ -163,7 +162,7 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
         let Task { system, rule, k, .. } = *task;
         let rule = rule.in_steps_of(M::FACTS.stride);
         let n = begin::check(task, operators.a.shape(), M::FACTS.columns, x)?;
-        let (keeper, saved) = saving::prepare::<M, D, T>(operators, task)?;
+        let (saver, saved) = saving::prepare::<M, D, T>(operators, task)?;
         *common = Common::of(operators, &M::FACTS, n, k);
         columns.resize_with(k, Column::default);
         let most = rule.most_iterations();
@@ -181,9 +180,9 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
             device.require_memory("the vectors of a solve", common.vector_bytes)?;
         }
         let answer = Host::new(device, system, (n, k), memory)?;
-        let (tells_of_a, sigma) = (operators.m.is_none(), 1.0);
+        let (coefficients_of_a, sigma) = (operators.m.is_none(), 1.0);
         let mut solve: Solve<'_, _, M, D, T> =
-            Solve { answer, columns, tells_of_a, sigma, keeper, of: PhantomData };
+            Solve { answer, columns, coefficients_of_a, sigma, saver, marker: PhantomData };
         for column in 0..k {
             solve.start(&mut run, column)?;
         }
@@ -191,14 +190,14 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
             solve.answer.copy_to(x);
             return Ok(());
         }
-        if M::FACTS.sigma.is_some() && tells_of_a {
+        if M::FACTS.sigma.is_some() && coefficients_of_a {
             solve.sigma = solve.answer.matrix_scale();
         }
         let recorded = match &saved {
             Some(saved) => {
                 let space = recorded.take().map(|recorded| recorded.into_parts().0);
                 let space = space.map_or_else(|| workspace::<M, D, T>(operators, (n, k)), Ok)?;
-                let space = solve.go_on(&mut run, space, operators, state, saved)?;
+                let space = solve.resume(&mut run, space, operators, state, saved)?;
                 recorded.insert(Recorded::new(space, operators.clone(), step::<M, D, T>)?)
             }
             None => {
@@ -234,33 +233,34 @@ impl<M: Recurrence, D: Device, T: Scalar> Solves<D, T> for Linear<M, D, T> {
 }
 
 impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
-    /// Measures the start of a column, to which tolerances may be relative; it may meet them.
-    fn start(&mut self, run: &mut Run<'_, '_>, place: usize) -> Result<()> {
-        let (largest, norm_b) = self.answer.right_hand_side(place);
-        let column = &mut self.columns[place];
-        run.tracks[place].log.keeps = self.keeper.is_some();
+    /// Measures the residual of a column's start, to which tolerances may be relative. Ends the column if the start meets the
+    /// goal.
+    fn start(&mut self, run: &mut Run<'_, '_>, index: usize) -> Result<()> {
+        let (largest, norm_b) = self.answer.right_hand_side(index);
+        let column = &mut self.columns[index];
+        run.tracks[index].log.records = self.saver.is_some();
         if largest == 0.0 {
-            self.answer.clear(place);
-            column.end_as_zero(run, place);
+            self.answer.clear(index);
+            column.end_as_zero(run, index);
             return Ok(());
         }
         if !norm_b.is_normal() {
             return Err(Error::RightHandSideScale { largest, norm_squared: norm_b * norm_b });
         }
         column.begin(&run.rule, norm_b);
-        let truth = self.answer.start(place, &column.aim(0.0))?;
-        column.started(run, place, truth);
-        if self.keeper.is_some() {
-            saving::reserve(&mut run.tracks[place].log, &run.rule);
+        let truth = self.answer.start(index, &column.aim(0.0))?;
+        column.set_start(run, index, truth);
+        if self.saver.is_some() {
+            saving::reserve(&mut run.tracks[index].log, &run.rule);
         }
-        if column.meets() {
-            column.end_at_start(run, place);
+        if column.meets_goal() {
+            column.end_at_start(run, index);
         }
         Ok(())
     }
 
-    /// Begins a run for the residuals as they are, in a workspace whose vectors are clear. Columns that have ended for good
-    /// are done from the start.
+    /// Begins a run for the current residuals and clears the vectors of the workspace that must be zero. Columns that have ended
+    /// for good are done from the start.
     fn begin(
         &mut self,
         run: &mut Run<'_, '_>,
@@ -277,12 +277,12 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         }
         work.write(state)?;
         let live = |column: usize| columns[column].end.is_none();
-        self.answer.hand_over(&live, work, M::FACTS.residual[preconditioned])?;
+        self.answer.upload_residuals(&live, work, M::FACTS.residual[preconditioned])?;
         M::start(operators, work, state)?;
         work.read(state)?;
-        for (place, column) in columns.iter_mut().enumerate() {
-            let track = &mut run.tracks[place];
-            state.counts[place] = track.now.iteration as u32;
+        for (index, column) in columns.iter_mut().enumerate() {
+            let track = &mut run.tracks[index];
+            state.counts[index] = track.now.iteration as u32;
             if column.end.is_some() {
                 continue;
             }
@@ -291,43 +291,43 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             (track.lowest, track.stop) = (truth, None);
             track.pace.restart();
             (column.energy, column.energy_mark, column.idle) = (0.0, 0.0, false);
-            column.began_with = state.get(RR, place);
+            column.initial_rr = state.get(RR, index);
         }
         self.bound(run, state);
         work.write(state)
     }
 
-    /// Refuses right-hand sides whose squares the device cannot add up.
+    /// Refuses right-hand sides if the device cannot sum up their squares.
     fn check_start(&self, state: &SlotState) -> Result<()> {
-        for (place, column) in self.columns.iter().enumerate() {
-            let norm_squared = state.get(RR, place);
+        for (index, column) in self.columns.iter().enumerate() {
+            let norm_squared = state.get(RR, index);
             if column.end.is_none() && !norm_squared.is_normal() {
-                let (largest, _) = self.answer.right_hand_side(place);
+                let (largest, _) = self.answer.right_hand_side(index);
                 return Err(Error::RightHandSideScale { largest, norm_squared });
             }
         }
         Ok(())
     }
 
-    /// Sets the bounds of a run as the rules have them.
+    /// Sets the limits of a run according to the rules.
     fn bound(&mut self, run: &Run<'_, '_>, state: &mut SlotState) {
         let rule = &run.rule;
-        for (place, column) in self.columns.iter_mut().enumerate().filter(|(_, column)| column.end.is_none())
+        for (index, column) in self.columns.iter_mut().enumerate().filter(|(_, column)| column.end.is_none())
         {
-            let (now, rr, truth) = (&run.tracks[place].now, column.began_with, column.truth.residual);
+            let (now, rr, truth) = (&run.tracks[index].now, column.initial_rr, column.truth.residual);
             column.unit = rr.sqrt() / truth;
-            // A residual of exactly zero ends every run: there is no direction left.
+            // A residual of exactly zero ends every run, as no search direction is left.
             let tolerance = rule.residual_tolerance(&now.norms);
             let target = tolerance.map_or(0.0, |t| (t / truth).max(FLOOR * T::EPSILON));
-            state.set(TARGET, place, target * target * rr);
+            state.set(TARGET, index, target * target * rr);
             let ceiling = rule.divergence().unwrap_or(f64::INFINITY) * now.norms.initial / truth;
-            state.set(CEILING, place, ceiling * ceiling * rr);
+            state.set(CEILING, index, ceiling * ceiling * rr);
             if let Some(slot) = M::FACTS.sigma {
-                state.set(slot, place, self.sigma);
+                state.set(slot, index, self.sigma);
             }
             if let Some(slot) = M::FACTS.limit {
                 let most = rule.most_iterations().map_or(f64::INFINITY, |limit| limit as f64);
-                state.set(slot, place, most - now.run_began as f64);
+                state.set(slot, index, most - now.run_began as f64);
             }
         }
     }
@@ -340,7 +340,7 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         let coefficients = (state.noted(FIRST, iteration, column), state.noted(SECOND, iteration, column));
         let residual = state.counted(iteration, column).sqrt();
         let column = &mut self.columns[column];
-        column.keep(coefficients);
+        column.keep_coefficients(coefficients);
         column.energy += M::FACTS.coefficients.energy(coefficients);
         let gained = column.energy > column.energy_mark / PROGRESS;
         if gained {
@@ -363,7 +363,7 @@ impl<'s, A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Family<Replay<'s,
         let (mut work, operators) = source.recorded.open();
         self.save_at_end(run, operators, &mut work, state);
         run.phase("checking the answer");
-        self.explain(run, operators, &mut work, state)?;
+        self.find_reasons(run, operators, &mut work, state)?;
         M::finish(&mut work, state, &|column| run.tracks[column].now.run_began)?;
         self.answer.fetch(&work, M::FACTS.answer)?;
         let mut again = false;

@@ -1,15 +1,14 @@
 //! The stationary distribution of a Markov chain: x = P' x, x >= 0, with sum 1, for a matrix whose rows are distributions.
 //!
 //! # Method
-//! A chain is looked at first (`chain.rs`): it has one stationary distribution for each class of states that is never
-//! left, and states outside of them have probability 0. Within a class, power iteration (`power.rs`) runs on any device,
-//! Gauss-Seidel and aggregation with disaggregation (`gauss_seidel.rs`) on the CPU. A class that returns with a period
-//! greater than 1 has no limit for power iteration, which then takes the lazy chain (I + P) / 2: it has the same
-//! distribution.
+//! A chain is analysed first (`chain.rs`): it has one stationary distribution for each class of states that is never left, and
+//! the other states have probability 0. Within a class, power iteration (`power.rs`) runs on any device, Gauss-Seidel and
+//! aggregation with disaggregation (`gauss_seidel.rs`) on the CPU. Power iteration does not converge on a class with a period
+//! greater than 1; it then uses the lazy chain (I + P) / 2, which has the same distribution.
 //!
 //! # Stopping
-//! ||P' x - x|| in the l1 norm, recomputed in double precision with each sum rounded about once. No bound on the error
-//! follows from it without knowing how fast the chain mixes.
+//! ||P' x - x|| in the l1 norm, recomputed in double precision with each sum rounded about once. This implies no bound on
+//! the error unless it is known how fast the chain mixes.
 
 pub mod chain;
 mod gauss_seidel;
@@ -27,31 +26,31 @@ use crate::stop::{StopReason, StoppingRule};
 use gauss_seidel::{Groups, leaving, normalise};
 use std::time::Instant;
 
-/// A way to the distribution.
+/// A method for the stationary distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum ChainMethod {
     /// Power iteration
     Power,
-    /// Each state in turn
+    /// Updates one state after the other
     GaussSeidel,
-    /// For chains of groups that are seldom left: the groups as one chain, and Gauss-Seidel between
+    /// For chains of groups that are seldom left: solves the chain of the groups, with Gauss-Seidel passes in between
     Aggregation,
 }
 
-/// What is asked of a class.
+/// A class of states, whose distribution is to be found.
 #[derive(Clone, Copy, Debug)]
 pub struct StationaryProblem<'a> {
-    /// Entry (i, j) is the probability of the step from j to i, as [`Chain::within`](chain::Chain::within) gives it.
+    /// Entry (i, j) is the probability of the step from j to i, as [`Chain::within`](chain::Chain::within) returns it.
     pub incoming: &'a Csr,
     /// The period of the class.
     pub period: usize,
-    /// Where iteration begins; without it every state is as likely as the other.
+    /// The start of the iteration; if absent, all states have the same probability.
     pub start: Option<&'a [f64]>,
 }
 
-/// The distribution, and the truth about it.
+/// The distribution, and how accurate it is.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stationary {
@@ -63,13 +62,13 @@ pub struct Stationary {
     pub iterations: usize,
     /// The l1 norm of P' x - x, recomputed.
     pub residual: f64,
-    /// The same by the iteration.
+    /// The l1 norm of the last step of the iteration.
     pub residual_recursive: f64,
-    /// Whether the lazy chain was taken.
+    /// Whether the lazy chain was used.
     pub lazy: bool,
-    /// Groups of states, and the probability below which steps lead from one to another.
+    /// The number of groups of states, and the probability below which steps lead from one group to another.
     pub groups: Option<(usize, f64)>,
-    /// Seconds to make the workspace.
+    /// Seconds to allocate the workspace.
     pub seconds_setup: f64,
     /// Seconds from the first iteration to the last.
     pub seconds_solve: f64,
@@ -82,11 +81,11 @@ pub struct Stationary {
 }
 
 impl ChainMethod {
-    /// Every method.
+    /// All methods.
     pub const ALL: [ChainMethod; 3] =
         [ChainMethod::Power, ChainMethod::GaussSeidel, ChainMethod::Aggregation];
 
-    /// The word for it.
+    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         match self {
             ChainMethod::Power => "power",
@@ -111,19 +110,19 @@ impl StationaryProblem<'_> {
     }
 }
 
-/// ||P' x - x|| in the l1 norm, with a bound on its rounding added. Each sum is rounded about once, so what is left is
-/// the rounding of the products: half a unit of each.
+/// Computes ||P' x - x|| in the l1 norm, with a bound on its rounding added. Each sum is rounded about once, so the bound
+/// covers the rounding of the products: half a unit of each.
 pub fn residual(incoming: &Csr, x: &[f64]) -> f64 {
     let rows = incoming.map_rows(|j| {
-        let came = incoming.row(j).map(|(i, p)| p * x[i]);
+        let inflow = incoming.row(j).map(|(i, p)| p * x[i]);
         let magnitude = x[j].abs() + incoming.row(j).map(|(i, p)| (p * x[i]).abs()).sum::<f64>();
-        (sum(came.chain([-x[j]])).abs(), magnitude)
+        (sum(inflow.chain([-x[j]])).abs(), magnitude)
     });
     let magnitude: f64 = rows.iter().map(|(_, magnitude)| magnitude).sum();
     sum(rows.iter().map(|(difference, _)| *difference)) + f64::EPSILON * magnitude
 }
 
-/// The distribution by power iteration with the operator of a backend, which multiplies `problem.incoming`.
+/// Computes the distribution by power iteration with the operator of a backend, which multiplies `problem.incoming`.
 pub fn power<D: Device, T: Scalar>(
     operator: Operator<D, T>,
     problem: &StationaryProblem<'_>,
@@ -161,11 +160,12 @@ pub fn power<D: Device, T: Scalar>(
     })
 }
 
-/// Passes of Gauss-Seidel after which they are damped, if no step among them was below such a share of the lowest before.
+/// Number of Gauss-Seidel passes without progress after which passes are damped. A pass makes progress if its step is less than
+/// the fraction `PROGRESS` of the smallest step so far.
 const PATIENCE: usize = 25;
-const CIRCLING: f64 = 0.9999;
+const PROGRESS: f64 = 0.9999;
 
-/// The distribution by Gauss-Seidel, with aggregation or without, on the CPU and by one thread.
+/// Computes the distribution by Gauss-Seidel, with aggregation or without, on one CPU thread.
 pub fn serial(
     problem: &StationaryProblem<'_>,
     aggregation: bool,
@@ -177,7 +177,7 @@ pub fn serial(
     let incoming = problem.incoming;
     let groups = if aggregation { Groups::find(incoming) } else { None };
     if aggregation && groups.is_none() {
-        log::warn!("no groups of states are seldom left: aggregation is gauss-seidel here");
+        log::warn!("no groups of states are seldom left: aggregation runs gauss-seidel instead");
     }
     let leaving = leaving(incoming);
     let x = problem.beginning();
@@ -190,14 +190,15 @@ pub fn serial(
             Some(groups) => groups.pass(incoming, &leaving, x),
             None => gauss_seidel::pass(incoming, &leaving, x),
         }
-        // A pass may go in circles where the chain itself does not: half of it goes nowhere else. Circles that become smaller
-        // by more than that are let be, as the size of a step does not tell them from slow progress.
+        // Passes may oscillate even if the chain itself does not; averaging x before and after a pass damps this. Oscillations
+        // that decay faster than the fraction above are not damped, as the size of a step does not distinguish them from slow
+        // progress.
         damped |= iteration >= lowest_at + PATIENCE;
         if damped {
             x.iter_mut().zip(&before).for_each(|(x, before)| *x = 0.5 * (*x + before));
         }
         let step = x.iter().zip(&before).map(|(x, before)| (x - before).abs()).sum();
-        if step < CIRCLING * lowest {
+        if step < PROGRESS * lowest {
             (lowest, lowest_at) = (step, iteration);
         }
         step
@@ -210,7 +211,7 @@ pub fn serial(
     })?;
     let passes = if groups.is_some() { 3 } else { 1 };
     Ok(Stationary {
-        groups: groups.map(|groups| (groups.count(), groups.seldom)),
+        groups: groups.map(|groups| (groups.count(), groups.threshold)),
         seconds_setup,
         bytes_per_iteration: passes * incoming.storage_bytes() + 16 * n as u64,
         operator_bytes: incoming.storage_bytes(),
@@ -219,7 +220,7 @@ pub fn serial(
     })
 }
 
-/// What a run has come to.
+/// Converts the result of a run.
 fn stationary(found: Found, residual: f64) -> Stationary {
     Stationary {
         probabilities: found.x,

@@ -1,46 +1,46 @@
-//! Minimal residuals: for symmetric systems, indefinite or singular ones too.
+//! Minimal residuals for symmetric systems, including indefinite and singular ones.
 //!
 //! # Method
-//! Lanczos' process makes y_(k+1) orthogonal to all before it, from y_1 = b - A x with z = M y and beta_k^2 = y_k'z_k:
+//! The Lanczos process makes y_(k+1) orthogonal to all vectors before it, from y_1 = b - A x with z = M y and beta_k^2 = y_k'z_k:
 //!
 //! ```text
 //! q = A z_k,   alpha = z_k'q / beta_k^2 - y_k'z_(k-1) / beta_(k-1)
 //! y_(k+1) = q / beta_k - alpha / beta_k y_k - beta_k / beta_(k-1) y_(k-1),   z_(k+1) = M y_(k+1)
 //! ```
 //!
-//! Plane rotations (c, s) turn the tridiagonal matrix of alpha and beta into a triangular one with gamma, delta and
-//! epsilon in its rows; with phi = c phi_bar and phi_bar = s phi_bar the answer moves along w:
+//! Plane rotations (c, s) turn the tridiagonal matrix of alpha and beta into a triangular one with gamma, delta and epsilon in
+//! its rows. With phi = c phi_bar and phi_bar = s phi_bar, the answer moves along w:
 //!
 //! ```text
 //! w_k = (z_k / beta_k - delta w_(k-1) - epsilon w_(k-2)) / gamma,   x = x + phi w_k
 //! ```
 //!
-//! Among all x of the space searched so far this one has the smallest residual (in the norm of M).
+//! Among all x of the space searched so far, this one has the smallest residual (in the norm of M).
 //!
 //! # Variant
-//! The last term of alpha is zero but for rounding; with it alpha is what it would be with y_(k-1) taken off q first,
-//! and ill-conditioned systems take up to 4 % fewer iterations. Vectors of Lanczos are not scaled to length 1; their
-//! lengths ride in the coefficients. Vectors that swap their roles from one iteration to the next lie in pairs, so a
-//! step is two iterations, and the device itself keeps the limit of iterations. Without preconditioner the update of w
-//! and x waits for the next iteration, whose sweep reads y_k anyway; the last one is added at the end. With one, the
-//! residual is kept as a vector, r = s^2 r - phi / gamma y_(k+1), so that the test is on the same norm as everywhere.
+//! The last term of alpha is zero except for rounding; with it, alpha is as if y_(k-1) were subtracted from q first, and
+//! ill-conditioned systems take up to 4 % fewer iterations. Lanczos vectors are not scaled to length 1; the coefficients contain
+//! their lengths. Vectors that exchange their roles from one iteration to the next are stored in pairs, so a step is two
+//! iterations, and the limit of iterations is checked on the device. Without preconditioner the update of w and x is deferred to
+//! the next iteration, whose sweep reads y_k anyway; the last update is performed at the end. With a preconditioner, the residual
+//! is kept as a vector, r = s^2 r - phi / gamma y_(k+1), so that the stopping test uses the same norm as in other methods.
 //!
 //! # Range
-//! The coefficients of Lanczos are as large as A, and their squares are added up. Where those would leave the range of
-//! numbers, the method runs on sigma A, with a power of two sigma that makes the largest entry about 1, and the solve
-//! multiplies the answer by sigma. A preconditioner makes M A about 1 by itself.
+//! The Lanczos coefficients are as large as A, and their squares are summed. If these squares would leave the range of numbers,
+//! the method runs on sigma A, with a power of two sigma that makes the largest entry about 1, and the solve multiplies the
+//! answer by sigma. With a preconditioner, M A is about 1 without this scaling.
 //!
 //! # Cost
-//! For each iteration: one operator, the preconditioner, three dot products or four, and 11 n-vectors read or written
-//! without preconditioner (see `Minres::iteration`).
+//! Per iteration: one operator, the preconditioner, three dot products or four, and 11 n-vectors read or written without
+//! preconditioner (see `Minres::iteration`).
 //!
 //! # Stopping
-//! ||r|| / ||b||, tested on the device in every iteration; without preconditioner it is |phi_bar|. Where the system has no
-//! solution, ||r|| stays and ||A r|| falls: once it is 1e-7 of ||A|| ||r|| (64 units of rounding in single precision),
-//! x is a least-squares solution. ||A|| is the root mean square of Lanczos' coefficients in a row. The method cannot be
-//! asked for less: near the square root of the rounding, x begins to grow along the null space and ||A r|| rises again.
-//! So a consistent system with a condition number beyond 1e7 may look like one without solution; the solve therefore
-//! starts again once, and believes what does not change.
+//! ||r|| / ||b||, tested on the device in every iteration; without preconditioner it is |phi_bar|. If the system has no
+//! solution, ||r|| stagnates and ||A r|| falls: once it is 1e-7 of ||A|| ||r|| (64 units of rounding in single precision), x is a
+//! least-squares solution. ||A|| is the root mean square of the Lanczos coefficients in a row. A smaller threshold is not
+//! attainable: near the square root of the rounding, x begins to grow along the null space and ||A r|| rises again. So a
+//! consistent system with a condition number beyond 1e7 may appear to have no solution; the solve therefore restarts once, and
+//! accepts a result that does not change.
 //!
 //! # Reference
 //! C. C. Paige and M. A. Saunders, Solution of sparse indefinite systems of linear equations, SIAM J. Numer. Anal. 12,
@@ -56,14 +56,14 @@ use crate::stop::{StopCode, StopReason};
 pub use sweeps::SLOTS;
 use sweeps::*;
 
-/// The normal residual of a least-squares solution, and the least that it can be asked for in units of rounding.
+/// The threshold of the normal residual for a least-squares solution, and the smallest threshold in units of rounding.
 const LEAST_SQUARES: f64 = 1e-7;
 const LEAST_SQUARES_ROUNDING: f64 = 64.0;
 
-/// The method.
+/// The MINRES method.
 pub(super) struct Minres;
 
-/// The vectors that exchange their roles from one iteration to the next.
+/// Pairs of vectors that exchange their roles from one iteration to the next.
 const ROLES: [(Name, Name); 3] = [(v::y, v::old), (v::w2, v::w1), (v::z, v::z_next)];
 
 impl Recurrence for Minres {
@@ -127,9 +127,9 @@ impl Recurrence for Minres {
         w.write(state)
     }
 
-    /// Memory traffic in n-vectors read + written, besides the matrix: q = A y 1 + 1, the sweep 6 + 3: 11 in all. With a
-    /// preconditioner q = A z 1 + 1, the next vector 3 + 1, its own (jacobi: d and y in, z out), w, x and r 6 + 3: 18 in
-    /// all.
+    /// Memory traffic in n-vectors read + written, in addition to the matrix: q = A y 1 + 1, the sweep 6 + 3: 11 in all. With a
+    /// preconditioner q = A z 1 + 1, the next vector 3 + 1, the preconditioner (jacobi: d and y in, z out), w, x and r 6 + 3: 18
+    /// in all.
     fn iteration<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,
@@ -166,7 +166,7 @@ impl Recurrence for Minres {
     ) -> Result<StopReason> {
         let (counted, value) = (state.counts[column] as usize, |slot| state.get(slot, column));
         Ok(match code {
-            // The numbers follow once x is judged.
+            // The numbers are computed when x is judged.
             StopCode::LeastSquares => StopReason::LeastSquares { residual: f64::NAN, normal: f64::NAN },
             StopCode::IndefinitePreconditioner => {
                 let before = !matches!(value(s::square), square if square > 0.0);
@@ -177,7 +177,7 @@ impl Recurrence for Minres {
         })
     }
 
-    /// Without preconditioner the last update of w and x is open, unless the sweep that stopped was the one to add it.
+    /// Performs the last update of w and x, which is missing without preconditioner unless the sweep that stopped performed it.
     fn finish<D: Device, T: Scalar>(
         w: &mut Work<'_, D, T>,
         state: &mut SlotState,

@@ -1,8 +1,8 @@
-//! Iterative methods. They know operators, a device's vector algebra, stopping rules and observers; nothing else.
+//! Iterative methods. They depend only on operators, a device's vector algebra, stopping rules and observers.
 //!
-//! A method for linear systems is a `Recurrence` (`recurrence.rs`) in a file of its own. One loop (`run.rs`) iterates for
-//! all methods; `linear.rs` judges what linear systems have found, by an answer behind a seam (`answer.rs`), and starts them
-//! again where rounding has misled them; `fixed.rs` does this for fixed points.
+//! Each method for linear systems is a `Recurrence` (`recurrence.rs`) in a separate file. One loop (`run.rs`) iterates for all
+//! methods. `linear.rs` judges the results of linear systems through the interface of `answer.rs`, and restarts the methods when
+//! rounding has misled them; `fixed.rs` does this for fixed points.
 
 mod answer;
 pub mod cg;
@@ -37,9 +37,9 @@ use linear::{Linear, Solves, Task};
 use recurrence::{Facts, Operators, Recurrence};
 use std::ops::Deref;
 
-/// Makes [`Method`] of a table with a row for each method: its doc, its name, and its type.
+/// Generates [`Method`] from a table with one row per method: its doc, its name, and its type.
 macro_rules! methods {
-    ($($(#[$doc:meta])* $method:ident = $of:ty;)+) => {
+    ($($(#[$doc:meta])* $method:ident = $recurrence:ty;)+) => {
         /// A method for symmetric systems.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -48,20 +48,20 @@ macro_rules! methods {
         }
 
         impl Method {
-            /// Every method.
+            /// All methods.
             pub const ALL: [Method; [$(Method::$method),+].len()] = [$(Method::$method),+];
 
-            /// What is known of it.
+            /// Returns the description of the method.
             fn facts(self) -> &'static Facts {
                 match self {
-                    $(Method::$method => const { &<$of>::FACTS },)+
+                    $(Method::$method => const { &<$recurrence>::FACTS },)+
                 }
             }
 
-            /// Makes it ready.
+            /// Makes a solver that uses these operators.
             fn linear<D: Device, T: Scalar>(self, operators: Operators<D, T>) -> Box<dyn Solves<D, T>> {
                 match self {
-                    $(Method::$method => Box::new(Linear::<$of, D, T>::new(operators)),)+
+                    $(Method::$method => Box::new(Linear::<$recurrence, D, T>::new(operators)),)+
                 }
             }
         }
@@ -71,29 +71,29 @@ macro_rules! methods {
 methods! {
     /// Conjugate gradients, for positive definite matrices.
     Cg = cg::Cg;
-    /// The same with one synchronisation an iteration.
+    /// Conjugate gradients with one synchronisation per iteration.
     PipelinedCg = pipelined::Pipelined;
     /// Minimal residuals, for indefinite and singular matrices.
     Minres = minres::Minres;
 }
 
-/// A linear system as its source gave it, in double precision.
+/// A linear system as its source provides it, in double precision.
 #[derive(Clone, Copy, Debug)]
 pub struct System<'a> {
-    /// The matrix; symmetric.
+    /// The matrix, which must be symmetric.
     pub matrix: MatrixRef<'a>,
-    /// The right-hand side; several are n x k, row-major.
+    /// The right-hand side; several right-hand sides are n x k, row-major.
     pub b: &'a [f64],
-    /// Where to start, as many entries; without it at x = 0.
+    /// The start, of the size of `b`; x = 0 if it is absent.
     pub x0: Option<&'a [f64]>,
 }
 
-/// An answer, and the truth about it, whose fields are read as if they were fields of this.
+/// An answer with its [`Outcome`], whose fields can be read directly from this type.
 #[derive(Clone, Debug)]
 pub struct Solution {
     /// The solution vector.
     pub x: Vec<f64>,
-    /// What is known of it.
+    /// How the solve ended, and how accurate the solution is.
     pub outcome: Outcome,
 }
 
@@ -105,78 +105,79 @@ impl Deref for Solution {
     }
 }
 
-/// How a solve ended, and the truth about its answer.
+/// How a solve ended, and how accurate its answer is.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Why the solve stopped, by the true residual.
+    /// Why the solve stopped, judged by the true residual.
     pub reason: StopReason,
     /// Iterations done.
     pub iterations: usize,
-    /// How often it started again from the true residual.
+    /// Number of restarts from the true residual.
     pub restarts: usize,
-    /// Norm of the recursive residual over that of the right-hand side.
+    /// Norm of the recursive residual divided by that of the right-hand side.
     pub residual: f64,
-    /// Norm of b - A x over that of the right-hand side (see [`verdict`]).
+    /// Norm of b - A x divided by that of the right-hand side (see [`verdict`]).
     pub residual_true: f64,
-    /// A bound on that residual which includes the rounding of its own computation: what is compared with the goal.
+    /// An upper bound on the true residual that includes the rounding of its computation. The solve compares this bound with the
+    /// goal.
     pub residual_at_most: f64,
     /// The normwise backward error (see [`verdict`]).
     pub backward_error: f64,
-    /// The largest error of an entry of x over the largest entry, estimated (`forward_error.rs`): where the solve
-    /// converged and has seen a positive definite matrix. Infinite where that is singular to working precision.
+    /// An estimate of the largest error of an entry of x divided by the largest entry (`forward_error.rs`). Present only if the
+    /// solve converged and all eigenvalues that it found are positive. Infinite if the matrix is singular to working precision.
     pub error_estimate: Option<f64>,
-    /// The residual, relative to the right-hand side, that the rules asked for.
+    /// The residual, relative to the right-hand side, that the rules require.
     pub goal: Option<f64>,
-    /// What the first run has seen of the spectrum of the preconditioned matrix.
+    /// An estimate of the spectrum of the preconditioned matrix, from the first run.
     pub spectrum: Option<Spectrum>,
-    /// Seconds to make the workspace and to record the step.
+    /// Seconds to allocate the workspace and to record the step.
     pub seconds_setup: f64,
     /// Seconds from the first iteration to the last, restarts included.
     pub seconds_solve: f64,
-    /// Seconds of an iteration; where the solve went on from a checkpoint, of those since then.
+    /// Seconds per iteration; if the solve resumed from a checkpoint, of the iterations since then.
     pub seconds_each: f64,
     /// Bytes that an iteration must move for one column.
     pub bytes_per_iteration: u64,
-    /// Bytes of the operators' arrays, each passed by once in an iteration.
+    /// Bytes of the operators' arrays, each read once in an iteration.
     pub operator_bytes: u64,
-    /// Bytes of the vectors, each touched several times.
+    /// Bytes of the vectors, each accessed several times in an iteration.
     pub vector_bytes: u64,
 }
 
 impl Method {
-    /// The word for it.
+    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// Iterations that it counts at a time.
+    /// Returns the number of iterations in one recorded step.
     pub fn stride(self) -> usize {
         self.facts().stride
     }
 
-    /// Vectors in the workspace of the method.
+    /// Returns the number of vectors in the workspace of the method.
     pub fn vectors(self, preconditioned: bool) -> usize {
         self.facts().vectors[usize::from(preconditioned)].len()
     }
 
-    /// Whether the method solves for several right-hand sides at once (see [`Prepared::solve_columns`]).
+    /// Returns whether the method solves for several right-hand sides at once (see [`Prepared::solve_columns`]).
     pub fn takes_columns(self) -> bool {
         self.facts().columns
     }
 
-    /// The sweeps of the method, to compile them before a solve.
+    /// Returns the sweeps of the method, so that they can be compiled before a solve.
     pub fn sweeps(self) -> impl Iterator<Item = Sweep<'static>> {
         let Facts { sweeps, other_sweeps, .. } = self.facts();
         sweeps.iter().copied().flatten().chain(*other_sweeps).map(|formula| formula.sweep)
     }
 
-    /// The programs that follow the dot product of an operator, to compile them before a solve.
+    /// Returns the programs that follow the dot product of an operator, so that they can be compiled before a solve.
     pub fn programs(self) -> impl Iterator<Item = (DotInto, &'static [crate::device::Op])> {
         self.facts().products.iter().map(|product| product.program())
     }
 
-    /// Solves the system with operators that a backend has made of its matrix; `m` approximates the inverse and must be
+    /// Solves the system with operators that a backend has built from its matrix; `m` approximates the inverse and must be
     /// positive definite.
     pub fn solve<D: Device, T: Scalar>(
         self,
@@ -189,7 +190,7 @@ impl Method {
         self.solve_saved(a, m, system, rule, observers, &Checkpoints::default())
     }
 
-    /// The same, saved on the way or going on from where it was saved.
+    /// Solves the system as [`solve`](Self::solve) does, and saves checkpoints or resumes from one.
     pub fn solve_saved<D: Device, T: Scalar>(
         self,
         a: Operator<D, T>,
@@ -204,7 +205,7 @@ impl Method {
         Ok(Solution { x, outcome })
     }
 
-    /// Makes a method ready to solve systems with the matrix of these operators, on the device of these.
+    /// Prepares the method to solve systems with the matrix of these operators, on their device.
     pub fn prepare<D: Device, T: Scalar>(
         self,
         a: Operator<D, T>,
@@ -215,16 +216,15 @@ impl Method {
     }
 }
 
-/// A method ready to solve systems with one matrix on a device. Vectors and the recorded step stay where they are from one
-/// solve to the next: a solve after the first allocates nothing on the device, and on the CPU nothing at all where it
-/// converges.
+/// A method prepared to solve systems with one matrix on a device. Vectors and the recorded step are kept from one solve to the
+/// next: a solve after the first allocates nothing on the device, and on the CPU nothing at all if it converges.
 pub struct Prepared<D: Device, T: Scalar> {
     method: Method,
     linear: Box<dyn Solves<D, T>>,
 }
 
 impl<D: Device, T: Scalar> Prepared<D, T> {
-    /// Solves a system, and leaves the answer in `x`. The matrix of the system is the one of the operators.
+    /// Solves a system and writes the answer to `x`. The matrix of the system must be that of the operators.
     pub fn solve(
         &mut self,
         system: &System<'_>,
@@ -238,11 +238,11 @@ impl<D: Device, T: Scalar> Prepared<D, T> {
         Ok(self.linear.outcome(0))
     }
 
-    /// Solves a system of k right-hand sides at once, and leaves the answers in `x`; right-hand sides, starts and answers are
-    /// n x k, row-major. Each column has its own end and verdict, and observers see the batches of each column. On the CPU a
-    /// column has the bits of [`solve`](Self::solve) where the product of the backend has them (`serial`, `rows`). Fails as a
-    /// whole where a right-hand side or start is out of range, and where the method, the backend or the preconditioner takes
-    /// one column at a time.
+    /// Solves a system of k right-hand sides at once and writes the answers to `x`; right-hand sides, starts and answers are n x
+    /// k, row-major. Each column ends separately and has a separate verdict, and observers receive the batches of each column. On
+    /// the CPU a column is bitwise equal to the result of [`solve`](Self::solve) if the product of the backend is (`serial`,
+    /// `rows`). Fails as a whole if a right-hand side or start is out of range, or if the method, the backend or the
+    /// preconditioner supports only one column.
     pub fn solve_columns(
         &mut self,
         system: &System<'_>,

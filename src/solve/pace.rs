@@ -1,42 +1,43 @@
-//! How many iterations to ask a device for at once.
+//! Chooses how many iterations a device runs per batch.
 
 use crate::stop::Progress;
 use std::time::Duration;
 
-/// No batch should keep the user waiting longer than this.
+/// The longest time that a user should wait for a batch.
 const LONGEST_BATCH_SECONDS: f64 = 0.1;
 
-/// The first batch, before anything is known of the speed.
+/// The first batch, before the speed has been measured.
 const FIRST_BATCH: usize = 8;
 
-/// Below this, waiting for the device costs more than iterations that find themselves done.
+/// Below this, waiting for the device costs more than the iterations that run after the end of the solve.
 const SHORTEST_BATCH: usize = 16;
 
-/// Beyond this, waiting for the device costs next to nothing.
+/// Beyond this, waiting for the device costs almost no time.
 const LONGEST_BATCH: usize = 64;
 
-/// Chooses batches: long enough that the device rarely waits for the host, short enough that few iterations run past
-/// the end of the solve, which it foresees from the rate of convergence.
+/// Chooses the sizes of batches: long enough that the device rarely waits for the host, short enough that few iterations run past
+/// the end of the solve, which it predicts from the rate of convergence.
 #[derive(Debug, Default)]
 pub struct Pace {
-    /// Iterations and residual at the end of the batch before.
+    /// Iterations and residual at the end of the previous batch.
     before: (usize, f64),
-    /// Iterations, and the time that they took, before any that this knows of.
+    /// Iterations, and their time, before this object was created.
     earlier: (usize, Duration),
 }
 
 impl Pace {
-    /// For a solve that others have brought so far.
+    /// Creates a pace for a solve with earlier progress.
     pub fn since(now: &Progress) -> Pace {
         Pace { earlier: (now.iteration, now.elapsed), ..Pace::default() }
     }
 
-    /// The residual begins anew.
+    /// Forgets the last residual, because a new run begins.
     pub fn restart(&mut self) {
         self.before = (0, 0.0);
     }
 
-    /// The next batch, at most `longest`; as long as may be where what runs past the end of the solve costs nothing.
+    /// Returns the size of the next batch, at most `longest`. If iterations past the end of the solve take no time, only the time
+    /// limit of a batch and `longest` bound it.
     pub fn next(
         &mut self,
         now: &Progress,
@@ -55,7 +56,7 @@ impl Pace {
             return (in_time as usize).min(longest).max(1);
         }
         let by_time = in_time.clamp(1.0, LONGEST_BATCH as f64) as usize;
-        // The end is as near as the rate of the whole solve or that of the last batch says, whichever is nearer.
+        // The end is predicted from the rate of the whole solve and from that of the last batch; the nearer prediction counts.
         let by_rate = tolerance.map_or(f64::MAX, |t| {
             let overall = remaining(now.residual, t, 1.0, now.iteration);
             let recent = remaining(now.residual, t, residual, now.iteration - iteration);
@@ -66,7 +67,7 @@ impl Pace {
     }
 }
 
-/// Iterations until `tolerance` at the rate that took `iterations` from residual `from` to `now`; none where the
+/// Returns the iterations until `tolerance` at the rate that took `iterations` from residual `from` to `now`; `None` if the
 /// residual does not fall.
 fn remaining(now: f64, tolerance: f64, from: f64, iterations: usize) -> Option<f64> {
     let rate = (from.ln() - now.ln()) / iterations as f64;

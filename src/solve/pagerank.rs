@@ -1,15 +1,15 @@
-//! PageRank: how often a surfer is at each vertex who follows a link with probability d, chosen by its weight, and
-//! otherwise jumps to a vertex drawn from v.
+//! PageRank: the probability of finding a surfer at each vertex. The surfer follows a link with probability d, chosen by its
+//! weight, and otherwise jumps to a vertex drawn from v.
 //!
 //! # Method
-//! The ranks are the one vector x with x = d P x + (1 - d) v, where column j of P says where the links out of vertex j
-//! lead; what P does with a vertex without links is a policy with a name ([`Dangling`]). Power iteration (`power.rs`)
-//! runs on any device, Gauss-Seidel (`gauss_seidel.rs`) on the CPU.
+//! The ranks are the unique vector x with x = d P x + (1 - d) v, where column j of P is the distribution over the links out of
+//! vertex j. The policy [`Dangling`] defines the columns of vertices without links. Power iteration (`power.rs`) runs on any
+//! device, Gauss-Seidel (`gauss_seidel.rs`) on the CPU.
 //!
 //! # Stopping
-//! The error is bounded by d / (1 - d) times the last step, both in the l1 norm: that estimate is tested in every
-//! iteration. What is reported is a certificate (`certificate.rs`): a bound computed anew from the graph, the rounding of
-//! the computation included. Where it misses the tolerance, iteration goes on.
+//! The error is bounded by d / (1 - d) times the last step, both in the l1 norm: that estimate is tested in every iteration. The
+//! reported error is a certificate (`certificate.rs`): a bound computed anew from the graph, including the rounding of the
+//! computation. If it exceeds the tolerance, iteration continues.
 //!
 //! # Reference
 //! L. Page, S. Brin, R. Motwani and T. Winograd, The PageRank citation ranking: bringing order to the Web, Stanford
@@ -28,53 +28,53 @@ use crate::scalar::Scalar;
 use crate::solve::fixed::{self, Found, Terms, check_distribution};
 use crate::solve::rounding::sum;
 use crate::stop::{StopReason, StoppingRule};
-use certificate::look;
+use certificate::certify_renumbered;
 pub use certificate::{Certificate, certify};
 use links::Links;
 use std::time::Instant;
 
-/// What becomes of a surfer at a vertex without links (a sink).
+/// The policy for a surfer at a vertex without links (a sink).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dangling {
-    /// It goes to any vertex, each as likely as the other.
+    /// It jumps to any vertex with equal probability.
     Uniform,
-    /// It jumps as v says.
+    /// It jumps to a vertex drawn from v.
     Personalised,
     /// It stays.
     SelfLoop,
-    /// It is gone, and the ranks sum to less than 1, as in the GAP benchmark.
+    /// It disappears, and the ranks sum to less than 1, as in the GAP benchmark.
     Drop,
 }
 
-/// A way to the ranks.
+/// A method for the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum RankMethod {
     /// Power iteration
     Power,
-    /// Power iteration, moved ahead now and then by what its last steps have in common
+    /// Power iteration with periodic extrapolation from its last steps
     Extrapolated,
     /// Gauss-Seidel in a fixed order, on the CPU
     GaussSeidel,
 }
 
-/// What is ranked, and how.
+/// The graph to rank, and the parameters of PageRank.
 #[derive(Clone, Copy, Debug)]
 pub struct RankProblem<'a> {
     /// The graph.
     pub links: &'a Links,
     /// The probability d that the surfer follows a link: at least 0, less than 1.
     pub damping: f64,
-    /// What becomes of it at a sink.
+    /// The policy for a surfer at a sink.
     pub dangling: Dangling,
-    /// Where it jumps to otherwise: v, which sums to 1. Without it, to any vertex.
+    /// The distribution v of its other jumps, which sums to 1; if absent, all vertices are equally likely.
     pub teleport: Option<&'a [f64]>,
-    /// Where iteration begins: ranks of an earlier solve, such as of an older graph. Without them at v.
+    /// The start of the iteration: ranks of an earlier solve, such as of an older graph. If absent, v.
     pub start: Option<&'a [f64]>,
 }
 
-/// The ranks, and the truth about them.
+/// The ranks, and how accurate they are.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ranking {
@@ -84,17 +84,17 @@ pub struct Ranking {
     pub reason: StopReason,
     /// Iterations done.
     pub iterations: usize,
-    /// How often the ranks were moved ahead.
+    /// Number of extrapolations of the ranks.
     pub extrapolations: usize,
-    /// What is certain of the ranks.
+    /// The verified residual and error bound of the ranks.
     pub certificate: Certificate,
-    /// The error by the last step alone: d / (1 - d) times its l1 norm.
+    /// The error estimated from the last step alone: d / (1 - d) times its l1 norm.
     pub estimate: f64,
-    /// Seconds to make the workspace.
+    /// Seconds to allocate the workspace.
     pub seconds_setup: f64,
     /// Seconds from the first iteration to the last.
     pub seconds_solve: f64,
-    /// Seconds for the certificate, or the several where the first missed the tolerance.
+    /// Seconds to compute the certificate, or all certificates if the first exceeded the tolerance.
     pub seconds_certify: f64,
     /// Bytes that an iteration must move.
     pub bytes_per_iteration: u64,
@@ -105,11 +105,11 @@ pub struct Ranking {
 }
 
 impl Dangling {
-    /// Every policy.
+    /// All policies.
     pub const ALL: [Dangling; 4] =
         [Dangling::Uniform, Dangling::Personalised, Dangling::SelfLoop, Dangling::Drop];
 
-    /// The word for it.
+    /// Returns the name of the policy.
     pub fn name(self) -> &'static str {
         match self {
             Dangling::Uniform => "uniform",
@@ -119,7 +119,7 @@ impl Dangling {
         }
     }
 
-    /// What is computed, for people: `m` is the sum of the ranks of the sinks.
+    /// Returns the formula of the ranks for messages: `m` is the sum of the ranks of the sinks.
     pub fn formula(self) -> &'static str {
         match self {
             Dangling::Uniform => {
@@ -128,26 +128,28 @@ impl Dangling {
             Dangling::Personalised => {
                 "x = d (P x + m v) + (1 - d) v, m being the sum of x over vertices without links"
             }
-            Dangling::SelfLoop => "x = d P x + (1 - d) v, where a vertex without links has one to itself",
+            Dangling::SelfLoop => {
+                "x = d P x + (1 - d) v, with a link from each vertex without links to itself"
+            }
             Dangling::Drop => {
-                "x = d P x + (1 - d) v, where a vertex without links gives nothing: sum of x < 1"
+                "x = d P x + (1 - d) v, with a zero column of P for each vertex without links: sum of x < 1"
             }
         }
     }
 
-    /// Whether the ranks sum to 1.
+    /// Returns whether the ranks sum to 1.
     pub fn conserves(self) -> bool {
         self != Dangling::Drop
     }
 }
 
 impl RankProblem<'_> {
-    /// v at a vertex.
+    /// Returns the entry of v for a vertex.
     pub fn teleport(&self, vertex: usize) -> f64 {
         self.teleport.map_or_else(|| 1.0 / self.links.vertices() as f64, |v| v[vertex])
     }
 
-    /// Refuses what has no ranks, or whose vectors do not fit.
+    /// Checks the damping factor and the sizes and sums of the vectors.
     fn check(&self) -> Result<()> {
         if !(0.0..1.0).contains(&self.damping) {
             let reason = "it must be at least 0 and less than 1".to_owned();
@@ -159,28 +161,29 @@ impl RankProblem<'_> {
         self.start.map_or(Ok(()), |x| check_distribution("the start", x, n, lost))
     }
 
-    /// The error that a step of 1 leaves, in the l1 norm.
+    /// Returns the bound on the l1 error per unit of step length.
     fn error_of_step(&self) -> f64 {
         self.damping / (1.0 - self.damping)
     }
 
-    /// Where iteration begins.
+    /// Returns the start of the iteration.
     fn beginning(&self) -> Vec<f64> {
         self.start
             .map_or_else(|| (0..self.links.vertices()).map(|i| self.teleport(i)).collect(), <[f64]>::to_vec)
     }
 }
 
-/// The vectors of a problem under the numbers of [`Links`].
-struct Inside {
+/// The vectors of a problem in the vertex order of [`Links`].
+struct Renumbered {
     teleport: Option<Vec<f64>>,
     start: Option<Vec<f64>>,
 }
 
-impl Inside {
-    fn new(problem: &RankProblem<'_>) -> Inside {
-        let taken_in = |vector: Option<&[f64]>| vector.map(|values| problem.links.taken_in(values));
-        Inside { teleport: taken_in(problem.teleport), start: taken_in(problem.start) }
+impl Renumbered {
+    fn new(problem: &RankProblem<'_>) -> Renumbered {
+        let to_internal_order =
+            |vector: Option<&[f64]>| vector.map(|values| problem.links.to_internal_order(values));
+        Renumbered { teleport: to_internal_order(problem.teleport), start: to_internal_order(problem.start) }
     }
 
     fn problem<'a>(&'a self, outside: &RankProblem<'a>) -> RankProblem<'a> {
@@ -189,10 +192,10 @@ impl Inside {
 }
 
 impl RankMethod {
-    /// Every method.
+    /// All methods.
     pub const ALL: [RankMethod; 3] = [RankMethod::Power, RankMethod::Extrapolated, RankMethod::GaussSeidel];
 
-    /// The word for it.
+    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         match self {
             RankMethod::Power => "power",
@@ -202,7 +205,7 @@ impl RankMethod {
     }
 }
 
-/// Ranks by power iteration, moved ahead now and then or not, with the operator of a backend, which multiplies
+/// Computes ranks by power iteration, with or without extrapolation, with the operator of a backend, which multiplies
 /// [`Links::incoming`].
 pub fn power<D: Device, T: Scalar>(
     operator: Operator<D, T>,
@@ -213,8 +216,8 @@ pub fn power<D: Device, T: Scalar>(
 ) -> Result<Ranking> {
     let began = Instant::now();
     problem.check()?;
-    let inside = Inside::new(problem);
-    let problem = &inside.problem(problem);
+    let renumbered = Renumbered::new(problem);
+    let problem = &renumbered.problem(problem);
     let n = problem.links.vertices();
     let vector_bytes = (power::vectors(problem.dangling, problem.teleport.is_some(), extrapolate)
         * n
@@ -225,7 +228,7 @@ pub fn power<D: Device, T: Scalar>(
     let bytes_per_iteration = power.bytes();
     let x = problem.beginning();
     if n == 0 {
-        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..nothing() });
+        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
     }
     device.require_memory("the vectors of a solve", vector_bytes)?;
     let (workspace, state) = power.workspace(problem, &x)?;
@@ -235,7 +238,7 @@ pub fn power<D: Device, T: Scalar>(
     let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificate = Certificate::NONE;
     let found = fixed::on_device(recorded, state, &terms, observers, |c| {
-        seen(problem, power::ranks(problem, c), &mut certificate)
+        checked_ranks(problem, power::ranks(problem, c), &mut certificate)
     })?;
     Ok(Ranking {
         bytes_per_iteration,
@@ -246,7 +249,7 @@ pub fn power<D: Device, T: Scalar>(
     })
 }
 
-/// Ranks by Gauss-Seidel, on the CPU and by one thread.
+/// Computes ranks by Gauss-Seidel on one CPU thread.
 pub fn gauss_seidel(
     problem: &RankProblem<'_>,
     rule: &StoppingRule,
@@ -254,22 +257,22 @@ pub fn gauss_seidel(
 ) -> Result<Ranking> {
     let began = Instant::now();
     problem.check()?;
-    let inside = Inside::new(problem);
-    let problem = &inside.problem(problem);
+    let renumbered = Renumbered::new(problem);
+    let problem = &renumbered.problem(problem);
     let (n, incoming) = (problem.links.vertices(), problem.links.incoming());
     let operator_bytes = incoming.storage_bytes();
     let vector_bytes = (gauss_seidel::VECTORS * n * size_of::<f64>()) as u64;
     let bytes_per_iteration = operator_bytes + vector_bytes;
     let x = problem.beginning();
     if n == 0 {
-        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..nothing() });
+        return Ok(Ranking { bytes_per_iteration, operator_bytes, vector_bytes, ..empty_ranking() });
     }
     let mut state = gauss_seidel::State::new(problem, &x);
     let seconds_setup = began.elapsed().as_secs_f64();
     let terms = Terms { rule, factor: problem.error_of_step(), vector: "the ranks" };
     let mut certificate = Certificate::NONE;
     let pass = |x: &mut Vec<f64>, _| state.pass(problem, x);
-    let found = fixed::on_host(x, pass, &terms, observers, |x| seen(problem, x, &mut certificate))?;
+    let found = fixed::on_host(x, pass, &terms, observers, |x| checked_ranks(problem, x, &mut certificate))?;
     Ok(Ranking {
         bytes_per_iteration,
         operator_bytes,
@@ -279,11 +282,11 @@ pub fn gauss_seidel(
     })
 }
 
-/// What a run has come to.
+/// Converts the result of a run, with the ranks in the order of the graph.
 fn ranking(problem: &RankProblem<'_>, found: Found, certificate: Certificate) -> Ranking {
     let (seconds_solve, seconds_certify) = found.seconds;
     Ranking {
-        ranks: problem.links.handed_out(found.x),
+        ranks: problem.links.to_graph_order(found.x),
         reason: found.reason,
         iterations: found.iterations,
         extrapolations: found.jumps,
@@ -291,12 +294,12 @@ fn ranking(problem: &RankProblem<'_>, found: Found, certificate: Certificate) ->
         certificate,
         seconds_solve,
         seconds_certify,
-        ..nothing()
+        ..empty_ranking()
     }
 }
 
-/// The ranks of no vertex.
-fn nothing() -> Ranking {
+/// Returns the ranking of a graph without vertices.
+fn empty_ranking() -> Ranking {
     Ranking {
         ranks: Vec::new(),
         reason: StopReason::Converged,
@@ -313,14 +316,14 @@ fn nothing() -> Ranking {
     }
 }
 
-/// The ranks that are handed back, and the bound on their error; the certificate is kept.
-fn seen(problem: &RankProblem<'_>, x: Vec<f64>, certificate: &mut Certificate) -> (Vec<f64>, f64) {
+/// Normalises the ranks, and returns them with the bound on their error; stores the certificate.
+fn checked_ranks(problem: &RankProblem<'_>, x: Vec<f64>, certificate: &mut Certificate) -> (Vec<f64>, f64) {
     let x = normalised(problem, x);
-    *certificate = look(problem, &x);
+    *certificate = certify_renumbered(problem, &x);
     (x, certificate.error_bound)
 }
 
-/// Takes off what rounding has added to the sum, where that is known to be 1.
+/// Scales the ranks to sum 1 if the policy conserves the sum.
 fn normalised(problem: &RankProblem<'_>, mut x: Vec<f64>) -> Vec<f64> {
     let sum = sum(x.iter().copied());
     if problem.dangling.conserves() && sum.is_normal() {

@@ -1,7 +1,7 @@
-//! Pipelined conjugate gradients: the same iterates with one place in an iteration where sums must come together.
+//! Pipelined conjugate gradients: the same iterates with one synchronisation point per iteration.
 //!
 //! # Method
-//! With r = b - A x, u = M r, w = A u and beta = 0 at the start, alpha = r'u / w'u, each iteration does
+//! With r = b - A x, u = M r, w = A u and beta = 0 at the start, alpha = r'u / w'u, each iteration computes
 //!
 //! ```text
 //! m = M w,  n = A m
@@ -13,14 +13,14 @@
 //! so that s = A p, q = M s and z = A q hold by recurrence. Without preconditioner u = r, m = w and q = s.
 //!
 //! # Variant
-//! The product A m does not wait for the dot products nor they for it, so that many processors can hide the one behind
-//! the other; on a GPU an iteration is two kernels instead of three. Nothing overlaps here yet. The price is more
-//! vectors, and accuracy: four recurrences stand in for products, and rounding parts them from what they stand for
-//! sooner than in the classic form. The solve finds that out by the true residual and starts again from it.
+//! The product A m and the dot products are independent of each other, so that many processors can overlap them; on a GPU an
+//! iteration is two kernels instead of three. This implementation does not overlap them yet. The price is more vectors and less
+//! accuracy: four recurrences replace products, and rounding separates them from the true products sooner than in the classic
+//! form. The solve detects that by the true residual and restarts from it.
 //!
 //! # Cost
-//! For each iteration: one operator, the preconditioner, two dot products or three, and 15 n-vectors read or written
-//! without preconditioner (see `Pipelined::iteration`).
+//! Per iteration: one operator, the preconditioner, two dot products or three, and 15 n-vectors read or written without
+//! preconditioner (see `Pipelined::iteration`).
 //!
 //! # Stopping
 //! As in the [classic form](super::cg).
@@ -39,7 +39,7 @@ use crate::scalar::Scalar;
 use crate::stop::{StopCode, StopReason};
 
 names! {
-    /// u, m and q exist with a preconditioner alone; otherwise they are r, w and s.
+    /// u, m and q exist only with a preconditioner; without one they are r, w and s.
     vectors v { x, r, w, p, s, z, n, u, m, q }
     scalars s {
         rr, target, ceiling,
@@ -48,21 +48,21 @@ names! {
         gamma_next,
         /// w'u.
         delta,
-        /// p'Ap of the direction to come.
+        /// p'Ap of the next direction.
         curvature,
         alpha, beta, temporary,
     }
 }
 const _: () = assert!(s::rr.0 == RR.0 && s::target.0 == TARGET.0 && s::ceiling.0 == CEILING.0);
 
-/// The initial r'r; without preconditioner it is gamma as well.
+/// Computes the initial r'r; without preconditioner it is gamma as well.
 const NORM: Formula = sweep!({ "pipelined_norm": rr = <r, r>; } then { gamma = rr; });
-/// The first r'u.
+/// Computes the first r'u.
 const FIRST_GAMMA: Product = product!({ u = M r; gamma = <r, u> } then {
     stop NotFinite if not_finite(gamma);
     stop IndefinitePreconditioner if not_positive(gamma);
 });
-/// The first alpha.
+/// Computes the first alpha.
 const FIRST_ALPHA: &[Op] = program!(
     stop NotFinite if not_finite(delta);
     curvature = delta;
@@ -134,15 +134,15 @@ const STEP_PRECONDITIONED: Formula = sweep!({
     gamma = gamma_next;
 });
 
-/// The next direction alone, to try its curvature on the matrix itself.
+/// Computes only the next direction, to check its curvature with the matrix itself.
 const DIRECTION: Formula = sweep!({ "pipelined_direction": p = r + beta * p; });
 const DIRECTION_PRECONDITIONED: Formula = sweep!({ "pipelined_direction": p = u + beta * p; });
 const TRY: Product = product!({ n = A p; delta = <p, n> } then (FIRST_ALPHA));
 
-/// The method.
+/// The pipelined conjugate gradient method.
 pub(super) struct Pipelined;
 
-/// What a code means by the slots alone.
+/// Translates a code to a reason from the slots alone.
 fn meaning(code: StopCode, state: &SlotState, column: usize, first: usize) -> StopReason {
     let (counted, value) = (state.counts[column] as usize, |slot| state.get(slot, column));
     let began = counted > first;
@@ -215,8 +215,8 @@ impl Recurrence for Pipelined {
         }
     }
 
-    /// Memory traffic in n-vectors read + written, besides the matrix: n = A w 1 + 1, the sweep 7 + 6: 15 in all. With
-    /// a preconditioner its own (jacobi: d and w in, m out), n = A m 1 + 1, the sweep 10 + 8: 23 in all.
+    /// Memory traffic in n-vectors read + written, in addition to the matrix: n = A w 1 + 1, the sweep 7 + 6: 15 in all. With a
+    /// preconditioner: the preconditioner (jacobi: d and w in, m out), n = A m 1 + 1, the sweep 10 + 8: 23 in all.
     fn iteration<D: Device, T: Scalar>(k: &Operators<D, T>, w: &mut Work<'_, D, T>, _: usize) -> Result<()> {
         match &k.m {
             Some(m) => {
@@ -235,8 +235,8 @@ impl Recurrence for Pipelined {
         }
     }
 
-    /// After the first iteration of a run the curvature comes from recurrences: whether it is the matrix that is not
-    /// positive definite, the product tells.
+    /// Checks an indefinite curvature after the first iteration of a run with a product, because the curvature then comes from
+    /// recurrences.
     fn reason<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,

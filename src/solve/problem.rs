@@ -1,28 +1,28 @@
-//! Right-hand sides that a solve is tried on when nobody brings one.
+//! Right-hand sides for solves if the user provides none.
 
 use super::verdict::largest_magnitude;
 use crate::format::Csr;
 use crate::source::generate::random::Random;
 
-/// A right-hand side, and the answer it was made of.
+/// A right-hand side, and the answer from which it was computed.
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// The right-hand side.
     pub b: Vec<f64>,
-    /// The answer, where it is the only one.
+    /// The answer, if it is the only one.
     pub answer: Option<Vec<f64>>,
-    /// How b was made.
+    /// How b was computed.
     pub description: String,
 }
 
-/// The seed of right-hand sides that nobody asked to be random.
+/// The seed of a random right-hand side that is used because A times ones vanishes.
 const SEED: u64 = 0x5EED;
 
 /// A row sum below this times the sum of magnitudes is rounding.
 const ROUNDING: f64 = 1e-13;
 
-/// b = A times ones. Where that vanishes, as for the Laplacian of a graph, b = A times a random vector; the matrix is
-/// singular then, as it is where a row is empty, and no answer is the only one.
+/// Computes b = A times ones. If that vanishes, as for the Laplacian of a graph, computes b = A times a random vector; the matrix
+/// is singular then, and so is a matrix with an empty row, so the answer is not unique.
 pub fn with_known_answer(matrix: &Csr) -> Problem {
     let ones = vec![1.0; matrix.cols()];
     let b = matrix.multiply_reference(&ones);
@@ -40,7 +40,7 @@ pub fn with_known_answer(matrix: &Csr) -> Problem {
     Problem { b, answer: None, description: "A*random, since A*ones vanishes".to_owned() }
 }
 
-/// Numbers in [-1, 1), each by its seed and its place alone: the same on every machine.
+/// Computes numbers in [-1, 1) that depend only on the seed and their index: the same on every machine.
 pub fn random(n: usize, seed: u64) -> Vec<f64> {
-    (0..n as u64).map(|place| 2.0 * Random::at(seed, place).unit() - 1.0).collect()
+    (0..n as u64).map(|i| 2.0 * Random::at(seed, i).unit() - 1.0).collect()
 }

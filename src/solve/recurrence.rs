@@ -1,4 +1,5 @@
-//! What the loop needs of a method for linear systems: what is known of it, its iterations, and what its scalars mean.
+//! The interface between the loop and a method for linear systems: the description of the method, its iterations, and the meaning
+//! of its scalars.
 
 use crate::backend::Operator;
 use crate::device::{Device, Formula, Name, Product, Slot, SlotState, Track, Work};
@@ -7,19 +8,19 @@ use crate::scalar::Scalar;
 use crate::spectrum::Tridiagonal;
 use crate::stop::{StopCode, StopReason};
 
-/// The square of the residual's norm, counted in every iteration. The first slots have the same place in every method, under
-/// the names `rr`, `target` and `ceiling`.
+/// The square of the residual norm, counted in every iteration. The first slots are the same in every method, under the names
+/// `rr`, `target` and `ceiling`.
 pub(super) const RR: Slot = Slot(0);
 /// The square of the residual norm to reach.
 pub(super) const TARGET: Slot = Slot(1);
 /// The square of the residual norm that counts as divergence.
 pub(super) const CEILING: Slot = Slot(2);
 
-/// The tracks of the ring on which a method leaves the two coefficients of each iteration.
+/// The tracks of the ring to which a method writes the two coefficients of each iteration.
 pub(super) const FIRST: Track = Track(1);
 pub(super) const SECOND: Track = Track(2);
 
-/// The matrix and what approximates its inverse.
+/// The matrix and an optional approximation of its inverse.
 pub(super) struct Operators<D: Device, T: Scalar> {
     pub a: Operator<D, T>,
     pub m: Option<Operator<D, T>>,
@@ -31,17 +32,17 @@ impl<D: Device, T: Scalar> Clone for Operators<D, T> {
     }
 }
 
-/// What the coefficients that an iteration notes are.
+/// The meaning of the coefficients that an iteration records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coefficients {
     /// The step length alpha and the product rho = r'z of conjugate gradients.
     Conjugate,
-    /// The diagonal of Lanczos' projection, and the entry that follows it.
+    /// The diagonal entry of Lanczos' projection, and the off-diagonal entry that follows it.
     Lanczos,
 }
 
 impl Coefficients {
-    /// The energy d'A d that an iteration with these coefficients has gained; 0 where it does not follow from them.
+    /// Computes the energy d'A d gained by an iteration with these coefficients; 0 if the coefficients do not determine it.
     pub fn energy(self, (first, second): (f64, f64)) -> f64 {
         match self {
             Coefficients::Conjugate => first * second,
@@ -49,7 +50,7 @@ impl Coefficients {
         }
     }
 
-    /// Sets the projection of the matrix that coefficients of the iterations make.
+    /// Sets the projection of the matrix from the coefficients of the iterations.
     pub fn project(self, coefficients: &[(f64, f64)], projection: &mut Tridiagonal) {
         match self {
             Coefficients::Conjugate => projection.set_to_conjugate_gradients(coefficients),
@@ -61,81 +62,81 @@ impl Coefficients {
 /// Two values: for solves without a preconditioner, and with one.
 pub(super) type Either<X> = [X; 2];
 
-/// What is known of a method.
+/// The description of a method.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// The word for it.
+    /// The name of the method.
     pub name: &'static str,
-    /// The version of what one step hands to the next, in slots and vectors. It is raised whenever an older checkpoint
-    /// would go on otherwise than it began.
+    /// The version of the state, in slots and vectors, that one step passes to the next. It must be incremented whenever a solve
+    /// could not resume from an older checkpoint with the same results.
     pub state: u32,
     /// Slots in the workspace.
     pub slots: usize,
     /// Vectors in the workspace.
     pub vectors: Either<&'static [Name]>,
-    /// Those that are zero at the start of a run: d = 0, and what grows from it.
+    /// The vectors that are zero at the start of a run: d = 0, and vectors that grow from it.
     pub zero: Either<&'static [Name]>,
-    /// Those that are the residual at the start of a run.
+    /// The vectors that are equal to the residual at the start of a run.
     pub residual: Either<&'static [Name]>,
-    /// Those that one step hands to the next, and that [`finish`](Recurrence::finish) reads: with the scalars all that a solve
-    /// needs to go on.
+    /// The vectors that one step passes to the next, and that [`finish`](Recurrence::finish) reads. With the scalars they are all
+    /// that a solve needs to resume.
     pub carried: Either<&'static [Name]>,
-    /// Those that NaN may be in, in the order in which an iteration computes them, with the words for them.
+    /// The vectors that may contain NaN, in the order in which an iteration computes them, with their names in messages.
     pub suspects: Either<&'static [(&'static str, Name)]>,
-    /// d.
+    /// The vector d.
     pub answer: Name,
-    /// The direction whose curvature was not positive, where the method keeps it.
+    /// The direction with a curvature that was not positive, if the method keeps it.
     pub direction: Option<Name>,
-    /// Two that the preconditioner may be applied to once d has been read.
+    /// Two vectors for the input and the output of the preconditioner once d has been read.
     pub spare: [Name; 2],
-    /// The sweeps of an iteration, besides what operators move.
+    /// The sweeps of an iteration, without the memory traffic of operators.
     pub sweeps: Either<&'static [Formula]>,
     /// The sweeps at the start and at the end of a run.
     pub other_sweeps: &'static [Formula],
-    /// The products that a dot product and a program follow.
+    /// The products with a dot product and a program after them.
     pub products: &'static [Product],
-    /// What an iteration notes.
+    /// The meaning of the coefficients that an iteration records.
     pub coefficients: Coefficients,
-    /// The iterations of a step: several where vectors exchange their roles from one to the next.
+    /// Number of iterations in a step: several if vectors exchange their roles from one iteration to the next.
     pub stride: usize,
-    /// Whether it solves for several right-hand sides at once.
+    /// Whether the method solves for several right-hand sides at once.
     pub columns: bool,
-    /// The slot of a power of two by which the method multiplies A where squares of its entries leave the range of numbers.
+    /// The slot of a power of two by which the method multiplies A if squares of its entries leave the range of numbers.
     pub sigma: Option<Slot>,
-    /// The slot of the number of iterations after which a run must stop, where a step may go beyond it.
+    /// The slot of the number of iterations after which a run must stop, if a step could exceed it.
     pub limit: Option<Slot>,
 }
 
 impl Facts {
-    /// Bytes that the sweeps of an iteration move over n elements of `width` bytes.
+    /// Returns the bytes that the sweeps of an iteration move over n elements of `width` bytes.
     pub fn sweep_bytes(&self, n: usize, width: usize, preconditioned: bool) -> u64 {
         self.sweeps[usize::from(preconditioned)].iter().map(|sweep| sweep.bytes(n, 1, width)).sum()
     }
 }
 
-/// A method. Its vectors have n rows and k columns and live in a workspace; `k` are the operators.
+/// A method. Its vectors have n rows and k columns and are stored in a workspace; the parameter `k` contains the operators.
 pub(super) trait Recurrence: Send + Sync + 'static {
-    /// What is known of it.
+    /// The description of the method.
     const FACTS: Facts;
 
-    /// One iteration, the `turn`-th of a step.
+    /// Performs one iteration, the one with index `turn` of a step.
     fn iteration<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,
         turn: usize,
     ) -> Result<()>;
 
-    /// Begins A d = r in the columns that are not done: sets vectors and scalars of the first iteration, r'r among them, once
-    /// the vectors that are zero or r are set. `state` is room for the scalars.
+    /// Begins A d = r in the columns that are not done: computes the vectors and scalars of the first iteration, including r'r,
+    /// from vectors that have been set to zero or to r. `state` is a buffer for the scalars.
     fn start<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,
         state: &mut SlotState,
     ) -> Result<()>;
 
-    /// What a code of the method's own means for a column, with the evidence that vectors and slots still hold, looked at again
-    /// where rounding in the recurrences may have feigned it. All columns are done. The run of the column began when `first`
-    /// iterations were counted.
+    /// Translates a method-specific code for a column to a reason, with evidence from vectors and slots. The evidence is
+    /// recomputed if rounding in the recurrences may have caused the code. All columns are done. The run of the column began when
+    /// `first` iterations were counted.
     fn reason<D: Device, T: Scalar>(
         k: &Operators<D, T>,
         w: &mut Work<'_, D, T>,
@@ -145,8 +146,8 @@ pub(super) trait Recurrence: Send + Sync + 'static {
         first: usize,
     ) -> Result<StopReason>;
 
-    /// Completes d where the last step has left an update open. All columns are done; `first` as for
-    /// [`reason`](Self::reason), of each column.
+    /// Completes d if the last step has not performed an update. All columns are done; `first` is as for
+    /// [`reason`](Self::reason), for each column.
     fn finish<D: Device, T: Scalar>(
         _w: &mut Work<'_, D, T>,
         _state: &mut SlotState,
@@ -156,7 +157,7 @@ pub(super) trait Recurrence: Send + Sync + 'static {
     }
 }
 
-/// A step of a method: all its iterations.
+/// Performs a step of a method: all its iterations.
 pub(super) fn step<M: Recurrence, D: Device, T: Scalar>(
     k: &Operators<D, T>,
     w: &mut Work<'_, D, T>,
@@ -164,7 +165,7 @@ pub(super) fn step<M: Recurrence, D: Device, T: Scalar>(
     (0..M::FACTS.stride).try_for_each(|turn| M::iteration(k, w, turn))
 }
 
-/// The last iterations of a step of which some are done.
+/// Performs the last iterations of a step of which the first one is done.
 pub(super) fn rest_of_step<M: Recurrence, D: Device, T: Scalar>(
     k: &Operators<D, T>,
     w: &mut Work<'_, D, T>,
@@ -172,7 +173,7 @@ pub(super) fn rest_of_step<M: Recurrence, D: Device, T: Scalar>(
     (1..M::FACTS.stride).try_for_each(|turn| M::iteration(k, w, turn))
 }
 
-/// NaN or infinity, before its place is known.
+/// Makes a reason for NaN or infinity without its location.
 pub(super) fn not_finite(iteration: usize) -> StopReason {
     StopReason::NotFinite { iteration, vector: "", row: None }
 }

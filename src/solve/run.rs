@@ -1,9 +1,10 @@
-//! The loop of every method: iterations in batches, what is read of them and who is told, and the rules that end them.
+//! The loop of every method: runs iterations in batches, reads their residuals, notifies observers, and applies the stopping
+//! rules.
 //!
-//! A [`Run`] has k columns. Each column counts its iterations and ends separately: by a code of the device, or by a rule on
-//! the host. In the second case the loop writes a code to the device, and the remaining columns go on. Once every column has
-//! ended, the family of the method judges the results and may start columns again ([`Family::judge`]): linear systems from
-//! the true residual, fixed points with a lower aim.
+//! A [`Run`] has k columns. Each column counts its iterations and ends separately: by a code of the device, or by a rule on the
+//! host. In the second case the loop writes a code to the device, and the remaining columns continue. Once every column has
+//! ended, the family of the method judges the results and may start columns again ([`Family::judge`]): linear systems from the
+//! true residual, fixed points with a lower target.
 
 use super::pace::Pace;
 use crate::device::{RING, SlotState};
@@ -13,52 +14,52 @@ use crate::stop::{PROGRESS, Progress, StopCode, StopReason, StoppingRule};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// What does the iterations and leaves codes, counts and counted values in a [`SlotState`].
+/// Executes the iterations and writes codes, counts and counted values to a [`SlotState`].
 pub(super) trait Iterations {
-    /// Does what is due before the next iteration, and returns how many may follow until this must be called again.
+    /// Performs work before the next iteration, and returns how many iterations may follow until this must be called again.
     fn prepare(&mut self, iteration: usize) -> Result<usize>;
 
-    /// Whether iterations after the end of all columns take no time.
+    /// Returns whether iterations after the end of all columns take no time.
     fn ends_by_itself(&self) -> bool;
 
-    /// Every stop that the host decides passes here; see [`Device::agree`](crate::device::Device::agree).
+    /// Passes every stop decision of the host; see [`Device::agree`](crate::device::Device::agree).
     fn agree(&self, stop: bool) -> bool;
 
-    /// Does this many iterations, or fewer where all columns end before, and updates the state.
+    /// Runs this many iterations, or fewer if all columns end before, and updates the state.
     fn advance(&mut self, iterations: usize, state: &mut SlotState) -> Result<()>;
 
-    /// Writes the codes of the state: a rule has ended a column, and at least one column goes on.
+    /// Writes the codes of the state, after a rule has ended a column while at least one column continues.
     fn write(&mut self, state: &SlotState) -> Result<()>;
 }
 
-/// What a family of methods makes of iterations.
+/// The part of the loop that depends on the family of methods.
 pub(super) trait Family<S: Iterations> {
-    /// The residual after an iteration of a column, and whether the iteration made progress that the residual does not
+    /// Returns the residual after an iteration of a column, and whether the iteration made progress that the residual does not
     /// show.
     fn counted(&mut self, column: usize, iteration: usize, state: &SlotState) -> (f64, bool);
 
     /// Called after each batch.
     fn after_batch(&mut self, _run: &Run<'_, '_>, _source: &mut S, _state: &SlotState) {}
 
-    /// Judges the columns that have ended. Returns whether some of them go on; their `stop` is none again.
+    /// Judges the columns that have ended. Returns whether some of them continue; their `stop` is reset to `None`.
     fn judge(&mut self, run: &mut Run<'_, '_>, source: &mut S, state: &mut SlotState) -> Result<bool>;
 }
 
 /// Why the iterations of a column have ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stop {
-    /// The device has given the column this code.
+    /// The device has set this code for the column.
     Code(StopCode),
-    /// A rule holds.
+    /// A stopping rule applies.
     Rule(StopReason),
 }
 
-/// How far a column has come.
+/// The progress of a column.
 pub(super) struct Track {
     pub now: Progress,
-    /// The least residual; [`Progress::improved_at`] is measured by it.
+    /// The smallest residual, by which [`Progress::improved_at`] is determined.
     pub lowest: f64,
-    /// The tolerance that observers see, and the one that the present iterations head for.
+    /// The tolerance that observers receive, and the target of the current iterations.
     pub tolerance: Option<f64>,
     pub aim: Option<f64>,
     pub stop: Option<Stop>,
@@ -67,7 +68,7 @@ pub(super) struct Track {
 }
 
 impl Track {
-    /// A column before its first iteration, in the memory of an earlier one.
+    /// Resets the column to the state before its first iteration, and keeps its allocated memory.
     pub fn begin(&mut self, now: Progress, tolerance: Option<f64>) {
         (self.now, self.lowest) = (now, now.residual);
         (self.tolerance, self.aim) = (tolerance, tolerance);
@@ -92,14 +93,14 @@ impl Default for Track {
     }
 }
 
-/// The history of a column as observers have seen it, batch by batch; kept where a checkpoint needs it.
+/// The history of a column as sent to observers, batch by batch; stored if a checkpoint needs it.
 #[derive(Default)]
 pub(super) struct Log {
-    /// Whether observers have seen anything, kept or not.
+    /// Whether observers have received a batch, recorded or not.
     pub begun: bool,
-    pub keeps: bool,
+    pub records: bool,
     pub residuals: Vec<f64>,
-    /// Residuals in each batch, and the seconds at its end.
+    /// The number of residuals in each batch, and the seconds at its end.
     pub batches: Vec<f64>,
 }
 
@@ -113,14 +114,14 @@ impl Log {
 
     fn add(&mut self, residuals: &[f64], seconds: f64) {
         self.begun = true;
-        if self.keeps {
+        if self.records {
             self.residuals.extend_from_slice(residuals);
             self.batches.extend([residuals.len() as f64, seconds]);
         }
     }
 }
 
-/// The columns of a run, and the residuals of a batch: memory that outlives a solve.
+/// The columns of a run, and the residuals of a batch; reused in later solves.
 #[derive(Default)]
 pub(super) struct Tracks {
     columns: Vec<Track>,
@@ -133,17 +134,17 @@ impl Tracks {
     }
 }
 
-/// A run in hand.
+/// A run in progress.
 pub(super) struct Run<'a, 'o> {
     pub tracks: &'a mut [Track],
     residuals: &'a mut Vec<f64>,
     pub rule: Cow<'a, StoppingRule>,
     pub observers: &'a mut [&'o mut dyn Observer],
     began: Instant,
-    /// Time that other processes have spent on the solve before.
+    /// Time that earlier processes have spent on the solve.
     pub earlier: Duration,
     /// Time that does not count as iterating.
-    pub looking: Duration,
+    pub checking: Duration,
 }
 
 impl<'a, 'o> Run<'a, 'o> {
@@ -158,7 +159,7 @@ impl<'a, 'o> Run<'a, 'o> {
         tracks.residuals.reserve(RING);
         let Tracks { columns, residuals } = tracks;
         let (began, zero) = (Instant::now(), Duration::ZERO);
-        Run { tracks: columns, residuals, rule, observers, began, earlier: zero, looking: zero }
+        Run { tracks: columns, residuals, rule, observers, began, earlier: zero, checking: zero }
     }
 
     /// Starts the clock.
@@ -166,25 +167,25 @@ impl<'a, 'o> Run<'a, 'o> {
         self.began = Instant::now();
     }
 
-    /// The time on the clock.
+    /// Returns the time on the clock.
     pub fn elapsed(&self) -> Duration {
-        (self.earlier + self.began.elapsed()).saturating_sub(self.looking)
+        (self.earlier + self.began.elapsed()).saturating_sub(self.checking)
     }
 
-    /// Notifies observers that something other than iterations begins.
+    /// Notifies observers that a phase other than iterations begins.
     pub fn phase(&mut self, what: &'static str) {
         self.observers.iter_mut().for_each(|o| o.phase(what));
     }
 
     /// Notifies observers of the residual before the first iteration of a column.
-    pub fn tell_start(&mut self, column: usize) {
+    pub fn notify_start(&mut self, column: usize) {
         let residual = self.tracks[column].now.residual;
         self.residuals.clear();
         self.residuals.push(residual);
-        self.tell(column, 0, (0.0, 0.0));
+        self.notify(column, 0, (0.0, 0.0));
     }
 
-    fn tell(&mut self, column: usize, first: usize, seconds: (f64, f64)) {
+    fn notify(&mut self, column: usize, first: usize, seconds: (f64, f64)) {
         let track = &mut self.tracks[column];
         let residuals = &*self.residuals;
         track.log.add(residuals, seconds.1);
@@ -192,7 +193,7 @@ impl<'a, 'o> Run<'a, 'o> {
         self.observers.iter_mut().for_each(|o| o.batch(&batch));
     }
 
-    /// Iterates, and lets the family judge, until it has nothing left to do.
+    /// Iterates, and lets the family judge the results, until the family needs no more iterations.
     pub fn drive<S: Iterations, F: Family<S>>(
         &mut self,
         source: &mut S,
@@ -207,7 +208,7 @@ impl<'a, 'o> Run<'a, 'o> {
         }
     }
 
-    /// Does batches of iterations until every column has ended.
+    /// Runs batches of iterations until every column has ended.
     fn iterate<S: Iterations, F: Family<S>>(
         &mut self,
         source: &mut S,
@@ -216,11 +217,11 @@ impl<'a, 'o> Run<'a, 'o> {
     ) -> Result<()> {
         for column in 0..self.tracks.len() {
             if self.tracks[column].stop.is_none() && !self.tracks[column].log.begun {
-                self.tell_start(column);
+                self.notify_start(column);
             }
         }
-        // Iterations that completed a step where the solve went on from a checkpoint.
-        self.take_in(family, state);
+        // After resuming from a checkpoint, iterations that completed a step may have been counted.
+        self.read_counts(family, state);
         loop {
             let ended_here = self.end_columns(source, state);
             let mut running = self.tracks.iter().filter(|track| track.stop.is_none());
@@ -231,12 +232,12 @@ impl<'a, 'o> Run<'a, 'o> {
             let longest = source.prepare(iteration)?;
             let batch = self.batch(longest, source.ends_by_itself());
             source.advance(batch, state)?;
-            self.take_in(family, state);
+            self.read_counts(family, state);
             family.after_batch(self, source, state);
         }
     }
 
-    /// Ends the columns whose code or rule says so. Returns whether a rule has changed codes of the state.
+    /// Ends the columns to which a code or a rule applies. Returns whether a rule has changed codes of the state.
     fn end_columns<S: Iterations>(&mut self, source: &S, state: &mut SlotState) -> bool {
         for (column, track) in self.tracks.iter_mut().enumerate().filter(|(_, track)| track.stop.is_none()) {
             let stop = match StopCode::from_device(state.done[column]) {
@@ -247,7 +248,7 @@ impl<'a, 'o> Run<'a, 'o> {
                 track.stop = Some(stop.unwrap_or(Stop::Rule(StopReason::Interrupted)));
             }
         }
-        // The state of a run that is over is left as its last iteration left it: that is what checkpoints hold.
+        // If all columns have ended, the state stays as their last iterations left it, because checkpoints contain it.
         if self.tracks.iter().all(|track| track.stop.is_some()) {
             return false;
         }
@@ -260,7 +261,7 @@ impl<'a, 'o> Run<'a, 'o> {
         changed
     }
 
-    /// Iterations of the next batch: as many as the column wants that is farthest from its end.
+    /// Returns the number of iterations in the next batch: the maximum over the running columns.
     fn batch(&mut self, longest: usize, ends_by_itself: bool) -> usize {
         let running = || self.tracks.iter().filter(|track| track.stop.is_none());
         let left = running().map(|track| self.rule.iterations_left(&track.now)).min().unwrap_or(1);
@@ -272,7 +273,7 @@ impl<'a, 'o> Run<'a, 'o> {
     }
 
     /// Reads the iterations counted since the last call from the ring, and notifies the observers.
-    fn take_in<S: Iterations, F: Family<S>>(&mut self, family: &mut F, state: &SlotState) {
+    fn read_counts<S: Iterations, F: Family<S>>(&mut self, family: &mut F, state: &SlotState) {
         let elapsed = self.elapsed();
         for column in 0..self.tracks.len() {
             let track = &mut self.tracks[column];
@@ -294,7 +295,7 @@ impl<'a, 'o> Run<'a, 'o> {
                 (track.now.iteration, track.now.residual) = (i + 1, residual);
             }
             if !self.residuals.is_empty() {
-                self.tell(column, first, (before.as_secs_f64(), elapsed.as_secs_f64()));
+                self.notify(column, first, (before.as_secs_f64(), elapsed.as_secs_f64()));
             }
         }
     }

@@ -1,27 +1,27 @@
-//! The judgement of an answer x of A x = b, on the host, with the matrix as its source gave it.
+//! Verification of an answer x of A x = b on the host, with the matrix as its source provides it.
 //!
 //! # The residual and its rounding bound
-//! A residual b - A x that is computed in double precision is itself rounded, and where b and A x cancel it may be all
-//! rounding: even exactly 0 for an x that solves nothing. So each residual comes with a bound on its error, and an answer
-//! meets a goal only if residual and bound together do.
+//! The residual b - A x computed in double precision is itself rounded. If b and A x cancel, it may consist of rounding alone: it
+//! can even be exactly 0 for an x that is far from any solution. So each residual has a bound on its error, and an answer meets a
+//! goal only if the sum of residual and bound does.
 //!
 //! With u = 2^-53, k entries in row i and m_i = |b_i| + sum_j |a_ij x_j|:
-//! - [`Residual::plain`] sums each row in order. Its entries are wrong by at most gamma_(k+1) m_i, with
-//!   gamma_n = n u / (1 - n u).
-//! - [`Residual::compensated`] keeps the rounding error of each product and each sum, exactly, and adds them up in a second
-//!   number (Dot2), as if computed in twice the precision. Only the sum of those errors and its addition to r_i round: by
-//!   at most u |r_i| + gamma_2k times the sum of their magnitudes. Where nothing rounds, the bound is 0.
+//! - [`Residual::plain`] sums each row in order. Its entries have an error of at most gamma_(k+1) m_i, with gamma_n = n u / (1 -
+//!   n u).
+//! - [`Residual::compensated`] computes the rounding error of each product and each sum exactly, and accumulates these errors in
+//!   a second number (Dot2), as if in twice the precision. Only the sum of those errors and its addition to r_i are rounded: by
+//!   at most u |r_i| + gamma_2k times the sum of their magnitudes. If no operation rounds, the bound is 0.
 //!
-//! Both bounds are enlarged by what their own rounding, the norms and products below the normal range may add. The first
-//! is one pass over the matrix at the speed of memory and certifies most answers; `Judge` takes the
-//! second only where the first does not.
+//! Both bounds are enlarged to cover their own rounding, that of the norms, and products below the normal range. The first form
+//! is one pass over the matrix at memory bandwidth and certifies most answers; `Judge` uses the second only if the first does not
+//! certify the goal.
 //!
 //! # Other numbers
-//! - The normwise backward error: ||r|| / (||A|| ||x|| + ||b||), in maximum norms (of A: the largest sum of magnitudes
-//!   in a row). It is the smallest relative change of A and b that makes x exact; a few times 1e-16 is the least that
-//!   double precision allows.
-//! - The normal residual: ||A r|| / (||A|| ||r||), with the Frobenius norm of A: small where r is all but orthogonal to
-//!   the range of a symmetric A, so that x minimises the residual.
+//! - The normwise backward error: ||r|| / (||A|| ||x|| + ||b||), in maximum norms (of A: the largest sum of magnitudes in a row).
+//!   It is the smallest relative change of A and b that makes x exact; the attainable minimum in double precision is a few times
+//!   1e-16.
+//! - The normal residual: ||A r|| / (||A|| ||r||), with the Frobenius norm of A. It is small if r is nearly orthogonal to the
+//!   range of a symmetric A, so that x minimises the residual.
 //!
 //! # Reference
 //! T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product, SIAM J. Sci. Comput. 26, 2005 (Dot2 and its bound);
@@ -36,9 +36,9 @@ use crate::scalar::Scalar;
 
 /// The unit roundoff of f64.
 const U: f64 = f64::EPSILON / 2.0;
-/// More than a product below the normal range, or its rounding error, can lose.
+/// An upper bound of the loss of a product below the normal range, or of its rounding error.
 const TINY: f64 = 64.0 * 5e-324;
-/// Rows that one task judges. Norms are added up task by task, in order, so their bits do not depend on threads.
+/// Rows per task. The sums of the tasks are combined in order, so the bits of norms do not depend on threads.
 const ROWS: usize = 4096;
 
 /// Norms of b - A x, with a bound on their rounding error.
@@ -46,14 +46,14 @@ const ROWS: usize = 4096;
 pub struct Measured {
     /// The Euclidean norm of the residual as computed.
     pub norm: f64,
-    /// More than the Euclidean norm of the exact b - A x. NaN or infinity where the range of f64 does not suffice.
+    /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range of f64 is exceeded.
     pub at_most: f64,
     /// The largest sum of magnitudes in a row of A.
     matrix_norm: f64,
 }
 
 impl Measured {
-    /// The normwise backward error of x, whose residual is r.
+    /// Returns the normwise backward error of x with the residual r.
     pub fn backward_error(&self, b: &[f64], x: &[f64], r: &[f64]) -> f64 {
         let largest = |v: &[f64]| largest_magnitude(v.iter().copied());
         let r = largest(r);
@@ -68,58 +68,59 @@ pub struct Residual {
     pub vector: Vec<f64>,
     /// The Euclidean norm of that vector.
     pub norm: f64,
-    /// More than the Euclidean norm of the exact b - A x. NaN or infinity where the range of f64 does not suffice.
+    /// An upper bound of the Euclidean norm of the exact b - A x. NaN or infinity if the range of f64 is exceeded.
     pub at_most: f64,
 }
 
 /// A, b and x.
-type Given<'a> = (&'a Csr, &'a [f64], &'a [f64]);
+type SystemRef<'a> = (&'a Csr, &'a [f64], &'a [f64]);
 
-/// The sums over the rows of one task: those of the errors and the largest sum of magnitudes in a row of A.
+/// The results of one task over its rows: the norm of the error bounds and the largest sum of magnitudes in a row of A.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Part {
     error: Norm,
     sum: f64,
 }
 
-/// Measures residuals. Its memory grows once and is kept.
+/// Measures residuals. Its memory is reused.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     parts: Vec<Part>,
 }
 
 impl Judge {
-    /// Leaves the residual in `r`: the plain one where it certifies that the norm is at most `goal` times that of b, which is
-    /// given, and otherwise the compensated one.
+    /// Writes the residual to `r`: the plain one if it certifies that the norm is at most `goal` times `norm_b`, and otherwise
+    /// the compensated one.
     pub fn measure<D: Device>(
         &mut self,
         device: &D,
-        given: Given<'_>,
+        system: SystemRef<'_>,
         norm_b: f64,
         goal: f64,
         r: &mut [f64],
     ) -> Measured {
         self.parts.resize(r.len().div_ceil(ROWS), Part::default());
-        let mut by = |row: RowFn| {
+        let mut compute = |row: RowFn| {
             device.each_chunk(r, ROWS, &mut self.parts, |task, chunk, part| {
-                *part = judge(row, given, task * ROWS, chunk);
+                *part = judge(row, system, task * ROWS, chunk);
             });
             measured(&self.parts, r)
         };
-        let plain = by(Row::plain);
-        if plain.at_most / norm_b <= goal { plain } else { by(Row::compensated) }
+        let plain = compute(Row::plain);
+        if plain.at_most / norm_b <= goal { plain } else { compute(Row::compensated) }
     }
 }
 
-/// Leaves b - A x in `r`, by the caller's own product, and estimates its rounding: that of the subtraction, and a few units of
-/// `norm_a` times the norm of x for the product, whose arithmetic is not known. `norm_a` is the largest eigenvalue seen, or 0.
+/// Writes b - A x to `r`, computed with the caller's product, and estimates its rounding: that of the subtraction, and a few
+/// units of `norm_a` times the norm of x for the product, whose arithmetic is not known. `norm_a` is the largest eigenvalue
+/// found, or 0.
 pub(super) fn of_product(
     product: &dyn Product,
     (b, x): (&[f64], &[f64]),
     norm_a: f64,
     r: &mut [f64],
 ) -> Measured {
-    // A product that reads what it shall set is found out.
+    // If a product reads its output, the NaN shows it.
     r.fill(f64::NAN);
     product.multiply(x, r);
     let mut error = Norm::default();
@@ -135,8 +136,8 @@ pub(super) fn of_product(
 
 type RowFn = fn(&Csr, usize, &[f64], &[f64]) -> Row;
 
-/// Sets a chunk of the residual that begins at a row.
-fn judge(row: RowFn, (matrix, b, x): Given<'_>, first: usize, chunk: &mut [f64]) -> Part {
+/// Computes a chunk of the residual that begins at row `first`.
+fn judge(row: RowFn, (matrix, b, x): SystemRef<'_>, first: usize, chunk: &mut [f64]) -> Part {
     let mut part = Part::default();
     for (at, entry) in chunk.iter_mut().enumerate() {
         let row = row(matrix, first + at, b, x);
@@ -147,30 +148,34 @@ fn judge(row: RowFn, (matrix, b, x): Given<'_>, first: usize, chunk: &mut [f64])
     part
 }
 
-/// The norms of a residual whose tasks are done.
+/// Combines the results of the tasks to the norms of the residual.
 fn measured(parts: &[Part], r: &[f64]) -> Measured {
-    let error = parts.iter().fold(Norm::default(), |all, part| all.and(&part.error)).value();
+    let error = parts.iter().fold(Norm::default(), |all, part| all.combine(&part.error)).value();
     let matrix_norm = largest_magnitude(parts.iter().map(|part| part.sum));
     let norm = norm(r);
-    // A norm of n entries is wrong by less than n + 8 roundings.
+    // The norm of n entries has a relative error of less than n + 8 roundings.
     let at_most = (norm + error) * (1.0 + 4.0 * (r.len() as f64 + 8.0) * U);
     Measured { norm, at_most, matrix_norm }
 }
 
 impl Residual {
-    /// The residual in double precision.
+    /// Computes the residual in double precision.
     pub fn plain(matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
-        Residual::by(Row::plain, matrix, b, x)
+        Residual::compute(Row::plain, matrix, b, x)
     }
 
-    /// The residual as if in twice the precision.
+    /// Computes the residual as if in twice the precision.
     pub fn compensated(matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
-        Residual::by(Row::compensated, matrix, b, x)
+        Residual::compute(Row::compensated, matrix, b, x)
     }
 
-    fn by(row: RowFn, matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
+    fn compute(row: RowFn, matrix: &Csr, b: &[f64], x: &[f64]) -> Residual {
         let n = matrix.rows();
-        assert_eq!((x.len(), b.len()), (matrix.cols(), n), "x has one entry a column and b one a row");
+        assert_eq!(
+            (x.len(), b.len()),
+            (matrix.cols(), n),
+            "x must have one entry per column and b one per row"
+        );
         let mut vector = vec![0.0; n];
         let tasks = vector.chunks_mut(ROWS).enumerate().collect();
         let parts = run_all(tasks, |(task, chunk): (usize, &mut [f64])| {
@@ -181,11 +186,11 @@ impl Residual {
     }
 }
 
-/// What one row says.
+/// The residual of one row and its bounds.
 struct Row {
     /// b_i - sum_j a_ij x_j, as computed.
     residual: f64,
-    /// More than its distance from the exact value.
+    /// An upper bound of its distance from the exact value.
     error: f64,
     /// The sum of the magnitudes of A in the row.
     sum: f64,
@@ -208,7 +213,8 @@ impl Row {
 
     fn compensated(matrix: &Csr, i: usize, b: &[f64], x: &[f64]) -> Row {
         let (mut high, mut low) = (b[i], 0.0);
-        // The magnitudes of the rounding errors, the entries of A, and the products whose error may be wrong.
+        // Sums of the magnitudes of the rounding errors and of the entries of A, the number of entries, and a bound for products
+        // whose rounding error may be inexact.
         let (mut errors, mut sum, mut entries, mut tiny) = (0.0, 0.0, 0.0, 0.0);
         for (j, a) in matrix.row(i) {
             let (term, of_product) = product(-a, x[j]);
@@ -231,13 +237,14 @@ impl Row {
     }
 }
 
-/// Below this the error of a product may be wrong.
+/// Below this, the computed rounding error of a product may be inexact.
 const SMALL: f64 = 1e-290;
 
-/// A product and its rounding error: exact but for products below [`SMALL`], whose error is wrong by less than [`TINY`].
+/// Computes a product and its rounding error, which is exact except for products below [`SMALL`], where its error is less than
+/// [`TINY`].
 fn product(a: f64, b: f64) -> (f64, f64) {
     let p = a * b;
-    // Compiled to a call of the C library's fma, which picks the machine's instruction.
+    // Compiled to a call of the C library's fma, which uses the machine's instruction.
     (p, a.mul_add(b, -p))
 }
 
@@ -250,10 +257,10 @@ struct Norm {
 
 impl Norm {
     fn add(&mut self, value: f64) {
-        *self = self.and(&Norm { scale: value.abs(), sum: 1.0 });
+        *self = self.combine(&Norm { scale: value.abs(), sum: 1.0 });
     }
 
-    fn and(&self, other: &Norm) -> Norm {
+    fn combine(&self, other: &Norm) -> Norm {
         let (large, small) = if other.scale <= self.scale { (self, other) } else { (other, self) };
         let ratio = if small.scale == 0.0 { 0.0 } else { small.scale / large.scale };
         Norm { scale: large.scale, sum: large.sum + small.sum * ratio * ratio }
@@ -264,7 +271,7 @@ impl Norm {
     }
 }
 
-/// Norm of b - A x over the norm of b, rounded about once.
+/// Computes the norm of b - A x divided by the norm of b, rounded about once.
 pub fn true_residual<T: Scalar>(matrix: &Csr, b: &[f64], x: &[T]) -> f64 {
     let x: Vec<f64> = x.iter().map(|v| v.to_f64()).collect();
     let difference = Residual::compensated(matrix, b, &x).norm;
@@ -272,7 +279,7 @@ pub fn true_residual<T: Scalar>(matrix: &Csr, b: &[f64], x: &[T]) -> f64 {
     if norm_b == 0.0 { difference } else { difference / norm_b }
 }
 
-/// The normal residual of a symmetric system with the residual r; 0 where r is.
+/// Computes the normal residual of a symmetric system with the residual r; 0 if A r is 0.
 pub fn normal_residual(matrix: &Csr, r: &[f64]) -> f64 {
     let rows = matrix.map_rows(|i| {
         let mut row = Norm::default();
@@ -283,7 +290,7 @@ pub fn normal_residual(matrix: &Csr, r: &[f64]) -> f64 {
     if ar == 0.0 { 0.0 } else { ar / norm(&rows) / norm(r) }
 }
 
-/// The Euclidean norm, safe from overflow and underflow.
+/// Computes the Euclidean norm without overflow or underflow.
 pub(super) fn norm(values: &[f64]) -> f64 {
     let largest = largest_magnitude(values.iter().copied());
     if largest == 0.0 || !largest.is_finite() {
@@ -292,7 +299,7 @@ pub(super) fn norm(values: &[f64]) -> f64 {
     largest * values.iter().map(|v| (v / largest) * (v / largest)).sum::<f64>().sqrt()
 }
 
-/// The largest magnitude among the values, NaN if any of them is.
+/// Returns the largest magnitude of the values, or NaN if any of them is NaN.
 pub(super) fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
     values.map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v.is_nan() { f64::NAN } else { m.max(v) })
 }

@@ -112,9 +112,17 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs() {
     let on = ["--device", "cpu", "--resume", word(&checkpoint)];
     for (command, options, named) in [
         ("cg", vec!["--matrix", "poisson2d:110x120"], "matrix: 13200 x 13200"),
-        ("minres", MATRIX.to_vec(), "method: cg there, minres here"),
-        ("cg", [&MATRIX[..], &["--precision", "mixed"]].concat(), "precision: f64 there, mixed here"),
-        ("cg", [&MATRIX[..], &["--precond", "jacobi"]].concat(), "preconditioner: none there, jacobi here"),
+        ("minres", MATRIX.to_vec(), "method: cg in the checkpoint, minres here"),
+        (
+            "cg",
+            [&MATRIX[..], &["--precision", "mixed"]].concat(),
+            "precision: f64 in the checkpoint, mixed here",
+        ),
+        (
+            "cg",
+            [&MATRIX[..], &["--precond", "jacobi"]].concat(),
+            "preconditioner: none in the checkpoint, jacobi here",
+        ),
         ("cg", [&MATRIX[..], &["--variant", "pipelined"]].concat(), "pipelined cg here"),
     ] {
         let message = refused(&[&[command], &options[..], &on].concat());

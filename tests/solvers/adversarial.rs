@@ -1,6 +1,6 @@
-//! Small systems made to mislead a solver, solved in every way and judged in exact arithmetic.
+//! Small systems built to mislead a solver, solved by every method and judged in exact arithmetic.
 //!
-//! `SOLVER_TEST_SYSTEMS=2000` makes it 2,000 systems.
+//! `SOLVER_TEST_SYSTEMS=2000` runs 2,000 systems.
 
 use crate::common::solves::operator;
 use crate::common::vectors::Numbers;
@@ -14,7 +14,7 @@ use solver::solve::{Method, Solution, System as Given};
 use solver::stop::{DIVERGENCE, StopReason, StoppingRule, stagnation_window};
 use std::sync::Arc;
 
-/// Number of systems, unless the environment says otherwise.
+/// Number of systems, unless the environment variable is set.
 const SYSTEMS: usize = 150;
 const PRECONDITIONERS: [&str; 6] = ["none", "jacobi", "block-jacobi:block=2", "chebyshev", "ic0", "ssor"];
 const PRECISIONS: [Precision; 3] = [Precision::F64, Precision::F32, Precision::Mixed];
@@ -26,20 +26,20 @@ struct Case {
     b: Vec<f64>,
     x0: Option<Vec<f64>>,
     rtol: f64,
-    /// Whether every way must converge: positive definite, of modest condition, to a modest tolerance.
+    /// Whether every combination must converge: positive definite, of modest condition, to a modest tolerance.
     modest: bool,
 }
 
-/// Makes the entries of a system of so many rows on and below the diagonal; the last number is the orders of magnitude that they
-/// spread over.
+/// Makes the entries of a system with this many rows, on and below the diagonal; the last parameter is the number of orders of
+/// magnitude that they span.
 type Make = fn(&mut Numbers, usize, f64) -> Vec<(usize, usize, f64)>;
 
-/// A positive number spread over so many orders of magnitude.
+/// Returns a positive number that spans this many orders of magnitude.
 fn stiffness(numbers: &mut Numbers, orders: f64) -> f64 {
     10f64.powf(orders * numbers.real())
 }
 
-/// The sum of springs between neighbours, and from the first one to the ground: stiff chains.
+/// Sums springs between neighbours, and from the first one to the ground: stiff chains.
 fn chain(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f64)> {
     let mut diagonal = vec![0.0; n];
     diagonal[0] = stiffness(numbers, orders);
@@ -54,7 +54,7 @@ fn chain(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f64
     lower
 }
 
-/// Conductances between random nodes, and weak ones to the ground.
+/// Sums conductances between random nodes, and weak ones to the ground.
 fn network(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f64)> {
     let mut diagonal: Vec<f64> = (0..n).map(|_| 10f64.powf(-orders) * numbers.real().abs()).collect();
     let mut dense = vec![0.0; n * n];
@@ -73,14 +73,14 @@ fn network(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f
     lower
 }
 
-/// All but singular: ones everywhere, and little more on the diagonal.
+/// Makes a nearly singular matrix: equal entries everywhere, and slightly more on the diagonal.
 fn nearly_singular(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f64)> {
     let large = 10f64.powf(orders.min(9.0));
     let entries = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j)));
     entries.map(|(i, j)| (i, j, if i == j { large + numbers.real() * 1e-7 } else { large })).collect()
 }
 
-/// Random entries of both signs: indefinite.
+/// Makes an indefinite matrix: random entries of both signs.
 fn indefinite(numbers: &mut Numbers, n: usize, orders: f64) -> Vec<(usize, usize, f64)> {
     let entries = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j)));
     let mut lower = Vec::new();
@@ -105,7 +105,7 @@ fn case(number: usize) -> Case {
     ];
     let (name, make) = makes[kind];
     let mut lower = make(&mut numbers, n, orders);
-    // Some far from 1, some with rows and columns of very different scales.
+    // Some matrices have a scale far from 1, some have rows and columns of very different scales.
     let global = if numbers.below(4) == 0 { 2f64.powi(60 * numbers.below(11) as i32 - 300) } else { 1.0 };
     let uneven = numbers.below(4) == 0;
     let scales: Vec<f64> =
@@ -126,7 +126,7 @@ fn case(number: usize) -> Case {
     Case { what, matrix, b, x0, rtol, modest }
 }
 
-/// The outcome, unless the system was refused.
+/// Returns the solution, unless the system was refused.
 fn solve(case: &Case, method: Method, precond: &str, precision: Precision) -> Option<Solution> {
     let narrow = |v: &f64| *v == 0.0 || ((*v as f32) != 0.0 && (*v as f32).is_finite());
     let mut values = (0..case.matrix.nnz()).map(|j| case.matrix.values().get(j));
@@ -159,7 +159,7 @@ where
 }
 
 #[test]
-fn no_verdict_on_an_adversarial_system_is_false() {
+fn verdicts_on_adversarial_systems_are_correct() {
     let systems = std::env::var("SOLVER_TEST_SYSTEMS").map_or(SYSTEMS, |n| n.parse().unwrap());
     let (mut converged, mut undecided, mut refused, mut not) = (0, 0, 0, 0);
     let mut faults = Vec::new();
@@ -181,21 +181,23 @@ fn no_verdict_on_an_adversarial_system_is_false() {
                         reason if reason.is_success() => {
                             converged += 1;
                             if !meets && !matches!(reason, StopReason::ZeroRightHandSide) {
-                                faults.push(format!("{how}: converged, and is not"));
+                                faults.push(format!("{how}: reported as converged, but it is not"));
                             }
                         }
                         StopReason::Rounding { .. } => undecided += 1,
-                        // The recurrences of pipelined conjugate gradients may break down in single precision, and say so.
+                        // The recurrences of pipelined conjugate gradients may break down in single precision, and report it.
                         reason
                             if case.modest
                                 && (method, precision) != (Method::PipelinedCg, Precision::F32) =>
                         {
-                            faults.push(format!("{how}: easy, and ended as {reason:?}"))
+                            faults.push(format!("{how}: modest system, but it ended with {reason:?}"))
                         }
                         reason => {
                             not += 1;
                             if meets {
-                                faults.push(format!("{how}: meets the tolerance, and is called {reason:?}"));
+                                faults.push(format!(
+                                    "{how}: meets the tolerance, but is reported as {reason:?}"
+                                ));
                             }
                         }
                     }

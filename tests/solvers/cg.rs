@@ -17,24 +17,24 @@ use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 
 on_each_device! {
-    an_indefinite_real_matrix_is_found_out,
+    an_indefinite_real_matrix_is_detected,
     a_singular_but_consistent_system_converges,
     a_diagonal_system_with_jacobi_takes_one_iteration,
     any_and_all_combine_rules,
-    a_residual_of_exactly_zero_ends_a_solve_whatever_the_rule,
-    observers_see_every_iteration_once_and_in_order,
+    a_residual_of_exactly_zero_ends_a_solve_with_any_rule,
+    observers_receive_every_iteration_once_and_in_order,
     batches_do_not_change_the_bits,
-    the_bytes_of_an_iteration_are_those_of_the_documented_budget,
+    the_bytes_of_an_iteration_match_the_documented_budget,
     right_hand_sides_out_of_range_are_refused,
     a_right_hand_side_of_any_scale_takes_the_same_iterations,
-    systems_that_do_not_fit_are_refused,
+    systems_with_mismatched_sizes_are_refused,
     diagonals_that_jacobi_cannot_invert_are_refused_with_their_row,
     jacobi_applies_the_inverse_of_the_diagonal,
 }
 
 const BOTH: [Preconditioner; 2] = [Preconditioner::NONE, Preconditioner::JACOBI];
 
-/// Solves for a solution of ones, in about as many iterations as a serial run takes.
+/// Checks that a system with the solution of ones converges in about as many iterations as a serial run.
 struct Converges;
 
 fn rtol_of<T: Scalar>() -> f64 {
@@ -42,8 +42,8 @@ fn rtol_of<T: Scalar>() -> f64 {
 }
 
 impl Check for Converges {
-    /// The system, and the iterations of serial runs with each preconditioner. The matrix is judged as the precision holds it. A
-    /// solution of ones makes a small b where rows nearly cancel: too small for single precision.
+    /// The system, and the iterations of serial runs with each preconditioner. The matrix is that of the tested precision. In
+    /// single precision the solution is random: a solution of ones makes b too small if rows nearly cancel.
     type Expected = (System, [usize; BOTH.len()]);
 
     fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected {
@@ -87,7 +87,7 @@ fn a_singular_but_consistent_system_converges<D: Host>(device: &D) {
 }
 
 fn a_diagonal_system_with_jacobi_takes_one_iteration<D: Host>(device: &D) {
-    // Magnitudes as far apart as those of a lumped mass matrix; powers of 2, whose inverses are exact.
+    // Magnitudes as far apart as those of a lumped mass matrix; powers of 2 have exact inverses.
     let values: Vec<f64> = (0..1500).map(|i| 2f64.powi(i % 40 - 20)).collect();
     let system = System::ones(zoo::diagonal(&values));
     let outcome = system.solve_with(device, Preconditioner::JACOBI, &to(tolerance::RTOL));
@@ -108,7 +108,7 @@ fn any_and_all_combine_rules<D: Host>(device: &D) {
     let limit = |limit| StopReason::IterationLimit { limit };
     let (iterations, _, reason) = run(StoppingRule::any([RelativeResidual(loose), MaxIterations(alone - 1)]));
     assert_eq!((iterations, reason), (alone - 1, limit(alone - 1)));
-    // All: the later of the two. What has met its tolerance by then has converged.
+    // `all` ends at the later of the two rules. If the tolerance is met by then, the solve has converged.
     let later = alone + 4;
     let (iterations, residual, reason) =
         run(StoppingRule::all([RelativeResidual(loose), MaxIterations(later)]));
@@ -123,7 +123,7 @@ fn any_and_all_combine_rules<D: Host>(device: &D) {
     assert_eq!(run(RelativeResidual(1.0)), (0, 1.0, StopReason::Converged));
 }
 
-fn a_residual_of_exactly_zero_ends_a_solve_whatever_the_rule<D: Host>(device: &D) {
+fn a_residual_of_exactly_zero_ends_a_solve_with_any_rule<D: Host>(device: &D) {
     let system = System::ones(zoo::diagonal(&[2.0; 600]));
     let at_least = |n| {
         StoppingRule::all([StoppingRule::RelativeResidual(tolerance::RTOL), StoppingRule::MaxIterations(n)])
@@ -139,43 +139,43 @@ fn a_residual_of_exactly_zero_ends_a_solve_whatever_the_rule<D: Host>(device: &D
     }
 }
 
-/// Asserts the order of what it sees.
+/// Checks the order of the batches that it receives.
 #[derive(Default)]
-struct Watch {
-    seen: Option<usize>,
+struct OrderCheck {
+    received: Option<usize>,
     residuals: Vec<f64>,
     seconds: f64,
 }
 
-impl Observer for Watch {
+impl Observer for OrderCheck {
     fn batch(&mut self, batch: &Batch<'_>) {
-        assert_eq!(batch.first, self.seen.unwrap_or(0));
+        assert_eq!(batch.first, self.received.unwrap_or(0));
         assert!(!batch.residuals.is_empty() && batch.tolerance == Some(tolerance::RTOL));
         assert!(batch.seconds.0 >= self.seconds && batch.seconds.1 >= batch.seconds.0);
         self.seconds = batch.seconds.1;
-        match self.seen {
-            // The residual before the first iteration counts none.
+        match self.received {
+            // The first batch contains only the residual before the first iteration.
             None => {
                 assert_eq!(batch.residuals, [1.0]);
-                self.seen = Some(0);
+                self.received = Some(0);
             }
-            Some(seen) => self.seen = Some(seen + batch.residuals.len()),
+            Some(received) => self.received = Some(received + batch.residuals.len()),
         }
         self.residuals.extend_from_slice(batch.residuals);
     }
 }
 
-fn observers_see_every_iteration_once_and_in_order<D: Host>(device: &D) {
+fn observers_receive_every_iteration_once_and_in_order<D: Host>(device: &D) {
     let system = System::generated("poisson2d:96x96");
-    let (mut watch, mut recorder) = (Watch::default(), Recorder::with_capacity(500));
+    let (mut watch, mut recorder) = (OrderCheck::default(), Recorder::with_capacity(500));
     let a = operator(device, &system.matrix);
     let outcome = system.solve_operators(a, None, &to(tolerance::RTOL), &mut [&mut watch, &mut recorder]);
     assert!(outcome.iterations > 100);
-    assert_eq!(watch.seen, Some(outcome.iterations));
+    assert_eq!(watch.received, Some(outcome.iterations));
     assert_eq!(watch.residuals.len(), outcome.iterations + 1);
     assert_eq!(watch.residuals.last(), Some(&outcome.residual));
     assert_eq!(recorder.residuals(), watch.residuals);
-    // Those of a solve that stops there.
+    // A solve that stops at this iteration has the same residual.
     for limit in [1, 8, 9, 50] {
         assert_eq!(system.solve(device, &at_most(limit)).residual, watch.residuals[limit]);
     }
@@ -184,7 +184,7 @@ fn observers_see_every_iteration_once_and_in_order<D: Host>(device: &D) {
 fn batches_do_not_change_the_bits<D: Host>(device: &D) {
     let system = System::generated("hex27:9x8x7");
     for limit in [1, 17, 40] {
-        // A conjunction is asked after every iteration, a limit alone only at its end.
+        // A conjunction is checked after every iteration, a limit alone only when it is reached.
         let single = StoppingRule::all([StoppingRule::MaxIterations(limit)]);
         let single = system.solve(device, &single);
         let batched = system.solve(device, &StoppingRule::MaxIterations(limit));
@@ -193,10 +193,10 @@ fn batches_do_not_change_the_bits<D: Host>(device: &D) {
     }
 }
 
-fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device: &D) {
+fn the_bytes_of_an_iteration_match_the_documented_budget<D: Host>(device: &D) {
     let system = System::generated("poisson2d:20x20");
     let n = system.matrix.rows() as u64;
-    // What the product moves besides its two vectors.
+    // The bytes of the product without its two vectors.
     let arrays = operator::<D, f64>(device, &system.matrix).cost().bytes - 2 * n * 8;
     let bytes = |precond| system.solve_with(device, precond, &at_most(1)).bytes_per_iteration;
     assert_eq!(bytes(Preconditioner::NONE), arrays + 10 * n * 8);
@@ -232,7 +232,7 @@ fn a_right_hand_side_of_any_scale_takes_the_same_iterations<D: Host>(device: &D)
     }
 }
 
-fn systems_that_do_not_fit_are_refused<D: Host>(device: &D) {
+fn systems_with_mismatched_sizes_are_refused<D: Host>(device: &D) {
     let wide = zoo::matrix(3, &[&[(0, 1.0)], &[(2, 1.0)]]);
     let error = refused(device, &wide, &[1.0; 2]);
     assert!(matches!(error, Error::NotSquare { rows: 2, cols: 3, solver: "cg" }), "{error}");
@@ -284,7 +284,7 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
     for precond in BOTH {
         let run = |threads| {
             let cpu = Cpu::new(Some(threads)).unwrap();
-            // Inside the pool, as programs do it; the other tests run outside.
+            // Runs inside the pool, as programs do; the other tests run outside.
             let outcome = system.solve_with(&cpu, precond, &to(tolerance::RTOL));
             (outcome.iterations, bits(&outcome.x), outcome.residual.to_bits())
         };
@@ -296,7 +296,7 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
 }
 
 #[test]
-fn on_the_cpu_threads_that_help_each_other_give_the_same_bits() {
+fn on_the_cpu_work_stealing_keeps_the_same_bits() {
     let system = System::generated("poisson2d:640x620");
     let run = |threads| {
         let cpu = Cpu::new(Some(threads)).unwrap();
@@ -311,7 +311,7 @@ fn on_the_cpu_threads_that_help_each_other_give_the_same_bits() {
     }
 }
 
-/// A real matrix.
+/// Loads a real matrix.
 fn real(name: &str) -> System {
     let folder = crate::common::real::folder();
     let path = std::path::Path::new(&folder).join(format!("{name}.mtx.gz"));
@@ -319,7 +319,7 @@ fn real(name: &str) -> System {
     System::ones(matrix)
 }
 
-/// Converges, or finds that the matrix is not positive definite.
+/// A rule for runs that converge or detect that the matrix is not positive definite.
 fn loose() -> StoppingRule {
     StoppingRule::any([
         StoppingRule::RelativeResidual(tolerance::RTOL),
@@ -330,7 +330,7 @@ fn loose() -> StoppingRule {
 fn real_matrices_converge<D: Host>(device: &D, backend: &str) {
     for name in ["494_bus", "nos3", "gr_30_30", "fv3", "Chem97ZtZ"] {
         let system = real(name);
-        // As in the zoo: not each value of a parameter with many meets the larger ones.
+        // As in the zoo, backends with many parameter values test only some of them on the larger matrices.
         for choice in choices_for::<D>(backend, &system.matrix) {
             let what = format!("{name}, {}", choice.label());
             let built = build::<D, f64>(device, &choice, &system.matrix);
@@ -344,7 +344,7 @@ fn real_matrices_converge<D: Host>(device: &D, backend: &str) {
 
 on_each_backend! { every_backend_converges_to_the_solution_in_as_many_iterations, real_matrices_converge }
 
-fn an_indefinite_real_matrix_is_found_out<D: Host>(device: &D) {
+fn an_indefinite_real_matrix_is_detected<D: Host>(device: &D) {
     let outcome = real("SiH4").solve(device, &loose());
     assert!(
         matches!(outcome.reason, StopReason::IndefiniteMatrix { iteration, curvature } if iteration > 0 && curvature <= 0.0),
@@ -353,7 +353,7 @@ fn an_indefinite_real_matrix_is_found_out<D: Host>(device: &D) {
 }
 
 #[test]
-fn a_nonsymmetric_real_matrix_is_found_out() {
+fn a_nonsymmetric_real_matrix_is_detected() {
     let system = real("add32");
     let verdict = solver::format::stats::symmetry_of(&system.matrix).unwrap();
     let Verdict::No(found) = verdict else { panic!("{verdict:?}") };
@@ -363,7 +363,7 @@ fn a_nonsymmetric_real_matrix_is_found_out() {
 }
 
 #[test]
-fn mixed_precision_solves_the_given_system_to_the_tolerance_of_double() {
+fn mixed_precision_solves_the_original_system_to_the_tolerance_of_double() {
     let cpu = Cpu::new(Some(2)).unwrap();
     let choice = Choice::resolve("cpu", "rows", "rows").unwrap();
     choice.check_precision(Precision::Mixed).unwrap();
@@ -374,7 +374,8 @@ fn mixed_precision_solves_the_given_system_to_the_tolerance_of_double() {
         let given = Given { matrix: matrix.into(), b: &system.b, x0: None };
         Method::Cg.solve(a, None, &given, &to(tolerance::RTOL), &mut []).unwrap()
     };
-    // By the matrix that it sees one run suffices; the rounding of its values shows by that of the source.
+    // For the matrix that the solver uses, one run suffices; measured with the source matrix, the rounding of the values is
+    // visible.
     let rounded = solve(&narrow);
     assert_eq!((rounded.reason, rounded.restarts), (StopReason::Converged, 0));
     assert!(verdict::true_residual(&system.matrix, &system.b, &rounded.x) > tolerance::RTOL);

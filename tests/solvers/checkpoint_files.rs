@@ -1,5 +1,5 @@
-//! Checkpoints whose checksum is right and whose content no solve has saved are refused in words; what differs in the
-//! version of the program or the machine is named.
+//! Refusal of checkpoints with a valid checksum but impossible content, with messages that name the differences in the version of
+//! the method.
 
 use crate::common::solves::{System, operator};
 use crate::common::zoo;
@@ -19,14 +19,14 @@ fn solve(method: Method, most: usize, checkpoints: &Checkpoints) -> solver::Resu
     method.solve_saved(a, None, &system.given(), &rule, &mut [], checkpoints)
 }
 
-/// A checkpoint of a solve that was cut after so many iterations, in bytes.
+/// Returns the bytes of a checkpoint of a solve that was cut after this many iterations.
 fn saved(path: &Path, method: Method, cut: usize) -> Vec<u8> {
     let save = Some((path.to_owned(), Duration::from_secs(1_000_000)));
     solve(method, cut, &Checkpoints { save, ..Checkpoints::default() }).unwrap();
     std::fs::read(path).unwrap()
 }
 
-/// Goes on from these bytes under a checksum that is right; the end, or the message.
+/// Resumes from these bytes after setting a valid checksum. Returns the solution or the message.
 fn resumed(path: &Path, method: Method, mut bytes: Vec<u8>) -> std::result::Result<Solution, String> {
     let body = bytes.len() - 8;
     let sum = xxh3_64(&bytes[..body]);
@@ -36,7 +36,7 @@ fn resumed(path: &Path, method: Method, mut bytes: Vec<u8>) -> std::result::Resu
     solve(method, 3000, &Checkpoints { resume, ..Checkpoints::default() }).map_err(|e| e.to_string())
 }
 
-/// Goes through a checkpoint.
+/// A cursor that walks through a checkpoint.
 struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -53,48 +53,50 @@ impl Walk<'_> {
     }
 }
 
-/// Where its counts stand, by what they are.
+/// Returns the names and offsets of the counts in a checkpoint.
 fn counts(bytes: &[u8]) -> Vec<(&'static str, usize)> {
     let mut walk = Walk { bytes, at: 12 };
     for _ in 0..2 * walk.count() {
         walk.skip(1);
     }
-    let mut places = Vec::new();
+    let mut offsets = Vec::new();
     for name in ["iteration", "run_began", "improved_at", "restarts"] {
-        places.push((name, walk.at));
+        offsets.push((name, walk.at));
         walk.count();
     }
     for name in ["numbers", "seconds", "coefficients", "residuals", "batches", "x", "scalars"] {
-        places.push((name, walk.at));
+        offsets.push((name, walk.at));
         walk.skip(8);
     }
-    places.extend([("done", walk.at), ("counted", walk.at + 8), ("first vector", walk.at + 16)]);
-    places
+    offsets.extend([("done", walk.at), ("counted", walk.at + 8), ("first vector", walk.at + 16)]);
+    offsets
 }
 
 #[test]
-fn counts_that_no_solve_has_saved_are_refused_under_a_right_checksum() {
+fn impossible_counts_are_refused_despite_a_valid_checksum() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c");
     for method in Method::ALL {
         for cut in [0, 7, 8] {
             let good = saved(&path, method, cut);
             let iterations = resumed(&path, method, good.clone()).unwrap().iterations;
-            assert!(iterations > 20, "untouched it goes on");
+            assert!(iterations > 20, "an unmodified checkpoint can be resumed");
             for (name, at) in counts(&good) {
-                let there = u64::from_le_bytes(good[at..at + 8].try_into().unwrap());
-                for wrong in [there + 1, there.wrapping_sub(1), 1 << 32, 1 << 61, u64::MAX / 2, u64::MAX] {
+                let original = u64::from_le_bytes(good[at..at + 8].try_into().unwrap());
+                for wrong in
+                    [original + 1, original.wrapping_sub(1), 1 << 32, 1 << 61, u64::MAX / 2, u64::MAX]
+                {
                     let mut bytes = good.clone();
                     bytes[at..at + 8].copy_from_slice(&wrong.to_le_bytes());
                     let what =
-                        format!("{} cut after {cut}: {name} {wrong} instead of {there}", method.name());
+                        format!("{} cut after {cut}: {name} {wrong} instead of {original}", method.name());
                     match resumed(&path, method, bytes) {
                         Err(message) => assert!(
                             message.contains("cannot go on from this checkpoint"),
                             "{what}: {message}"
                         ),
-                        // Nobody can tell which of the iterations so far was the last one to make progress, how many
-                        // runs there were, or why a device stopped: the answer is judged by its residual all the same.
+                        // The last iteration with progress, the number of runs and a device's stop code cannot be checked;
+                        // nevertheless the answer is judged by its residual.
                         Ok(outcome) => {
                             let harmless = matches!(name, "improved_at" | "restarts" | "done") && wrong < 10;
                             let right = outcome.reason.is_success() && outcome.residual_true <= 1e-9;
@@ -108,7 +110,7 @@ fn counts_that_no_solve_has_saved_are_refused_under_a_right_checksum() {
 }
 
 #[test]
-fn a_time_that_is_none_is_refused() {
+fn an_invalid_time_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c");
     let good = saved(&path, Method::Cg, 7);
@@ -122,7 +124,7 @@ fn a_time_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_checkpoint_of_a_method_whose_state_has_changed_since_is_refused() {
+fn a_checkpoint_with_another_version_of_a_methods_state_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c");
     for method in Method::ALL {
@@ -130,13 +132,13 @@ fn a_checkpoint_of_a_method_whose_state_has_changed_since_is_refused() {
         let at = bytes.windows(8).position(|bytes| bytes == b"version ").unwrap() + 8;
         let here = std::mem::replace(&mut bytes[at], b'0') as char;
         let message = resumed(&path, method, bytes).unwrap_err();
-        let differs = format!("state of the method: version 0 there, version {here} here");
+        let differs = format!("state of the method: version 0 in the checkpoint, version {here} here");
         assert!(message.contains(&differs), "{message}");
     }
 }
 
 #[test]
-fn what_a_checkpoint_says_of_its_residual_is_not_believed() {
+fn residuals_stored_in_a_checkpoint_are_not_trusted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c");
     let system = System::random(zoo::generated("poisson2d:20x15"));

@@ -1,5 +1,4 @@
-//! A solve that was saved and goes on has the same bits as one that nobody disturbed: however it was cut, and on any number
-//! of threads.
+//! A resumed solve has the same bits as an uninterrupted one, wherever it was cut and on any number of threads.
 
 use crate::common::solves::{System, operator};
 use crate::common::vectors::bits;
@@ -18,13 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 on_each_device! {
-    a_solve_cut_by_the_iteration_limit_goes_on_with_the_same_bits,
-    a_solve_cut_between_two_restarts_goes_on_with_the_same_bits,
-    every_checkpoint_of_a_solve_leads_to_the_same_bits,
-    a_solve_that_has_ended_gives_the_same_verdict_again,
-    a_solve_goes_on_by_another_backend_on_the_cpu,
-    a_checkpoint_of_another_run_is_refused_by_what_differs,
-    a_tighter_tolerance_goes_on_where_a_looser_one_has_ended,
+    a_solve_cut_by_the_iteration_limit_resumes_with_the_same_bits,
+    a_solve_cut_between_two_restarts_resumes_with_the_same_bits,
+    every_checkpoint_of_a_solve_resumes_with_the_same_bits,
+    a_solve_resumed_after_its_end_returns_the_same_verdict,
+    a_solve_resumes_with_another_backend_on_the_cpu,
+    a_checkpoint_of_another_run_is_refused_with_the_differences,
+    a_solve_resumes_with_a_tighter_tolerance_after_a_looser_one,
 }
 
 const LATE: Duration = Duration::from_secs(1_000_000);
@@ -38,12 +37,12 @@ struct Case {
 }
 
 impl Case {
-    /// With the simplest preconditioners.
+    /// Combinations with the simplest preconditioners.
     fn all() -> Vec<Case> {
         Case::with(&[Preconditioner::NONE, Preconditioner::JACOBI])
     }
 
-    /// With every preconditioner that runs on a device.
+    /// Combinations with every preconditioner that runs on a device.
     fn every<D: Host>() -> Vec<Case> {
         let all: Vec<_> = Preconditioner::all().filter(|p| D::KIND == "cpu" || !p.needs_cpu()).collect();
         Case::with(&all)
@@ -65,7 +64,7 @@ impl Case {
         format!("{}, {}, {}", self.method.name(), self.precond, self.precision.name())
     }
 
-    /// The outcome and the residual of every iteration.
+    /// Returns the solution and the residual of every iteration.
     fn try_solve<D: Host>(
         self,
         device: &D,
@@ -106,13 +105,13 @@ impl Case {
         rule: &StoppingRule,
         checkpoints: &Checkpoints,
     ) -> (Solution, Vec<f64>) {
-        self.try_solve(device, system, rule, checkpoints, &mut Nobody).unwrap()
+        self.try_solve(device, system, rule, checkpoints, &mut NoObserver).unwrap()
     }
 }
 
-struct Nobody;
+struct NoObserver;
 
-impl Observer for Nobody {
+impl Observer for NoObserver {
     fn batch(&mut self, _: &Batch<'_>) {}
 }
 
@@ -143,7 +142,7 @@ fn assert_same(a: &(Solution, Vec<f64>), b: &(Solution, Vec<f64>), what: &str) {
     assert_eq!(verdict(&a.0), verdict(&b.0), "{what}: verdict");
 }
 
-fn a_solve_cut_by_the_iteration_limit_goes_on_with_the_same_bits<D: Host>(device: &D) {
+fn a_solve_cut_by_the_iteration_limit_resumes_with_the_same_bits<D: Host>(device: &D) {
     let (system, folder) = (system(), tempfile::tempdir().unwrap());
     let file = folder.path().join("c");
     for case in Case::every::<D>() {
@@ -157,16 +156,16 @@ fn a_solve_cut_by_the_iteration_limit_goes_on_with_the_same_bits<D: Host>(device
             assert_eq!(part.reason, StopReason::IterationLimit { limit: cut }, "{what}");
             let rest = case.solve(device, &system, &to(rtol, MOST), &resume(&file));
             assert_same(&whole, &rest, &what);
-            // The same limit again: nothing is left to do.
+            // With the same limit again, no iterations remain.
             let (again, _) = case.solve(device, &system, &to(rtol, cut), &resume(&file));
             assert_eq!((again.iterations, bits(&again.x)), (cut, bits(&part.x)), "{what}");
         }
     }
 }
 
-fn a_solve_cut_between_two_restarts_goes_on_with_the_same_bits<D: Host>(device: &D) {
+fn a_solve_cut_between_two_restarts_resumes_with_the_same_bits<D: Host>(device: &D) {
     let folder = tempfile::tempdir().unwrap();
-    // Thirds, which single precision rounds.
+    // Thirds are rounded in single precision.
     let exact = zoo::generated("poisson2d:40x35");
     let values = (0..exact.nnz()).map(|j| exact.values().get(j) / 3.0).collect();
     let matrix = Csr::with_pattern(Arc::clone(exact.pattern()), Values::F64(values)).unwrap();
@@ -186,7 +185,7 @@ fn a_solve_cut_between_two_restarts_goes_on_with_the_same_bits<D: Host>(device: 
     }
 }
 
-/// Keeps a copy of what lies on disk at some moments: what a kill would leave there.
+/// Copies the checkpoint at some moments: the file that a killed process would leave.
 struct Copies<'a> {
     file: &'a Path,
     folder: &'a Path,
@@ -204,7 +203,7 @@ impl Observer for Copies<'_> {
     }
 }
 
-fn every_checkpoint_of_a_solve_leads_to_the_same_bits<D: Host>(device: &D) {
+fn every_checkpoint_of_a_solve_resumes_with_the_same_bits<D: Host>(device: &D) {
     let system = system();
     for case in Case::all() {
         let folder = tempfile::tempdir().unwrap();
@@ -214,12 +213,12 @@ fn every_checkpoint_of_a_solve_leads_to_the_same_bits<D: Host>(device: &D) {
         let mut watch = Copies { file: &file, folder: folder.path(), copies: Vec::new() };
         let saved = case.try_solve(device, &system, &rule, &save(&file, Duration::ZERO), &mut watch).unwrap();
         assert_same(&whole, &saved, &format!("{}: saving changes nothing", case.name()));
-        // A GPU runs long batches, whose ends may miss the moments.
+        // A GPU runs long batches, which may not end at these moments.
         watch.copies.push(file.clone());
         assert!(D::BATCH > 1 || watch.copies.len() > 2, "{}", case.name());
         for copy in &watch.copies {
             let what = format!("{}, from {}", case.name(), copy.display());
-            // Going on, and saving in the same place while it does.
+            // Resumes, and saves to the same file meanwhile.
             let both = Checkpoints { save: save(copy, Duration::from_millis(5)).save, ..resume(copy) };
             let rest = case.solve(device, &system, &rule, &both);
             assert_same(&whole, &rest, &what);
@@ -227,7 +226,7 @@ fn every_checkpoint_of_a_solve_leads_to_the_same_bits<D: Host>(device: &D) {
     }
 }
 
-fn a_solve_that_has_ended_gives_the_same_verdict_again<D: Host>(device: &D) {
+fn a_solve_resumed_after_its_end_returns_the_same_verdict<D: Host>(device: &D) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c");
     let case = Case { method: Method::Cg, precond: Preconditioner::JACOBI, precision: Precision::F64 };
@@ -254,7 +253,7 @@ fn a_solve_that_has_ended_gives_the_same_verdict_again<D: Host>(device: &D) {
     }
 }
 
-fn a_tighter_tolerance_goes_on_where_a_looser_one_has_ended<D: Host>(device: &D) {
+fn a_solve_resumes_with_a_tighter_tolerance_after_a_looser_one<D: Host>(device: &D) {
     let (system, folder) = (system(), tempfile::tempdir().unwrap());
     let file = folder.path().join("c");
     for case in Case::all() {
@@ -262,11 +261,11 @@ fn a_tighter_tolerance_goes_on_where_a_looser_one_has_ended<D: Host>(device: &D)
         let (tight, residuals) = case.solve(device, &system, &to(1e-8, MOST), &resume(&file));
         assert_eq!(tight.reason, StopReason::Converged, "{}", case.name());
         assert!(tight.residual_true <= 1e-8 && tight.iterations > loose.iterations);
-        assert_eq!(residuals.len(), tight.iterations + 1, "{}: the history is whole", case.name());
+        assert_eq!(residuals.len(), tight.iterations + 1, "{}: the history is complete", case.name());
     }
 }
 
-fn a_solve_goes_on_by_another_backend_on_the_cpu<D: Host>(device: &D) {
+fn a_solve_resumes_with_another_backend_on_the_cpu<D: Host>(device: &D) {
     let (system, folder) = (system(), tempfile::tempdir().unwrap());
     let file = folder.path().join("c");
     let labelled = |checkpoints: Checkpoints, backend: &str| Checkpoints {
@@ -290,12 +289,12 @@ fn a_solve_goes_on_by_another_backend_on_the_cpu<D: Host>(device: &D) {
                 rest.iterations,
                 whole.iterations
             );
-            assert_eq!(residuals.len(), rest.iterations + 1, "{what}: the history is whole");
+            assert_eq!(residuals.len(), rest.iterations + 1, "{what}: the history is complete");
         }
     }
 }
 
-fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
+fn a_checkpoint_of_another_run_is_refused_with_the_differences<D: Host>(device: &D) {
     let (given, folder) = (system(), tempfile::tempdir().unwrap());
     let file = folder.path().join("c");
     let case = Case { method: Method::Cg, precond: Preconditioner::NONE, precision: Precision::F64 };
@@ -306,7 +305,7 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
     case.solve(device, &given, &to(1e-9, 5), &labelled(save(&file, LATE), "one"));
     let refused = |case: Case, system: &System, precond: &str| {
         let from = labelled(resume(&file), precond);
-        let result = case.try_solve(device, system, &to(1e-9, MOST), &from, &mut Nobody);
+        let result = case.try_solve(device, system, &to(1e-9, MOST), &from, &mut NoObserver);
         result.map(|(outcome, _)| outcome.reason).unwrap_err().to_string()
     };
     let other_b = System { b: vec![1.0; given.b.len()], matrix: Arc::clone(&given.matrix) };
@@ -315,11 +314,11 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
         (vec!["matrix"], refused(case, &other_matrix, "one")),
         (vec!["right-hand side"], refused(case, &other_b, "one")),
         (
-            vec!["method: cg there, minres here"],
+            vec!["method: cg in the checkpoint, minres here"],
             refused(Case { method: Method::Minres, ..case }, &given, "one"),
         ),
         (vec!["vectors: f64", "f32"], refused(Case { precision: Precision::F32, ..case }, &given, "one")),
-        (vec!["preconditioner: one there, two here"], refused(case, &given, "two")),
+        (vec!["preconditioner: one in the checkpoint, two here"], refused(case, &given, "two")),
         (vec!["preconditioned"], refused(Case { precond: Preconditioner::JACOBI, ..case }, &given, "one")),
         (vec!["matrix", "right-hand side"], refused(case, &System::generated("poisson2d:9x9"), "one")),
     ] {
@@ -327,7 +326,7 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
             assert!(message.contains(name), "no {name} in: {message}");
         }
     }
-    // One value that differs in its last bit.
+    // One value differs in its last bit.
     let mut values = vec![2.0; given.b.len()];
     let a = System { b: given.b.clone(), matrix: zoo::diagonal(&values) };
     values[1000] = f64::from_bits(values[1000].to_bits() + 1);
@@ -337,7 +336,7 @@ fn a_checkpoint_of_another_run_is_refused_by_what_differs<D: Host>(device: &D) {
 }
 
 #[test]
-fn a_solve_goes_on_with_the_same_bits_on_another_number_of_threads() {
+fn a_solve_resumes_with_the_same_bits_on_another_number_of_threads() {
     let (system, folder) = (system(), tempfile::tempdir().unwrap());
     let file = folder.path().join("c");
     let (one, three) = (Cpu::new(Some(1)).unwrap(), Cpu::new(Some(3)).unwrap());
@@ -352,7 +351,7 @@ fn a_solve_goes_on_with_the_same_bits_on_another_number_of_threads() {
 }
 
 #[test]
-fn a_start_of_ones_own_is_kept_and_another_one_refused() {
+fn a_solve_resumes_with_its_start_and_another_start_is_refused() {
     let (system, folder) = (system(), tempfile::tempdir().unwrap());
     let file = folder.path().join("c");
     let cpu = Cpu::new(Some(2)).unwrap();
@@ -371,7 +370,7 @@ fn a_start_of_ones_own_is_kept_and_another_one_refused() {
 }
 
 #[test]
-fn what_cannot_be_written_is_no_reason_to_stop() {
+fn a_solve_continues_if_its_checkpoint_cannot_be_written() {
     let (system, folder) = (system(), tempfile::tempdir().unwrap());
     let below = folder.path().join("a file");
     std::fs::write(&below, "").unwrap();
@@ -384,7 +383,7 @@ fn what_cannot_be_written_is_no_reason_to_stop() {
 }
 
 #[test]
-fn a_solve_that_fails_leaves_the_checkpoint_before_it() {
+fn a_solve_that_fails_keeps_the_previous_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c");
     std::fs::write(&file, "the one before").unwrap();

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a system is solved.
+/// A configuration in which a system is solved.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     cpu: &'a Cpu,
@@ -48,7 +48,7 @@ impl Way<'_> {
         self.method.prepare(a, m)
     }
 
-    /// The columns at once.
+    /// Solves all columns at once.
     fn together<T: Scalar>(
         &self,
         matrix: &Arc<Csr>,
@@ -76,7 +76,7 @@ impl Way<'_> {
         Ok(solved.collect())
     }
 
-    /// One column alone.
+    /// Solves one column separately.
     fn alone<T: Scalar>(&self, matrix: &Arc<Csr>, b: &[f64], rule: &StoppingRule) -> Solved
     where
         Cpu: Pick<T>,
@@ -91,7 +91,7 @@ impl Way<'_> {
         Solved { outcome, x, residuals: recorder.residuals().to_vec() }
     }
 
-    /// Solves the columns at once and each alone, and compares the two. Returns the columns.
+    /// Solves the columns at once and separately, and compares the results. Returns the columns.
     fn compare<T: Scalar>(&self, matrix: &Arc<Csr>, columns: &[Vec<f64>], rule: &StoppingRule) -> Vec<Solved>
     where
         Cpu: Pick<T>,
@@ -123,12 +123,12 @@ fn assert_same(one: &Solved, other: &Solved, what: &str) {
     assert_eq!(one.outcome.error_estimate, other.outcome.error_estimate, "{what}");
 }
 
-/// n x k, row-major.
+/// Converts columns to n x k, row-major.
 fn interleaved(columns: &[Vec<f64>]) -> Vec<f64> {
     (0..columns[0].len()).flat_map(|row| columns.iter().map(move |column| column[row])).collect()
 }
 
-/// Right-hand sides of very different smoothness and scale.
+/// Makes right-hand sides of very different smoothness and scale.
 fn right_hand_sides(matrix: &Csr, k: usize) -> Vec<Vec<f64>> {
     let n = matrix.rows();
     let make = |column: usize| match column {
@@ -144,7 +144,7 @@ fn to(rtol: f64) -> StoppingRule {
     StoppingRule::any([StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(3000)])
 }
 
-/// A chain of n rows, and a decoupled row with the entry 2.
+/// Makes a chain of n rows, and a decoupled row with the entry 2.
 fn chain_and_one(n: usize) -> Arc<Csr> {
     let mut lower: Vec<_> = (0..n).map(|i| (i, i, 2.0)).collect();
     lower.extend((1..n).map(|i| (i, i - 1, -1.0)));
@@ -152,14 +152,14 @@ fn chain_and_one(n: usize) -> Arc<Csr> {
     zoo::symmetric(n + 1, &lower)
 }
 
-/// The unit vector of the last of n rows, times a number.
+/// Makes the last unit vector of n rows, times a number.
 fn last(n: usize, value: f64) -> Vec<f64> {
     (0..n).map(|row| if row + 1 == n { value } else { 0.0 }).collect()
 }
 
 #[test]
 fn columns_have_the_bits_of_separate_solves() {
-    // Short rows, long rows, and chunks of one height and the other.
+    // Short rows, long rows, and chunks of both heights.
     let matrices =
         ["poisson2d:24x17", "elasticity3d:4x3x3", "hex27:5x6x5", "poisson2d:3x3", "poisson3d:30x28x26"];
     for (at, what) in matrices.into_iter().enumerate() {
@@ -182,7 +182,7 @@ fn columns_have_the_bits_of_separate_solves() {
 }
 
 #[test]
-fn columns_of_single_precision_start_again_together_and_keep_their_bits() {
+fn columns_in_single_precision_restart_together_and_keep_their_bits() {
     let cpu = Cpu::new(Some(2)).unwrap();
     for what in ["poisson2d:20x30", "hex27:7x6x5"] {
         let matrix = zoo::generated(what);
@@ -198,7 +198,7 @@ fn columns_of_single_precision_start_again_together_and_keep_their_bits() {
 }
 
 #[test]
-fn one_column_may_start_again_while_another_has_ended_for_good() {
+fn one_column_may_restart_after_another_has_ended_for_good() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let matrix = chain_and_one(200);
     let columns = [last(201, 3.0), reals(1, 201), last(201, -1.0)];
@@ -229,7 +229,7 @@ fn a_right_hand_side_of_zeros_ends_before_the_first_iteration() {
 }
 
 #[test]
-fn each_column_ends_for_its_own_reason() {
+fn each_column_ends_for_a_separate_reason() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let mut diagonal: Vec<f64> = (1..=60).map(f64::from).collect();
     diagonal.push(-1.0);
@@ -245,7 +245,7 @@ fn each_column_ends_for_its_own_reason() {
         found.iter().map(|one| matches!(one.outcome.reason, StopReason::IndefiniteMatrix { .. })).collect();
     assert_eq!(indefinite, [false, true, false, true]);
     assert_eq!(found[0].outcome.reason, StopReason::Converged);
-    // A vector that is infinite in one column alone.
+    // A vector becomes infinite in one column only.
     let mut huge = reals(4, 61);
     huge.iter_mut().for_each(|b| *b *= 1e300);
     let columns = [positive(1), huge, vec![0.0; 61]];
@@ -253,11 +253,11 @@ fn each_column_ends_for_its_own_reason() {
 }
 
 #[test]
-fn a_rule_on_the_host_ends_one_column_and_the_others_go_on() {
+fn a_rule_on_the_host_ends_one_column_while_other_columns_continue() {
     let cpu = Cpu::new(Some(2)).unwrap();
     let matrix = zoo::generated("poisson2d:30x30");
     let columns = right_hand_sides(&matrix, 4);
-    // The device knows neither of the two: it does not test a conjunction.
+    // The device tests neither of the two, because it does not test a conjunction.
     let loose = StoppingRule::all([StoppingRule::MaxIterations(12), StoppingRule::RelativeResidual(0.05)]);
     let stagnation = StoppingRule::Stagnation(2);
     let rules = [
@@ -297,11 +297,11 @@ fn columns_that_start_at_an_answer_end_at_once() {
     let mut alone = vec![0.0; n];
     prepared.solve(&system, &rule, &Checkpoints::default(), &mut alone, &mut []).unwrap();
     let second: Vec<f64> = x.iter().skip(1).step_by(2).copied().collect();
-    assert!(bits(&second) == bits(&alone), "the workspace serves other numbers of columns");
+    assert!(bits(&second) == bits(&alone), "the workspace can be used with another number of columns");
 }
 
 #[test]
-fn products_of_a_caller_take_columns_one_by_one() {
+fn a_product_of_the_caller_is_applied_column_by_column() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let csr = zoo::generated("poisson2d:12x11");
     let n = csr.rows();
@@ -328,7 +328,7 @@ fn products_of_a_caller_take_columns_one_by_one() {
 }
 
 #[test]
-fn what_takes_one_column_refuses_several() {
+fn several_columns_are_refused_by_a_method_or_preconditioner_for_one_column() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let matrix = zoo::generated("poisson2d:8x8");
     let columns = right_hand_sides(&matrix, 2);
@@ -359,7 +359,7 @@ fn resume(path: &Path) -> Checkpoints {
     Checkpoints { resume: Some(path.to_owned()), ..Checkpoints::default() }
 }
 
-/// Solves cut at some iterations go on as if nothing had happened.
+/// Checks that solves cut at some iterations resume with the same bits.
 fn cut<T: Scalar>(way: Way<'_>, matrix: &Arc<Csr>, columns: &[Vec<f64>], rtol: f64, cuts: &[usize])
 where
     Cpu: Pick<T>,
@@ -379,7 +379,7 @@ where
 }
 
 #[test]
-fn a_solve_of_two_columns_goes_on_from_its_checkpoint_with_the_same_bits() {
+fn a_solve_of_two_columns_resumes_from_its_checkpoint_with_the_same_bits() {
     let cpu = Cpu::new(Some(2)).unwrap();
     let matrix = zoo::generated("poisson2d:30x31");
     for precond in [Preconditioner::NONE, Preconditioner::JACOBI] {
@@ -388,17 +388,17 @@ fn a_solve_of_two_columns_goes_on_from_its_checkpoint_with_the_same_bits() {
             cut::<f64>(way, &matrix, &right_hand_sides(&matrix, 2), tolerance::RTOL, &[1, 20, 60]);
         }
     }
-    // Both start again, from different iterations.
+    // Both columns restart, at different iterations.
     let small = zoo::generated("poisson2d:20x30");
     let columns: Vec<_> = right_hand_sides(&small, 3).into_iter().step_by(2).collect();
     let cuts: Vec<_> = (8..80).step_by(9).chain([100, 120, 140]).collect();
     cut::<f32>(Way::cg(&cpu), &small, &columns, 1e-11, &cuts);
-    // One column has ended for good where the other is cut, in its first run.
+    // One column has ended for good when the other is cut in its first run.
     let matrix = chain_and_one(200);
     let columns = [last(201, 3.0), reals(1, 201)];
     cut::<f64>(Way::cg(&cpu), &matrix, &columns, tolerance::RTOL, &[1, 50]);
     cut::<f64>(Way::cg(&cpu), &matrix, &[vec![0.0; 201], reals(1, 201)], tolerance::RTOL, &[1, 50]);
-    // And after the other has started again: all columns but the last count no iterations any more.
+    // The same after the other column has restarted: only the last column still counts iterations.
     let whole = Way::cg(&cpu).compare::<f32>(&matrix, &columns, &to(1e-10));
     assert!(whole[1].outcome.restarts > 0);
     let far = whole[1].outcome.iterations;

@@ -1,4 +1,4 @@
-//! The engine: prepared solves on each device, matrices from memory, callers' own operators, and what it refuses.
+//! The engine: prepared solves on each device, matrices from memory, callers' operators, and refused settings.
 
 use crate::common::each_backend::Builds;
 use crate::common::on_each_device;
@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 on_each_device! {
-    a_second_solve_has_the_bits_of_a_first_one,
-    a_prepared_solve_moves_between_threads,
-    new_values_on_the_old_pattern_are_solved_for,
-    a_solve_that_failed_leaves_nothing_behind,
-    the_engine_solves_as_its_parts_do,
+    a_second_solve_has_the_same_bits_as_the_first,
+    a_prepared_solver_can_move_between_threads,
+    a_prepared_solver_accepts_new_values_on_the_same_pattern,
+    a_failed_solve_does_not_affect_later_ones,
+    the_engine_has_the_same_bits_as_its_parts,
 }
 
 const METHODS: [Method; 3] = [Method::Cg, Method::PipelinedCg, Method::Minres];
@@ -28,13 +28,13 @@ fn prepared<D: Host>(matrix: &Matrix, method: Method, precond: Preconditioner) -
     Solver::new(method, matrix).device(D::KIND).preconditioner(precond).rtol(1e-9).prepare().unwrap()
 }
 
-/// The preconditioners of a device.
+/// Returns the preconditioners that run on a device.
 fn preconds<D: Host>() -> Vec<Preconditioner> {
     let all = solver::precond::Preconditioner::all();
     all.filter(|precond| D::KIND == "cpu" || !precond.needs_cpu()).collect()
 }
 
-fn a_second_solve_has_the_bits_of_a_first_one<D: Host>(_: &D) {
+fn a_second_solve_has_the_same_bits_as_the_first<D: Host>(_: &D) {
     let matrix = Matrix::open("hex27:5x6x4,dof=2").unwrap();
     let (first, second) = (reals(11, matrix.rows()), reals(12, matrix.rows()));
     for method in METHODS {
@@ -54,7 +54,7 @@ fn a_second_solve_has_the_bits_of_a_first_one<D: Host>(_: &D) {
     }
 }
 
-fn a_prepared_solve_moves_between_threads<D: Host>(_: &D) {
+fn a_prepared_solver_can_move_between_threads<D: Host>(_: &D) {
     let matrix = Matrix::open("poisson3d:9x8x7").unwrap();
     let b = reals(13, matrix.rows());
     let mut solve = prepared::<D>(&matrix, Method::Cg, Preconditioner::JACOBI);
@@ -69,11 +69,11 @@ fn a_prepared_solve_moves_between_threads<D: Host>(_: &D) {
     });
     assert_eq!(bits(&here), bits(&there));
     assert_eq!(bits(&here), bits(solve.solve(&b).unwrap().x()));
-    // What was made on this thread ends on another.
+    // A solver created on this thread is dropped on another thread.
     std::thread::spawn(move || drop(solve)).join().unwrap();
 }
 
-fn new_values_on_the_old_pattern_are_solved_for<D: Host>(_: &D) {
+fn a_prepared_solver_accepts_new_values_on_the_same_pattern<D: Host>(_: &D) {
     let before = Matrix::open("poisson2d:30x20").unwrap();
     let b = reals(14, before.rows());
     let shifted = |by: f64| {
@@ -102,23 +102,23 @@ fn new_values_on_the_old_pattern_are_solved_for<D: Host>(_: &D) {
     }
 }
 
-fn a_solve_that_failed_leaves_nothing_behind<D: Host>(_: &D) {
+fn a_failed_solve_does_not_affect_later_ones<D: Host>(_: &D) {
     let matrix = Matrix::open("poisson2d:20x20").unwrap();
     let b = reals(15, matrix.rows());
     for method in METHODS {
         let mut solve = prepared::<D>(&matrix, method, Preconditioner::JACOBI);
         let before = solve.solve(&b).unwrap();
         let tiny: Vec<f64> = b.iter().map(|b| b * 1e-315).collect();
-        assert!(solve.solve(&tiny).is_err(), "its norm is out of range");
+        assert!(solve.solve(&tiny).is_err(), "a norm out of range must be refused");
         let nan = vec![f64::NAN; matrix.rows()];
         assert!(solve.solve(&nan).is_err());
-        assert!(solve.solve(&vec![1.0; 3]).is_err(), "of another length");
+        assert!(solve.solve(&vec![1.0; 3]).is_err(), "another length must be refused");
         assert_eq!(solve.solve(&vec![0.0; matrix.rows()]).unwrap().reason(), StopReason::ZeroRightHandSide);
         assert_eq!(bits(before.x()), bits(solve.solve(&b).unwrap().x()), "{}", method.name());
     }
 }
 
-fn the_engine_solves_as_its_parts_do<D: Host + Pick<f64>>(device: &D) {
+fn the_engine_has_the_same_bits_as_its_parts<D: Host + Pick<f64>>(device: &D) {
     let matrix = Matrix::open("poisson2d:40x30").unwrap();
     let b = reals(16, matrix.rows());
     let csr = Arc::new(matrix.csr().clone());
@@ -143,7 +143,7 @@ fn a_start_near_the_answer_saves_iterations() {
 }
 
 #[test]
-fn progress_is_told_to_a_closure_that_may_end_the_solve() {
+fn a_progress_closure_may_end_the_solve() {
     let matrix = Matrix::open("poisson2d:60x60").unwrap();
     let b = reals(18, matrix.rows());
     let last = Arc::new(AtomicUsize::new(0));
@@ -160,7 +160,7 @@ fn progress_is_told_to_a_closure_that_may_end_the_solve() {
         let answer = solve.solve(&b).unwrap();
         assert_eq!((answer.reason(), answer.outcome().iterations), (StopReason::Interrupted, 7));
         assert_eq!(last.load(Ordering::Relaxed), 7);
-        assert!(answer.outcome().residual_true < 1.0, "the best answer so far is handed back");
+        assert!(answer.outcome().residual_true < 1.0, "the best answer so far is returned");
     }
 }
 
@@ -168,7 +168,7 @@ fn progress_is_told_to_a_closure_that_may_end_the_solve() {
 fn a_matrix_that_is_not_symmetric_is_refused_unless_its_symmetry_is_assumed() {
     let matrix = Matrix::from_triplets(2, 2, [(0, 0, 4.0), (0, 1, 1.0), (1, 1, 3.0)]).unwrap();
     for solver in [Cg::new(&matrix), Cg::pipelined(&matrix), Minres::new(&matrix)] {
-        let Err(error) = solver.device("cpu").prepare() else { panic!("it was taken") };
+        let Err(error) = solver.device("cpu").prepare() else { panic!("the matrix was accepted") };
         assert!(matches!(error, Error::NotSymmetric { row: 1, col: 2, .. }), "{error}");
     }
     let answer =
@@ -179,7 +179,7 @@ fn a_matrix_that_is_not_symmetric_is_refused_unless_its_symmetry_is_assumed() {
 }
 
 #[test]
-fn an_indefinite_matrix_is_told_with_a_method_that_solves_it() {
+fn an_indefinite_matrix_is_reported_with_a_method_that_solves_it() {
     let matrix = Matrix::from(zoo::diagonal(&[1.0, -4.0, 1.0]));
     let answer = Cg::new(&matrix).device("cpu").solve(&[1.0, 1.0, 1.0]).unwrap();
     assert!(!answer.converged());
@@ -203,7 +203,7 @@ fn arrays_of_every_width_make_the_same_matrix() {
         })*};
     }
     same!(u32, u64, usize, i32, i64);
-    // Rows in any order, and entries at one place twice.
+    // Unsorted rows, with duplicate entries.
     let columns = vec![1_i64, 0, 0, 1, 1];
     let values = vec![1.0, 4.0, 1.0, 1.0, 2.0];
     let sorted = Matrix::from_csr(2, 2, vec![0_i64, 2, 5], columns, values).unwrap();
@@ -214,7 +214,7 @@ fn arrays_of_every_width_make_the_same_matrix() {
 }
 
 #[test]
-fn arrays_that_make_no_matrix_are_refused() {
+fn invalid_arrays_are_refused() {
     let refused = |offsets: Vec<i64>, columns: Vec<i64>| {
         let values = vec![1.0; columns.len()];
         Matrix::from_csr(2, 2, offsets, columns, values).unwrap_err().to_string()
@@ -225,7 +225,7 @@ fn arrays_that_make_no_matrix_are_refused() {
         (refused(vec![0, 2, 1], vec![1, 0]), "row"),
         (refused(vec![0, 2], vec![1, 0]), "2 row offsets for 2 rows"),
         (refused(vec![0, 2, 9], vec![1, 0]), "9"),
-        // Of rows that are not sorted, too, every entry must belong to one.
+        // In unsorted rows too, every entry must belong to a row.
         (refused(vec![1, 3, 4], vec![0, 1, 0, 1]), "row"),
         (
             Matrix::from_csr(usize::MAX, 1, Vec::<u32>::new(), Vec::<u32>::new(), Vec::<f64>::new())
@@ -241,7 +241,7 @@ fn arrays_that_make_no_matrix_are_refused() {
     }
 }
 
-/// The Laplacian of a chain.
+/// Multiplies by the Laplacian of a chain.
 fn laplacian(x: &[f64], y: &mut [f64]) {
     let n = x.len();
     for i in 0..n {
@@ -252,7 +252,7 @@ fn laplacian(x: &[f64], y: &mut [f64]) {
 }
 
 #[test]
-fn a_matrix_of_which_only_products_are_known_is_solved_with() {
+fn a_system_is_solved_with_a_matrix_known_only_by_its_products() {
     const N: usize = 120;
     let b = reals(19, N);
     let matrix = Matrix::open(format!("banded:n={N},half=1")).unwrap();
@@ -290,7 +290,7 @@ fn a_product_that_is_not_symmetric_or_not_definite_ends_with_its_evidence() {
 }
 
 #[test]
-fn a_preconditioner_of_the_callers_own_is_used_as_one_of_ours_is() {
+fn a_preconditioner_of_the_caller_is_used_like_a_built_in_one() {
     let matrix = Matrix::open("poisson2d:30x30").unwrap();
     let b = reals(20, matrix.rows());
     let diagonal = matrix.csr().diagonal();
@@ -308,7 +308,7 @@ fn a_preconditioner_of_the_callers_own_is_used_as_one_of_ours_is() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused_in_words_of_the_library() {
+fn invalid_settings_are_refused_with_the_names_of_the_library() {
     let matrix = Matrix::open("poisson2d:4x4").unwrap();
     let message = |solver: Solver| solver.prepare().map(drop).unwrap_err().to_string();
     let burst = Cg::new(&matrix).device("cuda").backend("burst").precond("chebyshev").unwrap();
@@ -326,7 +326,7 @@ fn settings_that_make_no_sense_are_refused_in_words_of_the_library() {
 }
 
 #[test]
-fn a_report_is_printed_in_lines_and_kept_with_its_history() {
+fn a_report_is_printed_in_lines_and_stored_with_its_history() {
     let matrix = Matrix::open("poisson2d:20x20").unwrap();
     let answer = Cg::new(&matrix).device("cpu").threads(1).solve(&vec![1.0; 400]).unwrap();
     let text = answer.report().to_string();
@@ -337,18 +337,18 @@ fn a_report_is_printed_in_lines_and_kept_with_its_history() {
 }
 
 #[test]
-fn a_solve_inside_another_one_needs_a_device_of_its_own() {
+fn a_solve_inside_another_one_needs_a_separate_device() {
     let matrix = Matrix::open("poisson2d:20x20").unwrap();
     let n = matrix.rows();
     let b = reals(21, n);
-    // An inner solve as the preconditioner: the outer one has a device of its own.
+    // An inner solve is the preconditioner; the outer solve has a separate device.
     let inner = Mutex::new(prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::JACOBI));
     let inverse = move |r: &[f64], z: &mut [f64]| {
         inner.lock().unwrap().solve_into(r, z).unwrap();
     };
     let answer = Cg::new(&matrix).own_precond((n, inverse)).solve(&b).unwrap();
     assert!(answer.converged() && answer.outcome().iterations <= 3, "{}", answer.reason());
-    // An observer that solves on the device of the solve that it watches is refused, and not left waiting for ever.
+    // An observer that solves on the device of the observed solve is refused instead of waiting forever.
     let inside = Arc::new(Mutex::new(None));
     let (seen, again) =
         (Arc::clone(&inside), Mutex::new(prepared::<Cpu>(&matrix, Method::Cg, Preconditioner::NONE)));
@@ -368,25 +368,25 @@ fn a_solve_inside_another_one_needs_a_device_of_its_own() {
 }
 
 #[test]
-fn the_verdict_of_a_product_leaves_room_for_its_rounding() {
+fn the_verdict_of_a_product_allows_for_its_rounding() {
     const N: usize = 10_000;
     let b = vec![1.0; N];
     let stored = Matrix::open(format!("banded:n={N},half=1")).unwrap();
     assert_eq!(stored.rows(), N);
     let answer = Cg::with_product((N, laplacian)).rtol(1e-14).max_iters(60_000).solve(&b).unwrap();
-    // x reaches 1e7, and A x is rounded by about 1e-9 in each entry.
+    // x reaches 1e7, and the entries of A x are rounded by about 1e-9.
     assert!(!answer.converged(), "{}", answer.outcome().residual_at_most);
 }
 
 #[test]
-fn a_product_that_reads_what_it_shall_set_is_found_out() {
+fn a_product_that_reads_its_output_is_detected() {
     let adds = |x: &[f64], y: &mut [f64]| y.iter_mut().zip(x).for_each(|(y, x)| *y += 2.0 * x);
     let answer = Cg::with_product((50, adds)).solve(&[1.0; 50]).unwrap();
     assert!(matches!(answer.reason(), StopReason::NotFinite { .. }), "{}", answer.reason());
 }
 
 #[test]
-fn matrices_of_other_libraries_are_taken() {
+fn matrices_of_other_libraries_are_accepted() {
     let ours = Matrix::open("poisson2d:6x5").unwrap();
     let sprs: sprs::CsMat<f64> = ours.csr().try_into().unwrap();
     let nalgebra: nalgebra_sparse::CsrMatrix<f64> = ours.csr().try_into().unwrap();
@@ -395,7 +395,7 @@ fn matrices_of_other_libraries_are_taken() {
 }
 
 #[test]
-fn a_device_that_is_open_and_another_one_by_name_are_refused_together() {
+fn an_open_device_and_another_device_name_are_refused_together() {
     let matrix = Matrix::open("poisson2d:9x9").unwrap();
     let cpu = DeviceHandle::open(DeviceName::Cpu(Some(1))).unwrap();
     let error = Cg::new(&matrix).on(&cpu).device("cuda").prepare().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Ranks and chains by the calls that front-ends make.
+//! PageRank and Markov chains through the engine, as front-ends call it.
 
 use crate::common::vectors::bits;
 use crate::common::zoo;
@@ -24,7 +24,7 @@ fn markov(chain: &Matrix) -> Markov {
     Markov::new(chain).device("cpu")
 }
 
-/// Two states that are never left, and one from which both are reached.
+/// Two states that are never left, and one state from which both are reached.
 fn two_classes() -> Matrix {
     Matrix::from_triplets(3, 3, [(0, 0, 1.0), (1, 1, 1.0), (2, 0, 0.5), (2, 1, 0.5)]).unwrap()
 }
@@ -34,7 +34,7 @@ fn tolerance(tol: f64) -> StoppingRule {
 }
 
 #[test]
-fn ranks_are_those_of_the_method_itself() {
+fn ranks_of_the_engine_match_the_method_called_directly() {
     let links = Links::new(&Matrix::open_graph(GRAPH).unwrap().csr().clone()).unwrap();
     let problem =
         RankProblem { links: &links, damping: 0.9, dangling: Dangling::Drop, teleport: None, start: None };
@@ -88,7 +88,7 @@ fn a_chain_prepared_once_gives_the_same_bits_as_single_solves() {
 }
 
 #[test]
-fn a_graph_of_edges_keeps_parallel_ones_and_lists_its_highest_ranks() {
+fn a_graph_keeps_parallel_edges_and_lists_its_highest_ranks() {
     let graph = Matrix::from_edges([(0, 1), (1, 0), (2, 0), (2, 3), (2, 3), (1, 1)]).unwrap();
     assert_eq!((graph.rows(), graph.nnz()), (4, 6));
     let solve = |pagerank: Pagerank| pagerank.device("cpu").solve().unwrap().report();
@@ -106,7 +106,7 @@ fn a_graph_of_edges_keeps_parallel_ones_and_lists_its_highest_ranks() {
 }
 
 #[test]
-fn vertices_go_by_the_labels_of_a_file_and_by_ids_too() {
+fn vertices_are_found_by_the_labels_of_a_file_and_by_ids() {
     let folder = tempfile::tempdir().unwrap();
     let labels = folder.path().join("labels.txt");
     std::fs::write(&labels, "alice\nbob\ncarol\n").unwrap();
@@ -124,7 +124,7 @@ fn vertices_go_by_the_labels_of_a_file_and_by_ids_too() {
 }
 
 #[test]
-fn ranks_that_were_written_are_a_start_for_another_solve() {
+fn written_ranks_can_be_read_as_a_start_for_another_solve() {
     let folder = tempfile::tempdir().unwrap();
     let ranks = pagerank().solve().unwrap();
     for name in ["r.npy", "r.csv", "r.json"] {
@@ -139,7 +139,7 @@ fn ranks_that_were_written_are_a_start_for_another_solve() {
 }
 
 #[test]
-fn each_class_of_a_chain_has_its_distribution_in_one_report() {
+fn one_report_contains_the_distribution_of_each_class() {
     let found = markov(&two_classes()).solve().unwrap();
     assert!(found.converged() && found.classes().len() == 2);
     assert_eq!((found.classes()[1].states(), found.classes()[1].probabilities()), (&[1][..], &[1.0][..]));
@@ -157,7 +157,7 @@ fn each_class_of_a_chain_has_its_distribution_in_one_report() {
 }
 
 #[test]
-fn a_chain_is_solved_by_every_method_and_its_rows_are_divided_where_that_is_asked() {
+fn every_method_solves_a_chain_and_normalises_its_rows_on_request() {
     let doubled = {
         let csr = zoo::generated(CHAIN);
         let entries = (0..csr.rows()).flat_map(|i| csr.row(i).map(move |(j, p)| (i, j, 2.0 * p)));
@@ -176,7 +176,7 @@ fn a_chain_is_solved_by_every_method_and_its_rows_are_divided_where_that_is_aske
 }
 
 #[test]
-fn a_row_of_a_graph_that_is_no_distribution_is_named_by_its_vertex() {
+fn a_row_that_is_no_distribution_is_named_by_its_vertex() {
     let graph = Matrix::from_edges([(0, 1), (1, 0), (1, 1)]).unwrap();
     let refused = markov(&graph).solve().unwrap_err();
     assert!(
@@ -207,7 +207,7 @@ fn settings_out_of_range_are_refused_by_their_names() {
 }
 
 #[test]
-fn a_flag_or_an_observer_ends_a_solve_and_the_next_one_goes_on() {
+fn a_flag_or_an_observer_ends_one_solve_and_the_next_one_runs() {
     let flag = Arc::new(AtomicBool::new(true));
     let cancelled = pagerank().cancel(&flag).solve().unwrap();
     assert_eq!(cancelled.reason(), StopReason::Interrupted);
@@ -222,7 +222,7 @@ fn a_flag_or_an_observer_ends_a_solve_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn what_is_prepared_can_be_moved_to_another_thread() {
+fn prepared_rankings_and_chains_can_be_moved_to_another_thread() {
     let mut ranking = pagerank().prepare().unwrap();
     let mut chain = markov(&Matrix::open(CHAIN).unwrap()).prepare().unwrap();
     let moved = std::thread::spawn(move || (ranking.solve().unwrap(), chain.solve().unwrap()));
@@ -232,7 +232,7 @@ fn what_is_prepared_can_be_moved_to_another_thread() {
 }
 
 #[test]
-fn precisions_and_devices_that_are_open_serve_graphs_and_chains() {
+fn graphs_and_chains_are_solved_on_an_open_device_in_every_precision() {
     let device = DeviceHandle::open(DeviceName::Cpu(Some(2))).unwrap();
     for precision in [Precision::F64, Precision::Mixed, Precision::F32] {
         let ranks = pagerank().on(&device).precision(precision).tol(1e-4).solve().unwrap();

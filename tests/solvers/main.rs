@@ -1,8 +1,8 @@
-//! Solvers, ranks, chains and preconditioners.
+//! Tests of solvers, PageRank, Markov chains and preconditioners.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers may panic like tests, and tests may print measurements.
 
-// Its `#[test]` replaces that of the standard library.
+// The `#[test]` of this crate replaces that of the standard library.
 #[macro_use]
 extern crate solver_test_attribute;
 

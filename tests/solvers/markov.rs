@@ -1,4 +1,4 @@
-//! Stationary distributions against closed forms, and the chains that have none, several, or one that is hard to find.
+//! Stationary distributions compared with closed forms; chains with several distributions, with none, or with slow convergence.
 
 use crate::common::on_each_device;
 use crate::common::solves::operator;
@@ -58,7 +58,7 @@ fn near(got: &[f64], want: &[f64], within: f64) -> bool {
     got.len() == want.len() && got.iter().zip(want).all(|(a, b)| (a - b).abs() <= within)
 }
 
-/// A walk on 0..n that goes up with probability p: the distribution is geometric.
+/// Makes a walk on 0..n that goes up with probability p: its distribution is geometric.
 fn walk(n: usize, p: f64) -> Chain {
     let steps: Vec<_> = (0..n)
         .flat_map(|i| {
@@ -75,7 +75,7 @@ fn geometric(n: usize, ratio: f64) -> Vec<f64> {
     all.iter().map(|p| p / sum).collect()
 }
 
-/// P.-J. Courtois' chain of three groups that are seldom left (Decomposability, 1977).
+/// Makes P.-J. Courtois' chain of three groups that are seldom left (Decomposability, 1977).
 fn courtois() -> Chain {
     dense(&[
         &[0.85, 0.0, 0.149, 0.0009, 0.0, 0.00005, 0.0, 0.00005],
@@ -90,7 +90,7 @@ fn courtois() -> Chain {
 }
 
 #[test]
-fn a_walk_has_the_distribution_of_the_formula_by_every_method() {
+fn every_method_finds_the_closed_form_distribution_of_a_walk() {
     let chain = walk(12, 0.3);
     let want = geometric(12, 0.3 / 0.7);
     for method in ChainMethod::ALL {
@@ -102,18 +102,18 @@ fn a_walk_has_the_distribution_of_the_formula_by_every_method() {
 }
 
 #[test]
-fn a_chain_with_a_period_is_solved_by_its_lazy_twin_and_says_so() {
-    // A ring of 6 that is left by one shortcut of 3: every way back is a multiple of 3.
+fn a_periodic_chain_is_solved_as_the_lazy_chain_and_reports_it() {
+    // A ring of 6 with one shortcut of 3: the length of every cycle is a multiple of 3.
     let mut steps: Vec<_> = (0..6).map(|i| (i, (i + 1) % 6, if i == 0 { 0.5 } else { 1.0 })).collect();
     steps.push((0, 4, 0.5));
     let ring = chain(6, &steps);
     assert_eq!(ring.closed()[0].period, 3);
     let got = by(ChainMethod::Power, &ring, 0, 1e-12);
     assert!(got.lazy && got.reason == StopReason::Converged);
-    // 0 and 4, 5 are on every way round, 1 to 3 on half of them.
+    // 0, 4 and 5 are on every cycle, 1 to 3 on half of them.
     let want = [2.0, 1.0, 1.0, 1.0, 2.0, 2.0].map(|p| p / 9.0);
     assert!(near(&got.probabilities, &want, 1e-11), "{:?}", got.probabilities);
-    assert_eq!(walk(9, 0.5).closed()[0].period, 1, "it stays at its ends");
+    assert_eq!(walk(9, 0.5).closed()[0].period, 1, "the walk may stay at its ends");
     for n in [2, 3, 7, 16] {
         let ring: Vec<_> = (0..n).map(|i| (i, (i + 1) % n, 1.0)).collect();
         let ring = chain(n, &ring);
@@ -124,8 +124,8 @@ fn a_chain_with_a_period_is_solved_by_its_lazy_twin_and_says_so() {
 }
 
 #[test]
-fn classes_that_are_never_left_have_a_distribution_each_and_other_states_none() {
-    // {1, 4} and {2} are never left; 0 and 3 are, and a stored 0 is no step.
+fn closed_classes_have_one_distribution_each_and_transient_states_none() {
+    // {1, 4} and {2} are never left; 0 and 3 are transient, and a stored 0 is no step.
     let reducible = chain(
         5,
         &[
@@ -149,7 +149,7 @@ fn classes_that_are_never_left_have_a_distribution_each_and_other_states_none() 
 }
 
 #[test]
-fn a_chain_as_long_as_a_path_is_looked_at_without_recursion() {
+fn a_long_path_is_analysed_without_recursion() {
     let n = 300_000;
     let steps: Vec<_> = (0..n).map(|i| (i, (i + 1).min(n - 1), 1.0)).collect();
     let path = chain(n, &steps);
@@ -158,14 +158,14 @@ fn a_chain_as_long_as_a_path_is_looked_at_without_recursion() {
 }
 
 #[test]
-fn groups_that_are_seldom_left_take_a_few_aggregations_and_many_iterations_without() {
+fn groups_that_are_seldom_left_need_few_aggregations_or_many_power_iterations() {
     let chain = courtois();
     let want = by(ChainMethod::GaussSeidel, &chain, 0, 1e-15);
     let aggregated = by(ChainMethod::Aggregation, &chain, 0, 1e-14);
     assert_eq!(aggregated.reason, StopReason::Converged);
     assert_eq!(aggregated.groups.map(|(count, _)| count), Some(3));
     assert!(near(&aggregated.probabilities, &want.probabilities, 1e-10));
-    // As published: Stewart, Introduction to the numerical solution of Markov chains, 1994.
+    // Published in Stewart, Introduction to the numerical solution of Markov chains, 1994.
     let published = [0.0893, 0.0928, 0.0405, 0.1585, 0.1189, 0.1204, 0.2778, 0.1018];
     assert!(near(&aggregated.probabilities, &published, 5.1e-5), "{:?}", aggregated.probabilities);
     let plain = by(ChainMethod::Power, &chain, 0, 1e-14);
@@ -190,7 +190,7 @@ fn a_block_band_chain_is_solved<D: Pick<f64>>(device: &D) {
 }
 
 #[test]
-fn rows_that_are_no_distributions_are_refused_with_their_place_and_can_be_divided_by_their_sum() {
+fn rows_that_are_no_distributions_are_refused_with_their_index_and_can_be_normalised() {
     let halves = [(0, 0, 0.25), (0, 1, 0.25), (1, 0, 3.0), (1, 1, 1.0)];
     let error = Chain::new(matrix(2, &halves), false).unwrap_err();
     assert!(matches!(error, Error::Chain(ChainError::RowSum { row: 0, sum }) if sum == 0.5), "{error}");
@@ -209,7 +209,7 @@ fn rows_that_are_no_distributions_are_refused_with_their_place_and_can_be_divide
 }
 
 #[test]
-fn a_limit_of_iterations_is_not_convergence() {
+fn an_iteration_limit_is_not_convergence() {
     let chain = courtois();
     let class = &chain.closed()[0];
     let incoming = chain.within(class).unwrap();
@@ -233,7 +233,7 @@ fn any_number_of_threads_gives_the_same_bits() {
 }
 
 #[test]
-fn gauss_seidel_does_not_go_in_circles_where_the_chain_does_not() {
+fn gauss_seidel_does_not_oscillate_on_an_aperiodic_chain() {
     let ring = dense(&[&[0.5, 0.0, 0.5], &[0.3, 0.7, 0.0], &[0.0, 0.8, 0.2]]);
     let want = by(ChainMethod::Power, &ring, 0, 1e-14).probabilities;
     for method in [ChainMethod::GaussSeidel, ChainMethod::Aggregation] {
@@ -244,8 +244,8 @@ fn gauss_seidel_does_not_go_in_circles_where_the_chain_does_not() {
 }
 
 #[test]
-fn gauss_seidel_is_not_damped_while_its_steps_become_smaller() {
-    // Each pass takes the error of a walk to cos^2 of pi / n of itself: 0.989, less than a percent.
+fn gauss_seidel_is_not_damped_while_its_steps_decrease() {
+    // Each pass multiplies the error of a walk by cos^2(pi / n) = 0.989, a reduction of about one percent.
     let got = by(ChainMethod::GaussSeidel, &walk(30, 0.5), 0, 1e-12);
     assert!(near(&got.probabilities, &[1.0 / 30.0; 30], 1e-9));
     let start: Vec<f64> = (0..30).map(|i| (1.0 + i as f64) / 465.0).collect();
@@ -253,7 +253,7 @@ fn gauss_seidel_is_not_damped_while_its_steps_become_smaller() {
     let incoming = chain.within(&chain.closed()[0]).unwrap();
     let problem = StationaryProblem { incoming: &incoming, period: 1, start: Some(&start) };
     let got = serial(&problem, false, &rule(1e-12), &mut []).unwrap();
-    assert!(got.iterations < 2500, "{}: some 2300 passes take the step to 1e-12", got.iterations);
+    assert!(got.iterations < 2500, "{}: about 2300 passes reduce the step to 1e-12", got.iterations);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn states_that_are_seldom_left_lose_no_digits() {
 }
 
 #[test]
-fn a_residual_that_rounding_keeps_up_ends_the_solve_with_a_word() {
+fn a_residual_limited_by_rounding_ends_the_solve_without_success() {
     let chain =
         Chain::new(zoo::generated("blockband:n=200,block=5,density=0.2").as_ref().clone(), false).unwrap();
     let class = &chain.closed()[0];
@@ -278,7 +278,7 @@ fn a_residual_that_rounding_keeps_up_ends_the_solve_with_a_word() {
 }
 
 #[test]
-fn a_start_that_is_no_distribution_and_a_chain_of_nothing_are_refused() {
+fn a_start_that_is_no_distribution_and_a_chain_without_states_are_refused() {
     let chain = courtois();
     let incoming = chain.within(&chain.closed()[0]).unwrap();
     for start in [&[1.0][..], &[0.5; 8][..], &[f64::NAN; 8][..]] {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 on_each_device! {
     random_indefinite_systems_converge_to_their_solution,
-    a_positive_definite_preconditioner_serves_an_indefinite_system,
+    a_positive_definite_preconditioner_helps_an_indefinite_system,
     a_singular_but_consistent_system_converges,
     a_system_without_solution_ends_in_a_least_squares_solution,
     a_right_hand_side_in_the_null_space_needs_no_iteration,
@@ -26,14 +26,14 @@ on_each_device! {
     an_indefinite_preconditioner_ends_a_solve_with_its_evidence,
     a_matrix_with_nan_ends_a_solve_in_its_first_iteration,
     single_precision_is_refined_to_the_tolerance_of_double,
-    the_bytes_of_an_iteration_are_those_of_the_documented_budget,
+    the_bytes_of_an_iteration_match_the_documented_budget,
     extreme_eigenvalues_are_found,
 }
 
 const BOTH: [Preconditioner; 2] = [Preconditioner::NONE, Preconditioner::JACOBI];
 
-/// A symmetric matrix of random entries whose eigenvalues lie on both sides of zero and away from it, and whose diagonal is
-/// positive, so that jacobi can be built of it: pairs of rows coupled more strongly than by their diagonal.
+/// Makes a symmetric random matrix with eigenvalues on both sides of zero and away from it. Its diagonal is positive, so that
+/// jacobi can be built: pairs of rows are coupled more strongly than by their diagonal.
 fn indefinite(n: usize) -> Arc<Csr> {
     let mut numbers = Numbers::new(71);
     let mut rows = vec![Vec::new(); n];
@@ -102,8 +102,8 @@ fn every_backend_solves_an_indefinite_system<D: Host>(device: &D, backend: &str)
     for_each(device, backend, &vec![("random indefinite", indefinite(900))], &Converges);
 }
 
-fn a_positive_definite_preconditioner_serves_an_indefinite_system<D: Host>(device: &D) {
-    // Scaled so differently from row to row that only the preconditioner makes it easy.
+fn a_positive_definite_preconditioner_helps_an_indefinite_system<D: Host>(device: &D) {
+    // The scale differs so much from row to row that only the preconditioner makes the system easy.
     let good = indefinite(600);
     let scale: Vec<f64> = (0..600).map(|i| 2f64.powi(i % 12)).collect();
     let rows: Vec<Vec<(u32, f64)>> =
@@ -124,7 +124,7 @@ fn a_singular_but_consistent_system_converges<D: Host>(device: &D) {
 
 fn a_system_without_solution_ends_in_a_least_squares_solution<D: Host>(device: &D) {
     let mut system = System::random(zoo::generated("poisson2d:40x30,boundary=neumann"));
-    // Constants are what the matrix maps to zero: the part of b that no x reaches.
+    // The matrix maps constants to zero, so the constant part of b is not reachable.
     system.b.iter_mut().for_each(|b| *b += 0.5);
     let mean = system.b.iter().sum::<f64>() / 1200.0;
     let norm = system.b.iter().map(|b| b * b).sum::<f64>().sqrt();
@@ -149,7 +149,7 @@ fn a_right_hand_side_in_the_null_space_needs_no_iteration<D: Host>(device: &D) {
 }
 
 fn an_exact_answer_after_few_iterations_ends_the_solve<D: Host>(device: &D) {
-    // As many iterations as there are different eigenvalues.
+    // The number of iterations is that of different eigenvalues.
     let values: Vec<f64> = (0..700).map(|i| [4.0, -2.0, 1.0][i % 3]).collect();
     let system = System::ones(zoo::diagonal(&values));
     let outcome = minres(device, &system, Preconditioner::NONE, &to(tolerance::RTOL));
@@ -226,10 +226,10 @@ fn single_precision_is_refined_to_the_tolerance_of_double<D: Host>(device: &D) {
     assert!(outcome.reason == StopReason::Converged && outcome.restarts > 0, "{outcome:?}");
 }
 
-fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device: &D) {
+fn the_bytes_of_an_iteration_match_the_documented_budget<D: Host>(device: &D) {
     let system = System::generated("poisson2d:20x20");
     let n = system.matrix.rows() as u64;
-    // What the product moves besides its two vectors.
+    // The bytes of the product without its two vectors.
     let arrays = operator::<D, f64>(device, &system.matrix).cost().bytes - 2 * n * 8;
     let bytes = |precond| minres(device, &system, precond, &at_most(1)).bytes_per_iteration;
     assert_eq!(bytes(Preconditioner::NONE), arrays + 11 * n * 8);
@@ -237,15 +237,15 @@ fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device:
 }
 
 fn extreme_eigenvalues_are_found<D: Host>(device: &D) {
-    // All of them after as many iterations as there are.
+    // All eigenvalues are found after as many iterations as there are eigenvalues.
     let values: Vec<f64> = (0..12).map(|i| f64::from(i) - 4.5).collect();
     let system = System { matrix: zoo::diagonal(&values), b: reals(72, 12) };
-    let seen = minres(device, &system, Preconditioner::NONE, &to(tolerance::RTOL)).spectrum.unwrap();
+    let spectrum = minres(device, &system, Preconditioner::NONE, &to(tolerance::RTOL)).spectrum.unwrap();
     assert!(
-        (seen.smallest + 4.5).abs() <= tolerance::X && (seen.largest - 6.5).abs() <= tolerance::X,
-        "{seen:?}"
+        (spectrum.smallest + 4.5).abs() <= tolerance::X && (spectrum.largest - 6.5).abs() <= tolerance::X,
+        "{spectrum:?}"
     );
-    assert_eq!(seen.condition(), None);
+    assert_eq!(spectrum.condition(), None);
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
 
 fn on_real_matrices<D: Host>(device: &D) {
     let folder = crate::common::real::folder();
-    // Indefinite, and singular.
+    // An indefinite and a singular matrix.
     for name in ["SiH4", "nopoly"] {
         let path = std::path::Path::new(&folder).join(format!("{name}.mtx.gz"));
         let matrix = Arc::new(solver::source::load(path.to_str().unwrap()).unwrap().matrix);
@@ -288,7 +288,7 @@ fn on_the_gpu_real_matrices_converge() {
 }
 
 #[test]
-fn a_window_of_stagnation_that_is_odd_ends_after_the_step_that_it_ends_in() {
+fn an_odd_stagnation_window_ends_with_the_step_that_contains_its_end() {
     let values: Vec<f64> =
         (0..400).map(|i| 10f64.powf(f64::from(i / 2) / 25.0) * if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
     let system = System { matrix: zoo::diagonal(&values), b: vec![1.0; 400] };

@@ -1,5 +1,5 @@
-//! Ranks against closed forms and dense solves, under every policy, by every method and on every device; and the bound
-//! on their error against the error.
+//! Ranks compared with closed forms and dense solves, for every policy, method and device; and the error bound compared with the
+//! error.
 
 use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
@@ -17,7 +17,7 @@ use solver::solve::pagerank::links::Links;
 use solver::solve::pagerank::{Dangling, RankMethod, RankProblem, Ranking, certify, gauss_seidel, power};
 use solver::stop::{StopReason, StoppingRule};
 
-/// The graph with these links.
+/// Makes the graph with these links.
 fn graph(n: usize, links: &[(usize, usize, f64)]) -> Csr {
     let place = |v: usize| u32::try_from(v).unwrap();
     let rows = links.iter().map(|l| place(l.0)).collect();
@@ -57,7 +57,7 @@ fn plain(links: &Links) -> RankProblem<'_> {
     RankProblem { links, damping: 0.85, dangling: Dangling::Uniform, teleport: None, start: None }
 }
 
-/// The exact ranks: (I - d P) x = (1 - d) v by elimination, from the definition of each policy.
+/// Computes the exact ranks: solves (I - d P) x = (1 - d) v by elimination, with P from the definition of each policy.
 #[allow(clippy::needless_range_loop)] // Indices as in the formulas.
 fn exact(graph: &Csr, problem: &RankProblem<'_>) -> Vec<f64> {
     let (n, d) = (graph.rows(), problem.damping);
@@ -100,7 +100,7 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
 }
 
-/// Links at random, some of them twice, and vertices without any.
+/// Makes random links, some of them twice, and vertices without links.
 fn random(n: usize, seed: u64) -> Csr {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = |below: usize| {
@@ -113,9 +113,9 @@ fn random(n: usize, seed: u64) -> Csr {
 }
 
 #[test]
-fn a_cycle_ranks_all_alike_and_a_star_ranks_its_hub_by_the_closed_form() {
+fn a_cycle_has_equal_ranks_and_a_star_those_of_the_closed_form() {
     let cycle = Links::new(&unweighted(7, (0..7).map(|i| (i, (i + 1) % 7)))).unwrap();
-    // n leaves with a link to the hub each, and the hub with one to each leaf.
+    // n leaves, each with a link to the hub and one from the hub.
     let n = 50;
     let star = Links::new(&unweighted(n + 1, (1..=n).flat_map(|i| [(i, 0), (0, i)]))).unwrap();
     let d = 0.85;
@@ -133,7 +133,7 @@ fn a_cycle_ranks_all_alike_and_a_star_ranks_its_hub_by_the_closed_form() {
 #[test]
 fn a_clique_fed_by_a_cycle_has_the_ranks_of_the_closed_form() {
     let (d, k, m) = (0.85_f64, 6, 9);
-    // The cycle is 0 to m - 1, and its 0 leads to the first of the clique too.
+    // The cycle is 0 to m - 1; vertex 0 also links to the first vertex of the clique.
     let clique = |i: usize| (0..k).filter(move |&j| j != i).map(move |j| (m + i, m + j));
     let cycle = (0..m).map(|i| (i, (i + 1) % m)).chain([(0, m)]);
     let links = Links::new(&unweighted(m + k, cycle.chain((0..k).flat_map(clique)))).unwrap();
@@ -152,8 +152,8 @@ fn a_clique_fed_by_a_cycle_has_the_ranks_of_the_closed_form() {
 }
 
 #[test]
-fn a_chain_that_ends_in_a_sink_has_the_ranks_of_each_policy_by_the_closed_form() {
-    // 0 -> 1 -> 2, and 2 is a sink. By drop: x0 = (1 - d) / 3, x1 = x0 + d x0, x2 = x0 + d x1.
+fn a_path_to_a_sink_has_the_ranks_of_the_closed_form_for_each_policy() {
+    // 0 -> 1 -> 2, and 2 is a sink. With `Drop`: x0 = (1 - d) / 3, x1 = x0 + d x0, x2 = x0 + d x1.
     let links = Links::new(&unweighted(3, [(0, 1), (1, 2)])).unwrap();
     let d = 0.85;
     let x0 = (1.0 - d) / 3.0;
@@ -164,19 +164,19 @@ fn a_chain_that_ends_in_a_sink_has_the_ranks_of_each_policy_by_the_closed_form()
         let gone = by(Dangling::Drop);
         assert!(distance(&gone.ranks, &dropped) < 1e-13);
         assert!((gone.certificate.sum - total).abs() < 1e-13 && total < 0.5);
-        // What is spread like a jump changes the scale alone.
+        // Spreading like a jump changes only the scale.
         for dangling in [Dangling::Uniform, Dangling::Personalised] {
             let scaled: Vec<f64> = dropped.iter().map(|x| x / total).collect();
             assert!(distance(&by(dangling).ranks, &scaled) < 1e-13);
         }
-        // The sink keeps its own: x2 = (x0 + d x1) / (1 - d).
+        // The sink keeps its rank: x2 = (x0 + d x1) / (1 - d).
         let kept = [dropped[0], dropped[1], dropped[2] / (1.0 - d)];
         assert!(distance(&by(Dangling::SelfLoop).ranks, &kept) < 1e-12);
     }
 }
 
 #[test]
-fn every_policy_agrees_with_a_dense_solve_and_the_bound_is_one() {
+fn every_policy_agrees_with_a_dense_solve_within_the_error_bound() {
     for seed in 0..12 {
         let n = 5 + 9 * seed as usize;
         let graph = random(n, seed);
@@ -197,7 +197,7 @@ fn every_policy_agrees_with_a_dense_solve_and_the_bound_is_one() {
                         assert_eq!(got.reason, StopReason::Converged, "{what}");
                         let (error, bound) = (distance(&got.ranks, &truth), got.certificate.error_bound);
                         assert!(bound <= tolerance, "{what}: {bound}");
-                        // The dense solve has rounding of its own.
+                        // The dense solve has rounding errors too.
                         assert!(error <= bound + 1e-13 / (1.0 - damping), "{what}: {error} {bound}");
                         let kept = if dangling.conserves() { 1.0 } else { truth.iter().sum() };
                         assert!((got.certificate.sum - kept).abs() <= bound + 4e-16 * n as f64, "{what}");
@@ -208,7 +208,7 @@ fn every_policy_agrees_with_a_dense_solve_and_the_bound_is_one() {
     }
 }
 
-/// What `scripts/rank_semantics.py` wrote.
+/// The output of `scripts/rank_semantics.py`.
 #[derive(serde::Deserialize)]
 struct Peers {
     cases: Vec<Peer>,
@@ -227,7 +227,7 @@ struct Peer {
 }
 
 #[test]
-fn ranks_are_those_of_networkx_and_igraph_by_the_policies_that_they_have() {
+fn ranks_match_networkx_and_igraph_for_the_policies_that_they_support() {
     let peers: Peers = serde_json::from_str(include_str!("../data/ranks.json")).unwrap();
     let by = |name| peers.cases.iter().filter(|case| case.peer == name).count();
     assert_eq!((by("NetworkX"), by("igraph")), (63, 42));
@@ -246,9 +246,9 @@ fn ranks_are_those_of_networkx_and_igraph_by_the_policies_that_they_have() {
 
 on_each_device! {
     ranks_agree_with_a_dense_solve,
-    single_precision_never_certifies_what_it_has_not_reached,
-    a_start_at_the_ranks_is_done_at_once,
-    extrapolation_saves_iterations_where_groups_are_seldom_left,
+    single_precision_never_certifies_an_error_that_it_has_not_reached,
+    a_start_at_the_ranks_needs_few_iterations,
+    extrapolation_saves_iterations_if_groups_are_seldom_left,
 }
 
 fn ranks_agree_with_a_dense_solve<D: Pick<f64>>(device: &D) {
@@ -265,15 +265,15 @@ fn ranks_agree_with_a_dense_solve<D: Pick<f64>>(device: &D) {
     }
 }
 
-/// On a power-law graph the steps of single precision go on falling while the error does not.
-fn single_precision_never_certifies_what_it_has_not_reached<D: Pick<f32> + Pick<f64>>(device: &D) {
+/// On a power-law graph the steps in single precision keep falling while the error does not.
+fn single_precision_never_certifies_an_error_that_it_has_not_reached<D: Pick<f32> + Pick<f64>>(device: &D) {
     let graph = zoo::generated("rmat:scale=13,edges=200000");
     let links = Links::new(&graph).unwrap();
     let problem = plain(&links);
     let truth = on::<D, f64>(device, &problem, 1e-12).ranks;
     let got = on::<D, f32>(device, &problem, 1e-9);
     let error = distance(&got.ranks, &truth);
-    assert!(error > 1e-9, "single precision cannot: {error}");
+    assert!(error > 1e-9, "single precision cannot reach this error: {error}");
     assert!(got.certificate.error_bound >= error, "{} {error}", got.certificate.error_bound);
     assert!(!got.reason.is_success(), "{:?}", got.reason);
     let rough = on::<D, f32>(device, &problem, 1e-3);
@@ -281,15 +281,15 @@ fn single_precision_never_certifies_what_it_has_not_reached<D: Pick<f32> + Pick<
     assert!(distance(&rough.ranks, &truth) <= rough.certificate.error_bound);
 }
 
-fn a_start_at_the_ranks_is_done_at_once<D: Pick<f64>>(device: &D) {
+fn a_start_at_the_ranks_needs_few_iterations<D: Pick<f64>>(device: &D) {
     let links = Links::new(&random(500, 9)).unwrap();
     let cold = on::<D, f64>(device, &plain(&links), 1e-10);
     let warm = on::<D, f64>(device, &RankProblem { start: Some(&cold.ranks), ..plain(&links) }, 1e-9);
     assert!(cold.iterations > 20 && warm.iterations <= 8, "{} {}", cold.iterations, warm.iterations);
 }
 
-fn extrapolation_saves_iterations_where_groups_are_seldom_left<D: Pick<f64>>(device: &D) {
-    // Three groups of 20, 30 and 40 vertices that all know each other, with one link from each group to the next.
+fn extrapolation_saves_iterations_if_groups_are_seldom_left<D: Pick<f64>>(device: &D) {
+    // Three groups of 20, 30 and 40 fully connected vertices, with one link from each group to the next.
     let groups = [(0, 20), (20, 50), (50, 90)];
     let within =
         groups.iter().flat_map(|&(from, to)| (from..to).flat_map(move |i| (from..to).map(move |j| (i, j))));
@@ -319,10 +319,11 @@ fn any_number_of_threads_gives_the_same_bits() {
 }
 
 #[test]
-fn vertices_that_are_numbered_anew_keep_their_ranks() {
+fn reordered_vertices_keep_their_ranks() {
     let graph = zoo::generated("rmat:scale=18,edges=2000000");
-    let (stand, anew) = (Links::new(&graph).unwrap(), Links::in_best_order((*graph).clone()).unwrap());
-    assert!(anew.are_reordered() && !stand.are_reordered());
+    let (original, reordered) =
+        (Links::new(&graph).unwrap(), Links::in_best_order((*graph).clone()).unwrap());
+    assert!(reordered.are_reordered() && !original.are_reordered());
     let v: Vec<f64> = (0..1 << 18).map(|i| if i % 1000 == 7 { 1.0 / 263.0 } else { 0.0 }).collect();
     assert!((v.iter().sum::<f64>() - 1.0).abs() < 1e-10);
     for (method, teleport) in [
@@ -331,16 +332,16 @@ fn vertices_that_are_numbered_anew_keep_their_ranks() {
         (RankMethod::GaussSeidel, Some(&v[..])),
     ] {
         let by = |links| ranks(&RankProblem { teleport, ..plain(links) }, method, 1e-9);
-        let (a, b) = (by(&stand), by(&anew));
+        let (a, b) = (by(&original), by(&reordered));
         assert!(distance(&a.ranks, &b.ranks) <= 2e-9);
-        let again = certify(&RankProblem { teleport, ..plain(&anew) }, &a.ranks).unwrap();
+        let again = certify(&RankProblem { teleport, ..plain(&reordered) }, &a.ranks).unwrap();
         assert!(again.error_bound <= 1.1e-9, "{again:?}");
     }
 }
 
 #[test]
-fn the_tolerance_means_the_same_at_any_size() {
-    // NetworkX stops at n times its tolerance, and so far from the ranks of a large graph.
+fn the_tolerance_bounds_the_error_at_any_graph_size() {
+    // NetworkX stops at n times its tolerance, which is far from the ranks of a large graph.
     let links = Links::new(&zoo::generated("rmat:scale=15,edges=300000")).unwrap();
     let truth = ranks(&plain(&links), RankMethod::Power, 1e-13).ranks;
     let got = ranks(&plain(&links), RankMethod::Power, 1e-6);
@@ -349,7 +350,7 @@ fn the_tolerance_means_the_same_at_any_size() {
 }
 
 #[test]
-fn a_limit_of_iterations_is_not_convergence() {
+fn an_iteration_limit_is_not_convergence() {
     let links = Links::new(&random(200, 1)).unwrap();
     let rule = StoppingRule::any([StoppingRule::AbsoluteResidual(1e-10), StoppingRule::MaxIterations(5)]);
     let cpu = Cpu::new(Some(1)).unwrap();
@@ -362,7 +363,7 @@ fn a_limit_of_iterations_is_not_convergence() {
 }
 
 #[test]
-fn weights_say_where_a_surfer_goes_and_repeated_links_count_each() {
+fn weights_determine_transitions_and_repeated_links_add_up() {
     let weighted = Links::new(&graph(3, &[(0, 1, 3.0), (0, 2, 1.0), (1, 0, 0.5), (2, 0, 7.0)])).unwrap();
     let repeated = Links::new(&unweighted(3, [(0, 1), (0, 1), (0, 1), (0, 2), (1, 0), (2, 0)])).unwrap();
     let (a, b) = (plain(&weighted), plain(&repeated));
@@ -372,7 +373,7 @@ fn weights_say_where_a_surfer_goes_and_repeated_links_count_each() {
 }
 
 #[test]
-fn no_vertex_one_vertex_and_no_link_have_ranks() {
+fn graphs_without_vertices_or_links_and_with_one_vertex_have_ranks() {
     for method in RankMethod::ALL {
         let none = ranks(&plain(&Links::new(&unweighted(0, [])).unwrap()), method, 1e-10);
         assert!(none.ranks.is_empty() && none.reason.is_success());
@@ -384,7 +385,7 @@ fn no_vertex_one_vertex_and_no_link_have_ranks() {
 }
 
 #[test]
-fn graphs_and_vectors_that_make_no_chain_are_refused() {
+fn invalid_graphs_and_vectors_are_refused() {
     let refused = |links: &[(usize, usize, f64)]| Links::new(&graph(3, links)).unwrap_err().to_string();
     assert!(
         refused(&[(0, 1, 1.0), (1, 2, -0.5)])
@@ -410,10 +411,10 @@ fn graphs_and_vectors_that_make_no_chain_are_refused() {
 }
 
 #[test]
-fn what_a_gpu_finds_is_what_the_cpu_finds() {
+fn a_gpu_finds_the_same_ranks_as_the_cpu() {
     let gpu = gpu();
     let web = Links::new(&zoo::generated("rmat:scale=14,edges=200000")).unwrap();
-    // More vertices than 16 bits can tell apart, and links to near ones alone, which a GPU keeps in 16 bits.
+    // More vertices than 16 bits can number, but only links to near vertices, which a GPU stores in 16 bits.
     let n: usize = 70_000;
     let next = |i: usize| [i + 1, i + 2 + i % 50, i + 30_000].into_iter().take(1 + i % 3).filter(|&j| j < n);
     let offsets = std::iter::once(0).chain((0..n).scan(0, |end, i| {
@@ -432,7 +433,7 @@ fn what_a_gpu_finds_is_what_the_cpu_finds() {
     }
 }
 
-/// Rows of more links than a block takes at once end in the block that is last with a piece.
+/// A row with more links than a block processes at once is completed by the block that finishes its piece last.
 #[test]
 fn ranks_of_hubs_on_the_gpu_have_the_same_bits_every_time() {
     let gpu = gpu();
@@ -452,7 +453,7 @@ fn ranks_of_hubs_on_the_gpu_have_the_same_bits_every_time() {
 }
 
 #[test]
-fn a_tolerance_beyond_all_rounding_ends_with_a_word_at_any_damping() {
+fn a_tolerance_below_rounding_ends_with_a_rounding_gap_at_any_damping() {
     let links = Links::new(&random(200, 3)).unwrap();
     for damping in [0.0, 0.85] {
         for method in RankMethod::ALL {
@@ -466,7 +467,7 @@ fn a_tolerance_beyond_all_rounding_ends_with_a_word_at_any_damping() {
         }
         let rough =
             on::<Cpu, f32>(&Cpu::new(Some(1)).unwrap(), &RankProblem { damping, ..plain(&links) }, 1e-10);
-        // Without links every rank is the same, and exact once the sum is taken off.
+        // With damping 0 every rank is the same, and exact after normalisation.
         assert!(
             (damping == 0.0 || !rough.reason.is_success()) && rough.iterations < 20_000,
             "{:?}",
@@ -476,7 +477,7 @@ fn a_tolerance_beyond_all_rounding_ends_with_a_word_at_any_damping() {
 }
 
 #[test]
-fn ranks_that_lose_something_are_begun_from_as_they_are() {
+fn ranks_with_a_sum_below_one_are_a_valid_start() {
     let links = Links::new(&random(300, 4)).unwrap();
     let problem = RankProblem { dangling: Dangling::Drop, ..plain(&links) };
     let cold = ranks(&problem, RankMethod::Power, 1e-10);
@@ -485,7 +486,7 @@ fn ranks_that_lose_something_are_begun_from_as_they_are() {
 }
 
 #[test]
-fn what_certify_cannot_judge_is_refused() {
+fn certify_refuses_invalid_problems() {
     let links = Links::new(&unweighted(2, [(0, 1), (1, 0)])).unwrap();
     assert!(certify(&plain(&links), &[0.5]).is_err());
     assert!(certify(&RankProblem { damping: 1.5, ..plain(&links) }, &[0.5, 0.5]).is_err());

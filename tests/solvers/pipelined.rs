@@ -1,4 +1,4 @@
-//! Pipelined conjugate gradients: the iterates of the classic form, and a verdict that makes up for their rounding.
+//! Pipelined conjugate gradients: the iterates of the classic form, and restarts that correct their rounding.
 
 use crate::common::solves::{System, at_most, operator, to};
 use crate::common::vectors::{bits, reals};
@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 on_each_device! {
     it_takes_as_many_iterations_as_the_classic_form,
-    its_loss_of_accuracy_is_made_up_for_by_starting_again,
+    restarts_correct_its_loss_of_accuracy,
     the_iteration_limit_is_kept_exactly,
-    an_indefinite_matrix_is_found_out,
-    recurrences_that_break_down_are_not_blamed_on_the_matrix,
-    an_indefinite_preconditioner_is_found_out,
+    an_indefinite_matrix_is_detected,
+    a_breakdown_of_recurrences_is_not_reported_as_an_indefinite_matrix,
+    an_indefinite_preconditioner_is_detected,
     a_matrix_with_nan_ends_a_solve_in_its_first_iteration,
     single_precision_is_refined_to_the_tolerance_of_double,
-    the_bytes_of_an_iteration_are_those_of_the_documented_budget,
-    both_forms_see_the_same_spectrum,
+    the_bytes_of_an_iteration_match_the_documented_budget,
+    both_forms_find_the_same_spectrum,
 }
 
 const BOTH: [Preconditioner; 2] = [Preconditioner::NONE, Preconditioner::JACOBI];
@@ -39,9 +39,9 @@ fn it_takes_as_many_iterations_as_the_classic_form<D: Host>(device: &D) {
     }
 }
 
-fn its_loss_of_accuracy_is_made_up_for_by_starting_again<D: Host>(device: &D) {
+fn restarts_correct_its_loss_of_accuracy<D: Host>(device: &D) {
     let system = System::random(zoo::generated("poisson2d:100x100"));
-    // So tight that the recurrences have parted from the truth before they reach it.
+    // The tolerance is so small that the recurrences deviate from the true residual before they reach it.
     let rtol = tolerance::RTOL_BEYOND_PIPELINED;
     let classic = system.solve_by(device, Method::Cg, Preconditioner::NONE, &to(rtol));
     let a = operator::<D, f64>(device, &system.matrix);
@@ -62,7 +62,7 @@ fn the_iteration_limit_is_kept_exactly<D: Host>(device: &D) {
     }
 }
 
-fn an_indefinite_matrix_is_found_out<D: Host>(device: &D) {
+fn an_indefinite_matrix_is_detected<D: Host>(device: &D) {
     let values: Vec<f64> = (0..600).map(|i| if i % 2 == 0 { 1.0 } else { -3.0 }).collect();
     let system = System { matrix: zoo::diagonal(&values), b: vec![1.0; 600] };
     let outcome = system.solve_by(device, Method::PipelinedCg, Preconditioner::NONE, &to(tolerance::RTOL));
@@ -77,7 +77,7 @@ fn an_indefinite_matrix_is_found_out<D: Host>(device: &D) {
     }
 }
 
-/// One matrix where the product alone is asked for, as in the recurrences, and another where its dot product is.
+/// An operator with one matrix for plain products, as in the recurrences, and another matrix for products with a dot product.
 struct TwoFaced<D: Device> {
     alone: Operator<D, f64>,
     with_dot: Operator<D, f64>,
@@ -120,7 +120,7 @@ impl<D: Device> LinearOperator<D, f64> for TwoFaced<D> {
     }
 }
 
-fn recurrences_that_break_down_are_not_blamed_on_the_matrix<D: Host>(device: &D) {
+fn a_breakdown_of_recurrences_is_not_reported_as_an_indefinite_matrix<D: Host>(device: &D) {
     let values: Vec<f64> = (1..=600).map(f64::from).collect();
     let wrong: Vec<f64> = values.iter().map(|v| -100.0 * v).collect();
     let system = System { matrix: zoo::diagonal(&values), b: reals(74, 600) };
@@ -136,7 +136,7 @@ fn recurrences_that_break_down_are_not_blamed_on_the_matrix<D: Host>(device: &D)
     }
 }
 
-fn an_indefinite_preconditioner_is_found_out<D: Host>(device: &D) {
+fn an_indefinite_preconditioner_is_detected<D: Host>(device: &D) {
     let system = System { matrix: zoo::diagonal(&[1.0, 2.0, 3.0, 4.0, 5.0, 0.1]), b: vec![1.0; 6] };
     for (values, at_once) in [([1.0, 0.5, 0.3, 0.25, 0.2, -0.1], false), ([-1.0; 6], true)] {
         let (a, m) = (operator::<D, f64>(device, &system.matrix), operator(device, &zoo::diagonal(&values)));
@@ -169,10 +169,10 @@ fn single_precision_is_refined_to_the_tolerance_of_double<D: Host>(device: &D) {
     assert!(outcome.reason == StopReason::Converged && outcome.restarts > 0, "{outcome:?}");
 }
 
-fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device: &D) {
+fn the_bytes_of_an_iteration_match_the_documented_budget<D: Host>(device: &D) {
     let system = System::generated("poisson2d:20x20");
     let n = system.matrix.rows() as u64;
-    // What the product moves besides its two vectors.
+    // The bytes of the product without its two vectors.
     let arrays = operator::<D, f64>(device, &system.matrix).cost().bytes - 2 * n * 8;
     let bytes =
         |precond| system.solve_by(device, Method::PipelinedCg, precond, &at_most(1)).bytes_per_iteration;
@@ -180,8 +180,8 @@ fn the_bytes_of_an_iteration_are_those_of_the_documented_budget<D: Host>(device:
     assert_eq!(bytes(Preconditioner::JACOBI), arrays + 23 * n * 8);
 }
 
-fn both_forms_see_the_same_spectrum<D: Host>(device: &D) {
-    // All eigenvalues after as many iterations as there are.
+fn both_forms_find_the_same_spectrum<D: Host>(device: &D) {
+    // All eigenvalues are found after as many iterations as there are eigenvalues.
     let values: Vec<f64> = (0..12).map(|i| f64::from(i) + 0.5).collect();
     let system = System { matrix: zoo::diagonal(&values), b: reals(73, 12) };
     for method in [Method::Cg, Method::PipelinedCg] {
@@ -191,7 +191,7 @@ fn both_forms_see_the_same_spectrum<D: Host>(device: &D) {
         let predicted = seen.iterations(tolerance::RTOL).unwrap() as usize;
         assert!(predicted >= outcome.iterations && predicted < 60, "{predicted}, {}", outcome.iterations);
     }
-    // The inverse of its diagonal makes any diagonal matrix the identity.
+    // Scaling by the inverse of the diagonal makes any diagonal matrix the identity.
     let outcome = system.solve_by(device, Method::Cg, Preconditioner::JACOBI, &to(tolerance::RTOL));
     let condition = outcome.spectrum.unwrap().condition().unwrap();
     assert!((condition - 1.0).abs() <= tolerance::X, "{condition}");

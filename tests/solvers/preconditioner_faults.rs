@@ -1,4 +1,5 @@
-//! What no preconditioner can be made of is refused with its row, and what is typed wrong with what there is.
+//! Matrices for which no preconditioner can be built are refused with the row, and invalid names and parameters with the valid
+//! ones.
 
 use crate::common::solves::{operator, preconditioner};
 use crate::common::{on_each_device, zoo};
@@ -13,15 +14,15 @@ use std::sync::Arc;
 on_each_device!(
     blocks_that_are_not_positive_definite_are_refused_with_their_row,
     chebyshev_refuses_diagonals_that_are_not_positive,
-    rows_that_lead_beyond_the_range_of_the_numbers_are_named,
+    rows_with_values_out_of_range_are_named,
 );
 
 fn refusal<D: Pick<T>, T: Scalar>(device: &D, precond: Preconditioner, matrix: &Arc<Csr>) -> Option<Error> {
     precond.build(matrix, &operator::<D, T>(device, matrix), 0).err()
 }
 
-/// One over the diagonal of row 3 (counted from 1) is out of range, once for single and once for double precision.
-fn rows_that_lead_beyond_the_range_of_the_numbers_are_named<D: Host>(device: &D) {
+/// The inverse of the diagonal entry in row 3 (counted from 1) is out of range, once for single and once for double precision.
+fn rows_with_values_out_of_range_are_named<D: Host>(device: &D) {
     let (single, double) = (zoo::diagonal(&[1.0, 2.0, 1e-39, 4.0]), zoo::diagonal(&[1.0, 2.0, 1e-309, 4.0]));
     let on_device = |precond: &Preconditioner| D::KIND == "cpu" || !precond.needs_cpu();
     for precond in Preconditioner::all().filter(on_device) {
@@ -32,7 +33,7 @@ fn rows_that_lead_beyond_the_range_of_the_numbers_are_named<D: Host>(device: &D)
         };
         assert!(
             refusal::<D, f64>(device, precond, &single).is_none(),
-            "{precond}: double precision holds it"
+            "{precond}: double precision can represent it"
         );
         let in_single = refusal::<D, f32>(device, precond, &single).unwrap();
         let in_double = refusal::<D, f64>(device, precond, &double).unwrap();
@@ -40,15 +41,15 @@ fn rows_that_lead_beyond_the_range_of_the_numbers_are_named<D: Host>(device: &D)
             [(in_single, "range of f32", "precision f64"), (in_double, "range of f64", "scale the system")]
         {
             assert!(matches!(error, Error::Breakdown { row: 3, .. }), "{precond}: {error:?}");
-            let said = error.to_string();
+            let message = error.to_string();
             let parts = [precond.name(), "row 3 ", range, hint];
-            assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+            assert!(parts.iter().all(|part| message.contains(part)), "{message}");
         }
     }
 }
 
 fn blocks_that_are_not_positive_definite_are_refused_with_their_row<D: Host>(device: &D) {
-    // Blocks of two rows: the second has the determinant d - 4.
+    // With blocks of two rows, the second block has the determinant d - 4.
     let with = |d: f64| {
         zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(2, 1.0), (3, 2.0)], &[(2, 2.0), (3, d)], &[(4, 1.0)]])
     };
@@ -67,7 +68,7 @@ fn blocks_that_are_not_positive_definite_are_refused_with_their_row<D: Host>(dev
             other => panic!("{d}: {other:?}"),
         }
     }
-    // The last block, of one row; and a hole on the diagonal.
+    // The last block, which has one row; and a missing diagonal entry.
     let last = zoo::square(&[&[(0, 1.0)], &[(1, 1.0)], &[(2, -1.0)]]);
     assert!(matches!(build(&last, 2), Err(Error::BadBlock { row: 3, size: 1, at: 3, .. })));
     let hole = zoo::square(&[&[(1, 1.0)], &[(0, 1.0)]]);
@@ -97,15 +98,15 @@ fn a_matrix_that_no_shift_repairs_is_refused_with_row_and_pivot() {
     let matrix = zoo::symmetric(3, &[(0, 0, 1.0), (1, 1, 1.0), (2, 1, 100.0), (2, 2, 1.0)]);
     let error = refused(&matrix, preconditioner("ic0"));
     assert!(matches!(error, Error::Breakdown { precond: "ic0", row: 3, .. }), "{error}");
-    let said = error.to_string();
+    let message = error.to_string();
     assert!(
-        said.contains("row 3") && said.contains("pivot -") && said.contains("preconditioner jacobi"),
-        "{said}"
+        message.contains("row 3") && message.contains("pivot -") && message.contains("preconditioner jacobi"),
+        "{message}"
     );
 }
 
 #[test]
-fn diagonals_and_entries_that_make_no_factor_are_refused_with_their_row() {
+fn invalid_diagonals_and_entries_are_refused_with_their_row() {
     for (precond, name) in [(preconditioner("ic0"), "ic0"), (preconditioner("ssor"), "ssor")] {
         for (value, found) in [(0.0, "0"), (-3.5, "-3.5"), (f64::NAN, "NaN"), (f64::INFINITY, "inf")] {
             let matrix = zoo::symmetric(3, &[(0, 0, 1.0), (1, 1, 2.0), (2, 1, 0.5), (2, 2, value)]);
@@ -133,23 +134,23 @@ fn diagonals_and_entries_that_make_no_factor_are_refused_with_their_row() {
 }
 
 #[test]
-fn names_and_parameters_come_back_as_they_are_typed() {
+fn names_and_parameters_are_printed_as_typed() {
     for typed in ["ic0", "ic0:shift=0.5", "ssor", "ssor:omega=1.5"] {
         assert_eq!(typed.parse::<Preconditioner>().unwrap().to_string(), typed);
     }
     assert_eq!("ssor:omega=1".parse::<Preconditioner>().unwrap(), preconditioner("ssor"));
     for typed in ["ic0:shift=-1", "ic0:shift=NaN", "ic0:shift=x", "ic0:shift=11", "ic0:omega=1"] {
-        let said = typed.parse::<Preconditioner>().unwrap_err().to_string();
-        assert!(said.contains(typed) && said.contains("shift"), "{said}");
+        let message = typed.parse::<Preconditioner>().unwrap_err().to_string();
+        assert!(message.contains(typed) && message.contains("shift"), "{message}");
     }
     for typed in ["ssor:omega=0", "ssor:omega=2", "ssor:omega=nan", "ssor:omega=", "ssor:shift=1"] {
-        let said = typed.parse::<Preconditioner>().unwrap_err().to_string();
-        assert!(said.contains(typed) && said.contains("omega"), "{said}");
+        let message = typed.parse::<Preconditioner>().unwrap_err().to_string();
+        assert!(message.contains(typed) && message.contains("omega"), "{message}");
     }
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_what_there_is() {
+fn invalid_names_and_parameters_are_refused_with_the_valid_ones() {
     let refused = |typed: &str| match typed.parse::<Preconditioner>() {
         Err(e @ Error::BadSetting { setting: "precond", .. }) => e.to_string(),
         other => panic!("{typed}: {other:?}"),
@@ -164,7 +165,7 @@ fn what_cannot_be_read_is_refused_with_what_there_is() {
     }
     assert!(refused("jacobi:block=3").contains("it has no parameters"));
     assert!(refused("block-jacobi:size=3").contains("block=B"));
-    assert!(refused("block-jacobi:block=3,block=4").contains("stands twice"));
+    assert!(refused("block-jacobi:block=3,block=4").contains("given twice"));
     for value in ["0", "1", "257", "-3", "3x3", ""] {
         assert!(refused(&format!("block-jacobi:block={value}")).contains("from 2 to 256"), "{value}");
     }
@@ -176,19 +177,19 @@ fn what_cannot_be_read_is_refused_with_what_there_is() {
     }
 }
 
-/// The errors on parameters come from their rows.
+/// The errors on parameters come from the table of parameters.
 #[test]
-fn every_parameter_refuses_what_is_no_number_in_its_range_and_says_what_it_takes() {
+fn every_parameter_refuses_invalid_values_and_names_the_valid_ones() {
     for row in ROWS {
         for param in row.params {
             for value in ["", "x", "-1", "NaN", "1e300"] {
                 let typed = format!("{}:{}={value}", row.name, param.name);
-                let said = typed.parse::<Preconditioner>().unwrap_err().to_string();
-                assert!(said.contains(&format!("{} must be {}", param.name, param.allowed)), "{said}");
+                let message = typed.parse::<Preconditioner>().unwrap_err().to_string();
+                assert!(message.contains(&format!("{} must be {}", param.name, param.allowed)), "{message}");
             }
             let unknown = format!("{}:no-such-parameter=1", row.name);
-            let said = unknown.parse::<Preconditioner>().unwrap_err().to_string();
-            assert!(said.contains(&param.to_string()), "{said}");
+            let message = unknown.parse::<Preconditioner>().unwrap_err().to_string();
+            assert!(message.contains(&param.to_string()), "{message}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Every preconditioner of the table is what methods take it for: linear, symmetric, positive definite, the same on every
-//! run; and each does what its name says.
+//! Every preconditioner of the table has the properties that methods require: linear, symmetric, positive definite, reproducible;
+//! and each is compared with its definition.
 
 use crate::common::solves::{System, operator, preconditioner, to};
 use crate::common::vectors::{bits, download, reals, upload};
@@ -15,17 +15,16 @@ use std::sync::Arc;
 
 on_each_device!(
     every_preconditioner_is_symmetric_and_positive_definite,
-    every_preconditioner_scales_and_adds_and_never_reads_the_old_y_for_nothing,
-    the_fused_dot_product_is_that_of_the_vectors,
+    every_preconditioner_scales_and_adds_and_reads_the_old_y_only_if_beta_is_not_zero,
+    the_fused_dot_product_matches_the_vectors,
     vectors_of_another_length_are_refused,
-    every_preconditioner_solves_a_system_in_fewer_iterations_than_none_or_as_many,
+    no_preconditioner_increases_the_number_of_iterations,
     block_jacobi_applies_the_inverses_of_its_blocks,
-    chebyshev_is_the_polynomial_of_its_definition,
-    chebyshev_of_even_degree_is_positive_definite_however_far_its_estimate_is_off,
+    chebyshev_matches_the_polynomial_of_its_definition,
+    chebyshev_of_even_degree_is_positive_definite_with_a_wrong_estimate,
 );
 
-/// A symmetric matrix with the pattern of this one and its transpose, its diagonal above the sums of the rows: positive
-/// definite, and the diagonals far apart.
+/// Makes a positive definite matrix from the symmetrised pattern of this one, with a dominant diagonal of varied magnitude.
 fn definite(matrix: &Csr) -> Arc<Csr> {
     let n = matrix.rows();
     let mut rows = vec![std::collections::BTreeMap::<u32, f64>::new(); n];
@@ -47,7 +46,7 @@ fn definite(matrix: &Csr) -> Arc<Csr> {
     zoo::square(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Positive definite matrices of many shapes.
+/// Returns positive definite matrices of many shapes.
 fn definite_zoo() -> zoo::Zoo {
     let square = zoo::reals().into_iter().filter(|(_, matrix)| matrix.is_square());
     let mut all: zoo::Zoo = square.map(|(name, matrix)| (name, definite(&matrix))).collect();
@@ -57,7 +56,7 @@ fn definite_zoo() -> zoo::Zoo {
     all
 }
 
-/// Every preconditioner that there is to apply, as the table has it, and with its parameters where they change the path.
+/// Returns every preconditioner except `none`, with the defaults of the table and with parameters that change the code path.
 fn all() -> Vec<Preconditioner> {
     let more =
         ["block-jacobi:block=2", "block-jacobi:block=7", "block-jacobi:block=31", "chebyshev:degree=1"];
@@ -68,7 +67,8 @@ fn all() -> Vec<Preconditioner> {
     all
 }
 
-/// Those of them that run on a device. Triangular solves run on the CPU only so far, and say so.
+/// Returns the preconditioners that run on a device. Checks that triangular solves, which run on the CPU only so far, report
+/// this.
 fn all_on<D: Host>(device: &D) -> Vec<Preconditioner> {
     let matrix = zoo::diagonal(&[1.0, 2.0]);
     let a = operator::<D, f64>(device, &matrix);
@@ -145,7 +145,7 @@ fn every_preconditioner_is_symmetric_and_positive_definite<D: Host>(device: &D) 
     for_each(device, Symmetric);
 }
 
-fn every_preconditioner_scales_and_adds_and_never_reads_the_old_y_for_nothing<D: Host>(device: &D) {
+fn every_preconditioner_scales_and_adds_and_reads_the_old_y_only_if_beta_is_not_zero<D: Host>(device: &D) {
     struct Scales;
     impl Check for Scales {
         fn check<D: Pick<T>, T: Scalar>(&self, device: &D, m: &Operator<D, T>, what: &str) {
@@ -166,7 +166,7 @@ fn every_preconditioner_scales_and_adds_and_never_reads_the_old_y_for_nothing<D:
     for_each(device, Scales);
 }
 
-fn the_fused_dot_product_is_that_of_the_vectors<D: Host>(device: &D) {
+fn the_fused_dot_product_matches_the_vectors<D: Host>(device: &D) {
     use solver::device::{Op, Slot};
     struct Fused;
     impl Check for Fused {
@@ -207,7 +207,7 @@ fn vectors_of_another_length_are_refused<D: Host>(device: &D) {
     }
 }
 
-fn every_preconditioner_solves_a_system_in_fewer_iterations_than_none_or_as_many<D: Host>(device: &D) {
+fn no_preconditioner_increases_the_number_of_iterations<D: Host>(device: &D) {
     let system = System::generated("elasticity3d:7x6x5,contrast=100,seed=2");
     let rule = to(tolerance::RTOL);
     let plain = system.solve(device, &rule).iterations;
@@ -243,7 +243,7 @@ fn on_the_cpu_any_number_of_threads_gives_the_same_bits() {
     }
 }
 
-/// A column of a dense inverse, by elimination with the largest pivots.
+/// Solves a dense system by elimination with partial pivoting.
 fn solve_dense(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     let n = b.len();
     for k in 0..n {
@@ -292,7 +292,7 @@ fn block_jacobi_applies_the_inverses_of_its_blocks<D: Host>(device: &D) {
 }
 
 #[test]
-fn the_block_size_that_is_found_is_that_of_the_unknowns_of_a_point() {
+fn the_automatic_block_size_is_the_number_of_unknowns_per_point() {
     let found = |what: &str| preconditioner("block-jacobi").settle(&zoo::generated(what)).to_string();
     assert_eq!(found("elasticity3d:6x6x6,contrast=100,seed=2"), "block-jacobi:block=3");
     assert_eq!(found("blockband:n=1000,block=5,density=0.2,symmetric,shift=0.85"), "block-jacobi:block=5");
@@ -300,7 +300,7 @@ fn the_block_size_that_is_found_is_that_of_the_unknowns_of_a_point() {
     assert_eq!(given.settle(&zoo::generated("poisson2d:9x9")), given);
 }
 
-/// q(D^-1 A) D^-1 x by the three-term recurrence, dense and in double precision.
+/// Computes q(D^-1 A) D^-1 x by the three-term recurrence, in double precision.
 fn chebyshev_reference(matrix: &Csr, largest: f64, (degree, ratio): (usize, f64), x: &[f64]) -> Vec<f64> {
     let d = matrix.diagonal();
     let (theta, delta) = (0.5 * (largest + largest / ratio), 0.5 * (largest - largest / ratio));
@@ -319,9 +319,9 @@ fn chebyshev_reference(matrix: &Csr, largest: f64, (degree, ratio): (usize, f64)
     y
 }
 
-fn chebyshev_is_the_polynomial_of_its_definition<D: Host>(device: &D) {
-    // The diagonal is constant and the rows sum up to at most 8 over 4, so the bound of the rows, 2, is in force: the
-    // estimate times its margin lies above the largest eigenvalue, 1.9856.
+fn chebyshev_matches_the_polynomial_of_its_definition<D: Host>(device: &D) {
+    // The diagonal is constant, 4, and absolute row sums are at most 8, so the bound of the row sums, 2, applies: the estimate
+    // times its margin is above the largest eigenvalue, 1.9856.
     let matrix = zoo::generated("poisson2d:20x24");
     let n = matrix.rows();
     let x = reals(5, n);
@@ -345,8 +345,8 @@ fn chebyshev_is_the_polynomial_of_its_definition<D: Host>(device: &D) {
     }
 }
 
-fn chebyshev_of_even_degree_is_positive_definite_however_far_its_estimate_is_off<D: Host>(device: &D) {
-    // The bound is that of the matrix, 2; the operator is that of twenty times the matrix, with eigenvalues up to 40.
+fn chebyshev_of_even_degree_is_positive_definite_with_a_wrong_estimate<D: Host>(device: &D) {
+    // The bound is that of the matrix, 2; the operator is that of 20 times the matrix, with eigenvalues up to 40.
     let matrix = zoo::generated("poisson2d:30x30");
     let values = (0..matrix.nnz()).map(|j| 20.0 * matrix.values().get(j)).collect();
     let larger = Arc::new(Csr::with_pattern(matrix.pattern().clone(), Values::F64(values)).unwrap());
@@ -363,7 +363,7 @@ fn chebyshev_of_even_degree_is_positive_definite_however_far_its_estimate_is_off
 }
 
 #[test]
-fn every_preconditioner_reads_what_it_prints() {
+fn every_preconditioner_parses_its_printed_form() {
     for precond in all() {
         assert_eq!(precond.to_string().parse::<Preconditioner>().unwrap(), precond, "{precond}");
     }
@@ -388,7 +388,7 @@ fn a_settled_preconditioner_prints_every_parameter_that_the_matrix_decides() {
 }
 
 #[test]
-fn the_memory_that_is_told_ahead_is_about_what_is_kept() {
+fn the_memory_estimate_is_close_to_the_stored_bytes() {
     let device = Cpu::new(Some(2)).unwrap();
     for (what, block) in [("poisson2d:70x60", "4"), ("elasticity3d:12x11x10", "3")] {
         let matrix = zoo::generated(what);
@@ -403,9 +403,12 @@ fn the_memory_that_is_told_ahead_is_about_what_is_kept() {
                 build::<_, f32>(&device, precond, &matrix).storage(),
             ];
             for (kept, width) in kept.into_iter().zip([8, 4]) {
-                let told = precond.bytes(rows, entries, width);
-                let near = 0.75 * kept as f64 <= told as f64 && told as f64 <= 2.1 * kept as f64;
-                assert!(near, "{precond} of {what}, {width} bytes a number: {told} told, {kept} kept");
+                let estimated = precond.bytes(rows, entries, width);
+                let near = 0.75 * kept as f64 <= estimated as f64 && estimated as f64 <= 2.1 * kept as f64;
+                assert!(
+                    near,
+                    "{precond} of {what}, {width} bytes per number: {estimated} estimated, {kept} stored"
+                );
             }
         }
     }

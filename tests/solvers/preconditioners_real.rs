@@ -1,4 +1,4 @@
-//! Every symmetric positive definite file of SOLVER_REAL_DATA is solved.
+//! Solves every symmetric positive definite file of SOLVER_REAL_DATA.
 
 use crate::common::each_backend::Builds;
 use crate::common::real;
@@ -11,7 +11,7 @@ use solver::stop::StoppingRule;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The files that the folder's own list has under its heading for them.
+/// Returns the files under the heading for them in the folder's `SOURCES.md`.
 fn definite_files(folder: &Path) -> Vec<PathBuf> {
     let sources = std::fs::read_to_string(folder.join("SOURCES.md")).unwrap();
     let (_, listed) = sources.split_once("## Symmetric positive definite").unwrap();
@@ -21,7 +21,7 @@ fn definite_files(folder: &Path) -> Vec<PathBuf> {
     names.map(|name| folder.join(name)).collect()
 }
 
-/// The true residual that conjugate gradients reach, in words where it is too large.
+/// Solves with conjugate gradients. Returns the iterations, or a message if the true residual is too large.
 fn solve(path: &Path, precond: Preconditioner) -> Result<usize, String> {
     let cpu = Cpu::new(Some(2)).unwrap();
     let matrix = Arc::new(solver::source::load(path.to_str().unwrap()).unwrap().matrix);
@@ -39,7 +39,7 @@ fn solve(path: &Path, precond: Preconditioner) -> Result<usize, String> {
 }
 
 #[test]
-fn every_definite_file_of_real_data_is_solved_to_1e_8_with_jacobi_or_ic0_where_the_table_has_it() {
+fn every_definite_real_matrix_is_solved_to_1e_8_with_jacobi_or_ic0() {
     let folder = real::folder();
     let files = definite_files(&folder);
     assert!(files.len() >= 10, "{files:?}");

@@ -1,5 +1,4 @@
-//! How far a long reading or writing has come: told by every reader and writer, and shown where there is no terminal
-//! too.
+//! Progress of long reads and writes: reported by every reader and writer, and printed without a terminal too.
 
 use solver::format::Dense;
 use solver::observe::Meter;
@@ -14,7 +13,7 @@ fn generated() -> Loaded {
     load("uniform:n=3000,row=40").unwrap()
 }
 
-/// The bytes of a file that `write` writes.
+/// Returns the bytes of a file that `write` writes.
 fn written(write: impl Fn(&Path) -> solver::error::Result<()>) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
@@ -23,7 +22,7 @@ fn written(write: impl Fn(&Path) -> solver::error::Result<()>) -> Vec<u8> {
 }
 
 #[test]
-fn every_reader_tells_how_much_is_read_of_how_much() {
+fn every_reader_reports_the_bytes_read_and_the_total() {
     let n = 20_000;
     let lines = |line: &dyn Fn(usize) -> String| (0..n).map(line).collect::<String>();
     let ring = lines(&|i| format!("{} {}\n", (i + n - 1) % n + 1, (i + 1) % n + 1));
@@ -58,7 +57,7 @@ fn every_reader_tells_how_much_is_read_of_how_much() {
 }
 
 #[test]
-fn every_writer_tells_how_much_is_written_of_how_much() {
+fn every_writer_reports_the_bytes_written_and_the_total() {
     let loaded = generated();
     let vectors = Dense::new(20_000, 2, vec![1.0; 40_000]).unwrap();
     type Write<'a> = &'a dyn Fn(&Path, &Meter) -> solver::error::Result<()>;
@@ -79,7 +78,7 @@ fn every_writer_tells_how_much_is_written_of_how_much() {
 }
 
 #[test]
-fn a_long_reading_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_with_quiet() {
+fn a_long_read_is_reported_in_lines_without_a_terminal_and_not_with_quiet() {
     for quiet in [false, true] {
         let mut command = crate::common::process::solver();
         command.args(if quiet { &["--quiet", "info"][..] } else { &["info"] }).args(["--matrix", "-"]);
@@ -92,10 +91,13 @@ fn a_long_reading_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_wit
         }
         drop(input);
         let done = child.wait_with_output().unwrap();
-        let said = String::from_utf8(done.stderr).unwrap();
-        assert_eq!(done.status.code(), Some(0), "{said}");
-        let line = said.lines().find(|line| line.starts_with("reading -: "));
-        assert_eq!(line.is_none(), quiet, "{said}");
-        assert!(line.is_none_or(|line| line.contains(" bytes so far, ") && line.ends_with("/s")), "{said}");
+        let message = String::from_utf8(done.stderr).unwrap();
+        assert_eq!(done.status.code(), Some(0), "{message}");
+        let line = message.lines().find(|line| line.starts_with("reading -: "));
+        assert_eq!(line.is_none(), quiet, "{message}");
+        assert!(
+            line.is_none_or(|line| line.contains(" bytes so far, ") && line.ends_with("/s")),
+            "{message}"
+        );
     }
 }

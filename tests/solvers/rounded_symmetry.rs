@@ -1,4 +1,5 @@
-//! Systems whose matrix is symmetric to rounding only: whatever stores or reads one triangle of it, the verdict is of all of it.
+//! Systems with a matrix that is symmetric only up to rounding: the verdict is that of the full matrix, even if a backend or
+//! preconditioner stores or reads one triangle.
 
 use crate::common::each_backend::Builds;
 use crate::common::exact::meets;
@@ -11,7 +12,7 @@ use solver::format::{Coo, Csr};
 use solver::precond::Preconditioner;
 use std::sync::Arc;
 
-/// Every fifth entry above the diagonal with another last digit than its mirror image.
+/// Changes the last digit of every fifth entry above the diagonal, so that it differs from its mirror image.
 fn perturbed(what: &str) -> Arc<Csr> {
     let matrix = solver::source::load(what).unwrap().matrix;
     let n = matrix.rows();
@@ -27,9 +28,9 @@ fn perturbed(what: &str) -> Arc<Csr> {
     matrix
 }
 
-/// Every backend of the CPU and every preconditioner, each by the exact residual of the matrix as it is.
+/// Solves with every backend of the CPU and every preconditioner, and checks the exact residual of the full matrix.
 #[test]
-fn verdicts_on_matrices_that_are_symmetric_to_rounding_are_those_of_all_entries() {
+fn verdicts_on_matrices_symmetric_to_rounding_use_all_entries() {
     let cpu = Cpu::new(Some(2)).unwrap();
     for what in ["elasticity3d:3x3x3", "poisson2d:7x5"] {
         let system = System::random(perturbed(what));
@@ -42,7 +43,7 @@ fn verdicts_on_matrices_that_are_symmetric_to_rounding_are_those_of_all_entries(
                 let outcome = |rtol| system.solve_operators(a.clone(), m.clone(), &to(rtol), &mut []);
                 let usual = outcome(tolerance::RTOL);
                 assert!(usual.reason.is_success(), "{name}: {:?}", usual.reason);
-                // Near what rounding leaves, not every run gets there.
+                // Near the limit of rounding, not every run converges.
                 let rtol = tolerance::RTOL_BEYOND_PIPELINED;
                 let least = outcome(rtol);
                 let honest = || meets(&system.matrix, &system.b, &least.x, rtol);

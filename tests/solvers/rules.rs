@@ -1,9 +1,9 @@
-//! Stopping rules by themselves: what they say of a moment in a solve.
+//! Unit tests of stopping rules: what they report at a moment of a solve.
 
 use solver::stop::{Norms, Progress, StopReason, StoppingRule, stagnation_window};
 use std::time::Duration;
 
-/// After so many iterations of the first run.
+/// Returns the progress after this many iterations of the first run.
 fn after(iteration: usize) -> Progress {
     let norms = Norms { b: 4.0, initial: 0.5 };
     let elapsed = Duration::from_secs(9);
@@ -11,7 +11,7 @@ fn after(iteration: usize) -> Progress {
 }
 
 #[test]
-fn rules_know_how_many_iterations_may_run_before_they_are_asked_again() {
+fn rules_return_how_many_iterations_may_run_until_the_next_check() {
     use StoppingRule::{MaxIterations, RelativeResidual, Stagnation, TimeLimit};
     let left = |rule: &StoppingRule, done| rule.iterations_left(&after(done));
     let all = StoppingRule::all([MaxIterations(5), RelativeResidual(0.1)]);
@@ -21,7 +21,7 @@ fn rules_know_how_many_iterations_may_run_before_they_are_asked_again() {
     assert_eq!((left(&any, 4), any.most_iterations()), (3, Some(7)));
     assert_eq!(left(&StoppingRule::any([MaxIterations(10), all.clone()]), 4), 1);
     assert_eq!(left(&TimeLimit(Duration::from_secs(1)), 4), usize::MAX);
-    // A window counts from where the run began.
+    // A stagnation window starts at the beginning of the run.
     assert_eq!((left(&Stagnation(10), 0), left(&Stagnation(10), 14), left(&Stagnation(10), 20)), (10, 6, 10));
     assert_eq!(Stagnation(10).iterations_left(&Progress { run_began: 13, ..after(14) }), 9);
     assert_eq!((all.residual_tolerance(&after(4).norms), all.most_iterations()), (None, None));
@@ -66,7 +66,7 @@ fn empty_combinations_of_rules_never_stop() {
 }
 
 #[test]
-fn windows_of_a_method_that_takes_two_iterations_at_a_time_are_even() {
+fn windows_are_even_for_a_method_with_two_iterations_per_step() {
     use StoppingRule::{MaxIterations, Stagnation};
     let both = StoppingRule::all([Stagnation(5), MaxIterations(3)]);
     let rule = StoppingRule::any([Stagnation(8), both]).in_steps_of(2).into_owned();

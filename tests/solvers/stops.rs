@@ -1,4 +1,4 @@
-//! Every way in which a solve ends, with its evidence, and with an x that fits the residual it reports.
+//! Every reason for which a solve ends, with its evidence, and with an x that matches the reported residual.
 
 use crate::common::solves::{System, at_most, operator, to};
 use crate::common::vectors::reals;
@@ -19,24 +19,24 @@ on_each_device! {
     a_solve_that_meets_the_tolerance_has_converged,
     a_right_hand_side_of_zeros_needs_no_iteration,
     the_iteration_limit_is_kept_exactly,
-    no_time_at_all_ends_a_solve_before_its_first_iteration,
+    a_time_limit_of_zero_ends_a_solve_before_its_first_iteration,
     a_matrix_with_nan_ends_a_solve_in_its_first_iteration,
     products_out_of_range_end_a_solve,
-    an_answer_out_of_range_ends_a_solve_with_its_row_and_leaves_x_alone,
-    a_small_matrix_is_not_taken_for_an_indefinite_one,
-    a_curvature_below_the_range_of_numbers_makes_a_solve_start_again,
+    an_answer_out_of_range_ends_a_solve_with_its_row_and_keeps_x,
+    a_small_matrix_is_not_reported_as_indefinite,
+    a_curvature_below_the_range_of_numbers_restarts_a_solve,
     a_curvature_that_is_not_positive_ends_a_solve_with_its_evidence,
-    an_indefinite_matrix_may_show_itself_later,
+    an_indefinite_matrix_may_be_detected_later,
     a_negative_preconditioner_ends_a_solve_before_its_first_iteration,
-    an_indefinite_preconditioner_may_show_itself_later,
-    a_residual_that_grows_out_of_all_proportion_ends_a_solve,
+    an_indefinite_preconditioner_may_be_detected_later,
+    a_diverging_residual_ends_a_solve,
     a_window_without_progress_ends_a_solve,
-    what_double_precision_cannot_reach_is_a_gap_between_residuals,
-    what_single_precision_reaches_in_one_run_is_refined_to_the_tolerance,
-    a_limit_that_falls_where_the_solve_would_start_again_is_the_reason,
+    a_tolerance_beyond_double_precision_ends_with_a_residual_gap,
+    single_precision_is_refined_to_the_tolerance,
+    a_limit_at_a_restart_is_the_reason,
     tolerances_may_be_relative_to_the_start_or_absolute,
     a_start_that_meets_the_tolerance_needs_no_iteration,
-    observers_are_told_the_start_of_a_solve_that_needs_no_iteration,
+    observers_receive_the_start_of_a_solve_that_needs_no_iteration,
     a_flag_set_by_an_observer_interrupts,
 }
 
@@ -58,7 +58,7 @@ fn a_right_hand_side_of_zeros_needs_no_iteration<D: Host>(device: &D) {
         assert_eq!((outcome.iterations, outcome.residual, outcome.x), (0, 0.0, vec![0.0; n]));
     }
     let empty = System { matrix: zoo::diagonal(&[]), b: vec![] };
-    // The default backend of every device takes a matrix without rows.
+    // The default backend of every device accepts a matrix without rows.
     assert_eq!(empty.solve(device, &to(tolerance::RTOL)).reason, StopReason::ZeroRightHandSide);
 }
 
@@ -75,7 +75,7 @@ fn the_iteration_limit_is_kept_exactly<D: Host>(device: &D) {
     }
 }
 
-fn no_time_at_all_ends_a_solve_before_its_first_iteration<D: Host>(device: &D) {
+fn a_time_limit_of_zero_ends_a_solve_before_its_first_iteration<D: Host>(device: &D) {
     let system = System::generated("poisson2d:10x10");
     let rules = [StoppingRule::RelativeResidual(tolerance::RTOL), StoppingRule::TimeLimit(Duration::ZERO)];
     let outcome = system.solve(device, &StoppingRule::any(rules));
@@ -96,15 +96,15 @@ fn a_matrix_with_nan_ends_a_solve_in_its_first_iteration<D: Host>(device: &D) {
 }
 
 fn products_out_of_range_end_a_solve<D: Host>(device: &D) {
-    // q = 1e308 is a number, p'q = 5e308 is none.
+    // q = 1e308 is finite, p'q = 5e308 is not.
     let system = System { matrix: zoo::diagonal(&[1e308; 5]), b: vec![1.0; 5] };
     let outcome = system.solve(device, &to(tolerance::RTOL));
     let found = StopReason::NotFinite { iteration: 1, vector: "", row: None };
     assert_eq!((outcome.reason, outcome.iterations), (found, 0));
 }
 
-fn an_answer_out_of_range_ends_a_solve_with_its_row_and_leaves_x_alone<D: Host>(device: &D) {
-    // x = 1e310, while p, A p and all products are numbers.
+fn an_answer_out_of_range_ends_a_solve_with_its_row_and_keeps_x<D: Host>(device: &D) {
+    // x = 1e310, while p, A p and all products are finite.
     for method in Method::ALL {
         let system = System { matrix: zoo::diagonal(&[1.0, 1e-160, 1.0]), b: vec![0.0, 1e150, 0.0] };
         let outcome = system.solve_by(device, method, Preconditioner::NONE, &to(tolerance::RTOL));
@@ -114,12 +114,12 @@ fn an_answer_out_of_range_ends_a_solve_with_its_row_and_leaves_x_alone<D: Host>(
     }
 }
 
-/// The numbers from 1 on, times something, on a diagonal; the solution is all ones.
+/// Makes a diagonal matrix of the numbers from 1 on, times a factor; the solution is all ones.
 fn numbers(n: usize, by: f64) -> System {
     System::ones(zoo::diagonal(&(1..=n).map(|i| i as f64 * by).collect::<Vec<_>>()))
 }
 
-fn a_small_matrix_is_not_taken_for_an_indefinite_one<D: Host>(device: &D) {
+fn a_small_matrix_is_not_reported_as_indefinite<D: Host>(device: &D) {
     for method in [Method::Cg, Method::PipelinedCg] {
         let outcome = numbers(4, 1e-110).solve_by(device, method, Preconditioner::NONE, &to(tolerance::RTOL));
         assert_eq!(outcome.reason, StopReason::Converged, "{method:?}");
@@ -130,8 +130,8 @@ fn a_small_matrix_is_not_taken_for_an_indefinite_one<D: Host>(device: &D) {
     assert_eq!(outcome.unwrap().reason, StopReason::Converged, "f32");
 }
 
-fn a_curvature_below_the_range_of_numbers_makes_a_solve_start_again<D: Host>(device: &D) {
-    // The first iteration takes p down by 1e11 or more, and p'A p below 1e-324.
+fn a_curvature_below_the_range_of_numbers_restarts_a_solve<D: Host>(device: &D) {
+    // The first iteration reduces p by 1e11 or more, and p'A p below 1e-324.
     let system = System { matrix: zoo::diagonal(&[1e-303, 1e-303 * (1.0 + 1e-11)]), b: vec![1.0; 2] };
     let outcome = system.solve(device, &to(1e-6 * tolerance::RTOL));
     assert_eq!((outcome.reason, outcome.restarts), (StopReason::Converged, 1));
@@ -147,7 +147,7 @@ fn a_curvature_that_is_not_positive_ends_a_solve_with_its_evidence<D: Host>(devi
     }
 }
 
-fn an_indefinite_matrix_may_show_itself_later<D: Host>(device: &D) {
+fn an_indefinite_matrix_may_be_detected_later<D: Host>(device: &D) {
     let system = System { matrix: zoo::diagonal(&[5.0, 4.0, 3.0, 2.0, -0.1]), b: vec![1.0; 5] };
     for precond in [None, Some(operator(device, &zoo::diagonal(&[1.0, 0.5, 1.0, 0.5, 1.0])))] {
         let a = operator(device, &system.matrix);
@@ -161,7 +161,7 @@ fn an_indefinite_matrix_may_show_itself_later<D: Host>(device: &D) {
     }
 }
 
-/// y = -x, by the default two passes of `apply_dot`.
+/// y = -x, with the default implementation of `apply_dot` in two passes.
 struct Minus<D: Device>(usize, Mutex<D::Slots>);
 
 impl<D: Device> LinearOperator<D, f64> for Minus<D> {
@@ -210,7 +210,7 @@ fn a_negative_preconditioner_ends_a_solve_before_its_first_iteration<D: Host>(de
     assert_eq!((outcome.iterations, outcome.residual, outcome.x), (0, 1.0, vec![0.0; 600]));
 }
 
-fn an_indefinite_preconditioner_may_show_itself_later<D: Host>(device: &D) {
+fn an_indefinite_preconditioner_may_be_detected_later<D: Host>(device: &D) {
     let system = System { matrix: zoo::diagonal(&[1.0, 2.0, 3.0, 4.0, 5.0, 0.1]), b: vec![1.0; 6] };
     let m = operator(device, &zoo::diagonal(&[1.0, 0.5, 0.3, 0.25, 0.2, -0.1]));
     let a = operator(device, &system.matrix);
@@ -223,8 +223,8 @@ fn an_indefinite_preconditioner_may_show_itself_later<D: Host>(device: &D) {
     }
 }
 
-fn a_residual_that_grows_out_of_all_proportion_ends_a_solve<D: Host>(device: &D) {
-    // The first step, made for the small eigenvalue, overshoots along the large one by 1e12 / 2.
+fn a_diverging_residual_ends_a_solve<D: Host>(device: &D) {
+    // The first step, with a length for the small eigenvalue, overshoots along the large one by 1e12 / 2.
     let system = System { matrix: zoo::diagonal(&[1.0, 1e-24]), b: vec![1e-12, 1.0] };
     let rules = [StoppingRule::RelativeResidual(tolerance::RTOL), StoppingRule::Divergence(DIVERGENCE)];
     let a = operator::<D, f64>(device, &system.matrix);
@@ -236,7 +236,7 @@ fn a_residual_that_grows_out_of_all_proportion_ends_a_solve<D: Host>(device: &D)
         }
         other => panic!("{other:?}"),
     }
-    // Without the rule the second iteration finds the answer, as far as rounding lets it.
+    // Without the rule the second iteration finds the answer, as far as rounding permits.
     let outcome = Method::Cg.solve(
         operator::<D, f64>(device, &system.matrix),
         None,
@@ -248,7 +248,7 @@ fn a_residual_that_grows_out_of_all_proportion_ends_a_solve<D: Host>(device: &D)
 }
 
 fn a_window_without_progress_ends_a_solve<D: Host>(device: &D) {
-    // The residual of a point load on a chain moves one node an iteration and hardly falls.
+    // The residual of a point load on a chain moves one node per iteration and hardly falls.
     let n = 700;
     let chain: Vec<Vec<(u32, f64)>> = (0..n)
         .map(|i: u32| {
@@ -279,12 +279,12 @@ fn a_window_without_progress_ends_a_solve<D: Host>(device: &D) {
     assert_eq!(system.solve(device, &rule(stagnation_window(700))).reason, StopReason::Converged);
 }
 
-fn what_double_precision_cannot_reach_is_a_gap_between_residuals<D: Host>(device: &D) {
-    // b is no product of A and a vector of doubles, so no x has a residual of 0.
+fn a_tolerance_beyond_double_precision_ends_with_a_residual_gap<D: Host>(device: &D) {
+    // b is not the product of A and a vector of doubles, so no x has a residual of 0.
     let system = System { b: reals(62, 1024), ..System::generated("poisson2d:32x32") };
     let rtol = tolerance::RTOL_BEYOND_F64;
     let outcome = system.solve(device, &to(rtol));
-    assert!(outcome.restarts > 0, "it tried again: {outcome:?}");
+    assert!(outcome.restarts > 0, "the solve must have restarted: {outcome:?}");
     match outcome.reason {
         StopReason::ResidualGap { recursive, recomputed } => {
             assert!(recomputed == outcome.residual_true && recursive == outcome.residual);
@@ -294,7 +294,7 @@ fn what_double_precision_cannot_reach_is_a_gap_between_residuals<D: Host>(device
     }
 }
 
-fn what_single_precision_reaches_in_one_run_is_refined_to_the_tolerance<D: Host>(device: &D) {
+fn single_precision_is_refined_to_the_tolerance<D: Host>(device: &D) {
     let system = System::random(zoo::generated("poisson2d:32x32"));
     let narrow = Arc::new(system.matrix.to_f32());
     for (rtol, restarts) in [(tolerance::RTOL_F32, 0), (tolerance::RTOL_BEYOND_F32, 1)] {
@@ -305,7 +305,7 @@ fn what_single_precision_reaches_in_one_run_is_refined_to_the_tolerance<D: Host>
     }
 }
 
-fn a_limit_that_falls_where_the_solve_would_start_again_is_the_reason<D: Host>(device: &D) {
+fn a_limit_at_a_restart_is_the_reason<D: Host>(device: &D) {
     let system = System::random(zoo::generated("poisson2d:32x32"));
     let narrow = Arc::new(system.matrix.to_f32());
     let rtol = tolerance::RTOL_BEYOND_F32;
@@ -316,7 +316,7 @@ fn a_limit_that_falls_where_the_solve_would_start_again_is_the_reason<D: Host>(d
     };
     let whole = run(5000);
     assert!(whole.reason == StopReason::Converged && whole.restarts > 0, "{whole:?}");
-    // The recursion of the first run meets its tolerance at one of these.
+    // The recursive residual of the first run meets its tolerance at one of these iterations.
     for limit in (1..whole.iterations).rev() {
         assert_eq!(run(limit).reason, StopReason::IterationLimit { limit });
     }
@@ -341,7 +341,7 @@ fn tolerances_may_be_relative_to_the_start_or_absolute<D: Host>(device: &D) {
     assert!(reduced.residual_true <= tolerance::RTOL * initial && reduced.iterations > relative.iterations);
     assert!(absolute.residual_true * norm(&system.b) <= tolerance::RTOL);
     assert_eq!(reduced.goal, Some(tolerance::RTOL * initial));
-    // Of several tolerances the first met counts.
+    // Of several tolerances, the first one that is met ends the solve.
     let rules =
         [StoppingRule::InitialResidual(tolerance::RTOL), StoppingRule::RelativeResidual(tolerance::RTOL)];
     assert_eq!(run(StoppingRule::any(rules)).iterations, relative.iterations);
@@ -360,22 +360,22 @@ fn a_start_that_meets_the_tolerance_needs_no_iteration<D: Host>(device: &D) {
     assert!(matches!(refused, Err(solver::Error::Dimension { expected: 400, got: 3, .. })), "{refused:?}");
 }
 
-fn observers_are_told_the_start_of_a_solve_that_needs_no_iteration<D: Host>(device: &D) {
+fn observers_receive_the_start_of_a_solve_that_needs_no_iteration<D: Host>(device: &D) {
     let system = System::generated("poisson2d:20x20");
     let zeros = [0.0; 400];
-    let told = |b: &[f64], x0: &[f64]| {
+    let solve_from = |b: &[f64], x0: &[f64]| {
         let given = Given { matrix: (&system.matrix).into(), b, x0: Some(x0) };
         let (a, mut recorder) = (operator::<D, f64>(device, &system.matrix), Recorder::default());
         let outcome = Method::Cg.solve(a, None, &given, &to(tolerance::RTOL), &mut [&mut recorder]).unwrap();
         assert!(outcome.reason.is_success() && outcome.iterations == 0);
         (recorder.residuals().to_vec(), outcome.residual_true)
     };
-    assert_eq!(told(&zeros, &zeros), (vec![0.0], 0.0));
-    let (residuals, end) = told(&system.b, &[1.0 + 1e-12; 400]);
+    assert_eq!(solve_from(&zeros, &zeros), (vec![0.0], 0.0));
+    let (residuals, end) = solve_from(&system.b, &[1.0 + 1e-12; 400]);
     assert!(residuals == [end] && end > 0.0 && end <= tolerance::RTOL, "{residuals:?}");
 }
 
-/// Sets a flag once so many iterations are done.
+/// Sets a flag after this many iterations.
 struct StopAfter(usize, Arc<AtomicBool>);
 
 impl Observer for StopAfter {
@@ -387,18 +387,18 @@ impl Observer for StopAfter {
 }
 
 fn a_flag_set_by_an_observer_interrupts<D: Host>(device: &D) {
-    // It takes more iterations than a batch has.
+    // The system needs more iterations than a batch has.
     let system = System::generated("poisson2d:200x200");
     let flag = Arc::new(AtomicBool::new(false));
     let rules = [StoppingRule::RelativeResidual(tolerance::RTOL), StoppingRule::Interrupt(flag.clone())];
     let outcome = system.watch(device, &StoppingRule::any(rules), &mut StopAfter(20, flag.clone()));
     assert_eq!(outcome.reason, StopReason::Interrupted);
-    // At the end of the batch that the flag was set in.
+    // The solve ends with the batch in which the flag was set.
     assert!((20..20 + D::BATCH).contains(&outcome.iterations), "{}", outcome.iterations);
     assert!(outcome.residual > tolerance::RTOL && flag.load(Ordering::Relaxed));
 }
 
-/// Gives `x` for the first applications and `then` times x afterwards. Counts on the host, so for the CPU only.
+/// Returns x for the first applications and `then` times x afterwards. Counts on the host, so it works on the CPU only.
 struct Turns {
     left: AtomicUsize,
     then: f64,
@@ -440,8 +440,8 @@ fn turning(then: f64) -> Solution {
 }
 
 #[test]
-fn a_preconditioner_that_turns_negative_leaves_the_x_of_its_iteration() {
-    // One application before the first iteration, one in each.
+fn a_preconditioner_that_becomes_negative_keeps_the_x_of_its_iteration() {
+    // One application before the first iteration, and one in each iteration.
     let outcome = turning(-1.0);
     assert!(
         matches!(outcome.reason, StopReason::IndefinitePreconditioner { iteration: 4, product } if product < 0.0)
@@ -450,7 +450,7 @@ fn a_preconditioner_that_turns_negative_leaves_the_x_of_its_iteration() {
 }
 
 #[test]
-fn a_preconditioner_that_turns_to_nan_leaves_the_x_of_its_iteration() {
+fn a_preconditioner_that_becomes_nan_keeps_the_x_of_its_iteration() {
     for then in [f64::NAN, f64::INFINITY] {
         let outcome = turning(then);
         let vector = "the preconditioned residual";
@@ -460,7 +460,7 @@ fn a_preconditioner_that_turns_to_nan_leaves_the_x_of_its_iteration() {
 }
 
 #[test]
-fn every_reason_has_a_word_and_a_sentence_with_its_evidence() {
+fn every_reason_has_a_name_and_a_sentence_with_its_evidence() {
     let reasons = [
         (StopReason::Converged, "converged", "converged"),
         (StopReason::ZeroRightHandSide, "zero_right_hand_side", "x = 0"),

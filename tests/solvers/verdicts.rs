@@ -1,4 +1,4 @@
-//! A solve says *converged* only of an x whose residual meets the tolerance in exact arithmetic.
+//! A solve reports *converged* only if the residual of x meets the tolerance in exact arithmetic.
 
 use crate::common::solves::{System, operator};
 use crate::common::vectors::{Numbers, reals};
@@ -13,11 +13,11 @@ use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 
 on_each_device! {
-    a_residual_that_cancels_to_zero_is_not_taken_for_one,
+    a_residual_that_cancels_to_zero_is_not_accepted,
     a_chain_of_springs_is_judged_by_its_exact_residual,
     a_tolerance_below_the_rounding_of_x_is_not_met,
-    a_residual_that_meets_the_tolerance_but_for_its_rounding_is_undecided,
-    minres_solves_scaled_systems_as_it_solves_others,
+    a_residual_within_its_rounding_of_the_tolerance_is_undecided,
+    minres_solves_systems_of_any_scale,
     an_absolute_tolerance_far_above_b_is_met_by_zero,
 }
 
@@ -26,7 +26,7 @@ fn solve<D: Host>(device: &D, method: Method, given: &Given<'_>, rule: &Stopping
     method.solve(a, None, given, rule, &mut []).unwrap()
 }
 
-/// Solves and compares the verdict with exact arithmetic.
+/// Solves, and checks the verdict in exact arithmetic.
 fn judged<D: Host>(device: &D, method: Method, system: &System, rtol: f64) -> Solution {
     let rule = [StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(20_000)];
     let outcome = solve(device, method, &system.given(), &StoppingRule::any(rule));
@@ -36,7 +36,7 @@ fn judged<D: Host>(device: &D, method: Method, system: &System, rtol: f64) -> So
     outcome
 }
 
-fn a_residual_that_cancels_to_zero_is_not_taken_for_one<D: Host>(device: &D) {
+fn a_residual_that_cancels_to_zero_is_not_accepted<D: Host>(device: &D) {
     let matrix = zoo::symmetric(2, &[(0, 0, 100_000_000.000_000_01), (1, 0, -1e8), (1, 1, 1e8)]);
     let system = System { matrix, b: vec![0.0, 1.0] };
     for method in Method::ALL {
@@ -44,7 +44,7 @@ fn a_residual_that_cancels_to_zero_is_not_taken_for_one<D: Host>(device: &D) {
         // No x of doubles has a residual below 0.3 here.
         assert!(!outcome.reason.is_success() && outcome.residual_true > 0.3, "{outcome:?}");
         if let StopReason::ResidualGap { recursive, .. } = outcome.reason {
-            assert!(recursive <= 1e-8, "the recursion said otherwise: {outcome:?}");
+            assert!(recursive <= 1e-8, "the recursive residual must meet the tolerance: {outcome:?}");
         }
     }
 }
@@ -71,7 +71,7 @@ fn a_tolerance_below_the_rounding_of_x_is_not_met<D: Host>(device: &D) {
     }
 }
 
-fn a_residual_that_meets_the_tolerance_but_for_its_rounding_is_undecided<D: Host>(device: &D) {
+fn a_residual_within_its_rounding_of_the_tolerance_is_undecided<D: Host>(device: &D) {
     let system = System { matrix: zoo::diagonal(&[3.0]), b: vec![1.0] };
     for method in Method::ALL {
         let rtol = 2f64.powi(-54);
@@ -82,7 +82,7 @@ fn a_residual_that_meets_the_tolerance_but_for_its_rounding_is_undecided<D: Host
     }
 }
 
-fn minres_solves_scaled_systems_as_it_solves_others<D: Host>(device: &D) {
+fn minres_solves_systems_of_any_scale<D: Host>(device: &D) {
     let one = System { matrix: zoo::diagonal(&[1.0]), b: vec![1.0] };
     let chain = zoo::symmetric(3, &[(0, 0, 2.0), (1, 0, -1.0), (1, 1, 2.0), (2, 1, -1.0), (2, 2, -2.0)]);
     let chain = System { matrix: chain, b: vec![1.0, -2.0, 0.5] };
@@ -113,8 +113,9 @@ fn minres_solves_scaled_systems_as_it_solves_others<D: Host>(device: &D) {
 }
 
 #[test]
-fn a_small_eigenvalue_that_no_iteration_has_seen_is_seen_by_the_error_estimate() {
-    // 1 but for the vector of ones, where it is 1e-10; one step meets the tolerance, and x is off by 10 there.
+fn the_error_estimate_detects_a_small_eigenvalue_that_no_iteration_found() {
+    // All eigenvalues are 1 except 1e-10 for the vector of ones. One step meets the tolerance, but x has an error of 10 in that
+    // direction.
     let n = 50;
     let entry = |i: usize, j: usize| if i == j { 1.0 + 1e-10 - 1.0 / n as f64 } else { -1.0 / n as f64 };
     let lower: Vec<_> = (0..n).flat_map(|i| (0..=i).map(move |j| (i, j, entry(i, j)))).collect();
@@ -127,7 +128,7 @@ fn a_small_eigenvalue_that_no_iteration_has_seen_is_seen_by_the_error_estimate()
     assert!(outcome.error_estimate.unwrap() > 1.0, "{:?}", outcome.error_estimate);
 }
 
-/// A times a power of two.
+/// Multiplies A by a power of two.
 fn times(matrix: &Csr, by: f64) -> Arc<Csr> {
     let lower = (0..matrix.rows()).flat_map(|i| matrix.row(i).map(move |(j, v)| (i, j, v * by)));
     let lower: Vec<_> = lower.filter(|(i, j, _)| j <= i).collect();
@@ -143,7 +144,7 @@ fn an_absolute_tolerance_far_above_b_is_met_by_zero<D: Host>(device: &D) {
 }
 
 #[test]
-fn a_start_whose_residual_is_out_of_range_is_refused() {
+fn a_start_with_a_residual_out_of_range_is_refused() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let matrix = zoo::diagonal(&[2.0]);
     let refused = |b: f64, x0: f64| {
@@ -169,7 +170,7 @@ fn both_residuals_are_bounds_in_exact_arithmetic() {
         let lower: Vec<_> = lower.into_iter().map(|(i, j)| (i, j, number(spread))).collect();
         let matrix = zoo::symmetric(n, &lower);
         let x: Vec<f64> = (0..n).map(|_| number(spread)).collect();
-        // All but equal to A x, so that b - A x cancels.
+        // b is nearly equal to A x, so that b - A x cancels.
         let b = matrix.multiply_reference(&x);
         for (what, found) in [
             ("plain", Residual::plain(&matrix, &b, &x)),
@@ -178,7 +179,7 @@ fn both_residuals_are_bounds_in_exact_arithmetic() {
             let bound = found.at_most;
             assert!(exact::norm_is_at_most(&matrix, &b, &x, bound), "{case}: {what} {bound:e}");
         }
-        // What cancels leaves a residual that only the compensated one sees; it is known to many digits.
+        // After cancellation only the compensated residual is accurate, to many digits.
         let found = Residual::compensated(&matrix, &b, &x);
         let tight = found.norm * (1.0 - 1e-9);
         let zero = found.norm == 0.0 || !exact::norm_is_at_most(&matrix, &b, &x, tight);
@@ -187,7 +188,7 @@ fn both_residuals_are_bounds_in_exact_arithmetic() {
 }
 
 #[test]
-fn a_start_that_meets_the_tolerance_by_rounding_alone_is_not_believed() {
+fn a_start_that_meets_the_tolerance_by_rounding_alone_is_not_accepted() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let matrix = zoo::symmetric(2, &[(0, 0, 1e8 + 2f64.powi(-26)), (1, 0, -1e8), (1, 1, 1e8)]);
     let b = [0.0, 1.0];

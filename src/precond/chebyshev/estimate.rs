@@ -12,9 +12,9 @@ use rayon::prelude::*;
 
 /// Steps of the estimate.
 const STEPS: usize = 16;
-/// What an estimate from below is multiplied by.
+/// The factor that is applied to the estimate, which is a lower bound.
 const SAFETY: f64 = 1.1;
-/// Of the random vector.
+/// The seed of the random vector.
 const SEED: u64 = 1;
 
 names! {
@@ -26,7 +26,7 @@ names! {
 const FIRST: Track = Track(1);
 const SECOND: Track = Track(2);
 
-/// q = A p, the curvature p'q, and alpha unless the curvature is not positive; noted with rho.
+/// q = A p, the curvature p'q, and alpha unless the curvature is not positive; recorded with rho.
 pub(super) const CURVATURE: Product = product!({ q = A p; pq = <p, q> } then {
     stop NotFinite if not_finite(pq);
     stop IndefiniteMatrix if not_positive(pq);
@@ -47,7 +47,7 @@ pub(super) const RESIDUAL: Formula = sweep!({
 /// p = z + beta p.
 pub(super) const DIRECTION: Formula = sweep!({ "chebyshev_estimate_direction": p = beta * p + z; });
 
-/// The bound; positive.
+/// Computes the bound, which is positive.
 pub(super) fn largest_eigenvalue<D: Device, T: Scalar>(
     device: &D,
     matrix: &Csr,
@@ -59,11 +59,11 @@ pub(super) fn largest_eigenvalue<D: Device, T: Scalar>(
     let bound = (0..inverse.len()).into_par_iter().with_min_len(4096).map(row).reduce(|| 0.0, f64::max);
     let seen = lanczos(device, a, inverse.len(), diagonal)?.extremes().map(|s| SAFETY * s.largest);
     let largest = seen.filter(|&seen| seen > 0.0 && seen < bound).unwrap_or(bound);
-    // Only a matrix of no rows has none.
+    // Only a matrix without rows has the bound 0.
     Ok(if largest > 0.0 { largest } else { 1.0 })
 }
 
-/// The projection of D^-1 A that a few steps of conjugate gradients make, as far as curvatures are positive.
+/// Computes the projection of D^-1 A by a few steps of conjugate gradients, as long as curvatures are positive.
 fn lanczos<D: Device, T: Scalar>(
     device: &D,
     a: &Operator<D, T>,

@@ -1,4 +1,4 @@
-//! The answer in the memory of the host, in double precision, measured with the matrix as its source gave it.
+//! The answer in host memory, in double precision, measured with the matrix as its source provides it.
 
 use super::{Aim, Answer, Truth};
 use crate::backend::Operator;
@@ -14,19 +14,19 @@ use crate::solve::given::MatrixRef;
 use crate::solve::verdict::{self, Judge, Measured, largest_magnitude, norm, normal_residual};
 use std::io::{self, Write};
 
-/// A column of the answer; contiguous, while b and the vectors of devices are row-major.
+/// A column of the answer. It is contiguous, whereas b and the vectors of devices are row-major.
 #[derive(Default)]
 struct Column {
-    /// Whether x is still zero, as it was made.
+    /// Whether x is still zero as allocated.
     fresh: bool,
     x: Vec<f64>,
     /// b - A x.
     r: Vec<f64>,
-    /// The power of two that r was divided by when it was handed over.
+    /// The power of two that r was divided by when it was passed to the device.
     scale: f64,
 }
 
-/// The memory of the host for solves of one size, allocated once.
+/// Host memory for solves of one size, allocated once.
 #[derive(Default)]
 pub(in crate::solve) struct Memory<T> {
     columns: Vec<Column>,
@@ -34,9 +34,9 @@ pub(in crate::solve) struct Memory<T> {
     next_x: Vec<f64>,
     next_r: Vec<f64>,
     found: Option<Measured>,
-    /// A column of b where there are several.
+    /// A contiguous copy of a column of b, if there are several.
     b: Vec<f64>,
-    /// A vector on its way to the device or from it.
+    /// A buffer for transfers to and from the device.
     host: Vec<T>,
     judge: Judge,
     estimator: Estimator,
@@ -51,7 +51,7 @@ pub(in crate::solve) struct Host<'a, D, T> {
 }
 
 impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
-    /// The answer of a system of n rows and k columns.
+    /// Creates the answer for a system of n rows and k columns.
     pub fn new(
         device: &'a D,
         system: &'a System<'a>,
@@ -72,7 +72,7 @@ impl<'a, D: Device, T: Scalar> Host<'a, D, T> {
         Ok(Host { device, system, k, memory })
     }
 
-    /// The residual of the proposed x: plain where that certifies the goal, and otherwise compensated.
+    /// Computes the residual of the proposed x: the plain one if it certifies the goal, otherwise the compensated one.
     fn measure(&mut self, column: usize, aim: &Aim) -> Measured {
         let Memory { next_x: x, next_r: r, b, judge, .. } = &mut *self.memory;
         let b = one_column(self.system.b, self.k, column, b);
@@ -105,7 +105,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
 
     fn clear(&mut self, column: usize) {
         let Column { fresh, x, .. } = &mut self.memory.columns[column];
-        // Pages that nothing has touched are zero, and take no time yet.
+        // Newly allocated pages are zero; not writing them saves time.
         if !std::mem::take(fresh) {
             x.fill(0.0);
         }
@@ -114,7 +114,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     fn start(&mut self, column: usize, aim: &Aim) -> Result<Truth> {
         let k = self.k;
         let truth = match self.system.x0 {
-            // Without rounding: b - A 0 = b.
+            // Exact: b - A 0 = b.
             None => {
                 self.clear(column);
                 let Memory { columns, b, .. } = &mut *self.memory;
@@ -136,16 +136,16 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
         Ok(truth)
     }
 
-    fn hand_over(
+    fn upload_residuals(
         &mut self,
         live: &dyn Fn(usize) -> bool,
         work: &mut Work<'_, D, T>,
         to: &[Name],
     ) -> Result<()> {
         let Memory { columns, host, .. } = &mut *self.memory;
-        for (place, column) in columns.iter_mut().enumerate() {
-            let host = host.iter_mut().skip(place).step_by(self.k);
-            if live(place) {
+        for (index, column) in columns.iter_mut().enumerate() {
+            let host = host.iter_mut().skip(index).step_by(self.k);
+            if live(index) {
                 column.scale = scale(&column.r);
                 host.zip(&column.r).for_each(|(host, r)| *host = T::from_f64(r / column.scale));
             } else {
@@ -211,7 +211,7 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
             MatrixRef::Applied(_) => {
                 let product = norm(&self.system.matrix.multiply(r));
                 let r = norm(r);
-                // A lower bound of the norm where a preconditioner hides the eigenvalues of A.
+                // With a preconditioner, the eigenvalues of A are unknown; the quotient is then a lower bound of the norm.
                 product / norm_a.unwrap_or(product / r) / r
             }
         }
@@ -263,8 +263,8 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     }
 
     fn copy_to(&self, x: &mut [f64]) {
-        for (place, column) in self.memory.columns.iter().enumerate() {
-            let x = x.iter_mut().skip(place).step_by(self.k);
+        for (index, column) in self.memory.columns.iter().enumerate() {
+            let x = x.iter_mut().skip(index).step_by(self.k);
             x.zip(&column.x).for_each(|(x, own)| *x = *own);
         }
     }
@@ -302,17 +302,17 @@ impl<D: Device, T: Scalar> Answer<D, T> for Host<'_, D, T> {
     }
 }
 
-/// A column of a row-major array of k columns, copied to `room` where it is not the only one.
-fn one_column<'a>(all: &'a [f64], k: usize, column: usize, room: &'a mut [f64]) -> &'a [f64] {
+/// Returns a column of a row-major array of k columns, copied to `buffer` if there are several.
+fn one_column<'a>(all: &'a [f64], k: usize, column: usize, buffer: &'a mut [f64]) -> &'a [f64] {
     if k == 1 {
         return all;
     }
-    room.iter_mut().zip(all.iter().skip(column).step_by(k)).for_each(|(to, from)| *to = *from);
-    room
+    buffer.iter_mut().zip(all.iter().skip(column).step_by(k)).for_each(|(to, from)| *to = *from);
+    buffer
 }
 
-/// Whether p'Ap is positive, but it or entries of A p are below the range of numbers. Both are scaled by powers of two to
-/// see that.
+/// Returns whether p'Ap is positive, but p'Ap or entries of A p are below the range of numbers. Scales both by powers of two to
+/// detect this.
 fn has_underflown<T: Scalar>(matrix: MatrixRef<'_>, p: Vec<f64>) -> bool {
     let scaled = |mut v: Vec<f64>| {
         let by = scale(&v);
@@ -327,13 +327,14 @@ fn has_underflown<T: Scalar>(matrix: MatrixRef<'_>, p: Vec<f64>) -> bool {
     curvature > 0.0 && (sum < f64::MIN_POSITIVE || entry == 0.0)
 }
 
-/// A power of two near the largest magnitude, by which a residual is scaled without rounding; 1 where it has none.
+/// Returns a power of two near the largest magnitude, by which a residual is scaled without rounding; 1 if the largest magnitude
+/// is not a normal number.
 fn scale(r: &[f64]) -> f64 {
     let largest = largest_magnitude(r.iter().copied());
     if largest.is_normal() { 2f64.powi(largest.log2().floor().clamp(-1000.0, 1000.0) as i32) } else { 1.0 }
 }
 
-/// The power of two that brings the largest entry of a matrix to about 1; exactly 1 where the squares of its entries, in
+/// Returns the power of two that brings the largest entry of a matrix to about 1; exactly 1 if the squares of its entries, in
 /// vectors of this precision, are in range anyway.
 fn matrix_scale<T: Scalar>(matrix: &Csr) -> f64 {
     let safe = if size_of::<T>() == 4 { 16 } else { 256 };

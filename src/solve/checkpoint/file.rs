@@ -1,22 +1,22 @@
-//! Numbers, texts and vectors to the bytes of a checkpoint and back.
+//! Encodes numbers, texts and vectors as the bytes of a checkpoint, and decodes them.
 
 use super::Identity;
 use crate::scalar::Scalar;
 use std::io::{self, Write};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// A byte that is no text, a name, and line ends that any conversion of text would change.
+/// A byte that is not text, a name, and line ends that any conversion of text would change.
 pub(super) const MAGIC: &[u8; 8] = b"\x93SCP\r\n\x1a\n";
-/// Changes with the layout.
+/// Version of the layout; increment it when the layout changes.
 const VERSION: u32 = 2;
 /// Bytes of magic and version.
 pub(super) const START: usize = 12;
-/// Numbers that are turned into bytes at once.
+/// Numbers converted to bytes at once.
 const BLOCK: usize = 1 << 13;
 
 const DAMAGED: &str = "it is truncated or damaged: its checksum is wrong";
 
-/// Refuses what does not begin as a checkpoint of this version does.
+/// Checks that a file begins with the magic and this version.
 pub(super) fn check_start(start: &[u8; START]) -> Result<(), String> {
     let (magic, version) = start.split_at(MAGIC.len());
     if magic != MAGIC {
@@ -31,7 +31,7 @@ pub(super) fn check_start(start: &[u8; START]) -> Result<(), String> {
     }
 }
 
-/// The length of a whole file without its checksum, which must be right.
+/// Checks the checksum of a whole file, and returns the file's length without it.
 pub(super) fn check_sum(bytes: &[u8]) -> Result<usize, String> {
     let (body, sum) = bytes.split_last_chunk().ok_or(DAMAGED)?;
     if body.len() < START || u64::from_le_bytes(*sum) != xxh3_64(body) {
@@ -40,7 +40,7 @@ pub(super) fn check_sum(bytes: &[u8]) -> Result<usize, String> {
     Ok(body.len())
 }
 
-/// Writes a checkpoint, and sums it up on the way.
+/// Writes a checkpoint and computes its checksum.
 pub(in crate::solve) struct Writer<W> {
     out: W,
     sum: Box<Xxh3>,
@@ -75,7 +75,7 @@ impl<W: Write> Writer<W> {
         self.bytes(&(count as u64).to_le_bytes())
     }
 
-    /// A list of numbers in the width of their type.
+    /// Writes a length and numbers in the width of their type.
     pub fn vector<T: Scalar>(&mut self, numbers: &[T]) -> io::Result<()> {
         self.count(numbers.len())?;
         let mut bytes = Vec::with_capacity(size_of::<T>() * BLOCK.min(numbers.len()));
@@ -93,7 +93,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the file with its checksum; returns its length.
+    /// Writes the checksum and returns the length of the file.
     pub fn finish(mut self) -> io::Result<u64> {
         let sum = self.sum.digest();
         self.out.write_all(&sum.to_le_bytes())?;
@@ -101,7 +101,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Takes numbers, texts and vectors off the bytes of a checkpoint. Errors complete a sentence about the file.
+/// Reads numbers, texts and vectors from the bytes of a checkpoint. Errors complete a sentence about the file.
 pub(in crate::solve) struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -111,27 +111,27 @@ impl<'a> Reader<'a> {
         Reader { rest }
     }
 
-    /// Bytes not taken yet.
+    /// Returns the number of bytes not read yet.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
 
     fn bytes(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or("it ends too early")?;
+        let (head, rest) = self.rest.split_at_checked(count).ok_or("it ends too early")?;
         self.rest = rest;
-        Ok(taken)
+        Ok(head)
     }
 
     pub fn count(&mut self) -> Result<usize, String> {
-        let (taken, rest) = self.rest.split_first_chunk().ok_or("it ends too early")?;
+        let (head, rest) = self.rest.split_first_chunk().ok_or("it ends too early")?;
         self.rest = rest;
-        let count = u64::from_le_bytes(*taken);
+        let count = u64::from_le_bytes(*head);
         usize::try_from(count).map_err(|_| format!("{count} is more than this machine can address"))
     }
 
     fn text(&mut self) -> Result<String, String> {
         let length = self.count()?;
-        String::from_utf8(self.bytes(length)?.to_vec()).map_err(|_| "a name in it is no text".to_owned())
+        String::from_utf8(self.bytes(length)?.to_vec()).map_err(|_| "a text in it is not UTF-8".to_owned())
     }
 
     pub(super) fn identity(&mut self) -> Result<Identity, String> {
@@ -139,16 +139,16 @@ impl<'a> Reader<'a> {
         (0..pairs).map(|_| Ok((self.text()?, self.text()?))).collect()
     }
 
-    /// A list of numbers, of which there must be `expected`.
+    /// Reads a list of exactly `expected` numbers.
     pub fn vector<T: Scalar>(&mut self, expected: usize) -> Result<Vec<T>, String> {
         let numbers = self.list()?;
         match numbers.len() == expected {
             true => Ok(numbers),
-            false => Err(format!("it has {} numbers where {expected} must stand", numbers.len())),
+            false => Err(format!("it has {} numbers instead of {expected}", numbers.len())),
         }
     }
 
-    /// A list of numbers.
+    /// Reads a list of numbers.
     pub fn list<T: Scalar>(&mut self) -> Result<Vec<T>, String> {
         let length = self.count()?.checked_mul(size_of::<T>()).ok_or("it ends too early")?;
         let bytes = self.bytes(length)?;
@@ -158,11 +158,11 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Nothing may be left over.
+    /// Checks that all bytes have been read.
     pub fn finish(self) -> Result<(), String> {
         match self.rest.len() {
             0 => Ok(()),
-            more => Err(format!("it goes on for {more} bytes after its end")),
+            more => Err(format!("it has {more} bytes after its end")),
         }
     }
 }

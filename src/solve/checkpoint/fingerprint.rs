@@ -4,17 +4,17 @@ use crate::format::{Csr, Offsets, Values};
 use crate::parallel::run_all;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Numbers under one sum; the fingerprint is that of the sums.
+/// Numbers per block; the fingerprint is the hash of the blocks' hashes.
 const BLOCK: usize = 1 << 17;
 
-/// The sizes of a matrix and the fingerprint of its arrays.
+/// Returns the sizes of a matrix and the fingerprint of its arrays.
 pub fn of_matrix(matrix: &Csr) -> String {
     let offsets = match matrix.row_offsets() {
         Offsets::U32(offsets) => of(offsets, |o| u64::from(o).to_le_bytes()),
         Offsets::U64(offsets) => of(offsets, u64::to_le_bytes),
     };
     let columns = of(matrix.col_indices(), u32::to_le_bytes);
-    // A matrix of ones has no values to sum.
+    // A matrix of ones has no values to hash.
     let values = match matrix.values() {
         Values::Ones => 1,
         Values::F32(values) => of(values, f32::to_le_bytes),
@@ -24,7 +24,7 @@ pub fn of_matrix(matrix: &Csr) -> String {
     format!("{} x {} with {} entries [{arrays:016x}]", matrix.rows(), matrix.cols(), matrix.nnz())
 }
 
-/// The length of a vector and its fingerprint.
+/// Returns the length of a vector and its fingerprint.
 pub fn of_vector(values: &[f64]) -> String {
     format!("{} numbers [{:016x}]", values.len(), of(values, f64::to_le_bytes))
 }

@@ -1,4 +1,4 @@
-//! What is checked and known before the first iteration.
+//! Checks and constants before the first iteration.
 
 use super::Task;
 use crate::device::Device;
@@ -7,7 +7,7 @@ use crate::scalar::Scalar;
 use crate::solve::recurrence::{Facts, Operators};
 use std::time::Duration;
 
-/// Rows of the system, whose parts must fit.
+/// Checks that the sizes of the system match, and returns its number of rows.
 pub(super) fn check(
     task: &Task<'_>,
     (rows, cols): (usize, usize),
@@ -38,19 +38,19 @@ pub(super) fn check(
     Ok(rows)
 }
 
-/// What is the same in the outcomes of all columns.
+/// Values that the outcomes of all columns share.
 #[derive(Default)]
 pub(super) struct Common {
     pub bytes_per_iteration: u64,
     pub operator_bytes: u64,
     pub vector_bytes: u64,
     pub seconds_setup: f64,
-    /// Time that other processes have spent on the solve before.
+    /// Time that earlier processes have spent on the solve.
     pub earlier: Duration,
 }
 
 impl Common {
-    /// What is known before the first iteration.
+    /// Computes the values that are available before the first iteration.
     pub fn of<D: Device, T: Scalar>(
         operators: &Operators<D, T>,
         facts: &Facts,

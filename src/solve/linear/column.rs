@@ -9,35 +9,35 @@ use crate::spectrum::{MOST_COEFFICIENTS, Spectrum, Tridiagonal};
 use crate::stop::{Norms, Progress, StopReason, StoppingRule};
 use std::time::Duration;
 
-/// The state of a column, in addition to the [`Track`] of the loop. Its lists are kept from one solve to the next.
+/// The state of a column, in addition to the [`Track`] of the loop. Its lists are reused from one solve to the next.
 pub(super) struct Column {
-    /// How the column has ended for good.
+    /// The reason for which the column has ended for good.
     pub end: Option<StopReason>,
-    /// How its last run has ended, once the run has been looked at.
+    /// The reason for which its last run has ended, once the run has been judged.
     pub reason: StopReason,
-    /// Whether its iterations wait until the other columns start again: it had ended when the solve was saved.
+    /// Whether the column waits until the other columns start again: it had ended when the solve was saved.
     pub idle: bool,
     norm_b: f64,
     pub truth: Truth,
-    /// The recursive residual at the end of the run that has found x, relative to b.
+    /// The recursive residual at the end of the run that produced x, relative to b.
     pub recursive: f64,
-    /// The residual to reach, relative to b, and the one that the rules name.
+    /// The residual to reach, relative to b, and the one that the rules specify.
     pub goal: f64,
-    asked: Option<f64>,
-    /// The square of the norm that the device saw at the beginning of the run.
-    pub began_with: f64,
-    /// The norm that the device sees for a residual as large as b.
+    rule_goal: Option<f64>,
+    /// The square of the residual norm on the device at the beginning of the run.
+    pub initial_rr: f64,
+    /// The norm on the device of a residual as large as b.
     pub unit: f64,
-    /// Runs before this one.
+    /// Number of runs before this one.
     pub restarts: usize,
     pub energy: f64,
-    /// What progress of the energy is measured by.
+    /// The value of `energy` at the last progress.
     pub energy_mark: f64,
-    /// The coefficients of the first run, and the projection that they make.
+    /// The coefficients of the first run, and the projection that they define.
     pub coefficients: Vec<(f64, f64)>,
     most_coefficients: usize,
     pub projection: Tridiagonal,
-    /// Iterations that other processes have done.
+    /// Iterations done by earlier processes.
     pub earlier_iterations: usize,
     pub spectrum: Option<Spectrum>,
     pub error_estimate: Option<f64>,
@@ -53,8 +53,8 @@ impl Default for Column {
             truth: Truth { residual: 0.0, at_most: 0.0, backward_error: 0.0 },
             recursive: 0.0,
             goal: 0.0,
-            asked: None,
-            began_with: 0.0,
+            rule_goal: None,
+            initial_rr: 0.0,
             unit: 1.0,
             restarts: 0,
             energy: 0.0,
@@ -70,7 +70,7 @@ impl Default for Column {
 }
 
 impl Column {
-    /// Resets the column and keeps its memory, with room for the coefficients of this many iterations.
+    /// Resets the column but keeps its allocated memory; keeps coefficients of at most this many iterations.
     pub fn clear(&mut self, iterations: Option<usize>) {
         let most = iterations.unwrap_or(MOST_COEFFICIENTS).min(MOST_COEFFICIENTS);
         let (mut coefficients, projection) =
@@ -79,7 +79,7 @@ impl Column {
         *self = Column { coefficients, projection, most_coefficients: most, ..Column::default() };
     }
 
-    /// A right-hand side of this norm, before the start is measured.
+    /// Sets the norm of the right-hand side, before the residual of the start is measured.
     pub fn begin(&mut self, rule: &StoppingRule, norm_b: f64) {
         self.coefficients.reserve(self.most_coefficients);
         self.projection.reserve(self.most_coefficients);
@@ -88,54 +88,54 @@ impl Column {
         (self.norm_b, self.goal) = (norm_b, rule.goal(&unknown).unwrap_or(0.0));
     }
 
-    /// Takes the truth about the start.
-    pub fn started(&mut self, run: &mut Run<'_, '_>, place: usize, truth: Truth) {
+    /// Sets the measured residual of the start.
+    pub fn set_start(&mut self, run: &mut Run<'_, '_>, index: usize, truth: Truth) {
         let initial = truth.residual;
         let norms = Norms { b: self.norm_b, initial };
-        self.asked = run.rule.goal(&norms);
-        self.goal = self.asked.unwrap_or(FLOOR * f64::EPSILON);
+        self.rule_goal = run.rule.goal(&norms);
+        self.goal = self.rule_goal.unwrap_or(FLOOR * f64::EPSILON);
         (self.truth, self.recursive) = (truth, initial);
-        run.tracks[place].begin(at_start(norms, initial), run.rule.residual_tolerance(&norms));
+        run.tracks[index].begin(at_start(norms, initial), run.rule.residual_tolerance(&norms));
     }
 
-    /// A right-hand side of zeros has the answer 0.
-    pub fn end_as_zero(&mut self, run: &mut Run<'_, '_>, place: usize) {
-        run.tracks[place].begin(at_start(Norms { b: 1.0, initial: 1.0 }, 0.0), None);
-        self.end_before_iterating(run, place, StopReason::ZeroRightHandSide);
+    /// Ends a column with a right-hand side of zeros, for which x = 0.
+    pub fn end_as_zero(&mut self, run: &mut Run<'_, '_>, index: usize) {
+        run.tracks[index].begin(at_start(Norms { b: 1.0, initial: 1.0 }, 0.0), None);
+        self.end_before_iterating(run, index, StopReason::ZeroRightHandSide);
     }
 
-    /// The start meets the goal.
-    pub fn end_at_start(&mut self, run: &mut Run<'_, '_>, place: usize) {
-        self.end_before_iterating(run, place, StopReason::Converged);
+    /// Ends a column if the start meets the goal.
+    pub fn end_at_start(&mut self, run: &mut Run<'_, '_>, index: usize) {
+        self.end_before_iterating(run, index, StopReason::Converged);
     }
 
-    fn end_before_iterating(&mut self, run: &mut Run<'_, '_>, place: usize, reason: StopReason) {
+    fn end_before_iterating(&mut self, run: &mut Run<'_, '_>, index: usize, reason: StopReason) {
         self.end = Some(reason);
-        run.tracks[place].stop = Some(Stop::Rule(reason));
-        run.tell_start(place);
+        run.tracks[index].stop = Some(Stop::Rule(reason));
+        run.notify_start(index);
     }
 
-    /// What residuals are measured for.
+    /// Returns the goal and the norms for the measurement of a residual.
     pub fn aim(&self, norm_a: f64) -> Aim {
         Aim { norm_b: self.norm_b, goal: self.goal, norm_a }
     }
 
-    /// Whether x is known to meet the goal, rounding included.
-    pub fn meets(&self) -> bool {
+    /// Returns whether x certainly meets the goal, rounding included.
+    pub fn meets_goal(&self) -> bool {
         self.truth.at_most <= self.goal
     }
 
-    /// Keeps the coefficients of an iteration of the first run.
-    pub fn keep(&mut self, coefficients: (f64, f64)) {
+    /// Stores the coefficients of an iteration of the first run.
+    pub fn keep_coefficients(&mut self, coefficients: (f64, f64)) {
         if self.restarts == 0 && self.coefficients.len() < self.most_coefficients {
             self.coefficients.push(coefficients);
         }
     }
 
-    /// The outcome with the verdict.
+    /// Returns the outcome with the verdict.
     pub fn outcome(&self, common: &Common, track: &Track) -> Outcome {
         let now = &track.now;
-        // Iterations before a checkpoint may have run elsewhere.
+        // Iterations before a checkpoint may have run on a different device.
         let (seconds, iterations) = match now.iteration - self.earlier_iterations {
             0 => (now.elapsed, now.iteration),
             here => (now.elapsed.saturating_sub(common.earlier), here),
@@ -149,7 +149,7 @@ impl Column {
             residual_at_most: self.truth.at_most,
             backward_error: self.truth.backward_error,
             error_estimate: self.error_estimate,
-            goal: self.asked,
+            goal: self.rule_goal,
             spectrum: self.spectrum,
             seconds_setup: common.seconds_setup,
             seconds_solve: now.elapsed.as_secs_f64(),

@@ -1,4 +1,4 @@
-//! Whether a run is believed, and what its end means for the solve.
+//! Decides whether the result of a run is accepted, and what the end of a run means for the solve.
 
 use super::{Column, Solve};
 use crate::device::{Device, SlotState, Work};
@@ -9,16 +9,17 @@ use crate::solve::recurrence::{Operators, Recurrence};
 use crate::solve::run::{Run, Stop};
 use crate::stop::{Progress, StopCode, StopReason};
 
-/// A run must bring the true residual below this part of what it was, or it is the last.
+/// A run must reduce the true residual below this fraction of the previous one; otherwise it is the last run.
 const GAIN: f64 = 0.5;
-/// A true residual this many times the recursive one, and the one before the run, is all rounding.
+/// A true residual larger than this multiple of both the recursive residual and the residual before the run consists of rounding
+/// alone.
 const LOST: f64 = 10.0;
-/// The normal residual below which a least-squares solution is believed.
+/// The normal residual below which a least-squares solution is accepted.
 const NORMAL: f64 = 1e-6;
 
 impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T> {
-    /// Finds the reason for which each column has ended, with its evidence, and marks all columns as done.
-    pub(super) fn explain(
+    /// Determines the reason for which each column has ended, with its evidence, and marks all columns as done.
+    pub(super) fn find_reasons(
         &mut self,
         run: &mut Run<'_, '_>,
         operators: &Operators<D, T>,
@@ -30,12 +31,12 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
                 *done = StopCode::Limit as u32;
             }
         }
-        for place in 0..self.columns.len() {
-            let column = &self.columns[place];
-            let Some(stop) = run.tracks[place].stop.filter(|_| column.end.is_none() && !column.idle) else {
+        for index in 0..self.columns.len() {
+            let column = &self.columns[index];
+            let Some(stop) = run.tracks[index].stop.filter(|_| column.end.is_none() && !column.idle) else {
                 continue;
             };
-            let now = run.tracks[place].now;
+            let now = run.tracks[index].now;
             let reason = match stop {
                 Stop::Rule(reason) => reason,
                 Stop::Code(StopCode::Converged) => StopReason::Converged,
@@ -43,16 +44,16 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
                     let growth = now.residual / now.norms.initial;
                     StopReason::Diverged { iteration: now.iteration, growth }
                 }
-                Stop::Code(code) => M::reason(operators, work, code, state, place, now.run_began)?,
+                Stop::Code(code) => M::reason(operators, work, code, state, index, now.run_began)?,
             };
             let preconditioned = operators.m.is_some();
-            let reason = self.locate(place, reason, work, preconditioned)?;
-            self.columns[place].reason = self.underflown(place, reason, work)?;
+            let reason = self.locate(index, reason, work, preconditioned)?;
+            self.columns[index].reason = self.check_underflow(index, reason, work)?;
         }
         Ok(())
     }
 
-    /// Where NaN or infinity stands, if that is why the run ended.
+    /// Finds the vector and the row of NaN or infinity, if that is the reason for the end of the run.
     fn locate(
         &mut self,
         column: usize,
@@ -69,9 +70,14 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         Ok(reason)
     }
 
-    /// A curvature that is zero because its products fell below the range of numbers is not blamed on the matrix; other
-    /// evidence is told in the units of the system.
-    fn underflown(&mut self, column: usize, reason: StopReason, work: &Work<'_, D, T>) -> Result<StopReason> {
+    /// Reports underflow instead of an indefinite matrix if a curvature is zero because its products fell below the range of
+    /// numbers. Converts other evidence to the scale of the system.
+    fn check_underflow(
+        &mut self,
+        column: usize,
+        reason: StopReason,
+        work: &Work<'_, D, T>,
+    ) -> Result<StopReason> {
         let scale = self.answer.scale(column);
         let evidence = |product: f64| {
             let product_of_system = product * scale * scale;
@@ -94,39 +100,39 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         })
     }
 
-    /// Judges what a run has found for a column; whether the column starts again.
-    pub(super) fn judge_column(&mut self, run: &Run<'_, '_>, place: usize) -> bool {
-        if self.columns[place].end.is_some() {
+    /// Judges the result of a run for a column. Returns whether the column starts again.
+    pub(super) fn judge_column(&mut self, run: &Run<'_, '_>, index: usize) -> bool {
+        if self.columns[index].end.is_some() {
             return false;
         }
-        let now = &run.tracks[place].now;
-        let before = self.columns[place].truth.residual;
-        let (reason, better) = self.collect(place, now);
-        let reason = self.measured(place, reason);
-        let column = &mut self.columns[place];
+        let now = &run.tracks[index].now;
+        let before = self.columns[index].truth.residual;
+        let (reason, better) = self.accept_result(index, now);
+        let reason = self.with_measurements(index, reason);
+        let column = &mut self.columns[index];
         let gained = better && (column.restarts == 0 || column.truth.residual <= GAIN * before);
         let restart = (gained || column.idle) && column.may_restart(&reason);
-        let against = if restart { run.rule.check(&column.next_run(now)) } else { None };
-        if restart && against.is_none() {
+        let forbidden_by = if restart { run.rule.check(&column.next_run(now)) } else { None };
+        if restart && forbidden_by.is_none() {
             column.restarts += 1;
             return true;
         }
-        column.end = Some(column.believe(reason, against, now.residual));
+        column.end = Some(column.final_reason(reason, forbidden_by, now.residual));
         false
     }
 
-    /// Brings home what a run has found: the reason as its numbers let it stand, and whether they are better than what
-    /// was there.
-    fn collect(&mut self, place: usize, now: &Progress) -> (StopReason, bool) {
-        let norm_a = self.norm_of_a(place);
-        let column = &mut self.columns[place];
+    /// Measures the result of a run, and accepts it if it is better than the previous x. Returns the reason, corrected by the
+    /// measurement, and whether the result is better.
+    fn accept_result(&mut self, index: usize, now: &Progress) -> (StopReason, bool) {
+        let norm_a = self.norm_of_a(index);
+        let column = &mut self.columns[index];
         if column.idle {
             return (StopReason::Converged, false);
         }
         let (aim, reason) = (column.aim(norm_a), column.reason);
-        let truth = self.answer.propose(place, self.sigma, &aim);
+        let truth = self.answer.propose(index, self.sigma, &aim);
         if !truth.is_finite() {
-            // A vector of the method that was not finite before is the better evidence.
+            // If a vector of the method became non-finite earlier, it is the better evidence.
             if matches!(reason, StopReason::NotFinite { .. }) {
                 return (reason, false);
             }
@@ -134,60 +140,60 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             let (vector, row) = found.map_or(("", None), |(vector, row)| (vector, Some(row)));
             return (StopReason::NotFinite { iteration: now.iteration, vector, row }, false);
         }
-        // Residuals of a first run may end above the start, but not by rounding alone.
+        // Residuals of a first run may end above the start, but not because of rounding alone.
         let (first_run, before) = (column.restarts == 0, column.truth.residual);
         let lost = truth > LOST * now.residual.max(before);
         let better = truth < before || (first_run && !lost);
         if better {
             column.recursive = now.residual;
-            column.truth = self.answer.accept(place, &aim);
+            column.truth = self.answer.accept(index, &aim);
         }
         (reason, better)
     }
 
-    /// The largest eigenvalue of A seen, where measuring a residual takes it.
-    pub(super) fn norm_of_a(&mut self, place: usize) -> f64 {
+    /// Returns the largest eigenvalue of A found, if measuring a residual requires it.
+    pub(super) fn norm_of_a(&mut self, index: usize) -> f64 {
         if !self.answer.needs_norm() {
             return 0.0;
         }
-        self.largest_eigenvalue(place).unwrap_or(0.0)
+        self.largest_eigenvalue(index).unwrap_or(0.0)
     }
 
-    /// The magnitude of the largest eigenvalue of A that the first run has seen; none with a preconditioner.
-    fn largest_eigenvalue(&mut self, place: usize) -> Option<f64> {
-        let Column { coefficients, projection, .. } = &mut self.columns[place];
-        if coefficients.is_empty() || !self.tells_of_a {
+    /// Returns the magnitude of the largest eigenvalue of A found in the first run; `None` with a preconditioner.
+    fn largest_eigenvalue(&mut self, index: usize) -> Option<f64> {
+        let Column { coefficients, projection, .. } = &mut self.columns[index];
+        if coefficients.is_empty() || !self.coefficients_of_a {
             return None;
         }
         M::FACTS.coefficients.project(coefficients, projection);
         projection.extremes().map(|s| s.smallest.abs().max(s.largest.abs()) / self.sigma)
     }
 
-    /// A reason of least squares with its numbers.
-    fn measured(&mut self, place: usize, reason: StopReason) -> StopReason {
+    /// Adds the measured values to a least-squares reason.
+    fn with_measurements(&mut self, index: usize, reason: StopReason) -> StopReason {
         match reason {
             StopReason::LeastSquares { .. } => {
-                let norm_a = if self.answer.needs_norm() { self.largest_eigenvalue(place) } else { None };
-                let normal = self.answer.normal_residual(place, norm_a);
-                StopReason::LeastSquares { residual: self.columns[place].truth.residual, normal }
+                let norm_a = if self.answer.needs_norm() { self.largest_eigenvalue(index) } else { None };
+                let normal = self.answer.normal_residual(index, norm_a);
+                StopReason::LeastSquares { residual: self.columns[index].truth.residual, normal }
             }
             other => other,
         }
     }
 
-    /// What the first runs have seen of the spectrum, and how far answers that converged may be from the solution.
+    /// Computes the spectrum estimates of the first runs, and estimates the errors of answers that converged.
     pub(super) fn conclude(
         &mut self,
         run: &mut Run<'_, '_>,
         operators: &Operators<D, T>,
         work: &mut Work<'_, D, T>,
     ) {
-        for place in 0..self.columns.len() {
-            if run.tracks[place].now.iteration == 0 && self.columns[place].began_with == 0.0 {
-                // It has ended before its first run.
+        for index in 0..self.columns.len() {
+            if run.tracks[index].now.iteration == 0 && self.columns[index].initial_rr == 0.0 {
+                // The column ended before its first run.
                 continue;
             }
-            let column = &mut self.columns[place];
+            let column = &mut self.columns[index];
             M::FACTS.coefficients.project(&column.coefficients, &mut column.projection);
             column.spectrum = column.projection.extremes().map(|s| s.of_multiple(self.sigma));
             if column.end != Some(StopReason::Converged) {
@@ -197,9 +203,9 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             let positive = column.spectrum.map(|s| s.smallest).filter(|smallest| *smallest > 0.0);
             let estimate = positive.map_or(Ok(None), |smallest| {
                 let m = operators.m.as_ref().map(|m| (m, M::FACTS.spare));
-                self.answer.error_estimate(place, m, work, smallest)
+                self.answer.error_estimate(index, m, work, smallest)
             });
-            // The answer is worth more than an estimate of its error.
+            // If the estimate fails, the answer is still returned.
             column.error_estimate = estimate.unwrap_or_else(|e| {
                 log::warn!("the error of x could not be estimated: {e}");
                 None
@@ -209,7 +215,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
 }
 
 impl Column {
-    /// Whether starting again from the true residual may bring the solve to its goal.
+    /// Returns whether a restart from the true residual may bring the solve to its goal.
     fn may_restart(&self, reason: &StopReason) -> bool {
         let misled = matches!(
             reason,
@@ -219,41 +225,41 @@ impl Column {
                 | StopReason::Breakdown { .. }
                 | StopReason::Underflow { .. }
         );
-        misled && !self.meets()
+        misled && !self.meets_goal()
     }
 
-    /// What rules would see of another run.
+    /// Returns the progress by which the rules judge another run.
     fn next_run(&self, now: &Progress) -> Progress {
         let iteration = now.iteration;
         Progress { residual: self.truth.at_most, improved_at: iteration, run_began: iteration, ..*now }
     }
 
-    /// The reason, corrected by the residual of x. An x that meets the goal has converged, whatever rounding made a run
-    /// end. Otherwise a rule that forbade another run is the reason, unless x is a least-squares solution. `last` is the
-    /// recursive residual at the end of the last run.
-    fn believe(&self, reason: StopReason, against: Option<StopReason>, last: f64) -> StopReason {
-        if self.meets() {
+    /// Returns the reason, corrected by the residual of x. An x that meets the goal has converged, regardless of how rounding
+    /// ended a run. Otherwise, if a rule forbade another run, that rule is the reason, unless x is a least-squares solution.
+    /// `last` is the recursive residual at the end of the last run.
+    fn final_reason(&self, reason: StopReason, forbidden_by: Option<StopReason>, last: f64) -> StopReason {
+        if self.meets_goal() {
             return StopReason::Converged;
         }
         match reason {
             StopReason::LeastSquares { normal, .. } if normal <= NORMAL => reason,
             StopReason::LeastSquares { residual, normal } if self.recursive > self.goal => {
-                against.unwrap_or(StopReason::NearlySingular { residual, normal })
+                forbidden_by.unwrap_or(StopReason::NearlySingular { residual, normal })
             }
             StopReason::Converged | StopReason::LeastSquares { .. } => {
-                against.unwrap_or_else(|| self.gap(last))
+                forbidden_by.unwrap_or_else(|| self.gap_reason(last))
             }
-            other => against.unwrap_or(other),
+            other => forbidden_by.unwrap_or(other),
         }
     }
 
-    /// Why an x that the recursion calls converged is not.
-    fn gap(&self, last: f64) -> StopReason {
+    /// Returns the reason why x has not converged although the recursive residual met the tolerance.
+    fn gap_reason(&self, last: f64) -> StopReason {
         let (residual, at_most) = (self.truth.residual, self.truth.at_most);
         if residual <= self.goal {
             return StopReason::Rounding { residual, at_most };
         }
-        // Where the last run made nothing better, x is that of a run before it, but the last one was said to converge.
+        // If the last run did not improve x, x comes from an earlier run, but the reported convergence comes from the last run.
         let recursive = if self.recursive <= self.goal { self.recursive } else { last };
         StopReason::ResidualGap { recursive, recomputed: residual }
     }

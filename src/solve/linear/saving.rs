@@ -1,4 +1,4 @@
-//! A solve to a checkpoint and back.
+//! Saves a solve to a checkpoint and restores it.
 
 use super::{Column, Solve, Task};
 use crate::device::{Device, Name, Recorded, SlotState, Work, Workspace};
@@ -17,63 +17,63 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Iterations for whose history there is room at the start.
-const ROOM: usize = 1 << 16;
+/// Iterations for which the history reserves memory at the start.
+const RESERVED: usize = 1 << 16;
 
-/// More seconds than any solve has taken.
+/// The longest time in seconds that a checkpoint may record.
 const LONGEST: f64 = 1e12;
-/// What a device may have stopped for when a solve was saved.
+/// The codes that ended columns may have in a checkpoint.
 const ENDED: [StopCode; 3] = [StopCode::Converged, StopCode::LeastSquares, StopCode::Limit];
 
-/// Saves a solve.
-pub(super) struct Keeper {
+/// Saves checkpoints of a solve.
+pub(super) struct Saver {
     path: PathBuf,
     every: Duration,
     identity: Identity,
     /// When the last checkpoint was due, on the clock of the solve.
     last: Duration,
-    /// The newest complete checkpoint that could not be given its name.
+    /// The newest complete checkpoint that could not be renamed to `path`.
     kept: Option<PathBuf>,
 }
 
-/// Makes room for the history of a column whose solve is saved.
+/// Reserves memory for the history of a column in a solve with checkpoints.
 pub(super) fn reserve(log: &mut Log, rule: &StoppingRule) {
-    let room = rule.most_iterations().unwrap_or(ROOM).min(ROOM) + 1;
-    log.residuals.reserve(room);
-    log.batches.reserve(2 * room);
+    let capacity = rule.most_iterations().unwrap_or(RESERVED).min(RESERVED) + 1;
+    log.residuals.reserve(capacity);
+    log.batches.reserve(2 * capacity);
 }
 
-/// Tells observers again what a checkpoint says they were told.
+/// Sends the history in a checkpoint to the observers.
 fn replay(run: &mut Run<'_, '_>, column: usize) -> std::result::Result<(), String> {
     let Run { tracks, observers, .. } = run;
     let Track { log, tolerance, .. } = &tracks[column];
     let (mut done, mut from) = (0, 0.0);
     for batch in log.batches.as_chunks::<2>().0 {
         let end = (batch[0] as usize).saturating_add(done);
-        let residuals = log.residuals.get(done..end).ok_or("its history has a hole")?;
-        // The first batch is the initial residual alone.
+        let residuals = log.residuals.get(done..end).ok_or("its history is incomplete")?;
+        // The first batch contains only the initial residual.
         let (first, seconds) = (done.saturating_sub(1), (from, batch[1]));
         let batch = Batch { column, first, residuals, seconds, tolerance: *tolerance };
         observers.iter_mut().for_each(|o| o.batch(&batch));
         (done, from) = (end, batch.seconds.1);
     }
-    if done == log.residuals.len() { Ok(()) } else { Err("its history has a hole".to_owned()) }
+    if done == log.residuals.len() { Ok(()) } else { Err("its history is incomplete".to_owned()) }
 }
 
-/// What saves the solve and what it goes on from, as far as they were asked for.
+/// Prepares saving and reads the checkpoint to resume from, as far as they are requested.
 pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
     operators: &Operators<D, T>,
     task: &Task<'_>,
-) -> Result<(Option<Keeper>, Option<Saved>)> {
-    let asked = task.checkpoints;
-    if asked.save.is_none() && asked.resume.is_none() {
+) -> Result<(Option<Saver>, Option<Saved>)> {
+    let checkpoints = task.checkpoints;
+    if checkpoints.save.is_none() && checkpoints.resume.is_none() {
         return Ok((None, None));
     }
     let device = operators.a.device();
     let name = device.name();
     let kind = name.split(':').next().unwrap_or_default().to_owned();
-    let with = if operators.m.is_some() { "preconditioned" } else { "not preconditioned" };
-    let vectors = format!("{}, {with}", T::NAME);
+    let preconditioned = if operators.m.is_some() { "preconditioned" } else { "not preconditioned" };
+    let vectors = format!("{}, {preconditioned}", T::NAME);
     let state = format!("version {}", M::FACTS.state);
     let own = [
         ("method", task.name.to_owned()),
@@ -82,29 +82,29 @@ pub(super) fn prepare<M: Recurrence, D: Device, T: Scalar>(
         ("hardware", device.hardware()),
         ("vectors", vectors),
     ];
-    let identity = identity(task.system, own, asked)?;
-    let saved = asked.resume.as_deref().map(Saved::read).transpose()?;
+    let identity = identity(task.system, own, checkpoints)?;
+    let saved = checkpoints.resume.as_deref().map(Saved::read).transpose()?;
     saved.as_ref().map(|saved| saved.check(&identity)).transpose()?;
-    if let Some((path, _)) = &asked.save {
+    if let Some((path, _)) = &checkpoints.save {
         files::remove_leftovers(path);
     }
-    let keeper = asked.save.clone().map(|(path, every)| Keeper {
+    let saver = checkpoints.save.clone().map(|(path, every)| Saver {
         path,
         every,
         identity,
         last: Duration::ZERO,
         kept: None,
     });
-    Ok((keeper, saved))
+    Ok((saver, saved))
 }
 
-/// The vectors in a checkpoint.
+/// Returns the vectors stored in a checkpoint.
 fn carried<M: Recurrence, D: Device, T: Scalar>(operators: &Operators<D, T>) -> &'static [Name] {
     M::FACTS.carried[usize::from(operators.m.is_some())]
 }
 
-/// Whether a checkpoint of this end is of use: more iterations may follow, or the verdict stands again. What failed
-/// leaves the checkpoint before it alone.
+/// Returns whether a checkpoint at this end is useful: iterations may continue, or the verdict can be reproduced. After a failure
+/// the previous checkpoint is kept.
 fn worth_saving(stop: Option<Stop>) -> bool {
     match stop {
         Some(Stop::Code(code)) => ENDED.contains(&code),
@@ -133,13 +133,13 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
     ) {
         let running = state.done.iter().any(|done| StopCode::from_device(*done) == StopCode::Running);
         let now = run.elapsed();
-        let due = self.keeper.as_ref().is_some_and(|keeper| now >= keeper.last.saturating_add(keeper.every));
+        let due = self.saver.as_ref().is_some_and(|saver| now >= saver.last.saturating_add(saver.every));
         if due && running && !self.is_limited() {
             self.save(run, operators, work, state);
         }
     }
 
-    /// Saves the solve where a run ends, if it ended well.
+    /// Saves the solve at the end of a run, unless the run failed.
     pub(super) fn save_at_end(
         &mut self,
         run: &Run<'_, '_>,
@@ -147,17 +147,17 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         work: &mut Work<'_, D, T>,
         state: &SlotState,
     ) {
-        let worth = run.tracks.iter().all(|track| worth_saving(track.stop));
-        if self.keeper.is_some() && worth && !self.is_limited() {
+        let useful = run.tracks.iter().all(|track| worth_saving(track.stop));
+        if self.saver.is_some() && useful && !self.is_limited() {
             self.save(run, operators, work, state);
         }
     }
 
-    /// Whether a limit has ended a column for good while columns have started again. The checkpoint before the restart holds the
-    /// run of the ended column, so it is kept: the column can go on from there once the limit is lifted.
+    /// Returns whether a limit has ended a column for good while columns have started again. The checkpoint before the restart
+    /// contains the run of the ended column, so it is kept: the column can be resumed from it once the limit is raised.
     fn is_limited(&self) -> bool {
-        // Why a column ended is not saved: resumed, one that has not met its goal would start again.
-        let failed = |column: &Column| column.end.is_some() && !column.meets();
+        // The reason for a column's end is not saved: after resuming, a column that has not met its goal would start again.
+        let failed = |column: &Column| column.end.is_some() && !column.meets_goal();
         self.columns.len() > 1 && self.columns.iter().any(failed)
             || self.columns.iter().any(|column| {
                 matches!(
@@ -178,40 +178,40 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         work: &mut Work<'_, D, T>,
         state: &SlotState,
     ) {
-        let Some(mut keeper) = self.keeper.take() else { return };
+        let Some(mut saver) = self.saver.take() else { return };
         let began = Instant::now();
         let mut length = 0;
-        let written = files::replace(&keeper.path, files::Content::Result, true, |file| {
+        let written = files::replace(&saver.path, files::Content::Result, true, |file| {
             length = self.write(
-                Writer::new(file, &keeper.identity)?,
+                Writer::new(file, &saver.identity)?,
                 run,
                 (carried::<M, D, T>(operators), work),
                 state,
             )?;
             Ok(())
         });
-        // One complete checkpoint is enough.
+        // Only the newest complete checkpoint is kept.
         let kept = written.as_ref().err().and_then(files::kept).map(Path::to_owned);
         if (written.is_ok() || kept.is_some())
-            && let Some(older) = std::mem::replace(&mut keeper.kept, kept)
+            && let Some(older) = std::mem::replace(&mut saver.kept, kept)
         {
             let _ = std::fs::remove_file(older);
         }
         let iteration = run.tracks.iter().map(|track| track.now.iteration).max().unwrap_or(0);
-        let path = keeper.path.display();
+        let path = saver.path.display();
         match written {
             Ok(()) => log::info!(
                 "checkpoint of iteration {iteration}: {length} bytes to {path} in {:.2} s",
                 began.elapsed().as_secs_f64()
             ),
             Err(e) => log::warn!(
-                "the checkpoint of iteration {iteration} could not be written to {path}: {e}; one that was there before \
-                 stays, and the solve goes on"
+                "the checkpoint of iteration {iteration} could not be written to {path}: {e}; an earlier one \
+                 is kept, and the solve continues"
             ),
         }
-        // Where writing takes longer than the interval, iterations still get their turn.
-        keeper.last = run.elapsed();
-        self.keeper = Some(keeper);
+        // If writing takes longer than the interval, iterations still run between two checkpoints.
+        saver.last = run.elapsed();
+        self.saver = Some(saver);
     }
 
     fn write(
@@ -222,19 +222,19 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         state: &SlotState,
     ) -> io::Result<u64> {
         let several = self.columns.len() > 1;
-        for (place, (column, track)) in self.columns.iter().zip(&*run.tracks).enumerate() {
+        for (index, (column, track)) in self.columns.iter().zip(&*run.tracks).enumerate() {
             let now = &track.now;
             for count in [now.iteration, now.run_began, now.improved_at, column.restarts] {
                 to.count(count)?;
             }
-            let Column { recursive, began_with, energy, energy_mark, .. } = *column;
-            to.vector(&[now.residual, recursive, began_with, track.lowest, energy, energy_mark])?;
+            let Column { recursive, initial_rr, energy, energy_mark, .. } = *column;
+            to.vector(&[now.residual, recursive, initial_rr, track.lowest, energy, energy_mark])?;
             to.vector(&[now.elapsed.as_secs_f64()])?;
             let coefficients: Vec<f64> = column.coefficients.iter().flat_map(|c| [c.0, c.1]).collect();
             to.vector(&coefficients)?;
             to.vector(&track.log.residuals)?;
             to.vector(&track.log.batches)?;
-            self.answer.save(place, &mut to)?;
+            self.answer.save(index, &mut to)?;
             if several {
                 to.count(usize::from(column.end.is_some() || column.idle))?;
             }
@@ -250,8 +250,8 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         to.finish()
     }
 
-    /// Fills a workspace, and the host's copy of its scalars, as a checkpoint left them.
-    pub(super) fn go_on(
+    /// Restores a workspace, and the host's copy of its scalars, from a checkpoint.
+    pub(super) fn resume(
         &mut self,
         run: &mut Run<'_, '_>,
         mut space: Workspace<D, T>,
@@ -263,20 +263,20 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         state.clear();
         (self.read_host(&mut from, run, state).and_then(|()| self.check_counts(run, state)))
             .map_err(|reason| saved.fault(reason))?;
-        for place in 0..self.columns.len() {
-            if self.columns[place].end.is_some() {
+        for index in 0..self.columns.len() {
+            if self.columns[index].end.is_some() {
                 continue;
             }
-            // What is true of x is computed from x, whatever a file says.
-            let norm_a = self.norm_of_a(place);
-            let aim = self.columns[place].aim(norm_a);
-            let truth = self.answer.measure_again(place, &aim);
+            // The residual of x is computed from x and not read from the file.
+            let norm_a = self.norm_of_a(index);
+            let aim = self.columns[index].aim(norm_a);
+            let truth = self.answer.measure_again(index, &aim);
             if !truth.residual.is_finite() {
                 return Err(saved.fault("its x is not finite, or b - A x is not".to_owned()));
             }
-            self.columns[place].truth = truth;
-            replay(run, place).map_err(|reason| saved.fault(reason))?;
-            self.leave_idle(run, place);
+            self.columns[index].truth = truth;
+            replay(run, index).map_err(|reason| saved.fault(reason))?;
+            self.leave_idle(run, index);
         }
         let mut work = space.work();
         for name in carried::<M, D, T>(operators) {
@@ -297,31 +297,31 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         let cut = (now.iteration - now.run_began) % M::FACTS.stride;
         // A step has at most two iterations.
         if reopened && cut > 0 {
-            // Recorded as whole steps are, which decides on roundings.
+            // Recorded like a whole step, because recording affects rounding.
             let mut recorded = Recorded::new(space, operators.clone(), rest_of_step::<M, D, T>)?;
             recorded.replay(1)?;
             space = recorded.into_parts().0;
             space.read(state)?;
         }
         let seconds = run.earlier.as_secs_f64();
-        log::info!("going on from iteration {}, after {seconds:.2} s", run.tracks[0].now.iteration);
+        log::info!("resuming from iteration {}, after {seconds:.2} s", run.tracks[0].now.iteration);
         Ok(space)
     }
 
-    /// A column that had ended when the solve was saved has ended for good if it meets the goal, and otherwise waits until
-    /// columns start again.
-    fn leave_idle(&mut self, run: &mut Run<'_, '_>, place: usize) {
-        let column = &mut self.columns[place];
+    /// Decides what happens to a column that had ended when the solve was saved: if it meets the goal, it has ended for good;
+    /// otherwise it waits until columns start again.
+    fn leave_idle(&mut self, run: &mut Run<'_, '_>, index: usize) {
+        let column = &mut self.columns[index];
         if !column.idle {
             return;
         }
-        run.tracks[place].stop = Some(Stop::Rule(StopReason::Converged));
-        if column.meets() {
+        run.tracks[index].stop = Some(Stop::Rule(StopReason::Converged));
+        if column.meets_goal() {
             column.end = Some(StopReason::Converged);
         }
     }
 
-    /// All of a checkpoint but what the device holds.
+    /// Reads the host's part of a checkpoint.
     fn read_host(
         &mut self,
         from: &mut Reader<'_>,
@@ -329,8 +329,8 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
         state: &mut SlotState,
     ) -> std::result::Result<(), String> {
         let several = self.columns.len() > 1;
-        for (place, column) in self.columns.iter_mut().enumerate() {
-            let track = &mut run.tracks[place];
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            let track = &mut run.tracks[index];
             let now = &mut track.now;
             for count in [&mut now.iteration, &mut now.run_began, &mut now.improved_at, &mut column.restarts]
             {
@@ -339,7 +339,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             let numbers = [
                 &mut now.residual,
                 &mut column.recursive,
-                &mut column.began_with,
+                &mut column.initial_rr,
                 &mut track.lowest,
                 &mut column.energy,
                 &mut column.energy_mark,
@@ -358,7 +358,7 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             column.coefficients.extend(coefficients.as_chunks::<2>().0.iter().map(|c| (c[0], c[1])));
             (track.log.residuals, track.log.batches) = (from.list()?, from.list()?);
             track.log.begun = true;
-            self.answer.load(place, from)?;
+            self.answer.load(index, from)?;
             column.idle = several && from.count()? > 0;
         }
         state.values = from.vector(state.values.len())?;
@@ -367,31 +367,31 @@ impl<A: Answer<D, T>, M: Recurrence, D: Device, T: Scalar> Solve<'_, A, M, D, T>
             *done = narrow(from.count()?)?;
             *count = narrow(from.count()?)?;
         }
-        if let Some(keeper) = &mut self.keeper {
-            keeper.last = run.earlier;
+        if let Some(saver) = &mut self.saver {
+            saver.last = run.earlier;
         }
         Ok(())
     }
 
-    /// Refuses counts that no solve has saved.
+    /// Refuses counts that no solve can have saved.
     fn check_counts(&self, run: &Run<'_, '_>, state: &SlotState) -> std::result::Result<(), String> {
-        let fits = self.columns.iter().zip(&*run.tracks).enumerate().all(|(place, (column, track))| {
-            let (now, code) = (&track.now, StopCode::from_device(state.done[place]));
-            state.counts[place] as usize == now.iteration
+        let fits = self.columns.iter().zip(&*run.tracks).enumerate().all(|(index, (column, track))| {
+            let (now, code) = (&track.now, StopCode::from_device(state.done[index]));
+            state.counts[index] as usize == now.iteration
                 && now.run_began <= now.iteration
                 && (now.run_began == 0 || column.restarts > 0)
                 && (now.run_began..=now.iteration).contains(&now.improved_at)
-                // But for the first one, a run gains something, or is the last.
+                // Every run except the first one does iterations or is the last.
                 && column.restarts <= now.iteration + 1
                 && column.coefficients.len() <= now.iteration.min(MOST_COEFFICIENTS)
                 && track.log.residuals.len() == now.iteration + 1
                 && match code {
                     StopCode::Running => {
-                        state.done[place] == 0
+                        state.done[index] == 0
                             && (now.iteration - now.run_began).is_multiple_of(M::FACTS.stride)
                     }
-                    // Of several columns one may have failed while the solve was saved.
-                    _ => self.columns.len() > 1 || ENDED.iter().any(|code| *code as u32 == state.done[place]),
+                    // If there are several columns, one may have failed when the solve was saved.
+                    _ => self.columns.len() > 1 || ENDED.iter().any(|code| *code as u32 == state.done[index]),
                 }
         });
         if fits { Ok(()) } else { Err("its counts of iterations contradict each other".to_owned()) }

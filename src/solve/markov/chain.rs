@@ -1,12 +1,12 @@
-//! A chain before it is solved: whether its rows are distributions, which states it cannot leave, and with what period
-//! it returns.
+//! Analysis of a chain before it is solved: whether its rows are distributions, which classes of states it cannot leave, and
+//! their periods.
 
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Values};
 use crate::solve::rounding::sum;
 use std::sync::Arc;
 
-/// How far from 1 the sum of a row may be, in units of rounding for each of its entries.
+/// How much the sum of a row may differ from 1, in units of rounding for each of its entries.
 const SLACK: f64 = 8.0;
 
 /// A chain: the probabilities of its steps, and the classes of states that it cannot leave.
@@ -16,22 +16,21 @@ pub struct Chain {
     steps: Arc<Csr>,
     /// The sets of states that are never left once they are entered, each in rising order.
     closed: Vec<Closed>,
-    /// States outside of them, which are left for good.
+    /// Number of states outside of the closed classes, which are left for good.
     transient: usize,
 }
 
-/// States that all reach each other and nothing else.
+/// States that all reach each other and no state outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
     /// The states.
     pub states: Vec<u32>,
-    /// The greatest number that divides the lengths of all ways back: 1 where the chain forgets when it began.
+    /// The greatest common divisor of the lengths of all cycles: 1 if the chain is aperiodic.
     pub period: usize,
 }
 
 impl Chain {
-    /// Checks that the rows of a matrix are distributions; `normalise` makes them so where they only sum to something
-    /// else.
+    /// Checks that the rows of a matrix are distributions; `normalise` divides them by their sums if these differ from 1.
     pub fn new(matrix: impl Into<Arc<Csr>>, normalise: bool) -> Result<Chain> {
         let matrix = matrix.into();
         if !matrix.is_square() {
@@ -47,23 +46,23 @@ impl Chain {
         Ok(Chain { steps, closed, transient })
     }
 
-    /// The probabilities.
+    /// The probabilities of the steps.
     pub fn steps(&self) -> &Csr {
         &self.steps
     }
 
-    /// The classes that are never left, in the order of their first states.
+    /// Returns the classes that are never left, in the order of their first states.
     pub fn closed(&self) -> &[Closed] {
         &self.closed
     }
 
-    /// Number of states that are left for good.
+    /// Returns the number of states that are left for good.
     pub fn transient(&self) -> usize {
         self.transient
     }
 
-    /// The chain within one closed class, by the state that it comes from: entry (i, j) is the probability of the step
-    /// from the j-th of its states to the i-th.
+    /// Returns the chain within one closed class, transposed: entry (i, j) is the probability of the step from the j-th of its
+    /// states to the i-th.
     pub fn within(&self, class: &Closed) -> Result<Arc<Csr>> {
         if class.states.len() == self.steps.rows() {
             return Ok(Arc::new(self.steps.transposed()?));
@@ -72,7 +71,7 @@ impl Chain {
     }
 }
 
-/// The matrix with rows that are distributions.
+/// Returns the matrix if its rows are distributions, or with rows scaled to sum 1 if `normalise` is set.
 fn stochastic(matrix: Arc<Csr>, normalise: bool) -> Result<Arc<Csr>> {
     let bad = |i: usize| matrix.row(i).find(|(_, p)| !(*p >= 0.0 && p.is_finite()));
     let sums = matrix.map_rows(|i| (bad(i).is_some(), sum(matrix.row(i).map(|(_, p)| p))));
@@ -85,7 +84,7 @@ fn stochastic(matrix: Arc<Csr>, normalise: bool) -> Result<Arc<Csr>> {
     };
     let off = sums.iter().enumerate().position(|(row, (_, total))| !near(row, *total));
     let Some(row) = off else { return Ok(matrix) };
-    // A row that sums to nothing is no distribution, however it is scaled.
+    // A row with sum 0 cannot be scaled to a distribution.
     let hopeless = sums.iter().position(|(_, total)| !total.is_normal());
     if !normalise || hopeless.is_some() {
         let row = if normalise { hopeless.unwrap_or(row) } else { row };
@@ -98,13 +97,13 @@ fn stochastic(matrix: Arc<Csr>, normalise: bool) -> Result<Arc<Csr>> {
     Csr::with_pattern(Arc::clone(matrix.pattern()), Values::F64(values)).map(Arc::new)
 }
 
-/// Steps that are possible: entries that are stored and 0 are none.
+/// Returns the possible next states; stored entries of 0 are no steps.
 fn possible(steps: &Csr, state: usize) -> impl Iterator<Item = usize> + '_ {
     steps.row(state).filter(|(_, p)| *p > 0.0).map(|(next, _)| next)
 }
 
-/// The closed classes, and the number of states in no such class: strongly connected components by R. Tarjan's algorithm
-/// (SIAM J. Comput. 1, 1972) without recursion, of which those are closed that no step leaves.
+/// Returns the closed classes, and the number of states in no closed class. The classes are strongly connected components, found
+/// by R. Tarjan's algorithm (SIAM J. Comput. 1, 1972) without recursion; a component is closed if no step leaves it.
 fn classes(steps: &Csr) -> (Vec<Vec<u32>>, usize) {
     const NEW: u32 = u32::MAX;
     let n = steps.rows();
@@ -142,7 +141,8 @@ fn classes(steps: &Csr) -> (Vec<Vec<u32>>, usize) {
                 }
             }
             if let Some(w) = deeper {
-                // Comes back here once w is done; an empty row before it would be begun twice.
+                // The search returns here once w is done. A row that begins at `range.start` starts a search, so an empty row
+                // must not be pushed again.
                 calls.push((state, at));
                 calls.push((w as u32, steps.row_range(w).start));
                 continue;
@@ -165,7 +165,7 @@ fn classes(steps: &Csr) -> (Vec<Vec<u32>>, usize) {
     for (state, &own) in component.iter().enumerate() {
         leaves[own as usize] |= possible(steps, state).any(|next| component[next] != own);
     }
-    let mut place = vec![None; components as usize];
+    let mut index = vec![None; components as usize];
     let (mut closed, mut transient): (Vec<Vec<u32>>, usize) = (Vec::new(), 0);
     for (state, &own) in component.iter().enumerate() {
         let own = own as usize;
@@ -173,34 +173,34 @@ fn classes(steps: &Csr) -> (Vec<Vec<u32>>, usize) {
             transient += 1;
             continue;
         }
-        let place = *place[own].get_or_insert_with(|| {
+        let index = *index[own].get_or_insert_with(|| {
             closed.push(Vec::new());
             closed.len() - 1
         });
-        closed[place].push(state as u32);
+        closed[index].push(state as u32);
     }
     (closed, transient)
 }
 
-/// The period of a closed class: of every step within it, the distances of its ends from a first state differ by one more
-/// than a multiple of the period.
+/// Computes the period of a closed class. For every step within it, one plus the distance of its source from a first state, minus
+/// the distance of its target, is a multiple of the period.
 fn period(steps: &Csr, states: &[u32]) -> usize {
     let Some(&first) = states.first() else { return 1 };
     let whole = states.len() == steps.rows();
-    let place = |state: usize| if whole { state } else { states.binary_search(&(state as u32)).unwrap_or(0) };
+    let index = |state: usize| if whole { state } else { states.binary_search(&(state as u32)).unwrap_or(0) };
     let mut level = vec![usize::MAX; states.len()];
     let mut queue = std::collections::VecDeque::from([first as usize]);
-    level[place(first as usize)] = 0;
+    level[index(first as usize)] = 0;
     let mut period = 0;
     while let Some(state) = queue.pop_front() {
-        let here = level[place(state)];
+        let this_level = level[index(state)];
         for next in possible(steps, state) {
-            let there = &mut level[place(next)];
-            if *there == usize::MAX {
-                *there = here + 1;
+            let next_level = &mut level[index(next)];
+            if *next_level == usize::MAX {
+                *next_level = this_level + 1;
                 queue.push_back(next);
             } else {
-                period = divisor(period, (here + 1).abs_diff(*there));
+                period = divisor(period, (this_level + 1).abs_diff(*next_level));
             }
         }
         if period == 1 {
@@ -210,7 +210,7 @@ fn period(steps: &Csr, states: &[u32]) -> usize {
     period.max(1)
 }
 
-/// The greatest common divisor.
+/// Computes the greatest common divisor.
 fn divisor(mut a: usize, mut b: usize) -> usize {
     while b > 0 {
         (a, b) = (b, a % b);

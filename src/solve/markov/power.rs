@@ -1,4 +1,4 @@
-//! Power iteration: x = P' x, on any device, where the chain forgets when it began; x = (x + P' x) / 2 where it does not.
+//! Power iteration: x = P' x, on any device, for an aperiodic chain; x = (x + P' x) / 2 for a periodic one.
 //!
 //! ```text
 //! y = P' x
@@ -7,8 +7,8 @@
 //! ||y||_1
 //! ```
 //!
-//! Memory traffic in n-vectors, besides the operator: y 1 read + 1 written, x 1 + 1: 4; where the sweep follows each row, y
-//! is never in memory, and these 4 with the operator's own 2 become 2.
+//! Memory traffic in n-vectors, in addition to the operator: y 1 read + 1 written, x 1 + 1: 4 in all. If the sweep follows each
+//! row, y is never in memory, and these 4 with the operator's 2 become 2.
 
 use crate::backend::Operator;
 use crate::device::formula::{names, sweep};
@@ -20,7 +20,7 @@ use crate::solve::fixed::Steps;
 names! {
     vectors v { y, x }
     scalars s {
-        /// The l1 norm of the residual, counted in every iteration, and the one to reach.
+        /// The l1 norm of the residual, counted in every iteration, and the norm to reach.
         step, target,
         lazy,
     }
@@ -32,22 +32,22 @@ const STEPPED: Formula = sweep!({ "markov_step": y = y - x; x = x + lazy * y; st
     stop Converged if step <= target;
 });
 
-/// The sweeps of this method, to compile them ahead; the sweep follows a product.
+/// The sweeps of this method, so that they can be compiled ahead; the sweep follows a product.
 pub const SWEEPS: &[Sweep<'static>] = &[STEPPED.sweep];
 
-/// Vectors in the workspace.
+/// Number of vectors in the workspace.
 pub const VECTORS: usize = 2;
 
 /// P' of the chain.
 pub(super) struct Power<D: Device, T: Scalar>(pub Operator<D, T>);
 
 impl<D: Device, T: Scalar> Power<D, T> {
-    /// Bytes that an iteration moves.
+    /// Returns the bytes that an iteration moves.
     pub fn bytes(&self) -> u64 {
         self.0.bytes_with(&STEPPED.sweep)
     }
 
-    /// The workspace, and the host's copy of its scalars; iteration begins at x.
+    /// Allocates the workspace, and the host's copy of its scalars; iteration begins at x.
     pub fn workspace(&self, x: &[f64], lazy: f64) -> Result<(Workspace<D, T>, SlotState)> {
         let mut workspace = Workspace::new(self.0.device(), [v::y, v::x], (x.len(), 1), s::COUNT)?;
         let host: Vec<T> = x.iter().map(|&x| T::from_f64(x)).collect();
@@ -57,7 +57,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
         Ok((workspace, state))
     }
 
-    /// One iteration.
+    /// Performs one iteration.
     pub fn step(&self, w: &mut Work<'_, D, T>) -> Result<()> {
         // y = P' x, y = y - x, x = x + lazy y, ||y||_1
         w.product_then(&self.0, &STEPPED)

@@ -5,8 +5,8 @@ use crate::device::{Formula, Op, Product};
 use crate::solve::recurrence::{CEILING, FIRST, RR, SECOND, TARGET};
 
 names! {
-    /// The newer and the older of the vectors that exchange their roles: y and old, w2 and w1, z and z_next. `old` becomes the next
-    /// y, `w1` the next w. z, z_next and r exist with a preconditioner alone.
+    /// The newer and the older of the vectors that exchange their roles: y and old, w2 and w1, z and z_next. `old` becomes the
+    /// next y, `w1` the next w. z, z_next and r exist only with a preconditioner.
     vectors v { x, y, old, w2, w1, q, z, z_next, r }
     scalars s {
         rr, target, ceiling,
@@ -17,22 +17,22 @@ names! {
         c, s, delta_bar, gamma_bar, delta, gamma, epsilon, epsilon_old, phi, phi_bar,
         /// Coefficients of the sweeps.
         of_q, of_y, of_old, of_v, of_w1, of_w2, of_r, r_of_y,
-        /// The sum of the squares of Lanczos' coefficients, and the square of what a normal residual must be relative to it.
+        /// The sum of the squares of the Lanczos coefficients, and the square of the relative normal residual to reach.
         squares, normal,
-        /// Iterations of this run, and how many it may do.
+        /// Iterations of this run, and their limit.
         done, limit,
         one, zero, a, b, tolerated,
-        /// y_(k+1)'z_k: zero but for rounding.
+        /// y_(k+1)'z_k: zero except for rounding.
         cross,
-        /// The power of two that A is multiplied by: 1 but where squares of its entries leave the range of numbers.
+        /// The power of two that multiplies A; 1 unless squares of its entries leave the range of numbers.
         sigma,
     }
 }
 const _: () = assert!(s::rr.0 == RR.0 && s::target.0 == TARGET.0 && s::ceiling.0 == CEILING.0);
-/// Slots that a workspace has.
+/// Number of slots in a workspace.
 pub const SLOTS: usize = s::COUNT;
 
-/// alpha, and the coefficients of the next vector of Lanczos.
+/// Computes alpha, and the coefficients of the next Lanczos vector.
 const AFTER_ZQ: &[Op] = program!(
     stop NotFinite if not_finite(zq);
     zq = zq * sigma;
@@ -44,8 +44,8 @@ const AFTER_ZQ: &[Op] = program!(
     of_old = beta / beta_old;
 );
 
-/// The rotation that eliminates beta_(k+1), and what follows for w and x. The test for least squares is on the x
-/// before:
+/// Computes the rotation that eliminates beta_(k+1), and the coefficients for w and x. The test for least squares uses the
+/// previous x:
 /// ||A r_(k-1)|| = phi_bar_(k-1) |(gamma_bar, delta_bar')|.
 const ROTATE: &[Op] = program!(
     stop NotFinite if not_finite(square_next);
@@ -93,7 +93,7 @@ const ROTATE: &[Op] = program!(
     square = square_next;
 );
 
-/// The end of an iteration, once r'r is known.
+/// Completes an iteration once r'r is computed.
 const COUNTED: &[Op] = program!(
     stop NotFinite if not_finite(rr);
     note FIRST = alpha;
@@ -104,7 +104,7 @@ const COUNTED: &[Op] = program!(
     stop Limit if limit <= done;
 );
 
-/// One program after another; they must make `N` operations together.
+/// Concatenates programs, which must have `N` operations in total.
 const fn joined<const N: usize>(programs: &[&[Op]]) -> [Op; N] {
     let mut all = [Op::Count(s::rr); N];
     let (mut i, mut to) = (0, 0);
@@ -116,18 +116,18 @@ const fn joined<const N: usize>(programs: &[&[Op]]) -> [Op; N] {
         }
         i += 1;
     }
-    assert!(to == N, "programs of another length");
+    assert!(to == N, "the programs do not have N operations in total");
     all
 }
 
-/// Without preconditioner: ||r|| = |phi_bar|.
+/// Completes a step without preconditioner: ||r|| = |phi_bar|.
 const AFTER_STEP: &[Op] =
     &joined::<{ ROTATE.len() + 1 + COUNTED.len() }>(&[ROTATE, program!(rr = phi_bar * phi_bar;), COUNTED]);
-/// With one: the coefficients of r = s^2 r - phi / gamma y'.
+/// Follows y'z with a preconditioner: the coefficients of r = s^2 r - phi / gamma y'.
 const AFTER_SQUARE: &[Op] =
     &joined::<{ ROTATE.len() + 2 }>(&[ROTATE, program!(of_r = s * s; r_of_y = phi / gamma;)]);
 
-/// The first y'z.
+/// Computes the first y'z.
 pub(super) const FIRST_SQUARE: Product = product!({ z = M y; square = <y, z> } then {
     stop NotFinite if not_finite(square);
     stop IndefinitePreconditioner if not_positive(square);
@@ -137,9 +137,9 @@ pub(super) const CURVATURE_PRECONDITIONED: Product = product!({ q = A z; zq = <z
 pub(super) const NEXT_SQUARE: Product =
     product!({ z_next = M old; square_next = <old, z_next> } then (AFTER_SQUARE));
 
-/// The initial r'r; without preconditioner it is beta_1^2 as well.
+/// Computes the initial r'r; without preconditioner it is beta_1^2 as well.
 pub(super) const NORM: Formula = sweep!({ "minres_norm": rr = <y, y>; } then { square = rr; });
-/// The update of w and x left open by the iteration before, then the next vector of Lanczos.
+/// Performs the update of w and x deferred by the previous iteration, then computes the next Lanczos vector.
 pub(super) const STEP: Formula = sweep!({
     "minres_step":
     w1 = of_v * old - of_w1 * w1 - of_w2 * w2;
@@ -148,15 +148,15 @@ pub(super) const STEP: Formula = sweep!({
     square_next = <old, old>;
     cross = <old, y>;
 } then (AFTER_STEP));
-/// The update that the last step left open.
+/// Performs the update that the last step deferred.
 pub(super) const FINISH: Formula = sweep!({
     "minres_finish":
     w1 = of_v * old - of_w1 * w1 - of_w2 * w2;
     x = x + phi * w1;
 });
-/// The next vector of Lanczos alone.
+/// Computes the next Lanczos vector.
 pub(super) const LANCZOS: Formula = sweep!({ "minres_lanczos": old = of_q * q - of_y * y - of_old * old; });
-/// w, x and r with r'r.
+/// Updates w, x and r, and computes r'r.
 pub(super) const UPDATE: Formula = sweep!({
     "minres_update":
     w1 = of_v * z - of_w1 * w1 - of_w2 * w2;

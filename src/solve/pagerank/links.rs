@@ -1,10 +1,10 @@
-//! A graph as PageRank needs it: its links by the vertex that they lead to, and what each vertex has to give.
+//! A graph in the form that PageRank needs: its links by target vertex, and the outgoing weight of each vertex.
 //!
-//! A vertex gathers from all that link to it, wherever they stand. Where most links come from few vertices, as they do in
-//! networks of people, and those stand anywhere, vertices can be numbered anew by falling number of links: what is read
-//! most then shares lines of the cache and stays in it, and of vertices with equally many links those stand together that
-//! are linked to equally often, so that the processor guesses the ends of their lists. Graphs that keep neighbours
-//! together, as crawls of the web do, keep their order. Nothing outside this folder sees the other numbers.
+//! A vertex gathers the ranks of all vertices that link to it. In social networks, most links come from few vertices, which are
+//! scattered over the vertex numbers. Sorting vertices by decreasing number of links then keeps the entries that are read most in
+//! the same cache lines, and in the cache. Vertices with equally many outgoing links are sorted by their number of incoming
+//! links, so that the branch predictor predicts the ends of their lists. Graphs that keep neighbours close together, such as web
+//! crawls, keep their order. The new numbers are private to this folder.
 
 use crate::error::{ChainError, Error, Result};
 use crate::format::{Csr, Values};
@@ -13,40 +13,41 @@ use rayon::slice::ParallelSliceMut;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Vertices whose ranks a second-level cache holds.
+/// Number of vertices whose ranks fit a second-level cache.
 const CACHED: usize = 1 << 17;
-/// Vertices from which on an order is looked for.
+/// Number of vertices from which on reordering is considered.
 const MANY: usize = 1 << 18;
-/// The share of all links that the vertices in the cache must have.
+/// The fraction of all links that the cached vertices must have.
 const SHARE: f64 = 0.5;
-/// Neighbours in a list of links that lie so near each other are likely to share a line, or to be fetched ahead.
+/// Neighbours at most this far apart in a list of links are likely to share a cache line, or to be prefetched.
 const NEAR: u32 = 64;
 
-/// What the weights of the links out of a vertex may sum to.
+/// The valid range for the sum of the weights of the links out of a vertex.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-280..=1e280;
 
-/// Links between vertices. A surfer at j goes to i with the weight of the link (j, i) over the sum of all links out of
-/// j; a vertex without links, or whose links weigh nothing, is a *sink*.
+/// Links between vertices. A surfer at j goes to i with the weight of the link (j, i) over the sum of all links out of j; a
+/// vertex without links, or with links of weight 0 only, is a *sink*.
 #[derive(Clone, Debug)]
 pub struct Links {
     /// Entry (i, j) is the link from j to i: ones that are not stored, or weights.
     incoming: Arc<Csr>,
     /// The sum of the weights of the links out of each vertex.
     out: Vec<f64>,
-    /// The vertex of the graph that each number here stands for, where they differ.
+    /// The vertex of the graph for each number used here, if they differ.
     order: Option<Vec<u32>>,
 }
 
 impl Links {
-    /// The links of a graph whose entry (i, j) is the link from i to j.
+    /// Builds the links of a graph in which entry (i, j) is the link from i to j.
     pub fn new(graph: &Csr) -> Result<Links> {
         check(graph)?;
-        let out = given(graph)?;
+        let out = outgoing_weights(graph)?;
         Ok(Links { incoming: Arc::new(graph.transposed()?), out, order: None })
     }
 
-    /// The same in the order that gathers fastest. On CPUs finding it takes as long as some ten iterations gain. The graph is
-    /// given up on the way, so that no more than two of its size are in memory at once where it is not shared.
+    /// Builds the links in the order with the fastest gathers. On CPUs the reordering takes about as long as it saves in ten
+    /// iterations. The graph is dropped during the construction, so that at most two copies are in memory at once if it is not
+    /// shared.
     pub fn in_best_order(graph: impl Into<Arc<Csr>>) -> Result<Links> {
         let graph = graph.into();
         check(&graph)?;
@@ -57,54 +58,54 @@ impl Links {
     }
 
     fn ordered(graph: Arc<Csr>, order: Vec<u32>) -> Result<Links> {
-        let out = given(&graph)?;
+        let out = outgoing_weights(&graph)?;
         let out = order.iter().map(|&vertex| out[vertex as usize]).collect();
-        // Sources get their new numbers in the transposition, which sorts by them, and targets after it.
+        // The transposition renumbers and sorts the sources; the targets are renumbered after it.
         let incoming = graph.transposed_in_order(&order)?;
         drop(graph);
         Ok(Links { incoming: Arc::new(incoming.rows_in_order(&order)?), out, order: Some(order) })
     }
 
-    /// The links by the vertex that they lead to, under the numbers of this folder: what an operator must multiply by.
+    /// Returns the links by target vertex, in the vertex order of this folder: the matrix that an operator must multiply.
     pub fn incoming(&self) -> &Arc<Csr> {
         &self.incoming
     }
 
-    /// Number of vertices.
+    /// Returns the number of vertices.
     pub fn vertices(&self) -> usize {
         self.out.len()
     }
 
-    /// Number of vertices without links.
+    /// Returns the number of vertices without links.
     pub fn count_sinks(&self) -> usize {
         self.sinks().count()
     }
 
-    /// Whether vertices have been numbered anew.
+    /// Returns whether vertices have been reordered.
     pub fn are_reordered(&self) -> bool {
         self.order.is_some()
     }
 
-    /// The sum of the weights of the links out of each vertex; 0 for a sink.
+    /// Returns the sum of the weights of the links out of each vertex; 0 for a sink.
     pub(super) fn out(&self) -> &[f64] {
         &self.out
     }
 
-    /// The vertices without links.
+    /// Returns the vertices without links.
     pub(super) fn sinks(&self) -> impl Iterator<Item = usize> + '_ {
         self.out.iter().enumerate().filter(|(_, out)| **out == 0.0).map(|(vertex, _)| vertex)
     }
 
-    /// Numbers of the vertices of the graph, under the numbers of this folder.
-    pub(super) fn taken_in(&self, values: &[f64]) -> Vec<f64> {
+    /// Permutes values from the graph's vertex order to that of this folder.
+    pub(super) fn to_internal_order(&self, values: &[f64]) -> Vec<f64> {
         match &self.order {
             None => values.to_vec(),
             Some(order) => order.iter().map(|&vertex| values[vertex as usize]).collect(),
         }
     }
 
-    /// And back.
-    pub(super) fn handed_out(&self, values: Vec<f64>) -> Vec<f64> {
+    /// Permutes values from the vertex order of this folder to the graph's.
+    pub(super) fn to_graph_order(&self, values: Vec<f64>) -> Vec<f64> {
         let Some(order) = &self.order else { return values };
         let mut out = vec![0.0; values.len()];
         order.iter().zip(values).for_each(|(&vertex, value)| out[vertex as usize] = value);
@@ -112,13 +113,13 @@ impl Links {
     }
 }
 
-/// The sum of the weights of the links out of each vertex.
-fn given(graph: &Csr) -> Result<Vec<f64>> {
+/// Computes the sum of the weights of the links out of each vertex.
+fn outgoing_weights(graph: &Csr) -> Result<Vec<f64>> {
     let out = match graph.values() {
         Values::Ones => graph.map_rows(|i| graph.row_range(i).len() as f64),
         _ => graph.map_rows(|i| sum(graph.row(i).map(|(_, weight)| weight))),
     };
-    // Shares of a rank must keep all their digits.
+    // Outside this range, the fractions of a rank would lose digits.
     let far = |sum: &f64| *sum != 0.0 && !WEIGHTS.contains(sum);
     let Some(vertex) = out.iter().position(far) else { return Ok(out) };
     let reason = format!("their weights sum to {:e}; scale them to between 1e-280 and 1e280", out[vertex]);
@@ -132,7 +133,7 @@ fn check(graph: &Csr) -> Result<()> {
     if matches!(graph.values(), Values::Ones) {
         return Ok(());
     }
-    // Weights are shares of a surfer: finite, and not negative.
+    // Weights must be finite and not negative.
     let fault = |i: usize| graph.row(i).find(|(_, weight)| !(*weight >= 0.0 && weight.is_finite()));
     let faults = graph.map_rows(|i| fault(i).is_some());
     let Some(vertex) = faults.iter().position(|&fault| fault) else { return Ok(()) };
@@ -141,28 +142,31 @@ fn check(graph: &Csr) -> Result<()> {
     Err(ChainError::LinkWeights { vertex: vertex as u64, to: Some(to as u64), reason }.into())
 }
 
-/// The vertices by falling number of links out of them, and of equal ones by that of links into them, where that pays.
+/// Returns the vertices by decreasing number of outgoing links, then by decreasing number of incoming links, if this order is
+/// beneficial.
 fn order(graph: &Csr) -> Result<Option<Vec<u32>>> {
     let n = graph.rows();
     if n < MANY || !is_scattered(graph) {
         return Ok(None);
     }
-    // Then the lower number first, so that the order follows from the graph alone.
-    let key = |(i, came): (usize, u32)| (Reverse(graph.row_range(i).len()), Reverse(came), i as u32);
-    let came = graph.column_lengths()?;
-    let mut keys: Vec<_> = came.into_iter().enumerate().map(key).collect();
+    // Ties are broken by the lower number, so that the order depends on the graph alone.
+    let key = |(i, incoming_lengths): (usize, u32)| {
+        (Reverse(graph.row_range(i).len()), Reverse(incoming_lengths), i as u32)
+    };
+    let incoming_lengths = graph.column_lengths()?;
+    let mut keys: Vec<_> = incoming_lengths.into_iter().enumerate().map(key).collect();
     keys.par_sort_unstable();
-    let cached: usize = keys[..CACHED].iter().map(|(Reverse(given), ..)| given).sum();
+    let cached: usize = keys[..CACHED].iter().map(|(Reverse(links), ..)| links).sum();
     let pays = cached as f64 >= SHARE * graph.nnz() as f64;
     Ok(pays.then(|| keys.into_iter().map(|(.., i)| i).collect()))
 }
 
-/// Whether the vertices that a vertex links to lie apart, by a sample.
+/// Returns whether the neighbours of a vertex have distant numbers, estimated from a sample.
 fn is_scattered(graph: &Csr) -> bool {
     const ROWS: usize = 4096;
-    // Long lists leave no room for gaps, and one of them would outweigh all others of the sample.
+    // Long lists have small gaps in any case, and one of them would outweigh the rest of the sample.
     const LONG: usize = 256;
-    // An odd step: numbers that are multiples of powers of two are special in some graphs.
+    // An odd step, because vertices at multiples of powers of two are atypical in some graphs.
     let step = (graph.rows() / ROWS) | 1;
     let (mut near, mut all) = (0, 0);
     for row in (0..graph.rows()).step_by(step) {
@@ -182,7 +186,7 @@ mod tests {
     use crate::source::load;
 
     #[test]
-    fn what_is_numbered_anew_are_the_same_links() {
+    fn reordered_links_are_those_of_the_graph() {
         let graph = load("rmat:scale=9,edges=4000").unwrap().matrix;
         let mut order: Vec<u32> = (0..512).collect();
         order.sort_by_key(|&i| std::cmp::Reverse(graph.row_range(i as usize).len()));
@@ -196,19 +200,19 @@ mod tests {
             assert_eq!(links.out()[place(i)], graph.row_range(i).len() as f64);
         }
         let values: Vec<f64> = (0..512).map(f64::from).collect();
-        assert_eq!(links.handed_out(links.taken_in(&values)), values);
+        assert_eq!(links.to_graph_order(links.to_internal_order(&values)), values);
     }
 
     #[test]
-    fn scattered_graphs_of_few_givers_are_ordered_and_others_stay() {
+    fn only_scattered_graphs_with_few_dominant_sources_are_reordered() {
         let ordered = |what: &str| {
             let graph = load(what).unwrap().matrix;
             let graph = Csr::with_pattern(Arc::clone(graph.pattern()), Values::Ones).unwrap();
             Links::in_best_order(graph).unwrap().are_reordered()
         };
         assert!(ordered("rmat:scale=18,edges=2000000"));
-        assert!(!ordered("rmat:scale=12,edges=20000"), "all fit the cache");
-        assert!(!ordered("uniform:n=300000,row=5"), "all give alike");
+        assert!(!ordered("rmat:scale=12,edges=20000"), "all ranks fit the cache");
+        assert!(!ordered("uniform:n=300000,row=5"), "all vertices have equally many links");
         assert!(!ordered("poisson2d:600x600"), "neighbours are near");
     }
 }

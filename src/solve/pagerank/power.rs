@@ -1,9 +1,9 @@
 //! Power iteration: x = F(x), on any device.
 //!
-//! The operator multiplies the links by the vertex that they lead to with c, what each vertex gives along a link. So a graph
-//! without weights needs no values, and any backend serves. c is all that is kept: with w the sum of a vertex's links, and
-//! -1 where there are none (a sink), x is w c. Nobody gathers the c of a sink, so that its sign is free: w marks sinks. One
-//! sweep does the rest:
+//! The operator multiplies the links, stored by target vertex, by c, the contribution of each vertex along a link. So a graph
+//! without weights needs no values, and any backend can be used. Only c is stored: with w the sum of a vertex's links, and -1 if
+//! there are none (a sink), x is w c. No vertex gathers the c of a sink, so its sign is free, and the sign of w marks sinks. One
+//! sweep computes the rest:
 //!
 //! ```text
 //! y = A c
@@ -13,18 +13,18 @@
 //! ||w y||_1, and minus the sum of x over sinks, from which mu and rho of the next iteration follow
 //! ```
 //!
-//! Where iteration stands still, the step is 0 to the last bit: the next c is rounded from the next x alone.
+//! When iteration becomes stationary, the step is 0 to the last bit: the next c is rounded from the next x alone.
 //!
-//! Memory traffic in n-vectors, besides the operator: y 1 read + 1 written, c 1 + 1, w 1 read: 5; v is one more where ranks
-//! are personal, and so is what marks sinks where they keep their own. Backends that own rows sweep each chunk as soon as
-//! they have multiplied it: y is never in memory then, and these 5 with the operator's own 2 become 3.
+//! Memory traffic in n-vectors, in addition to the operator: y 1 read + 1 written, c 1 + 1, w 1 read: 5. v adds one more for
+//! personalised ranks, and the vector that marks sinks adds one if sinks keep their rank. Backends that own rows sweep each chunk
+//! as soon as they have multiplied it: y is never in memory then, and these 5 with the operator's 2 become 3.
 //!
 //! # Extrapolation
-//! The error of x is a sum of directions, each of which shrinks by its own factor; the largest are much the same in one
-//! step and the next. Of the last three steps u0, u1, u2 that combination a u0 + b u1 + (1 - a - b) u2 is taken which is
-//! shortest, and x is moved to the same combination of the vectors that they led to: what is left out of the step is left
-//! out of the error, as far as two directions make up all of it. The sum of x stays. Nothing is believed of the new x: the
-//! next step is computed from the graph like any other, and what it says is what counts.
+//! The error of x is a sum of directions, each of which shrinks by a constant factor; the largest are nearly the same in one step
+//! and the next. Of the last three steps u0, u1, u2, the shortest combination a u0 + b u1 + (1 - a - b) u2 is computed, and x is
+//! moved to the same combination of the vectors after these steps: components that the combination removes from the step are
+//! removed from the error as well, as far as two directions make up all of it. The sum of x is unchanged. The new x is not
+//! trusted: the next step is computed from the graph as usual and determines the estimate.
 //!
 //! S. Kamvar, T. Haveliwala, C. Manning and G. Golub, Extrapolation methods for accelerating PageRank computations, WWW
 //! 2003; as a least-squares problem: A. Sidi, Extrapolation vs. projection methods for linear systems of equations, Journal
@@ -44,40 +44,40 @@ names! {
         y, c, w, v,
         /// 1 at sinks.
         sinks,
-        /// x of three iterations; after them v0 = u0 - u2, v1 = u1 - u2 and u2.
+        /// x of three iterations; then v0 = u0 - u2, v1 = u1 - u2 and u2.
         first, second, third,
     }
     scalars s {
-        /// The l1 norm of the step, counted in every iteration, and the step to reach.
+        /// The l1 norm of the step, counted in every iteration, and the norm to reach.
         step, target,
         /// Minus the sum of x over sinks.
         stranded,
         damping,
-        /// What every vertex gets, and how it follows from what is stranded.
+        /// The amount added to every vertex, and the coefficients that derive it from `stranded`.
         mu, mu_share, mu_rest,
-        /// The same for the multiple of v that is added.
+        /// The multiple of v that is added, and its coefficients.
         rho, rho_share, rho_rest,
         v0_v0, v0_v1, v1_v1, v0_u2, v1_u2,
-        /// What v1 and u2 are multiplied by where x is moved.
+        /// The factors of v1 and u2 in the extrapolation of x.
         by_v1, by_u2,
     }
 }
-/// Slots that a workspace has.
+/// Number of slots in a workspace.
 pub const SLOTS: usize = s::COUNT;
 
 /// Iterations from one extrapolation to the next.
 const PERIOD: usize = 10;
-/// Vectors kept for it.
+/// The vectors of the extrapolation.
 const KEPT: [Name; 3] = [v::first, v::second, v::third];
 
-/// mu and rho from what is stranded.
+/// Computes mu and rho from `stranded`.
 const SPREAD: &[Op] = program!(
     mu = mu_share * stranded;
     mu = mu + mu_rest;
     rho = rho_share * stranded;
     rho = rho + rho_rest;
 );
-/// mu and rho are set before the end, so that they hold where iteration goes on after one.
+/// Sets mu and rho before the stop, so that they are valid if iteration continues after it.
 const AFTER_STEP: &[Op] = program!(
     stop NotFinite if not_finite(step);
     count step;
@@ -88,9 +88,9 @@ const AFTER_STEP: &[Op] = program!(
     stop Converged if step <= target;
 );
 
-/// The sum over sinks, before the first iteration.
+/// Computes the sum over sinks, before the first iteration.
 const START: Formula = sweep!({ "pagerank_start": stranded = sum(c if w < 0); } then (SPREAD));
-/// Where every vertex gets the same.
+/// The step if every vertex gets the same amount.
 const EVEN: Formula = sweep!({
     "pagerank_even":
     y = damping * y + mu * 1;
@@ -99,7 +99,7 @@ const EVEN: Formula = sweep!({
     step = norm1(y .* w);
     stranded = sum(c if w < 0);
 } then (AFTER_STEP));
-/// Where v says who gets how much.
+/// The step if v determines the amounts.
 const PERSONAL: Formula = sweep!({
     "pagerank_personal":
     y = damping * y + mu * 1 + rho * v;
@@ -108,7 +108,7 @@ const PERSONAL: Formula = sweep!({
     step = norm1(y .* w);
     stranded = sum(c if w < 0);
 } then (AFTER_STEP));
-/// Where sinks keep d of their own x, which is -c.
+/// The step if sinks keep d of their x, which is -c.
 const SELF_LOOP: Formula = sweep!({
     "pagerank_self_loop":
     y = damping * y + rho * v - damping * c .* sinks;
@@ -118,9 +118,9 @@ const SELF_LOOP: Formula = sweep!({
     stranded = sum(c if w < 0);
 } then (AFTER_STEP));
 
-/// Keeps x.
+/// Stores x.
 const KEEP: Formula = sweep!({ "pagerank_keep": first = c .* w; });
-/// v0, v1 and u2, in the place of the three vectors that were kept before x.
+/// Replaces the three stored vectors by v0, v1 and u2.
 const DIFFERENCES: Formula = sweep!({
     "pagerank_differences":
     first = -first + second;
@@ -134,7 +134,7 @@ const DIFFERENCES: Formula = sweep!({
     v0_u2 = <first, third>;
 });
 const LAST_PRODUCT: Formula = sweep!({ "pagerank_last_product": v1_u2 = <second, third>; });
-/// Moves x, for which it takes the place of v0 to add up how far, and makes the sum over sinks of it.
+/// Extrapolates x, with the displacement in the vector of v0, and computes the sum over sinks.
 const AHEAD: Formula = sweep!({
     "pagerank_ahead":
     first = by_v1 * second + by_u2 * third;
@@ -144,7 +144,7 @@ const AHEAD: Formula = sweep!({
 
 /// The sweeps that follow a product.
 pub const AFTER_PRODUCT: &[Sweep<'static>] = &[EVEN.sweep, PERSONAL.sweep, SELF_LOOP.sweep];
-/// The sweeps of this method, to compile them ahead.
+/// The sweeps of this method, so that they can be compiled ahead.
 pub const SWEEPS: &[Sweep<'static>] = &[
     START.sweep,
     EVEN.sweep,
@@ -156,38 +156,38 @@ pub const SWEEPS: &[Sweep<'static>] = &[
     AHEAD.sweep,
 ];
 
-/// The links of a graph, and what is done after each product with them.
+/// The links of a graph, and the sweep after each product with them.
 pub(super) struct Power<D: Device, T: Scalar> {
     links: Operator<D, T>,
     step: &'static Formula,
-    /// Room for the scalars, where x is extrapolated.
+    /// A buffer for the scalars, if x is extrapolated.
     extrapolates: Option<RefCell<SlotState>>,
 }
 
-/// The vectors of a workspace.
+/// Returns the vectors of a workspace.
 fn names(step: &'static Formula, extrapolate: bool) -> impl Iterator<Item = Name> {
     let used = [v::y, v::c, v::w, v::v, v::sinks].into_iter().filter(|name| step.binding.has(*name));
     used.chain(KEPT.into_iter().filter(move |_| extrapolate))
 }
 
-/// Vectors in a workspace.
+/// Returns the number of vectors in a workspace.
 pub fn vectors(dangling: Dangling, personal: bool, extrapolate: bool) -> usize {
     names(step_by(dangling, personal), extrapolate).count()
 }
 
 impl<D: Device, T: Scalar> Power<D, T> {
-    /// Power iteration with an operator that multiplies the links.
+    /// Creates a power iteration with an operator that multiplies the links.
     pub fn new(links: Operator<D, T>, problem: &RankProblem<'_>, extrapolate: bool) -> Power<D, T> {
         let extrapolates = extrapolate.then(|| RefCell::new(SlotState::new(SLOTS, 1)));
         Power { links, step: step_of(problem), extrapolates }
     }
 
-    /// Bytes that an iteration moves.
+    /// Returns the bytes that an iteration moves.
     pub fn bytes(&self) -> u64 {
         self.links.bytes_with(&self.step.sweep)
     }
 
-    /// The workspace, and the host's copy of its scalars; iteration begins at x.
+    /// Allocates the workspace, and the host's copy of its scalars; iteration begins at x.
     pub fn workspace(&self, problem: &RankProblem<'_>, x: &[f64]) -> Result<(Workspace<D, T>, SlotState)> {
         let names = names(self.step, self.extrapolates.is_some());
         let mut workspace = Workspace::new(self.links.device(), names, (x.len(), 1), SLOTS)?;
@@ -213,13 +213,13 @@ impl<D: Device, T: Scalar> Power<D, T> {
         Ok((workspace, state))
     }
 
-    /// One iteration.
+    /// Performs one iteration.
     pub fn step(&self, work: &mut Work<'_, D, T>) -> Result<()> {
         // y = A c; the next x; its step; c
         work.product_then(&self.links, self.step)
     }
 
-    /// Moves x to the shortest combination of the last three steps; whether it has.
+    /// Moves x to the shortest combination of the last three steps. Returns whether it has moved x.
     fn extrapolate(&self, work: &mut Work<'_, D, T>, state: &mut SlotState) -> Result<bool> {
         work.sweep(&DIFFERENCES)?;
         work.sweep(&LAST_PRODUCT)?;
@@ -228,7 +228,7 @@ impl<D: Device, T: Scalar> Power<D, T> {
         let squares = [value(s::v0_v0), value(s::v0_v1), value(s::v1_v1)];
         let combination = shortest(squares, [value(s::v0_u2), value(s::v1_u2)]);
         let Some((a, b)) = combination else { return Ok(false) };
-        // In x, u2 and v1, the vectors that the steps led to are x - 2 u2 - v1, x - u2 and x.
+        // In terms of x, u2 and v1, the vectors after the three steps are x - 2 u2 - v1, x - u2 and x.
         state.set(s::by_v1, 0, -a);
         state.set(s::by_u2, 0, -(2.0 * a + b));
         work.write(state)?;
@@ -237,8 +237,8 @@ impl<D: Device, T: Scalar> Power<D, T> {
     }
 }
 
-/// a and b that make a v0 + b v1 + u2 shortest, from the products of v0 and v1 with each other and with u2; a is 0 where
-/// the two have one direction. None where nothing is to be gained.
+/// Computes a and b that make a v0 + b v1 + u2 shortest, from the products of v0 and v1 with each other and with u2; a is 0 if
+/// the two are parallel. `None` if the result is not finite.
 fn shortest([aa, ab, bb]: [f64; 3], [a_u, b_u]: [f64; 2]) -> Option<(f64, f64)> {
     let determinant = aa * bb - ab * ab;
     let (a, b) = if determinant > 1e-10 * aa * bb {
@@ -257,13 +257,13 @@ impl<D: Device, T: Scalar> Steps<D, T> for Power<D, T> {
         if iterations > 0 && iterations.is_multiple_of(PERIOD) {
             return self.extrapolate(work, &mut state.borrow_mut());
         }
-        if let Some(place) = (iterations % PERIOD + KEPT.len()).checked_sub(PERIOD) {
-            work.with_exchanged(&[(v::first, KEPT[place])]).sweep(&KEEP)?;
+        if let Some(index) = (iterations % PERIOD + KEPT.len()).checked_sub(PERIOD) {
+            work.with_exchanged(&[(v::first, KEPT[index])]).sweep(&KEEP)?;
         }
         Ok(false)
     }
 
-    fn undisturbed(&self, iterations: usize) -> usize {
+    fn until_next_work(&self, iterations: usize) -> usize {
         match self.extrapolates {
             None => usize::MAX,
             Some(_) => (PERIOD - KEPT.len()).saturating_sub(iterations % PERIOD).max(1),
@@ -271,12 +271,12 @@ impl<D: Device, T: Scalar> Steps<D, T> for Power<D, T> {
     }
 }
 
-/// w of a vertex with so many links, or weights of links.
+/// Returns w of a vertex whose links have the sum of weights `out`.
 fn signed(out: f64) -> f64 {
     if out > 0.0 { out } else { -1.0 }
 }
 
-/// x of what has come back from the device, c.
+/// Computes x from c, as copied from the device.
 pub(super) fn ranks(problem: &RankProblem<'_>, mut c: Vec<f64>) -> Vec<f64> {
     c.iter_mut().zip(problem.links.out()).for_each(|(c, &out)| *c *= signed(out));
     c
@@ -294,11 +294,11 @@ fn step_by(dangling: Dangling, personal: bool) -> &'static Formula {
     }
 }
 
-/// What is spread to whom, by policy.
+/// Returns the coefficients of the spread by policy.
 fn shares(problem: &RankProblem<'_>) -> [(Slot, f64); 5] {
     let (n, d) = (problem.links.vertices() as f64, problem.damping);
     let spread = matches!(problem.dangling, Dangling::Uniform | Dangling::Personalised);
-    // Of minus the sum over sinks.
+    // Multiplies `stranded`, which is minus the sum over sinks.
     let share = if spread { -d } else { 0.0 };
     let (mu, rho) = if *step_of(problem) == EVEN {
         ((share / n, (1.0 - d) / n), (0.0, 0.0))
@@ -315,10 +315,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shortest_combination_is_found_and_none_where_there_is_nothing_to_combine() {
-        // v0 = (1, 1), v1 = (0, 2), u2 = (3, 5): a = -3 leaves (0, 2), which b = -1 takes away.
+    fn the_shortest_combination_is_found_and_none_for_vectors_that_are_zero_or_nan() {
+        // v0 = (1, 1), v1 = (0, 2), u2 = (3, 5): a = -3 leaves (0, 2), which b = -1 cancels.
         assert_eq!(shortest([2.0, 2.0, 4.0], [8.0, 10.0]), Some((-3.0, -1.0)));
-        // One direction: v0 = v1 = (2, 0), u2 = (3, 1).
+        // Parallel vectors: v0 = v1 = (2, 0), u2 = (3, 1).
         assert_eq!(shortest([4.0, 4.0, 4.0], [6.0, 6.0]), Some((0.0, -1.5)));
         assert_eq!(shortest([0.0; 3], [0.0; 2]), None);
         assert_eq!(shortest([f64::NAN; 3], [1.0; 2]), None);
