@@ -8,10 +8,13 @@
 //!
 //! # Checks
 //! The archive must decompress (which verifies gzip's checksum) and contain the matrix file, and that file must have the
-//! dimensions and the number of entries of the catalog. Its SHA-256 must be the catalog's if the catalog has one. Otherwise the
-//! archive's SHA-256 is pinned on first use: it is recorded in a file next to the archive, and later downloads must have the
-//! same. The archive is compared with the record again whenever it is parsed. A download that grows longer than the text of the
-//! matrix can be is aborted.
+//! dimensions and the number of entries of the catalog. The archive's SHA-256 must be the catalog's if the catalog has one.
+//! Otherwise it is pinned on first use: it is recorded in a file next to the archive, and later downloads must have the same. The
+//! archive is compared with the record again whenever it is parsed. A download is aborted if it grows longer than the text of the
+//! matrix can be.
+
+mod download;
+mod verify;
 
 use super::catalog::Entry;
 use crate::error::{Error, FetchError, Result};
@@ -26,26 +29,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use verify::Mismatch;
 
-/// Between two looks at a lock or at the flag that stops.
 /// Interval between two checks of a lock or of the stop flag.
+const POLL: Duration = Duration::from_millis(100);
 
-/// The server to use in place of the collection's: `SOLVER_MIRROR`.
 /// Returns the server to use in place of the collection's: the value of `SOLVER_MIRROR`.
+pub fn default_mirror() -> Option<String> {
     std::env::var("SOLVER_MIRROR").ok().filter(|mirror| !mirror.is_empty())
 }
 
-/// Whether `SOLVER_OFFLINE` forbids downloads.
 /// Checks whether `SOLVER_OFFLINE` forbids downloads.
+pub fn is_forbidden() -> bool {
     std::env::var_os("SOLVER_OFFLINE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// The error for a matrix that is not here where downloads are forbidden.
 /// Returns the error for a matrix that is not in the cache while downloads are forbidden.
+pub fn offline(entry: &Entry) -> Error {
     FetchError::Offline { source: Box::new(not_fetched(entry)) }.into()
 }
 
-/// Fetches a matrix by `fetch` that is used for the first time. An error names the stand-in, where there is one.
 /// Calls `fetch` for a matrix that is used for the first time. An error names the stand-in, if there is one.
+pub fn on_first_use(entry: &Entry, fetch: impl FnOnce() -> Result<Fetched>) -> Result<Fetched> {
     fetch().map_err(|error| match (&error, &entry.stand_in) {
         (Error::Fetch(FetchError::DownloadStopped { .. }), _) | (_, None) => error,
         (_, Some(stand_in)) => {

@@ -38,7 +38,7 @@ pub(super) fn sha256(path: &Path) -> Result<String> {
 pub(super) fn content(path: &Path, entry: &Entry) -> Result<Option<Mismatch>> {
     let file =
         File::open(path).map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?;
-    // `download_limit` is the size of the text; the archive may contain other files as well.
+    // `download_limit` bounds the size of the text and of a few vectors, uncompressed.
     let most = entry.download_limit().saturating_mul(2);
     let unpacked = MultiGzDecoder::new(BufReader::with_capacity(PIECE, file)).take(most);
     let mut unpacked = BufReader::with_capacity(PIECE, unpacked);

@@ -7,7 +7,7 @@
 //! answers: whole numbers from 1 on, at least x of them with probability x^-1.9.
 
 use super::Wanted;
-use super::numbering::strayed;
+use super::numbering::displaced_order;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::source::generate::distinct::{Positions, distinct};
@@ -56,9 +56,9 @@ impl Ranks {
 }
 
 pub(super) fn make(wanted: Wanted) -> Result<Csr> {
-    let (n, seed) = (wanted.of(ROWS), wanted.seed);
+    let (n, seed) = (wanted.scaled(ROWS), wanted.seed);
     let (rows, cols) = (Ranks::new(n, 12, ROW_BEND), Ranks::new(n, 5, COL_BEND));
-    let numbers = strayed(n, 1, STRAY, seed ^ NUMBERS)?;
+    let numbers = displaced_order(n, 1, STRAY, seed ^ NUMBERS)?;
     let draw = |k: u64| -> Positions {
         let mut random = Random::at(seed, k);
         if k < n as u64 {
@@ -75,5 +75,5 @@ pub(super) fn make(wanted: Wanted) -> Result<Csr> {
         // Most values are 1, and need no power.
         if u > ONCE { 1.0 } else { u.powf(-1.0 / 1.9).floor().min(MOST_TIMES) }
     };
-    distinct(n, (n + wanted.of(ANSWERS)) as u64, draw, Some(&times))
+    distinct(n, (n + wanted.scaled(ANSWERS)) as u64, draw, Some(&times))
 }

@@ -120,10 +120,10 @@ fn gauss(points: usize) -> Vec<(f64, f64)> {
 fn polynomial(degree: usize, own: usize, x: f64) -> (f64, f64) {
     let node = |i: usize| i as f64 / degree as f64;
     let factor = |i: usize| (x - node(i)) / (node(own) - node(i));
-    let others = || (0..=degree).filter(move |&i| i != own);
-    let value = others().map(factor).product();
-    let slope = others().map(|i| {
-        let rest: f64 = others().filter(|&j| j != i).map(factor).product();
+    let other_nodes = || (0..=degree).filter(move |&i| i != own);
+    let value = other_nodes().map(factor).product();
+    let slope = other_nodes().map(|i| {
+        let rest: f64 = other_nodes().filter(|&j| j != i).map(factor).product();
         rest / (node(own) - node(i))
     });
     (value, slope.sum())

@@ -46,9 +46,9 @@ pub(super) fn make(wanted: Wanted) -> Result<Csr> {
     )?;
     valued(&grid, |i, columns, values| {
         let coupling = |j: u32| (conductance(i) + conductance(j as usize)) / 2.0;
-        let others = || columns.iter().copied().filter(|&j| j as usize != i);
+        let off_diagonal = || columns.iter().copied().filter(|&j| j as usize != i);
         for (value, &j) in values.iter_mut().zip(columns) {
-            *value = if j as usize == i { others().map(coupling).sum() } else { -coupling(j) };
+            *value = if j as usize == i { off_diagonal().map(coupling).sum() } else { -coupling(j) };
         }
     })
 }
