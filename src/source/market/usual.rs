@@ -7,7 +7,7 @@
 use crate::bytes::{blanks, newlines};
 use crate::source::tokens::decimal::decimal;
 use crate::source::tokens::digits::{eight, not_digits, of_digits};
-use crate::source::tokens::window::{SEEN, Window, first};
+use crate::source::tokens::window::{WIDTH, Window, first};
 
 /// A parsed line of three words, or of two if entries have no values.
 pub(super) struct SimpleLine {
@@ -23,7 +23,7 @@ impl Window<'_> {
     /// Parses an entry, if its line is simple.
     #[inline(always)]
     pub(super) fn entry<const VALUES: bool>(self) -> Option<SimpleLine> {
-        let blanks = blanks(self.seen());
+        let blanks = blanks(self.bytes());
         let row = self.whole(0, first(blanks))?;
         let (start, blanks) = self.next_word(blanks)?;
         let col = self.whole(start, first(blanks))?;
@@ -38,7 +38,7 @@ impl Window<'_> {
     /// Parses the row and the column of an entry and skips its value.
     #[inline(always)]
     pub(super) fn position<const VALUES: bool>(self) -> Option<SimpleLine> {
-        let blanks = blanks(self.seen());
+        let blanks = blanks(self.bytes());
         let row = self.whole(0, first(blanks))?;
         let (start, mut blanks) = self.next_word(blanks)?;
         let col = self.whole(start, first(blanks))?;
@@ -51,10 +51,10 @@ impl Window<'_> {
     /// Parses the row, and returns it with the length of the line.
     #[inline(always)]
     pub(super) fn row(self) -> Option<(u64, usize)> {
-        let newline = first(newlines(self.seen()));
+        let newline = first(newlines(self.bytes()));
         let digits = self.word(0) ^ eight(b'0');
         let count = (not_digits(digits).trailing_zeros() / 8) as usize;
-        if newline >= SEEN || count == 0 || self.byte(count) != b' ' {
+        if newline >= WIDTH || count == 0 || self.byte(count) != b' ' {
             return None;
         }
         Some((of_digits(digits << (64 - 8 * count)), newline + 1))
