@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Links {
     /// Links lead from source to target.
+    Directed,
     /// Links lead both ways, according to the first comment.
-    /// Links lead both ways by the first comment.
     Comment,
     /// The column `Type` of Gephi, which has the same word on all lines.
     Typed { column: usize, undirected: bool },

@@ -49,10 +49,10 @@ impl Separator {
 
 /// A field of a line.
 #[derive(Clone, Copy)]
-/// The field's offset in the text of the line.
-    /// Its offset in the text of the line.
+pub(crate) struct Field<'a> {
+    /// The field's offset in the text of the line.
+    pub at: usize,
     /// The field's bytes, without quotes around them.
-    /// Its bytes, without quotes around them.
     raw: &'a [u8],
     /// Whether quotation marks in the field are doubled.
     escaped: bool,

@@ -2,8 +2,8 @@
 
 /// A code for numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-/// n zeros and a one.
-    /// As many zeros, and a one.
+pub(super) enum Code {
+    /// n zeros and a one.
     Unary,
     /// The length of n + 1 in unary, and its bits after the first (P. Elias, 1975).
     Gamma,
