@@ -1,4 +1,4 @@
-//! The reader of kind 'Harwell-Boeing' on any bytes.
+//! Parses any bytes with the reader of kind 'Harwell-Boeing'.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,5 +6,10 @@ use solver::source::{Options, parse_as};
 use std::path::Path;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = parse_as("Harwell-Boeing", Path::new("fuzz"), bytes, &Options { attached: true, ..Options::default() });
+    let _ = parse_as(
+        "Harwell-Boeing",
+        Path::new("fuzz"),
+        bytes,
+        &Options { attached: true, ..Options::default() },
+    );
 });

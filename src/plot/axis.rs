@@ -77,18 +77,18 @@ pub(super) fn ticks(limit: f64, whole: bool) -> Vec<(f64, String)> {
 
 /// The range of the x axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
-/// From 0 to this limit, in even steps.
-    /// From 0 to here, in even steps.
+pub(super) enum Range {
+    /// From 0 to this limit, in even steps.
+    Even(f64),
     /// From the first to the second value, in powers of ten.
-    /// From the first to the second, in powers of ten.
     Powers(f64, f64),
 }
 
 /// The position of a grid line, and its label if it has one.
 pub(super) type Tick = (f64, Option<String>);
 
-/// Returns the position of a value, from 0 at the left to 1 at the right end.
-    /// Where a value is, from 0 at the left to 1 at the right end.
+impl Range {
+    /// Returns the position of a value, from 0 at the left to 1 at the right end.
     pub fn share(self, value: f64) -> f64 {
         match self {
             Range::Even(limit) => value / limit,

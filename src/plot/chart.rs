@@ -58,8 +58,8 @@ pub struct Places {
 
 /// One line.
 #[derive(Clone, Debug, Deserialize)]
-/// The name in the legend.
-    /// Its name in the legend.
+pub struct Series {
+    /// The name in the legend.
     pub name: String,
     /// A value for each position; `None` if not measured.
     pub values: Vec<Option<f64>>,

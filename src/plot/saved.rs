@@ -43,7 +43,7 @@ impl Saved {
     /// not at all.
     pub fn draw(&self, captions: &Captions, path: &Path) -> Result<()> {
         if !captions.labels.is_empty() && !matches!(self, Saved::Histories(_)) {
-            let message = "labels are only available for histories, not for measurements".to_owned();
+            let message = "only histories have labels; this is a file of measurements".to_owned();
             return Err(Error::Plot { path: path.to_owned(), message });
         }
         let title = |own: &String| captions.title.as_ref().unwrap_or(own).clone();
