@@ -6,10 +6,5 @@ use solver::source::{Options, parse_as};
 use std::path::Path;
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = parse_as(
-        "Harwell-Boeing",
-        Path::new("fuzz"),
-        bytes,
-        &Options { attached: true, ..Options::default() },
-    );
+    let _ = parse_as("Harwell-Boeing", Path::new("fuzz"), bytes, &Options { attached: true, ..Options::default() });
 });

@@ -34,7 +34,8 @@ fn all_fields(histories: &[History]) -> Vec<[String; 6]> {
     let matrices: Vec<&str> = histories.iter().map(|history| history.report.matrix.as_str()).collect();
     let fields_of = |history: &History| {
         let report = &history.report;
-        let name = shorten(shortest_unique(&report.matrix, &matrices)) + &imitated(report.stand_in.as_deref());
+        let name =
+            shorten(shortest_unique(&report.matrix, &matrices)) + &imitated(report.stand_in.as_deref());
         fields(report, name)
     };
     histories.iter().map(fields_of).collect()

@@ -191,7 +191,8 @@ impl Panel {
             let (width, y) = (text_width(&text, TOLERANCE) + 8.0, self.down(rtol));
             let room = self.to.0 - self.from.0 - width - 12.0;
             let shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0].into_iter();
-            let positions = shares.flat_map(|share| [y - 10.0, y + 10.0].map(|middle| (share * room, middle)));
+            let positions =
+                shares.flat_map(|share| [y - 10.0, y + 10.0].map(|middle| (share * room, middle)));
             let boxes = positions.map(|(along, middle)| {
                 let left = self.from.0 + 6.0 + along;
                 ((left, middle - 8.0), (left + width, middle + 8.0))

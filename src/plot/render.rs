@@ -121,7 +121,8 @@ impl<B: DrawingBackend> Painter<'_, B> {
                     self.backend.draw_circle(at, radius, &style, true).map_err(fault)
                 }
                 Shape::Area { from, to, colour } => {
-                    let (from, to, style) = (self.to_backend(*from), self.to_backend(*to), self.style(*colour, 1.0));
+                    let (from, to, style) =
+                        (self.to_backend(*from), self.to_backend(*to), self.style(*colour, 1.0));
                     self.backend.draw_rect(from, to, &style, true).map_err(fault)
                 }
                 Shape::Cells(cells) => {

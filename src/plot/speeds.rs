@@ -352,7 +352,8 @@ mod tests {
             {"system": "a", "peer": "solver auto", "us_per_iteration": {"median": 8.0}, "limit_seconds_per_iteration": 2e-6},
             {"system": "a", "peer": "CuPy cg", "us_per_iteration": {"median": 200.0}}]}"#;
         let iterations = of(table).unwrap().unwrap();
-        let times: Vec<_> = iterations.rows[0].times.iter().map(|t| (t.program.as_str(), t.external)).collect();
+        let times: Vec<_> =
+            iterations.rows[0].times.iter().map(|t| (t.program.as_str(), t.external)).collect();
         assert_eq!((times, iterations.rows[0].limit), (vec![("auto", false), ("CuPy cg", true)], 2e-6));
         assert!(of("{\"series\": []}").unwrap().is_none() && of("[]").unwrap().is_none());
         assert!(of("# csv").unwrap().is_none());

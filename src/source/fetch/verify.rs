@@ -50,7 +50,8 @@ pub(super) fn content(path: &Path, entry: &Entry) -> Result<Option<Mismatch>> {
     if unpacked.get_ref().limit() == 0 {
         return Ok(Some(Mismatch::new("size when unpacked", format!("less than {most} bytes"), "more")));
     }
-    Ok(checked.unwrap_or_else(|e| Some(Mismatch::new("content", "a complete archive", format!("invalid: {e}")))))
+    Ok(checked
+        .unwrap_or_else(|e| Some(Mismatch::new("content", "a complete archive", format!("invalid: {e}")))))
 }
 
 /// Finds the matrix file: the whole decompressed content, or one file of a tar archive.

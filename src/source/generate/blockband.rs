@@ -68,8 +68,9 @@ impl Band {
         let width = spec.number("band", share, fits)?;
         let contiguous = spec.flag("contiguous")?;
         if contiguous && width.is_some() {
-            return Err(spec
-                .fault("band and contiguous exclude each other: contiguous blocks already form the narrowest band"));
+            return Err(spec.fault(
+                "band and contiguous exclude each other: contiguous blocks already form the narrowest band",
+            ));
         }
         let blocks = |share: f64| (share * rows as f64).round() as usize;
         let half = (!contiguous).then(|| blocks(width.unwrap_or(0.25)).max(1));

@@ -111,9 +111,8 @@ fn edges(spec: &Spec<'_>, n: usize) -> Result<u64> {
     };
     let positions = n as u64 * n as u64;
     if edges > positions {
-        return Err(
-            spec.fault(format!("{edges} edges are more than the {positions} positions of a {n} x {n} matrix"))
-        );
+        return Err(spec
+            .fault(format!("{edges} edges are more than the {positions} positions of a {n} x {n} matrix")));
     }
     Ok(edges)
 }

@@ -211,8 +211,8 @@ fn check_symmetric(path: &Path, matrix: &Csr) -> Result<()> {
             format!("a {rows} x {cols} matrix cannot be written as a triangle, because it is not square"),
         ));
     }
-    match first_lonely(matrix) {
-        match first_unmatched(matrix) {
+    match first_unmatched(matrix) {
+        None => Ok(()),
         Some((row, col)) => {
             let (row, col) = (row + 1, col + 1);
             let reason = "differs from the one across the diagonal; write the matrix as a general one";

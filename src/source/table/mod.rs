@@ -286,7 +286,8 @@ fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
         }
         _ => {}
     }
-    let unread: Vec<String> = columns.unread().filter(|&column| !shape.links.reads(column)).map(name).collect();
+    let unread: Vec<String> =
+        columns.unread().filter(|&column| !shape.links.reads(column)).map(name).collect();
     let known = shape.user_columns && shape.header.is_none();
     if !known && !unread.is_empty() {
         let unread = match &unread[..] {

@@ -198,7 +198,10 @@ mod tests {
     fn fields_are_split_only_at_their_separator() {
         assert_eq!(fields(" a  b\tc \r", Separator::Blanks), expected(&["a", "b", "c"]));
         assert_eq!(fields("a b\t c,d\t", Separator::Tab), expected(&["a b", "c,d", ""]));
-        assert_eq!(fields("a b , \"c, \"\"d\"\"\" ,e\r", Separator::Comma), expected(&["a b", "c, \"d\"", "e"]));
+        assert_eq!(
+            fields("a b , \"c, \"\"d\"\"\" ,e\r", Separator::Comma),
+            expected(&["a b", "c, \"d\"", "e"])
+        );
         assert_eq!(fields("\"a b\" \"\"", Separator::Blanks), expected(&["a b", ""]));
         assert_eq!(fields("a;;b", Separator::Semicolon), expected(&["a", "", "b"]));
         assert_eq!(fields("", Separator::Blanks), expected(&[]));
