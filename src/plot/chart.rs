@@ -47,7 +47,7 @@ pub struct Chart {
 /// The positions on the x axis.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Places {
-    /// The quantity that they stand for.
+    /// The quantity on the x axis.
     pub name: String,
     /// The value of each position, printed as given.
     pub values: Vec<serde_json::Value>,

@@ -96,7 +96,7 @@ impl Band {
 
     fn too_dense(&self, spec: &Spec<'_>, most: f64) -> crate::error::Error {
         let density = self.row as f64 / self.rows as f64;
-        spec.fault(format!("density {density} exceeds that of a full band, {most:.4}; widen band"))
+        spec.fault(format!("density {density} is too large: the full band holds {most:.4}; widen band"))
     }
 
     /// Checks that a row has no more blocks than the band is wide.

@@ -21,8 +21,8 @@ pub(super) fn judge(text: Text, header: &Header) -> Result<()> {
             }
             _ => "an entry".to_owned(),
         };
-        let expected = "entries of one triangle only, as the banner says that each stands for the one across the \
-                        diagonal too (where both are stored it must say general)";
+        let expected = "entries of one triangle only, because the banner declares symmetry (if both triangles are \
+                        stored, it must say general)";
         let found = Some(format!("{position} above the diagonal and others below it"));
         return Err(text.error(Fault { at: above, expected: expected.to_owned(), found }));
     }

@@ -78,8 +78,8 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 /// Installs the handler; returns the action from before.
 fn install() -> Option<libc::sigaction> {
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
-    // SAFETY: any bytes are a valid `sigaction` to be filled in. The handler has the type that SA_SIGINFO asks for, and calls only
-    // functions that may be called from handlers.
+    // SAFETY: any bytes are a valid `sigaction` to be filled in. The handler has the type that SA_SIGINFO requires, and calls
+    // only functions that may be called from handlers.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let mut before: libc::sigaction = std::mem::zeroed();
