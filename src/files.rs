@@ -1,4 +1,4 @@
-//! Files that the program writes: where caches lie, and how files are replaced.
+//! Cache folders, and the replacement of files that the program writes.
 
 mod check;
 mod replace;
@@ -13,7 +13,7 @@ pub(crate) use check::check_writable;
 use etcetera::BaseStrategy;
 pub(crate) use replace::{Content, follow, kept, replace};
 
-/// Removes the temporary files that killed processes have left where this file is written.
+/// Removes temporary files left by killed processes from the folder in which this file is written.
 pub(crate) fn remove_leftovers(path: &Path) {
     if let Ok(target) = follow(path) {
         temporary::remove_leftovers(folder_of(&target));
@@ -22,14 +22,15 @@ pub(crate) fn remove_leftovers(path: &Path) {
 
 static CACHE_FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Sets the folder of the caches of this process: fetched matrices, parsed matrices and compiled kernels. The first call counts.
+/// Sets the cache folder of this process, for fetched matrices, parsed matrices and compiled kernels. Only the first call has an
+/// effect.
 pub fn set_cache_folder(folder: PathBuf) {
     let _ = CACHE_FOLDER.set(folder);
 }
 
-/// The folder of this user's caches: the one that was set here, `$SOLVER_CACHE` where that variable is set, otherwise
-/// `solver` in the user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). It is used for the folder `part` in it, and
-/// only where no other user can put files there: kernels from it are run, and matrices from it are not checked again.
+/// Returns the cache folder: the one set by [`set_cache_folder`], else `$SOLVER_CACHE`, else `solver` in the user's cache folder
+/// (`$XDG_CACHE_HOME`, or `~/.cache`). Fails if other users can put files into its subfolder `part`, because kernels from the
+/// cache are executed, and matrices from it are not checked again.
 pub(crate) fn cache_folder(part: &str) -> std::result::Result<PathBuf, NoCache> {
     let folder = CACHE_FOLDER.get().cloned().or_else(|| {
         let user = etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir());
@@ -42,17 +43,17 @@ pub(crate) fn cache_folder(part: &str) -> std::result::Result<PathBuf, NoCache> 
     }
 }
 
-/// Why there is no cache folder.
+/// The reason why there is no cache folder.
 #[derive(Debug)]
 pub(crate) enum NoCache {
     /// There is no home folder.
     NoHome,
-    /// Other users can put files there, in words.
+    /// Other users can write to the folder; the text describes how.
     Unsafe(String),
 }
 
-/// Likewise, from the variable's value and the user's cache folder. A relative folder would be another one in each
-/// working directory: nobody who has no home meant that, but who sets the variable may.
+/// Chooses the cache folder by the variable's value and the user's cache folder. A relative path means a different folder in each
+/// working directory: it is accepted only from the variable.
 pub(crate) fn choose_cache_folder(variable: Option<OsString>, user: Option<PathBuf>) -> Option<PathBuf> {
     match variable {
         Some(folder) if !folder.is_empty() => Some(PathBuf::from(folder)),
@@ -60,7 +61,7 @@ pub(crate) fn choose_cache_folder(variable: Option<OsString>, user: Option<PathB
     }
 }
 
-/// The folder that a path lies in.
+/// Returns the folder that contains a path.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -68,7 +69,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// The entry of a table whose ending the name of a file has; the error says which endings there are.
+/// Returns the table's entry for the ending of a file name; the error lists the endings.
 pub(crate) fn by_ending<W: Copy>(path: &Path, table: &[(&str, W)]) -> Result<W, String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
     let found = table.iter().find(|(ending, _)| name.ends_with(ending));
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_variable_wins_over_the_users_cache_folder_and_an_empty_one_counts_as_unset() {
+    fn the_variable_overrides_the_users_cache_folder_unless_it_is_empty() {
         let user = || Some(PathBuf::from("/home/u/.cache"));
         assert_eq!(choose_cache_folder(Some("/big".into()), user()), Some(PathBuf::from("/big")));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The reader of kind 'tar archive' on any bytes.
+//! Parses any bytes with the reader of kind 'tar archive'.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The reader of kind 'ASCIIGraph' on any bytes.
+//! Parses any bytes with the reader of kind 'ASCIIGraph'.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

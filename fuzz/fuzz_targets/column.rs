@@ -1,4 +1,4 @@
-//! Any bytes as numbers in text: those that are read are finite, and as many as there are rows and columns.
+//! Parses any bytes as numbers in text: the numbers are finite, and their count is the product of rows and columns.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,7 +6,7 @@ use solver::source::parse_dense;
 use std::path::Path;
 
 fuzz_target!(|bytes: &[u8]| {
-    // Other kinds have targets of their own.
+    // Other kinds of files have separate targets.
     if !bytes.first().is_some_and(|byte| b"#+-. \n0123456789".contains(byte)) {
         return;
     }

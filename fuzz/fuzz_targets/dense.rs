@@ -1,4 +1,4 @@
-//! Any bytes as a file of vectors: a NumPy array, a Matrix Market array or matrix, compressed or not.
+//! Parses any bytes as a file of vectors: a NumPy array, a Matrix Market array or matrix, compressed or not.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

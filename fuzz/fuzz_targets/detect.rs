@@ -1,4 +1,4 @@
-//! Any bytes, as the kind of file that they look like.
+//! Parses any bytes as the kind of file that is detected.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The reader of kind 'edge list' on any bytes, the last of which chooses the options.
+//! Parses any bytes with the reader of kind 'edge list'; the last byte selects the options.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((last, text)) = bytes.split_last() else { return };
-    // A newline, with which most files end, chooses none.
+    // A newline, which ends most files, selects the defaults.
     let choice = last ^ b'\n';
     let options = Options {
         duplicates: if choice & 1 == 0 { Duplicates::Sum } else { Duplicates::Keep },

@@ -1,5 +1,5 @@
-//! Descriptions of generated matrices. Those of large ones are left out: a large matrix takes time and memory, which is
-//! no fault.
+//! Generates matrices from descriptions. Descriptions of large matrices are skipped: they would take much time and memory, which
+//! is not a fault.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The reader of kind 'Harwell-Boeing' on any bytes.
+//! Parses any bytes with the reader of kind 'Harwell-Boeing'.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

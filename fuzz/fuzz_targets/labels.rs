@@ -1,4 +1,4 @@
-//! Any bytes as a file of labels: each is found under its own name.
+//! Parses any bytes as a file of labels: each label is found by its name.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

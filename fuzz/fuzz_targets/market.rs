@@ -1,6 +1,6 @@
-//! Any bytes as a Matrix Market file, of a matrix and of a vector: that or an error, never a panic. And the lines that
-//! are read as a whole give the matrix, bit for bit, that the same lines give word by word, as they are where a blank
-//! comes first. The last byte chooses the options.
+//! Parses any bytes as a Matrix Market file, of a matrix and of a vector: the result is that or an error, never a panic. In
+//! addition, the fast path for complete lines and the slow path for single words give the same matrix, bit for bit. A blank at
+//! the beginning of a line selects the slow path. The last byte selects the options.
 
 #![no_main]
 
@@ -10,12 +10,12 @@ use solver::format::{Csr, Duplicates};
 use solver::source::{Loaded, Options, market, parse_as};
 use std::path::Path;
 
-/// Lines are not read as a whole near the end of the file.
+/// The fast path is not used for lines this close to the end of the file.
 const FAR: usize = 80;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((last, bytes)) = bytes.split_last() else { return };
-    // A newline, with which most files end, chooses none.
+    // A newline, which ends most files, selects the defaults.
     let choice = last ^ b'\n';
     let options = Options {
         duplicates: if choice & 1 == 0 { Duplicates::Sum } else { Duplicates::Keep },
@@ -41,7 +41,7 @@ fn parse(bytes: &[u8], options: &Options) -> Result<Loaded, Error> {
     parse_as("Matrix Market", Path::new("fuzz.mtx"), bytes, options)
 }
 
-/// The text with a blank before every line that begins with a digit.
+/// Inserts a blank before every line that begins with a digit.
 fn indented(text: &[u8]) -> Vec<u8> {
     let mut to = Vec::new();
     for line in text.split_inclusive(|&byte| byte == b'\n') {

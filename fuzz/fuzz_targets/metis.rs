@@ -1,4 +1,4 @@
-//! The reader of kind 'METIS graph' on any bytes.
+//! Parses any bytes with the reader of kind 'METIS graph'.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The reader of kind 'edge list with names' on any bytes.
+//! Parses any bytes with the reader of kind 'edge list with names'.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The reader of kind 'NumPy array' on any bytes.
+//! Parses any bytes with the reader of kind 'NumPy array'.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! The reader of kind 'SciPy sparse matrix' on any bytes.
+//! Parses any bytes with the reader of kind 'SciPy sparse matrix'.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! A list of edges that is read while it is unpacked, beside the same one as text: the graph, or the fault, is the same.
+//! Parses a list of edges while it is decompressed, and the same list as text: the graph, or the fault, is the same.
 #![no_main]
 
 use flate2::Compression;
@@ -11,11 +11,11 @@ use std::path::Path;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((last, text)) = bytes.split_last() else { return };
-    // What is packed twice is another matter.
+    // Text that is itself compressed would be decompressed twice.
     if text.starts_with(&[0x1f, 0x8b]) {
         return;
     }
-    // A newline, with which most files end, chooses none.
+    // A newline, which ends most files, selects the defaults.
     let choice = last ^ b'\n';
     let options = Options {
         duplicates: if choice & 1 == 0 { Duplicates::Sum } else { Duplicates::Keep },

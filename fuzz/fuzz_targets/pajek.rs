@@ -1,4 +1,4 @@
-//! The reader of Pajek networks on any bytes.
+//! Parses any bytes with the reader of Pajek networks.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

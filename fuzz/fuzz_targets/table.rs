@@ -1,4 +1,4 @@
-//! The reader of tables of edges on any bytes, the last of which chooses the options.
+//! Parses any bytes with the reader of tables of edges; the last byte selects the options.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((last, text)) = bytes.split_last() else { return };
-    // A newline, with which most files end, chooses none.
+    // A newline, which ends most files, selects the defaults.
     let choice = last ^ b'\n';
     let columns = ["source,target", "target,source,weight", "source,target,weight,time", "-,source,target"];
     let options = Options {

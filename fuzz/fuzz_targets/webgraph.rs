@@ -1,5 +1,5 @@
-//! The reader of kind 'WebGraph' on any bits under any properties. An input is settings of six bytes and bits; or, where
-//! its first byte is odd, the text of properties up to a byte of zero, and bits.
+//! Parses any bits under any properties with the reader of kind 'WebGraph'. An input is six bytes of settings followed by bits.
+//! If the first byte is odd, the input is instead the text of the properties, a zero byte, and bits.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,8 +10,8 @@ use std::sync::{Mutex, OnceLock};
 const CODES: [&str; 5] = ["UNARY", "GAMMA", "DELTA", "ZETA", "NIBBLE"];
 const KINDS: [&str; 5] = ["OUTDEGREES", "REFERENCES", "BLOCK_COUNT", "BLOCKS", "RESIDUALS"];
 
-/// A graph's name in a folder of this process, and the properties that stand beside it.
-static BESIDE: OnceLock<(PathBuf, Mutex<String>)> = OnceLock::new();
+/// The path of a graph in a folder of this process, and the content of its properties file.
+static GRAPH: OnceLock<(PathBuf, Mutex<String>)> = OnceLock::new();
 
 fn properties(settings: &[u8; 6]) -> String {
     let [_, nodes, arcs, window, codes, kinds] = settings.map(usize::from);
@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
             None => return,
         },
     };
-    let (path, written) = BESIDE.get_or_init(|| {
+    let (path, written) = GRAPH.get_or_init(|| {
         let folder = std::env::temp_dir().join(format!("solver-fuzz-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         (folder.join("graph.graph"), Mutex::default())

@@ -1,4 +1,4 @@
-//! Replaces a file so that readers see the old content or the new one, and a result that was computed is not lost.
+//! Replaces a file so that readers see either the old or the new content, and a computed result is never lost.
 //!
 //! # Steps
 //! 1. Symbolic links are followed: their target is replaced, and they stay. The target need not exist.
@@ -17,21 +17,21 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Symbolic links that are followed from one path; Linux has the same limit.
+/// Limit for the symbolic links followed from one path; Linux has the same limit.
 const MOST_LINKS: usize = 40;
-/// Bytes of a file name's ending that the name of a kept file repeats.
+/// Longest file name extension that the name of a kept file repeats.
 const LONGEST_ENDING: usize = 16;
 
-/// What a file holds, which decides what happens to a complete file that cannot be given its name.
+/// The kind of a file's content, which decides what happens to a complete file that cannot be renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// What the user asked for: it is kept, under another name if need be. A pipe or device is written to as it is.
+    /// A result for the user: it is kept, under another name if necessary. A pipe or device is written to directly.
     Result,
-    /// What can be computed again: the temporary file is removed.
+    /// Content that can be computed again: the temporary file is removed.
     Cache,
 }
 
-/// The error of a file that is complete but could not be given its name.
+/// The error for a complete file that could not be renamed.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}; the complete file is {path}: move it by hand", path = path.display())]
 struct Unplaced {
@@ -39,19 +39,19 @@ struct Unplaced {
     path: PathBuf,
 }
 
-/// The complete file that [`replace`] kept when it failed with this error.
+/// Returns the complete file that [`replace`] kept when it failed with this error.
 pub(crate) fn kept(error: &io::Error) -> Option<&Path> {
     error.get_ref()?.downcast_ref::<Unplaced>().map(|unplaced| unplaced.path.as_path())
 }
 
-/// Replaces a file, as described above. With `sync` the new file survives a power failure, its name included.
+/// Replaces a file in the steps of the module documentation. With `sync`, the new file and its name survive a power failure.
 pub(crate) fn replace(
     path: &Path,
     content: Content,
     sync: bool,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {
-    let special = fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir());
+    let special = fs::metadata(path).is_ok_and(|existing| !existing.is_file() && !existing.is_dir());
     if special && content == Content::Result {
         return write_buffered(&File::create(path)?, write);
     }
@@ -68,7 +68,7 @@ pub(crate) fn replace(
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }
-    place(&temporary, &file, &target, content, sync)?;
+    install(&temporary, &file, &target, content, sync)?;
     if sync {
         sync_folder(folder_of(&target));
     }
@@ -83,14 +83,14 @@ fn write_buffered(
     write(&mut buffered).and_then(|()| buffered.flush())
 }
 
-/// Gives a complete temporary file its name, or its content to the file that has the name.
-fn place(temporary: &Path, file: &File, target: &Path, content: Content, sync: bool) -> io::Result<()> {
+/// Renames a complete temporary file to its target, or copies its content into the existing target.
+fn install(temporary: &Path, file: &File, target: &Path, content: Content, sync: bool) -> io::Result<()> {
     let Err(refused) = fs::rename(temporary, target) else { return Ok(()) };
     if content == Content::Cache {
         let _ = fs::remove_file(temporary);
         return Err(refused);
     }
-    // A kill during the copy must leave a file that is not removed as a leftover.
+    // If the process is killed during the copy, the file must not be removed as a leftover.
     let kept = keep(temporary, target);
     let error = match open_existing(target) {
         Err(_) => refused,
@@ -106,7 +106,7 @@ fn place(temporary: &Path, file: &File, target: &Path, content: Content, sync: b
     Err(io::Error::new(error.kind(), Unplaced { error, path: kept }))
 }
 
-/// Gives a complete temporary file a name that is not removed as a leftover, with the ending of the target.
+/// Renames a complete temporary file so that it is not removed as a leftover, with the extension of the target.
 fn keep(temporary: &Path, target: &Path) -> PathBuf {
     let number = temporary.file_stem().unwrap_or_default().to_string_lossy();
     let mut name = OsString::from(format!("kept-{}", number.trim_start_matches('.')));
@@ -120,7 +120,7 @@ fn keep(temporary: &Path, target: &Path) -> PathBuf {
 
 fn open_existing(target: &Path) -> io::Result<File> {
     if !target.is_file() {
-        // To open a pipe would wait for a reader.
+        // Opening a pipe would wait for a reader.
         return Err(io::ErrorKind::NotFound.into());
     }
     File::options().write(true).open(target)
@@ -133,43 +133,43 @@ fn copy(mut from: &File, mut to: File, sync: bool) -> io::Result<()> {
     if sync { to.sync_all() } else { Ok(()) }
 }
 
-/// The file that a path names once all symbolic links are followed. The file need not exist.
+/// Returns the file that a path names after following all symbolic links. The file need not exist.
 pub(crate) fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&target) {
-            // A relative link starts from the folder that it lies in.
+            // A relative link is relative to its folder.
             Ok(next) => target = folder_of(&target).join(next),
             Err(_) => return Ok(target),
         }
     }
-    Err(io::Error::other("too many symbolic links lead from one to the next"))
+    Err(io::Error::other("too many levels of symbolic links"))
 }
 
-/// Gives a new file the mode, owner and group of an old one, as far as the system permits.
+/// Copies mode, owner and group of an old file to a new one, as far as the system permits.
 #[cfg(unix)]
 fn take_over(file: &File, old: &Metadata) {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
     let mut mode = old.mode() & 0o777;
-    // Only root may give a file away, but every user may choose among their own groups.
+    // Only root may change the owner, but every user may choose one of their groups.
     let same_group =
         fchown(file, Some(old.uid()), Some(old.gid())).is_ok() || fchown(file, None, Some(old.gid())).is_ok();
     if !same_group {
-        // What the old group was permitted, another group is permitted only if all users are.
+        // A permission of the old group is kept for another group only if all users have it.
         mode = mode & !0o070 | mode & (mode << 3) & 0o070;
     }
-    // Some filesystems have no modes.
+    // Some filesystems do not support modes.
     let _ = file.set_permissions(fs::Permissions::from_mode(mode));
 }
 
 #[cfg(not(unix))]
 fn take_over(_: &File, _: &Metadata) {}
 
-/// Makes sure that names given in a folder survive a power failure, if its filesystem can.
+/// Syncs a folder, so that file names in it survive a power failure, if the filesystem supports it.
 fn sync_folder(folder: &Path) {
     #[cfg(unix)]
     if let Ok(folder) = File::open(folder) {
-        // The file has its name in any case, and some filesystems synchronise no folders.
+        // The rename is done in any case, and some filesystems cannot sync folders.
         let _ = folder.sync_all();
     }
     #[cfg(not(unix))]
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_fails_leaves_the_old_file_and_no_other() {
+    fn a_failed_write_leaves_only_the_old_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kept");
         replace(&path, Content::Result, true, |file| file.write_all(b"old")).unwrap();
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(count(&folder), 1);
     }
 
-    /// Replaces a file whose name becomes that of a folder while the content is written.
+    /// Replaces a file whose path becomes a folder while the content is written.
     fn replace_what_becomes_a_folder(folder: &tempfile::TempDir, content: Content) -> io::Error {
         let path = folder.path().join("x.npy");
         let written = replace(&path, content, false, |file| {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_cannot_be_given_its_name_is_kept_and_the_error_names_it() {
+    fn a_result_that_cannot_be_renamed_is_kept_and_the_error_names_it() {
         let folder = tempfile::tempdir().unwrap();
         let error = replace_what_becomes_a_folder(&folder, Content::Result);
         let kept = kept(&error).unwrap();
@@ -225,16 +225,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_cannot_be_given_its_name_is_removed() {
+    fn a_cache_file_that_cannot_be_renamed_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let error = replace_what_becomes_a_folder(&folder, Content::Cache);
         assert!(kept(&error).is_none());
-        assert_eq!(count(&folder), 1, "the folder that was in the way");
+        assert_eq!(count(&folder), 1, "the folder that blocked the rename");
     }
 
     #[cfg(unix)]
     #[test]
-    fn while_a_private_file_is_replaced_the_new_content_is_private_too() {
+    fn the_temporary_file_for_a_private_file_is_private() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.npy");

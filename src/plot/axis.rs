@@ -1,21 +1,21 @@
-//! Ranges and ticks: decades for the residual, round steps for iterations and time.
+//! Ranges and ticks of axes: decades for the residual, round steps for iterations and time.
 
 /// Share of the height that is left free above the highest and below the lowest decade.
 pub(super) const MARGIN: f64 = 0.05;
-/// Share of the height by which values may reach into that margin, where marks still have room.
+/// Share of the height by which values may extend into that margin, where marks still fit.
 const SLACK: f64 = 0.02;
 
-/// A range of powers of ten, by exponents.
+/// A range of powers of ten, given by exponents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Decades {
-    /// Exponent of the lowest.
+    /// Exponent of the lowest decade.
     pub low: i32,
-    /// Exponent of the highest.
+    /// Exponent of the highest decade.
     pub high: i32,
 }
 
 impl Decades {
-    /// The whole decades that, with the margin, hold all the values that a logarithm can show.
+    /// Returns the range of decades that, with the margin, contains all values that a logarithmic axis can show.
     pub fn around(values: impl Iterator<Item = f64>) -> Decades {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for exponent in values.filter(|&v| drawable(v)).map(f64::log10) {
@@ -25,13 +25,13 @@ impl Decades {
         if low > high {
             return Decades { low: -1, high: 0 };
         }
-        // What barely leaves a decade, as 9.9e-9 does, fits into the margin and needs no further decade.
+        // Values just outside a decade, such as 9.9e-9, fit into the margin and need no further decade.
         let slack = 1e-9 + SLACK * (high - low);
         let (low, high) = ((low + slack).floor() as i32, (high - slack).ceil() as i32);
         if low < high { Decades { low, high } } else { Decades { low: high - 1, high: low.max(high) } }
     }
 
-    /// The exponents that get a label, at most nine of them.
+    /// Returns the exponents that get a label, at most nine.
     pub fn labels(self) -> Vec<i32> {
         let span = self.high - self.low;
         let step = [1, 2, 3, 4, 5, 10, 20, 50].into_iter().find(|step| span / step <= 8).unwrap_or(100);
@@ -39,12 +39,12 @@ impl Decades {
     }
 }
 
-/// Whether a residual can stand on a logarithmic axis.
+/// Checks whether a logarithmic axis can show a residual.
 pub(super) fn drawable(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }
 
-/// A power of ten as it is printed: `10⁻⁸`.
+/// Formats a power of ten: `10⁻⁸`.
 pub(super) fn power_of_ten(exponent: i32) -> String {
     let raised = |c| match c {
         '-' => '⁻',
@@ -62,7 +62,7 @@ pub(super) fn power_of_ten(exponent: i32) -> String {
     format!("10{}", exponent.to_string().chars().map(raised).collect::<String>())
 }
 
-/// The round places from 0 up to a limit, at most nine of them, and fewer where labels are long, with the labels.
+/// Returns round positions from 0 up to a limit with their labels: at most nine, and fewer if labels are long.
 pub(super) fn ticks(limit: f64, whole: bool) -> Vec<(f64, String)> {
     let rough = limit / if limit < 1e6 { 8.0 } else { 5.0 };
     let power = 10f64.powf(rough.log10().floor());
@@ -78,17 +78,17 @@ pub(super) fn ticks(limit: f64, whole: bool) -> Vec<(f64, String)> {
 /// The range of the x axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Range {
-    /// From 0 to here, in even steps.
+    /// From 0 to this limit, in even steps.
     Even(f64),
-    /// From the first to the second, in powers of ten.
+    /// From the first to the second value, in powers of ten.
     Powers(f64, f64),
 }
 
-/// A place that gets a line of the grid, and its label where it has one.
+/// The position of a grid line, and its label if it has one.
 pub(super) type Tick = (f64, Option<String>);
 
 impl Range {
-    /// Where a value is, from 0 at the left to 1 at the right end.
+    /// Returns the position of a value, from 0 at the left to 1 at the right end.
     pub fn share(self, value: f64) -> f64 {
         match self {
             Range::Even(limit) => value / limit,
@@ -96,12 +96,12 @@ impl Range {
         }
     }
 
-    /// Whether a value is left of the axis.
+    /// Checks whether a value is left of the axis.
     pub fn is_before(self, value: f64) -> bool {
         matches!(self, Range::Powers(low, _) if value < low)
     }
 
-    /// The places to mark, a little beyond the end, whose share is `end`.
+    /// Returns the ticks up to `end`, the share at which the panel ends, slightly beyond the range.
     pub fn ticks(self, whole: bool, end: f64) -> Vec<Tick> {
         let (low, high) = match self {
             Range::Even(limit) => {
@@ -112,26 +112,26 @@ impl Range {
         let decades = high - low;
         let step = (decades / 8.0).ceil().max(1.0) as i32;
         let label = |digit: i32, power: i32| {
-            let place = f64::from(digit) * 10f64.powi(power);
-            let shown = digit == 1 && power % step == 0 || decades < 2.0 && matches!(digit, 2 | 5);
-            let plain = (1e-3..1e7).contains(&place);
-            shown.then(|| if plain { tick_label(place, 10f64.powi(power)) } else { power_of_ten(power) })
+            let value = f64::from(digit) * 10f64.powi(power);
+            let labelled = digit == 1 && power % step == 0 || decades < 2.0 && matches!(digit, 2 | 5);
+            let plain = (1e-3..1e7).contains(&value);
+            labelled.then(|| if plain { tick_label(value, 10f64.powi(power)) } else { power_of_ten(power) })
         };
         let powers = low.floor() as i32..=high.floor() as i32;
-        let places = powers.flat_map(|power| (1..10).map(move |digit| (digit, power)));
+        let marks = powers.flat_map(|power| (1..10).map(move |digit| (digit, power)));
         let within = |(digit, power): &(i32, i32)| {
             let exponent = f64::from(*digit).log10() + f64::from(*power);
-            // Many decades have no room for lines between them.
+            // With many decades there is no room for lines between them.
             (*digit == 1 || decades < 9.0) && exponent >= low - 1e-9 && exponent <= high + 1e-9
         };
-        places
+        marks
             .filter(within)
             .map(|(digit, power)| (f64::from(digit) * 10f64.powi(power), label(digit, power)))
             .collect()
     }
 }
 
-/// A number with as many digits as its step needs, and thousands set apart.
+/// Formats a number with as many decimals as its step needs, and with thousands separators.
 fn tick_label(value: f64, step: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -152,18 +152,18 @@ fn tick_label(value: f64, step: f64) -> String {
     label + rest
 }
 
-/// A unit of time: how many make a second, and its names.
+/// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TimeUnit {
-    /// How many make a second.
+    /// Number of units in a second.
     pub per_second: f64,
-    /// In full, as the axis says it.
+    /// The name in full, for the axis.
     pub name: &'static str,
-    /// In short.
+    /// The symbol.
     pub symbol: &'static str,
 }
 
-/// The unit in which so many seconds are a number of a few digits.
+/// Returns the unit in which this number of seconds has few digits.
 pub(super) fn time_unit(seconds: f64) -> TimeUnit {
     let (per_second, name, symbol) = match seconds {
         s if s >= 0.5 || s <= 0.0 => (1.0, "seconds", "s"),
@@ -173,7 +173,7 @@ pub(super) fn time_unit(seconds: f64) -> TimeUnit {
     TimeUnit { per_second, name, symbol }
 }
 
-/// A duration with three digits and its unit.
+/// Formats a duration with three digits and its unit.
 pub(super) fn duration(seconds: f64) -> String {
     let unit = time_unit(seconds);
     let value = seconds * unit.per_second;
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decades_enclose_what_can_be_drawn_and_are_never_empty() {
+    fn decades_enclose_drawable_values_and_are_never_empty() {
         let around = |values: &[f64]| Decades::around(values.iter().copied());
         assert_eq!(around(&[1.0, 3e-9]), Decades { low: -9, high: 0 });
         assert_eq!(around(&[1.2, 9e-9]), Decades { low: -8, high: 0 });
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_ten_have_labels_and_lines_between_them() {
+    fn powers_of_ten_have_labels_and_grid_lines_between_them() {
         let range = Range::Powers(1.0, 5000.0);
         let ticks = range.ticks(true, 1.0);
         let labels: Vec<&str> = ticks.iter().filter_map(|(_, label)| label.as_deref()).collect();

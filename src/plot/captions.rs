@@ -1,4 +1,4 @@
-//! What a picture says: the title from what all runs share, the legend from what tells them apart.
+//! The texts of a picture: the title lists the fields that all runs share, the legend those in which they differ.
 
 use super::axis::duration;
 use super::letters::text_width;
@@ -6,21 +6,21 @@ use super::scene::Lettering;
 use crate::observe::report::Measure;
 use crate::observe::{History, Report};
 
-/// The place of the preconditioner among the fields.
+/// The index of the preconditioner among the fields.
 const PRECOND: usize = 2;
 /// Longest field of a title or legend, in characters.
 const LONGEST_FIELD: usize = 44;
 
-/// What the user calls a picture and its runs, instead of the names that are made of the histories.
+/// User-defined title and names of runs, in place of those derived from the histories.
 #[derive(Clone, Debug, Default)]
 pub struct Captions {
     /// The title.
     pub title: Option<String>,
-    /// A name for each history, or none at all.
+    /// A name for each history, or empty.
     pub labels: Vec<String>,
 }
 
-/// The fields that describe a run, in the order of printing. A preconditioner that is none is left out.
+/// Returns the fields that describe a run, in the order of printing. The preconditioner `none` gives an empty field.
 fn fields(report: &Report, matrix: String) -> [String; 6] {
     let Report { solver, device, backend, precision, preconditioner, .. } = report;
     let precond = if preconditioner == "none" { "" } else { preconditioner };
@@ -29,19 +29,20 @@ fn fields(report: &Report, matrix: String) -> [String; 6] {
     [solver, matrix, precond, backend, precision, device]
 }
 
-/// The fields of all runs.
+/// Returns the fields of all runs.
 fn all_fields(histories: &[History]) -> Vec<[String; 6]> {
     let matrices: Vec<&str> = histories.iter().map(|history| history.report.matrix.as_str()).collect();
-    let of = |history: &History| {
+    let fields_of = |history: &History| {
         let report = &history.report;
-        let name = shorten(unlike(&report.matrix, &matrices)) + &imitated(report.stand_in.as_deref());
+        let name =
+            shorten(shortest_unique(&report.matrix, &matrices)) + &imitated(report.stand_in.as_deref());
         fields(report, name)
     };
-    histories.iter().map(of).collect()
+    histories.iter().map(fields_of).collect()
 }
 
-/// The name of a file without its folders, but for those that tell it from others of the same name.
-fn unlike<'a>(path: &'a str, all: &[&str]) -> &'a str {
+/// Returns the name of a file without folders, except for those that distinguish it from other files of the same name.
+fn shortest_unique<'a>(path: &'a str, all: &[&str]) -> &'a str {
     let parts = path.matches('/').count() + 1;
     let unique = |&parts: &usize| {
         let own = last_parts(path, parts);
@@ -50,21 +51,21 @@ fn unlike<'a>(path: &'a str, all: &[&str]) -> &'a str {
     (1..parts).find(unique).map_or(path, |parts| last_parts(path, parts))
 }
 
-/// The end of a path.
+/// Returns the last components of a path.
 fn last_parts(path: &str, parts: usize) -> &str {
     path.rmatch_indices('/').nth(parts - 1).map_or(path, |(at, _)| &path[at + 1..])
 }
 
-/// A matrix by its name without folders, and the real one that it only imitates.
+/// Formats a matrix as its name without folders, and the real matrix that it imitates.
 pub(super) fn named(matrix: &str, stand_in: Option<&str>) -> String {
-    shorten(unlike(matrix, &[])) + &imitated(stand_in)
+    shorten(shortest_unique(matrix, &[])) + &imitated(stand_in)
 }
 
 fn imitated(stand_in: Option<&str>) -> String {
     stand_in.map_or(String::new(), |real| format!(" (a stand-in for {})", shorten(real)))
 }
 
-/// Fields that titles leave out, but that tell runs apart where the others do not.
+/// Returns fields that titles omit, used to distinguish runs that agree in all other fields.
 fn further_fields(report: &Report) -> [String; 3] {
     let start = report.start.as_ref().map_or(String::new(), |file| format!("from x = {}", shorten(file)));
     let b = match report.right_hand_side.as_str() {
@@ -74,8 +75,7 @@ fn further_fields(report: &Report) -> [String; 3] {
     [b, start, format!("{} {:e}", named_tolerance(report.measure), report.rtol)]
 }
 
-/// Cuts the leading folders off a long path and the end off any other long field, and makes every character
-/// printable.
+/// Shortens a long path by its leading folders and any other long field at the end, and replaces unprintable characters.
 pub(super) fn shorten(field: &str) -> String {
     let clean = printable(field);
     if clean.chars().count() <= LONGEST_FIELD {
@@ -97,7 +97,7 @@ fn join<'a>(fields: impl IntoIterator<Item = &'a String>) -> String {
     fields.join(" · ")
 }
 
-/// The title: that of the user, all fields of a single run, or those that all runs share.
+/// Returns the user's title, else all fields of a single run, or the fields that all runs share.
 pub(super) fn title(histories: &[History], captions: &Captions) -> String {
     if let Some(title) = &captions.title {
         return printable(title);
@@ -109,7 +109,7 @@ pub(super) fn title(histories: &[History], captions: &Captions) -> String {
     if title.is_empty() { "convergence".into() } else { title }
 }
 
-/// The line under the title: how a single run ended, or how many of several ended in which way.
+/// Returns the line under the title: how a single run ended, or how many of several runs ended in each way.
 pub(super) fn verdict(histories: &[History]) -> String {
     if let [history] = histories {
         return verdict_of_one(&history.report);
@@ -130,7 +130,7 @@ pub(super) fn verdict(histories: &[History]) -> String {
     format!("{runs}: {}", ends.join(", "))
 }
 
-/// How a run ended, with the reason.
+/// Describes how a run ended, with the reason.
 fn end(report: &Report) -> String {
     match (report.reason.as_str(), report.converged) {
         ("converged" | "", true) => "converged".to_owned(),
@@ -156,17 +156,17 @@ fn verdict_of_one(report: &Report) -> String {
             report.residual_true
         );
     }
-    let said =
+    let message =
         if report.message.is_empty() { report.reason.replace('_', " ") } else { report.message.clone() };
-    let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    match (report.converged || said.starts_with("not converged"), said.is_empty()) {
-        (true, _) => said,
+    let message: String = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    match (report.converged || message.starts_with("not converged"), message.is_empty()) {
+        (true, _) => message,
         (false, true) => "not converged".into(),
-        (false, false) => format!("not converged: {said}"),
+        (false, false) => format!("not converged: {message}"),
     }
 }
 
-/// What was computed anew at the end.
+/// Names the quantity that was recomputed at the end.
 fn recomputed(report: &Report) -> &'static str {
     match report.measure {
         Measure::Residual => "true residual",
@@ -175,7 +175,7 @@ fn recomputed(report: &Report) -> &'static str {
     }
 }
 
-/// The same as the legend has it.
+/// Names the recomputed quantity for the legend.
 pub(super) fn recomputed_mark(histories: &[History]) -> &'static str {
     match measure(histories) {
         Some(Measure::ErrorBound) => "certified bound",
@@ -184,7 +184,7 @@ pub(super) fn recomputed_mark(histories: &[History]) -> &'static str {
     }
 }
 
-/// What falls from one iteration to the next.
+/// Returns the title of the y axis: the measure of convergence.
 pub(super) fn y_title(histories: &[History]) -> &'static str {
     match measure(histories) {
         Some(Measure::Residual) => "relative residual ‖r‖ / ‖b‖",
@@ -194,24 +194,24 @@ pub(super) fn y_title(histories: &[History]) -> &'static str {
     }
 }
 
-/// What a tolerance on the measure is called: that of residuals is relative to the right-hand side.
+/// Names the tolerance of a measure: that of residuals is relative to the right-hand side.
 fn named_tolerance(measure: Measure) -> &'static str {
     if measure == Measure::Residual { "rtol" } else { "tol" }
 }
 
-/// What the tolerances of all histories are called.
+/// Names the tolerances of all histories.
 pub(super) fn tolerance_name(histories: &[History]) -> &'static str {
     measure(histories).map_or("tolerance", named_tolerance)
 }
 
-/// The measure that all histories share.
+/// Returns the measure that all histories share.
 fn measure(histories: &[History]) -> Option<Measure> {
     let first = histories.first()?.report.measure;
     histories.iter().all(|history| history.report.measure == first).then_some(first)
 }
 
-/// A name for each run: that of the user, or one made of what not all runs share. Further fields are added where that leaves
-/// runs of the same name. A single run has no name of its own, and runs that nothing tells apart are numbered.
+/// Returns a name for each run: the user's, or one derived from the fields that differ between runs. Further fields are added if
+/// runs have the same name otherwise. A single run has no name, and runs without any difference are numbered.
 pub(super) fn names(histories: &[History], captions: &Captions) -> Vec<String> {
     if histories.len() == captions.labels.len() {
         return captions.labels.iter().map(|label| printable(label)).collect();
@@ -219,25 +219,25 @@ pub(super) fn names(histories: &[History], captions: &Captions) -> Vec<String> {
     if histories.len() < 2 {
         return Vec::new();
     }
-    let told = |all: &[Vec<String>]| -> Vec<String> {
+    let distinguishing = |all: &[Vec<String>]| -> Vec<String> {
         let differs = |i: usize| all.iter().any(|run| run[i] != all[0][i]);
         let name = |run: &Vec<String>| match join((0..run.len()).filter(|&i| differs(i)).map(|i| &run[i])) {
-            // The others have preconditioners.
+            // The remaining runs have preconditioners.
             name if name.is_empty() && differs(PRECOND) => "no preconditioner".to_owned(),
             name => name,
         };
         all.iter().map(name).collect()
     };
     let mut all: Vec<Vec<String>> = all_fields(histories).into_iter().map(Vec::from).collect();
-    let mut named = told(&all);
+    let mut named = distinguishing(&all);
     if (0..named.len()).any(|i| named[..i].contains(&named[i])) {
         all.iter_mut().zip(histories).for_each(|(run, h)| run.extend(further_fields(&h.report)));
-        named = told(&all);
+        named = distinguishing(&all);
     }
     let number = |(i, name): (usize, &String)| {
-        let twins = named.iter().filter(|other| *other == name).count();
+        let same_name = named.iter().filter(|other| *other == name).count();
         let nth = 1 + named[..i].iter().filter(|other| *other == name).count();
-        match (name.is_empty(), twins) {
+        match (name.is_empty(), same_name) {
             (true, _) => format!("run {nth}"),
             (false, 1) => name.clone(),
             (false, _) => format!("{name} (run {nth})"),
@@ -246,7 +246,7 @@ pub(super) fn names(histories: &[History], captions: &Captions) -> Vec<String> {
     named.iter().enumerate().map(number).collect()
 }
 
-/// The text, cut and ended by an ellipsis where it is wider than the room.
+/// Truncates a text with an ellipsis if it is wider than `room`.
 pub(super) fn fit(text: &str, lettering: Lettering, room: f64) -> String {
     if text_width(text, lettering) <= room {
         return text.to_owned();
@@ -261,7 +261,7 @@ pub(super) fn fit(text: &str, lettering: Lettering, room: f64) -> String {
     }
 }
 
-/// The text broken between words into lines as wide as the room, the last of them cut where it must be.
+/// Breaks a text between words into at most `most` lines as wide as `room`; the lines are truncated if necessary.
 pub(super) fn wrap(text: &str, lettering: Lettering, room: f64, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,31 +1,31 @@
-//! A grid of cells as an image inside an SVG: a quarter of a million rectangles would be a file of many megabytes.
+//! Draws a grid of cells as an image inside an SVG: a quarter of a million rectangles would take a file of many megabytes.
 //!
-//! The image is a PNG with a palette, written into the text in base 64. Viewers are asked not to smooth it; each cell
-//! is several pixels wide, so that those that do smooth it only soften the edges.
+//! The image is a PNG with a palette, embedded in base 64. A style attribute disables smoothing in viewers. Each cell is several
+//! pixels wide, so viewers that smooth anyway only soften the edges.
 
 use super::scene::{Cells, PAPER};
 use std::fmt::Write;
 
-/// Pixels of the image along its longer side, at least.
+/// Least number of pixels along the longer side of the image.
 const PIXELS: usize = 1024;
 
-/// The element of an SVG with so many units to a pixel.
+/// Returns the SVG element, with `units` coordinate units to a pixel.
 pub(super) fn image(cells: &Cells, units: f64) -> Result<String, String> {
     let down = cells.levels.len() / cells.across.max(1);
     if down == 0 {
         return Ok(String::new());
     }
     let (width, height) = (cells.size.0 * cells.across as f64, cells.size.1 * down as f64);
-    // What the last cells reach beyond the matrix is clipped by a viewport of its own.
+    // A nested viewport clips the last cells, which may extend beyond the matrix.
     let (x, y) = (cells.from.0 * units, cells.from.1 * units);
-    let (seen_width, seen_height) = (cells.to.0 - cells.from.0, cells.to.1 - cells.from.1);
+    let (visible_width, visible_height) = (cells.to.0 - cells.from.0, cells.to.1 - cells.from.1);
     let mut text = String::new();
     let _ = write!(
         text,
         "\n<svg x=\"{x:.0}\" y=\"{y:.0}\" width=\"{:.0}\" height=\"{:.0}\"><image width=\"{:.1}\" height=\"{:.1}\" \
          preserveAspectRatio=\"none\" style=\"image-rendering:pixelated\" href=\"data:image/png;base64,{}\"/></svg>",
-        seen_width * units,
-        seen_height * units,
+        visible_width * units,
+        visible_height * units,
         width * units,
         height * units,
         base64(&png(cells, down)?)
@@ -37,7 +37,7 @@ fn fault(error: png::EncodingError) -> String {
     error.to_string()
 }
 
-/// The cells as a PNG, each as many pixels wide as makes the image large enough.
+/// Encodes the cells as a PNG, each several pixels wide so that the image has at least `PIXELS` pixels.
 fn png(cells: &Cells, down: usize) -> Result<Vec<u8>, String> {
     let times = PIXELS.div_ceil(cells.across.max(down));
     let mut pixels = Vec::with_capacity(cells.levels.len() * times * times);
@@ -59,7 +59,7 @@ fn png(cells: &Cells, down: usize) -> Result<Vec<u8>, String> {
     Ok(file)
 }
 
-/// Bytes as text, three in four letters.
+/// Encodes bytes in base 64.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -79,7 +79,7 @@ mod tests {
     use super::base64;
 
     #[test]
-    fn bytes_are_written_in_base_64_with_padding() {
+    fn base_64_is_padded() {
         let texts = ["", "f", "fo", "foo", "foob", "fooba", "foobar"].map(|text| base64(text.as_bytes()));
         assert_eq!(texts, ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"]);
     }

@@ -1,4 +1,4 @@
-//! A table as lines: what several rivals take, on a logarithmic axis, at places that stand as far apart as each other.
+//! Draws a table as lines: the values of several series on a logarithmic axis, over evenly spaced positions.
 
 use super::axis::drawable;
 use super::captions::fit;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
 
-/// The picture's size in pixels, and the room round the panel.
+/// The picture's size in pixels, and the margins around the panel.
 const WIDTH: f64 = 1100.0;
 const HEIGHT: f64 = 520.0;
 const LEFT: f64 = 84.0;
@@ -23,35 +23,35 @@ const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
 const LEGEND_LINE: f64 = 21.0;
 const SWATCH: f64 = 28.0;
-/// The widest legend.
+/// Limit for the legend's width.
 const LEGEND_MOST: f64 = 400.0;
-/// From one line of the names of places to the next, where they do not fit side by side.
+/// Distance between lines of position names, which take several lines if one is too narrow.
 const NAME_LINE: f64 = 16.0;
 
 /// A table to draw.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Chart {
-    /// What the picture shows.
+    /// The title.
     pub title: String,
-    /// On what, how, with which caveats.
+    /// Further information: the system measured, the method, and caveats.
     #[serde(default)]
     pub note: String,
-    /// What the places are, and their names.
+    /// The positions on the x axis.
     pub x: Places,
-    /// What the values are, unit included.
+    /// The quantity on the y axis, with its unit.
     pub y: String,
     /// The lines.
     pub series: Vec<Series>,
 }
 
-/// The places of the x axis.
+/// The positions on the x axis.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Places {
-    /// What they are.
+    /// The quantity on the x axis.
     pub name: String,
-    /// Each as it is printed.
+    /// The value of each position, printed as given.
     pub values: Vec<serde_json::Value>,
-    /// Whether they are things apart, and no steps of one, so that no line leads from one to the next.
+    /// Whether the positions are separate things rather than steps of a quantity, so that no lines connect them.
     #[serde(default)]
     pub apart: bool,
 }
@@ -59,14 +59,14 @@ pub struct Places {
 /// One line.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The name in the legend.
     pub name: String,
-    /// A value for each place; none where nothing was measured.
+    /// A value for each position; `None` if not measured.
     pub values: Vec<Option<f64>>,
 }
 
 impl Chart {
-    /// The table in a text, if it is one: an object with series.
+    /// Parses a table if the text is one: an object with the key `series`.
     pub fn of(text: &str, path: &Path) -> Result<Option<Chart>> {
         let Ok(object) = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text) else {
             return Ok(None);
@@ -76,16 +76,16 @@ impl Chart {
         }
         let fault = |message: String| Error::History { path: path.to_owned(), message };
         let chart: Chart = serde_json::from_value(object.into()).map_err(|e| fault(e.to_string()))?;
-        let places = chart.x.values.len();
-        if let Some(other) = chart.series.iter().find(|series| series.values.len() != places) {
+        let positions = chart.x.values.len();
+        if let Some(other) = chart.series.iter().find(|series| series.values.len() != positions) {
             let (name, values) = (&other.name, other.values.len());
-            return Err(fault(format!("'{name}' has {values} values for {places} places")));
+            return Err(fault(format!("'{name}' has {values} values for {positions} places")));
         }
         Ok(Some(chart))
     }
 }
 
-/// Draws a table, as SVG or PNG by the ending of the path. The file is written whole or not at all.
+/// Draws a table, as SVG or PNG by the ending of the path. The file is written completely or not at all.
 pub fn chart(chart: &Chart, path: &Path) -> Result<()> {
     let format = Format::of(path)?;
     write(&lay_out(chart), format, path)
@@ -107,7 +107,7 @@ fn lay_out(chart: &Chart) -> Scene {
     scene.text((WIDTH / 2.0, 22.0), fit(&chart.title, TITLE, room), TITLE, Anchor::Middle);
     scene.text((WIDTH / 2.0, 43.0), fit(&chart.note, NOTE, room), NOTE, Anchor::Middle);
 
-    let across = |place: usize| LEFT + step * (place as f64 + 0.5);
+    let across = |position: usize| LEFT + step * (position as f64 + 0.5);
     let values = chart.series.iter().flat_map(|series| series.values.iter().flatten());
     let scale = Scale::around(values.copied());
     let down = |value: f64| TOP + (bottom - TOP) * scale.share(value);
@@ -118,8 +118,8 @@ fn lay_out(chart: &Chart) -> Scene {
         let text = if plain { format!("{value}") } else { format!("{value:e}") };
         scene.text((LEFT - 9.0, y), text, LABEL, Anchor::End);
     }
-    for (place, name) in names.into_iter().enumerate() {
-        let (x, line) = (across(place), (place % lines) as f64);
+    for (position, name) in names.into_iter().enumerate() {
+        let (x, line) = (across(position), (position % lines) as f64);
         scene.line(vec![(x, TOP), (x, bottom)], FAINT, 1.0);
         scene.text((x, bottom + 14.0 + NAME_LINE * line), name, LABEL, Anchor::Middle);
     }
@@ -131,9 +131,9 @@ fn lay_out(chart: &Chart) -> Scene {
         let colour = PALETTE[i % PALETTE.len()];
         let stroke = Stroke::nth(i, &PALETTE, 1.9);
         let values: Vec<_> = series.values.iter().map(|value| value.filter(|&v| drawable(v))).collect();
-        let point = |place: usize| values[place].map(|value| (across(place), down(value)));
+        let point = |position: usize| values[position].map(|value| (across(position), down(value)));
         let points: Vec<_> = (0..values.len()).map(point).collect();
-        // No line where nothing was measured.
+        // Missing measurements interrupt the line.
         for piece in points.split(|point| chart.x.apart || point.is_none()) {
             stroke.draw(&mut scene, piece.iter().flatten().copied().collect());
         }
@@ -147,7 +147,7 @@ fn lay_out(chart: &Chart) -> Scene {
     scene
 }
 
-/// A logarithmic axis, by the logarithms of its ends.
+/// A logarithmic axis, given by the logarithms of its ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     low: f64,
@@ -155,7 +155,7 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// The axis that holds all the values that it can show, with a little room.
+    /// Returns the axis that contains all values that it can show, with a small margin.
     pub fn around(values: impl Iterator<Item = f64>) -> Scale {
         let logarithms = values.filter(|&v| drawable(v)).map(f64::log10);
         let (low, high) =
@@ -167,27 +167,27 @@ impl Scale {
         Scale { low: low - room, high: high + room }
     }
 
-    /// How far from the upper end a value stands.
+    /// Returns the distance of a value from the upper end, as a share of the axis.
     pub fn share(self, value: f64) -> f64 {
         (self.high - value.log10()) / (self.high - self.low)
     }
 
-    /// The round values between the ends: as many digits of each decade as there is room for.
+    /// Returns round values between the ends: several per decade if there is room.
     pub fn marks(self) -> Vec<f64> {
         let digits: &[i32] = match self.high - self.low {
             span if span < 0.7 => &[10, 12, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90],
             span if span < 3.0 => &[10, 20, 50],
             _ => &[10],
         };
-        // A label for each of at most a dozen decades.
-        let every = ((self.high - self.low) / 12.0).ceil().max(1.0) as i32;
+        // Labels at most about a dozen decades.
+        let interval = ((self.high - self.low) / 12.0).ceil().max(1.0) as i32;
         let decades = self.low.floor() as i32..=self.high.ceil() as i32;
-        // Whole numbers over powers of ten, so that they are printed as they are.
+        // Whole numbers divided by powers of ten are printed without rounding noise.
         let value = |digit: i32, decade: i32| match decade - 1 {
             power if power >= 0 => f64::from(digit) * 10f64.powi(power),
             power => f64::from(digit) / 10f64.powi(-power),
         };
-        let labelled = decades.filter(|decade| decade.rem_euclid(every) == 0);
+        let labelled = decades.filter(|decade| decade.rem_euclid(interval) == 0);
         let all = labelled.flat_map(|decade| digits.iter().map(move |&digit| value(digit, decade)));
         all.filter(|mark| (0.0..=1.0).contains(&self.share(*mark))).collect()
     }
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_has_a_few_round_marks_and_holds_every_value() {
+    fn an_axis_has_a_few_round_marks_and_contains_every_value() {
         for values in [
             vec![5.4, 6.5],
             vec![2.9, 51.77],
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_whose_lines_do_not_fit_its_places_is_refused() {
+    fn a_series_of_the_wrong_length_is_refused() {
         let text = |values: &str| {
             format!(
                 r#"{{"title": "t", "x": {{"name": "threads", "values": [1, 2]}}, "y": "s",

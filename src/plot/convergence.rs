@@ -1,4 +1,4 @@
-//! The residual against iterations and against time, for one run or several, laid out as one picture.
+//! Lays out the residual over iterations and over time, for one run or several, as one picture.
 
 use super::axis::{Decades, Range, TimeUnit, drawable, duration, time_unit};
 use super::captions::{Captions, fit, names, recomputed_mark, title, tolerance_name, verdict, wrap, y_title};
@@ -11,52 +11,52 @@ use crate::error::{Error, Result};
 use crate::observe::{History, write_file};
 use std::path::Path;
 
-/// The picture's size in pixels, before a long legend makes it higher.
+/// The picture's size in pixels; a long legend increases the height.
 const WIDTH: f64 = 1200.0;
 const HEIGHT: f64 = 500.0;
-/// Panels are never lower than this.
+/// Least height of the panels.
 const LOWEST_PANEL: f64 = 250.0;
-/// From the edges of the picture to the panels, and from panel to panel.
+/// Margins left and right of the panels, and the gap between them.
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 26.0;
 const GAP: f64 = 64.0;
-/// Type of the title, at its largest and at its smallest.
+/// Type of the title, and its smallest size.
 const TITLE: Lettering = Lettering { size: 17.0, bold: true, colour: INK };
 const SMALL_TITLE: f64 = 13.0;
 /// Type of the verdict, of the legend, and of the y axis' title.
 const VERDICT: Lettering = Lettering { size: 13.5, bold: false, colour: GREY };
 const LEGEND: Lettering = Lettering { size: 12.5, bold: false, colour: INK };
 const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
-/// Height of a line of the legend, length of its stroke, room between its columns.
+/// Height of a line of the legend, length of its stroke, gap between its columns.
 const LEGEND_LINE: f64 = 19.0;
 const SWATCH: f64 = 28.0;
 const COLUMN_GAP: f64 = 28.0;
-/// Most runs that the legend names.
+/// The most runs that the legend names.
 const MOST_NAMES: usize = 40;
-/// Most tolerances that are drawn: more would hide the curves.
+/// The most tolerances that are drawn: more would hide the curves.
 const MOST_TOLERANCES: usize = 4;
-/// A ratio of lengths of runs from which their axis is logarithmic.
+/// Ratio of the lengths of runs from which their axis is logarithmic.
 const FAR_APART: f64 = 20.0;
-/// The axis of time leaves out a setup that takes more than this many times as long as the iterations of the longest run.
+/// The time axis omits a setup that takes more than this many times as long as the iterations of the longest run.
 const LONG_SETUP: f64 = 4.0;
-/// The part of the shortest run from which such an axis begins, at most.
+/// Share of the shortest run at which a logarithmic axis begins, at most.
 const BEGINNING: f64 = 0.01;
 
-/// Okabe and Ito's colours, which colour-blind readers can tell apart, without the yellow that fades on paper.
+/// Okabe and Ito's colours, which colour-blind readers can distinguish, without the yellow, which is hard to see on paper.
 pub(super) const PALETTE: [Colour; 7] =
     [(0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (230, 159, 0), (86, 180, 233), (0, 0, 0)];
 
-/// The formats of pictures, by the ending of the file.
+/// The format of a picture, given by the ending of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Lines and letters.
+    /// Vector graphics.
     Svg,
-    /// Pixels.
+    /// A bitmap.
     Png,
 }
 
 impl Format {
-    /// The format that a path asks for.
+    /// Returns the format for the ending of a path.
     pub fn of(path: &Path) -> Result<Format> {
         let fault = |message: String| Err(Error::Plot { path: path.to_owned(), message });
         match path.extension().unwrap_or_default().to_string_lossy().to_lowercase().as_str() {
@@ -68,13 +68,12 @@ impl Format {
     }
 }
 
-/// Draws how the residual falls in each of the runs, as SVG or PNG by the ending of the path. The file is written
-/// whole or not at all.
+/// Draws the convergence of the runs, as SVG or PNG by the ending of the path. The file is written completely or not at all.
 pub fn convergence(histories: &[History], path: &Path) -> Result<()> {
     captioned(histories, &Captions::default(), path)
 }
 
-/// The same with a title and names that the user gives.
+/// Draws the convergence of the runs with the user's title and names.
 pub fn captioned(histories: &[History], captions: &Captions, path: &Path) -> Result<()> {
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
     let format = Format::of(path)?;
@@ -88,7 +87,7 @@ pub fn captioned(histories: &[History], captions: &Captions, path: &Path) -> Res
     write(&lay_out(histories, captions), format, path)
 }
 
-/// Writes a picture whole or not at all.
+/// Writes a picture completely or not at all.
 pub(super) fn write(scene: &Scene, format: Format, path: &Path) -> Result<()> {
     let bytes = match format {
         Format::Svg => svg(scene).map(String::into_bytes),
@@ -98,11 +97,11 @@ pub(super) fn write(scene: &Scene, format: Format, path: &Path) -> Result<()> {
     write_file(path, &bytes)
 }
 
-/// Places everything: title, panels, legend, from top to bottom.
+/// Lays out title, panels and legend, from top to bottom.
 fn lay_out(histories: &[History], captions: &Captions) -> Scene {
     let legend = Legend::new(histories, captions);
-    let said = wrap(&verdict(histories), VERDICT, WIDTH - 2.0 * RIGHT, 2);
-    let top = 44.0 + 18.0 * said.len() as f64;
+    let verdict_lines = wrap(&verdict(histories), VERDICT, WIDTH - 2.0 * RIGHT, 2);
+    let top = 44.0 + 18.0 * verdict_lines.len() as f64;
     let below = BELOW + legend.height() + 12.0;
     let mut scene = Scene::new(WIDTH, HEIGHT.max(top + LOWEST_PANEL + below).ceil());
     let bottom = scene.height - below;
@@ -113,7 +112,7 @@ fn lay_out(histories: &[History], captions: &Captions) -> Scene {
         (TITLE.size * (WIDTH - 2.0 * RIGHT) / text_width(&name, TITLE)).clamp(SMALL_TITLE, TITLE.size);
     let name = fit(&name, heading, WIDTH - 2.0 * RIGHT);
     scene.text((WIDTH / 2.0, 24.0), name, heading, Anchor::Middle);
-    for (i, line) in said.into_iter().enumerate() {
+    for (i, line) in verdict_lines.into_iter().enumerate() {
         scene.text((WIDTH / 2.0, 47.0 + 18.0 * i as f64), line, VERDICT, Anchor::Middle);
     }
 
@@ -139,9 +138,9 @@ fn lay_out(histories: &[History], captions: &Captions) -> Scene {
     scene
 }
 
-/// Seconds with the setup, unless the setup would leave no room for the curves.
+/// Chooses seconds including the setup, unless the setup would leave no room for the curves.
 fn seconds(histories: &[History]) -> Against {
-    let longest = |of: &dyn Fn(&History) -> f64| histories.iter().map(of).fold(0.0, f64::max);
+    let longest = |seconds: &dyn Fn(&History) -> f64| histories.iter().map(seconds).fold(0.0, f64::max);
     let iterations = longest(&|history| furthest(history, Against::SecondsOfIterations));
     match longest(&setup) <= LONG_SETUP * iterations {
         true => Against::Seconds,
@@ -149,7 +148,7 @@ fn seconds(histories: &[History]) -> Against {
     }
 }
 
-/// The range of an axis and its unit: even where all runs are of a length, and powers of ten where they are far apart.
+/// Returns the range of an axis and its unit: even steps if the runs have similar lengths, else powers of ten.
 fn range(histories: &[History], against: Against) -> (Range, TimeUnit) {
     let ends: Vec<f64> = histories.iter().map(|history| furthest(history, against)).collect();
     let limit = ends.iter().copied().fold(0.0, f64::max);
@@ -168,7 +167,7 @@ fn range(histories: &[History], against: Against) -> (Range, TimeUnit) {
     (Range::Powers(low * unit.per_second, limit * unit.per_second), unit)
 }
 
-/// How far a run reaches on an axis.
+/// Returns the end of a run on an axis.
 fn furthest(history: &History, against: Against) -> f64 {
     let points = points(history, against);
     points.into_iter().map(|(x, _)| x).fold(against.end(history), f64::max)
@@ -195,7 +194,7 @@ fn x_title(histories: &[History], against: Against, unit: TimeUnit, range: Range
     if notes.is_empty() { unit.name.to_owned() } else { format!("{} ({})", unit.name, notes.join(", ")) }
 }
 
-/// The tolerances of the runs, each once.
+/// Returns the different tolerances of the runs.
 fn tolerances(histories: &[History]) -> Vec<f64> {
     let mut all: Vec<f64> = histories.iter().map(|h| h.report.rtol).filter(|&rtol| drawable(rtol)).collect();
     all.sort_by(f64::total_cmp);
@@ -233,7 +232,7 @@ enum Mark {
     Recomputed,
 }
 
-/// The names of the runs, in columns, and below them the meaning of the marks.
+/// The names of the runs in columns, and below them the meaning of the marks.
 #[derive(Debug)]
 struct Legend {
     names: Vec<String>,
@@ -244,7 +243,7 @@ struct Legend {
 }
 
 impl Legend {
-    /// A single run needs no name of its own: the title has it.
+    /// Lays out the legend. A single run has no name here, as the title describes it.
     fn new(histories: &[History], captions: &Captions) -> Legend {
         let room = WIDTH - LEFT - RIGHT;
         let mut names = names(histories, captions);
@@ -258,7 +257,7 @@ impl Legend {
         let widest = names.iter().map(|name| text_width(name, LEGEND)).fold(0.0, f64::max);
         let column = widest + SWATCH + 8.0 + COLUMN_GAP;
         let columns = (((room + COLUMN_GAP) / column) as usize).clamp(1, names.len().max(1));
-        // The same number of rows with the fewest columns looks fuller.
+        // Uses the fewest columns that give the same number of rows.
         let columns = names.len().div_ceil(names.len().div_ceil(columns).max(1)).max(1);
         let mut marks = Vec::new();
         if histories.iter().any(|h| h.report.converged) {
@@ -277,7 +276,7 @@ impl Legend {
         self.marks_at() + if self.marks.is_empty() { 0.0 } else { LEGEND_LINE }
     }
 
-    /// How far below the top the marks stand.
+    /// Returns the distance of the marks from the top.
     fn marks_at(&self) -> f64 {
         let rows = self.names.len().div_ceil(self.columns);
         if rows == 0 { 0.0 } else { rows as f64 * LEGEND_LINE + 5.0 }

@@ -1,20 +1,20 @@
-//! One run as something to draw: points that a logarithmic axis can show, thinned to what the eye can tell apart.
+//! Converts a run to points that a logarithmic axis can show, thinned to the resolution of the picture.
 
 use super::axis::drawable;
 use super::scene::Point;
 use crate::observe::History;
 
-/// Curves up to this length are drawn point by point.
+/// Curves up to this length are drawn with all points.
 const THIN_ABOVE: usize = 4000;
-/// Points of a longer curve that are drawn one by one, as logarithmic axes give them much room.
+/// Leading points of a longer curve that are all drawn, as logarithmic axes give them much room.
 const WHOLE: usize = 500;
-/// Stretches that the rest is cut into, each drawn by its lowest and its highest point.
-const STRETCHES: usize = 1000;
+/// Number of sections of the remaining curve; each is drawn by its lowest and its highest point.
+const SECTIONS: usize = 1000;
 
-/// Width of the stripes where curves coincide, in pixels.
+/// Width of the stripes of coinciding curves, in pixels.
 const STRIPE: f64 = 9.0;
 
-/// What the x axis counts.
+/// The quantity on the x axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Against {
     /// Iterations.
@@ -26,12 +26,12 @@ pub(super) enum Against {
 }
 
 impl Against {
-    /// Seconds before the first iteration, as far as this axis counts them.
+    /// Returns the seconds before the first iteration that this axis includes.
     pub fn before(self, history: &History) -> f64 {
         if self == Against::Seconds { setup(history) } else { 0.0 }
     }
 
-    /// Where the run ended on this axis.
+    /// Returns the end of the run on this axis.
     pub fn end(self, history: &History) -> f64 {
         let end = match self {
             Against::Iterations => match history.residuals.len() {
@@ -46,12 +46,12 @@ impl Against {
     }
 }
 
-/// Seconds before the first iteration, where they are known.
+/// Returns the seconds before the first iteration, 0 if unknown.
 pub(super) fn setup(history: &History) -> f64 {
     Some(history.report.seconds_setup).filter(|seconds| seconds.is_finite() && *seconds > 0.0).unwrap_or(0.0)
 }
 
-/// The points of a run that can be drawn: place on the x axis, and residual.
+/// Returns the drawable points of a run: x coordinate and residual.
 pub(super) fn points(history: &History, against: Against) -> Vec<(f64, f64)> {
     let before = against.before(history);
     let all = history.residuals.iter().zip(&history.seconds).enumerate();
@@ -66,37 +66,36 @@ pub(super) fn points(history: &History, against: Against) -> Vec<(f64, f64)> {
     if points.len() > THIN_ABOVE { thin(&points) } else { points }
 }
 
-/// Keeps the beginning and the end, and of each stretch the lowest and the highest point in their order, so that spikes stay.
+/// Keeps the beginning and the end, and of each section the lowest and the highest point in their order, so that spikes stay.
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let mut kept = Vec::with_capacity(WHOLE + 2 * STRETCHES + 1);
+    let mut kept = Vec::with_capacity(WHOLE + 2 * SECTIONS + 1);
     let (begin, rest) = points.split_at(WHOLE.min(points.len()));
     kept.extend(begin);
-    for stretch in rest.chunks(rest.len().div_ceil(STRETCHES).max(1)) {
+    for section in rest.chunks(rest.len().div_ceil(SECTIONS).max(1)) {
         let (mut low, mut high) = (0, 0);
-        for (i, point) in stretch.iter().enumerate() {
-            if point.1 < stretch[low].1 {
+        for (i, point) in section.iter().enumerate() {
+            if point.1 < section[low].1 {
                 low = i;
             }
-            if point.1 > stretch[high].1 {
+            if point.1 > section[high].1 {
                 high = i;
             }
         }
-        kept.push(stretch[low.min(high)]);
+        kept.push(section[low.min(high)]);
         if low != high {
-            kept.push(stretch[low.max(high)]);
+            kept.push(section[low.max(high)]);
         }
     }
     kept.extend(points.last());
     kept
 }
 
-/// The pieces of a curve that are drawn once more, above all other curves. Runs that coincide, as those of two
-/// backends should, so turn into stripes of all their colours, where otherwise the last would hide the others; a
-/// curve that stands alone looks the same. Stripes go by the sum of both coordinates, not along the curve, so
-/// that coinciding curves agree on them.
+/// Returns the pieces of a curve that are drawn again above all other curves. Coinciding runs, such as those of two backends,
+/// become stripes of all their colours, so that the last one does not hide the rest. A curve that coincides with no other looks
+/// the same. Stripes are numbered by the sum of both coordinates, not along the curve, so that coinciding curves agree on them.
 pub(super) fn stripes(curve: &[Point], run: usize, runs: usize) -> Vec<Vec<Point>> {
     let number = |sum: f64| (sum / STRIPE).floor();
-    let own = |number: f64| number.rem_euclid(runs as f64) as usize == run;
+    let is_own = |number: f64| number.rem_euclid(runs as f64) as usize == run;
     let mut pieces: Vec<Vec<Point>> = Vec::new();
     for pair in curve.windows(2) {
         let (a, b) = (pair[0], pair[1]);
@@ -104,7 +103,7 @@ pub(super) fn stripes(curve: &[Point], run: usize, runs: usize) -> Vec<Vec<Point
         let (low, high) = (from.min(to), from.max(to));
         let mut stripe = number(low);
         while stripe <= number(high) {
-            if own(stripe) {
+            if is_own(stripe) {
                 let (start, end) = (low.max(stripe * STRIPE), high.min((stripe + 1.0) * STRIPE));
                 let at = |sum: f64| {
                     let share = if from == to { 1.0 } else { (sum - from) / (to - from) };
@@ -139,14 +138,14 @@ mod tests {
         points[31_415].1 = 7.0;
         points[27_182].1 = 1e-12;
         let thinned = thin(&points);
-        assert!(thinned.len() <= WHOLE + 2 * STRETCHES + 1);
+        assert!(thinned.len() <= WHOLE + 2 * SECTIONS + 1);
         assert_eq!((thinned.first(), thinned.last()), (points.first(), points.last()));
         assert!(thinned.contains(&(31_415.0, 7.0)) && thinned.contains(&(27_182.0, 1e-12)));
         assert!(thinned.windows(2).all(|pair| pair[0].0 <= pair[1].0));
     }
 
     #[test]
-    fn the_stripes_of_all_runs_together_cover_the_curve_once() {
+    fn the_stripes_of_all_runs_cover_the_curve_once() {
         let curve: Vec<Point> = (0..100).map(|i| (f64::from(i) * 3.0, f64::from((i * 37) % 50))).collect();
         let length = |points: &[Point]| -> f64 {
             points.windows(2).map(|p| (p[1].0 - p[0].0).hypot(p[1].1 - p[0].1)).sum()

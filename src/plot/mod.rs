@@ -1,8 +1,8 @@
-//! Pictures of solves: how the residual falls, against iterations and against time; and of matrices: where their
-//! entries stand; of tables, as lines; and of the times of rivals, as marks.
+//! Pictures of solves (the residual over iterations and over time), of matrices (the sparsity pattern), of tables as lines, and
+//! of the times of competing programs as marks.
 //!
-//! A picture is first laid out as a list of shapes, and then painted by plotters as SVG or as PNG, so that both
-//! formats show the same thing. The typeface is built in: no font of the system is looked for.
+//! A picture is first laid out as a list of shapes and then painted by plotters as SVG or as PNG, so that both formats show the
+//! same. The typeface is built in: no font of the system is used.
 
 mod axis;
 mod captions;

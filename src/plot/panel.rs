@@ -1,41 +1,41 @@
-//! One of the two panels: grid, axes, curves, tolerance and the marks at the end of each run.
+//! A panel of a convergence plot: grid, axes, curves, tolerances and the marks at the end of each run.
 
 use super::axis::{Decades, MARGIN, Range, drawable, power_of_ten};
 use super::curve::stripes;
 use super::letters::text_width;
 use super::scene::{Anchor, Colour, FAINT, GREY, GRID, INK, Lettering, PAPER, Point, Scene};
 
-/// Room for the labels and the title below a panel.
+/// Space for the labels and the title below a panel.
 pub(super) const BELOW: f64 = 50.0;
-/// Labels of ticks.
+/// Type of tick labels.
 const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
-/// Titles of axes.
+/// Type of axis titles.
 const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
-/// The tolerance and its label.
+/// Type of a tolerance's label.
 const TOLERANCE: Lettering = Lettering { size: 12.0, bold: false, colour: GREY };
-/// Share of the width that curves take.
+/// Share of the panel's width that curves use.
 const USED: f64 = 0.97;
 /// Half the size of the marks.
 pub(super) const MARK: f64 = 4.5;
 
-/// How a run is drawn.
+/// The line style of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stroke {
-    /// Its colour.
+    /// The colour.
     pub colour: Colour,
-    /// The width of its curve.
+    /// The width of the curve.
     pub width: f64,
-    /// The pieces of its curve and the gaps between them, where it is broken.
+    /// Length of dashes and of gaps; `None` for a solid line.
     pub dash: Option<(f64, f64)>,
 }
 
-/// How the curves of runs with the same colour are broken, in turn.
+/// Dashes that distinguish runs of the same colour, in turn.
 const DASHES: [Option<(f64, f64)>; 4] = [None, Some((9.0, 4.0)), Some((2.5, 3.0)), Some((18.0, 4.0))];
-/// The line from the beginning of a setup to its end.
+/// The line from the beginning of a setup to its end: width, dash and gap.
 const SETUP: (f64, (f64, f64)) = (1.2, (1.5, 3.5));
 
 impl Stroke {
-    /// The stroke of a run by its number, where `colours` are taken in turn.
+    /// Returns the style of a run by its number, cycling through `colours`.
     pub fn nth(run: usize, colours: &[Colour], width: f64) -> Stroke {
         Stroke {
             colour: colours[run % colours.len()],
@@ -44,7 +44,7 @@ impl Stroke {
         }
     }
 
-    /// Draws a line so.
+    /// Draws a line in this style.
     pub fn draw(self, scene: &mut Scene, points: Vec<Point>) {
         match self.dash {
             Some(dash) => scene.dashed(&points, self.colour, self.width, dash),
@@ -56,15 +56,15 @@ impl Stroke {
 /// One run in one panel, in the units of the axes.
 #[derive(Clone, Debug)]
 pub(super) struct Trace {
-    /// Its curve.
+    /// The points of the curve.
     pub points: Vec<(f64, f64)>,
-    /// Whether a setup came before it.
+    /// Whether a setup came before the curve.
     pub prepared: bool,
-    /// How it is drawn.
+    /// The line style.
     pub stroke: Stroke,
-    /// Whether it converged.
+    /// Whether the run converged.
     pub converged: bool,
-    /// Where it ended, and the residual recomputed there.
+    /// The end of the run, and the residual recomputed there.
     pub recomputed: (f64, f64),
 }
 
@@ -77,18 +77,18 @@ pub(super) struct Panel {
     pub to: Point,
     /// The x axis.
     pub range: Range,
-    /// Whether the x axis counts whole things.
+    /// Whether the x axis counts integers.
     pub whole: bool,
-    /// What the x axis counts.
+    /// The title of the x axis.
     pub x_title: String,
-    /// What tolerances are called.
+    /// The name of tolerances.
     pub tolerance: &'static str,
     /// The range of the y axis.
     pub decades: Decades,
 }
 
 impl Panel {
-    /// Draws the panel with its runs. Later runs lie above earlier ones, and all marks above all curves.
+    /// Draws the panel with its runs. Later runs are drawn above earlier ones, and all marks above all curves.
     pub fn draw(&self, scene: &mut Scene, traces: &[Trace], tolerances: &[f64]) {
         self.grid(scene);
         scene.frame(self.from, self.to, GREY);
@@ -118,8 +118,8 @@ impl Panel {
                 Some(&end) => scene.cross(end, MARK, trace.stroke.colour),
                 None => {}
             }
-            if let Some(place) = self.diamond(trace) {
-                scene.diamond(place, MARK + 3.5, trace.stroke.colour);
+            if let Some(position) = self.diamond(trace) {
+                scene.diamond(position, MARK + 3.5, trace.stroke.colour);
             }
         }
         if curves.iter().all(Vec::is_empty) {
@@ -129,9 +129,9 @@ impl Panel {
     }
 
     fn curve(&self, trace: &Trace) -> Vec<Point> {
-        // What lies left of the axis is left out, but for the end of a run.
-        let seen = trace.points.iter().position(|&(x, _)| !self.range.is_before(x));
-        let from = seen.unwrap_or(trace.points.len().saturating_sub(1));
+        // Points left of the axis are omitted, except for the end of a run.
+        let visible = trace.points.iter().position(|&(x, _)| !self.range.is_before(x));
+        let from = visible.unwrap_or(trace.points.len().saturating_sub(1));
         trace.points[from..].iter().map(|&(x, residual)| (self.across(x), self.down(residual))).collect()
     }
 
@@ -140,7 +140,7 @@ impl Panel {
         drawable(residual).then(|| (self.across(x), self.down(residual)))
     }
 
-    /// A little of the width stays free on the right, so that marks at the end are whole.
+    /// Returns the x coordinate; a margin on the right keeps marks at the end complete.
     fn across(&self, x: f64) -> f64 {
         self.from.0 + (self.to.0 - self.from.0) * self.range.share(x).clamp(0.0, 1.0 / USED) * USED
     }
@@ -176,40 +176,41 @@ impl Panel {
             };
             scene.line(vec![(x, self.from.1), (x, bottom)], GRID, 1.0);
             scene.line(vec![(x, bottom), (x, bottom + 4.0)], GREY, 1.0);
-            // A long label at the right end must not leave the picture.
+            // Keeps a long label at the right end within the picture.
             let middle = x.min(right + 22.0 - text_width(&label, LABEL) / 2.0);
             scene.text((middle, bottom + 14.0), label, LABEL, Anchor::Middle);
         }
         scene.text(((left + right) / 2.0, bottom + 35.0), self.x_title.as_str(), AXIS, Anchor::Middle);
     }
 
-    /// Puts each label beside its line where the least is in its way: curves, marks, other labels and their lines.
+    /// Puts each label next to its line where it covers least: curves, marks, other labels and their lines.
     fn tolerance_labels(&self, scene: &mut Scene, rtols: &[f64], curves: &[Vec<Point>], marks: &[Point]) {
-        let mut taken: Vec<(Point, Point)> = Vec::new();
+        let mut occupied: Vec<(Point, Point)> = Vec::new();
         for &rtol in rtols {
             let text = format!("{} {rtol:e}", self.tolerance);
             let (width, y) = (text_width(&text, TOLERANCE) + 8.0, self.down(rtol));
             let room = self.to.0 - self.from.0 - width - 12.0;
             let shares = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0].into_iter();
-            let places = shares.flat_map(|share| [y - 10.0, y + 10.0].map(|middle| (share * room, middle)));
-            let boxes = places.map(|(along, middle)| {
+            let positions =
+                shares.flat_map(|share| [y - 10.0, y + 10.0].map(|middle| (share * room, middle)));
+            let boxes = positions.map(|(along, middle)| {
                 let left = self.from.0 + 6.0 + along;
                 ((left, middle - 8.0), (left + width, middle + 8.0))
             });
             let cost = |&(from, to): &(Point, Point)| {
                 let crossed: usize = curves.iter().map(|curve| crossings(curve, from, to)).sum();
                 let marked = marks.iter().filter(|&&mark| inside(mark, from, to, 9.0)).count();
-                let covered = taken.iter().filter(|&&(a, b)| overlap((a, b), (from, to))).count();
+                let covered = occupied.iter().filter(|&&(a, b)| overlap((a, b), (from, to))).count();
                 let lines =
                     rtols.iter().map(|&other| self.down(other)).filter(|&at| at > from.1 && at < to.1);
                 crossed + 50 * (marked + covered) + 20 * lines.count()
             };
             let within = |&(from, to): &(Point, Point)| from.1 >= self.from.1 && to.1 <= self.to.1;
-            // Of equals the first is taken: on the left, where curves have not yet come down.
+            // The first of equal candidates wins: on the left, where curves are still high.
             if let Some((from, to)) = boxes.filter(within).min_by_key(cost) {
                 scene.area(from, to, PAPER);
                 scene.text((from.0 + 4.0, (from.1 + to.1) / 2.0), text, TOLERANCE, Anchor::Start);
-                taken.push((from, to));
+                occupied.push((from, to));
             }
         }
     }
@@ -223,7 +224,7 @@ fn inside((x, y): Point, from: Point, to: Point, around: f64) -> bool {
     x > from.0 - around && x < to.0 + around && y > from.1 - around && y < to.1 + around
 }
 
-/// How much of a curve runs through a box, counted in steps of a few pixels.
+/// Measures how much of a curve runs through a box, in steps of a few pixels.
 fn crossings(curve: &[Point], from: Point, to: Point) -> usize {
     let along = |pair: &[Point]| {
         let (a, b) = (pair[0], pair[1]);

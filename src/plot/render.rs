@@ -1,4 +1,4 @@
-//! Paints a scene as SVG or as PNG, with the typeface that is built in.
+//! Paints a scene as SVG or as PNG, with the built-in typeface.
 
 use super::cells;
 use super::letters::{dots, text_width};
@@ -7,22 +7,22 @@ use plotters::prelude::{BitMapBackend, DrawingBackend, RGBColor, SVGBackend, Sha
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, FontTransform, TextStyle};
 
-/// The typefaces that an SVG asks for, the first at hand. Bitmaps have the first, which is built in.
+/// The font list of an SVG, in order of preference. Bitmaps use the first, which is built in.
 const TYPEFACE: &str = "DejaVu Sans, Verdana, sans-serif";
-/// Units of the SVG's coordinates in a pixel: plotters' coordinates are whole numbers, too coarse for a curve.
+/// Coordinate units per pixel in an SVG: plotters' coordinates are integers, and whole pixels are too coarse for a curve.
 const SVG_UNITS: f64 = 20.0;
-/// Pixels of a PNG to a pixel of the scene.
+/// Pixels of a PNG per pixel of the scene.
 const PNG_PIXELS: usize = 2;
-/// Dots that are averaged into a pixel of a PNG, across and down: plotters does not smooth edges.
+/// Dots per direction that are averaged into a pixel of a PNG: plotters does not smooth edges.
 const DOTS: usize = 2;
-/// The size that plotters must be told to get type of one pixel in an SVG.
+/// Factor on the font size that makes plotters write type of the given size in an SVG.
 const SIZE: f64 = 1.24;
 
 fn fault(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// The scene as the text of an SVG file.
+/// Renders the scene as the text of an SVG file.
 pub(super) fn svg(scene: &Scene) -> Result<String, String> {
     let mut text = String::new();
     let (width, height) = ((scene.width * SVG_UNITS) as u32, (scene.height * SVG_UNITS) as u32);
@@ -31,21 +31,21 @@ pub(super) fn svg(scene: &Scene) -> Result<String, String> {
         Painter { backend: &mut backend, scale: SVG_UNITS, bitmap: false }.paint(scene)?;
         backend.present().map_err(fault)?;
     }
-    // Inside, lengths stay in fine units; outside, the picture has its size in pixels.
+    // The viewBox keeps the fine units; width and height are in pixels.
     let outer = format!("<svg width=\"{width}\" height=\"{height}\"");
     let wanted =
         format!("<svg width=\"{}\" height=\"{}\" stroke-linejoin=\"round\"", scene.width, scene.height);
     text = text.replacen(&outer, &wanted, 1);
     for shape in &scene.shapes {
         let Shape::Cells(cells) = shape else { continue };
-        // Behind the first shape, which is the paper.
+        // Inserts the image after the first shape, which is the paper.
         let paper_ends = text.find("/>").map_or(text.len(), |at| at + 2);
         text.insert_str(paper_ends, &cells::image(cells, SVG_UNITS)?);
     }
     Ok(text)
 }
 
-/// The scene as the bytes of a PNG file.
+/// Renders the scene as the bytes of a PNG file.
 pub(super) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
     let (width, height) = (scene.width as usize * PNG_PIXELS, scene.height as usize * PNG_PIXELS);
     let (across, down) = (width * DOTS, height * DOTS);
@@ -63,7 +63,7 @@ pub(super) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
     let mut encoder = png::Encoder::new(&mut file, width as u32, height as u32);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
-    // The fast default leaves files five times as large.
+    // The faster default gives files five times as large.
     encoder.set_compression(png::Compression::Default);
     let mut writer = encoder.write_header().map_err(fault)?;
     writer.write_image_data(&pixels).map_err(fault)?;
@@ -91,7 +91,7 @@ fn average(dots: &[u8], width: usize, height: usize) -> Vec<u8> {
     pixels
 }
 
-/// Puts shapes on one of plotters' backends.
+/// Draws shapes with one of plotters' backends.
 struct Painter<'a, B: DrawingBackend> {
     backend: &'a mut B,
     scale: f64,
@@ -99,7 +99,7 @@ struct Painter<'a, B: DrawingBackend> {
 }
 
 impl<B: DrawingBackend> Painter<'_, B> {
-    fn place(&self, (x, y): Point) -> (i32, i32) {
+    fn to_backend(&self, (x, y): Point) -> (i32, i32) {
         ((x * self.scale).round() as i32, (y * self.scale).round() as i32)
     }
 
@@ -109,19 +109,20 @@ impl<B: DrawingBackend> Painter<'_, B> {
     }
 
     fn paint(&mut self, scene: &Scene) -> Result<(), String> {
-        let corner = self.place((scene.width, scene.height));
+        let corner = self.to_backend((scene.width, scene.height));
         let paper = self.style(PAPER, 1.0);
         self.backend.draw_rect((0, 0), corner, &paper, true).map_err(fault)?;
         for shape in &scene.shapes {
             match shape {
                 Shape::Line { points, colour, width } => self.line(points, *colour, *width),
                 Shape::Disc { centre, radius, colour } => {
-                    let (at, style) = (self.place(*centre), self.style(*colour, 1.0));
+                    let (at, style) = (self.to_backend(*centre), self.style(*colour, 1.0));
                     let radius = (radius * self.scale).round() as u32;
                     self.backend.draw_circle(at, radius, &style, true).map_err(fault)
                 }
                 Shape::Area { from, to, colour } => {
-                    let (from, to, style) = (self.place(*from), self.place(*to), self.style(*colour, 1.0));
+                    let (from, to, style) =
+                        (self.to_backend(*from), self.to_backend(*to), self.style(*colour, 1.0));
                     self.backend.draw_rect(from, to, &style, true).map_err(fault)
                 }
                 Shape::Cells(cells) => {
@@ -139,13 +140,13 @@ impl<B: DrawingBackend> Painter<'_, B> {
         Ok(())
     }
 
-    /// Each cell covers a dot at least, and ends where the next begins.
+    /// Draws cells; each covers at least one dot and ends where the next begins.
     fn cells(&mut self, cells: &Cells) -> Result<(), String> {
         for (i, &level) in cells.levels.iter().enumerate().filter(|&(_, &level)| level > 0) {
             let (across, down) = ((i % cells.across) as f64, (i / cells.across) as f64);
             let corner = |across: f64, down: f64| {
                 let at = (cells.from.0 + across * cells.size.0, cells.from.1 + down * cells.size.1);
-                self.place((at.0.min(cells.to.0), at.1.min(cells.to.1)))
+                self.to_backend((at.0.min(cells.to.0), at.1.min(cells.to.1)))
             };
             let (from, to) = (corner(across, down), corner(across + 1.0, down + 1.0));
             let style = self.style(cells.palette[usize::from(level) - 1], 1.0);
@@ -155,20 +156,20 @@ impl<B: DrawingBackend> Painter<'_, B> {
         Ok(())
     }
 
-    /// In a bitmap each stretch is painted on its own with a round joint: plotters mitres its paths, and a sharp
-    /// spike of the residual would shoot out far beyond its peak.
+    /// Draws a line. In a bitmap, each segment is drawn separately with a round joint: plotters mitres its paths, and the mitre
+    /// of a sharp spike of the residual would extend far beyond its peak.
     fn line(&mut self, points: &[Point], colour: Colour, width: f64) -> Result<(), String> {
         let style = self.style(colour, width);
-        let places: Vec<(i32, i32)> = points.iter().map(|&p| self.place(p)).collect();
+        let corners: Vec<(i32, i32)> = points.iter().map(|&p| self.to_backend(p)).collect();
         if !self.bitmap {
-            return self.backend.draw_path(places, &style).map_err(fault);
+            return self.backend.draw_path(corners, &style).map_err(fault);
         }
-        for pair in places.windows(2) {
+        for pair in corners.windows(2) {
             self.backend.draw_line(pair[0], pair[1], &style).map_err(fault)?;
         }
-        if places.len() > 2 && style.stroke_width > 4 {
+        if corners.len() > 2 && style.stroke_width > 4 {
             let dot = self.style(colour, 1.0);
-            for &joint in &places[1..places.len() - 1] {
+            for &joint in &corners[1..corners.len() - 1] {
                 self.backend.draw_circle(joint, style.stroke_width / 2, &dot, true).map_err(fault)?;
             }
         }
@@ -193,8 +194,8 @@ impl<B: DrawingBackend> Painter<'_, B> {
             };
             let start = if upwards { (at.0, at.1 + back) } else { (at.0 - back, at.1) };
             let (start, size) = ((start.0 * self.scale, start.1 * self.scale), size * self.scale);
-            return dots(text, (size, bold), start, upwards, |place, cover| {
-                self.backend.draw_pixel(place, colour.mix(cover).to_backend_color()).map_err(fault)
+            return dots(text, (size, bold), start, upwards, |position, cover| {
+                self.backend.draw_pixel(position, colour.mix(cover).to_backend_color()).map_err(fault)
             });
         }
         let weight = if bold { FontStyle::Bold } else { FontStyle::Normal };
@@ -208,7 +209,7 @@ impl<B: DrawingBackend> Painter<'_, B> {
             Anchor::End => HPos::Right,
         };
         let style = TextStyle::from(font).color(&colour).pos(Pos::new(h_pos, VPos::Center));
-        let place = self.place(at);
-        self.backend.draw_text(text, &style, place).map_err(fault)
+        let position = self.to_backend(at);
+        self.backend.draw_text(text, &style, position).map_err(fault)
     }
 }

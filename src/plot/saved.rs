@@ -1,4 +1,4 @@
-//! Files of saved results, and the picture that each kind of them makes.
+//! Files of saved results, and the picture for each kind of file.
 
 use super::captions::Captions;
 use super::chart::{Chart, chart};
@@ -8,14 +8,14 @@ use crate::error::{Error, Result};
 use crate::observe::History;
 use std::path::Path;
 
-/// Results as files hold them.
+/// The content of files of results.
 #[derive(Clone, Debug)]
 pub enum Saved {
     /// Histories of solves.
     Histories(Vec<History>),
     /// A table of measurements.
     Table(Chart),
-    /// Times of rivals.
+    /// Times of competing programs.
     Speeds(Speeds),
 }
 
@@ -39,11 +39,11 @@ impl Saved {
         histories.collect::<Result<_>>().map(Saved::Histories)
     }
 
-    /// Draws the results, as SVG or PNG by the ending of the path. Only histories have labels. The file is written whole or
+    /// Draws the results, as SVG or PNG by the ending of the path. Only histories have labels. The file is written completely or
     /// not at all.
     pub fn draw(&self, captions: &Captions, path: &Path) -> Result<()> {
         if !captions.labels.is_empty() && !matches!(self, Saved::Histories(_)) {
-            let message = "only histories have labels, and these are measurements".to_owned();
+            let message = "only histories have labels; this is a file of measurements".to_owned();
             return Err(Error::Plot { path: path.to_owned(), message });
         }
         let title = |own: &String| captions.title.as_ref().unwrap_or(own).clone();

@@ -1,6 +1,6 @@
 //! A picture as a list of shapes in plain pixels, before any file format is chosen.
 
-/// A place in the picture: to the right, and down.
+/// A point in the picture: x to the right, y down.
 pub(super) type Point = (f64, f64);
 
 /// Red, green and blue.
@@ -8,51 +8,51 @@ pub(super) type Colour = (u8, u8, u8);
 
 /// Text and frames.
 pub(super) const INK: Colour = (34, 34, 34);
-/// Text that explains.
+/// Secondary text.
 pub(super) const GREY: Colour = (95, 95, 95);
 /// Lines of the grid.
 pub(super) const GRID: Colour = (225, 225, 225);
 /// Lines of the grid between decades.
 pub(super) const FAINT: Colour = (241, 241, 241);
-/// The paper.
+/// Background.
 pub(super) const PAPER: Colour = (255, 255, 255);
 
-/// Which point of a text is put at its place.
+/// The point of a text that is aligned with its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Anchor {
-    /// Its left end.
+    /// The left end.
     Start,
-    /// Its middle.
+    /// The middle.
     Middle,
-    /// Its right end.
+    /// The right end.
     End,
 }
 
-/// How a text looks.
+/// The type of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lettering {
     /// Height of the type in pixels.
     pub size: f64,
-    /// Whether in bold type.
+    /// Whether the type is bold.
     pub bold: bool,
-    /// Its colour.
+    /// The colour.
     pub colour: Colour,
 }
 
 /// A grid of cells.
 #[derive(Clone, Debug)]
 pub(super) struct Cells {
-    /// Top left.
+    /// Top left corner.
     pub from: Point,
-    /// Bottom right; cells end there.
+    /// Bottom right corner; cells are clipped there.
     pub to: Point,
     /// Width and height of a cell.
     pub size: Point,
     /// Cells in a row.
     pub across: usize,
-    /// Row after row, 0 for paper or one more than a place in the palette.
+    /// The cells row after row: 0 for paper, else one more than an index into the palette.
     pub levels: Vec<u8>,
-    /// Colours.
+    /// The colours of cells.
     pub palette: Vec<Colour>,
 }
 
@@ -63,71 +63,71 @@ pub(super) enum Shape {
     Line {
         /// The points.
         points: Vec<Point>,
-        /// Its colour.
+        /// The colour.
         colour: Colour,
-        /// Its width.
+        /// The width.
         width: f64,
     },
     /// A filled circle.
     Disc {
-        /// Its centre.
+        /// The centre.
         centre: Point,
-        /// Its radius.
+        /// The radius.
         radius: f64,
-        /// Its colour.
+        /// The colour.
         colour: Colour,
     },
     /// A filled rectangle.
     Area {
-        /// Top left.
+        /// Top left corner.
         from: Point,
-        /// Bottom right.
+        /// Bottom right corner.
         to: Point,
-        /// Its colour.
+        /// The colour.
         colour: Colour,
     },
     /// A grid of small coloured cells. In an SVG it is an image below all other shapes.
     Cells(Cells),
-    /// A line of text, centred on its place in height.
+    /// A line of text, centred vertically on its position.
     Text {
-        /// Where.
+        /// The position.
         at: Point,
-        /// What.
+        /// The text.
         text: String,
-        /// How.
+        /// The type.
         lettering: Lettering,
-        /// Which end of it stands there.
+        /// The point of the text at the position.
         anchor: Anchor,
-        /// Whether it runs upwards.
+        /// Whether the text runs upwards.
         upwards: bool,
     },
 }
 
-/// The shapes in the order of painting.
+/// A list of shapes in the order of painting.
 #[derive(Clone, Debug)]
 pub(super) struct Scene {
-    /// Pixels across.
+    /// The width in pixels.
     pub width: f64,
-    /// Pixels down.
+    /// The height in pixels.
     pub height: f64,
     /// The shapes.
     pub shapes: Vec<Shape>,
 }
 
 impl Scene {
-    /// An empty sheet.
+    /// Returns an empty scene.
     pub fn new(width: f64, height: f64) -> Scene {
         Scene { width, height, shapes: Vec::new() }
     }
 
-    /// A line through points.
+    /// Draws a line through points.
     pub fn line(&mut self, points: Vec<Point>, colour: Colour, width: f64) {
         if points.len() > 1 {
             self.shapes.push(Shape::Line { points, colour, width });
         }
     }
 
-    /// A broken line along points: `on` pixels drawn, `off` pixels left out.
+    /// Draws a dashed line along points, with dashes of `on` pixels and gaps of `off` pixels.
     pub fn dashed(&mut self, points: &[Point], colour: Colour, width: f64, (on, off): (f64, f64)) {
         let mut piece: Vec<Point> = points.first().copied().into_iter().collect();
         let (mut drawing, mut left) = (true, on);
@@ -155,13 +155,13 @@ impl Scene {
         }
     }
 
-    /// A filled circle.
+    /// Draws a filled circle.
     pub fn disc(&mut self, centre: Point, radius: f64, colour: Colour) {
         self.shapes.push(Shape::Disc { centre, radius: radius + 1.2, colour: PAPER });
         self.shapes.push(Shape::Disc { centre, radius, colour });
     }
 
-    /// The outline of a circle.
+    /// Draws the outline of a circle.
     pub fn ring(&mut self, (x, y): Point, radius: f64, colour: Colour) {
         let corner = |i: i32| {
             let (sin, cos) = (f64::from(i) * std::f64::consts::PI / 12.0).sin_cos();
@@ -172,25 +172,25 @@ impl Scene {
         self.line(corners, colour, 2.0);
     }
 
-    /// Two crossed strokes, aslant.
+    /// Draws two crossed diagonal strokes.
     pub fn cross(&mut self, (x, y): Point, reach: f64, colour: Colour) {
         let (left, right, top, bottom) = (x - reach, x + reach, y - reach, y + reach);
         self.strokes([[(left, top), (right, bottom)], [(left, bottom), (right, top)]], colour);
     }
 
-    /// Two crossed strokes, upright.
+    /// Draws a horizontal and a vertical stroke that cross.
     pub fn plus(&mut self, (x, y): Point, reach: f64, colour: Colour) {
         self.strokes([[(x - reach, y), (x + reach, y)], [(x, y - reach), (x, y + reach)]], colour);
     }
 
     fn strokes(&mut self, strokes: [[Point; 2]; 2], colour: Colour) {
-        // The paper shows around each mark, or a dense curve below it would swallow it.
+        // A background border keeps each mark visible on a dense curve.
         for (colour, width) in [(PAPER, 5.0), (colour, 2.2)] {
             strokes.iter().for_each(|stroke| self.line(stroke.to_vec(), colour, width));
         }
     }
 
-    /// The outline of a triangle on its base.
+    /// Draws the outline of a triangle on its base.
     pub fn triangle(&mut self, (x, y): Point, reach: f64, colour: Colour) {
         let base = y + 0.8 * reach;
         let corners =
@@ -199,34 +199,34 @@ impl Scene {
         self.line(corners, colour, 1.5);
     }
 
-    /// The outline of a square on its corner.
+    /// Draws the outline of a square standing on a corner.
     pub fn diamond(&mut self, (x, y): Point, reach: f64, colour: Colour) {
         let corners = vec![(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y), (x, y - reach)];
         self.line(corners.clone(), PAPER, 3.5);
         self.line(corners, colour, 1.5);
     }
 
-    /// The outline of a rectangle.
+    /// Draws the outline of a rectangle.
     pub fn frame(&mut self, from: Point, to: Point, colour: Colour) {
         self.line(vec![from, (to.0, from.1), to, (from.0, to.1), from, (to.0, from.1)], colour, 1.0);
     }
 
-    /// A filled rectangle.
+    /// Draws a filled rectangle.
     pub fn area(&mut self, from: Point, to: Point, colour: Colour) {
         self.shapes.push(Shape::Area { from, to, colour });
     }
 
-    /// A grid of coloured cells.
+    /// Draws a grid of coloured cells.
     pub fn cells(&mut self, cells: Cells) {
         self.shapes.push(Shape::Cells(cells));
     }
 
-    /// A line of text.
+    /// Draws a line of text.
     pub fn text(&mut self, at: Point, text: impl Into<String>, lettering: Lettering, anchor: Anchor) {
         self.shapes.push(Shape::Text { at, text: text.into(), lettering, anchor, upwards: false });
     }
 
-    /// A line of text that runs upwards, its middle at the place given.
+    /// Draws a line of text that runs upwards, with its middle at `at`.
     pub fn text_upwards(&mut self, at: Point, text: impl Into<String>, lettering: Lettering) {
         let (text, anchor) = (text.into(), Anchor::Middle);
         self.shapes.push(Shape::Text { at, text, lettering, anchor, upwards: true });

@@ -1,4 +1,5 @@
-//! What rivals take on each of several matrices: a row for each matrix, a mark for each rival on a logarithmic axis of time.
+//! Plots the times of competing programs on several matrices: a row for each matrix, a mark for each program on a logarithmic
+//! axis of time.
 
 use super::axis::{drawable, duration};
 use super::captions::fit;
@@ -11,12 +12,12 @@ use crate::error::{Error, Result};
 use serde::Deserialize;
 use std::path::Path;
 
-/// The picture's width in pixels, and the room round the panel.
+/// The picture's width in pixels, and the margins around the panel.
 const WIDTH: f64 = 1240.0;
 const LEFT: f64 = 290.0;
 const TOP: f64 = 66.0;
 const EDGE: f64 = 20.0;
-/// Height of a row, at least, and of the lanes in it: marks that would hide each other take different lanes.
+/// Least height of a row, and of the lanes in it: marks that would hide each other use different lanes.
 const ROW: f64 = 52.0;
 const LANE: f64 = 10.0;
 const LANES: [f64; 5] = [0.0, -1.0, 1.0, -2.0, 2.0];
@@ -26,19 +27,19 @@ const NAME: Lettering = Lettering { size: 12.5, bold: false, colour: INK };
 const BEST: Lettering = Lettering { size: 11.0, bold: false, colour: GREY };
 const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 const LEGEND_LINE: f64 = 21.0;
-/// The stroke of [`limit`], in words, and why marks may lie to its left.
+/// Legend of the stroke drawn by [`limit`], and the explanation of marks to its left.
 const LIMIT: &str = "fewest bytes at stream speed";
 const BEYOND: &str = "left of the grey line: faster than the stream that was measured over as many bytes, as caches may keep part of the matrix between products, and streams vary from run to run";
-/// The widest legend.
+/// Limit for the legend's width.
 const LEGEND_MOST: f64 = 270.0;
 
-/// What backends that run others' code begin with.
+/// Prefixes of backends that run external code.
 const YARDSTICKS: [&str; 4] = ["cusparse", "dense", "sprs", "nalgebra"];
 
-/// Times to draw.
+/// Times to plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Speeds {
-    /// What the picture shows.
+    /// The title.
     pub title: String,
     rows: Vec<Row>,
 }
@@ -48,15 +49,15 @@ pub struct Speeds {
 struct Row {
     name: String,
     times: Vec<Time>,
-    /// Seconds that the fewest bytes of them take at the measured speed of a stream over as many.
+    /// Seconds for the fewest bytes of these programs at the measured speed of a stream over the same number of bytes.
     limit: f64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Time {
-    who: String,
-    /// Whether the code is not ours.
-    theirs: bool,
+    program: String,
+    /// Whether the code is external.
+    external: bool,
     seconds: f64,
 }
 
@@ -73,7 +74,7 @@ struct Measured {
     backend: String,
     bytes: f64,
     median_ms: f64,
-    /// Of a stream over as many bytes, where that was measured.
+    /// Speed of a stream over the same number of bytes, if that was measured.
     stream_gigabytes_per_second: Option<f64>,
 }
 
@@ -106,10 +107,10 @@ impl Row {
 }
 
 impl Time {
-    /// The backend goes without the choice that stands behind `auto`, so that it has one name on all matrices.
+    /// Makes a time. The choice made by `auto` is dropped from the name, so that `auto` has one name on all matrices.
     fn of(backend: &str, seconds: f64) -> Time {
-        let who = backend.split(" = ").next().unwrap_or(backend).to_owned();
-        Time { theirs: YARDSTICKS.iter().any(|name| who.starts_with(name)), who, seconds }
+        let program = backend.split(" = ").next().unwrap_or(backend).to_owned();
+        Time { external: YARDSTICKS.iter().any(|name| program.starts_with(name)), program, seconds }
     }
 }
 
@@ -137,7 +138,7 @@ impl Peer {
 }
 
 impl Speeds {
-    /// The times in a text, if it is what `spmv --json` or `scripts/bench.py` has written.
+    /// Parses times, if the text is the output of `spmv --json` or `scripts/bench.py`.
     pub fn of(text: &str, path: &Path) -> Result<Option<Speeds>> {
         let fault = |e: serde_json::Error| Error::History { path: path.to_owned(), message: e.to_string() };
         let mut objects = serde_json::Deserializer::from_str(text).into_iter::<serde_json::Value>();
@@ -161,7 +162,7 @@ impl Speeds {
             let limit = peer.limit().unwrap_or(f64::INFINITY);
             let time = match peer.peer.strip_prefix("solver ") {
                 Some(backend) => Time::of(backend, seconds),
-                None => Time { who: peer.peer, theirs: true, seconds },
+                None => Time { program: peer.peer, external: true, seconds },
             };
             match rows.iter_mut().find(|row| row.name == peer.system) {
                 Some(row) => {
@@ -176,13 +177,13 @@ impl Speeds {
     }
 }
 
-/// Draws times, as SVG or PNG by the ending of the path. The file is written whole or not at all.
+/// Plots times, as SVG or PNG by the ending of the path. The file is written completely or not at all.
 pub fn speeds(speeds: &Speeds, path: &Path) -> Result<()> {
     let format = Format::of(path)?;
     write(&lay_out(speeds), format, path)
 }
 
-/// How a rival is marked: what `auto` took is ringed, what is not ours has corners.
+/// The mark of a program: `auto` is a ring, external programs are diamonds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mark {
     Ring,
@@ -208,19 +209,19 @@ impl Mark {
     }
 }
 
-/// Everyone once, in the order of the rows, with a mark.
+/// Returns each program once, in the order of the rows, with its mark.
 fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
     let mut marks: Vec<(&str, Mark)> = Vec::new();
-    let (mut ours, mut theirs) = (0, 0);
+    let (mut ours, mut external) = (0, 0);
     for time in rows.iter().flat_map(|row| &row.times) {
-        if marks.iter().any(|(who, _)| *who == time.who) {
+        if marks.iter().any(|(program, _)| *program == time.program) {
             continue;
         }
-        let count = if time.theirs { &mut theirs } else { &mut ours };
+        let count = if time.external { &mut external } else { &mut ours };
         let colour = PALETTE[*count % PALETTE.len()];
-        let mark = match (time.theirs, *count / PALETTE.len() % 5) {
+        let mark = match (time.external, *count / PALETTE.len() % 5) {
             (true, _) => Mark::Diamond(PALETTE[PALETTE.len() - 1 - *count % PALETTE.len()]),
-            (false, _) if time.who == "auto" => Mark::Ring,
+            (false, _) if time.program == "auto" => Mark::Ring,
             (false, 0) => Mark::Disc(colour),
             (false, 1) => Mark::Cross(colour),
             (false, 2) => Mark::Circle(colour),
@@ -230,14 +231,14 @@ fn marks(rows: &[Row]) -> Vec<(&str, Mark)> {
         if mark != Mark::Ring {
             *count += 1;
         }
-        marks.push((&time.who, mark));
+        marks.push((&time.program, mark));
     }
     marks
 }
 
 fn lay_out(speeds: &Speeds) -> Scene {
     let marks = marks(&speeds.rows);
-    let names = marks.iter().map(|(who, _)| *who).chain([LIMIT]);
+    let names = marks.iter().map(|(program, _)| *program).chain([LIMIT]);
     let widest = names.map(|name| text_width(name, NAME)).fold(0.0, f64::max);
     let legend = (widest + 30.0).clamp(175.0, LEGEND_MOST);
     let lines = (marks.len() + 1) as f64 * LEGEND_LINE;
@@ -249,7 +250,7 @@ fn lay_out(speeds: &Speeds) -> Scene {
     let mut scene = Scene::new(WIDTH, bottom + BELOW + 12.0 + room);
     let title = fit(&speeds.title, TITLE, WIDTH - 2.0 * EDGE);
     scene.text((WIDTH / 2.0, 24.0), title, TITLE, Anchor::Middle);
-    let note = "to the left is faster; marks that would hide each other stand one above the other";
+    let note = "to the left is faster; marks that would hide each other are drawn one above the other";
     scene.text((WIDTH / 2.0, 46.0), note, NOTE, Anchor::Middle);
 
     let all = || speeds.rows.iter().flat_map(|row| row.times.iter().map(|t| t.seconds).chain([row.limit]));
@@ -273,7 +274,10 @@ fn lay_out(speeds: &Speeds) -> Scene {
         }
         for (time, lane) in lanes(row, across) {
             let at = (across(time.seconds), middle + lane * LANE);
-            marks.iter().filter(|(who, _)| *who == time.who).for_each(|(_, mark)| mark.draw(&mut scene, at));
+            marks
+                .iter()
+                .filter(|(program, _)| *program == time.program)
+                .for_each(|(_, mark)| mark.draw(&mut scene, at));
         }
     }
     scene.text(((LEFT + right) / 2.0, bottom + 36.0), "time", LABEL, Anchor::Middle);
@@ -281,10 +285,10 @@ fn lay_out(speeds: &Speeds) -> Scene {
     if beyond {
         scene.text((EDGE, bottom + BELOW + 14.0), BEYOND, NOTE, Anchor::Start);
     }
-    for (i, (who, mark)) in marks.iter().enumerate() {
+    for (i, (program, mark)) in marks.iter().enumerate() {
         let (x, y) = (right + 26.0, TOP + 10.0 + i as f64 * LEGEND_LINE);
         mark.draw(&mut scene, (x, y));
-        scene.text((x + 14.0, y), fit(who, NAME, legend - 24.0), NAME, Anchor::Start);
+        scene.text((x + 14.0, y), fit(program, NAME, legend - 24.0), NAME, Anchor::Start);
     }
     let (x, y) = (right + 26.0, TOP + 10.0 + marks.len() as f64 * LEGEND_LINE);
     limit(&mut scene, (x, y), 8.0);
@@ -292,22 +296,22 @@ fn lay_out(speeds: &Speeds) -> Scene {
     scene
 }
 
-/// The stroke at the time that the bytes alone take.
+/// Draws the stroke at the time that the memory traffic alone takes.
 fn limit(scene: &mut Scene, (x, y): Point, reach: f64) {
     scene.line(vec![(x, y - reach), (x, y + reach)], GREY, 2.0);
 }
 
-/// The fastest of ours and the fastest of the others, in words.
+/// Describes the fastest of our backends and the fastest external program.
 fn best(row: &Row) -> String {
-    let fastest = |theirs| {
-        let times = row.times.iter().filter(|time| time.theirs == theirs && drawable(time.seconds));
+    let fastest = |external| {
+        let times = row.times.iter().filter(|time| time.external == external && drawable(time.seconds));
         let first = times.min_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
-        Some(format!("{} {}", first.who, duration(first.seconds)))
+        Some(format!("{} {}", first.program, duration(first.seconds)))
     };
     [fastest(false), fastest(true)].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-/// The times that can be drawn, from the fastest on, each in the first lane that has room there, or else in the one with the most.
+/// Returns the drawable times in ascending order, each in the first lane that is free there, else in the one with most space.
 fn lanes(row: &Row, across: impl Fn(f64) -> f64) -> Vec<(&Time, f64)> {
     let mut times: Vec<&Time> = row.times.iter().filter(|time| drawable(time.seconds)).collect();
     times.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
@@ -339,25 +343,26 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_products_and_tables_of_iterations_are_told_from_everything_else() {
+    fn only_lines_of_products_and_tables_of_iterations_are_recognised() {
         let products = of(LINES).unwrap().unwrap();
         assert_eq!(products.rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-        // Over as many bytes, or over those of CSR where a line knows no other.
+        // The limit uses the stream speed of the backend's own bytes if present, else that of CSR's bytes.
         assert_eq!(products.rows.iter().map(|row| row.limit).collect::<Vec<_>>(), [1e-5, 8e-6]);
         let table = r#"{"rows": [
             {"system": "a", "peer": "solver auto", "us_per_iteration": {"median": 8.0}, "limit_seconds_per_iteration": 2e-6},
             {"system": "a", "peer": "CuPy cg", "us_per_iteration": {"median": 200.0}}]}"#;
         let iterations = of(table).unwrap().unwrap();
-        let times: Vec<_> = iterations.rows[0].times.iter().map(|t| (t.who.as_str(), t.theirs)).collect();
+        let times: Vec<_> =
+            iterations.rows[0].times.iter().map(|t| (t.program.as_str(), t.external)).collect();
         assert_eq!((times, iterations.rows[0].limit), (vec![("auto", false), ("CuPy cg", true)], 2e-6));
         assert!(of("{\"series\": []}").unwrap().is_none() && of("[]").unwrap().is_none());
         assert!(of("# csv").unwrap().is_none());
-        // A line that is cut off is a fault, not the end.
+        // A truncated line is a fault, not the end.
         assert!(of(&LINES[..LINES.len() - 3]).is_err());
     }
 
     #[test]
-    fn marks_left_of_the_limit_are_explained_and_no_others() {
+    fn only_marks_left_of_the_limit_are_explained() {
         let drawn = |milliseconds: &str| {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("speeds.svg");
@@ -369,8 +374,8 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_would_hide_each_other_take_lanes_of_their_own() {
-        let time = |seconds| Time { who: "csr".into(), theirs: false, seconds };
+    fn marks_that_would_hide_each_other_use_different_lanes() {
+        let time = |seconds| Time { program: "csr".into(), external: false, seconds };
         let times = vec![time(3.0), time(1.0), time(1.1), time(f64::NAN)];
         let row = Row { name: String::new(), times, limit: 1.0 };
         let placed: Vec<_> =
@@ -379,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_has_a_mark_of_its_own_and_what_is_not_ours_a_diamond() {
+    fn every_program_has_a_unique_mark_and_external_programs_have_diamonds() {
         let row = |names: &[&str]| Row {
             name: String::new(),
             times: names.iter().map(|name| Time::of(name, 1.0)).collect(),
@@ -390,7 +395,7 @@ mod tests {
         assert_eq!(marks.len(), 6);
         assert!(marks.iter().enumerate().all(|(i, (_, mark))| marks[..i].iter().all(|(_, m)| m != mark)));
         let diamonds = marks.iter().filter(|(_, mark)| matches!(mark, Mark::Diamond(_)));
-        assert_eq!(diamonds.map(|(who, _)| *who).collect::<Vec<_>>(), ["cusparse", "cusparse-alg1"]);
+        assert_eq!(diamonds.map(|(program, _)| *program).collect::<Vec<_>>(), ["cusparse", "cusparse-alg1"]);
         let names: Vec<String> = (0..30).map(|i| format!("thread:block={i}")).collect();
         let many = [row(&names.iter().map(String::as_str).collect::<Vec<_>>())];
         let marks = super::marks(&many);

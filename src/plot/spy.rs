@@ -1,8 +1,8 @@
-//! Where the entries of a matrix stand: a grid of cells, each coloured by the share of its places that is filled.
+//! Draws the sparsity pattern of a matrix: a grid of cells, each coloured by the share of its positions that have an entry.
 //!
-//! Colours follow the logarithm of that share, from light for the emptiest cell with an entry to dark for the fullest;
-//! cells without entries stay white, so that a single entry shows. Lightness falls evenly along the colours. Where each
-//! cell is one place of the matrix there is nothing to grade. Row 1 is at the top.
+//! Colours follow the logarithm of that share, from light for the emptiest cell with an entry to dark for the fullest. Cells
+//! without entries stay white, so that a single entry is visible. Lightness decreases evenly along the colours. If each cell is
+//! one position of the matrix, all entries have the same colour. Row 1 is at the top.
 
 use super::axis::{power_of_ten, ticks};
 use super::captions::{fit, named};
@@ -15,26 +15,26 @@ use crate::format::stats::Density;
 use crate::observe::write_file;
 use std::path::Path;
 
-/// Cells along the longer side, at most: what a grid for a picture should be made with.
+/// The most cells along the longer side; grids for pictures should be made with this number.
 pub const CELLS: usize = 512;
 
 /// Pixels along the longer side of the matrix.
 const SIDE: f64 = 600.0;
-/// From the top of the picture to the matrix, and below it to the end.
+/// Space above and below the matrix.
 const TOP: f64 = 72.0;
 const BELOW: f64 = 58.0;
-/// Left of the matrix beside its labels, and right of everything.
+/// Space left of the matrix in addition to its labels, and right of the matrix.
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 30.0;
-/// The picture is never narrower, so that titles have room.
+/// Least width of the picture, so that titles fit.
 const NARROWEST: f64 = 560.0;
-/// Rows or columns up to here each have their number, where the matrix is not much longer the other way.
+/// Up to this number of rows or columns, each is numbered if there is room.
 const MOST_NUMBERED: usize = 20;
 /// Pixels that a number needs.
 const NUMBER: f64 = 22.0;
-/// Cells as wide as this are drawn apart.
+/// Cells of this width or more are drawn as separate shapes.
 const WIDE: f64 = 12.0;
-/// The colour bar: from the matrix, its width, its height at least, and room for its labels.
+/// The colour bar: its distance from the matrix, its width, its least height, and the space for its labels.
 const BAR_GAP: f64 = 26.0;
 const BAR: f64 = 15.0;
 const LOWEST_BAR: f64 = 170.0;
@@ -46,9 +46,9 @@ const LABEL: Lettering = Lettering { size: 12.0, bold: false, colour: INK };
 const AXIS: Lettering = Lettering { size: 13.0, bold: false, colour: INK };
 const FRAME: Colour = (150, 150, 150);
 
-/// Steps of lightness that are told apart.
+/// Number of shades.
 const LEVELS: usize = 64;
-/// The colours, from sparse to dense, at even steps of lightness.
+/// The colours from sparse to dense, in even steps of lightness.
 const COLOURS: [Colour; 9] = [
     (189, 227, 150),
     (113, 211, 153),
@@ -61,8 +61,8 @@ const COLOURS: [Colour; 9] = [
     (41, 10, 74),
 ];
 
-/// Draws a grid as SVG or PNG by the ending of the path, under a name and that of the real matrix that it only
-/// imitates. The file is written whole or not at all.
+/// Draws a grid, as SVG or PNG by the ending of the path, with the matrix' name and that of the real matrix that it imitates. The
+/// file is written completely or not at all.
 pub fn spy(density: &Density, name: &str, stand_in: Option<&str>, path: &Path) -> Result<()> {
     let fault = |message: String| Error::Plot { path: path.to_owned(), message };
     let format = Format::of(path)?;
@@ -74,17 +74,17 @@ pub fn spy(density: &Density, name: &str, stand_in: Option<&str>, path: &Path) -
     write_file(path, &bytes.map_err(fault)?)
 }
 
-/// The colour at a place from 0 (sparse) to 1 (dense).
+/// Returns the colour at a position from 0 (sparse) to 1 (dense).
 fn colour(at: f64) -> Colour {
-    let place = at.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
-    let below = (place as usize).min(COLOURS.len() - 2);
-    let share = place - below as f64;
+    let position = at.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
+    let below = (position as usize).min(COLOURS.len() - 2);
+    let share = position - below as f64;
     let (a, b) = (COLOURS[below], COLOURS[below + 1]);
     let mix = |a: u8, b: u8| (f64::from(a) * (1.0 - share) + f64::from(b) * share).round() as u8;
     (mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
 }
 
-/// The shares that the colours reach from and to.
+/// The range of shares that the colours represent.
 #[derive(Clone, Copy, Debug)]
 struct Scale {
     low: f64,
@@ -92,7 +92,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// Of all cells with entries; none where there is nothing to grade.
+    /// Returns the range of all cells with entries; `None` if each cell is one position or the matrix has no entries.
     fn of(density: &Density) -> Option<Scale> {
         if density.is_exact() {
             return None;
@@ -105,13 +105,13 @@ impl Scale {
         (high > 0.0).then_some(Scale { low, high })
     }
 
-    /// From 0 to 1.
-    fn place(self, share: f64) -> f64 {
+    /// Maps a share to the range from 0 to 1.
+    fn position(self, share: f64) -> f64 {
         let range = (self.high / self.low).ln();
         if range > 1e-9 { (share / self.low).ln() / range } else { 1.0 }
     }
 
-    /// Shares that get a label: round ones, or the ends where fewer than two round ones lie between.
+    /// Returns the shares that get a label: round ones, or the ends if fewer than two round ones lie between them.
     fn labels(self) -> Vec<(f64, String)> {
         let decades = (self.high / self.low).log10();
         let factors: &[f64] = if decades < 2.2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -131,7 +131,7 @@ impl Scale {
     }
 }
 
-/// A share in percent, or in powers of ten where percents would be long.
+/// Formats a share in percent, or in powers of ten if percents would be long.
 fn label(share: f64, percent: bool) -> String {
     if percent {
         return format!("{} %", digits(share * 100.0));
@@ -143,7 +143,7 @@ fn label(share: f64, percent: bool) -> String {
     }
 }
 
-/// A number with two digits that count.
+/// Formats a number with two significant digits.
 fn digits(value: f64) -> String {
     let decimals = (1.0 - value.log10().floor()).clamp(0.0, 9.0) as usize;
     let text = format!("{value:.decimals$}");
@@ -154,7 +154,7 @@ fn shares(density: &Density) -> impl Iterator<Item = f64> + '_ {
     (0..density.down).flat_map(move |down| (0..density.across).map(move |across| density.share(down, across)))
 }
 
-/// Where the matrix lies in the picture.
+/// The rectangle of the matrix in the picture.
 #[derive(Clone, Copy, Debug)]
 struct Plot {
     from: Point,
@@ -165,16 +165,16 @@ fn lay_out(density: &Density, name: &str) -> Scene {
     let (height, width) = Density::sides(density.rows, density.cols);
     let (height, width) = (height * SIDE, width * SIDE);
     let scale = Scale::of(density);
-    let row_ticks = places(density.rows, height);
+    let row_ticks = tick_positions(density.rows, height);
     let widest = row_ticks.iter().map(|(_, label)| text_width(label, LABEL)).fold(0.0, f64::max);
     let (left, right) = match scale {
         Some(_) => (LEFT + widest, BAR_GAP + BAR + BAR_LABELS),
         None => (LEFT + widest, RIGHT),
     };
-    let whole = (left + width + right).max(NARROWEST);
+    let full_width = (left + width + right).max(NARROWEST);
     let tall = if scale.is_some() { height.max(LOWEST_BAR) } else { height };
-    let mut scene = Scene::new(whole.ceil(), (TOP + tall + BELOW).ceil());
-    let from = (left + (whole - left - width - right) / 2.0, TOP + (tall - height) / 2.0);
+    let mut scene = Scene::new(full_width.ceil(), (TOP + tall + BELOW).ceil());
+    let from = (left + (full_width - left - width - right) / 2.0, TOP + (tall - height) / 2.0);
     let plot = Plot { from, to: (from.0 + width, from.1 + height) };
     title(&mut scene, density, name);
     cells(&mut scene, density, scale, plot);
@@ -184,7 +184,7 @@ fn lay_out(density: &Density, name: &str) -> Scene {
         scene.line(vec![(plot.from.0 - 5.0, y), (plot.from.0, y)], FRAME, 1.0);
         scene.text((plot.from.0 - 9.0, y), label, LABEL, Anchor::End);
     }
-    for (at, label) in places(density.cols, width) {
+    for (at, label) in tick_positions(density.cols, width) {
         let x = plot.from.0 + at;
         scene.line(vec![(x, plot.to.1), (x, plot.to.1 + 5.0)], FRAME, 1.0);
         scene.text((x, plot.to.1 + 16.0), label, LABEL, Anchor::Middle);
@@ -198,7 +198,7 @@ fn lay_out(density: &Density, name: &str) -> Scene {
     scene
 }
 
-/// What matrix it is, how large, and how full.
+/// Writes name, size and density of the matrix.
 fn title(scene: &mut Scene, density: &Density, name: &str) {
     let (room, middle) = (scene.width - 2.0 * RIGHT, scene.width / 2.0);
     scene.text((middle, 26.0), fit(name, TITLE, room), TITLE, Anchor::Middle);
@@ -215,7 +215,7 @@ fn title(scene: &mut Scene, density: &Density, name: &str) {
     scene.text((middle, 50.0), fit(&facts, FACTS, room), FACTS, Anchor::Middle);
 }
 
-/// A number with its thousands set apart.
+/// Formats a number with thousands separators.
 fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let groups: Vec<&str> =
@@ -223,8 +223,8 @@ fn grouped(n: u64) -> String {
     groups.join(",")
 }
 
-/// The rows or columns that get a number, counted from 1, with the middle of each in pixels.
-fn places(extent: usize, pixels: f64) -> Vec<(f64, String)> {
+/// Returns the rows or columns that get a number, counted from 1, with the middle of each in pixels.
+fn tick_positions(extent: usize, pixels: f64) -> Vec<(f64, String)> {
     let at = |number: f64| (number - 0.5) / extent as f64 * pixels;
     if extent == 0 {
         return Vec::new();
@@ -232,25 +232,25 @@ fn places(extent: usize, pixels: f64) -> Vec<(f64, String)> {
     if extent <= MOST_NUMBERED && pixels / extent as f64 >= NUMBER {
         return (1..=extent).map(|number| (at(number as f64), number.to_string())).collect();
     }
-    // Narrow sides have room for fewer numbers.
+    // A narrow side has room for fewer numbers.
     let most = ((pixels / 45.0) as usize).max(1);
     let mut ticks: Vec<(f64, String)> = ticks(extent as f64, true)
         .into_iter()
         .map(|(number, label)| if number == 0.0 { (1.0, "1".to_owned()) } else { (number, label) })
         .collect();
-    // Beside the very first, where steps are ones.
+    // With steps of 1, the tick at 0 has become a second tick at 1.
     ticks.dedup_by(|a, b| a.0 == b.0);
     let step = ticks.len().div_ceil(most).max(1);
     ticks.into_iter().step_by(step).map(|(number, label)| (at(number), label)).collect()
 }
 
-/// The cells: as shapes where each is wide enough to stand apart, otherwise as one image.
+/// Draws the cells: as shapes if they are wide enough, otherwise as one image.
 fn cells(scene: &mut Scene, density: &Density, scale: Option<Scale>, plot: Plot) {
     let (down, across) = (density.down, density.across);
     if down == 0 || across == 0 {
         return;
     }
-    // The last cells reach beyond the matrix where they cover fewer rows or columns than the others.
+    // The last cells cover fewer rows or columns of the matrix and extend beyond its edge.
     let size = (
         (plot.to.0 - plot.from.0) * density.cols_per_cell as f64 / density.cols as f64,
         (plot.to.1 - plot.from.1) * density.rows_per_cell as f64 / density.rows as f64,
@@ -258,7 +258,7 @@ fn cells(scene: &mut Scene, density: &Density, scale: Option<Scale>, plot: Plot)
     let level = |share: f64| match scale {
         _ if share == 0.0 => 0,
         None => 1 + (LEVELS * 3 / 4) as u8,
-        Some(scale) => 1 + (scale.place(share) * (LEVELS - 1) as f64).round() as u8,
+        Some(scale) => 1 + (scale.position(share) * (LEVELS - 1) as f64).round() as u8,
     };
     let shade = |level: u8| colour(f64::from(level - 1) / (LEVELS - 1) as f64);
     let levels: Vec<u8> = shares(density).map(level).collect();
@@ -275,7 +275,7 @@ fn cells(scene: &mut Scene, density: &Density, scale: Option<Scale>, plot: Plot)
     }
 }
 
-/// The colour bar beside the matrix.
+/// Draws the colour bar to the right of the matrix.
 fn bar(scene: &mut Scene, scale: Scale, plot: Plot) {
     let middle = (plot.from.1 + plot.to.1) / 2.0;
     let half = (plot.to.1 - plot.from.1).max(LOWEST_BAR) / 2.0;
@@ -289,7 +289,7 @@ fn bar(scene: &mut Scene, scale: Scale, plot: Plot) {
     let labels = scale.labels();
     let widest = labels.iter().map(|(_, label)| text_width(label, LABEL)).fold(0.0, f64::max);
     for (share, label) in labels {
-        let y = bottom - (bottom - top) * scale.place(share).clamp(0.0, 1.0);
+        let y = bottom - (bottom - top) * scale.position(share).clamp(0.0, 1.0);
         scene.line(vec![(left + BAR, y), (left + BAR + 4.0, y)], FRAME, 1.0);
         scene.text((left + BAR + 8.0, y), label, LABEL, Anchor::Start);
     }

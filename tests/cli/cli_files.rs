@@ -242,7 +242,7 @@ fn a_place_where_nothing_can_be_written_is_refused_before_the_matrix_is_read() {
         std::fs::create_dir(&there).unwrap();
         let (locked, below) = (format!("/proc/x{ending}"), matrix.join(format!("a/x{ending}")));
         for (place, reason) in [
-            (&locked[..], "no file can be made in /proc"),
+            (&locked[..], "no file can be created in /proc"),
             (word(&below), "A.mtx is not a folder"),
             (word(&there), "it is a folder"),
         ] {

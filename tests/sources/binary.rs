@@ -141,7 +141,7 @@ fn every_changed_byte_is_found_unless_it_stands_between_arrays() {
 
 #[test]
 fn files_of_other_kinds_and_versions_say_so() {
-    assert!(reason(b"%%MatrixMarket matrix").contains("no matrix in the binary format"));
+    assert!(reason(b"%%MatrixMarket matrix").contains("not a matrix in the binary format"));
     let mut bytes = Folder::new().bytes(&everything());
     bytes[8] = 77;
     assert!(reason(&bytes).contains("version 77"));

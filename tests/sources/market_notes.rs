@@ -10,8 +10,8 @@ fn refused(text: &str) -> String {
     parse(Path::new("test.mtx"), text.as_bytes()).expect_err("must be refused").to_string()
 }
 
-const BOTH: &str = "expected entries of one triangle only, as the banner says that each stands for the one across the \
-                    diagonal too (where both are stored it must say general), found";
+const BOTH: &str = "expected entries of one triangle only, because the banner declares symmetry (if both triangles are \
+                    stored, it must say general), found";
 
 #[test]
 fn a_symmetric_file_with_both_triangles_is_refused_at_its_first_entry_above_the_diagonal() {

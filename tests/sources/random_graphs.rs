@@ -147,7 +147,7 @@ fn faults_in_a_description_are_named_with_the_right_form() {
         ("rmat:scale=5,edges=-1", "edges '-1'"),
         ("rmat:scale=5,edges=1e3", "edges '1e3'"),
         ("rmat:scale=5,factor=4294967296", "factor '4294967296'"),
-        ("rmat:scale=5,edges=1025", "1025 edges are more than the 1024 places"),
+        ("rmat:scale=5,edges=1025", "1025 edges are more than the 1024 positions"),
         ("rmat:scale=5,n=33,edges=1", "n=33 is more than 2^5"),
         ("rmat:scale=5,edges=1,a=1.5", "a '1.5'"),
         ("rmat:scale=5,edges=1,b=NaN", "b 'NaN'"),

@@ -1,6 +1,6 @@
-//! Arrays of numbers to bytes and back, in checked blocks.
+//! Conversion between arrays of numbers and checked blocks of bytes.
 
-use super::header::{ALIGNMENT, BLOCK, same};
+use super::header::{ALIGNMENT, BLOCK, checksum_matches};
 use crate::error::Result;
 use crate::observe::Meter;
 use crate::parallel::{run_all, zeros};
@@ -8,7 +8,7 @@ use bytemuck::Zeroable;
 use std::io::{self, Write};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A number as it stands in a file.
+/// A number in the form in which a file stores it.
 pub(super) trait Element: Copy + Zeroable + Send + Sync {
     const WIDTH: usize;
     fn decode(bytes: &[u8], numbers: &mut [Self]);
@@ -35,7 +35,7 @@ macro_rules! element {
 }
 element!(u32, u64, f32, f64);
 
-/// Copies an array out of a file and checks every block; the inner error is the number of the first that is damaged.
+/// Copies an array out of a file and checks every block; the inner error is the number of the first damaged block.
 pub(super) fn read<T: Element>(
     bytes: &[u8],
     sums: &[u64],
@@ -45,8 +45,8 @@ pub(super) fn read<T: Element>(
     let tasks = numbers.chunks_mut(BLOCK / T::WIDTH).zip(bytes.chunks(BLOCK)).zip(sums).collect();
     let good = run_all(tasks, |((numbers, bytes), &sum): ((&mut [T], &[u8]), &u64)| {
         T::decode(bytes, numbers);
-        tell(meter, bytes);
-        same(sum, xxh3_64(bytes))
+        advance(meter, bytes);
+        checksum_matches(sum, xxh3_64(bytes))
     });
     Ok(match good.iter().position(|good| !good) {
         Some(block) => Err(block),
@@ -54,7 +54,7 @@ pub(super) fn read<T: Element>(
     })
 }
 
-fn tell(meter: Option<&Meter>, bytes: &[u8]) {
+fn advance(meter: Option<&Meter>, bytes: &[u8]) {
     if let Some(meter) = meter {
         meter.add(bytes.len() as u64);
     }
@@ -66,12 +66,12 @@ pub(super) fn checksums<T: Element>(numbers: &[T], sums: &mut Vec<u64>, meter: O
     sums.extend(run_all(blocks, |block: &[T]| {
         let mut bytes = Vec::with_capacity(BLOCK);
         T::encode(block, &mut bytes);
-        tell(meter, &bytes);
+        advance(meter, &bytes);
         xxh3_64(&bytes)
     }));
 }
 
-/// Writes arrays one after another, each from its alignment on.
+/// Writes arrays one after another, each starting at a multiple of `ALIGNMENT`.
 pub(super) struct Aligned<'a, W> {
     pub out: &'a mut W,
     pub written: usize,
@@ -86,7 +86,7 @@ impl<W: Write> Aligned<'_, W> {
         for block in numbers.chunks(BLOCK / T::WIDTH) {
             T::encode(block, &mut bytes);
             self.out.write_all(&bytes)?;
-            tell(self.meter, &bytes);
+            advance(self.meter, &bytes);
         }
         self.written = start + size_of_val(numbers);
         Ok(())

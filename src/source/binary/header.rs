@@ -1,20 +1,20 @@
-//! The header of a binary matrix: written in one go, and believed only where the length of the file bears it out.
+//! The header of a binary matrix file. Its sizes are accepted only if they agree with the length of the file.
 
 use crate::format::{Offsets, Values};
 use crate::source::{Content, catalog, kinds};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// As PNG's: a byte that is no text, a name, and line ends that any conversion of text would change.
+/// Built like PNG's magic: a byte that is not text, a name, and line ends that any conversion of text would change.
 pub(super) const MAGIC: &[u8; 8] = b"\x93SLV\r\n\x1a\n";
-/// Changes with the layout.
+/// Layout version; increment it with every change to the layout.
 const VERSION: u32 = 2;
-/// Arrays start at multiples of this: a line of the cache.
+/// Alignment of arrays in the file: a cache line.
 pub(super) const ALIGNMENT: usize = 64;
-/// Bytes under one checksum.
+/// Bytes covered by one checksum.
 pub(super) const BLOCK: usize = 1 << 20;
 
-/// What a matrix was made from: a fingerprint of the file's content, its length, and how it was read. All zeros for a
-/// matrix that stands for itself.
+/// Identifies the source of a matrix: a fingerprint of the file's content, its length, and the reading options. All zeros for a
+/// file that was not made from another file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::source) struct Key {
     pub content: u128,
@@ -42,15 +42,15 @@ impl Kind {
     }
 }
 
-/// A dense array beside the matrix.
+/// Name and shape of a dense array stored with the matrix.
 pub(super) struct AttachedHeader {
     pub name: String,
     pub rows: usize,
     pub cols: usize,
 }
 
-/// Where an array stands in the file.
-pub(super) struct Place {
+/// The byte range of an array in the file.
+pub(super) struct Span {
     pub name: String,
     pub start: usize,
     pub length: usize,
@@ -66,21 +66,21 @@ pub(super) struct Header {
     pub values: Kind,
     pub key: Key,
     pub stand_in: Option<&'static str>,
-    /// What kind of file it was made from.
+    /// The kind of the source file.
     pub kind: Option<&'static str>,
     pub attached: Vec<AttachedHeader>,
-    /// What lay beside the matrix in the file that it was made from, and is not here.
+    /// Names of the arrays in the source file that are not stored here.
     pub unread: Vec<String>,
     pub checksums: Vec<u64>,
-    places: Vec<Place>,
+    spans: Vec<Span>,
 }
 
-/// Whether a checksum is right. A fuzzer may pass with any, or it would never get beyond them.
-pub(super) fn same(expected: u64, got: u64) -> bool {
+/// Compares two checksums. A fuzzer may pass with any, otherwise it would never get beyond them.
+pub(super) fn checksum_matches(expected: u64, got: u64) -> bool {
     expected == got || cfg!(fuzzing)
 }
 
-/// Blocks of an array of that many bytes.
+/// Returns the number of blocks of an array of `length` bytes.
 pub(super) fn blocks(length: usize) -> usize {
     length.div_ceil(BLOCK)
 }
@@ -109,16 +109,16 @@ impl Header {
             stand_in: content.stand_in,
             kind: content.kind,
             attached: attached.collect(),
-            // A matrix that stands for itself has no other place where it could be found.
+            // Without a source file there is no other place where the unread arrays could be found.
             unread: if *key == Key::default() { Vec::new() } else { content.attached_unread.to_vec() },
             checksums,
-            places: Vec::new(),
+            spans: Vec::new(),
         }
     }
 
-    /// Where the arrays stand, in their order.
-    pub fn arrays(&self) -> &[Place] {
-        &self.places
+    /// Returns the byte ranges of the arrays, in the order of the file.
+    pub fn arrays(&self) -> &[Span] {
+        &self.spans
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -158,11 +158,11 @@ impl Header {
         file
     }
 
-    /// Reads and checks the header of a whole file; the error completes a sentence about the file.
+    /// Reads and checks the header of a complete file; the error message completes a sentence about the file.
     pub fn decode(file: &[u8]) -> Result<Header, String> {
         let mut reader = Reader { rest: file };
         if reader.bytes(MAGIC.len())? != MAGIC {
-            return Err("it is no matrix in the binary format of this program".to_owned());
+            return Err("it is not a matrix in the binary format of this program".to_owned());
         }
         let version = u32::from_le_bytes(reader.array()?);
         if version != VERSION {
@@ -173,7 +173,7 @@ impl Header {
         let length = reader.size("the header")?;
         let body = reader.bytes(length)?;
         let checked = &file[..file.len() - reader.rest.len()];
-        if !same(reader.number()?, xxh3_64(checked)) {
+        if !checksum_matches(reader.number()?, xxh3_64(checked)) {
             return Err("it is damaged: the checksum of its header is wrong".to_owned());
         }
         let start = file.len() - reader.rest.len();
@@ -183,7 +183,7 @@ impl Header {
         if end != file.len() {
             return Err(format!("it has {} bytes, and should have {end}", file.len()));
         }
-        let count = header.places.iter().map(|place| blocks(place.length)).sum::<usize>();
+        let count = header.spans.iter().map(|span| blocks(span.length)).sum::<usize>();
         if Some(body.rest.len()) != count.checked_mul(8) {
             return Err("its header has checksums for another number of blocks".to_owned());
         }
@@ -191,7 +191,7 @@ impl Header {
         Ok(header)
     }
 
-    /// Finds the place of every array, the first after `start` bytes of header; returns where the last one ends.
+    /// Computes the byte range of every array, the first after `start` bytes of header; returns the end of the last one.
     fn lay_out(&mut self, start: usize) -> Result<usize, String> {
         let offsets = self.rows.checked_add(1);
         let mut arrays = vec![
@@ -206,62 +206,62 @@ impl Header {
         }
         let mut end = start;
         for (name, count, width) in arrays {
-            let place = count.and_then(|count| {
+            let span = count.and_then(|count| {
                 let (start, length) = (end.checked_next_multiple_of(ALIGNMENT)?, count.checked_mul(width)?);
                 start.checked_add(length).map(|end| (start, length, end))
             });
-            let Some((start, length, next)) = place else {
+            let Some((start, length, next)) = span else {
                 return Err(format!("its {name} would be longer than any file"));
             };
             end = next;
-            self.places.push(Place { name, start, length });
+            self.spans.push(Span { name, start, length });
         }
         Ok(end)
     }
 }
 
-/// Takes numbers and texts off bytes.
+/// Reads numbers and texts from the front of a byte slice.
 struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
     fn bytes(&mut self, count: usize) -> Result<&'a [u8], String> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or("it is truncated")?;
+        let (bytes, rest) = self.rest.split_at_checked(count).ok_or("it is truncated")?;
         self.rest = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
-        let (taken, rest) = self.rest.split_first_chunk().ok_or("it is truncated")?;
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or("it is truncated")?;
         self.rest = rest;
-        Ok(*taken)
+        Ok(*bytes)
     }
 
     fn number(&mut self) -> Result<u64, String> {
         self.array().map(u64::from_le_bytes)
     }
 
-    fn size(&mut self, of: &str) -> Result<usize, String> {
+    fn size(&mut self, what: &str) -> Result<usize, String> {
         let size = self.number()?;
-        usize::try_from(size).map_err(|_| format!("{size} for {of} is more than this machine can address"))
+        usize::try_from(size).map_err(|_| format!("{size} for {what} is more than this machine can address"))
     }
 
-    fn flag(&mut self, of: &str) -> Result<bool, String> {
+    fn flag(&mut self, what: &str) -> Result<bool, String> {
         match self.array()? {
             [0] => Ok(false),
             [1] => Ok(true),
-            [other] => Err(format!("{other} for {of} is neither yes nor no")),
+            [other] => Err(format!("{other} for {what} is neither 0 nor 1")),
         }
     }
 
-    fn text(&mut self, of: &str) -> Result<String, String> {
-        let length = self.size(of)?;
+    fn text(&mut self, what: &str) -> Result<String, String> {
+        let length = self.size(what)?;
         let bytes = self.bytes(length)?;
-        String::from_utf8(bytes.to_vec()).map_err(|_| format!("{of} is no text"))
+        String::from_utf8(bytes.to_vec()).map_err(|_| format!("{what} is not valid UTF-8"))
     }
 
-    /// All but the checksums, which follow.
+    /// Reads all fields except the checksums, which follow.
     fn header(&mut self) -> Result<Header, String> {
         let (rows, cols) = (self.size("the rows")?, self.size("the columns")?);
         let (entries, stored) = (self.size("the entries")?, self.number()?);
@@ -288,11 +288,11 @@ impl<'a> Reader<'a> {
         let kind = kinds::kinds().find(|known| *known == kind);
         let mut unread = Vec::new();
         for _ in 0..self.number()? {
-            unread.push(self.text("the name of what lay beside it")?);
+            unread.push(self.text("the name of an unread array")?);
         }
         let mut attached = Vec::new();
         for _ in 0..self.number()? {
-            let name = self.text("the name of what lies beside it")?;
+            let name = self.text("the name of a dense array")?;
             let (rows, cols) = (self.size("its rows")?, self.size("its columns")?);
             attached.push(AttachedHeader { name, rows, cols });
         }
@@ -310,7 +310,7 @@ impl<'a> Reader<'a> {
             attached,
             unread,
             checksums: Vec::new(),
-            places: Vec::new(),
+            spans: Vec::new(),
         })
     }
 }

@@ -1,17 +1,17 @@
-//! A matrix as its arrays, for reading again at the speed of memory.
+//! Binary matrix files: the arrays of a matrix as they are in memory, so that reading is limited by memory bandwidth only.
 //!
 //! # Layout
 //! All integers are little-endian.
-//! - The header: a magic of eight bytes, version, sizes, what the matrix was made from, the names of what lies
-//!   beside it and of what lay beside it there and was not read, a checksum for each block of the arrays, and a
-//!   checksum of the header itself.
-//! - The arrays, each from a multiple of 64 bytes on: row offsets, column indices, values (none for a matrix of ones),
-//!   and the dense columns that came with the matrix.
+//! - The header: a magic of eight bytes, the version, sizes, the key of the source file, the names and shapes of the dense arrays
+//!   stored with the matrix, the names of those in the source file that are not stored here, a checksum for each block of the
+//!   arrays, and a checksum of the header itself.
+//! - The arrays, each starting at a multiple of 64 bytes: row offsets, column indices, values (none if all are 1), and the dense
+//!   arrays that came with the matrix.
 //!
-//! Arrays are cut into blocks of 1 MiB with a checksum (XXH3, 64 bits) each, so that threads copy and check at the same
-//! time, each block while it is in their cache. The checksums find accidents; everything else that a file claims is
-//! checked as well: all sizes against the length of the file before anything is allocated, and the arrays as those of
-//! any matrix are. That a matrix is symmetric is believed where it is square: it is verified when it is written.
+//! Arrays are cut into blocks of 1 MiB with a checksum (XXH3, 64 bits) each. Threads copy a block and check it while it is in
+//! their cache. The checksums detect accidental damage. Everything else in a file is checked as well: all sizes against the
+//! length of the file before memory is allocated, and the arrays like those of any other matrix. The symmetry flag of a square
+//! matrix is trusted without a check: symmetry is verified when the file is written.
 
 mod array;
 mod header;
@@ -30,12 +30,12 @@ use std::path::Path;
 
 pub(super) use header::Key;
 
-/// Whether a file with this content is one, damaged or not.
+/// Checks whether a file with this content is a binary matrix, damaged or not.
 pub fn is_binary(bytes: &[u8]) -> bool {
     bytes.starts_with(header::MAGIC)
 }
 
-/// Reads the file at `path` and all that it holds.
+/// Reads the file at `path`, including the dense arrays stored with the matrix.
 pub fn read(path: &Path) -> Result<Loaded> {
     mmap::with(path, |bytes| read_bytes(path, bytes)).map_err(in_file(path))
 }
@@ -45,33 +45,33 @@ pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Loaded> {
     read_with(path, bytes, &Options { attached: true, ..Options::default() }).map_err(in_file(path))
 }
 
-/// Likewise, with options.
+/// Reads a file that is already in memory, with options.
 pub(super) fn read_with(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
     read_keyed(path, bytes, None, options)
 }
 
-/// Whether nothing is missing that lay beside the matrix; a header that is faulty is no reason to think so.
+/// Checks that the file lists no unread arrays of its source. A file with an invalid header counts as complete.
 pub(super) fn is_complete(bytes: &[u8]) -> bool {
     Header::decode(bytes).map_or(true, |header| header.unread.is_empty())
 }
 
-/// Whether it says that it was made from exactly that.
+/// Checks whether the matrix was made from exactly the source that `key` describes.
 pub(super) fn is_made_from(bytes: &[u8], key: &Key) -> bool {
     Header::decode(bytes).is_ok_and(|header| header.key == *key)
 }
 
-/// Likewise; with a key, only what was made from exactly that and is well in every part.
+/// Reads a file that is already in memory. With a key, the source must match it and every attached array must be valid.
 pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: &Options) -> Result<Loaded> {
     let fault = |reason: String| Error::Binary { path: path.to_owned(), reason };
     let header = Header::decode(bytes).map_err(fault)?;
     if key.is_some_and(|key| *key != header.key) {
-        return Err(fault("it was made from another file, or in another way".to_owned()));
+        return Err(fault("it was made from another file, or with other options".to_owned()));
     }
     let meter = options.meter.as_deref();
     if let Some(meter) = meter {
-        let unasked = if options.attached { 0 } else { header.attached.len() };
-        let asked = &header.arrays()[..header.arrays().len() - unasked];
-        meter.begin("reading", asked.iter().map(|place| place.length as u64).sum());
+        let skipped = if options.attached { 0 } else { header.attached.len() };
+        let wanted = &header.arrays()[..header.arrays().len() - skipped];
+        meter.begin("reading", wanted.iter().map(|span| span.length as u64).sum());
     }
     let mut arrays = Arrays { path, bytes, header: &header, array: 0, block: 0, meter };
     let offsets = match header.offset_width {
@@ -89,7 +89,7 @@ pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: 
         other => other,
     })?;
     if header.symmetric && header.rows != header.cols {
-        return Err(fault("it says that a matrix that is not square is symmetric".to_owned()));
+        return Err(fault("it marks a matrix as symmetric that is not square".to_owned()));
     }
     let mut loaded = Loaded::new(matrix, header.stored, header.symmetric);
     loaded.stand_in = header.stand_in;
@@ -110,7 +110,7 @@ pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: 
     Ok(loaded)
 }
 
-/// The arrays of a file, to be taken in their order.
+/// An iterator over the arrays of a file, in the order in which they are stored.
 struct Arrays<'a> {
     path: &'a Path,
     bytes: &'a [u8],
@@ -122,43 +122,43 @@ struct Arrays<'a> {
 
 impl Arrays<'_> {
     fn next<T: Element>(&mut self) -> Result<Vec<T>> {
-        let place = &self.header.arrays()[self.array];
-        // The header has been checked against the length of the file, so these are within bounds.
-        let blocks = header::blocks(place.length);
+        let span = &self.header.arrays()[self.array];
+        // The header has been checked against the length of the file, so these ranges are within bounds.
+        let blocks = header::blocks(span.length);
         let sums = &self.header.checksums[self.block..self.block + blocks];
-        let bytes = &self.bytes[place.start..place.start + place.length];
+        let bytes = &self.bytes[span.start..span.start + span.length];
         (self.array, self.block) = (self.array + 1, self.block + blocks);
         array::read(bytes, sums, self.meter)?.map_err(|block| Error::Binary {
             path: self.path.to_owned(),
-            reason: format!("it is damaged: the checksum of block {block} of its {} is wrong", place.name),
+            reason: format!("it is damaged: the checksum of block {block} of its {} is wrong", span.name),
         })
     }
 }
 
-/// Writes the matrix to `path`. A file that is there is replaced at once, when the new one is complete.
+/// Writes the matrix to `path`. An existing file is replaced in one step, after the new one is complete.
 pub fn write(path: &Path, loaded: &Loaded) -> Result<()> {
     write_metered(path, loaded, None)
 }
 
-/// Likewise, telling a meter how far it has come.
+/// Writes the matrix to `path` and reports progress to a meter.
 pub fn write_metered(path: &Path, loaded: &Loaded, meter: Option<&Meter>) -> Result<()> {
     write_content(path, &loaded.into(), meter)
 }
 
-/// The same for a matrix that is not owned.
+/// Writes a borrowed matrix to `path`.
 pub(super) fn write_content(path: &Path, content: &Content<'_>, meter: Option<&Meter>) -> Result<()> {
     let unwritable = |reason: &str| Error::Unwritable { path: path.to_owned(), reason: reason.to_owned() };
     content.matrix.pattern().refuse_repeats().map_err(|error| unwritable(&error.to_string()))?;
-    // Readers believe what the file says of symmetry, so it must be true.
+    // Readers trust the symmetry flag, so it must be correct.
     let square = content.matrix.rows() == content.matrix.cols();
     if content.symmetric && !(square && first_unpaired(content.matrix).is_none()) {
-        let reason = "the matrix is said to be symmetric, and an entry has no equal one across the diagonal";
+        let reason = "the matrix is marked as symmetric, but an entry has no equal entry across the diagonal";
         return Err(unwritable(reason));
     }
     write_file_with(path, |file| write_to(file, content, &Key::default(), meter))
 }
 
-/// Writes the matrix to a cache, with the key of what it was made from.
+/// Writes the matrix to a cache file, with the key of its source.
 pub(super) fn write_keyed(path: &Path, loaded: &Loaded, key: &Key, meter: Option<&Meter>) -> io::Result<()> {
     files::replace(path, files::Content::Cache, false, |file| write_to(file, &loaded.into(), key, meter))
 }
@@ -167,7 +167,7 @@ fn write_to(out: &mut impl Write, content: &Content<'_>, key: &Key, meter: Optio
     let matrix = content.matrix;
     if let Some(meter) = meter {
         let attached = content.attached.iter().map(|attached| size_of_val(attached.values.values()) as u64);
-        // Once for the checksums, and once to write.
+        // Every byte passes twice: for the checksums and for writing.
         meter.begin("writing", 2 * (matrix.storage_bytes() + attached.sum::<u64>()));
     }
     let mut checksums = Vec::new();

@@ -1,10 +1,10 @@
-//! One file over HTTP, in as many attempts as it takes.
+//! Downloads one file over HTTP, in several attempts if needed.
 //!
-//! An attempt asks for what is still missing (`Range`), on the condition that the file is the one that was begun
-//! (`If-Range` with the ETag or the date that came with the beginning). The server sends the rest (206), or all of it
-//! if it has another file now or cannot send parts (200), or says that there is nothing more (416).
+//! An attempt requests the missing bytes (`Range`), on the condition that the file on the server is unchanged (`If-Range` with
+//! the ETag or the date of the first response). The server sends the rest (206), the whole file if it has changed or if the
+//! server does not support ranges (200), or reports that no bytes are left (416).
 
-use super::{Place, Settings};
+use super::{Paths, Settings};
 use crate::error::{Error, FetchError, Result};
 use crate::source::catalog::Entry;
 use serde::{Deserialize, Serialize};
@@ -16,24 +16,24 @@ use ureq::http::{HeaderMap, Response, StatusCode, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// Attempts in a row that bring nothing.
+/// Limit for attempts in a row that bring no bytes.
 const ATTEMPTS: u32 = 5;
-/// Attempts without a connection, before anything has come: a machine without a network says so within seconds.
+/// Attempts without a connection before any byte has come: a machine without a network reports it within seconds.
 const UNCONNECTED_ATTEMPTS: u32 = 2;
-/// Tries in all, those included that brought something.
+/// Limit for all tries, including those that bring bytes.
 const MOST_TRIES: u32 = 1000;
 const MOST_REDIRECTS: u32 = 10;
-/// For finding the address of the server, and for connecting to it.
+/// Timeout for resolving the server's name, and for connecting to it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(6);
-/// For the head of an answer.
+/// Timeout for the response header.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A server that sends nothing for so long is taken to be gone.
+/// A connection that brings no bytes for this long counts as broken.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 const PIECE: usize = 256 << 10;
 
-/// What the server said of the file when its first byte came.
+/// What the server said about the file in its first response.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct About {
+struct PartInfo {
     url: String,
     /// A strong ETag, or a date.
     validator: Option<String>,
@@ -42,7 +42,7 @@ struct About {
 
 /// How an attempt failed.
 enum Failure {
-    /// Another one may succeed.
+    /// Another attempt may succeed.
     Passing(String),
     /// There is no connection to the server.
     Unconnected(String),
@@ -55,22 +55,22 @@ impl From<Error> for Failure {
     }
 }
 
-/// Makes the part whole.
+/// Downloads the missing bytes of the file.
 pub(super) fn complete(
     url: &str,
     entry: &Entry,
-    place: &Place,
+    paths: &Paths,
     settings: &Settings,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<()> {
     let most = entry.download_limit();
-    let mut download = Download { url, most, place, settings, progress, agent: agent(url) };
+    let mut download = Download { url, most, paths, settings, progress, agent: agent(url) };
     let (mut failures, mut tries, mut brought) = (0, 0, false);
     loop {
-        let before = size(&place.part);
+        let before = size(&paths.part);
         let failure = download.attempt();
         if settings.stopped() && failure.is_err() {
-            return Err(super::stopped_at(place, entry));
+            return Err(super::stopped_at(paths, entry));
         }
         let (reason, attempts) = match failure {
             Ok(()) => return Ok(()),
@@ -78,11 +78,11 @@ pub(super) fn complete(
             Err(Failure::Unconnected(reason)) if !brought => (reason, UNCONNECTED_ATTEMPTS),
             Err(Failure::Passing(reason) | Failure::Unconnected(reason)) => (reason, ATTEMPTS),
         };
-        let kept = size(&place.part);
+        let kept = size(&paths.part);
         brought |= kept > before;
         failures = if kept > before { 1 } else { failures + 1 };
         tries += 1;
-        // A server that cuts every time gets so many more chances, as long as each brings something.
+        // A server that cuts every connection gets up to `MOST_TRIES` attempts, as long as each brings bytes.
         if failures >= attempts || tries >= MOST_TRIES {
             return Err(Error::Fetch(FetchError::Download { url: url.to_owned(), reason, kept }));
         }
@@ -92,7 +92,7 @@ pub(super) fn complete(
     }
 }
 
-/// The client for a file. What begins encrypted stays so: a redirect from https to http is refused.
+/// Builds the HTTP client for a URL. A redirect from https to http is refused.
 fn agent(url: &str) -> Agent {
     let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
     Agent::config_builder()
@@ -114,7 +114,7 @@ struct Download<'a> {
     url: &'a str,
     /// The most bytes that the file may have.
     most: u64,
-    place: &'a Place,
+    paths: &'a Paths,
     settings: &'a Settings,
     progress: &'a mut dyn FnMut(u64, Option<u64>),
     agent: Agent,
@@ -122,9 +122,9 @@ struct Download<'a> {
 
 impl Download<'_> {
     fn attempt(&mut self) -> std::result::Result<(), Failure> {
-        let begun = read_about(&self.place.about).filter(|about| about.url == self.url);
-        // Bytes of which nobody knows where they came from are worth nothing.
-        let have = if begun.is_some() { size(&self.place.part) } else { 0 };
+        let begun = read_info(&self.paths.info).filter(|info| info.url == self.url);
+        // Without a record of their origin, existing bytes are discarded.
+        let have = if begun.is_some() { size(&self.paths.part) } else { 0 };
         let begun = begun.unwrap_or_default();
         let mut request = self.agent.get(self.url);
         if have > 0 {
@@ -138,8 +138,8 @@ impl Download<'_> {
         match response.status() {
             StatusCode::OK => {
                 let length = number(headers, header::CONTENT_LENGTH);
-                let about = About { url: self.url.to_owned(), validator: validator(headers), length };
-                self.begin(&about)?;
+                let info = PartInfo { url: self.url.to_owned(), validator: validator(headers), length };
+                self.begin(&info)?;
                 self.receive(response, 0, length)
             }
             StatusCode::PARTIAL_CONTENT => {
@@ -147,8 +147,8 @@ impl Download<'_> {
                 let same = validator(headers).is_none_or(|v| begun.validator.is_none_or(|begun| begun == v))
                     && (begun.length.is_none() || begun.length == total);
                 if from != Some(have) || !same {
-                    self.place.remove_part();
-                    return Err(Failure::Passing("the server has another file now".to_owned()));
+                    self.paths.remove_part();
+                    return Err(Failure::Passing("the file on the server has changed".to_owned()));
                 }
                 self.receive(response, have, total)
             }
@@ -156,18 +156,18 @@ impl Download<'_> {
                 if content_range(headers).1 == Some(have) {
                     return Ok(());
                 }
-                self.place.remove_part();
-                Err(Failure::Passing("the server has a shorter file now".to_owned()))
+                self.paths.remove_part();
+                Err(Failure::Passing("the file on the server is shorter now".to_owned()))
             }
             status => Err(self.refused(status)),
         }
     }
 
-    /// Forgets what there was and notes what comes now.
-    fn begin(&self, about: &About) -> Result<()> {
-        self.place.remove_part();
-        let path = &self.place.about;
-        let text = serde_json::to_string(about).unwrap_or_default();
+    /// Removes the partial file and records the properties of the new one.
+    fn begin(&self, info: &PartInfo) -> Result<()> {
+        self.paths.remove_part();
+        let path = &self.paths.info;
+        let text = serde_json::to_string(info).unwrap_or_default();
         fs::write(path, text).map_err(|source| write_error(path, 0, source))
     }
 
@@ -177,7 +177,7 @@ impl Download<'_> {
         from: u64,
         total: Option<u64>,
     ) -> std::result::Result<(), Failure> {
-        let path = &self.place.part;
+        let path = &self.paths.part;
         let fail = |written, source| Failure::Final(write_error(path, written, source));
         let mut file =
             OpenOptions::new().create(true).append(true).open(path).map_err(|source| fail(from, source))?;
@@ -209,13 +209,13 @@ impl Download<'_> {
         }
     }
 
-    /// That the file is longer than the matrix can be; what came of it is removed.
+    /// Returns the error for a file longer than the matrix can be, and removes the partial file.
     fn too_long(&self, total: Option<u64>) -> Error {
-        self.place.remove_part();
+        self.paths.remove_part();
         Error::Fetch(FetchError::TooLong { url: self.url.to_owned(), most: self.most, total })
     }
 
-    /// That no answer came.
+    /// Converts the error of a request without a response.
     fn no_answer(&self, error: ureq::Error) -> Failure {
         let reason = match error {
             ureq::Error::HostNotFound => {
@@ -224,15 +224,15 @@ impl Download<'_> {
                     .to_owned()
             }
             ureq::Error::RequireHttpsOnly(to) => {
-                format!("the server redirects to {to}, which is not encrypted as this address is")
+                format!("the server redirects to {to}, which is not encrypted, unlike the original address")
             }
             ureq::Error::TooManyRedirects => format!("more than {MOST_REDIRECTS} redirects"),
-            ureq::Error::BadUri(what) => format!("this is no URL: {what}"),
-            ureq::Error::Http(e) => format!("this is no URL: {e}"),
+            ureq::Error::BadUri(what) => format!("invalid URL: {what}"),
+            ureq::Error::Http(e) => format!("invalid URL: {e}"),
             ureq::Error::Io(e) if e.kind() == ErrorKind::InvalidData => {
-                format!("no connection that can be trusted: {e}")
+                format!("no trusted connection: {e}")
             }
-            ureq::Error::Rustls(e) => format!("no connection that can be trusted: {e}"),
+            ureq::Error::Rustls(e) => format!("no trusted connection: {e}"),
             ureq::Error::Io(e) if !is_connected(e.kind()) => {
                 return Failure::Unconnected(format!("no connection (is this machine online?): {e}"));
             }
@@ -249,20 +249,20 @@ impl Download<'_> {
         Failure::Final(Error::Fetch(FetchError::Download {
             url: self.url.to_owned(),
             reason,
-            kept: size(&self.place.part),
+            kept: size(&self.paths.part),
         }))
     }
 
-    /// An answer that is no file.
+    /// Converts a response status other than success.
     fn refused(&self, status: StatusCode) -> Failure {
         if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
             return Failure::Passing(format!("the server answers {status}"));
         }
         let hint = match status {
             StatusCode::NOT_FOUND | StatusCode::GONE => {
-                "it has no such file. A mirror must be laid out like the collection: MM/GROUP/NAME.tar.gz"
+                "the server has no such file. A mirror must be laid out like the collection: MM/GROUP/NAME.tar.gz"
             }
-            _ => "nothing was fetched; another server may have it",
+            _ => "nothing was fetched; another server may have the file",
         };
         Failure::Final(Error::Fetch(FetchError::HttpStatus {
             url: self.url.to_owned(),
@@ -272,18 +272,17 @@ impl Download<'_> {
     }
 }
 
-/// Whether an error of this kind comes from a connection that has been made. A name that cannot be looked up has no kind of
-/// its own.
+/// Checks whether an error of this kind comes from an established connection. A failed name lookup has no specific kind.
 fn is_connected(error: ErrorKind) -> bool {
     use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, Interrupted, UnexpectedEof};
     matches!(error, BrokenPipe | ConnectionAborted | ConnectionReset | Interrupted | UnexpectedEof)
 }
 
 fn size(path: &Path) -> u64 {
-    fs::metadata(path).map_or(0, |about| about.len())
+    fs::metadata(path).map_or(0, |info| info.len())
 }
 
-fn read_about(path: &Path) -> Option<About> {
+fn read_info(path: &Path) -> Option<PartInfo> {
     serde_json::from_reader(File::open(path).ok()?).ok()
 }
 
@@ -304,13 +303,13 @@ fn number(headers: &HeaderMap, name: header::HeaderName) -> Option<u64> {
     text(headers, name)?.trim().parse().ok()
 }
 
-/// What `If-Range` may name: an ETag that changes with every byte, else the date.
+/// Returns the validator for `If-Range`: a strong ETag, else the date.
 fn validator(headers: &HeaderMap) -> Option<String> {
     let strong = text(headers, header::ETAG).filter(|tag| !tag.starts_with("W/"));
     strong.or_else(|| text(headers, header::LAST_MODIFIED)).map(str::to_owned)
 }
 
-/// First byte and length of the whole file, from `bytes FIRST-LAST/LENGTH` or `bytes */LENGTH`.
+/// Parses the first byte and the file's length from `bytes FIRST-LAST/LENGTH` or `bytes */LENGTH`.
 fn content_range(headers: &HeaderMap) -> (Option<u64>, Option<u64>) {
     let Some(range) = text(headers, header::CONTENT_RANGE).and_then(|text| text.strip_prefix("bytes "))
     else {
@@ -325,7 +324,7 @@ fn content_range(headers: &HeaderMap) -> (Option<u64>, Option<u64>) {
 mod tests {
     use super::*;
 
-    /// One answer for each connection, in turn; returns the address of the server.
+    /// Starts a server that gives one answer to each connection, in turn; returns its address.
     fn serve(answers: Vec<String>) -> String {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -340,13 +339,13 @@ mod tests {
     }
 
     #[test]
-    fn the_client_of_an_encrypted_address_asks_no_other() {
+    fn the_client_of_an_https_url_refuses_http() {
         let found = || "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx".to_owned();
         let open = serve(vec![found()]);
         let moved = format!(
             "HTTP/1.1 302 Found\r\nLocation: {open}/x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         );
-        // From a mirror that is named without encryption, redirects go anywhere.
+        // From a mirror without encryption, redirects may go anywhere.
         assert!(agent("http://mirror").get(serve(vec![moved])).call().is_ok());
         for scheme in ["https://sparse.tamu.edu", "HTTPS://sparse.tamu.edu"] {
             let refused = agent(scheme).get(&open).call();

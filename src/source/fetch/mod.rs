@@ -1,16 +1,17 @@
 //! Fetches matrices of the catalog into the cache folder.
 //!
-//! What is kept is the archive as it came: it is the smallest form, its checksum can be compared at any time, and what
-//! it holds beside the matrix stays with it. Reading it again is fast all the same, for its matrix is kept beside it in
-//! the binary format once it has been read. A download grows in `NAME.tar.gz.part` and takes its name only when it is
-//! complete and has been checked, so one that was cut or killed is never taken for the matrix, and goes on where it
-//! stopped. Processes that fetch the same matrix take turns by a lock; the second finds it there.
+//! The cache keeps the archive as downloaded: it is the smallest form, its checksum can be compared at any time, and the files
+//! stored with the matrix stay available. Repeated reads are still fast, because the matrix is also kept next to the archive in
+//! the binary format after the first read. A download grows in `NAME.tar.gz.part` and is renamed only after it is complete and
+//! has been checked. An interrupted download is therefore never mistaken for the matrix, and the next one resumes where it
+//! stopped. A lock serializes processes that fetch the same matrix; the second one finds the archive in the cache.
 //!
 //! # Checks
-//! The archive must decompress (which compares gzip's own checksum), hold the matrix file, and that file must have the
-//! size and the number of entries of the catalog. Its SHA-256 must be the catalog's where that has one; where it has
-//! none, it must be that of the first download, which is recorded in a file next to it: it is pinned on first use. The archive is
-//! compared with that again whenever it is parsed. A download that is longer than the text of the matrix can be ends.
+//! The archive must decompress (which verifies gzip's checksum) and contain the matrix file, and that file must have the
+//! dimensions and the number of entries of the catalog. The archive's SHA-256 must be the catalog's if the catalog has one.
+//! Otherwise it is pinned on first use: it is recorded in a file next to the archive, and later downloads must have the same. The
+//! archive is compared with the record again whenever it is parsed. A download is aborted if it grows longer than the text of the
+//! matrix can be.
 
 mod download;
 mod verify;
@@ -28,25 +29,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use verify::Mismatch;
 
-/// Between two looks at a lock or at the flag that stops.
+/// Interval between two checks of a lock or of the stop flag.
 const POLL: Duration = Duration::from_millis(100);
 
-/// The server to use in place of the collection's: `SOLVER_MIRROR`.
+/// Returns the server to use in place of the collection's: the value of `SOLVER_MIRROR`.
 pub fn default_mirror() -> Option<String> {
     std::env::var("SOLVER_MIRROR").ok().filter(|mirror| !mirror.is_empty())
 }
 
-/// Whether `SOLVER_OFFLINE` forbids downloads.
+/// Checks whether `SOLVER_OFFLINE` forbids downloads.
 pub fn is_forbidden() -> bool {
     std::env::var_os("SOLVER_OFFLINE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// The error for a matrix that is not here where downloads are forbidden.
+/// Returns the error for a matrix that is not in the cache while downloads are forbidden.
 pub fn offline(entry: &Entry) -> Error {
     FetchError::Offline { source: Box::new(not_fetched(entry)) }.into()
 }
 
-/// Fetches a matrix by `fetch` that is used for the first time. An error names the stand-in, where there is one.
+/// Calls `fetch` for a matrix that is used for the first time. An error names the stand-in, if there is one.
 pub fn on_first_use(entry: &Entry, fetch: impl FnOnce() -> Result<Fetched>) -> Result<Fetched> {
     fetch().map_err(|error| match (&error, &entry.stand_in) {
         (Error::Fetch(FetchError::DownloadStopped { .. }), _) | (_, None) => error,
@@ -56,21 +57,21 @@ pub fn on_first_use(entry: &Entry, fetch: impl FnOnce() -> Result<Fetched>) -> R
     })
 }
 
-/// Where from, where to, and when to stop.
+/// Folder, server, timing and stop flag of downloads.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The cache folder.
     pub folder: PathBuf,
     /// A base URL to use in place of the collection's.
     pub mirror: Option<String>,
-    /// The pause before a second attempt; it doubles for each further one.
+    /// The pause before the second attempt; it doubles for each further one.
     pub pause: Duration,
-    /// Set by who wants the download to stop.
+    /// Set to true to stop the download.
     pub stop: Arc<AtomicBool>,
 }
 
 impl Settings {
-    /// Into the cache folder `folder`, or that of this user, from [`default_mirror`] where there is one.
+    /// Uses the cache folder `folder` or this user's, and the server [`default_mirror`] if it is set.
     pub fn new(folder: Option<PathBuf>) -> Result<Settings> {
         Ok(Settings {
             folder: folder.map_or_else(default_folder, Ok)?,
@@ -84,7 +85,7 @@ impl Settings {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Waits, unless told to stop.
+    /// Waits for `time`, or until the stop flag is set.
     fn wait(&self, time: Duration) {
         let mut left = time;
         while !left.is_zero() && !self.stopped() {
@@ -104,49 +105,49 @@ fn default_folder() -> Result<PathBuf> {
     })
 }
 
-/// A matrix that is here now.
+/// A matrix that is in the cache folder.
 #[derive(Clone, Debug)]
 pub struct Fetched {
-    /// The archive.
+    /// The path of the archive.
     pub path: PathBuf,
-    /// Its size.
+    /// The size of the archive in bytes.
     pub bytes: u64,
-    /// Whether it had been fetched before.
+    /// Whether the matrix had been fetched before.
     pub was_there: bool,
-    /// The SHA-256 that later downloads and readings are compared with because the catalog has none.
+    /// The SHA-256 that later downloads and reads are compared with, if the catalog has none.
     pub pinned: Option<String>,
 }
 
-/// The files of one download.
-struct Place {
+/// The paths of the files of one download.
+struct Paths {
     /// The archive.
     archive: PathBuf,
-    /// What there is of it so far.
+    /// The incomplete download.
     part: PathBuf,
-    /// What the server said of it.
-    about: PathBuf,
+    /// What the server said about the file.
+    info: PathBuf,
     /// The checksum of the first download.
     record: PathBuf,
     lock: PathBuf,
 }
 
-impl Place {
-    fn new(folder: &Path, entry: &Entry) -> Place {
+impl Paths {
+    fn new(folder: &Path, entry: &Entry) -> Paths {
         let archive = folder.join(entry.file());
         let with = |ending: &str| {
             let mut name = archive.clone().into_os_string();
             name.push(ending);
             PathBuf::from(name)
         };
-        let (part, about, lock) = (with(".part"), with(".part.json"), with(".lock"));
-        Place { part, about, record: pinned::record(&archive), lock, archive }
+        let (part, info, lock) = (with(".part"), with(".part.json"), with(".lock"));
+        Paths { part, info, record: pinned::record(&archive), lock, archive }
     }
 
     fn recorded(&self) -> Option<String> {
         pinned::recorded(&self.record)
     }
 
-    /// In the form that `sha256sum -c` reads.
+    /// Writes the checksum in the format that `sha256sum -c` reads.
     fn write_record(&self, sum: &str) -> Result<()> {
         let name = self.archive.file_name().unwrap_or_default().to_string_lossy();
         files::replace(&self.record, files::Content::Cache, true, |file| writeln!(file, "{sum}  {name}"))
@@ -154,84 +155,84 @@ impl Place {
     }
 
     fn remove_part(&self) {
-        for path in [&self.part, &self.about] {
-            // Where this fails, the next attempt meets the file again and says so.
+        for path in [&self.part, &self.info] {
+            // If this fails, the next attempt meets the file again and reports it.
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Fetches a matrix unless it is here already. `progress` hears of the bytes that are here, and how many there will be.
+/// Fetches a matrix unless it is in the cache. `progress` receives the number of bytes present and the expected total.
 pub fn fetch(
     entry: &Entry,
     settings: &Settings,
     progress: &mut dyn FnMut(u64, Option<u64>),
 ) -> Result<Fetched> {
-    let place = Place::new(&settings.folder, entry);
-    let folder = place.archive.parent().unwrap_or(&settings.folder);
+    let paths = Paths::new(&settings.folder, entry);
+    let folder = paths.archive.parent().unwrap_or(&settings.folder);
     create_folder(folder).map_err(|source| Error::Io {
         action: "create",
         path: folder.to_owned(),
         source,
     })?;
-    let _lock = lock(&place, entry, settings)?;
-    files::remove_leftovers(&place.archive);
+    let _lock = lock(&paths, entry, settings)?;
+    files::remove_leftovers(&paths.archive);
     let pinned = |sum: String| Some(sum).filter(|_| entry.sha256.is_none());
-    if let Some((bytes, sum)) = already_here(&place, entry)? {
-        return Ok(Fetched { path: place.archive, bytes, was_there: true, pinned: pinned(sum) });
+    if let Some((bytes, sum)) = already_here(&paths, entry)? {
+        return Ok(Fetched { path: paths.archive, bytes, was_there: true, pinned: pinned(sum) });
     }
     let url = entry.url(settings.mirror.as_deref());
-    download::complete(&url, entry, &place, settings, progress)?;
-    match check(&place.part, entry, &place)? {
+    download::complete(&url, entry, &paths, settings, progress)?;
+    match check(&paths.part, entry, &paths)? {
         Err((mismatch, source_of_truth)) => {
-            place.remove_part();
+            paths.remove_part();
             let Mismatch { what, expected, got } = mismatch;
             Err(Error::Fetch(FetchError::NotAsExpected { url, what, expected, got, source_of_truth }))
         }
         Ok(sum) => {
-            place.write_record(&sum)?;
-            let bytes = install(&place).map_err(|source| Error::Io {
+            paths.write_record(&sum)?;
+            let bytes = install(&paths).map_err(|source| Error::Io {
                 action: "write",
-                path: place.archive.clone(),
+                path: paths.archive.clone(),
                 source,
             })?;
-            Ok(Fetched { path: place.archive, bytes, was_there: false, pinned: pinned(sum) })
+            Ok(Fetched { path: paths.archive, bytes, was_there: false, pinned: pinned(sum) })
         }
     }
 }
 
-/// Gives the finished download its name, for good.
-fn install(place: &Place) -> std::io::Result<u64> {
-    let file = File::open(&place.part)?;
+/// Syncs the finished download, renames it to the archive's name and syncs the folder.
+fn install(paths: &Paths) -> std::io::Result<u64> {
+    let file = File::open(&paths.part)?;
     file.sync_all()?;
-    fs::rename(&place.part, &place.archive)?;
-    if let Some(folder) = place.archive.parent() {
-        // The name is safe once its folder is; not every file system can sync one.
+    fs::rename(&paths.part, &paths.archive)?;
+    if let Some(folder) = paths.archive.parent() {
+        // The rename is durable once the folder is synced; not every file system can sync a folder.
         let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
-    let _ = fs::remove_file(&place.about);
+    let _ = fs::remove_file(&paths.info);
     Ok(file.metadata()?.len())
 }
 
-/// Size and SHA-256 of the archive where it is here and as it was when it was fetched.
-fn already_here(place: &Place, entry: &Entry) -> Result<Option<(u64, String)>> {
-    let Ok(about) = fs::metadata(&place.archive) else { return Ok(None) };
-    match check(&place.archive, entry, place)? {
+/// Returns the size and SHA-256 of the archive if it is in the cache and its content is as expected.
+fn already_here(paths: &Paths, entry: &Entry) -> Result<Option<(u64, String)>> {
+    let Ok(info) = fs::metadata(&paths.archive) else { return Ok(None) };
+    match check(&paths.archive, entry, paths)? {
         Ok(sum) => {
-            if place.recorded().is_none() {
-                place.write_record(&sum)?;
+            if paths.recorded().is_none() {
+                paths.write_record(&sum)?;
             }
-            Ok(Some((about.len(), sum)))
+            Ok(Some((info.len(), sum)))
         }
         Err((mismatch, source)) => {
             let Mismatch { what, expected, got } = mismatch;
             log::warn!(
-                "{} is fetched again: its {what} is {got}, expected {expected} ({source})",
-                place.archive.display()
+                "fetching {} again: its {what} is {got}, expected {expected} ({source})",
+                paths.archive.display()
             );
-            fs::remove_file(&place.archive).map_err(|source| Error::Io {
+            fs::remove_file(&paths.archive).map_err(|source| Error::Io {
                 action: "remove",
-                path: place.archive.clone(),
+                path: paths.archive.clone(),
                 source,
             })?;
             Ok(None)
@@ -239,28 +240,28 @@ fn already_here(place: &Place, entry: &Entry) -> Result<Option<(u64, String)>> {
     }
 }
 
-/// Checks a file against all that is known; returns its SHA-256, or what is wrong and who says so.
+/// Checks a file against the catalog and the record; returns its SHA-256, or the mismatch and the source of the expectation.
 fn check(
     path: &Path,
     entry: &Entry,
-    place: &Place,
+    paths: &Paths,
 ) -> Result<std::result::Result<String, (Mismatch, String)>> {
-    let catalog = || "says the catalog".to_owned();
+    let catalog = || "according to the catalog".to_owned();
     let sum = verify::sha256(path)?;
     let differs = |expected: &String| (*expected != sum).then(|| Mismatch::new("SHA-256", expected, &sum));
     if let Some(mismatch) = entry.sha256.as_ref().and_then(differs) {
         return Ok(Err((mismatch, catalog())));
     }
-    let recorded = place.recorded().filter(|_| entry.sha256.is_none());
+    let recorded = paths.recorded().filter(|_| entry.sha256.is_none());
     if let Some(mismatch) = recorded.as_ref().and_then(differs) {
-        let record = place.record.display();
+        let record = paths.record.display();
         return Ok(Err((
             mismatch,
             format!("pinned on first use in {record}; if the collection has a new version, remove that file"),
         )));
     }
     if recorded.is_some() {
-        // The same bytes have been checked before.
+        // The same bytes were checked before.
         return Ok(Ok(sum));
     }
     Ok(match verify::content(path, entry)? {
@@ -269,37 +270,37 @@ fn check(
     })
 }
 
-/// Waits until no other process fetches the same matrix. The lock ends with the file that holds it.
-fn lock(place: &Place, entry: &Entry, settings: &Settings) -> Result<File> {
-    let fail = |source| Error::Io { action: "lock", path: place.lock.clone(), source };
-    let file = File::options().create(true).append(true).open(&place.lock).map_err(fail)?;
-    let mut told = false;
+/// Waits until no other process fetches the same matrix. Closing the returned file releases the lock.
+fn lock(paths: &Paths, entry: &Entry, settings: &Settings) -> Result<File> {
+    let fail = |source| Error::Io { action: "lock", path: paths.lock.clone(), source };
+    let file = File::options().create(true).append(true).open(&paths.lock).map_err(fail)?;
+    let mut warned = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => {
-                if !told {
+                if !warned {
                     log::warn!("another process is fetching {}; waiting for it", entry.name);
-                    told = true;
+                    warned = true;
                 }
                 settings.wait(POLL);
                 if settings.stopped() {
-                    return Err(stopped_at(place, entry));
+                    return Err(stopped_at(paths, entry));
                 }
             }
-            // Some network file systems have no locks.
+            // Some network file systems do not support locks.
             Err(TryLockError::Error(e)) if e.kind() == std::io::ErrorKind::Unsupported => return Ok(file),
             Err(TryLockError::Error(source)) => return Err(fail(source)),
         }
     }
 }
 
-/// That a download was stopped, and how much of it is kept.
+/// Returns the error for a stopped download, with the number of bytes kept.
 pub fn stopped(entry: &Entry, settings: &Settings) -> Error {
-    stopped_at(&Place::new(&settings.folder, entry), entry)
+    stopped_at(&Paths::new(&settings.folder, entry), entry)
 }
 
-fn stopped_at(place: &Place, entry: &Entry) -> Error {
-    let kept = fs::metadata(&place.part).map_or(0, |about| about.len());
-    Error::Fetch(FetchError::DownloadStopped { name: entry.name.clone(), kept, path: place.part.clone() })
+fn stopped_at(paths: &Paths, entry: &Entry) -> Error {
+    let kept = fs::metadata(&paths.part).map_or(0, |info| info.len());
+    Error::Fetch(FetchError::DownloadStopped { name: entry.name.clone(), kept, path: paths.part.clone() })
 }

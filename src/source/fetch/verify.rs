@@ -1,4 +1,4 @@
-//! Whether a downloaded archive is what the catalog describes.
+//! Checks that a downloaded archive is what the catalog describes.
 
 use crate::error::{Error, Result};
 use crate::source::catalog::Entry;
@@ -10,10 +10,10 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 const PIECE: usize = 256 << 10;
-/// Comments before the line of sizes: no file has more.
+/// Limit for the comments before the size line; no file of the collection has more.
 const LONGEST_HEAD: u64 = 16 << 20;
 
-/// A difference between what should be and what is.
+/// A difference between an archive and its description.
 pub(super) struct Mismatch {
     pub what: &'static str,
     pub expected: String,
@@ -26,7 +26,7 @@ impl Mismatch {
     }
 }
 
-/// The SHA-256 of a file in hexadecimal digits.
+/// Computes the SHA-256 of a file in hexadecimal digits.
 pub(super) fn sha256(path: &Path) -> Result<String> {
     let fail = |source| Error::Io { action: "read", path: path.to_owned(), source };
     let mut reader = Hashing { inner: File::open(path).map_err(fail)?, hash: Sha256::new() };
@@ -34,26 +34,27 @@ pub(super) fn sha256(path: &Path) -> Result<String> {
     Ok(reader.digits())
 }
 
-/// Decompresses an archive and compares its matrix file with the catalog; none where all is well.
+/// Decompresses an archive and compares its matrix file with the catalog; returns `None` if they agree.
 pub(super) fn content(path: &Path, entry: &Entry) -> Result<Option<Mismatch>> {
     let file =
         File::open(path).map_err(|source| Error::Io { action: "read", path: path.to_owned(), source })?;
-    // What the download may have at most is the size of the text.
+    // `download_limit` bounds the size of the text and of a few vectors, uncompressed.
     let most = entry.download_limit().saturating_mul(2);
     let unpacked = MultiGzDecoder::new(BufReader::with_capacity(PIECE, file)).take(most);
     let mut unpacked = BufReader::with_capacity(PIECE, unpacked);
     let checked = members(&mut unpacked, entry).and_then(|mismatch| {
-        // To the end, where gzip keeps its checksum.
+        // Reads to the end, where gzip stores its checksum.
         drain(&mut unpacked)?;
         Ok(mismatch)
     });
     if unpacked.get_ref().limit() == 0 {
         return Ok(Some(Mismatch::new("size when unpacked", format!("less than {most} bytes"), "more")));
     }
-    Ok(checked.unwrap_or_else(|e| Some(Mismatch::new("content", "a whole archive", format!("not one: {e}")))))
+    Ok(checked
+        .unwrap_or_else(|e| Some(Mismatch::new("content", "a complete archive", format!("invalid: {e}")))))
 }
 
-/// Finds the matrix file: all of what was compressed, or one file of an archive.
+/// Finds the matrix file: the whole decompressed content, or one file of a tar archive.
 fn members(unpacked: &mut impl BufRead, entry: &Entry) -> io::Result<Option<Mismatch>> {
     if unpacked.fill_buf()?.starts_with(b"%%MatrixMarket") {
         return matrix(unpacked, entry);
@@ -66,7 +67,7 @@ fn members(unpacked: &mut impl BufRead, entry: &Entry) -> io::Result<Option<Mism
             return matrix(member, entry);
         }
     }
-    Ok(Some(Mismatch::new("content", format!("an archive with {name}"), "one without")))
+    Ok(Some(Mismatch::new("content", format!("an archive with {name}"), "an archive without it")))
 }
 
 fn matrix(file: impl Read, entry: &Entry) -> io::Result<Option<Mismatch>> {
@@ -102,7 +103,7 @@ fn drain(reader: &mut impl Read) -> io::Result<()> {
     Ok(())
 }
 
-/// A reader that takes the SHA-256 of what passes.
+/// A reader that computes the SHA-256 of the bytes it passes on.
 struct Hashing<R> {
     inner: R,
     hash: Sha256,

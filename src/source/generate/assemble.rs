@@ -1,38 +1,38 @@
-//! A matrix from the rules for its rows: first their columns, then their values, each on all threads and straight into
-//! place. What a row holds depends on its number alone, and so not on the number of threads.
+//! Assembles a matrix from functions for its rows: all columns first, then all values. All threads write directly into the final
+//! arrays. The content of a row depends only on the row's number, so the result is independent of the number of threads.
 
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
 use crate::parallel::{run_all, split_front, zeros};
 use std::ops::Range;
 
-/// Entries that one task makes, about, and the most rows that it does so for.
+/// Approximate number of entries per task, and the most rows per task.
 const TASK_ENTRIES: usize = 1 << 16;
 const TASK_ROWS: usize = 4096;
 
-/// What is about to be made.
+/// Dimensions of the matrix to assemble.
 #[derive(Clone, Copy)]
 pub(super) struct Shape {
     pub(super) rows: usize,
     pub(super) cols: usize,
-    /// Entries: at most, or about as many.
+    /// Number of entries: an upper bound or an estimate.
     pub(super) entries: u128,
 }
 
 impl Shape {
-    /// A square matrix with so many entries a row, at most or on average.
+    /// Returns the shape of a square matrix with `row` entries a row, at most or on average.
     pub(super) fn square(n: usize, row: usize) -> Shape {
         Shape { rows: n, cols: n, entries: n as u128 * row as u128 }
     }
 
-    /// Bytes of the matrix, values included.
+    /// Returns the bytes of the matrix, values included.
     pub(super) fn bytes(&self) -> u128 {
         let entry = (size_of::<u32>() + size_of::<f64>()) as u128;
         let offsets = (self.rows as u128 + 1) * size_of::<u64>() as u128;
         self.entries.saturating_mul(entry).saturating_add(offsets)
     }
 
-    /// The rows of each task.
+    /// Returns the range of rows of each task.
     fn tasks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let mean = (self.entries / self.rows.max(1) as u128).max(1);
         let step = (TASK_ENTRIES as u128 / mean).clamp(1, TASK_ROWS as u128) as usize;
@@ -41,8 +41,8 @@ impl Shape {
     }
 }
 
-/// The pattern, every entry 1: `length(i)` is the number of entries of row `i`, and `row(i, columns)` writes their
-/// columns, ascending.
+/// Assembles a pattern; every entry is 1. `length(i)` is the number of entries of row `i`, and `row(i, columns)` writes their
+/// columns in ascending order.
 pub(super) fn pattern(
     shape: Shape,
     length: impl Fn(usize) -> usize + Send + Sync,
@@ -69,7 +69,7 @@ pub(super) fn pattern(
     Csr::new(shape.rows, shape.cols, Offsets::narrowest(offsets), columns, Values::Ones)
 }
 
-/// The same pattern with values: `row(i, columns, values)` writes those of row `i`, which are zeros before.
+/// Adds values to a pattern: `row(i, columns, values)` writes the values of row `i`, which are zeros before the call.
 pub(super) fn valued(pattern: &Csr, row: impl Fn(usize, &[u32], &mut [f64]) + Send + Sync) -> Result<Csr> {
     let mut values: Vec<f64> = zeros(pattern.nnz())?;
     let mut rest = values.as_mut_slice();

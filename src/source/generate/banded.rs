@@ -1,10 +1,10 @@
-//! A band round the diagonal, whole or thinned out, random, symmetric and positive definite.
+//! A full or randomly thinned band around the diagonal, symmetric and positive definite, with random values.
 
 use super::symmetric::Pairs;
 use super::{Recipe, Spec};
 use crate::error::Result;
 
-/// The half-width where none is asked for.
+/// The default half-width.
 const HALF: usize = 10;
 
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {

@@ -1,11 +1,11 @@
-//! Dense blocks round the diagonal whose rows sum to 1: the transition matrices of the paper named block-band.
+//! Dense blocks around the diagonal with row sums of 1: the transition matrices that the paper calls block-band.
 //!
-//! Block row `i` holds its diagonal block, those beside it, and others at random within the band, which is moved inside
-//! at the borders; or, with `contiguous`, blocks packed round the diagonal. The three that are always there make the
-//! chain irreducible, and the diagonal makes it aperiodic. Values S are uniform between 0 and 1; P = D^-1 S with D the
-//! row sums. With `symmetric` S is symmetric, pattern and values, and P = D^-1/2 S D^-1/2: similar to D^-1 S, so its
-//! eigenvalues lie between -1 and 1. With `shift=d` the matrix is I - d P, positive definite for a symmetric P and d
-//! below 1.
+//! Block row `i` contains its diagonal block, the two adjacent blocks, and random blocks within the band. At the borders the band
+//! is shifted inside. With `contiguous`, all blocks are packed around the diagonal. The diagonal block and its two neighbours are
+//! always present: the neighbours make the chain irreducible, the diagonal makes it aperiodic. Values S are uniform between 0 and
+//! 1; P = D^-1 S with D the row sums. With `symmetric`, pattern and values of S are symmetric and P = D^-1/2 S D^-1/2. This P is
+//! similar to D^-1 S, so its eigenvalues lie between -1 and 1. With `shift=d` the matrix is I - d P, positive definite for a
+//! symmetric P and d below 1.
 
 use super::assemble::{Shape, pattern, valued};
 use super::random::Random;
@@ -15,13 +15,13 @@ use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::format::Csr;
 
-/// What the description asks for, in blocks.
+/// The described band, measured in blocks.
 struct Band {
     /// Block rows.
     rows: usize,
-    /// Blocks in each.
+    /// Blocks in each block row.
     row: usize,
-    /// Half-width of the band, unless contiguous.
+    /// Half-width of the band; `None` if contiguous.
     half: Option<usize>,
     seed: u64,
 }
@@ -44,7 +44,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     Recipe::new(bytes, move || make_band(n, size, &band, pairs, shift))
 }
 
-/// A band of blocks of `size` rows; with `pairs` the blocks are those, and the values symmetric.
+/// Makes the matrix from blocks of `size` rows. With `pairs`, the blocks are drawn from them and the values are symmetric.
 fn make_band(n: usize, size: usize, band: &Band, pairs: Option<Pairs>, shift: Option<f64>) -> Result<Loaded> {
     let blocks = pairs.map_or_else(|| band.blocks(), Pairs::pattern)?;
     let entries = pattern(
@@ -68,8 +68,9 @@ impl Band {
         let width = spec.number("band", share, fits)?;
         let contiguous = spec.flag("contiguous")?;
         if contiguous && width.is_some() {
-            return Err(spec
-                .fault("band and contiguous exclude each other: contiguous blocks are as narrow as can be"));
+            return Err(spec.fault(
+                "band and contiguous exclude each other: contiguous blocks already form the narrowest band",
+            ));
         }
         let blocks = |share: f64| (share * rows as f64).round() as usize;
         let half = (!contiguous).then(|| blocks(width.unwrap_or(0.25)).max(1));
@@ -77,13 +78,13 @@ impl Band {
         if row < least {
             let needed = least as f64 / rows as f64;
             return Err(spec.fault(format!(
-                "density {density} is less than the diagonal block and those beside it, {needed:.2e}"
+                "density {density} is less than the diagonal block and its neighbours need, {needed:.2e}"
             )));
         }
         Ok(Band { rows, row, half, seed: spec.seed()? })
     }
 
-    /// The columns that block row `i` may use.
+    /// Returns the columns that block row `i` may use.
     fn window(&self, i: usize) -> std::ops::Range<usize> {
         let (width, before) = match self.half {
             None => (self.row, self.row / 2),
@@ -95,10 +96,10 @@ impl Band {
 
     fn too_dense(&self, spec: &Spec<'_>, most: f64) -> crate::error::Error {
         let density = self.row as f64 / self.rows as f64;
-        spec.fault(format!("density {density} does not fit into the band, which holds {most:.4}; widen band"))
+        spec.fault(format!("density {density} is too large: the full band holds {most:.4}; widen band"))
     }
 
-    /// Refuses more blocks in a row than the band holds.
+    /// Checks that a row has no more blocks than the band is wide.
     fn check_width(&self, spec: &Spec<'_>) -> Result<()> {
         match self.window(0).len() {
             width if self.row > width => Err(self.too_dense(spec, width as f64 / self.rows as f64)),
@@ -106,7 +107,7 @@ impl Band {
         }
     }
 
-    /// The pattern of blocks, equally many in each row.
+    /// Makes a pattern of blocks with the same number in each row.
     fn blocks(&self) -> Result<Csr> {
         pattern(
             Shape::square(self.rows, self.row),
@@ -118,18 +119,18 @@ impl Band {
                 sure.iter_mut().zip(core.clone()).for_each(|(slot, j)| *slot = j as u32);
                 distinct(&mut Random::at(self.seed, i as u64), window.len() - core.len(), drawn);
                 for slot in drawn {
-                    let place = window.start + *slot as usize;
-                    *slot = if place < core.start { place } else { place + core.len() } as u32;
+                    let column = window.start + *slot as usize;
+                    *slot = if column < core.start { column } else { column + core.len() } as u32;
                 }
                 columns.sort_unstable();
             },
         )
     }
 
-    /// The law of a symmetric pattern of blocks with the density asked for, on average.
+    /// Returns the distribution of a symmetric pattern of blocks with the wanted density on average.
     fn pairs(&self, spec: &Spec<'_>) -> Result<Pairs> {
         let within = |far| within(self.rows, far);
-        let places = (self.rows * self.rows) as f64;
+        let positions = (self.rows * self.rows) as f64;
         let wanted = self.row as f64 * self.rows as f64;
         let always = match self.half {
             Some(_) => 1.min(self.rows - 1),
@@ -139,14 +140,14 @@ impl Band {
         let free = within(reach) - within(always);
         let missing = (wanted - within(always)).max(0.0);
         if self.half.is_some() && missing > free {
-            return Err(self.too_dense(spec, within(reach) / places));
+            return Err(self.too_dense(spec, within(reach) / positions));
         }
         let chance = if missing > 0.0 && free > 0.0 { missing / free } else { 0.0 };
         Ok(Pairs { n: self.rows, always, reach, chance, seed: self.seed })
     }
 }
 
-/// The pattern with values whose rows sum to 1, or what `symmetric` and `shift` make of it.
+/// Fills the pattern with values whose rows sum to 1, or with the variant that `symmetric` and `shift` select.
 fn stochastic(pattern: &Csr, seed: u64, symmetric: bool, shift: Option<f64>) -> Result<Loaded> {
     let n = pattern.rows();
     let raw = |i: usize, j: u32| {

@@ -1,4 +1,4 @@
-//! Every place has an entry with the same probability, values from 0 to 1: the matrices of papers that name a sparsity.
+//! Entries at each position with the same probability, values from 0 to 1: the matrices of papers that state a sparsity.
 
 use super::assemble::{Shape, pattern};
 use super::random::Random;
@@ -7,7 +7,7 @@ use super::uniform::random_values;
 use super::{Recipe, Spec};
 use crate::error::Result;
 
-/// The share of places without an entry where none is asked for.
+/// The default share of positions without an entry.
 const SPARSITY: f64 = 0.99;
 
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
@@ -18,12 +18,12 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     let chance = 1.0 - sparsity.unwrap_or(SPARSITY);
     let seed = spec.seed()?;
     let shape = Shape { rows, cols, entries: (rows as f64 * cols as f64 * chance) as u128 };
-    let taken = move |i: usize| thinned(Random::at(seed, 2 * i as u64), cols, chance);
+    let row_columns = move |i: usize| thinned(Random::at(seed, 2 * i as u64), cols, chance);
     Recipe::new(shape.bytes(), move || {
         let pattern = pattern(
             shape,
-            |i| taken(i).count(),
-            |i, columns| columns.iter_mut().zip(taken(i)).for_each(|(slot, j)| *slot = j as u32),
+            |i| row_columns(i).count(),
+            |i, columns| columns.iter_mut().zip(row_columns(i)).for_each(|(slot, j)| *slot = j as u32),
         )?;
         random_values(&pattern, seed)
     })

@@ -1,8 +1,8 @@
-//! A matrix from places drawn at random, each kept once however often it is drawn.
+//! A matrix from randomly drawn positions; a position drawn several times becomes one entry.
 //!
-//! Every draw is a function of its number alone, and the places of a row end up sorted, so that the matrix does not
-//! depend on the order of drawing. All draws are made twice, first to count and then to place them, which is cheaper
-//! than to keep them: places go straight into buckets of consecutive rows, and a bucket is sorted within the cache.
+//! Every draw is a function of its number alone, and the positions of a row are sorted at the end, so the matrix does not depend
+//! on the order of drawing. All draws are made twice: first to count the positions, then to write them. This is cheaper than
+//! storing them. The positions are scattered into buckets of consecutive rows, and a bucket is sorted within the cache.
 
 use crate::error::Result;
 use crate::format::{Csr, Offsets, Values};
@@ -11,19 +11,19 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 /// A row and a column.
-pub(super) type Place = (u32, u32);
-/// What one draw gives: an edge and perhaps the edge back.
-pub(super) type Places = [Option<Place>; 2];
-/// The value of a place, the same whichever draw it came from.
-pub(super) type Value<'a> = &'a (dyn Fn(Place) -> f64 + Sync);
+pub(super) type Position = (u32, u32);
+/// The result of one draw: an edge and possibly the reverse edge.
+pub(super) type Positions = [Option<Position>; 2];
+/// Returns the value at a position, the same for every draw of it.
+pub(super) type Value<'a> = &'a (dyn Fn(Position) -> f64 + Sync);
 
-/// Draws that one bucket should hold on average: half a MiB of them.
+/// Average number of draws per bucket: half a MiB.
 const BUCKET: u64 = 1 << 16;
 const MOST_BUCKETS: u64 = 1024;
-/// Places of a bucket from which several threads sort it.
+/// Buckets with more positions than this are sorted by several threads.
 const LARGE: usize = 1 << 20;
 
-/// How rows go to buckets: all those that agree above the lowest `shift` bits to one.
+/// Assigns rows to buckets: rows that agree above the lowest `shift` bits share a bucket.
 #[derive(Clone, Copy)]
 struct Buckets {
     count: usize,
@@ -38,21 +38,22 @@ impl Buckets {
         Buckets { count: rows.div_ceil(1 << shift).max(1), shift }
     }
 
-    fn of(self, row: u32) -> usize {
+    fn index(self, row: u32) -> usize {
         (u64::from(row) >> self.shift) as usize
     }
 }
 
-/// The most bytes of places that so many draws have.
+/// Returns the most bytes that the positions of `draws` draws occupy.
 pub(super) fn bytes(draws: u64) -> u128 {
     u128::from(draws) * size_of::<[u64; 2]>() as u128
 }
 
-/// The square matrix of `n` rows with the places of the draws `0..draws`; no values stand for ones. `n` fits 32 bits.
+/// Returns the square matrix of `n` rows with the positions of the draws `0..draws`. Without `value`, all entries are 1. `n` fits
+/// 32 bits.
 pub(super) fn distinct(
     n: usize,
     draws: u64,
-    draw: impl Fn(u64) -> Places + Sync,
+    draw: impl Fn(u64) -> Positions + Sync,
     value: Option<Value<'_>>,
 ) -> Result<Csr> {
     let buckets = Buckets::new(n, draws);
@@ -63,29 +64,29 @@ pub(super) fn distinct(
     let counts = run_all(chunks.clone(), |chunk| count(chunk, buckets, &draw));
     let sizes: Vec<usize> = (0..buckets.count).map(|b| counts.iter().map(|count| count[b]).sum()).collect();
     let mut keys = zeros::<u64>(sizes.iter().sum())?;
-    place(&mut keys, chunks, &counts, buckets, &draw);
+    scatter(&mut keys, chunks, &counts, buckets, &draw);
     let mut rest = &mut keys[..];
     let filled = sizes.iter().map(|&size| split_front(&mut rest, size)).collect();
     let sorted = run_all(filled, sort_and_merge);
     compress(n, &sorted, buckets, value)
 }
 
-/// How many places a chunk of draws has for each bucket.
-fn count(chunk: Range<u64>, buckets: Buckets, draw: &impl Fn(u64) -> Places) -> Vec<usize> {
+/// Counts the positions of a chunk of draws by bucket.
+fn count(chunk: Range<u64>, buckets: Buckets, draw: &impl Fn(u64) -> Positions) -> Vec<usize> {
     let mut counts = vec![0; buckets.count];
     for (row, _) in chunk.flat_map(draw).flatten() {
-        counts[buckets.of(row)] += 1;
+        counts[buckets.index(row)] += 1;
     }
     counts
 }
 
-/// Puts every place into its bucket, as row and column in one number. Each chunk has its own part of each bucket.
-fn place(
+/// Writes every position into its bucket, as a key of row and column. Each chunk has a separate part of each bucket.
+fn scatter(
     keys: &mut [u64],
     chunks: Vec<Range<u64>>,
     counts: &[Vec<usize>],
     buckets: Buckets,
-    draw: &(impl Fn(u64) -> Places + Sync),
+    draw: &(impl Fn(u64) -> Positions + Sync),
 ) {
     let mut parts: Vec<Vec<_>> = chunks.iter().map(|_| Vec::with_capacity(buckets.count)).collect();
     let mut rest = keys;
@@ -96,7 +97,7 @@ fn place(
     }
     run_all(chunks.into_iter().zip(parts).collect(), |(chunk, mut parts)| {
         for (row, col) in chunk.flat_map(draw).flatten() {
-            if let Some(key) = parts[buckets.of(row)].next() {
+            if let Some(key) = parts[buckets.index(row)].next() {
                 *key = u64::from(row) << 32 | u64::from(col);
             }
         }
@@ -120,7 +121,7 @@ fn sort_and_merge(keys: &mut [u64]) -> &[u64] {
     &keys[..kept]
 }
 
-/// Compressed rows from sorted keys.
+/// Builds compressed rows from sorted keys.
 fn compress(n: usize, sorted: &[&[u64]], buckets: Buckets, value: Option<Value<'_>>) -> Result<Csr> {
     let entries = sorted.iter().map(|keys| keys.len()).sum();
     let mut offsets = zeros::<u64>(n + 1)?;

@@ -1,12 +1,12 @@
-//! Linear elasticity in three dimensions: what structural analysis solves, with a stiffness that may jump from element
-//! to element.
+//! Linear elasticity in three dimensions, the problem of structural analysis, with a stiffness that may jump from element to
+//! element.
 //!
-//! A box of unit cubes, trilinear hexahedral elements with eight Gauss points, Poisson's ratio 0.3, Young's modulus 1
-//! times the element's factor, which is `contrast` to a power drawn between 0 and 1. The face x = 0 is clamped, its
-//! nodes eliminated, and `NXxNYxNZ` counts the free nodes: there are NX x (NY - 1) x (NZ - 1) elements. Three unknowns
-//! a node, in blocks of 3x3; nodes are numbered along z first and x last. Symmetric and positive definite.
+//! A box of unit cubes: trilinear hexahedral elements with eight Gauss points, Poisson's ratio 0.3, and Young's modulus 1 times
+//! the element's factor. The factor is `contrast` to a random power between 0 and 1. The face x = 0 is clamped and its nodes are
+//! eliminated. `NXxNYxNZ` counts the free nodes: there are NX x (NY - 1) x (NZ - 1) elements. Each node has three unknowns, in
+//! blocks of 3x3; nodes are numbered along z first and x last. Symmetric and positive definite.
 //!
-//! Beside the matrix: `b`, the load by gravity along -z with unit density, and `coord`, the place of each free node.
+//! Attached: `b`, the load by gravity along -z with unit density, and `coord`, the coordinates of each free node.
 
 use super::assemble::{Shape, valued};
 use super::grid::Grid;
@@ -22,14 +22,14 @@ use rayon::prelude::*;
 const POISSON_RATIO: f64 = 0.3;
 
 /// The stiffness between the corners of an element: `stiffness[a][b][r][s]` is the force along `r` on corner `a` for a
-/// displacement along `s` of corner `b`. Corner `a` has the coordinates of its bits, z in the lowest.
+/// displacement along `s` of corner `b`. The bits of a corner's number are its coordinates, z in the lowest.
 type Stiffness = [[[[f64; 3]; 3]; 8]; 8];
 
 fn corner(a: usize) -> [usize; 3] {
     [a >> 2 & 1, a >> 1 & 1, a & 1]
 }
 
-/// The gradients of the eight shape functions at a point of the unit cube.
+/// Returns the gradients of the eight shape functions at a point of the unit cube.
 fn gradients(point: [f64; 3]) -> [[f64; 3]; 8] {
     std::array::from_fn(|a| {
         let side = corner(a);
@@ -39,7 +39,7 @@ fn gradients(point: [f64; 3]) -> [[f64; 3]; 8] {
     })
 }
 
-/// The stiffness of the unit cube with Young's modulus 1: the integral of
+/// Computes the stiffness of the unit cube with Young's modulus 1: the integral of
 /// lambda g_a g_b' + mu (g_b g_a' + <g_a, g_b> I) over the gradients g. Symmetric to the last bit.
 fn unit_stiffness() -> Stiffness {
     let nu = POISSON_RATIO;
@@ -63,7 +63,7 @@ fn unit_stiffness() -> Stiffness {
     stiffness
 }
 
-/// The box: free nodes in each direction, and the factors of the elements, numbered like nodes.
+/// The box: free nodes in each direction, and the elements' factors, numbered along z first and x last.
 struct Body {
     free: [usize; 3],
     elements: [usize; 3],
@@ -71,8 +71,8 @@ struct Body {
     stiffness: Stiffness,
 }
 
-/// An element at a node: its number, and which of its corners the node is.
-struct Around {
+/// An element that contains a node, and the number of the node among the element's corners.
+struct AdjacentElement {
     element: [usize; 3],
     corner: usize,
 }
@@ -95,19 +95,19 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
 fn stiffness(grid: &Grid, n: usize, free: [usize; 3], contrast: f64, seed: u64) -> Result<Loaded> {
     let blocks = node_blocks(grid, n, 3)?;
     let body = Body::new(free, contrast, seed)?;
-    let matrix = valued(&blocks, |i, _, values| body.row(body.place(i / 3), i % 3, values))?;
-    let (mut gravity, mut places): (Vec<f64>, Vec<f64>) = (zeros(n)?, zeros(n)?);
-    gravity.par_chunks_mut(3).zip(places.par_chunks_mut(3)).enumerate().with_min_len(4096).for_each(
-        |(node, (force, place))| {
-            let at @ [x, y, z] = body.place(node);
-            force[2] = body.around(at).count() as f64 / -8.0;
-            place.copy_from_slice(&[(x + 1) as f64, y as f64, z as f64]);
+    let matrix = valued(&blocks, |i, _, values| body.row(body.coordinates(i / 3), i % 3, values))?;
+    let (mut gravity, mut coordinates): (Vec<f64>, Vec<f64>) = (zeros(n)?, zeros(n)?);
+    gravity.par_chunks_mut(3).zip(coordinates.par_chunks_mut(3)).enumerate().with_min_len(4096).for_each(
+        |(node, (force, position))| {
+            let at @ [x, y, z] = body.coordinates(node);
+            force[2] = body.adjacent(at).count() as f64 / -8.0;
+            position.copy_from_slice(&[(x + 1) as f64, y as f64, z as f64]);
         },
     );
     let stored = matrix.nnz() as u64;
     let mut loaded = Loaded::new(matrix, stored, true);
     loaded.attached.push(Attached { name: "b".to_owned(), values: Dense::new(n, 1, gravity)? });
-    loaded.attached.push(Attached { name: "coord".to_owned(), values: Dense::new(n / 3, 3, places)? });
+    loaded.attached.push(Attached { name: "coord".to_owned(), values: Dense::new(n / 3, 3, coordinates)? });
     Ok(loaded)
 }
 
@@ -121,45 +121,45 @@ impl Body {
         Ok(Body { free, elements, factors, stiffness: unit_stiffness() })
     }
 
-    /// The coordinates of a free node, x counted from the first free face.
-    fn place(&self, node: usize) -> [usize; 3] {
+    /// Returns the coordinates of a free node, with x = 0 on the first free face.
+    fn coordinates(&self, node: usize) -> [usize; 3] {
         let [_, ny, nz] = self.free;
         [node / nz / ny, node / nz % ny, node % nz]
     }
 
-    /// The elements at a free node, ascending. Element (x, y, z) has the free nodes with x as its far side in x, and
-    /// those with y and z as its near side.
-    fn around(&self, [x, y, z]: [usize; 3]) -> impl Iterator<Item = Around> + '_ {
+    /// Returns the elements that contain a free node, in ascending order. Element (x, y, z) has the free nodes with x as its far
+    /// side in x, and those with y and z as its near side.
+    fn adjacent(&self, [x, y, z]: [usize; 3]) -> impl Iterator<Item = AdjacentElement> + '_ {
         (0..8).filter_map(move |toward| {
             let [tx, ty, tz] = corner(toward);
-            // From below zero it wraps, beyond every extent.
+            // Below zero the subtraction wraps to a number beyond every extent.
             let element = [x + tx, (y + ty).wrapping_sub(1), (z + tz).wrapping_sub(1)];
             let inside = element.iter().zip(self.elements).all(|(&e, extent)| e < extent);
-            inside.then_some(Around { element, corner: 7 - toward })
+            inside.then_some(AdjacentElement { element, corner: 7 - toward })
         })
     }
 
-    /// The values of one of a node's three rows: the elements around it, each with the blocks of its free corners. They
-    /// are added in the order of their numbers in both rows of a pair, so that the matrix is symmetric to the last bit.
+    /// Writes one of a node's three rows: the sum over the elements that contain the node, each with the blocks of its free
+    /// corners. Both rows of a symmetric pair add the elements in ascending order, so the matrix is symmetric to the last bit.
     fn row(&self, [x, y, z]: [usize; 3], along: usize, values: &mut [f64]) {
         let [_, ny, nz] = self.free;
         let first = [x.saturating_sub(1), y.saturating_sub(1), z.saturating_sub(1)];
         let (rows_y, rows_z) = ((y + 2).min(ny) - first[1], (z + 2).min(nz) - first[2]);
-        for Around { element, corner: own } in self.around([x, y, z]) {
+        for AdjacentElement { element, corner: own } in self.adjacent([x, y, z]) {
             let factor =
                 self.factors[(element[0] * self.elements[1] + element[1]) * self.elements[2] + element[2]];
             for (other, block) in self.stiffness[own].iter().enumerate() {
                 let side = corner(other);
                 if element[0] + side[0] == 0 {
-                    continue; // Clamped.
+                    continue; // The corner is clamped.
                 }
                 let far = [
                     element[0] + side[0] - 1 - first[0],
                     element[1] + side[1] - first[1],
                     element[2] + side[2] - first[2],
                 ];
-                let place = 3 * ((far[0] * rows_y + far[1]) * rows_z + far[2]);
-                for (value, stiffness) in values[place..place + 3].iter_mut().zip(block[along]) {
+                let start = 3 * ((far[0] * rows_y + far[1]) * rows_z + far[2]);
+                for (value, stiffness) in values[start..start + 3].iter_mut().zip(block[along]) {
                     *value += factor * stiffness;
                 }
             }
@@ -171,17 +171,17 @@ impl Body {
 mod tests {
     use super::*;
 
-    /// The stiffness as a matrix of 24 x 24.
+    /// Returns the stiffness as a matrix of 24 x 24.
     fn dense() -> Vec<Vec<f64>> {
         let stiffness = unit_stiffness();
         let entry = |i: usize, j: usize| stiffness[i / 3][j / 3][i % 3][j % 3];
         (0..24).map(|i| (0..24).map(|j| entry(i, j)).collect()).collect()
     }
 
-    /// Three translations and three rotations of the corners.
+    /// Returns three translations and three rotations of the corners.
     fn rigid_motions() -> Vec<Vec<f64>> {
-        let motion = |of: &dyn Fn([f64; 3]) -> [f64; 3]| {
-            (0..8).flat_map(|a| of(corner(a).map(|c| c as f64 - 0.5))).collect::<Vec<f64>>()
+        let motion = |displacement: &dyn Fn([f64; 3]) -> [f64; 3]| {
+            (0..8).flat_map(|a| displacement(corner(a).map(|c| c as f64 - 0.5))).collect::<Vec<f64>>()
         };
         vec![
             motion(&|_| [1.0, 0.0, 0.0]),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_element_resists_everything_but_the_six_rigid_motions() {
+    fn the_null_space_of_the_stiffness_is_the_six_rigid_motions() {
         let mut k = dense();
         for (i, row) in k.iter().enumerate() {
             for (j, value) in row.iter().enumerate() {
@@ -207,7 +207,7 @@ mod tests {
                 assert!(force.abs() < 1e-14, "{force}");
             }
         }
-        // With the six added nothing is free any more: they are the whole null space.
+        // Adding the six motions leaves no null space: they span the whole of it.
         for motion in rigid_motions() {
             for i in 0..24 {
                 (0..24).for_each(|j| k[i][j] += motion[i] * motion[j]);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stretched_element_answers_by_hookes_law() {
+    fn a_stretched_element_obeys_hookes_law() {
         // Strain along x alone: stress lambda + 2 mu along x, on a unit face shared by four corners.
         let nu = POISSON_RATIO;
         let stress = (1.0 - nu) / ((1.0 + nu) * (1.0 - 2.0 * nu));

@@ -1,15 +1,15 @@
-//! Nodes of a box, the first coordinate counting fastest, and those around each.
+//! The nodes of a box, numbered along the first coordinate first, and their neighbours.
 
-/// A box of nodes, and which of the 26 around a node are its neighbours. Every node is among its own.
+/// A box of nodes, with the subset of the surrounding 3x3x3 nodes that count as neighbours. A node is its own neighbour.
 #[derive(Clone)]
 pub(super) struct Grid {
     extents: [usize; 3],
-    /// Steps to the neighbours in the order of their numbers, each -1, 0 or 1 in each direction.
+    /// Steps to the neighbours in ascending order of node numbers, each -1, 0 or 1 in each direction.
     steps: Vec<[isize; 3]>,
 }
 
 impl Grid {
-    /// Neighbours differ by one in at most `apart` directions: 1 gives 5 and 7 points, 3 gives 27.
+    /// Neighbours differ by one in at most `apart` directions: 1 gives stencils of 5 and 7 points, 3 gives 27.
     pub(super) fn new(extents: [usize; 3], apart: usize) -> Grid {
         let around = [-1, 0, 1];
         let steps = around.iter().flat_map(|&z| around.map(|y| around.map(|x| [x, y, z]))).flatten();
@@ -19,12 +19,12 @@ impl Grid {
         Grid { extents, steps: steps.filter(near).filter(inside).collect() }
     }
 
-    /// The most neighbours that a node has, itself included.
+    /// Returns the most neighbours that a node has, itself included.
     pub(super) fn points(&self) -> usize {
         self.steps.len()
     }
 
-    /// The neighbours of all nodes together.
+    /// Returns the number of neighbours summed over all nodes.
     pub(super) fn entries(&self) -> u64 {
         let pairs = |step: &[isize; 3]| {
             step.iter()
@@ -35,20 +35,20 @@ impl Grid {
         self.steps.iter().map(pairs).sum()
     }
 
-    /// The coordinates of a node.
-    pub(super) fn place(&self, node: usize) -> [usize; 3] {
+    /// Returns the coordinates of a node.
+    pub(super) fn coordinates(&self, node: usize) -> [usize; 3] {
         let [nx, ny, _] = self.extents;
         [node % nx, node / nx % ny, node / nx / ny]
     }
 
-    /// The neighbours of a node, ascending.
+    /// Returns the neighbours of a node, in ascending order.
     pub(super) fn neighbours(&self, node: usize) -> impl Iterator<Item = usize> {
-        let place = self.place(node);
+        let coordinates = self.coordinates(node);
         self.steps.iter().filter_map(move |step| {
             let mut neighbour = [0; 3];
             for (d, c) in neighbour.iter_mut().enumerate() {
-                // Below zero it wraps, beyond every extent.
-                *c = place[d].wrapping_add_signed(step[d]);
+                // Below zero the addition wraps to a number beyond every extent.
+                *c = coordinates[d].wrapping_add_signed(step[d]);
                 if *c >= self.extents[d] {
                     return None;
                 }

@@ -1,13 +1,13 @@
-//! The pattern of trilinear hexahedral elements: every node couples with its 27 neighbours, in dense blocks of
-//! `dof` x `dof`. Values are a fixed hash of row and column, the diagonal makes every row strictly dominant: positive
-//! definite, and in shape like structural matrices (F1: `hex27:48x48x50,dof=3`).
+//! The pattern of trilinear hexahedral elements: every node couples with its 27 neighbours, in dense blocks of `dof` x `dof`.
+//! Values are a fixed hash of row and column. The diagonal makes every row strictly dominant, so the matrix is positive definite.
+//! The pattern resembles structural matrices (F1: `hex27:48x48x50,dof=3`).
 
 use super::assemble::{Shape, pattern, valued};
 use super::grid::Grid;
 use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 
-/// The off-diagonal value at a place: the same across the diagonal.
+/// Returns the off-diagonal value at a position, the same on both sides of the diagonal.
 fn value(row: usize, col: usize) -> f64 {
     let (low, high) = (row.min(col) as u64, row.max(col) as u64);
     let hash = low.wrapping_mul(2_654_435_761).wrapping_add(high * 40_503) % 1000;
@@ -30,9 +30,9 @@ fn elements(grid: &Grid, n: usize, dof: usize) -> Result<Loaded> {
     let matrix = valued(&blocks, |i, columns, values| {
         let mut degree = 0.0;
         let mut diagonal = 0;
-        for (place, (&j, slot)) in columns.iter().zip(values.iter_mut()).enumerate() {
+        for (position, (&j, slot)) in columns.iter().zip(values.iter_mut()).enumerate() {
             if j as usize == i {
-                diagonal = place;
+                diagonal = position;
                 continue;
             }
             *slot = value(i, j as usize);
@@ -44,7 +44,7 @@ fn elements(grid: &Grid, n: usize, dof: usize) -> Result<Loaded> {
     Ok(Loaded::new(matrix, stored, true))
 }
 
-/// The pattern in which neighbouring nodes are coupled by blocks of `dof` x `dof`.
+/// Returns the pattern in which neighbouring nodes are coupled by blocks of `dof` x `dof`.
 pub(super) fn node_blocks(grid: &Grid, n: usize, dof: usize) -> Result<crate::format::Csr> {
     pattern(
         Shape::square(n, grid.points() * dof),

@@ -1,7 +1,7 @@
 //! Matrices made from a description: `name:SIZE,parameter=value,...`.
 //!
-//! Every generator is a row of a table. Rows of a matrix are made in parallel, straight into place; random numbers
-//! depend on a seed and a place alone, so that any number of threads makes the same bits.
+//! Every generator is a row of a table. The rows of a matrix are made in parallel and written directly to the final arrays.
+//! Random numbers depend only on a seed and an index, so the result is the same to the last bit for any number of threads.
 
 mod assemble;
 mod banded;
@@ -28,12 +28,12 @@ use crate::error::{Error, Result};
 use crate::parallel::room;
 use spec::Spec;
 
-/// One generator.
+/// An entry of the table of generators.
 struct Generator {
     name: &'static str,
-    /// The form of its description: what is in brackets may be left out, and stands for itself then.
+    /// The syntax of the description: parts in brackets are optional and show their defaults.
     form: &'static str,
-    /// Checks the description.
+    /// Checks the description and plans the matrix.
     plan: fn(&Spec<'_>) -> Result<Recipe>,
 }
 
@@ -137,17 +137,17 @@ const GENERATORS: &[Generator] = &[
     },
 ];
 
-/// A matrix whose description is checked, ready to be made.
+/// A matrix whose description has been checked, ready to be made.
 struct Recipe {
-    /// Rows and entries, exactly or about, where they are known before.
+    /// Rows and entries, exact or approximate, if they are known in advance.
     size: Option<(u64, u64)>,
-    /// The real matrix that it only imitates.
+    /// The real matrix that this one imitates.
     imitated: Option<&'static Entry>,
     make: Box<dyn FnOnce() -> Result<Loaded>>,
 }
 
 impl Recipe {
-    /// Refuses at once what needs more than all memory: `bytes` are those that are allocated together at least.
+    /// Fails immediately if `bytes`, the least that is allocated at the same time, exceed the memory.
     fn new(bytes: u128, make: impl FnOnce() -> Result<Loaded> + 'static) -> Result<Recipe> {
         let fits = usize::try_from(bytes).map_err(|_| Error::OutOfMemory { bytes })?;
         room::<u8>(fits)?;
@@ -159,18 +159,18 @@ impl Recipe {
     }
 }
 
-/// The generator that a description names, and what follows its name.
-fn find(what: &str) -> Option<(&'static Generator, &str)> {
-    let (name, rest) = what.split_once(':').unwrap_or((what, ""));
+/// Returns the generator that a description names, and the text after its name.
+fn find(description: &str) -> Option<(&'static Generator, &str)> {
+    let (name, rest) = description.split_once(':').unwrap_or((description, ""));
     GENERATORS.iter().find(|g| g.name == name).map(|g| (g, rest))
 }
 
-/// Whether `what` names a generator.
+/// Checks whether `what` names a generator.
 pub fn exists(what: &str) -> bool {
     find(what).is_some()
 }
 
-/// Runs the generator that `what` names; none if it names no generator.
+/// Runs the generator that `what` names; returns `None` if it names no generator.
 pub fn generate(what: &str) -> Option<Result<Loaded>> {
     Some(plan(what)?.and_then(|recipe| (recipe.make)()))
 }
@@ -180,18 +180,18 @@ fn plan(what: &str) -> Option<Result<Recipe>> {
     Some((generator.plan)(&Spec::new(what, rest, generator.form)))
 }
 
-/// Rows and entries of the matrix that `what` describes, where they are known before it is made. Refuses what
-/// [`generate`] refuses before it begins.
+/// Returns rows and entries of the matrix that `what` describes, if they are known before it is made. Fails where [`generate`]
+/// fails before it begins.
 pub fn size(what: &str) -> Result<Option<(u64, u64)>> {
     plan(what).map_or(Ok(None), |recipe| recipe.map(|recipe| recipe.size))
 }
 
-/// The real matrix that the one which `what` describes only imitates, if it does.
+/// Returns the real matrix that the one described by `what` imitates, if any.
 pub fn imitated(what: &str) -> Option<&'static Entry> {
     plan(what)?.ok()?.imitated
 }
 
-/// Name and form of every generator.
+/// Returns name and syntax of every generator.
 pub fn forms() -> impl Iterator<Item = (&'static str, &'static str)> {
     GENERATORS.iter().map(|g| (g.name, g.form))
 }

@@ -1,8 +1,8 @@
-//! Laplacians on grids: the 5-point one in two dimensions, those of 7 and of 27 points in three.
+//! Laplacians on grids: the 5-point stencil in two dimensions, the stencils of 7 and of 27 points in three.
 //!
-//! With Dirichlet boundaries the diagonal is one less than the number of points everywhere, and -1 stands for each
-//! neighbour: positive definite; the one of 27 points is that of the HPCG benchmark. With Neumann boundaries the
-//! diagonal counts the neighbours: singular, constants are in the null space.
+//! With Dirichlet boundaries, the diagonal is one less than the number of stencil points everywhere, and each neighbour has the
+//! entry -1. The matrix is positive definite; the stencil of 27 points is that of the HPCG benchmark. With Neumann boundaries,
+//! the diagonal counts the neighbours: the matrix is singular, and constants are in the null space.
 
 use super::assemble::{Shape, pattern, valued};
 use super::grid::Grid;

@@ -1,23 +1,23 @@
-//! R-MAT graphs: the place of an edge is found by halving the matrix again and again and going, each time, into one
-//! of its quarters with probabilities `a`, `b`, `c` (top left, top right, bottom left) and what is left of 1. The
-//! defaults are those of the Graph500 benchmark: heavy tails in both directions. (Chakrabarti, Zhan, Faloutsos 2004.)
+//! R-MAT graphs. The position of an edge is found by repeatedly halving the matrix and choosing one of its quarters, with
+//! probabilities `a`, `b`, `c` (top left, top right, bottom left) and the rest to 1 for bottom right. The defaults are those of
+//! the Graph500 benchmark: heavy tails in both directions. (Chakrabarti, Zhan, Faloutsos 2004.)
 //!
-//! Edges drawn more than once are kept once. A number of rows that is no power of two is met by taking the remainder
-//! of both indices. `permuted` gives the vertices new numbers at random, `loopless` drops the diagonal, `weighted`
-//! gives every edge a value between 0 and 1 in place of an implicit 1.
+//! Edges drawn more than once are kept once. If the number of rows is not a power of two, both indices are taken modulo that
+//! number. `permuted` renumbers the vertices at random, `loopless` drops the diagonal, `weighted` gives every edge a value
+//! between 0 and 1 in place of an implicit 1.
 
-use super::distinct::{self, Places, Value, distinct};
+use super::distinct::{self, Positions, Value, distinct};
 use super::random::Random;
 use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 use crate::parallel::zeros;
 use rayon::prelude::*;
 
-/// Keeps the random numbers of values and of numbering apart from those of places.
+// Seeds that keep the random numbers of values and of numbering apart from those of positions.
 const VALUES: u64 = 0x7661_6c75_6573;
 const NUMBERS: u64 = 0x6e75_6d62_6572;
 
-/// The law by which a matrix is quartered, as bounds on 32 random bits.
+/// The probabilities of the quarters, as bounds on 32 random bits.
 struct Quarters {
     levels: u32,
     a: u64,
@@ -26,8 +26,8 @@ struct Quarters {
 }
 
 impl Quarters {
-    /// Row and column of the edge whose random numbers these are.
-    fn place(&self, mut random: Random) -> (u64, u64) {
+    /// Returns row and column of the edge drawn with these random numbers.
+    fn draw(&self, mut random: Random) -> (u64, u64) {
         let (mut row, mut col, mut bits) = (0, 0, 0);
         for level in 0..self.levels {
             bits = if level % 2 == 0 { random.bits() } else { bits >> 32 };
@@ -39,7 +39,7 @@ impl Quarters {
     }
 }
 
-/// What the description asks for.
+/// The parameters of the description.
 struct Graph {
     n: usize,
     edges: u64,
@@ -67,11 +67,11 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
 impl Graph {
     fn make(self) -> Result<Loaded> {
         let Graph { n, edges, quarters, seed, permuted, loopless, weighted } = self;
-        let value = |place| weight(seed, place);
+        let value = |position| weight(seed, position);
         let weighted: Option<Value> = if weighted { Some(&value) } else { None };
         let numbers = if permuted { permutation(n, seed)? } else { Vec::new() };
-        let draw = |k| -> Places {
-            let (row, col) = quarters.place(Random::at(seed, k));
+        let draw = |k| -> Positions {
+            let (row, col) = quarters.draw(Random::at(seed, k));
             let (row, col) = ((row % n as u64) as u32, (col % n as u64) as u32);
             if loopless && row == col {
                 return [None; 2];
@@ -85,7 +85,7 @@ impl Graph {
     }
 }
 
-/// Rows, and halvings that reach each of them.
+/// Returns the number of rows, and the number of halvings that reach each row.
 fn size(spec: &Spec<'_>) -> Result<(usize, u32)> {
     let scale = spec.integer("scale", 1..=31)?;
     let n = if spec.get("n").is_some() { Some(spec.order()?) } else { None };
@@ -94,7 +94,7 @@ fn size(spec: &Spec<'_>) -> Result<(usize, u32)> {
         (Some(scale), None) => Ok((1 << scale, scale as u32)),
         (None, Some(n)) => Ok((n, n.next_power_of_two().trailing_zeros())),
         (Some(scale), Some(n)) if n > 1 << scale => {
-            Err(spec.fault(format!("n={n} is more than 2^{scale}, which is all that scale={scale} reaches")))
+            Err(spec.fault(format!("n={n} is more than 2^{scale}, the most rows that scale={scale} allows")))
         }
         (Some(scale), Some(n)) => Ok((n, scale as u32)),
     }
@@ -109,11 +109,10 @@ fn edges(spec: &Spec<'_>, n: usize) -> Result<u64> {
         (None, None) => return Err(spec.fault("neither 'edges' nor 'factor' (edges a row) is given")),
         (Some(_), Some(_)) => return Err(spec.fault("both 'edges' and 'factor' are given")),
     };
-    let places = n as u64 * n as u64;
-    if edges > places {
-        return Err(
-            spec.fault(format!("{edges} edges are more than the {places} places of a {n} x {n} matrix"))
-        );
+    let positions = n as u64 * n as u64;
+    if edges > positions {
+        return Err(spec
+            .fault(format!("{edges} edges are more than the {positions} positions of a {n} x {n} matrix")));
     }
     Ok(edges)
 }
@@ -131,12 +130,12 @@ fn quarters(spec: &Spec<'_>, levels: u32) -> Result<Quarters> {
     Ok(Quarters { levels, a: bound(a), ab: bound(a + b), abc: bound(sum) })
 }
 
-/// The value of a place: above 0, at most 1.
+/// Returns the value at a position: above 0, at most 1.
 pub(super) fn weight(seed: u64, (row, col): (u32, u32)) -> f64 {
     1.0 - Random::at(seed ^ VALUES, u64::from(row) << 32 | u64::from(col)).unit()
 }
 
-/// The numbers 0..n in random order.
+/// Returns the numbers 0..n in random order.
 fn permutation(n: usize, seed: u64) -> Result<Vec<u32>> {
     let mut keys = zeros::<u64>(n)?;
     keys.par_iter_mut().enumerate().for_each(|(i, key)| {

@@ -2,11 +2,11 @@
 
 use super::random::Random;
 
-/// The chance from which it is faster to toss a coin for every number than to draw the gaps, a logarithm each.
+/// From this probability on, tossing a coin for every number is faster than drawing the gaps, which takes a logarithm each.
 const OFTEN: f64 = 1.0 / 16.0;
 
-/// 64 tosses of a coin that shows 1 with probability `chance`: random binary fractions are compared with it digit by
-/// digit, all at once, until the last is decided, which takes about eight digits.
+/// Tosses 64 coins that show 1 with probability `chance`: 64 random binary fractions are compared with it digit by digit, all at
+/// once, until the last is decided. This takes about eight digits.
 fn toss(random: &mut Random, chance: f64) -> u64 {
     let (mut below, mut undecided, mut rest) = (0, u64::MAX, chance);
     while undecided != 0 {
@@ -23,18 +23,18 @@ fn toss(random: &mut Random, chance: f64) -> u64 {
     below
 }
 
-/// The numbers below `bound`, ascending, each taken with probability `chance`. Seldom ones are found by the gaps
-/// between them, whose lengths are geometrically distributed.
+/// Returns the numbers below `bound` in ascending order, each with probability `chance`. For small probabilities, the gaps
+/// between the numbers are drawn; their lengths are geometrically distributed.
 pub(super) fn thinned(mut random: Random, bound: usize, chance: f64) -> impl Iterator<Item = usize> {
     let scale = (-chance).ln_1p().recip();
     let mut next = if chance > 0.0 { 0 } else { bound };
-    // The tosses for the 64 numbers before `next`.
+    // The remaining tosses for the 64 numbers before `next`.
     let mut tosses = 0u64;
     std::iter::from_fn(move || {
         if chance < OFTEN {
-            let taken = next.saturating_add(((1.0 - random.unit()).ln() * scale) as usize);
-            next = taken.saturating_add(1);
-            return (taken < bound).then_some(taken);
+            let number = next.saturating_add(((1.0 - random.unit()).ln() * scale) as usize);
+            next = number.saturating_add(1);
+            return (number < bound).then_some(number);
         }
         while tosses == 0 {
             if next >= bound {
@@ -43,23 +43,23 @@ pub(super) fn thinned(mut random: Random, bound: usize, chance: f64) -> impl Ite
             tosses = toss(&mut random, chance);
             next += 64;
         }
-        let taken = next - 64 + tosses.trailing_zeros() as usize;
+        let number = next - 64 + tosses.trailing_zeros() as usize;
         tosses &= tosses - 1;
-        (taken < bound).then_some(taken)
+        (number < bound).then_some(number)
     })
 }
 
-/// As many different numbers below `bound` as there are `slots`, ascending, every set of them equally likely.
+/// Fills `slots` with different numbers below `bound` in ascending order; every set of numbers is equally likely.
 pub(super) fn distinct(random: &mut Random, bound: usize, slots: &mut [u32]) {
     let count = slots.len();
     debug_assert!(count <= bound);
     if count > bound / 2 {
-        // Those left out are fewer.
+        // The complement is smaller.
         let mut left_out = vec![0; bound - count];
         distinct(random, bound, &mut left_out);
         let mut left_out = left_out.into_iter().peekable();
-        let taken = (0..bound as u32).filter(|number| left_out.next_if_eq(number).is_none());
-        slots.iter_mut().zip(taken).for_each(|(slot, number)| *slot = number);
+        let chosen = (0..bound as u32).filter(|number| left_out.next_if_eq(number).is_none());
+        slots.iter_mut().zip(chosen).for_each(|(slot, number)| *slot = number);
         return;
     }
     let mut kept = 0;
@@ -81,16 +81,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distinct_numbers_are_distinct_and_every_number_is_as_likely() {
+    fn distinct_numbers_differ_and_are_equally_likely() {
         for (bound, count) in [(1, 0), (1, 1), (10, 3), (10, 5), (10, 6), (10, 10), (1000, 7)] {
             let mut hits = vec![0; bound];
-            for place in 0..2000 {
+            for index in 0..2000 {
                 let mut slots = vec![0; count];
-                distinct(&mut Random::at(3, place), bound, &mut slots);
+                distinct(&mut Random::at(3, index), bound, &mut slots);
                 assert!(slots.is_sorted_by(|a, b| a < b) && slots.iter().all(|&s| (s as usize) < bound));
                 slots.iter().for_each(|&s| hits[s as usize] += 1);
             }
-            // Six deviations of a binomial count.
+            // Six standard deviations of a binomial count.
             let mean = 2000.0 * count as f64 / bound as f64;
             let spread = 6.0 * mean.sqrt() + 1e-9;
             assert!(hits.iter().all(|&h| (f64::from(h) - mean).abs() <= spread), "{bound} {count}: {hits:?}");
@@ -98,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn thinned_numbers_are_taken_with_their_probability() {
-        let taken = |bound, chance| thinned(Random::at(1, 1), bound, chance).collect::<Vec<_>>();
-        assert_eq!(taken(5, 1.0), [0, 1, 2, 3, 4]);
-        assert_eq!(taken(5, 0.0), [0; 0]);
-        assert_eq!(taken(0, 0.5), [0; 0]);
-        assert_eq!(taken(1_000_000, 1e-300), [0; 0]);
+    fn thinned_numbers_occur_with_the_given_probability() {
+        let sample = |bound, chance| thinned(Random::at(1, 1), bound, chance).collect::<Vec<_>>();
+        assert_eq!(sample(5, 1.0), [0, 1, 2, 3, 4]);
+        assert_eq!(sample(5, 0.0), [0; 0]);
+        assert_eq!(sample(0, 0.5), [0; 0]);
+        assert_eq!(sample(1_000_000, 1e-300), [0; 0]);
         for chance in [0.001, 0.05, 0.07, 0.5, 0.999] {
-            let numbers = taken(100_000, chance);
+            let numbers = sample(100_000, chance);
             assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.iter().all(|&n| n < 100_000));
             let mean = 1e5 * chance;
             assert!((numbers.len() as f64 - mean).abs() < 6.0 * (mean * (1.0 - chance)).sqrt(), "{chance}");

@@ -1,10 +1,10 @@
-//! A random symmetric pattern without any structure, positive definite by a dominant diagonal.
+//! A random symmetric pattern without structure, positive definite by a dominant diagonal.
 
 use super::symmetric::Pairs;
 use super::{Recipe, Spec};
 use crate::error::Result;
 
-/// Entries of a row, on average, where none are asked for.
+/// The default number of entries of a row, on average.
 const ROW: usize = 16;
 
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {

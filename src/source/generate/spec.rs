@@ -1,18 +1,18 @@
-//! A description of a matrix, taken apart: `name:SIZE,parameter=value,flag,...`.
+//! Parses a description of a matrix: `name:SIZE,parameter=value,flag,...`.
 
 use crate::error::{Error, Result};
 use std::ops::RangeInclusive;
 
-/// What follows the name of a generator, with the means to say what is wrong with it.
+/// The parsed text after the name of a generator, with methods that report what is wrong with it.
 pub(super) struct Spec<'a> {
     text: &'a str,
     form: &'static str,
-    /// Names with their values; flags have none. What stands first without a name is `n`, unless it begins like a name.
+    /// Names with their values; flags have no value. A first item that does not begin like a name is the value of `n`.
     items: Vec<(&'a str, Option<&'a str>)>,
 }
 
 impl<'a> Spec<'a> {
-    /// Takes `rest`, what follows the name and colon in `text`, apart.
+    /// Parses `rest`, the part of `text` after the name and the colon.
     pub(super) fn new(text: &'a str, rest: &'a str, form: &'static str) -> Spec<'a> {
         let mut items: Vec<_> = rest
             .split(',')
@@ -31,7 +31,7 @@ impl<'a> Spec<'a> {
         Error::Generator { spec: self.text.to_owned(), reason: reason.into(), form: self.form }
     }
 
-    /// Refuses parameters that the generator does not have, and those that stand twice.
+    /// Checks that every parameter is one of `names` and is given once.
     pub(super) fn allow(&self, names: &[&str]) -> Result<()> {
         for (i, (name, _)) in self.items.iter().enumerate() {
             if !names.contains(name) {
@@ -45,12 +45,12 @@ impl<'a> Spec<'a> {
         Ok(())
     }
 
-    /// The value of a parameter as typed, empty where it has none.
+    /// Returns the value of a parameter as typed, empty if the parameter has no value.
     pub(super) fn get(&self, name: &str) -> Option<&'a str> {
         self.items.iter().find(|(n, _)| *n == name).map(|(_, value)| value.unwrap_or_default())
     }
 
-    /// Whether a parameter without a value is there.
+    /// Checks whether a flag is given; a flag has no value.
     pub(super) fn flag(&self, name: &str) -> Result<bool> {
         match self.items.iter().find(|(n, _)| *n == name) {
             None => Ok(false),
@@ -61,14 +61,14 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// One of some words; the first where the parameter is not given.
+    /// Returns the given one of some words, the first by default.
     pub(super) fn choice(&self, name: &str, words: &[&'static str]) -> Result<&'static str> {
         let Some(typed) = self.get(name) else { return Ok(words[0]) };
         let found = words.iter().find(|&&word| word == typed).copied();
         found.ok_or_else(|| self.fault(format!("{name} '{typed}' is not one of {}", words.join(", "))))
     }
 
-    /// A whole number of that range.
+    /// Returns an integer within the range.
     pub(super) fn integer(&self, name: &str, range: RangeInclusive<usize>) -> Result<Option<usize>> {
         let Some(typed) = self.get(name) else { return Ok(None) };
         let number = typed.parse().ok().filter(|number| range.contains(number));
@@ -77,7 +77,7 @@ impl<'a> Spec<'a> {
         number.ok_or_else(fault).map(Some)
     }
 
-    /// A number for which `fits` holds; `range` says so in words.
+    /// Returns a number for which `fits` is true; `range` describes the condition in words.
     pub(super) fn number(&self, name: &str, range: &str, fits: impl Fn(f64) -> bool) -> Result<Option<f64>> {
         let Some(typed) = self.get(name) else { return Ok(None) };
         let number = typed.parse().ok().filter(|&number: &f64| number.is_finite() && fits(number));
@@ -85,17 +85,17 @@ impl<'a> Spec<'a> {
         number.ok_or_else(fault).map(Some)
     }
 
-    /// What the random numbers start from.
+    /// Returns the seed of the random numbers.
     pub(super) fn seed(&self) -> Result<u64> {
         let Some(typed) = self.get("seed") else { return Ok(1) };
         let fault = || self.fault(format!("seed '{typed}' is not a whole number from 0 to {}", u64::MAX));
         typed.parse().map_err(|_| fault())
     }
 
-    /// The size as exactly N positive numbers between `x`s.
+    /// Parses the size as exactly N positive numbers separated by `x`.
     pub(super) fn extents<const N: usize>(&self) -> Result<[usize; N]> {
         let Some(size) = self.get("n") else {
-            return Err(self.fault(format!("there is no size, of {N} extents")));
+            return Err(self.fault(format!("there is no size: it has {N} extents")));
         };
         let parts: Vec<&str> = size.split('x').collect();
         if parts.len() != N {
@@ -112,7 +112,7 @@ impl<'a> Spec<'a> {
         Ok(extents)
     }
 
-    /// The size as a number of rows.
+    /// Parses the size as a number of rows.
     pub(super) fn order(&self) -> Result<usize> {
         if self.get("n").is_none() {
             return Err(self.fault("there is no size: n, the number of rows"));
@@ -121,7 +121,7 @@ impl<'a> Spec<'a> {
         self.rows(&[n])
     }
 
-    /// The number of columns, as many as rows where it is not given.
+    /// Returns the number of columns, by default the number of rows.
     pub(super) fn columns(&self, rows: usize) -> Result<usize> {
         match self.integer("cols", 1..=usize::MAX)? {
             None => Ok(rows),
@@ -129,7 +129,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// The product of extents as a number of rows that 32-bit column indices can name.
+    /// Returns the product of extents as a number of rows, which must fit 32-bit column indices.
     pub(super) fn rows(&self, factors: &[usize]) -> Result<usize> {
         let product = factors.iter().try_fold(1u128, |p, &f| p.checked_mul(f as u128)).unwrap_or(u128::MAX);
         if product > u128::from(u32::MAX) {

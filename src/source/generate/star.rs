@@ -1,16 +1,16 @@
-//! One row that is coupled with a good part of all others, over a background of random couplings: the shape of packet
-//! traces, where a kernel that gives a row to a thread, or to a warp, waits for a single one.
+//! One row that is coupled with a large share of all rows, on a background of random couplings. The shape is that of packet
+//! traces: a kernel that assigns a row to a thread or a warp waits for a single one.
 //!
-//! Symmetric in pattern and values. Row 0 is coupled with `hub` rows drawn at random, those drawn twice once. Half of
-//! what `edges` leaves beside these is the number of couplings between any row and one of the first 200,000, row 0 not
-//! among them. Values lie between 0 and 1.
+//! Symmetric in pattern and values. Row 0 is coupled with `hub` rows drawn at random; repeated draws count once. The number of
+//! background couplings is half of the rest of `edges`. Each joins any row and one of the first 200,000, row 0 excluded. Values
+//! lie between 0 and 1.
 
-use super::distinct::{self, Places, distinct};
+use super::distinct::{self, Positions, distinct};
 use super::random::Random;
 use super::{Loaded, Recipe, Spec, rmat};
 use crate::error::Result;
 
-/// Rows among which every coupling of the background has one end.
+/// Every background coupling has one end below this row.
 const BUSY: u64 = 200_000;
 
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
@@ -21,7 +21,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     }
     let fault = || spec.fault("'hub', the number of couplings of row 0, is not given");
     let hub = spec.integer("hub", 1..=n as usize)?.ok_or_else(fault)? as u64;
-    // By default as many for each row as in the trace whose shape this is.
+    // The default keeps the ratio of couplings to rows of the trace that this imitates.
     let usual = (u128::from(n) * 19_020_160 / 18_571_154) as usize;
     let edges = spec.integer("edges", 0..=(n * (n - 1) / 2) as usize)?.unwrap_or(usual) as u64;
     let background = edges.saturating_sub(distinct_among(n - 1, hub)) / 2;
@@ -31,7 +31,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
 }
 
 fn star(n: u64, hub: u64, draws: u64, seed: u64) -> Result<Loaded> {
-    let draw = |k| -> Places {
+    let draw = |k| -> Positions {
         let mut random = Random::at(seed, k);
         let any = 1 + random.below(n - 1) as u32;
         let other = if k < hub { 0 } else { 1 + random.below((n - 1).min(BUSY - 1)) as u32 };
@@ -43,7 +43,7 @@ fn star(n: u64, hub: u64, draws: u64, seed: u64) -> Result<Loaded> {
     Ok(Loaded::new(matrix, stored, true))
 }
 
-/// How many different ones are to be expected among `draws` out of `n`.
+/// Returns the expected number of different values among `draws` draws out of `n`.
 fn distinct_among(n: u64, draws: u64) -> u64 {
     let missed = (draws as f64 * (-1.0 / n as f64).ln_1p()).exp();
     (n as f64 * (1.0 - missed)).round() as u64

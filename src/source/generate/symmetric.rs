@@ -7,26 +7,26 @@ use super::{Loaded, Recipe};
 use crate::error::Result;
 use crate::format::{Coo, Csr, Duplicates};
 
-/// Which pairs of rows are coupled. The diagonal always is.
+/// The distribution of coupled pairs of rows. The diagonal is always present.
 #[derive(Clone, Copy)]
 pub(super) struct Pairs {
     pub(super) n: usize,
-    /// Up to this far apart, pairs are coupled always.
+    /// Pairs up to this far apart are always coupled.
     pub(super) always: usize,
-    /// Up to this far apart, they are coupled with that probability, and never beyond.
+    /// Pairs up to this far apart are coupled with probability `chance`; pairs further apart never.
     pub(super) reach: usize,
     pub(super) chance: f64,
     pub(super) seed: u64,
 }
 
-/// Places of a square matrix at most so far from the diagonal.
+/// Returns the number of positions of a square matrix at most `far` from the diagonal.
 pub(super) fn within(n: usize, far: usize) -> f64 {
     let (n, far) = (n as f64, far as f64);
     n + far * (2.0 * n - far - 1.0)
 }
 
 impl Pairs {
-    /// The columns from the diagonal of row `i` on.
+    /// Returns the columns of row `i` from the diagonal on.
     fn upper(self, i: usize) -> impl Iterator<Item = usize> {
         let end = |far: usize| i.saturating_add(far).saturating_add(1).min(self.n);
         let (sure, last) = (end(self.always), end(self.reach));
@@ -34,7 +34,7 @@ impl Pairs {
         (i..sure).chain(thinned(random, last.saturating_sub(sure), self.chance).map(move |j| sure + j))
     }
 
-    /// The matrix; the number of entries is that to be expected.
+    /// Returns the shape of the matrix, with the expected number of entries.
     pub(super) fn shape(self) -> Shape {
         let last = self.n - 1;
         let (sure, far) = (within(self.n, self.always.min(last)), within(self.n, self.reach.min(last)));
@@ -42,7 +42,7 @@ impl Pairs {
         Shape { rows: self.n, cols: self.n, entries }
     }
 
-    /// The pattern, every entry 1.
+    /// Makes the pattern; every entry is 1.
     pub(super) fn pattern(self) -> Result<Csr> {
         let upper = pattern(
             self.shape(),
@@ -55,14 +55,14 @@ impl Pairs {
         crate::format::assemble::assemble(&triplets, Some(1.0), Duplicates::Sum)
     }
 
-    /// The random numbers of the pair (i, j), the same as those of (j, i).
+    /// Returns the random numbers of the pair (i, j), the same as those of (j, i).
     #[inline]
     pub(super) fn random(n: usize, seed: u64, i: usize, j: usize) -> Random {
         Random::at(!seed, i.min(j) as u64 * n as u64 + i.max(j) as u64)
     }
 
-    /// Values from -1 to 1 beside the diagonal, and on it the sum of their magnitudes plus `shift`: strictly dominant,
-    /// so positive definite, no eigenvalue below `shift`.
+    /// Makes a matrix with off-diagonal values from -1 to 1. The diagonal is the sum of their magnitudes plus `shift`: strictly
+    /// dominant, so the matrix is positive definite without an eigenvalue below `shift`.
     pub(super) fn dominant(self, shift: f64) -> Result<Recipe> {
         Recipe::new(self.shape().bytes(), move || self.make_dominant(shift))
     }
@@ -71,9 +71,9 @@ impl Pairs {
         let matrix = valued(&self.pattern()?, |i, columns, values| {
             let mut sum = 0.0;
             let mut diagonal = 0;
-            for (place, (&j, value)) in columns.iter().zip(values.iter_mut()).enumerate() {
+            for (position, (&j, value)) in columns.iter().zip(values.iter_mut()).enumerate() {
                 if j as usize == i {
-                    diagonal = place;
+                    diagonal = position;
                     continue;
                 }
                 *value = 2.0 * Pairs::random(self.n, self.seed, i, j as usize).unit() - 1.0;

@@ -1,4 +1,4 @@
-//! Equally many entries in each row, in columns drawn anew for each, values from 0 to 1: no locality at all.
+//! The same number of entries in each row, in independently drawn columns, values from 0 to 1: no locality.
 
 use super::assemble::{Shape, pattern, valued};
 use super::random::Random;
@@ -6,7 +6,7 @@ use super::sample::distinct;
 use super::{Loaded, Recipe, Spec};
 use crate::error::Result;
 
-/// Entries of a row where none are asked for.
+/// The default number of entries of a row.
 const ROW: usize = 16;
 
 pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
@@ -26,7 +26,7 @@ pub(super) fn make(spec: &Spec<'_>) -> Result<Recipe> {
     })
 }
 
-/// The pattern with values drawn between 0 and 1.
+/// Adds values drawn between 0 and 1 to a pattern.
 pub(super) fn random_values(pattern: &crate::format::Csr, seed: u64) -> Result<Loaded> {
     let matrix = valued(pattern, |i, _, values| {
         let mut random = Random::at(seed, 2 * i as u64 + 1);

@@ -1,4 +1,4 @@
-//! The cards before the numbers.
+//! The header cards of Harwell-Boeing files.
 
 use super::fault;
 use super::format::{self, Field};
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::source::text::{Text, check_rows};
 use crate::source::tokens::{BlankTokens, is_blank, line_at, signed_whole};
 
-/// What the entry at (i, j) says of the one at (j, i).
+/// How the entry at (i, j) determines the one at (j, i).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Symmetry {
     None,
@@ -14,7 +14,7 @@ pub(super) enum Symmetry {
     Skew,
 }
 
-/// All that the cards say.
+/// The content of the header cards.
 pub(super) struct Cards {
     pub symmetry: Symmetry,
     pub rows: usize,
@@ -22,34 +22,34 @@ pub(super) struct Cards {
     pub entries: u64,
     pub pointers: Vec<Field>,
     pub indices: Vec<Field>,
-    /// None for a pattern.
+    /// `None` for a pattern.
     pub values: Option<Vec<Field>>,
-    /// What comes after the matrix, or what is wrong with the card that says so, which spoils no matrix.
+    /// The vectors after the matrix, or the error in the card that describes them; such an error does not reject the matrix.
     pub vectors: Option<Result<Vectors>>,
-    /// Where the numbers begin.
+    /// The offset at which the numbers begin.
     pub body: usize,
 }
 
-/// What the fifth card says of vectors after the matrix.
+/// The fifth card: the vectors after the matrix.
 pub(super) struct Vectors {
-    /// Stored like the matrix, by their entries, rather than in full.
+    /// Whether right-hand sides are stored sparsely like the matrix, rather than in full.
     pub sparse: bool,
     pub guess: bool,
     pub exact: bool,
     pub count: u64,
-    /// Entries of the sparse ones.
+    /// Number of entries of sparse right-hand sides.
     pub entries: u64,
     pub format: Vec<Field>,
 }
 
-/// A line and where it begins.
+/// A line and its offset.
 #[derive(Clone, Copy)]
 struct Card<'a> {
     at: usize,
     line: &'a [u8],
 }
 
-/// The lines from the title on, past comments.
+/// Returns the lines from the title on, without leading comments.
 fn cards(bytes: &[u8]) -> impl Iterator<Item = Card<'_>> {
     let mut next = 0;
     let lines = std::iter::from_fn(move || {
@@ -62,7 +62,7 @@ fn cards(bytes: &[u8]) -> impl Iterator<Item = Card<'_>> {
 }
 
 impl<'a> Card<'a> {
-    /// The words of the card with their offsets, from a column on.
+    /// Returns the words of the card from a column on, with their offsets.
     fn words(self, from: usize) -> impl Iterator<Item = (usize, &'a [u8])> {
         let mut tokens = BlankTokens::new(self.line, from.min(self.line.len()));
         let words = std::iter::from_fn(move || Some(tokens.word()).filter(|(_, word)| !word.is_empty()));
@@ -83,7 +83,7 @@ fn is_type(line: &[u8]) -> bool {
         && rest.first().is_none_or(|&byte| is_blank(byte) || byte.is_ascii_digit())
 }
 
-/// Whether the third and fourth card are cards of this kind.
+/// Checks whether the third and fourth card have a type and formats.
 pub(super) fn recognises(bytes: &[u8]) -> bool {
     let mut cards = cards(bytes).skip(2);
     let (Some(third), Some(fourth)) = (cards.next(), cards.next()) else { return false };
@@ -182,7 +182,7 @@ fn read_type(text: Text, card: Card) -> Result<(Symmetry, bool)> {
     Ok((symmetry, pattern))
 }
 
-/// Each pair of parentheses on the card, which may touch.
+/// Reads the format in each pair of parentheses on the card; the pairs may touch.
 fn read_formats(text: Text, card: Card) -> Result<Vec<Vec<Field>>> {
     let mut formats = Vec::new();
     let (mut start, mut depth) = (0, 0_usize);
@@ -213,8 +213,8 @@ fn read_formats(text: Text, card: Card) -> Result<Vec<Vec<Field>>> {
 }
 
 fn read_vectors(text: Text, card: Card, format: Vec<Field>) -> Result<Vectors> {
-    let letter = |place: usize, wanted: u8| {
-        card.line.get(place).is_some_and(|byte| byte.eq_ignore_ascii_case(&wanted))
+    let letter = |column: usize, wanted: u8| {
+        card.line.get(column).is_some_and(|byte| byte.eq_ignore_ascii_case(&wanted))
     };
     let mut numbers = card.words(3);
     let count = number(text, numbers.next(), card.end(), "the number of right-hand sides", u64::MAX)?;
@@ -228,7 +228,7 @@ fn read_vectors(text: Text, card: Card, format: Vec<Field>) -> Result<Vectors> {
     Ok(Vectors { sparse, guess: letter(1, b'G'), exact: letter(2, b'X'), count, entries, format })
 }
 
-/// A number up to `most`, or what there is at the end of the card.
+/// Parses a number up to `most`; a missing word is reported at the end of the card.
 fn number(text: Text, word: Option<(usize, &[u8])>, end: usize, what: &str, most: u64) -> Result<u64> {
     let number = word.and_then(|(_, word)| signed_whole(word));
     let what = if number > Some(most) { format!("{what}, at most {most}") } else { what.to_owned() };

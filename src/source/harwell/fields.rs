@@ -1,10 +1,9 @@
 //! Numbers in fixed fields, line after line.
 //!
-//! Digits count for what they look like: a number without a decimal point is whole, although Fortran would put the
-//! point where the format says, because no Fortran program writes such numbers and programs in other languages do. A
-//! scale factor (`1P`) divides numbers without an exponent, as in Fortran. An exponent needs no letter after a point
-//! (`1.5-3`); without one, where Fortran would put a point of its own, such a number is refused, and so is either in a
-//! field of integers.
+//! A number without a decimal point is whole. Fortran would insert the point at the position that the format specifies, but no
+//! Fortran program writes such numbers, and programs in other languages do. A scale factor (`1P`) divides numbers without an
+//! exponent, as in Fortran. After a decimal point, an exponent needs no letter (`1.5-3`). Without a point, Fortran would insert
+//! one, so such a number is refused. Both forms are refused in a field of integers.
 
 use super::fault;
 use super::format::Field;
@@ -12,21 +11,21 @@ use crate::error::{Error, Result};
 use crate::source::text::{Fault, Text};
 use crate::source::tokens::{Scan, line_at, signed_whole};
 
-/// Characters of a field that an error message repeats.
+/// Longest part of a field that an error message repeats.
 const LONGEST: usize = 40;
-/// Bytes after which the meter is told.
+/// Bytes between two reports to the meter.
 const REPORT: usize = 1 << 20;
 
-/// A place in the file, at the beginning of a line.
+/// A reader of numbers, positioned at the beginning of a line.
 pub(super) struct Fields<'a> {
     text: Text<'a>,
     at: usize,
-    /// The place that the meter knows of.
-    told: usize,
+    /// The offset up to which the meter has been advanced.
+    reported: usize,
 }
 
-/// One field, blanks around it taken off.
-pub(super) struct Place<'a> {
+/// The content of one field, without surrounding blanks.
+pub(super) struct FieldText<'a> {
     at: usize,
     field: Field,
     digits: &'a [u8],
@@ -34,26 +33,26 @@ pub(super) struct Place<'a> {
 
 impl<'a> Fields<'a> {
     pub fn new(text: Text<'a>, at: usize) -> Fields<'a> {
-        Fields { text, at, told: at }
+        Fields { text, at, reported: at }
     }
 
-    /// Tells the meter of what it does not know yet.
-    fn tell(&mut self) {
-        self.text.advance(self.at - self.told);
-        self.told = self.at;
+    /// Advances the meter to the current offset.
+    fn report(&mut self) {
+        self.text.advance(self.at - self.reported);
+        self.reported = self.at;
     }
 
-    /// An error at this place.
+    /// Returns an error at the current offset.
     pub fn fault(&self, expected: &str, found: &str) -> Error {
         self.text.error(*fault(self.at, expected, found))
     }
 
-    /// Visits so many numbers, which begin on this line and end with a line.
+    /// Visits `count` numbers, which begin on this line and end with a line.
     pub fn section(
         &mut self,
         format: &[Field],
         count: u64,
-        mut visit: impl FnMut(&Place<'a>) -> Scan<()>,
+        mut visit: impl FnMut(&FieldText<'a>) -> Scan<()>,
     ) -> Result<()> {
         let mut left = count;
         while left > 0 {
@@ -63,30 +62,30 @@ impl<'a> Fields<'a> {
             }
             let (line, next) = line_at(self.text.bytes, self.at);
             for field in format.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
-                visit(&place(line, self.at, *field)).map_err(|fault| self.text.error(*fault))?;
+                visit(&field_text(line, self.at, *field)).map_err(|fault| self.text.error(*fault))?;
                 left -= 1;
             }
             self.at = next;
-            if self.at - self.told >= REPORT {
-                self.tell();
+            if self.at - self.reported >= REPORT {
+                self.report();
             }
         }
-        self.tell();
+        self.report();
         Ok(())
     }
 }
 
-fn place(line: &[u8], line_at: usize, field: Field) -> Place<'_> {
+fn field_text(line: &[u8], line_at: usize, field: Field) -> FieldText<'_> {
     let start = field.start.min(line.len());
     let whole = &line[start..(field.start + field.width).min(line.len())];
     let blanks = whole.len() - whole.trim_ascii_start().len();
     let digits = whole.trim_ascii();
     let at = if digits.is_empty() { line_at + start } else { line_at + start + blanks };
-    Place { at, field, digits }
+    FieldText { at, field, digits }
 }
 
-impl Place<'_> {
-    /// A fault in this field.
+impl FieldText<'_> {
+    /// Returns a fault in this field.
     pub fn fault(&self, expected: impl Into<String>) -> Box<Fault> {
         let found = if self.digits.is_empty() {
             format!("nothing in columns {} to {}", self.field.start + 1, self.field.start + self.field.width)
@@ -96,7 +95,7 @@ impl Place<'_> {
         fault(self.at, expected, found)
     }
 
-    /// A whole number in the range.
+    /// Parses an integer within the range.
     pub fn whole(&self, what: &str, first: u64, last: u64) -> Scan<u64> {
         let within = signed_whole(self.digits).filter(|number| (first..=last).contains(number));
         within.ok_or_else(|| {
@@ -108,16 +107,16 @@ impl Place<'_> {
         })
     }
 
-    /// A finite number, whatever the letter of its exponent, or without one; an integer where the format says so.
+    /// Parses a finite number with any letter of its exponent, or none; an integer if the format says so.
     pub fn number(&self) -> Scan<f64> {
-        let value = self.usual().and_then(|usual| fast_float2::parse::<f64, _>(usual).ok());
+        let value = self.standard_form().and_then(|number| fast_float2::parse::<f64, _>(number).ok());
         let expected = if self.field.integer { "an integer, as the format says" } else { "a number" };
         let value = value.ok_or_else(|| self.fault(expected))?;
         if value.is_finite() { Ok(value) } else { Err(self.fault("a finite number")) }
     }
 
-    /// The number as the rest of the world spells it.
-    fn usual(&self) -> Option<Vec<u8>> {
+    /// Returns the number in the notation of other languages.
+    fn standard_form(&self) -> Option<Vec<u8>> {
         let is_mantissa = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
         let signs = usize::from(matches!(self.digits.first(), Some(b'+' | b'-')));
         let length = signs + self.digits[signs..].iter().take_while(|byte| is_mantissa(byte)).count();
@@ -126,20 +125,20 @@ impl Place<'_> {
         if self.field.integer && (point || !exponent.is_empty()) {
             return None;
         }
-        let mut usual = mantissa.to_vec();
+        let mut number = mantissa.to_vec();
         if exponent.is_empty() {
             if self.field.scale != 0 && !self.field.integer {
-                usual.extend_from_slice(format!("e{}", -self.field.scale).as_bytes());
+                number.extend_from_slice(format!("e{}", -self.field.scale).as_bytes());
             }
-            return Some(usual);
+            return Some(number);
         }
         let power = match exponent[0] {
             b'e' | b'E' | b'd' | b'D' | b'q' | b'Q' => exponent[1..].trim_ascii_start(),
             b'+' | b'-' if point => exponent,
             _ => return None,
         };
-        usual.push(b'e');
-        usual.extend_from_slice(power);
-        Some(usual)
+        number.push(b'e');
+        number.extend_from_slice(power);
+        Some(number)
     }
 }

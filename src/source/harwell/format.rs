@@ -1,21 +1,21 @@
-//! Fortran's formats, as far as they say where in a line numbers stand: `(10I8)`, `(1P,4D20.13)`, `(3(1X,1PE25.16))`.
+//! Fortran formats, as far as they determine the columns of numbers in a line: `(10I8)`, `(1P,4D20.13)`, `(3(1X,1PE25.16))`.
 
-/// Numbers that a line may have, and its columns, beyond which no file is meant.
+/// Limits for the numbers of a line and for its columns.
 const MOST_FIELDS: usize = 1 << 12;
 const MOST_COLUMNS: usize = 1 << 16;
-/// Parentheses within parentheses.
+/// Limit for nested parentheses.
 const DEEPEST: usize = 8;
 
-/// A number in a line.
+/// The columns of a number in a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Field {
-    /// Columns before it.
+    /// Columns before the number.
     pub start: usize,
-    /// Columns of it.
+    /// Columns of the number.
     pub width: usize,
     /// The power of ten by which Fortran divides a number that has no exponent.
     pub scale: i32,
-    /// Whether it is an integer.
+    /// Whether the number is an integer.
     pub integer: bool,
 }
 
@@ -26,7 +26,7 @@ struct Parser<'a> {
     scale: i32,
 }
 
-/// The numbers of a line; `None` where the format is none, or has no numbers.
+/// Parses a format into the fields of a line; returns `None` if it is invalid or has no fields.
 pub(super) fn parse(format: &str) -> Option<Vec<Field>> {
     let format: Vec<u8> = format.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let format = format.to_ascii_uppercase();
@@ -51,7 +51,7 @@ impl Parser<'_> {
         (self.take()? == byte).then_some(())
     }
 
-    /// Digits, where there are any.
+    /// Parses digits, if there are any.
     fn number(&mut self) -> Option<usize> {
         let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = self.rest.split_at(digits);
@@ -59,7 +59,7 @@ impl Parser<'_> {
         std::str::from_utf8(number).ok()?.parse().ok()
     }
 
-    /// All up to the parenthesis that closes.
+    /// Parses items up to the closing parenthesis.
     fn group(&mut self, depth: usize) -> Option<()> {
         loop {
             match self.peek()? {
@@ -94,10 +94,10 @@ impl Parser<'_> {
         }
     }
 
-    /// The group that begins here, so many times.
+    /// Parses the group that begins here `count` times.
     fn repeat(&mut self, count: usize, depth: usize) -> Option<()> {
         let group = self.rest;
-        // Whatever a group holds, it is one field or column at least, or repeating it has no end in sight.
+        // A group without a field or column is refused: repeating it would never end.
         for _ in 0..count.min(MOST_COLUMNS) {
             let before = self.column;
             self.rest = group;
@@ -110,7 +110,7 @@ impl Parser<'_> {
     }
 
     fn numbers(&mut self, letter: u8, count: usize) -> Option<()> {
-        // The second letter of `ES` and `EN`.
+        // Skips the second letter of `ES` and `EN`.
         if letter == b'E' && matches!(self.peek(), Some(b'S' | b'N')) {
             self.take();
         }

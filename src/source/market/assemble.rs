@@ -1,4 +1,4 @@
-//! Entries of a file to compressed rows.
+//! Assembles the entries of a file into compressed rows.
 
 use super::header::{Field, Format, Header};
 use super::judge::judge;
@@ -11,20 +11,20 @@ use crate::parallel::run_all;
 use crate::source::text::{Fault, Text, check_rows};
 use crate::source::tokens::{Scan, cut};
 
-/// Entries after which the meter is told how far a thread has come.
+/// Entries between two reports of a thread to the meter.
 const REPORT: u64 = 1 << 16;
 
-/// Makes the matrix; `mirror` is the sign that entries take across the diagonal, none where they stand for themselves
-/// alone.
+/// Builds the matrix. `mirror` is the sign of the mirror image that an off-diagonal entry gets across the diagonal; `None` adds
+/// no mirror images.
 pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
-    // Each entry takes two bytes at least, a digit and a line end, so this bounds what the header can ask for.
+    // An entry takes at least two bytes, a digit and a line end. This bounds the memory that a header can request.
     if header.entries > (text.bytes.len() - header.body) as u64 / 2 + 1 {
         return Err(first_fault(text, header));
     }
     check_rows(header.rows, header.entries)?;
     let matrix = if mirror.is_none() { ordered::read(text, header, duplicates).transpose() } else { None };
     let matrix = matrix.unwrap_or_else(|| {
-        // The text is gone over twice.
+        // The text is read twice.
         text.begin("reading", 2 * (text.bytes.len() - header.body));
         assemble(&File { text, header }, mirror, duplicates)
     });
@@ -36,7 +36,7 @@ pub(super) fn read(text: Text, header: &Header, mirror: Option<f64>, duplicates:
     Ok(matrix)
 }
 
-/// The entries of a file, parsed each time they are gone over.
+/// The entries of a file, parsed on every pass.
 struct File<'a> {
     text: Text<'a>,
     header: &'a Header,
@@ -47,7 +47,7 @@ impl File<'_> {
         first_fault(self.text, self.header)
     }
 
-    /// Calls `visit` for each entry that `next` reads; zeros of an array are passed over.
+    /// Calls `visit` for each entry that `next` reads.
     #[inline(always)]
     fn each<'a, T>(
         &'a self,
@@ -56,7 +56,7 @@ impl File<'_> {
         mut visit: impl FnMut(T),
     ) -> Result<u64> {
         let mut lines = Lines::new(self.text, self.header, piece);
-        let (mut stored, mut told) = (0, piece.start);
+        let (mut stored, mut reported) = (0, piece.start);
         while let Some(entry) = next(&mut lines).map_err(|_| self.fault())? {
             if stored == self.header.entries {
                 return Err(self.fault());
@@ -64,11 +64,11 @@ impl File<'_> {
             stored += 1;
             if stored.is_multiple_of(REPORT) {
                 let at = lines.at();
-                self.text.advance(at - std::mem::replace(&mut told, at));
+                self.text.advance(at - std::mem::replace(&mut reported, at));
             }
             visit(entry);
         }
-        self.text.advance(piece.end - told);
+        self.text.advance(piece.end - reported);
         Ok(stored)
     }
 }
@@ -115,7 +115,7 @@ impl Entries for File<'_> {
         if self.header.format == Format::Array {
             return self.entries(piece, |row, col, _| visit(row, col));
         }
-        self.each(piece, |lines| lines.place(), |(row, col)| visit(row, col))
+        self.each(piece, |lines| lines.position(), |(row, col)| visit(row, col))
     }
 
     fn entries(&self, piece: &Piece, mut visit: impl FnMut(u32, u32, f64)) -> Result<u64> {
@@ -141,19 +141,19 @@ impl Entries for File<'_> {
     }
 }
 
-/// Finds the line at which a sum of duplicates leaves the range of f64: only the text still knows it.
+/// Finds the line at which a sum of duplicates overflows f64. The sums are computed again from the text.
 #[cold]
-fn locate(text: Text, header: &Header, mirror: Option<f64>, place: (usize, usize)) -> Error {
+fn locate(text: Text, header: &Header, mirror: Option<f64>, position: (usize, usize)) -> Error {
     let mut lines = Lines::new(text, header, &Piece::whole(text, header));
     let (mut at, mut sum) = (header.body, 0.0_f64);
     while let Some(start) = lines.seek() {
         at = start;
         let Ok(Some(entry)) = lines.entry() else { break };
         let (row, col) = (entry.row as usize, entry.col as usize);
-        if (row, col) == place {
+        if (row, col) == position {
             sum += entry.value;
         } else if let Some(sign) = mirror
-            && (col, row) == place
+            && (col, row) == position
         {
             sum += sign * entry.value;
         }
@@ -161,6 +161,6 @@ fn locate(text: Text, header: &Header, mirror: Option<f64>, place: (usize, usize
             break;
         }
     }
-    let expected = format!("entries for row {}, column {} with a finite sum", place.0 + 1, place.1 + 1);
+    let expected = format!("entries for row {}, column {} with a finite sum", position.0 + 1, position.1 + 1);
     text.error(Fault { at, expected, found: Some(format!("a sum of {sum}")) })
 }

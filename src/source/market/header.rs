@@ -5,27 +5,27 @@ use crate::error::Result;
 use crate::source::text::{Fault, Text};
 use crate::source::tokens::{BlankTokens, signed_whole};
 
-/// Which entries stand in the file.
+/// The selection of entries that a file stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
-    /// Those that are not zero, with their indices.
+    /// The nonzero entries, with their indices.
     Coordinate,
-    /// All of them, column after column.
+    /// All entries, column after column.
     Array,
 }
 
-/// What the value of an entry is.
+/// The type of an entry's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Real,
     Integer,
     /// A real and an imaginary part; the second must be 0.
     Complex,
-    /// Nothing: every entry is 1.
+    /// No value: every entry is 1.
     Pattern,
 }
 
-/// What the entry at (i, j) says of the one at (j, i).
+/// How the entry at (i, j) determines the one at (j, i).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Symmetry {
     General,
@@ -34,7 +34,7 @@ pub(super) enum Symmetry {
 }
 
 impl Symmetry {
-    /// The sign that an entry takes across the diagonal, none where it says nothing of the one there.
+    /// Returns the sign of the mirror image of an entry across the diagonal, `None` if there is no mirror image.
     pub fn mirror(self) -> Option<f64> {
         match self {
             Symmetry::General => None,
@@ -44,7 +44,7 @@ impl Symmetry {
     }
 }
 
-/// All that comes before the entries.
+/// The content of the banner and the size line.
 #[derive(Debug)]
 pub(super) struct Header {
     pub format: Format,
@@ -52,11 +52,11 @@ pub(super) struct Header {
     pub symmetry: Symmetry,
     pub rows: usize,
     pub cols: usize,
-    /// Entries that the size line announces; in an array they follow from the sizes.
+    /// Number of entries that the size line announces; for an array it follows from the sizes.
     pub entries: u64,
-    /// Where the entries begin in the file.
+    /// The offset at which the entries begin.
     pub body: usize,
-    /// What is noticed about the entries themselves.
+    /// Observations about the entries, collected while they are read.
     pub notes: Notes,
 }
 
@@ -94,14 +94,14 @@ pub(super) fn read(text: Text) -> Result<Header> {
     Ok(Header { format, field, symmetry, rows, cols, entries, body, notes: Notes::new() })
 }
 
-/// Reads the first word of the banner. It is known without its second percent sign too, as some files have it.
+/// Reads the first word of the banner. Some files omit the second percent sign.
 fn read_name(line: &mut Line) -> Result<()> {
     let at = line.tokens.at;
     let name = line.word().1.strip_prefix('%');
-    let known =
+    let recognised =
         name.is_some_and(|name| name.strip_prefix('%').unwrap_or(name).eq_ignore_ascii_case("matrixmarket"));
     let expected = "a first line that begins with %%MatrixMarket";
-    if known { Ok(()) } else { Err(line.text.error(Fault::new(at, expected))) }
+    if recognised { Ok(()) } else { Err(line.text.error(Fault::new(at, expected))) }
 }
 
 fn read_banner(line: &mut Line) -> Result<(Format, Field, Symmetry)> {
@@ -129,7 +129,7 @@ fn read_banner(line: &mut Line) -> Result<(Format, Field, Symmetry)> {
     };
     let field = line.choose(what, |word| match (word, format) {
         ("real", _) => Ok(Some(Field::Real)),
-        // scipy's name for integers without a sign.
+        // SciPy's name for unsigned integers.
         ("integer" | "unsigned-integer", _) => Ok(Some(Field::Integer)),
         ("complex", _) => Ok(Some(Field::Complex)),
         ("pattern", Format::Coordinate) => Ok(Some(Field::Pattern)),
@@ -144,7 +144,7 @@ fn read_banner(line: &mut Line) -> Result<(Format, Field, Symmetry)> {
         ("symmetric", _) => Ok(Some(Symmetry::Symmetric)),
         (_, Field::Pattern) => Ok(None),
         ("skew-symmetric", _) => Ok(Some(Symmetry::Skew)),
-        // Without imaginary parts the conjugate is the number itself.
+        // Without imaginary parts, a number equals its conjugate.
         ("hermitian", _) => Ok(Some(Symmetry::Symmetric)),
         _ => Ok(None),
     })?;
@@ -152,7 +152,7 @@ fn read_banner(line: &mut Line) -> Result<(Format, Field, Symmetry)> {
     Ok((format, field, symmetry))
 }
 
-/// Two more numbers on the size line say, in the files of Lis, that vectors follow the entries.
+/// Refuses size lines with two more numbers: in files of Lis, they announce vectors after the entries.
 fn refuse_lis(line: &mut Line) -> Result<()> {
     let rest = line.tokens.at;
     let more = [line.tokens.word().1, line.tokens.word().1];
@@ -162,24 +162,24 @@ fn refuse_lis(line: &mut Line) -> Result<()> {
     }
     Err(line.text.unsupported(
         "a size line of five numbers (Lis: a right-hand side after the entries)",
-        "leave the last two numbers and the lines after the entries out; the right-hand side can be a file of its own",
+        "leave out the last two numbers and the lines after the entries; store the right-hand side in a separate file",
     ))
 }
 
-/// A place within a line of the header.
+/// A position within a line of the header.
 struct Line<'a> {
     text: Text<'a>,
     tokens: BlankTokens<'a>,
 }
 
 impl<'a> Line<'a> {
-    /// The next word and its place; empty at the end of the line, and for a word that is no text.
+    /// Returns the next word and its offset; an empty word at the end of the line, and for invalid UTF-8.
     fn word(&mut self) -> (usize, &'a str) {
         let (at, word) = self.tokens.word();
         (at, std::str::from_utf8(word).unwrap_or(""))
     }
 
-    /// The meaning of the next word, whatever its case.
+    /// Translates the next word by `meaning`, ignoring its case.
     fn choose<T>(&mut self, expected: &str, meaning: impl FnOnce(&str) -> Result<Option<T>>) -> Result<T> {
         let (at, word) = self.word();
         let meaning = meaning(&word.to_ascii_lowercase())?;
@@ -191,7 +191,7 @@ impl<'a> Line<'a> {
         signed_whole(word).ok_or_else(|| self.text.error(Fault::new(at, what)))
     }
 
-    /// A number of rows or columns, which 32-bit indices must be able to count.
+    /// Reads a number of rows or columns, which must fit 32-bit indices.
     fn index(&mut self, what: &str) -> Result<usize> {
         self.tokens.skip_blanks();
         let at = self.tokens.at;
@@ -202,7 +202,7 @@ impl<'a> Line<'a> {
         Ok(value as usize)
     }
 
-    /// Moves to the next line; there must be nothing more on this one but a comment.
+    /// Moves to the next line; the rest of this one may only be a comment.
     fn finish(&mut self) -> Result<()> {
         self.tokens.finish_line(b"%").map_err(|fault| self.text.error(*fault))
     }

@@ -1,4 +1,4 @@
-//! The errors and warnings that follow from the notes on the entries, once all are read.
+//! Reports the errors and warnings that result from the notes on the entries, after all entries are read.
 
 use super::header::Header;
 use super::lines::{Lines, Piece};
@@ -9,21 +9,21 @@ use crate::source::tokens::BlankTokens;
 use memchr::memchr_iter;
 use std::sync::atomic::Ordering;
 
-/// Refuses entries of both triangles where one stands for both, and warns of integers that are rounded.
+/// Refuses a symmetric file with entries of both triangles, and warns of rounded integers.
 pub(super) fn judge(text: Text, header: &Header) -> Result<()> {
     let Notes { above, below, rounded } = &header.notes;
     let above = above.load(Ordering::Relaxed);
     if above != usize::MAX && below.load(Ordering::Relaxed) {
         let mut lines = Lines::new(text, header, &Piece { start: above, ..Piece::whole(text, header) });
-        let place = match lines.entry() {
+        let position = match lines.entry() {
             Ok(Some(entry)) => {
                 format!("row {}, column {}", u64::from(entry.row) + 1, u64::from(entry.col) + 1)
             }
             _ => "an entry".to_owned(),
         };
-        let expected = "entries of one triangle only, as the banner says that each stands for the one across the \
-                        diagonal too (where both are stored it must say general)";
-        let found = Some(format!("{place} above the diagonal and others below it"));
+        let expected = "entries of one triangle only, because the banner declares symmetry (if both triangles are \
+                        stored, it must say general)";
+        let found = Some(format!("{position} above the diagonal and others below it"));
         return Err(text.error(Fault { at: above, expected: expected.to_owned(), found }));
     }
     let rounded = rounded.load(Ordering::Relaxed);

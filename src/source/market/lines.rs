@@ -1,15 +1,15 @@
-//! The lines after the size line, one entry each: `row column value` in the coordinate format, and a value alone in the
-//! array format, whose place follows from how many came before it.
+//! The lines after the size line, one entry each: `row column value` in the coordinate format, and only a value in the array
+//! format, where the number of preceding values determines the position.
 
 use super::header::{Field, Format, Header, Symmetry};
-use super::usual::Usual;
+use super::usual::SimpleLine;
 use crate::error::Error;
 use crate::source::text::{Fault, Text};
 use crate::source::tokens::window::Window;
 use crate::source::tokens::{BlankTokens, Scan, fault};
 use std::ops::Range;
 
-/// One entry, counted from 0.
+/// One entry, with indices from 0.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub row: u32,
@@ -17,40 +17,40 @@ pub(super) struct Entry {
     pub value: f64,
 }
 
-/// Whole lines of the file.
+/// A range of complete lines of the file.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
     pub start: usize,
     pub end: usize,
-    /// How many entries come before it, where that is known and matters: in the array format.
+    /// Number of entries before the piece; only set for the array format.
     pub first: u64,
 }
 
 impl Piece {
-    /// The pieces of a text that is cut.
+    /// Converts byte ranges of the text to pieces.
     pub fn of(pieces: Vec<Range<usize>>) -> Vec<Piece> {
         pieces.into_iter().map(|Range { start, end }| Piece { start, end, first: 0 }).collect()
     }
 
-    /// All entry lines.
+    /// Returns the piece of all entry lines.
     pub fn whole(text: Text, header: &Header) -> Piece {
         Piece { start: header.body, end: text.bytes.len(), first: 0 }
     }
 }
 
-/// Reads the entries of a piece one after the other.
+/// A reader of the entries of a piece.
 pub(super) struct Lines<'a> {
     tokens: BlankTokens<'a>,
     header: &'a Header,
-    /// The place of the next value of an array.
+    /// The position of the next value of an array.
     next: (u32, u32),
-    /// The first entry above the diagonal, where that matters, and whether there is one below it.
+    /// For symmetric files: the offset of the first entry above the diagonal, and whether there is one below it.
     above: usize,
     below: bool,
 }
 
-/// Up to here f64 holds every integer.
-const ALL_HELD: f64 = (1_u64 << 53) as f64;
+/// f64 represents every integer up to this exactly.
+const MOST_EXACT: f64 = (1_u64 << 53) as f64;
 
 impl Drop for Lines<'_> {
     fn drop(&mut self) {
@@ -60,27 +60,27 @@ impl Drop for Lines<'_> {
 
 impl<'a> Lines<'a> {
     pub fn new(text: Text<'a>, header: &'a Header, piece: &Piece) -> Lines<'a> {
-        let next = if header.format == Format::Array { array_place(header, piece.first) } else { (0, 0) };
+        let next = if header.format == Format::Array { array_position(header, piece.first) } else { (0, 0) };
         let tokens = BlankTokens::new(&text.bytes[..piece.end], piece.start);
         Lines { tokens, header, next, above: usize::MAX, below: false }
     }
 
-    /// The offset that is read next.
+    /// Returns the offset of the next byte to read.
     pub fn at(&self) -> usize {
         self.tokens.at
     }
 
-    /// Moves to the next entry and says where it stands, none at the end of the piece.
+    /// Moves to the next entry and returns its offset, `None` at the end of the piece.
     pub fn seek(&mut self) -> Option<usize> {
         self.tokens.seek_line(b"%").then_some(self.tokens.at)
     }
 
-    /// Moves past an entry that `seek` found.
+    /// Skips an entry that `seek` found.
     pub fn skip(&mut self) {
         self.tokens.skip_line();
     }
 
-    /// The next entry, none at the end of the piece.
+    /// Reads the next entry; returns `None` at the end of the piece.
     #[inline(always)]
     pub fn entry(&mut self) -> Scan<Option<Entry>> {
         match (self.header.format, self.header.field) {
@@ -90,7 +90,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The row of the next entry in the coordinate format; the rest of its line is not looked at.
+    /// Reads the row of the next entry in the coordinate format and skips the rest of the line unchecked.
     #[inline(always)]
     pub fn row(&mut self) -> Scan<Option<u32>> {
         if let Some((row, length)) = self.tokens.window().and_then(Window::row)
@@ -99,11 +99,11 @@ impl<'a> Lines<'a> {
             self.tokens.at += length;
             return Ok(Some((row - 1) as u32));
         }
-        self.any_row()
+        self.row_slow()
     }
 
     #[inline(never)]
-    fn any_row(&mut self) -> Scan<Option<u32>> {
+    fn row_slow(&mut self) -> Scan<Option<u32>> {
         if !self.tokens.seek_line(b"%") {
             return Ok(None);
         }
@@ -112,19 +112,19 @@ impl<'a> Lines<'a> {
         Ok(Some(row))
     }
 
-    /// Likewise its row and column.
+    /// Reads the row and the column of the next entry in the coordinate format and skips the value unchecked.
     #[inline(always)]
-    pub fn place(&mut self) -> Scan<Option<(u32, u32)>> {
+    pub fn position(&mut self) -> Scan<Option<(u32, u32)>> {
         let values = self.header.field != Field::Pattern;
-        let look = if values { Window::place::<true> } else { Window::place::<false> };
-        match self.tokens.window().and_then(look).and_then(|line| self.usual(line)) {
+        let parse = if values { Window::position::<true> } else { Window::position::<false> };
+        match self.tokens.window().and_then(parse).and_then(|line| self.accept(line)) {
             Some(entry) => Ok(Some((entry.row, entry.col))),
-            None => self.any_place(),
+            None => self.position_slow(),
         }
     }
 
     #[inline(never)]
-    fn any_place(&mut self) -> Scan<Option<(u32, u32)>> {
+    fn position_slow(&mut self) -> Scan<Option<(u32, u32)>> {
         if !self.tokens.seek_line(b"%") {
             return Ok(None);
         }
@@ -135,23 +135,23 @@ impl<'a> Lines<'a> {
         Ok(Some((row, col)))
     }
 
-    /// The next entry of the coordinate format.
+    /// Reads the next entry of the coordinate format.
     #[inline(always)]
     pub fn coordinate<const VALUES: bool>(&mut self) -> Scan<Option<Entry>> {
-        match self.tokens.window().and_then(Window::entry::<VALUES>).and_then(|line| self.usual(line)) {
+        match self.tokens.window().and_then(Window::entry::<VALUES>).and_then(|line| self.accept(line)) {
             Some(entry) => Ok(Some(entry)),
-            None => self.any_coordinate::<VALUES>(),
+            None => self.coordinate_slow::<VALUES>(),
         }
     }
 
-    /// The entry of a usual line, if header and banner allow it, and moves past it.
+    /// Returns the entry of a simple line and moves past it, if the header allows the entry.
     #[inline(always)]
-    fn usual(&mut self, line: Usual) -> Option<Entry> {
+    fn accept(&mut self, line: SimpleLine) -> Option<Entry> {
         let (row, col) = (line.row.wrapping_sub(1), line.col.wrapping_sub(1));
         let inside = row < self.header.rows as u64 && col < self.header.cols as u64;
         let allowed = match self.header.field {
             Field::Real | Field::Pattern => true,
-            Field::Integer => line.value.fract() == 0.0 && line.value.abs() < ALL_HELD,
+            Field::Integer => line.value.fract() == 0.0 && line.value.abs() < MOST_EXACT,
             Field::Complex => false,
         };
         let skew = self.header.symmetry == Symmetry::Skew;
@@ -163,7 +163,7 @@ impl<'a> Lines<'a> {
         Some(Entry { row: row as u32, col: col as u32, value: line.value })
     }
 
-    /// Notes the triangle that an entry of a symmetric file stands in.
+    /// Notes the triangle of an entry of a symmetric file.
     #[inline(always)]
     fn note(&mut self, at: usize, above: bool, below: bool) {
         if self.header.symmetry != Symmetry::General {
@@ -175,7 +175,7 @@ impl<'a> Lines<'a> {
     }
 
     #[inline(never)]
-    fn any_coordinate<const VALUES: bool>(&mut self) -> Scan<Option<Entry>> {
+    fn coordinate_slow<const VALUES: bool>(&mut self) -> Scan<Option<Entry>> {
         if !self.tokens.seek_line(b"%") {
             return Ok(None);
         }
@@ -199,7 +199,7 @@ impl<'a> Lines<'a> {
         Ok((row, col))
     }
 
-    /// The next value of the array format, zeros included.
+    /// Reads the next value of the array format, zeros included.
     fn array(&mut self) -> Scan<Option<Entry>> {
         if !self.tokens.seek_line(b"%") {
             return Ok(None);
@@ -218,7 +218,7 @@ impl<'a> Lines<'a> {
         Ok(Some(Entry { row, col, value }))
     }
 
-    /// A value that its field and its place allow.
+    /// Reads a value and checks it against the field and the symmetry.
     #[inline(always)]
     fn value(&mut self, (row, col): (u32, u32)) -> Scan<f64> {
         let at = self.tokens.at;
@@ -227,7 +227,7 @@ impl<'a> Lines<'a> {
             Field::Integer if value.fract() != 0.0 => {
                 return Err(fault(at, "an integer, as the banner says"));
             }
-            Field::Integer if value.abs() >= ALL_HELD => {
+            Field::Integer if value.abs() >= MOST_EXACT => {
                 self.header.notes.integer(at, self.tokens.since(at), value);
             }
             Field::Complex => self.no_imaginary_part((row, col))?,
@@ -246,12 +246,12 @@ impl<'a> Lines<'a> {
         if self.tokens.fortran_number()? == 0.0 {
             return Ok(());
         }
-        let place = format!("row {}, column {}", u64::from(row) + 1, u64::from(col) + 1);
-        Err(fault(at, format!("an imaginary part of 0 at {place}, as only real matrices are solved with")))
+        let position = format!("row {}, column {}", u64::from(row) + 1, u64::from(col) + 1);
+        Err(fault(at, format!("an imaginary part of 0 at {position}, as only real matrices are solved with")))
     }
 }
 
-/// The first row that an array stores of a column: all of them, or from the diagonal or the one below it on.
+/// Returns the first row of a column that an array stores: the top, the diagonal, or the row below it.
 fn first_row(header: &Header, col: usize) -> usize {
     match header.symmetry {
         Symmetry::General => 0,
@@ -260,8 +260,8 @@ fn first_row(header: &Header, col: usize) -> usize {
     }
 }
 
-/// The place of a value of an array by its number; one column too far for numbers beyond the last.
-fn array_place(header: &Header, mut number: u64) -> (u32, u32) {
+/// Returns the position of a value of an array by its number; one column too far for numbers beyond the last.
+fn array_position(header: &Header, mut number: u64) -> (u32, u32) {
     let columns = if number < header.entries { 0..header.cols } else { 0..0 };
     for col in columns {
         let first = first_row(header, col);
@@ -274,8 +274,8 @@ fn array_place(header: &Header, mut number: u64) -> (u32, u32) {
     (0, header.cols as u32)
 }
 
-/// The first departure of the file from its format in the order of the file, a wrong number of entries included. Only
-/// called where there is one: the threads that read just say so, and the place is found in a second go.
+/// Returns the first format violation in the order of the file, including a wrong number of entries. Only called if there is one:
+/// the threads that read only report that, and a second pass locates it.
 #[cold]
 pub(super) fn first_fault(text: Text, header: &Header) -> Error {
     let mut lines = Lines::new(text, header, &Piece::whole(text, header));

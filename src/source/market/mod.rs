@@ -1,18 +1,17 @@
-//! Matrix Market files: the coordinate and the array format with real, integer, pattern or, where all imaginary parts
-//! are 0, complex entries, plain or gzip-compressed.
+//! Matrix Market files: the coordinate and the array format with real, integer or pattern entries, or complex entries with
+//! imaginary parts of 0, plain or gzip-compressed.
 //!
-//! The file is mapped into memory and cut at line ends into pieces that the threads of rayon's current pool parse at
-//! the same time. A file whose entries come row after row is parsed straight into compressed rows; any other is gone
-//! over twice, to count the entries of each row and to put them in their places. Either way nothing as large as the
-//! matrix is made beside it. Duplicates are summed in the order of the file, or kept in it, so the matrix is the same,
-//! bit for bit, for any number of threads. Nothing is allocated on the word of the header alone. What is compressed is
-//! unpacked into memory first, and its text comes on top.
+//! The file is mapped into memory and cut at line ends into pieces, which the threads of rayon's current pool parse in parallel.
+//! A file whose entries are ordered by rows is parsed directly into compressed rows. Any other file is parsed twice: once to
+//! count the entries of each row, and once to write them. Neither way allocates an additional array as large as the matrix.
+//! Duplicates are summed or kept in the order of the file, so the matrix is the same, bit for bit, for any number of threads. No
+//! memory is allocated based on the header alone. Compressed files are decompressed into memory first, which takes additional
+//! memory for the text.
 //!
-//! What the format's description leaves open, or files in the wild do otherwise: zeros of an array are not stored,
-//! those of the coordinate format are; a symmetric file may store either triangle, but not entries of both, which would
-//! count twice; a banner with one percent sign, line ends of any system, blank lines, and comments on lines of their
-//! own or after the last word of any other are read; numbers that are not finite are refused; integers beyond 2^53 are
-//! rounded, with a warning.
+//! The format's description leaves some cases open, and some existing files deviate from it. Zeros of an array are not stored;
+//! zeros of the coordinate format are. A symmetric file may store either triangle, but not entries of both, which would count
+//! twice. Accepted are a banner with one percent sign, line ends of any system, blank lines, and comments on separate lines or
+//! after the last word of a line. Numbers that are not finite are refused. Integers beyond 2^53 are rounded, with a warning.
 
 mod assemble;
 mod header;
@@ -36,13 +35,13 @@ pub use vector::{parse_vector, read_vector};
 pub(in crate::source) use write::{push_value, write_packed};
 pub use write::{write_as_found, write_columns, write_matrix, write_matrix_metered, write_vector};
 
-/// Whether the first line that is not blank is the banner, or near enough that a fault in it is what to report.
+/// Checks whether the first non-blank line is the banner, or so similar that a fault in the banner is the best report.
 pub(super) fn recognises(text: Text) -> bool {
     let bytes = text.bytes.trim_ascii_start();
     let head = &bytes[..bytes.len().min(64)];
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or(b"");
     let named = memchr::memmem::find(&line.to_ascii_lowercase(), b"matrixmarket").is_some();
-    // A comment of another format may name it; none begins like this.
+    // A comment of another format may contain the name, but does not begin like this.
     let banner = matches!(line, [b'%', b'%', next, ..] if !next.is_ascii_whitespace() && *next != b'%');
     banner || (named && line.first() != Some(&b'#'))
 }
@@ -73,17 +72,17 @@ pub(super) fn read_text(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded::new(matrix, header.entries, symmetric))
 }
 
-/// Rows and columns that the size line announces.
+/// Returns the numbers of rows and columns in the size line.
 pub(super) fn size(text: Text) -> Result<(usize, usize)> {
     let bytes = with_newlines(text.bytes);
     let header = header::read(Text { bytes: &bytes, ..text })?;
     Ok((header.rows, header.cols))
 }
 
-/// More bytes than a file can have that begins with these: its size line bounds its entries, and a line of an entry is short.
-/// None where these hold no size line.
+/// Returns an upper bound for the length of a file that begins with these bytes: the size line limits the entries, and each line
+/// is short. `None` if the bytes contain no size line.
 pub(super) fn most(head: &[u8]) -> Option<u64> {
-    /// Bytes of a line, and of comments and blank lines among the entries.
+    /// Bound for the bytes of an entry's line, and for all comments and blank lines among the entries.
     const LINE: u64 = 512;
     const REST: u64 = 16 << 20;
     let bytes = with_newlines(head);
@@ -91,8 +90,8 @@ pub(super) fn most(head: &[u8]) -> Option<u64> {
     Some(header.entries.saturating_mul(LINE).saturating_add(header.body as u64 + REST))
 }
 
-/// The text with newlines at its line ends: one whose first line ends in a carriage return alone is of an old
-/// Macintosh.
+/// Returns the text with newlines as line ends. If the first line ends in a carriage return alone, the text is from an old
+/// Macintosh, and all carriage returns are replaced.
 fn with_newlines(bytes: &[u8]) -> Cow<'_, [u8]> {
     let first = memchr2(b'\r', b'\n', bytes);
     if first.is_none_or(|at| bytes[at] == b'\n' || bytes.get(at + 1) == Some(&b'\n')) {

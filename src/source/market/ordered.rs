@@ -1,7 +1,7 @@
-//! Files whose entries come row after row, read in one go: the text becomes the matrix where it is to lie.
+//! Files whose entries are ordered by rows, read in one pass directly into the final arrays.
 //!
-//! Chunks of lines are parsed straight into the arrays of columns and values, and runs of equal rows are counted on the
-//! way. The first row that is smaller than the one before it ends the attempt, and the file is gone over twice instead.
+//! Chunks of lines are parsed into the arrays of columns and values, and runs of equal rows are counted at the same time. A row
+//! smaller than the previous one ends the attempt; the file is then read in two passes.
 
 use super::header::{Field, Format, Header};
 use super::lines::{Lines, Piece, first_fault};
@@ -14,7 +14,7 @@ use crate::source::tokens::pieces;
 use memchr::memchr_iter;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Entries at the start of each chunk that must be in order for an attempt to be made.
+/// Entries at the start of each chunk that must be in order before the single pass is attempted.
 const SAMPLE: usize = 64;
 
 /// A chunk of lines and the part of the arrays that it fills.
@@ -24,9 +24,9 @@ struct Task<'a> {
     values: &'a mut [f64],
 }
 
-/// What came of a chunk.
+/// The result of parsing a chunk.
 enum Parsed {
-    /// So many entries, and their first and last row.
+    /// The number of entries, and their first and last row.
     Ordered {
         entries: usize,
         rows: Option<(u32, u32)>,
@@ -35,7 +35,7 @@ enum Parsed {
     Faulty,
 }
 
-/// Makes the matrix of a file that is in order; none if it is not.
+/// Builds the matrix of an ordered file; returns `None` if the file is not in order.
 pub(super) fn read(text: Text, header: &Header, duplicates: Duplicates) -> Result<Option<Csr>> {
     let pieces = Piece::of(pieces(text.bytes, header.body));
     if header.format != Format::Coordinate || !looks_ordered(text, header, &pieces) {
@@ -53,7 +53,7 @@ fn looks_ordered(text: Text, header: &Header, pieces: &[Piece]) -> bool {
     for piece in pieces {
         let mut lines = Lines::new(text, header, piece);
         for _ in 0..SAMPLE {
-            // What is faulty is left to those who report it.
+            // Faults are reported later, by the code that reads all entries.
             let Ok(Some(row)) = lines.row() else { break };
             if row < last {
                 return false;
@@ -114,8 +114,8 @@ fn attempt<W: Width>(
     finish(header.cols, offsets, cols, valued.then_some(values), duplicates).map(Some)
 }
 
-/// The most entries that a chunk can have: one a line, and the shortest is `1 1` and a newline, which keeps a file of
-/// blank lines from asking for much memory.
+/// Returns the most entries that a chunk can have: one per line. The shortest entry line is `1 1` and a newline; this bound keeps
+/// a file of blank lines from requesting much memory.
 fn slots(text: Text, piece: Piece) -> usize {
     let bytes = &text.bytes[piece.start..piece.end];
     let newlines = memchr_iter(b'\n', bytes).count();
@@ -123,7 +123,7 @@ fn slots(text: Text, piece: Piece) -> usize {
     lines.min(bytes.len() / 4 + 1)
 }
 
-/// Gives each chunk its part of the arrays.
+/// Splits the arrays into a part for each chunk.
 fn deal<'a>(pieces: &[Piece], room: &[usize], cols: &'a mut [u32], values: &'a mut [f64]) -> Vec<Task<'a>> {
     let (mut cols, mut values) = (cols, values);
     let mut tasks = Vec::with_capacity(pieces.len());
@@ -176,7 +176,7 @@ fn parse<W: Width, const VALUES: bool>(
     Parsed::Ordered { entries, rows: first.map(|first| (first, current)) }
 }
 
-/// Moves the entries together where comments and blank lines left slots unused.
+/// Closes the gaps that comments and blank lines left in the array.
 fn close_gaps<T: Copy>(array: &mut Vec<T>, room: &[usize], written: &[usize]) {
     let (mut from, mut to) = (0, 0);
     for (&slots, &entries) in room.iter().zip(written) {

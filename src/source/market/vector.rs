@@ -1,4 +1,4 @@
-//! Vectors, and several in columns: right-hand sides in files of their own.
+//! Dense vectors, or several as columns: right-hand sides in separate files.
 
 use super::header::{self, Header};
 use super::judge::judge;
@@ -11,16 +11,16 @@ use crate::source::text::{Text, check_size, in_file};
 use crate::source::{gzip, mmap};
 use std::path::Path;
 
-/// Values after which the meter is told.
+/// Values between two reports to the meter.
 const REPORT: u64 = 1 << 16;
 
-/// Reads the Matrix Market file at `path` as dense columns: in the array format, or in the coordinate format, where
-/// what is not stored is 0 and duplicates are summed. Several columns come out row-major.
+/// Reads the Matrix Market file at `path` as dense columns, in the array format or the coordinate format. In the latter, missing
+/// entries are 0 and duplicates are summed. Several columns are returned row-major.
 pub fn read_vector(path: &Path) -> Result<Dense> {
     mmap::with(path, |bytes| parse_vector(path, bytes))
 }
 
-/// Likewise, from what is already in memory, gzip-compressed or not; `path` is for error messages.
+/// Reads dense columns from a file that is already in memory, gzip-compressed or not; `path` is for error messages.
 pub fn parse_vector(path: &Path, bytes: &[u8]) -> Result<Dense> {
     let read = |bytes: &[u8]| read_columns(Text { path, bytes, meter: None });
     let columns = match gzip::is_gzip(bytes) {
@@ -30,7 +30,7 @@ pub fn parse_vector(path: &Path, bytes: &[u8]) -> Result<Dense> {
     columns.map_err(in_file(path))
 }
 
-/// Likewise, of a text; what it claims and cannot hold is [`Error::TooLarge`].
+/// Reads dense columns from a text; a size that the text is too short for gives [`Error::TooLarge`].
 pub(in crate::source) fn read_columns(text: Text) -> Result<Dense> {
     let bytes = with_newlines(text.bytes);
     let text = Text { bytes: &bytes, ..text };
@@ -48,14 +48,14 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
     let mut add = |row: u32, col: u32, value: f64| {
         let (row, col) = (row as usize, col as usize);
         let sum = &mut values[row * header.cols + col];
-        // Added to 0, -0 would lose its sign.
+        // -0 + 0 is 0, which would lose the sign.
         *sum = if *sum == 0.0 { value } else { *sum + value };
         if sum.is_finite() { Ok(()) } else { Err(Error::DuplicateOverflow { row, col }) }
     };
     let mut lines = Lines::new(text, header, &Piece::whole(text, header));
     let mut stored = 0;
-    let mut told = header.body;
-    text.begin("reading", text.bytes.len() - told);
+    let mut reported = header.body;
+    text.begin("reading", text.bytes.len() - reported);
     while let Some(entry) = lines.entry().map_err(|_| first_fault(text, header))? {
         if stored == header.entries {
             return Err(first_fault(text, header));
@@ -63,7 +63,7 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
         stored += 1;
         if stored.is_multiple_of(REPORT) {
             let at = lines.at();
-            text.advance(at - std::mem::replace(&mut told, at));
+            text.advance(at - std::mem::replace(&mut reported, at));
         }
         add(entry.row, entry.col, entry.value)?;
         if let Some(sign) = header.symmetry.mirror().filter(|_| entry.row != entry.col) {
@@ -71,7 +71,7 @@ fn values(text: Text, header: &Header, size: usize) -> Result<Vec<f64>> {
         }
     }
     drop(lines);
-    text.advance(text.bytes.len() - told);
+    text.advance(text.bytes.len() - reported);
     if stored != header.entries {
         return Err(first_fault(text, header));
     }

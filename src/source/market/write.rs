@@ -1,6 +1,6 @@
-//! Writing Matrix Market files: every number with the fewest digits that bring back the same bits.
+//! Writes Matrix Market files. Every number has the fewest digits that read back to the same bits.
 //!
-//! Values in single precision are written as the f64 that they equal: what is read is f64, and must equal them.
+//! Values in single precision are written as the f64 that they equal, because values are read as f64.
 
 use crate::error::{Error, Result};
 use crate::format::{Csr, Dense, Values};
@@ -12,20 +12,19 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-/// Entries that one task turns into text, and tasks of which the text is held at a time for each thread.
+/// Entries that one task converts to text, and blocks of text in memory per thread.
 const BLOCK: usize = 1 << 15;
 const BLOCKS_PER_THREAD: usize = 4;
 
-/// Writes a matrix in the coordinate format, with the field `pattern` where all values are ones; gzip-compressed where
-/// the name ends in `.gz`. With `symmetric`, the lower triangle alone is written, and the matrix must be symmetric.
+/// Writes a matrix in the coordinate format, with the field `pattern` if all values are 1; gzip-compressed if the name ends in
+/// `.gz`. With `symmetric`, only the lower triangle is written, and the matrix must be symmetric.
 ///
-/// The file appears when it is complete, in the place of one that may have been there. Reading it gives the same
-/// matrix, bit for bit.
+/// An existing file is replaced when the new one is complete. Reading the file gives the same matrix, bit for bit.
 pub fn write_matrix(path: &Path, matrix: &Csr, symmetric: bool) -> Result<()> {
     write_matrix_metered(path, matrix, symmetric, None)
 }
 
-/// Likewise, telling a meter how many bytes of the matrix are written.
+/// Writes a matrix and reports the number of bytes written to a meter.
 pub fn write_matrix_metered(path: &Path, matrix: &Csr, symmetric: bool, meter: Option<&Meter>) -> Result<()> {
     if symmetric {
         check_symmetric(path, matrix)?;
@@ -34,26 +33,26 @@ pub fn write_matrix_metered(path: &Path, matrix: &Csr, symmetric: bool, meter: O
     write_packed(path, |mut out| write_text(&mut out, matrix, symmetric, None, meter))
 }
 
-/// Likewise, as the lower triangle where the matrix is symmetric in every bit, and else as all of it: a 0 and a -0
-/// across the diagonal are equal, and one would come back as the other. The note becomes a comment.
+/// Writes the lower triangle if the matrix is symmetric in every bit, else all entries. Bits are compared because 0 and -0 across
+/// the diagonal are equal, and one would be read back as the other. The note becomes a comment.
 pub fn write_as_found(path: &Path, matrix: &Csr, note: Option<&str>, meter: Option<&Meter>) -> Result<()> {
     check_finite(path, matrix)?;
-    let symmetric = matrix.rows() == matrix.cols() && first_lonely(matrix).is_none();
+    let symmetric = matrix.rows() == matrix.cols() && first_unmatched(matrix).is_none();
     write_packed(path, |mut out| write_text(&mut out, matrix, symmetric, note, meter))
 }
 
-/// Writes a vector as an array of one column; compressed likewise.
+/// Writes a vector as an array of one column; gzip-compressed if the name ends in `.gz`.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
-    write_array(path, values.len(), 1, None, |place| values[place])
+    write_array(path, values.len(), 1, None, |index| values[index])
 }
 
-/// Writes dense columns as an array; compressed likewise.
+/// Writes dense columns as an array; gzip-compressed if the name ends in `.gz`.
 pub fn write_columns(path: &Path, columns: &Dense, meter: Option<&Meter>) -> Result<()> {
     let (rows, cols) = (columns.rows(), columns.cols());
-    write_array(path, rows, cols, meter, |place| columns.values()[place % rows * cols + place / rows])
+    write_array(path, rows, cols, meter, |index| columns.values()[index % rows * cols + index / rows])
 }
 
-/// Writes an array; `value` gives its numbers column after column.
+/// Writes an array; `value` returns its numbers column after column.
 fn write_array(
     path: &Path,
     rows: usize,
@@ -63,10 +62,10 @@ fn write_array(
 ) -> Result<()> {
     write_packed(path, |mut out| {
         writeln!(out, "%%MatrixMarket matrix array real general\n{rows} {cols}")?;
-        in_blocks(&mut out, rows * cols, (8, meter), |places| {
-            let mut text = Vec::with_capacity(25 * places.len());
-            for place in places {
-                push_value(&mut text, value(place));
+        in_blocks(&mut out, rows * cols, (8, meter), |range| {
+            let mut text = Vec::with_capacity(25 * range.len());
+            for index in range {
+                push_value(&mut text, value(index));
                 text.push(b'\n');
             }
             text
@@ -74,7 +73,7 @@ fn write_array(
     })
 }
 
-/// Writes a file, through gzip where its name ends in `.gz`.
+/// Writes a file, gzip-compressed if the name ends in `.gz`.
 pub(in crate::source) fn write_packed(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -116,8 +115,8 @@ fn write_text(
     in_blocks(out, matrix.nnz(), (each, meter), |entries| block_text(matrix, entries, symmetric))
 }
 
-/// Writes the text of all entries of so many bytes in order; blocks of them are turned into text on the threads of
-/// rayon's current pool.
+/// Writes the text of all entries in order; each entry counts `each` bytes on the meter. The threads of rayon's current pool
+/// convert blocks of entries to text.
 fn in_blocks(
     out: &mut impl Write,
     entries: usize,
@@ -172,7 +171,7 @@ fn block_text(matrix: &Csr, entries: Range<usize>, symmetric: bool) -> Vec<u8> {
     text
 }
 
-/// The row of an entry that exists.
+/// Returns the row of an existing entry.
 fn row_of(matrix: &Csr, entry: usize) -> usize {
     let (mut low, mut high) = (0, matrix.rows());
     while high - low > 1 {
@@ -182,7 +181,7 @@ fn row_of(matrix: &Csr, entry: usize) -> usize {
     low
 }
 
-/// Integers without a point, unless they are so large that this takes more digits.
+/// Appends a number; integers of the range of i32 are written without a decimal point.
 pub(in crate::source) fn push_value(text: &mut Vec<u8>, value: f64) {
     let whole = value as i32;
     if f64::from(whole).to_bits() == value.to_bits() {
@@ -209,10 +208,10 @@ fn check_symmetric(path: &Path, matrix: &Csr) -> Result<()> {
     if rows != cols {
         return Err(unwritable(
             path,
-            format!("a {rows} x {cols} matrix has no triangle to stand for all of it"),
+            format!("a {rows} x {cols} matrix cannot be written as a triangle, because it is not square"),
         ));
     }
-    match first_lonely(matrix) {
+    match first_unmatched(matrix) {
         None => Ok(()),
         Some((row, col)) => {
             let (row, col) = (row + 1, col + 1);
@@ -222,12 +221,12 @@ fn check_symmetric(path: &Path, matrix: &Csr) -> Result<()> {
     }
 }
 
-/// The first entry of a square matrix that differs in a bit from the one across the diagonal, or has none there.
-fn first_lonely(matrix: &Csr) -> Option<(usize, usize)> {
-    let lonely = |row: usize| {
+/// Returns the first entry of a square matrix that has no entry with the same bits across the diagonal.
+fn first_unmatched(matrix: &Csr) -> Option<(usize, usize)> {
+    let unmatched = |row: usize| {
         matrix.row(row).find(|&(col, value)| matrix.get(col, row).map(f64::to_bits) != Some(value.to_bits()))
     };
-    (0..matrix.rows()).into_par_iter().find_map_first(|row| Some((row, lonely(row)?.0)))
+    (0..matrix.rows()).into_par_iter().find_map_first(|row| Some((row, unmatched(row)?.0)))
 }
 
 fn unwritable(path: &Path, reason: String) -> Error {

@@ -1,4 +1,4 @@
-//! Graphs with a fault whose lines could be a list of edges as well: cut off, or with wrong counts on the first line.
+//! Detects faulty METIS graphs whose lines could also be a list of edges: truncated, or with wrong counts on the first line.
 
 use super::{Header, read_header, read_vertex};
 use crate::source::compressed::Compressed;
@@ -6,17 +6,16 @@ use crate::source::text::Text;
 use crate::source::tokens::ListTokens;
 use memchr::memrchr;
 
-/// Neighbours that list each other are no accident where there are so many, however much of the file is missing.
+/// This many mutual neighbours are no coincidence, even in a file of which a large part is missing.
 const MANY: usize = 8;
-/// ListTokens that a line of edges can have.
+/// Limit for the words on a line of a list of edges.
 const MOST_WORDS: usize = 3;
 
-/// Whether a file that would be read as a list of edges may be such a graph; what its first line would say of it then.
+/// Checks whether a file that would be read as a list of edges may be a METIS graph; returns the counts on its first line.
 ///
-/// The lines, except for the last one, which may be half of one, must be neighbours of the first vertices, and each
-/// that names another of them must be named there. Where few do, there must be about as many as announced too. A list
-/// of edges stays clear of this: its first line would have to name its largest node, and no node may have more lines
-/// than others name it.
+/// All lines but the last, which may be truncated, must list neighbours of the first vertices, and listings between those
+/// vertices must be mutual. If few are mutual, their number must also be close to the announced one. A list of edges does not
+/// pass: its first line would have to name its largest node, and no node could have more lines than other nodes name it.
 pub(in crate::source) fn announced(text: Text) -> Option<(usize, u64)> {
     let mut words = ListTokens::new(text.bytes, 0);
     let header = read_header(&mut words).ok()?;
@@ -30,7 +29,7 @@ pub(in crate::source) fn announced(text: Text) -> Option<(usize, u64)> {
     (pairs >= MANY || near && pairs > 0).then_some((header.vertices, header.edges))
 }
 
-/// The neighbours of the vertices that have a line; none where a line is something else.
+/// Reads the neighbours of the vertices that have a line; returns `None` if a line has another form.
 fn read_short_lists(words: &mut ListTokens, header: &Header) -> Option<Compressed> {
     let mut graph = Compressed {
         rows: 0,
@@ -51,7 +50,7 @@ fn read_short_lists(words: &mut ListTokens, header: &Header) -> Option<Compresse
     (!words.seek_line(super::COMMENT)).then_some(graph)
 }
 
-/// How many neighbours have a line that lists the vertex in turn; none where one with a line does not.
+/// Counts the neighbours whose line lists the vertex in turn; returns `None` if a neighbour's line does not.
 fn mutual(graph: &Compressed) -> Option<usize> {
     let row =
         |vertex: usize| &graph.indices[graph.offsets[vertex] as usize..graph.offsets[vertex + 1] as usize];

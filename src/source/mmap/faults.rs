@@ -1,8 +1,8 @@
 //! Page faults in mapped files.
 //!
-//! If another process shortens a mapped file, an access to the lost pages raises SIGBUS, which ends a process by default. While
-//! a file is mapped here, a handler puts zeros in the place of the lost pages and records that; the reader then fails with an
-//! error. Compositors of Wayland treat memory that they share with clients in the same way.
+//! If another process shortens a mapped file, an access to the lost pages raises SIGBUS, which ends a process by default. While a
+//! file is mapped here, a handler replaces the lost pages with zeros and records that; the reader then fails with an error.
+//! Compositors of Wayland treat memory that they share with clients in the same way.
 
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -17,13 +17,13 @@ struct Entry {
     next: Option<&'static Entry>,
 }
 
-/// The first entry of a list.
+/// The head of the list of entries.
 static ENTRIES: AtomicPtr<Entry> = AtomicPtr::new(null_mut());
 
-/// Entries in use, and the action for SIGBUS from before the first one.
+/// The number of entries in use, and the action for SIGBUS from before the first one.
 static INSTALLED: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None));
 
-/// Watches a mapped file for as long as it lives; it must end before the mapping does.
+/// Watches a mapped file until dropped; it must be dropped before the mapping ends.
 pub(super) struct Watch(&'static Entry);
 
 impl Watch {
@@ -49,7 +49,7 @@ impl Watch {
         Watch(entry)
     }
 
-    /// Whether pages were lost.
+    /// Checks whether pages were lost.
     pub fn has_faulted(&self) -> bool {
         self.0.faulted.load(Ordering::Relaxed)
     }
@@ -78,8 +78,8 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 /// Installs the handler; returns the action from before.
 fn install() -> Option<libc::sigaction> {
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
-    // SAFETY: any bytes are a valid `sigaction` to be filled in. The handler has the type that SA_SIGINFO asks for, and calls only
-    // functions that may be called from handlers.
+    // SAFETY: any bytes are a valid `sigaction` to be filled in. The handler has the type that SA_SIGINFO requires, and calls
+    // only functions that may be called from handlers.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let mut before: libc::sigaction = std::mem::zeroed();
@@ -89,15 +89,15 @@ fn install() -> Option<libc::sigaction> {
     }
 }
 
-extern "C" fn on_bus_error(signal: libc::c_int, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
+extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the system passes a valid pointer. A positive code means that the signal comes from an access to an address.
-    let (code, at) = unsafe { ((*about).si_code, (*about).si_addr().addr()) };
-    let holds = |entry: &&Entry| {
+    let (code, at) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
+    let contains = |entry: &&Entry| {
         let start = entry.start.load(Ordering::Acquire);
         start != 0 && (start..entry.end.load(Ordering::Relaxed)).contains(&at)
     };
     if code > 0
-        && let Some(entry) = entries().find(holds)
+        && let Some(entry) = entries().find(contains)
     {
         entry.faulted.store(true, Ordering::Relaxed);
         if replace_by_zeros(at, entry.end.load(Ordering::Relaxed)) {
@@ -112,7 +112,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, about: *mut libc::siginfo_t, _: 
     }
 }
 
-/// Maps zeros over the pages of a mapped file, from the page of an address on.
+/// Maps zeros over the pages of a mapped file, starting at the page of an address.
 fn replace_by_zeros(at: usize, end: usize) -> bool {
     const PROTECTION: libc::c_int = libc::PROT_READ;
     const FLAGS: libc::c_int =

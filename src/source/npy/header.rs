@@ -1,25 +1,25 @@
-//! The header: a magic word, a version, the length of what follows, and a Python dictionary of three keys.
+//! The header: a magic, a version, the length of the rest, and a Python dictionary of three keys.
 
-/// What stands in a header.
+/// The content of a header.
 pub(super) struct Header {
     /// The type as NumPy spells it: byte order, kind, bytes.
     pub descr: String,
-    /// Columns first.
+    /// Whether the numbers are stored column by column.
     pub fortran: bool,
     pub shape: Vec<u64>,
 }
 
-/// A shape as Python writes it, but for a single size.
+/// Formats a shape as Python does, except for a single dimension.
 pub fn in_words(shape: &[u64]) -> String {
     let sizes: Vec<_> = shape.iter().map(u64::to_string).collect();
     format!("({})", sizes.join(", "))
 }
 
-/// What was expected and what was found.
+/// The expected and the found content.
 type Fault = (String, String);
 
 impl Header {
-    /// Bytes of one element; 0 where the type is not one that has a width here.
+    /// Returns the bytes of one element; 0 if the type has no width here.
     pub fn width(&self) -> usize {
         let digits = self.descr.trim_start_matches(|c: char| !c.is_ascii_digit());
         let width: usize = digits.parse().unwrap_or(0);
@@ -27,17 +27,17 @@ impl Header {
         if self.kind() == Some('U') { width.saturating_mul(4) } else { width }
     }
 
-    /// Bytes of the numbers.
+    /// Returns the bytes of all numbers.
     pub fn bytes(&self) -> Option<u64> {
         self.shape.iter().try_fold(self.width() as u64, |size, &n| size.checked_mul(n))
     }
 
-    /// The letter of the type.
+    /// Returns the letter of the type.
     pub fn kind(&self) -> Option<char> {
         self.descr.chars().find(char::is_ascii_alphabetic)
     }
 
-    /// Whether the bytes of a number come in the order opposite to this machine's.
+    /// Checks whether the byte order is opposite to this machine's.
     pub fn is_swapped(&self) -> bool {
         let big = self.descr.starts_with('>');
         let little = self.descr.starts_with('<');
@@ -48,7 +48,7 @@ impl Header {
         in_words(&self.shape)
     }
 
-    /// The one string in `bytes`.
+    /// Returns the single string in `bytes`.
     pub fn string(&self, bytes: &[u8]) -> Option<String> {
         let text: String = match self.kind()? {
             'S' => bytes.iter().map(|&byte| char::from(byte)).collect(),
@@ -69,7 +69,7 @@ impl Header {
 
 /// Reads the header; returns it with the offset at which the numbers begin.
 pub(super) fn parse(bytes: &[u8]) -> Result<(Header, usize), Fault> {
-    let cut = || ("a whole header".to_owned(), "end of file".to_owned());
+    let cut = || ("a complete header".to_owned(), "end of file".to_owned());
     let rest = bytes.strip_prefix(super::MAGIC).ok_or_else(|| {
         (
             "the bytes that every NumPy array begins with".to_owned(),
@@ -92,8 +92,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<(Header, usize), Fault> {
     Ok((header, bytes.len() - rest.len() + length))
 }
 
-/// The three values, each found by its key: no key contains another, and none can stand within a value of plain
-/// numbers.
+/// Reads the three values by their keys. No key contains another, and none occurs within a value that describes plain numbers.
 fn read_dictionary(text: &str) -> Option<Header> {
     let value = |key: &str| {
         let (_, rest) = text.split_once(&format!("'{key}'"))?;
@@ -111,7 +110,7 @@ fn read_dictionary(text: &str) -> Option<Header> {
     Some(Header { descr, fortran, shape })
 }
 
-/// The bytes of a header, padded so that the numbers begin at a multiple of 64.
+/// Encodes a header, padded so that the numbers begin at a multiple of 64.
 pub(super) fn encode(descr: &str, shape: &[usize]) -> Vec<u8> {
     let sizes: String = shape.iter().map(|size| format!("{size}, ")).collect();
     let sizes = if shape.len() == 1 { sizes.trim_end() } else { sizes.trim_end_matches(", ") };

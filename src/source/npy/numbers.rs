@@ -1,8 +1,8 @@
-//! Numbers of any type and byte order, as indices or as f64.
+//! Numbers of any type and byte order, converted to indices or to f64.
 
 use super::header::Header;
 
-/// The bytes of numbers, and their type.
+/// The bytes of an array, with the type of the numbers.
 pub(in crate::source) struct Numbers<'a> {
     kind: Kind,
     swapped: bool,
@@ -26,24 +26,24 @@ enum Kind {
     C128,
 }
 
-/// Place, what was expected, and what was found.
+/// Index of the number, the expected content, and the found content.
 pub(in crate::source) type Fault = (usize, &'static str, String);
 
 /// Calls `$visit` for every number, in the order of the file.
 macro_rules! each {
     ($self:ident, $type:ty, $visit:expr) => {
-        $self.bytes.as_chunks::<{ size_of::<$type>() }>().0.iter().enumerate().map(|(place, bytes)| {
+        $self.bytes.as_chunks::<{ size_of::<$type>() }>().0.iter().enumerate().map(|(index, bytes)| {
             let mut bytes = *bytes;
             if $self.swapped {
                 bytes.reverse();
             }
-            $visit(place, <$type>::from_ne_bytes(bytes))
+            $visit(index, <$type>::from_ne_bytes(bytes))
         })
     };
 }
 
 impl<'a> Numbers<'a> {
-    /// `None` for a type that holds no numbers, or none that are read.
+    /// Returns `None` for a type that is not supported.
     pub(super) fn new(header: &Header, bytes: &'a [u8]) -> Option<Numbers<'a>> {
         let kind = match (header.kind()?, header.width()) {
             ('b', 1) => Kind::Bool,
@@ -64,26 +64,26 @@ impl<'a> Numbers<'a> {
         Some(Numbers { kind, swapped: header.is_swapped(), bytes })
     }
 
-    /// Other bytes of the same type.
+    /// Returns other bytes with the same type.
     pub(super) fn with(&self, bytes: &'a [u8]) -> Numbers<'a> {
         Numbers { bytes, ..*self }
     }
 
-    /// Appends the numbers as f64, all finite; complex ones must be real.
+    /// Appends the numbers as f64. All must be finite, and complex ones real.
     pub fn values(&self, to: &mut Vec<f64>) -> Result<(), Fault> {
-        let finite = |place: usize, value: f64| {
-            if value.is_finite() { Ok(value) } else { Err((place, "a finite number", value.to_string())) }
+        let finite = |index: usize, value: f64| {
+            if value.is_finite() { Ok(value) } else { Err((index, "a finite number", value.to_string())) }
         };
         match self.kind {
-            Kind::F32 => append(to, each!(self, f32, |place, v| finite(place, f64::from(v)))),
+            Kind::F32 => append(to, each!(self, f32, |index, v| finite(index, f64::from(v)))),
             Kind::F64 => append(to, each!(self, f64, finite)),
-            Kind::C64 => real(to, each!(self, f32, |place, v| finite(place, f64::from(v)))),
+            Kind::C64 => real(to, each!(self, f32, |index, v| finite(index, f64::from(v)))),
             Kind::C128 => real(to, each!(self, f64, finite)),
             _ => append(to, self.integers().into_iter().flatten().map(|number| Ok(number as f64))),
         }
     }
 
-    /// The first integer that is no f64, and its place.
+    /// Returns index and value of the first integer that f64 does not represent exactly.
     pub fn first_rounded(&self) -> Option<(usize, i128)> {
         if !matches!(self.kind, Kind::I64 | Kind::U64) {
             return None;
@@ -91,7 +91,7 @@ impl<'a> Numbers<'a> {
         self.integers()?.enumerate().find(|(_, number)| *number as f64 as i128 != *number)
     }
 
-    /// The numbers as integers; `None` where the type is no integer.
+    /// Returns the numbers as integers; `None` if the type is not an integer.
     pub fn integers(&self) -> Option<Box<dyn Iterator<Item = i128> + '_>> {
         Some(match self.kind {
             Kind::Bool => Box::new(each!(self, u8, |_, v| i128::from(v != 0))),
@@ -115,20 +115,20 @@ fn append(to: &mut Vec<f64>, values: impl Iterator<Item = Result<f64, Fault>>) -
     Ok(())
 }
 
-/// Appends the real parts of pairs, whose imaginary parts must be 0.
+/// Appends the real parts of complex numbers; the imaginary parts must be 0.
 fn real(to: &mut Vec<f64>, parts: impl Iterator<Item = Result<f64, Fault>>) -> Result<(), Fault> {
-    for (place, part) in parts.enumerate() {
+    for (index, part) in parts.enumerate() {
         match part {
-            Ok(value) if place % 2 == 0 => to.push(value),
+            Ok(value) if index % 2 == 0 => to.push(value),
             Ok(0.0) => {}
             Ok(value) => {
                 return Err((
-                    place / 2,
+                    index / 2,
                     "a real number, as complex matrices are not read",
-                    format!("{value}i beside it"),
+                    format!("an imaginary part of {value}"),
                 ));
             }
-            Err((_, expected, found)) => return Err((place / 2, expected, found)),
+            Err((_, expected, found)) => return Err((index / 2, expected, found)),
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! The five formats: their arrays checked against each other, and made compressed rows.
+//! The five formats: checks their arrays against each other and converts them to compressed rows.
 
 use super::{Members, check};
 use crate::error::Result;
@@ -10,14 +10,14 @@ use crate::source::npy::{Array, in_words};
 /// Rows and columns.
 type Shape = (usize, usize);
 
-/// csr.
+/// Reads csr.
 pub(super) fn rows(members: &mut Members, shape: Shape) -> Result<(Csr, u64)> {
     let rows = read_rows(members, shape, "a column")?;
     let stored = rows.indices.len() as u64;
     Ok((rows.into_csr(members.duplicates)?, stored))
 }
 
-/// csc: the rows of the transpose.
+/// Reads csc: the rows of the transpose.
 pub(super) fn columns(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
     let columns = read_rows(members, (cols, rows), "a row")?;
     let stored = columns.indices.len() as u64;
@@ -39,13 +39,13 @@ fn read_rows(members: &mut Members, (rows, cols): Shape, what: &str) -> Result<C
     Ok(Compressed { rows, cols, offsets, indices, values })
 }
 
-/// How many numbers there are in an array of one or more dimensions, by its header.
+/// Returns the number of elements of an array of one or more dimensions, from its header.
 fn count_of(members: &mut Members, name: &str) -> Result<u64> {
     let shape = members.shape(name)?;
     Ok(shape.iter().fold(1, |all: u64, &size| all.saturating_mul(size)))
 }
 
-/// Offsets and indices, checked.
+/// Reads and checks offsets and indices.
 fn read_pattern(members: &mut Members, (rows, cols): Shape, what: &str) -> Result<(Vec<u64>, Vec<u32>)> {
     let (given, count) = (count_of(members, "indptr")?, count_of(members, "indices")?);
     if given != rows as u64 + 1 {
@@ -74,7 +74,7 @@ fn read_pattern(members: &mut Members, (rows, cols): Shape, what: &str) -> Resul
     Ok((offsets, indices))
 }
 
-/// coo: rows and columns in arrays of their own, or in the two rows of one.
+/// Reads coo: rows and columns in two arrays, or in the two rows of one array.
 pub(super) fn triplets(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
     let (row_last, col_last) = (rows as i128 - 1, cols as i128 - 1);
     let coords = members.find_shape("coords")?;
@@ -125,7 +125,7 @@ fn check_triplets(members: &mut Members, size: Shape, coords: Option<&[u64]>) ->
     members.check_count("data", size, &shape)
 }
 
-/// bsr: compressed rows of dense blocks. Every number of a block is an entry, zeros included.
+/// Reads bsr: compressed rows of dense blocks. Every number of a block is an entry, zeros included.
 pub(super) fn blocks(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
     let shape = members.shape("data")?;
     let &[count, height, width] = &shape[..] else {
@@ -176,8 +176,8 @@ pub(super) fn blocks(members: &mut Members, (rows, cols): Shape) -> Result<(Csr,
     Ok((sparse.into_csr(members.duplicates)?, stored))
 }
 
-/// dia: row k of the data is the diagonal `offsets[k]` above the main one, at the columns where it stands. Zeros are no
-/// entries there, as SciPy has it.
+/// Reads dia: row k of the data is the diagonal `offsets[k]` above the main one, indexed by column. Zeros are not entries, as in
+/// SciPy.
 pub(super) fn diagonals(members: &mut Members, (rows, cols): Shape) -> Result<(Csr, u64)> {
     let (given, shape) = (count_of(members, "offsets")?, members.shape("data")?);
     let &[count, length] = &shape[..] else {
@@ -188,7 +188,7 @@ pub(super) fn diagonals(members: &mut Members, (rows, cols): Shape) -> Result<(C
     if count != given {
         return Err(members.malformed("data", expected(), in_words(&shape)));
     }
-    // Data of no columns take no bytes, and offsets do.
+    // Data without columns occupies no bytes, but offsets do.
     members.check_count("offsets", (rows, cols), &[given])?;
     members.check_count("data", (rows, cols), &shape)?;
     let bytes = members.array("offsets")?;

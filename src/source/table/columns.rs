@@ -9,17 +9,17 @@ pub(super) const MOST: usize = 64;
 /// The columns of a table of edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
-    /// The place of the vertex that an edge leaves, counted from 0.
+    /// The index of the column with the vertex that an edge leaves.
     pub source: usize,
-    /// The place of the vertex that it leads to.
+    /// The index of the column with the vertex that the edge leads to.
     pub target: usize,
-    /// The place of its weight, if that is read.
+    /// The index of the column with the weight, if that is read.
     pub weight: Option<usize>,
-    /// How many columns there are.
+    /// The number of columns.
     pub count: usize,
 }
 
-/// The part of an edge that a column is.
+/// The role of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Source,
@@ -27,7 +27,7 @@ enum Role {
     Weight,
 }
 
-/// Words of headers, in small letters and without marks and blanks between them.
+/// Words of headers, in lower case without punctuation and blanks.
 const WORDS: &[(Role, &[&str])] = &[
     (
         Role::Source,
@@ -65,7 +65,7 @@ const WORDS: &[(Role, &[&str])] = &[
     (Role::Weight, &["weight", "weights", "w", "value", "probability"]),
 ];
 
-/// Words that may be names of vertices: they are a header above whole numbers only.
+/// Words that may be names of vertices: they count as a header only above whole numbers.
 const LETTERS: [[&str; 2]; 2] = [["u", "v"], ["i", "j"]];
 
 fn plain(word: &str) -> String {
@@ -73,44 +73,44 @@ fn plain(word: &str) -> String {
 }
 
 impl Columns {
-    /// Those of a table without a header, whose third column is the weight.
+    /// Returns the columns of a table without a header; the third column is the weight.
     pub(super) fn in_order(count: usize) -> Columns {
         Columns { source: 0, target: 1, weight: (count > 2).then_some(2), count }
     }
 
-    /// Those of a header; None where no word of it is a known one for the source, or for the target, or where two are.
-    /// `numbers` says whether the vertices below it are whole numbers.
+    /// Returns the columns of a header, or `None` unless exactly one word names the source, one the target, and at most one the
+    /// weight. `numbers` checks whether the vertices below the header are whole numbers.
     pub(super) fn of_header(words: &[&str], numbers: impl Fn(&Columns) -> bool) -> Option<Columns> {
         let words: Vec<String> = words.iter().map(|word| plain(word)).collect();
-        let places = |role: Role| {
+        let indices = |role: Role| {
             let known = WORDS.iter().filter(move |(other, _)| *other == role).flat_map(|(_, words)| *words);
             let known: Vec<&str> = known.copied().collect();
-            let mut places = (0..words.len()).filter(|&at| known.contains(&words[at].as_str()));
-            (places.next(), places.next().is_some())
+            let mut indices = (0..words.len()).filter(|&at| known.contains(&words[at].as_str()));
+            (indices.next(), indices.next().is_some())
         };
-        let weight = match places(Role::Weight) {
-            (place, false) => place,
+        let weight = match indices(Role::Weight) {
+            (index, false) => index,
             _ => return None,
         };
         let count = words.len();
-        match (places(Role::Source), places(Role::Target)) {
+        match (indices(Role::Source), indices(Role::Target)) {
             ((Some(source), false), (Some(target), false)) => Some(Columns { source, target, weight, count }),
             _ => LETTERS.iter().find_map(|pair| {
-                let place = |letter: &str| words.iter().position(|word| word == letter);
-                let columns = Columns { source: place(pair[0])?, target: place(pair[1])?, weight, count };
+                let index = |letter: &str| words.iter().position(|word| word == letter);
+                let columns = Columns { source: index(pair[0])?, target: index(pair[1])?, weight, count };
                 numbers(&columns).then_some(columns)
             }),
         }
     }
 
-    /// The places, counted from 0, of the columns that are not read.
+    /// Returns the indices of the columns that are not read.
     pub(super) fn unread(&self) -> impl Iterator<Item = usize> {
         let read = [Some(self.source), Some(self.target), self.weight];
-        (0..self.count).filter(move |place| !read.contains(&Some(*place)))
+        (0..self.count).filter(move |index| !read.contains(&Some(*index)))
     }
 }
 
-/// Words for columns, as [`Columns::from_str`] takes them.
+/// The words for columns that [`Columns::from_str`] accepts.
 const FORM: &str = "columns are source, target, weight, time or -, separated by commas, one for each column of the file, at \
                     most 64, with source and target once each and weight at most once; time and - are not read";
 
@@ -120,8 +120,8 @@ impl FromStr for Columns {
     fn from_str(text: &str) -> Result<Columns, String> {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         let once = |name: &str| {
-            let mut places = (0..words.len()).filter(|&at| words[at].eq_ignore_ascii_case(name));
-            (places.next(), places.next().is_some())
+            let mut indices = (0..words.len()).filter(|&at| words[at].eq_ignore_ascii_case(name));
+            (indices.next(), indices.next().is_some())
         };
         let known = |word: &&str| {
             ["source", "target", "weight", "time", "-"].iter().any(|name| word.eq_ignore_ascii_case(name))
@@ -140,14 +140,14 @@ impl FromStr for Columns {
 
 impl fmt::Display for Columns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for place in 0..self.count {
-            let name = match place {
-                place if place == self.source => "source",
-                place if place == self.target => "target",
-                place if Some(place) == self.weight => "weight",
+        for column in 0..self.count {
+            let name = match column {
+                column if column == self.source => "source",
+                column if column == self.target => "target",
+                column if Some(column) == self.weight => "weight",
                 _ => "-",
             };
-            write!(f, "{}{name}", if place == 0 { "" } else { "," })?;
+            write!(f, "{}{name}", if column == 0 { "" } else { "," })?;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_read_as_they_are_shown() {
+    fn displayed_columns_parse_to_the_same_columns() {
         for text in ["source,target", "target,source,weight", "-,source,-,target,-", "source,target,weight,-"]
         {
             assert_eq!(text.parse::<Columns>().unwrap().to_string(), text);

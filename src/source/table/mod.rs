@@ -1,12 +1,12 @@
-//! Tables of edges: columns for the source and the target of each edge, perhaps one for its weight, and others that are not
+//! Tables of edges: columns for the source and the target of each edge, optionally one for its weight, and columns that are not
 //! read. Columns are separated by tabs, commas, semicolons or blanks; fields may be quoted. A first line of known words is a
-//! header; a first line that looks like one of unknown words is refused until the user names the columns. Vertices are whole
-//! numbers, as in a plain list of edges, where those of the first edge are; else names: any text in UTF-8, numbered in the
-//! order in which they first come, the source of an edge before its target. Where the user names the columns, one vertex that
-//! is not an id makes names of all.
+//! header. A first line that looks like a header of unknown words is refused until the user names the columns. If the vertices of
+//! the first edge are whole numbers, vertices are ids as in a plain list of edges. Otherwise they are names: any text in UTF-8,
+//! numbered by first occurrence, the source of an edge before its target. If the user names the columns, a single vertex that is
+//! not an id makes all vertices names.
 //!
-//! Comments begin with `#` or `%`. A line that begins so and has the columns of an edge is refused in a file of names,
-//! unless a blank comes next: a name may begin with either.
+//! Comments begin with `#` or `%`. In a file of names, a line that begins so and has the columns of an edge is refused unless a
+//! blank comes next, because a name may begin with either character.
 
 mod columns;
 mod links;
@@ -27,7 +27,7 @@ use links::Links;
 use shape::{Shape, is_text};
 use std::ops::Range;
 
-/// Whether the first lines look like edges, or the first one is a header.
+/// Checks whether the first lines look like edges, or the first one is a header.
 pub(super) fn recognises(text: Text) -> bool {
     Shape::find(text).is_some()
 }
@@ -35,7 +35,7 @@ pub(super) fn recognises(text: Text) -> bool {
 /// Reads the graph: the entry (i, j) is the edge from vertex i to vertex j.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let shape = match options.columns {
-        Some(columns) => Shape::told(text, columns),
+        Some(columns) => Shape::for_columns(text, columns),
         None => Shape::find(text).ok_or_else(|| no_table(text))?,
     }
     .linked(is_undirected(text)?);
@@ -57,16 +57,16 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded { notes, ..loaded })
 }
 
-/// Reads a list that was refused for a vertex that is not an id as one of names, where the user has named its columns. Else
-/// the error tells that this is a way to read it.
+/// Reads a list as one of names if it was refused for a vertex that is not an id and the user has named the columns. Without
+/// named columns, the error suggests naming them.
 pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Loaded> {
     let Error::Parse { line, .. } = &error else { return Err(error) };
-    // Another fault may be in a line that has a name by the table's separator: in `1<tab>2 3`, the name `2 3`.
+    // The fault may be a name only by the table's separator: in `1<tab>2 3`, the name is `2 3`.
     if !may_be_name(&error) {
         return Err(error);
     }
     let found = match options.columns {
-        Some(columns) => Some(Shape::told(text, columns)),
+        Some(columns) => Some(Shape::for_columns(text, columns)),
         None => Shape::find(text),
     };
     let Some(shape) = found else { return Err(error) };
@@ -79,7 +79,7 @@ pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Lo
         return Err(text.error(*vertex_fault(empty)));
     }
     let Some(name) = ends.iter().find(|field| is_text(field.raw())) else { return Err(error) };
-    if !shape.told {
+    if !shape.user_columns {
         let (ids, columns) = (ids(), shape.columns);
         let expected = format!("{ids}; naming the columns {columns} reads all vertices as names");
         return Err(text.error(*field_fault(name, expected)));
@@ -92,25 +92,25 @@ pub(super) fn as_names(text: Text, options: &Options, error: Error) -> Result<Lo
     names::read(text, &shape, options, vec![mixed])
 }
 
-/// Whether a fault in a list of ids may be a name.
+/// Checks whether a fault in a list of ids may be a name.
 pub(super) fn may_be_name(error: &Error) -> bool {
     matches!(error, Error::Parse { found, .. } if is_text(found.as_bytes()))
 }
 
-/// How the lines of a table are read.
+/// The format of the lines of a table.
 #[derive(Clone, Copy)]
 struct Rows {
     separator: Separator,
     columns: Columns,
     links: Links,
-    /// Whether the user has said how many columns there are.
-    told: bool,
+    /// Whether the user has named the columns.
+    user_columns: bool,
 }
 
 impl Rows {
     fn new(shape: &Shape) -> Rows {
-        let Shape { separator, columns, links, told, .. } = *shape;
-        Rows { separator, columns, links, told }
+        let Shape { separator, columns, links, user_columns, .. } = *shape;
+        Rows { separator, columns, links, user_columns }
     }
 }
 
@@ -135,8 +135,8 @@ impl<'a> Row<'a> {
                 to = Some(field);
             } else if Some(fields) == weight {
                 by = Some(field);
-            } else if let Links::Typed { place, undirected } = rows.links
-                && fields == place
+            } else if let Links::Typed { column, undirected } = rows.links
+                && fields == column
                 && !field.raw().eq_ignore_ascii_case(links::type_name(undirected).as_bytes())
             {
                 return Err(type_fault(&field, undirected));
@@ -175,7 +175,7 @@ fn type_fault(field: &Field, undirected: bool) -> Box<Fault> {
 
 #[cold]
 fn count_fault(at: usize, found: usize, rows: &Rows) -> Box<Fault> {
-    let by = if rows.told { "as named" } else { "as on the first line" };
+    let by = if rows.user_columns { "as named" } else { "as on the first line" };
     let expected = format!("an edge of {} columns, {by}", rows.columns.count);
     Box::new(Fault { at, expected, found: Some(format!("{found} columns")) })
 }
@@ -190,8 +190,8 @@ fn field_fault(field: &Field, expected: impl Into<String>) -> Box<Fault> {
     Box::new(Fault { at: field.at, expected: expected.into(), found: Some(found) })
 }
 
-/// Calls `visit` for each line of a piece that is neither blank nor begins like a comment, with the text up to its end and
-/// its offset; `comment` for those that begin so.
+/// Calls `visit` for each line of a piece that is neither blank nor begins like a comment, with the text up to the line's end and
+/// the line's offset; calls `comment` for lines that begin like a comment.
 #[inline]
 fn each_line<'a>(
     text: Text<'a>,
@@ -239,7 +239,7 @@ impl Lines for Rows {
     }
 }
 
-/// The vertex that a whole number names.
+/// Parses a vertex id.
 #[inline]
 fn vertex(field: &Field) -> Scan<u32> {
     match whole(field.raw()) {
@@ -254,40 +254,41 @@ fn vertex_fault(field: &Field) -> Box<Fault> {
     field_fault(field, expected)
 }
 
-/// The ids of vertices, in words.
+/// Describes the valid ids of vertices.
 fn ids() -> String {
     format!("a node from 0 to {}", u32::MAX - 1)
 }
 
-/// The notes on what the first lines decided; each is logged too.
+/// Returns notes on what the first lines determined, and logs each.
 fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
-    let name = |place: usize| match &shape.header {
-        Some(words) => format!("'{}'", words[place].escape_debug()),
-        None => (place + 1).to_string(),
+    let name = |column: usize| match &shape.header {
+        Some(words) => format!("'{}'", words[column].escape_debug()),
+        None => (column + 1).to_string(),
     };
     if let Some(rival) = shape.rival {
-        let (taken, other) = (shape.separator.plural(), rival.plural());
-        notes.push(format!("columns are separated by {taken}; {other} also fit"));
+        let (used, other) = (shape.separator.plural(), rival.plural());
+        notes.push(format!("columns are separated by {used}; {other} also fit"));
     }
-    if shape.names && shape.header.is_none() && !shape.told {
+    if shape.names && shape.header.is_none() && !shape.user_columns {
         notes.push("the lines are read as edges between names, the first line too".to_owned());
     }
     let columns = &shape.columns;
     if shape.header.is_some() {
-        let weight = columns.weight.map_or(String::new(), |place| format!(", weight {}", name(place)));
+        let weight = columns.weight.map_or(String::new(), |column| format!(", weight {}", name(column)));
         let (source, target) = (name(columns.source), name(columns.target));
         notes.push(format!("the first line is read as a header: source {source}, target {target}{weight}"));
     }
     match shape.links {
         Links::Comment => notes.push(direction::note()),
-        Links::Typed { place, undirected: true } => {
-            let column = name(place);
+        Links::Typed { column, undirected: true } => {
+            let column = name(column);
             notes.push(format!("column {column} is Undirected: each edge is read in both directions"));
         }
         _ => {}
     }
-    let unread: Vec<String> = columns.unread().filter(|&place| !shape.links.reads(place)).map(name).collect();
-    let known = shape.told && shape.header.is_none();
+    let unread: Vec<String> =
+        columns.unread().filter(|&column| !shape.links.reads(column)).map(name).collect();
+    let known = shape.user_columns && shape.header.is_none();
     if !known && !unread.is_empty() {
         let unread = match &unread[..] {
             [one] => format!("column {one} is"),
@@ -302,7 +303,7 @@ fn notes(text: Text, shape: &Shape, mut notes: Vec<String>) -> Vec<String> {
     notes
 }
 
-/// The error for a file of no known kind whose lines have columns; None where they have none.
+/// Returns the error for a file of unknown format whose lines have columns; `None` if they have none.
 pub(super) fn unknown_columns(text: Text) -> Option<Error> {
     if shape::has_too_many_columns(text) {
         let what = format!("a table of more than {} columns", columns::MOST);

@@ -1,5 +1,5 @@
-//! Tables of edges between names. Each portion is parsed by several threads into the names of its edges and their hashes, while
-//! one of them numbers the names of the portion before.
+//! Tables of edges between names. Several threads parse a portion into the names of its edges and the hashes of the names, while
+//! one thread numbers the names of the previous portion.
 
 use super::{Row, Rows, Shape, each_line, field_fault, notes, vertex_fault};
 use crate::error::{Error, Result};
@@ -14,16 +14,16 @@ use crate::source::tokens::{Scan, pieces};
 use crate::source::{Loaded, Options, kinds};
 use std::ops::Range;
 
-/// Names by which each step of a search is prepared ahead: its slot, the place of the label there, and the label.
+/// Distances, in names, at which each step of a lookup is prefetched: the slot, the label's position there, and the label.
 const AHEAD: [usize; 3] = [36, 24, 12];
 
-/// The names of the edges of a piece, in its order: of each edge the source, then the target.
+/// The names of the edges of a piece in the order of the text: of each edge the source, then the target.
 #[derive(Default)]
 struct Names {
     text: Vec<u8>,
     ends: Vec<usize>,
     hashes: Vec<u32>,
-    /// Empty where no column is the weight.
+    /// Empty if no column is the weight.
     weights: Vec<f64>,
 }
 
@@ -40,11 +40,11 @@ pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<Stri
             before = parse();
             return Ok(());
         }
-        let (taken, parsed) = rayon::join(|| take_all(&mut before, &mut interner, &mut edges), parse);
+        let (numbered, parsed) = rayon::join(|| number_all(&mut before, &mut interner, &mut edges), parse);
         before = parsed;
-        taken
+        numbered
     })?;
-    take_all(&mut before, &mut interner, &mut edges)?;
+    number_all(&mut before, &mut interner, &mut edges)?;
     let notes = notes(text, shape, mixed);
     let stored = edges.row_indices.len() as u64;
     let labels = interner.labels;
@@ -57,7 +57,7 @@ pub(super) fn read(text: Text, shape: &Shape, options: &Options, mixed: Vec<Stri
     Ok(Loaded { labels: Some(labels), notes, kind: Some(kinds::TABLE), ..Loaded::new(matrix, stored, both) })
 }
 
-/// The names of a piece up to its first fault.
+/// Parses the names of a piece up to the first fault.
 fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<Error>) {
     let mut names = Names::default();
     let length = piece.len();
@@ -82,17 +82,17 @@ fn parse_piece(text: Text, piece: Range<usize>, rows: &Rows) -> (Names, Option<E
     };
     let fault = each_line(text, piece, visit, |line, at| comment(line, at, rows)).err();
     text.advance(length);
-    // A line whose second name is faulty leaves one without an edge.
+    // If the second name of a line is faulty, the line's first name has no edge.
     (names, fault.map(|fault| text.error(*fault)))
 }
 
-/// Whether every name of a text is fit to be a label by its bytes: printable ASCII. Line ends and blanks are in no name, but
-/// for tabs, which may be.
+/// Checks by the bytes whether every name of a text is a valid label: printable ASCII. No name contains a line end or a blank,
+/// except for tabs.
 fn is_plain(text: &[u8]) -> bool {
     text.iter().fold(true, |all, byte| all & matches!(byte, b' '..=b'~' | b'\n' | b'\t'))
 }
 
-/// Refuses what looks like a comment and may be an edge.
+/// Refuses a line that looks like a comment but may be an edge.
 fn comment(line: &[u8], at: usize, rows: &Rows) -> Scan<()> {
     if line.get(at + 1).is_none_or(|byte| b" \t#%".contains(byte)) {
         return Ok(());
@@ -114,19 +114,19 @@ fn comment(line: &[u8], at: usize, rows: &Rows) -> Scan<()> {
 }
 
 /// Numbers the names of a portion, up to its first fault.
-fn take_all(
+fn number_all(
     portion: &mut Vec<(Names, Option<Error>)>,
     interner: &mut Interner,
     edges: &mut Coo,
 ) -> Result<()> {
     portion.drain(..).try_for_each(|(names, fault)| {
-        take_in(&names, interner, edges)?;
+        number_names(&names, interner, edges)?;
         fault.map_or(Ok(()), Err)
     })
 }
 
 /// Numbers the names of a piece.
-fn take_in(names: &Names, interner: &mut Interner, edges: &mut Coo) -> Result<()> {
+fn number_names(names: &Names, interner: &mut Interner, edges: &mut Coo) -> Result<()> {
     let count = names.ends.len() / 2;
     grow(&mut edges.row_indices, count)?;
     grow(&mut edges.col_indices, count)?;
@@ -135,14 +135,14 @@ fn take_in(names: &Names, interner: &mut Interner, edges: &mut Coo) -> Result<()
     let mut ends = [0; 2];
     for edge in 0..count {
         for (side, end) in ends.iter_mut().enumerate() {
-            let place = 2 * edge + side;
-            let hash = names.hashes[place];
-            let ahead = AHEAD.map(|ahead| names.hashes.get(place + ahead));
+            let index = 2 * edge + side;
+            let hash = names.hashes[index];
+            let ahead = AHEAD.map(|ahead| names.hashes.get(index + ahead));
             ahead[0].inspect(|hash| interner.expect(**hash));
             ahead[1].inspect(|hash| interner.expect_place(**hash));
             ahead[2].inspect(|hash| interner.expect_label(**hash));
-            *end = interner.number(&names.text[start..names.ends[place]], hash)?;
-            start = names.ends[place];
+            *end = interner.number(&names.text[start..names.ends[index]], hash)?;
+            start = names.ends[index];
         }
         edges.row_indices.push(ends[0]);
         edges.col_indices.push(ends[1]);

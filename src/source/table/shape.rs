@@ -1,4 +1,4 @@
-//! How a table of edges is written, found from its first lines: the separator, the header and the columns.
+//! Determines the layout of a table of edges from its first lines: the separator, the header and the columns.
 
 use super::columns::{Columns, MOST};
 use super::links::Links;
@@ -6,14 +6,14 @@ use crate::source::text::Text;
 use crate::source::tokens::fields::{Field, Fields, Separator};
 use crate::source::tokens::{is_blank, is_number, is_whole, line_at, whole};
 
-/// Lines that are looked at.
+/// Number of lines that are examined.
 const SAMPLE: usize = 64;
 /// The most columns of a table that has no header: source, target, weight, time.
 const WITHOUT_HEADER: usize = 4;
-/// Characters of a line that an error shows.
+/// Characters of a line that an error message quotes.
 const SHOWN: usize = 40;
 
-/// How a table of edges is written.
+/// The layout of a table of edges.
 #[derive(Clone, Debug)]
 pub(super) struct Shape {
     pub separator: Separator,
@@ -25,16 +25,16 @@ pub(super) struct Shape {
     /// The directions of the edges.
     pub links: Links,
     /// Whether the user has named the columns.
-    pub told: bool,
-    /// Whether vertices are names: by the first edge, or by the first lines where the user has named the columns.
+    pub user_columns: bool,
+    /// Whether vertices are names: decided by the first edge, or by the first lines if the user has named the columns.
     pub names: bool,
-    /// Another separator by which as many lines look like edges.
+    /// Another separator by which the same number of lines look like edges.
     pub rival: Option<Separator>,
     /// Why the table cannot be read without the user's help.
     pub doubt: Option<Doubt>,
 }
 
-/// Two readings of a table: what is refused, and what the user can do.
+/// An ambiguous table: what is refused, and what the user can do.
 #[derive(Clone, Debug)]
 pub(super) struct Doubt {
     pub what: String,
@@ -44,7 +44,7 @@ pub(super) struct Doubt {
 /// A line that is neither blank nor begins like a comment.
 #[derive(Clone, Copy)]
 struct Line<'a> {
-    /// The text up to its end.
+    /// The text up to the end of the line.
     text: &'a [u8],
     at: usize,
     /// Offset of the next line.
@@ -52,13 +52,13 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// None where quotes are not closed, or where there are too many columns.
+    /// Returns the fields; `None` if quotes are not closed or there are too many columns.
     fn fields(&self, separator: Separator) -> Option<Vec<Field<'a>>> {
         let fields = Fields::new(self.text, self.at, separator).take(MOST + 1);
         fields.collect::<Result<Vec<_>, _>>().ok().filter(|fields| fields.len() <= MOST)
     }
 
-    /// The fields where there are so many.
+    /// Returns the fields if there are `count` of them.
     fn columns(&self, separator: Separator, count: usize) -> Option<Vec<Field<'a>>> {
         self.fields(separator).filter(|fields| fields.len() == count)
     }
@@ -78,14 +78,14 @@ fn sample(bytes: &[u8]) -> Vec<Line<'_>> {
 }
 
 impl Shape {
-    /// The shape of a table of edges; None where the text does not look like one.
+    /// Determines the layout of a table of edges; returns `None` if the text does not look like one.
     pub fn find(text: Text) -> Option<Shape> {
         let lines = sample(text.bytes);
         by_header(&lines).or_else(|| by_edges(&lines))
     }
 
-    /// The shape of a table of which the user has said what its columns are.
-    pub fn told(text: Text, columns: Columns) -> Shape {
+    /// Determines the layout of a table whose columns the user has named.
+    pub fn for_columns(text: Text, columns: Columns) -> Shape {
         let lines = sample(text.bytes);
         if let Some(shape) = by_header(&lines).filter(|shape| shape.columns.count == columns.count) {
             return shape.with(columns, &lines[1..]);
@@ -110,7 +110,7 @@ impl Shape {
         }
     }
 
-    /// One without a header.
+    /// Returns a layout without a header.
     fn plain(separator: Separator, columns: Columns) -> Shape {
         Shape {
             separator,
@@ -118,7 +118,7 @@ impl Shape {
             body: 0,
             header: None,
             links: Links::Directed,
-            told: false,
+            user_columns: false,
             names: false,
             rival: None,
             doubt: None,
@@ -127,17 +127,17 @@ impl Shape {
 
     fn with(self, columns: Columns, lines: &[Line]) -> Shape {
         let names = has_names(lines, self.separator, &columns, is_text);
-        Shape { columns, names, told: true, links: Links::Directed, ..self }
+        Shape { columns, names, user_columns: true, links: Links::Directed, ..self }
     }
 
-    /// With links in both directions where the first comment says that the graph is undirected.
+    /// Makes links lead both ways if the first comment says that the graph is undirected.
     pub fn linked(self, undirected: bool) -> Shape {
         if undirected { Shape { links: Links::Comment, ..self } } else { self }
     }
 }
 
-/// Whether a first line of unknown words is a header: its vertices are names, and those below are whole numbers in both
-/// columns, or in one of them on two lines or more; or its weight is a word above a number.
+/// Checks whether a first line of unknown words is a header. Its vertices must be names, with whole numbers below them in both
+/// columns, or in one of them on two lines or more. Alternatively its weight is a word above a number.
 fn is_header(first: &Line, rest: &[Line], separator: Separator, columns: &Columns) -> bool {
     let Some(first) = first.columns(separator, columns.count) else { return false };
     let vertices = [columns.source, columns.target];
@@ -153,7 +153,7 @@ fn is_header(first: &Line, rest: &[Line], separator: Separator, columns: &Column
     !below.is_empty() && whole == 2 || below.len() > 1 && whole == 1 || columns.weight.is_some_and(weighed)
 }
 
-/// Whether it begins with a letter, so that it is not a damaged number.
+/// Checks whether a field begins with a letter, so that it is not a damaged number.
 fn begins_word(field: &[u8]) -> bool {
     !is_number(field) && field.first().is_some_and(|byte| byte.is_ascii_alphabetic() || b"_:".contains(byte))
 }
@@ -162,7 +162,7 @@ fn words(fields: &[Field]) -> Vec<String> {
     fields.iter().map(|field| String::from_utf8_lossy(&field.bytes()).into_owned()).collect()
 }
 
-/// Whether one of the first two lines has more columns than are read.
+/// Checks whether one of the first two lines has more than `MOST` columns.
 pub(super) fn has_too_many_columns(text: Text) -> bool {
     let many = |line: &Line, separator| Fields::new(line.text, line.at, separator).nth(MOST).is_some();
     let separators = [Separator::Tab, Separator::Comma, Separator::Semicolon];
@@ -172,7 +172,7 @@ pub(super) fn has_too_many_columns(text: Text) -> bool {
         .any(|line| separators.into_iter().any(|separator| many(line, separator)))
 }
 
-/// Whether the first two lines have columns, and neither a header nor their number tells what each of them is.
+/// Checks whether the first two lines have columns that neither a header nor their number identifies.
 pub(super) fn has_unknown_columns(text: Text) -> bool {
     let lines = sample(text.bytes);
     let [first, second, ..] = &lines[..] else { return false };
@@ -191,13 +191,13 @@ fn has_names(lines: &[Line], separator: Separator, columns: &Columns, named: fn(
     fields.into_iter().any(|fields| vertices.iter().any(|&at| named(fields[at].raw())))
 }
 
-/// Whether a vertex is a name: neither nothing nor a number. A number such as `-1` or `1e5` is a fault among ids.
+/// Checks whether a vertex is a name: neither empty nor a number. A number such as `-1` or `1e5` is a fault among ids.
 pub(super) fn is_name(word: &[u8]) -> bool {
     let number = word.iter().any(u8::is_ascii_digit) && is_number(word);
     !(word.is_empty() || number)
 }
 
-/// Whether a vertex can be read as a name alone: a name, or a whole number too large for an id.
+/// Checks whether a vertex can only be read as a name: a name, or a whole number too large for an id.
 pub(super) fn is_text(word: &[u8]) -> bool {
     is_name(word) || is_whole(word) && whole(word).is_none_or(|number| number >= u64::from(u32::MAX))
 }
@@ -209,7 +209,7 @@ fn by_header(lines: &[Line]) -> Option<Shape> {
         let words = words(&fields);
         let below = rest.first().and_then(|line| line.fields(separator));
         let below = below.filter(|below| below.len() == fields.len());
-        // Of prose, too, two words of a line may be known.
+        // Two words of a line of prose may be known, too.
         if separator == Separator::Blanks && below.is_none() {
             return None;
         }
@@ -233,7 +233,7 @@ fn by_header(lines: &[Line]) -> Option<Shape> {
     })
 }
 
-/// By lines of edges alone: the separator by which the most of them look like the first.
+/// Determines the layout from lines of edges alone: uses the separator by which most lines look like the first one.
 fn by_edges(lines: &[Line]) -> Option<Shape> {
     let mut best: Option<(usize, Shape)> = None;
     for separator in Separator::ALL {
@@ -263,7 +263,7 @@ fn by_edges(lines: &[Line]) -> Option<Shape> {
         let doubt = header.or_else(|| commas.then(|| other_reading(lines, shape.columns.count))?);
         Shape { doubt, ..shape }
     });
-    // A weight with a decimal comma is not a number, so that no separator gives edges.
+    // A weight with a decimal comma is not a number, so no separator gives edges.
     shape.or_else(|| {
         let separators = [Separator::Tab, Separator::Semicolon, Separator::Blanks];
         let (separator, count) = decimal_commas(lines, &separators)?;
@@ -277,12 +277,12 @@ fn unknown_header(line: &Line) -> Doubt {
     let text = String::from_utf8_lossy(&line.text[line.at..]);
     let shown: String = text.trim().chars().take(SHOWN).flat_map(char::escape_debug).collect();
     let what = format!("a table whose first line, '{shown}', looks like a header of unknown words,");
-    let hint = "name the columns, which takes the first line as a header; where it is an edge, put another \
+    let hint = "name the columns, so that the first line is read as a header; if it is an edge, put another \
                 edge above it";
     Doubt { what, hint }
 }
 
-/// The reading of a table of `count` columns separated by commas that has columns by other marks too.
+/// Returns the other reading of a table of `count` columns separated by commas, if other separators also give columns.
 fn other_reading(lines: &[Line], count: usize) -> Option<Doubt> {
     let even = |separator: Separator| {
         let columns = lines[0].fields(separator)?.len();
@@ -294,7 +294,7 @@ fn other_reading(lines: &[Line], count: usize) -> Option<Doubt> {
     Some(doubt_of_commas(separator, columns, Some(count)))
 }
 
-/// The separator and the number of columns by which the third field of each line is a number with a decimal comma.
+/// Returns separator and number of columns if the third field of each line is a number with a decimal comma.
 fn decimal_commas(lines: &[Line], separators: &[Separator]) -> Option<(Separator, usize)> {
     let decimal = |field: &Field| {
         let mut parts = field.raw().strip_prefix(b"-").unwrap_or(field.raw()).split(|byte| *byte == b',');
@@ -314,11 +314,11 @@ fn doubt_of_commas(separator: Separator, count: usize, commas: Option<usize>) ->
         "a table that reads as {count} columns separated by {} with decimal commas{or}",
         separator.plural()
     );
-    let hint = "write numbers with a decimal point; where commas separate the columns, name the columns";
+    let hint = "write numbers with a decimal point; if commas separate the columns, name the columns";
     Doubt { what, hint }
 }
 
-/// Whether two separators give other fields in the lines.
+/// Checks whether two separators split the lines into different fields.
 fn differ(lines: &[Line], one: Separator, other: Separator) -> bool {
     let fields = |line: &Line, separator| -> Option<Vec<_>> {
         Some(line.fields(separator)?.iter().map(|field| field.bytes().into_owned()).collect())
@@ -326,12 +326,12 @@ fn differ(lines: &[Line], one: Separator, other: Separator) -> bool {
     lines.iter().any(|line| fields(line, one) != fields(line, other))
 }
 
-/// Whether it looks like an edge where no header says so.
+/// Checks whether fields look like an edge in a table without a header.
 fn is_edge(fields: &[Field], count: usize) -> bool {
     let is_vertex = |field: &Field| {
         let word = field.raw();
         let letter = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
-        // Where a comma ends a word, blanks do not separate the columns.
+        // If a comma ends a word, blanks do not separate the columns.
         (is_whole(word) || is_name(word))
             && !word.ends_with(b",")
             && !word.ends_with(b";")

@@ -1,4 +1,4 @@
-//! Words taken off a text one after the other, and the ends of its lines.
+//! Readers of words and line ends of a text.
 
 use super::digits::eight;
 use super::ends::{ends_word, is_blank};
@@ -8,53 +8,53 @@ use crate::source::text::{Fault, Text};
 use memchr::memchr;
 use std::ops::Range;
 
-/// What scanning gives, or where the text departs from its format.
+/// The result of scanning, or the fault at which the text violates its format.
 pub(in crate::source) type Scan<T> = Result<T, Box<Fault>>;
 
-/// Bytes after which the meter is told how far a thread has come.
+/// Bytes between two reports of a thread to the meter.
 const REPORT: usize = 1 << 20;
 
-/// A place in a text. A comma ends a word too where `COMMA` is true.
+/// A position in a text. A comma also ends a word if `COMMA` is true.
 pub(in crate::source) struct Tokens<'a, const COMMA: bool> {
     pub(super) bytes: &'a [u8],
     pub at: usize,
     meter: Option<&'a Meter>,
-    /// The place that the meter knows of.
-    told: usize,
+    /// The offset up to which the meter has been advanced.
+    reported: usize,
 }
 
 /// The tokens of lists of numbers, in which a comma may separate two words.
 pub(in crate::source) type ListTokens<'a> = Tokens<'a, true>;
-/// The tokens of formats whose words are separated by blanks alone.
+/// The tokens of formats whose words are separated only by blanks.
 pub(in crate::source) type BlankTokens<'a> = Tokens<'a, false>;
 
 impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
-    /// Starts at an offset; places are offsets in `bytes`.
+    /// Starts at an offset in `bytes`.
     pub fn new(bytes: &'a [u8], at: usize) -> Tokens<'a, COMMA> {
-        Tokens { bytes, at, meter: None, told: at }
+        Tokens { bytes, at, meter: None, reported: at }
     }
 
-    /// The tokens of a part of a text, with its meter.
+    /// Starts at the beginning of a part of a text, with the text's meter.
     pub fn metered(text: Text<'a>, part: Range<usize>) -> Tokens<'a, COMMA> {
-        Tokens { bytes: &text.bytes[..part.end], at: part.start, meter: text.meter, told: part.start }
+        Tokens { bytes: &text.bytes[..part.end], at: part.start, meter: text.meter, reported: part.start }
     }
 
-    /// Tells the meter of what it does not know yet.
+    /// Advances the meter to the current offset.
     #[cold]
     pub fn tell(&mut self) {
         if let Some(meter) = self.meter {
-            meter.add((self.at - self.told) as u64);
+            meter.add((self.at - self.reported) as u64);
         }
-        self.told = self.at;
+        self.reported = self.at;
     }
 
-    /// The next 64 bytes, unless the end is near.
+    /// Returns the next 64 bytes, unless the end is near.
     #[inline(always)]
     pub fn window(&self) -> Option<Window<'a>> {
         Window::at(self.bytes, self.at)
     }
 
-    /// What was read from an offset on.
+    /// Returns the bytes from an offset to the current one.
     pub fn since(&self, start: usize) -> &'a [u8] {
         &self.bytes[start..self.at]
     }
@@ -71,7 +71,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
         }
     }
 
-    /// Blanks, and a comma among them where there is one.
+    /// Skips blanks, with at most one comma among them.
     #[inline]
     pub fn skip_separator(&mut self) {
         self.skip_blanks();
@@ -81,7 +81,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
         }
     }
 
-    /// Skips blanks; whether nothing else is left of the line.
+    /// Skips blanks and checks whether the line ends there.
     #[inline]
     pub fn line_is_done(&mut self) -> bool {
         self.skip_blanks();
@@ -92,7 +92,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
     #[inline(always)]
     pub fn skip_line(&mut self) {
         while let Some(word) = self.eight_bytes(self.at) {
-            // The lowest byte that becomes zero is the only one for which this test is exact, and the one wanted.
+            // This test is exact only for the lowest byte that becomes zero, which is the wanted one.
             let zeroed = word ^ eight(b'\n');
             let found = zeroed.wrapping_sub(eight(1)) & !zeroed & eight(0x80);
             if found != 0 {
@@ -105,7 +105,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
         self.at += memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
     }
 
-    /// Skips blanks and line ends, however many: long runs of them at the speed of memory.
+    /// Skips blanks and line ends. Long runs of them are skipped at memory bandwidth.
     #[inline(always)]
     fn skip_white(&mut self) {
         const FEW: usize = 64;
@@ -119,7 +119,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
         }
     }
 
-    /// Skips lines that are blank or begin with one of the comment characters; false at the end of the text.
+    /// Skips blank lines and lines that begin with a comment character; returns false at the end of the text.
     #[inline(always)]
     pub fn seek_line(&mut self, comments: &[u8]) -> bool {
         loop {
@@ -132,7 +132,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
         }
     }
 
-    /// Skips comment lines alone, where a blank line has a meaning; false at the end of the text.
+    /// Skips only comment lines, for formats in which a blank line has a meaning; returns false at the end of the text.
     pub fn seek_row(&mut self, comments: &[u8]) -> bool {
         while self.peek().is_some_and(|byte| comments.contains(&byte)) {
             self.skip_line();
@@ -140,7 +140,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
         self.peek().is_some()
     }
 
-    /// Moves to the next line; there must be nothing more on this one but a comment.
+    /// Moves to the next line; the rest of this one may only be a comment.
     #[inline(always)]
     pub fn finish_line(&mut self, comments: &[u8]) -> Scan<()> {
         self.skip_blanks();
@@ -150,13 +150,13 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
             Some(byte) if comments.contains(&byte) => self.skip_line(),
             Some(_) => return Err(fault(self.at, "end of line")),
         }
-        if self.at - self.told >= REPORT {
+        if self.at - self.reported >= REPORT {
             self.tell();
         }
         Ok(())
     }
 
-    /// The next word of the line and its place; empty at the end of the line.
+    /// Returns the next word of the line and its offset; an empty word at the end of the line.
     pub fn word(&mut self) -> (usize, &'a [u8]) {
         self.skip_blanks();
         let start = self.at;
@@ -165,7 +165,7 @@ impl<'a, const COMMA: bool> Tokens<'a, COMMA> {
         (start, self.since(start))
     }
 
-    /// Eight bytes, the first lowest; none where fewer are left.
+    /// Returns eight bytes, the first one lowest, or `None` if fewer are left.
     #[inline(always)]
     pub(super) fn eight_bytes(&self, at: usize) -> Option<u64> {
         let bytes = self.bytes.get(at..at + 8)?;
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comment_ends_a_line_where_the_format_allows_it() {
+    fn a_comment_ends_a_line_if_the_format_allows_it() {
         let mut tokens = BlankTokens::new(b" \t% c\r\n 5", 0);
         assert!(tokens.finish_line(b"").is_err());
         assert!(tokens.finish_line(b"%").is_ok());

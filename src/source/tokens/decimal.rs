@@ -1,15 +1,15 @@
-//! Decimal numbers to the nearest f64: the usual forms, `-1.0`, `0.8012345678901234` and `2.8322685185200e+06`.
+//! Converts decimal numbers in common forms to the nearest f64: `-1.0`, `0.8012345678901234` and `2.8322685185200e+06`.
 //!
-//! A number is w * 10^p with a whole w below 2^64. Where w and 10^|p| are exact in f64, one product or quotient rounds
-//! once. Elsewhere 10^p = m * 2^k with m from 2^63 to 2^64, cut off below its 64 bits, so that w * 10^p lies between
-//! w * m and w * (m + 1), times 2^k: the upper 64 bits of the product are those of the number, or one less. They decide
-//! how it rounds unless they are within one of the middle between two neighbours, which about one in 500 numbers is.
-//! Those, longer numbers and other forms are left to others.
+//! A number is w * 10^p with a whole w below 2^64. If w and 10^|p| are exact in f64, one product or quotient rounds once.
+//! Otherwise 10^p = m * 2^k with m from 2^63 to 2^64, truncated to 64 bits, so that w * 10^p lies between w * m and w * (m + 1),
+//! times 2^k. The upper 64 bits of the product are those of the number, or one less. They decide the rounding unless they are
+//! within one of the midpoint between two neighbours, which happens for about one in 500 numbers. Such numbers, longer numbers
+//! and other forms take the slow path.
 
 use super::digits::{TENS, TENS_WHOLE, eight, not_digits, of_digits};
 use super::window::Window;
 
-/// The largest power of ten, either way, for which m is worked out in 128 bits.
+/// The largest |p| for which m is computed in 128 bits.
 const MOST: usize = 27;
 
 /// m and k of 10^p for p from -27 to 27.
@@ -18,10 +18,10 @@ const POWERS: [(u64, i32); 2 * MOST + 1] = {
     let mut five: u128 = 1;
     let mut p = 0;
     while p <= MOST {
-        // 5^27 has 63 bits. Its first bit moved to the top, and the exponent that makes up for it and for 2^p.
+        // 5^27 has 63 bits. The first bit is moved to the top, and the exponent compensates for this shift and for 2^p.
         let up = (five as u64).leading_zeros();
         powers[MOST + p] = ((five as u64) << up, p as i32 - up as i32);
-        // 1 / 5^p likewise: 2^(63 + bits) / 5^p is from 2^63 to 2^64, and 2^63 for p = 0.
+        // For 1 / 5^p: 2^(63 + bits) / 5^p is from 2^63 to 2^64, and 2^63 for p = 0.
         let bits = if p == 0 { 0 } else { 64 - up as i32 };
         powers[MOST - p] = (((1_u128 << (63 + bits)) / five) as u64, -(p as i32) - 63 - bits);
         five *= 5;
@@ -30,7 +30,7 @@ const POWERS: [(u64, i32); 2 * MOST + 1] = {
     powers
 };
 
-/// The number that stands there, if it is in a usual form.
+/// Converts a number of a common form; returns `None` for other forms.
 #[inline(always)]
 pub(in crate::source) fn decimal(window: Window, start: usize, end: usize) -> Option<f64> {
     let negative = window.byte(start) == b'-';
@@ -43,17 +43,17 @@ pub(in crate::source) fn decimal(window: Window, start: usize, end: usize) -> Op
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// A number of at most eight bytes, the first of them lowest.
+/// Converts a number of at most eight bytes, the first of them lowest.
 #[inline(always)]
 fn short(word: u64, length: usize) -> Option<f64> {
-    // Moves what comes after them out at the top and zeros in below.
+    // Shifts the bytes after the number out at the top and zeros in below.
     let up = 64 - 8 * length;
     let all = (word ^ eight(b'0')) << up;
     let point = not_digits(all);
     if point == 0 {
         return Some(of_digits(all) as f64);
     }
-    // Takes the point out: what is below it moves up by a byte.
+    // Removes the point: the bytes below it move up by one byte.
     let at = point & point.wrapping_neg();
     let below = (at >> 7) - 1;
     let byte = (at >> 7) * 0xff;
@@ -66,7 +66,7 @@ fn short(word: u64, length: usize) -> Option<f64> {
     (not_digits(digits) == 0).then(|| of_digits(digits) as f64 / TENS[fraction])
 }
 
-/// A longer one, with a point among the first eight bytes.
+/// Converts a longer number, with a point among the first eight bytes.
 #[inline(always)]
 fn long(window: Window, start: usize, mut end: usize) -> Option<f64> {
     let word = window.word(start) ^ eight(b'0');
@@ -90,7 +90,7 @@ fn long(window: Window, start: usize, mut end: usize) -> Option<f64> {
     }
     let first = start + before + 1;
     let length = end.checked_sub(first)?;
-    // With this many digits there are at most 19 of them, which 64 bits hold.
+    // At most 19 digits in total fit 64 bits.
     if length > 19 - before && !(whole == 0 && length <= 19) {
         return None;
     }
@@ -106,7 +106,7 @@ fn long(window: Window, start: usize, mut end: usize) -> Option<f64> {
     nearest(whole * TENS_WHOLE[length] + fraction, exponent - length as i32)
 }
 
-/// The number nearest to w * 10^p, if that is decided in 64 bits.
+/// Returns the f64 nearest to w * 10^p, if 64 bits decide the rounding.
 #[inline(always)]
 fn nearest(w: u64, p: i32) -> Option<f64> {
     if w <= 1 << 53 && p.unsigned_abs() < TENS.len() as u32 {
@@ -120,18 +120,18 @@ fn nearest(w: u64, p: i32) -> Option<f64> {
     let up = w.leading_zeros();
     let product = u128::from(w << up) * u128::from(m);
     let upper = (product >> 64) as u64;
-    // 53 bits of these 64 or 63 remain.
+    // Keeps 53 of these 64 or 63 bits.
     let cut = 11 - upper.leading_zeros();
     let (middle, rest) = (1 << (cut - 1), upper & ((1 << cut) - 1));
     if rest == middle || rest == middle - 1 {
         return None;
     }
     let mantissa = (upper >> cut) + u64::from(rest > middle);
-    // Both factors are exact, and no number of so few digits is near the ends of the range.
+    // Both factors are exact, and a number with this few digits is not near the ends of the range.
     Some(mantissa as f64 * two_to(k - up as i32 + 64 + cut as i32))
 }
 
-/// 2^e for exponents of normal numbers.
+/// Returns 2^e for exponents of normal numbers.
 #[inline(always)]
 fn two_to(e: i32) -> f64 {
     f64::from_bits(((e + 1023) as u64) << 52)
@@ -146,7 +146,7 @@ mod tests {
         decimal(Window::at(text.as_bytes(), 0).expect("long enough"), 0, word.len())
     }
 
-    /// Numbers without a pattern, the same in every run.
+    /// Pseudorandom numbers, the same in every run.
     fn numbers() -> impl Iterator<Item = u64> {
         let mut state = 1_u64;
         std::iter::repeat_with(move || {
@@ -156,8 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_has_the_bits_of_the_nearest_number() {
-        let (mut read_so, mut given) = (0, 0);
+    fn parsed_numbers_are_the_nearest_f64() {
+        let (mut parsed, mut given) = (0, 0);
         for (bits, other) in numbers().zip(numbers().skip(9)).take(200_000) {
             let sign = ["", "-"][(other % 2) as usize];
             let digits = &format!("{bits:019}")[..1 + (other >> 1) as usize % 19];
@@ -167,17 +167,17 @@ mod tests {
             for word in [format!("{sign}{whole}.{fraction}{exponent}"), format!("{sign}{digits}")] {
                 given += 1;
                 if let Some(value) = read(&word) {
-                    read_so += 1;
+                    parsed += 1;
                     let nearest: f64 = word.parse().expect("a number");
                     assert_eq!(value.to_bits(), nearest.to_bits(), "{word}");
                 }
             }
         }
-        assert!(read_so > given / 2, "{read_so} of {given}");
+        assert!(parsed > given / 2, "{parsed} of {given}");
     }
 
     #[test]
-    fn numbers_in_the_middle_between_two_others_are_left_to_others_or_right() {
+    fn numbers_near_the_midpoint_of_two_neighbours_are_declined_or_exact() {
         let mut decided = 0;
         for bits in numbers().take(50_000) {
             let below = f64::from_bits((bits >> 12) | 0x4340_0000_0000_0000);
@@ -185,7 +185,7 @@ mod tests {
             for near in [middle - 1, middle, middle + 1] {
                 let text = near.to_string();
                 let fractions = [format!("{}.{}", &text[..5], &text[5..]), format!("0.{text}")];
-                // The first of these is the middle itself, and its neighbours.
+                // The first word is the midpoint or one of its neighbours.
                 for word in std::iter::once(format!("{text}.0")).chain(fractions) {
                     if let Some(value) = read(&word) {
                         decided += 1;
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_forms_are_read_here() {
+    fn common_forms_are_parsed() {
         for word in [
             "-1.0",
             "4.0",
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_not_read() {
+    fn invalid_numbers_are_declined() {
         for word in [
             "",
             "-",

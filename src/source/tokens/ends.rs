@@ -1,8 +1,8 @@
-//! Where words and lines end.
+//! The ends of words and lines.
 
 use memchr::memchr;
 
-/// Blanks within a line. A carriage return is one of them, so that CRLF line ends are read too.
+/// Checks for a blank within a line. A carriage return counts as a blank, so CRLF line ends are accepted.
 #[inline(always)]
 pub(in crate::source) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
@@ -13,7 +13,7 @@ pub(in crate::source) fn ends_word(byte: u8) -> bool {
     is_blank(byte) || byte == b'\n'
 }
 
-/// The line that begins at an offset, without its end, and the offset of the next one.
+/// Returns the line that begins at an offset, without its end, and the offset of the next line.
 #[inline]
 pub(in crate::source) fn line_at(bytes: &[u8], at: usize) -> (&[u8], usize) {
     let rest = &bytes[at..];

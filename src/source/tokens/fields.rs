@@ -1,11 +1,12 @@
-//! The fields of a line: words separated by blanks, or columns separated by tabs, commas or semicolons. A field may be quoted as in
-//! RFC 4180, with `""` for a quotation mark in it; quotes end on their line. Blanks around a field are no part of it.
+//! Splits a line into fields: words separated by blanks, or columns separated by tabs, commas or semicolons. A field may be
+//! quoted as in RFC 4180, with `""` for a quotation mark in it; quotes end on their line. Blanks around a field are not part of
+//! it.
 
 use super::ends::is_blank;
 use memchr::memchr;
 use std::borrow::Cow;
 
-/// The mark between two fields.
+/// The separator between two fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
     Tab,
@@ -19,7 +20,7 @@ impl Separator {
     pub const ALL: [Separator; 4] =
         [Separator::Tab, Separator::Comma, Separator::Semicolon, Separator::Blanks];
 
-    /// The English plural.
+    /// Returns the English plural.
     pub fn plural(self) -> &'static str {
         match self {
             Separator::Tab => "tabs",
@@ -39,7 +40,7 @@ impl Separator {
         }
     }
 
-    /// Whether it is a blank that is no separator.
+    /// Checks for a blank that is not a separator.
     #[inline]
     fn pads(self, byte: u8) -> bool {
         is_blank(byte) && (byte != b'\t' || self != Separator::Tab)
@@ -49,11 +50,11 @@ impl Separator {
 /// A field of a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
-    /// Its offset in the text of the line.
+    /// The field's offset in the text of the line.
     pub at: usize,
-    /// Its bytes, without quotes around them.
+    /// The field's bytes, without quotes around them.
     raw: &'a [u8],
-    /// Whether each quotation mark in it is written twice.
+    /// Whether quotation marks in the field are doubled.
     escaped: bool,
 }
 
@@ -63,7 +64,7 @@ impl<'a> Field<'a> {
         if self.escaped { Cow::Owned(unescape(self.raw)) } else { Cow::Borrowed(self.raw) }
     }
 
-    /// The bytes where nothing in them is escaped, which is so in all numbers.
+    /// Returns the bytes as they are in the text, which is sufficient for numbers: these contain no quotation marks.
     #[inline]
     pub fn raw(&self) -> &'a [u8] {
         self.raw
@@ -82,7 +83,7 @@ fn unescape(raw: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// The fields of one line, each a field or the offset of a quotation mark that is not closed before a separator.
+/// An iterator over the fields of one line; an error is the offset of a quotation mark not closed before a separator.
 pub(crate) struct Fields<'a> {
     /// The text up to the end of the line.
     text: &'a [u8],
@@ -92,7 +93,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Of the line that begins at an offset and ends with the text, its line end left out.
+    /// Splits the line that begins at an offset; `text` ends before the line's end.
     #[inline]
     pub fn new(text: &'a [u8], at: usize, separator: Separator) -> Fields<'a> {
         Fields { text, at, separator, more: true }
@@ -105,7 +106,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes a field that begins with a quotation mark.
+    /// Reads a field that begins with a quotation mark.
     fn quoted(&mut self) -> Result<Field<'a>, usize> {
         let open = self.at;
         let (mut end, mut escaped) = (open + 1, false);
@@ -155,7 +156,7 @@ impl<'a> Iterator for Fields<'a> {
         match self.text.get(self.at) {
             _ if field.is_err() => self.more = false,
             Some(&byte) if self.separator.is(byte) => self.at += 1,
-            // After quotes and blanks nothing else may come before the separator.
+            // After a quoted field, only blanks may come before the separator.
             Some(_) if self.separator != Separator::Blanks => {
                 self.more = false;
                 return Some(Err(self.at));
@@ -167,10 +168,10 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A field for a table whose columns are separated by commas, in quotes where it needs them.
+/// Formats a field for a table with commas as separators, in quotes if necessary.
 pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
     let special = |byte: u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
-    // Blanks at the ends would be lost, and a line that begins with # is a comment to many readers.
+    // Blanks at the ends would be lost, and many readers treat a line that begins with # as a comment.
     let edges = text.trim() != text || text.starts_with(['#', '%']) || text.is_empty();
     if edges || text.bytes().any(special) {
         Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")))
@@ -189,32 +190,35 @@ mod tests {
             .collect()
     }
 
-    fn given(words: &[&str]) -> Result<Vec<String>, usize> {
+    fn expected(words: &[&str]) -> Result<Vec<String>, usize> {
         Ok(words.iter().map(|word| (*word).to_owned()).collect())
     }
 
     #[test]
-    fn fields_are_cut_at_their_separator_alone() {
-        assert_eq!(fields(" a  b\tc \r", Separator::Blanks), given(&["a", "b", "c"]));
-        assert_eq!(fields("a b\t c,d\t", Separator::Tab), given(&["a b", "c,d", ""]));
-        assert_eq!(fields("a b , \"c, \"\"d\"\"\" ,e\r", Separator::Comma), given(&["a b", "c, \"d\"", "e"]));
-        assert_eq!(fields("\"a b\" \"\"", Separator::Blanks), given(&["a b", ""]));
-        assert_eq!(fields("a;;b", Separator::Semicolon), given(&["a", "", "b"]));
-        assert_eq!(fields("", Separator::Blanks), given(&[]));
-        assert_eq!(fields("it\"s,5\"", Separator::Comma), given(&["it\"s", "5\""]));
+    fn fields_are_split_only_at_their_separator() {
+        assert_eq!(fields(" a  b\tc \r", Separator::Blanks), expected(&["a", "b", "c"]));
+        assert_eq!(fields("a b\t c,d\t", Separator::Tab), expected(&["a b", "c,d", ""]));
+        assert_eq!(
+            fields("a b , \"c, \"\"d\"\"\" ,e\r", Separator::Comma),
+            expected(&["a b", "c, \"d\"", "e"])
+        );
+        assert_eq!(fields("\"a b\" \"\"", Separator::Blanks), expected(&["a b", ""]));
+        assert_eq!(fields("a;;b", Separator::Semicolon), expected(&["a", "", "b"]));
+        assert_eq!(fields("", Separator::Blanks), expected(&[]));
+        assert_eq!(fields("it\"s,5\"", Separator::Comma), expected(&["it\"s", "5\""]));
     }
 
     #[test]
-    fn quotes_that_are_not_closed_before_the_separator_are_faults() {
+    fn quotes_not_closed_before_the_separator_are_faults() {
         for (line, at) in [("a,\"b", 2), ("a,\"b\"c", 2), ("\"a\" b,c", 4), ("a,\"\"\"", 2)] {
             assert_eq!(fields(line, Separator::Comma), Err(at), "{line}");
         }
     }
 
     #[test]
-    fn a_quoted_field_is_read_back() {
+    fn quoted_fields_are_read_back() {
         for text in ["a", "a,b", "\"", " a ", "", "#a", "say \"a\", b", "ä b"] {
-            assert_eq!(fields(&quoted(text), Separator::Comma), given(&[text]));
+            assert_eq!(fields(&quoted(text), Separator::Comma), expected(&[text]));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Lines: the words of the first ones, and texts cut into pieces at line ends.
+//! Splits the first lines of a text into words, and cuts texts into pieces at line ends.
 
 use super::cursor::ListTokens;
 use super::ends::ends_word;
@@ -7,11 +7,11 @@ use memchr::memchr;
 use std::mem::replace;
 use std::ops::Range;
 
-/// Words of a line that [`first_lines`] returns at most: a hostile line must not take memory many times its length.
+/// The most words of a line that [`first_lines`] returns: a hostile line must not take memory many times its length.
 const MOST_WORDS: usize = 1 << 16;
 
-/// The words of the first lines, up to `most` of them, that are neither blank nor comments. Of a longer line than 65,536 words
-/// it returns the first ones.
+/// Returns the words of the first lines, up to `most` of them, that are neither blank nor comments. Lines of more than 65,536
+/// words are truncated.
 pub(in crate::source) fn first_lines<'a>(
     bytes: &'a [u8],
     comments: &[u8],
@@ -27,7 +27,7 @@ pub(in crate::source) fn first_lines<'a>(
     lines
 }
 
-/// The words of a line; a comma ends a word too.
+/// Splits a line into words; a comma also ends a word.
 fn split(line: &[u8]) -> Vec<&[u8]> {
     let words = line.split(|&byte| ends_word(byte) || byte == b',').filter(|word| !word.is_empty());
     words.take(MOST_WORDS).collect()
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_whole_lines_and_all_of_the_text() {
+    fn pieces_are_complete_lines_and_cover_the_text() {
         let text = b"a\n\nbb b\nccccccccccccccccccccc\nd";
         for start in [0, 2, 3, text.len()] {
             for count in 1..40 {

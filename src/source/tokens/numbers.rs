@@ -1,5 +1,4 @@
-//! Whole and decimal numbers in every form that they have. Other forms than the usual ones are left to a slower way, which gives
-//! the same numbers.
+//! Parses whole and decimal numbers in every accepted form. Uncommon forms take a slow path, which gives the same numbers.
 
 use super::cursor::{Scan, Tokens, fault};
 use super::digits::{TENS, TENS_WHOLE, eight, not_digits, of_digits};
@@ -7,7 +6,7 @@ use crate::source::text::Fault;
 use std::ops::Range;
 
 impl<const COMMA: bool> Tokens<'_, COMMA> {
-    /// A whole number in the range.
+    /// Reads a whole number within the range.
     #[inline]
     pub fn whole(&mut self, what: &str, range: Range<u64>) -> Scan<u64> {
         match self.whole_at(self.at) {
@@ -19,7 +18,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         }
     }
 
-    /// An index from 1 to `limit`, which is below 2^32, counted from 0 thereafter.
+    /// Reads an index from 1 to `limit`, which is below 2^32; returns it minus 1.
     #[inline(always)]
     pub fn index(&mut self, what: &str, limit: u64) -> Scan<u32> {
         match self.whole_at(self.at) {
@@ -32,26 +31,26 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         }
     }
 
-    /// A finite number.
+    /// Reads a finite number.
     #[inline(always)]
     pub fn number(&mut self, what: &str) -> Scan<f64> {
         match self.short_decimal() {
             Some(value) => Ok(value),
-            None => self.any_number(what),
+            None => self.number_slow(what),
         }
     }
 
-    /// A finite number, with the exponents of Fortran too.
+    /// Reads a finite number, also with exponents of Fortran.
     #[inline(always)]
     pub fn fortran_number(&mut self) -> Scan<f64> {
         match self.short_decimal() {
             Some(value) => Ok(value),
-            None => self.any_fortran_number(),
+            None => self.fortran_number_slow(),
         }
     }
 
     #[inline(never)]
-    fn any_number(&mut self, what: &str) -> Scan<f64> {
+    fn number_slow(&mut self, what: &str) -> Scan<f64> {
         match self.decimal() {
             Some((value, length)) if value.is_finite() => {
                 self.at += length;
@@ -62,7 +61,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
     }
 
     #[inline(never)]
-    fn any_fortran_number(&mut self) -> Scan<f64> {
+    fn fortran_number_slow(&mut self) -> Scan<f64> {
         let read = self.decimal().or_else(|| self.fortran());
         let (value, length) = read.ok_or_else(|| fault(self.at, "a number"))?;
         if !value.is_finite() {
@@ -72,7 +71,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         Ok(value)
     }
 
-    /// Takes a number off that one division gives: the nearest one, as both sides of it are exact in f64.
+    /// Reads a number that is the quotient of two integers exact in f64; the division rounds to the nearest f64.
     #[inline(always)]
     fn short_decimal(&mut self) -> Option<f64> {
         let negative = self.peek() == Some(b'-');
@@ -99,26 +98,26 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         None
     }
 
-    /// A number of any form and its length.
+    /// Parses a number of any form; returns it with its length.
     fn decimal(&self) -> Option<(f64, usize)> {
         let (value, length) = fast_float2::parse_partial(&self.bytes[self.at..]).ok()?;
         self.word_ends(self.at + length).then_some((value, length))
     }
 
-    /// A number with the exponent letter of Fortran's double precision, or with none after a point (`1.5D+3`,
-    /// `1.5+300`), and its length. Without a point, `2015-12` is a date and no number.
+    /// Parses a number with the exponent letter of Fortran's double precision, or without a letter after a decimal point
+    /// (`1.5D+3`, `1.5+300`); returns it with its length. Without a point, `2015-12` is a date and not a number.
     #[cold]
     fn fortran(&self) -> Option<(f64, usize)> {
         let (_, word) = Self::new(self.bytes, self.at).word();
-        let mut usual: Vec<u8> =
+        let mut number: Vec<u8> =
             word.iter().map(|&b| if matches!(b, b'd' | b'D') { b'e' } else { b }).collect();
-        let sign = usual.iter().rposition(|byte| matches!(byte, b'+' | b'-'));
-        if let Some(sign) = sign.filter(|&sign| sign > 0 && matches!(usual[sign - 1], b'0'..=b'9' | b'.'))
-            && usual[..sign].contains(&b'.')
+        let sign = number.iter().rposition(|byte| matches!(byte, b'+' | b'-'));
+        if let Some(sign) = sign.filter(|&sign| sign > 0 && matches!(number[sign - 1], b'0'..=b'9' | b'.'))
+            && number[..sign].contains(&b'.')
         {
-            usual.insert(sign, b'e');
+            number.insert(sign, b'e');
         }
-        Some((fast_float2::parse(&usual).ok()?, word.len()))
+        Some((fast_float2::parse(&number).ok()?, word.len()))
     }
 
     #[inline(always)]
@@ -126,7 +125,7 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         self.bytes.get(at).is_none_or(|&byte| Self::ends(byte))
     }
 
-    /// The whole number that the word at an offset is, the largest where 64 bits do not hold it, and the end of the word.
+    /// Parses the word at an offset as a whole number, saturated to 64 bits; returns it with the end of the word.
     #[inline(always)]
     fn whole_at(&self, start: usize) -> Option<(u64, usize)> {
         let (mut number, end) = self.digits(start);
@@ -139,29 +138,29 @@ impl<const COMMA: bool> Tokens<'_, COMMA> {
         Some((number, end))
     }
 
-    /// Whether 16 digits follow: such a number takes the slower way in any case, and is not read twice.
+    /// Checks for 16 digits: such a number takes the slow path anyway, so it is not parsed here first.
     #[inline(always)]
     fn sixteen_digits(&self, at: usize) -> bool {
         let digits = |at| self.eight_bytes(at).is_some_and(|word| not_digits(word ^ eight(b'0')) == 0);
         digits(at) && digits(at + 8)
     }
 
-    /// The digits from `at` on as a number, and where they end. More than 19 digits wrap around.
+    /// Returns the digits from `at` on as a number, and their end. More than 19 digits wrap around.
     #[inline(always)]
     fn digits(&self, at: usize) -> (u64, usize) {
         if let Some(word) = self.eight_bytes(at) {
             let digits = word ^ eight(b'0');
-            let others = not_digits(digits);
-            if others != 0 {
-                let count = others.trailing_zeros() / 8;
-                // Moves what is not a digit out at the top and zeros in below; two steps, as none may be left.
+            let other_bytes = not_digits(digits);
+            if other_bytes != 0 {
+                let count = other_bytes.trailing_zeros() / 8;
+                // Shifts the other bytes out at the top and zeros in below; in two steps, as there may be no digits.
                 return (of_digits(digits << (56 - 8 * count) << 8), at + count as usize);
             }
         }
         self.many_digits(at)
     }
 
-    /// The same for eight digits or more, and near the end of the text.
+    /// Parses eight or more digits, or digits near the end of the text.
     #[inline(never)]
     fn many_digits(&self, mut at: usize) -> (u64, usize) {
         let mut number = 0_u64;
@@ -201,7 +200,7 @@ fn whole_fault(at: usize, what: &str, range: Range<u64>) -> Box<Fault> {
     fault(at, expected)
 }
 
-/// Digits as a number, the largest where they are too many.
+/// Parses digits as a number, saturated to 64 bits.
 #[cold]
 fn saturating(digits: &[u8]) -> u64 {
     digits.iter().fold(0, |number: u64, byte| {
@@ -214,7 +213,7 @@ mod tests {
     use super::*;
     use crate::source::tokens::{BlankTokens, ListTokens};
 
-    /// Numbers are read eight digits at a time, and one at a time near the end of the text.
+    /// Numbers are parsed eight digits at a time, and one at a time near the end of the text.
     const TAILS: [&str; 2] = ["", " 1 2 3 4 5 6 7 8 9 10 11"];
 
     fn both<T>(
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_ends_a_word_of_a_list_alone() {
+    fn a_comma_ends_a_word_only_in_a_list() {
         let whole = |text: &str| both(text, |t| t.whole("n", 0..99), |t| t.whole("n", 0..99));
         let number = |text: &str| both(text, |t| t.number("x"), |t| t.number("x"));
         for tail in TAILS {
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_of_any_length_is_in_its_range_or_a_fault() {
+    fn a_whole_number_of_any_length_is_in_range_or_a_fault() {
         let read = |digits: &str, range: Range<u64>| {
             TAILS.map(|tail| {
                 BlankTokens::new(format!("{digits}{tail}").as_bytes(), 0).whole("n", range.clone()).ok()
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn exponents_of_fortran_are_read_where_the_format_has_them() {
+    fn fortran_exponents_are_read_only_in_formats_that_have_them() {
         for (word, value) in [("1.5D+3", 1500.0), ("2.d0", 2.0), ("1.5-3", 0.0015)] {
             let mut tokens = BlankTokens::new(word.as_bytes(), 0);
             assert!(tokens.number("x").is_err() && tokens.at == 0, "{word}");

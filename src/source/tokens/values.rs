@@ -1,11 +1,11 @@
-//! What a whole word means.
+//! Parses complete words.
 
-/// Whether a word is a whole number, of any size.
+/// Checks whether a word is a whole number of any size.
 pub(in crate::source) fn is_whole(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().all(u8::is_ascii_digit)
 }
 
-/// The whole number that a word is, if 64 bits hold it.
+/// Parses a whole number; returns `None` if it does not fit 64 bits.
 #[inline]
 pub(in crate::source) fn whole(word: &[u8]) -> Option<u64> {
     let mut number = 0_u64;
@@ -19,17 +19,17 @@ pub(in crate::source) fn whole(word: &[u8]) -> Option<u64> {
     (!word.is_empty()).then_some(number)
 }
 
-/// The same with an optional plus sign, which Fortran programs write.
+/// Parses a whole number with an optional plus sign, which Fortran programs write.
 pub(in crate::source) fn signed_whole(word: &[u8]) -> Option<u64> {
     whole(word.strip_prefix(b"+").unwrap_or(word))
 }
 
-/// Whether a word is a number.
+/// Checks whether a word is a number.
 pub(in crate::source) fn is_number(word: &[u8]) -> bool {
     fast_float2::parse::<f64, _>(word).is_ok()
 }
 
-/// The finite number that a word is.
+/// Parses a finite number.
 #[inline]
 pub(in crate::source) fn finite(word: &[u8]) -> Option<f64> {
     fast_float2::parse(word).ok().filter(|value: &f64| value.is_finite())
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_number_is_digits_that_64_bits_hold() {
+    fn a_whole_number_is_digits_that_fit_64_bits() {
         assert_eq!(whole(b"0"), Some(0));
         assert_eq!(whole(b"007"), Some(7));
         assert_eq!(whole(b"18446744073709551615"), Some(u64::MAX));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_finite_where_it_must_be() {
+    fn finite_refuses_infinities_and_nan() {
         assert_eq!(finite(b"-1.5e3"), Some(-1500.0));
         for word in ["inf", "nan", "1e999"] {
             assert!(is_number(word.as_bytes()), "{word}");

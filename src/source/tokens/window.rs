@@ -1,35 +1,35 @@
-//! The next 64 bytes of a text, and the words and digits among them.
+//! A window of the next 64 bytes of a text, and the words and digits in it.
 
 use super::digits::{eight, not_digits, of_digits};
 use crate::bytes::LANES;
 use crate::memory::fetch;
 
-/// Bytes that are looked at.
-pub(in crate::source) const SEEN: usize = LANES;
-/// And a few more, for words of eight bytes that begin among them.
-const HELD: usize = SEEN + 8;
-/// How far ahead the text is asked for: processors do so themselves, but not beyond the end of a page.
+/// Bytes of a window.
+pub(in crate::source) const WIDTH: usize = LANES;
+/// Bytes of a window with padding, for words of eight bytes that begin in the window.
+const PADDED: usize = WIDTH + 8;
+/// Distance of the prefetch. Hardware prefetchers work as well, but not beyond the end of a page.
 const AHEAD: usize = 1024;
 
-/// Bytes from the beginning of a line on.
+/// The bytes from the beginning of a line on.
 #[derive(Clone, Copy)]
-pub(in crate::source) struct Window<'a>(&'a [u8; HELD]);
+pub(in crate::source) struct Window<'a>(&'a [u8; PADDED]);
 
 impl<'a> Window<'a> {
-    /// None near the end of the text.
+    /// Returns the window at an offset, or `None` near the end of the text.
     #[inline(always)]
     pub fn at(bytes: &'a [u8], at: usize) -> Option<Window<'a>> {
-        let window = Window(bytes.get(at..at + HELD)?.try_into().ok()?);
+        let window = Window(bytes.get(at..at + PADDED)?.try_into().ok()?);
         fetch(window.0, AHEAD);
         Some(window)
     }
 
-    /// Where the word after the first blank begins, and the blanks from its end on.
+    /// Returns the start of the word after the first blank, and the mask of blanks from the end of that word on.
     #[inline(always)]
     pub fn next_word(self, mut blanks: u64) -> Option<(usize, u64)> {
         loop {
             let blank = first(blanks);
-            if blank >= SEEN || !matches!(self.byte(blank), b' ' | b'\t') {
+            if blank >= WIDTH || !matches!(self.byte(blank), b' ' | b'\t') {
                 return None;
             }
             blanks &= blanks - 1;
@@ -39,17 +39,17 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Bytes up to the next line, if this one ends here.
+    /// Returns the number of bytes up to the next line, if this line ends here.
     #[inline(always)]
     pub fn line_end(self, at: usize) -> Option<usize> {
-        match (at < SEEN, self.byte(at), self.byte(at + 1)) {
+        match (at < WIDTH, self.byte(at), self.byte(at + 1)) {
             (true, b'\n', _) => Some(at + 1),
             (true, b'\r', b'\n') => Some(at + 2),
             _ => None,
         }
     }
 
-    /// A word of at most 16 digits as a number.
+    /// Parses a word of at most 16 digits.
     #[inline(always)]
     pub fn whole(self, start: usize, end: usize) -> Option<u64> {
         match end - start {
@@ -61,34 +61,34 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// The number that `length` digits make, from 1 to 8 of them.
+    /// Parses `length` digits, from 1 to 8.
     #[inline(always)]
     pub fn digits(self, start: usize, length: usize) -> Option<u64> {
-        // Moves what comes after them out at the top and zeros in below.
+        // Shifts the bytes after the digits out at the top and zeros in below.
         let digits = (self.word(start) ^ eight(b'0')) << (64 - 8 * length);
         (not_digits(digits) == 0).then(|| of_digits(digits))
     }
 
-    /// One of the bytes that are looked at.
+    /// Returns a byte of the window.
     #[inline(always)]
     pub fn byte(self, at: usize) -> u8 {
-        self.0[at % SEEN]
+        self.0[at % WIDTH]
     }
 
-    /// Eight bytes from one that is looked at on, the first lowest.
+    /// Returns eight bytes from one in the window on, the first one lowest.
     #[inline(always)]
     pub fn word(self, at: usize) -> u64 {
-        let at = at % SEEN;
+        let at = at % WIDTH;
         self.0[at..at + 8].try_into().map_or(0, u64::from_le_bytes)
     }
 
     #[inline(always)]
-    pub fn seen(self) -> &'a [u8; SEEN] {
-        self.0.first_chunk().unwrap_or(&[0; SEEN])
+    pub fn bytes(self) -> &'a [u8; WIDTH] {
+        self.0.first_chunk().unwrap_or(&[0; WIDTH])
     }
 }
 
-/// The place of the first bit that is set.
+/// Returns the index of the first bit that is set.
 #[inline(always)]
 pub(in crate::source) fn first(bits: u64) -> usize {
     bits.trailing_zeros() as usize

@@ -1,40 +1,40 @@
 //! Numbers in instantaneous codes, most significant bit first.
 
-/// How a number is written.
+/// A code for numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Code {
-    /// As many zeros, and a one.
+    /// n zeros and a one.
     Unary,
     /// The length of n + 1 in unary, and its bits after the first (P. Elias, 1975).
     Gamma,
-    /// The same with the length in gamma.
+    /// Like gamma, with the length in gamma.
     Delta,
     /// By shrinking factors of k bits (P. Boldi and S. Vigna, 2005), 1 to 16.
     Zeta(u8),
-    /// Groups of three bits, each after a bit that says whether it is the last.
+    /// Groups of three bits; the bit before each group marks the last one.
     Nibble,
 }
 
-/// Bits that are read from the first to the last.
+/// A reader of bits, from the first to the last.
 pub(super) struct Bits<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// Bits that a look ahead shows at least, wherever it begins.
-const SEEN: u32 = 57;
+/// The least number of valid bits that `peek` returns at any offset.
+const LOOKAHEAD: u32 = 57;
 
 impl<'a> Bits<'a> {
     pub fn new(bytes: &'a [u8]) -> Bits<'a> {
         Bits { bytes, at: 0 }
     }
 
-    /// The bits that were read.
+    /// Returns the number of bits read.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// The next 64 bits, of which at least [`SEEN`] are shown; zeros after the end.
+    /// Returns the next 64 bits, of which at least [`LOOKAHEAD`] are valid; zeros after the end.
     #[inline]
     fn peek(&self) -> u64 {
         let rest = self.bytes.get(self.at / 8..).unwrap_or(&[]);
@@ -49,7 +49,7 @@ impl<'a> Bits<'a> {
         word << (self.at % 8)
     }
 
-    /// The next number; none where the file ends in it, or it takes more than 64 bits.
+    /// Reads the next number; returns `None` if the file ends within it or it takes more than 64 bits.
     #[inline]
     pub fn read(&mut self, code: Code) -> Option<u64> {
         let number = match code {
@@ -69,20 +69,20 @@ impl<'a> Bits<'a> {
     fn unary(&mut self) -> Option<u64> {
         let mut zeros = 0;
         loop {
-            let seen = self.peek().leading_zeros();
-            if seen < SEEN {
-                self.at += seen as usize + 1;
-                return Some(zeros + u64::from(seen));
+            let leading = self.peek().leading_zeros();
+            if leading < LOOKAHEAD {
+                self.at += leading as usize + 1;
+                return Some(zeros + u64::from(leading));
             }
-            zeros += u64::from(SEEN);
-            self.at += SEEN as usize;
+            zeros += u64::from(LOOKAHEAD);
+            self.at += LOOKAHEAD as usize;
             if self.at >= 8 * self.bytes.len() {
                 return None;
             }
         }
     }
 
-    /// At most 63 bits.
+    /// Reads at most 63 bits.
     #[inline]
     fn fixed(&mut self, count: u32) -> u64 {
         if count == 0 {
@@ -109,7 +109,7 @@ impl<'a> Bits<'a> {
         let left = shrinks.checked_mul(k).filter(|bits| bits + k < 64)?;
         let short = self.fixed(left + k - 1);
         let first = 1 << left;
-        // Numbers of the lower half of the range go without their last bit.
+        // Numbers of the lower half of the range omit the last bit.
         Some(if short < first { short + first - 1 } else { (short << 1 | self.fixed(1)) - 1 })
     }
 
@@ -132,7 +132,7 @@ impl<'a> Bits<'a> {
 mod tests {
     use super::*;
 
-    /// Bits from a text of zeros and ones.
+    /// Converts a text of zeros and ones to bytes.
     fn bytes(bits: &str) -> Vec<u8> {
         let bits: Vec<u8> = bits.bytes().filter(|b| *b != b' ').map(|b| b - b'0').collect();
         bits.chunks(8).map(|byte| byte.iter().enumerate().map(|(i, bit)| bit << (7 - i)).sum()).collect()
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_read_as_their_authors_write_them() {
+    fn codes_match_their_definitions() {
         assert_eq!(all(Code::Unary, "1 01 001 0001", 4), [0, 1, 2, 3]);
         assert_eq!(
             all(Code::Gamma, "1 010 011 00100 00101 00110 00111 0001000", 8),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn long_numbers_and_ends_of_files_are_met() {
+    fn long_numbers_and_ends_of_files_are_handled() {
         let long = format!("{}1{}", "0".repeat(62), "1".repeat(62));
         assert_eq!(all(Code::Gamma, &long, 1), [(1 << 63) - 2]);
         for code in [Code::Unary, Code::Gamma, Code::Delta, Code::Zeta(3), Code::Nibble] {

@@ -1,19 +1,19 @@
-//! The file that says what the bits mean.
+//! The properties file of a WebGraph graph: its sizes and codes.
 
 use super::bits::Code;
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The most that is read of it.
+/// The most bytes that are read of the file.
 const MOST: u64 = 1 << 16;
 
-/// Sizes of the graph, and how it is written.
+/// Sizes of the graph, and the parameters of its encoding.
 pub(super) struct Properties {
     pub nodes: usize,
     pub arcs: u64,
-    /// How far back a vertex may copy from.
+    /// The largest distance between a vertex and the one it copies from.
     pub window: u64,
-    /// The fewest vertices of an interval; 0 where there are none.
+    /// The least number of vertices of an interval; 0 if there are no intervals.
     pub shortest_interval: u64,
     pub codes: Codes,
 }
@@ -27,30 +27,30 @@ pub(super) struct Codes {
     pub residuals: Code,
 }
 
-/// Whether it is a file of properties of a graph of this format.
+/// Checks for a properties file of a WebGraph graph.
 pub(super) fn recognises(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(MOST as usize)];
     memchr::memmem::find(head, b"graphclass").is_some() && memchr::memmem::find(head, b"webgraph").is_some()
 }
 
-/// The value of a property.
+/// Returns the value of a property.
 fn value(text: &str, name: &str) -> Option<String> {
     let lines = text.lines().filter(|line| !line.starts_with(['#', '!']));
     let mut pairs = lines.filter_map(|line| line.split_once(['=', ':']));
     pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// Whether a class of WebGraph is the one of this format.
+/// Checks whether a class of WebGraph is the one of this format.
 fn is_bits(class: &str) -> bool {
     class.ends_with(".BVGraph")
 }
 
-/// Whether properties are those of a graph in bits of this format.
+/// Checks whether properties describe a graph in this format.
 pub(super) fn names_bits(bytes: &[u8]) -> bool {
     value(&String::from_utf8_lossy(bytes), "graphclass").is_some_and(|class| is_bits(&class))
 }
 
-/// The properties beside a file, if there are any.
+/// Reads the properties file stored next to a file, if there is one.
 pub(super) fn sibling(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
     use std::io::Read;
     let path = path.with_extension("properties");
@@ -123,7 +123,7 @@ impl Properties {
 }
 
 impl Codes {
-    /// Takes over a flag such as `RESIDUALS_GAMMA`.
+    /// Applies a flag such as `RESIDUALS_GAMMA`.
     fn set(&mut self, flag: &str, zeta: Code) -> Option<()> {
         let (kind, code) = flag.rsplit_once('_')?;
         let code = match code {
@@ -134,17 +134,17 @@ impl Codes {
             "NIBBLE" => Code::Nibble,
             _ => return None,
         };
-        let place = match kind {
+        let target = match kind {
             "OUTDEGREES" => &mut self.outdegrees,
             "REFERENCES" => &mut self.references,
             "BLOCK_COUNT" => &mut self.blocks_count,
             "BLOCKS" => &mut self.blocks,
             "RESIDUALS" => &mut self.residuals,
-            // Offsets stand in a file of their own, which is not read.
+            // Offsets are in a separate file, which is not read.
             "OFFSETS" => return Some(()),
             _ => return None,
         };
-        *place = code;
+        *target = code;
         Some(())
     }
 }

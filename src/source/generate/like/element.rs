@@ -1,18 +1,18 @@
-//! Elements of linear elasticity in a unit cube, by their stiffness: the integral of
+//! Elements of linear elasticity in a unit cube, with their stiffness: the integral of
 //! lambda g_a g_b' + mu (g_b g_a' + <g_a, g_b> I) over the gradients g of the shape functions of nodes a and b, with
-//! Young's modulus 1. Each resists everything but the six rigid motions.
+//! Young's modulus 1. The null space of each stiffness is the six rigid motions.
 
 const POISSON_RATIO: f64 = 0.3;
 
 /// An element within a cell of nodes.
 pub(super) struct Element {
-    /// Its nodes, counted from the lowest corner of the cell.
+    /// The element's nodes, counted from the lowest corner of the cell.
     pub(super) nodes: Vec<[usize; 3]>,
-    /// Blocks of 3x3, by rows: that of nodes `a` and `b` is number `a * nodes + b`.
+    /// Blocks of 3x3, by rows: block `a * nodes + b` couples nodes `a` and `b`.
     stiffness: Vec<[[f64; 3]; 3]>,
 }
 
-/// The gradients of all shape functions at a point of quadrature, and its weight.
+/// The weight of a quadrature point, and the gradients of all shape functions there.
 type Sample = (f64, Vec<[f64; 3]>);
 
 impl Element {
@@ -22,8 +22,8 @@ impl Element {
         let count = nodes.len();
         let mut stiffness = vec![[[0.0; 3]; 3]; count * count];
         for (weight, g) in samples {
-            for (place, block) in stiffness.iter_mut().enumerate() {
-                let (a, b) = (place / count, place % count);
+            for (index, block) in stiffness.iter_mut().enumerate() {
+                let (a, b) = (index / count, index % count);
                 let dot: f64 = (0..3).map(|d| g[a][d] * g[b][d]).sum();
                 for (r, row) in block.iter_mut().enumerate() {
                     for (s, value) in row.iter_mut().enumerate() {
@@ -36,15 +36,15 @@ impl Element {
         Element { nodes, stiffness }
     }
 
-    /// The block of two nodes.
+    /// Returns the block that couples two nodes.
     #[inline]
     pub(super) fn block(&self, a: usize, b: usize) -> &[[f64; 3]; 3] {
         &self.stiffness[a * self.nodes.len() + b]
     }
 }
 
-/// The six quadratic tetrahedra that fill a cube around its diagonal, on 3x3x3 nodes: each goes from corner to corner
-/// along the three axes in another order.
+/// Returns the six quadratic tetrahedra that fill a cube around its diagonal, on 3x3x3 nodes: each follows the three axes from
+/// corner to corner in another order.
 pub(super) fn tetrahedra() -> Vec<Element> {
     [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]].map(tetrahedron).into()
 }
@@ -56,10 +56,10 @@ fn tetrahedron(axes: [usize; 3]) -> Element {
         corners[step + 1..].iter_mut().for_each(|corner| corner[axis] = 1);
         (slopes[step][axis], slopes[step + 1][axis]) = (-1.0, 1.0);
     }
-    // A corner is the middle between itself and itself.
+    // Corners and edge midpoints: a corner is the midpoint of a pair with itself.
     let pairs = [(0, 0), (1, 1), (2, 2), (3, 3), (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
     let nodes = pairs.map(|(i, j)| std::array::from_fn(|d| corners[i][d] + corners[j][d])).into();
-    // Four points, exact for the products of linear functions that these are.
+    // Four quadrature points, exact for the integrand: a product of two linear functions.
     let (far, near) = (0.25 + 0.15 * 5f64.sqrt(), 0.25 - 0.05 * 5f64.sqrt());
     let samples = (0..4).map(|point| {
         let at = |i: usize| if i == point { far } else { near };
@@ -74,7 +74,7 @@ fn tetrahedron(axes: [usize; 3]) -> Element {
     Element::new(nodes, &samples.collect::<Vec<Sample>>())
 }
 
-/// The brick whose shape functions are products of polynomials of these degrees, each 2 or 3.
+/// Returns the brick whose shape functions are products of polynomials of these degrees, each 2 or 3.
 pub(super) fn brick(degrees: [usize; 3]) -> Element {
     let [dx, dy, dz] = degrees;
     let mut nodes = Vec::new();
@@ -102,7 +102,7 @@ pub(super) fn brick(degrees: [usize; 3]) -> Element {
     Element::new(nodes, &samples)
 }
 
-/// Points and weights of Gauss' rule on 0..1, for 3 or 4 points.
+/// Returns points and weights of the Gauss rule on 0..1, for 3 or 4 points.
 fn gauss(points: usize) -> Vec<(f64, f64)> {
     let half: &[(f64, f64)] = match points {
         3 => &[(0.0, 8.0 / 9.0), (0.774_596_669_241_483_4, 5.0 / 9.0)],
@@ -115,15 +115,15 @@ fn gauss(points: usize) -> Vec<(f64, f64)> {
     both.map(|(x, w)| (0.5 + 0.5 * x, 0.5 * w)).collect()
 }
 
-/// The polynomial of that degree that is 1 at node `own` of `degree + 1` even ones on 0..1 and 0 at the others: its
-/// value and slope at `x`.
+/// Returns value and slope at `x` of the Lagrange polynomial of the given degree: it is 1 at node `own` of `degree + 1` evenly
+/// spaced nodes on 0..1, and 0 at the other nodes.
 fn polynomial(degree: usize, own: usize, x: f64) -> (f64, f64) {
     let node = |i: usize| i as f64 / degree as f64;
     let factor = |i: usize| (x - node(i)) / (node(own) - node(i));
-    let others = || (0..=degree).filter(move |&i| i != own);
-    let value = others().map(factor).product();
-    let slope = others().map(|i| {
-        let rest: f64 = others().filter(|&j| j != i).map(factor).product();
+    let other_nodes = || (0..=degree).filter(move |&i| i != own);
+    let value = other_nodes().map(factor).product();
+    let slope = other_nodes().map(|i| {
+        let rest: f64 = other_nodes().filter(|&j| j != i).map(factor).product();
         rest / (node(own) - node(i))
     });
     (value, slope.sum())

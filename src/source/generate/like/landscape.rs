@@ -1,10 +1,10 @@
-//! Currents through a landscape, as in models of how animals spread: a grid of cells, each coupled with the four beside
-//! it by the mean of their conductances.
+//! Currents through a landscape, as in models of animal movement: a grid of cells, each coupled with its four neighbours by the
+//! mean of their conductances.
 //!
-//! Pattern and natural order are exactly those of the real matrix. A cell conducts 1 to 10, patches of cells alike;
-//! beside the diagonal stands minus the mean of two cells, and on it the sum of the others: multiples of a half, so
-//! that every row sums to exactly 0. Positive semi-definite and singular as the real one is: a solve needs a right-hand
-//! side that sums to 0.
+//! Pattern and natural order are exactly those of the real matrix. A cell has a conductance of 1 to 10, similar within a patch.
+//! An off-diagonal entry is minus the mean conductance of its two cells, and the diagonal is minus the sum of the row's other
+//! entries. All are multiples of a half, so every row sums to exactly 0. Positive semi-definite and singular like the real
+//! matrix: a solve needs a right-hand side that sums to 0.
 
 use super::Wanted;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use crate::format::Csr;
 use crate::source::generate::assemble::{Shape, pattern, valued};
 use crate::source::generate::random::Random;
 
-/// Cells along one side of the real grid, and of a patch.
+/// Cells along one side of the real grid, and along one side of a patch.
 const SIDE: usize = 1000;
 const PATCH: usize = 8;
 
@@ -29,7 +29,7 @@ pub(super) fn make(wanted: Wanted) -> Result<Csr> {
         ];
         neighbours.into_iter().flatten()
     };
-    // A patch gives 0 to 5, the cell itself 1 to 5.
+    // The patch contributes 0 to 5, the cell 1 to 5.
     let conductance = |i: usize| {
         let patch = (i / side / PATCH) * side + i % side / PATCH;
         let patch = Random::at(wanted.seed, patch as u64).below(6);
@@ -46,9 +46,9 @@ pub(super) fn make(wanted: Wanted) -> Result<Csr> {
     )?;
     valued(&grid, |i, columns, values| {
         let coupling = |j: u32| (conductance(i) + conductance(j as usize)) / 2.0;
-        let others = || columns.iter().copied().filter(|&j| j as usize != i);
+        let off_diagonal = || columns.iter().copied().filter(|&j| j as usize != i);
         for (value, &j) in values.iter_mut().zip(columns) {
-            *value = if j as usize == i { others().map(coupling).sum() } else { -coupling(j) };
+            *value = if j as usize == i { off_diagonal().map(coupling).sum() } else { -coupling(j) };
         }
     })
 }

@@ -1,14 +1,14 @@
-//! Stiffness matrices of bodies made of finite elements, with the habits of real models.
+//! Stiffness matrices of bodies made of finite elements, with irregularities of real models.
 //!
-//! A box of cells, each filled with the same elements and as stiff as a random factor from 1 to 10 says; three unknowns
-//! a node, in dense blocks of 3x3. The side y = 0 lies on springs. Beside the box there are a few nodes that
-//! are tied by springs to many or few others each: so is a bearing, or a mass, fastened to a body, and so do rows arise
-//! that are much longer, and shorter, than those of the elements. Nodes are numbered in stretches that have strayed.
+//! A box of cells, each filled with the same elements. The stiffness of a cell is a random factor from 1 to 10. Each node has
+//! three unknowns, in dense blocks of 3x3. The side y = 0 lies on springs. A few extra nodes outside the box are tied by springs
+//! to many or few nodes of the box, like a bearing or a mass that is fastened to a body. Their rows are much longer, or shorter,
+//! than those of the elements. Nodes are numbered in displaced runs of neighbours (see `displaced_order`).
 //!
-//! Every term of the energy is a square and the springs allow no rigid motion, so the matrix is symmetric positive
-//! definite. The two halves are equal to the last bit, because each sum adds the same terms in the same order.
+//! Every term of the energy is a square and the springs allow no rigid motion, so the matrix is symmetric positive definite. The
+//! two halves are equal to the last bit, because each sum adds the same terms in the same order.
 
-use super::numbering::strayed;
+use super::numbering::displaced_order;
 use super::{Element, Wanted};
 use crate::error::Result;
 use crate::format::Csr;
@@ -16,48 +16,48 @@ use crate::parallel::zeros;
 use crate::source::generate::assemble::{Shape, pattern, valued};
 use crate::source::generate::random::Random;
 
-/// The stiffness of the softest cell, and so the order of magnitude of all values.
+/// The stiffness of the softest cell; it sets the order of magnitude of all values.
 const STIFFNESS: f64 = 1e6;
-/// The spring of a tie: positive definite, all directions coupled.
+/// The stiffness of a tie: positive definite, all directions coupled.
 const TIE: [[f64; 3]; 3] = [[1.25, 0.25, 0.25], [0.25, 1.25, 0.25], [0.25, 0.25, 1.25]];
-/// Keeps the random numbers of numbering apart from those of cells.
+/// Seed that keeps the random numbers of numbering apart from those of cells.
 const NUMBERS: u64 = 0x6e75_6d62_6572;
 
-/// What a body is made of, at full size.
+/// The description of a body at full size.
 pub(super) struct Body {
     pub(super) elements: Vec<Element>,
-    /// Steps from node to node along the sides of a cell.
+    /// Steps between nodes along each side of a cell.
     pub(super) order: [usize; 3],
     pub(super) cells: [usize; 3],
-    /// Nodes beside the box.
+    /// Extra nodes outside the box.
     pub(super) tied: usize,
-    /// Nodes in the longest and in the shortest row, its own among them.
+    /// Nodes in the longest and in the shortest row of an extra node, itself included.
     pub(super) longest: usize,
     pub(super) shortest: usize,
-    /// The last nodes of the side y = 0 that cannot move along y, and have no unknown for it.
+    /// Number of nodes, the last ones of the side y = 0, that cannot move along y and have no unknown for it.
     pub(super) removed: usize,
-    /// How nodes are numbered: see `strayed`.
+    /// Parameters of the numbering: see `displaced_order`.
     pub(super) stretch: usize,
     pub(super) stray: f64,
 }
 
-/// A body of its final size, its nodes numbered.
+/// A body of its final size, with numbered nodes.
 struct Mesh {
     body: Body,
     seed: u64,
-    /// Nodes of the box along each side, and in all; those beside it come after them.
+    /// Nodes of the box along each side, and in total; the extra nodes follow after them.
     points: [usize; 3],
     box_nodes: usize,
-    /// For every offset within a cell the elements that have a node there, and which of their nodes it is.
-    at: Vec<Vec<(usize, usize)>>,
-    /// Nodes in the order of their numbers, and the numbers of nodes.
+    /// For every offset within a cell: the elements that have a node there, and the index of that node in the element.
+    elements_at: Vec<Vec<(usize, usize)>>,
+    /// Nodes in the order of their numbers, and the number of each node.
     order: Vec<u32>,
     numbers: Vec<u32>,
-    /// The first row of each number, and the number of rows.
+    /// The first row of each node number; the last entry is the number of rows.
     first_rows: Vec<u32>,
 }
 
-/// A node in a row: its first column and the values of its columns.
+/// A node in a row: the node's first column and the values of its columns.
 struct Neighbour {
     first: u32,
     unknowns: &'static [usize],
@@ -84,7 +84,7 @@ impl Body {
         })
     }
 
-    /// Shrinks the box to about that share of its nodes.
+    /// Shrinks the box to about the wanted share of its nodes.
     fn shrink(&mut self, wanted: Wanted) {
         if wanted.scale == 1.0 {
             return;
@@ -97,8 +97,8 @@ impl Body {
         let layer = count(&[x, y, 0]);
         let z = ((nodes / layer - 1.0) / self.order[2] as f64).round().max(1.0);
         self.cells = [x, y, z as usize];
-        self.tied = wanted.of(self.tied).max(2);
-        self.removed = wanted.of(self.removed);
+        self.tied = wanted.scaled(self.tied).max(2);
+        self.removed = wanted.scaled(self.removed);
     }
 }
 
@@ -108,18 +108,19 @@ impl Mesh {
         let points: [usize; 3] = std::array::from_fn(|d| body.cells[d] * body.order[d] + 1);
         let box_nodes = points.iter().product();
         let [ox, oy, oz] = body.order;
-        let mut at = vec![Vec::new(); (ox + 1) * (oy + 1) * (oz + 1)];
+        let mut elements_at = vec![Vec::new(); (ox + 1) * (oy + 1) * (oz + 1)];
         for (e, element) in body.elements.iter().enumerate() {
             for (a, &[x, y, z]) in element.nodes.iter().enumerate() {
-                at[(z * (oy + 1) + y) * (ox + 1) + x].push((e, a));
+                elements_at[(z * (oy + 1) + y) * (ox + 1) + x].push((e, a));
             }
         }
         let nodes = box_nodes + body.tied;
-        let order = strayed(nodes, body.stretch, body.stray, wanted.seed ^ NUMBERS)?;
+        let order = displaced_order(nodes, body.stretch, body.stray, wanted.seed ^ NUMBERS)?;
         let mut numbers = zeros::<u32>(nodes)?;
         order.iter().enumerate().for_each(|(number, &node)| numbers[node as usize] = number as u32);
         let first_rows = zeros::<u32>(nodes + 1)?;
-        let mut mesh = Mesh { body, seed: wanted.seed, points, box_nodes, at, order, numbers, first_rows };
+        let mut mesh =
+            Mesh { body, seed: wanted.seed, points, box_nodes, elements_at, order, numbers, first_rows };
         for number in 0..nodes {
             let unknowns = mesh.unknowns(mesh.order[number] as usize).len() as u32;
             mesh.first_rows[number + 1] = mesh.first_rows[number] + unknowns;
@@ -127,21 +128,21 @@ impl Mesh {
         Ok(mesh)
     }
 
-    fn place(&self, node: usize) -> [usize; 3] {
+    fn coordinates(&self, node: usize) -> [usize; 3] {
         let [px, py, _] = self.points;
         [node % px, node / px % py, node / px / py]
     }
 
-    /// The directions in which a node can move.
+    /// Returns the directions in which a node can move.
     fn unknowns(&self, node: usize) -> &'static [usize] {
-        let [x, y, z] = self.place(node);
+        let [x, y, z] = self.coordinates(node);
         let [px, _, pz] = self.points;
         let on_roller = node < self.box_nodes && y == 0 && z * px + x + self.body.removed >= px * pz;
         if on_roller { &[0, 2] } else { &[0, 1, 2] }
     }
 
-    /// The nodes of the box to which node number `tied` beside the box is tied. The first has the longest row, the last
-    /// the shortest, and most are nearer to the shortest.
+    /// Returns the nodes of the box to which extra node `tied` is tied. The first extra node has the longest row, the last the
+    /// shortest; lengths decrease geometrically.
     fn ties(&self, tied: usize) -> std::ops::Range<usize> {
         let stride = self.box_nodes / self.body.tied;
         let toward_last = tied as f64 / (self.body.tied - 1) as f64;
@@ -151,7 +152,7 @@ impl Mesh {
         first..first + (row - 1).min(stride)
     }
 
-    /// All nodes of one row, in the order of its columns.
+    /// Returns all nodes of one row, in the order of their columns.
     fn row(&self, row: usize) -> Vec<Neighbour> {
         let number = self.first_rows.partition_point(|&first| first as usize <= row) - 1;
         let node = self.order[number] as usize;
@@ -173,28 +174,28 @@ impl Mesh {
         Neighbour { first, unknowns: self.unknowns(node), values }
     }
 
-    /// Adds up one row of a node of the box: the elements around it in the order of their numbers, springs and ties.
+    /// Computes one row of a node of the box: the contributions of its elements in ascending order, of springs and of ties.
     fn couple(&self, node: usize, along: usize, mut emit: impl FnMut(usize, [f64; 3])) {
-        let (place, order) = (self.place(node), self.body.order);
-        // Nodes around this one, `order` steps in each direction.
+        let (centre_at, order) = (self.coordinates(node), self.body.order);
+        // The window of nodes around this one, `order` steps in each direction.
         let [wx, wy, wz] = order.map(|order| 2 * order + 1);
         let mut sums = [[0.0; 3]; 175];
-        let mut there = [false; 175];
+        let mut coupled = [false; 175];
         let centre = (order[2] * wy + order[1]) * wx + order[0];
-        self.around(place, |cell, [ox, oy, oz]| {
+        self.for_each_cell(centre_at, |cell, [ox, oy, oz]| {
             let factor = STIFFNESS * 10f64.powf(Random::at(self.seed, cell).unit());
-            for &(e, own) in &self.at[(oz * (order[1] + 1) + oy) * (order[0] + 1) + ox] {
+            for &(e, own) in &self.elements_at[(oz * (order[1] + 1) + oy) * (order[0] + 1) + ox] {
                 let element = &self.body.elements[e];
                 for (other, &[x, y, z]) in element.nodes.iter().enumerate() {
                     let far = [x + order[0] - ox, y + order[1] - oy, z + order[2] - oz];
                     let slot = (far[2] * wy + far[1]) * wx + far[0];
-                    there[slot] = true;
+                    coupled[slot] = true;
                     let block = element.block(own, other);
                     (0..3).for_each(|d| sums[slot][d] += factor * block[along][d]);
                 }
             }
         });
-        if place[1] == 0 {
+        if centre_at[1] == 0 {
             sums[centre][along] += STIFFNESS;
         }
         let tied = (node / (self.box_nodes / self.body.tied)).min(self.body.tied - 1);
@@ -202,25 +203,25 @@ impl Mesh {
             (0..3).for_each(|d| sums[centre][d] += STIFFNESS * TIE[along][d]);
             emit(self.box_nodes + tied, TIE[along].map(|k| -STIFFNESS * k));
         }
-        for slot in (0..wx * wy * wz).filter(|&slot| there[slot]) {
+        for slot in (0..wx * wy * wz).filter(|&slot| coupled[slot]) {
             let far = [slot % wx, slot / wx % wy, slot / wx / wy];
-            let [x, y, z] = [0, 1, 2].map(|d| place[d] + far[d] - order[d]);
+            let [x, y, z] = [0, 1, 2].map(|d| centre_at[d] + far[d] - order[d]);
             emit((z * self.points[1] + y) * self.points[0] + x, sums[slot]);
         }
     }
 
-    /// The cells that a node of the box belongs to, ascending, each with the place of the node in it.
-    fn around(&self, place: [usize; 3], mut visit: impl FnMut(u64, [usize; 3])) {
+    /// Visits the cells that a node of the box belongs to, in ascending order, each with the offset of the node within it.
+    fn for_each_cell(&self, node: [usize; 3], mut visit: impl FnMut(u64, [usize; 3])) {
         let (cells, order) = (self.body.cells, self.body.order);
         let along: [_; 3] = std::array::from_fn(|d| {
-            let last = place[d] / order[d];
-            let first = if place[d].is_multiple_of(order[d]) { last.saturating_sub(1) } else { last };
+            let last = node[d] / order[d];
+            let first = if node[d].is_multiple_of(order[d]) { last.saturating_sub(1) } else { last };
             first..=last.min(cells[d] - 1)
         });
         for z in along[2].clone() {
             for y in along[1].clone() {
                 for x in along[0].clone() {
-                    let offset = [place[0] - x * order[0], place[1] - y * order[1], place[2] - z * order[2]];
+                    let offset = [node[0] - x * order[0], node[1] - y * order[1], node[2] - z * order[2]];
                     visit(((z * cells[1] + y) * cells[0] + x) as u64, offset);
                 }
             }

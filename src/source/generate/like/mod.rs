@@ -1,8 +1,8 @@
-//! Stand-ins for matrices that many papers measure, for where the real ones cannot be had: the same numbers of rows and
-//! entries, the same shortest, mean and longest row, all within 5 %, and a structure of the same kind. Their values,
-//! and so their spectra, are their own. Whatever is made here names the real matrix in `Loaded::stand_in`.
+//! Stand-ins for matrices that many papers measure, for use when the real ones are not available. A stand-in has the same numbers
+//! of rows and entries and the same shortest, mean and longest row, all within 5 %, and a structure of the same kind. Values and
+//! spectrum differ. `Loaded::stand_in` names the real matrix.
 //!
-//! `scale=S` makes a smaller one, of about S times as many rows, by the same law. `seed=K` makes another one.
+//! `scale=S` makes a smaller matrix of the same kind, with about S times as many rows. `seed=K` makes another matrix.
 
 mod dialogue;
 mod element;
@@ -33,13 +33,13 @@ impl Wanted {
         Ok(Wanted { scale: scale.unwrap_or(1.0), seed: spec.seed()? })
     }
 
-    /// That share of a number.
-    fn of(self, full: usize) -> usize {
+    /// Returns the wanted share of a number.
+    fn scaled(self, full: usize) -> usize {
         (full as f64 * self.scale).round() as usize
     }
 }
 
-/// Makes a stand-in for the matrix of the catalog that is called `real`, of about that share of its size.
+/// Plans a stand-in for the catalog's matrix `real`, of about the wanted share of its size.
 fn stand_in(
     spec: &Spec<'_>,
     symmetric: bool,
@@ -48,7 +48,7 @@ fn stand_in(
 ) -> Result<Recipe> {
     let wanted = Wanted::read(spec)?;
     let imitated = catalog::find(real);
-    let size = imitated.map(|real| [real.rows, real.entries].map(|full| wanted.of(full as usize)));
+    let size = imitated.map(|real| [real.rows, real.entries].map(|full| wanted.scaled(full as usize)));
     let shape = size.map(|[n, entries]| Shape { rows: n, cols: n, entries: entries as u128 });
     let recipe = Recipe::new(shape.map_or(0, |shape| shape.bytes()), move || {
         let matrix = make(wanted)?;
@@ -59,8 +59,8 @@ fn stand_in(
     Ok(Recipe { imitated, size, ..recipe })
 }
 
-/// A crankshaft of quadratic tetrahedra, held along one side. Positive definite, which the real one is said not to be:
-/// that makes it a better guest of conjugate gradients.
+/// A crankshaft of quadratic tetrahedra, held along one side. Positive definite, unlike what is said of the real matrix; this
+/// suits conjugate gradients better.
 pub(super) fn f1(spec: &Spec<'_>) -> Result<Recipe> {
     let body = || Body {
         elements: element::tetrahedra(),
@@ -76,7 +76,7 @@ pub(super) fn f1(spec: &Spec<'_>) -> Result<Recipe> {
     stand_in(spec, true, "Koutsovasilis/F1", move |wanted| body().assemble(wanted))
 }
 
-/// The thin frame of an inline skate, of quadratic tetrahedra, held along one edge. Positive definite.
+/// The thin frame of an inline skate made of quadratic tetrahedra, held along one edge. Positive definite.
 pub(super) fn inline_1(spec: &Spec<'_>) -> Result<Recipe> {
     let body = || Body {
         elements: element::tetrahedra(),
@@ -92,8 +92,8 @@ pub(super) fn inline_1(spec: &Spec<'_>) -> Result<Recipe> {
     stand_in(spec, true, "GHS_psdef/inline_1", move |wanted| body().assemble(wanted))
 }
 
-/// A part of a crankshaft, of bricks that are cubic along x and quadratic across, some of its nodes on rollers: these
-/// have only two unknowns. Positive definite.
+/// A part of a crankshaft made of bricks that are cubic along x and quadratic across. Some of its nodes lie on rollers and have
+/// only two unknowns. Positive definite.
 pub(super) fn crankseg_1(spec: &Spec<'_>) -> Result<Recipe> {
     let body = || Body {
         elements: vec![element::brick([3, 2, 2])],

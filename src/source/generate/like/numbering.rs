@@ -1,14 +1,13 @@
-//! Numbers for things that have a natural order, the way grown models have them: in stretches of neighbours, with the
-//! stretches strayed from their places.
+//! Node numbering as in models that grew over time: runs of neighbours keep their order, and the runs are displaced.
 
 use crate::error::Result;
 use crate::parallel::room;
 use crate::source::generate::random::Random;
 use rayon::prelude::*;
 
-/// The things 0..n in the order of their numbers. Stretches are `stretch` long on average, and move by up to half of
-/// `stray` times the whole in either direction.
-pub(super) fn strayed(n: usize, stretch: usize, stray: f64, seed: u64) -> Result<Vec<u32>> {
+/// Returns the nodes 0..n in the order of their numbers. Runs are `stretch` long on average, and move by up to half of `stray *
+/// n` in either direction.
+pub(super) fn displaced_order(n: usize, stretch: usize, stray: f64, seed: u64) -> Result<Vec<u32>> {
     let mut stretches = room(n / stretch + 1)?;
     let mut start = 0;
     while start < n {

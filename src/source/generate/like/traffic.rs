@@ -1,29 +1,29 @@
-//! A trace of packets between computers: one of them, the hub, exchanges packets with nearly all others, because it
-//! scans the network or is scanned.
+//! A trace of packets between computers. One of them, the hub, exchanges packets with nearly all computers, because it scans the
+//! network or is scanned.
 //!
-//! Symmetric, no diagonal, values whole numbers of packets with a heavy tail. `AWAY` of the rows are not coupled with
-//! the hub; they form small trees of their own, so that the graph has as many components as the real one. Some more
-//! couplings, among those that talk to the hub, make hubs of the second rank.
+//! Symmetric without a diagonal; values are whole numbers of packets with a heavy tail. The share `AWAY` of the rows is not
+//! coupled with the hub. These rows form small separate trees, so that the graph has as many components as the real one.
+//! Additional couplings among rows with the hub create secondary hubs.
 
 use super::Wanted;
 use crate::error::Result;
 use crate::format::Csr;
 use crate::source::generate::assemble::{Shape, pattern, valued};
-use crate::source::generate::distinct::{Place, Places, distinct};
+use crate::source::generate::distinct::{Position, Positions, distinct};
 use crate::source::generate::random::Random;
 use rayon::prelude::*;
 
 const ROWS: usize = 18_571_154;
-/// The share of rows without the hub, and the number of couplings among those with it.
+/// The share of rows not coupled with the hub, and the number of additional couplings among the remaining rows.
 const AWAY: f64 = 2_171_257.0 / 18_571_153.0;
 const COUPLINGS: usize = 891_500;
-/// Rows that are all with the hub or all without it: computers that came up at the same time.
+/// Size of groups of consecutive rows that are all coupled with the hub or all not: computers that appeared together.
 const TOGETHER: usize = 64;
-/// The share of rows, from the first on, that the hubs of the second rank are among: they came up early too.
+/// The leading share of rows that contains the secondary hubs: they appeared early.
 const EARLY: f64 = 0.15;
-/// Roots of trees, as a share of the rows without the hub.
+/// Number of tree roots, as a share of the rows not coupled with the hub.
 const ROOTS: f64 = 442_522.0 / 2_171_257.0;
-/// The hub's row, as a share of all: what the real matrix' bandwidth says.
+/// The hub's row, as a share of all rows; derived from the real matrix' bandwidth.
 const HUB: f64 = 638_201.0 / 18_571_154.0;
 const MOST_PACKETS: f64 = 1_509_116.0;
 
@@ -42,23 +42,23 @@ struct Traffic {
     n: usize,
     hub: usize,
     seed: u64,
-    /// The rows without the hub, ascending.
+    /// The rows not coupled with the hub, in ascending order.
     away: Vec<u32>,
 }
 
 pub(super) fn make(wanted: Wanted) -> Result<Csr> {
-    let n = wanted.of(ROWS);
+    let n = wanted.scaled(ROWS);
     let hub = (n as f64 * HUB) as usize;
     let mut traffic = Traffic { n, hub, seed: wanted.seed, away: Vec::new() };
     traffic.away = (0..n).into_par_iter().filter(|&i| traffic.is_away(i)).map(|i| i as u32).collect();
     let trees = traffic.away.len() as u64;
     let draw = |k| if k < trees { traffic.tree(k as usize) } else { traffic.coupling(k) };
-    let rest = distinct(n, trees + wanted.of(COUPLINGS) as u64, draw, None)?;
+    let rest = distinct(n, trees + wanted.scaled(COUPLINGS) as u64, draw, None)?;
     let with_hub = n - 1 - traffic.away.len();
-    let others = |i: usize| &rest.col_indices()[rest.row_range(i)];
+    let rest_columns = |i: usize| &rest.col_indices()[rest.row_range(i)];
     let all = pattern(
         Shape { rows: n, cols: n, entries: (rest.nnz() + 2 * with_hub) as u128 },
-        |i| others(i).len() + if i == hub { with_hub } else { usize::from(!traffic.is_away(i)) },
+        |i| rest_columns(i).len() + if i == hub { with_hub } else { usize::from(!traffic.is_away(i)) },
         |i, columns| {
             if i == hub {
                 let leaves = (0..n).filter(|&j| j != hub && !traffic.is_away(j));
@@ -67,7 +67,7 @@ pub(super) fn make(wanted: Wanted) -> Result<Csr> {
                 let with_hub = (!traffic.is_away(i)).then_some(hub as u32);
                 columns
                     .iter_mut()
-                    .zip(others(i).iter().copied().chain(with_hub))
+                    .zip(rest_columns(i).iter().copied().chain(with_hub))
                     .for_each(|(slot, j)| *slot = j);
                 columns.sort_unstable();
             }
@@ -82,17 +82,17 @@ pub(super) fn make(wanted: Wanted) -> Result<Csr> {
 }
 
 impl Traffic {
-    fn random(&self, kind: Kind, place: u64) -> Random {
-        Random::at(self.seed.wrapping_mul(16) + kind as u64, place)
+    fn random(&self, kind: Kind, index: u64) -> Random {
+        Random::at(self.seed.wrapping_mul(16) + kind as u64, index)
     }
 
     fn is_away(&self, i: usize) -> bool {
         i != self.hub && self.random(Kind::Away, (i / TOGETHER) as u64).unit() < AWAY
     }
 
-    /// The edge that joins the `w`-th row without the hub to its tree; none for a root. Only every second one may be a
-    /// root, and the last one never is, so that no tree is a single row.
-    fn tree(&self, w: usize) -> Places {
+    /// Returns the edge that joins the `w`-th row without the hub to its tree; no edge for a root. Only every second row may be a
+    /// root, and the last one never is, so no tree consists of a single row.
+    fn tree(&self, w: usize) -> Positions {
         let last = self.away.len() - 1;
         let root = |w: usize| {
             w == 0
@@ -106,8 +106,8 @@ impl Traffic {
         both((self.away[w], self.away[parent]))
     }
 
-    /// A coupling among rows with the hub: of any of them with one that is the more busy the lower its rank is.
-    fn coupling(&self, k: u64) -> Places {
+    /// Returns a coupling between two rows with the hub: a random one, and one that occurs more often the lower its rank is.
+    fn coupling(&self, k: u64) -> Positions {
         let mut random = self.random(Kind::Coupling, k);
         let rank = (self.n as f64).powf(random.unit()) as u64;
         let early = (self.n as f64 * EARLY) as u64;
@@ -116,7 +116,7 @@ impl Traffic {
         if busy == any { [None; 2] } else { both((busy as u32, any as u32)) }
     }
 
-    /// The next row that is coupled with the hub.
+    /// Returns the first row from `from` on that is coupled with the hub, cyclically.
     fn with_hub(&self, from: usize) -> usize {
         let next = |i: usize| if i + 1 < self.n { i + 1 } else { 0 };
         let mut i = from;
@@ -126,13 +126,13 @@ impl Traffic {
         i
     }
 
-    /// Packets between two rows: at least x of them with probability 1 / x.
+    /// Returns the number of packets between two rows: at least x with probability 1 / x.
     fn packets(&self, i: u64, j: u64) -> f64 {
         let pair = i.min(j) << 32 | i.max(j);
         (1.0 - self.random(Kind::Packets, pair).unit()).recip().floor().min(MOST_PACKETS)
     }
 }
 
-fn both((a, b): Place) -> Places {
+fn both((a, b): Position) -> Positions {
     [Some((a, b)), Some((b, a))]
 }
