@@ -1,7 +1,7 @@
 //! Detects the kind of a file from its content, never from its name. The exception is the bit stream of WebGraph, which
 //! cannot be decoded without the `.properties` file next to it.
 
-use super::head::{HEAD, Head, MOST};
+use super::head::{HEAD, Head, MAX_HEAD};
 use super::text::{Text, in_file, without_mark};
 use super::{
     Loaded, Options, archive, ascii, attached, binary, column, edges, gzip, harwell, kinds, market, metis,
@@ -167,14 +167,14 @@ fn known_head(file: Text<'_>) -> Result<Head<'_>> {
         if gzip::is_gzip(file.bytes) && gzip::is_gzip(text.bytes) {
             return Err(packed_twice(text));
         }
-        if head.whole || head.content() >= HEAD {
+        if head.complete || head.content() >= HEAD {
             return Err(unknown(text));
         }
-        if size == MOST {
-            let start = format!("its first {} MiB are blank lines and comments", MOST >> 20);
+        if size == MAX_HEAD {
+            let start = format!("its first {} MiB are blank lines and comments", MAX_HEAD >> 20);
             return Err(unknown_kind(text, start));
         }
-        size = (4 * size).min(MOST);
+        size = (4 * size).min(MAX_HEAD);
     }
 }
 
@@ -202,7 +202,7 @@ fn unpacked<T>(file: Text, head: Head, read: impl FnOnce(Text) -> Result<T>) -> 
     if gzip::is_gzip(head.bytes()) {
         return Err(packed_twice(file));
     }
-    if head.whole {
+    if head.complete {
         return read(Text { bytes: head.bytes(), ..file }).map_err(failed);
     }
     let most = npy::length(head.bytes()).or_else(|| market::most(head.bytes())).unwrap_or(u64::MAX);

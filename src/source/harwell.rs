@@ -67,15 +67,15 @@ fn negated(mut columns: Compressed) -> Compressed {
 fn read_pointers(fields: &mut Fields, cards: &Cards) -> Result<Vec<u64>> {
     let mut offsets: Vec<u64> = Vec::new();
     let last = cards.entries.saturating_add(1);
-    fields.section(&cards.pointers, cards.cols as u64 + 1, |place| {
+    fields.section(&cards.pointers, cards.cols as u64 + 1, |field| {
         let least = offsets.last().map_or(1, |&offset| offset + 1);
         let column = offsets.len();
         let pointer = match column {
-            0 => place.whole("1, the first column pointer", 1, 1)?,
+            0 => field.whole("1, the first column pointer", 1, 1)?,
             _ if column == cards.cols => {
-                place.whole("the last column pointer, one above the entries,", last, last)?
+                field.whole("the last column pointer, one above the entries,", last, last)?
             }
-            _ => place.whole("a column pointer", least, last)?,
+            _ => field.whole("a column pointer", least, last)?,
         };
         offsets.push(pointer - 1);
         Ok(())
@@ -92,11 +92,11 @@ fn read_indices(fields: &mut Fields, cards: &Cards, offsets: &[u64]) -> Result<V
     let mut indices: Vec<u32> = Vec::new();
     let mut column = 0;
     let mut triangle = None;
-    fields.section(&cards.indices, cards.entries, |place| {
+    fields.section(&cards.indices, cards.entries, |field| {
         while offsets[column + 1] <= indices.len() as u64 {
             column += 1;
         }
-        let row = place.whole("a row index", 1, cards.rows as u64)? - 1;
+        let row = field.whole("a row index", 1, cards.rows as u64)? - 1;
         if cards.symmetry != Symmetry::None && row != column as u64 {
             let lower = row > column as u64;
             if *triangle.get_or_insert(lower) != lower {
@@ -104,7 +104,7 @@ fn read_indices(fields: &mut Fields, cards: &Cards, offsets: &[u64]) -> Result<V
                 let what = format!(
                     "a row index in the {side} triangle, which this file stores of a symmetric matrix"
                 );
-                return Err(place.fault(what));
+                return Err(field.fault(what));
             }
         }
         indices.push(row as u32);
@@ -118,14 +118,14 @@ fn read_values(fields: &mut Fields, cards: &Cards, offsets: &[u64], indices: &[u
     let mut values: Vec<f64> = Vec::new();
     let Some(format) = &cards.values else { return Ok(values) };
     let mut column = 0;
-    fields.section(format, cards.entries, |place| {
+    fields.section(format, cards.entries, |field| {
         while offsets[column + 1] <= values.len() as u64 {
             column += 1;
         }
-        let value = place.number()?;
+        let value = field.number()?;
         let diagonal = indices[values.len()] as usize == column;
         if diagonal && cards.symmetry == Symmetry::Skew && value != 0.0 {
-            return Err(place.fault("0 on the diagonal of a skew-symmetric matrix"));
+            return Err(field.fault("0 on the diagonal of a skew-symmetric matrix"));
         }
         values.push(value);
         Ok(())

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// Bytes after blank lines and comments that suffice to detect the kind of a file.
 pub(super) const HEAD: usize = 64 << 10;
 /// Maximum bytes of a head: a file with longer leading blank lines and comments is refused.
-pub(super) const MOST: usize = 16 << 20;
+pub(super) const MAX_HEAD: usize = 16 << 20;
 /// Characters that begin a comment line in any kind of text file.
 const COMMENTS: &[u8] = b"#%";
 
@@ -17,7 +17,7 @@ const COMMENTS: &[u8] = b"#%";
 pub(super) struct Head<'a> {
     bytes: Cow<'a, [u8]>,
     /// Whether the head is the complete content.
-    pub whole: bool,
+    pub complete: bool,
 }
 
 impl<'a> Head<'a> {
@@ -25,11 +25,11 @@ impl<'a> Head<'a> {
     pub fn of(file: Text<'a>, size: usize) -> Result<Head<'a>> {
         if gzip::is_gzip(file.bytes) {
             let bytes = gzip::head(file, size)?;
-            let whole = bytes.len() < size;
-            return Ok(Head { bytes: Cow::Owned(bytes), whole });
+            let complete = bytes.len() < size;
+            return Ok(Head { bytes: Cow::Owned(bytes), complete });
         }
         let end = size.min(file.bytes.len());
-        Ok(Head { bytes: Cow::Borrowed(&file.bytes[..end]), whole: end == file.bytes.len() })
+        Ok(Head { bytes: Cow::Borrowed(&file.bytes[..end]), complete: end == file.bytes.len() })
     }
 
     pub fn bytes(&self) -> &[u8] {

@@ -10,7 +10,7 @@ use std::mem::swap;
 
 /// Approximate maximum number of portions of a text in memory: enough that the parsed edges of one portion take little
 /// memory compared with the whole graph, and few enough that threads seldom wait for each other at the end of a portion.
-const MOST: usize = 32;
+const MAX_PORTIONS: usize = 32;
 
 /// A text that can be traversed more than once, in portions.
 #[derive(Clone, Copy)]
@@ -52,7 +52,7 @@ impl<'a> Portions<'a> {
         let bytes = self.file.bytes;
         let mut start = self.start;
         let left = bytes.len() - start;
-        let size = (PORTION * threads_for(left)).max(left / MOST);
+        let size = (PORTION * threads_for(left)).max(left / MAX_PORTIONS);
         while start < bytes.len() {
             let near = bytes.len().min(start + size);
             let end = memchr(b'\n', &bytes[near..]).map_or(bytes.len(), |rest| near + rest + 1);
