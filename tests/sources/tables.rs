@@ -55,7 +55,7 @@ pub(crate) fn assert_refused(
         Err(Error::Parse { line: l, column: c, expected: e, found: f, .. }) => {
             assert_eq!((l, c, e.as_str(), f.as_str()), (line, column, expected, found));
         }
-        other => panic!("must be refused with a place: {other:?}"),
+        other => panic!("must be refused with a position: {other:?}"),
     }
 }
 
