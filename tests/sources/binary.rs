@@ -61,8 +61,7 @@ fn every_type_of_values_and_offsets_is_read_back_with_the_attached_vectors() {
     let with = |matrix: Csr| Loaded { symmetric: matrix.is_square(), matrix, ..base.clone() };
     let ones = Csr::with_pattern(base.matrix.pattern().clone(), Values::Ones).unwrap();
     let empty = Csr::new(0, 7, Offsets::U32(vec![0]), Vec::new(), Values::Ones).unwrap();
-    let matrices =
-        [base.matrix.clone(), base.matrix.to_f32(), base.matrix.with_wide_offsets(), ones, empty];
+    let matrices = [base.matrix.clone(), base.matrix.to_f32(), base.matrix.with_wide_offsets(), ones, empty];
     for matrix in matrices {
         let loaded = with(matrix);
         let bytes = folder.bytes(&loaded);

@@ -1,6 +1,6 @@
 //! Directed and undirected graphs, as declared by the keywords of KONECT and Gephi.
 
-use super::tables::{accepted, assert_doubted, assert_refused, edges, expected, told};
+use super::tables::{accepted, assert_doubted, assert_refused, edges, expected, read_columns};
 use crate::common::archives::gzip;
 use solver::source::{Loaded, Options, parse};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn an_undirected_graph_of_konect_is_read_in_both_directions() {
     assert!(
         note(&named, "both directions") && edges(&named).contains_key(&("bob".to_owned(), "ann".to_owned()))
     );
-    let columns = told("% sym\n1 2 7\n2 3 7\n", "source,target,time").unwrap();
+    let columns = read_columns("% sym\n1 2 7\n2 3 7\n", "source,target,time").unwrap();
     assert_eq!((columns.matrix.nnz(), columns.symmetric), (4, true));
     for text in ["% asym positive\n1 2 1\n3 3 4\n", "% sym of mine\n1 2 1\n3 3 4\n", "# sym\n1 2 1\n3 3 4\n"]
     {
@@ -81,5 +81,5 @@ fn a_fault_is_reported_at_its_line_even_if_the_first_column_is_empty() {
     let text = "1\t2\t3\n\t0\t4000000000\n\t5\t6\n";
     let expected =
         "nodes numbered from 0 with few gaps, at most 2^24 and 64 more for each edge; number them anew";
-    assert_refused(told(text, "-,source,target"), 2, 2, expected, "node 4000000000");
+    assert_refused(read_columns(text, "-,source,target"), 2, 2, expected, "node 4000000000");
 }
