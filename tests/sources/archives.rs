@@ -116,9 +116,9 @@ fn a_faulty_vector_is_skipped_and_reported_while_the_matrix_and_valid_vectors_ar
 
 #[test]
 fn truncated_archives_are_errors_and_member_names_are_never_written_to() {
-    let whole = tar(&[("m/m.mtx", MATRIX)]);
+    let archive = tar(&[("m/m.mtx", MATRIX)]);
     for length in 1..512 + MATRIX.len() {
-        assert!(read(&whole[..length]).is_err(), "cut to {length} bytes");
+        assert!(read(&archive[..length]).is_err(), "cut to {length} bytes");
     }
     let folder = tempfile::tempdir().unwrap();
     let outside = folder.path().join("outside.mtx");

@@ -108,7 +108,7 @@ fn a_star_is_symmetric_around_its_hub() {
     assert!((32_500..33_400).contains(&lengths[0]), "{}", lengths[0]);
     assert!(lengths[1..].iter().max().unwrap() < &100);
     assert_eq!(m.get(0, 0), None);
-    // The 1.0242 n entries outside the hub's row and column are drawn as one half each, and each draw counts twice.
+    // By default 'edges' is 1.0242 n. Half of what the hub's row leaves of it is drawn, and each draw gives two entries.
     let outside = m.nnz() - 2 * lengths[0];
     assert!((68_900..=69_460).contains(&outside), "{outside}");
     let Values::F64(values) = m.values() else { panic!("no values") };
