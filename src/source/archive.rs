@@ -1,10 +1,9 @@
-//! Tar archives, as the SuiteSparse collection packs its matrices: the matrix is chosen among the files, and vectors in
-//! the same folder come beside it where they are asked for. Nothing is unpacked to disk, and members are read where
-//! they lie.
+//! Tar archives, as the SuiteSparse collection packs its matrices. The reader chooses the matrix among the files and, if
+//! requested, also reads the vectors in the matrix's folder. No file is unpacked to disk: members are slices of the archive.
 //!
-//! In `NAME/NAME.mtx` the file is called like its folder: such a file is the matrix. Where there is none, the only
-//! matrix of the archive is. Its right-hand side is in `NAME_b.mtx`, a solution in `NAME_x.mtx`, the places of its
-//! nodes in `NAME_coord.mtx`; every such file of vectors is named by what follows the underscore.
+//! A file with the name of its folder, `NAME/NAME.mtx`, is the matrix. If there is no such file, the only matrix of the
+//! archive is read. `NAME_b.mtx` holds a right-hand side, `NAME_x.mtx` a solution and `NAME_coord.mtx` the coordinates of
+//! the nodes: the part after the underscore names the vectors.
 
 use super::text::Text;
 use super::{Attached, Loaded, Options, attached};
@@ -13,15 +12,15 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use tar::{Archive, EntryType, Header};
 
-/// Bytes of a header.
+/// Bytes of a member's header.
 const BLOCK: usize = 512;
-/// Names that an error message lists.
+/// Maximum number of names that an error message lists.
 const MOST_NAMES: usize = 20;
 
-/// A file of the archive.
+/// A regular file in the archive.
 struct Member<'a> {
     name: PathBuf,
-    /// The archive and the name, for messages.
+    /// The archive's path and the name, for error messages.
     path: PathBuf,
     bytes: &'a [u8],
 }
@@ -31,14 +30,14 @@ impl Member<'_> {
         Text { path: &self.path, bytes: self.bytes, meter: None }
     }
 
-    /// Whether it is called like its folder.
+    /// Checks whether the file has the name of its folder.
     fn is_named_like_folder(&self) -> bool {
         let folder = self.name.parent().and_then(Path::file_name);
         folder.is_some() && folder == self.name.file_stem()
     }
 
-    /// What it is called beside the matrix: `b` for `NAME_b.mtx`.
-    fn name_beside(&self, matrix: &Member) -> Option<String> {
+    /// Returns the name of the vectors in this file: `b` for `NAME_b.mtx`, if the matrix is `NAME.mtx`.
+    fn vector_name(&self, matrix: &Member) -> Option<String> {
         if self.name.parent() != matrix.name.parent() || self.name.extension()? != "mtx" {
             return None;
         }
@@ -48,7 +47,7 @@ impl Member<'_> {
     }
 }
 
-/// Whether the first block is a header whose checksum fits.
+/// Checks whether the first block is a tar header with a correct checksum.
 pub(super) fn recognises(text: Text) -> bool {
     let Some(block) = text.bytes.get(..BLOCK) else { return false };
     let header = Header::from_byte_slice(block);
@@ -63,8 +62,7 @@ pub(super) fn recognises(text: Text) -> bool {
     header.cksum().is_ok_and(|written| written == sum) && block[0] != 0
 }
 
-/// Reads the matrix, and the vectors beside it that are well. `is_matrix` tells which files are matrices, and `parse` reads a
-/// file of any kind.
+/// Reads the matrix and its valid vectors. `is_matrix` decides which files are matrices; `parse` reads a file of any kind.
 pub(super) fn read(
     text: Text,
     options: &Options,
@@ -75,9 +73,9 @@ pub(super) fn read(
     let matrix = choose(text.path, &members, is_matrix)?;
     let mut loaded = parse(&matrix.path, matrix.bytes, options)?;
     for member in &members {
-        let Some(name) = member.name_beside(matrix) else { continue };
+        let Some(name) = member.vector_name(matrix) else { continue };
         if !options.attached {
-            // A header that is faulty is that of something.
+            // A file with a faulty header counts as unread vectors.
             if attached::is_vectors(member.text()).unwrap_or(true) {
                 loaded.attached_unread.push(name);
             }
@@ -92,7 +90,7 @@ pub(super) fn read(
     Ok(loaded)
 }
 
-/// The plain files of the archive.
+/// Lists the regular files of the archive.
 fn list(text: Text<'_>) -> Result<Vec<Member<'_>>> {
     let fail = |source| Error::Io { action: "unpack", path: text.path.to_owned(), source };
     let mut archive = Archive::new(Cursor::new(text.bytes));
@@ -113,14 +111,14 @@ fn list(text: Text<'_>) -> Result<Vec<Member<'_>>> {
                 path: text.path.to_owned(),
                 place: shown,
                 expected: format!("{size} bytes, as the archive says"),
-                found: "the end of the archive before".to_owned(),
+                found: "the end of the archive first".to_owned(),
             })?;
         members.push(Member { name: PathBuf::from(name), path, bytes });
     }
     Ok(members)
 }
 
-/// The matrix that is meant.
+/// Chooses the matrix to read: the one with its folder's name, or else the only one.
 fn choose<'a, 'b>(
     path: &Path,
     members: &'b [Member<'a>],

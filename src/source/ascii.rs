@@ -1,5 +1,5 @@
-//! ASCIIGraph files, as the WebGraph framework writes them: the number of nodes on the first line, then for every node
-//! a line with its successors, counted from 0. A node without successors has an empty line.
+//! ASCIIGraph files, as the WebGraph framework writes them: the number of nodes on the first line, then one line for each
+//! node with its successors, counted from 0. A node without successors has an empty line.
 
 use super::compressed::Compressed;
 use super::text::{Fault, Text};
@@ -7,7 +7,7 @@ use super::tokens::{ListTokens, Scan, fault, first_lines, is_whole};
 use super::{Loaded, Options};
 use crate::error::Result;
 
-/// Whether the first line is one whole number, and the next words are whole numbers too.
+/// Checks whether the first line is one whole number and all words of the second line are whole numbers too.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, b"", 2);
     lines.first().is_some_and(|first| first.len() == 1) && lines.iter().flatten().all(|word| is_whole(word))

@@ -1,4 +1,4 @@
-//! Dense columns in Matrix Market files: right-hand sides, solutions and places of nodes, beside a matrix or alone.
+//! Dense columns in Matrix Market files: right-hand sides, solutions and coordinates of nodes, with a matrix or alone.
 
 use super::market;
 use super::text::Text;
@@ -6,10 +6,10 @@ use super::tokens::first_lines;
 use crate::error::{Error, Result};
 use crate::format::Dense;
 
-/// Columns that dense vectors may have where the file stores them sparsely: more are a matrix of its own.
+/// Maximum number of columns of dense vectors in a coordinate file: a file with more columns is a sparse matrix.
 const MOST_COLUMNS: usize = 64;
 
-/// The words of a banner, in small letters; none where there is no banner.
+/// Returns the words of the banner in lower case; none if there is no banner.
 fn banner(text: Text) -> Vec<String> {
     if !market::recognises(text) {
         return Vec::new();
@@ -19,12 +19,12 @@ fn banner(text: Text) -> Vec<String> {
     words.iter().map(|word| String::from_utf8_lossy(word).to_ascii_lowercase()).collect()
 }
 
-/// Whether it says that it is dense.
+/// Checks whether the banner names the dense format `array`.
 pub(super) fn is_array(text: Text) -> bool {
     banner(text).get(2).is_some_and(|word| word == "array")
 }
 
-/// Whether it is dense columns of real numbers by what comes before its numbers.
+/// Checks by the banner and the size line whether the file holds dense columns of real numbers.
 pub(super) fn is_vectors(text: Text) -> Result<bool> {
     let words = banner(text);
     let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
@@ -37,19 +37,19 @@ pub(super) fn is_vectors(text: Text) -> Result<bool> {
     }
 }
 
-/// Reads the text; `None` where it is well but no dense columns of real numbers.
+/// Reads the dense columns; returns `None` for a valid file of another kind.
 pub(super) fn read(text: Text) -> Result<Option<Dense>> {
     if !is_vectors(text)? {
         return Ok(None);
     }
     match market::read_columns(text) {
-        // So sparse that it was never meant as vectors.
+        // The file is too sparse to be dense vectors.
         Err(Error::TooLarge { .. }) => Ok(None),
         read => read.map(Some),
     }
 }
 
-/// Reads the text, which must be dense columns.
+/// Reads the dense columns; any other content is an error.
 pub(super) fn read_vectors(text: Text) -> Result<Dense> {
     if market::recognises(text) {
         return market::read_columns(text);
@@ -57,10 +57,10 @@ pub(super) fn read_vectors(text: Text) -> Result<Dense> {
     Err(no_vectors(text))
 }
 
-/// That a file holds no vectors.
+/// Returns the error for a file that holds no vectors.
 pub(super) fn no_vectors(text: Text) -> Error {
     text.unsupported(
-        "what this file holds, where a vector is needed,",
-        "a vector is a column of numbers as text, a Matrix Market file, best of the format 'array', or a NumPy .npy file",
+        "the content of this file, where a vector is needed,",
+        "a vector is a column of numbers as text, a Matrix Market file, preferably in the format 'array', or a NumPy .npy file",
     )
 }

@@ -1,5 +1,5 @@
-//! Numbers as text, as NumPy's `savetxt` writes them and `loadtxt` reads them: a line for each row, its numbers apart by blanks
-//! or a comma, and comments from `#` to the end of a line. One column is a vector, and so is one row.
+//! Numbers as text, as NumPy's `savetxt` writes and `loadtxt` reads them: one line for each row, numbers separated by blanks
+//! or a comma, comments from `#` to the end of a line. One column is a vector, and so is one row.
 
 use super::market::{push_value, write_packed};
 use super::text::{Fault, Text};
@@ -10,10 +10,10 @@ use crate::parallel::grow;
 use std::path::Path;
 
 const COMMENT: &[u8] = b"#";
-/// Numbers that are turned into text at a time.
+/// Numbers formatted per write.
 const BLOCK: usize = 1 << 14;
 
-/// Whether the first word that is no comment is a number.
+/// Checks whether the first word outside comments is a number.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, COMMENT, 1);
     lines.first().and_then(|line| line.first()).is_some_and(|word| is_number(word))
@@ -28,12 +28,12 @@ pub(super) fn read(text: Text) -> Result<Dense> {
         let start = words.at;
         let before = values.len();
         read_row(&mut words, &mut values).map_err(|fault| text.error(*fault))??;
-        let here = values.len() - before;
-        if rows > 0 && here != cols {
+        let count = values.len() - before;
+        if rows > 0 && count != cols {
             let expected = format!("{cols} numbers, as on the first line");
-            return Err(text.error(Fault { at: start, expected, found: Some(here.to_string()) }));
+            return Err(text.error(Fault { at: start, expected, found: Some(count.to_string()) }));
         }
-        (rows, cols) = (rows + 1, here);
+        (rows, cols) = (rows + 1, count);
     }
     words.tell();
     if rows == 1 {
@@ -42,7 +42,7 @@ pub(super) fn read(text: Text) -> Result<Dense> {
     Dense::new(rows, cols, values)
 }
 
-/// Reads the numbers of a line.
+/// Reads the numbers of a line and appends them to `values`.
 fn read_row(words: &mut ListTokens, values: &mut Vec<f64>) -> Scan<Result<()>> {
     loop {
         let value = words.number("a number of the vector")?;
@@ -62,8 +62,8 @@ fn read_row(words: &mut ListTokens, values: &mut Vec<f64>) -> Scan<Result<()>> {
     }
 }
 
-/// Writes a vector as a column of text: every number with the fewest digits that bring back the same bits; through gzip where
-/// the name of the file ends in `.gz`.
+/// Writes a vector as a column of text, each number with the fewest digits that read back to the same bits. A file whose
+/// name ends in `.gz` is compressed with gzip.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
     write_packed(path, |out| {
         values.chunks(BLOCK).try_for_each(|block| {

@@ -1,21 +1,21 @@
-//! Compressed rows as files hold them: columns in any order, and the same one more than once.
+//! Compressed rows as files store them: column indices in any order, possibly with duplicates.
 
 use crate::error::{Error, Result};
 use crate::format::{Coo, Csr, Duplicates, Offsets, Values, assemble};
 use crate::parallel::room;
 
-/// Rows whose offsets never decrease and whose columns are in range, as the reader that made them has checked.
+/// Compressed rows. The reader that builds them guarantees that offsets never decrease and column indices are in range.
 pub(super) struct Compressed {
     pub rows: usize,
     pub cols: usize,
     pub offsets: Vec<u64>,
     pub indices: Vec<u32>,
-    /// Empty where every entry is 1.
+    /// Empty if every entry is 1.
     pub values: Vec<f64>,
 }
 
 impl Compressed {
-    /// The matrix, columns sorted and duplicates summed or kept in their order.
+    /// Converts to CSR: sorts the column indices and sums the duplicates, or keeps them in their order.
     pub fn into_csr(self, duplicates: Duplicates) -> Result<Csr> {
         if self.is_sorted() {
             let values = if self.values.is_empty() { Values::Ones } else { Values::F64(self.values) };
@@ -24,7 +24,7 @@ impl Compressed {
         self.into_triplets(None, duplicates)
     }
 
-    /// The matrix whose columns these rows are.
+    /// Converts to the CSR matrix whose columns are these rows.
     pub fn into_transposed(self, duplicates: Duplicates) -> Result<Csr> {
         let rows = self.into_csr(duplicates).map_err(|error| match error {
             Error::DuplicateOverflow { row, col } => Error::DuplicateOverflow { row: col, col: row },
@@ -33,7 +33,8 @@ impl Compressed {
         rows?.transposed()
     }
 
-    /// The matrix of which these rows, or columns, are one triangle; an entry takes `sign` across the diagonal.
+    /// Converts one triangle, stored by rows or by columns, to the full matrix. An entry's mirror image across the diagonal
+    /// is `sign` times the entry.
     pub fn into_mirrored(self, sign: f64, duplicates: Duplicates) -> Result<Csr> {
         self.into_triplets(Some(sign), duplicates)
     }

@@ -1,7 +1,7 @@
-//! What kind of file it is, found from its content and never from its name, but for the bits of WebGraph, which mean
-//! nothing without the file beside them.
+//! Detects the kind of a file from its content, never from its name. The exception is the bit stream of WebGraph, which
+//! cannot be decoded without the `.properties` file next to it.
 
-use super::head::{HEAD, Head, MOST};
+use super::head::{HEAD, Head, MAX_HEAD};
 use super::text::{Text, in_file, without_mark};
 use super::{
     Loaded, Options, archive, ascii, attached, binary, column, edges, gzip, harwell, kinds, market, metis,
@@ -13,11 +13,10 @@ use std::path::Path;
 
 /// A kind of file that holds a matrix.
 struct Kind {
-    /// What people call it.
     name: &'static str,
-    /// Whether a file with this content is one.
+    /// Checks whether a file with this content is of this kind.
     recognises: fn(Text) -> bool,
-    /// Reads it.
+    /// Reads a file of this kind.
     read: fn(Text, &Options) -> Result<Loaded>,
 }
 
@@ -25,7 +24,7 @@ const EDGES: Kind = Kind { name: kinds::EDGES, recognises: edges::recognises, re
 const TABLE: Kind = Kind { name: kinds::TABLE, recognises: table::recognises, read: table::read };
 const WEBGRAPH: Kind = Kind { name: kinds::WEBGRAPH, recognises: webgraph::recognises, read: webgraph::read };
 
-/// The first that recognises a file reads it.
+/// All kinds; the first one that recognises a file reads it.
 const KINDS: &[Kind] = &[
     Kind {
         name: kinds::BINARY,
@@ -50,7 +49,7 @@ const KINDS: &[Kind] = &[
     TABLE,
 ];
 
-/// Files that are known and not read: how they begin, what they are, and what to do.
+/// Kinds of files that are known but not supported: first bytes, description, and advice.
 const NOT_READ: &[(&[u8], &str, &str)] = &[
     (b"BZh", "a file compressed with bzip2", "unpack it with bunzip2"),
     (b"\xfd7zXZ", "a file compressed with xz", "unpack it with unxz"),
@@ -64,7 +63,7 @@ const NOT_READ: &[(&[u8], &str, &str)] = &[
     ),
 ];
 
-/// Bytes of a file of no known kind that its error shows.
+/// Bytes at the start of a file of unknown kind that the error message shows.
 const SHOWN: usize = 32;
 
 /// Reads the file at `path`.
@@ -80,7 +79,7 @@ pub(super) fn read_stdin(options: &Options) -> Result<Loaded> {
     parse(path, &bytes, options)
 }
 
-/// Refuses a file whose head is that of no kind; reads no more of it than the head. What is no plain file is not opened.
+/// Refuses a file if no kind recognises its head; reads no more than the head. Only regular files are opened.
 pub(super) fn check(path: &Path) -> Result<()> {
     if !path.is_file() || webgraph::is_named(path) {
         return Ok(());
@@ -88,8 +87,8 @@ pub(super) fn check(path: &Path) -> Result<()> {
     mmap::with(path, |bytes| known_head(Text { path, bytes, meter: None }).map(drop)).map_err(in_file(path))
 }
 
-/// Reads what is already in memory, gzip-compressed or not; `path` is for error messages, and names the files beside it
-/// where a kind consists of several.
+/// Parses a file that is already in memory, compressed with gzip or not. `path` appears in error messages; for a kind that
+/// consists of several files, it locates the other files.
 pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
     let file = Text { path, bytes, meter: options.meter.as_deref() };
     if webgraph::is_named(path) {
@@ -108,9 +107,9 @@ pub fn parse(path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
     })
 }
 
-/// Reads a file of which the user has said what its columns are.
+/// Reads a table with the columns that the user named.
 fn read_table(text: Text, options: &Options) -> Result<Loaded> {
-    /// Kinds whose lines are numbers, as those of a table may be: the others are known by more than that.
+    /// Kinds of files that a table may be mistaken for, because their lines are numbers. The other kinds are unmistakable.
     const LINES_OF_NUMBERS: [&str; 5] =
         [kinds::EDGES, kinds::TABLE, kinds::METIS, kinds::ASCII, kinds::NAMED];
     let other = recognise(text).map(|kind| kind.name).filter(|name| !LINES_OF_NUMBERS.contains(name));
@@ -119,30 +118,29 @@ fn read_table(text: Text, options: &Options) -> Result<Loaded> {
         Some(kind) => Err(Error::BadSetting {
             setting: "columns",
             value: text.path.display().to_string(),
-            reason: format!("columns are those of a table of edges, and this is a file of the kind {kind}"),
+            reason: format!("only a table of edges has named columns, and this file is of the kind {kind}"),
         }),
     }
 }
 
-/// Reads a file as one of the [`kinds`], whatever it looks like.
+/// Parses a file as the given one of the [`kinds`], without detection.
 pub fn parse_as(kind: &str, path: &Path, bytes: &[u8], options: &Options) -> Result<Loaded> {
-    let known = || kinds::kinds().collect::<Vec<_>>().join(", ");
+    let names = || kinds::kinds().collect::<Vec<_>>().join(", ");
     let kind = KINDS.iter().find(|other| other.name == kind).ok_or_else(|| Error::BadSetting {
         setting: "kind",
         value: kind.to_owned(),
-        reason: format!("the kinds of files are {}", known()),
+        reason: format!("the kinds of files are {}", names()),
     })?;
     let file = Text { path, bytes, meter: options.meter.as_deref() };
     unpacked(file, Head::of(file, HEAD)?, |text| kind.read(text, options))
 }
 
-/// Reads dense columns, such as right-hand sides: a NumPy array, a Matrix Market file of vectors, or
-/// numbers as text.
+/// Reads dense columns, such as right-hand sides, from a NumPy array, a Matrix Market file of vectors, or numbers as text.
 pub fn read_dense(path: &Path) -> Result<Dense> {
     mmap::with(path, |bytes| parse_dense(path, bytes))
 }
 
-/// Reads dense columns from what is already in memory.
+/// Parses dense columns from a file that is already in memory.
 pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
     let file = Text { path, bytes, meter: None };
     let head = Head::of(file, HEAD)?;
@@ -157,7 +155,7 @@ pub fn parse_dense(path: &Path, bytes: &[u8]) -> Result<Dense> {
     })
 }
 
-/// The head of a file, which some kind recognises. It is longer where blank lines and comments come first.
+/// Returns a head of the file that some kind recognises. The head grows if the file begins with blank lines and comments.
 fn known_head(file: Text<'_>) -> Result<Head<'_>> {
     let mut size = HEAD;
     loop {
@@ -169,19 +167,19 @@ fn known_head(file: Text<'_>) -> Result<Head<'_>> {
         if gzip::is_gzip(file.bytes) && gzip::is_gzip(text.bytes) {
             return Err(packed_twice(text));
         }
-        if head.whole || head.content() >= HEAD {
+        if head.complete || head.content() >= HEAD {
             return Err(unknown(text));
         }
-        if size == MOST {
-            let start = format!("its first {} MiB are blank lines and comments", MOST >> 20);
+        if size == MAX_HEAD {
+            let start = format!("its first {} MiB are blank lines and comments", MAX_HEAD >> 20);
             return Err(unknown_kind(text, start));
         }
-        size = (4 * size).min(MOST);
+        size = (4 * size).min(MAX_HEAD);
     }
 }
 
-/// Reads a long list of edges while it is unpacked: its text takes several times as much memory as the graph. None where
-/// it is something else, or where only all of the text tells that.
+/// Reads a long edge list while it is decompressed, because its text takes several times the graph's memory. Returns `None`
+/// if the file is of another kind, or if only the complete text shows which kind it is.
 fn unpack_edges(file: Text, options: &Options) -> Result<Option<Loaded>> {
     if !gzip::is_gzip(file.bytes) {
         return Ok(None);
@@ -195,7 +193,7 @@ fn unpack_edges(file: Text, options: &Options) -> Result<Option<Loaded>> {
     Ok(loaded.map(|loaded| Loaded { kind: Some(kinds::EDGES), ..loaded }))
 }
 
-/// Takes off a compression; whatever is wrong, the error names the file.
+/// Decompresses the file if necessary and calls `read`; every error names the file.
 fn unpacked<T>(file: Text, head: Head, read: impl FnOnce(Text) -> Result<T>) -> Result<T> {
     let failed = in_file(file.path);
     if !gzip::is_gzip(file.bytes) {
@@ -204,15 +202,15 @@ fn unpacked<T>(file: Text, head: Head, read: impl FnOnce(Text) -> Result<T>) -> 
     if gzip::is_gzip(head.bytes()) {
         return Err(packed_twice(file));
     }
-    if head.whole {
+    if head.complete {
         return read(Text { bytes: head.bytes(), ..file }).map_err(failed);
     }
     let most = npy::length(head.bytes()).or_else(|| market::most(head.bytes())).unwrap_or(u64::MAX);
     let array = npy::length(head.bytes()).is_some();
     drop(head);
-    // One byte more than there may be tells that there is more.
+    // One byte beyond the limit shows that the file is too long.
     let bytes = gzip::decompress(file, most.saturating_add(1)).map_err(&failed)?;
-    // The reader of arrays says more of it.
+    // For an array, the reader's own error is more precise.
     if bytes.len() as u64 > most && !array {
         let what = "a file that unpacks to far more than its size line announces";
         return Err(failed(file.unsupported(what, "download it again")));
@@ -220,7 +218,7 @@ fn unpacked<T>(file: Text, head: Head, read: impl FnOnce(Text) -> Result<T>) -> 
     read(Text { bytes: without_mark(&bytes), ..file }).map_err(failed)
 }
 
-/// Some files hold themselves, so there must be an end.
+/// Returns the error for nested gzip files. Some gzip files contain themselves, so unpacking must end somewhere.
 fn packed_twice(text: Text) -> Error {
     text.unsupported("a gzip file within a gzip file", "unpack it once with gunzip")
 }
@@ -237,15 +235,15 @@ fn recognise(text: Text) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| (kind.recognises)(text))
 }
 
-/// Whether it is a matrix by itself: no archive, and no vector.
+/// Checks whether the text is a matrix, and neither an archive nor a vector.
 fn is_matrix(text: Text) -> bool {
     !archive::recognises(text) && recognise(text).is_some() && !attached::is_array(text)
 }
 
-/// The error for a file that no kind recognises.
+/// Returns the error for a file that no kind recognises.
 fn unknown(text: Text) -> Error {
     if text.bytes.first() == Some(&b'%') {
-        // Comments lead a file that most likely lost its banner: the reader says so.
+        // A file that begins with a comment has most likely lost its banner; the Matrix Market reader reports that.
         return match market::read_text(text, &Options::default()) {
             Err(error) => error,
             Ok(_) => text.unsupported("this file", "begin it with the banner of a Matrix Market file"),
@@ -258,12 +256,12 @@ fn unknown(text: Text) -> Error {
 }
 
 fn unknown_kind(text: Text, start: String) -> Error {
-    let known = kinds::kinds().collect::<Vec<_>>().join(", ");
-    let known = format!("{known}; plain or compressed with gzip");
+    let names = kinds::kinds().collect::<Vec<_>>().join(", ");
+    let known = format!("{names}; plain or compressed with gzip");
     Error::UnknownKind { path: text.path.to_owned(), start, known }
 }
 
-/// How a file begins, in words.
+/// Describes the first bytes of a file for an error message.
 fn start_of(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "it is empty".to_owned();
@@ -284,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_that_has_a_name_is_recognised_in_the_order_of_the_names() {
+    fn kinds_are_tried_in_the_order_of_their_names() {
         let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         assert_eq!(names, kinds::ALL);
     }

@@ -1,4 +1,4 @@
-//! Whether the links of a graph have directions, where its file tells: KONECT's first comment, or Gephi's column `Type`.
+//! Undirected graphs. KONECT's first comment line and Gephi's column `Type` declare whether edges have directions.
 
 use super::text::Text;
 use super::tokens::{is_blank, line_at};
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::format::Coo;
 use crate::parallel::room;
 
-/// KONECT's words for the weights of edges.
+/// KONECT's keywords for the weights of edges.
 const WEIGHTS: &[&[u8]] = &[
     b"unweighted",
     b"positive",
@@ -19,8 +19,8 @@ const WEIGHTS: &[&[u8]] = &[
     b"dynamic",
 ];
 
-/// Whether a graph is undirected by a first line such as `% sym positive`, as the files of KONECT have it. One of two kinds of
-/// vertices, `% bip`, is refused: both kinds are counted from 1.
+/// Checks whether the first line, such as `% sym positive` in the files of KONECT, declares the graph undirected. Refuses a
+/// bipartite graph (`% bip`), because its two kinds of vertices are both numbered from 1.
 pub(super) fn is_undirected(text: Text) -> Result<bool> {
     let (line, _) = line_at(text.bytes, 0);
     let mut words = line.split(|&byte| is_blank(byte)).filter(|word| !word.is_empty());
@@ -39,24 +39,24 @@ pub(super) fn is_undirected(text: Text) -> Result<bool> {
     }
 }
 
-/// The note on a graph that [`is_undirected`].
+/// Returns the note for a graph that [`is_undirected`].
 pub(super) fn note() -> String {
     "the first line, '% sym', makes the graph undirected: each edge is read in both directions".to_owned()
 }
 
-/// Adds the other direction of each edge right after the edge, a loop aside: weights of an edge that is listed again are then
-/// added up in the same order for both.
+/// Adds the reverse of each edge right after the edge, except for loops. The weights of a repeated edge are then summed in
+/// the same order for both directions.
 pub(super) fn mirror(edges: &mut Coo) -> Result<()> {
     let ends = || edges.row_indices.iter().zip(&edges.col_indices);
     let length = ends().map(|(from, to)| if from == to { 1 } else { 2 }).sum();
     let (mut rows, mut cols) = (room(length)?, room(length)?);
     let mut values = room(if edges.values.is_empty() { 0 } else { length })?;
-    for (place, (&from, &to)) in ends().enumerate() {
+    for (edge, (&from, &to)) in ends().enumerate() {
         let both = [(from, to), (to, from)];
         for &(row, col) in &both[..if from == to { 1 } else { 2 }] {
             rows.push(row);
             cols.push(col);
-            values.extend(edges.values.get(place));
+            values.extend(edges.values.get(edge));
         }
     }
     (edges.row_indices, edges.col_indices, edges.values) = (rows, cols, values);

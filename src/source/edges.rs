@@ -1,11 +1,12 @@
-//! Edge lists, as the SNAP collection has them: a line `from to` or `from to weight` for every edge, the words separated
-//! by blanks, tabs or a comma. Comments begin with `#` or `%`.
+//! Edge lists, as in the SNAP collection: a line `from to` or `from to weight` for every edge, the words separated by
+//! blanks, tabs or a comma. Comments begin with `#` or `%`.
 //!
-//! Nodes are the numbers in the file, counted from 0, so n is the largest of them plus one, and numbers that no
-//! edge names are rows without entries, unless [`Options::close_gaps`] leaves them out. An edge that is listed again is
-//! summed: values count edges, or add up their weights; unless duplicates are kept.
-//! The file is parsed a portion after the other, each by several threads at once, and the result is the same for any
-//! number of them.
+//! The numbers in the file are the nodes, counted from 0, so n is the largest number plus one. A number that no edge names
+//! is a row without entries, unless [`Options::close_gaps`] removes it. Repeated edges are summed, unless duplicates are
+//! kept: values count the edges, or are the sums of their weights.
+//!
+//! The file is parsed one portion after the other, each by several threads. The result does not depend on the number of
+//! threads.
 
 use super::direction::{self, is_undirected};
 use super::graph::{COMMENTS, Layout, assemble, parse, refuse_sizes};
@@ -16,10 +17,10 @@ use super::{Loaded, Options, metis, table};
 use crate::error::{Error, Result};
 use crate::format::Coo;
 
-/// Lines of edges by which a list is told from other graphs, where there is more of it than its head.
+/// Lines of edges that distinguish an edge list from other graphs, when only the head of the file is available.
 const SAMPLE: usize = 64;
 
-/// Whether the first line that is no comment consists of two whole numbers, and perhaps a third number.
+/// Checks whether the first line outside comments consists of two whole numbers and an optional third number.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, COMMENTS, 1);
     lines.first().is_some_and(|line| is_edge(line))
@@ -50,8 +51,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     start.assemble(portions, edges, options)
 }
 
-/// Reads the graph in a gzip file whose text begins with `head`. None where it may be a graph of another kind after
-/// all, or where the head is no more than comments: then all of the text is needed.
+/// Reads the graph in a gzip file whose text begins with `head`. Returns `None` if the complete text is needed: if the file
+/// may be a graph of another kind, or if the head has fewer than [`SAMPLE`] lines or lines of different lengths.
 pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Result<Option<Loaded>> {
     let lines = first_lines(head.bytes, COMMENTS, SAMPLE);
     let start = Start::new(head, &lines)?;
@@ -71,12 +72,12 @@ pub(super) fn read_unpacking(file: Text, head: Text, options: &Options) -> Resul
     }
 }
 
-/// How the lines are read, found from the first ones.
+/// How to read the lines, derived from the first ones.
 struct Start {
     layout: Layout,
-    /// Whether the first two are of one length.
+    /// Whether the first two lines have the same number of words.
     even: bool,
-    /// The first line, and the number of lines that it announces, where it may hold sizes instead of an edge.
+    /// The first line, if it may hold sizes instead of an edge, and the number of lines that it announces.
     sizes: Option<(String, u64)>,
 }
 
@@ -103,14 +104,14 @@ impl Start {
     }
 }
 
-/// The number of lines below the first one that it announces, where it may hold sizes instead of an edge. Where a comment
-/// that begins with `#` comes first, it is an edge.
+/// Returns the number of edges that the first line announces, if it may hold sizes instead of an edge. If a comment that
+/// begins with `#` precedes it, the first line is an edge.
 fn sizes(head: Text, first: &[&[u8]]) -> Option<u64> {
     let mut words = ListTokens::new(head.bytes, 0);
     if !words.seek_line(b"%") || words.peek() == Some(b'#') {
         return None;
     }
-    // Of two numbers none says that nothing follows.
+    // A line of two numbers that announces 0 edges is an edge.
     let fewest = if first.len() > 2 { 0 } else { 1 };
     let announced = signed_whole(first.last()?)?;
     (announced >= fewest).then_some(announced)
@@ -120,7 +121,7 @@ fn shown(line: &[&[u8]]) -> String {
     line.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// The error for a list whose first line has more words or fewer than the second.
+/// Returns the error for a list whose first two lines have different numbers of words.
 #[cold]
 fn refuse_uneven(text: Text, lines: &[Vec<&[u8]>], start: &Start) -> Error {
     let mut words = ListTokens::new(text.bytes, 0);
@@ -150,7 +151,7 @@ fn refuse_metis(text: Text, vertices: usize, edges: u64) -> Error {
             "an edge list whose lines look like those of a METIS graph of {vertices} vertices and {edges} edges, cut \
              off or with a wrong number of edges,"
         ),
-        "where it is a METIS graph, get it anew or correct its first line; where it is an edge list, put a line that \
-         begins with # above it",
+        "if it is a METIS graph, download it again or correct its first line; if it is an edge list, insert a line that \
+         begins with # at the top",
     )
 }

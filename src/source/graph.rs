@@ -1,4 +1,4 @@
-//! Edges between whole numbers, read from the lines of a file, and the graph that they make.
+//! Edges between numbered nodes, read from the lines of a file, and the assembly of the graph.
 
 use super::direction::mirror;
 use super::ids::close_gaps;
@@ -12,40 +12,40 @@ use crate::parallel::{grow, run_all};
 use memchr::memrchr;
 use std::ops::Range;
 
-/// How the lines of comments begin.
+/// Characters that begin a comment line.
 pub(super) const COMMENTS: &[u8] = b"#%";
 
-/// Edges of a piece of the file, in its order.
+/// Edges of a piece of the file, in the order of the file.
 #[derive(Default)]
 pub(super) struct Edges {
     pub from: Vec<u32>,
     pub to: Vec<u32>,
-    /// Empty where edges have no weights.
+    /// Empty if edges have no weights.
     pub weights: Vec<f64>,
 }
 
-/// How the lines of a file are read as edges between whole numbers.
+/// A reader of lines as edges between numbered nodes.
 pub(super) trait Lines: Copy + Sync + Send {
-    /// Whether edges have weights.
+    /// Returns whether edges have weights.
     fn weighted(&self) -> bool;
 
-    /// Whether each edge is read in both directions.
+    /// Returns whether each edge is read in both directions.
     fn both(&self) -> bool;
 
-    /// Reads the lines of a piece and tells the meter; edges before a fault are there.
+    /// Appends the edges of a piece and advances the meter. If there is a fault, `edges` holds the edges before it.
     fn read(&self, text: Text, piece: Range<usize>, edges: &mut Edges) -> Scan<()>;
 }
 
-/// How the edges of a file are written.
+/// The layout of plain lines: `from to` or `from to weight`.
 #[derive(Clone, Copy)]
 pub(super) struct Layout {
-    /// Whether a third word is there on every line.
+    /// Whether every line has a third word, the weight.
     pub weighted: bool,
     /// Whether each edge is read in both directions.
     pub both: bool,
-    /// The number of the first node.
+    /// The smallest valid node number.
     pub first: u64,
-    /// The number after that of the last node that there can be.
+    /// One more than the largest valid node number.
     pub end: u64,
 }
 
@@ -66,8 +66,8 @@ impl Lines for Layout {
     }
 }
 
-/// Makes the graph of all its edges. `sizes` is the first line, and the number of lines that it announces, where it may hold
-/// sizes.
+/// Assembles the graph from its edges. `sizes` is the first line, if it may hold sizes, and the number of edges that it
+/// announces.
 pub(super) fn assemble(
     portions: Portions,
     lines: impl Lines,
@@ -100,7 +100,7 @@ pub(super) fn assemble(
     Ok(Loaded { ids, first_id: Some(0), ..Loaded::new(matrix, stored, lines.both()) })
 }
 
-/// Parses the edges, as a matrix without a size. Where there is a fault, those before it are there.
+/// Parses the edges into `all`, a matrix whose size is not set yet. If there is a fault, `all` holds the edges before it.
 pub(super) fn parse(portions: Portions, lines: impl Lines, all: &mut Coo) -> Result<()> {
     portions.begin();
     portions.each(|text, start| {
@@ -147,26 +147,27 @@ fn parse_lines(words: &mut ListTokens, layout: Layout, edges: &mut Edges) -> Sca
     Ok(())
 }
 
-/// Whether no other edge has a node above both numbers of the first line.
+/// Checks whether no other edge names a node above the number of nodes that the first line may announce.
 fn first_is_largest(triplets: &Coo) -> bool {
     let (Some(&from), Some(&to)) = (triplets.row_indices.first(), triplets.col_indices.first()) else {
         return false;
     };
     let nodes = if triplets.values.is_empty() { from } else { from.max(to) };
-    let others = triplets.row_indices[1..].iter().chain(&triplets.col_indices[1..]);
-    others.max().is_none_or(|&largest| largest <= nodes)
+    let rest = triplets.row_indices[1..].iter().chain(&triplets.col_indices[1..]);
+    rest.max().is_none_or(|&largest| largest <= nodes)
 }
 
+/// Returns the error for an edge list that begins with a line of sizes.
 #[cold]
 pub(super) fn refuse_sizes(text: Text, first: &str) -> Error {
     text.unsupported(
         &format!("an edge list whose first line, '{first}', looks like its sizes"),
-        "remove that line; where it is an edge, put a line that begins with # above it; where the file is a Matrix \
-         Market file without its banner, put the banner back",
+        "remove that line; if it is an edge, insert a line that begins with # above it; if this is a Matrix Market file \
+         without its banner, restore the banner",
     )
 }
 
-/// Points at the first edge with the node that is too large.
+/// Locates the first edge with the node number that is too large.
 #[cold]
 fn locate(portions: Portions, lines: impl Lines, node: u32, error: Error) -> Error {
     let expected =
@@ -177,7 +178,7 @@ fn locate(portions: Portions, lines: impl Lines, node: u32, error: Error) -> Err
     found.unwrap_or(error)
 }
 
-/// Points at the edge with which the weights of an edge that is listed again have a sum beyond all numbers.
+/// Locates the line at which the sum of a repeated edge's weights overflows.
 #[cold]
 fn locate_sum(portions: Portions, lines: impl Lines, row: usize, col: usize) -> Error {
     let mut sum = 0.0_f64;
@@ -191,17 +192,17 @@ fn locate_sum(portions: Portions, lines: impl Lines, row: usize, col: usize) -> 
     found.unwrap_or(Error::DuplicateOverflow { row, col })
 }
 
-/// Points at the first edge for which `fault` gives what was expected and what was found.
+/// Locates the first edge for which `fault` returns what was expected and what was found.
 fn find(
     portions: Portions,
     lines: impl Lines,
     mut fault: impl FnMut(&Edges) -> Option<(String, String)> + Send,
 ) -> Option<Error> {
-    let gone_over = portions.unmetered().each(|text, start| {
+    let searched = portions.unmetered().each(|text, start| {
         let mut words = ListTokens::new(text.bytes, start);
         while words.seek_line(COMMENTS) {
             let at = words.at;
-            // A blank before the edge may be an empty column.
+            // The line is read from its beginning, because a blank before the edge may be an empty column.
             let begin = memrchr(b'\n', &text.bytes[start..at]).map_or(start, |newline| start + newline + 1);
             words.skip_line();
             let mut edge = Edges::default();
@@ -212,5 +213,5 @@ fn find(
         }
         Ok(())
     });
-    gone_over.err()
+    searched.err()
 }

@@ -1,4 +1,4 @@
-//! Files compressed with gzip, known by their first two bytes and unpacked into memory, at once or in portions.
+//! Files compressed with gzip, recognised by their first two bytes and decompressed into memory, at once or in portions.
 
 use super::inflate::{bounded, read_all};
 use super::text::Text;
@@ -10,24 +10,25 @@ use memchr::memrchr;
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-/// Bytes of a portion, lines that are cut through aside: enough work that starting it costs nothing, and so little that it
-/// stays in the caches. Where a text is in memory, it is as many for each thread at least. Fuzzing has short texts.
+/// Bytes of a portion, before it is extended to a line end: large enough to hide the cost of starting a task, small enough
+/// to stay in the CPU's caches. A portion of a text in memory has at least this size for each thread. Fuzzing uses short
+/// texts.
 pub(super) const PORTION: usize = if cfg!(fuzzing) { 1 << 11 } else { 1 << 18 };
 
-/// What is being done, for errors.
+/// The action that error messages name.
 const ACTION: &str = "decompress";
 
-/// Whether the bytes begin as every gzip file does.
+/// Checks for the magic number of gzip files.
 pub(super) fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
-/// Unpacks all members of a gzip file, but no more than `most` bytes.
+/// Decompresses all members of a gzip file, up to `most` bytes.
 pub(super) fn decompress(file: Text, most: u64) -> Result<Vec<u8>> {
     let Text { path, bytes, meter } = file;
-    // A file ends in the size of its last member, modulo 2^32: mostly that of all. It is a hint and no more.
+    // A gzip file ends with the size of its last member modulo 2^32, mostly its only member. The size is only a hint.
     let claimed = bytes.last_chunk::<4>().map_or(0, |end| u64::from(u32::from_le_bytes(*end)));
-    // One byte more, so that the end is seen without asking for more room.
+    // One byte more, so that the end of file is reached without growing the buffer.
     let hint = bounded(claimed, bytes.len()).saturating_add(1).min(most);
     if let Some(meter) = meter {
         meter.begin("decompressing", bytes.len() as u64);
@@ -35,14 +36,14 @@ pub(super) fn decompress(file: Text, most: u64) -> Result<Vec<u8>> {
     read_all(path, ACTION, MultiGzDecoder::new(Metered { bytes, meter }).take(most), hint)
 }
 
-/// The first bytes of what a gzip file holds, `size` of them or all.
+/// Decompresses the first `size` bytes of a gzip file, or all if there are fewer.
 pub(super) fn head(file: Text, size: usize) -> Result<Vec<u8>> {
     let mut head = Vec::new();
-    let came = MultiGzDecoder::new(file.bytes).take(size as u64).read_to_end(&mut head);
-    came.map_err(fail(file.path)).map(|_| head)
+    let read = MultiGzDecoder::new(file.bytes).take(size as u64).read_to_end(&mut head);
+    read.map_err(fail(file.path)).map(|_| head)
 }
 
-/// The first lines of what a gzip file holds; none where there is no more than a portion of it.
+/// Decompresses the first lines of a gzip file; returns `None` if its text is shorter than a portion.
 pub(super) fn first_lines(file: Text) -> Result<Option<Vec<u8>>> {
     let mut lines = head(file, PORTION)?;
     let end = memrchr(b'\n', &lines).filter(|_| lines.len() == PORTION);
@@ -52,11 +53,11 @@ pub(super) fn first_lines(file: Text) -> Result<Option<Vec<u8>>> {
     }))
 }
 
-/// A gzip file that is unpacked bit by bit, all its members one after the other.
+/// A gzip file that is decompressed in portions, one member after the other.
 pub(super) struct Unpacking<'a> {
     path: &'a Path,
     from: MultiGzDecoder<Metered<'a>>,
-    /// Whether all of it is unpacked.
+    /// Whether all members are decompressed.
     pub ended: bool,
 }
 
@@ -66,8 +67,9 @@ impl<'a> Unpacking<'a> {
         Unpacking { path, from: MultiGzDecoder::new(Metered { bytes, meter }), ended: false }
     }
 
-    /// Fills the portion with what was cut off the one before it and what comes next; returns where its last whole
-    /// line ends, or its end where nothing follows. A portion has one line at least, however long.
+    /// Fills the portion with `cut`, the incomplete line at the end of the previous portion, and with the text that follows.
+    /// Returns the end of the portion's last complete line, or the portion's end at the end of the text. A portion has at
+    /// least one line, however long.
     pub fn fill(&mut self, portion: &mut Vec<u8>, cut: &[u8]) -> Result<usize> {
         portion.clear();
         grow(portion, cut.len() + PORTION)?;
@@ -75,8 +77,8 @@ impl<'a> Unpacking<'a> {
         loop {
             grow(portion, PORTION)?;
             let before = portion.len();
-            let came = self.from.by_ref().take(PORTION as u64).read_to_end(portion);
-            if came.map_err(fail(self.path))? < PORTION {
+            let read = self.from.by_ref().take(PORTION as u64).read_to_end(portion);
+            if read.map_err(fail(self.path))? < PORTION {
                 self.ended = true;
                 return Ok(portion.len());
             }
@@ -86,7 +88,7 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// Unpacks the rest for its checksums alone.
+    /// Decompresses the rest only to verify its checksums.
     pub fn check(&mut self) -> Result<()> {
         std::io::copy(&mut self.from, &mut std::io::sink()).map(drop).map_err(fail(self.path))
     }
@@ -96,20 +98,20 @@ fn fail(path: &Path) -> impl Fn(std::io::Error) -> Error {
     |source| Error::Io { action: ACTION, path: path.to_owned(), source }
 }
 
-/// Bytes that are counted as they are taken, a piece at a time.
+/// A slice whose consumption advances a meter, one piece at a time.
 struct Metered<'a> {
     bytes: &'a [u8],
     meter: Option<&'a Meter>,
 }
 
-/// Bytes that are handed out at once.
+/// Maximum number of bytes per piece.
 const PIECE: usize = 1 << 20;
 
 impl Read for Metered<'_> {
     fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
-        let came = self.fill_buf()?.read(to)?;
-        self.consume(came);
-        Ok(came)
+        let count = self.fill_buf()?.read(to)?;
+        self.consume(count);
+        Ok(count)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Harwell-Boeing and Rutherford-Boeing files: compressed columns in the fixed fields of Fortran's formats.
 //!
-//! Four cards (lines) of 80 columns tell what follows: a title, counts of lines, type and sizes, and the formats of
-//! pointers, row indices and values; in Harwell-Boeing files a fifth one tells of right-hand sides. Lines that begin
-//! with `%` may come before. Types are three letters: real, integer or pattern; unsymmetric, rectangular, symmetric or
-//! skew-symmetric, of which one triangle is stored; assembled. Complex and elemental matrices are refused by name.
+//! Four cards (lines) of 80 columns describe the rest of the file: a title; counts of lines; type and sizes; the formats of
+//! column pointers, row indices and values. In Harwell-Boeing files a fifth card describes right-hand sides. Comment lines
+//! that begin with `%` may precede the cards.
 //!
-//! Right-hand sides come as `b`, starting guesses as `x0`, exact solutions as `x`, where they are asked for.
+//! A type has three letters: real, integer or pattern; unsymmetric, rectangular, symmetric or skew-symmetric; assembled. Of
+//! a symmetric or skew-symmetric matrix one triangle is stored. Complex and elemental matrices are refused by name.
+//!
+//! If vectors are requested, right-hand sides are attached as `b`, starting guesses as `x0` and exact solutions as `x`.
 
 mod cards;
 mod fields;
@@ -19,12 +21,12 @@ use crate::error::Result;
 use cards::{Cards, Symmetry};
 use fields::Fields;
 
-/// Whether the third line begins with one of the types and the fourth with a format.
+/// Checks whether the third line begins with a type and the fourth with a format.
 pub(super) fn recognises(text: Text) -> bool {
     cards::recognises(text.bytes)
 }
 
-/// Reads the matrix, and the vectors beside it where they are well.
+/// Reads the matrix and, if requested, its valid vectors.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut cards = cards::read(text)?;
     text.begin("reading", text.bytes.len() - cards.body);
@@ -37,7 +39,8 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let matrix = match symmetry {
         Symmetry::None => columns.into_transposed(options.duplicates)?,
         Symmetry::Symmetric => columns.into_mirrored(1.0, options.duplicates)?,
-        // Mirroring makes the transpose of what is stored with the sign, so the sign goes on what is stored.
+        // `into_mirrored` returns the transpose of the stored matrix, and the transpose of a skew-symmetric matrix is its
+        // negative, so the stored values are negated first.
         Symmetry::Skew => negated(columns).into_mirrored(-1.0, options.duplicates)?,
     };
     let mut loaded = Loaded::new(matrix, cards.entries, symmetry == Symmetry::Symmetric);
@@ -60,40 +63,40 @@ fn negated(mut columns: Compressed) -> Compressed {
     columns
 }
 
-/// Where the entries of each column begin, counted from 0.
+/// Reads the column pointers and returns the offset of each column's first entry, counted from 0.
 fn read_pointers(fields: &mut Fields, cards: &Cards) -> Result<Vec<u64>> {
     let mut offsets: Vec<u64> = Vec::new();
     let last = cards.entries.saturating_add(1);
-    fields.section(&cards.pointers, cards.cols as u64 + 1, |place| {
+    fields.section(&cards.pointers, cards.cols as u64 + 1, |field| {
         let least = offsets.last().map_or(1, |&offset| offset + 1);
         let column = offsets.len();
         let pointer = match column {
-            0 => place.whole("1, the first column pointer", 1, 1)?,
+            0 => field.whole("1, the first column pointer", 1, 1)?,
             _ if column == cards.cols => {
-                place.whole("the last column pointer, one above the entries,", last, last)?
+                field.whole("the last column pointer, one above the entries,", last, last)?
             }
-            _ => place.whole("a column pointer", least, last)?,
+            _ => field.whole("a column pointer", least, last)?,
         };
         offsets.push(pointer - 1);
         Ok(())
     })?;
-    // Without columns the first pointer is the last.
+    // Without columns there is one pointer, checked only as the first.
     if cards.cols == 0 && cards.entries > 0 {
         return Err(fields.fault("no entries, as there are no columns", &cards.entries.to_string()));
     }
     Ok(offsets)
 }
 
-/// The row of each entry, counted from 0. One triangle is all that a symmetric file may store.
+/// Reads the row index of each entry, counted from 0. Refuses a symmetric file that stores entries of both triangles.
 fn read_indices(fields: &mut Fields, cards: &Cards, offsets: &[u64]) -> Result<Vec<u32>> {
     let mut indices: Vec<u32> = Vec::new();
     let mut column = 0;
     let mut triangle = None;
-    fields.section(&cards.indices, cards.entries, |place| {
+    fields.section(&cards.indices, cards.entries, |field| {
         while offsets[column + 1] <= indices.len() as u64 {
             column += 1;
         }
-        let row = place.whole("a row index", 1, cards.rows as u64)? - 1;
+        let row = field.whole("a row index", 1, cards.rows as u64)? - 1;
         if cards.symmetry != Symmetry::None && row != column as u64 {
             let lower = row > column as u64;
             if *triangle.get_or_insert(lower) != lower {
@@ -101,7 +104,7 @@ fn read_indices(fields: &mut Fields, cards: &Cards, offsets: &[u64]) -> Result<V
                 let what = format!(
                     "a row index in the {side} triangle, which this file stores of a symmetric matrix"
                 );
-                return Err(place.fault(what));
+                return Err(field.fault(what));
             }
         }
         indices.push(row as u32);
@@ -110,19 +113,19 @@ fn read_indices(fields: &mut Fields, cards: &Cards, offsets: &[u64]) -> Result<V
     Ok(indices)
 }
 
-/// The value of each entry; none for a pattern.
+/// Reads the value of each entry; none for a pattern.
 fn read_values(fields: &mut Fields, cards: &Cards, offsets: &[u64], indices: &[u32]) -> Result<Vec<f64>> {
     let mut values: Vec<f64> = Vec::new();
     let Some(format) = &cards.values else { return Ok(values) };
     let mut column = 0;
-    fields.section(format, cards.entries, |place| {
+    fields.section(format, cards.entries, |field| {
         while offsets[column + 1] <= values.len() as u64 {
             column += 1;
         }
-        let value = place.number()?;
+        let value = field.number()?;
         let diagonal = indices[values.len()] as usize == column;
         if diagonal && cards.symmetry == Symmetry::Skew && value != 0.0 {
-            return Err(place.fault("0 on the diagonal of a skew-symmetric matrix"));
+            return Err(field.fault("0 on the diagonal of a skew-symmetric matrix"));
         }
         values.push(value);
         Ok(())
@@ -130,7 +133,7 @@ fn read_values(fields: &mut Fields, cards: &Cards, offsets: &[u64], indices: &[u
     Ok(values)
 }
 
-/// A fault at an offset, in place of which `found` stood.
+/// Returns the fault for finding `found` at an offset.
 fn fault(at: usize, expected: impl Into<String>, found: impl Into<String>) -> Box<Fault> {
     Box::new(Fault { at, expected: expected.into(), found: Some(found.into()) })
 }

@@ -1,20 +1,20 @@
-//! Vertices of a graph whose ids leave gaps, numbered from 0 on in the order of their ids.
+//! Renumbers the vertices of a graph whose ids have gaps: consecutive numbers from 0, in the order of the ids.
 
 use crate::error::Result;
 use crate::format::Coo;
 use crate::parallel::{grow, room, zeros};
 use rayon::prelude::*;
 
-/// Ids for each edge up to which one bit an id is less work than sorting them.
+/// Largest id per edge up to which a bitmap of the ids is less work than sorting them.
 const DENSE: usize = 64;
-/// Elements that are mapped at a time.
+/// Elements per parallel task.
 const PIECE: usize = 1 << 16;
 
-/// Gives the vertices that edges name the numbers from 0 on, and returns the id of each. None, and nothing done, where
-/// no id is left out.
+/// Numbers the vertices that edges name consecutively from 0 and returns the id of each vertex. Returns `None` and changes
+/// no edge if the ids have no gaps.
 pub(super) fn close_gaps(edges: &mut Coo) -> Result<Option<Vec<u32>>> {
     let Some(&largest) = edges.row_indices.iter().chain(&edges.col_indices).max() else { return Ok(None) };
-    let whole = largest as usize + 1;
+    let range = largest as usize + 1;
     if largest as usize / DENSE > edges.row_indices.len() {
         let ids = sorted(edges)?;
         renumber(edges, |id| ids.partition_point(|&other| other < id) as u32);
@@ -22,10 +22,10 @@ pub(super) fn close_gaps(edges: &mut Coo) -> Result<Option<Vec<u32>>> {
     }
     let bits = Bits::new(edges, largest)?;
     let ids = bits.ids()?;
-    if ids.len() == whole {
+    if ids.len() == range {
         return Ok(None);
     }
-    renumber(edges, |id| bits.below(id));
+    renumber(edges, |id| bits.rank(id));
     Ok(Some(ids))
 }
 
@@ -35,14 +35,15 @@ fn renumber(edges: &mut Coo, number: impl Fn(u32) -> u32 + Sync) {
     }
 }
 
-/// The ids in order. As many are taken at a time as were found before, so that there is no room for all that edges name.
+/// Sorts the distinct ids. Each step adds at most as many ids as were found before, so the buffer stays small if edges
+/// repeat ids.
 fn sorted(edges: &Coo) -> Result<Vec<u32>> {
     let mut ids = Vec::new();
     for mut indices in [&edges.row_indices[..], &edges.col_indices] {
         while !indices.is_empty() {
-            let (some, rest) = indices.split_at(indices.len().min(ids.len().max(PIECE)));
-            grow(&mut ids, some.len())?;
-            ids.extend_from_slice(some);
+            let (next, rest) = indices.split_at(indices.len().min(ids.len().max(PIECE)));
+            grow(&mut ids, next.len())?;
+            ids.extend_from_slice(next);
             ids.par_sort_unstable();
             ids.dedup();
             indices = rest;
@@ -52,7 +53,7 @@ fn sorted(edges: &Coo) -> Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// A bit for each id that is named, and the number of them before each word.
+/// A bitmap of the ids that edges name, with the number of set bits before each word.
 struct Bits {
     words: Vec<u64>,
     before: Vec<u32>,
@@ -73,18 +74,18 @@ impl Bits {
         Ok(Bits { words, before })
     }
 
-    /// How many named ids are lower.
-    fn below(&self, id: u32) -> u32 {
-        let place = id as usize / 64;
-        self.before[place] + (self.words[place] & ((1 << (id % 64)) - 1)).count_ones()
+    /// Counts the named ids below `id`.
+    fn rank(&self, id: u32) -> u32 {
+        let word = id as usize / 64;
+        self.before[word] + (self.words[word] & ((1 << (id % 64)) - 1)).count_ones()
     }
 
     fn ids(&self) -> Result<Vec<u32>> {
         let mut ids = room(self.words.iter().map(|word| word.count_ones() as usize).sum())?;
-        for (place, &word) in self.words.iter().enumerate() {
+        for (index, &word) in self.words.iter().enumerate() {
             let mut left = word;
             while left != 0 {
-                ids.push(place as u32 * 64 + left.trailing_zeros());
+                ids.push(index as u32 * 64 + left.trailing_zeros());
                 left &= left - 1;
             }
         }
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changes_where_no_id_is_left_out() {
+    fn ids_without_gaps_stay_unchanged() {
         assert_eq!(closed(&[0, 2], &[1, 1]), (vec![0, 2], vec![1, 1], None));
         assert_eq!(closed(&[], &[]), (vec![], vec![], None));
     }

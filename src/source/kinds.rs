@@ -1,4 +1,4 @@
-//! The names of the kinds of files that are read.
+//! Names of the supported kinds of files.
 
 pub(super) const BINARY: &str = "solver binary";
 pub(super) const MARKET: &str = "Matrix Market";
@@ -14,11 +14,11 @@ pub(super) const METIS: &str = "METIS graph";
 pub(super) const EDGES: &str = "edge list";
 pub(super) const TABLE: &str = "edge table";
 
-/// All of them, in the order in which a file is compared with them.
+/// All names, in the order in which detection tries the kinds.
 pub(super) const ALL: [&str; 13] =
     [BINARY, MARKET, NPY, NPZ, TAR, HARWELL, WEBGRAPH, PAJEK, ASCII, NAMED, METIS, EDGES, TABLE];
 
-/// The kinds of files that are read.
+/// Returns the names of the supported kinds of files.
 pub fn kinds() -> impl Iterator<Item = &'static str> {
     ALL.into_iter()
 }

@@ -13,31 +13,32 @@ use std::path::Path;
 use std::sync::LazyLock;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A label for each row of a matrix: text without control characters other than tabs.
+/// Labels of the rows of a matrix. A label is text without control characters other than tabs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
-    /// All labels, one after the other.
+    /// All labels, concatenated.
     text: Vec<u8>,
+    /// The end of each label in `text`.
     ends: Vec<usize>,
 }
 
 impl Labels {
-    /// How many there are.
+    /// Returns the number of labels.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Checks whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The label of a row.
+    /// Returns the label of a row.
     pub fn get(&self, row: usize) -> Option<&str> {
         (row < self.len()).then(|| std::str::from_utf8(self.bytes(row)).unwrap_or_default())
     }
 
-    /// All labels in the order of the rows.
+    /// Iterates over the labels in the order of the rows.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).filter_map(|row| self.get(row))
     }
@@ -47,7 +48,7 @@ impl Labels {
         self.push_bytes(label.as_bytes())
     }
 
-    /// The same for text that is [`checked`].
+    /// Adds the label of the next row, which is already [`checked`].
     #[inline]
     fn push_bytes(&mut self, label: &[u8]) -> Result<()> {
         grow(&mut self.text, label.len())?;
@@ -63,19 +64,19 @@ impl Labels {
         &self.text[start..self.ends[row]]
     }
 
-    /// The labels of other rows of the same graph, one for each of `rows`.
+    /// Selects the labels of the given rows, in the order of `rows`.
     pub fn of_rows(&self, rows: &[u32]) -> Result<Labels> {
-        let mut some = Labels::default();
-        rows.iter().filter_map(|&row| self.get(row as usize)).try_for_each(|label| some.push(label))?;
-        Ok(some)
+        let mut selected = Labels::default();
+        rows.iter().filter_map(|&row| self.get(row as usize)).try_for_each(|label| selected.push(label))?;
+        Ok(selected)
     }
 
-    /// Reads a file of one label a line, plain or compressed with gzip. An empty line is an empty label.
+    /// Reads a file with one label per line, plain or compressed with gzip. An empty line is an empty label.
     pub fn read(path: &Path) -> Result<Labels> {
         mmap::with(path, |bytes| Labels::parse(path, bytes))
     }
 
-    /// Reads the text of such a file from memory; `path` is for error messages.
+    /// Parses such a file from memory; `path` appears in error messages.
     pub fn parse(path: &Path, bytes: &[u8]) -> Result<Labels> {
         let file = Text { path, bytes, meter: None };
         if !gzip::is_gzip(bytes) {
@@ -85,20 +86,20 @@ impl Labels {
         parse_lines(Text { bytes: without_mark(&unpacked), ..file })
     }
 
-    /// Writes a file of one label a line.
+    /// Writes a file with one label per line.
     pub fn write(&self, path: &Path) -> Result<()> {
         write_file_with(path, |out| self.iter().try_for_each(|label| writeln!(out, "{label}")))
     }
 
-    /// Makes the labels fit for [`LabelIndex::find`].
+    /// Builds the hash table for [`LabelIndex::find`].
     pub fn index(&self) -> Result<LabelIndex<'_>> {
         let mut table = Table::default();
         for row in 0..self.len() {
             table.make_room()?;
             let hash = hash(self.bytes(row));
             match table.find(hash, |other| self.bytes(other) == self.bytes(row)) {
-                Found::Row(first) => table.repeats.push(first as u32),
-                Found::Empty(slot) => table.put(slot, hash, row as u32),
+                Lookup::Row(first) => table.repeats.push(first as u32),
+                Lookup::Empty(slot) => table.put(slot, hash, row as u32),
             }
         }
         table.repeats.sort_unstable();
@@ -106,11 +107,11 @@ impl Labels {
     }
 }
 
-/// Refuses what no label can hold; `at` is its offset in the text.
+/// Checks that the bytes are a valid label; `at` is their offset in the text.
 #[inline]
 pub(super) fn checked(bytes: &[u8], at: usize) -> std::result::Result<&str, Box<Fault>> {
     if bytes.iter().all(|byte| (b' '..=b'~').contains(byte)) {
-        // All of it is ASCII.
+        // ASCII is valid UTF-8, so the default is never used.
         return Ok(std::str::from_utf8(bytes).unwrap_or_default());
     }
     check_characters(bytes, at)
@@ -129,9 +130,9 @@ fn check_characters(bytes: &[u8], at: usize) -> std::result::Result<&str, Box<Fa
     })?;
     match text.char_indices().find(|(_, c)| c.is_control() && *c != '\t') {
         None => Ok(text),
-        Some((place, c)) => {
+        Some((offset, c)) => {
             let expected = "a name without control characters".to_owned();
-            Err(Box::new(Fault { at: at + place, expected, found: Some(c.escape_default().to_string()) }))
+            Err(Box::new(Fault { at: at + offset, expected, found: Some(c.escape_default().to_string()) }))
         }
     }
 }
@@ -147,34 +148,34 @@ fn parse_lines(text: Text) -> Result<Labels> {
     Ok(labels)
 }
 
-/// Another one in each process, so that no file can have labels of one hash by design. The numbers of labels do not depend on
-/// it.
+/// The seed of the hash, different in each process, so that no file can be crafted to make its labels collide. The numbering
+/// of labels does not depend on the seed.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0_u8));
 
-/// The part of a label's hash that tables hold.
+/// Returns the 32 bits of a label's hash that the hash tables store.
 #[inline]
 pub(super) fn hash(label: &[u8]) -> u32 {
     xxh3_64_with_seed(label, *SEED) as u32
 }
 
-/// Labels with a table of their hashes.
+/// Labels with a hash table, for finding a row by its label.
 pub struct LabelIndex<'a> {
     labels: &'a Labels,
     table: Table,
 }
 
 impl LabelIndex<'_> {
-    /// The first row with that label, and whether it is the only one.
+    /// Returns the first row with the label, and whether it is the only one.
     pub fn find(&self, label: &str) -> Option<(usize, bool)> {
         let same = |row: usize| self.labels.bytes(row) == label.as_bytes();
         match self.table.find(hash(label.as_bytes()), same) {
-            Found::Row(row) => Some((row, self.table.repeats.binary_search(&(row as u32)).is_err())),
-            Found::Empty(_) => None,
+            Lookup::Row(row) => Some((row, self.table.repeats.binary_search(&(row as u32)).is_err())),
+            Lookup::Empty(_) => None,
         }
     }
 }
 
-/// Gives names the numbers from 0 on, in the order in which they first come.
+/// A table that numbers names consecutively from 0, in the order of their first occurrence.
 #[derive(Default)]
 pub(super) struct Interner {
     pub labels: Labels,
@@ -182,13 +183,13 @@ pub(super) struct Interner {
 }
 
 impl Interner {
-    /// The number of a name whose text is [`checked`].
+    /// Returns the number of a name, which is already [`checked`].
     #[inline]
     pub fn number(&mut self, name: &[u8], hash: u32) -> Result<u32> {
         self.table.make_room()?;
         match self.table.find(hash, |row| self.labels.bytes(row) == name) {
-            Found::Row(row) => Ok(row as u32),
-            Found::Empty(slot) => {
+            Lookup::Row(row) => Ok(row as u32),
+            Lookup::Empty(slot) => {
                 let row = self.labels.len() as u32;
                 self.labels.push_bytes(name)?;
                 self.table.put(slot, hash, row);
@@ -197,13 +198,14 @@ impl Interner {
         }
     }
 
-    /// Brings near what the search for this hash reads.
+    /// Prefetches the first slot that a search for this hash reads.
     #[inline]
     pub fn expect(&self, hash: u32) {
         fetch(&self.table.slots, hash as usize & self.table.slots.len().wrapping_sub(1));
     }
 
-    /// Brings near where the label lies that the search for this hash compares, some time after [`Interner::expect`].
+    /// Prefetches the position of the label that a search for this hash compares; call it some time after
+    /// [`Interner::expect`].
     #[inline]
     pub fn expect_place(&self, hash: u32) {
         if let Some(row) = self.first_row(hash) {
@@ -211,7 +213,7 @@ impl Interner {
         }
     }
 
-    /// Brings near that label, some time after [`Interner::expect_place`].
+    /// Prefetches that label's text; call it some time after [`Interner::expect_place`].
     #[inline]
     pub fn expect_label(&self, hash: u32) {
         if let Some(row) = self.first_row(hash) {
@@ -219,7 +221,7 @@ impl Interner {
         }
     }
 
-    /// The row in the slot that is looked at first.
+    /// Returns the row in the first slot that a search for this hash reads.
     #[inline]
     fn first_row(&self, hash: u32) -> Option<usize> {
         let slot = *self.table.slots.get(hash as usize & self.table.slots.len().wrapping_sub(1))?;
@@ -227,25 +229,25 @@ impl Interner {
     }
 }
 
-enum Found {
+enum Lookup {
     Row(usize),
-    /// The slot where it goes.
+    /// The empty slot for a label that the table lacks.
     Empty(usize),
 }
 
-/// A hash table of rows with open addresses: in arrays that may not fit, unlike those of the standard library, and with slots
-/// that can be fetched ahead.
+/// A hash table of rows with open addressing. Unlike the standard library's, it reports failed allocations as errors and its
+/// slots can be prefetched.
 #[derive(Default)]
 struct Table {
-    /// The hash, and the row and 1; 0 where there is none. Their number is a power of 2.
+    /// The hash in the upper half and the row plus 1 in the lower half; 0 for an empty slot. The length is a power of 2.
     slots: Vec<u64>,
     used: usize,
-    /// Rows whose label other rows have too.
+    /// First rows of labels that occur more than once.
     repeats: Vec<u32>,
 }
 
 impl Table {
-    /// Makes room for one more: at least every other slot stays empty.
+    /// Makes room for one more row; at least half of the slots stay empty.
     #[inline]
     fn make_room(&mut self) -> Result<()> {
         if 2 * self.used < self.slots.len() { Ok(()) } else { self.double() }
@@ -261,32 +263,32 @@ impl Table {
         let old = std::mem::replace(&mut self.slots, wider);
         let mask = self.slots.len() - 1;
         for slot in old.into_iter().filter(|slot| *slot != 0) {
-            let mut place = (slot >> 32) as usize & mask;
-            while self.slots[place] != 0 {
-                place = (place + 1) & mask;
+            let mut index = (slot >> 32) as usize & mask;
+            while self.slots[index] != 0 {
+                index = (index + 1) & mask;
             }
-            self.slots[place] = slot;
+            self.slots[index] = slot;
         }
         Ok(())
     }
 
     #[inline]
-    fn find(&self, hash: u32, same: impl Fn(usize) -> bool) -> Found {
+    fn find(&self, hash: u32, same: impl Fn(usize) -> bool) -> Lookup {
         if self.slots.is_empty() {
-            return Found::Empty(0);
+            return Lookup::Empty(0);
         }
         let mask = self.slots.len() - 1;
-        let mut place = hash as usize & mask;
+        let mut index = hash as usize & mask;
         loop {
-            let slot = self.slots[place];
+            let slot = self.slots[index];
             if slot == 0 {
-                return Found::Empty(place);
+                return Lookup::Empty(index);
             }
             let row = (slot as u32 - 1) as usize;
             if (slot >> 32) as u32 == hash && same(row) {
-                return Found::Row(row);
+                return Lookup::Row(row);
             }
-            place = (place + 1) & mask;
+            index = (index + 1) & mask;
         }
     }
 

@@ -1,9 +1,9 @@
-//! METIS graphs (`.graph`, the format of Chaco and of the Walshaw archive too): a line `vertices edges [fmt [ncon]]`,
-//! then for every vertex a line with its neighbours, counted from 1. Comments begin with `%`.
+//! METIS graphs (`.graph`, also the format of Chaco and of the Walshaw archive): a line `vertices edges [fmt [ncon]]`,
+//! then one line for each vertex with its neighbours, counted from 1. Comments begin with `%`.
 //!
-//! `fmt` is up to three digits of 0 and 1: sizes of vertices, weights of vertices (`ncon` of them), weights of edges.
-//! Sizes and weights of vertices are read past; weights of edges become the values. Every edge stands twice, once at
-//! either end, and the reader checks that it does. An edge that is listed again is a fault, unless duplicates are kept.
+//! `fmt` has up to three digits, 0 or 1, for sizes of vertices, weights of vertices (`ncon` of them) and weights of edges.
+//! Sizes and weights of vertices are skipped; weights of edges become the values. The file lists every edge twice, once at
+//! each end, and the reader checks that. A repeated edge is an error, unless duplicates are kept.
 
 mod doubt;
 
@@ -18,28 +18,28 @@ use crate::format::stats::first_unpaired;
 pub(super) use doubt::announced;
 
 const COMMENT: &[u8] = b"%";
-/// Lines that are looked at to tell lists of neighbours from lists of edges.
+/// Number of lines examined to distinguish lists of neighbours from lists of edges.
 const SAMPLE: usize = 64;
 
 struct Header {
     vertices: usize,
     edges: u64,
-    /// Numbers before the neighbours of each vertex.
+    /// Numbers on each line before the neighbours: the vertex's size and weights.
     own_words: u64,
     vertex_weights: bool,
     edge_weights: bool,
 }
 
 impl Header {
-    /// The words that it announces on the lines of all vertices.
+    /// Returns the total number of words on the lines of all vertices.
     fn words(&self) -> u128 {
-        let a_neighbour: u128 = if self.edge_weights { 2 } else { 1 };
-        self.vertices as u128 * u128::from(self.own_words) + 2 * a_neighbour * u128::from(self.edges)
+        let per_neighbour: u128 = if self.edge_weights { 2 } else { 1 };
+        self.vertices as u128 * u128::from(self.own_words) + 2 * per_neighbour * u128::from(self.edges)
     }
 }
 
-/// Whether it is a METIS graph. Lists of edges consist of numbers too: where all lines have two or three words, as
-/// theirs do, the numbers of lines and words must be exactly those that the first line announces.
+/// Checks whether the text is a METIS graph. Edge lists consist of numbers too: if all lines have two or three words, as in
+/// an edge list, the numbers of lines and words must be exactly those that the first line announces.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, COMMENT, SAMPLE);
     let Some(first) = lines.first() else { return false };
@@ -58,17 +58,18 @@ pub(super) fn recognises(text: Text) -> bool {
     if like_edges {
         return header.is_ok_and(|header| counts_agree(&text.bytes[words.at..], &header));
     }
-    // The first line of a table is like any other. Of four words, the last says how many weights each vertex has.
+    // The first line of a table has as many words as the others. In a METIS header of four words, the last word is the number
+    // of weights per vertex.
     let table = lines.iter().all(|line| line.len() == first.len());
     !table || header.is_ok_and(|header| header.vertex_weights)
 }
 
-/// Whether a list of edges whose text begins with `head` may be such a graph, or what is left of one. Where not `all` of it
-/// could be read as edges, lines may be longer than the first ones.
+/// Checks whether an edge list whose text begins with `head` may be a METIS graph, possibly truncated. If not `all` lines
+/// could be parsed as edges, some lines may be longer than the first ones.
 pub(super) fn may_be(head: Text, edges: &Coo, all: bool) -> bool {
     let Ok(header) = read_header(&mut ListTokens::new(head.bytes, 0)) else { return false };
     let lines = edges.row_indices.len();
-    // A line of sizes, one for each vertex, and one that is cut off.
+    // The line of sizes, one line for each vertex, and one truncated line.
     if lines > header.vertices + 2 {
         return false;
     }
@@ -82,16 +83,16 @@ pub(super) fn may_be(head: Text, edges: &Coo, all: bool) -> bool {
     words == header.words() || are_vertices(&edges.row_indices) && are_vertices(&edges.col_indices)
 }
 
-/// Whether lines and words are as many as announced, blank lines at the end aside.
+/// Checks whether the numbers of lines and words are those that the header announces, apart from blank lines at the end.
 fn counts_agree(body: &[u8], header: &Header) -> bool {
     let comment = |line: &&[u8]| !line.starts_with(COMMENT);
     let body = body.strip_suffix(b"\n").unwrap_or(body);
     let (mut lines, mut filled, mut words) = (0, 0, 0_u64);
     for line in body.split(|&byte| byte == b'\n').filter(comment) {
-        let here = line.split(|&byte| ends_word(byte)).filter(|word| !word.is_empty()).count() as u64;
+        let line_words = line.split(|&byte| ends_word(byte)).filter(|word| !word.is_empty()).count() as u64;
         lines += 1;
-        words += here;
-        if here > 0 {
+        words += line_words;
+        if line_words > 0 {
             filled = lines;
         }
     }
@@ -99,7 +100,7 @@ fn counts_agree(body: &[u8], header: &Header) -> bool {
     vertices > 0 && filled <= vertices && vertices <= lines && u128::from(words) == header.words()
 }
 
-/// Reads the graph: an entry for each end of an edge, 1 or its weight.
+/// Reads the graph: two entries for each edge, with the value 1 or the edge's weight.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let fail = |fault: Box<Fault>| text.error(*fault);
     text.begin("reading", text.bytes.len());
@@ -196,7 +197,7 @@ fn read_vertex(words: &mut ListTokens, header: &Header, vertex: usize, graph: &m
     words.finish_line(b"")
 }
 
-/// Finds the first vertex that lists a neighbour more than once.
+/// Locates the first vertex that lists a neighbour more than once.
 #[cold]
 fn find_repeat(text: Text, body: usize, header: &Header, matrix: &Csr) -> Box<Fault> {
     let mut words = ListTokens::new(text.bytes, body);
@@ -219,7 +220,7 @@ fn find_repeat(text: Text, body: usize, header: &Header, matrix: &Csr) -> Box<Fa
     fault(words.at, "neighbours that are listed once")
 }
 
-/// Checks that every edge stands at either end, with the same weight.
+/// Checks that every edge is listed at both of its ends with the same weight.
 fn check_ends(text: Text, body: usize, matrix: &Csr) -> Result<()> {
     let Some(a) = first_unpaired(matrix) else { return Ok(()) };
     let (vertex, other) = (a.row + 1, a.col + 1);

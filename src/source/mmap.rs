@@ -1,7 +1,7 @@
-//! The bytes of a file, mapped into memory if the file allows it.
+//! Maps files into memory, or reads files that cannot be mapped, such as pipes.
 //!
-//! A map costs no memory of its own; a copy of a text takes more than the matrix in it. To copy a file of 33 MB takes 2.2 ms
-//! on two threads, and to read the matrix from it 82 ms.
+//! A mapping needs no additional memory, while a copy of a text takes more memory than the matrix in it. Copying a file of
+//! 33 MB takes 2.2 ms on two threads, and reading the matrix from it 82 ms.
 
 #[cfg(target_os = "linux")]
 mod faults;
@@ -13,13 +13,13 @@ use memmap2::Mmap;
 use std::fs::File;
 use std::path::Path;
 
-/// Calls `read` with the bytes of the file at `path`. On Linux it is an error if the file becomes shorter meanwhile; on other
-/// systems that ends the process.
+/// Calls `read` with the bytes of the file at `path`. If the file becomes shorter meanwhile, that is an error on Linux and
+/// ends the process on other systems.
 pub(super) fn with<T>(path: &Path, read: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
     with_metered(path, None, read)
 }
 
-/// The same with a meter, which counts the bytes of a file that cannot be mapped.
+/// Does the same as [`with`]; the meter counts the bytes of a file that cannot be mapped.
 pub(super) fn with_metered<T>(
     path: &Path,
     meter: Option<&Meter>,
@@ -35,7 +35,8 @@ pub(super) fn with_metered<T>(
     #[cfg(target_os = "linux")]
     let watch = faults::Watch::new(&map);
     let outcome = read(&map);
-    // Whatever was read may contain zeros that are not in the file. Of its last page none is lost: they are only zeros then.
+    // The mapped bytes may contain zeros that the file does not. A file that becomes shorter within its last page loses no
+    // page, so no fault occurs and only its length shows the change.
     let shorter = file.metadata().is_ok_and(|now| now.len() < map.len() as u64);
     #[cfg(target_os = "linux")]
     let shorter = shorter || watch.has_faulted();
@@ -51,7 +52,7 @@ pub(super) fn stdin(path: &Path, meter: Option<&Meter>) -> Result<Vec<u8>> {
     collect(path, std::io::stdin().lock(), meter)
 }
 
-/// Reads all that comes, without knowing how much it will be.
+/// Reads to the end of a stream of unknown length.
 fn collect(path: &Path, from: impl std::io::Read, meter: Option<&Meter>) -> Result<Vec<u8>> {
     if let Some(meter) = meter {
         meter.begin("reading", 0);
@@ -60,11 +61,11 @@ fn collect(path: &Path, from: impl std::io::Read, meter: Option<&Meter>) -> Resu
 }
 
 fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the mapping is read-only and lives as long as the slice made of it, and nothing in this process writes to the
-    // file. No program can rule out that another one does. If that one shortens the file, `faults` replaces the lost pages by
-    // zeros, and the outcome is an error. If it changes bytes under the slice, the parser holds up: it checks every index
-    // on the pass that stores it and every access is bounds-checked, so such a file gives an error or other numbers,
-    // never an access out of bounds.
+    // SAFETY: the mapping is read-only and lives as long as the slice made of it, and no code in this process writes to the
+    // file. No program can rule out that another process does. If another process shortens the file, `faults` replaces the
+    // lost pages by zeros, and the outcome is an error. If it changes bytes under the slice, the parser stays within bounds:
+    // it checks every index on the pass that stores it and every access is bounds-checked, so such a file gives an error or
+    // other numbers, never an access out of bounds.
     unsafe { Mmap::map(file) }
 }
 
@@ -81,30 +82,26 @@ mod tests {
     #[test]
     fn a_file_that_becomes_shorter_while_it_is_read_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, other) = (folder.path().join("cut"), folder.path().join("whole"));
+        let (path, other) = (folder.path().join("cut"), folder.path().join("intact"));
         [&path, &other].iter().for_each(|path| std::fs::write(path, vec![1; LENGTH as usize]).unwrap());
         for left in [LENGTH / 2 + 1, 0] {
             std::fs::write(&path, vec![1; LENGTH as usize]).unwrap();
-            let whole = with(&other, |whole| {
+            let intact = with(&other, |intact| {
                 let cut = with(&path, |bytes| {
                     File::options().write(true).open(&path).unwrap().set_len(left).unwrap();
-                    // From two threads, of which one meets the lost pages from their middle on.
+                    // Two threads read; one of them begins in the middle of the lost pages.
                     let (front, back) = bytes.split_at(bytes.len() * 3 / 4);
                     std::thread::scope(|scope| {
                         let back = scope.spawn(|| sum(back));
-                        assert_eq!(
-                            sum(front) + back.join().unwrap(),
-                            left,
-                            "zeros in the place of what is lost"
-                        );
+                        assert_eq!(sum(front) + back.join().unwrap(), left, "lost pages read as zeros");
                     });
                     Ok(())
                 });
                 let error = cut.unwrap_err().to_string();
                 assert!(error.contains("cut: it became shorter while it was read"), "{error}");
-                Ok(sum(whole))
+                Ok(sum(intact))
             });
-            assert_eq!(whole.unwrap(), LENGTH, "other files are read on");
+            assert_eq!(intact.unwrap(), LENGTH, "other mapped files are unaffected");
         }
     }
 
@@ -122,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_stays_as_it_is_is_read_without_an_error() {
+    fn an_unchanged_file_is_read_without_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         for length in [0, 1, LENGTH] {

@@ -1,7 +1,7 @@
-//! Where matrices come from: files, the catalog and generators.
+//! Sources of matrices: files, the catalog and generators.
 //!
-//! The name of a matrix is a path where such a file exists, else a name of the catalog, else a generator; `-` is standard
-//! input. The kind of a file is found from its content.
+//! The name of a matrix is a path if such a file exists, else a name of the catalog, else a generator; `-` is standard
+//! input. The kind of a file is detected from its content.
 
 mod archive;
 mod ascii;
@@ -56,51 +56,51 @@ pub use table::Columns;
 pub(crate) use tokens::fields;
 pub use vector::{read_vector, write_vector};
 
-/// The name of standard input, as typed.
+/// The name of standard input on the command line.
 pub const STDIN: &str = "-";
 
-/// A matrix in memory, and what its source knows of it.
+/// A matrix in memory, with the facts that its source provides.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The matrix, symmetric halves expanded and duplicates summed, where [`Options`] say nothing else.
+    /// The matrix. Unless [`Options`] say otherwise, symmetric halves are expanded and duplicates are summed.
     pub matrix: Csr,
-    /// Entries as the source stored them: one triangle of a symmetric file.
+    /// Number of entries that the source stores: one triangle of a symmetric file.
     pub stored: u64,
-    /// Symmetric by construction, so that no check is needed.
+    /// Whether the matrix is symmetric by construction, so that no check is needed.
     pub symmetric: bool,
-    /// What the source holds beside the matrix, where that was asked for.
+    /// The vectors stored with the matrix, if they were requested.
     pub attached: Vec<Attached>,
-    /// The names of what else it holds there: not asked for, or faulty.
+    /// The names of vectors stored with the matrix that were not requested or are faulty.
     pub attached_unread: Vec<String>,
-    /// What is wrong with those that are faulty.
+    /// The error messages for faulty vectors.
     pub attached_faults: Vec<String>,
     /// The real matrix that this one only imitates.
     pub stand_in: Option<&'static str>,
-    /// The id of each row, where an edge list left ids out and that was asked for.
+    /// The id of each row, if [`Options::close_gaps`] was set and the ids of the edge list have gaps.
     pub ids: Option<Vec<u32>>,
-    /// The id of the first row otherwise, where the source is a graph that counts its nodes.
+    /// The id of the first row if `ids` is `None` and the source is a graph that numbers its nodes.
     pub first_id: Option<u32>,
-    /// The names of the rows, where the source is a graph whose vertices have names.
+    /// The names of the rows, if the source is a graph whose vertices have names.
     pub labels: Option<Labels>,
     /// Choices that the reader made, and columns that it did not read.
     pub notes: Vec<String>,
-    /// The kind of file that it was read from; none for a generator.
+    /// The kind of the file that the matrix was read from; none for a generator.
     pub kind: Option<&'static str>,
     /// Whether [`Options::as_stored`] was set.
     pub as_stored: bool,
 }
 
-/// A vector, or several in columns, that came with a matrix: `b` is a right-hand side, `coord` the places of nodes.
+/// One or more dense columns stored with a matrix: `b` is a right-hand side, `coord` the coordinates of the nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attached {
-    /// What it is called.
+    /// The columns' name.
     pub name: String,
-    /// Its values.
+    /// The columns' values.
     pub values: Dense,
 }
 
 impl Loaded {
-    /// A matrix with nothing beside it.
+    /// Creates a result with only a matrix.
     pub fn new(matrix: Csr, stored: u64, symmetric: bool) -> Loaded {
         Loaded {
             matrix,
@@ -119,12 +119,12 @@ impl Loaded {
         }
     }
 
-    /// The dense columns of that name that came with the matrix.
+    /// Finds the attached dense columns with this name.
     pub fn attached(&self, name: &str) -> Option<&Dense> {
         self.attached.iter().find(|attached| attached.name == name).map(|attached| &attached.values)
     }
 
-    /// Does without what is faulty beside the matrix, and says so.
+    /// Skips invalid vectors stored with the matrix, with a warning.
     fn skip_beside(&mut self, path: &Path, names: Vec<String>, error: Error) {
         let error = text::in_file(path)(error);
         log::warn!("{error}; the matrix is read without its {}", names.join(", "));
@@ -133,20 +133,20 @@ impl Loaded {
     }
 }
 
-/// A matrix to write, with what came with it.
+/// A matrix to write, with its attached vectors and labels.
 #[derive(Clone, Copy, Debug)]
 pub struct Content<'a> {
     /// The matrix.
     pub matrix: &'a Csr,
-    /// Entries as the source stored them.
+    /// Number of entries that the source stores.
     pub stored: u64,
-    /// Whether it is known to be symmetric.
+    /// Whether the matrix is known to be symmetric.
     pub symmetric: bool,
     /// The real matrix that this one only imitates.
     pub stand_in: Option<&'static str>,
-    /// The kind of file that it was read from.
+    /// The kind of the file that the matrix was read from.
     pub kind: Option<&'static str>,
-    /// The vectors that came with it.
+    /// The vectors attached to the matrix.
     pub attached: &'a [Attached],
     /// The names of vectors that were not read.
     pub attached_unread: &'a [String],
@@ -169,37 +169,38 @@ impl<'a> From<&'a Loaded> for Content<'a> {
     }
 }
 
-/// How to read.
+/// Options of reading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Read a symmetric matrix as the triangle that its file stores, the lower one where it stores all or is no file.
+    /// Read a symmetric matrix as the triangle that its file stores; the lower one if the source stores both triangles or is
+    /// a generator.
     pub as_stored: bool,
-    /// Read the vectors that a file holds beside the matrix too. What is faulty among them is left out with a warning,
-    /// and said in [`Loaded::attached_faults`]. Generators make theirs in any case.
+    /// Also read the vectors stored with the matrix. Faulty vectors are skipped with a warning and reported in
+    /// [`Loaded::attached_faults`]. Generators always provide theirs.
     pub attached: bool,
-    /// Sum entries at one place, or keep them for a graph with parallel edges. Generators make no duplicates, and a
-    /// binary file holds none.
+    /// Sum duplicate entries, or keep them for a graph with parallel edges. Generators make no duplicates, and a binary file
+    /// holds none.
     pub duplicates: Duplicates,
-    /// Make rows of the nodes that the edges of an edge list name, and of no others: see [`Loaded::ids`].
+    /// Make rows only of the nodes that the edges of an edge list name: see [`Loaded::ids`].
     pub close_gaps: bool,
-    /// What the columns of a table of edges are. Other kinds of files are refused.
+    /// The meanings of the columns of a table of edges. Other kinds of files are refused.
     pub columns: Option<Columns>,
-    /// Counts the bytes read, for whoever wants to show it.
+    /// Counts the bytes read, to display progress.
     pub meter: Option<Arc<Meter>>,
 }
 
-/// Reads the file or runs the generator that `what` names. The name of a file may be any that the system allows; all
-/// other names are UTF-8.
+/// Reads the file or runs the generator that `what` names. A file may have any name that the system allows; all other names
+/// are UTF-8.
 pub fn load(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Loaded> {
     load_with(what, &Options::default())
 }
 
-/// Reads with options.
+/// Reads the file or runs the generator with options: see [`load`].
 pub fn load_with(what: &(impl AsRef<OsStr> + ?Sized), options: &Options) -> Result<Loaded> {
     let what = what.as_ref();
     check(what)?;
     let loaded = Loaded { as_stored: options.as_stored, ..find(what, options)? };
-    // Not every source has a triangle to read: the others' is taken here.
+    // A source that stores both triangles is reduced to the lower one here.
     if options.as_stored && loaded.symmetric {
         let matrix = loaded.matrix.lower_triangle().map_err(text::in_file(Path::new(what)))?;
         let stored = matrix.nnz() as u64;
@@ -234,11 +235,11 @@ fn find(what: &OsStr, options: &Options) -> Result<Loaded> {
     generate::generate(name).unwrap_or_else(|| Err(unknown(what)))
 }
 
-/// Refuses a matrix that is not the one of the catalog: nothing says that its archive came from `solver fetch`.
+/// Refuses a matrix whose sizes differ from the catalog's: its archive need not come from `solver fetch`.
 fn compare(entry: &catalog::Entry, archive: &Path, loaded: &Loaded) -> Result<()> {
-    let here = (loaded.matrix.rows() as u64, loaded.matrix.cols() as u64, loaded.stored);
+    let actual = (loaded.matrix.rows() as u64, loaded.matrix.cols() as u64, loaded.stored);
     let listed = (entry.rows, entry.cols, entry.stored);
-    if here == listed {
+    if actual == listed {
         return Ok(());
     }
     let sizes = |(rows, cols, stored)| format!("{rows} x {cols} with {stored} stored entries");
@@ -246,16 +247,16 @@ fn compare(entry: &catalog::Entry, archive: &Path, loaded: &Loaded) -> Result<()
         path: archive.to_owned(),
         place: "the matrix".to_owned(),
         expected: format!("{}, as the catalog says", sizes(listed)),
-        found: sizes(here),
+        found: sizes(actual),
     })
 }
 
-/// Whether something that can be read has that name. A folder cannot, and unpacking F1.tar.gz leaves one called F1.
+/// Checks whether a path exists and is not a folder: unpacking F1.tar.gz leaves a folder with the name F1.
 fn is_file(what: &OsStr) -> bool {
     Path::new(what).exists() && !Path::new(what).is_dir()
 }
 
-/// Whether there is such a file, fetched matrix or generator; opens and makes nothing.
+/// Checks that the file, fetched matrix or generator exists, without opening or running it.
 pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
     let what = what.as_ref();
     if what == STDIN || is_file(what) {
@@ -268,7 +269,8 @@ pub fn check(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<()> {
     if generate::exists(name) { Ok(()) } else { Err(unknown(what)) }
 }
 
-/// The matrix of the catalog that must be fetched before `what` can be read. Any other matrix that does not exist is an error.
+/// Returns the matrix of the catalog that must be fetched before `what` can be read; `None` if `what` exists. Any other
+/// missing matrix is an error.
 pub fn missing(what: &OsStr) -> Result<Option<&'static catalog::Entry>> {
     match check(what) {
         Err(Error::Fetch(FetchError::NotFetched { name, .. })) => catalog::get(&name).map(Some),
@@ -276,14 +278,14 @@ pub fn missing(what: &OsStr) -> Result<Option<&'static catalog::Entry>> {
     }
 }
 
-/// The name of the catalog or of a generator that `what` is, where it is neither a file nor standard input.
+/// Returns `what` as a name for the catalog or a generator, unless it is a file or standard input.
 fn name_of(what: &OsStr) -> Option<&str> {
     what.to_str().filter(|name| *name != STDIN && !is_file(what))
 }
 
-/// Rows and entries of what `what` names, where they are known before it is read or made: exactly, or about. Refuses
-/// what [`load`] refuses, as far as the head of a file or the description of a generator tells. It reads no more of a
-/// file than the head, and nothing of a pipe.
+/// Returns the exact or approximate numbers of rows and entries of a matrix, if they are known before it is loaded. Refuses
+/// a matrix that [`load`] refuses, if the head of the file or the description of the generator shows the fault. Reads no
+/// more than the head of a file, and no data from a pipe.
 pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>> {
     let what = what.as_ref();
     let Some(name) = name_of(what) else { return detect::check(Path::new(what)).map(|()| None) };
@@ -296,13 +298,13 @@ pub fn preview(what: &(impl AsRef<OsStr> + ?Sized)) -> Result<Option<(u64, u64)>
     }
 }
 
-/// The real matrix that what `what` names only imitates, if it does.
+/// Returns the real matrix that the generator `what` imitates, if it imitates one.
 pub fn imitated(what: &(impl AsRef<OsStr> + ?Sized)) -> Option<&'static catalog::Entry> {
     let name = name_of(what.as_ref()).filter(|name| catalog::find(name).is_none())?;
     generate::imitated(name)
 }
 
-/// The error for a matrix that has not been fetched, and the ways out.
+/// Returns the error for a matrix that has not been fetched, with the alternatives.
 pub(crate) fn not_fetched(entry: &catalog::Entry) -> Error {
     let stand_in = entry.stand_in.as_ref().filter(|stand_in| generate::exists(stand_in));
     let ignored = match files::cache_folder(catalog::FOLDER) {
@@ -325,7 +327,7 @@ fn unknown(what: &OsStr) -> Error {
         let source = std::io::Error::other("it is a folder; name the file in it");
         return Error::Io { action: "read", path: path.to_owned(), source };
     }
-    // Catalog and generators have names in UTF-8.
+    // Names in the catalog and of generators are UTF-8.
     let name = what.to_str().filter(|what| !what.contains(['/', '.']) || what.contains(':'));
     let Some(what) = name else {
         let source = std::io::Error::new(std::io::ErrorKind::NotFound, "there is no such file");

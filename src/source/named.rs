@@ -1,5 +1,5 @@
-//! Edge lists with names, as a small web crawl comes: a line `nodes edges`, perhaps with more numbers, then a line
-//! `number name` for every node, numbered from 1 on in order, then a line `from to` for every edge.
+//! Edge lists with names, a format of small web crawls: a line `nodes edges`, possibly with more numbers; a line
+//! `number name` for every node, numbered in order from 1; a line `from to` for every edge.
 
 use super::graph::{Layout, parse};
 use super::labels::{Labels, checked};
@@ -10,11 +10,11 @@ use super::{Loaded, Options};
 use crate::error::Result;
 use crate::format::Coo;
 
-/// Lines of names that are looked at.
+/// Number of lines with names that detection examines.
 const SAMPLE: usize = 16;
 
-/// Whether the first line consists of whole numbers, and the next ones count nodes from 1 on, each with a name that is
-/// no number.
+/// Checks whether the first line consists of whole numbers and the next lines number nodes from 1, each with a name that
+/// is not a number.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, b"", SAMPLE + 1);
     let Some((sizes, names)) = lines.split_first() else { return false };
@@ -22,14 +22,14 @@ pub(super) fn recognises(text: Text) -> bool {
         return false;
     }
     let nodes = whole(sizes[0]).unwrap_or(0) as usize;
-    let is_name = |(at, line): (usize, &Vec<&[u8]>)| {
-        line.len() >= 2 && line[0] == (at + 1).to_string().as_bytes() && !is_number(line[1])
+    let is_name = |(index, line): (usize, &Vec<&[u8]>)| {
+        line.len() >= 2 && line[0] == (index + 1).to_string().as_bytes() && !is_number(line[1])
     };
     nodes > 0 && names.len() >= nodes.min(SAMPLE) && names.iter().take(nodes).enumerate().all(is_name)
 }
 
-/// Reads the graph: the entry (i, j) is the edge from node i + 1 to node j + 1. The names are its labels, up to
-/// the end of their lines.
+/// Reads the graph: the entry (i, j) is the edge from node i + 1 to node j + 1. The labels are the names; a name extends to
+/// the end of its line.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     let mut words = ListTokens::new(text.bytes, 0);
     let (nodes, edges) = read_sizes(&mut words).map_err(|fault| text.error(*fault))?;
@@ -57,7 +57,7 @@ fn read_sizes(words: &mut ListTokens) -> Scan<(u64, u64)> {
     Ok((nodes, edges))
 }
 
-/// Reads the lines of names, which bound the number of nodes by that of lines.
+/// Reads the lines with names. As every node needs a line, the number of lines limits the number of nodes.
 fn read_names(text: Text, words: &mut ListTokens, nodes: u64) -> Result<Labels> {
     let mut labels = Labels::default();
     for node in 1..=nodes {

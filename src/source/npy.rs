@@ -1,8 +1,8 @@
-//! NumPy arrays (`.npy`): a header in Python's syntax, then the numbers as they lie in memory.
+//! NumPy arrays (`.npy`): a header in Python's syntax, then the raw numbers.
 //!
-//! Read are booleans, integers of 8 to 64 bits and floating point of 32 and 64 bits, of either byte order, in the order
-//! of C or of Fortran; complex numbers where all of them are real. Two dimensions are a matrix, whose entries are
-//! the numbers other than 0, or vectors in columns; one dimension is a vector.
+//! Supported types are booleans, integers of 8 to 64 bits, floating point of 32 and 64 bits, and complex numbers whose
+//! imaginary parts are all zero; in either byte order, in C or Fortran order. A two-dimensional array is a matrix, with the
+//! nonzero numbers as entries, or vectors in columns; a one-dimensional array is a vector.
 
 mod header;
 mod numbers;
@@ -23,33 +23,33 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// Bytes of the longest header that is read from an archive: all that the first version of the format can have, and more.
+/// Maximum bytes of a header in an archive: more than the first version of the format allows.
 const LONGEST_HEADER: u64 = 1 << 17;
-/// Bytes that are turned into numbers at a time: whole numbers of any type.
+/// Bytes converted at a time; a multiple of the size of every type.
 const PIECE: usize = 1 << 20;
 
-/// An array in memory: its header, and its bytes as they are.
+/// An array in memory: the parsed header and the raw bytes.
 pub(super) struct Array<'a> {
-    /// The file, or the file and the member of it.
+    /// The file that contains the array.
     text: Text<'a>,
-    /// What errors call it.
+    /// The array's name in error messages.
     name: &'a str,
     header: Header,
     bytes: &'a [u8],
 }
 
-/// Whether the bytes begin as every `.npy` file does.
+/// Checks for the magic number of `.npy` files.
 pub(super) fn recognises(text: Text) -> bool {
     text.bytes.starts_with(MAGIC)
 }
 
 impl<'a> Array<'a> {
-    /// Reads the header, and checks that there are as many numbers as it says.
+    /// Parses the header and checks that the number of bytes fits the shape.
     pub fn parse(text: Text<'a>, name: &'a str, bytes: &'a [u8]) -> Result<Array<'a>> {
         let (header, start) = parse_header(text, name, bytes)?;
         text.advance(start);
         let bytes = &bytes[start..];
-        // Of what is compressed, no more than one byte too many is unpacked.
+        // Decompression stops one byte after the expected length, so the actual length is unknown.
         let found = match header.bytes() {
             Some(needed) if bytes.len() as u64 > needed => "more".to_owned(),
             _ => bytes.len().to_string(),
@@ -66,23 +66,23 @@ impl<'a> Array<'a> {
         self.header.shape_in_words()
     }
 
-    /// Whether the order is that of Fortran, and differs from that of C.
+    /// Checks whether the numbers are in Fortran order and this differs from C order.
     pub fn is_by_columns(&self) -> bool {
         self.header.fortran && self.header.shape.iter().filter(|&&size| size > 1).count() > 1
     }
 
-    /// The text in an array of one string, whatever its encoding.
+    /// Returns the text of an array of one string, in either encoding.
     pub fn string(&self) -> Option<String> {
         self.text.advance(self.bytes.len());
         self.header.string(self.bytes)
     }
 
-    /// An error about this array.
+    /// Returns an error about this array.
     pub fn malformed(&self, expected: impl Into<String>, found: impl Into<String>) -> Error {
         malformed(self.text.path, self.name, expected.into(), found.into())
     }
 
-    /// The numbers in pieces, each with the place of its first; the meter is told as they are taken.
+    /// Iterates over the numbers in pieces, each with the index of its first number, and advances the meter.
     fn pieces(&self) -> Result<impl Iterator<Item = (usize, Numbers<'a>)>> {
         let first = Numbers::new(&self.header, &[]);
         let first = first.ok_or_else(|| unreadable(self.text.path, self.name, &self.header))?;
@@ -93,34 +93,34 @@ impl<'a> Array<'a> {
         }))
     }
 
-    /// The numbers as f64, in the order of the file, all of them finite.
+    /// Converts the numbers to f64, in the order of the file; a number that is not finite is an error.
     pub fn values(&self) -> Result<Vec<f64>> {
         let mut values = room(self.bytes.len() / self.header.width())?;
         let mut rounded = None;
         for (first, numbers) in self.pieces()? {
-            numbers.values(&mut values).map_err(|(place, expected, found)| {
-                let name = format!("{}[{}]", self.name, first + place);
+            numbers.values(&mut values).map_err(|(index, expected, found)| {
+                let name = format!("{}[{}]", self.name, first + index);
                 malformed(self.text.path, &name, expected.to_owned(), found)
             })?;
-            rounded = rounded.or_else(|| numbers.first_rounded().map(|(place, n)| (first + place, n)));
+            rounded = rounded.or_else(|| numbers.first_rounded().map(|(index, n)| (first + index, n)));
         }
-        if let Some((place, number)) = rounded {
+        if let Some((index, number)) = rounded {
             let (path, name) = (self.text.path.display(), self.name);
-            log::warn!("{path}: {name}[{place}] is {number}, which f64 rounds to {}", number as f64);
+            log::warn!("{path}: {name}[{index}] is {number}, which f64 rounds to {}", number as f64);
         }
         Ok(values)
     }
 
-    /// The numbers as integers within the range.
+    /// Converts the numbers to integers; a number outside the range is an error.
     pub fn integers<T: TryFrom<i128>>(&self, what: &str, range: RangeInclusive<i128>) -> Result<Vec<T>> {
         let mut integers = room(self.bytes.len() / self.header.width())?;
         for (first, numbers) in self.pieces()? {
             let numbers = numbers.integers();
             let numbers = numbers.ok_or_else(|| self.malformed("integers", self.header.descr.clone()))?;
-            for (place, number) in numbers.enumerate() {
+            for (index, number) in numbers.enumerate() {
                 let found = T::try_from(number).ok().filter(|_| range.contains(&number));
                 integers.push(found.ok_or_else(|| {
-                    let name = format!("{}[{}]", self.name, first + place);
+                    let name = format!("{}[{}]", self.name, first + index);
                     let expected = format!("{what} from {} to {}", range.start(), range.end());
                     malformed(self.text.path, &name, expected, number.to_string())
                 })?);
@@ -129,7 +129,7 @@ impl<'a> Array<'a> {
         Ok(integers)
     }
 
-    /// The array as rows and columns; a vector is one column.
+    /// Converts the array to dense columns; a vector is one column.
     fn dense(&self) -> Result<Dense> {
         let (rows, cols) = match *self.shape() {
             [rows] => (rows, 1),
@@ -150,7 +150,7 @@ impl<'a> Array<'a> {
     }
 }
 
-/// The header of an array whose numbers have a width, with the offset at which they begin.
+/// Parses the header of an array and returns it with the offset of the first number. Refuses types of unknown width.
 fn parse_header(text: Text, name: &str, bytes: &[u8]) -> Result<(Header, usize)> {
     let fault = |(expected, found)| malformed(text.path, name, expected, found);
     let (header, start) = header::parse(bytes).map_err(fault)?;
@@ -160,7 +160,7 @@ fn parse_header(text: Text, name: &str, bytes: &[u8]) -> Result<(Header, usize)>
     Ok((header, start))
 }
 
-/// Refuses an array whose numbers do not take as many bytes as its shape needs; `found` says how many they take.
+/// Refuses an array whose numbers do not have as many bytes as its shape needs; `found` is the actual size in words.
 fn check_length(text: Text, name: &str, header: &Header, bytes: u64, found: String) -> Result<()> {
     if header.bytes() == Some(bytes) {
         return Ok(());
@@ -170,18 +170,18 @@ fn check_length(text: Text, name: &str, header: &Header, bytes: u64, found: Stri
     Err(malformed(text.path, name, expected, found))
 }
 
-/// Bytes of the file that begins with these: its header and the numbers of its shape. None where that is no array.
+/// Computes the size in bytes of the file that begins with `head`, from the header and the shape; `None` if it is no array.
 pub(super) fn length(head: &[u8]) -> Option<u64> {
     let (header, start) = header::parse(head).ok()?;
     header.bytes()?.checked_add(start as u64)
 }
 
-/// The shape of an array in an archive by its header, and the bytes of both together: `claimed` of them, as the archive
-/// says. No more than the header is unpacked.
+/// Reads the shape of an array in an archive and checks that it fits `claimed`, the member's size in bytes according to the
+/// archive. Decompresses at most [`LONGEST_HEADER`] bytes.
 pub(super) fn shape_of(text: Text, name: &str, member: impl Read, claimed: u64) -> Result<Vec<u64>> {
     let mut head = Vec::new();
-    let came = member.take(LONGEST_HEADER).read_to_end(&mut head);
-    came.map_err(|source| Error::Io { action: "decompress", path: text.path.to_owned(), source })?;
+    let read = member.take(LONGEST_HEADER).read_to_end(&mut head);
+    read.map_err(|source| Error::Io { action: "decompress", path: text.path.to_owned(), source })?;
     let (header, start) = parse_header(text, name, &head)?;
     let bytes = claimed.saturating_sub(start as u64);
     check_length(text, name, &header, bytes, bytes.to_string())?;
@@ -200,7 +200,7 @@ fn malformed(path: &Path, name: &str, expected: String, found: String) -> Error 
     Error::Malformed { path: path.to_owned(), place: name.to_owned(), expected, found }
 }
 
-/// Reads a two-dimensional array as a matrix: its entries are the numbers other than 0.
+/// Reads a two-dimensional array as a matrix: the nonzero numbers are the entries.
 pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     text.begin("reading", text.bytes.len());
     let array = Array::parse(text, "the array", text.bytes)?;
@@ -212,7 +212,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     }
     let dense = array.dense()?;
     let (rows, cols) = (dense.rows(), dense.cols());
-    // An array of no columns takes no bytes, and can claim any number of rows.
+    // An array without columns takes no bytes, so its header can claim any number of rows.
     check_rows(rows, dense.values().len() as u64)?;
     let mut sparse = Compressed { rows, cols, offsets: vec![0], indices: Vec::new(), values: Vec::new() };
     for row in 0..rows {
@@ -228,17 +228,17 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded::new(sparse.into_csr(options.duplicates)?, stored, false))
 }
 
-/// Reads an array as vectors in columns; one dimension is one column.
+/// Reads an array as vectors in columns; a one-dimensional array is one column.
 pub(super) fn read_vectors(text: Text) -> Result<Dense> {
     Array::parse(text, "the array", text.bytes)?.dense()
 }
 
-/// Writes vectors as a `.npy` file of f64: one column as an array of one dimension, several as rows and columns.
+/// Writes vectors as a `.npy` file of f64: one column as a one-dimensional array, several as a two-dimensional one.
 pub fn write(path: &Path, vectors: &Dense) -> Result<()> {
     write_metered(path, vectors, None)
 }
 
-/// Likewise, telling a meter how far it has come.
+/// Does the same as [`write()`] and advances a meter.
 pub fn write_metered(path: &Path, vectors: &Dense, meter: Option<&Meter>) -> Result<()> {
     if vectors.cols() == 1 {
         return write_numbers(path, &[vectors.rows()], vectors.values(), meter);
@@ -246,7 +246,7 @@ pub fn write_metered(path: &Path, vectors: &Dense, meter: Option<&Meter>) -> Res
     write_numbers(path, &[vectors.rows(), vectors.cols()], vectors.values(), meter)
 }
 
-/// Writes a vector likewise.
+/// Writes a vector as a one-dimensional array of f64.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
     write_numbers(path, &[values.len()], values, None)
 }
@@ -260,7 +260,7 @@ fn write_numbers(path: &Path, shape: &[usize], values: &[f64], meter: Option<&Me
     })
 }
 
-/// Writes an array: header and numbers.
+/// Writes an array's header and numbers.
 pub(super) fn write_array<const N: usize>(
     out: &mut impl Write,
     descr: &str,
@@ -268,7 +268,7 @@ pub(super) fn write_array<const N: usize>(
     mut numbers: impl Iterator<Item = [u8; N]>,
     meter: Option<&Meter>,
 ) -> std::io::Result<()> {
-    /// Bytes that are gathered for each write.
+    /// Bytes per write.
     const PIECE: usize = 1 << 16;
     out.write_all(&header::encode(descr, shape))?;
     let mut piece = Vec::with_capacity(PIECE);
@@ -285,7 +285,7 @@ pub(super) fn write_array<const N: usize>(
     }
 }
 
-/// Unpacks an array from an archive: `length` bytes, and one more where there are more.
+/// Decompresses an array from an archive: up to `length` bytes, plus one byte that shows that there are more.
 pub(super) fn unpack(text: Text, member: impl Read, length: u64) -> Result<Vec<u8>> {
     let most = length.saturating_add(1);
     read_all(text.path, "decompress", Metered { from: member.take(most), meter: text.meter }, most)

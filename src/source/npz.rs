@@ -1,8 +1,8 @@
-//! Sparse matrices as SciPy saves them (`scipy.sparse.save_npz`): a zip archive of NumPy arrays, one of which says
-//! which format the others make: csr, csc, coo, bsr or dia.
+//! Sparse matrices as SciPy saves them (`scipy.sparse.save_npz`): a zip archive of NumPy arrays. The array `format` names
+//! the format of the matrix: csr, csc, coo, bsr or dia.
 //!
-//! Columns may come in any order, and duplicates are summed, as SciPy takes them, unless they are kept. The matrix is
-//! written as csr.
+//! Column indices may be in any order. Duplicates are summed, as in SciPy, unless they are kept. Matrices are written as
+//! csr.
 
 mod formats;
 
@@ -21,12 +21,12 @@ use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 const HINT: &str = "save a sparse matrix with scipy.sparse.save_npz";
 
-/// Whether the bytes begin as a zip archive does, an empty one included.
+/// Checks for the magic number of zip archives, including that of an empty one.
 pub(super) fn recognises(text: Text) -> bool {
     text.bytes.starts_with(b"PK\x03\x04") || text.bytes.starts_with(b"PK\x05\x06")
 }
 
-/// The archive, from which members are unpacked when they are asked for.
+/// The archive; its members are decompressed on demand.
 struct Members<'a> {
     text: Text<'a>,
     zip: ZipArchive<Cursor<&'a [u8]>>,
@@ -34,7 +34,7 @@ struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// The member of that name, where there is one.
+    /// Opens the member of that name, if there is one.
     fn open(&mut self, name: &str) -> Result<Option<ZipFile<'_, Cursor<&'a [u8]>>>> {
         let Some(index) = self.zip.index_for_name(&format!("{name}.npy")) else { return Ok(None) };
         let path = self.text.path;
@@ -46,8 +46,8 @@ impl<'a> Members<'a> {
         self.zip.by_index(index).map_err(failed).map(Some)
     }
 
-    /// The shape of an array by its header, where there is one of that name. What is known of the shape is checked
-    /// before the numbers are unpacked, which may take any amount of memory.
+    /// Reads the shape from the header of an array, if there is one of that name. The caller checks the shape before the
+    /// numbers are decompressed, because these may take any amount of memory.
     fn find_shape(&mut self, name: &str) -> Result<Option<Vec<u64>>> {
         let text = self.text;
         let Some(member) = self.open(name)? else { return Ok(None) };
@@ -55,14 +55,14 @@ impl<'a> Members<'a> {
         npy::shape_of(text, name, member, claimed).map(Some)
     }
 
-    /// The same of an array that must be there.
+    /// Reads the shape of an array that must exist.
     fn shape(&mut self, name: &str) -> Result<Vec<u64>> {
         self.find_shape(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// The bytes of an array that must be there.
+    /// Decompresses an array that must exist.
     fn array(&mut self, name: &str) -> Result<Vec<u8>> {
-        // Refuses another length than that of the shape.
+        // Refuses a length that does not fit the shape.
         self.shape(name)?;
         let text = self.text;
         let unpacked = self.open(name)?.map(|member| {
@@ -72,7 +72,7 @@ impl<'a> Members<'a> {
         unpacked.unwrap_or_else(|| Err(self.missing(name)))
     }
 
-    /// The bytes of an array of a few numbers or letters.
+    /// Decompresses an array of a few numbers or letters.
     fn small_array(&mut self, name: &str) -> Result<Vec<u8>> {
         const MOST: u64 = 1 << 12;
         let size = self.open(name)?.map_or(0, |member| member.size());
@@ -94,11 +94,11 @@ impl<'a> Members<'a> {
         Error::Malformed { path: self.text.path.to_owned(), place: name.to_owned(), expected, found }
     }
 
-    /// Refuses more numbers than a matrix of that size can sensibly have, duplicates among them.
+    /// Refuses more numbers than a matrix of that size can plausibly have, including duplicates.
     fn check_count(&self, name: &str, (rows, cols): (usize, usize), shape: &[u64]) -> Result<()> {
         const FREE: u128 = 1 << 24;
         const PER_PLACE: u128 = 64;
-        let count = shape.iter().fold(1_u128, |all, &size| all.saturating_mul(size.into()));
+        let count = shape.iter().fold(1_u128, |product, &size| product.saturating_mul(size.into()));
         let most = FREE + (rows as u128 * cols as u128).saturating_mul(PER_PLACE);
         if count <= most {
             return Ok(());
@@ -107,7 +107,7 @@ impl<'a> Members<'a> {
         Err(self.malformed(name, expected, count.to_string()))
     }
 
-    /// About how many bytes come out of it.
+    /// Estimates the size of the decompressed archive in bytes.
     fn unpacked_bytes(&mut self) -> usize {
         let claims = (0..self.zip.len()).map(|index| self.zip.by_index_raw(index).map_or(0, |m| m.size()));
         let claimed = claims.fold(0, u64::saturating_add);
@@ -117,7 +117,7 @@ impl<'a> Members<'a> {
     fn names(&self) -> String {
         let names: Vec<_> =
             self.zip.file_names_raw().take(12).map(|name| name.escape_ascii().to_string()).collect();
-        if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+        if names.is_empty() { "no files".to_owned() } else { names.join(", ") }
     }
 }
 
@@ -130,7 +130,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
         source: error.into(),
     })?;
     let mut members = Members { text, zip, duplicates: options.duplicates };
-    // Every array is unpacked, and then turned into numbers.
+    // Every array is counted twice: when it is decompressed and when it is converted to numbers.
     text.begin("reading", 2 * members.unpacked_bytes());
     let bytes = members.small_array("format")?;
     let format = Array::parse(text, "format", &bytes)?;
@@ -156,17 +156,17 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     Ok(Loaded::new(matrix, stored, false))
 }
 
-/// Refuses row counts that the arrays cannot mean, before anything of that size is allocated.
+/// Refuses a number of rows that is implausible for the arrays, before memory for it is allocated.
 fn check(members: &Members, rows: usize, stored: usize) -> Result<()> {
     check_rows(rows, stored.max(members.text.bytes.len()) as u64)
 }
 
-/// Writes the matrix so that `scipy.sparse.load_npz` reads it: csr, not compressed, indices of 32 bits where they do.
+/// Writes the matrix in the format of `scipy.sparse.load_npz`: csr, not compressed, with 32-bit indices if they suffice.
 pub fn write(path: &Path, matrix: &Csr) -> Result<()> {
     write_metered(path, matrix, None)
 }
 
-/// Likewise, telling a meter how far it has come.
+/// Does the same as [`write()`] and advances a meter.
 pub fn write_metered(path: &Path, matrix: &Csr, meter: Option<&Meter>) -> Result<()> {
     write_file_with(path, |file| pack(file, matrix, meter).map_err(std::io::Error::from))
 }
@@ -179,7 +179,7 @@ fn pack(file: &mut (impl Write + Seek), matrix: &Csr, meter: Option<&Meter>) -> 
     if let Some(meter) = meter {
         let index = if narrow { 4 } else { 8 };
         let value = if matches!(matrix.values(), Values::F32(_)) { 4 } else { 8 };
-        // The name of the format and the two sizes come on top.
+        // Plus the format's name, 3 bytes, and the two sizes, 16 bytes.
         meter.begin("writing", ((rows + 1 + entries) * index + entries * value + 3 + 16) as u64);
     }
     let mut zip = Archive { zip: ZipWriter::new(file), meter };
@@ -207,14 +207,14 @@ fn pack(file: &mut (impl Write + Seek), matrix: &Csr, meter: Option<&Meter>) -> 
     zip.zip.finish().map(drop)
 }
 
-/// An archive that is written, and who is told of it.
+/// An archive being written, with an optional meter.
 struct Archive<'a, W: Write + Seek> {
     zip: ZipWriter<W>,
     meter: Option<&'a Meter>,
 }
 
 impl<W: Write + Seek> Archive<'_, W> {
-    /// Writes one array, as it is: numbers hardly compress.
+    /// Writes one array without compression, because numbers hardly compress.
     fn member<const N: usize>(
         &mut self,
         name: &str,

@@ -1,7 +1,7 @@
-//! Pajek networks (`.net`): `*Vertices n`, then a line `number "label"` for vertices that have one, then sections of
-//! links: `*Arcs` and `*Edges` of lines `i j weight`, `*Arcslist` and `*Edgeslist` of lines `i j k ...`, and `*Matrix` of n
-//! rows of n weights. Vertices count from 1. An edge is a link in both directions; a link without a weight has the weight 1,
-//! and what follows the weight is not read. Comments begin with `%`.
+//! Pajek networks (`.net`): `*Vertices n`, then a line `number "label"` for each vertex with a label, then sections of
+//! links: `*Arcs` and `*Edges` with lines `i j weight`, `*Arcslist` and `*Edgeslist` with lines `i j k ...`, and `*Matrix`
+//! with n rows of n weights. Vertices are numbered from 1. An edge is a link in both directions; a link without a weight
+//! has the weight 1, and words after the weight are ignored. Comments begin with `%`.
 
 use super::labels::{Labels, checked};
 use super::text::{Fault, Text, check_rows};
@@ -13,10 +13,10 @@ use crate::format::Coo;
 use crate::parallel::{grow, zeros};
 
 const COMMENT: &[u8] = b"%";
-/// Sections that may come first.
+/// Sections that may begin a file.
 const FIRST: &[&str] = &["*vertices", "*network"];
 
-/// Whether the first line that is no comment begins such a network.
+/// Checks whether the first line outside comments is the heading of such a section.
 pub(super) fn recognises(text: Text) -> bool {
     let lines = first_lines(text.bytes, COMMENT, 1);
     let word = lines.first().and_then(|line| line.first()).map(|word| word.to_ascii_lowercase());
@@ -32,13 +32,13 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     while at < text.bytes.len() {
         let (line, next) = line_at(text.bytes, at);
         let start = at + line.iter().take_while(|byte| is_blank(**byte)).count();
-        let whole = &text.bytes[..at + line.len()];
+        let to_line_end = &text.bytes[..at + line.len()];
         match text.bytes.get(start) {
-            _ if start >= whole.len() || whole[start] == b'%' => {}
-            Some(b'*') => section = network.begin(text, whole, start)?,
+            _ if start >= to_line_end.len() || to_line_end[start] == b'%' => {}
+            Some(b'*') => section = network.begin(text, to_line_end, start)?,
             _ => {
                 network.room(line.len())?;
-                network.line(text, whole, start, section)?;
+                network.line(text, to_line_end, start, section)?;
             }
         }
         text.advance(next - at);
@@ -47,10 +47,10 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
     network.finish(text, options)
 }
 
-/// What the lines below a heading are.
+/// The kind of the lines below a heading.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
-    /// Before the first heading of a section.
+    /// Lines before `*Vertices`.
     Other,
     Vertices,
     Links {
@@ -62,33 +62,35 @@ enum Section {
     Matrix,
 }
 
-/// What is read so far.
+/// The part of the network read so far.
 #[derive(Default)]
 struct Network {
-    /// None until the heading of the vertices.
+    /// The number of vertices; none before the heading of the vertices.
     vertices: Option<u32>,
-    /// The vertices that have a label, with their labels.
+    /// The vertices that have a label.
     listed: Vec<u32>,
+    /// The labels of the `listed` vertices.
     labels: Labels,
     links: Coo,
-    /// Sections of links, and whether one of them has directions.
+    /// Number of sections of links.
     sections: u64,
+    /// Whether a section has directed links.
     directed: bool,
-    /// Rows of the matrix.
+    /// Rows of the matrix read so far.
     rows: u32,
     /// Whether there is a section with a matrix.
     matrix: bool,
-    /// Whether something follows the weight of a link.
-    more: bool,
-    /// The first vertex whose label may have words that are not read.
-    cut: Option<u32>,
+    /// Whether words after the weight of a link were ignored.
+    ignored_words: bool,
+    /// The first vertex whose label may have several words, of which only the first is read.
+    unquoted: Option<u32>,
 }
 
 fn fault<T>(at: usize, expected: impl Into<String>) -> Scan<T> {
     Err(tokens::fault(at, expected))
 }
 
-/// The next field of a line.
+/// Returns the next field of a line.
 fn field<'a>(fields: &mut Fields<'a>) -> Scan<Option<Field<'a>>> {
     match fields.next() {
         Some(Err(at)) => fault(at, "a label whose quotation marks are closed on its line"),
@@ -98,14 +100,14 @@ fn field<'a>(fields: &mut Fields<'a>) -> Scan<Option<Field<'a>>> {
 }
 
 impl Network {
-    /// Begins the section whose heading is at an offset.
-    fn begin(&mut self, text: Text, whole: &[u8], at: usize) -> Result<Section> {
-        let mut fields = Fields::new(whole, at, Separator::Blanks);
+    /// Begins the section with the heading at an offset. `to_line_end` is the text up to the end of the heading's line.
+    fn begin(&mut self, text: Text, to_line_end: &[u8], at: usize) -> Result<Section> {
+        let mut fields = Fields::new(to_line_end, at, Separator::Blanks);
         let word = fields.next().and_then(|field| field.ok()).map(|field| field.raw().to_ascii_lowercase());
         let word = word.unwrap_or_default();
         let section = match &word[..] {
             b"*network" => return Ok(Section::Other),
-            b"*vertices" => return self.begin_vertices(text, &mut fields, whole.len()),
+            b"*vertices" => return self.begin_vertices(text, &mut fields, to_line_end.len()),
             b"*arcs" => Section::Links { both: false },
             b"*edges" => Section::Links { both: true },
             b"*arcslist" => Section::Lists { both: false },
@@ -133,7 +135,7 @@ impl Network {
     fn begin_vertices(&mut self, text: Text, fields: &mut Fields, end: usize) -> Result<Section> {
         let mut number = |what: &str| -> Scan<Option<u32>> {
             let Some(field) = field(fields)? else { return Ok(None) };
-            match whole(&field) {
+            match whole_number(&field) {
                 Some(number) if number < u32::MAX => Ok(Some(number)),
                 _ => fault(field.at, format!("{what} from 0 to {}", u32::MAX - 1)),
             }
@@ -155,9 +157,9 @@ impl Network {
         Ok(Section::Vertices)
     }
 
-    /// Makes room for all that a line of so many bytes can add.
+    /// Makes room for the most links that a line of `bytes` bytes can add.
     fn room(&mut self, bytes: usize) -> Result<()> {
-        // A number takes a byte and a blank, and may be two links.
+        // A number takes at least one byte and a blank, and adds at most two links.
         let most = bytes + 2;
         grow(&mut self.links.row_indices, most)?;
         grow(&mut self.links.col_indices, most)?;
@@ -165,11 +167,11 @@ impl Network {
         grow(&mut self.listed, 1)
     }
 
-    fn line(&mut self, text: Text, whole: &[u8], at: usize, section: Section) -> Result<()> {
-        let mut fields = Fields::new(whole, at, Separator::Blanks);
+    fn line(&mut self, text: Text, to_line_end: &[u8], at: usize, section: Section) -> Result<()> {
+        let mut fields = Fields::new(to_line_end, at, Separator::Blanks);
         let read = match section {
             Section::Other => fault(at, "*Vertices and their number"),
-            Section::Vertices => match self.vertex_line(&mut fields, whole) {
+            Section::Vertices => match self.vertex_line(&mut fields, to_line_end) {
                 Ok(None) => Ok(()),
                 Ok(Some((vertex, label))) => {
                     let label = label.bytes();
@@ -178,7 +180,7 @@ impl Network {
                 }
                 Err(fault) => Err(fault),
             },
-            Section::Links { both } => self.link_line(&mut fields, whole.len(), both),
+            Section::Links { both } => self.link_line(&mut fields, to_line_end.len(), both),
             Section::Lists { both } => self.list_line(&mut fields, both),
             Section::Matrix => self.matrix_line(&mut fields, at),
         };
@@ -187,30 +189,37 @@ impl Network {
 
     fn vertex(&self, field: Option<Field>, end: usize) -> Scan<u32> {
         let vertices = self.vertices.unwrap_or(0);
-        match field.as_ref().and_then(whole) {
+        match field.as_ref().and_then(whole_number) {
             Some(vertex) if (1..=vertices).contains(&vertex) => Ok(vertex - 1),
             _ => fault(field.map_or(end, |field| field.at), format!("a vertex from 1 to {vertices}")),
         }
     }
 
-    fn vertex_line<'a>(&mut self, fields: &mut Fields<'a>, whole: &[u8]) -> Scan<Option<(u32, Field<'a>)>> {
+    fn vertex_line<'a>(
+        &mut self,
+        fields: &mut Fields<'a>,
+        to_line_end: &[u8],
+    ) -> Scan<Option<(u32, Field<'a>)>> {
         let number = field(fields)?;
         let vertex = self.vertex(number, 0)?;
         let Some(label) = field(fields)? else { return Ok(None) };
-        let quoted = whole.get(label.at.wrapping_sub(1)) == Some(&b'"');
-        // Coordinates come next, and then parameters.
-        if self.cut.is_none() && !quoted && matches!(fields.next(), Some(Ok(next)) if !begins_number(&next)) {
-            self.cut = Some(vertex);
+        let quoted = to_line_end.get(label.at.wrapping_sub(1)) == Some(&b'"');
+        // After a label come coordinates and parameters; another word may belong to a label without quotes.
+        if self.unquoted.is_none()
+            && !quoted
+            && matches!(fields.next(), Some(Ok(next)) if !begins_number(&next))
+        {
+            self.unquoted = Some(vertex);
         }
         Ok(Some((vertex, label)))
     }
 
-    /// The weight of a link; without one it is 1.
+    /// Returns the weight of a link; 1 if it has none.
     fn weight(&mut self, field: Option<Field>) -> Scan<f64> {
         let Some(field) = field else { return Ok(1.0) };
         if !is_number(field.raw()) && !begins_number(&field) {
-            // A parameter such as `c Blue`: the weight was left out.
-            self.more = true;
+            // A parameter such as `c Blue` follows directly: the link has no weight.
+            self.ignored_words = true;
             return Ok(1.0);
         }
         finite_weight(&field)
@@ -221,7 +230,7 @@ impl Network {
         let (from, to) = (self.vertex(first, end)?, self.vertex(second, end)?);
         let third = field(fields)?;
         let weight = self.weight(third)?;
-        self.more |= field(fields)?.is_some();
+        self.ignored_words |= field(fields)?.is_some();
         self.add(from, to, weight, both);
         Ok(())
     }
@@ -282,13 +291,13 @@ impl Network {
         check_rows(vertices as usize, stored + self.listed.len() as u64)?;
         (self.links.rows, self.links.cols) = (vertices as usize, vertices as usize);
         let mut notes = Vec::new();
-        if let Some(vertex) = self.cut {
+        if let Some(vertex) = self.unquoted {
             let vertex = vertex + 1;
             notes
                 .push(format!("the label of vertex {vertex} is read as one word: several words need quotes"));
         }
-        if self.more {
-            notes.push("what follows the weight of a link is not read".to_owned());
+        if self.ignored_words {
+            notes.push("words after the weight of a link are ignored".to_owned());
         }
         if self.sections > 1 {
             notes.push(format!("the links of all {} sections are read as one graph", self.sections));
@@ -302,7 +311,7 @@ impl Network {
         Ok(Loaded { first_id: Some(1), labels, notes, ..loaded })
     }
 
-    /// The labels of all vertices in their order; none where no vertex has one.
+    /// Returns the labels of all vertices in order; none if no vertex has one.
     fn all_labels(&mut self, text: Text, vertices: u32) -> Result<Option<Labels>> {
         if self.listed.is_empty() {
             return Ok(None);
@@ -311,23 +320,23 @@ impl Network {
         if in_order {
             return Ok(Some(std::mem::take(&mut self.labels)));
         }
-        // Numbers stand in for labels that are left out: few of them, or a short file makes a long list.
+        // A vertex without a label gets its number as the label. The limit prevents a short file from making a long list.
         let most = 1024 + 64 * self.listed.len() as u64;
         if u64::from(vertices) > most {
             let what = format!("labels for {} of {vertices} vertices", self.listed.len());
             return Err(text.unsupported(&what, "give each vertex a label, or none"));
         }
-        // The number of the label of each vertex, counted from 1; 0 where it has none.
-        let mut places = zeros::<u64>(vertices as usize)?;
-        for (place, &vertex) in (1..).zip(&self.listed) {
-            if std::mem::replace(&mut places[vertex as usize], place) != 0 {
+        // The index of each vertex's label, counted from 1; 0 for a vertex without one.
+        let mut label_indices = zeros::<u64>(vertices as usize)?;
+        for (index, &vertex) in (1..).zip(&self.listed) {
+            if std::mem::replace(&mut label_indices[vertex as usize], index) != 0 {
                 let what = format!("two labels for vertex {}", vertex + 1);
                 return Err(text.unsupported(&what, "give each vertex one line"));
             }
         }
         let mut labels = Labels::default();
-        for (vertex, place) in places.into_iter().enumerate() {
-            match place.checked_sub(1).and_then(|place| self.labels.get(place as usize)) {
+        for (vertex, index) in label_indices.into_iter().enumerate() {
+            match index.checked_sub(1).and_then(|index| self.labels.get(index as usize)) {
                 Some(label) => labels.push(label)?,
                 None => labels.push(&(vertex + 1).to_string())?,
             }
@@ -336,11 +345,11 @@ impl Network {
     }
 }
 
-fn whole(field: &Field) -> Option<u32> {
+fn whole_number(field: &Field) -> Option<u32> {
     tokens::whole(field.raw())?.try_into().ok()
 }
 
-/// Whether a field is a number, or one with a fault, and not a parameter.
+/// Checks whether a field is a number, possibly a malformed one, and not a parameter.
 fn begins_number(field: &Field) -> bool {
     field.raw().first().is_some_and(|byte| byte.is_ascii_digit() || b"+-.,".contains(byte))
 }

@@ -1,5 +1,5 @@
-//! The checksum of an archive of the catalog, compared each time the archive is parsed: the SHA-256 of the catalog, or that of
-//! the first download, which `NAME.tar.gz.sha256` records in the form that `sha256sum -c` reads.
+//! Verifies the checksum of a downloaded archive each time it is parsed. The expected value is the catalog's SHA-256, or else
+//! that of the first download, recorded in `NAME.tar.gz.sha256` in the format of `sha256sum -c`.
 
 use super::catalog::Entry;
 use crate::error::{Error, FetchError, Result};
@@ -9,21 +9,21 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The file that records the checksum of the first download.
+/// Returns the path of the file that records the checksum of the first download.
 pub(super) fn record(archive: &Path) -> PathBuf {
     let mut name = archive.to_owned().into_os_string();
     name.push(".sha256");
     PathBuf::from(name)
 }
 
-/// The checksum in such a file.
+/// Reads the checksum from such a file.
 pub(super) fn recorded(record: &Path) -> Option<String> {
     let text = fs::read_to_string(record).ok()?;
     text.split_whitespace().next().map(str::to_owned)
 }
 
-/// Refuses an archive that is not the one that was fetched: its bytes must have the SHA-256 of the catalog, or else that
-/// of the first download. Where neither is known, it passes.
+/// Refuses an archive that differs from the fetched one: its SHA-256 must be that of the catalog, or else that of the first
+/// download. If neither is known, the archive passes.
 pub(super) fn check(archive: &Path, bytes: &[u8], entry: &Entry) -> Result<()> {
     let record = record(archive);
     let Some(expected) = entry.sha256.clone().or_else(|| recorded(&record)) else { return Ok(()) };
@@ -33,7 +33,7 @@ pub(super) fn check(archive: &Path, bytes: &[u8], entry: &Entry) -> Result<()> {
     }
 }
 
-/// A checksum in hexadecimal digits.
+/// Formats a checksum in hexadecimal digits.
 pub(super) fn digits(sum: Output<Sha256>) -> String {
     let mut digits = String::new();
     for byte in sum {

@@ -1,5 +1,5 @@
-//! Texts in portions of whole lines. Of a text that is compressed, no more than two portions are ever in memory: one
-//! that is read, and the next one, which another thread unpacks meanwhile.
+//! Splits texts into portions of complete lines. At most two portions of a compressed text are in memory: the one being
+//! parsed and the next one, which another thread decompresses meanwhile.
 
 use super::gzip::{PORTION, Unpacking};
 use super::text::{Text, without_mark};
@@ -8,42 +8,42 @@ use crate::parallel::threads_for;
 use memchr::{memchr, memchr_iter};
 use std::mem::swap;
 
-/// Portions of a text in memory, about: what is made of one takes little then beside all of them, and threads seldom wait
-/// for the last of them to be done with one.
-const MOST: usize = 32;
+/// Approximate maximum number of portions of a text in memory: enough that the parsed edges of one portion take little
+/// memory compared with the whole graph, and few enough that threads seldom wait for each other at the end of a portion.
+const MAX_PORTIONS: usize = 32;
 
-/// A text that can be gone over more than once.
+/// A text that can be traversed more than once, in portions.
 #[derive(Clone, Copy)]
 pub(super) struct Portions<'a> {
-    /// The file, packed or not.
+    /// The file, compressed or not.
     pub file: Text<'a>,
     start: usize,
     packed: bool,
 }
 
 impl<'a> Portions<'a> {
-    /// Of a text in memory, from `start` on.
+    /// Creates the portions of a text in memory that begins at `start`.
     pub fn of(file: Text<'a>, start: usize) -> Portions<'a> {
         Portions { file, start, packed: false }
     }
 
-    /// Of what a gzip file holds.
+    /// Creates the portions of a compressed text.
     pub fn unpacking(file: Text<'a>) -> Portions<'a> {
         Portions { file, start: 0, packed: true }
     }
 
-    /// The same, of which the meter is not told.
+    /// Returns the same portions without the meter.
     pub fn unmetered(self) -> Portions<'a> {
         Portions { file: Text { meter: None, ..self.file }, ..self }
     }
 
-    /// Tells the meter that the text is read from here on.
+    /// Starts the meter's reading phase.
     pub fn begin(&self) {
         self.file.begin("reading", self.file.bytes.len() - self.start);
     }
 
-    /// Calls `visit` for each portion in turn, until one is an error: its lines are those of the text from the offset
-    /// on.
+    /// Calls `visit` for each portion in turn until one returns an error. A portion is the part of the passed text that
+    /// begins at the passed offset.
     pub fn each(&self, visit: impl FnMut(Text, usize) -> Result<()> + Send) -> Result<()> {
         if self.packed { self.each_unpacked(visit) } else { self.each_in_memory(visit) }
     }
@@ -52,11 +52,11 @@ impl<'a> Portions<'a> {
         let bytes = self.file.bytes;
         let mut start = self.start;
         let left = bytes.len() - start;
-        let size = (PORTION * threads_for(left)).max(left / MOST);
+        let size = (PORTION * threads_for(left)).max(left / MAX_PORTIONS);
         while start < bytes.len() {
             let near = bytes.len().min(start + size);
             let end = memchr(b'\n', &bytes[near..]).map_or(bytes.len(), |rest| near + rest + 1);
-            // What comes before stays in sight, so that errors count its lines.
+            // The text before the portion is passed too, so that errors can count lines.
             visit(Text { bytes: &bytes[..end], ..self.file }, start)?;
             start = end;
         }
@@ -69,8 +69,8 @@ impl<'a> Portions<'a> {
         let mut end = unpacking.fill(&mut portion, &[])?;
         let mut lines = 0;
         loop {
-            let (whole, cut) = portion.split_at(end);
-            let bytes = if lines == 0 { without_mark(whole) } else { whole };
+            let (complete, cut) = portion.split_at(end);
+            let bytes = if lines == 0 { without_mark(complete) } else { complete };
             let mut read = || {
                 visit(Text { bytes, meter: None, ..self.file }, 0).map_err(|error| below(lines, error))?;
                 Ok(memchr_iter(b'\n', bytes).count() as u64)
@@ -80,7 +80,7 @@ impl<'a> Portions<'a> {
             }
             let (read, filled) = rayon::join(read, || unpacking.fill(&mut next, cut));
             if let Err(Error::Parse { .. }) = read {
-                // What damage has made of the text is no fault of the text.
+                // If the file is damaged, that is the error to report, not its consequence for the text.
                 filled?;
                 unpacking.check()?;
                 return read.map(drop);
@@ -92,7 +92,7 @@ impl<'a> Portions<'a> {
     }
 }
 
-/// An error in a portion that has so many lines of the text above it.
+/// Adds the number of lines before the portion to the line number of an error.
 fn below(lines: u64, error: Error) -> Error {
     match error {
         Error::Parse { path, line, column, expected, found } => {

@@ -1,4 +1,4 @@
-//! The text of a file, and errors that say where in it and what stood there.
+//! The text of a file, and errors with the line, the column and the offending word.
 
 use super::tokens::ends_word;
 use crate::error::{Error, Result};
@@ -6,19 +6,20 @@ use crate::observe::Meter;
 use memchr::{memchr_iter, memrchr};
 use std::path::Path;
 
-/// Characters of an offending word that an error message repeats.
+/// Maximum number of characters of an offending word in an error message.
 const LONGEST_WORD: usize = 40;
-/// Rows that any file may have, and how many more for each of its entries: a header cannot ask for more memory than
-/// this allows.
+/// Number of rows that any file may have. Together with [`ROWS_PER_ENTRY`], this limits the memory that a header can
+/// claim.
 const FREE_ROWS: u64 = 1 << 24;
+/// Number of additional rows for each entry.
 const ROWS_PER_ENTRY: u64 = 64;
 
-/// Refuses a number of rows that so few entries cannot make sensible, before anything of that size is allocated.
+/// Refuses a number of rows that is implausibly large for the number of entries, before memory for it is allocated.
 pub(super) fn check_rows(rows: usize, entries: u64) -> Result<()> {
     check_size("the number of rows", rows as u64, entries)
 }
 
-/// The same for anything else that is allocated whether entries fill it or not.
+/// Refuses an implausibly large size of any other array that is allocated independently of the number of entries.
 pub(super) fn check_size(what: &'static str, size: u64, entries: u64) -> Result<()> {
     let limit = FREE_ROWS.saturating_add(ROWS_PER_ENTRY.saturating_mul(entries));
     if size <= limit {
@@ -27,7 +28,7 @@ pub(super) fn check_size(what: &'static str, size: u64, entries: u64) -> Result<
     Err(Error::TooLarge { what, value: size.into(), limit: limit.into(), place: "a file of so few entries" })
 }
 
-/// Names the file in an error that names none.
+/// Adds the path of the file to an error that has none.
 pub(super) fn in_file(path: &Path) -> impl Fn(Error) -> Error {
     |error| match error {
         Error::TooLarge { .. }
@@ -41,25 +42,25 @@ pub(super) fn in_file(path: &Path) -> impl Fn(Error) -> Error {
     }
 }
 
-/// The text after the mark that some editors begin a file with to say that it is UTF-8.
+/// Strips the UTF-8 byte order mark.
 pub(super) fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// The text of a file, with the name that its errors carry.
+/// The text of a file, with its path for error messages.
 #[derive(Clone, Copy)]
 pub(super) struct Text<'a> {
     pub path: &'a Path,
     pub bytes: &'a [u8],
-    /// Told how far the reading has come.
+    /// Counts the bytes read.
     pub meter: Option<&'a Meter>,
 }
 
-/// A departure from the format, placed by its offset; the line is counted only when it is reported.
+/// A violation of the format at an offset; its line number is computed only when it is reported.
 pub(super) struct Fault {
     pub at: usize,
     pub expected: String,
-    /// What stands there; the word at the offset where this is `None`.
+    /// The text found; the word at the offset if this is `None`.
     pub found: Option<String>,
 }
 
@@ -70,14 +71,14 @@ impl Fault {
 }
 
 impl Text<'_> {
-    /// Tells the meter what begins.
+    /// Starts a phase of the meter.
     pub fn begin(&self, phase: &'static str, bytes: usize) {
         if let Some(meter) = self.meter {
             meter.begin(phase, bytes as u64);
         }
     }
 
-    /// Tells the meter that so many bytes more are done.
+    /// Advances the meter by a number of bytes.
     pub fn advance(&self, bytes: usize) {
         if let Some(meter) = self.meter {
             meter.add(bytes as u64);
@@ -100,7 +101,7 @@ impl Text<'_> {
         Error::UnsupportedFile { path: self.path.to_owned(), what: what.to_owned(), hint }
     }
 
-    /// The word at an offset, made fit to print.
+    /// Returns the word at an offset, truncated and with control characters escaped.
     fn word(&self, at: usize) -> String {
         let rest = &self.bytes[at..];
         match rest.first() {
@@ -110,11 +111,11 @@ impl Text<'_> {
             Some(_) => {}
         }
         let word = &rest[..rest.iter().position(|&b| ends_word(b)).unwrap_or(rest.len())];
-        // A character takes at most four bytes, so this much holds every character that is shown.
+        // A character takes at most four bytes, so this slice holds every character that is shown.
         let shown = String::from_utf8_lossy(&word[..word.len().min(4 * (LONGEST_WORD + 1))]);
         let mut printable = String::new();
-        for (place, character) in shown.chars().enumerate() {
-            if place == LONGEST_WORD {
+        for (index, character) in shown.chars().enumerate() {
+            if index == LONGEST_WORD {
                 printable.push_str("...");
                 break;
             }

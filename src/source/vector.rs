@@ -1,11 +1,11 @@
-//! Files of one vector: a column of text, a NumPy array, or a Matrix Market file.
+//! Files with one vector: a column of text, a NumPy array, or a Matrix Market file.
 
 use super::{column, market, npy, read_dense};
 use crate::error::{Error, Result};
 use crate::files::by_ending;
 use std::path::Path;
 
-/// The endings of files for vectors, and the functions that write them.
+/// The extensions of vector files, and the functions that write them.
 const WRITERS: &[(&str, Write)] = &[
     (".mtx", market::write_vector),
     (".mtx.gz", market::write_vector),
@@ -14,22 +14,22 @@ const WRITERS: &[(&str, Write)] = &[
     (".txt.gz", column::write_vector),
 ];
 
-/// Writes a vector to a file.
+/// A function that writes a vector to a file.
 pub type Write = fn(&Path, &[f64]) -> Result<()>;
 
-/// The function that writes a vector to a file with that ending.
+/// Returns the function that writes a vector to a file with the extension of `path`.
 pub fn writer(path: &Path) -> Result<Write> {
     by_ending(path, WRITERS).map_err(|reason| Error::Unwritable { path: path.to_owned(), reason })
 }
 
-/// Writes a vector in the format that the ending names: `.mtx`, `.npy` or `.txt`, and `.mtx.gz` or `.txt.gz`. Reading it
-/// gives the same bits.
+/// Writes a vector in the format that the extension selects: `.mtx`, `.npy`, `.txt`, `.mtx.gz` or `.txt.gz`. Reading the
+/// file gives the same bits.
 pub fn write_vector(path: impl AsRef<Path>, values: &[f64]) -> Result<()> {
     let path = path.as_ref();
     writer(path)?(path, values)
 }
 
-/// Reads a file of one column: numbers as text, `.mtx` or `.npy`, plain or compressed with gzip.
+/// Reads a file with one column: numbers as text, `.mtx` or `.npy`, plain or compressed with gzip.
 pub fn read_vector(path: impl AsRef<Path>) -> Result<Vec<f64>> {
     let path = path.as_ref();
     let dense = read_dense(path)?;

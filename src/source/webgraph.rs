@@ -1,12 +1,12 @@
-//! WebGraph's compressed graphs in the BV format: a `.graph` file of bits, known only by the `.properties` file beside
-//! it.
+//! WebGraph's compressed graphs in the BV format: a `.graph` file with a bit stream, recognised only by the `.properties`
+//! file next to it.
 //!
-//! Each vertex names its successors in up to three ways: those that it copies from one of a few vertices before it, in
-//! blocks; intervals of consecutive numbers; and the rest, as gaps. Numbers are written in instantaneous codes of bits
-//! (`bits.rs`), so the file is read from its beginning to its end, by one thread.
+//! The successors of a vertex are encoded in up to three parts: blocks copied from one of a few preceding vertices,
+//! intervals of consecutive numbers, and the residuals as gaps. Numbers have instantaneous bit codes (`bits.rs`), so one
+//! thread reads the file sequentially.
 //!
-//! The crate `webgraph` reads these files too. It would bring some hundred more crates, one of them in C, and nearly
-//! double a cold build, for what takes 650 lines here; tests check them against an encoder of their own.
+//! The crate `webgraph` reads these files too. It would add about a hundred crates, one of them in C, and nearly double a
+//! cold build, while this reader takes 650 lines; the tests check it against their own encoder.
 //!
 //! P. Boldi and S. Vigna, The WebGraph framework I: compression techniques, WWW 2004; the codes: The WebGraph framework
 //! II: codes for the World-Wide Web, DCC 2004.
@@ -23,7 +23,7 @@ use bits::Bits;
 use properties::Properties;
 use std::path::Path;
 
-/// Whether it is a file of properties of a graph, or bits with such a file beside them.
+/// Checks whether the file is a graph's properties, or a bit stream with a properties file next to it.
 pub(super) fn recognises(text: Text) -> bool {
     if text.bytes.starts_with(b"#") {
         return is_properties(text);
@@ -37,15 +37,14 @@ fn is_properties(text: Text) -> bool {
     text.bytes.starts_with(b"#") && properties::recognises(text.bytes)
 }
 
-/// Whether the properties beside a `.graph` say that it holds bits of this format, whatever they look like: few of them
-/// may well be text.
+/// Checks whether the path is a `.graph` file whose properties declare this format. The content does not matter: a short bit
+/// stream may consist of printable characters.
 pub(super) fn is_named(path: &Path) -> bool {
     let bits = || properties::sibling(path).is_some_and(|(_, bytes)| properties::names_bits(&bytes));
     path.extension().is_some_and(|ending| ending == "graph") && bits()
 }
 
-/// Reads the graph: the entry (i, j) is the link from i to j. The file of properties may be named as well as that of
-/// bits.
+/// Reads the graph: the entry (i, j) is the link from i to j. `text` is either the properties file or the bit stream.
 pub(super) fn read(text: Text, _: &Options) -> Result<Loaded> {
     if is_properties(text) {
         let path = text.path.with_extension("graph");
@@ -64,12 +63,12 @@ fn decode(text: Text, properties: &[u8], properties_path: &Path) -> Result<Loade
     Ok(Loaded { first_id: Some(0), ..Loaded::new(matrix, arcs, false) })
 }
 
-/// Vertices between two words to the meter.
-const TOLD_EVERY: usize = 4096;
+/// Vertices between two updates of the meter.
+const REPORT_EVERY: usize = 4096;
 
 fn graph(text: Text, properties: &Properties) -> Result<Csr> {
     let nodes = properties.nodes;
-    // Every vertex takes a bit at least.
+    // Every vertex takes at least one bit.
     if nodes as u64 > 8 * text.bytes.len() as u64 {
         let expected = format!("{nodes} vertices, as the properties say");
         return Err(malformed(text, 0, expected, format!("{} bytes", text.bytes.len())));
@@ -78,20 +77,21 @@ fn graph(text: Text, properties: &Properties) -> Result<Csr> {
     text.begin("reading", text.bytes.len());
     let mut reader =
         Reader { bits: Bits::new(text.bytes), properties, columns: Vec::new(), offsets: room(nodes + 1)? };
-    // What the properties promise is reserved as far as bits can make it likely; more comes as it is read.
+    // The announced number of links is reserved only as far as the length of the bit stream makes it plausible; the vector
+    // grows if there are more.
     reader.columns = room(properties.arcs.min(16 * text.bytes.len() as u64) as usize)?;
     reader.offsets.push(0);
     let mut scratch = Scratch::default();
-    let mut told = 0;
+    let mut reported = 0;
     for node in 0..nodes {
         reader.node(node, &mut scratch).map_err(|fault| match fault {
             Fault::Malformed(expected, found) => malformed(text, node, expected, found),
             Fault::Other(error) => error,
         })?;
-        if node % TOLD_EVERY == 0 {
+        if node % REPORT_EVERY == 0 {
             let at = reader.bits.at() / 8;
-            text.advance(at - told);
-            told = at;
+            text.advance(at - reported);
+            reported = at;
         }
     }
     let Reader { columns, offsets, .. } = reader;
@@ -116,7 +116,7 @@ fn malformed(text: Text, node: usize, expected: impl Into<String>, found: impl I
 }
 
 enum Fault {
-    /// What should have stood there, and what stood there.
+    /// What was expected, and what was found.
     Malformed(String, String),
     Other(Error),
 }
@@ -133,10 +133,10 @@ impl From<Error> for Fault {
     }
 }
 
-type Found<T> = std::result::Result<T, Fault>;
+type Decoded<T> = std::result::Result<T, Fault>;
 
-/// Makes room for so many more links, and for as many as there are where that is no more than there can be: a few bits
-/// may stand for any number of links, and the system would grant memory that it does not have.
+/// Makes room for `more` links. The capacity doubles, up to `most`, if memory permits. A few bits can encode any number of
+/// links, and a plain `reserve` would succeed for memory that the system does not have.
 fn make_room(columns: &mut Vec<u32>, more: usize, most: usize) -> Result<()> {
     let needed = columns.len().saturating_add(more);
     if needed <= columns.capacity() {
@@ -156,7 +156,7 @@ struct Reader<'a> {
     offsets: Vec<u64>,
 }
 
-/// Successors of a vertex by the way that they are named, kept for their room.
+/// Buffers for the copied successors and the intervals of a vertex, reused for all vertices.
 #[derive(Default)]
 struct Scratch {
     copied: Vec<u32>,
@@ -169,7 +169,7 @@ impl Reader<'_> {
     }
 
     /// Reads the successors of the next vertex.
-    fn node(&mut self, node: usize, scratch: &mut Scratch) -> Found<()> {
+    fn node(&mut self, node: usize, scratch: &mut Scratch) -> Decoded<()> {
         let p = self.properties;
         let nodes = p.nodes as u64;
         let degree = self.number(p.codes.outdegrees, "a number of links", nodes)?;
@@ -199,15 +199,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The successors of an earlier vertex that this one shares: blocks that are copied and skipped by turns.
-    fn copy(&mut self, from: usize, copied: &mut Vec<u32>) -> Found<()> {
-        let there = self.successors(from);
+    /// Reads the successors shared with an earlier vertex: blocks of that vertex's list are alternately copied and skipped.
+    fn copy(&mut self, from: usize, copied: &mut Vec<u32>) -> Decoded<()> {
+        let list = self.successors(from);
         let blocks =
-            self.number(self.properties.codes.blocks_count, "a number of blocks", there.len() as u64 + 1)?;
-        let mut at = there.start;
+            self.number(self.properties.codes.blocks_count, "a number of blocks", list.len() as u64 + 1)?;
+        let mut at = list.start;
         for block in 0..blocks {
             let least = u64::from(block > 0);
-            let most = (there.end - at) as u64;
+            let most = (list.end - at) as u64;
             let length = self.number(self.properties.codes.blocks, "the length of a block", most)? + least;
             if length > most {
                 return Err((format!("a block of at most {most} links"), length.to_string()).into());
@@ -220,13 +220,13 @@ impl Reader<'_> {
         }
         // After an even number of blocks the rest is copied too.
         if blocks % 2 == 0 {
-            copied.extend_from_slice(&self.columns[at..there.end]);
+            copied.extend_from_slice(&self.columns[at..list.end]);
         }
         Ok(())
     }
 
-    /// Intervals of consecutive successors; how many are left after them.
-    fn intervals(&mut self, node: u64, mut left: u64, intervals: &mut Vec<(u64, u64)>) -> Found<u64> {
+    /// Reads the intervals of consecutive successors; returns the number of successors left after them.
+    fn intervals(&mut self, node: u64, mut left: u64, intervals: &mut Vec<(u64, u64)>) -> Decoded<u64> {
         let (nodes, shortest) = (self.properties.nodes as u64, self.properties.shortest_interval);
         let count = self.gamma("a number of intervals", left / shortest)?;
         let mut next = 0;
@@ -251,8 +251,8 @@ impl Reader<'_> {
         Ok(left)
     }
 
-    /// Reads the `left` last successors and puts all in order.
-    fn merge(&mut self, node: u64, left: u64, degree: u64, scratch: &Scratch) -> Found<()> {
+    /// Reads the `left` residuals and merges all successors in ascending order.
+    fn merge(&mut self, node: u64, left: u64, degree: u64, scratch: &Scratch) -> Decoded<()> {
         let begin = self.columns.len();
         make_room(&mut self.columns, degree as usize, self.properties.arcs as usize)?;
         let mut copied = scratch.copied.iter().copied().peekable();
@@ -260,7 +260,8 @@ impl Reader<'_> {
             scratch.intervals.iter().flat_map(|&(start, end)| start as u32..end as u32).peekable();
         let nodes = self.properties.nodes as u64;
         let mut last = 0;
-        // A vertex that the residual is known to come before, or none after the last one.
+        // Each round emits the copied successors and intervals below the next residual; the last round, without a residual,
+        // emits the rest.
         for residual in 0..=left {
             let value = if residual == left {
                 None
@@ -276,7 +277,7 @@ impl Reader<'_> {
             if value.is_some_and(|value| value >= nodes) {
                 return Err((format!("a vertex below {nodes}"), last.to_string()).into());
             }
-            let before = |other: &u32| value.is_none_or(|value| u64::from(*other) < value);
+            let before = |successor: &u32| value.is_none_or(|value| u64::from(*successor) < value);
             loop {
                 let next = match (copied.peek(), intervals.peek()) {
                     (Some(a), Some(b)) if a <= b => copied.next_if(before),
@@ -297,8 +298,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A number that is written as its distance from `node`, to either side: 0, -1, 1, -2, ...
-    fn around(&mut self, node: u64, read: impl FnOnce(&mut Self) -> Found<u64>) -> Found<u64> {
+    /// Reads a number that is encoded as its signed distance from `node`: codes 0, 1, 2, 3, ... are 0, -1, 1, -2, ...
+    fn around(&mut self, node: u64, read: impl FnOnce(&mut Self) -> Decoded<u64>) -> Decoded<u64> {
         let code = read(self)?;
         let half = code / 2;
         let value = if code % 2 == 0 { node.checked_add(half) } else { node.checked_sub(half + 1) };
@@ -306,12 +307,12 @@ impl Reader<'_> {
         Ok(value.ok_or_else(fault)?)
     }
 
-    fn gamma(&mut self, what: &str, most: u64) -> Found<u64> {
+    fn gamma(&mut self, what: &str, most: u64) -> Decoded<u64> {
         self.number(bits::Code::Gamma, what, most)
     }
 
-    /// A number in some code, which is at most `most`.
-    fn number(&mut self, code: bits::Code, what: &str, most: u64) -> Found<u64> {
+    /// Reads a number of at most `most`.
+    fn number(&mut self, code: bits::Code, what: &str, most: u64) -> Decoded<u64> {
         match self.bits.read(code) {
             Some(number) if number <= most => Ok(number),
             Some(number) => Err((format!("{what} of at most {most}"), number.to_string()).into()),
@@ -325,11 +326,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_that_memory_cannot_hold_are_an_error_of_memory_and_lose_none() {
+    fn make_room_keeps_the_links_and_reports_missing_memory() {
         let mut columns = vec![7, 8];
         let error = make_room(&mut columns, 1 << 50, 1 << 60);
         assert!(matches!(error, Err(Error::OutOfMemory { .. })), "{error:?}");
-        // Twice as many would not fit, and three do.
+        // Three more links fit.
         columns = vec![1; 1 << 10];
         assert!(make_room(&mut columns, 3, usize::MAX).is_ok());
         assert!(columns == [1; 1 << 10] && columns.capacity() >= (1 << 10) + 3);

@@ -93,7 +93,7 @@ fn endings_that_name_no_format_and_places_that_do_not_exist_are_errors_in_librar
     let (a, x) = (Matrix::open("poisson2d:3x3").unwrap(), [1.0]);
     fs::write(folder.path().join("file"), "").unwrap();
     let errors = [
-        (a.save(folder.path().join("a.foo")).unwrap_err(), "there are .mtx, .mtx.gz, .npz, .slv"),
+        (a.save(folder.path().join("a.foo")).unwrap_err(), "use one of .mtx, .mtx.gz, .npz, .slv"),
         (a.save(folder.path().join("file/a.mtx")).unwrap_err(), "file is not a folder"),
         (
             write_vector(folder.path().join("x.slv"), &x).unwrap_err(),

@@ -1,4 +1,4 @@
-//! Tar archives: which file is the matrix, what comes beside it, and archives that are wrong.
+//! Tar archives: the choice of the matrix, attached vectors, and faulty archives.
 
 use solver::Error;
 use solver::source::{Loaded, Options, parse};
@@ -8,7 +8,7 @@ use std::path::Path;
 const MATRIX: &str = "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 4\n2 2 4\n3 3 4\n2 1 -1\n";
 const OTHER: &str = "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n";
 const COLUMN: &str = "%%MatrixMarket matrix array real general\n% b\n3 1\n1\n2.5\n3\n";
-const PLACES: &str = "%%MatrixMarket matrix array real general\n3 2\n1\n2\n3\n4\n5\n6\n";
+const COORDINATES: &str = "%%MatrixMarket matrix array real general\n3 2\n1\n2\n3\n4\n5\n6\n";
 const SPARSE: &str = "%%MatrixMarket matrix coordinate real general\n3 1 1\n2 1 7\n";
 
 fn tar(files: &[(&str, &str)]) -> Vec<u8> {
@@ -17,7 +17,7 @@ fn tar(files: &[(&str, &str)]) -> Vec<u8> {
         let mut header = tar::Header::new_gnu();
         header.set_size(text.len() as u64);
         header.set_mode(0o644);
-        // Set by hand, as the crate refuses names that lead out of the folder.
+        // The name is set directly, because the crate refuses names that lead out of the folder.
         header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
         header.set_cksum();
         builder.append(&header, text.as_bytes()).unwrap();
@@ -30,13 +30,13 @@ fn read(bytes: &[u8]) -> Result<Loaded, Error> {
 }
 
 #[test]
-fn the_matrix_is_the_file_named_like_its_folder_and_vectors_come_beside_it() {
+fn the_file_with_its_folders_name_is_the_matrix_and_files_with_a_suffix_are_its_vectors() {
     let files = [
         ("grid/README.txt", "what this is"),
         ("grid/grid_b.mtx", COLUMN),
         ("grid/grid.mtx", MATRIX),
         ("grid/grid_x.mtx", SPARSE),
-        ("grid/grid_coord.mtx", PLACES),
+        ("grid/grid_coord.mtx", COORDINATES),
         ("grid/grid_z.mtx", "%%MatrixMarket matrix array complex general\n1 1\n1 2\n"),
         ("grid/other.mtx", OTHER),
     ];
@@ -61,8 +61,8 @@ fn the_matrix_is_the_file_named_like_its_folder_and_vectors_come_beside_it() {
 }
 
 #[test]
-fn vectors_that_nobody_asked_for_are_not_looked_into() {
-    // Faulty from its second line on, and still no fault.
+fn vectors_that_are_not_requested_are_not_read() {
+    // The file is faulty from its third line on, and no fault is reported.
     let wrong = "%%MatrixMarket matrix array real general\n3 1\nfaulty\n";
     let bytes = tar(&[("m/m.mtx", MATRIX), ("m/m_b.mtx", wrong)]);
     let loaded = parse(Path::new("a.tar"), &bytes, &Options::default()).unwrap();
@@ -71,14 +71,14 @@ fn vectors_that_nobody_asked_for_are_not_looked_into() {
 }
 
 #[test]
-fn the_only_matrix_is_taken_whatever_its_name() {
+fn the_only_matrix_is_read_whatever_its_name() {
     let loaded =
         read(&tar(&[("notes", "some words"), ("x/edges.txt", "# edges\n0 1\n"), ("v.mtx", COLUMN)])).unwrap();
     assert_eq!((loaded.matrix.rows(), loaded.kind, loaded.attached.len()), (2, Some("edge list"), 0));
 }
 
 #[test]
-fn no_matrix_or_several_are_errors_that_list_the_files() {
+fn an_archive_with_no_matrix_or_several_is_an_error_that_lists_the_files() {
     for (files, reason) in [
         (vec![("a.mtx", MATRIX), ("b.mtx", OTHER)], "there are several matrices"),
         (vec![("a/a.mtx", MATRIX), ("b/b.mtx", OTHER)], "there are several matrices"),
@@ -96,14 +96,14 @@ fn no_matrix_or_several_are_errors_that_list_the_files() {
 }
 
 #[test]
-fn faults_within_are_placed_in_the_member() {
+fn a_fault_is_reported_with_the_member_and_its_line() {
     let broken = MATRIX.replace("2 1 -1", "2 x -1");
     let message = read(&tar(&[("m/m.mtx", &broken)])).unwrap_err().to_string();
     assert_eq!(message, "a.tar:m/m.mtx:6:3: expected a column index from 1 to 3, found x");
 }
 
 #[test]
-fn faulty_vectors_are_left_out_with_their_reason_and_the_matrix_and_the_others_stand() {
+fn a_faulty_vector_is_skipped_and_reported_while_the_matrix_and_valid_vectors_are_read() {
     let short = COLUMN.replace("3\n", "");
     let files = [("m/m.mtx", MATRIX), ("m/m_b.mtx", &short), ("m/m_x.mtx", SPARSE)];
     let loaded = read(&tar(&files)).unwrap();
@@ -115,10 +115,10 @@ fn faulty_vectors_are_left_out_with_their_reason_and_the_matrix_and_the_others_s
 }
 
 #[test]
-fn archives_that_are_cut_are_errors_and_names_lead_nowhere() {
-    let whole = tar(&[("m/m.mtx", MATRIX)]);
+fn truncated_archives_are_errors_and_member_names_are_never_written_to() {
+    let archive = tar(&[("m/m.mtx", MATRIX)]);
     for length in 1..512 + MATRIX.len() {
-        assert!(read(&whole[..length]).is_err(), "cut to {length} bytes");
+        assert!(read(&archive[..length]).is_err(), "cut to {length} bytes");
     }
     let folder = tempfile::tempdir().unwrap();
     let outside = folder.path().join("outside.mtx");

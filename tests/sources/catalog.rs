@@ -1,4 +1,4 @@
-//! The catalog, and the commands that use it: the real binary, a real server, real signals.
+//! The catalog and the commands that use it, tested with the real binary, a real server and real signals.
 
 use crate::common::archives::{bus, gzip, tar_gz};
 use crate::common::server::{Reply, Request, Server, file};
@@ -12,18 +12,18 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
-fn every_entry_of_the_catalog_is_sound() {
+fn every_entry_of_the_catalog_is_valid() {
     let parsed = catalog::parse(catalog::text()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(parsed.len(), entries().len());
     assert!(parsed.len() >= 26, "six of the papers and about twenty more");
     let mut names = HashSet::new();
     for e in &parsed {
         let name = &e.name;
-        assert!(names.insert(name), "{name} stands twice");
+        assert!(names.insert(name), "{name} occurs twice");
         let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         assert!([name, &e.group].iter().all(|text| text.chars().all(plain) && !text.is_empty()), "{name}");
         assert!(e.rows > 0 && e.cols > 0 && e.stored > 0, "{name}");
-        // A triangle with its diagonal: each entry off the diagonal counts twice.
+        // The file stores a triangle with the diagonal: each entry off the diagonal counts twice.
         let most_on_diagonal = e.rows.min(e.stored);
         let range = if e.symmetric {
             assert_eq!(e.rows, e.cols, "{name}");
@@ -51,7 +51,7 @@ fn a_catalog_with_an_unknown_field_or_a_missing_one_is_refused() {
     }
 }
 
-/// A cache folder that is empty at first, and a server with one matrix of the catalog.
+/// A cache folder, initially empty, and a server with one matrix of the catalog.
 pub struct Run {
     pub folder: tempfile::TempDir,
     pub server: Server,
@@ -66,7 +66,7 @@ impl Run {
         Run::new(|request| file(request, &archive(), "\"one\""))
     }
 
-    /// So slow that there is time to end the client in the middle, the first time.
+    /// Answers the first request so slowly that the client can be stopped in the middle of the download.
     fn slow() -> Run {
         Run::new(|request| {
             let pause = Duration::from_millis(if request.number == 0 { 20 } else { 0 });
@@ -74,7 +74,7 @@ impl Run {
         })
     }
 
-    /// A command that may use the server.
+    /// Prepares a command that may use the server.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = crate::common::process::solver();
         command.args(args).env("SOLVER_CACHE", self.folder.path()).env("SOLVER_MIRROR", &self.server.url);
@@ -87,7 +87,7 @@ impl Run {
         self.command(args).output().unwrap()
     }
 
-    /// The message of a run that must fail with exit code 2.
+    /// Runs a command that must fail with exit code 2, and returns its error output.
     pub fn refused(&self, args: &[&str]) -> String {
         let done = self.run(args);
         assert_eq!(done.status.code(), Some(2), "{args:?}: {}", text(&done));
@@ -98,12 +98,12 @@ impl Run {
         self.folder.path().join(format!("matrices/1138_bus.tar.gz{ending}"))
     }
 
-    /// A fetch of which something has arrived.
-    fn underway(&self) -> Child {
+    /// Starts a fetch and waits until a part has arrived.
+    fn start_fetch(&self) -> Child {
         let child = self.command(&["fetch", "1138_bus"]).spawn().unwrap();
         let began = Instant::now();
         while fs::metadata(self.at(".part")).map_or(0, |about| about.len()) < 8192 {
-            assert!(began.elapsed() < Duration::from_secs(60), "nothing arrives");
+            assert!(began.elapsed() < Duration::from_secs(60), "no data arrives");
             std::thread::sleep(Duration::from_millis(5));
         }
         child
@@ -120,7 +120,7 @@ impl Run {
 }
 
 #[test]
-fn a_folder_that_is_named_is_where_every_command_looks() {
+fn every_command_uses_the_cache_folder_that_is_given() {
     let (run, other) = (Run::good(), tempfile::tempdir().unwrap());
     let folder = other.path().to_str().unwrap();
     assert!(run.run(&["fetch", "1138_bus", "--cache", folder]).status.success());
@@ -138,7 +138,7 @@ fn archive() -> Vec<u8> {
 }
 
 #[test]
-fn a_fetched_matrix_is_read_by_its_name_and_again_from_its_binary_file() {
+fn a_fetched_matrix_is_read_by_its_name_and_leaves_a_binary_file() {
     let run = Run::good();
     let done = run.run(&["fetch", "1138_bus"]);
     assert!(done.status.success() && text(&done).contains("1138_bus fetched"), "{}", text(&done));
@@ -153,12 +153,12 @@ fn a_fetched_matrix_is_read_by_its_name_and_again_from_its_binary_file() {
 }
 
 #[test]
-fn a_matrix_that_is_not_the_one_of_the_catalog_is_refused_under_its_name() {
+fn a_matrix_that_differs_from_its_catalog_entry_is_refused() {
     let run = Run::good();
     fs::create_dir_all(run.folder.path().join("matrices")).unwrap();
     let other = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 1 4\n2 2 4\n";
     fs::write(run.at(""), other).unwrap();
-    // The second time it comes from the binary file.
+    // The second read uses the binary file.
     for _ in 0..2 {
         let message = run.refused(&["info", "--matrix", "1138_bus"]);
         let listed = "expected 1138 x 1138 with 2596 stored entries, as the catalog says";
@@ -169,7 +169,7 @@ fn a_matrix_that_is_not_the_one_of_the_catalog_is_refused_under_its_name() {
 }
 
 #[test]
-fn the_folder_and_the_server_can_be_named() {
+fn the_cache_folder_and_the_mirror_can_be_given() {
     let run = Run::good();
     let other = tempfile::tempdir().unwrap();
     let mut command =
@@ -190,7 +190,7 @@ fn without_a_home_there_is_no_cache_folder() {
     assert!(text(&done).contains("--cache"), "{}", text(&done));
 }
 
-/// Access rights of the cache folder are given, taken, and given again.
+/// The permissions of the cache folder are changed and restored.
 #[cfg(unix)]
 #[test]
 fn a_cache_folder_that_other_users_can_write_to_is_not_used() {
@@ -208,7 +208,7 @@ fn a_cache_folder_that_other_users_can_write_to_is_not_used() {
         assert!(message.contains("the cache folder is not used") && message.contains(reason), "{message}");
         let message = run.refused(&["info", "--matrix", "1138_bus"]);
         assert!(message.contains("the cache folder is not used") && message.contains(reason), "{message}");
-        assert_eq!(message.matches(reason).count(), 1, "told once: {message}");
+        assert_eq!(message.matches(reason).count(), 1, "reported once: {message}");
     };
     used();
     for (folder, mode) in [("", 0o777), ("matrices", 0o777), ("matrices", 0o1777)] {
@@ -228,7 +228,7 @@ fn a_cache_folder_that_other_users_can_write_to_is_not_used() {
 }
 
 #[test]
-fn an_unknown_name_is_refused_with_those_near_it_before_anything_is_downloaded() {
+fn an_unknown_name_is_refused_with_similar_names_before_any_download() {
     let run = Run::good();
     let message = run.refused(&["fetch", "1138_bus", "ecology"]);
     assert!(message.contains("'ecology'") && message.contains("ecology1, ecology2"), "{message}");
@@ -238,16 +238,16 @@ fn an_unknown_name_is_refused_with_those_near_it_before_anything_is_downloaded()
 }
 
 #[test]
-fn a_server_without_the_file_ends_in_a_message() {
+fn a_missing_file_on_the_server_is_an_error_with_status_and_path() {
     let run = Run::new(|_| Reply::status(404));
     let message = run.refused(&["fetch", "1138_bus"]);
     assert!(message.contains("404") && message.contains("/MM/HB/1138_bus.tar.gz"), "{message}");
 }
 
 #[test]
-fn a_killed_download_goes_on_where_it_stopped() {
+fn a_killed_download_resumes_where_it_stopped() {
     let run = Run::slow();
-    let mut child = run.underway();
+    let mut child = run.start_fetch();
     child.kill().unwrap();
     child.wait().unwrap();
     run.assert_resumed();
@@ -255,9 +255,9 @@ fn a_killed_download_goes_on_where_it_stopped() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_download_says_how_to_go_on() {
+fn an_interrupted_download_prints_how_to_resume_it() {
     let run = Run::slow();
-    let child = run.underway();
+    let child = run.start_fetch();
     let signalled = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(signalled.success());
     let done = child.wait_with_output().unwrap();
@@ -269,7 +269,7 @@ fn an_interrupted_download_says_how_to_go_on() {
 /// A server that accepts a connection and never answers.
 #[cfg(unix)]
 #[test]
-fn a_download_from_a_server_that_says_nothing_ends_with_a_signal() {
+fn a_signal_ends_a_download_from_a_silent_server() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let run = Run::good();
     let mut command = run.command(&["cg", "1138_bus", "--device", "cpu"]);
@@ -284,9 +284,9 @@ fn a_download_from_a_server_that_says_nothing_ends_with_a_signal() {
 }
 
 #[test]
-fn two_processes_that_fetch_at_once_download_once() {
+fn two_concurrent_fetches_download_once() {
     let run = Run::slow();
-    let first = run.underway();
+    let first = run.start_fetch();
     let second = run.run(&["fetch", "1138_bus"]);
     let first = first.wait_with_output().unwrap();
     assert!(first.status.success() && second.status.success(), "{}{}", text(&first), text(&second));
@@ -295,11 +295,10 @@ fn two_processes_that_fetch_at_once_download_once() {
     assert_eq!(fs::read(run.at("")).unwrap(), archive());
 }
 
-/// A limit on the size of files stands for a full disk: writing fails in the same place, and needs no rights to
-/// arrange.
+/// A limit on the size of files simulates a full disk: writing fails at the same point, and no privileges are needed.
 #[cfg(unix)]
 #[test]
-fn a_full_disk_is_said_and_what_is_there_is_kept() {
+fn a_full_disk_is_reported_and_the_downloaded_part_is_kept() {
     let run = Run::good();
     let mut command = Command::new("sh");
     let program = crate::common::process::program();
@@ -313,7 +312,7 @@ fn a_full_disk_is_said_and_what_is_there_is_kept() {
 }
 
 #[test]
-fn the_list_names_every_matrix_and_generator_and_can_be_filtered() {
+fn the_list_contains_every_matrix_and_generator_and_can_be_filtered() {
     let run = Run::good();
     run.run(&["fetch", "1138_bus"]);
     let done = run.run(&["matrices", "--json"]);
@@ -337,7 +336,7 @@ fn the_list_names_every_matrix_and_generator_and_can_be_filtered() {
 }
 
 #[test]
-fn a_matrix_that_was_not_fetched_is_fetched_when_it_is_converted() {
+fn converting_a_matrix_fetches_it_first() {
     let run = Run::good();
     let out = run.folder.path().join("bus.slv");
     let out = out.to_str().unwrap();
@@ -349,11 +348,11 @@ fn a_matrix_that_was_not_fetched_is_fetched_when_it_is_converted() {
 }
 
 #[test]
-fn a_download_that_was_damaged_later_says_how_to_have_it_again() {
+fn a_download_damaged_later_is_an_error_that_says_how_to_fetch_it_again() {
     let run = Run::good();
     assert_eq!(run.run(&["fetch", "1138_bus"]).status.code(), Some(0));
-    let whole = fs::read(run.at("")).unwrap();
-    fs::write(run.at(""), &whole[..whole.len() / 2]).unwrap();
+    let downloaded = fs::read(run.at("")).unwrap();
+    fs::write(run.at(""), &downloaded[..downloaded.len() / 2]).unwrap();
     let message = run.refused(&["info", "--matrix", "1138_bus"]);
     assert!(message.contains("1138_bus.tar.gz") && message.contains("solver fetch 1138_bus"), "{message}");
     assert_eq!(run.run(&["fetch", "1138_bus"]).status.code(), Some(0));
@@ -361,16 +360,16 @@ fn a_download_that_was_damaged_later_says_how_to_have_it_again() {
 }
 
 #[test]
-fn what_was_fetched_first_is_pinned_and_another_archive_is_not_read() {
+fn the_first_download_is_pinned_and_a_different_archive_is_not_read() {
     let run = Run::good();
     let done = run.run(&["fetch", "1138_bus"]);
     let record = fs::read_to_string(run.at(".sha256")).unwrap();
     let sum = record.split(' ').next().unwrap();
     let pinned = format!("SHA-256 {sum} is pinned on first use");
     assert!(done.status.success() && text(&done).contains(&pinned), "{}", text(&done));
-    assert!(!text(&run.run(&["fetch", "1138_bus"])).contains("pinned"), "it was there");
+    assert!(!text(&run.run(&["fetch", "1138_bus"])).contains("pinned"), "the archive exists already");
     assert_eq!(run.run(&["info", "--matrix", "1138_bus"]).status.code(), Some(0));
-    // Another matrix of the same sizes, in an archive without fault.
+    // A different matrix of the same sizes, in a valid archive.
     fs::write(run.at(""), tar_gz("1138_bus", &bus(9.0, 0))).unwrap();
     let message = run.refused(&["info", "--matrix", "1138_bus"]);
     assert!(
@@ -383,7 +382,7 @@ fn what_was_fetched_first_is_pinned_and_another_archive_is_not_read() {
 }
 
 #[test]
-fn a_slow_download_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_with_quiet() {
+fn a_slow_download_prints_progress_lines_without_a_terminal_and_no_progress_with_quiet() {
     for quiet in [false, true] {
         let pieces = archive().len().div_ceil(4096) as u32;
         let pause = Duration::from_millis(3500) / pieces;
@@ -391,14 +390,14 @@ fn a_slow_download_is_told_in_lines_where_there_is_no_terminal_and_not_at_all_wi
         let done = run.run(if quiet { &["--quiet", "fetch", "1138_bus"] } else { &["fetch", "1138_bus"] });
         assert_eq!(done.status.code(), Some(0), "{}", text(&done));
         assert!(String::from_utf8_lossy(&done.stdout).starts_with("1138_bus fetched: "));
-        let said = String::from_utf8(done.stderr).unwrap();
+        let stderr = String::from_utf8(done.stderr).unwrap();
         if quiet {
-            assert_eq!(said, "");
+            assert_eq!(stderr, "");
         } else {
-            let told = said.lines().any(|line| {
+            let progress = stderr.lines().any(|line| {
                 line.starts_with("1138_bus: ") && line.contains(", ETA ") && line.ends_with("/s")
             });
-            assert!(told, "{said}");
+            assert!(progress, "{stderr}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Graphs whose links have directions or none, by the words of KONECT and Gephi.
+//! Directed and undirected graphs, as declared by the keywords of KONECT and Gephi.
 
-use super::tables::{accepted, assert_doubted, assert_refused, edges, expected, told};
+use super::tables::{accepted, assert_doubted, assert_refused, edges, expected, read_columns};
 use crate::common::archives::gzip;
 use solver::source::{Loaded, Options, parse};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn an_undirected_graph_of_konect_is_read_in_both_directions() {
     assert!(
         note(&named, "both directions") && edges(&named).contains_key(&("bob".to_owned(), "ann".to_owned()))
     );
-    let columns = told("% sym\n1 2 7\n2 3 7\n", "source,target,time").unwrap();
+    let columns = read_columns("% sym\n1 2 7\n2 3 7\n", "source,target,time").unwrap();
     assert_eq!((columns.matrix.nnz(), columns.symmetric), (4, true));
     for text in ["% asym positive\n1 2 1\n3 3 4\n", "% sym of mine\n1 2 1\n3 3 4\n", "# sym\n1 2 1\n3 3 4\n"]
     {
@@ -34,7 +34,7 @@ fn an_undirected_graph_of_konect_is_read_in_both_directions() {
 }
 
 #[test]
-fn an_undirected_list_that_is_read_while_it_is_unpacked_is_the_same() {
+fn an_undirected_list_gives_the_same_graph_when_it_is_compressed() {
     let lines: String = (0..300_000_u64)
         .map(|e| format!("{} {} 0.{}\n", e * 7919 % 1000, e * 104_729 % 997, e % 89))
         .collect();
@@ -42,13 +42,13 @@ fn an_undirected_list_that_is_read_while_it_is_unpacked_is_the_same() {
     let read = |bytes: &[u8]| parse(Path::new("out"), bytes, &Options::default()).unwrap();
     let (plain, packed) = (read(text.as_bytes()), read(&gzip(text.as_bytes())));
     assert_eq!((&plain.matrix, &plain.notes), (&packed.matrix, &packed.notes));
-    // Both directions add up the weights of parallel edges in one order.
+    // The weights of parallel edges are summed in the same order for both directions.
     let same = |i: usize| plain.matrix.row(i).all(|(j, v)| plain.matrix.get(j, i) == Some(v));
     assert!((0..plain.matrix.rows()).all(same));
 }
 
 #[test]
-fn a_graph_of_two_modes_is_refused() {
+fn a_bipartite_graph_is_refused() {
     for text in
         ["% bip unweighted\n1 2\n2 3\n", "% bip weighted\n1 2 1 5\n2 3 1 6\n", "% bip\nann bob\nbob ann\n"]
     {
@@ -57,7 +57,7 @@ fn a_graph_of_two_modes_is_refused() {
 }
 
 #[test]
-fn edges_of_gephi_are_read_in_both_directions_where_all_are_undirected() {
+fn gephi_edges_are_read_in_both_directions_if_all_are_undirected() {
     let loaded = accepted("Source,Target,Type,Weight\na,b,Undirected,2\nb,c,undirected,3\n");
     let want = expected(&[("a", "b", 2.0), ("b", "a", 2.0), ("b", "c", 3.0), ("c", "b", 3.0)]);
     assert_eq!((edges(&loaded), loaded.symmetric, loaded.notes.len()), (want, true, 2));
@@ -77,9 +77,9 @@ fn edges_of_gephi_are_read_in_both_directions_where_all_are_undirected() {
 }
 
 #[test]
-fn the_line_of_a_fault_is_right_where_the_first_column_is_empty() {
+fn a_fault_is_reported_at_its_line_even_if_the_first_column_is_empty() {
     let text = "1\t2\t3\n\t0\t4000000000\n\t5\t6\n";
     let expected =
         "nodes numbered from 0 with few gaps, at most 2^24 and 64 more for each edge; number them anew";
-    assert_refused(told(text, "-,source,target"), 2, 2, expected, "node 4000000000");
+    assert_refused(read_columns(text, "-,source,target"), 2, 2, expected, "node 4000000000");
 }

@@ -1,4 +1,4 @@
-//! Downloads through the library, from a real server on loopback that behaves well or badly.
+//! Downloads through the library, from a real loopback server that answers correctly or not.
 
 use crate::common::archives::{bus, gzip, tar_gz};
 use crate::common::server::{Reply, Request, Server, file};
@@ -23,7 +23,7 @@ impl Case {
         Case { folder: tempfile::tempdir().unwrap(), server: Server::new(answer), entry }
     }
 
-    /// One that serves the matrix as it should.
+    /// Creates a case with a server that answers correctly.
     fn good() -> Case {
         Case::new(|request| file(request, &archive(), "\"one\""))
     }
@@ -51,7 +51,7 @@ impl Case {
         names
     }
 
-    /// Leaves the beginning of a download behind.
+    /// Writes the files of an incomplete download.
     fn begin(&self, bytes: &[u8], validator: Option<&str>, length: Option<usize>) {
         fs::create_dir_all(self.folder.path().join("matrices")).unwrap();
         fs::write(self.at(".part"), bytes).unwrap();
@@ -60,7 +60,7 @@ impl Case {
         fs::write(self.at(".part.json"), about.to_string()).unwrap();
     }
 
-    /// Asserts that the archive is here, whole.
+    /// Asserts that the fetch succeeds with this content and leaves no other files.
     fn assert_fetched(&self, bytes: &[u8]) {
         let fetched = self.fetch_ok();
         assert_eq!(fs::read(&fetched.path).unwrap(), bytes);
@@ -71,7 +71,7 @@ impl Case {
         self.fetch().unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// What is wrong with the download, which must be gone.
+    /// Returns the property, expected value and actual value of a refused download, whose files must be removed.
     fn mismatch(&self) -> (&'static str, String, String) {
         match self.fetch() {
             Err(Error::Fetch(FetchError::NotAsExpected { what, expected, got, .. })) => {
@@ -82,8 +82,8 @@ impl Case {
         }
     }
 
-    /// Why a download ended, and how much of it was kept.
-    fn given_up(&self) -> (String, u64) {
+    /// Returns why the download failed, and the number of bytes kept.
+    fn failure(&self) -> (String, u64) {
         match self.fetch() {
             Err(Error::Fetch(FetchError::Download { reason, kept, .. })) => (reason, kept),
             other => panic!("{other:?}"),
@@ -96,7 +96,7 @@ fn archive() -> Vec<u8> {
 }
 
 #[test]
-fn what_a_killed_run_left_in_the_folder_is_removed() {
+fn temporary_files_of_a_killed_run_are_removed() {
     let case = Case::good();
     fs::create_dir_all(case.folder.path().join("matrices")).unwrap();
     crate::common::process::leftover(&case.folder.path().join("matrices/.1a2b-17c0ffee-0.tmp"));
@@ -104,7 +104,7 @@ fn what_a_killed_run_left_in_the_folder_is_removed() {
 }
 
 #[test]
-fn a_matrix_is_fetched_from_its_place_in_the_collection_and_nothing_else_is_left() {
+fn a_matrix_is_fetched_from_its_url_and_leaves_no_other_files() {
     let case = Case::good();
     case.assert_fetched(&archive());
     assert_eq!(case.server.seen()[0].path, "/MM/HB/1138_bus.tar.gz");
@@ -112,7 +112,7 @@ fn a_matrix_is_fetched_from_its_place_in_the_collection_and_nothing_else_is_left
 }
 
 #[test]
-fn what_is_here_is_not_fetched_again() {
+fn an_existing_archive_is_not_fetched_again() {
     let case = Case::good();
     assert!(!case.fetch_ok().was_there);
     assert!(case.fetch_ok().was_there);
@@ -120,7 +120,7 @@ fn what_is_here_is_not_fetched_again() {
 }
 
 #[test]
-fn progress_ends_with_the_whole_length() {
+fn progress_ends_with_the_total_length() {
     let case = Case::good();
     let mut last = (0, None);
     fetch(&case.entry, &case.settings(), &mut |have, total| last = (have, total)).unwrap();
@@ -129,27 +129,27 @@ fn progress_ends_with_the_whole_length() {
 }
 
 #[test]
-fn a_cut_connection_goes_on_where_it_stopped() {
+fn a_download_resumes_after_a_lost_connection() {
     let case = Case::new(|request| {
         let cut = (request.number < 3).then_some(10_000);
         Reply { cut, ..file(request, &archive(), "\"one\"") }
     });
     case.assert_fetched(&archive());
-    let seen = case.server.seen();
-    let ranges: Vec<_> = seen.iter().map(Request::range).collect();
+    let requests = case.server.seen();
+    let ranges: Vec<_> = requests.iter().map(Request::range).collect();
     assert_eq!(ranges, [None, Some(10_000), Some(20_000), Some(30_000)]);
-    assert!(seen[1..].iter().all(|request| request.header("if-range") == Some("\"one\"")));
+    assert!(requests[1..].iter().all(|request| request.header("if-range") == Some("\"one\"")));
 }
 
 #[test]
-fn a_file_that_changed_meanwhile_is_fetched_from_the_start() {
+fn a_file_that_changed_on_the_server_is_fetched_from_the_start() {
     let case = Case::good();
     case.begin(b"the beginning of another file", Some("\"another\""), Some(1 << 20));
     case.assert_fetched(&archive());
 }
 
 #[test]
-fn a_server_that_ignores_if_range_and_has_another_file_is_found_out() {
+fn a_changed_file_is_detected_even_if_the_server_ignores_if_range() {
     let case = Case::new(|request| {
         let mut request = request.clone();
         request.headers.remove("if-range");
@@ -160,7 +160,7 @@ fn a_server_that_ignores_if_range_and_has_another_file_is_found_out() {
 }
 
 #[test]
-fn a_server_without_ranges_is_asked_for_everything_again() {
+fn a_download_restarts_if_the_server_does_not_support_ranges() {
     let case = Case::new(|request| {
         let cut = (request.number == 0).then_some(10_000);
         Reply { cut, ..Reply::body(&archive()) }
@@ -170,7 +170,7 @@ fn a_server_without_ranges_is_asked_for_everything_again() {
 }
 
 #[test]
-fn a_part_that_is_whole_is_only_checked() {
+fn a_complete_part_is_only_verified() {
     let case = Case::good();
     case.begin(&archive(), Some("\"one\""), Some(archive().len()));
     case.assert_fetched(&archive());
@@ -185,9 +185,9 @@ fn a_part_longer_than_the_file_is_fetched_from_the_start() {
 }
 
 #[test]
-fn a_part_of_unknown_origin_is_not_trusted() {
+fn a_part_without_its_record_is_not_resumed() {
     let case = Case::good();
-    case.begin(b"who knows", None, None);
+    case.begin(b"unknown data", None, None);
     fs::remove_file(case.at(".part.json")).unwrap();
     case.assert_fetched(&archive());
     assert_eq!(case.server.seen()[0].range(), None);
@@ -214,14 +214,14 @@ fn redirects_are_followed() {
 }
 
 #[test]
-fn endless_redirects_end_with_an_error() {
+fn endless_redirects_are_an_error() {
     let case = Case::new(|request| Reply::status(302).with("Location", format!("/{}", request.number)));
-    let (reason, kept) = case.given_up();
+    let (reason, kept) = case.failure();
     assert!(reason.contains("redirects") && kept == 0, "{reason}");
 }
 
 #[test]
-fn an_answer_that_is_no_file_is_an_error_with_its_number() {
+fn a_refused_request_is_an_error_with_its_http_status() {
     for status in [403, 404] {
         let case = Case::new(move |_| Reply::status(status));
         match case.fetch() {
@@ -236,30 +236,30 @@ fn an_answer_that_is_no_file_is_an_error_with_its_number() {
 }
 
 #[test]
-fn a_server_in_trouble_is_asked_again_and_a_few_times_only() {
+fn a_request_is_repeated_a_limited_number_of_times_after_a_server_error() {
     let case = Case::new(|request| match request.number {
         0 | 1 => Reply::status(503),
         _ => file(request, &archive(), "\"one\""),
     });
     case.assert_fetched(&archive());
     let case = Case::new(|_| Reply::status(503));
-    assert!(case.given_up().0.contains("503"));
+    assert!(case.failure().0.contains("503"));
     assert!(case.server.seen().len() > 2);
 }
 
 #[test]
-fn a_server_that_is_not_there_is_an_error() {
+fn an_unreachable_server_or_a_faulty_url_is_an_error() {
     let mut case = Case::good();
     case.server.url = "http://127.0.0.1:1".to_owned();
-    assert_eq!(case.given_up().1, 0);
+    assert_eq!(case.failure().1, 0);
     case.server.url = "http://no-such-host.invalid".to_owned();
-    case.given_up();
+    case.failure();
     case.server.url = "this is no URL".to_owned();
-    case.given_up();
+    case.failure();
 }
 
 #[test]
-fn a_length_that_is_never_reached_keeps_what_came() {
+fn a_download_shorter_than_announced_keeps_the_received_bytes() {
     let case = Case::new(|request| {
         let mut reply = file(request, &archive()[..20_000], "\"one\"");
         if reply.status == 200 {
@@ -267,30 +267,30 @@ fn a_length_that_is_never_reached_keeps_what_came() {
         }
         reply
     });
-    // The server now says that there are only 20,000 bytes: so all of them are here, and they are not the archive.
+    // The server now announces only 20,000 bytes, so the download is complete, but it is not the archive.
     assert_eq!(case.mismatch().0, "content");
     let case = Case::new(|request| match request.range() {
         None => Reply { length: Some(50_000), ..Reply::body(&archive()[..20_000]) },
         Some(_) => Reply::status(503),
     });
-    assert_eq!(case.given_up().1, 20_000);
+    assert_eq!(case.failure().1, 20_000);
 }
 
 #[test]
-fn a_length_that_is_too_short_is_found_by_decompressing() {
+fn an_announced_length_that_is_too_short_is_detected_by_decompressing() {
     let case = Case::new(|_| Reply { length: Some(20_000), ..Reply::body(&archive()) });
     let (what, _, got) = case.mismatch();
     assert_eq!(what, "content", "{got}");
 }
 
 #[test]
-fn a_page_of_text_in_place_of_the_archive_is_refused() {
+fn an_html_page_instead_of_the_archive_is_refused() {
     let case = Case::new(|_| Reply::body(b"<html>please log in</html>"));
     assert_eq!(case.mismatch().0, "content");
 }
 
 #[test]
-fn damage_within_the_archive_is_found() {
+fn damage_within_the_archive_is_detected() {
     let case = Case::new(|request| {
         let mut bytes = archive();
         let last = bytes.len() - 6;
@@ -316,13 +316,13 @@ fn a_matrix_of_another_size_is_refused() {
 }
 
 #[test]
-fn a_matrix_file_that_is_only_compressed_is_taken_too() {
+fn a_compressed_matrix_file_without_a_tar_archive_is_accepted() {
     let case = Case::new(|_| Reply::body(&gzip(bus(8.0, 0).as_bytes())));
     case.assert_fetched(&gzip(bus(8.0, 0).as_bytes()));
 }
 
 #[test]
-fn the_checksum_of_the_catalog_decides() {
+fn the_archive_must_have_the_checksum_of_the_catalog() {
     let mut case = Case::good();
     case.fetch_ok();
     let sum = fs::read_to_string(case.at(".sha256")).unwrap().split(' ').next().unwrap().to_owned();
@@ -334,7 +334,7 @@ fn the_checksum_of_the_catalog_decides() {
 }
 
 #[test]
-fn the_checksum_of_the_matrix_file_decides() {
+fn the_matrix_file_must_have_the_checksum_of_the_catalog() {
     let mut case = Case::good();
     case.entry.mtx_sha256 = Some("0".repeat(64));
     assert_eq!(case.mismatch().0, "matrix file's SHA-256");
@@ -350,7 +350,7 @@ fn a_real_matrix_has_the_checksum_of_the_catalog() {
 }
 
 #[test]
-fn another_file_than_the_first_time_is_refused() {
+fn a_file_that_differs_from_the_first_download_is_refused() {
     let case = Case::new(|request| {
         let value = if request.number == 0 { 8.0 } else { 9.0 };
         Reply::body(&tar_gz("1138_bus", &bus(value, 0)))
@@ -371,7 +371,7 @@ fn another_file_than_the_first_time_is_refused() {
 }
 
 #[test]
-fn an_archive_that_was_damaged_here_is_fetched_again() {
+fn an_archive_that_was_damaged_on_disk_is_fetched_again() {
     let case = Case::good();
     case.fetch_ok();
     let mut bytes = archive();
@@ -382,7 +382,7 @@ fn an_archive_that_was_damaged_here_is_fetched_again() {
 }
 
 #[test]
-fn stopping_keeps_what_came_and_the_next_time_goes_on() {
+fn a_stopped_download_keeps_the_received_bytes_and_resumes() {
     let case = Case::good();
     let settings = case.settings();
     let stopped = fetch(&case.entry, &settings, &mut |have, _| {
@@ -399,11 +399,11 @@ fn stopping_keeps_what_came_and_the_next_time_goes_on() {
     assert_eq!(case.server.seen()[1].range(), Some(kept as usize));
 }
 
-/// The limit of a download that is too long, and the length that the server announces.
+/// Returns the size limit of a refused download, and the length that the server announces.
 fn too_long(case: &Case) -> (u64, Option<u64>) {
     match case.fetch() {
         Err(Error::Fetch(FetchError::TooLong { most, total, .. })) => {
-            assert_eq!(case.names(), ["1138_bus.tar.gz.lock"], "nothing is kept");
+            assert_eq!(case.names(), ["1138_bus.tar.gz.lock"], "no data is kept");
             (most, total)
         }
         other => panic!("{other:?}"),
@@ -411,24 +411,24 @@ fn too_long(case: &Case) -> (u64, Option<u64>) {
 }
 
 #[test]
-fn a_download_that_is_longer_than_the_matrix_can_be_ends_and_nothing_of_it_is_kept() {
+fn a_download_beyond_the_matrixs_size_limit_is_stopped_and_removed() {
     let most = find("1138_bus").unwrap().download_limit();
     let announced = Case::new(move |_| Reply { length: Some(most as usize + 1), ..Reply::body(b"x") });
     assert_eq!(too_long(&announced), (most, Some(most + 1)));
-    // A part that says nothing of the length of the whole.
+    // The server sends a range without the total length.
     let sent = Case::new(move |_| {
         let bytes = vec![b'x'; 8192];
         Reply { status: 206, ..Reply::body(&bytes) }.with("Content-Range", format!("bytes {}-/*", most - 100))
     });
     sent.begin(b"", Some("\"one\""), None);
     let part = fs::File::create(sent.at(".part")).unwrap();
-    // A file of zeros that are not stored.
+    // A sparse file.
     part.set_len(most - 100).unwrap();
     assert_eq!(too_long(&sent), (most, None));
 }
 
 #[test]
-fn an_archive_that_unpacks_to_more_than_the_matrix_can_be_is_refused() {
+fn an_archive_that_decompresses_beyond_the_matrixs_size_limit_is_refused() {
     let most = 2 * find("1138_bus").unwrap().download_limit();
     let zeros = gzip(&vec![0; 16 << 20]).repeat((most >> 24) as usize + 1);
     let case = Case::new(move |_| Reply::body(&[gzip(bus(8.0, 0).as_bytes()), zeros.clone()].concat()));
@@ -438,7 +438,7 @@ fn an_archive_that_unpacks_to_more_than_the_matrix_can_be_is_refused() {
 }
 
 #[test]
-fn every_matrix_of_the_catalog_may_be_longer_than_its_estimate() {
+fn every_download_limit_exceeds_eight_times_the_estimate() {
     for entry in solver::source::catalog::entries() {
         assert!(entry.download_limit() > 8 * entry.download_estimate(), "{}", entry.name);
     }

@@ -1,4 +1,4 @@
-//! Files as such: kinds found from content, standard input, compression, and what is no matrix at all.
+//! Detection of the kind of a file, standard input, compression, and files that are no matrix.
 
 use solver::Error;
 use solver::source::{Options, kinds, load, load_with, parse, parse_as};
@@ -18,7 +18,7 @@ fn refused(bytes: &[u8]) -> Error {
     parse(Path::new("some.file"), bytes, &Options::default()).expect_err("must be refused")
 }
 
-/// `solver info` with these bytes coming through a pipe.
+/// Runs `solver info` with these bytes on standard input.
 fn info(matrix: &str, bytes: &[u8]) -> Output {
     let mut child = crate::common::process::solver()
         .args(["info", "--json", "--matrix", matrix])
@@ -27,13 +27,13 @@ fn info(matrix: &str, bytes: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that refuses early closes the pipe, which is no fault of this test.
+    // A program that refuses its input early closes the pipe, so writing may fail.
     let _ = child.stdin.take().unwrap().write_all(bytes);
     child.wait_with_output().unwrap()
 }
 
 #[test]
-fn standard_input_is_a_file_like_others_by_either_name() {
+fn standard_input_is_read_under_both_of_its_names() {
     for name in ["-", "/dev/stdin"] {
         for bytes in [MATRIX.as_bytes().to_vec(), gzip(MATRIX.as_bytes())] {
             let done = info(name, &bytes);
@@ -50,7 +50,7 @@ fn standard_input_is_a_file_like_others_by_either_name() {
 }
 
 #[test]
-fn the_name_of_a_file_says_nothing_of_its_kind() {
+fn the_kind_of_a_file_does_not_depend_on_its_name() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text, kind) in [
         ("a.npz", MATRIX, "Matrix Market"),
@@ -65,7 +65,7 @@ fn the_name_of_a_file_says_nothing_of_its_kind() {
 }
 
 #[test]
-fn members_of_a_gzip_file_are_read_one_after_the_other() {
+fn all_members_of_a_gzip_file_are_read_in_order() {
     let (head, tail) = MATRIX.as_bytes().split_at(60);
     let packed = [gzip(head), gzip(b""), gzip(tail)].concat();
     let loaded = parse(Path::new("a.gz"), &packed, &Options::default()).unwrap();
@@ -73,7 +73,7 @@ fn members_of_a_gzip_file_are_read_one_after_the_other() {
 }
 
 #[test]
-fn damage_to_a_gzip_file_is_an_error_that_names_it() {
+fn a_damaged_gzip_file_is_an_error_with_its_path() {
     let packed = gzip(MATRIX.as_bytes());
     for length in 2..packed.len() {
         match refused(&packed[..length]) {
@@ -85,7 +85,7 @@ fn damage_to_a_gzip_file_is_an_error_that_names_it() {
     let checksum = packed.len() - 6;
     changed[checksum] ^= 1;
     assert!(matches!(refused(&changed), Error::Io { action: "decompress", .. }));
-    // The size in the trailer is a hint that memory is taken by: a wrong one is an error and takes none.
+    // The size in the trailer is a hint for the first allocation: a wrong size is an error and allocates no such memory.
     let mut huge = packed;
     let size = huge.len() - 4;
     huge[size..].copy_from_slice(&[0xff; 4]);
@@ -100,11 +100,11 @@ fn a_gzip_file_within_another_is_refused() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_bomb_that_unpacks_to_more_than_there_is_memory_is_an_error() {
+fn a_gzip_bomb_larger_than_memory_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bomb.gz");
-    // 4 GB of blanks in 4 MB, for a process that may have 2 GB. What a size line announces is not exceeded. An edge list that
-    // is long enough is read while it is unpacked, and takes memory for its longest line.
+    // 4 GB of blanks in 4 MB, for a process limited to 2 GB. A Matrix Market file is decompressed up to the size that its
+    // size line implies. A long edge list is parsed while it is decompressed, and needs memory for its longest line.
     let blanks = gzip(&vec![b' '; 64 << 20]).repeat(64);
     let edges = "0 1\n".repeat(200_000);
     for (head, message) in
@@ -124,7 +124,7 @@ fn a_bomb_that_unpacks_to_more_than_there_is_memory_is_an_error() {
 }
 
 #[test]
-fn files_of_no_kind_are_refused_with_how_they_begin_and_the_kinds() {
+fn an_unknown_kind_of_file_is_refused_with_its_first_bytes_and_the_supported_kinds() {
     for (bytes, start) in [
         (&b""[..], "it is empty"),
         (b"<!DOCTYPE html>\n<html>", "it begins with '<!DOCTYPE html>'"),
@@ -149,7 +149,7 @@ fn files_of_no_kind_are_refused_with_how_they_begin_and_the_kinds() {
 }
 
 #[test]
-fn what_is_nearly_matrix_market_is_told_what_its_banner_lacks() {
+fn a_file_with_a_faulty_matrix_market_banner_is_refused_with_the_expected_banner() {
     for text in [
         "MatrixMarket matrix coordinate real general\n1 1 0\n",
         "%%% MatrixMarket matrix coordinate real general\n1 1 0\n",
@@ -165,7 +165,7 @@ fn what_is_nearly_matrix_market_is_told_what_its_banner_lacks() {
 }
 
 #[test]
-fn a_kind_can_be_asked_for_by_name() {
+fn a_file_can_be_parsed_as_a_named_kind() {
     let read = |kind| parse_as(kind, Path::new("a"), b"2 1\n1 0\n", &Options::default());
     assert!(read("edge list").unwrap_err().to_string().contains("sizes"));
     assert!(matches!(read("Matrix Market"), Err(Error::Parse { .. })));
@@ -176,7 +176,7 @@ fn a_kind_can_be_asked_for_by_name() {
 }
 
 #[test]
-fn damaged_files_of_every_kind_are_read_or_refused_and_never_more() {
+fn damaged_files_of_every_kind_are_read_or_refused_without_a_panic() {
     let corpus = crate::common::process::project("fuzz/corpus");
     let mut random = 1_u64;
     let mut next = |below: usize| {
@@ -215,7 +215,7 @@ fn damaged_files_of_every_kind_are_read_or_refused_and_never_more() {
 }
 
 #[test]
-fn as_stored_reads_one_triangle_of_whatever_is_symmetric() {
+fn as_stored_reads_one_triangle_of_a_symmetric_generator_or_binary_file() {
     let folder = tempfile::tempdir().unwrap();
     let slv = folder.path().join("p.slv");
     solver::source::binary::write(&slv, &load("poisson2d:3x3").unwrap()).unwrap();
@@ -227,7 +227,7 @@ fn as_stored_reads_one_triangle_of_whatever_is_symmetric() {
 }
 
 #[test]
-fn a_folder_hides_no_generator_and_is_told_from_a_file() {
+fn a_folder_does_not_hide_a_generator_of_the_same_name_and_is_refused_as_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let run = |what: &str| {
         let mut solver = crate::common::process::solver();

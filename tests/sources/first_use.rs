@@ -1,4 +1,4 @@
-//! A matrix of the catalog that is used by its name before it has been fetched.
+//! Use of a catalog matrix by its name before it has been fetched.
 
 use crate::catalog::{Run, text};
 use crate::common::harness::skip;
@@ -12,16 +12,16 @@ fn errors(done: &Output) -> String {
 }
 
 #[test]
-fn a_matrix_of_the_catalog_is_fetched_on_first_use_with_its_size_and_its_places() {
+fn a_matrix_of_the_catalog_is_fetched_on_first_use_and_its_size_url_and_path_are_printed() {
     let run = Run::good();
     let done = run.run(&["cg", "1138_bus", "--device", "cpu", "--json"]);
     let report: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|_| panic!("{}", text(&done)));
     assert_eq!((report["matrix"].as_str(), report["converged"].as_bool()), (Some("1138_bus"), Some(true)));
-    let said = errors(&done);
+    let stderr = errors(&done);
     let archive = run.folder.path().join("matrices/1138_bus.tar.gz");
     let parts =
         ["about 15.6 kB", &format!("{}/MM/HB/1138_bus.tar.gz", run.server.url), archive.to_str().unwrap()];
-    assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    assert!(parts.iter().all(|part| stderr.contains(part)), "{stderr}");
     assert!(archive.is_file());
     let requests = run.server.seen().len();
     for args in [&["info", "1138_bus"][..], &["cg", "1138_bus", "--device", "cpu", "--fetch"]] {
@@ -43,14 +43,14 @@ fn every_command_that_reads_a_matrix_fetches_it() {
         let run = Run::good();
         let done = run.run(args);
         assert!(!run.server.seen().is_empty(), "{args:?}: {}", text(&done));
-        // Its negative values are no weights and no probabilities.
+        // The matrix has negative values, which PageRank and Markov chains refuse.
         let refused = text(&done).contains(" is -1");
         assert!(done.status.success() || refused, "{args:?}: {}", text(&done));
     }
 }
 
 #[test]
-fn a_dry_run_names_size_and_place_and_fetches_nothing() {
+fn a_dry_run_prints_size_url_and_path_and_fetches_no_data() {
     let run = Run::good();
     for offline in [false, true] {
         let mut command = run.command(&["cg", "1138_bus", "--device", "cpu", "--dry-run"]);
@@ -59,9 +59,9 @@ fn a_dry_run_names_size_and_place_and_fetches_nothing() {
         }
         let done = command.output().unwrap();
         let plan = text(&done);
-        let place = run.folder.path().join("matrices/1138_bus.tar.gz");
+        let path = run.folder.path().join("matrices/1138_bus.tar.gz");
         let parts =
-            ["about 15.6 kB", &format!("{}/MM/HB/1138_bus.tar.gz", run.server.url), place.to_str().unwrap()];
+            ["about 15.6 kB", &format!("{}/MM/HB/1138_bus.tar.gz", run.server.url), path.to_str().unwrap()];
         assert!(done.status.success() && parts.iter().all(|part| plan.contains(part)), "{plan}");
         assert_eq!(plan.contains("--offline or SOLVER_OFFLINE forbids the download"), offline, "{plan}");
     }
@@ -70,13 +70,13 @@ fn a_dry_run_names_size_and_place_and_fetches_nothing() {
 }
 
 #[test]
-fn where_downloads_are_forbidden_the_error_names_the_size_and_the_ways_out() {
+fn the_error_for_a_forbidden_download_names_the_size_and_the_alternatives() {
     let run = Run::good();
     for command in ["cg", "info"] {
         let by_option = run.refused(&[command, "F1", "--offline"]);
         let by_variable = run.command(&[command, "F1"]).env("SOLVER_OFFLINE", "1").output().unwrap();
         for message in [by_option, errors(&by_variable)] {
-            let ways = [
+            let alternatives = [
                 "343791 rows",
                 "26837113 entries",
                 "MB",
@@ -84,7 +84,7 @@ fn where_downloads_are_forbidden_the_error_names_the_size_and_the_ways_out() {
                 "--matrix F1-like",
                 "SOLVER_OFFLINE",
             ];
-            assert!(ways.iter().all(|part| message.contains(part)), "{message}");
+            assert!(alternatives.iter().all(|part| message.contains(part)), "{message}");
         }
     }
     assert!(run.server.seen().is_empty());
@@ -93,22 +93,22 @@ fn where_downloads_are_forbidden_the_error_names_the_size_and_the_ways_out() {
 }
 
 #[test]
-fn without_a_network_one_error_names_the_stand_in() {
+fn without_a_network_a_single_error_names_the_stand_in() {
     let run = Run::good();
-    // A port where nothing listens any more.
+    // A port on which no server listens any more.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut command = run.command(&["cg", "F1", "--device", "cpu"]);
     let done = command.env("SOLVER_MIRROR", format!("http://127.0.0.1:{port}")).output().unwrap();
-    let said = errors(&done);
-    assert_eq!(done.status.code(), Some(2), "{said}");
-    let problems: Vec<_> = said.lines().filter(|line| !line.contains("fetching")).collect();
-    assert_eq!(problems.len(), 1, "{said}");
+    let stderr = errors(&done);
+    assert_eq!(done.status.code(), Some(2), "{stderr}");
+    let problems: Vec<_> = stderr.lines().filter(|line| !line.contains("fetching")).collect();
+    assert_eq!(problems.len(), 1, "{stderr}");
     let parts = ["no connection (is this machine online?)", "The stand-in F1-like needs no network"];
-    assert!(parts.iter().all(|part| problems[0].contains(part)), "{said}");
+    assert!(parts.iter().all(|part| problems[0].contains(part)), "{stderr}");
 }
 
 #[test]
-fn a_gpu_that_is_missing_is_known_before_anything_is_fetched() {
+fn a_missing_gpu_is_an_error_before_any_download() {
     if cuda::usable(0).is_ok() {
         skip("there is a GPU");
     }

@@ -1,4 +1,4 @@
-//! Generated matrices against their formulas, and every fault in a description.
+//! Compares generated matrices with their formulas, and checks the errors for faulty descriptions.
 
 use crate::common::tolerance;
 use crate::common::zoo::generated;
@@ -47,7 +47,7 @@ fn poisson2d_with_neumann_boundaries_has_rows_that_sum_to_zero() {
 }
 
 #[test]
-fn generated_matrices_are_symmetric_and_say_so() {
+fn generated_matrices_are_symmetric_and_declared_symmetric() {
     for what in ["poisson2d:31x17", "hex27:4x5x6", "hex27:3x4x2,dof=3"] {
         let loaded = load(what).unwrap();
         assert!(loaded.symmetric && loaded.stored == loaded.matrix.nnz() as u64);
@@ -55,7 +55,7 @@ fn generated_matrices_are_symmetric_and_say_so() {
     }
 }
 
-/// The documented value beside the diagonal.
+/// Returns the documented value of an off-diagonal entry.
 fn hashed(row: usize, col: usize) -> f64 {
     let (low, high) = (row.min(col) as u64, row.max(col) as u64);
     -(((low * 2_654_435_761 + high * 40_503) % 1000) as f64 / 1000.0 + 0.05)
@@ -66,33 +66,33 @@ fn hex27_couples_neighbouring_nodes_with_hashed_values_and_a_dominant_diagonal()
     let ([nx, ny, nz], dof) = ([4, 3, 5], 2);
     let m = generated("hex27:4x3x5,dof=2");
     assert_eq!(m.rows(), nx * ny * nz * dof);
-    let place = |node: usize| [node % nx, node / nx % ny, node / (nx * ny)];
+    let coordinates = |node: usize| [node % nx, node / nx % ny, node / (nx * ny)];
     for i in 0..m.rows() {
         let near = |j: usize| {
-            let (a, b) = (place(i / dof), place(j / dof));
+            let (a, b) = (coordinates(i / dof), coordinates(j / dof));
             a.iter().zip(b).all(|(&a, b)| a.abs_diff(b) <= 1)
         };
         let expected: Vec<usize> = (0..m.rows()).filter(|&j| near(j)).collect();
         assert_eq!(m.row(i).map(|e| e.0).collect::<Vec<_>>(), expected, "row {i}");
-        let others: f64 = expected.iter().filter(|&&j| j != i).map(|&j| -hashed(i, j)).sum();
+        let off_diagonal: f64 = expected.iter().filter(|&&j| j != i).map(|&j| -hashed(i, j)).sum();
         for (j, value) in m.row(i) {
-            let want = if j == i { others * 1.0001 + 1e-3 } else { hashed(i, j) };
+            let want = if j == i { off_diagonal * 1.0001 + 1e-3 } else { hashed(i, j) };
             assert!((value - want).abs() <= tolerance::GENERATED * want.abs(), "({i}, {j}): {value}, {want}");
         }
-        assert!(m.get(i, i).unwrap() > others, "row {i}");
+        assert!(m.get(i, i).unwrap() > off_diagonal, "row {i}");
     }
     let stats = Stats::of(&m, false);
     assert!(stats.symmetric && stats.diagonal.unwrap().dominant_rows == m.rows());
 }
 
 #[test]
-fn hex27_of_the_size_of_f1_has_as_many_rows_and_entries() {
+fn hex27_of_the_size_of_f1_has_the_documented_rows_and_entries() {
     let m = generated("hex27:48x48x50,dof=3");
     assert_eq!((m.rows(), m.nnz()), (345_600, 26_858_448));
 }
 
 #[test]
-fn faults_in_a_description_are_named_with_the_right_form() {
+fn a_faulty_description_is_refused_with_the_fault_and_the_correct_form() {
     let faults = [
         ("poisson2d", "extents"),
         ("poisson2d:", "extents"),
@@ -178,7 +178,7 @@ fn faults_in_a_description_are_named_with_the_right_form() {
 }
 
 #[test]
-fn sizes_that_overflow_are_refused_at_once() {
+fn sizes_beyond_32_bits_are_refused() {
     let max = "18446744073709551615";
     for what in [
         "poisson2d:4294967295x4294967295".to_owned(),
@@ -203,7 +203,7 @@ fn sizes_that_overflow_are_refused_at_once() {
 }
 
 #[test]
-fn more_entries_than_memory_holds_are_refused_before_any_is_made() {
+fn more_entries_than_memory_holds_are_refused() {
     for (what, entries) in [
         ("uniform:n=4000000000,row=1000000", 4e15),
         ("uniform:n=4294967295,row=4294967295", 1.8e19),
@@ -223,7 +223,7 @@ fn more_entries_than_memory_holds_are_refused_before_any_is_made() {
 }
 
 #[test]
-fn a_name_that_is_neither_a_file_nor_a_generator_is_refused_with_names_like_it() {
+fn a_name_that_is_neither_a_file_nor_a_generator_is_refused_with_similar_names() {
     for (what, like) in
         [("poisson4d:4x4x4x4", "poisson3d"), ("", ""), ("hex", "hex27"), ("poisson2d ", "poisson2d")]
     {
@@ -242,7 +242,7 @@ fn a_name_that_is_neither_a_file_nor_a_generator_is_refused_with_names_like_it()
 
 proptest! {
     #[test]
-    fn any_description_is_a_matrix_or_an_error(
+    fn any_description_gives_a_matrix_or_an_error(
         name in "poisson[23]d|hex27|elasticity3d|blockband|uniform|density|banded|spd-random",
         size in "(:(n=)?([0-9x]{0,3}|[1-4](x[1-4]){1,2}))?",
         parameters in "(,(n|dof|points|boundary|contrast|seed|block|density|band|contiguous|symmetric|shift|row|cols|sparsity|half|fill)?=?[0-9a-z.]{0,3}){0,3}",

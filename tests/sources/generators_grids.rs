@@ -1,4 +1,4 @@
-//! Laplacians in three dimensions and elasticity, against their formulas and what physics expects of them.
+//! Compares three-dimensional Laplacians and elasticity matrices with their formulas and with physics.
 
 use crate::common::solves::System;
 use crate::common::tolerance;
@@ -9,12 +9,12 @@ use solver::format::stats::{Verdict, symmetry_of};
 use solver::source::load;
 use solver::stop::StoppingRule;
 
-/// Numbers and coordinates of the nodes of a box, the first coordinate counting fastest.
-fn place(node: usize, [nx, ny, _]: [usize; 3]) -> [usize; 3] {
+/// Returns the coordinates of a node of a box. The first coordinate varies fastest.
+fn coordinates(node: usize, [nx, ny, _]: [usize; 3]) -> [usize; 3] {
     [node % nx, node / nx % ny, node / (nx * ny)]
 }
 
-/// In how many directions two nodes differ; none where they are further apart than one.
+/// Returns the number of coordinates in which two nodes differ; `None` if a coordinate differs by more than one.
 fn apart(a: [usize; 3], b: [usize; 3]) -> Option<usize> {
     let steps = a.iter().zip(b).map(|(&a, b)| a.abs_diff(b)).collect::<Vec<_>>();
     steps.iter().all(|&s| s <= 1).then(|| steps.iter().sum())
@@ -35,11 +35,12 @@ fn poisson3d_couples_the_neighbours_of_its_stencil() {
         assert_eq!((m.rows(), m.cols()), (n, n), "{what}");
         for i in 0..n {
             let coupled = |j: &usize| {
-                apart(place(i, extents), place(*j, extents)).is_some_and(|distance| distance <= most)
+                apart(coordinates(i, extents), coordinates(*j, extents))
+                    .is_some_and(|distance| distance <= most)
             };
             let columns: Vec<usize> = (0..n).filter(coupled).collect();
-            let own = diagonal.unwrap_or(columns.len() as f64 - 1.0);
-            let row: Vec<_> = columns.iter().map(|&j| (j, if j == i { own } else { -1.0 })).collect();
+            let diagonal = diagonal.unwrap_or(columns.len() as f64 - 1.0);
+            let row: Vec<_> = columns.iter().map(|&j| (j, if j == i { diagonal } else { -1.0 })).collect();
             assert_eq!(m.row(i).collect::<Vec<_>>(), row, "{what}, row {i}");
         }
     }
@@ -65,7 +66,7 @@ fn dirichlet_laplacians_are_positive_definite() {
     }
 }
 
-/// Cholesky's factorisation exists.
+/// Asserts that the Cholesky factorisation exists.
 fn assert_positive_definite(matrix: &Csr, what: &str) {
     let n = matrix.rows();
     let mut a = vec![vec![0.0; n]; n];
@@ -103,21 +104,21 @@ fn elasticity3d_is_symmetric_positive_definite_and_in_blocks_of_three() {
 }
 
 #[test]
-fn elasticity3d_of_the_size_that_papers_compare_on_has_as_many_entries() {
+fn elasticity3d_of_the_size_used_in_papers_has_their_number_of_entries() {
     let m = generated("elasticity3d:32x32x32,contrast=100,seed=2");
     assert_eq!((m.rows(), m.nnz()), (98_304, 7_475_256));
 }
 
 #[test]
-fn moving_the_whole_body_strains_only_the_elements_at_the_clamp() {
+fn a_rigid_motion_strains_only_the_elements_at_the_clamp() {
     let loaded = load("elasticity3d:4x3x3,contrast=50").unwrap();
     let coord = loaded.attached("coord").unwrap();
     let m = &loaded.matrix;
-    // Three shifts and three turns.
+    // Three translations and three rotations.
     for motion in 0..6 {
         let mut moved = Vec::with_capacity(m.rows());
-        for place in coord.values().chunks(3) {
-            let [x, y, z] = [place[0], place[1], place[2]];
+        for position in coord.values().chunks(3) {
+            let [x, y, z] = [position[0], position[1], position[2]];
             moved.extend(match motion {
                 0 => [1.0, 0.0, 0.0],
                 1 => [0.0, 1.0, 0.0],
@@ -128,24 +129,24 @@ fn moving_the_whole_body_strains_only_the_elements_at_the_clamp() {
             });
         }
         let forces = m.multiply_reference(&moved);
-        for (force, place) in forces.chunks(3).zip(coord.values().chunks(3)) {
+        for (force, position) in forces.chunks(3).zip(coord.values().chunks(3)) {
             let largest = force.iter().fold(0.0, |l: f64, f| l.max(f.abs()));
-            let free = place[0] > 1.0;
-            assert!(!free || largest < tolerance::RIGID_MOTION, "motion {motion} at {place:?}: {force:?}");
+            let free = position[0] > 1.0;
+            assert!(!free || largest < tolerance::RIGID_MOTION, "motion {motion} at {position:?}: {force:?}");
         }
         assert!(forces.iter().any(|force| force.abs() > 1e-3), "motion {motion}");
     }
 }
 
 #[test]
-fn a_beam_bends_down_under_its_weight_and_most_at_its_end() {
+fn a_beam_bends_down_under_its_weight_with_the_largest_displacement_at_its_end() {
     let [nx, ny, nz] = [12, 3, 3];
     let loaded = load("elasticity3d:12x3x3,contrast=10").unwrap();
     let (b, coord) = (loaded.attached("b").unwrap(), loaded.attached("coord").unwrap());
     assert_eq!((b.rows(), b.cols()), (3 * nx * ny * nz, 1));
     assert_eq!((coord.rows(), coord.cols()), (nx * ny * nz, 3));
     let b = b.values().to_vec();
-    // Each element weighs one, in eighths at its corners; those of the clamped face are gone.
+    // Each element has weight 1, an eighth at each corner; the nodes of the clamped face are eliminated.
     let weight = nx * (ny - 1) * (nz - 1);
     assert_eq!(b.iter().sum::<f64>(), -(weight as f64) + ((ny - 1) * (nz - 1)) as f64 / 2.0);
     assert!(b.chunks(3).all(|force| force[0] == 0.0 && force[1] == 0.0 && force[2] < 0.0));
@@ -155,11 +156,14 @@ fn a_beam_bends_down_under_its_weight_and_most_at_its_end() {
     assert!(outcome.reason.is_success());
     let energy: f64 = outcome.x.iter().zip(&system.b).map(|(x, b)| x * b).sum();
     assert!(energy > 0.0);
-    // The mean displacement along z of each cross-section, from the clamp on.
+    // The sum of the z displacements of each cross-section, in the order of their distance from the clamp.
     let section = 3 * ny * nz;
-    let sinks: Vec<f64> =
+    let displacements: Vec<f64> =
         outcome.x.chunks(section).map(|s| s.iter().skip(2).step_by(3).sum::<f64>()).collect();
-    assert!(sinks[0] < 0.0 && sinks.is_sorted_by(|near, far| near > far), "{sinks:?}");
+    assert!(
+        displacements[0] < 0.0 && displacements.is_sorted_by(|near, far| near > far),
+        "{displacements:?}"
+    );
     let first = |node: usize| coord.values()[3 * node..3 * node + 3].to_vec();
     assert_eq!(
         [first(0), first(1), first(nz), first(ny * nz)].concat(),
@@ -168,7 +172,7 @@ fn a_beam_bends_down_under_its_weight_and_most_at_its_end() {
 }
 
 #[test]
-fn contrast_and_seed_change_the_stiffness_and_nothing_else() {
+fn contrast_and_seed_change_only_the_stiffness() {
     let load = |parameters: &str| load(&format!("elasticity3d:6x5x4{parameters}")).unwrap();
     let plain = load("");
     let unit = load(",contrast=1,seed=9");
@@ -177,7 +181,7 @@ fn contrast_and_seed_change_the_stiffness_and_nothing_else() {
     assert_ne!(one.matrix, two.matrix);
     assert_eq!(one.matrix.pattern(), plain.matrix.pattern());
     assert_eq!(one.attached, plain.attached);
-    // Stiffer everywhere, by the contrast at most.
+    // Every diagonal entry grows by a factor from 1 to below the contrast.
     for i in 0..plain.matrix.rows() {
         let ratio = one.matrix.get(i, i).unwrap() / plain.matrix.get(i, i).unwrap();
         assert!((1.0..100.0).contains(&ratio), "row {i}: {ratio}");

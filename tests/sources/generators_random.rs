@@ -1,4 +1,4 @@
-//! Random matrices: what their descriptions promise, and the same bits for any number of threads.
+//! Random matrices: the properties in their descriptions, and the same bits for any number of threads.
 
 use crate::common::solves::System;
 use crate::common::tolerance;
@@ -13,13 +13,13 @@ fn lengths(m: &Csr) -> Vec<usize> {
     (0..m.rows()).map(|i| m.row_range(i).len()).collect()
 }
 
-/// Whether a count fits an expectation of independent chances, within six deviations.
+/// Checks whether a count of independent events is within six standard deviations of the expected value.
 fn likely(count: usize, expected: f64) -> bool {
     (count as f64 - expected).abs() <= 6.0 * expected.sqrt() + 1.0
 }
 
 #[test]
-fn the_same_bits_for_any_number_of_threads() {
+fn generators_give_the_same_bits_for_any_number_of_threads() {
     for what in [
         "poisson2d:301x200",
         "poisson3d:40x30x20,points=27",
@@ -51,7 +51,7 @@ fn the_same_bits_for_any_number_of_threads() {
 }
 
 #[test]
-fn another_seed_makes_another_matrix_and_no_seed_is_seed_1() {
+fn different_seeds_give_different_matrices_and_the_default_seed_is_1() {
     for what in [
         "elasticity3d:3x3x3,contrast=2",
         "blockband:n=300,density=0.1",
@@ -69,7 +69,7 @@ fn another_seed_makes_another_matrix_and_no_seed_is_seed_1() {
 }
 
 #[test]
-fn uniform_has_equally_many_entries_in_each_row_anywhere() {
+fn uniform_rows_have_equal_lengths_and_uniformly_distributed_columns() {
     let m = generated("uniform:n=2000,row=50");
     assert_eq!((m.rows(), m.cols(), m.nnz()), (2000, 2000, 100_000));
     assert!(lengths(&m).iter().all(|&length| length == 50));
@@ -77,7 +77,7 @@ fn uniform_has_equally_many_entries_in_each_row_anywhere() {
     m.col_indices().iter().for_each(|&j| hits[j as usize] += 1);
     assert!(hits.iter().all(|&count| likely(count, 50.0)), "{hits:?}");
     assert!((0..2000).flat_map(|i| m.row(i)).all(|(_, value)| value > 0.0 && value <= 1.0));
-    // Full rows and nearly full ones, rectangles, and the default.
+    // Full and nearly full rows, the default row length, and a rectangular matrix.
     assert!(lengths(&generated("uniform:n=40,row=40")).iter().all(|&length| length == 40));
     assert!(lengths(&generated("uniform:n=40,row=39")).iter().all(|&length| length == 39));
     assert!(lengths(&generated("uniform:n=7")).iter().all(|&length| length == 7));
@@ -87,31 +87,31 @@ fn uniform_has_equally_many_entries_in_each_row_anywhere() {
 }
 
 #[test]
-fn density_keeps_each_place_with_the_chance_asked_for() {
+fn density_keeps_each_position_with_the_given_probability() {
     let m = generated("density:n=1000,sparsity=0.7");
     assert_eq!((m.rows(), m.cols()), (1000, 1000));
     assert!(likely(m.nnz(), 300_000.0), "{}", m.nnz());
     let mut hits = vec![0; 1000];
     m.col_indices().iter().for_each(|&j| hits[j as usize] += 1);
     assert!(hits.iter().chain(&lengths(&m)).all(|&count| likely(count, 300.0)));
-    let whole = generated("density:n=50,sparsity=0");
-    assert!(lengths(&whole).iter().all(|&length| length == 50));
+    let dense = generated("density:n=50,sparsity=0");
+    assert!(lengths(&dense).iter().all(|&length| length == 50));
     let wide = generated("density:n=100,cols=20000");
     assert!(wide.cols() == 20_000 && likely(wide.nnz(), 20_000.0), "{}", wide.nnz());
 }
 
-/// Symmetric, and strictly dominant with a margin of `shift`.
+/// Asserts that the matrix is symmetric and strictly diagonally dominant with a margin of `shift`.
 fn assert_dominant(m: &Csr, shift: f64, what: &str) {
     assert_eq!(symmetry_of(m).unwrap(), Verdict::Exact, "{what}");
     for i in 0..m.rows() {
-        let others: f64 = m.row(i).filter(|&(j, _)| j != i).map(|(_, v)| v.abs()).sum();
-        assert_eq!(m.get(i, i), Some(others + shift), "{what}, row {i}");
+        let off_diagonal: f64 = m.row(i).filter(|&(j, _)| j != i).map(|(_, v)| v.abs()).sum();
+        assert_eq!(m.get(i, i), Some(off_diagonal + shift), "{what}, row {i}");
     }
     assert!(Stats::of(m, false).symmetric);
 }
 
 #[test]
-fn banded_keeps_to_its_band_and_fills_it_as_asked() {
+fn banded_stays_within_its_band_and_has_the_given_fill() {
     let m = generated("banded:n=500,half=7");
     assert_eq!(m.nnz(), 500 * 15 - 7 * 8);
     assert!((0..500).all(|i| m.row(i).all(|(j, _)| i.abs_diff(j) <= 7)));
@@ -120,7 +120,7 @@ fn banded_keeps_to_its_band_and_fills_it_as_asked() {
     let pairs = (2000 * 100 - 50 * 101) as f64;
     assert!(likely((thin.nnz() - 2000) / 2, 0.25 * pairs), "{}", thin.nnz());
     assert!((0..2000).all(|i| thin.row(i).all(|(j, _)| i.abs_diff(j) <= 100)));
-    assert_dominant(&thin, 1.0, "thinned out");
+    assert_dominant(&thin, 1.0, "banded with fill 0.25");
     assert_eq!(generated("banded:n=9,half=0").nnz(), 9);
     assert_eq!(generated("banded:n=9,half=8").nnz(), 81);
     assert_eq!(generated("banded:n=9,fill=0").nnz(), 9);
@@ -128,7 +128,7 @@ fn banded_keeps_to_its_band_and_fills_it_as_asked() {
 }
 
 #[test]
-fn spd_random_is_symmetric_dominant_and_as_dense_as_asked() {
+fn spd_random_is_symmetric_dominant_and_has_the_given_row_length() {
     let m = generated("spd-random:n=3000,row=21,shift=0.5");
     assert_dominant(&m, 0.5, "spd-random");
     assert!(likely((m.nnz() - 3000) / 2, 3000.0 * 10.0), "{}", m.nnz());
@@ -139,7 +139,7 @@ fn spd_random_is_symmetric_dominant_and_as_dense_as_asked() {
 }
 
 #[test]
-fn conjugate_gradients_converge_on_what_is_said_to_be_positive_definite() {
+fn conjugate_gradients_converge_on_positive_definite_generators() {
     let cpu = Cpu::new(Some(2)).unwrap();
     for what in [
         "spd-random:n=2000",
@@ -155,14 +155,14 @@ fn conjugate_gradients_converge_on_what_is_said_to_be_positive_definite() {
     }
 }
 
-/// Block columns of every block row; every block is whole.
+/// Returns the block columns of every block row; asserts that every block is complete.
 fn blocks(m: &Csr, size: usize, what: &str) -> Vec<Vec<usize>> {
     let mut rows = Vec::new();
     for i in 0..m.rows() {
         let columns: Vec<usize> = m.row(i).map(|entry| entry.0).collect();
         let row: Vec<usize> = columns.iter().step_by(size).map(|j| j / size).collect();
-        let whole = row.iter().flat_map(|b| b * size..(b + 1) * size).collect::<Vec<_>>();
-        assert_eq!(columns, whole, "{what}, row {i}");
+        let complete = row.iter().flat_map(|b| b * size..(b + 1) * size).collect::<Vec<_>>();
+        assert_eq!(columns, complete, "{what}, row {i}");
         match i % size {
             0 => rows.push(row),
             _ => assert_eq!(rows[i / size], row, "{what}, row {i}"),
@@ -187,7 +187,7 @@ fn blockband_has_dense_positive_blocks_in_its_band_and_rows_that_sum_to_one() {
         let rows = m.rows() / size;
         assert_eq!(m.nnz(), rows * row * size * size, "{what}");
         for (i, columns) in blocks(&m, size, what).iter().enumerate() {
-            // The band is moved inside at the borders.
+            // The band is shifted inwards at the matrix borders.
             assert!(columns.iter().all(|&j| i.abs_diff(j) <= 2 * half), "{what}: {i} {columns:?}");
             let inner = (half..rows.saturating_sub(half)).contains(&i);
             assert!(!inner || columns.iter().all(|&j| i.abs_diff(j) <= half), "{what}: {i} {columns:?}");
@@ -204,7 +204,7 @@ fn blockband_has_dense_positive_blocks_in_its_band_and_rows_that_sum_to_one() {
 }
 
 #[test]
-fn contiguous_blocks_are_packed_round_the_diagonal() {
+fn contiguous_blocks_are_adjacent_around_the_diagonal() {
     for (i, columns) in
         blocks(&generated("blockband:n=500,contiguous,density=0.07"), 5, "").iter().enumerate()
     {
@@ -214,7 +214,7 @@ fn contiguous_blocks_are_packed_round_the_diagonal() {
 }
 
 #[test]
-fn symmetric_blockband_is_symmetric_with_about_the_density_asked_for() {
+fn symmetric_blockband_is_symmetric_with_approximately_the_given_density() {
     for (what, row, half) in [
         ("blockband:n=2000,symmetric", 20.0, 100),
         ("blockband:n=2000,symmetric,contiguous", 20.0, 10),
@@ -234,7 +234,7 @@ fn symmetric_blockband_is_symmetric_with_about_the_density_asked_for() {
 }
 
 #[test]
-fn symmetric_blockband_has_the_largest_eigenvalue_one() {
+fn the_largest_eigenvalue_of_symmetric_blockband_is_one() {
     for what in [
         "blockband:n=200,symmetric,density=0.3",
         "blockband:n=200,symmetric,density=0.3,contiguous",
@@ -255,7 +255,7 @@ fn symmetric_blockband_has_the_largest_eigenvalue_one() {
 }
 
 #[test]
-fn shift_subtracts_a_share_of_the_matrix_from_the_identity() {
+fn shift_subtracts_a_multiple_of_the_matrix_from_the_identity() {
     for base in ["blockband:n=300,density=0.2", "blockband:n=300,density=0.2,symmetric"] {
         let (p, shifted) = (generated(base), generated(&format!("{base},shift=0.75")));
         assert_eq!(p.pattern(), shifted.pattern());

@@ -1,4 +1,4 @@
-//! Graphs as text: METIS, edge lists with and without names, ASCIIGraph, and what is refused.
+//! Graphs as text: METIS, edge lists with and without names, ASCIIGraph, and faulty files.
 
 use crate::common::real;
 
@@ -15,7 +15,7 @@ fn read(text: &str) -> Result<Loaded, Error> {
     parse(Path::new("graph"), text.as_bytes(), &Options::default())
 }
 
-/// Kind, size and entries.
+/// Reads a graph and returns its kind, size and entries.
 fn accepted(text: &str) -> (&'static str, usize, Vec<(usize, usize, f64)>) {
     let loaded = read(text).unwrap_or_else(|error| panic!("must be read: {text:?}: {error}"));
     assert_eq!(loaded.matrix.rows(), loaded.matrix.cols());
@@ -27,12 +27,12 @@ fn assert_refused(text: &str, line: u64, column: u64, expected: &str, found: &st
         Err(Error::Parse { line: l, column: c, expected: e, found: f, .. }) => {
             assert_eq!((l, c, e.as_str(), f.as_str()), (line, column, expected, found), "{text:?}");
         }
-        other => panic!("must be refused with a place: {text:?}: {other:?}"),
+        other => panic!("must be refused with a position: {text:?}: {other:?}"),
     }
 }
 
 #[test]
-fn edge_lists_are_read_with_blanks_tabs_commas_and_comments() {
+fn edge_lists_may_have_blanks_tabs_commas_and_comments() {
     let edges = vec![(0, 2, 1.0), (2, 1, 1.0), (2, 3, 1.0)];
     for text in
         ["# a comment\n0 2\n2\t1\r\n\n# one more\n 2 3", "% a comment\n2,3\n0, 2\n2 ,1\n", "0 2\n2 1\n2 3\n"]
@@ -50,7 +50,7 @@ fn weights_are_the_third_word_and_repeated_edges_are_summed() {
     assert_eq!((loaded.stored, loaded.symmetric), (4, false));
 }
 
-/// Rows, columns and values with duplicates kept, in their order.
+/// Reads a graph, keeping duplicates, and returns its entries in order.
 fn multigraph(text: &str) -> Vec<(usize, usize, f64)> {
     let keep = Options { duplicates: Duplicates::Keep, ..Options::default() };
     let loaded = parse(Path::new("graph"), text.as_bytes(), &keep).unwrap();
@@ -60,7 +60,7 @@ fn multigraph(text: &str) -> Vec<(usize, usize, f64)> {
 }
 
 #[test]
-fn parallel_edges_are_kept_in_the_order_of_the_file_where_that_is_asked_for() {
+fn parallel_edges_are_kept_on_request_in_the_order_of_the_file() {
     let weighted = [(0, 1, 3.0), (0, 1, 1.0), (0, 1, 2.0), (1, 0, 7.0)];
     assert_eq!(multigraph("# weights\n0 1 3\n1 0 7\n0 1 1\n0 1 2\n"), weighted);
     assert_eq!(multigraph("# weights\n0 1 3\n0 1 1\n0 1 2\n1 0 7\n"), weighted);
@@ -76,7 +76,7 @@ fn parallel_edges_are_kept_in_the_order_of_the_file_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_multigraph_is_the_same_for_any_number_of_threads_and_its_sums_are_the_graph() {
+fn a_multigraph_does_not_depend_on_the_number_of_threads_and_sums_to_the_graph() {
     let text: String =
         (0..60_000_u64).map(|e| format!("{} {} {}.5\n", e * 7919 % 300, e * 104_729 % 97, e % 89)).collect();
     let keep = Options { duplicates: Duplicates::Keep, ..Options::default() };
@@ -92,7 +92,7 @@ fn a_multigraph_is_the_same_for_any_number_of_threads_and_its_sums_are_the_graph
 }
 
 #[test]
-fn faults_in_edge_lists_are_placed() {
+fn faults_in_edge_lists_are_reported_with_line_and_column() {
     let node = "a node from 0 to 4294967294";
     assert_refused("0 1\n1 1.5\n", 2, 3, node, "1.5");
     assert_refused("0 1\n1 -2\n", 2, 3, node, "-2");
@@ -107,19 +107,19 @@ fn faults_in_edge_lists_are_placed() {
 }
 
 #[test]
-fn weights_whose_sum_leaves_the_range_are_refused_at_their_line() {
+fn an_infinite_sum_of_weights_is_refused_at_its_line() {
     let expected = "weights of the edge from 1 to 0 with a finite sum";
     assert_refused("1 0 1e308\n0 1 1e308\n# more\n1 0 1e308\n1 0 -1e308\n", 4, 1, expected, "a sum of inf");
 }
 
 #[test]
-fn a_line_of_sizes_is_not_taken_for_an_edge() {
+fn a_line_of_sizes_is_not_read_as_an_edge() {
     for text in [
         "5 3\n1 2\n2 3\n4 5\n",
         "5 5 3\n1 2 0.5\n2 3 1\n4 5 1\n",
         "5 5 3\n1 2\n2 3\n4 5\n",
         "9 2\n1 2 1\n3 4 1\n",
-        "% sizes of nothing\n3 3 0\n",
+        "% sizes of an empty graph\n3 3 0\n",
     ] {
         match read(text) {
             Err(Error::UnsupportedFile { what, .. }) => {
@@ -167,7 +167,7 @@ fn metis_graphs_are_read_with_and_without_weights() {
 }
 
 #[test]
-fn metis_graphs_that_contradict_themselves_are_refused() {
+fn inconsistent_metis_graphs_are_refused() {
     assert_refused("4 3\n2\n1 3 4\n2\n1\n", 5, 1, "2 among the neighbours of 4, as 4 is one of 2", "none");
     let weight = "2 with the weight 2, as the edge has at 2";
     assert_refused("3 2 1\n2 5\n1 5 3 2\n2 3\n", 4, 1, weight, "the weight 3");
@@ -186,7 +186,7 @@ fn lines(first: &str, lists: impl Iterator<Item = Vec<usize>>) -> String {
     format!("{first}\n{}", lists.map(list).collect::<String>())
 }
 
-/// The neighbours of each vertex on a ring, with the one across it where that is wanted.
+/// Returns the neighbours of each vertex on a ring, optionally with the opposite vertex.
 fn ring(n: usize, across: bool) -> impl Iterator<Item = Vec<usize>> {
     (0..n).map(move |v| {
         let ends = [(v + n - 1) % n, (v + 1) % n, (v + n / 2) % n];
@@ -202,9 +202,9 @@ fn assert_doubted(text: &str) {
 }
 
 #[test]
-fn a_metis_graph_that_is_cut_off_is_not_taken_for_a_list_of_edges() {
+fn a_truncated_metis_graph_is_not_read_as_an_edge_list() {
     for (n, across) in [(6, false), (40, false), (200, false), (6, true), (40, true)] {
-        // The lists of a cubic graph have three words, so it must announce its format to have lines of one length.
+        // Each list of a cubic graph has three words, so the first line needs the format as a third word.
         let first = if across { format!("{n} {} 0", 3 * n / 2) } else { format!("{n} {n}") };
         assert_eq!(accepted(&lines(&first, ring(n, across))).0, "METIS graph");
         for left in [n - 1, n - 2, n / 2 + 1] {
@@ -214,14 +214,14 @@ fn a_metis_graph_that_is_cut_off_is_not_taken_for_a_list_of_edges() {
     assert_doubted(&lines("200 200", ring(200, false).take(12)));
     assert_doubted("6 6\n2 6\n1 3\n2 4\n3 5\n4 6\n");
     let ten = lines("12 12", ring(12, false).take(11));
-    // Within the last number, which is a 12 in full.
+    // Truncated within the last number, 12.
     assert_doubted(&ten[..ten.len() - 2]);
     assert_doubted(&format!("% a ring\n{ten}"));
     assert_doubted("6 3 10\n7 2 4\n7 1 3\n7 2 4\n7 3 1\n");
 }
 
 #[test]
-fn a_metis_graph_with_a_wrong_number_of_edges_is_not_taken_for_a_list_of_edges() {
+fn a_metis_graph_with_a_wrong_number_of_edges_is_not_read_as_an_edge_list() {
     assert_doubted("4 5\n2 4\n1 3\n2 4\n1 3\n");
     for edges in [20, 39, 41, 80] {
         assert_doubted(&lines(&format!("40 {edges}"), ring(40, false)));
@@ -230,7 +230,7 @@ fn a_metis_graph_with_a_wrong_number_of_edges_is_not_taken_for_a_list_of_edges()
 }
 
 #[test]
-fn lists_of_edges_that_name_their_largest_node_first_are_read() {
+fn edge_lists_that_begin_with_their_largest_node_are_read() {
     for (text, nodes) in [
         ("5 3\n1 2\n2 3\n", 6),
         ("6 5\n5 4\n4 3\n3 2\n2 1\n", 7),
@@ -243,7 +243,7 @@ fn lists_of_edges_that_name_their_largest_node_first_are_read() {
 }
 
 #[test]
-fn a_table_of_four_columns_is_no_metis_graph() {
+fn a_table_of_four_columns_is_not_a_metis_graph() {
     for text in [
         "% sym positive\n1 2 1 1082040961\n2 3 1 1082155839\n",
         "1 2 1 3\n2 3 1 4\n",
@@ -285,7 +285,7 @@ fn edge_lists_with_names_are_read_and_checked() {
 }
 
 #[test]
-fn every_real_graph_has_the_size_that_its_collection_states() {
+fn every_real_graph_has_its_documented_size() {
     let real = real::folder();
     for (name, kind, rows, stored, nnz, symmetric) in [
         ("hollins.dat.gz", "edge list with names", 6012, 23_875, 23_875, false),

@@ -1,5 +1,5 @@
-//! Long edge lists in gzip files, which are read while they are unpacked, are read like plain ones: the same graph, or the
-//! same error at the same place.
+//! Long edge lists in gzip files are parsed while they are decompressed. They give the same graph as plain files, or the same
+//! error at the same position.
 
 use crate::common::archives::gzip;
 use solver::Error;
@@ -10,10 +10,10 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Enough for several portions of text.
+/// Number of edges, enough for several portions of text.
 const EDGES: u64 = 120_000;
 
-/// Edges among so many nodes, many of them more than once, with something at the end of each line.
+/// Generates edges among `nodes` nodes, many of them repeated, with `end` at the end of each line.
 fn edges(nodes: u64, end: impl Fn(u64) -> String) -> String {
     let mut text = String::new();
     for e in 0..EDGES {
@@ -26,7 +26,7 @@ fn plain(nodes: u64) -> String {
     edges(nodes, |_| "\n".to_owned())
 }
 
-/// The file as several members, cut within lines.
+/// Compresses the text as several gzip members, split within lines.
 fn members(bytes: &[u8]) -> Vec<u8> {
     bytes.chunks(bytes.len() / 3 - 7).flat_map(gzip).collect()
 }
@@ -36,7 +36,7 @@ fn read(bytes: &[u8], options: &Options) -> Result<Loaded, Error> {
 }
 
 #[test]
-fn a_packed_edge_list_gives_the_bits_of_the_plain_one() {
+fn a_compressed_edge_list_gives_the_same_bits_as_the_plain_one() {
     let lines = plain(5000);
     let mixed = edges(5000, |e| if e % 3 == 0 { "\r\n# more\n\n".to_owned() } else { " \r\n".to_owned() });
     let long = format!("{lines}#{}\n7 8\n{}\n{lines}", "-".repeat(900_000), " ".repeat(900_000));
@@ -49,24 +49,24 @@ fn a_packed_edge_list_gives_the_bits_of_the_plain_one() {
         mixed,
         long,
     ];
-    for (place, text) in texts.iter().enumerate() {
+    for (case, text) in texts.iter().enumerate() {
         for (close_gaps, duplicates) in [(false, Duplicates::Sum), (true, Duplicates::Keep)] {
             let options = Options { close_gaps, duplicates, ..Options::default() };
-            let whole = read(text.as_bytes(), &options).unwrap();
-            assert_eq!((whole.kind, whole.ids.is_some()), (Some("edge list"), close_gaps), "{place}");
+            let plain = read(text.as_bytes(), &options).unwrap();
+            assert_eq!((plain.kind, plain.ids.is_some()), (Some("edge list"), close_gaps), "{case}");
             for (packed, threads) in [(gzip(text.as_bytes()), 1), (members(text.as_bytes()), 3)] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 let loaded = pool.install(|| read(&packed, &options)).unwrap();
-                assert!(loaded.matrix == whole.matrix, "{place}");
-                assert_eq!((loaded.stored, loaded.kind), (whole.stored, whole.kind), "{place}");
-                assert_eq!(loaded.ids, whole.ids, "{place}");
+                assert!(loaded.matrix == plain.matrix, "{case}");
+                assert_eq!((loaded.stored, loaded.kind), (plain.stored, plain.kind), "{case}");
+                assert_eq!(loaded.ids, plain.ids, "{case}");
             }
         }
     }
 }
 
 #[test]
-fn the_meter_counts_the_packed_bytes_of_an_edge_list() {
+fn the_meter_counts_the_compressed_bytes_of_an_edge_list() {
     let packed = members(plain(5000).as_bytes());
     let meter = Arc::new(Meter::default());
     read(&packed, &Options { meter: Some(Arc::clone(&meter)), ..Options::default() }).unwrap();
@@ -74,17 +74,17 @@ fn the_meter_counts_the_packed_bytes_of_an_edge_list() {
     assert_eq!((now.phase, now.done, now.total), ("reading", packed.len() as u64, packed.len() as u64));
 }
 
-/// The error of the text, packed or not, as the same words.
+/// Asserts that the plain text and both compressed forms give the same error message, and returns it.
 fn refused(text: &str) -> String {
     let error = |bytes: &[u8]| read(bytes, &Options::default()).unwrap_err().to_string();
-    let whole = error(text.as_bytes());
-    assert_eq!(error(&gzip(text.as_bytes())), whole);
-    assert_eq!(error(&members(text.as_bytes())), whole);
-    whole
+    let plain = error(text.as_bytes());
+    assert_eq!(error(&gzip(text.as_bytes())), plain);
+    assert_eq!(error(&members(text.as_bytes())), plain);
+    plain
 }
 
 #[test]
-fn a_fault_far_into_a_packed_edge_list_is_told_with_its_line_column_and_word() {
+fn a_fault_far_into_a_compressed_edge_list_is_reported_with_line_column_and_word() {
     let lines = plain(5000);
     let node = "expected a node from 0 to 4294967294";
     let error = refused(&format!("# edges\n{lines}12 x7\n{lines}1 y\n"));
@@ -98,7 +98,7 @@ fn a_fault_far_into_a_packed_edge_list_is_told_with_its_line_column_and_word() {
 }
 
 #[test]
-fn what_is_wrong_with_all_edges_of_a_packed_list_is_told_like_that_of_a_plain_one() {
+fn a_fault_found_after_parsing_a_compressed_list_is_reported_as_for_a_plain_one() {
     let lines = plain(5000);
     let error = refused(&format!("{lines}9 8\n# gap\n1 4000000000\n{lines}"));
     assert!(error.starts_with("graph:120003:1: ") && error.ends_with("node 4000000000"), "{error}");
@@ -114,7 +114,7 @@ fn what_is_wrong_with_all_edges_of_a_packed_list_is_told_like_that_of_a_plain_on
 }
 
 #[test]
-fn a_packed_metis_graph_that_begins_like_an_edge_list_is_not_read_as_one() {
+fn a_compressed_metis_graph_that_begins_like_an_edge_list_is_read_as_a_metis_graph() {
     let n = 60_000;
     let list = |v: usize| format!("{} {}\n", (v + n - 1) % n + 1, (v + 1) % n + 1);
     let ring: String = (0..n).map(list).collect();
@@ -125,7 +125,7 @@ fn a_packed_metis_graph_that_begins_like_an_edge_list_is_not_read_as_one() {
 }
 
 #[test]
-fn damage_far_into_a_packed_edge_list_is_told_before_what_it_makes_of_the_text() {
+fn damage_to_a_gzip_file_is_reported_instead_of_the_resulting_syntax_error() {
     let packed = gzip(plain(5000).as_bytes());
     let damaged = |bytes: &[u8]| match read(bytes, &Options::default()) {
         Err(Error::Io { action: "decompress", path, .. }) => assert_eq!(path, Path::new("graph")),
@@ -135,10 +135,10 @@ fn damage_far_into_a_packed_edge_list_is_told_before_what_it_makes_of_the_text()
         damaged(&packed[..cut]);
     }
     let mut checksum = packed.clone();
-    let place = packed.len() - 6;
-    checksum[place] ^= 1;
+    let last = packed.len() - 6;
+    checksum[last] ^= 1;
     damaged(&checksum);
-    // Stored, not compressed, so that damage turns a digit into a letter.
+    // A gzip file without compression, in which the damage turns a digit into a letter.
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
     std::io::Write::write_all(&mut packer, plain(5000).as_bytes()).unwrap();
     let mut stored = packer.finish().unwrap();

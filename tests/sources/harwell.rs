@@ -1,4 +1,4 @@
-//! Harwell-Boeing and Rutherford-Boeing files: all types and formats that are met, and every way to be wrong.
+//! Harwell-Boeing and Rutherford-Boeing files: all types and formats that occur, and every kind of fault.
 
 use solver::Error;
 use solver::format::Csr;
@@ -13,8 +13,8 @@ fn read(text: &str) -> Result<Loaded, Error> {
     parse(Path::new("test.rb"), text.as_bytes(), &Options { attached: true, ..Options::default() })
 }
 
-/// What is wrong with the vectors of a file whose matrix is well.
-fn fault_beside(text: &str) -> String {
+/// Reads a file with a valid matrix and faulty vectors, and returns the error message for the vectors.
+fn vector_fault(text: &str) -> String {
     let loaded = read(text).unwrap_or_else(|error| panic!("must be read: {text}: {error}"));
     assert!(loaded.attached.is_empty() && loaded.attached_unread.contains(&"b".to_owned()));
     let alone = parse(Path::new("test.rb"), text.as_bytes(), &Options::default()).unwrap();
@@ -34,11 +34,11 @@ fn assert_refused(text: &str, line: u64, column: u64, expected: &str, found: &st
         Err(Error::Parse { line: l, column: c, expected: e, found: f, .. }) => {
             assert_eq!((l, c, e.as_str(), f.as_str()), (line, column, expected, found), "{text}");
         }
-        other => panic!("must be refused with a place: {text}: {other:?}"),
+        other => panic!("must be refused with a position: {text}: {other:?}"),
     }
 }
 
-/// A 3 x 3 matrix with five entries, its type, format of values and values as given.
+/// Writes a 3 x 3 matrix with five entries, with the given type, format of values, and values.
 fn small(kind: &str, format: &str, values: &str) -> String {
     format!(
         "A title of some sort                                                    |KEY     \n\
@@ -52,7 +52,7 @@ fn small(kind: &str, format: &str, values: &str) -> String {
 const FIVE: [(usize, usize, f64); 5] = [(0, 0, 1.5), (0, 2, 4.0), (1, 1, -3.0), (2, 0, 2.0), (2, 2, 0.5)];
 
 #[test]
-fn values_are_read_in_every_format_that_fortran_writes() {
+fn values_are_read_in_every_fortran_format() {
     for (format, values) in [
         ("(5F6.1)", "   1.5   2.0  -3.0   4.0   0.5\n"),
         ("(3E12.4)", "  0.1500E+01  0.2000E+01 -0.3000E+01\n  0.4000E+01  0.5000E+00\n"),
@@ -69,7 +69,7 @@ fn values_are_read_in_every_format_that_fortran_writes() {
 }
 
 #[test]
-fn an_exponent_without_a_letter_needs_a_point_before_it_and_an_integer_has_neither() {
+fn an_exponent_without_a_letter_needs_a_decimal_point_and_an_integer_has_neither() {
     let read = |format: &str, first: &str| {
         let rest = if format.contains('I') { "    2    -3     4     5" } else { "   2.0  -3.0   4.0   0.5" };
         read(&small("RUA", format, &format!("{first:>6}{rest:>24}\n")))
@@ -95,7 +95,7 @@ fn an_exponent_without_a_letter_needs_a_point_before_it_and_an_integer_has_neith
 }
 
 #[test]
-fn types_say_how_the_entries_are_meant() {
+fn symmetric_skew_symmetric_pattern_and_integer_types_are_read() {
     let lower = |kind: &str, values: &str| {
         format!(
             "% a comment\n% another\ntitle\n 3 1 1 1\n{kind} 3 3 4 0\n(4I3) (4I2) (4F5.1)\n\
@@ -126,14 +126,14 @@ fn types_say_how_the_entries_are_meant() {
 }
 
 #[test]
-fn unsorted_rows_and_rectangles_are_read() {
+fn unsorted_row_indices_and_rectangular_matrices_are_read() {
     let text =
         "t\n 3 1 1 1\nRRA 2 3 4 0\n(4I3) (4I2) (4F5.1)\n  1  3  4  5\n 2 1 2 1\n  1.0  2.0  3.0  4.0\n";
     assert_eq!(accepted(text), [(0, 0, 2.0), (0, 2, 4.0), (1, 0, 1.0), (1, 1, 3.0)]);
 }
 
 #[test]
-fn right_hand_sides_guesses_and_solutions_come_beside_the_matrix() {
+fn right_hand_sides_guesses_and_solutions_are_attached_to_the_matrix() {
     let text = |card: &str, vectors: &str| {
         format!(
             "t\n 9 1 1 1 3\nRUA 2 2 2 0\n(3I3)           (2I2)           (2F5.1)             (4F5.1)\n{card}\n\
@@ -150,14 +150,14 @@ fn right_hand_sides_guesses_and_solutions_come_beside_the_matrix() {
     assert_eq!(loaded.attached("x").unwrap().values(), [9.0, 7.0, 8.0, 6.0]);
     let loaded = read(&text("M              2             2", "  1  2  3\n 2 1\n  5.0  6.0\n")).unwrap();
     assert_eq!(loaded.attached("b").unwrap().values(), [0.0, 6.0, 5.0, 0.0]);
-    let missing = fault_beside(&text("FGX            2             0", "  1.0  2.0\n"));
+    let missing = vector_fault(&text("FGX            2             0", "  1.0  2.0\n"));
     assert_eq!(missing, "test.rb:9:11: expected a number, found nothing in columns 11 to 15");
     let ignored = "t\n 3 1 1 1\niua 1 1 1 0\n(26I3) (40I2) (26I3)\nF ignore\n  1  2\n 1\n 16\n";
     assert_eq!(accepted(ignored), [(0, 0, 16.0)]);
 }
 
 #[test]
-fn what_is_not_read_is_refused_by_name() {
+fn complex_and_elemental_matrices_are_refused_by_name() {
     for (kind, name) in [("CUA", "complex"), ("cha", "complex"), ("RSE", "elemental"), ("pse", "elemental")] {
         match read(&small(kind, "(5F6.1)", "")) {
             Err(Error::UnsupportedFile { what, .. }) => assert!(what.contains(name), "{what}"),
@@ -167,7 +167,7 @@ fn what_is_not_read_is_refused_by_name() {
 }
 
 #[test]
-fn faults_are_placed_by_line_and_column() {
+fn faults_are_reported_with_line_and_column() {
     let good = small("RUA", "(5F6.1)", "   1.5   2.0  -3.0   4.0   0.5\n");
     assert_eq!(accepted(&good), FIVE);
     let with = |from: &str, to: &str| good.replace(from, to);
@@ -215,11 +215,11 @@ fn faults_are_placed_by_line_and_column() {
     assert_refused(&both, 6, 8, what, "1");
     let card = "a fifth card, as there are right-hand sides";
     let announced = with("             1\nRUA", "             1             3\nRUA");
-    assert_eq!(fault_beside(&announced), format!("test.rb:4:53: expected {card}, found none"));
+    assert_eq!(vector_fault(&announced), format!("test.rb:4:53: expected {card}, found none"));
 }
 
 #[test]
-fn headers_that_claim_too_much_are_refused_without_taking_memory() {
+fn headers_with_implausible_sizes_are_refused() {
     let good = small("RUA", "(5F6.1)", "   1.5   2.0  -3.0   4.0   0.5\n");
     let rows = good.replace("RUA                        3", "RUA               4000000000");
     let most = "at most 2^24 rows, and 64 more for each entry";
@@ -233,7 +233,7 @@ fn headers_that_claim_too_much_are_refused_without_taking_memory() {
 }
 
 #[test]
-fn a_sum_of_duplicates_beyond_the_range_is_refused_with_its_file_and_place() {
+fn an_infinite_sum_of_duplicates_is_refused_with_its_file_and_position() {
     let text = "t\n 3 1 1 1\nRUA 3 2 2 0\n(3I3) (2I2) (2E9.1)\n  1  3  3\n 3 3\n  1.0E308  1.0E308\n";
     let error = read(text).unwrap_err();
     let Error::InFile { path, fault } = &error else { panic!("{error:?}") };
@@ -245,16 +245,16 @@ fn a_sum_of_duplicates_beyond_the_range_is_refused_with_its_file_and_place() {
 }
 
 #[test]
-fn files_cut_anywhere_are_errors() {
+fn files_truncated_anywhere_are_errors() {
     let good = small("RUA", "(5F6.1)", "   1.5   2.0  -3.0   4.0   0.5\n");
-    // The last digit and the newline are all that can be missed.
+    // A file that lacks only the last digit and the newline is still valid.
     for length in 0..good.len() - 3 {
         assert!(read(&good[..length]).is_err(), "cut to {length} bytes");
     }
 }
 
 #[test]
-fn a_file_that_scipy_wrote_is_the_matrix_that_it_saved_otherwise_too() {
+fn a_file_written_by_scipy_equals_the_npz_file_of_the_same_matrix() {
     let data = crate::common::process::project("tests/data");
     let read = |name| solver::source::load(data.join(name).to_str().unwrap()).unwrap();
     let harwell = read("scipy.rua");

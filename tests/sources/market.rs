@@ -1,4 +1,4 @@
-//! The Matrix Market reader: what it reads, what it refuses and where, and that threads change nothing.
+//! The Matrix Market reader: valid files, and faulty files with the line and column of the fault.
 
 use solver::Error;
 use solver::format::{Csr, Values};
@@ -27,19 +27,19 @@ fn accepted(text: &str) -> Vec<(usize, usize, f64)> {
     entries
 }
 
-/// Lines near the end of a file are read in another way than those before them.
+/// Appends a long comment: the parser takes a different code path for lines near the end of a file.
 fn far_from_the_end(text: &str) -> String {
     format!("{text}\n{}", "%".repeat(200))
 }
 
-/// Line, column, and what was expected and found.
+/// Returns the line, the column, the expected and the found text of a fault.
 fn refused(text: &str) -> (u64, u64, String, String) {
     let refused = |text: &str| match parse_str(text) {
         Err(Error::Parse { path, line, column, expected, found }) => {
             assert_eq!(path, PathBuf::from("test.mtx"));
             (line, column, expected, found)
         }
-        other => panic!("must be refused with a place: {text:?}: {other:?}"),
+        other => panic!("must be refused with a position: {text:?}: {other:?}"),
     };
     let fault = refused(text);
     if !fault.3.starts_with("end of file") {
@@ -68,17 +68,17 @@ fn a_general_matrix_is_read_with_rows_and_columns_sorted() {
 }
 
 #[test]
-fn blank_lines_comments_tabs_and_crlf_are_read_past_everywhere() {
+fn blank_lines_comments_tabs_and_crlf_are_allowed_everywhere() {
     let text = "%%matrixMARKET\tMATRIX  Coordinate Real GENERAL\r\n\r\n  % one\r\n\r\n \t2 2\t2 \r\n% two\r\n\r\n\
                 \t 1  1\t+1e0 \r\n  % three\r\n\n2 2 2.\t\r\n\r\n% four";
     assert_eq!(accepted(text), [(0, 0, 1.0), (1, 1, 2.0)]);
 }
 
 #[test]
-fn odd_banners_and_line_ends_of_carriage_returns_are_read() {
+fn unusual_banners_and_carriage_returns_as_line_ends_are_accepted() {
     assert_eq!(accepted("%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 5\n"), [(0, 0, 5.0)]);
     assert_eq!(accepted("\t %%MatrixMarket matrix coordinate real general\n 1 1 1\n 1 1 5"), [(0, 0, 5.0)]);
-    assert_eq!(accepted(&format!("\u{feff}{}", body("3 1 7\n"))), [(2, 0, 7.0)], "a mark for UTF-8");
+    assert_eq!(accepted(&format!("\u{feff}{}", body("3 1 7\n"))), [(2, 0, 7.0)], "a UTF-8 byte order mark");
     assert_eq!(accepted(&format!("\r\n \n{}", body("3 1 7\n"))), [(2, 0, 7.0)], "blank lines first");
     let text = body("% note\n\n3 1 7\n").replace('\n', "\r");
     assert_eq!(
@@ -92,7 +92,7 @@ fn odd_banners_and_line_ends_of_carriage_returns_are_read() {
 }
 
 #[test]
-fn a_damaged_banner_is_told_and_never_makes_an_edge_list_of_the_file() {
+fn a_file_with_a_damaged_banner_is_refused_and_not_read_as_an_edge_list() {
     for (text, line) in [
         ("%%__BadBanner matrix coordinate real general\n3 3 1\n1 1 5\n", 1),
         ("%%NotMarket\n1 1 1\n", 1),
@@ -113,7 +113,7 @@ fn the_last_line_needs_no_newline() {
 
 #[test]
 fn symmetric_entries_are_mirrored_and_the_diagonal_is_not() {
-    // The format asks for the lower triangle; files with the upper one are met with too.
+    // The format requires the lower triangle, but files with the upper one exist too.
     for entries in ["1 1 5\n3 1 -2\n3 2 4\n", "1 1 5\n1 3 -2\n2 3 4\n"] {
         let text = format!("%%MatrixMarket matrix coordinate integer symmetric\n3 3 3\n{entries}");
         assert_eq!(accepted(&text), [(0, 0, 5.0), (0, 2, -2.0), (1, 2, 4.0), (2, 0, -2.0), (2, 1, 4.0)]);
@@ -165,7 +165,7 @@ fn duplicates_are_summed_in_the_order_of_the_file_and_zeros_are_kept() {
 }
 
 #[test]
-fn a_sum_of_duplicates_beyond_the_range_is_refused_at_its_line() {
+fn an_infinite_sum_of_duplicates_is_refused_at_its_line() {
     let text = format!("{GENERAL}2 2 4\n2 1 1e308\n1 1 1\n2 1 1e308\n2 1 -1e308\n");
     assert_refused(&text, 5, 1, "entries for row 2, column 1 with a finite sum", "a sum of inf");
     let text = "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 3\n2 1 1e308\n% between\n2 1 1e308\n2 1 1\n";
@@ -173,7 +173,7 @@ fn a_sum_of_duplicates_beyond_the_range_is_refused_at_its_line() {
 }
 
 #[test]
-fn numbers_are_read_to_the_last_bit_in_all_their_spellings() {
+fn numbers_in_all_spellings_are_read_exactly() {
     let spellings = [
         ("1", 1.0),
         ("+1", 1.0),
@@ -211,7 +211,7 @@ fn numbers_are_read_to_the_last_bit_in_all_their_spellings() {
 }
 
 #[test]
-fn what_is_no_number_is_refused_at_its_column() {
+fn malformed_numbers_are_refused_at_their_column() {
     for word in
         ["x", "1.5x", "1,5", "0x10", "1e", "--1", "+-1", "1d", "d5", "1.0d1d1", "1+2+3", ".", "-.", "%"]
     {
@@ -244,7 +244,7 @@ fn indices_outside_the_matrix_are_refused_at_their_line_and_column() {
 }
 
 #[test]
-fn more_on_an_entry_line_than_belongs_there_is_refused() {
+fn extra_words_on_an_entry_line_are_refused() {
     assert_refused(&body("1 1 1 9\n"), 3, 7, "end of line", "9");
     assert_refused(&body("1 1 1% note\n"), 3, 5, "a number", "1%");
     assert_refused(&body("1 % 1 1\n"), 3, 3, "a column index from 1 to 3", "%");
@@ -280,13 +280,13 @@ fn a_wrong_number_of_entries_is_refused_with_both_counts() {
 }
 
 #[test]
-fn the_first_fault_in_the_file_is_the_one_reported() {
+fn the_first_fault_in_the_file_is_reported() {
     assert_refused(&body("1 1 1\n2 2 2\n3 3 x\n"), 4, 1, "1 entry, as the size line announces", "3 entries");
     assert_refused(&body("1 1 x\n2 2 y\n"), 3, 5, "a number", "x");
 }
 
 #[test]
-fn banners_are_refused_at_the_word_that_is_wrong() {
+fn banners_are_refused_at_the_faulty_word() {
     let begins = "a first line that begins with %%MatrixMarket";
     assert_refused("", 1, 1, begins, "end of file");
     assert_refused("\n", 2, 1, begins, "end of file");
@@ -309,7 +309,7 @@ fn banners_are_refused_at_the_word_that_is_wrong() {
 }
 
 #[test]
-fn size_lines_are_refused_at_the_word_that_is_wrong() {
+fn size_lines_are_refused_at_the_faulty_word() {
     let size = |line: &str| format!("{GENERAL}%\n{line}\n");
     assert_refused(&size("-3 3 1"), 3, 1, "the number of rows", "-3");
     assert_refused(&size("3 3.0 1"), 3, 3, "the number of columns", "3.0");
@@ -325,7 +325,7 @@ fn size_lines_are_refused_at_the_word_that_is_wrong() {
 }
 
 #[test]
-fn features_beyond_this_reader_are_refused_by_name() {
+fn unsupported_features_are_refused_by_name() {
     for (text, name) in [
         ("%%MatrixMarket vector coordinate real general\n1\n1 1\n".to_owned(), "the object 'vector'"),
         (format!("{GENERAL}1 1 1 1 0\n1 1 1\n1 1\n"), "a size line of five numbers"),
@@ -338,7 +338,7 @@ fn features_beyond_this_reader_are_refused_by_name() {
 }
 
 #[test]
-fn words_are_made_fit_to_print() {
+fn offending_words_are_truncated_and_escaped_in_messages() {
     let long = "9".repeat(5000);
     assert_refused(
         &body(&format!("{long} 1 1\n")),
@@ -355,7 +355,7 @@ fn words_are_made_fit_to_print() {
 }
 
 #[test]
-fn headers_that_claim_too_much_are_refused_at_once() {
+fn headers_with_implausible_sizes_are_refused_immediately() {
     for size in [
         "10 10 1000000000000000",
         "10 10 18446744073709551615",
@@ -383,7 +383,7 @@ fn empty_matrices_are_read() {
 }
 
 #[test]
-fn gzip_is_known_by_its_content_and_damage_is_an_error() {
+fn gzip_is_recognised_by_its_content_and_damage_is_an_error() {
     let text = body("3 1 7\n");
     let mut packed = Vec::new();
     std::io::Read::read_to_end(
@@ -404,7 +404,7 @@ fn gzip_is_known_by_its_content_and_damage_is_an_error() {
 }
 
 #[test]
-fn files_that_are_absent_empty_or_folders_are_errors() {
+fn missing_files_empty_files_and_folders_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(read(&folder.path().join("none.mtx")), Err(Error::Io { action: "read", .. })));
     assert!(matches!(read(folder.path()), Err(Error::Io { action: "read", .. })));

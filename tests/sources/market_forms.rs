@@ -8,13 +8,13 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-type Place = (usize, usize, f64);
+type Entry = (usize, usize, f64);
 
-fn entries(matrix: &Csr) -> Vec<Place> {
+fn entries(matrix: &Csr) -> Vec<Entry> {
     (0..matrix.rows()).flat_map(|i| matrix.row(i).map(move |(j, v)| (i, j, v))).collect()
 }
 
-fn read(banner: &str, rest: &str) -> Result<(Vec<Place>, u64, bool), Error> {
+fn read(banner: &str, rest: &str) -> Result<(Vec<Entry>, u64, bool), Error> {
     let text = format!("%%MatrixMarket matrix {banner}\n{rest}");
     let loaded = parse(Path::new("test.mtx"), text.as_bytes())?;
     Ok((entries(&loaded.matrix), loaded.stored, loaded.symmetric))
@@ -25,7 +25,7 @@ fn message(result: Result<impl std::fmt::Debug, Error>) -> String {
 }
 
 #[test]
-fn an_array_is_read_column_after_column_and_its_zeros_are_dropped() {
+fn an_array_is_read_by_columns_and_its_zeros_are_dropped() {
     let (got, stored, symmetric) =
         read("array real general", "2 3\n% note\n1\n\n0\n-0.0\n4\n 5e0 \n6").unwrap();
     assert_eq!(got, [(0, 0, 1.0), (0, 2, 5.0), (1, 1, 4.0), (1, 2, 6.0)]);
@@ -42,7 +42,7 @@ fn symmetric_arrays_hold_the_lower_triangle() {
 }
 
 #[test]
-fn skew_symmetric_arrays_hold_what_is_below_the_diagonal() {
+fn skew_symmetric_arrays_hold_the_strictly_lower_triangle() {
     let (got, stored, _) = read("array real skew-symmetric", "3 3\n2\n3\n6\n").unwrap();
     let both = [(0, 1, -2.0), (0, 2, -3.0), (1, 0, 2.0), (1, 2, -6.0), (2, 0, 3.0), (2, 1, 6.0)];
     assert_eq!(got, both);
@@ -77,7 +77,7 @@ fn arrays_with_too_few_too_many_or_wrong_values_are_refused_at_their_line() {
 }
 
 #[test]
-fn a_long_array_is_the_same_for_any_number_of_threads() {
+fn a_long_array_does_not_depend_on_the_number_of_threads() {
     let n = 300;
     let mut text = String::new();
     writeln!(text, "{n} {n}").unwrap();
@@ -94,14 +94,14 @@ fn a_long_array_is_the_same_for_any_number_of_threads() {
 }
 
 #[test]
-fn complex_files_are_read_where_every_imaginary_part_is_zero() {
+fn complex_files_are_read_if_every_imaginary_part_is_zero() {
     let (got, ..) = read("coordinate complex hermitian", "2 2 2\n1 1 4 0\n2 1 -1.5 -0.0e0\n").unwrap();
     assert_eq!(got, [(0, 0, 4.0), (0, 1, -1.5), (1, 0, -1.5)]);
     assert_eq!(read("array complex general", "1 2\n1 0\n2 0\n").unwrap().0, [(0, 0, 1.0), (0, 1, 2.0)]);
 }
 
 #[test]
-fn the_first_entry_with_an_imaginary_part_is_named_with_its_line() {
+fn the_first_entry_with_an_imaginary_part_is_reported_with_its_line() {
     let got = message(read("coordinate complex general", "2 2 3\n1 1 4 0\n% note\n2 1 1 -2e-3\n2 2 1 7\n"));
     let expected = "test.mtx:5:7: expected an imaginary part of 0 at row 2, column 1, as only real matrices are solved \
                     with, found -2e-3";
@@ -125,13 +125,13 @@ fn as_stored_reads_the_triangle_that_the_file_holds() {
     std::fs::write(&path, text).unwrap();
     let loaded = load_with(path.to_str().unwrap(), &options).unwrap();
     assert_eq!(entries(&loaded.matrix), [(0, 0, 1.0), (1, 0, 2.0), (1, 1, 3.0)]);
-    // What a skew-symmetric file may not hold it may not hold as stored either.
+    // A nonzero diagonal of a skew-symmetric matrix is refused with `as_stored` too.
     std::fs::write(&path, "%%MatrixMarket matrix coordinate real skew-symmetric\n1 1 1\n1 1 4\n").unwrap();
     assert!(load_with(path.to_str().unwrap(), &options).is_err());
 }
 
 #[test]
-fn vectors_are_read_from_arrays_and_coordinates_plain_and_packed() {
+fn vectors_are_read_from_array_and_coordinate_files_plain_and_compressed() {
     let vector = |text: &str| parse_vector(Path::new("b.mtx"), text.as_bytes());
     let array = vector("%%MatrixMarket matrix array real general\n3 2\n1\n2\n3\n4\n5\n6\n").unwrap();
     assert_eq!((array.rows(), array.cols(), array.values()), (3, 2, &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0][..]));
@@ -147,7 +147,7 @@ fn vectors_are_read_from_arrays_and_coordinates_plain_and_packed() {
 }
 
 #[test]
-fn vectors_that_are_broken_or_claim_too_much_are_refused() {
+fn faulty_vectors_and_implausible_sizes_are_refused() {
     let vector = |rest: &str| {
         message(parse_vector(Path::new("b.mtx"), format!("%%MatrixMarket matrix {rest}").as_bytes()))
     };
@@ -161,7 +161,7 @@ fn vectors_that_are_broken_or_claim_too_much_are_refused() {
 }
 
 #[test]
-fn an_exponent_without_a_letter_needs_a_point_before_it() {
+fn an_exponent_without_a_letter_needs_a_decimal_point() {
     let parse = |value: &str| {
         let text = format!("%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 {value}\n");
         solver::source::market::parse(std::path::Path::new("t.mtx"), text.as_bytes())

@@ -1,5 +1,5 @@
-//! What a Matrix Market file says against its banner without breaking its grammar: entries that would count twice, and
-//! integers that the values do not hold.
+//! Matrix Market files that contradict their banner without violating the grammar: entries of both triangles, and integers
+//! that the values cannot represent.
 
 use solver::source::market::{parse, parse_vector};
 use std::fmt::Write as _;
@@ -22,9 +22,9 @@ fn a_symmetric_file_with_both_triangles_is_refused_at_its_first_entry_above_the_
         ("real skew-symmetric", " 1"),
         ("complex hermitian", " 1 0"),
     ] {
-        let text = |places: &[&str]| {
-            let size = format!("9 9 {}", places.len());
-            let lines: String = places.iter().map(|place| format!("{place}{value}\n")).collect();
+        let text = |indices: &[&str]| {
+            let size = format!("9 9 {}", indices.len());
+            let lines: String = indices.iter().map(|pair| format!("{pair}{value}\n")).collect();
             format!("%%MatrixMarket matrix coordinate {banner}\n% note\n{size}\n{lines}")
         };
         let first = refused(&text(&["3 1", "1 3", "2 4"]));
@@ -32,7 +32,7 @@ fn a_symmetric_file_with_both_triangles_is_refused_at_its_first_entry_above_the_
             first,
             format!("test.mtx:5:1: {BOTH} row 1, column 3 above the diagonal and others below it")
         );
-        // Not the same pair of places either: which triangle is meant is not said.
+        // The two triangles need not hold the same pair of indices.
         let last = refused(&text(&["  2 5", "3 2", "4 2"]));
         assert_eq!(
             last,
@@ -48,17 +48,17 @@ fn a_symmetric_file_with_both_triangles_is_refused_at_its_first_entry_above_the_
 }
 
 #[test]
-fn a_general_file_has_entries_on_both_sides_of_its_diagonal() {
+fn a_general_file_may_have_entries_in_both_triangles() {
     let text = "%%MatrixMarket matrix coordinate real general\n2 2 2\n2 1 1\n1 2 1\n";
     assert_eq!(parse(Path::new("test.mtx"), text.as_bytes()).unwrap().matrix.nnz(), 2);
 }
 
 #[test]
-fn any_number_of_threads_finds_the_same_entry_above_the_diagonal() {
+fn the_reported_entry_above_the_diagonal_does_not_depend_on_the_number_of_threads() {
     let mut text = "%%MatrixMarket matrix coordinate real symmetric\n50000 50000 50000\n".to_owned();
     for i in 1..=50_000 {
-        let place = if i == 30_000 || i == 45_000 { (i - 1, i) } else { (i, 1) };
-        writeln!(text, "{} {} 1.25", place.0, place.1).unwrap();
+        let (row, column) = if i == 30_000 || i == 45_000 { (i - 1, i) } else { (i, 1) };
+        writeln!(text, "{row} {column} 1.25").unwrap();
     }
     for threads in [1, 2, 3, 8] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -70,7 +70,7 @@ fn any_number_of_threads_finds_the_same_entry_above_the_diagonal() {
 
 fn info(text: &str, more: &[&str]) -> (PathBuf, Output) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("whole.mtx");
+    let path = folder.path().join("matrix.mtx");
     std::fs::write(&path, text).unwrap();
     let mut command = crate::common::process::solver();
     let done = command.args(["info", "--matrix", path.to_str().unwrap()]).args(more).output().unwrap();
@@ -82,7 +82,7 @@ fn errors(done: &Output) -> String {
 }
 
 #[test]
-fn as_stored_does_not_take_two_triangles_for_one() {
+fn as_stored_refuses_a_symmetric_file_with_both_triangles() {
     let text = "%%MatrixMarket matrix coordinate real symmetric\n2 2 2\n1 2 1\n2 1 1\n";
     let (path, done) = info(text, &["--as-stored"]);
     let place = format!("{}:3:1: {BOTH} row 1, column 2 above", path.display());
@@ -91,14 +91,14 @@ fn as_stored_does_not_take_two_triangles_for_one() {
 }
 
 #[test]
-fn a_plus_hides_no_integer_that_is_rounded() {
+fn a_rounded_integer_with_a_plus_sign_is_reported() {
     let (_, done) =
         info("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 +9007199254740993\n", &[]);
     assert!(errors(&done).contains("+9007199254740993 is read as 9007199254740992"), "{}", errors(&done));
 }
 
 #[test]
-fn the_first_integer_that_is_rounded_is_named_once_with_what_is_kept() {
+fn only_the_first_rounded_integer_is_reported_with_its_rounded_value() {
     let text = "%%MatrixMarket matrix coordinate integer general\n3 3 3\n1 1 9007199254740992\n\
                 2 2 -9007199254740993\n3 3 18446744073709551615\n";
     let (path, done) = info(text, &[]);
@@ -111,7 +111,7 @@ fn the_first_integer_that_is_rounded_is_named_once_with_what_is_kept() {
 }
 
 #[test]
-fn integers_that_are_held_and_numbers_that_are_real_are_not_warned_of() {
+fn exact_integers_and_real_numbers_cause_no_warning() {
     for (field, value) in [
         ("integer", "9007199254740992"),
         ("integer", "-1152921504606846976"),

@@ -1,4 +1,5 @@
-//! The Matrix Market reader on long and on random input: threads change nothing, and nothing makes it panic.
+//! The Matrix Market reader on long and random input: the result does not depend on the number of threads, and no input
+//! causes a panic.
 
 use proptest::prelude::*;
 use solver::Error;
@@ -17,15 +18,15 @@ fn entries(matrix: &Csr) -> Vec<(usize, usize, f64)> {
     (0..matrix.rows()).flat_map(|i| matrix.row(i).map(move |(j, v)| (i, j, v))).collect()
 }
 
-/// Line, column, and what was expected and found.
+/// Returns the line, the column, the expected and the found text of a fault.
 fn refused(text: &str) -> (u64, u64, String, String) {
     match parse_str(text) {
         Err(Error::Parse { line, column, expected, found, .. }) => (line, column, expected, found),
-        other => panic!("must be refused with a place: {other:?}"),
+        other => panic!("must be refused with a position: {other:?}"),
     }
 }
 
-/// A generator of numbers that needs no seed from outside.
+/// A deterministic pseudorandom number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -35,7 +36,7 @@ impl Numbers {
     }
 }
 
-/// A text long enough for several chunks, with comments and with duplicates whose sums depend on their order.
+/// Generates a text of several chunks, with comments and with duplicates whose sums depend on their order.
 fn long_text(banner: &str, sorted: bool) -> String {
     let (rows, count) = (3000, 60_000);
     let mut numbers = Numbers(7);
@@ -72,11 +73,11 @@ fn with_threads<T: Send>(threads: usize, run: impl FnOnce() -> T + Send) -> T {
 }
 
 #[test]
-fn any_number_of_threads_reads_the_same_bits() {
+fn the_matrix_does_not_depend_on_the_number_of_threads() {
     for banner in ["real general", "real symmetric", "pattern general", "pattern symmetric"] {
         for sorted in [false, true] {
             let text = long_text(banner, sorted);
-            assert!(text.len() > 400_000, "long enough to be cut");
+            assert!(text.len() > 400_000, "long enough for several chunks");
             let one = with_threads(1, || parse_str(&text)).unwrap();
             for threads in [2, 3, 8] {
                 let several = with_threads(threads, || parse_str(&text)).unwrap();
@@ -89,7 +90,7 @@ fn any_number_of_threads_reads_the_same_bits() {
 }
 
 #[test]
-fn any_number_of_threads_finds_the_same_first_fault() {
+fn the_first_fault_does_not_depend_on_the_number_of_threads() {
     let good = long_text("real general", false);
     let lines: Vec<&str> = good.lines().collect();
     for broken in [[2, 40_000], [30_000, 50_000], [lines.len() - 1, 59_000]] {
@@ -107,7 +108,7 @@ fn any_number_of_threads_finds_the_same_first_fault() {
 }
 
 #[test]
-fn any_number_of_threads_finds_the_same_entry_to_be_one_too_many() {
+fn the_first_excess_entry_does_not_depend_on_the_number_of_threads() {
     let good = long_text("real general", false);
     let text = good.replacen("3000 3000 60000", "3000 3000 45678", 1);
     let one = with_threads(1, || refused(&text));
@@ -120,7 +121,7 @@ fn any_number_of_threads_finds_the_same_entry_to_be_one_too_many() {
     }
 }
 
-/// What may stand between entries.
+/// Generates text that may occur between entries.
 fn filler() -> impl Strategy<Value = &'static str> {
     prop_oneof![6 => Just(""), 1 => Just("\n"), 1 => Just("% 1 1 1\n"), 1 => Just(" \t\r\n"), 1 => Just("  %\r\n")]
 }
@@ -174,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_after_a_banner_make_it_panic(
+    fn arbitrary_bytes_after_a_banner_cause_no_panic(
         banner in prop_oneof![
             Just("real general"), Just("integer symmetric"), Just("pattern general"), Just("real skew-symmetric")
         ],
@@ -190,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_at_all_make_it_panic(gzip: bool, bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_cause_no_panic(gzip: bool, bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let text = if gzip { [&[0x1f, 0x8b, 8, 0][..], &bytes].concat() } else { bytes };
         let _ = parse(Path::new("test.mtx"), &text);
     }

@@ -1,4 +1,4 @@
-//! Matrix Market files as they are found: the real matrices, and the collection of odd and broken small ones.
+//! Real Matrix Market files: published matrices, and a collection of small unusual and faulty files.
 
 use crate::common::real;
 
@@ -7,22 +7,22 @@ use solver::source::Loaded;
 use solver::source::load;
 use std::path::Path;
 
-/// Reads a file as its content asks for, as users do.
+/// Reads a file through the public interface, which detects its kind.
 fn read(path: &Path) -> Result<Loaded, Error> {
     load(path.to_str().unwrap())
 }
 
-/// The number that follows a word in a line of text.
+/// Returns the number that follows a word in a line of text.
 fn number_after(line: &str, word: &str) -> usize {
     let rest = line.split_once(word).unwrap_or_else(|| panic!("no '{word}' in {line}")).1;
     rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
 }
 
 #[test]
-fn every_real_matrix_is_read_with_the_sizes_that_its_source_states() {
+fn every_real_matrix_has_its_documented_sizes() {
     let real = real::folder();
     let sources = std::fs::read_to_string(real.join("SOURCES.md")).unwrap();
-    let mut seen = 0;
+    let mut checked = 0;
     for line in sources.lines() {
         let Some((name, facts)) = line.strip_prefix("- **").and_then(|rest| rest.split_once("**: ")) else {
             continue;
@@ -42,24 +42,24 @@ fn every_real_matrix_is_read_with_the_sizes_that_its_source_states() {
             let mirrored = |i: usize| matrix.row(i).all(|(j, value)| matrix.get(j, i) == Some(value));
             assert!((0..matrix.rows()).all(mirrored), "{name} is not symmetric");
         }
-        seen += 1;
+        checked += 1;
     }
     let files = std::fs::read_dir(&real).unwrap().map(|entry| entry.unwrap().file_name());
     let present = files.filter(|name| name.to_string_lossy().ends_with(".mtx.gz")).count();
-    assert_eq!(seen, present, "files without a line in SOURCES.md");
-    assert!(seen > 0);
+    assert_eq!(checked, present, "files without a line in SOURCES.md");
+    assert!(checked > 0);
 }
 
-/// What this reader does where readers differ, and with what it may refuse but does not.
+/// Asserts the behaviour of this reader for files that other readers treat differently.
 fn policy(file: &str, result: Result<Loaded, Error>) {
     let sizes = |loaded: &Loaded| {
         let m = &loaded.matrix;
         [m.rows(), m.cols(), loaded.stored as usize, m.nnz()]
     };
-    let read = |expected: [usize; 4], place: (usize, usize), value: f64| match &result {
+    let read = |expected: [usize; 4], (row, column): (usize, usize), value: f64| match &result {
         Ok(loaded) => {
             assert_eq!(sizes(loaded), expected, "{file}");
-            assert_eq!(loaded.matrix.get(place.0, place.1), Some(value), "{file}");
+            assert_eq!(loaded.matrix.get(row, column), Some(value), "{file}");
         }
         Err(error) => panic!("{file} must be read: {error}"),
     };
@@ -91,16 +91,16 @@ fn policy(file: &str, result: Result<Loaded, Error>) {
         "fmm__eye3_array.mtx" => read([3, 3, 9, 3], (1, 1), 1.0),
         "fmm__eye3_complex.mtx" => read([3, 3, 3, 3], (1, 1), 1.0),
         "mathnet__hilbert_real_symmetric_array_10.mtx" => read([10, 10, 55, 100], (0, 9), 0.1),
-        other => panic!("{other}: no policy is written down"),
+        other => panic!("{other}: this test has no policy for the file"),
     }
 }
 
 #[test]
-fn every_case_of_the_collection_ends_as_its_table_says() {
+fn every_case_of_the_collection_has_the_result_in_its_table() {
     let real = real::folder();
     let folder = real.join("mm-cases");
     let table = std::fs::read_to_string(folder.join("CASES.tsv")).expect("the table of cases");
-    let mut seen = 0;
+    let mut checked = 0;
     for case in table.lines().filter(|line| !line.starts_with('#')).skip(1) {
         let fields: Vec<&str> = case.split('\t').collect();
         let (file, expected) = (fields[0], fields[2]);
@@ -112,7 +112,7 @@ fn every_case_of_the_collection_ends_as_its_table_says() {
                 let got = [matrix.rows(), matrix.cols(), loaded.stored as usize, matrix.nnz()];
                 assert_eq!(got.map(|n| n.to_string()), fields[3..7], "{file}");
             }
-            // Without its banner, a file may be a list of edges between names.
+            // A file without its banner may be read as a table of edges between names.
             "reject" => assert!(
                 result.is_err() || result.is_ok_and(|loaded| loaded.kind == Some("edge table")),
                 "{file} must be refused: {}",
@@ -121,7 +121,7 @@ fn every_case_of_the_collection_ends_as_its_table_says() {
             "policy" | "unsupported" => policy(file, result),
             other => panic!("{file}: unknown expectation {other}"),
         }
-        seen += 1;
+        checked += 1;
     }
-    assert!(seen > 0, "no cases in the table");
+    assert!(checked > 0, "no cases in the table");
 }

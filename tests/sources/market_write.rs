@@ -1,5 +1,4 @@
-//! Writing Matrix Market files: what is read back is the same matrix, bit for bit, and a file appears whole or not at
-//! all.
+//! Writing Matrix Market files: reading a file back gives the same matrix bit for bit, and writing is atomic.
 
 use proptest::prelude::*;
 use solver::Error;
@@ -21,7 +20,7 @@ fn written(matrix: &Csr, name: &str, symmetric: bool) -> Csr {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     write_matrix(&path, matrix, symmetric).unwrap();
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside the file");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no other file is left");
     let loaded = read(&path).unwrap();
     assert_eq!(loaded.symmetric, symmetric);
     loaded.matrix
@@ -36,7 +35,7 @@ fn refusal(matrix: &Csr, symmetric: bool) -> String {
 }
 
 #[test]
-fn the_text_has_no_digit_too_many() {
+fn numbers_are_written_with_the_fewest_digits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mtx");
     write_matrix(&path, &csr(3, 2, &[(0, 1, 4.0), (1, 0, -0.0), (1, 1, 0.1), (2, 0, 1e300)]), false).unwrap();
@@ -58,7 +57,7 @@ fn a_pattern_is_written_without_values_and_a_symmetric_matrix_as_its_lower_trian
 }
 
 #[test]
-fn a_name_that_ends_in_gz_makes_a_packed_file() {
+fn a_file_name_that_ends_in_gz_gives_a_compressed_file() {
     let matrix = solver::source::load("poisson2d:40x30").unwrap().matrix;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mtx.gz");
@@ -68,7 +67,7 @@ fn a_name_that_ends_in_gz_makes_a_packed_file() {
 }
 
 #[test]
-fn a_matrix_of_many_blocks_comes_back_for_any_number_of_threads() {
+fn a_matrix_of_many_blocks_is_read_back_for_any_number_of_threads() {
     let matrix = solver::source::load("hex27:16x16x16,dof=3").unwrap().matrix;
     assert!(matrix.nnz() > 200_000);
     for threads in [1, 2, 5] {
@@ -81,7 +80,7 @@ fn a_matrix_of_many_blocks_comes_back_for_any_number_of_threads() {
 }
 
 #[test]
-fn empty_matrices_come_back() {
+fn empty_matrices_are_read_back() {
     for (rows, cols) in [(0, 0), (0, 3), (3, 0), (2, 5)] {
         let matrix = csr(rows, cols, &[]);
         let got = written(&matrix, "a.mtx", false);
@@ -90,16 +89,16 @@ fn empty_matrices_come_back() {
 }
 
 #[test]
-fn what_a_symmetric_file_cannot_hold_is_refused() {
-    let lonely = csr(3, 3, &[(0, 0, 1.0), (1, 2, 4.0)]);
-    assert!(refusal(&lonely, true).contains("the entry at row 2, column 3 differs"));
+fn an_unsymmetric_matrix_is_not_written_as_symmetric() {
+    let unpaired = csr(3, 3, &[(0, 0, 1.0), (1, 2, 4.0)]);
+    assert!(refusal(&unpaired, true).contains("the entry at row 2, column 3 differs"));
     let unequal = csr(2, 2, &[(0, 1, 4.0), (1, 0, 5.0)]);
     assert!(refusal(&unequal, true).contains("the entry at row 1, column 2 differs"));
     assert!(refusal(&csr(2, 3, &[]), true).contains("a 2 x 3 matrix"));
 }
 
 #[test]
-fn values_that_no_reader_takes_are_refused() {
+fn values_that_are_not_finite_are_not_written() {
     for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         let matrix = csr(2, 2, &[(0, 0, 1.0), (1, 0, value)]);
         assert!(refusal(&matrix, false).contains(&format!("at row 2, column 1 is {value}")));
@@ -107,7 +106,7 @@ fn values_that_no_reader_takes_are_refused() {
 }
 
 #[test]
-fn a_folder_is_created_and_an_old_file_stays_when_writing_fails() {
+fn missing_folders_are_created_and_a_failed_write_keeps_the_old_file() {
     let folder = tempfile::tempdir().unwrap();
     let below = folder.path().join("a/new/folder/a.mtx");
     write_matrix(&below, &csr(1, 1, &[]), false).unwrap();
@@ -146,7 +145,7 @@ fn finite() -> impl Strategy<Value = f64> {
 
 proptest! {
     #[test]
-    fn any_matrix_comes_back_bit_for_bit(
+    fn any_matrix_is_read_back_bit_for_bit(
         (rows, cols) in (1_usize..20, 1_usize..20),
         narrow: bool,
         packed: bool,
@@ -168,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn any_symmetric_matrix_comes_back_from_its_lower_triangle(
+    fn any_symmetric_matrix_is_read_back_from_its_lower_triangle(
         n in 1_usize..15,
         raw in proptest::collection::btree_map((0_usize..15, 0_usize..15), finite(), 0..60),
     ) {
@@ -180,7 +179,7 @@ proptest! {
     }
 
     #[test]
-    fn any_vector_comes_back_bit_for_bit(values in proptest::collection::vec(finite(), 0..50)) {
+    fn any_vector_is_read_back_bit_for_bit(values in proptest::collection::vec(finite(), 0..50)) {
         let folder = tempfile::tempdir().unwrap();
         let path: &Path = &folder.path().join("x.mtx");
         write_vector(path, &values).unwrap();

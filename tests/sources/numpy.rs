@@ -1,4 +1,4 @@
-//! NumPy's arrays and SciPy's sparse matrices: files that they wrote, files that they read, and files that are wrong.
+//! NumPy arrays and SciPy sparse matrices: files that NumPy and SciPy wrote, files that they read, and faulty files.
 
 use crate::common::harness::skip;
 use proptest::prelude::*;
@@ -23,7 +23,7 @@ fn scipy(name: &str) -> (Loaded, Vec<(usize, usize, f64)>) {
     (loaded, entries)
 }
 
-/// An array with a header as given.
+/// Builds an array with the given header.
 fn array(descr: &str, fortran: bool, shape: &str, numbers: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
     let header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
@@ -49,7 +49,7 @@ fn zip(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// A csr archive of a 2 x 3 matrix with the members given in place of the right ones.
+/// Builds a csr archive of a 2 x 3 matrix in which `changes` replace valid members.
 fn csr_with(changes: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut members = vec![
         ("format", array("|S3", false, "()", b"csr")),
@@ -99,7 +99,7 @@ fn every_format_that_scipy_saves_is_read() {
 }
 
 #[test]
-fn names_of_formats_and_numbers_come_in_many_types() {
+fn format_names_and_numbers_are_read_in_every_supported_type() {
     let expected = [(0, 0, 2.0), (0, 2, 1.0), (1, 1, 3.0)];
     let wide: Vec<u8> = "csr".chars().flat_map(|c| (c as u32).to_le_bytes()).collect();
     let halves = |n: &[i64]| n.iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<u8>>();
@@ -122,7 +122,7 @@ fn names_of_formats_and_numbers_come_in_many_types() {
 }
 
 #[test]
-fn faults_in_the_arrays_are_named_with_their_place() {
+fn faults_in_the_arrays_are_reported_with_array_and_index() {
     for (change, expected) in [
         (("indices", i32s(&[2, 3, 1])), "indices[1]: expected a column from 0 to 2, found 3"),
         (("indices", i32s(&[2, -1, 1])), "indices[1]: expected a column from 0 to 2, found -1"),
@@ -164,12 +164,12 @@ fn faults_in_the_arrays_are_named_with_their_place() {
 }
 
 #[test]
-fn archives_that_are_cut_or_hold_something_else_are_errors() {
-    let whole = std::fs::read(data("csr.npz")).unwrap();
-    for length in 4..whole.len() {
-        assert!(read(&whole[..length]).is_err(), "cut to {length} bytes");
+fn truncated_archives_and_archives_without_a_sparse_matrix_are_errors() {
+    let valid = std::fs::read(data("csr.npz")).unwrap();
+    for length in 4..valid.len() {
+        assert!(read(&valid[..length]).is_err(), "cut to {length} bytes");
     }
-    let mut broken = whole.clone();
+    let mut broken = valid.clone();
     broken[30..200].iter_mut().for_each(|byte| *byte ^= 0xff);
     assert!(read(&broken).is_err());
     let other = message(&zip(&[("arr_0", f64s(&[1.0]))]));
@@ -178,11 +178,11 @@ fn archives_that_are_cut_or_hold_something_else_are_errors() {
         "{other}"
     );
     let message = message(&zip(&[]));
-    assert!(message.contains("it holds: nothing"), "{message}");
+    assert!(message.contains("it holds: no files"), "{message}");
 }
 
 #[test]
-fn headers_that_claim_too_much_are_refused_without_taking_memory() {
+fn headers_with_implausible_sizes_are_refused() {
     let rows = csr_with(&[("shape", i32s(&[i32::MAX, 3]))]);
     assert!(message(&rows).contains("offsets"));
     let claim = array("<f8", false, "(1000000000000000,)", &[0; 16]);
@@ -205,7 +205,7 @@ fn headers_that_claim_too_much_are_refused_without_taking_memory() {
 }
 
 #[test]
-fn a_sum_of_duplicates_beyond_the_range_is_refused_with_its_file_and_place() {
+fn an_infinite_sum_of_duplicates_is_refused_with_its_file_and_position() {
     for (format, place) in [("csr", "row 0, column 2"), ("csc", "row 2, column 0")] {
         let square = csr_with(&[
             ("format", array("|S3", false, "()", format.as_bytes())),
@@ -224,7 +224,7 @@ fn a_sum_of_duplicates_beyond_the_range_is_refused_with_its_file_and_place() {
 }
 
 #[test]
-fn duplicates_are_kept_where_that_is_asked_for() {
+fn duplicates_are_kept_on_request() {
     let keep = Options { duplicates: Duplicates::Keep, ..Options::default() };
     for name in ["coo.npz", "coo-array.npz"] {
         let loaded = load_with(data(name).to_str().unwrap(), &keep).unwrap();
@@ -236,10 +236,10 @@ fn duplicates_are_kept_where_that_is_asked_for() {
 }
 
 #[test]
-fn integers_that_no_f64_equals_are_warned_about_with_their_file_and_place() {
+fn the_first_rounded_integer_is_reported_with_its_file_and_index() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.npy");
-    let said = |numbers: [i64; 4]| {
+    let warnings = |numbers: [i64; 4]| {
         let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
         std::fs::write(&path, array("<i8", false, "(2, 2)", &bytes)).unwrap();
         let mut solver = crate::common::process::solver();
@@ -247,11 +247,11 @@ fn integers_that_no_f64_equals_are_warned_about_with_their_file_and_place() {
         assert_eq!(done.status.code(), Some(0));
         String::from_utf8(done.stderr).unwrap()
     };
-    // 2^53 + 1 and + 3 lie between two f64; what is larger and even does not.
-    let warned = said([1, 9_007_199_254_740_994, 9_007_199_254_740_993, -9_007_199_254_740_995]);
+    // 2^53 + 1 and 2^53 + 3 have no exact f64; 2^53 + 2 has one.
+    let warned = warnings([1, 9_007_199_254_740_994, 9_007_199_254_740_993, -9_007_199_254_740_995]);
     let expected = "a.npy: the array[2] is 9007199254740993, which f64 rounds to 9007199254740992\n";
     assert!(warned.ends_with(expected) && warned.lines().count() == 1, "{warned}");
-    assert_eq!(said([1, 9_007_199_254_740_992, -(1 << 62), 0]), "");
+    assert_eq!(warnings([1, 9_007_199_254_740_992, -(1 << 62), 0]), "");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_dense_array_is_a_matrix_of_its_nonzeros() {
 }
 
 #[test]
-fn headers_of_arrays_that_are_wrong_are_errors() {
+fn faulty_headers_of_arrays_are_errors() {
     for bytes in [
         b"\x93NUMPY".to_vec(),
         b"\x93NUMPY\x01\x00\xff".to_vec(),
@@ -305,7 +305,7 @@ fn vectors_are_read_and_written() {
     assert!(matches!(read_dense(&market), Err(Error::UnsupportedFile { .. })));
 }
 
-/// A Python that has SciPy. Without one the test is skipped.
+/// Returns a Python interpreter with SciPy; skips the test if there is none.
 fn python() -> PathBuf {
     let python = PathBuf::from(std::env::var_os("SOLVER_PYTHON").unwrap_or("python3".into()));
     let works = std::process::Command::new(&python).args(["-c", "import scipy.sparse"]).output();
@@ -317,7 +317,7 @@ fn python() -> PathBuf {
 }
 
 #[test]
-fn scipy_and_numpy_read_what_is_written() {
+fn scipy_and_numpy_read_the_written_files() {
     let python = python();
     let folder = tempfile::tempdir().unwrap();
     let matrix =
@@ -351,7 +351,7 @@ fn a_pattern_is_written_with_its_ones() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back_to_the_bit(
+    fn any_matrix_is_read_back_bit_for_bit(
         triplets in proptest::collection::vec((0_u32..9, 0_u32..7, -1e300_f64..1e300), 0..40),
     ) {
         let (rows, rest): (Vec<_>, Vec<_>) = triplets.into_iter().map(|(i, j, v)| (i, (j, v))).unzip();

@@ -1,4 +1,4 @@
-//! Pajek networks: sections, labels, and what is refused.
+//! Pajek networks: sections, labels, and faulty files.
 
 use super::tables::{accepted, assert_refused, edges, expected, labels, read};
 use solver::Error;
@@ -31,7 +31,7 @@ fn pajek_networks_are_read_with_their_labels() {
 }
 
 #[test]
-fn pajek_networks_that_contradict_themselves_are_refused() {
+fn inconsistent_pajek_networks_are_refused() {
     let vertex = "a vertex from 1 to 2";
     assert_refused(read("*Vertices 2\n*Arcs\n1 3\n"), 3, 3, vertex, "3");
     assert_refused(read("*Vertices 2\n*Arcs\n1\n"), 3, 2, vertex, "end of line");
@@ -64,25 +64,25 @@ fn pajek_networks_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn a_faulty_weight_of_a_pajek_link_is_not_taken_for_a_parameter() {
+fn a_faulty_weight_of_a_pajek_link_is_not_read_as_a_parameter() {
     for weight in ["0,5", "7x", "-", ".5.", "+x"] {
         let text = format!("*Vertices 2\n*Arcs\n1 2 {weight}\n");
         assert_refused(read(&text), 3, 5, "a weight, a finite number", weight);
     }
     assert_eq!(
         accepted("*Vertices 2\n*Arcs\n1 2 c Blue\n").notes,
-        ["what follows the weight of a link is not read"]
+        ["words after the weight of a link are ignored"]
     );
 }
 
 #[test]
-fn a_pajek_matrix_without_rows_is_refused_where_another_section_begins() {
+fn a_pajek_matrix_without_rows_is_refused_at_the_next_section() {
     let text = "*Vertices 2\n*Matrix\n*Arcs\n1 2\n";
     assert_refused(read(text), 3, 1, "the rows of the matrix before another section", "*Arcs");
 }
 
 #[test]
-fn a_pajek_label_of_several_words_without_quotes_is_noted() {
+fn a_pajek_label_of_several_words_without_quotes_gives_a_note() {
     let loaded = accepted("*Vertices 3\n1 Zoe 0.1 0.2\n2 Ann Arbor\n3 \"Bob\" ellipse\n*Arcs\n1 2\n");
     assert_eq!(labels(&loaded), ["Zoe", "Ann", "Bob"]);
     assert_eq!(loaded.notes, ["the label of vertex 2 is read as one word: several words need quotes"]);

@@ -1,11 +1,11 @@
-//! The generators of random graphs, `rmat` and `star`, against their laws, and every fault in their descriptions.
+//! Compares the random graphs `rmat` and `star` with their distributions, and checks the errors for faulty descriptions.
 
 use solver::Error;
 use solver::format::stats::{Verdict, symmetry_of};
 use solver::format::{Csr, Values};
 use solver::source::load;
 
-fn made(what: &str) -> Csr {
+fn generated(what: &str) -> Csr {
     load(what).unwrap().matrix
 }
 
@@ -13,41 +13,41 @@ fn lengths(m: &Csr) -> Vec<usize> {
     (0..m.rows()).map(|i| m.row_range(i).len()).collect()
 }
 
-fn places(m: &Csr) -> impl Iterator<Item = (usize, usize)> + '_ {
+fn positions(m: &Csr) -> impl Iterator<Item = (usize, usize)> + '_ {
     (0..m.rows()).flat_map(|i| m.row(i).map(move |(j, _)| (i, j)))
 }
 
 #[test]
-fn rmat_goes_into_each_quarter_with_its_probability() {
-    // So sparse that hardly an edge is drawn twice.
-    let m = made("rmat:scale=24,edges=40000");
+fn rmat_draws_each_quadrant_with_its_probability() {
+    // The graph is so sparse that hardly any edge is drawn twice.
+    let m = generated("rmat:scale=24,edges=40000");
     assert!((39_900..=40_000).contains(&m.nnz()), "{}", m.nnz());
     for bit in [23, 22, 11, 0] {
         let mut shares = [0.0; 4];
-        places(&m).for_each(|(i, j)| shares[(i >> bit & 1) * 2 + (j >> bit & 1)] += 1.0 / m.nnz() as f64);
+        positions(&m).for_each(|(i, j)| shares[(i >> bit & 1) * 2 + (j >> bit & 1)] += 1.0 / m.nnz() as f64);
         for (got, law) in shares.iter().zip([0.57, 0.19, 0.19, 0.05]) {
             assert!((got - law).abs() < 0.015, "bit {bit}: {shares:?}");
         }
     }
-    // Certain quarters leave one place.
-    for (law, place) in [
+    // If one quadrant has probability 1, all edges are the same.
+    for (law, position) in [
         ("a=1,b=0,c=0", (0, 0)),
         ("a=0,b=1,c=0", (0, 255)),
         ("a=0,b=0,c=1", (255, 0)),
         ("a=0,b=0,c=0", (255, 255)),
     ] {
-        let m = made(&format!("rmat:scale=8,edges=1000,{law}"));
-        assert_eq!(places(&m).collect::<Vec<_>>(), [place], "{law}");
+        let m = generated(&format!("rmat:scale=8,edges=1000,{law}"));
+        assert_eq!(positions(&m).collect::<Vec<_>>(), [position], "{law}");
     }
-    let diagonal = made("rmat:scale=8,edges=20000,a=0.5,b=0,c=0");
-    assert_eq!(places(&diagonal).collect::<Vec<_>>(), (0..256).map(|i| (i, i)).collect::<Vec<_>>());
+    let diagonal = generated("rmat:scale=8,edges=20000,a=0.5,b=0,c=0");
+    assert_eq!(positions(&diagonal).collect::<Vec<_>>(), (0..256).map(|i| (i, i)).collect::<Vec<_>>());
 }
 
 #[test]
-fn rmat_has_heavy_tails_in_both_directions_and_keeps_an_edge_once() {
-    let m = made("rmat:scale=16,edges=1000000");
+fn rmat_has_heavy_tailed_degrees_in_both_directions_and_no_duplicate_edges() {
+    let m = generated("rmat:scale=16,edges=1000000");
     assert_eq!((m.rows(), m.cols(), m.values()), (65_536, 65_536, &Values::Ones));
-    // The law expects 914 thousand different places of a million.
+    // Of a million edges, 914 thousand distinct ones are expected.
     assert!((911_000..917_000).contains(&m.nnz()), "{}", m.nnz());
     let mean = m.nnz() / m.rows();
     for lengths in [lengths(&m), lengths(&m.transposed().unwrap())] {
@@ -57,26 +57,26 @@ fn rmat_has_heavy_tails_in_both_directions_and_keeps_an_edge_once() {
 }
 
 #[test]
-fn rmat_takes_its_size_and_its_edges_in_several_forms() {
-    let m = made("rmat:scale=10,edges=16384");
-    assert_eq!(m, made("rmat:scale=10,factor=16"));
-    assert_eq!(m, made("rmat:n=1024,factor=16"));
-    assert_eq!(m, made("rmat:n=1024,scale=10,edges=16384,a=0.57,b=0.19,c=0.19,seed=1"));
-    assert_ne!(m, made("rmat:scale=10,factor=16,seed=2"));
+fn rmat_accepts_several_forms_of_its_size_and_number_of_edges() {
+    let m = generated("rmat:scale=10,edges=16384");
+    assert_eq!(m, generated("rmat:scale=10,factor=16"));
+    assert_eq!(m, generated("rmat:n=1024,factor=16"));
+    assert_eq!(m, generated("rmat:n=1024,scale=10,edges=16384,a=0.57,b=0.19,c=0.19,seed=1"));
+    assert_ne!(m, generated("rmat:scale=10,factor=16,seed=2"));
     // Indices are taken modulo n.
-    let m = made("rmat:n=1000,edges=16384");
+    let m = generated("rmat:n=1000,edges=16384");
     assert_eq!((m.rows(), m.cols()), (1000, 1000));
     let wrapped: std::collections::BTreeSet<_> =
-        places(&made("rmat:scale=10,edges=16384")).map(|(i, j)| (i % 1000, j % 1000)).collect();
-    assert_eq!(places(&m).collect::<Vec<_>>(), wrapped.into_iter().collect::<Vec<_>>());
-    assert_eq!(made("rmat:scale=10,edges=0").nnz(), 0);
-    assert_eq!(places(&made("rmat:n=1,edges=1")).collect::<Vec<_>>(), [(0, 0)]);
+        positions(&generated("rmat:scale=10,edges=16384")).map(|(i, j)| (i % 1000, j % 1000)).collect();
+    assert_eq!(positions(&m).collect::<Vec<_>>(), wrapped.into_iter().collect::<Vec<_>>());
+    assert_eq!(generated("rmat:scale=10,edges=0").nnz(), 0);
+    assert_eq!(positions(&generated("rmat:n=1,edges=1")).collect::<Vec<_>>(), [(0, 0)]);
 }
 
 #[test]
-fn rmat_with_flags_is_the_same_graph_renumbered_without_loops_or_with_values() {
-    let plain = made("rmat:scale=10,factor=16");
-    let permuted = made("rmat:scale=10,factor=16,permuted");
+fn rmat_flags_renumber_the_graph_remove_its_loops_or_add_values() {
+    let plain = generated("rmat:scale=10,factor=16");
+    let permuted = generated("rmat:scale=10,factor=16,permuted");
     let sorted = |m: &Csr| {
         let mut lengths = lengths(m);
         lengths.sort_unstable();
@@ -84,12 +84,12 @@ fn rmat_with_flags_is_the_same_graph_renumbered_without_loops_or_with_values() {
     };
     assert!(plain != permuted && sorted(&plain) == sorted(&permuted));
     assert_eq!(sorted(&plain.transposed().unwrap()), sorted(&permuted.transposed().unwrap()));
-    let loops = |m: &Csr| places(m).filter(|(i, j)| i == j).count();
+    let loops = |m: &Csr| positions(m).filter(|(i, j)| i == j).count();
     assert_eq!(loops(&plain), loops(&permuted));
-    let loopless = made("rmat:scale=10,factor=16,loopless");
+    let loopless = generated("rmat:scale=10,factor=16,loopless");
     assert!(loops(&plain) > 0 && loops(&loopless) == 0);
     assert_eq!(loopless.nnz(), plain.nnz() - loops(&plain));
-    let weighted = made("rmat:scale=10,factor=16,weighted");
+    let weighted = generated("rmat:scale=10,factor=16,weighted");
     assert_eq!(weighted.pattern(), plain.pattern());
     let Values::F64(values) = weighted.values() else { panic!("no values") };
     assert!(values.iter().all(|&v| v > 0.0 && v <= 1.0));
@@ -104,23 +104,23 @@ fn a_star_is_symmetric_around_its_hub() {
     assert!(loaded.symmetric && loaded.stand_in.is_none());
     assert_eq!(symmetry_of(m).unwrap(), Verdict::Exact);
     let lengths = lengths(m);
-    // 40,000 draws of 99,999 rows hit 32,967 different ones on average.
+    // 40,000 draws from 99,999 rows give 32,967 distinct rows on average.
     assert!((32_500..33_400).contains(&lengths[0]), "{}", lengths[0]);
     assert!(lengths[1..].iter().max().unwrap() < &100);
     assert_eq!(m.get(0, 0), None);
-    // What is left of 1.0242 n beside the hub is drawn by halves, and counts twice.
-    let others = m.nnz() - 2 * lengths[0];
-    assert!((68_900..=69_460).contains(&others), "{others}");
+    // By default 'edges' is 1.0242 n. Half of what the hub's row leaves of it is drawn, and each draw gives two entries.
+    let outside = m.nnz() - 2 * lengths[0];
+    assert!((68_900..=69_460).contains(&outside), "{outside}");
     let Values::F64(values) = m.values() else { panic!("no values") };
     assert!(values.iter().all(|&v| v > 0.0 && v <= 1.0));
     assert_eq!(lengths.iter().sum::<usize>(), m.nnz());
-    let alone = made("star:n=1000,hub=300,edges=0");
+    let alone = generated("star:n=1000,hub=300,edges=0");
     assert_eq!(alone.nnz(), 2 * alone.row_range(0).len());
-    assert_eq!(places(&made("star:n=2,hub=1,edges=1")).collect::<Vec<_>>(), [(0, 1), (1, 0)]);
+    assert_eq!(positions(&generated("star:n=2,hub=1,edges=1")).collect::<Vec<_>>(), [(0, 1), (1, 0)]);
 }
 
 #[test]
-fn random_graphs_are_the_same_to_the_bit_on_any_number_of_threads() {
+fn random_graphs_do_not_depend_on_the_number_of_threads() {
     for what in [
         "rmat:scale=14,edges=300000",
         "rmat:n=10000,edges=300000,weighted,permuted,loopless",
@@ -128,7 +128,7 @@ fn random_graphs_are_the_same_to_the_bit_on_any_number_of_threads() {
     ] {
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| made(what))
+            pool.install(|| generated(what))
         };
         let one = on(1);
         assert!(one == on(2) && one == on(3), "{what}");
@@ -136,7 +136,7 @@ fn random_graphs_are_the_same_to_the_bit_on_any_number_of_threads() {
 }
 
 #[test]
-fn faults_in_a_description_are_named_with_the_right_form() {
+fn a_faulty_description_is_refused_with_the_fault_and_the_correct_form() {
     let faults = [
         ("rmat", "neither 'scale' nor 'n'"),
         ("rmat:edges=5", "neither 'scale' nor 'n'"),
@@ -186,7 +186,7 @@ fn faults_in_a_description_are_named_with_the_right_form() {
 }
 
 #[test]
-fn sizes_out_of_range_are_refused_at_once() {
+fn sizes_out_of_range_are_refused() {
     for what in
         ["rmat:n=4294967296,edges=1", "star:n=4294967296,hub=1", "rmat:n=18446744073709551615,edges=1"]
     {

@@ -1,5 +1,5 @@
-//! The stand-ins for well-known matrices, against the facts of those matrices. With `--include-ignored` and `--release`
-//! all of them at full size; `--nocapture` shows each beside the real one.
+//! Compares the stand-ins for well-known matrices with the facts of those matrices. `--include-ignored` and `--release` check
+//! all stand-ins at full size; `--nocapture` prints a table of each stand-in and its real matrix.
 
 use crate::common::solves::{System, serial, to};
 use crate::common::tolerance;
@@ -11,7 +11,7 @@ use solver::source::{Loaded, load};
 use solver::stop::StopReason;
 use std::time::Instant;
 
-/// What is known of a real matrix.
+/// The facts of a real matrix.
 struct Facts {
     name: &'static str,
     real: &'static str,
@@ -22,11 +22,11 @@ struct Facts {
     row_deviation: f64,
     col_max: usize,
     col_deviation: f64,
-    /// Mean of last minus first column of a row, as a share of n.
+    /// Mean of last minus first column index of a row, divided by n.
     span: f64,
     /// Mean number of runs of consecutive columns in a row.
     runs: f64,
-    /// Mean share of a row's entries that have one in the next row at most one column away.
+    /// Mean fraction of a row's entries with an entry in the next row at most one column away.
     similarity: f64,
 }
 
@@ -44,7 +44,7 @@ fn facts(name: &str) -> &'static Facts {
     FACTS.iter().find(|facts| facts.name == name).unwrap()
 }
 
-/// The same of a matrix at hand.
+/// The same facts, measured from a matrix.
 struct Measured {
     row_min: usize,
     row_max: usize,
@@ -62,7 +62,7 @@ fn deviation(lengths: &[usize]) -> f64 {
     (lengths.iter().map(|&l| (l as f64 - mean).powi(2)).sum::<f64>() / n).sqrt()
 }
 
-/// Entries of a row that have one in the other at most one column away.
+/// Counts the entries of a row with an entry in the other row at most one column away.
 fn near(row: &[u32], other: &[u32]) -> usize {
     let close = |&col: &u32| {
         let at = other.partition_point(|&o| o + 1 < col);
@@ -77,7 +77,7 @@ fn measure(m: &Csr) -> Measured {
     let lengths: Vec<usize> = (0..n).map(|i| columns(i).len()).collect();
     let mut counts = vec![0; m.cols()];
     m.col_indices().iter().for_each(|&col| counts[col as usize] += 1);
-    let mean = |of: &(dyn Fn(usize) -> f64 + Sync)| (0..n).into_par_iter().map(of).sum::<f64>() / n as f64;
+    let mean = |f: &(dyn Fn(usize) -> f64 + Sync)| (0..n).into_par_iter().map(f).sum::<f64>() / n as f64;
     Measured {
         row_min: *lengths.iter().min().unwrap(),
         row_max: *lengths.iter().max().unwrap(),
@@ -97,12 +97,12 @@ fn measure(m: &Csr) -> Measured {
     }
 }
 
-/// Within 5 %.
+/// Asserts that a value is within 5 % of the real matrix's.
 fn close(what: &str, got: f64, real: f64) {
     assert!((got - real).abs() <= 0.05 * real, "{what}: {got}, the real one has {real}");
 }
 
-/// Makes one at full size, prints it beside the real one, and checks what it promises.
+/// Generates a stand-in at full size, prints its facts next to those of the real matrix, and compares them.
 fn check_full(name: &str) -> Loaded {
     let real = facts(name);
     let start = Instant::now();
@@ -121,7 +121,7 @@ fn check_full(name: &str) -> Loaded {
     row("longest column", got.col_max as f64, real.col_max as f64);
     row("deviation of columns", got.col_deviation, real.col_deviation);
     row("span / n", got.span, real.span);
-    row("runs a row", got.runs, real.runs);
+    row("runs per row", got.runs, real.runs);
     row("similarity", got.similarity, real.similarity);
     assert_eq!(loaded.stand_in, Some(real.real));
     assert_eq!(m.rows(), real.rows);
@@ -137,23 +137,23 @@ fn check_full(name: &str) -> Loaded {
 
 #[test]
 #[ignore = "large: 27 million entries"]
-fn f1_like_meets_the_facts_of_f1() {
+fn f1_like_matches_f1() {
     check_full("F1-like");
 }
 
 #[test]
 #[ignore = "large: 37 million entries"]
-fn inline_1_like_meets_the_facts_of_inline_1() {
+fn inline_1_like_matches_inline_1() {
     check_full("inline_1-like");
 }
 
 #[test]
-fn crankseg_1_like_meets_the_facts_of_crankseg_1() {
+fn crankseg_1_like_matches_crankseg_1() {
     check_full("crankseg_1-like");
 }
 
 #[test]
-fn ecology1_like_meets_the_facts_of_ecology1() {
+fn ecology1_like_matches_ecology1() {
     let loaded = check_full("ecology1-like");
     assert_eq!(loaded.matrix.nnz(), facts("ecology1-like").entries);
     let grid = load("poisson2d:1000x1000").unwrap().matrix;
@@ -162,20 +162,20 @@ fn ecology1_like_meets_the_facts_of_ecology1() {
 
 #[test]
 #[ignore = "large: 38 million entries"]
-fn mawi_like_meets_the_facts_of_mawi_201512012345() {
+fn mawi_like_matches_mawi_201512012345() {
     check_full("mawi-like");
 }
 
 #[test]
 #[ignore = "large: 36 million entries"]
-fn stackoverflow_like_meets_the_facts_of_sx_stackoverflow() {
+fn stackoverflow_like_matches_sx_stackoverflow() {
     let loaded = check_full("stackoverflow-like");
-    let own = (0..loaded.matrix.rows()).filter(|&i| loaded.matrix.get(i, i).is_some()).count();
-    close("self loops", own as f64, 1_357_766.0);
+    let loops = (0..loaded.matrix.rows()).filter(|&i| loaded.matrix.get(i, i).is_some()).count();
+    close("self loops", loops as f64, 1_357_766.0);
 }
 
 #[test]
-fn a_smaller_stand_in_has_its_share_of_rows_and_rows_of_the_same_lengths() {
+fn a_scaled_stand_in_has_a_scaled_number_of_rows_and_similar_row_lengths() {
     for real in FACTS {
         let loaded = load(&format!("{}:scale=0.01", real.name)).unwrap();
         let (m, got) = (&loaded.matrix, measure(&loaded.matrix));
@@ -183,10 +183,10 @@ fn a_smaller_stand_in_has_its_share_of_rows_and_rows_of_the_same_lengths() {
         assert_eq!(loaded.stored, m.nnz() as u64);
         close(real.name, m.rows() as f64, 0.01 * real.rows as f64);
         assert_eq!(got.row_min, real.row_min, "{}", real.name);
-        // A small body has more surface, where rows are shorter, and a small graph merges more of its draws.
+        // A smaller body has relatively more surface, where rows are shorter; a smaller graph has more duplicate draws.
         let mean = |entries: usize, rows: usize| entries as f64 / rows as f64;
-        let share = mean(m.nnz(), m.rows()) / mean(real.entries, real.rows);
-        assert!((0.6..=1.05).contains(&share), "{}: {share}", real.name);
+        let ratio = mean(m.nnz(), m.rows()) / mean(real.entries, real.rows);
+        assert!((0.6..=1.05).contains(&ratio), "{}: {ratio}", real.name);
         let structural = real.runs > 15.0;
         if structural {
             let mean = mean(m.nnz(), m.rows());
@@ -198,7 +198,7 @@ fn a_smaller_stand_in_has_its_share_of_rows_and_rows_of_the_same_lengths() {
 }
 
 #[test]
-fn full_names_name_the_same_stand_ins() {
+fn full_names_select_the_same_stand_ins() {
     for (short, full) in [("mawi", "mawi_201512012345"), ("stackoverflow", "sx-stackoverflow")] {
         let [a, b] = [short, full].map(|name| load(&format!("{name}-like:scale=0.001")).unwrap());
         assert!(a.matrix == b.matrix && a.stand_in == b.stand_in, "{full}");
@@ -206,20 +206,20 @@ fn full_names_name_the_same_stand_ins() {
 }
 
 #[test]
-fn stand_ins_are_the_same_to_the_bit_on_any_number_of_threads_and_differ_by_seed() {
+fn stand_ins_do_not_depend_on_the_number_of_threads_and_differ_by_seed() {
     for real in FACTS {
         let what = format!("{}:scale=0.01", real.name);
-        let made = |threads: usize, seed: &str| {
+        let generate = |threads: usize, seed: &str| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| load(&format!("{what}{seed}")).unwrap().matrix)
         };
-        let one = made(1, "");
-        assert!(one == made(2, ",seed=1") && one == made(3, ""), "{what}");
-        assert!(one != made(2, ",seed=2"), "{what}");
+        let one = generate(1, "");
+        assert!(one == generate(2, ",seed=1") && one == generate(3, ""), "{what}");
+        assert!(one != generate(2, ",seed=2"), "{what}");
     }
 }
 
-/// Whether all pivots of a dense Cholesky factorisation are positive.
+/// Checks whether all pivots of a dense Cholesky factorisation are positive.
 fn positive_definite(m: &Csr) -> bool {
     let n = m.rows();
     let mut dense = vec![vec![0.0; n]; n];
@@ -239,7 +239,7 @@ fn positive_definite(m: &Csr) -> bool {
 }
 
 #[test]
-fn structural_stand_ins_are_positive_definite_in_dense_blocks() {
+fn structural_stand_ins_are_positive_definite_with_dense_blocks() {
     for (what, aligned) in [
         ("F1-like:scale=0.001", true),
         ("inline_1-like:scale=0.001", true),
@@ -250,7 +250,7 @@ fn structural_stand_ins_are_positive_definite_in_dense_blocks() {
         let lengths = (0..m.rows()).filter(|&i| !m.row_range(i).len().is_multiple_of(3)).count();
         assert_eq!(lengths == 0 && m.rows().is_multiple_of(3), aligned, "{what}: {lengths} of {}", m.rows());
     }
-    // The check can fail.
+    // A negative control: this Laplacian is singular.
     assert!(!positive_definite(&load("ecology1-like:scale=0.001").unwrap().matrix));
 }
 
@@ -264,7 +264,7 @@ fn conjugate_gradients_converge_on_a_small_f1_like() {
 }
 
 #[test]
-fn ecology1_like_is_a_laplacian_whose_rows_sum_to_exactly_zero() {
+fn ecology1_like_is_a_laplacian_with_row_sums_of_exactly_zero() {
     let m = load("ecology1-like:scale=0.01").unwrap().matrix;
     assert_eq!(m.multiply_reference(&vec![1.0; m.cols()]), vec![0.0; m.rows()]);
     for i in 0..m.rows() {
@@ -276,7 +276,7 @@ fn ecology1_like_is_a_laplacian_whose_rows_sum_to_exactly_zero() {
 }
 
 #[test]
-fn mawi_like_has_one_hub_no_diagonal_and_as_many_components_of_packets() {
+fn mawi_like_has_one_hub_no_diagonal_and_the_real_number_of_components() {
     let m = load("mawi-like:scale=0.01").unwrap().matrix;
     let Values::F64(packets) = m.values() else { panic!("packets are counted") };
     assert!(packets.iter().all(|&p| (1.0..=1_509_116.0).contains(&p) && p.fract() == 0.0));
@@ -286,21 +286,21 @@ fn mawi_like_has_one_hub_no_diagonal_and_as_many_components_of_packets() {
     assert!(lengths[m.rows() - 2] < lengths[m.rows() - 1] / 10, "a second hub");
     close("the hub's row", lengths[m.rows() - 1] as f64, 0.01 * 16_399_896.0);
     assert!(lengths[m.rows() / 2] <= 2);
-    // Which rows are without the hub is drawn for 64 at a time, so their number varies.
-    let share = components(&m) as f64 / (0.01 * 442_523.0);
-    assert!((0.85..1.15).contains(&share), "{share} of the components");
+    // The rows not connected to the hub are drawn 64 at a time, so their number varies.
+    let ratio = components(&m) as f64 / (0.01 * 442_523.0);
+    assert!((0.85..1.15).contains(&ratio), "ratio of the numbers of components: {ratio}");
 }
 
-/// Connected components of a symmetric pattern.
+/// Counts the connected components of a symmetric pattern.
 fn components(m: &Csr) -> usize {
-    let mut seen = vec![false; m.rows()];
+    let mut visited = vec![false; m.rows()];
     let mut count = 0;
     for start in 0..m.rows() {
-        count += usize::from(!seen[start]);
+        count += usize::from(!visited[start]);
         let mut open = vec![start];
         while let Some(i) = open.pop() {
-            if !std::mem::replace(&mut seen[i], true) {
-                open.extend(m.row(i).map(|(j, _)| j).filter(|&j| !seen[j]));
+            if !std::mem::replace(&mut visited[i], true) {
+                open.extend(m.row(i).map(|(j, _)| j).filter(|&j| !visited[j]));
             }
         }
     }
@@ -308,16 +308,16 @@ fn components(m: &Csr) -> usize {
 }
 
 #[test]
-fn stackoverflow_like_has_heavy_tails_loops_and_answers_in_turn() {
+fn stackoverflow_like_has_heavy_tails_loops_and_reciprocal_edges() {
     let m = load("stackoverflow-like:scale=0.01").unwrap().matrix;
     let Values::F64(times) = m.values() else { panic!("answers are counted") };
     assert!(times.iter().all(|&t| (1.0..=29_919.0).contains(&t) && t.fract() == 0.0));
     close("mean of values", times.iter().sum::<f64>() / times.len() as f64, 63_497_050.0 / 36_233_450.0);
-    let own = (0..m.rows()).filter(|&i| m.get(i, i).is_some()).count();
-    close("self loops", own as f64, 0.01 * 1_357_766.0);
+    let loops = (0..m.rows()).filter(|&i| m.get(i, i).is_some()).count();
+    close("self loops", loops as f64, 0.01 * 1_357_766.0);
     let mirrored = (0..m.rows()).flat_map(|i| m.row(i).map(move |(j, _)| (i, j)));
     let mirrored = mirrored.filter(|&(i, j)| i != j && m.get(j, i).is_some()).count();
-    let share = mirrored as f64 / (m.nnz() - own) as f64;
+    let share = mirrored as f64 / (m.nnz() - loops) as f64;
     assert!((0.33..0.6).contains(&share), "{share}: the real one has 0.384");
     let got = measure(&m);
     let mean = m.nnz() as f64 / m.rows() as f64;

@@ -1,4 +1,4 @@
-//! Graphs in WebGraph's BV format: written by an encoder of the tests in every code, and a real one.
+//! Graphs in WebGraph's BV format: graphs that this file's encoder writes in every code, and a real graph.
 
 use crate::common::real;
 
@@ -8,7 +8,7 @@ use solver::format::{Csr, Values};
 use solver::source::load;
 use std::path::Path;
 
-/// Bits, most significant first.
+/// A bit stream, most significant bit first.
 #[derive(Default)]
 struct Writer(Vec<bool>);
 
@@ -58,7 +58,8 @@ impl Writer {
         }
     }
 
-    fn around(&mut self, code: Code, node: u64, value: u64) {
+    /// Writes the signed distance of `value` from `node`.
+    fn write_relative(&mut self, code: Code, node: u64, value: u64) {
         let code_of = if value >= node { 2 * (value - node) } else { 2 * (node - value) - 1 };
         self.write(code, code_of);
     }
@@ -71,7 +72,7 @@ impl Writer {
     }
 }
 
-/// How a graph is written.
+/// The parameters of the encoding.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     window: usize,
@@ -105,10 +106,10 @@ fn encode(graph: &[Vec<u32>], form: Form, mut reference: impl FnMut(usize) -> us
             let from = reference(node).min(form.window).min(node);
             out.write(form.references, from as u64);
             if from > 0 {
-                let there = &graph[node - from];
-                // Lengths of the runs that are copied and skipped by turns; the last is left out.
+                let referenced = &graph[node - from];
+                // Lengths of the runs that are alternately copied and skipped; the last one is implicit.
                 let mut runs: Vec<(bool, u64)> = vec![(true, 0)];
-                for other in there {
+                for other in referenced {
                     let shared = list.contains(other);
                     match runs.last_mut() {
                         Some((kind, count)) if *kind == shared => *count += 1,
@@ -120,7 +121,7 @@ fn encode(graph: &[Vec<u32>], form: Form, mut reference: impl FnMut(usize) -> us
                 for (i, (_, length)) in runs.iter().enumerate() {
                     out.write(form.blocks, length - u64::from(i > 0));
                 }
-                left.retain(|other| !there.contains(other));
+                left.retain(|other| !referenced.contains(other));
             }
         }
         if form.shortest > 0 && !left.is_empty() {
@@ -136,7 +137,7 @@ fn encode(graph: &[Vec<u32>], form: Form, mut reference: impl FnMut(usize) -> us
             let mut next = None;
             for &(start, length) in &runs {
                 match next {
-                    None => out.around(Code::Gamma, node as u64, start.into()),
+                    None => out.write_relative(Code::Gamma, node as u64, start.into()),
                     Some(next) => out.write(Code::Gamma, u64::from(start) - next - 1),
                 }
                 out.write(Code::Gamma, u64::from(length) - form.shortest as u64);
@@ -147,7 +148,7 @@ fn encode(graph: &[Vec<u32>], form: Form, mut reference: impl FnMut(usize) -> us
         let mut last = None;
         for other in left.into_iter().map(u64::from) {
             match last {
-                None => out.around(form.residuals, node as u64, other),
+                None => out.write_relative(form.residuals, node as u64, other),
                 Some(last) => out.write(form.residuals, other - last - 1),
             }
             last = Some(other);
@@ -188,7 +189,7 @@ fn properties(nodes: usize, arcs: usize, form: Form) -> String {
     )
 }
 
-/// The graph as it is read from its files.
+/// Writes the files and reads the graph through either of them.
 fn read(bytes: &[u8], properties: &str) -> Result<Csr, Error> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.graph"), bytes).unwrap();
@@ -205,7 +206,7 @@ fn lists(matrix: &Csr) -> Vec<Vec<u32>> {
     (0..matrix.rows()).map(|i| matrix.row_columns(i).to_vec()).collect()
 }
 
-/// Lists that resemble their predecessors and have runs.
+/// Generates graphs with runs of successors and with lists that contain the previous list.
 fn graphs() -> impl Strategy<Value = Vec<Vec<u32>>> {
     (1usize..40).prop_flat_map(|n| {
         let list = prop::collection::btree_set(0..n as u32, 0..n.min(25));
@@ -238,7 +239,7 @@ fn codes() -> impl Strategy<Value = Code> {
 
 proptest! {
     #[test]
-    fn what_is_written_in_any_code_is_read_as_it_was(
+    fn a_graph_in_any_code_is_read_back(
         graph in graphs(),
         window in 0usize..8,
         shortest in 0usize..6,
@@ -258,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_bits_are_an_error_or_a_graph_and_never_more(
+    fn damaged_bits_give_an_error_or_a_graph_without_a_panic(
         graph in graphs(),
         damage in prop::collection::vec((any::<usize>(), any::<u8>()), 1..4),
         cut in any::<prop::sample::Index>(),
@@ -280,7 +281,7 @@ proptest! {
 }
 
 #[test]
-fn bits_that_look_like_text_or_another_kind_are_bits_where_the_properties_say_so() {
+fn bits_that_resemble_text_or_another_kind_are_read_as_bits_if_the_properties_declare_them() {
     let subset = |mask: u32| (0..3).filter(|i| mask >> i & 1 == 1).collect::<Vec<u32>>();
     let mut texts = 0;
     for masks in 0..512 {
@@ -301,11 +302,11 @@ fn bits_that_look_like_text_or_another_kind_are_bits_where_the_properties_say_so
         assert!(matches!(&error, Error::Malformed { place, .. } if place.starts_with("vertex")), "{error}");
     }
     std::fs::write(folder.path().join("a.properties"), "color=blue\n").unwrap();
-    assert_eq!(load().unwrap().kind, Some("METIS graph"), "these say nothing of bits");
+    assert_eq!(load().unwrap().kind, Some("METIS graph"), "these properties declare no bits");
 }
 
 #[test]
-fn properties_that_say_something_else_are_refused_with_what_to_do() {
+fn unsupported_or_contradictory_properties_are_refused() {
     let graph = vec![vec![1], vec![0]];
     let (bytes, good) = (encode(&graph, PLAIN, |_| 0), properties(2, 2, PLAIN));
     assert_eq!(lists(&read(&bytes, &good).unwrap()), graph);
@@ -339,7 +340,7 @@ fn properties_that_say_something_else_are_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_real_web_graph_has_the_links_of_its_text_under_other_numbers() {
+fn a_real_web_graph_equals_its_text_version_up_to_renumbering() {
     let real = real::folder();
     let read = |name: &str| load(real.join(Path::new(name)).to_str().unwrap()).unwrap().matrix;
     let (bits, text) = (read("cnr-2000.graph"), read("cnr-2000.graph-txt.gz"));
@@ -347,8 +348,8 @@ fn a_real_web_graph_has_the_links_of_its_text_under_other_numbers() {
     assert_eq!(bits.row_columns(0), [1, 4, 8, 219, 220]);
     let loops = |m: &Csr| (0..m.rows()).filter(|&i| m.get(i, i).is_some()).count();
     assert_eq!(loops(&bits), loops(&text));
-    // Whatever the numbers, a vertex has its links, and those of the vertices that they lead to.
-    let law = |m: &Csr| {
+    // The degrees of the vertices and the sums of their successors' degrees do not depend on the numbering.
+    let degrees = |m: &Csr| {
         let length = |i: usize| m.row_range(i).len();
         let mut all: Vec<(usize, usize)> = (0..m.rows())
             .map(|i| (length(i), m.row_columns(i).iter().map(|&j| length(j as usize)).sum()))
@@ -356,6 +357,6 @@ fn a_real_web_graph_has_the_links_of_its_text_under_other_numbers() {
         all.sort_unstable();
         all
     };
-    assert_eq!(law(&bits), law(&text));
-    assert_eq!(law(&bits.transposed().unwrap()), law(&text.transposed().unwrap()));
+    assert_eq!(degrees(&bits), degrees(&text));
+    assert_eq!(degrees(&bits.transposed().unwrap()), degrees(&text.transposed().unwrap()));
 }
