@@ -208,7 +208,13 @@ impl MatrixFacts<'_> {
         let entry_work = if near { work::of_pull } else { work::of_rows };
         let work = entry_work(self.rows, self.nnz);
         let row_end_work = work::row_end_work(self.rows * irregular(self.matrix));
-        Candidate { typed: csr_backend.to_owned(), block: None, bytes, work, time: time(bytes, work + row_end_work) }
+        Candidate {
+            typed: csr_backend.to_owned(),
+            block: None,
+            bytes,
+            work,
+            time: time(bytes, work + row_end_work),
+        }
     }
 }
 
@@ -260,9 +266,8 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
     let share = largest_share(matrix, THREADS);
     if share > UNEVEN {
         let height = chunk_height(rows);
-        let why = format!(
-            "{height} neighbouring rows hold {share:.1} times an even share of the work of {THREADS} threads"
-        );
+        let why =
+            format!("{height} neighbouring rows hold {share:.1} times an even share for {THREADS} threads");
         return chosen("merge", why);
     }
     let facts = facts(matrix, vector_width);
@@ -271,8 +276,7 @@ pub fn decide(matrix: &Csr, vector_width: usize) -> Result<Decision> {
         Some(best) if best.time < WORTH * csr.time => chosen(&best.typed, reason_over_csr(&best, &csr)),
         _ => {
             let gain = 100.0 * (1.0 - WORTH);
-            let graph =
-                if csr_backend == "pull" { "a graph without weights stores no values; " } else { "" };
+            let graph = if csr_backend == "pull" { "a graph without weights stores no values; " } else { "" };
             let why =
                 format!("{graph}no other format is estimated to save more than {gain:.0} % of the time");
             chosen(csr_backend, why)

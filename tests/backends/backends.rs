@@ -165,7 +165,11 @@ fn columns_of_a_stencil_take_less_than_one_byte_per_entry() {
     let matrix = generated("poisson2d:256x256");
     let operator = build("sell", &matrix).unwrap();
     let columns = operator.storage() - 4 * matrix.nnz() as u64;
-    assert!(columns < matrix.nnz() as u64, "{columns} bytes in addition to the values of {} entries", matrix.nnz());
+    assert!(
+        columns < matrix.nnz() as u64,
+        "{columns} bytes in addition to the values of {} entries",
+        matrix.nnz()
+    );
 }
 
 #[test]
@@ -202,7 +206,11 @@ fn ragged(value: impl FnMut(usize) -> f64) -> Arc<Csr> {
 }
 
 /// Asserts that an infinite x makes exactly those rows infinite or NaN that have an entry there.
-fn an_infinite_x_affects_only_rows_with_that_entry<D: Pick<f64>>(device: &D, backends: &[&str], matrix: &Arc<Csr>) {
+fn an_infinite_x_affects_only_rows_with_that_entry<D: Pick<f64>>(
+    device: &D,
+    backends: &[&str],
+    matrix: &Arc<Csr>,
+) {
     for backend in backends {
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap();
         let operator = choice.build::<D, f64>(device, matrix, 0).unwrap();
@@ -222,7 +230,11 @@ fn an_infinite_x_affects_only_rows_with_that_entry<D: Pick<f64>>(device: &D, bac
 #[test]
 fn padding_of_slices_and_segments_is_never_multiplied_by_an_infinite_x() {
     let matrix = ragged(|i| (i % 5) as f64 - 2.0);
-    an_infinite_x_affects_only_rows_with_that_entry(&cpu(), &["rows", "sell", "merge", "sprs", "nalgebra"], &matrix);
+    an_infinite_x_affects_only_rows_with_that_entry(
+        &cpu(),
+        &["rows", "sell", "merge", "sprs", "nalgebra"],
+        &matrix,
+    );
 }
 
 #[test]

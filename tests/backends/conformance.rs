@@ -21,7 +21,7 @@ on_each_backend! {
     sums_of_small_integers_are_exact,
     with_beta_zero_the_old_y_is_not_read_and_every_element_is_written,
     empty_rows_give_zero,
-    the_fused_dot_product_equals_product_then_dot_and_runs_the_program,
+    the_fused_dot_product_is_that_of_the_product_and_runs_the_program,
     the_fused_dot_product_does_not_change_the_slots_of_a_done_column,
     a_fused_sweep_equals_product_then_sweep,
     recorded_sweeps_after_products_do_not_depend_on_how_they_are_replayed,
@@ -226,7 +226,7 @@ fn near_and_square<D: Host>() -> Option<(&'static str, Arc<Csr>)> {
     (D::KIND == Cuda::KIND).then(zoo::near_and_square)
 }
 
-fn the_fused_dot_product_equals_product_then_dot_and_runs_the_program<D: Host>(device: &D, backend: &str) {
+fn the_fused_dot_product_is_that_of_the_product_and_runs_the_program<D: Host>(device: &D, backend: &str) {
     let mut zoo = zoo::integers();
     zoo.extend(near_and_square::<D>());
     for_each(device, backend, &zoo, &FusedDot { done: 0 });

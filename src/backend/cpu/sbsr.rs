@@ -153,12 +153,14 @@ fn arrange<V: Copy + Zeroable>(
         let range = offsets.get(row)..offsets.get(row + 1);
         let mut at = range.start;
         for block in range.clone().filter(|&block| mirrors[block] != STORED) {
-            (columns[at], images[image]) = (bsr.block_columns()[block], stored_index[mirrors[block] as usize]);
+            (columns[at], images[image]) =
+                (bsr.block_columns()[block], stored_index[mirrors[block] as usize]);
             (at, image) = (at + 1, image + 1);
         }
         for block in range.filter(|&block| mirrors[block] == STORED) {
             columns[at] = bsr.block_columns()[block];
-            arranged[next_stored * block_values..][..block_values].copy_from_slice(&values[block * block_values..][..block_values]);
+            arranged[next_stored * block_values..][..block_values]
+                .copy_from_slice(&values[block * block_values..][..block_values]);
             (at, next_stored) = (at + 1, next_stored + 1);
         }
     }

@@ -25,7 +25,7 @@ impl Columns {
         if matrix.cols() <= Self::NARROW { Columns::Narrow } else { Columns::Full }
     }
 
-    /// Returns the storage with the fewest bytes for kernels that know the row of an entry.
+    /// Returns the storage with the fewest bytes for kernels that have the row of an entry.
     pub fn for_rows(matrix: &Csr) -> Columns {
         // The first and the last column of a row are the furthest from it.
         let near = |row| {

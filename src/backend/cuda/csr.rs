@@ -5,7 +5,7 @@
 //! what limits a gather. So rows keep their order here: a block takes entries independently of row boundaries, and only the sums
 //! depend on rows. If no row is much longer than the mean, windows are unnecessary, and the kernel of `vector` is used.
 //!
-//! Columns are stored in 16 bits if the matrix has at most 65,536 of them, or if the threads that share a row know the row and
+//! Columns are stored in 16 bits if the matrix has at most 65,536 of them, or if the threads that share a row have its index and
 //! all columns lie within 16 bits of it: an entry in double precision then takes 10 bytes instead of 12.
 //!
 //! Sharing entries through shared memory follows J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on GPUs
@@ -247,7 +247,10 @@ impl Windows {
             cut.whole(first, matrix.rows());
         }
         let ahead = cut.ahead() as u32;
-        cut.windows.iter_mut().filter(|window| window.height >= PIECE).for_each(|piece| piece.ticket += ahead);
+        cut.windows
+            .iter_mut()
+            .filter(|window| window.height >= PIECE)
+            .for_each(|piece| piece.ticket += ahead);
         cut
     }
 

@@ -76,7 +76,9 @@ impl Family<Cuda> for EllFamily {
                 format!(
                     "{entries} entries padded to {padded_entries} values, with all rows as long as the longest ({width} entries)"
                 ),
-                format!("it stores at most {MOST_PLACES} values per entry, padding included; sell pads 32 rows at a time"),
+                format!(
+                    "it stores at most {MOST_PLACES} values per entry, padding included; sell pads 32 rows at a time"
+                ),
             ));
         }
         Ok(())

@@ -55,7 +55,11 @@ fn rows_before(matrix: &Csr, position: usize) -> usize {
     let (mut low, mut high) = (position.saturating_sub(matrix.nnz()), position.min(matrix.rows()));
     while low < high {
         let middle = low + (high - low) / 2;
-        if matrix.row_offsets().get(middle + 1) + middle < position { low = middle + 1 } else { high = middle }
+        if matrix.row_offsets().get(middle + 1) + middle < position {
+            low = middle + 1
+        } else {
+            high = middle
+        }
     }
     low
 }

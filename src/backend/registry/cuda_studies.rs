@@ -58,7 +58,9 @@ pub(super) const ENTRIES: &[Entry] = &[
     bsr_tasks::<bsr_tasks::RowMajor>(
         "a thread per value in memory order, each product added to shared memory atomically",
     ),
-    bsr_tasks::<bsr_tasks::Private>("a thread per value with a private sum for each row of a block, in local memory"),
+    bsr_tasks::<bsr_tasks::Private>(
+        "a thread per value with a private sum for each row of a block, in local memory",
+    ),
     bsr_tasks::<bsr_tasks::Team>(
         "as many threads as a block has values, each with one position of the block; refuses larger blocks",
     ),

@@ -3,7 +3,8 @@
 //! A row can be solved after the rows that it depends on. Instead of a barrier after every level of rows, each thread works
 //! through a strand of tasks and publishes how many it has done; another thread waits only before a task that depends on one of
 //! them. No barrier is needed before the backward solve either: an unknown that still needs L^-1 r of a row is itself a
-//! dependency of that row in the backward solve. `schedule.rs` describes how the rows are cut; the cut changes no bit of the result.
+//! dependency of that row in the backward solve. `schedule.rs` describes how the rows are cut; the cut changes no bit of the
+//! result.
 //!
 //! If nodes have several unknowns, rows are solved in square blocks with one column index for each block.
 
@@ -44,7 +45,8 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
     let triangle = Triangle::new(&blocks)?;
     let weight = block * block * size_of::<T>() + size_of::<u32>();
     // With more strands than cores, a wait for another strand could last until the operating system schedules that strand.
-    let schedule = Schedule::new(&triangle.dependencies(Direction::Forward), device.threads_at_once(), weight)?;
+    let schedule =
+        Schedule::new(&triangle.dependencies(Direction::Forward), device.threads_at_once(), weight)?;
     let threads = schedule.strands.len();
     log::info!(
         "triangular solves: blocks of {block} x {block}, {} on {threads} of {} threads",
@@ -93,7 +95,7 @@ fn best_block<T: Scalar>(factor: &Csr) -> usize {
     sizes.min_by_key(|&block| bytes(block)).unwrap_or(1)
 }
 
-/// The number of tasks that a thread has done, on cache lines of its own.
+/// The number of tasks that a thread has done, on separate cache lines.
 #[derive(Default)]
 #[repr(align(128))]
 struct Progress(AtomicU32);

@@ -1,6 +1,6 @@
 //! The two triangles as each thread reads them: values and columns in the order of the thread's tasks, forward and then backward.
 
-use super::schedule::{Direction, Dependencies, Schedule, Wait};
+use super::schedule::{Dependencies, Direction, Schedule, Wait};
 use crate::error::Result;
 use crate::format::{Bsr, Values};
 use crate::parallel::{grow, room, zeros};
@@ -158,7 +158,13 @@ impl<'a> Triangle<'a> {
             for step in 0..strand.tasks() {
                 let task = if direction == Direction::Forward { step } else { strand.tasks() - 1 - step };
                 let dependencies = self.dependencies(direction);
-                schedule.waits((thread, task), direction, &dependencies, &mut waited_for, &mut packer.packed.waits);
+                schedule.waits(
+                    (thread, task),
+                    direction,
+                    &dependencies,
+                    &mut waited_for,
+                    &mut packer.packed.waits,
+                );
                 match direction {
                     Direction::Forward => packer.task(direction, strand.task(task).iter())?,
                     Direction::Backward => packer.task(direction, strand.task(task).iter().rev())?,

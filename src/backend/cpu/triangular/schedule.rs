@@ -141,8 +141,8 @@ impl Schedule {
         Schedule { name, strands, thread_of, task_of }
     }
 
-    /// Appends the waits that a task of a thread needs, without those that earlier waits already cover: `waited_for` has, for every
-    /// thread, the number of tasks that this thread has waited for. `dependencies` are the dependencies of the direction.
+    /// Appends the waits that a task of a thread needs, without those that earlier waits already cover: `waited_for` has, for
+    /// every thread, the number of tasks that this thread has waited for. `dependencies` are those of the direction.
     pub fn waits(
         &self,
         (thread, task): (usize, usize),
@@ -212,7 +212,8 @@ impl Model<'_> {
                     let Some(ready) = waits[thread].iter().map(ready).collect::<Option<Vec<&f64>>>() else {
                         break;
                     };
-                    let dependencies_done = ready.into_iter().fold(0.0_f64, |time, &other| time.max(other + WAIT));
+                    let dependencies_done =
+                        ready.into_iter().fold(0.0_f64, |time, &other| time.max(other + WAIT));
                     let start = done[thread].last().copied().unwrap_or(0.0).max(dependencies_done);
                     done[thread].push(start + self.work_of(strand.task(position.1)));
                     waits[thread].clear();
@@ -255,7 +256,8 @@ fn lines(model: &Model<'_>, threads: usize) -> Schedule {
 fn depths(dependencies: &Dependencies<'_>) -> Vec<u32> {
     let mut depths = vec![0; dependencies.len()];
     for unit in 0..dependencies.len() {
-        depths[unit] = dependencies.of(unit).iter().map(|&other| depths[other as usize] + 1).max().unwrap_or(0);
+        depths[unit] =
+            dependencies.of(unit).iter().map(|&other| depths[other as usize] + 1).max().unwrap_or(0);
     }
     depths
 }
@@ -346,7 +348,12 @@ mod tests {
 
     /// Runs the strands in turns, the favourite first as far as its waits allow; asserts that no unknown is used before it is
     /// solved.
-    fn assert_waits_suffice(schedule: &Schedule, below: &Dependencies<'_>, above: &Dependencies<'_>, favourite: usize) {
+    fn assert_waits_suffice(
+        schedule: &Schedule,
+        below: &Dependencies<'_>,
+        above: &Dependencies<'_>,
+        favourite: usize,
+    ) {
         let threads = schedule.strands.len();
         let mut done = vec![0_usize; threads];
         let mut waited_for = vec![vec![0; threads]; threads];
@@ -365,7 +372,13 @@ mod tests {
                 };
                 let waits = pending[thread].get_or_insert_with(|| {
                     let mut waits = Vec::new();
-                    schedule.waits((thread, task), direction, dependencies, &mut waited_for[thread], &mut waits);
+                    schedule.waits(
+                        (thread, task),
+                        direction,
+                        dependencies,
+                        &mut waited_for[thread],
+                        &mut waits,
+                    );
                     waits
                 });
                 if waits.iter().any(|wait| done[wait.thread as usize] < wait.tasks as usize) {

@@ -102,7 +102,8 @@ fn pack<V: Copy + Zeroable + Send + Sync>(
             let narrow = |what, value: usize| {
                 u32::try_from(value).map_err(|_| too_large(what, value, u32::MAX as usize))
             };
-            let starts = (narrow("the offset of column words", words)?, narrow("the offset of values", values)?);
+            let starts =
+                (narrow("the offset of column words", words)?, narrow("the offset of values", values)?);
             slices.push([starts.0, starts.1, width, low]);
         }
         before = (before.0 + part.words.len(), before.1 + part.padded_entries);

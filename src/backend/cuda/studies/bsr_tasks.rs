@@ -41,12 +41,8 @@ const fn over(values: &'static [&'static str]) -> Param {
     let summary = "thread blocks launched, relative to those that the GPU holds at once";
     Param { name: "over", values, summary, others: None }
 }
-const CHUNKS: Param = Param {
-    name: "chunks",
-    values: &["1", "2", "8"],
-    summary: "tasks for each thread block",
-    others: None,
-};
+const CHUNKS: Param =
+    Param { name: "chunks", values: &["1", "2", "8"], summary: "tasks for each thread block", others: None };
 const fn registers(values: &'static [&'static str]) -> Param {
     Param {
         name: "registers",
