@@ -64,7 +64,7 @@ __device__ __forceinline__ void end_open_rows(const OFFSET* __restrict__ row_off
         const u32 tile = first_tile(block, tiles), row = cuts[tile];
         const u64 begin = row_offsets[row];
         if (begin >= entries_before(tile, row) || cuts[first_tile(block + 1, tiles)] == row) continue;
-        // From the block with the tile that holds the row's first entry.
+        // Starts at the block with the tile that holds the row's first entry.
         u32 from = u32((((begin + row) / TILE + 1) * gridDim.x - 1) / tiles);
         SCALAR sum = 0;
         for (; from < block; ++from) sum += open[from];

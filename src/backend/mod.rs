@@ -128,7 +128,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The kind of device: `cpu` or `cuda`.
+    /// Returns the kind of device: `cpu` or `cuda`.
     pub fn device(&self) -> &'static str {
         match self.builder {
             Builder::Cpu(_) => "cpu",

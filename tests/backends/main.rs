@@ -1,4 +1,4 @@
-//! Backends against the definition of the product, and what `auto` chooses.
+//! Backends compared with the definition of the product, and the choices of `auto`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may print measurements.
 

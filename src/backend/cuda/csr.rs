@@ -206,7 +206,7 @@ struct Window {
     row: u32,
     /// The number of rows; for a piece, [`PIECE`] plus the number of rows cut into pieces before.
     height: u32,
-    /// The number of the piece.
+    /// The index of the piece.
     piece: u32,
     /// The index of the long row's ticket in the scratch array; the sums of the row's pieces follow it.
     ticket: u32,

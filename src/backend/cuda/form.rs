@@ -295,7 +295,7 @@ pub(super) fn sources(forms: &[AnyForm], endings: &[(DotInto, &[Op])]) -> Vec<Ke
 pub(super) enum Grid {
     /// As many as the GPU holds at once, or fewer if this many threads need fewer: the kernel strides.
     Resident(u64),
-    /// This many.
+    /// Exactly this many.
     Blocks(u32),
 }
 

@@ -180,7 +180,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "dense",
         format: "dense",
         from: "NVIDIA cuBLAS",
-        summary: "for small dense matrices, at most 2^24 values; cuBLAS multiplies all of them, zeros included",
+        summary: "for small dense matrices, 1 to 2^24 values; cuBLAS multiplies all of them, zeros included",
         params: &[],
         deterministic: true,
         columns: false,

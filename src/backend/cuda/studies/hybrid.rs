@@ -101,7 +101,7 @@ impl Share for Tiles {
     }
 
     fn count(&self) -> Option<u32> {
-        // No more tiles than rows, which fit 32 bits.
+        // At most as many tiles as rows, which fit in 32 bits.
         Some(self.count as u32)
     }
 }

@@ -1,4 +1,4 @@
-//! The strategies.
+//! The strategies of the study.
 
 use super::blocks::{Arrays, Sums};
 use super::team::{Barrier, Queue, guided};
