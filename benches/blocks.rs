@@ -1,20 +1,20 @@
-//! Times runs of many products of the strategies for block-sparse rows, as their study did: so many runs of so many
-//! products y = A x, each run from its beginning to its end.
+//! Times runs of many products of the strategies for block-sparse rows, as the block-band study does: `--runs` runs of
+//! `--products` products y = A x, each run measured from beginning to end.
 //!
 //!   cargo bench --bench blocks -- --backends bsr-rows,bsr-fixed-tasks-pre --threads 1,2 [--chunks 8,64] [--runs 5]
 //!                                 [--products 200] [--seconds S] [MATRIX]
 //!   cargo bench --bench blocks -- --device cuda --backends 'bsr-team:threads=64;over=2,cusparse-bsrmv' ...
 //!
-//! The matrix is that of the study unless another is named. A run that would take longer than `--seconds` has fewer
-//! products, and its time stands for as many as were asked; the line says how many there were. Every strategy is compared
-//! with the definition of the product before its time counts. One line of JSON for each strategy, number of threads and of
-//! chunks; on a GPU for each strategy with its parameters, and with what the compiled kernel needs.
+//! The matrix is the study's unless another is named. A run that would take longer than `--seconds` has fewer products, and its
+//! time is scaled to the requested number; `products` in the output is the number that ran. Every strategy is compared with the
+//! definition of the product before its time counts. The output is one line of JSON for each strategy, number of threads and
+//! number of chunks; on a GPU for each strategy with its parameters, with the registers and blocks of the compiled kernel.
 
-// A benchmark prints and ends on an error.
+// A benchmark prints, and panics on an error.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/common/tolerance.rs"]
-#[allow(dead_code)] // What tests of solvers ask for.
+#[allow(dead_code)] // Parts that only tests of solvers use.
 mod tolerance;
 
 #[path = "../tests/common/steps.rs"]
@@ -34,7 +34,7 @@ struct Plan {
     cuda: bool,
     backends: Vec<String>,
     threads: Vec<usize>,
-    /// None where strategies keep their own.
+    /// None if strategies keep their default.
     chunks: Vec<Option<usize>>,
     runs: usize,
     products: usize,
@@ -79,7 +79,7 @@ fn vector(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.4).collect()
 }
 
-/// Ends the benchmark where a product is off by more than rounding.
+/// Panics if a product is off by more than rounding.
 fn check(matrix: &Csr, y: &[f64], label: &str) {
     let x = vector(matrix.cols());
     for (row, y) in y.iter().enumerate() {
@@ -90,14 +90,14 @@ fn check(matrix: &Csr, y: &[f64], label: &str) {
     }
 }
 
-/// Products with one operator.
+/// An operator with the vectors of its product.
 struct Work<D: Device> {
     operator: Operator<D, f64>,
     x: D::Vector<f64>,
     y: D::Vector<f64>,
 }
 
-/// What is measured of a strategy: its name as typed, seconds to build it, products a run, and seconds of each run.
+/// Measures a strategy: its name as typed, seconds to build it, products per run, and the seconds of each run.
 fn measure<D: Pick<f64>>(
     device: &D,
     matrix: &Arc<Csr>,

@@ -1,12 +1,12 @@
-//! The parts of a solve one by one: a product by each CPU backend, each preconditioner applied once, the residual of the
-//! verdict, a file parsed.
+//! Times the parts of a solve separately: a product with each CPU backend, one application of each preconditioner, the residual
+//! of the verdict, and the parsing of a file.
 //!
 //!   cargo bench --bench parts -- [FILTER] [--sample-count N]
 //!
-//! On as many threads as the process may use. GB/s are those of the bytes that each part must move; what it computes is
-//! checked before its time counts. `spmv` beside it compares backends with each other and with the stream, in turns.
+//! Uses as many threads as the process may use. GB/s count the bytes that each part must move. Every result is checked before its
+//! time counts. The benchmark `spmv` compares backends in turns with each other and with a stream.
 
-// A benchmark ends on an error.
+// A benchmark panics on an error.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use divan::counter::BytesCount;
@@ -27,7 +27,7 @@ static CPU: LazyLock<Cpu> = LazyLock::new(|| Cpu::new(None).unwrap());
 static LOADED: LazyLock<[Arc<Csr>; 2]> =
     LazyLock::new(|| MATRICES.map(|m| Arc::new(load(m).unwrap().matrix)));
 
-/// One of the matrices, and what is done with it.
+/// A matrix and what is done with it.
 struct Case {
     matrix: usize,
     what: String,
@@ -44,7 +44,7 @@ fn cases(all: impl Fn() -> Vec<String>) -> Vec<Case> {
     (0..MATRICES.len()).flat_map(of).collect()
 }
 
-/// Backends that take the matrices: `dense` would need terabytes.
+/// Returns the backends that support the matrices: `dense` would need terabytes.
 fn backends() -> Vec<Case> {
     let names = || {
         REGISTRY.iter().filter(|entry| entry.device() == Cpu::KIND && entry.values).map(|entry| entry.name)
@@ -76,7 +76,7 @@ fn apply(bencher: Bencher<'_, '_>, operator: &Operator<Cpu, f64>, x: &[f64], che
 #[bench(args = backends())]
 fn product(bencher: Bencher<'_, '_>, case: &Case) {
     let matrix = &LOADED[case.matrix];
-    // A backend that does not take the matrix has nothing to time: blocks that are not there.
+    // A backend may refuse the matrix, for example without blocks; then there is nothing to time.
     let Ok(operator) = operator(&case.what, matrix) else { return };
     let x: Vec<f64> = (0..matrix.cols()).map(|i| ((i * 7919) % 1009) as f64 / 1009.0 - 0.4).collect();
     let expected = matrix.multiply_reference(&x);
@@ -111,7 +111,7 @@ fn parse_matrix_market(bencher: Bencher<'_, '_>, matrix: usize) {
     bencher.counter(BytesCount::new(bytes.len())).bench_local(read);
 }
 
-/// The residual by which an answer is judged: as before without a bound, with one, and compensated.
+/// Times the residual by which an answer is judged: without a bound, with a bound, and compensated.
 #[bench(args = cases(|| ["unbounded", "plain", "compensated"].map(str::to_owned).to_vec()))]
 fn verdict(bencher: Bencher<'_, '_>, case: &Case) {
     let matrix = &LOADED[case.matrix];

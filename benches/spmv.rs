@@ -1,25 +1,25 @@
-//! Times y = A x of every backend of a device, of the fused y = A x with `<x, y>`, and of the building, against a stream.
+//! Times y = A x for every backend of a device, the fused y = A x with `<x, y>`, and the building, compared with a stream.
 //!
 //!   cargo bench --bench spmv -- [--device cpu|cuda] [--threads N] [--rounds N] [--backends rows,bsr:block=3x3,...]
 //!                               [--precision f64|f32] [--json] [MATRIX ...]
 //!
-//! A matrix is a file or a generator; without any, the three that CPU backends are tuned on. Backends take turns, the
-//! stream among them, so that what disturbs the machine disturbs all; of each the fastest sample counts, and the median
-//! stands beside it. Every result is compared with the serial reference before its time counts. Bytes are those of
-//! `LinearOperator::cost`, GB/s follow from them, and "of csr" is the speed as if the bytes were those of CSR. A backend's
-//! limit is a stream over as many bytes as it moves, to 4 % and never more, so that what fits a cache is held against that cache.
-//! With `--json` each matrix is one line, for scripts.
+//! A matrix is a file or a generator; the default is the three matrices that CPU backends are tuned on. Backends and the stream
+//! take turns, so that disturbances of the machine affect all of them. For each the fastest sample counts; the median is reported
+//! with it. Every result is compared with the serial reference before its time counts. Bytes are those of `LinearOperator::cost`,
+//! GB/s follow from them, and "of csr" is the speed computed with the bytes of CSR. A backend's limit is a stream over as many
+//! bytes as it moves, to within 4 % and never more, so that a working set that fits in a cache is compared with that cache. With
+//! `--json` each matrix is one line, for scripts.
 //!
-//! On a GPU products are recorded and replayed without the host, as solvers do, and caches are warm: what fits into L2 comes from
-//! there. It rests as long as it works, so that its clocks stay up. Where a matrix could, "cold" is the time of a product after a
-//! stream over more than any L2 holds, less that of the stream. Of several parameters the commas are typed as semicolons, as in
-//! `hybrid:short=4;long=512`.
+//! On a GPU products are recorded and replayed without the host, as solvers do, and caches are warm: data that fits in L2 comes
+//! from L2. The GPU rests as long as it works, so that its clocks stay up. If the matrix is small enough for L2, "cold" is the
+//! time of a product after a stream over more than any L2 holds, minus the time of the stream. Several parameters are separated
+//! by semicolons instead of commas, as in `hybrid:short=4;long=512`.
 
-// A benchmark prints and ends on an error.
+// A benchmark prints, and panics on an error.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, missing_docs)]
 
 #[path = "../tests/common/tolerance.rs"]
-#[allow(dead_code)] // What tests of solvers ask for.
+#[allow(dead_code)] // Parts that only tests of solvers use.
 mod tolerance;
 
 #[path = "../tests/common/steps.rs"]
@@ -42,29 +42,28 @@ const MATRICES: [&str; 3] = [
     "elasticity3d:32x32x32,contrast=100,seed=2",
     "blockband:n=32000,block=5,density=0.05",
 ];
-/// Rounds, and how long a sample is at least: short ones, because a busy machine leaves short gaps.
+/// Number of rounds, and the least time of a sample: short samples, because a busy machine has only short idle gaps.
 const ROUNDS: usize = 9;
 const SECONDS: f64 = 1e-4;
-/// Products of a sample on a GPU, whose host sends many at once.
+/// Products of a sample on a GPU, for which the host submits many at once.
 const PRODUCTS: usize = 64;
-/// Samples of a round, as many as this time allows.
+/// Samples of a round: as many as this time allows, within these limits.
 const SAMPLES: std::ops::RangeInclusive<usize> = 3..=20;
 const ROUND_SECONDS: f64 = 0.1;
 
-/// Working sets of streams: so many to each power of two, up to one that is beyond all caches.
+/// Working sets of streams: the number of sizes for each power of two, and the largest size, which exceeds all caches.
 const RUNGS: f64 = 16.0;
 const LARGEST_STREAM: u64 = 512 << 20;
 
-/// Bytes that are streamed between products for caches to be cold, more than any L2 holds, and the largest matrix for which that
-/// makes a difference.
+/// Bytes streamed between products to make caches cold, more than any L2 holds; larger matrices are not measured cold.
 const FLUSH: usize = 256 << 20;
 
 struct Runner<D: Device, T: Scalar> {
     label: String,
     plain: Steps<D, Work<D, T>>,
-    /// The fused product is one of square matrices.
+    /// The product with a fused dot product, only for square matrices.
     fused: Option<Steps<D, Work<D, T>>>,
-    /// With a stream ahead of it, on a GPU.
+    /// The product with a stream ahead of it, on a GPU.
     cold: Option<Steps<D, Work<D, T>>>,
     build: f64,
     plain_seconds: Vec<f64>,
@@ -73,19 +72,19 @@ struct Runner<D: Device, T: Scalar> {
 }
 
 impl<D: Device, T: Scalar> Runner<D, T> {
-    /// Bytes of a product.
+    /// Returns the bytes of a product.
     fn moves(&self) -> u64 {
         self.plain.work.operator.cost().bytes
     }
 }
 
-/// One product, over and over.
+/// The data of one product.
 struct Work<D: Device, T: Scalar> {
     operator: Operator<D, T>,
     x: D::Vector<T>,
     y: D::Vector<T>,
     slots: D::Slots,
-    /// What is streamed ahead of it.
+    /// The vector that is streamed ahead of the product.
     flush: Option<Rc<D::Vector<f64>>>,
 }
 
@@ -109,7 +108,7 @@ impl<D: Device, T: Scalar> Work<D, T> {
     }
 }
 
-/// Seconds of one of so many products in a row.
+/// Returns the seconds of one product of `times` in a row.
 fn seconds<D: Device, T: Scalar>(device: &D, times: usize, product: &mut Steps<D, Work<D, T>>) -> f64 {
     let start = Instant::now();
     product.replay(times).unwrap();
@@ -119,8 +118,8 @@ fn seconds<D: Device, T: Scalar>(device: &D, times: usize, product: &mut Steps<D
     taken.as_secs_f64() / times as f64
 }
 
-/// A GPU rests as long as it has worked: at the speed of its memory for a tenth of a second and more it takes the power that it is
-/// allowed, and its clocks go down.
+/// Lets a GPU rest as long as it worked: at full memory bandwidth for a tenth of a second or more it reaches its power limit, and
+/// its clocks go down.
 fn rest<D: Device>(taken: Duration) {
     if D::BATCH > 1 {
         std::thread::sleep(taken);
@@ -137,7 +136,7 @@ fn median(times: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// Ends the benchmark where a product is off by more than rounding.
+/// Panics if a product is off by more than rounding.
 fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T], label: &str) {
     for (row, y) in y.iter().map(|y| y.to_f64()).enumerate() {
         let (sum, magnitude) = matrix.row(row).fold((0.0, 0.0), |(s, m), (j, v)| {
@@ -152,13 +151,13 @@ fn check<T: Scalar>(matrix: &Csr, x: &[T], y: &[T], label: &str) {
 /// The fastest stream over each working set, in GB/s.
 type Streams = BTreeMap<u64, f64>;
 
-/// The working set of the stream that stands for so many bytes.
+/// Returns the working set of the stream that represents this many bytes.
 fn rung(bytes: u64) -> u64 {
     let steps = ((bytes.clamp(1, LARGEST_STREAM) as f64).log2() * RUNGS).floor();
     (steps / RUNGS).exp2().ceil() as u64
 }
 
-/// Measures the streams that so many bytes of operators are held against once more.
+/// Measures the streams that correspond to these numbers of bytes once more.
 fn stream_past<D: Device>(device: &D, moved: &[u64], streams: &mut Streams) -> solver::Result<()> {
     let mut sets: Vec<u64> = moved.iter().map(|&bytes| rung(bytes)).collect();
     sets.sort_unstable();
@@ -171,10 +170,10 @@ fn stream_past<D: Device>(device: &D, moved: &[u64], streams: &mut Streams) -> s
     Ok(())
 }
 
-/// Backends that do not take a matrix, and what they say.
+/// Backends that refuse a matrix, with their error messages.
 type Refused = Vec<(String, String)>;
 
-/// What to measure, and how.
+/// The settings of the benchmark.
 struct Plan {
     cuda: bool,
     threads: Option<usize>,
@@ -226,7 +225,7 @@ fn plan() -> Plan {
     plan
 }
 
-/// The operators of all backends that take the matrix, each checked once.
+/// Builds the operators of all backends that support the matrix, and checks each once.
 fn runners<D: Pick<T>, T: Scalar>(
     device: &D,
     matrix: &Arc<Csr>,
@@ -302,7 +301,7 @@ fn bench<D: Pick<T>, T: Scalar>(device: &D, name: &str, plan: &Plan) -> solver::
         for runner in &mut runners {
             let one = seconds(device, 2, &mut runner.plain);
             let at_once = D::BATCH.min(PRODUCTS);
-            // A round's time is enough for a sample, however slow the backend.
+            // At least one sample fits in a round's time, even for a slow backend.
             let most = ((ROUND_SECONDS / one) as usize).max(1);
             let times = ((SECONDS / one).clamp(1.0, 1000.0) as usize * at_once).min(most);
             let samples = (most / at_once).clamp(*SAMPLES.start(), *SAMPLES.end());
@@ -380,7 +379,7 @@ fn print_json<D: Device, T: Scalar>(
     );
 }
 
-/// How this was called, without folders.
+/// Returns the command line of this run, without folders.
 fn command() -> String {
     let mut arguments = std::env::args();
     let program = arguments.next().unwrap_or_default();

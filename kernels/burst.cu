@@ -1,6 +1,6 @@
-// SELL-32 in the order of the rows, a thread a row (see rows.cuh): the product of `burst` by itself.
+// SELL-32 in the order of the rows, one thread per row (see rows.cuh): the product of `burst` as a separate launch.
 //
-// A warp takes a slice of 32 rows, whose entries j stand side by side. Grid: as many blocks as are resident, striding.
+// A warp takes a slice of 32 rows, whose entries j are contiguous. Grid: as many blocks as are resident, striding.
 // Writes each y[row] once; deterministic.
 // Defined by the launcher: UNROLL.
 

@@ -1,13 +1,13 @@
-// Prepended, after common.cuh, to a kernel that runs many steps of a solver in one launch (src/device/cuda/burst.rs
-// generates it): blocks that meet, the scalars of each block, and the rows of a matrix.
+// Prepended, after common.cuh, to a kernel that runs many steps of a solver in one launch (src/device/cuda/burst.rs generates
+// it): a grid barrier with sums, the scalars of each block, and the rows of a matrix.
 //
-// All blocks are resident at once. A thread keeps ROWS rows: their elements of every vector stay in its registers from the
-// first step to the last. A vector that products gather from stands in memory as well, twice: each new version is written
-// where the one before the last stood, since other blocks may still gather from the last. Every block keeps the scalars
-// for itself and runs every program, on the same sums in the same order.
+// All blocks are resident at once. A thread keeps ROWS rows: their elements of every vector stay in its registers from the first
+// step to the last. A vector that products gather from is also in memory, in two copies: each new version overwrites the version
+// before the last, because other blocks may still gather from the last. Every block has its own copy of the scalars and runs
+// every program, on the same sums in the same order.
 //
-// Defined by the launcher: SCALAR (vectors), VALUE (stored values; undefined: all ones), ROWS, SLOTS, TRACKS, UNROLL,
-// AT_ONCE (blocks for each lane of a warp), and SHARED_MATRIX where the rows of a block find room in shared memory.
+// Defined by the launcher: SCALAR (vectors), VALUE (stored values; undefined: all ones), ROWS, SLOTS, TRACKS, UNROLL, AT_ONCE
+// (blocks for each lane of a warp), and SHARED_MATRIX if the rows of a block fit in shared memory.
 
 #define LANES 32
 #define MOST_SUMS 4
@@ -15,12 +15,12 @@
 #ifdef VALUE
 typedef VALUE Stored;
 #else
-typedef float Stored;  // there are none
+typedef float Stored;  // unused: no values are stored
 #endif
 
-// What blocks tell each other: [round % 2][sum][block]. A word is half of a sum below the number of the round, so that
-// whoever reads it knows whether it is of this round; a block comes to the round after the next only when all others have
-// read this one.
+// The sums that blocks exchange: [round % 2][sum][block]. A word is half of a sum in the low bits and the number of the round in
+// the high bits, so that a reader can tell whether the word belongs to this round. A block reaches the round after the next only
+// when all other blocks have read this one.
 struct Meeting {
     ulonglong2* words;
     u32 round;
@@ -36,7 +36,7 @@ struct Meeting {
                      : "memory");
     }
 
-    // Whether a block has told its sum of this round.
+    // Reads a block's sum; returns whether it is the sum of this round.
     __device__ __forceinline__ bool hear(int sum, u32 block, double& v) const {
         u64 high, low;
         asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
@@ -59,8 +59,8 @@ __device__ __forceinline__ void warp_sum(double (&v)[COUNT]) {
         for (int i = 0; i < COUNT; ++i) v[i] += __shfl_xor_sync(0xffffffffu, v[i], distance);
 }
 
-// Sums v over the grid, in a fixed order, and lets thread 0 of every block conclude from the sums before the block goes
-// on. What any block has written before is then visible to all. The first warp does it, while all others wait for it.
+// Sums v over the grid, in a fixed order, and lets thread 0 of every block run conclude with the sums before the block continues.
+// All earlier writes of any block are then visible to all blocks. The first warp does this while the other warps wait for it.
 template <int COUNT, typename Conclude>
 __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude conclude) {
     __shared__ double of_warps[BLOCK / 32][COUNT];
@@ -80,7 +80,7 @@ __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude co
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) m.tell(i, v[i]);
         }
-        // All lanes look together until all have heard: lanes that went on by themselves would take a round trip each.
+        // All lanes poll together until all have read their sums: lanes that diverged would take a round trip each.
         double heard[AT_ONCE][COUNT];
         bool all;
         do {
@@ -107,7 +107,7 @@ __device__ __forceinline__ void meet(Meeting& m, double (&v)[COUNT], Conclude co
     __syncthreads();
 }
 
-// The same where there is nothing to sum.
+// The same barrier without sums.
 __device__ __forceinline__ void meet(Meeting& m) {
     double nothing[1] = {0.0};
     meet(m, nothing, [](const double*) {});
@@ -128,7 +128,7 @@ struct OwnScalars {
         return {values, &done, &counts, ring, nullptr, nullptr};
     }
 
-    // Writes them home; at most RING iterations have been counted.
+    // Writes the scalars back; at most RING iterations have been counted.
     __device__ __forceinline__ void leave(const Slots& home) const {
         for (u32 i = threadIdx.x; i < SLOTS; i += BLOCK) home.values[i] = values[i];
         for (u32 i = before + threadIdx.x; i < counts; i += BLOCK)
@@ -142,7 +142,7 @@ struct OwnScalars {
     }
 };
 
-// The matrix in slices of 32 rows, whose entries j stand side by side from `offsets` on.
+// The matrix in slices of 32 rows; the entries j of a slice's rows are contiguous, from `offsets` on.
 struct Matrix {
     const u32* lengths;
     const u32* offsets;
@@ -150,7 +150,7 @@ struct Matrix {
     const Stored* values;
 };
 
-// The rows of a thread: rows of a block follow each other, and a warp takes a slice.
+// The rows of a thread: the rows of a block are consecutive, and a warp takes a slice.
 struct OwnRows {
     u32 row[ROWS], length[ROWS];
     const u32* columns[ROWS];
@@ -160,7 +160,7 @@ struct OwnRows {
         const u32 slices = (rows + LANES - 1) / LANES, each = ROWS * (BLOCK / LANES);
         const u32* all_columns = m.columns;
         const Stored* all_values = m.values;
-        u32 begin = 0;  // of what the block has
+        u32 begin = 0;  // start of the block's entries
 #ifdef SHARED_MATRIX
         extern __shared__ double room[];
         begin = m.offsets[min(blockIdx.x * each, slices)];
@@ -187,8 +187,8 @@ struct OwnRows {
         }
     }
 
-    // The sum of a row. The loads of a round are in flight before the first is used; at the end of a row the last entry is
-    // loaded again, and left out of the sum.
+    // Returns the sum of a row. The loads of a round are in flight before the first is used; at the end of a row the last entry
+    // is loaded again and left out of the sum.
     __device__ __forceinline__ SCALAR product(const int e, const SCALAR* x) const {
         SCALAR sum = 0;
         for (u32 j = 0; j < length[e]; j += UNROLL) {
@@ -210,7 +210,7 @@ struct OwnRows {
     }
 };
 
-// A vector that products gather from: where its last version stands, and where the next one goes.
+// A vector that products gather from: the memory of its last version, and the memory for the next one.
 struct Gathered {
     SCALAR *now, *next;
 

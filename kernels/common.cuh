@@ -1,16 +1,16 @@
 // Prepended to every kernel: types, scalar slots, block and grid reductions, programmatic launch order.
 //
-// Defined by the launcher: BLOCK (threads a block, a multiple of 32), K (columns), RING (iterations kept).
+// Defined by the launcher: BLOCK (threads per block, a multiple of 32), K (columns), RING (iterations kept).
 // A kernel that ends in dot products is preceded by generated code that defines DOTS and
 //   struct Scalars; __device__ Scalars fetch(const Slots&);
 //   __device__ void conclude(const Slots&, const double* sums, const Scalars&)
-// which load the scalars that the step's program reads, and store the sums and run the program.
+// which load the scalars that the step's program reads, store the sums and run the program.
 
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Threads that a multiprocessor holds; blocks of it that somebody wants, or as many as these make.
+// Threads that a multiprocessor holds; FIT limits a number of resident blocks to those that fit.
 #if __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 900 || __CUDA_ARCH__ == 1000
 #define MOST_THREADS 2048
 #elif __CUDA_ARCH__ >= 860
@@ -24,23 +24,24 @@ struct Slots {
     double* values;    // slot i of column c at [i * K + c]
     u32* done;         // reason code of each column, 0 while it runs
     u32* counts;       // iterations counted, for each column
-    double* ring;      // what is kept of each iteration, [track][iteration % RING][K]
+    double* ring;      // recorded values of each iteration, [track][iteration % RING][K]
     double* partials;  // sums of each block, [block][DOTS * K]
-    u32* ticket;       // blocks that have left their sums; 0 between kernels
+    u32* ticket;       // number of blocks that have stored their sums; 0 between kernels
 };
 
-// Waits until the kernels before this one in the stream are complete and their writes visible. Everything that reads or
-// writes comes after. A kernel could let the next one be placed before it ends; blocks would then go where there happens to
-// be room, so that some multiprocessors have more of them than others, which costs more than it saves.
+// Waits until the kernels before this one in the stream are complete and their writes are visible. All reads and writes of a
+// kernel come after this call. A kernel could let the next one start before it ends; but the next kernel's blocks would then be
+// placed wherever there happens to be room, so that some multiprocessors have more of them than others, which costs more than it
+// saves.
 __device__ __forceinline__ void in_order() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// Loads what no later kernel will find in the cache anyway, such as the arrays of a matrix: marked as the first to
-// leave L2, so that vectors can stay there. load_whole is for warps that load whole lines, of which nothing is left to find in
-// L1 either: x has it for itself.
+// Loads data that no later kernel can find in the cache anyway, such as the arrays of a matrix, with an evict-first policy in L2,
+// so that vectors can stay there. load_whole is for warps that load whole cache lines, which have no reuse in L1 either: it does
+// not allocate in L1, which leaves L1 to x.
 #if __CUDA_ARCH__ >= 800
 #define LOADS(NAME, L1, TYPE, PTX, REGISTER)                                                                 \
     __device__ __forceinline__ TYPE NAME(const TYPE* p) {                                                    \
@@ -96,9 +97,9 @@ __device__ __forceinline__ void block_sum(double (&v)[COUNT]) {
     __syncthreads();
 }
 
-// Sums v over the grid, in a fixed order. The last block to finish adds up what all have left, and its thread 0 calls
-// conclude(sums, scalars) with what fetch() has loaded meanwhile. `late`, where it is given, holds the bits of a number, and so
-// many groups of sums that were left apart from those of any block.
+// Sums v over the grid, in a fixed order. The last block to finish adds the stored sums of all blocks, and its thread 0 calls
+// conclude(sums, scalars) with the result of fetch(), which is loaded in the meantime. `late`, if it is given, points to the bits
+// of a count, followed by as many groups of sums that are stored separately from the sums of blocks.
 template <int COUNT, typename Fetch, typename Conclude>
 __device__ __forceinline__ void grid_sum(const Slots& s, double (&v)[COUNT], Fetch fetch, Conclude conclude,
                                          const double* late = nullptr) {
@@ -107,7 +108,7 @@ __device__ __forceinline__ void grid_sum(const Slots& s, double (&v)[COUNT], Fet
     if (threadIdx.x == 0) {
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) s.partials[u64(blockIdx.x) * COUNT + i] = v[i];
-        // Our sums are visible before our ticket is, and whoever draws the last ticket sees the sums of all.
+        // This block's sums are visible before its ticket is, and the block that draws the last ticket sees the sums of all.
         u32 drawn;
         asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(s.ticket) : "memory");
         last = drawn == gridDim.x - 1;

@@ -1,41 +1,41 @@
-// Windows of CSR: consecutive rows of together at most BLOCK * UNROLL entries, and pieces of rows of more (see rows.cuh).
+// Windows of CSR: consecutive rows with at most BLOCK * UNROLL entries in total, and pieces of longer rows (see rows.cuh).
 //
-// A block takes a window. Its threads stride over the entries, whatever rows they belong to: neighbours in memory are
-// loaded by neighbouring threads, and UNROLL gathers of each thread are in flight at once. Products meet in shared
-// memory, where rows are summed by as many threads as the block has for each; a row too long for those is summed by their
-// whole warp. So rows of all lengths end next to each other, and vectors are read and written in whole lines.
-// A piece of a longer row is summed by the block; whichever block comes last with a piece adds up all in their order.
+// A block takes a window. Its threads stride over the entries independently of row boundaries: neighbouring threads load
+// neighbouring entries, and UNROLL gathers of each thread are in flight at once. The products go to shared memory, where each row
+// is summed by an equal share of the block's threads; a row too long for those is summed by their whole warp. So rows of all
+// lengths end next to each other, and vectors are read and written in whole cache lines.
+// A piece of a longer row is summed by the block; the block that finishes the last piece adds all pieces in order.
 //
-// `list` holds four numbers for each of `count` windows: the first row; the number of rows, or for a piece PIECE and the
-// number of its row among the long ones; the number of the piece; the place in `scratch` of the long row's ticket (0 between
-// kernels), behind which the sums of its pieces stand. `scratch` begins with how many long rows there are, as bits, and what
-// they add to dot products. Grid: as many blocks as are resident, striding. Writes each y[row] once; deterministic.
-// Defined by the launcher: UNROLL; CAPACITY, the entries of a window, which leaves room for the start of a line.
+// `list` holds four numbers for each of `count` windows: the first row; the number of rows, or for a piece PIECE plus the index
+// of its row among the long rows; the index of the piece; the index in `scratch` of the long row's ticket (0 between kernels),
+// which the sums of its pieces follow. `scratch` begins with the number of long rows, as bits, and their contributions to dot
+// products. Grid: as many blocks as are resident, striding. Writes each y[row] once; deterministic.
+// Defined by the launcher: UNROLL; CAPACITY, the entries of a window, which leaves room for the start of a cache line.
 
 #define ALL_LANES 0xffffffffu
 
-// Entries of a line of the cache: loads begin where one does.
+// Entries of a cache line: loads begin where a line begins.
 #define LINE 32
 
 #define PIECE (1u << 31)
 
-// What each long row adds to dot products; where there are none, there is no such place.
+// The contributions of a long row to dot products; without DOTS there is no such storage.
 #ifdef DOTS
 #define LATE(number) (scratch + 1 + u64(number) * (sizeof(rows.sums) / sizeof(double)))
 #else
 #define LATE(number) nullptr
 #endif
 
-// Entries that a thread sums alone, where it shares a row with no other.
+// Entries that a thread sums if it has a row to itself.
 #define ALONE 16
 
-// Leaves the sum of a piece, which thread 0 has. Whether all pieces have come; their sum is then in thread 0.
+// Stores the sum of a piece, which thread 0 has. Returns whether all pieces are stored; the sum of all is then in thread 0.
 __device__ __forceinline__ bool complete(double* place, const u32 piece, const u32 pieces, double (&sum)[1]) {
     __shared__ bool last;
     u32* ticket = reinterpret_cast<u32*>(place);
     if (threadIdx.x == 0) {
         place[1 + piece] = sum[0];
-        // Our sum is visible before our ticket is, and whoever draws the last ticket sees the sums of all.
+        // This block's sum is visible before its ticket is, and the block that draws the last ticket sees the sums of all.
         u32 drawn;
         asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
         last = drawn == pieces - 1;
@@ -49,8 +49,8 @@ __device__ __forceinline__ bool complete(double* place, const u32 piece, const u
     return true;
 }
 
-// Emits a row that ends when the last of its pieces does, whichever block has that: what it adds to the sums is left in a
-// place of its own (see grid_sum), so that their order does not depend on it.
+// Emits a row that ends when the last of its pieces does, in any block: its contributions to the dot products are stored
+// separately (see grid_sum), so that their order does not depend on the block.
 __device__ __forceinline__ void emit_late(Rows rows, u64 row, SCALAR sum, double* place) {
 #ifdef DOTS
     constexpr int COUNT = sizeof(rows.sums) / sizeof(double);
@@ -64,8 +64,8 @@ __device__ __forceinline__ void emit_late(Rows rows, u64 row, SCALAR sum, double
 #endif
 }
 
-// Five blocks of a multiprocessor, where there are many loads or a sweep: the compiler would take registers for four, or so few
-// that it spills.
+// Five blocks per multiprocessor if there are many loads or a sweep: without this bound the compiler uses registers for four, or
+// so few that it spills.
 #if defined(SWEPT) || UNROLL > 4
 #define BOUNDS BLOCK, FIT(5)
 #else
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) spmv_csr_windows(PARAMETERS
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) products[u * BLOCK + threadIdx.x] = product[u];
         __syncthreads();
-        // A row has 1 << share threads, as many as the block has for each, but no more than a warp.
+        // A row has 1 << share threads: the block's threads divided by the rows, but no more than a warp.
         u32 share = 0;
         while (share < 5 && (height << (share + 1)) <= BLOCK) ++share;
         const u32 threads = 1u << share, part = threadIdx.x & (threads - 1);
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(BOUNDS) spmv_csr_windows(PARAMETERS
                 for (u32 i = from + part; i < to; i += threads) sum += products[i];
             for (u32 distance = threads / 2; distance > 0; distance /= 2)
                 sum += __shfl_down_sync(ALL_LANES, sum, distance, threads);
-            // Rows that are too long for their threads, one after the other.
+            // Rows that are too long for their threads are summed by the whole warp, one after the other.
             for (u32 others = __ballot_sync(ALL_LANES, !fits && part == 0); others != 0; others &= others - 1) {
                 const u32 owner = __ffs(others) - 1;
                 const u32 stop = __shfl_sync(ALL_LANES, to, owner);

@@ -1,7 +1,7 @@
-// Doubly compressed rows: those that hold entries, by THREADS neighbouring threads each (see rows.cuh).
+// Doubly compressed rows: the rows with entries, by THREADS neighbouring threads each (see rows.cuh).
 //
-// Row k of the `count` that are stored is row row_indices[k] of the matrix; bit i of `filled` says whether row i is
-// stored. Grid: as many blocks as are resident, striding over the stored rows, and then over all rows for the empty ones.
+// Stored row k of `count` is row row_indices[k] of the matrix; bit i of `filled` is set if row i is stored. Grid: as many blocks
+// as are resident, striding over the stored rows, and then over all rows for the empty ones.
 // Writes each y[row] once; deterministic.
 // Defined by the launcher: THREADS, UNROLL, RESIDENT (as in sell.cu).
 

@@ -1,12 +1,12 @@
 // CSR along its merge path: every block has the same number of rows and entries together (see rows.cuh).
 //
-// Ends of rows and entries are merged into one list, in which an entry comes before the end of its row; it is cut into
-// tiles of BLOCK * ITEMS, and `cuts` holds how many rows end before each. A block has neighbouring tiles. It multiplies
-// the entries of one at a time into shared memory, where each thread finds its ITEMS of the list by a search along their
-// diagonal and adds up what it meets; sums of rows that go on are carried from thread to thread and from tile to tile.
-// Of rows that go on from block to block each leaves its parts, which the last block to finish adds up in order.
+// Row ends and entries are merged into one list, in which an entry precedes the end of its row; the list is cut into tiles of
+// BLOCK * ITEMS, and `cuts` holds the number of rows that end before each tile. A block has consecutive tiles. It multiplies the
+// entries of one tile at a time into shared memory. Each thread finds its ITEMS of the list by a search along their diagonal and
+// sums them; sums of open rows are carried from thread to thread and from tile to tile. For rows that continue from block to
+// block each block stores its parts, which the last block to finish adds in order.
 //
-// Grid: at most as many blocks as tiles, and as there are places in a tile. Writes each y[row] once; deterministic.
+// Grid: at most as many blocks as tiles, and as a tile has items. Writes each y[row] once; deterministic.
 // Defined by the launcher: ITEMS, RESIDENT (blocks of a multiprocessor).
 //
 // Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016.
@@ -14,9 +14,9 @@
 #define TILE (BLOCK * ITEMS)
 #define WARPS (BLOCK / 32)
 
-// Carries open sums on: each thread brings what it leaves of the row that is open after it, and whether it ended a row.
-// Returns what was open before it; `open`, the same in all threads, goes from what was open before the block's first
-// thread to what is open after its last.
+// Carries open sums on: each thread passes its part of the row that is open after it, and whether it ended a row. Returns the
+// open sum before the thread; `open`, the same in all threads, changes from the open sum before the block's first thread to the
+// open sum after its last.
 __device__ __forceinline__ SCALAR carry_on(const SCALAR left, const bool ended, SCALAR& open) {
     __shared__ SCALAR sums[WARPS];
     __shared__ bool ends[WARPS];
@@ -51,10 +51,11 @@ __device__ __forceinline__ SCALAR carry_on(const SCALAR left, const bool ended, 
 
 __device__ __forceinline__ u32 first_tile(u32 block, u32 tiles) { return u32(u64(tiles) * block / gridDim.x); }
 
-// The entries before a tile that begins where `row` rows have ended.
+// Returns the number of entries before a tile that begins after the ends of `row` rows.
 __device__ __forceinline__ u64 entries_before(u32 tile, u32 row) { return u64(tile) * TILE - row; }
 
-// Ends the rows that went on from block to block; all threads of one block, when all others have left their parts.
+// Ends the rows that continue from block to block; called by all threads of one block after all other blocks have stored their
+// parts.
 __device__ __forceinline__ void end_open_rows(const OFFSET* __restrict__ row_offsets, const u32* __restrict__ cuts,
                                               const SCALAR* parts, const u32 tiles, SCALAR* open, Rows rows) {
     for (u32 block = threadIdx.x; block < gridDim.x; block += BLOCK) open[block] = __ldcg(parts + 2 * block + 1);
@@ -63,7 +64,7 @@ __device__ __forceinline__ void end_open_rows(const OFFSET* __restrict__ row_off
         const u32 tile = first_tile(block, tiles), row = cuts[tile];
         const u64 begin = row_offsets[row];
         if (begin >= entries_before(tile, row) || cuts[first_tile(block + 1, tiles)] == row) continue;
-        // From the block with the tile that holds the row's first entry.
+        // Starts at the block with the tile that holds the row's first entry.
         u32 from = u32((((begin + row) / TILE + 1) * gridDim.x - 1) / tiles);
         SCALAR sum = 0;
         for (; from < block; ++from) sum += open[from];
@@ -73,8 +74,8 @@ __device__ __forceinline__ void end_open_rows(const OFFSET* __restrict__ row_off
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_csr_merge(PARAMETERS) {
     BEGIN_ROWS();
-    __shared__ SCALAR items[TILE];   // products of entries, and then sums of rows
-    __shared__ u16 ends[TILE + 1];   // where rows end among the entries of the tile
+    __shared__ SCALAR items[TILE];   // products of entries, then sums of rows
+    __shared__ u16 ends[TILE + 1];   // row ends, counted in entries of the tile
     __shared__ bool last;
     const u32 end_tile = first_tile(blockIdx.x + 1, tiles);
     u32 tile = first_tile(blockIdx.x, tiles), row = cuts[tile];
@@ -82,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_csr_merge(PAR
 #ifdef DOTS
     const u32 first_row = row;
 #endif
-    // Whether the open row has entries before this block; the part of it that ended here; what is open.
+    // Whether the open row has entries before this block; the part of that row that ended here; the open sum.
     bool begun = row_offsets[row] < entry;
     SCALAR ended = 0, open = 0;
     for (; tile < end_tile; ++tile) {
@@ -90,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_csr_merge(PAR
         const u64 next_entry = tile + 1 == tiles ? u64(row_offsets[rows_of_y]) : entries_before(tile + 1, next_row);
         const u32 entries = u32(next_entry - entry), row_ends = next_row - row, total = entries + row_ends;
 
-        // Products, and after them ends of rows; all loads are in flight before the first is used.
+        // Loads entries and then row ends; all loads are in flight before the first is used.
         u32 column[ITEMS];
         SCALAR value[ITEMS], factor[ITEMS];
 #pragma unroll
@@ -106,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_csr_merge(PAR
 #pragma unroll
         for (int u = 0; u < ITEMS; ++u)
             if (u * BLOCK + threadIdx.x < entries) factor[u] = x[column[u]];
-        // The sums of the tile before have all been read.
+        // Waits until all sums of the previous tile have been read.
         __syncthreads();
 #pragma unroll
         for (int u = 0; u < ITEMS; ++u) {
@@ -119,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_csr_merge(PAR
         if (threadIdx.x == 0) ends[row_ends] = 0xffff;
         __syncthreads();
 
-        // The first row whose end stands at or after this thread's place of the list.
+        // The first row whose end lies at or after this thread's position in the list.
         const u32 place = min(threadIdx.x * ITEMS, total);
         u32 low = place > entries ? place - entries : 0, high = min(place, row_ends);
         while (low < high) {
@@ -146,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_csr_merge(PAR
             }
         }
         SCALAR before = carry_on(sum, mask != 0, open);
-        // All have read the products.
+        // All threads have read the products.
         at_row = low;
 #pragma unroll
         for (int u = 0; u < ITEMS; ++u)
@@ -167,13 +168,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_csr_merge(PAR
     }
     if (threadIdx.x == 0) {
 #ifdef DOTS
-        // The dot product of a part, so that it does not matter which block adds them up.
+        // The dot product of a part is taken here, so that it does not depend on which block adds the parts.
         rows.sums[0] += double(x[first_row]) * double(ended);
         if (row < rows_of_y) rows.sums[0] += double(x[row]) * double(open);
 #endif
         parts[2 * blockIdx.x] = ended;
         parts[2 * blockIdx.x + 1] = open;
-        // As in grid_sum: whoever draws the last ticket sees the parts of all.
+        // As in grid_sum: the block that draws the last ticket sees the parts of all blocks.
         u32 drawn;
         asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(drawn) : "l"(ticket) : "memory");
         last = drawn == gridDim.x - 1;

@@ -1,25 +1,25 @@
-// Prepended, after common.cuh, to every kernel that owns rows: what becomes of the sum of a row.
+// Prepended, after common.cuh, to every kernel that owns rows: defines what happens to the sum of a row.
 //
-// Defined by the launcher: PARAMETERS (the arrays of the format, x, y, what the launch goes over, numbers, and what the ending
-// takes), SCALAR (vectors), VALUE (stored values; undefined: all ones), and where the format has them OFFSET (row offsets) and
-// COLUMN (column indices). A kernel is
+// Defined by the launcher: PARAMETERS (the arrays of the format, x, y, the share of the rows of the launch, numbers, and the
+// parameters of the ending), SCALAR (vectors), VALUE (stored values; undefined: all ones), and, if the format has them, OFFSET
+// (row offsets) and COLUMN (column indices). A kernel is
 //   extern "C" __global__ void __launch_bounds__(BLOCK) name(PARAMETERS) {
 //       BEGIN_ROWS();
 //       ... emit(row, sum) once for each row it owns; every thread of the block must arrive at ...
 //       END_ROWS();
 //   }
-// Without DOTS it computes y = alpha A x + beta y; with them y = A x, then <x, y> and the program of the step. With SWEPT
-// a sweep follows each row's sum, by generated code that defines struct Rows and the names of its arguments: x is then set
-// anew in the memory of y, since other rows still gather the old one, and the host swaps the two.
-// The vectors carry no promise of being read-only or apart: the kernel ahead may still write x until in_order returns.
-// Over CSR `list` and `count` say what the launch goes over: rows of one class, bounds of bins, or nothing and all rows.
-// READ_ONLY promises the compiler that nothing writes the matrix. With PLAIN the matrix carries no promise either and is
-// loaded like any other memory.
+// Without DOTS it computes y = alpha A x + beta y; with DOTS it computes y = A x, then <x, y>, and runs the step's program. With
+// SWEPT a sweep follows each row's sum, in generated code that defines struct Rows and the names of its arguments: the new x is
+// written to the memory of y, because other rows still gather the old x, and the host swaps the two.
+// The vectors have no const or __restrict__ promise: the previous kernel may still write x until in_order returns.
+// Over CSR `list` and `count` define the share of the launch: rows of one class, bounds of bins, or, with no list, all rows.
+// READ_ONLY promises the compiler that no kernel writes the matrix. With PLAIN the matrix has no such promise and uses ordinary
+// loads.
 
 #ifdef VALUE
 typedef VALUE Stored;
 #else
-typedef float Stored;  // there are none
+typedef float Stored;  // unused: no values are stored
 #endif
 
 #ifdef PLAIN
@@ -37,7 +37,7 @@ __device__ __forceinline__ T load_entry(const T* p) {
 #endif
 }
 
-// The stored value at a place, or 1 where none is stored.
+// Returns the stored value at p, or 1 if no values are stored.
 __device__ __forceinline__ SCALAR stored(const Stored* p) {
 #ifdef VALUE
     return SCALAR(load_entry(p));
@@ -46,7 +46,7 @@ __device__ __forceinline__ SCALAR stored(const Stored* p) {
 #endif
 }
 
-// The same, by warps that load whole lines.
+// The same for warps that load whole cache lines.
 __device__ __forceinline__ SCALAR stored_whole(const Stored* p) {
 #ifdef VALUE
     return SCALAR(load_whole(p));
@@ -55,8 +55,8 @@ __device__ __forceinline__ SCALAR stored_whole(const Stored* p) {
 #endif
 }
 
-// Keeps the loads of UNROLL columns ahead of what is gathered by them: the compiler would wait for the first before it loads the
-// last. No column is that one (launchers refuse matrices of so many), so the branch is never taken.
+// Keeps the loads of UNROLL columns ahead of the gathers that use them: otherwise the compiler waits for the first column before
+// it loads the last. No column has that value (launchers refuse matrices with so many columns), so the branch is never taken.
 #define LOAD_ALL(column)                                                                \
     do {                                                                                \
         u32 most = 0;                                                                   \
@@ -65,7 +65,7 @@ __device__ __forceinline__ SCALAR stored_whole(const Stored* p) {
     } while (false)
 
 #ifndef SWEPT
-// Owns rows of y.
+// Writes rows of y.
 struct Rows {
     const SCALAR* x;
     SCALAR* y;
@@ -74,7 +74,7 @@ struct Rows {
 #else
     SCALAR alpha, beta;
 #endif
-    // What the dot product wants of a row, which may be loaded ahead of its sum.
+    // Returns the factor of a row in the dot product, which may be loaded ahead of the row's sum.
     __device__ __forceinline__ SCALAR factor(u64 row) const {
 #ifdef DOTS
         return x[row];
@@ -96,7 +96,7 @@ struct Rows {
 #endif
 
 #if defined(SWEPT)
-// A column that is done keeps x: in its other place, for the host swaps in any case.
+// If the column is done, x must not change: it is copied to y, because the host swaps the two in any case.
 #define BEGIN_ROWS()                                                                           \
     in_order();                                                                                \
     if (all_done(slots)) {                                                                     \

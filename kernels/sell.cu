@@ -1,11 +1,11 @@
-// SELL-32, and with ELL defined ELLPACK: a thread takes a row (see rows.cuh for what becomes of its sum).
+// SELL-32, and with ELL defined ELLPACK: one thread per row (see rows.cuh for what happens to its sum).
 //
-// In SELL-32 a warp takes a slice of 32 rows, whose entries j stand side by side, so that loads are coalesced; the layout
-// is in src/backend/cuda/sell/pack.rs. Grid: as many blocks as are resident, striding over `count` slices.
-// Writes each y[row] once; deterministic.
-// Defined by the launcher: UNROLL, how many entries of a row a thread loads at once, and REST, how many where the row ends;
-// RESIDENT (blocks of a multiprocessor: fewer than there could be, as the compiler would otherwise save registers for them
-// by loading one entry after the other).
+// In SELL-32 a warp takes a slice of 32 rows, whose entries j are contiguous, so that loads are coalesced;
+// src/backend/cuda/sell/pack.rs describes the layout. Grid: as many blocks as are resident, striding over `count` slices. Writes
+// each y[row] once; deterministic.
+// Defined by the launcher: UNROLL, the entries of a row that a thread loads at once; REST, the same at the end of a row; RESIDENT
+// (blocks of a multiprocessor: fewer than could fit, because for more the compiler saves registers by loading one entry after the
+// other).
 
 #define LANES 32
 #define SORTED (1u << 28)
@@ -14,8 +14,8 @@
 #define NEAR (1u << 31)
 #define WIDTH (SORTED - 1)
 
-// What COUNT entries from `j` on, or those before `end`, add to a sum. All loads are in flight before the first is used. Beyond
-// the end the last entry is loaded again, which costs less than a branch, and left out of the sum.
+// Adds COUNT entries from `j` on, or those before `end`, to a sum. All loads are in flight before the first is used. Beyond the
+// end the last entry is loaded again, which costs less than a branch, and left out of the sum.
 template <int COUNT, bool WHOLE, typename Column, typename Value>
 __device__ __forceinline__ void add_round(SCALAR& sum, const u32 j, const u32 end, const SCALAR* x, Column column,
                                           Value value) {
@@ -33,7 +33,7 @@ __device__ __forceinline__ void add_round(SCALAR& sum, const u32 j, const u32 en
     for (int u = 0; u < COUNT; ++u) sum = WHOLE || j + u < end ? sum + values[u] * factor[u] : sum;
 }
 
-// The sum of a row of `length` entries, whose columns and values column(j) and value(j) load.
+// Returns the sum of a row of `length` entries, whose columns and values column(j) and value(j) load.
 template <typename Column, typename Value>
 __device__ __forceinline__ SCALAR row_sum(const u32 length, const SCALAR* x, Column column, Value value) {
     SCALAR sum = 0;
@@ -45,7 +45,7 @@ __device__ __forceinline__ SCALAR row_sum(const u32 length, const SCALAR* x, Col
 
 #ifdef ELL
 
-// ELLPACK: entry j of all rows stands side by side. Grid: as many blocks as are resident, striding over the rows.
+// ELLPACK: the entries j of all rows are contiguous. Grid: as many blocks as are resident, striding over the rows.
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_ell(PARAMETERS) {
     BEGIN_ROWS();
     const u64 step = u64(gridDim.x) * BLOCK;
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT) spmv_sell(PARAMETE
     uint4 next = slice < count ? __ldg(slices + slice) : make_uint4(0, 0, 0, 0);
     for (; slice < count; slice += step) {
         const uint4 head = next;
-        // The words wait for this, so it is fetched a round ahead.
+        // The words depend on the next head, so it is prefetched a round ahead.
         if (slice + step < count) next = __ldg(slices + slice + step);
         const u32* words = all_words + u64(head.x) * 8;
         const Stored* values = all_values + u64(head.y) * LANES + lane;

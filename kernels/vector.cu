@@ -1,11 +1,12 @@
 // Rows of CSR shared by THREADS neighbouring threads each (see rows.cuh).
 //
-// The threads of a row stride over its entries and add their sums by shuffles. Grid: as many blocks as are resident,
-// striding over the rows, or with LISTED over `count` rows of `list`. Writes each y[row] once; deterministic.
-// Defined by the launcher: THREADS, UNROLL, perhaps LISTED, NEAR where columns are kept by how far they are from their row, LONG
-// where rows take many rounds of loads, and ONCE where the compiler shall not lay out several rounds after each other.
+// The threads of a row stride over its entries and add their sums by shuffles. Grid: as many blocks as are resident, striding
+// over the rows, or with LISTED over the `count` rows of `list`. Writes each y[row] once; deterministic.
+// Defined by the launcher: THREADS, UNROLL, and optionally LISTED, NEAR (columns are stored relative to their row), LONG (rows
+// take many rounds of loads), and ONCE (the compiler must not unroll several rounds).
 
-// With a dot product fused the compiler would save registers by loading one entry of a long row after the other.
+// Without this bound the compiler saves registers in a fused dot product by loading the entries of a long row one after the
+// other.
 #if defined(LONG) && defined(DOTS)
 #define ROOM , 4
 #else

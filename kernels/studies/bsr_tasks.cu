@@ -1,19 +1,20 @@
-// The block-band study's kernels: tasks of equally many blocks, made beforehand, each for all threads of a block.
+// The block-band study's kernels: tasks of equally many blocks, made beforehand, each for all threads of a thread block.
 //
-// Two kernels, one after the other: y = beta y, then every task adds alpha times its blocks to y. A task may reach over several
-// rows of blocks, and a row of blocks may belong to several tasks, so that sums are added to y atomically: the order of
-// the additions is that of the day, not deterministic. How a block of threads sums up a row of blocks is the variant:
+// Two kernels, one after the other: y = beta y, then every task adds alpha times its blocks to y. A task may span several block
+// rows, and a block row may belong to several tasks, so sums are added to y atomically: the order of the additions is not
+// deterministic. The variant defines how a thread block sums a block row:
 //
-//   ROW_MAJOR  a thread a value, in the order of memory; each product is added to shared memory atomically
-//   PRIVATE    the same with R sums for each thread, which its index makes the compiler put into local memory
-//   TEAM       R C threads a block, so that each keeps to one place of it and one sum; one atomic addition each at the end
-//   UNROLLED   a thread a column of a block, ROWS_AT_ONCE of its rows at once in registers; one atomic addition a warp
+//   ROW_MAJOR  a thread per value, in memory order; each product is added to shared memory atomically
+//   PRIVATE    the same with R sums per thread, which the compiler puts into local memory because of their index
+//   TEAM       R C threads per block, so that each keeps one position of the block and one sum; one atomic addition each at the
+//   end
+//   UNROLLED   a thread per column of a block, ROWS_AT_ONCE of its rows at once in registers; one atomic addition per warp
 //
-// Task i has the blocks from task_blocks[i] to task_blocks[i + 1]; the first stands in row of blocks task_rows[i], or in the first
-// after it that has any. Grid: any number of blocks, striding over `tasks`. Never with DOTS.
-// Defined by the launcher: R, C, the variant, ROWS_AT_ONCE for UNROLLED, perhaps REGISTERS, the most of a thread.
-// In the last variant rows are shared out from where the previous round ended; the study's bounds would leave the block
-// where R is neither a multiple of a round nor below it.
+// Task i has the blocks from task_blocks[i] to task_blocks[i + 1]; the first is in block row task_rows[i], or in the first
+// nonempty block row after it. Grid: any number of blocks, striding over `tasks`. Never with DOTS.
+// Defined by the launcher: R, C, the variant, ROWS_AT_ONCE for UNROLLED, optionally REGISTERS, the most registers of a thread.
+// In the last variant each round starts at the row where the previous round ended; the study's bounds would leave the block if R
+// is neither a multiple of a round nor below it.
 
 #define ALL_LANES 0xffffffffu
 
@@ -29,7 +30,7 @@ struct Blocks {
     const SCALAR* x;
     u32 columns_of_x;
 
-    // x at a column of a block; the last block columns may reach over its end, where they hold zeros.
+    // Returns x at a column of a block; the last block columns may reach past the end of x, where they hold zeros.
     __device__ __forceinline__ SCALAR factor(const u64 block, const u32 column) const {
         const u64 at = u64(block_columns[block]) * C + column;
         return at < columns_of_x ? x[at] : SCALAR(0);
@@ -75,11 +76,11 @@ __device__ __forceinline__ void add_blocks(const Blocks& matrix, const u64 begin
 
 #else
 
-// The rows of a block from DONE on, N at once as long as so many are left, then fewer.
+// Adds the rows of a block from DONE on, N at once while that many are left, then fewer.
 template <u32 N, u32 DONE>
 __device__ __forceinline__ void add_rows(const Blocks& matrix, const u64 begin, const u64 end, SCALAR* sums) {
     constexpr u32 until = R - (R - DONE) % N;
-    // Not a loop without a round: NVRTC 12.4 loses functions that have one.
+    // Avoids a loop without iterations: NVRTC 12.4 loses functions that have one.
     if constexpr (until > DONE) {
 #pragma unroll 1
         for (u32 row = DONE; row < until; row += N) {
@@ -134,7 +135,7 @@ extern "C" __global__ void LIMIT spmv_bsr_tasks(PARAMETERS) {
                 const u64 at = u64(row) * R + r;
                 if (at < rows_of_y) atomicAdd(y + at, sums[r] * alpha);
             }
-            // The next row's zeros must not come before these are read.
+            // The zeros of the next row must not be written before these sums are read.
             __syncthreads();
             block = end;
         }

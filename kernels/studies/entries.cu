@@ -1,9 +1,9 @@
-// Entries of CSR, one thread each, whatever row they stand in (see rows.cuh).
+// Entries of CSR, one thread each, independently of row boundaries (see rows.cuh).
 //
-// Two kernels, one after the other: y = beta y, then each entry searches its row and adds alpha a x to it by an atomic
-// addition. All threads have the same work, but the order of the additions is that of the day: not deterministic.
+// Two kernels, one after the other: y = beta y, then each entry searches its row and adds alpha a x to it by an atomic addition.
+// All threads have the same work, but the order of the additions is not deterministic.
 // Grid: any number of blocks, striding over the `count` rows or over the entries. Never with DOTS.
-// Defined by the launcher: perhaps PLAIN.
+// Defined by the launcher: optionally PLAIN.
 
 extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_scale(PARAMETERS) {
     in_order();
@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_entries(PARAMETERS)
     in_order();
     const u64 nnz = row_offsets[count], step = u64(gridDim.x) * BLOCK;
     for (u64 j = u64(blockIdx.x) * BLOCK + threadIdx.x; j < nnz; j += step) {
-        // The last row that begins at or before the entry: rows that begin there and end there are empty.
+        // The last row that begins at or before the entry: earlier rows with the same start are empty.
         u32 row = 0, end = count;
         while (end - row > 1) {
             const u32 middle = row + (end - row) / 2;

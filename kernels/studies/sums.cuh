@@ -1,7 +1,7 @@
-// Prepended, after rows.cuh, to the kernels that give a row to one thread, to a warp or to a block: the sum of its entries.
+// Prepended, after rows.cuh, to the kernels that give a row to one thread, to a warp or to a block: computes the row's sum.
 //
-// Defined by the launcher: UNROLL, how many entries of a row a thread loads before it uses the first, and WARP_UNROLL where
-// it is another number for each thread of a warp that shares the row.
+// Defined by the launcher: UNROLL, the entries of a row that a thread loads before it uses the first, and WARP_UNROLL if the
+// number differs for each thread of a warp that shares the row.
 
 #define WARPS (BLOCK / 32)
 #ifndef WARP_UNROLL
@@ -20,8 +20,8 @@ struct Entries {
     const Stored* READ_ONLY values;
     const SCALAR* x;
 
-    // What thread `part` of THREADS adds to the sum of the entries from j up to end: rounds of ROUND entries while all
-    // threads have as many, then the rest one by one. The compiler may put rounds together where registers allow it.
+    // Returns the part of thread `part` of THREADS in the sum of the entries from j up to end: rounds of ROUND entries while all
+    // threads have as many, then the rest one by one. The compiler may interleave rounds if registers allow it.
     template <int THREADS, int ROUND>
     __device__ __forceinline__ SCALAR share(OFFSET j, const OFFSET end, const u32 part) const {
         SCALAR sum = 0;
@@ -43,12 +43,12 @@ struct Entries {
         return sum;
     }
 
-    // The sum of a row by one thread.
+    // Returns the sum of a row by one thread.
     __device__ __forceinline__ SCALAR thread_sum(OFFSET begin, OFFSET end) const {
         return share<1, UNROLL>(begin, end, 0);
     }
 
-    // The sum of a row by a warp, all lanes of which must call it; valid in its first lane.
+    // Returns the sum of a row by a warp, all lanes of which must call it; valid in the first lane.
     __device__ __forceinline__ SCALAR warp_sum(OFFSET begin, OFFSET end) const {
         return warp_add(share<32, WARP_UNROLL>(begin, end, threadIdx.x & 31));
     }

@@ -1,11 +1,11 @@
 // Rows of CSR, one warp each, with x read from segments in shared memory (see rows.cuh and sums.cuh).
 //
-// A block takes as many rows as it has warps. It stages one segment of x after the other, from the first column of its
-// rows to the last, and in each of them every warp adds those entries of its row whose columns lie there. Unless a few
-// rows use most of a segment, far more of x is loaded than they need. Grid: any number of blocks, striding over the
-// rows. Writes each y[row] once; deterministic.
-// Defined by the launcher: SEGMENT (a multiple of BLOCK), UNROLL (for sums.cuh) and perhaps ONWARDS: columns increase in a
-// row, so a thread goes on where it stood in the segment before; otherwise it looks at all its entries again.
+// A block takes as many rows as it has warps. It stages one segment of x after the other, from the first column of its rows to
+// the last, and in each segment every warp adds those entries of its row whose columns lie in the segment. Unless a few rows use
+// most of a segment, far more of x is loaded than they need. Grid: any number of blocks, striding over the rows. Writes each
+// y[row] once; deterministic.
+// Defined by the launcher: SEGMENT (a multiple of BLOCK), UNROLL (for sums.cuh) and optionally ONWARDS: columns increase in a
+// row, so a thread continues at its entry of the previous segment; otherwise it scans all its entries again.
 
 extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector_smem(PARAMETERS) {
     BEGIN_ROWS();
@@ -13,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector_smem(PARAMET
     __shared__ u32 firsts[WARPS], lasts[WARPS];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const u64 step = u64(gridDim.x) * WARPS;
-    // A whole block stays in the loop together, so that all its threads meet at the barriers.
+    // A whole block stays in the loop together, so that all its threads reach the barriers.
     for (u64 above = u64(blockIdx.x) * WARPS; above < count; above += step) {
         const u64 row = above + warp;
         OFFSET begin = 0, end = 0;
@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector_smem(PARAMET
             end = row_offsets[row + 1];
         }
         if (lane == 0) {
-            // Without entries: no column is before the first, none after the last.
+            // A row without entries: no column is before the first, none after the last.
             firsts[warp] = begin < end ? col_indices[begin] : 0xffffffffu;
             lasts[warp] = begin < end ? col_indices[end - 1] : 0;
         }
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector_smem(PARAMET
             first = min(first, firsts[w]);
             last = max(last, lasts[w]);
         }
-        // All have read them before the next is written: the first segment, the next rows', or the sums of END_ROWS.
+        // All threads have read them before the next write: of the first segment, of the next rows, or of the sums of END_ROWS.
         __syncthreads();
         SCALAR sum = 0;
         OFFSET j = begin + lane;
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_vector_smem(PARAMET
             j = begin + lane;
 #endif
             for (; j < end; j += 32) {
-                // A column before the segment wraps around and lies beyond it, too.
+                // A column before the segment wraps around and so also lies beyond it.
                 const u32 place = col_indices[j] - base;
 #ifdef ONWARDS
                 if (place >= SEGMENT) break;

@@ -2,7 +2,7 @@
 //
 // The lanes stride over the entries and add their sums by shuffles; rows of fewer than 32 entries leave lanes idle.
 // Grid: any number of blocks, striding over the rows. Writes each y[row] once; deterministic.
-// Defined by the launcher: UNROLL, perhaps PLAIN.
+// Defined by the launcher: UNROLL, optionally PLAIN.
 
 extern "C" __global__ void __launch_bounds__(BLOCK) spmv_csr_warp(PARAMETERS) {
     BEGIN_ROWS();

@@ -1,11 +1,11 @@
-//! Tables with an entry for each device and vector precision, such as a builder.
+//! Tables that have one entry for each device and vector precision, such as a builder.
 
 use crate::device::{Cpu, Cuda, Device};
 use crate::scalar::Scalar;
 
-/// The type of such an entry.
+/// The kind of a table's entries.
 pub trait Slot {
-    /// The entry for a device and a precision.
+    /// The type of the entry for a device and a precision.
     type Of<D: Device, T: Scalar>;
 }
 

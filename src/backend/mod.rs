@@ -1,7 +1,7 @@
-//! Strategies for y = A x, each one file and one row of the registry.
+//! Strategies (backends) for y = A x, each one file and one row of the registry.
 //!
-//! Tests, `solver backends`, help texts and benchmarks read [`REGISTRY`]: a backend without a row there does not exist, and
-//! every row is tested.
+//! Tests, `solver backends`, help texts and benchmarks read [`REGISTRY`]: a backend without a row there does not exist, and every
+//! row is tested.
 
 pub mod auto;
 mod blocks;
@@ -25,34 +25,34 @@ use registry::ALL_PRECISIONS;
 pub use registry::REGISTRY;
 use std::sync::Arc;
 
-/// Operators move between threads and are shared by them.
+/// Checks at compile time that operators can be sent to threads and shared by them.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<(Operator<Cpu, f32>, Operator<Cpu, f64>)>();
     is_shared::<(Operator<Cuda, f32>, Operator<Cuda, f64>)>();
 };
 
-/// A strategy: how it makes an operator out of a matrix.
+/// A strategy: builds an operator from a matrix.
 pub trait Family<D: Device> {
-    /// Whether a product adds up entries at one place by itself. Where it is false, `check` and `build` get a matrix
-    /// whose entries at one place are summed.
+    /// Whether a product sums repeated entries (several at one row and column) itself. If false, `check` and `build` get a matrix
+    /// whose repeated entries are already summed.
     const ADDS_REPEATS: bool = true;
 
-    /// Refuses a matrix that the backend does not take, for vectors whose elements have `width` bytes; needs no device. It is
-    /// called before `build`, which may rely on it, and which may still refuse what only the stored form shows: more than 2^32
-    /// places.
+    /// Refuses a matrix that the backend does not support, for vectors whose elements have `width` bytes; needs no device. It is
+    /// called before `build`, which may rely on it. `build` may still refuse what only the stored form shows: more than 2^32
+    /// stored values.
     fn check(_matrix: &Csr, _params: &Params, _width: usize) -> std::result::Result<(), Refusal> {
         Ok(())
     }
 
-    /// Makes the matrix ready on the device; fails where the device has no memory for it and `reserve` bytes more.
+    /// Builds the operator on the device; fails if the device lacks memory for it and `reserve` bytes more.
     fn build<T: Scalar>(device: &D, matrix: &Arc<Csr>, params: &Params, reserve: u64) -> Result<Made<D, T>>;
 }
 
-/// Why a backend does not take a matrix.
+/// The reason that a backend refuses a matrix.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What it does not take.
+    /// The property of the matrix that the backend does not support.
     pub what: String,
     /// What to do instead.
     pub hint: String,
@@ -68,7 +68,7 @@ type CheckFn = fn(&Csr, &Params, usize) -> std::result::Result<(), Refusal>;
 
 type BuildFn<D, T> = fn(&D, &Arc<Csr>, &Params, u64) -> Result<Made<D, T>>;
 
-/// The builders of a family for both vector precisions, and the check that comes before them.
+/// The builders of a family for both vector precisions, and the check that precedes them.
 pub struct Build<D: Device> {
     adds_repeats: bool,
     check: CheckFn,
@@ -76,7 +76,7 @@ pub struct Build<D: Device> {
     f64: BuildFn<D, f64>,
 }
 
-// Derived ones would ask the device for the same.
+// The derived implementations would require `D: Clone` and `D: Copy`.
 impl<D: Device> Clone for Build<D> {
     fn clone(&self) -> Build<D> {
         *self
@@ -91,7 +91,7 @@ impl<D: Device> Build<D> {
     }
 }
 
-/// Which device a backend runs on, and how it is built there.
+/// The device that a backend runs on, and its builders there.
 #[derive(Clone, Copy)]
 pub enum Builder {
     /// The CPU.
@@ -107,28 +107,28 @@ pub struct Entry {
     pub name: &'static str,
     /// Device and constructor.
     pub builder: Builder,
-    /// Backends that share their source.
+    /// The family of backends that share source code.
     pub family: &'static str,
     /// The storage format.
     pub format: &'static str,
-    /// Where the strategy was described.
+    /// The publication or library that the strategy comes from.
     pub from: &'static str,
-    /// One line for people.
+    /// One line that tells a user when to choose the backend.
     pub summary: &'static str,
-    /// Parameters that may ride on the name: `vector:threads=8`.
+    /// Parameters that may follow the name: `vector:threads=8`.
     pub params: &'static [Param],
     /// Whether the same input gives the same bits on every run.
     pub deterministic: bool,
-    /// Whether it takes several columns at once.
+    /// Whether it multiplies several columns at once.
     pub columns: bool,
-    /// Whether it takes matrices with values, and not only graphs without weights.
+    /// Whether it takes matrices with values, not only graphs without weights.
     pub values: bool,
-    /// Precisions it serves.
+    /// Precisions that it supports.
     pub precisions: &'static [Precision],
 }
 
 impl Entry {
-    /// The kind of device: `cpu` or `cuda`.
+    /// Returns the kind of device: `cpu` or `cuda`.
     pub fn device(&self) -> &'static str {
         match self.builder {
             Builder::Cpu(_) => "cpu",
@@ -136,7 +136,7 @@ impl Entry {
         }
     }
 
-    /// An error where the backend does not take a matrix, for vectors whose elements have `width` bytes.
+    /// Returns an error if the backend does not support the matrix, for vectors whose elements have `width` bytes.
     pub fn check(&self, matrix: &Csr, params: &Params, width: usize) -> Result<()> {
         let check = match &self.builder {
             Builder::Cpu(build) => build.check,
@@ -151,26 +151,26 @@ impl Entry {
     }
 }
 
-/// A device that backends exist for.
+/// A device that has backends.
 pub trait Host: Device {
-    /// `cpu` or `cuda`, as in the registry.
+    /// The kind of device, `cpu` or `cuda`, as in the registry.
     const KIND: &'static str;
-    /// The backend that `auto` stands for.
+    /// The backend that the name `auto` resolves to.
     const DEFAULT_BACKEND: &'static str;
-    /// Threads of the host that work on a product.
+    /// Returns the number of host threads that work on a product.
     fn threads(&self) -> usize {
         1
     }
-    /// Rows of the largest system whose iterations may share a launch.
+    /// Returns the rows of the largest system whose iterations may share a launch.
     fn resident_rows(&self) -> usize {
         0
     }
-    /// The builders of an entry, if it is for this device.
+    /// Returns the builders of an entry, if it is for this device.
     fn builders(entry: &Entry) -> Option<&Build<Self>>;
-    /// The entries of a table that are for this device.
+    /// Returns the entries of a table that are for this device.
     fn both<S: Slot>(each: &Each<S>) -> &Both<S, Self>;
-    /// The operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal, whose own diagonal is
-    /// 1, and D on it; every row ends with its diagonal.
+    /// Builds the operator z = L^-T D L^-1 r of a preconditioner. `factor` holds L below its diagonal and D on it; L has a unit
+    /// diagonal, and every row ends with its diagonal entry.
     fn triangles<T: Scalar>(&self, precond: &'static str, factor: Csr) -> Result<Made<Self, T>>;
 }
 
@@ -214,11 +214,11 @@ impl Host for Cuda {
     }
 }
 
-/// The vector precision picks the builder.
+/// Selects builders and table entries by vector precision.
 pub trait Pick<T: Scalar>: Host {
-    /// The builder for vectors of `T`.
+    /// Returns the builder for vectors of `T`.
     fn pick(build: &Build<Self>) -> BuildFn<Self, T>;
-    /// The entry of a table for vectors of `T`.
+    /// Returns the entry of a table for vectors of `T`.
     fn one<S: Slot>(both: &Both<S, Self>) -> &S::Of<Self, T>;
 }
 
@@ -240,7 +240,7 @@ impl<D: Host> Pick<f32> for D {
     }
 }
 
-/// A backend that the user has named, with its parameters, resolved but not yet built.
+/// A backend that the user named, with its parameters, resolved but not yet built.
 #[derive(Clone)]
 pub struct Choice {
     /// The registry row.
@@ -249,7 +249,7 @@ pub struct Choice {
     pub params: Params,
 }
 
-/// A backend that is settled for a matrix, and builds its operator.
+/// A backend chosen for a matrix, ready to build the matrix's operator.
 #[derive(Clone)]
 pub struct SettledChoice {
     choice: Choice,
@@ -273,8 +273,8 @@ impl Choice {
         Ok(Choice { entry, params: Params::parse(entry.name, entry.params, rest)? })
     }
 
-    /// The backend that this one stands for on a matrix: `auto` chooses now, any other is itself. Iterations with a matrix of
-    /// up to `resident_rows` may share a launch.
+    /// Returns the backend to use for a matrix: `auto` chooses one, any other backend is returned as it is. The iterations with a
+    /// matrix of up to `resident_rows` rows may share a launch.
     pub fn settle(&self, matrix: &Csr, vector_width: usize, resident_rows: usize) -> Result<SettledChoice> {
         let decision = match self.entry {
             entry if std::ptr::eq(entry, &auto::ENTRY) => auto::decide(matrix, vector_width)?,
@@ -284,17 +284,17 @@ impl Choice {
         Ok(SettledChoice { choice: decision.choice, because: Some(decision.why) })
     }
 
-    /// The backend where there is no matrix to choose by: `auto` is the strategy that it falls back to.
+    /// Returns the backend to use without a matrix: `auto` gives the strategy that it falls back to.
     pub fn without_matrix(&self) -> SettledChoice {
         SettledChoice { choice: self.clone(), because: None }
     }
 
-    /// The name with its parameters, as the user would type it.
+    /// Returns the name with its parameters, as the user would type it.
     pub fn label(&self) -> String {
         format!("{}{}", self.entry.name, self.params)
     }
 
-    /// Refuses precisions that the backend does not serve.
+    /// Refuses precisions that the backend does not support.
     pub fn check_precision(&self, precision: Precision) -> Result<()> {
         if self.entry.precisions.contains(&precision) {
             return Ok(());
@@ -315,18 +315,18 @@ impl SettledChoice {
         self.choice.entry
     }
 
-    /// The name with its parameters, as the user would type it.
+    /// Returns the name with its parameters, as the user would type it.
     pub fn label(&self) -> String {
         self.choice.label()
     }
 
-    /// Why `auto` chose it; none where the user did.
+    /// Returns the reason for the choice of `auto`; none if the user chose.
     pub fn because(&self) -> Option<&str> {
         self.because.as_deref()
     }
 
-    /// Builds the operator on a device of the entry's kind. The operator is refused where it does not fit into the
-    /// device's memory together with `reserve` bytes, which vectors and preconditioners take later.
+    /// Builds the operator on a device of the entry's kind. Refuses an operator that does not fit into the device's memory
+    /// together with `reserve` bytes, which vectors and preconditioners take later.
     pub fn build<D: Pick<T>, T: Scalar>(
         &self,
         device: &D,
@@ -342,7 +342,7 @@ impl SettledChoice {
         let summed = if builders.adds_repeats { None } else { summed::<T>(matrix)? };
         let matrix = summed.as_ref().unwrap_or(matrix);
         entry.check(matrix, params, size_of::<T>())?;
-        // As it is before anything of the operator is there.
+        // Measured before the operator allocates anything.
         let room = device.free_memory()?;
         let made = D::pick(builders)(device, matrix, params, reserve).map_err(|e| match e {
             Error::Gpu(GpuError::DeviceMemory { what, needed, reserved, free, hint: None }) => {
@@ -355,8 +355,8 @@ impl SettledChoice {
     }
 }
 
-/// The matrix with the entries at one place summed; none where each place has one entry. Counts of entries without
-/// values take the precision of the vectors.
+/// Returns the matrix with repeated entries summed; none if there are no repeated entries. Counts of entries without values take
+/// the precision of the vectors.
 fn summed<T: Scalar>(matrix: &Arc<Csr>) -> Result<Option<Arc<Csr>>> {
     if !matrix.pattern().has_repeats() {
         return Ok(None);
@@ -367,7 +367,7 @@ fn summed<T: Scalar>(matrix: &Arc<Csr>) -> Result<Option<Arc<Csr>>> {
     Ok(Some(Arc::new(if narrow { summed.to_f32() } else { summed })))
 }
 
-/// That there is no such backend on a kind of device, and where there is, or what is spelt like it.
+/// Returns the error for a name that is no backend of this kind of device, with the devices that have it or the nearest names.
 fn unknown(kind: &'static str, name: &str) -> Error {
     let names = |here: bool| REGISTRY.iter().filter(move |e| (e.device() == kind) == here).map(|e| e.name);
     let first = match REGISTRY.iter().find(|e| e.name == name) {
@@ -381,7 +381,8 @@ fn unknown(kind: &'static str, name: &str) -> Error {
     Error::UnknownBackend { name: name.to_owned(), device: kind, hint }
 }
 
-/// The hint where an operator and the bytes in reserve do not fit into `free` bytes: the first way to make them fit.
+/// Returns the hint for an operator that does not fit into `free` bytes with the bytes in reserve: the first alternative that
+/// fits.
 fn what_fits(matrix: &Csr, width: usize, free: u64, reserve: u64) -> String {
     let rows = cuda::csr::storage(matrix);
     let spared = (matrix.values().width().saturating_sub(size_of::<f32>()) * matrix.nnz()) as u64;
@@ -393,10 +394,10 @@ fn what_fits(matrix: &Csr, width: usize, free: u64, reserve: u64) -> String {
         (rows - spared + narrow, format!("backend csr with precision {}", Precision::F32.name())),
     ];
     match ways.iter().find(|(bytes, _)| *bytes <= free) {
-        Some((bytes, way)) => format!("{way} needs {} in all", in_words(*bytes)),
+        Some((bytes, way)) => format!("{way} needs {} in total", in_words(*bytes)),
         None => {
             let (bytes, way) = &ways[2];
-            format!("not even {way} fits, with {} in all; the CPU uses main memory", in_words(*bytes))
+            format!("not even {way} fits, with {} in total; the CPU uses main memory", in_words(*bytes))
         }
     }
 }
@@ -406,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fits_counts_columns_near_their_rows_as_csr_keeps_them() {
+    fn hint_counts_the_bytes_that_csr_stores_for_columns_near_their_rows() {
         let matrix = crate::source::load("poisson2d:300x300").unwrap().matrix;
         // 90,000 rows, 448,800 entries of 10 bytes, or 6 with values in single precision, and four vectors.
         let says = |free| what_fits(&matrix, 8, free, 2_880_000);

@@ -1,33 +1,33 @@
-//! Parameters that ride on a backend's name: `vector:threads=8`.
+//! Parameters that follow a backend's name: `vector:threads=8`.
 
 use crate::error::{Error, Result};
 
 /// One parameter of a backend.
 #[derive(Debug)]
 pub struct Param {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'static str,
-    /// The values it may take; the first is the default.
+    /// The listed values; the first is the default.
     pub values: &'static [&'static str],
-    /// Values that are not listed one by one.
+    /// Further values that are accepted but not listed.
     pub others: Option<Others>,
-    /// One line for people.
+    /// One line that describes the parameter.
     pub summary: &'static str,
 }
 
-/// Values of a parameter that are too many to be listed.
+/// Values of a parameter that are too many to list.
 #[derive(Debug)]
 pub struct Others {
-    /// What they are, for people.
+    /// Their description, for messages.
     pub what: &'static str,
-    /// Whether it is one of them.
+    /// Returns whether a value is one of them.
     pub has: fn(&str) -> bool,
-    /// Some of them, for tests.
+    /// Some of the values, for tests.
     pub examples: &'static [&'static str],
 }
 
 impl Param {
-    /// What it may be, for people.
+    /// Returns the allowed values, for messages.
     pub fn allowed(&self) -> Vec<&'static str> {
         self.values.iter().copied().chain(self.others.iter().map(|others| others.what)).collect()
     }
@@ -37,7 +37,7 @@ impl Param {
     }
 }
 
-/// Parameters as the user set them; those left out have their defaults.
+/// Parameters as the user set them; parameters left out have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Params(Vec<(&'static Param, String)>);
 
@@ -48,8 +48,8 @@ impl PartialEq for Param {
 }
 
 impl Params {
-    /// Reads `name=value,name=value` against the parameters that the backend has; `typed` is what stands behind a colon, if
-    /// there is one.
+    /// Reads `name=value,name=value` and checks it against the parameters that the backend has; `typed` is the text after the
+    /// colon, if there is a colon.
     pub fn parse(backend: &'static str, known: &'static [Param], typed: Option<&str>) -> Result<Params> {
         let mut params = Params::default();
         for item in typed.into_iter().flat_map(|typed| typed.split(',')) {
@@ -79,7 +79,7 @@ impl Params {
         Ok(params)
     }
 
-    /// The value of a parameter where the user set one.
+    /// Returns the value of a parameter if the user set one.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(p, _)| p.name == name).map(|(_, v)| v.as_str())
     }

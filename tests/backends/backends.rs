@@ -1,4 +1,4 @@
-//! What single backends promise beyond the product itself, and what `auto` chooses.
+//! Properties of single backends beyond the product itself, and the choices of `auto`.
 
 use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
@@ -48,7 +48,7 @@ fn csr(cols: usize, rows: &[Vec<u32>], mut value: impl FnMut(usize) -> f64) -> A
 }
 
 #[test]
-fn every_size_of_blocks_moves_what_the_format_stores() {
+fn every_block_size_moves_what_the_format_stores() {
     let matrix = generated("hex27:5x4x3,dof=3");
     for (height, width) in [(2, 2), (3, 3), (2, 7), (8, 5)] {
         let stored = Bsr::from_csr(&matrix, (height, width)).unwrap();
@@ -59,7 +59,7 @@ fn every_size_of_blocks_moves_what_the_format_stores() {
 }
 
 #[test]
-fn blocks_that_mirror_each_other_are_stored_once() {
+fn mirrored_blocks_are_stored_once() {
     let matrix = generated("elasticity3d:6x5x4,contrast=10,seed=1");
     let diagonal = matrix.rows() / 3;
     let all = Bsr::from_csr(&matrix, (3, 3)).unwrap().blocks();
@@ -81,19 +81,19 @@ fn a_block_whose_mirror_image_differs_in_one_bit_is_stored_itself() {
     let off = |j: usize| f64::from_bits(matrix.values().get(j).to_bits() ^ u64::from(j == last));
     let values = Values::F64((0..matrix.nnz()).map(off).collect());
     let broken = Arc::new(Csr::with_pattern(Arc::clone(matrix.pattern()), values).unwrap());
-    // Its nine values more, but no longer where its image stands.
+    // The block stores its nine values, and no longer the index of its mirror image.
     assert_eq!(stored(&broken), stored(&matrix) + 9 * 8 - 4);
 }
 
 #[test]
-fn without_a_size_blocks_are_found() {
+fn without_a_given_size_the_best_block_size_is_found() {
     let matrix = generated("hex27:6x6x6,dof=3");
     let (found, named) = (build("bsr", &matrix).unwrap(), build("bsr:block=3x3", &matrix).unwrap());
     assert_eq!(found.cost(), named.cost());
     assert_eq!(
         Blocks::sampled(&matrix).best,
         Stats::of(&matrix, true).blocks.best,
-        "small ones are counted in full"
+        "small matrices are counted in full"
     );
 }
 
@@ -106,7 +106,7 @@ fn a_sample_finds_the_blocks_of_a_large_matrix() {
 }
 
 #[test]
-fn a_cluster_that_a_sample_meets_does_not_speak_for_the_whole() {
+fn a_cluster_in_a_sample_is_not_extrapolated_to_the_whole_matrix() {
     // Every sample begins at the first row, where a few rows hold a third of the entries in one block.
     let row = |i: u32| -> Vec<u32> {
         if i < 40 { (0..2500).collect() } else { (0..2).map(|j| i * 7919 % 99_991 + j * 100_000).collect() }
@@ -119,8 +119,8 @@ fn a_cluster_that_a_sample_meets_does_not_speak_for_the_whole() {
 }
 
 #[test]
-fn the_first_rows_do_not_speak_for_long_rows_and_empty_ones_not_for_others() {
-    // Long rows: a sample of few entries would be the first 120 rows alone.
+fn samples_do_not_extrapolate_the_first_long_rows_nor_empty_rows() {
+    // Long rows: a sample of few entries would consist of the first 120 rows only.
     let long = |i: u32| -> Vec<u32> {
         let spread = |j: u32| (j * 97 + i * 7919 % 89) % 60_000;
         let mut row: Vec<u32> = if i < 120 { (0..340).collect() } else { (0..340).map(spread).collect() };
@@ -134,7 +134,7 @@ fn the_first_rows_do_not_speak_for_long_rows_and_empty_ones_not_for_others() {
         assert!(exact.best.unwrap().bytes > exact.csr_bytes, "no block is worth it");
         assert!(sampled.best.unwrap().bytes > sampled.csr_bytes, "{rows} rows: {:?}", sampled.best);
     }
-    // All entries between two places where a sample looks.
+    // All entries lie between two positions where a sample looks.
     let hidden =
         |i: u32| if (1000..1600).contains(&i) { (0..120).map(|j| j * 7 + i % 5).collect() } else { vec![] };
     let matrix = csr(300_000, &(0..300_000).map(hidden).collect::<Vec<_>>(), |i| 0.1 + i as f64);
@@ -145,7 +145,7 @@ fn the_first_rows_do_not_speak_for_long_rows_and_empty_ones_not_for_others() {
 }
 
 #[test]
-fn values_that_single_precision_holds_take_half_the_bytes_and_give_the_same_bits() {
+fn values_that_single_precision_represents_take_half_the_bytes_and_give_the_same_bits() {
     let exact = generated("poisson2d:60x50");
     let x = reals(3, exact.cols());
     let off = |i: usize| if i == 0 { 0.1 } else { exact.values().get(i) };
@@ -153,27 +153,31 @@ fn values_that_single_precision_holds_take_half_the_bytes_and_give_the_same_bits
     let inexact = Arc::new(Csr::with_pattern(Arc::clone(exact.pattern()), values).unwrap());
     for backend in ["sell", "bsr:block=2x2"] {
         let (narrow, wide) = (build(backend, &exact).unwrap(), build(backend, &inexact).unwrap());
-        let places = wide.cost().bytes - narrow.cost().bytes;
-        assert!(places >= 4 * exact.nnz() as u64, "{backend}: {places}");
+        let saved = wide.cost().bytes - narrow.cost().bytes;
+        assert!(saved >= 4 * exact.nnz() as u64, "{backend}: {saved}");
         let (narrow, wide) = (product(backend, &exact, &x), product(backend, &inexact, &x));
         assert_eq!(bits(&narrow[1..]), bits(&wide[1..]), "{backend}");
     }
 }
 
 #[test]
-fn stencils_cost_less_than_one_byte_an_entry_for_their_columns() {
+fn columns_of_a_stencil_take_less_than_one_byte_per_entry() {
     let matrix = generated("poisson2d:256x256");
     let operator = build("sell", &matrix).unwrap();
     let columns = operator.storage() - 4 * matrix.nnz() as u64;
-    assert!(columns < matrix.nnz() as u64, "{columns} bytes beside the values of {} entries", matrix.nnz());
+    assert!(
+        columns < matrix.nnz() as u64,
+        "{columns} bytes in addition to the values of {} entries",
+        matrix.nnz()
+    );
 }
 
 #[test]
-fn a_few_columns_astray_and_a_long_row_cost_their_slices_little() {
+fn a_few_far_columns_and_a_long_row_add_few_bytes_to_their_slices() {
     // The same band, once with a far column in every slice of eight rows and with a row of a hundred times the length.
     let band = |i: u32| (0..16).map(move |j| 90_000 + 3 * i + 7 * j * j);
     let plain: Vec<Vec<u32>> = (0..800).map(|i| band(i).collect()).collect();
-    let astray: Vec<Vec<u32>> = (0..800)
+    let scattered: Vec<Vec<u32>> = (0..800)
         .map(|i| match i {
             400 => (90_000..91_600).collect(),
             _ => (i % 8 == 3).then_some(i).into_iter().chain(band(i)).collect(),
@@ -184,13 +188,13 @@ fn a_few_columns_astray_and_a_long_row_cost_their_slices_little() {
         let ones = Csr::with_pattern(matrix.pattern().clone(), Values::Ones).unwrap();
         build("sell", &Arc::new(ones)).unwrap().storage()
     };
-    // A place in 16 bits for each entry of the band; the counts of the rest in each slice, and 4 bytes for what is in it.
-    let (plain, astray) = (stored(&plain), stored(&astray));
+    // 16 bits for each entry of the band; the counts of the rest in each slice, and 4 bytes for each entry of the rest.
+    let (plain, scattered) = (stored(&plain), stored(&scattered));
     assert!(plain < 2 * 12_800 + 100 * 16 + 1000, "{plain} bytes");
-    assert!(astray < plain + 100 * 72 + 4 * 1600, "{astray} bytes, {plain} of the band alone");
+    assert!(scattered < plain + 100 * 72 + 4 * 1600, "{scattered} bytes, {plain} of the band alone");
 }
 
-/// Rows of 0 to 12 entries, far and near, and one that is long.
+/// Builds rows of 0 to 12 entries with near and far columns, and one long row.
 fn ragged(value: impl FnMut(usize) -> f64) -> Arc<Csr> {
     let rows: Vec<Vec<u32>> = (0..1100_u32)
         .map(|i| match i {
@@ -201,8 +205,12 @@ fn ragged(value: impl FnMut(usize) -> f64) -> Arc<Csr> {
     csr(70_000, &rows, value)
 }
 
-/// Whether rows are infinite or NaN where their own entries make them so, and nowhere else.
-fn an_infinite_x_reaches_entries_alone<D: Pick<f64>>(device: &D, backends: &[&str], matrix: &Arc<Csr>) {
+/// Asserts that an infinite x makes exactly those rows infinite or NaN that have an entry there.
+fn an_infinite_x_affects_only_rows_with_that_entry<D: Pick<f64>>(
+    device: &D,
+    backends: &[&str],
+    matrix: &Arc<Csr>,
+) {
     for backend in backends {
         let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap();
         let operator = choice.build::<D, f64>(device, matrix, 0).unwrap();
@@ -220,23 +228,27 @@ fn an_infinite_x_reaches_entries_alone<D: Pick<f64>>(device: &D, backends: &[&st
 }
 
 #[test]
-fn padding_of_slices_and_segments_never_meets_an_infinite_x() {
+fn padding_of_slices_and_segments_is_never_multiplied_by_an_infinite_x() {
     let matrix = ragged(|i| (i % 5) as f64 - 2.0);
-    an_infinite_x_reaches_entries_alone(&cpu(), &["rows", "sell", "merge", "sprs", "nalgebra"], &matrix);
+    an_infinite_x_affects_only_rows_with_that_entry(
+        &cpu(),
+        &["rows", "sell", "merge", "sprs", "nalgebra"],
+        &matrix,
+    );
 }
 
 #[test]
-fn blocks_that_skip_zeros_never_multiply_an_infinite_x_by_their_fill() {
+fn blocks_that_skip_zeros_never_multiply_their_fill_by_an_infinite_x() {
     let gpu = gpu();
     let sizes = ["2x2", "3x3", "5x5", "7x2", "9x10", "1x64", "64x1"];
     let skipping = sizes.map(|size| format!("bsr:block={size},zeros=skipped"));
     let skipping: Vec<&str> = skipping.iter().map(String::as_str).collect();
-    // Blocks of 3 reach beyond the last column, and the long row is cut into pieces.
-    an_infinite_x_reaches_entries_alone(&gpu, &skipping, &ragged(|i| (i % 5) as f64 + 1.0));
+    // Blocks of width 3 reach past the last column, and the long row is cut into pieces.
+    an_infinite_x_affects_only_rows_with_that_entry(&gpu, &skipping, &ragged(|i| (i % 5) as f64 + 1.0));
 }
 
 #[test]
-fn rows_of_many_rounds_of_loads_are_multiplied_and_meet_their_dot_product_exactly() {
+fn rows_of_many_load_rounds_give_exact_products_and_dot_products() {
     let gpu = gpu();
     let rows: Vec<Vec<u32>> = (0..450)
         .map(|i| (0..450).filter(|j| (i + j) % 19 != 0).take(450 - i as usize % 50).collect())
@@ -247,7 +259,8 @@ fn rows_of_many_rounds_of_loads_are_multiplied_and_meet_their_dot_product_exactl
     }
 }
 
-/// A product of whole numbers, and its dot product with x where the matrix is square; the bytes that it moves.
+/// Asserts that a product of whole numbers, and its dot product with x if the matrix is square, are exact; returns the bytes that
+/// the product moves.
 fn gives_exact_sums<T: Scalar>(gpu: &Cuda, backend: &str, matrix: &Arc<Csr>) -> u64
 where
     Cuda: Pick<T>,
@@ -274,7 +287,7 @@ where
 }
 
 #[test]
-fn what_does_not_fit_a_gpu_is_refused_and_the_next_operator_is_built() {
+fn an_operator_too_large_for_a_gpu_is_refused_and_the_next_operator_is_built() {
     let gpu = gpu();
     let matrix = generated("poisson2d:40x50");
     for backend in ["csr", "bsr", "sell", "merge", "hybrid", "vector", "cusparse"] {
@@ -287,7 +300,7 @@ fn what_does_not_fit_a_gpu_is_refused_and_the_next_operator_is_built() {
 }
 
 #[test]
-fn blocks_of_a_preconditioner_leave_the_memory_in_reserve_free_on_a_gpu() {
+fn a_block_preconditioner_leaves_the_reserved_memory_free_on_a_gpu() {
     let gpu = gpu();
     let matrix = generated("poisson2d:40x50");
     let a = operator::<Cuda, f64>(&gpu, &matrix);
@@ -300,8 +313,8 @@ fn blocks_of_a_preconditioner_leave_the_memory_in_reserve_free_on_a_gpu() {
     assert!(build(0).unwrap().is_some());
 }
 
-/// As many threads for a row as its length asks for, each a kernel of its own, and so for graphs. Up to 65,536 columns may stand
-/// anywhere.
+/// The row lengths give every number of threads per row, each a separate kernel, with and without values. With up to 65,536
+/// columns every column fits in 16 bits.
 #[test]
 fn columns_near_their_rows_take_16_bits_on_a_gpu() {
     let gpu = gpu();
@@ -341,11 +354,11 @@ fn columns_near_their_rows_take_16_bits_on_a_gpu() {
     }
 }
 
-/// Each is a kernel of its own. The matrix has a prime number of rows, so that it ends within a block of any size; it has empty rows
-/// of blocks, and a row that is cut into pieces.
+/// Each size is a separate kernel. The matrix has a prime number of rows, so that it ends within a block of any size; it has
+/// empty block rows, and a row that is cut into pieces.
 #[test]
 fn blocks_of_every_size_from_2_to_8_give_exact_sums_on_a_gpu() {
-    // Skips here and not on the threads below.
+    // Called here, so that the test skips itself here and not on the threads below.
     gpu();
     let n = 2311;
     let row = |i: u32| match i {
@@ -387,7 +400,7 @@ fn blocks_of_every_size_from_2_to_8_give_exact_sums_on_a_gpu() {
     std::thread::scope(|scope| (2..=8).for_each(|height| drop(scope.spawn(move || meet(height)))));
 }
 
-/// Rows that are cut into pieces end in the block that is last with one, which is another one every time.
+/// A row that is cut into pieces ends in the block that finishes its last piece, which is a different block every time.
 #[test]
 fn dot_products_with_rows_of_many_pieces_have_the_same_bits_every_time() {
     let gpu = gpu();
@@ -430,14 +443,14 @@ where
     let y = download::<Cuda, T>(gpu, &y, n);
     let products = x.iter().zip(&y).map(|(x, y)| T::from_f64(*x).to_f64() * y);
     let (want, magnitude) = products.fold((0.0, 0.0), |(s, m), p| (s + p, m + p.abs()));
-    // Of pieces the product is not rounded to a single precision before it is multiplied.
+    // For rows in pieces the product is not rounded to single precision before the dot product.
     let bound = if size_of::<T>() == 4 { 1e-6 } else { 1e-12 };
     assert!((all[0] - want).abs() <= bound * magnitude, "{backend}: {} and {want}", all[0]);
     assert!(all.iter().all(|dot| dot.to_bits() == all[0].to_bits()), "{backend}: {all:?}");
 }
 
 #[test]
-fn a_product_with_more_threads_than_cores_is_that_of_one_thread() {
+fn products_with_more_threads_than_cores_equal_the_reference() {
     let crowd = Cpu::new(Some(4 * std::thread::available_parallelism().unwrap().get())).unwrap();
     let matrix = generated("poisson2d:40x40");
     let x = integers(3, matrix.cols());
@@ -451,7 +464,7 @@ fn a_product_with_more_threads_than_cores_is_that_of_one_thread() {
     }
 }
 
-/// Two entries at one place of the first row.
+/// Builds a matrix with a repeated entry in the first row.
 fn with_repeats(values: Values) -> Arc<Csr> {
     let pattern =
         Pattern::with_repeats(3, 3, Offsets::narrowest(vec![0, 3, 4, 4]), vec![1, 1, 2, 0]).unwrap();
@@ -494,17 +507,17 @@ fn every_backend_adds_repeats<D: Pick<f32> + Pick<f64>>(device: &D) {
 }
 
 #[test]
-fn every_backend_adds_entries_at_one_place() {
+fn every_backend_of_the_cpu_sums_repeated_entries() {
     every_backend_adds_repeats(&cpu());
 }
 
 #[test]
-fn every_backend_of_a_gpu_adds_entries_at_one_place() {
+fn every_backend_of_a_gpu_sums_repeated_entries() {
     every_backend_adds_repeats(&gpu());
 }
 
 #[test]
-fn a_dense_matrix_beyond_the_stated_size_is_refused() {
+fn a_dense_matrix_above_the_size_limit_is_refused() {
     let matrix = generated("poisson2d:65x64");
     let error = build("dense", &matrix).map(|_| ()).unwrap_err();
     assert!(matches!(error, Error::Unsupported { backend: "dense", .. }), "{error}");
@@ -513,7 +526,7 @@ fn a_dense_matrix_beyond_the_stated_size_is_refused() {
 }
 
 #[test]
-fn yardsticks_refuse_vectors_in_single_precision() {
+fn backends_of_other_crates_refuse_vectors_in_single_precision() {
     let matrix = generated("poisson2d:3x3");
     for backend in ["sprs", "nalgebra"] {
         let error = choice(backend).build::<Cpu, f32>(&cpu(), &matrix, 0).map(|_| ()).unwrap_err();
@@ -523,7 +536,7 @@ fn yardsticks_refuse_vectors_in_single_precision() {
 }
 
 #[test]
-fn auto_chooses_by_the_bytes_and_says_why() {
+fn auto_chooses_by_estimated_time_and_gives_the_reason() {
     let with_giant_row = |length: u32| -> Vec<Vec<u32>> {
         (0..30_000_u32).map(|i| if i == 5 { (0..length).collect() } else { vec![i] }).collect()
     };
@@ -534,11 +547,11 @@ fn auto_chooses_by_the_bytes_and_says_why() {
         (generated("poisson2d:200x200"), "sell", "instead of"),
         (generated("elasticity3d:20x20x20,contrast=10,seed=1"), "sbsr:block=3", "instead of"),
         (generated("blockband:n=4000,block=5,density=0.05"), "bsr:block=5x5", "instead of"),
-        // Four threads can share one row of a fifth of the work, but not one of three quarters.
+        // Four threads can share the work if one row has a fifth of it, but not if one row has three quarters.
         (csr(200_000, &with_giant_row(15_000), |i| 0.1 + i as f64), "sell", "instead of"),
         (csr(200_000, &with_giant_row(200_000), |i| 0.1 + i as f64), "merge", "an even share for 4 threads"),
         (csr(2_000_000, &random, |i| 0.1 + i as f64), "rows", "no other format is estimated to save"),
-        // Graphs whose ends of rows a processor learns, and does not.
+        // A graph whose row ends the branch predictor learns, and one whose row ends it does not.
         (generated("rmat:scale=13,factor=16"), "pull", "no other format is estimated to save"),
         (generated("rmat:scale=15,factor=16"), "sell", "instead of"),
     ] {
@@ -557,7 +570,7 @@ fn auto_chooses_by_the_bytes_and_says_why() {
     ));
 }
 
-/// In megabytes.
+/// Parses a size in megabytes.
 fn megabytes(text: &str) -> f64 {
     let mut words = text.split(' ');
     let number: f64 = words.next().unwrap().parse().unwrap();
@@ -565,7 +578,7 @@ fn megabytes(text: &str) -> f64 {
 }
 
 #[test]
-fn auto_names_bytes_as_a_reason_only_where_they_are_fewer_and_takes_the_best_block() {
+fn auto_gives_bytes_as_a_reason_only_if_they_are_fewer_and_takes_the_best_block() {
     let (mut by_bytes, mut by_instructions, mut blocks) = (0, 0, 0);
     for what in [
         "poisson2d:200x200",
@@ -600,7 +613,7 @@ fn auto_names_bytes_as_a_reason_only_where_they_are_fewer_and_takes_the_best_blo
 }
 
 #[test]
-fn on_a_gpu_auto_goes_by_all_rows_without_the_gpu() {
+fn auto_for_a_gpu_inspects_all_rows_and_needs_no_gpu() {
     let auto = Choice::resolve("cuda", "auto", "auto").unwrap();
     let label = |matrix: &Arc<Csr>| auto.settle(matrix, 8, 300_000).unwrap().label();
     assert_eq!(label(&generated("poisson2d:200x200")), "burst");
@@ -616,7 +629,7 @@ fn on_a_gpu_auto_goes_by_all_rows_without_the_gpu() {
     assert_eq!(label(&csr(20_000, &long(200), |i| i as f64)), "csr");
     assert_eq!(label(&csr(20_000, &long(2_000), |i| i as f64)), "hybrid");
     assert_eq!(label(&csr(20_000, &long(9_000), |i| i as f64)), "csr");
-    // One row that no sample would meet: in slices its thread would hold up all others.
+    // One row that no sample would find: in slices its warp would delay the whole product.
     for giant in [5, 99_991] {
         let rows: Vec<Vec<u32>> =
             (0..100_000_u32).map(|i| if i == giant { (0..50_000).collect() } else { vec![i] }).collect();

@@ -1,5 +1,5 @@
-//! Steps that run many times in one launch, against the same solves on the CPU: wherever a solve ends, and whatever its
-//! vectors take of a GPU.
+//! Steps that run many times in one launch, compared with the same solves on the CPU: for every way a solve ends, and for vectors
+//! that fill the GPU's registers to different degrees.
 
 use crate::common::each_backend::Builds;
 use crate::common::each_backend::gpu;
@@ -23,7 +23,7 @@ where
     Choice::resolve("cuda", "burst", "burst").unwrap().build(gpu, matrix, 0)
 }
 
-/// On the GPU in one launch, and on the CPU.
+/// Solves on the GPU in one launch, and on the CPU.
 fn both(
     gpu: &Cuda,
     system: &System,
@@ -42,7 +42,7 @@ fn both(
     [got, method.solve(a, m, &system.given(), rule, &mut []).unwrap()]
 }
 
-/// A grid, and bodies of long rows and of rows of all lengths.
+/// Grids, a body with long rows, and a matrix with rows of many lengths.
 const SYSTEMS: &[&str] = &[
     "poisson2d:1x1",
     "poisson2d:17x13",
@@ -53,7 +53,7 @@ const SYSTEMS: &[&str] = &[
 ];
 
 #[test]
-fn every_method_takes_the_iterations_that_it_takes_on_the_cpu() {
+fn every_method_takes_as_many_iterations_as_on_the_cpu() {
     let gpu = gpu();
     for what in SYSTEMS {
         let system = System::generated(what);
@@ -77,9 +77,9 @@ fn every_method_takes_the_iterations_that_it_takes_on_the_cpu() {
 }
 
 #[test]
-fn threads_that_keep_several_rows_give_the_same_answer() {
+fn threads_that_own_several_rows_give_the_same_answer() {
     let gpu = gpu();
-    // One row, two and four for each of the threads of an H200.
+    // One, two and four rows for each thread of an H200.
     for what in ["poisson2d:320x320", "poisson2d:480x480", "poisson2d:700x700"] {
         let system = System::generated(what);
         for method in Method::ALL {
@@ -95,7 +95,7 @@ fn threads_that_keep_several_rows_give_the_same_answer() {
 }
 
 #[test]
-fn an_iteration_limit_is_kept_whether_odd_or_even() {
+fn an_iteration_limit_holds_whether_odd_or_even() {
     let gpu = gpu();
     let system = System::generated("poisson2d:40x40");
     for method in Method::ALL {
@@ -125,7 +125,7 @@ fn an_indefinite_matrix_ends_the_launch_with_its_evidence() {
 }
 
 #[test]
-fn single_precision_converges_as_far_as_it_can() {
+fn single_precision_converges_to_its_tolerance() {
     let gpu = gpu();
     let system = System::generated("poisson2d:40x40");
     let matrix = Arc::new(system.matrix.to_f32());
@@ -187,7 +187,7 @@ fn a_tolerance_below_rounding_restarts_from_the_true_residual() {
 }
 
 #[test]
-fn ranks_with_weights_and_repeated_links_are_those_of_the_cpu() {
+fn ranks_with_weights_and_repeated_links_equal_those_of_the_cpu() {
     let gpu = gpu();
     let n = 500_u32;
     let link = |i: u32, j: u32| (i, (i * 7 + j * j * 31 + 1) % n, f64::from(1 + (i + j) % 5));
@@ -224,7 +224,7 @@ fn ranks_with_weights_and_repeated_links_are_those_of_the_cpu() {
 }
 
 #[test]
-fn a_system_that_registers_cannot_hold_is_recorded_as_a_graph() {
+fn a_system_too_large_for_the_registers_is_recorded_as_a_graph() {
     let gpu = gpu();
     let system = System::generated("poisson2d:2000x2000");
     let a = burst::<f64>(&gpu, &system.matrix).unwrap();
@@ -234,7 +234,7 @@ fn a_system_that_registers_cannot_hold_is_recorded_as_a_graph() {
 }
 
 #[test]
-fn a_preconditioner_with_kernels_of_its_own_is_recorded_as_a_graph() {
+fn a_solve_whose_preconditioner_has_kernels_is_recorded_as_a_graph() {
     let gpu = gpu();
     let system = System::generated("poisson2d:40x40");
     let a = burst::<f64>(&gpu, &system.matrix).unwrap();

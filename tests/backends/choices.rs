@@ -1,4 +1,4 @@
-//! What users type to choose a backend: names, parameters, precisions.
+//! The choice of a backend as users type it: names, parameters, precisions.
 
 use crate::common::each_backend::Builds;
 use crate::common::each_backend::choices;
@@ -10,11 +10,11 @@ use solver::format::{Csr, Values};
 use solver::scalar::Precision;
 
 on_each_device! {
-    names_and_parameters_that_do_not_exist_are_refused_with_those_that_do,
-    precisions_that_a_backend_does_not_serve_are_refused,
+    unknown_names_and_parameters_are_refused_with_a_list_of_the_known_ones,
+    precisions_that_a_backend_does_not_support_are_refused,
 }
 
-fn names_and_parameters_that_do_not_exist_are_refused_with_those_that_do<D: Host>(_: &D) {
+fn unknown_names_and_parameters_are_refused_with_a_list_of_the_known_ones<D: Host>(_: &D) {
     let resolve = |typed: &str| Choice::resolve(D::KIND, D::DEFAULT_BACKEND, typed).map(|c| c.label());
     let said = |typed: &str| resolve(typed).unwrap_err().to_string();
     assert_eq!(resolve("auto").unwrap(), D::DEFAULT_BACKEND);
@@ -24,7 +24,7 @@ fn names_and_parameters_that_do_not_exist_are_refused_with_those_that_do<D: Host
     let listed: Vec<&str> = nope.rsplit("there are: ").next().unwrap_or_default().split(", ").collect();
     for entry in REGISTRY {
         let here = entry.device() == D::KIND;
-        // Some names stand for a backend on each device.
+        // Some names are backends on both devices.
         let named = REGISTRY.iter().any(|e| e.device() == D::KIND && e.name == entry.name);
         assert_eq!(listed.contains(&entry.name), named, "{}: {nope}", entry.name);
         assert_eq!(resolve(entry.name).is_ok(), named);
@@ -41,7 +41,7 @@ fn names_and_parameters_that_do_not_exist_are_refused_with_those_that_do<D: Host
                 assert!(matches!(resolve(&typed), Err(Error::BadParameter { .. })));
                 assert!(said(&typed).contains(&param.allowed().join(", ")), "{}", said(&typed));
             }
-            // The last one typed counts.
+            // The last value typed counts.
             let (first, last) = (param.values[0], param.values[param.values.len() - 1]);
             let label = format!("{}:{}={last}", entry.name, param.name);
             assert_eq!(
@@ -52,7 +52,7 @@ fn names_and_parameters_that_do_not_exist_are_refused_with_those_that_do<D: Host
     }
 }
 
-fn precisions_that_a_backend_does_not_serve_are_refused<D: Host>(_: &D) {
+fn precisions_that_a_backend_does_not_support_are_refused<D: Host>(_: &D) {
     for choice in choices::<D>() {
         for precision in [Precision::F64, Precision::F32, Precision::Mixed] {
             let served = choice.entry.precisions.contains(&precision);
@@ -68,7 +68,7 @@ fn precisions_that_a_backend_does_not_serve_are_refused<D: Host>(_: &D) {
 }
 
 #[test]
-fn every_backend_takes_a_small_even_matrix_and_says_what_it_refuses_without_a_device() {
+fn every_backend_checks_matrices_without_a_device_and_accepts_a_small_regular_one() {
     let matrix = zoo::generated("poisson2d:24x24");
     let graph = Csr::with_pattern(matrix.pattern().clone(), Values::Ones).unwrap();
     let wide = zoo::generated("poisson2d:4100x1");
@@ -85,7 +85,7 @@ fn every_backend_takes_a_small_even_matrix_and_says_what_it_refuses_without_a_de
 }
 
 #[test]
-fn a_backend_of_another_device_is_refused_and_named() {
+fn a_backend_of_another_device_is_refused_with_its_device() {
     let says = |name: &str| Choice::resolve("cpu", "auto", name).map(|c| c.label()).unwrap_err().to_string();
     let expected = "no backend 'hybrid' on cpu: it is a backend of cuda; there are: serial, ";
     assert!(says("hybrid").starts_with(expected), "{}", says("hybrid"));
@@ -103,7 +103,7 @@ fn a_backend_of_another_device_is_refused_and_named() {
 }
 
 #[test]
-fn blocks_of_tasks_may_have_any_size_up_to_a_limit() {
+fn blocks_of_task_strategies_may_have_any_size_up_to_a_limit() {
     let resolve = |size: &str| Choice::resolve("cpu", "rows", &format!("bsr-rows:block={size}"));
     for size in ["1x1", "1x64", "64x1", "9x10", "5x5"] {
         assert_eq!(resolve(size).unwrap().label(), format!("bsr-rows:block={size}"));

@@ -1,4 +1,4 @@
-//! Every backend against the definition of y = alpha A x + beta y, on every matrix of the zoo and in every precision.
+//! Every backend compared with the definition of y = alpha A x + beta y, on every matrix of the zoo and in every precision.
 
 use crate::common::each_backend::{Case, Check, for_each, trials};
 use crate::common::harness::Family;
@@ -22,9 +22,9 @@ on_each_backend! {
     with_beta_zero_the_old_y_is_not_read_and_every_element_is_written,
     empty_rows_give_zero,
     the_fused_dot_product_is_that_of_the_product_and_runs_the_program,
-    the_fused_dot_product_leaves_the_slots_of_a_done_column,
-    a_sweep_after_the_product_is_both_in_turn,
-    recorded_sweeps_after_products_add_up_however_often_they_are_replayed,
+    the_fused_dot_product_does_not_change_the_slots_of_a_done_column,
+    a_fused_sweep_equals_product_then_sweep,
+    recorded_sweeps_after_products_do_not_depend_on_how_they_are_replayed,
     vectors_of_other_lengths_are_refused,
     deterministic_backends_give_the_same_bits_again,
     several_columns_are_each_multiplied_or_refused,
@@ -33,7 +33,7 @@ on_each_backend! {
 
 const COMBINATIONS: [(f64, f64); 5] = [(1.0, 0.0), (2.5, 0.0), (-1.0, 1.0), (0.5, -2.0), (0.0, 1.0)];
 
-/// alpha A x + beta y and `|alpha| |A| |x| + |beta y|` for one row.
+/// Returns alpha A x + beta y and `|alpha| |A| |x| + |beta y|` for one row.
 fn reference(matrix: &Csr, row: usize, (alpha, beta): (f64, f64), x: &[f64], y: f64) -> (f64, f64) {
     let products = || matrix.row(row).map(|(j, v)| v * x[j]);
     let old = if beta == 0.0 { 0.0 } else { beta * y };
@@ -45,7 +45,7 @@ fn entries(matrix: &Csr, row: usize) -> usize {
     matrix.row_range(row).len()
 }
 
-/// One application; `y` is what stands in y before.
+/// Applies the operator once; `y` is the content of y before.
 fn apply<D: Pick<T>, T: Scalar>(
     device: &D,
     operator: &Operator<D, T>,
@@ -63,7 +63,7 @@ struct Product {
     exact: bool,
 }
 
-/// x and y, and what the product with each of the [`COMBINATIONS`] gives in each row, with the bound on its error.
+/// x and y, and for each of the [`COMBINATIONS`] the expected rows of the product with their error bounds.
 struct Products {
     x: Vec<f64>,
     y: Vec<f64>,
@@ -155,7 +155,7 @@ impl Check for EmptyRows {
     fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, _: &()) {
         let Some(operator) = case.build::<D, T>(device) else { return };
         let rows = case.matrix.rows();
-        // An entry of a neighbour that leaked into the row would show as an infinity.
+        // An entry of a neighbouring row that leaked into the row would show as a large value.
         let x = upload::<D, T>(device, &vec![1e30; case.matrix.cols()], 1);
         let got = apply(device, &operator, (3.0, 0.0), &x, &vec![7.0; rows], 1);
         for row in (0..rows).filter(|&row| entries(&case.matrix, row) == 0) {
@@ -171,7 +171,7 @@ fn empty_rows_give_zero<D: Host>(device: &D, backend: &str) {
     for_each(device, backend, &zoo, &EmptyRows);
 }
 
-/// Slots as the dot product of CG finds them, with `done` codes.
+/// Returns slots in the state before a dot product of CG, with the given `done` code.
 fn slots<D: Host>(device: &D, done: u32) -> (SlotState, D::Slots) {
     let mut state = SlotState::new(cg::SLOTS, 1);
     state.values.iter_mut().zip(integers(5, cg::SLOTS)).for_each(|(v, i)| *v = i + 20.0);
@@ -201,7 +201,7 @@ impl Check for FusedDot {
         }
         let Some(operator) = case.build::<D, T>(device) else { return };
         let x = upload::<D, T>(device, values, 1);
-        // Every program is a kernel of its own on a GPU; one is enough for most matrices.
+        // Every program is a separate kernel on a GPU; one program is enough for most matrices.
         let most = if case.name == "513 rows" { usize::MAX } else { 1 };
         for (dot, then) in Method::Cg.programs().take(most) {
             let (state, mut slots) = slots(device, self.done);
@@ -221,7 +221,7 @@ impl Check for FusedDot {
     }
 }
 
-/// A large one, for the devices whose backends keep columns by how far they are from their row.
+/// Returns a large matrix for devices whose backends store columns relative to their row.
 fn near_and_square<D: Host>() -> Option<(&'static str, Arc<Csr>)> {
     (D::KIND == Cuda::KIND).then(zoo::near_and_square)
 }
@@ -232,11 +232,11 @@ fn the_fused_dot_product_is_that_of_the_product_and_runs_the_program<D: Host>(de
     for_each(device, backend, &zoo, &FusedDot { done: 0 });
 }
 
-fn the_fused_dot_product_leaves_the_slots_of_a_done_column<D: Host>(device: &D, backend: &str) {
+fn the_fused_dot_product_does_not_change_the_slots_of_a_done_column<D: Host>(device: &D, backend: &str) {
     for_each(device, backend, &zoo::few(), &FusedDot { done: 3 });
 }
 
-/// Slots that the sweeps of PageRank use.
+/// Number of slots that the sweeps of PageRank use.
 const SWEEP_SLOTS: usize = pagerank::power::SLOTS;
 
 struct Swept;
@@ -244,10 +244,10 @@ struct Swept;
 impl Check for Swept {
     type Expected = [Vec<f64>; 5];
 
-    /// The vectors before the sweep: small integers, so that sums do not depend on their order.
+    /// Returns the vectors before the sweep: small integers, so that sums do not depend on their order.
     fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected {
         let mut vectors: [Vec<f64>; 5] = std::array::from_fn(|seed| integers(seed as u64, matrix.rows()));
-        // A sweep may divide by any that it only reads.
+        // A sweep may divide by any vector that it only reads.
         for read in &mut vectors[2..] {
             read.iter_mut().for_each(|w| *w = if *w < 0.0 { -1.0 } else { 2.0 });
         }
@@ -285,9 +285,9 @@ impl Check for Swept {
     }
 }
 
-fn a_sweep_after_the_product_is_both_in_turn<D: Host>(device: &D, backend: &str) {
+fn a_fused_sweep_equals_product_then_sweep<D: Host>(device: &D, backend: &str) {
     let mut zoo: zoo::Zoo = zoo::integers().into_iter().filter(|(_, m)| m.rows() == m.cols()).collect();
-    // Enough rows for chunks of full height, the last of which is not full.
+    // Enough rows for chunks of full height, with a partial last chunk.
     let large = zoo::generated("poisson2d:95x90");
     let ones = Csr::with_pattern(large.pattern().clone(), Values::Ones).unwrap();
     zoo.extend([("many rows", large), ("ones, many rows", ones.into())]);
@@ -295,12 +295,12 @@ fn a_sweep_after_the_product_is_both_in_turn<D: Host>(device: &D, backend: &str)
     for_each(device, backend, &zoo, &Swept);
 }
 
-/// The first program that follows a dot product of conjugate gradients.
+/// Returns the first program that follows a dot product of conjugate gradients.
 fn first_program() -> (DotInto, &'static [Op]) {
     Method::Cg.programs().next().unwrap()
 }
 
-/// What a step of a power iteration works on.
+/// The data of a step of a power iteration.
 struct Work<D: Host, T: Scalar> {
     operator: Operator<D, T>,
     y: D::Vector<T>,
@@ -327,7 +327,7 @@ impl Check for Replayed {
         if n != case.matrix.cols() || !case.choice.entry.deterministic || n == 0 {
             return;
         }
-        // What is gathered is small, so that nothing grows without bounds. `until` is the step that is small enough.
+        // The gathered values are small, so that the iteration stays bounded. `until` is the change below which it stops.
         let Some(operator) = case.build::<D, T>(device) else { return };
         let run = |splits: &[usize], until: f64| {
             let operator = operator.clone();
@@ -342,17 +342,17 @@ impl Check for Replayed {
             let work = Work { operator, y, x, reads, slots };
             let recorded = Steps::record(device, work, step::<D, T>);
             let mut recorded = recorded.unwrap_or_else(|e| panic!("{case}: {e}"));
-            let mut seen = Vec::new();
+            let mut content = Vec::new();
             for &times in splits {
                 recorded.replay(times).unwrap();
-                // What stands in the workspace meanwhile.
+                // The content of the workspace between replays.
                 let work = &recorded.work;
-                seen = bits(&download::<D, T>(device, &work.x, n));
-                seen.extend(bits(&read(device, &work.slots, SWEEP_SLOTS, 1).values));
+                content = bits(&download::<D, T>(device, &work.x, n));
+                content.extend(bits(&read(device, &work.slots, SWEEP_SLOTS, 1).values));
             }
             let work = recorded.work;
             let counted = read(device, &work.slots, SWEEP_SLOTS, 1).counts[0];
-            (seen, bits(&download::<D, T>(device, &work.x, n)), counted)
+            (content, bits(&download::<D, T>(device, &work.x, n)), counted)
         };
         let expected = run(&[1; 21], -1.0);
         assert_eq!(expected.2, 21, "{case}");
@@ -366,7 +366,7 @@ impl Check for Replayed {
     }
 }
 
-fn recorded_sweeps_after_products_add_up_however_often_they_are_replayed<D: Host>(device: &D, backend: &str) {
+fn recorded_sweeps_after_products_do_not_depend_on_how_they_are_replayed<D: Host>(device: &D, backend: &str) {
     let skewed = |name: &str| name.ends_with("some long rows");
     for_each(device, backend, &zoo::few().into_iter().filter(|(name, _)| skewed(name)).collect(), &Replayed);
 }
@@ -416,7 +416,7 @@ fn vectors_of_other_lengths_are_refused<D: Host>(device: &D, backend: &str) {
     for_each(device, backend, &zoo::reals().into_iter().filter(|(name, _)| shapes(name)).collect(), &Lengths);
 }
 
-/// y of `apply`, y and the slot of `apply_dot`: the bits of all.
+/// Returns the bits of y after `apply`, and of y and the slots after `apply_dot`.
 fn all_bits<D: Pick<T>, T: Scalar>(device: &D, case: &Case<'_>) -> Option<Vec<u64>> {
     let operator = case.build::<D, T>(device)?;
     let rows = case.matrix.rows();
@@ -451,10 +451,10 @@ fn deterministic_backends_give_the_same_bits_again<D: Host>(device: &D, backend:
     for_each(device, backend, &zoo::reals(), &Again);
 }
 
-/// Other numbers of threads.
-struct OnOthers([Cpu; 3]);
+/// Devices with other numbers of threads.
+struct OtherThreadCounts([Cpu; 3]);
 
-impl Check for OnOthers {
+impl Check for OtherThreadCounts {
     type Expected = ();
 
     fn expect<T: Scalar>(&self, _: &Csr) {}
@@ -476,8 +476,8 @@ impl Check for OnOthers {
 }
 
 fn any_number_of_threads_gives_the_same_bits(backend: &str) {
-    let others = [2, 3, 7].map(|threads| Cpu::new(Some(threads)).unwrap());
-    for_each(&Cpu::new(Some(1)).unwrap(), backend, &zoo::reals(), &OnOthers(others));
+    let devices = [2, 3, 7].map(|threads| Cpu::new(Some(threads)).unwrap());
+    for_each(&Cpu::new(Some(1)).unwrap(), backend, &zoo::reals(), &OtherThreadCounts(devices));
 }
 
 inventory::submit! {
@@ -498,7 +498,7 @@ impl Columns {
 }
 
 impl Check for Columns {
-    /// x and y of all columns, and the products of each.
+    /// x and y of all columns, and the expected products of each column.
     type Expected = (Vec<f64>, Vec<f64>, [Products; Columns::K]);
 
     fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected {
@@ -527,7 +527,7 @@ impl Check for Columns {
                 let together = Columns::one(column, together);
                 for (row, ((got, alone), (_, bound))) in together.into_iter().zip(alone).zip(rows).enumerate()
                 {
-                    // Each is within the bound of the true value.
+                    // Both results are within the bound of the exact value.
                     assert!((got - alone).abs() <= 2.0 * bound, "{case}: row {row}, column {column}");
                 }
             }
@@ -550,14 +550,14 @@ impl Check for CountsCost {
     fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, _: &()) {
         let Some(operator) = case.build::<D, T>(device) else { return };
         let m = &case.matrix;
-        // What it stands for is checked under its own name.
+        // The backend that `auto` selects is checked under its own name.
         if case.choice.entry.name == "auto" {
             return;
         }
         if case.choice.entry.format != "csr" {
-            // Fill, padding and narrower indices are the operator's own: all that it holds is read once.
+            // Fill, padding and narrower indices belong to the operator: all that it stores is read once.
             let vectors = ((m.rows() + m.cols()) * size_of::<T>()) as u64;
-            // A library holds a buffer beside them.
+            // A library holds a buffer in addition to the arrays.
             let buffer = if case.choice.entry.family == "cusparse" { operator.storage() } else { 0 };
             let unread = (operator.storage() + vectors).checked_sub(operator.cost().bytes);
             assert!(unread.is_some_and(|unread| unread <= buffer), "{case}: {unread:?}");
@@ -565,7 +565,7 @@ impl Check for CountsCost {
             return;
         }
         let value = match m.values() {
-            // The library has no implicit values.
+            // cuSPARSE has no implicit values.
             Values::Ones if case.choice.entry.family == "cusparse" => size_of::<T>(),
             Values::Ones => 0,
             Values::F32(_) => 4,
@@ -584,7 +584,7 @@ fn the_cost_is_counted_from_the_arrays<D: Host>(device: &D, backend: &str) {
 }
 
 #[test]
-fn the_numbers_of_the_tests_are_varied() {
+fn the_random_numbers_of_the_tests_cover_their_range() {
     let mut numbers = Numbers::new(1);
     let (mut low, mut high) = (0, 0);
     for _ in 0..1000 {

@@ -1,8 +1,8 @@
-//! Backends against the definition of the product, and what `auto` chooses.
+//! Backends compared with the definition of the product, and the choices of `auto`.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may print measurements.
 
-// Its `#[test]` replaces that of the standard library.
+// Its `#[test]` replaces the one of the standard library.
 #[macro_use]
 extern crate solver_test_attribute;
 

@@ -1,4 +1,4 @@
-//! The strategies of studies have folders apart from what the product itself runs on.
+//! Checks that the strategies of studies are kept in separate folders, outside the code of the product.
 
 use crate::common::harness::present;
 use solver::backend::{Entry, REGISTRY, auto, cuda};
@@ -6,21 +6,21 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The first word of `from` in the registry, for each study.
+/// The first word of `from` in the registry for each study.
 const STUDIES: [&str; 3] = ["four-kernels", "seven-strategies", "block-band"];
 
 fn is_of_a_study(entry: &Entry) -> bool {
     STUDIES.iter().any(|study| entry.from.starts_with(study))
 }
 
-/// A folder of the project.
+/// Returns a folder of the project.
 fn folder(path: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     present("SOLVER_REQUIRE_SOURCES", fs::metadata(root.join("src")));
     root.join(path)
 }
 
-/// The files of a folder with this ending and their stems, without those of its folders.
+/// Returns the stems and paths of the files of a folder with this extension, without subfolders.
 fn files(folder: &Path, ending: &str) -> Vec<(String, PathBuf)> {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let files = paths.filter(|path| path.is_file() && path.extension().is_some_and(|found| found == ending));
@@ -28,7 +28,7 @@ fn files(folder: &Path, ending: &str) -> Vec<(String, PathBuf)> {
 }
 
 #[test]
-fn every_kernel_has_a_launcher_of_its_stem_in_the_folder_of_its_kind() {
+fn every_kernel_has_a_launcher_with_its_stem_in_the_matching_folder() {
     for (kernels, launchers) in
         [("kernels", "src/backend/cuda"), ("kernels/studies", "src/backend/cuda/studies")]
     {
@@ -40,13 +40,13 @@ fn every_kernel_has_a_launcher_of_its_stem_in_the_folder_of_its_kind() {
                 .find(|path| path.exists())
                 .unwrap_or_else(|| panic!("{} has no launcher", kernel.display()));
             let text = fs::read_to_string(launcher).unwrap();
-            assert!(text.contains(&format!("{stem}.cu\"")), "the launcher of {stem} launches it");
+            assert!(text.contains(&format!("{stem}.cu\"")), "{stem}.rs does not include {stem}.cu");
         }
     }
 }
 
 #[test]
-fn files_outside_the_studies_need_none_of_their_kernels_and_modules() {
+fn files_outside_the_studies_use_none_of_their_kernels_and_modules() {
     for device in ["src/backend/cpu", "src/backend/cuda"] {
         for (stem, path) in files(&folder(device), "rs") {
             let text = fs::read_to_string(&path).unwrap();
@@ -58,7 +58,7 @@ fn files_outside_the_studies_need_none_of_their_kernels_and_modules() {
 }
 
 #[test]
-fn auto_chooses_one_strategy_of_a_study_which_is_hybrid() {
+fn auto_chooses_hybrid_and_no_other_strategy_of_a_study() {
     let of_studies = |device: &str| -> BTreeSet<&str> {
         let entries = REGISTRY.iter().filter(|entry| entry.device() == device && is_of_a_study(entry));
         entries.map(|entry| entry.name).collect()
@@ -73,7 +73,7 @@ fn auto_chooses_one_strategy_of_a_study_which_is_hybrid() {
 }
 
 #[test]
-fn the_rows_of_the_studies_on_gpus_end_the_registry() {
+fn registry_rows_of_studies_on_gpus_come_last() {
     let on_gpus: Vec<bool> =
         REGISTRY.iter().filter(|entry| entry.device() == "cuda").map(is_of_a_study).collect();
     assert!(on_gpus.is_sorted(), "{on_gpus:?}");

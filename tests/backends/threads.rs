@@ -1,4 +1,4 @@
-//! Operators and recorded steps that several threads use, one after the other or at once.
+//! Operators and recorded steps that several threads use, one after the other or at the same time.
 
 use crate::common::each_backend::{build, gpu};
 use crate::common::solves::operator;
@@ -11,27 +11,27 @@ use solver::format::Csr;
 use solver::precond::Preconditioner;
 use std::sync::Arc;
 
-/// A backend or a preconditioner.
+/// A kind of operator: a backend or a preconditioner.
 #[derive(Clone, Copy, Debug)]
-enum Made {
+enum OperatorKind {
     Backend(&'static str),
     Precond(Preconditioner),
 }
 
-impl Made {
-    fn all<D: Pick<f64>>() -> Vec<Made> {
+impl OperatorKind {
+    fn all<D: Pick<f64>>() -> Vec<OperatorKind> {
         let backends = REGISTRY.iter().filter(|e| e.device() == D::KIND).map(|e| e.name).chain(["auto"]);
-        backends.map(Made::Backend).chain(Preconditioner::all().map(Made::Precond)).collect()
+        backends.map(OperatorKind::Backend).chain(Preconditioner::all().map(OperatorKind::Precond)).collect()
     }
 
-    /// The operator; none where the backend refuses the matrix, or where the device has no such preconditioner.
+    /// Builds the operator; none if the backend refuses the matrix, or if the device has no such preconditioner.
     fn build<D: Pick<f64>>(self, device: &D, matrix: &Arc<Csr>) -> Option<Operator<D, f64>> {
         match self {
-            Made::Backend(name) => {
+            OperatorKind::Backend(name) => {
                 let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, name).unwrap();
                 build(device, &choice, matrix).unwrap_or_else(|e| panic!("{name}: {e}"))
             }
-            Made::Precond(precond) => match precond.build(matrix, &operator(device, matrix), 0) {
+            OperatorKind::Precond(precond) => match precond.build(matrix, &operator(device, matrix), 0) {
                 Err(solver::Error::CpuOnly { .. }) => None,
                 built => built.unwrap(),
             },
@@ -63,14 +63,15 @@ fn step<D: Device>(device: &D, w: &mut Work<D>) -> solver::Result<()> {
 }
 
 fn record<D: Device>(device: &D, a: Operator<D, f64>) -> Steps<D, Work<D>> {
-    // Integers: a backend that adds them in another order on each run has the same sums.
+    // Integers, so that a backend that adds them in another order on each run gives the same sums.
     let x = upload::<D, f64>(device, &integers(7, a.shape().0), 1);
     let y = device.vector(a.shape().0, 1).unwrap();
     let slots = device.slots(1, 1).unwrap();
     Steps::record(device, Work { a, x, y, slots }, step::<D>).unwrap()
 }
 
-/// x, the slot, the counted values and the count after some more steps. Tracks that the step leaves alone hold anything.
+/// Returns x, the slot, the counted values and the count after `times` more steps. The content of tracks that the step does not
+/// write is unspecified.
 fn replay<D: Device>(
     device: &D,
     recorded: &mut Steps<D, Work<D>>,
@@ -89,18 +90,18 @@ fn on_a_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> 
 
 fn recorded_steps_move_between_threads<D: Pick<f64>>(mut device: D) {
     let matrix = zoo::generated("poisson2d:20x30");
-    for made in Made::all::<D>() {
-        let Some(a) = made.build(&device, &matrix) else { continue };
+    for kind in OperatorKind::all::<D>() {
+        let Some(a) = kind.build(&device, &matrix) else { continue };
         let mut recorded = record(&device, a);
         let expected = [1, 2].map(|times| replay(&device, &mut recorded, times));
         assert_eq!(expected[1].3, 3);
-        // Operator, vectors and slots end on a thread that has used no device.
+        // Operator, vectors and slots are dropped on a thread that has used no device.
         let work = recorded.work;
         on_a_thread(move || drop(work));
 
         let matrix = Arc::clone(&matrix);
         let (there, recorded) = on_a_thread(move || {
-            let recorded = record(&device, made.build(&device, &matrix).unwrap());
+            let recorded = record(&device, kind.build(&device, &matrix).unwrap());
             (device, recorded)
         });
         let replayed = |(device, mut recorded): (D, Steps<D, Work<D>>), times| {
@@ -111,7 +112,7 @@ fn recorded_steps_move_between_threads<D: Pick<f64>>(mut device: D) {
         };
         let (there, once) = replayed((there, recorded), 1);
         let ((there, recorded), twice) = replayed(there, 2);
-        assert!([once, twice] == expected, "{made:?}");
+        assert!([once, twice] == expected, "{kind:?}");
         device = on_a_thread(move || {
             drop(recorded);
             there
@@ -131,12 +132,12 @@ fn recorded_steps_move_between_threads_on_the_gpu() {
 }
 
 #[test]
-fn operators_serve_several_threads_at_once() {
+fn several_threads_may_apply_an_operator_at_once() {
     const ROUNDS: usize = 40;
     let matrix = zoo::generated("poisson2d:60x60");
     let device = Cpu::new(Some(2)).unwrap();
     let x = integers(3, matrix.rows());
-    // Scaled and added to an old y, which takes the scratch memory of those that have any.
+    // Scaled and added to an old y, so that operators with scratch memory use it.
     let apply = |device: &Cpu, a: &Operator<Cpu, f64>| {
         let x = upload::<Cpu, f64>(device, &x, 1);
         let mut y = upload::<Cpu, f64>(device, &integers(4, matrix.rows()), 1);
@@ -144,15 +145,15 @@ fn operators_serve_several_threads_at_once() {
         a.apply(1.0, &x, 0.0, &mut device.vector(matrix.rows(), 1).unwrap()).unwrap();
         bits(&download::<Cpu, f64>(device, &y, matrix.rows()))
     };
-    for made in Made::all::<Cpu>() {
-        let Some(a) = made.build(&device, &matrix) else { continue };
+    for kind in OperatorKind::all::<Cpu>() {
+        let Some(a) = kind.build(&device, &matrix) else { continue };
         let expected = apply(&device, &a);
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let device = Cpu::new(Some(2)).unwrap();
                     for round in 0..ROUNDS {
-                        assert!(apply(&device, &a) == expected, "{made:?}, round {round}");
+                        assert!(apply(&device, &a) == expected, "{kind:?}, round {round}");
                     }
                 });
             }

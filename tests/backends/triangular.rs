@@ -1,4 +1,4 @@
-//! The preconditioners that are solved by triangles, `ic0` and `ssor`: what they are, and their bits.
+//! The preconditioners with triangular solves, `ic0` and `ssor`: their definition, and their bits.
 
 use crate::common::solves::{System, operator, preconditioner, to};
 use crate::common::vectors::{Numbers, bits, download, reals, upload};
@@ -24,7 +24,7 @@ where
     precond.build(matrix, &operator::<Cpu, T>(device, matrix), 0).unwrap().unwrap()
 }
 
-/// M^-1 r.
+/// Returns M^-1 r.
 fn applied<T: Scalar>(device: &Cpu, m: &Operator<Cpu, T>, r: &[f64]) -> Vec<f64> {
     let r_there = upload::<Cpu, T>(device, r, 1);
     let mut z = upload::<Cpu, T>(device, &vec![f64::NAN; r.len()], 1);
@@ -32,7 +32,7 @@ fn applied<T: Scalar>(device: &Cpu, m: &Operator<Cpu, T>, r: &[f64]) -> Vec<f64>
     download::<Cpu, T>(device, &z, r.len())
 }
 
-/// The factor of the textbook on dense arrays, or the row whose pivot is not positive.
+/// Returns the textbook's factor on dense arrays, or the row whose pivot is not positive.
 fn dense_ic0(matrix: &Csr, shift: f64) -> Result<Vec<Vec<f64>>, usize> {
     let n = matrix.rows();
     let mut l = vec![vec![0.0; n]; n];
@@ -53,7 +53,7 @@ fn dense_ic0(matrix: &Csr, shift: f64) -> Result<Vec<Vec<f64>>, usize> {
     Ok(l)
 }
 
-/// The factor of M = K K' for SSOR.
+/// Returns the factor K of M = K K' for SSOR.
 fn dense_ssor(matrix: &Csr, omega: f64) -> Vec<Vec<f64>> {
     let n = matrix.rows();
     let mut k = vec![vec![0.0; n]; n];
@@ -67,7 +67,7 @@ fn dense_ssor(matrix: &Csr, omega: f64) -> Vec<Vec<f64>> {
     k
 }
 
-/// z with K K' z = r.
+/// Returns z with K K' z = r.
 fn solved(k: &[Vec<f64>], r: &[f64]) -> Vec<f64> {
     let n = r.len();
     let mut z = r.to_vec();
@@ -88,7 +88,7 @@ fn assert_near(found: &[f64], expected: &[f64], epsilon: f64, what: &str) {
         let off = (found - expected).abs();
         assert!(
             off <= tolerance::TRIANGLES * epsilon * size,
-            "{what}: row {row}: {found} and not {expected}"
+            "{what}: row {row}: {found}, expected {expected}"
         );
     }
 }
@@ -105,7 +105,8 @@ where
     assert_near(&applied(&device, &m, &r), &solved(k, &r), T::EPSILON, &what);
 }
 
-/// Nodes of `block` unknowns each, any two of them connected by chance, with a diagonal that outweighs the rest.
+/// Builds a matrix of nodes with `block` unknowns each, any two nodes connected with a probability of `chance` percent, with a
+/// dominant diagonal.
 fn random_nodes(seed: u64, nodes: usize, block: usize, chance: usize) -> Arc<Csr> {
     let mut numbers = Numbers::new(seed);
     let n = nodes * block;
@@ -134,7 +135,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_are_what_the_textbook_says_on_random_matrices(
+    fn ic0_and_ssor_equal_the_textbook_on_random_matrices(
         seed in any::<u64>(), nodes in 1..24_usize, block in 1..=7_usize, chance in 0..70_usize, omega in 0.1..1.9,
     ) {
         let matrix = random_nodes(seed, nodes, block, chance);
@@ -146,7 +147,8 @@ proptest! {
     }
 }
 
-/// Large enough for several threads: lines of a grid, lines that need each other both ways, blocks, and no order.
+/// Returns systems large enough for several threads: lines of a grid, lines that depend on each other both ways, blocks, and no
+/// order.
 fn cut_among_threads() -> Vec<Arc<Csr>> {
     vec![
         zoo::generated("poisson2d:70x50"),
@@ -159,7 +161,7 @@ fn cut_among_threads() -> Vec<Arc<Csr>> {
 }
 
 #[test]
-fn systems_cut_among_threads_agree_with_the_textbook() {
+fn systems_divided_among_threads_equal_the_textbook() {
     for matrix in cut_among_threads() {
         let factor = dense_ic0(&matrix, 0.0).unwrap();
         for threads in [1, 3] {
@@ -203,7 +205,7 @@ fn a_matrix_without_fill_is_factored_exactly() {
 }
 
 #[test]
-fn both_are_symmetric_and_positive() {
+fn ic0_and_ssor_are_symmetric_and_positive() {
     let device = cpu(2);
     for matrix in cut_among_threads() {
         let (x, y) = (reals(1, matrix.rows()), reals(2, matrix.rows()));
@@ -222,7 +224,7 @@ fn both_are_symmetric_and_positive() {
 }
 
 #[test]
-fn iterations_are_those_of_the_same_method_elsewhere() {
+fn iteration_counts_equal_those_of_other_implementations() {
     let system = System::generated("poisson2d:60x60");
     for (precond, expected) in
         [(preconditioner("ic0"), 51), (preconditioner("ssor"), 60), (preconditioner("ssor:omega=1.5"), 39)]
@@ -233,7 +235,7 @@ fn iterations_are_those_of_the_same_method_elsewhere() {
 }
 
 #[test]
-fn alpha_and_beta_scale_and_add() {
+fn apply_scales_by_alpha_and_adds_beta_times_the_old_vector() {
     let device = cpu(2);
     let matrix = zoo::generated("poisson2d:9x8");
     let m = build::<f64>(&device, &matrix, preconditioner("ic0"));
@@ -243,8 +245,8 @@ fn alpha_and_beta_scale_and_add() {
     for (alpha, beta, before) in [(-0.5, 0.0, f64::NAN), (1.0, 2.0, 3.0), (0.25, -1.0, 0.5)] {
         let mut y = upload::<Cpu, f64>(&device, &[before; 72], 1);
         m.apply(alpha, &r_there, beta, &mut y).unwrap();
-        let own = if beta == 0.0 { 0.0 } else { beta * before };
-        let expected: Vec<f64> = z.iter().map(|z| alpha * z + own).collect();
+        let scaled_old = if beta == 0.0 { 0.0 } else { beta * before };
+        let expected: Vec<f64> = z.iter().map(|z| alpha * z + scaled_old).collect();
         assert_near(&download::<Cpu, f64>(&device, &y, 72), &expected, f64::EPSILON, "alpha and beta");
     }
     let short = upload::<Cpu, f64>(&device, &r[1..], 1);
@@ -257,8 +259,8 @@ fn alpha_and_beta_scale_and_add() {
 }
 
 #[test]
-fn a_breakdown_is_repaired_by_the_smallest_shift_that_is_tried() {
-    // Kershaw's matrix: positive definite, and its incomplete factorisation meets the pivot -5.
+fn a_breakdown_is_repaired_by_the_smallest_shift_tried() {
+    // Kershaw's matrix: positive definite, but its incomplete factorisation has the pivot -5.
     let lower = [
         (0, 0, 3.0),
         (1, 0, -2.0),
@@ -279,17 +281,17 @@ fn a_breakdown_is_repaired_by_the_smallest_shift_that_is_tried() {
     let outcome =
         System::random(matrix.clone()).solve_with(&cpu(1), preconditioner("ic0"), &to(tolerance::RTOL));
     assert_eq!(outcome.reason, StopReason::Converged);
-    // A shift that is asked for is used as it is, where it suffices.
-    let asked = preconditioner("ic0:shift=2.5");
-    assert_is_reference::<f64>(&matrix, asked, &dense_ic0(&matrix, 2.5).unwrap(), 1);
+    // An explicit shift is used unchanged if it suffices.
+    let explicit = preconditioner("ic0:shift=2.5");
+    assert_is_reference::<f64>(&matrix, explicit, &dense_ic0(&matrix, 2.5).unwrap(), 1);
 }
 
 #[test]
-fn the_smallest_systems_and_diagonal_ones_are_solved_at_once() {
+fn empty_and_diagonal_systems_are_solved_in_one_iteration() {
     let device = cpu(3);
     for precond in [preconditioner("ic0"), preconditioner("ssor")] {
-        let nothing = zoo::symmetric(0, &[]);
-        assert!(applied(&device, &build::<f64>(&device, &nothing, precond), &[]).is_empty());
+        let empty = zoo::symmetric(0, &[]);
+        assert!(applied(&device, &build::<f64>(&device, &empty, precond), &[]).is_empty());
         let one = zoo::diagonal(&[4.0]);
         assert_eq!(applied(&device, &build::<f64>(&device, &one, precond), &[8.0]), [2.0]);
         let many = zoo::diagonal(&(0..5000).map(|i| f64::from(1 << (i % 9))).collect::<Vec<_>>());

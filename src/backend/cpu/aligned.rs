@@ -1,4 +1,4 @@
-//! Values of a matrix as kernels load them.
+//! Values of a matrix in cache-line-aligned memory, as CPU kernels load them.
 
 use crate::device::cpu::aligned::Aligned;
 use crate::error::Result;
@@ -20,7 +20,7 @@ impl AlignedValues {
         })
     }
 
-    /// How many are stored.
+    /// Returns the number of stored values.
     pub fn stored(&self) -> usize {
         match self {
             AlignedValues::Ones => 0,
@@ -29,7 +29,7 @@ impl AlignedValues {
         }
     }
 
-    /// Bytes of those.
+    /// Returns the bytes of the stored values.
     pub fn bytes(&self) -> usize {
         match self {
             AlignedValues::Ones => 0,

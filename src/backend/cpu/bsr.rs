@@ -1,15 +1,15 @@
-//! Blocks of R x C, each size from 2 x 2 to 8 x 8 a product of its own.
+//! Blocks of R x C; each size from 2 x 2 to 8 x 8 has its own compiled product.
 //!
-//! A block costs one column index where CSR has R C of them, and its part of x is loaded once for R rows. Each row of a
-//! block row has one accumulator of four lanes in double precision, so that sums of different rows do not wait for each
-//! other; C beyond four takes a second load. A row of three values is loaded with the one that follows in its block,
-//! which the sum leaves out; no load reaches over the end of a block. The block columns at the end of x, which reach over it
-//! where C does not divide the columns, are read from a small copy.
+//! A block costs one column index where CSR has R C of them, and its part of x is loaded once for R rows. Each row of a block row
+//! has one accumulator of four lanes in double precision, so that sums of different rows do not wait for each other; if C is
+//! above four, a row takes a second load. A row of three values is loaded with the value that follows it in the block; the sum
+//! leaves that value out. No load reaches past the end of a block. If C does not divide the columns, the last block column
+//! reaches past the end of x and is read from a small copy.
 //!
-//! Values that single precision holds exactly are stored in it: products and sums are in double precision all the same,
-//! so no bit changes. Fill is multiplied like any other zero: where x is not finite there, the row becomes NaN.
+//! Values that single precision represents exactly are stored in single precision. Products and sums are in double precision all
+//! the same, so no bit changes. Fill is multiplied like any other zero: if x is not finite there, the row becomes NaN.
 //!
-//! The size is the parameter `block`; `auto` takes the one that moves the fewest bytes in a sample of the rows.
+//! The size is the parameter `block`; `auto` takes the size that moves the fewest bytes in a sample of the rows.
 
 use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
@@ -28,7 +28,7 @@ use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The family of one.
+/// The family of the backend `bsr`.
 pub struct BsrFamily;
 
 /// The values of the parameter `block`.
@@ -53,7 +53,7 @@ impl Family<Cpu> for BsrFamily {
 }
 
 struct BsrMatrix {
-    /// All but the values.
+    /// All arrays except the values.
     parts: BsrParts,
     values: AlignedValues,
     bytes: u64,
@@ -67,14 +67,14 @@ struct Task<'a, T, V> {
     product: &'a Product<'a, T>,
 }
 
-/// Values ahead of which memory is asked for them: farther than processors look by themselves.
+/// Prefetch distance in values: farther than hardware prefetchers reach.
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 256;
 
 /// Rows of the highest block.
 const HIGHEST: usize = 8;
 
-/// Numbers that the copy of the end of x has room for: the widest block.
+/// Size of the copy of the end of x: the width of the widest block.
 const END: usize = 8;
 
 impl<T: Scalar, V: Scalar> Task<'_, T, V> {
@@ -83,8 +83,8 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         offsets.get(block_row)..offsets.get(block_row + 1)
     }
 
-    /// Any number of columns, on any processor. The size of a block is not a constant here: a copy for each of the 49 sizes would
-    /// add a hundredth to the program.
+    /// Multiplies a block row for any number of columns, on any processor. The size of a block is not a constant here: a copy for
+    /// each of the 49 sizes would enlarge the program by a hundredth.
     fn plain(&self, block_row: usize, y: &mut [T]) {
         let Product { x, k, .. } = *self.product;
         let (height, width) = self.parts.block;
@@ -93,9 +93,9 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
             for block in self.blocks(block_row) {
                 let first = self.parts.block_columns[block] as usize * width;
                 let inside = width.min(self.parts.cols - first);
-                let places = self.values[block * height * width..][..height * width].chunks_exact(width);
-                for (sum, places) in sums[..height].iter_mut().zip(places) {
-                    for (c, value) in places[..inside].iter().enumerate() {
+                let row_values = self.values[block * height * width..][..height * width].chunks_exact(width);
+                for (sum, row_values) in sums[..height].iter_mut().zip(row_values) {
+                    for (c, value) in row_values[..inside].iter().enumerate() {
                         *sum += value.to_f64() * x[(first + c) * k + column].to_f64();
                     }
                 }
@@ -109,7 +109,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Scalar, V: Scalar> Task<'_, T, V> {
-    /// One column; y is that of the block rows.
+    /// Multiplies block rows for one column; `y` is the part for these block rows.
     ///
     /// # Safety
     /// The processor has AVX2 and FMA, and blocks are R x C.
@@ -117,7 +117,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
     unsafe fn vectors<const R: usize, const C: usize>(&self, block_rows: Range<usize>, y: &mut [T]) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _mm256_fmadd_pd, _mm256_setzero_pd};
         let x = self.product.x;
-        // Block columns from here on reach over the end of x.
+        // Block columns from here on reach past the end of x.
         let whole = x.len() / C;
         let mut end = [T::default(); END];
         end[..x.len() - whole * C].copy_from_slice(&x[whole * C..]);
@@ -125,8 +125,9 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
         for (block_row, y) in block_rows.zip(y.chunks_mut(R)) {
             let mut sums = [_mm256_setzero_pd(); R];
             for block in self.blocks(block_row) {
-                // SAFETY: blocks of a block row lie below the number of blocks, whose columns and R x C values there
-                // are; only rows that another of the block follows are read over their end; a block column below `whole` has C numbers of x, and another one is `whole` itself.
+                // SAFETY: the blocks of a block row lie below the number of blocks, so their columns and R x C values are stored.
+                // A load reaches past the end of a row of a block only if another row of the block follows. A block column below
+                // `whole` has C numbers of x; any other block column is `whole` itself.
                 unsafe {
                     let column = *columns.get_unchecked(block) as usize;
                     let x = if column < whole { x.as_ptr().add(column * C) } else { end.as_ptr() };
@@ -134,7 +135,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
                     _mm_prefetch::<_MM_HINT_T0>(values.wrapping_add(AHEAD).cast());
                     let (low, high) = lanes::row::<T, C>(x);
                     for (r, sum) in sums.iter_mut().enumerate() {
-                        // The fourth lane of three is left out of the sum; the eighth of seven would be inside it.
+                        // For width 3 the sum leaves out the fourth lane; for width 7 the eighth lane would be in the sum.
                         let (value_low, value_high) = match C {
                             3 if r + 1 < R => lanes::row_over::<V, C>(values.add(r * C)),
                             _ => lanes::row::<V, C>(values.add(r * C)),
@@ -153,7 +154,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
     }
 }
 
-/// Calls a function of the block's size, which is one of [`SIZES`].
+/// Calls the function compiled for the block's size, which is one of [`SIZES`].
 macro_rules! of_size {
     ($block:expr, $self:ident.$name:ident($($argument:expr),*)) => {
         of_size!(@heights $block, $self.$name($($argument),*), 2 3 4 5 6 7 8)
@@ -191,7 +192,7 @@ impl BsrMatrix {
         let block_rows = rows.start / block.0..rows.end.div_ceil(block.0);
         #[cfg(target_arch = "x86_64")]
         if self.avx2 && product.k == 1 {
-            // SAFETY: the processor has both, and the size is that of the matrix.
+            // SAFETY: the processor has AVX2 and FMA, and the size is that of the matrix's blocks.
             return unsafe { of_size!(block, task.vectors(block_rows, y)) };
         }
         for (block_row, y) in block_rows.zip(y.chunks_mut(block.0 * product.k)) {

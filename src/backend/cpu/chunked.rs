@@ -1,8 +1,8 @@
-//! The frame of every strategy that owns whole rows: checks, threads, y = alpha A x + beta y and the fused dot product.
+//! Common frame of all strategies that own whole rows: checks, threads, y = alpha A x + beta y and the fused dot product.
 //!
-//! A strategy supplies the product of a range of rows. Rows are worked on in chunks of fixed height, each by one
-//! thread, and each chunk leaves its part of `<x, y>` in a place of its own while its y is in the first-level cache:
-//! same bits for any number of threads, one pass.
+//! A strategy supplies the product of a range of rows. Each chunk of rows, of fixed height, is processed by one thread. Each
+//! chunk stores its partial sum of `<x, y>` separately while its part of y is in the first-level cache: the bits are the same for
+//! any number of threads, and one pass suffices.
 
 use crate::device::cpu::sweep::{self, dot_column, dot_tile};
 use crate::device::cpu::{CHUNK, Cpu, CpuSlots, CpuVector};
@@ -13,13 +13,13 @@ use crate::operator::{Cost, DotInto, LinearOperator};
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// Chunks that a matrix of few rows should make, so that threads can share them evenly.
+/// The least number of chunks for a matrix of few rows, so that threads can share them evenly.
 const CHUNKS: usize = 32;
-/// Rows of the lowest chunk: two cache lines of y, and a multiple of what vectors and blocks hold.
+/// Rows of the lowest chunk: two cache lines of y, and a multiple of the rows of SIMD vectors and blocks.
 const LOWEST: usize = 16;
 
-/// Rows that are worked on together in a matrix of so many rows. It follows from the matrix alone, as the order in
-/// which a dot product adds up follows from it.
+/// Returns the rows of a chunk in a matrix with this many rows. The height depends on the matrix alone, because the summation
+/// order of a dot product depends on the height.
 pub(in crate::backend) fn chunk_height(rows: usize) -> usize {
     (rows / CHUNKS).next_power_of_two().clamp(LOWEST, CHUNK)
 }
@@ -28,21 +28,21 @@ pub(in crate::backend) fn chunk_height(rows: usize) -> usize {
 pub(super) trait RowRanges<T: Scalar>: Send + Sync {
     /// Rows and columns.
     fn shape(&self) -> (usize, usize);
-    /// Rows that are worked on together; ranges begin at multiples of it.
+    /// Returns the rows of a chunk; ranges begin at multiples of it.
     fn height(&self) -> usize {
         chunk_height(self.shape().0)
     }
-    /// What the rows before this one cost, in any unit: threads get equal shares.
+    /// Returns the cost of the rows before `row`, in any unit: threads get equal shares.
     fn work_before(&self, row: usize) -> usize;
-    /// y = alpha A x + beta y on these rows, of which `y` is the part.
+    /// Computes y = alpha A x + beta y on these rows; `y` is the part of the vector for these rows.
     fn multiply(&self, rows: Range<usize>, product: &Product<'_, T>, y: &mut [T]);
-    /// The cost of one application.
+    /// Returns the cost of one application.
     fn cost(&self) -> Cost;
-    /// Bytes of the arrays.
+    /// Returns the bytes of the matrix's arrays.
     fn storage(&self) -> u64;
 }
 
-/// What is multiplied, and with what.
+/// The scalars and the input vector of a product.
 pub(super) struct Product<'a, T> {
     /// One row of `k` numbers for each column of the matrix.
     pub x: &'a [T],
@@ -52,13 +52,13 @@ pub(super) struct Product<'a, T> {
 }
 
 impl<T: Scalar> Product<'_, T> {
-    /// Ends a row.
+    /// Writes y for a row from the row's sum.
     #[inline(always)]
     pub fn emit(&self, y: &mut T, sum: T) {
         *y = if self.beta == T::default() { self.alpha * sum } else { self.alpha * sum + self.beta * *y };
     }
 
-    /// Ends neighbouring rows: one question for all of them, so that they fill vectors.
+    /// Writes y for neighbouring rows: beta is tested once for all of them, so that the loop can be vectorised.
     #[inline(always)]
     pub fn emit_all<const N: usize>(&self, y: &mut [T; N], sums: [f64; N]) {
         let sums = sums.map(|sum| self.alpha * T::from_f64(sum));
@@ -69,7 +69,7 @@ impl<T: Scalar> Product<'_, T> {
     }
 }
 
-/// Checks that x and y fit the matrix and each other; returns the number of columns.
+/// Checks that x and y fit the matrix and each other; returns the number of columns of x.
 pub(super) fn check_shapes<T: Scalar>(
     (rows, cols): (usize, usize),
     x: &CpuVector<T>,
@@ -85,7 +85,7 @@ pub(super) fn check_shapes<T: Scalar>(
     Ok(x.k())
 }
 
-/// An address that every thread may use for its own part of an array.
+/// A pointer to an array that threads write in disjoint parts.
 pub(super) struct Shared<T>(pub *mut T);
 
 impl<T> Clone for Shared<T> {
@@ -101,14 +101,14 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
     /// # Safety
-    /// The range lies inside, and while the slice is used nobody else touches it and the array lives.
+    /// The range lies inside the array; while the slice is used, no other code accesses that range and the array lives.
     pub unsafe fn slice<'a>(self, range: Range<usize>) -> &'a mut [T] {
         // SAFETY: promised by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
     }
 }
 
-/// Cuts `chunks` chunks into `parts` ranges of about the same work: where each begins, and their number at the end.
+/// Cuts `chunks` chunks into `parts` ranges of about the same work: returns the start of each range, then the number of chunks.
 pub(super) fn balanced_cuts(chunks: usize, parts: usize, work_before: impl Fn(usize) -> usize) -> Vec<usize> {
     let total = work_before(chunks);
     let mut cuts: Vec<usize> = (0..=parts)
@@ -127,7 +127,7 @@ pub(super) fn balanced_cuts(chunks: usize, parts: usize, work_before: impl Fn(us
     cuts
 }
 
-/// The operator of a strategy that owns rows.
+/// The operator of a strategy that owns whole rows.
 pub(super) struct Chunked<M> {
     matrix: M,
     cuts: Vec<usize>,
@@ -144,7 +144,7 @@ impl<M> Chunked<M> {
         Chunked { matrix, cuts }
     }
 
-    /// Whether a sweep can follow the product chunk by chunk.
+    /// Returns whether a sweep can follow the product chunk by chunk.
     fn sweeps_at_once<T: Scalar>(&self) -> bool
     where
         M: RowRanges<T>,
@@ -153,7 +153,7 @@ impl<M> Chunked<M> {
         rows == cols && self.matrix.height() == CHUNK
     }
 
-    /// Runs all chunks, and `after(chunk, rows, y of these rows)` when a chunk is done.
+    /// Runs all chunks, and calls `after(chunk, rows, y of these rows)` after each chunk.
     fn run<T: Scalar>(
         &self,
         device: &Cpu,
@@ -171,7 +171,7 @@ impl<M> Chunked<M> {
         let y = Shared(y.data_mut().as_mut_ptr());
         device.for_each_chunk(rows.div_ceil(height), Some(&self.cuts), |chunk| {
             let rows = chunk * height..((chunk + 1) * height).min(rows);
-            // SAFETY: chunks are disjoint, and each is worked on once.
+            // SAFETY: chunks are disjoint, and each is processed once.
             let y = unsafe { y.slice(rows.start * k..rows.end * k) };
             self.matrix.multiply(rows.clone(), &product, y);
             after(chunk, rows, y);
@@ -206,7 +206,7 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
         then: &[Op],
     ) -> Result<()> {
         let (rows, cols) = self.matrix.shape();
-        // Where the slots do not fit the vectors, the sweep says so.
+        // If the slots do not fit the vectors, the sweep reports the error.
         let k = x.k();
         if slots.state.k != k || rows != cols {
             self.apply(device, 1.0, x, 0.0, y)?;
@@ -215,7 +215,7 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
         let chunks = rows.div_ceil(self.matrix.height());
         let partials = Shared(slots.partials(chunks, k).as_mut_ptr());
         self.run(device, (1.0, 0.0), x, y, |chunk, rows, y| {
-            // SAFETY: each chunk has its own places.
+            // SAFETY: each chunk has its own partial sums.
             let partials = unsafe { partials.slice(chunk * k..(chunk + 1) * k) };
             let x = &x.data()[rows.start * k..rows.end * k];
             match partials {
@@ -241,8 +241,8 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
         }
         check_shapes(self.matrix.shape(), x, y)?;
         let product = Product { x: x.data(), k: 1, alpha: T::from_f64(1.0), beta: T::default() };
-        // A chunk of y does not outlive its pass through the cache. Its memory is where x is set anew, beginning with the
-        // old one, which other chunks still read.
+        // A chunk of y is consumed while it is in the cache. The memory of y receives the new x, starting from a copy of the old
+        // x, which other chunks still read.
         let multiply = |rows: Range<usize>, y: &mut [T], new: &mut [T]| {
             new.copy_from_slice(&product.x[rows.clone()]);
             self.matrix.multiply(rows, &product, y);
@@ -256,7 +256,7 @@ impl<T: Scalar, M: RowRanges<T>> LinearOperator<Cpu, T> for Chunked<M> {
     fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
         let (rows, _) = self.matrix.shape();
         let bytes = self.matrix.cost().bytes + sweep.bytes(rows, 1, size_of::<T>());
-        // y is written by the product, and read and written by the sweep; x is read by both.
+        // Saved traffic: y is written by the product, and read and written by the sweep; x is read by both.
         if self.sweeps_at_once() { bytes - 4 * (rows * size_of::<T>()) as u64 } else { bytes }
     }
 

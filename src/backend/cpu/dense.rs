@@ -1,7 +1,7 @@
-//! Every place of the matrix stored and multiplied, zeros as well: for small matrices, and as a check on the others.
+//! A dense matrix: zeros are stored and multiplied. For small matrices, and as a check on the other backends.
 //!
-//! Values are in double precision, and so are sums, in eight lanes. A zero that the matrix does not store is multiplied
-//! too: where x is not finite there, the row becomes NaN. Refused beyond [`Dense::MOST_PLACES`].
+//! Values and sums are in double precision, with eight lanes. A zero that the sparse matrix does not store is multiplied too: if
+//! x is not finite there, the row becomes NaN. Refuses matrices beyond [`Dense::MOST_PLACES`] values.
 
 use super::chunked::{Chunked, Product, RowRanges};
 use crate::backend::{Family, Made, Params, Refusal};
@@ -13,10 +13,10 @@ use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Sums that run side by side.
+/// Independent partial sums of a row.
 const LANES: usize = 8;
 
-/// The family of one.
+/// The family of the backend `dense`.
 pub struct DenseFamily;
 
 impl Family<Cpu> for DenseFamily {
@@ -26,7 +26,7 @@ impl Family<Cpu> for DenseFamily {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         if rows as u128 * cols as u128 > Dense::MOST_PLACES {
             let hint = format!(
-                "it stores all places and serves at most {} of them; choose auto",
+                "it stores rows x columns values, at most {} of them; choose auto",
                 Dense::MOST_PLACES
             );
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
@@ -77,7 +77,7 @@ impl DenseMatrix {
         }
     }
 
-    /// The same loops, compiled for AVX2: the same bits.
+    /// Runs the same loops compiled for AVX2; the bits are the same.
     ///
     /// # Safety
     /// The processor has AVX2.
@@ -93,7 +93,7 @@ impl<T: Scalar> RowRanges<T> for DenseMatrix {
         (self.dense.rows(), self.dense.cols())
     }
 
-    /// Few rows make little work elsewhere, but not here.
+    /// A fixed height: dense rows are long, so that even few rows are much work.
     fn height(&self) -> usize {
         32
     }

@@ -1,17 +1,17 @@
-//! Four numbers at a time in double precision, from arrays in either precision (AVX2).
+//! AVX2 loads of four numbers in double precision, from arrays in either precision.
 
 use crate::scalar::Scalar;
 use std::arch::x86_64::*;
 
-/// The first `N` of four numbers, the other lanes 0. Three are two loads: a masked one takes a processor of AMD (Zen 5)
-/// three times as long.
+/// Loads the first `N` of four numbers; the other lanes are 0. Three numbers are two loads: a masked load takes an AMD processor
+/// (Zen 5) three times as long.
 ///
 /// # Safety
-/// There are N, N lies between 1 and 4, and the processor has AVX2.
+/// `from` points to N numbers, N lies between 1 and 4, and the processor has AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn load<T: Scalar, const N: usize>(from: *const T) -> __m256d {
-    // SAFETY: N numbers stand there, masked lanes are not touched, and a scalar of 8 bytes is f64, one of 4 is f32.
+    // SAFETY: N numbers are readable at `from`, masked lanes are not touched, and a scalar of 8 bytes is f64, one of 4 is f32.
     unsafe {
         if size_of::<T>() == 8 {
             let from = from.cast::<f64>();
@@ -36,10 +36,10 @@ pub(super) unsafe fn load<T: Scalar, const N: usize>(from: *const T) -> __m256d 
     }
 }
 
-/// `N` numbers, at most 8, in two vectors.
+/// Loads `N` numbers, at most 8, into two vectors.
 ///
 /// # Safety
-/// There are N, and the processor has AVX2.
+/// `from` points to N numbers, and the processor has AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn row<T: Scalar, const N: usize>(from: *const T) -> (__m256d, __m256d) {
@@ -59,10 +59,10 @@ pub(super) unsafe fn row<T: Scalar, const N: usize>(from: *const T) -> (__m256d,
     }
 }
 
-/// Rows of a block, which may take a number after their end along where that spares a load: that lane means nothing.
+/// Loads a row of a block; if that saves a load, it loads one number past the end of the row, and that lane is meaningless.
 ///
 /// # Safety
-/// There are N + 1, and the processor has AVX2.
+/// `from` points to N + 1 numbers, and the processor has AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn row_over<T: Scalar, const N: usize>(from: *const T) -> (__m256d, __m256d) {
@@ -76,16 +76,17 @@ pub(super) unsafe fn row_over<T: Scalar, const N: usize>(from: *const T) -> (__m
     }
 }
 
-/// Four numbers of x at `columns`, 0 in lanes that are masked out, by four loads: on Zen 5 the processor's own gather takes
-/// half as long again, and longer yet where x is near; a product of 3 million entries in slices took 0.86 ms by it, and 0.66 so.
-/// (Not measured elsewhere.)
+/// Gathers four numbers of x at `columns` by four loads; lanes that are masked out give 0. On Zen 5 the processor's own gather
+/// takes half as long again, and longer still if x is near: a product of 3 million entries in slices took 0.86 ms with it, and
+/// 0.66 with four loads. (Not measured elsewhere.)
 ///
 /// # Safety
-/// Columns of lanes that are not masked out lie inside x, x has a number where any lane is, and the processor has AVX2.
+/// The columns of lanes that are not masked out lie inside x, x is not empty if any lane is masked out, and the processor has
+/// AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn gather<T: Scalar>(x: *const T, columns: __m128i, mask: __m128i) -> __m256d {
-    // Lanes that are masked out load the first number.
+    // Lanes that are masked out load x[0].
     let columns = _mm_and_si128(columns, mask);
     let (low, high) = (_mm_cvtsi128_si64(columns) as u64, _mm_extract_epi64::<1>(columns) as u64);
     let at = |column: u64| column as u32 as usize;
@@ -98,7 +99,7 @@ pub(super) unsafe fn gather<T: Scalar>(x: *const T, columns: __m128i, mask: __m1
     _mm256_and_pd(four, _mm256_castsi256_pd(_mm256_cvtepi32_epi64(mask)))
 }
 
-/// The sum of the first `N` of four lanes where N is below 4, and of all of them otherwise.
+/// Returns the sum of the first `N` of four lanes if N is below 4, and of all four otherwise.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn sum_of<const N: usize>(four: __m256d) -> f64 {
@@ -107,7 +108,7 @@ pub(super) fn sum_of<const N: usize>(four: __m256d) -> f64 {
     sum(_mm256_and_pd(four, mask))
 }
 
-/// The sum of four lanes.
+/// Returns the sum of four lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn sum(four: __m256d) -> f64 {

@@ -1,14 +1,13 @@
-//! CSR along its merge path: every piece of work has the same number of rows and entries together, however they are
-//! distributed, down to one row that holds everything.
+//! CSR along its merge path: each piece of work has the same number of rows and entries together, even if one row holds all
+//! entries.
 //!
-//! Ends of rows and entries are merged into one list, in which an entry comes before the end of its row. The list is
-//! cut into segments of 4096. A row that ends in the segment where it began is finished there. Of any other row each
-//! segment leaves its part of the sum, and one thread adds these in order when all are done. Segments depend on the
-//! matrix alone, so any number of threads gives the same bits. Vectors of
-//! several columns go by rows.
+//! Row ends and entries are merged into one list, in which an entry precedes the end of its row. The list is cut into segments of
+//! 4096 items. A row that ends in the segment where it began is finished there. For any other row each segment stores a partial
+//! sum, and one thread adds the partial sums in order after all segments are done. Segments depend on the matrix alone, so any
+//! number of threads gives the same bits. Vectors of several columns use the `rows` backend.
 //!
-//! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016. There each thread
-//! has one segment, and bits depend on their number.
+//! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016. In the paper each thread has
+//! one segment, and the bits depend on the number of threads.
 
 use super::chunked::{Product, Shared, check_shapes};
 use super::rows::{Ones, RowValues, Rows};
@@ -28,7 +27,7 @@ use std::sync::{Arc, Mutex};
 /// Row ends and entries in a segment.
 const ITEMS: usize = 4096;
 
-/// The family of one.
+/// The family of the backend `merge`.
 pub struct Merge;
 
 impl Family<Cpu> for Merge {
@@ -48,7 +47,7 @@ impl Family<Cpu> for Merge {
     }
 }
 
-/// How many row ends and entries stand before a place of the list.
+/// The number of row ends and of entries before a position of the merged list.
 #[derive(Clone, Copy)]
 struct Cut {
     row: usize,
@@ -56,23 +55,23 @@ struct Cut {
 }
 
 impl Cut {
-    fn at(matrix: &Csr, place: usize) -> Cut {
-        // The first row whose end stands at or after the place.
-        let (mut low, mut high) = (place.saturating_sub(matrix.nnz()), place.min(matrix.rows()));
+    fn at(matrix: &Csr, position: usize) -> Cut {
+        // The first row whose end lies at or after the position.
+        let (mut low, mut high) = (position.saturating_sub(matrix.nnz()), position.min(matrix.rows()));
         while low < high {
             let middle = (low + high) / 2;
-            if matrix.row_offsets().get(middle + 1) + middle < place {
+            if matrix.row_offsets().get(middle + 1) + middle < position {
                 low = middle + 1
             } else {
                 high = middle
             }
         }
-        Cut { row: low, entry: place - low }
+        Cut { row: low, entry: position - low }
     }
 }
 
-/// What a segment leaves of rows that it does not hold whole: of the one that began before it and ends in it, and of
-/// the one that goes on after it. A row that does both is of the second kind.
+/// A segment's partial sums of rows that it shares with other segments: of the row that began before the segment and ends in it,
+/// and of the row that continues after it. A row that does both is `open`.
 #[derive(Clone, Copy, Default)]
 struct Parts {
     ended: f64,
@@ -83,7 +82,7 @@ struct MergeOperator<T: Scalar> {
     matrix: Arc<Csr>,
     cuts: Vec<Cut>,
     parts: Mutex<Vec<Parts>>,
-    /// For vectors of several columns, on the same matrix.
+    /// The operator for vectors of several columns, on the same matrix.
     columns: Made<Cpu, T>,
     avx2: bool,
 }
@@ -98,7 +97,7 @@ struct Task<'a, T, O, V> {
 }
 
 impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
-    /// The sum of some entries of a row.
+    /// Returns the sum of some entries of a row.
     #[inline(always)]
     fn sum(&self, entries: Range<usize>) -> f64 {
         entries.fold(0.0, |sum, j| {
@@ -108,7 +107,8 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         })
     }
 
-    /// The rows that end between the cuts, and the parts of others; `y` begins at the first of these rows.
+    /// Computes the rows that end between the cuts, and returns the partial sums of the others; `y` begins at the first of these
+    /// rows.
     #[inline(always)]
     fn segment(&self, from: Cut, to: Cut, y: &mut [T], sum: impl Fn(Range<usize>) -> f64) -> Parts {
         let (mut parts, mut entry) = (Parts::default(), from.entry);
@@ -128,7 +128,7 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
     fn run(&self, from: Cut, to: Cut, y: &mut [T]) -> Parts {
         #[cfg(target_arch = "x86_64")]
         if self.avx2 {
-            // SAFETY: `avx2` says that processor and matrix allow it.
+            // SAFETY: `avx2` guarantees that the processor and the matrix allow it.
             return unsafe { self.segment_avx2(from, to, y) };
         }
         self.segment(from, to, y, |entries| self.sum(entries))
@@ -170,13 +170,13 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
 }
 
 impl<T: Scalar> MergeOperator<T> {
-    /// Whether a row goes on from one segment to the next at this cut.
+    /// Returns whether a row continues from one segment to the next at this cut.
     fn is_inside(&self, cut: Cut) -> bool {
         cut.row < self.matrix.rows() && cut.entry > self.matrix.row_offsets().get(cut.row)
     }
 
-    /// All segments, `after(segment, rows that it finished, their y)`, and then the rows between segments, each
-    /// followed by `fixed(segment where it ends, row, its y)`.
+    /// Runs all segments, each followed by `after(segment, rows that it finished, their y)`, and then finishes the rows shared by
+    /// segments, each followed by `fixed(segment where the row ends, row, its y)`.
     fn multiply<O: Offset, V: RowValues<T>>(
         &self,
         device: &Cpu,
@@ -191,7 +191,7 @@ impl<T: Scalar> MergeOperator<T> {
         let (cuts, offsets) = (&self.cuts, task.offsets);
         device.for_each_chunk(segments, None, |segment| {
             let (from, to) = (cuts[segment], cuts[segment + 1]);
-            // SAFETY: each row ends in one segment, and each segment has a place of its own.
+            // SAFETY: each row ends in one segment, and each segment has its own element of `parts`.
             let (y, part) =
                 unsafe { (shared_y.slice(from.row..to.row), shared_parts.slice(segment..segment + 1)) };
             part[0] = task.run(from, to, y);
@@ -270,7 +270,7 @@ impl<T: Scalar> LinearOperator<Cpu, T> for MergeOperator<T> {
         dot: &DotInto,
         then: &[Op],
     ) -> Result<()> {
-        // Where the slots do not fit the vectors, the sweep says so.
+        // If the slots do not fit the vectors, the sweep reports the error.
         if x.k() > 1 || slots.state.k != 1 || self.matrix.rows() != self.matrix.cols() {
             self.apply(device, 1.0, x, 0.0, y)?;
             return device.sweep(&mut [], &[x, y], slots, &dot_sweep(dot, then));
@@ -278,7 +278,7 @@ impl<T: Scalar> LinearOperator<Cpu, T> for MergeOperator<T> {
         let segments = self.cuts.len() - 1;
         let partials = Shared(slots.partials(segments, 1).as_mut_ptr());
         let after = |segment, rows: Range<usize>, y: &[T]| {
-            // SAFETY: each segment has its own place.
+            // SAFETY: each segment has its own partial sum.
             unsafe { partials.slice(segment..segment + 1)[0] = dot_tile(&x.data()[rows], y) };
         };
         let fixed = |segment, row: usize, y: T| {

@@ -12,7 +12,7 @@ use nalgebra_sparse::ops::Op;
 use nalgebra_sparse::ops::serial::spmm_csr_dense;
 use std::sync::Arc;
 
-/// The family of one.
+/// The family of the backend `nalgebra`.
 pub struct Nalgebra;
 
 struct NalgebraMatrix(CsrMatrix<f64>);

@@ -1,8 +1,8 @@
-//! Graphs without values: each row adds up what its columns give, and an entry moves the 4 bytes of its index.
+//! Graphs without values: each row adds up the elements of x at its columns, and an entry moves only the 4 bytes of its column
+//! index.
 //!
-//! One sum waits for each of its additions, four cycles or so on current processors, and rows of such graphs are long
-//! where it matters: so four sums share a row, and are added in fixed order at its end. Rows are cut and shared as in
-//! `rows`.
+//! A single sum waits for each of its additions, about four cycles on current processors, and the rows that dominate the time are
+//! long. So four partial sums share a row and are added in fixed order at its end. Rows are cut and shared as in `rows`.
 
 use super::chunked::{Chunked, Product, RowRanges};
 use crate::backend::{Family, Made, Params, Refusal};
@@ -14,7 +14,7 @@ use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The family of one.
+/// The family of the backend `pull`.
 pub struct Pull;
 
 impl Family<Cpu> for Pull {
@@ -35,10 +35,10 @@ impl Family<Cpu> for Pull {
 
 struct PullMatrix(Arc<Csr>);
 
-/// Sums that share a row.
+/// Partial sums of a row.
 const SUMS: usize = 4;
 
-/// What the columns give together.
+/// Returns the sum of x at the columns.
 ///
 /// # Safety
 /// Every column lies below the length of x.
@@ -74,13 +74,13 @@ fn rows<T: Scalar, O: Offset>(
     }
 }
 
-/// Several columns of x side by side.
+/// Multiplies rows for several columns of x.
 fn rows_columns<T: Scalar>(matrix: &Csr, rows: Range<usize>, product: &Product<'_, T>, y: &mut [T]) {
     let k = product.k;
     for (row, y) in rows.zip(y.chunks_exact_mut(k)) {
         for (column, y) in y.iter_mut().enumerate() {
-            let given = matrix.row_columns(row).iter().map(|&j| product.x[j as usize * k + column].to_f64());
-            product.emit(y, T::from_f64(given.sum()));
+            let terms = matrix.row_columns(row).iter().map(|&j| product.x[j as usize * k + column].to_f64());
+            product.emit(y, T::from_f64(terms.sum()));
         }
     }
 }
@@ -91,7 +91,7 @@ impl<T: Scalar> RowRanges<T> for PullMatrix {
     }
 
     fn work_before(&self, row: usize) -> usize {
-        // A row counts as four entries more: for its y, its offset, and its end, which is guessed wrong at times.
+        // A row counts as four more entries: for its y, its offset, and the branch misprediction at its end.
         self.0.row_offsets().get(row) + 4 * row
     }
 

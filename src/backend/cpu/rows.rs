@@ -1,10 +1,9 @@
-//! Rows shared among the threads: each owns contiguous chunks of rows with about the same number of entries.
+//! Rows shared among the threads: each thread owns contiguous chunks of rows with about the same number of entries.
 //!
-//! A row is summed by one thread. Short rows take scalar code that fetches ahead: on rows of 5 entries it is a fifth
-//! faster than four at a time, and fetching ahead alone is worth a seventh, because the processor's own prefetchers come
-//! too late. Long rows take four entries at a time, which fetching ahead slows down by a quarter; AVX-512 gathers were
-//! slower than scalar code. (All measured on Zen 4.) `apply_dot` takes the dot
-//! product chunk by chunk while y is in the first-level cache: one pass.
+//! A row is summed by one thread. Short rows use scalar code with prefetching: on rows of 5 entries scalar code is a fifth faster
+//! than four entries at a time, and prefetching alone saves a seventh, because the hardware prefetchers are too late. Long rows
+//! take four entries at a time, which prefetching slows down by a quarter; AVX-512 gathers were slower than scalar code. (All
+//! measured on Zen 4.) `apply_dot` computes the dot product chunk by chunk while y is in the first-level cache: one pass.
 
 use super::chunked::{Chunked, Product, RowRanges};
 use crate::backend::{Family, Made, Params};
@@ -16,7 +15,7 @@ use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The family of one.
+/// The family of the backend `rows`.
 pub struct Rows;
 
 impl Family<Cpu> for Rows {
@@ -33,7 +32,7 @@ struct RowsMatrix {
     short: bool,
 }
 
-/// How many entries ahead of a short row the arrays are fetched.
+/// How many entries ahead short rows prefetch the arrays.
 #[cfg(target_arch = "x86_64")]
 const AHEAD: usize = 256;
 
@@ -43,13 +42,13 @@ pub(in crate::backend) const SHORT_ROW: usize = 16;
 /// Values as a kernel reads them: from an array, or all ones.
 pub(super) trait RowValues<T>: Copy + Sync {
     fn value(self, j: usize) -> T;
-    /// Four values from `j` on, in double precision.
+    /// Returns four values from `j` on, in double precision.
     ///
     /// # Safety
-    /// There are four, and the processor has AVX2.
+    /// There are four values from `j` on, and the processor has AVX2.
     #[cfg(target_arch = "x86_64")]
     unsafe fn four(self, j: usize) -> std::arch::x86_64::__m256d;
-    /// Where value `j` would stand, inside or not: for prefetching.
+    /// Returns the address of value `j`, inside the array or not: for prefetching.
     fn address(self, j: usize) -> *const u8;
 }
 
@@ -128,7 +127,7 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         self.offsets[row].at()..self.offsets[row + 1].at()
     }
 
-    /// One column on any processor.
+    /// Multiplies rows for one column, on any processor.
     fn rows(&self, rows: Range<usize>, y: &mut [T]) {
         for (row, y) in rows.zip(y) {
             let mut sum = T::default();
@@ -141,7 +140,7 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         }
     }
 
-    /// Several columns, each summed by `sum(entries, column)`, as it is where it is the only one.
+    /// Multiplies rows for several columns, each summed by `sum(entries, column)` exactly as a single column is.
     #[inline(always)]
     fn each_column(&self, rows: Range<usize>, y: &mut [T], sum: impl Fn(Range<usize>, usize) -> T) {
         for (row, y) in rows.zip(y.chunks_exact_mut(self.product.k)) {
@@ -150,13 +149,13 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         }
     }
 
-    /// The element of x for entry j.
+    /// Returns the element of x for entry j.
     #[inline(always)]
     fn x(&self, j: usize, column: usize) -> T {
         self.product.x[self.columns[j] as usize * self.product.k + column]
     }
 
-    /// Several columns on any processor.
+    /// Multiplies rows for several columns, on any processor.
     fn columns(&self, rows: Range<usize>, y: &mut [T]) {
         self.each_column(rows, y, |range, column| {
             range.fold(T::default(), |sum, j| sum + self.values.value(j) * self.x(j, column))
@@ -166,7 +165,7 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
-    /// One column, short rows: scalar, fetching ahead, summed in double precision.
+    /// Multiplies short rows for one column: scalar code with prefetching, summed in double precision.
     ///
     /// # Safety
     /// The processor has FMA.
@@ -188,7 +187,7 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         }
     }
 
-    /// Several columns, short rows: the sums of `rows_short`.
+    /// Multiplies short rows for several columns, with the same sums as `rows_short`.
     ///
     /// # Safety
     /// The processor has FMA.
@@ -200,7 +199,7 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         });
     }
 
-    /// Several columns of double-precision vectors, long rows: the sums of `rows_long`.
+    /// Multiplies long rows for several columns of double-precision vectors, with the same sums as `rows_long`.
     ///
     /// # Safety
     /// The processor has FMA.
@@ -208,7 +207,7 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
     unsafe fn columns_long(&self, rows: Range<usize>, y: &mut [T]) {
         self.each_column(rows, y, |Range { start, end }, column| {
             let fours = (end - start) / 4;
-            // Those of even and odd number; of an odd count the last one is even.
+            // One set of lanes for groups of even index, one for odd; the last group of an odd count has an even index.
             let mut lanes = [[0.0; 4]; 2];
             for four in 0..fours {
                 let sums = &mut lanes[four % 2];
@@ -223,7 +222,7 @@ impl<T: Scalar, O: Offset, V: RowValues<T>> Task<'_, T, O, V> {
         });
     }
 
-    /// One column of double-precision vectors, long rows: four entries at a time.
+    /// Multiplies long rows for one column of double-precision vectors: four entries at a time.
     ///
     /// # Safety
     /// T is f64, and the processor has AVX2 and FMA.
@@ -274,10 +273,10 @@ impl RowsMatrix {
         let is_f64 = std::any::TypeId::of::<T>() == std::any::TypeId::of::<f64>();
         match task.product.k {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `avx2` says that processor and matrix allow it.
+            // SAFETY: `avx2` guarantees that the processor and the matrix allow it.
             1 if self.avx2 && self.short => unsafe { task.rows_short(rows, y) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: likewise, and T is f64.
+            // SAFETY: as above, and T is f64.
             1 if self.avx2 && is_f64 => unsafe { task.rows_long(rows, y) },
             1 => task.rows(rows, y),
             #[cfg(target_arch = "x86_64")]
@@ -297,7 +296,7 @@ impl<T: Scalar> RowRanges<T> for RowsMatrix {
     }
 
     fn work_before(&self, row: usize) -> usize {
-        // A row counts as one entry more, for its y.
+        // A row counts as one more entry, for its y.
         self.matrix.row_offsets().get(row) + row
     }
 

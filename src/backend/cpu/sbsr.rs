@@ -1,16 +1,16 @@
-//! Blocks of R x R of a symmetric matrix, of which two that mirror each other are stored once.
+//! Blocks of R x R of a symmetric matrix; of two mirrored blocks only one is stored.
 //!
-//! A block row multiplies the blocks that it stores, those on and above the diagonal. For one below, it reads its
-//! mirror image, stored in an earlier row, transposed: `y_i += B x_j` for each stored B = A_ij, and `y_i += B' x_j` for
-//! each B = A_ji. So each row still owns its sum, nothing is scattered and no thread waits for another: same bits for
-//! any number of threads. A value is read twice, but only once from memory where its two rows lie near each other: on
-//! a mesh of 32 x 32 x 32 nodes the values between them are 1 MB, and stay in the second-level cache.
+//! A block row multiplies the blocks that it stores, those on and above the diagonal. For a block below the diagonal it reads the
+//! transpose of the mirror image, which is stored in an earlier row: `y_i += B x_j` for each stored B = A_ij, and `y_i += B' x_j`
+//! for each B = A_ji. So each row owns its sum, nothing is scattered and no thread waits for another: the bits are the same for
+//! any number of threads. A value is read twice, but from memory only once if its two rows lie near each other: on a mesh of 32 x
+//! 32 x 32 nodes the values between the two rows are 1 MB, and stay in the second-level cache.
 //!
-//! A block whose mirror image is not its transpose bit for bit is stored itself, as are all blocks of a matrix that is
-//! not square. So every matrix is served, but only symmetric ones move fewer bytes.
+//! A block that differs from the transpose of its mirror image in any bit is stored itself, as are all blocks of a matrix that is
+//! not square. So every matrix is supported, but only symmetric ones move fewer bytes.
 //!
-//! Values that single precision holds exactly are stored in it. Fill is multiplied like any other zero: where x is not
-//! finite there, the row becomes NaN.
+//! Values that single precision represents exactly are stored in single precision. Fill is multiplied like any other zero: if x
+//! is not finite there, the row becomes NaN.
 
 use super::aligned::AlignedValues;
 use super::chunked::{Chunked, Product, RowRanges, chunk_height};
@@ -30,13 +30,13 @@ use bytemuck::Zeroable;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The family of one.
+/// The family of the backend `sbsr`.
 pub struct SbsrFamily;
 
-/// Where a matrix has no entries to judge by.
+/// The block size for a matrix without entries.
 const ANY_SIZE: usize = 2;
 
-/// The square block that moves the fewest bytes.
+/// Returns the square block that moves the fewest bytes.
 fn best_square(blocks: &Blocks) -> Option<&Block> {
     let entries = blocks.best.is_some();
     blocks.all.iter().filter(|b| entries && b.size[0] == b.size[1]).min_by_key(|b| (b.bytes, b.size[0]))
@@ -59,10 +59,10 @@ impl Family<Cpu> for SbsrFamily {
     }
 }
 
-/// Says of a block that it is stored itself.
+/// Marks a block that is stored itself.
 const STORED: u32 = u32::MAX;
 
-/// For each block the number of its mirror image, or [`STORED`].
+/// Returns for each block the index of its mirror image, or [`STORED`].
 fn mirrors(bsr: &Bsr) -> Result<Vec<u32>> {
     let (rows, offsets) = (bsr.block_rows(), bsr.block_offsets());
     let mut mirrors = zeros::<u32>(bsr.blocks())?;
@@ -83,7 +83,7 @@ fn mirrors(bsr: &Bsr) -> Result<Vec<u32>> {
     Ok(mirrors)
 }
 
-/// The block above the diagonal whose transpose this one of block row `row` is.
+/// Returns the block above the diagonal whose transpose equals this block of block row `row`.
 fn mirror(bsr: &Bsr, row: usize, block: usize) -> Option<u32> {
     let (columns, offsets) = (bsr.block_columns(), bsr.block_offsets());
     let column = columns[block] as usize;
@@ -102,8 +102,8 @@ fn mirror(bsr: &Bsr, row: usize, block: usize) -> Option<u32> {
 }
 
 fn is_transpose<V: Copy>(values: &[V], size: usize, a: usize, b: usize, bits: impl Fn(V) -> u64) -> bool {
-    let places = size * size;
-    let (a, b) = (&values[a * places..][..places], &values[b * places..][..places]);
+    let block_values = size * size;
+    let (a, b) = (&values[a * block_values..][..block_values], &values[b * block_values..][..block_values]);
     (0..size).all(|r| (0..size).all(|c| bits(a[r * size + c]) == bits(b[c * size + r])))
 }
 
@@ -112,22 +112,22 @@ struct Mirrored {
     rows: usize,
     cols: usize,
     size: usize,
-    /// Where each block row begins among the columns; one more than there are block rows.
+    /// The start of each block row in `columns`; one more than there are block rows.
     offsets: Offsets,
-    /// Where each block row begins among the stored blocks; one more likewise.
+    /// The start of each block row among the stored blocks; one more than there are block rows.
     stored: Offsets,
-    /// The block column of each block: in each block row those that are stored elsewhere come first.
+    /// The block column of each block; in each block row the blocks that are stored elsewhere come first.
     columns: Vec<u32>,
-    /// Which stored block those are the mirror image of, in the same order.
+    /// The index of the mirror image of each block that is stored elsewhere, in the same order.
     images: Vec<u32>,
-    /// The stored blocks, each row by row, and [`OVER`] zeros.
+    /// The stored blocks, each row-major, and [`OVER`] zeros.
     values: AlignedValues,
 }
 
 /// Rows and columns of the largest block.
 const LARGEST: usize = 8;
 
-/// Values that a load may reach over the end of the last block.
+/// Values that a load may read past the end of the last block.
 const OVER: usize = 1;
 
 fn arrange<V: Copy + Zeroable>(
@@ -136,33 +136,35 @@ fn arrange<V: Copy + Zeroable>(
     values: &[V],
     wrap: impl Fn(Aligned<V>) -> AlignedValues,
 ) -> Result<Mirrored> {
-    let (rows, offsets, places) = (bsr.block_rows(), bsr.block_offsets(), bsr.block().0.pow(2));
-    // Where each block is stored, if it is.
-    let (mut kept, mut place_of) = (0_usize, zeros::<u32>(mirrors.len())?);
-    for (place, &mirror) in place_of.iter_mut().zip(mirrors) {
-        // A place beyond 32 bits is never asked for: such blocks have no mirror images.
-        *place = kept as u32;
+    let (rows, offsets, block_values) = (bsr.block_rows(), bsr.block_offsets(), bsr.block().0.pow(2));
+    // The index of each block among the stored blocks.
+    let (mut kept, mut stored_index) = (0_usize, zeros::<u32>(mirrors.len())?);
+    for (index, &mirror) in stored_index.iter_mut().zip(mirrors) {
+        // An index beyond 32 bits is never used: such blocks have no mirror images.
+        *index = kept as u32;
         kept += usize::from(mirror == STORED);
     }
     let mut columns = zeros::<u32>(mirrors.len())?;
     let mut images = zeros::<u32>(mirrors.len() - kept)?;
-    let mut arranged = zeros::<V>(kept * places + OVER)?;
-    let (mut image, mut place, mut stored) = (0, 0, Vec::with_capacity(rows + 1));
+    let mut arranged = zeros::<V>(kept * block_values + OVER)?;
+    let (mut image, mut next_stored, mut stored) = (0, 0, Vec::with_capacity(rows + 1));
     for row in 0..rows {
-        stored.push(place as u64);
+        stored.push(next_stored as u64);
         let range = offsets.get(row)..offsets.get(row + 1);
         let mut at = range.start;
         for block in range.clone().filter(|&block| mirrors[block] != STORED) {
-            (columns[at], images[image]) = (bsr.block_columns()[block], place_of[mirrors[block] as usize]);
+            (columns[at], images[image]) =
+                (bsr.block_columns()[block], stored_index[mirrors[block] as usize]);
             (at, image) = (at + 1, image + 1);
         }
         for block in range.filter(|&block| mirrors[block] == STORED) {
             columns[at] = bsr.block_columns()[block];
-            arranged[place * places..][..places].copy_from_slice(&values[block * places..][..places]);
-            (at, place) = (at + 1, place + 1);
+            arranged[next_stored * block_values..][..block_values]
+                .copy_from_slice(&values[block * block_values..][..block_values]);
+            (at, next_stored) = (at + 1, next_stored + 1);
         }
     }
-    stored.push(place as u64);
+    stored.push(next_stored as u64);
     Ok(Mirrored {
         rows: bsr.rows(),
         cols: bsr.cols(),
@@ -175,7 +177,7 @@ fn arrange<V: Copy + Zeroable>(
     })
 }
 
-/// A block row: where its blocks begin in the three arrays, and how many there are of each kind.
+/// A block row: the start of its blocks in the three arrays, and the numbers of blocks of both kinds.
 struct BlockRow {
     column: usize,
     image: usize,
@@ -213,7 +215,7 @@ struct Task<'a, T, V> {
 }
 
 impl<T: Scalar, V: Scalar> Task<'_, T, V> {
-    /// Any number of columns, on any processor, and blocks of any size.
+    /// Multiplies a block row for any number of columns and any block size, on any processor.
     fn plain(&self, block_row: usize, y: &mut [T]) {
         let (Product { x, k, .. }, m) = (self.product, self.blocks);
         let (k, row, size) = (*k, m.row(block_row), m.size);
@@ -245,7 +247,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
 
 #[cfg(target_arch = "x86_64")]
 impl<T: Scalar, V: Scalar> Task<'_, T, V> {
-    /// One column; y is that of the block rows.
+    /// Multiplies block rows for one column; `y` is the part for these block rows.
     ///
     /// # Safety
     /// The processor has AVX2 and FMA, and blocks are R x R.
@@ -253,17 +255,17 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
     unsafe fn vectors<const R: usize>(&self, block_rows: Range<usize>, y: &mut [T]) {
         use std::arch::x86_64::*;
         let (x, m) = (self.product.x, self.blocks);
-        // The block column that reaches over the end of x, if one does.
+        // Block columns from here on reach past the end of x.
         let whole = x.len() / R;
         let mut end = [T::default(); 8];
         end[..x.len() - whole * R].copy_from_slice(&x[whole * R..]);
         for (block_row, y) in block_rows.zip(y.chunks_mut(R)) {
             let row = m.row(block_row);
             let none = _mm256_setzero_pd();
-            // Sums of columns of mirror images, by the four rows of the image that are next; lanes are rows of y.
+            // Sums of the columns of mirror images, for four successive rows of the image each; lanes are rows of y.
             let mut across = [(none, none); 4];
-            // SAFETY: numbers of blocks lie below their number, and `OVER` values follow the last; mirror images stand
-            // left of the diagonal of a square matrix, so that their R numbers of x are there.
+            // SAFETY: block indices lie below the number of blocks, and `OVER` values follow the last block. Mirror images belong
+            // left of the diagonal of a square matrix, so their R numbers of x exist.
             unsafe {
                 for i in 0..row.elsewhere {
                     let x = x.as_ptr().add(*m.columns.get_unchecked(row.column + i) as usize * R);
@@ -289,7 +291,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
                     let (low, high) = lanes::row::<T, R>(x);
                     let values = self.values.as_ptr().add((row.stored + i) * R * R);
                     for (r, sum) in sums.iter_mut().enumerate() {
-                        // The fourth lane of three is left out of the sum; the eighth of seven would be inside it.
+                        // For width 3 the sum leaves out the fourth lane; for width 7 the eighth lane would be in the sum.
                         let (value_low, value_high) = match R {
                             3 => lanes::row_over::<V, R>(values.add(r * R)),
                             _ => lanes::row::<V, R>(values.add(r * R)),
@@ -306,7 +308,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
             };
             let across = add(add(across[0], across[2]), add(across[1], across[3]));
             let mut lanes_of = [0.0; 8];
-            // SAFETY: two times four numbers.
+            // SAFETY: `lanes_of` has room for two times four numbers.
             unsafe {
                 _mm256_storeu_pd(lanes_of.as_mut_ptr(), across.0);
                 _mm256_storeu_pd(lanes_of.as_mut_ptr().add(4), across.1);
@@ -318,7 +320,7 @@ impl<T: Scalar, V: Scalar> Task<'_, T, V> {
     }
 }
 
-/// Calls a function of the block's size, which is one of [`SIZES`].
+/// Calls the function compiled for the block's size, 2 to 8.
 macro_rules! of_size {
     ($size:expr, $self:ident.$name:ident($($argument:expr),*)) => {
         match $size {
@@ -347,7 +349,7 @@ impl SbsrMatrix {
         let block_rows = rows.start / size..rows.end.div_ceil(size);
         #[cfg(target_arch = "x86_64")]
         if self.avx2 && product.k == 1 {
-            // SAFETY: the processor has both, and the size is that of the matrix.
+            // SAFETY: the processor has AVX2 and FMA, and the size is that of the matrix's blocks.
             return unsafe { of_size!(size, task.vectors(block_rows, y)) };
         }
         for (block_row, y) in block_rows.zip(y.chunks_mut(size * product.k)) {

@@ -1,5 +1,5 @@
-//! One thread, one row after the other, straight from the definition: the oracle that other backends are tested
-//! against. Sums run in the precision of the vectors.
+//! One thread, row by row, straight from the definition: the reference that other backends are tested against. Sums run in the
+//! precision of the vectors.
 
 use super::chunked::check_shapes;
 use crate::backend::{Family, Made, Params};
@@ -11,7 +11,7 @@ use crate::operator::{Cost, LinearOperator};
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// The family of one.
+/// The family of the backend `serial`.
 pub struct Serial;
 
 impl Family<Cpu> for Serial {

@@ -9,7 +9,7 @@ use crate::scalar::Scalar;
 use sprs::CsMatI;
 use std::sync::Arc;
 
-/// The family of one.
+/// The family of the backend `sprs`.
 pub struct Sprs;
 
 struct SprsMatrix(CsMatI<f64, u32, usize>);

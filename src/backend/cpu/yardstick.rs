@@ -1,6 +1,6 @@
-//! The frame of products that are other crates' own: measured as they come, on one thread, in double precision.
+//! Common frame of the products of other crates, measured unchanged: one thread, double precision.
 //!
-//! They compute y = A x into a y that is set to zero first; alpha and beta are ours, in a pass of their own.
+//! The foreign product computes y = A x into a y that is set to zero first; alpha and beta are applied in a separate pass.
 
 use super::chunked::check_shapes;
 use crate::backend::Made;
@@ -14,29 +14,29 @@ use crate::scalar::Scalar;
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
-/// A matrix of another crate.
+/// A matrix type of another crate.
 pub(super) trait Foreign: Send + Sync {
-    /// What users type.
+    /// The backend's name.
     const NAME: &'static str;
-    /// y = A x, where y holds zeros.
+    /// Computes y = A x; y is zero on entry.
     fn multiply(&self, x: &[f64], y: &mut [f64]);
-    /// Bytes of its arrays.
+    /// Returns the bytes of the matrix's arrays.
     fn storage(&self) -> u64;
 }
 
-/// A refusal of what the crate does not take.
+/// Returns the error for input that the crate does not support.
 pub(super) fn refused<F: Foreign>(what: String) -> Error {
-    let hint = "it is a yardstick for matrices in double precision; choose rows".to_owned();
+    let hint = "it supports only matrices and single vectors in double precision; choose rows".to_owned();
     Error::Unsupported { backend: F::NAME, device: "cpu", what, hint }
 }
 
-/// The arrays of a matrix as other crates take them: row offsets and values.
+/// Returns the row offsets and values of a matrix in the types that other crates use.
 pub(super) fn arrays(matrix: &Csr) -> (Vec<usize>, Vec<f64>) {
     let offsets = (0..=matrix.rows()).map(|row| matrix.row_offsets().get(row)).collect();
     (offsets, (0..matrix.nnz()).map(|j| matrix.values().get(j)).collect())
 }
 
-/// The operator, for vectors in double precision.
+/// Builds the operator, for vectors in double precision.
 pub(super) fn operator<T: Scalar, F: Foreign + 'static>(
     matrix: &Csr,
     make: impl FnOnce() -> Result<F>,

@@ -1,4 +1,4 @@
-//! Arrays of a matrix, each with the parameter of kernels that takes it: on the host, and then on the device.
+//! Arrays of a matrix, each with the kernel parameter that takes it: first on the host, then on the device.
 
 use super::MATRIX;
 use crate::device::cuda::launch::{Arguments, Stored};
@@ -10,7 +10,7 @@ use crate::scalar::Scalar;
 use bytemuck::Pod;
 use std::borrow::Cow;
 
-/// Arrays on the host, in the order of a kernel's parameters. How many bytes they take is known before the first is copied.
+/// Arrays on the host, in the order of a kernel's parameters. Their total size is known before the first is copied.
 pub(super) struct Arrays<'a> {
     what: &'static str,
     list: Vec<(Parameter, Upload<'a>)>,
@@ -20,26 +20,26 @@ pub(super) struct Arrays<'a> {
 
 type Upload<'a> = Box<dyn FnOnce(&Cuda, &'static str) -> Result<Stored> + 'a>;
 
-/// The same on the device.
+/// Arrays on the device, in the order of a kernel's parameters.
 pub(super) struct DeviceArrays {
     list: Vec<Stored>,
     defines: Vec<(&'static str, String)>,
     bytes: u64,
 }
 
-/// The parameters that take arrays, and the macros that name the types of their elements.
-pub(super) struct Taken {
+/// The kernel parameters for arrays, and the macros that name their element types.
+pub(super) struct Signature {
     pub parameters: Vec<Parameter>,
     pub defines: Vec<(&'static str, String)>,
 }
 
 impl<'a> Arrays<'a> {
-    /// No arrays yet, of a matrix.
+    /// Creates an empty list of the arrays of a matrix.
     pub fn new() -> Arrays<'a> {
         Arrays::of(MATRIX)
     }
 
-    /// The same of something that errors call so.
+    /// Creates an empty list whose label in errors is `what`.
     pub fn of(what: &'static str) -> Arrays<'a> {
         Arrays { what, list: Vec::new(), defines: Vec::new(), bytes: 0 }
     }
@@ -58,11 +58,11 @@ impl<'a> Arrays<'a> {
     /// Adds an array, borrowed or owned.
     pub fn add<E: InKernels + Pod>(self, name: &'static str, array: impl Into<Cow<'a, [E]>>) -> Arrays<'a> {
         let array: Cow<'a, [E]> = array.into();
-        self.add_made(name, array.len(), || Ok(array))
+        self.add_lazy(name, array.len(), || Ok(array))
     }
 
-    /// Adds an array of so many elements that is made when it is copied.
-    pub fn add_made<E: InKernels + Pod>(
+    /// Adds an array of `len` elements that is computed when it is copied.
+    pub fn add_lazy<E: InKernels + Pod>(
         self,
         name: &'static str,
         len: usize,
@@ -87,19 +87,19 @@ impl<'a> Arrays<'a> {
         })
     }
 
-    /// Adds a parameter that gets no array, because the kernel is compiled without its use.
-    pub fn add_nothing<E: InKernels>(self, name: &'static str) -> Arrays<'a> {
+    /// Adds a parameter without an array, which the compiled kernel does not use.
+    pub fn add_unused<E: InKernels>(self, name: &'static str) -> Arrays<'a> {
         self.with(Parameter::array::<E>(name), 0, move |_, _| Ok(Stored::nothing::<E>(name)))
     }
 
-    /// Names the type of the last array by a macro.
+    /// Defines a macro as the element type of the last array.
     pub fn typed(self, define: &'static str) -> Arrays<'a> {
         let name = self.list.last().map(|(parameter, _)| parameter.type_name().to_owned());
         let defines = self.defines.into_iter().chain(name.map(|name| (define, name))).collect();
         Arrays { defines, ..self }
     }
 
-    /// Defines a macro that says how the last array is to be read.
+    /// Defines a macro that describes the layout of the last array.
     pub fn marked(mut self, define: &'static str) -> Arrays<'a> {
         self.defines.push((define, "1".to_owned()));
         self
@@ -114,22 +114,22 @@ impl<'a> Arrays<'a> {
         .typed("OFFSET")
     }
 
-    /// Adds values, of the type VALUE; nothing where they are implicit.
+    /// Adds values, of the type VALUE; an unused parameter if values are implicit.
     pub fn add_values(self, name: &'static str, values: &'a Values) -> Arrays<'a> {
         match values {
-            Values::Ones => self.add_nothing::<f32>(name),
+            Values::Ones => self.add_unused::<f32>(name),
             Values::F32(values) => self.add(name, values).typed("VALUE"),
             Values::F64(values) => self.add(name, values).typed("VALUE"),
         }
     }
 
-    /// What kernels take of them.
-    pub fn taken(self) -> Taken {
+    /// Returns the kernel parameters and macros of the arrays.
+    pub fn signature(self) -> Signature {
         let parameters = self.list.iter().map(|(parameter, _)| *parameter).collect();
-        Taken { parameters, defines: self.defines }
+        Signature { parameters, defines: self.defines }
     }
 
-    /// Copies all of them, where they and `reserve` bytes more are free.
+    /// Copies all arrays to the device if they and `reserve` bytes more are free.
     pub fn upload(self, device: &Cuda, reserve: u64) -> Result<DeviceArrays> {
         device.require_room(self.what, self.bytes, reserve)?;
         let list =
@@ -140,24 +140,24 @@ impl<'a> Arrays<'a> {
 }
 
 impl DeviceArrays {
-    /// Their bytes.
+    /// Returns the bytes of the arrays.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What kernels take of them.
-    pub fn taken(&self) -> Taken {
+    /// Returns the kernel parameters and macros of the arrays.
+    pub fn signature(&self) -> Signature {
         let parameters = self.list.iter().map(Stored::parameter).collect();
-        Taken { parameters, defines: self.defines.clone() }
+        Signature { parameters, defines: self.defines.clone() }
     }
 
-    /// Adds them to the arguments of a launch.
+    /// Adds the arrays to the arguments of a launch.
     pub fn add_to<'a>(&'a self, arguments: &mut Arguments<'a>) {
         self.list.iter().for_each(|stored| arguments.stored(stored));
     }
 
-    /// The address of an array by its place, for libraries; 0 where there is none.
-    pub fn address(&self, place: usize) -> u64 {
-        self.list.get(place).map_or(0, Stored::address)
+    /// Returns the address of an array by its index, for libraries; 0 if there is none.
+    pub fn address(&self, index: usize) -> u64 {
+        self.list.get(index).map_or(0, Stored::address)
     }
 }

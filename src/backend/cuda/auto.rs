@@ -1,10 +1,14 @@
-//! What `auto` stands for on a GPU: the strategy that is expected to take the least time on a matrix.
+//! The choice of `auto` on a GPU: the strategy with the least expected time on a matrix.
 //!
-//! Slices are read side by side and packed, so that they move the fewest bytes, but a thread has a whole row to itself: they
-//! are taken where there are rows enough to keep a GPU busy, and neighbours are about equally long. Small systems of short
-//! rows are iterated in one launch, matrices that consist of blocks go by those, which move fewer bytes still, long uneven
-//! rows are for `hybrid`, graphs without weights for `pull`, and everything else, rows of all lengths among it, for `csr`.
-//! Everything follows from the matrix, and from how much the GPU can hold.
+//! - `burst` is for small systems of short rows: many iterations share one launch.
+//! - `pull` is for graphs without weights.
+//! - `bsr` is for matrices that consist of dense blocks, whose blocks move fewer bytes than any other format.
+//! - `hybrid` is for long rows of uneven length.
+//! - `sell` (slices) has coalesced loads of packed entries and so moves few bytes, but one thread owns a whole row: it is for
+//!   matrices with enough rows to keep a GPU busy and neighbouring rows of about equal length.
+//! - `csr` is for all other matrices, including those with rows of all lengths.
+//!
+//! The choice depends only on the matrix and on how much the GPU can hold.
 
 use super::csr::{CsrFamily, longest_row};
 use super::sell;
@@ -16,15 +20,15 @@ use crate::format::narrow::value_bytes;
 use crate::format::stats::Block;
 use crate::format::{Csr, Values};
 
-/// The row that `auto` stands for before the matrix is known. It is no strategy, so the registry does not list it.
+/// The row that describes `auto` before the matrix is known. It is not a strategy, so the registry does not list it.
 pub static ENTRY: Entry = Entry {
     name: "auto",
-    // Of the strategy that it falls back to; a choice is settled before it is built.
+    // The builder of the strategy that `auto` falls back to; a choice is settled before it is built.
     builder: Builder::Cuda(Build::of::<CsrFamily>()),
     family: "auto",
-    format: "the chosen one's",
-    from: "rows, and how much their lengths differ",
-    summary: "burst for small systems of short rows, bsr where blocks move fewer bytes, sell where many neighbours are about equally long, pull for graphs without weights, hybrid for long uneven rows, csr for all others",
+    format: "the format of the chosen backend",
+    from: "the lengths of the rows, and how much they differ",
+    summary: "the default: burst for small systems of short rows, bsr if blocks move fewer bytes, sell for many rows whose neighbours are about equally long, pull for graphs without weights, hybrid for long uneven rows, csr for all others",
     params: &[],
     deterministic: true,
     columns: false,
@@ -32,31 +36,31 @@ pub static ENTRY: Entry = Entry {
     precisions: ALL_PRECISIONS,
 };
 
-/// The backends that it chooses from.
+/// The backends that `auto` chooses from.
 pub const CHOICES: &[&str] = &["csr", "pull", "bsr", "sell", "burst", "hybrid"];
 
-/// Rows from which a thread each is enough, where they are long. On an H200 52,800 rows of 147 entries took 32 us in slices
-/// and 25 in CSR, 100,000 rows of 100 entries 47 and 89.
+/// Rows from which one thread per row is enough if rows are long. On an H200 52,800 rows of 147 entries took 32 us in slices and
+/// 25 in CSR, 100,000 rows of 100 entries 47 and 89.
 const ROWS: usize = 80_000;
-/// Entries of a mean row up to which it is short: a thread is as good as several, however few rows there are.
+/// Mean row length up to which rows are short: one thread per row is as fast as several, even with few rows.
 const SHORT: usize = 16;
-/// Entries of the longest row up to which iterations share a launch, and places for each entry: a thread takes a row, and all
-/// wait for it.
+/// Length of the longest row up to which iterations share a launch, and the padding ratio up to which they do: each row has one
+/// thread, and all threads wait for the longest row.
 const BURST_ROW: usize = 32;
 const BURST_PADDED: f64 = 1.5;
-/// Entries of a mean row from which it is long, and how many mean rows the longest has where long rows are uneven: windows of
-/// entries then keep an H200 busy with shared memory (52,804 rows of 199 entries, the longest of 2,703, took 50 us so and 42 by
-/// `hybrid`), and a row much longer than that would hold up its block.
+/// Mean row length from which rows are long, and the range of the longest row, in mean row lengths, for which long rows are
+/// uneven. Below it, windows of entries keep an H200 busy with shared memory (52,804 rows of 199 entries, the longest of 2,703,
+/// took 50 us that way and 42 with `hybrid`); a row longer than the range would delay its block.
 const LONG: usize = 128;
 const UNEVEN: [usize; 2] = [5, 16];
-/// Places for each entry up to which slices pay.
+/// The padding ratio up to which slices are worth it.
 const PADDED: f64 = 1.15;
-/// Bytes of a column index where slices or narrow columns serve a matrix best, and the share of their bytes below which blocks
-/// are taken.
+/// Bytes of a column index if slices or narrow columns suit a matrix best, and the share of their bytes below which blocks are
+/// chosen.
 const COLUMN: f64 = 2.0;
 const WORTH: f64 = 0.97;
 
-/// The blocks that move the fewest bytes, and these, if they are fewer than any other format's.
+/// Returns the blocks that move the fewest bytes, and the ratio of these bytes to those of slices, if they are clearly fewer.
 fn blocks(matrix: &Csr) -> Option<(Block, f64)> {
     if matrix.pattern().has_repeats() || matrix.rows().max(matrix.cols()) > super::bsr::MOST {
         return None;
@@ -67,7 +71,7 @@ fn blocks(matrix: &Csr) -> Option<(Block, f64)> {
     (bytes < WORTH * others).then_some((block, bytes / others))
 }
 
-/// Chooses for a matrix.
+/// Chooses a backend for a matrix.
 pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
     let (rows, entries) = (matrix.rows(), matrix.nnz());
     let longest = || longest_row(matrix);
@@ -77,26 +81,26 @@ pub fn decide(matrix: &Csr, resident_rows: usize) -> Result<Decision> {
     } else if rows == matrix.cols()
         && rows <= resident_rows
         && longest() <= BURST_ROW
-        && sell::places_for_each_entry(matrix) <= BURST_PADDED
+        && sell::padding_ratio(matrix) <= BURST_PADDED
     {
-        ("burst", format!("{rows} rows of at most {} entries: iterations share a launch", longest()))
+        ("burst", format!("{rows} rows of at most {} entries: many iterations share a launch", longest()))
     } else if let Some((block, share)) = blocks(matrix) {
         let [height, width] = block.size;
         let why = format!(
-            "blocks {:.0} % full, about {:.0} % of the bytes of slices",
+            "blocks are {:.0} % full and take about {:.0} % of the bytes of slices",
             100.0 * block.fill,
             100.0 * share
         );
         let choice = Choice::resolve("cuda", "bsr", &format!("bsr:block={height}x{width}"))?;
         return Ok(Decision { choice, why });
     } else if entries > LONG * rows && uneven() {
-        let why = format!("rows of {} entries in the mean, of {} at most", entries / rows.max(1), longest());
+        let why = format!("uneven rows: {} entries on average, {} at most", entries / rows.max(1), longest());
         ("hybrid", why)
     } else if rows < ROWS && entries > SHORT * rows {
-        ("csr", format!("{rows} rows are too few for a thread each, as long as they are"))
+        ("csr", format!("{rows} long rows are too few for one thread per row"))
     } else {
-        let padded = sell::places_for_each_entry(matrix);
-        let why = format!("slices of 32 rows would have {padded:.2} places for each of {entries} entries");
+        let padded = sell::padding_ratio(matrix);
+        let why = format!("slices of 32 rows would store {padded:.2} values per entry, padding included");
         (if padded <= PADDED { "sell" } else { "csr" }, why)
     };
     Ok(Decision { choice: Choice::resolve("cuda", typed, typed)?, why })

@@ -1,16 +1,16 @@
-//! Blocks of R x C: a warp, or a part of one, takes a row of blocks.
+//! Blocks of R x C: a warp, or a part of one, takes a block row.
 //!
-//! A block costs one column index where CSR has R C of them, and a lane's entry of x serves R rows. Within a row of blocks the
-//! values stand row by row, as in CSR: so lanes read neighbouring values whatever the size of a block, and each size is the
-//! same kernel, compiled for it when it is first asked for. What bounds it is the bytes: on an H200 blocks of 3 x 3 of a mesh
-//! pass at 93 % of what a stream reads, and of 5 x 5 in a band at 95 %.
+//! A block costs one column index where CSR has R C of them, and a lane's entry of x serves R rows. Within a block row the values
+//! are stored row by row, as in CSR: so lanes read neighbouring values for any block size, and each size is the same kernel,
+//! compiled for that size on first use. The kernel is memory-bound: on an H200 blocks of 3 x 3 of a mesh reach 93 % of the
+//! bandwidth of a stream read, and blocks of 5 x 5 in a band 95 %.
 //!
-//! Block columns take 16 bits where 65,536 are all; values that single precision holds exactly take 4 bytes, which changes
-//! no bit of the result. Where a row of blocks is far longer than a warp's share of the work, rows are cut into pieces, whose
-//! sums are added in their order. The bits then depend on how many multiprocessors the GPU has.
+//! Block columns take 16 bits if there are at most 65,536 of them. Values that single precision represents exactly take 4 bytes,
+//! which changes no bit of the result. If a block row is far longer than a warp's share of the work, block rows are cut into
+//! pieces, whose sums are added in order. The bits then depend on the number of multiprocessors of the GPU.
 //!
-//! Fill is multiplied like any other zero: where x is not finite there, the row becomes NaN. With `zeros=skipped` no zero is
-//! multiplied, those of the matrix among them.
+//! Fill is multiplied like any other zero: if x is not finite there, the row becomes NaN. With `zeros=skipped` no zero is
+//! multiplied, neither fill nor the zeros that the matrix stores.
 
 use super::arrays::Arrays;
 use super::columns::{Columns, in_16_bits};
@@ -31,48 +31,48 @@ use bytemuck::Zeroable;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Threads of a block: few, so that one that is done makes room for the next early.
+/// Threads of a block: few, so that a finished block makes room for the next one early.
 const BLOCK: u32 = 128;
-/// Lanes that may share a row of blocks.
+/// Numbers of lanes that may share a block row.
 const THREADS: [u32; 5] = [2, 4, 8, 16, 32];
-/// Places of a row of blocks that a lane loads at once.
+/// Values of a block row's row that a lane loads at once.
 const UNROLL: u32 = 3;
-/// Places of the shortest piece of a row of blocks.
+/// Values per row of the shortest piece of a block row.
 const SHORTEST_PIECE: usize = 512;
-/// Warps on a multiprocessor, by which shares of the work are reckoned.
+/// Assumed warps of a multiprocessor, for the share of work of a warp.
 const WARPS: usize = 32;
 
-/// The parameters.
+/// The parameters of the backend.
 pub const PARAMS: &[Param] = &[
     Param {
         name: "block",
         values: TASK_SIZES,
-        summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
+        summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
         others: Some(ANY_SIZE),
     },
     Param {
         name: "threads",
         values: &["auto", "2", "4", "8", "16", "32"],
-        summary: "threads that share a row of blocks; 32 where long rows are cut into pieces",
+        summary: "threads that share a block row; always 32 if long rows are cut into pieces",
         others: None,
     },
     Param {
         name: "zeros",
         values: &["multiplied", "skipped"],
-        summary: "what becomes of zeros, those that fill blocks among them, where x is not finite: NaN, or nothing",
+        summary: "a zero, fill included, times an x that is not finite: NaN if multiplied, no effect if skipped",
         others: None,
     },
 ];
 
-/// The family of one.
+/// The family of the backend `bsr`.
 pub struct BsrFamily;
 
-/// What a kernel is compiled for.
+/// The compile-time parameters of a kernel.
 #[derive(Clone, Copy)]
 struct Shape {
     block: (usize, usize),
     threads: u32,
-    /// Whether block columns reach over the end of x.
+    /// Whether the last block column reaches past the end of x.
     cut: bool,
     skip_zeros: bool,
 }
@@ -86,17 +86,17 @@ fn form<S>(shape: Shape) -> Form<BlockRows, S> {
     numbers.fold(form, |form, (name, value)| form.with(name, value))
 }
 
-/// The kernel over whole rows of blocks.
+/// Returns the kernel over whole block rows.
 fn whole(shape: Shape) -> Form<BlockRows> {
     form(shape)
 }
 
-/// The kernel over pieces of them.
+/// Returns the kernel over pieces of block rows.
 fn in_pieces(shape: Shape) -> Form<BlockRows, Pieces> {
     form(shape).with("PIECES", 1)
 }
 
-/// Forms that together have all there is: every kind of round, flag and share.
+/// Returns forms that together cover every kind of round, flag and share.
 pub(super) fn forms() -> Vec<AnyForm> {
     let plain = Shape { block: (3, 3), threads: 32, cut: false, skip_zeros: false };
     vec![
@@ -111,11 +111,11 @@ pub(super) fn forms() -> Vec<AnyForm> {
     ]
 }
 
-/// A matrix in blocks, whose values stand row by row within a row of blocks.
+/// A matrix in blocks whose values are stored row by row within a block row.
 struct BlockRows {
     parts: BsrParts,
     columns: BlockColumns,
-    /// Rows of blocks, or pieces of them.
+    /// Number of block rows, or of pieces of block rows.
     count: usize,
     blocks_of_piece: usize,
 }
@@ -126,7 +126,7 @@ enum BlockColumns {
 }
 
 impl BlockRows {
-    /// The matrix, and the pieces of its rows of blocks where these are of so many blocks.
+    /// Builds the matrix, and the pieces of its block rows if `piece` gives the blocks of a piece.
     fn of(mut parts: BsrParts, piece: Option<usize>) -> Result<(BlockRows, Option<Pieces>)> {
         parts.values = match &parts.values {
             Values::F32(values) => Values::F32(row_by_row(&parts, values)?),
@@ -166,7 +166,7 @@ impl Format for BlockRows {
         (self.parts.rows, self.parts.cols)
     }
 
-    fn places(&self) -> usize {
+    fn padded_entries(&self) -> usize {
         let (height, width) = self.parts.block;
         self.parts.block_offsets.get(self.parts.block_offsets.len() - 1) * height * width
     }
@@ -181,7 +181,7 @@ impl Format for BlockRows {
     }
 
     fn numbers(&self) -> Vec<(&'static str, u32)> {
-        // `check_size` has refused larger ones.
+        // `check_size` refuses more rows or columns.
         vec![
             ("rows_of_y", self.parts.rows as u32),
             ("columns_of_x", self.parts.cols as u32),
@@ -191,7 +191,7 @@ impl Format for BlockRows {
     }
 }
 
-/// Rows of blocks in pieces.
+/// Block rows cut into pieces.
 struct Pieces {
     list: Vec<[u32; 4]>,
     scratch: Vec<f64>,
@@ -211,9 +211,9 @@ impl Share for Pieces {
     }
 }
 
-/// Values of a row of blocks row by row, instead of block by block.
+/// Rearranges the values of each block row row by row instead of block by block.
 fn row_by_row<V: Copy + Zeroable + Send + Sync>(parts: &BsrParts, values: &[V]) -> Result<Vec<V>> {
-    /// Rows of blocks that are copied together.
+    /// Block rows that are copied together.
     const BAND: usize = 256;
     let (height, width) = parts.block;
     let block_rows = parts.block_offsets.len() - 1;
@@ -229,11 +229,11 @@ fn row_by_row<V: Copy + Zeroable + Send + Sync>(parts: &BsrParts, values: &[V]) 
         for row in rows {
             let blocks = parts.block_offsets.get(row)..parts.block_offsets.get(row + 1);
             let target = split_front(&mut target, blocks.len() * height * width);
-            let places = blocks.len() * width;
+            let row_width = blocks.len() * width;
             for (number, block) in blocks.enumerate() {
                 let block = &values[block * height * width..][..height * width];
                 for (r, row) in block.chunks_exact(width).enumerate() {
-                    target[r * places + number * width..][..width].copy_from_slice(row);
+                    target[r * row_width + number * width..][..width].copy_from_slice(row);
                 }
             }
         }
@@ -241,19 +241,19 @@ fn row_by_row<V: Copy + Zeroable + Send + Sync>(parts: &BsrParts, values: &[V]) 
     Ok(all)
 }
 
-/// The pieces of all rows of blocks, for the kernel, and the numbers in `scratch`.
+/// Cuts all block rows into pieces, for the kernel; returns them and the length of `scratch`.
 fn cut(offsets: &Offsets, blocks_of_piece: usize, height: usize) -> (Vec<[u32; 4]>, usize) {
     let (mut pieces, mut scratch) = (Vec::new(), 1);
     for row in 0..offsets.len() - 1 {
         let count = (offsets.get(row + 1) - offsets.get(row)).div_ceil(blocks_of_piece).max(1);
-        let place = if count > 1 { scratch as u32 } else { 0 };
-        pieces.extend((0..count).map(|piece| [row as u32, piece as u32, place, 0]));
+        let start = if count > 1 { scratch as u32 } else { 0 };
+        pieces.extend((0..count).map(|piece| [row as u32, piece as u32, start, 0]));
         scratch += if count > 1 { 1 + count * height } else { 0 };
     }
     (pieces, scratch)
 }
 
-/// Blocks of a piece where rows are cut: where the longest is more than twice a warp's share of the work.
+/// Returns the blocks of a piece if block rows must be cut: if the longest exceeds twice a warp's share of the work.
 fn blocks_of_piece(parts: &BsrParts, multiprocessors: usize) -> Option<usize> {
     let width = parts.block.1;
     let rows = parts.block_offsets.len() - 1;
@@ -263,14 +263,14 @@ fn blocks_of_piece(parts: &BsrParts, multiprocessors: usize) -> Option<usize> {
     (longest * width > 2 * share).then_some(share / width)
 }
 
-/// Rows or columns that the 32-bit numbers of the kernel can count, with those that blocks reach beyond them.
+/// Most rows or columns, including those of the last blocks, that the kernel's 32-bit indices can count.
 pub(super) const MOST: usize = 1 << 31;
 
 fn check_size(matrix: &Csr) -> Result<()> {
     for (what, value) in [("the number of rows", matrix.rows()), ("the number of columns", matrix.cols())] {
         if value > MOST {
             let (value, limit) = (value as u128, MOST as u128);
-            return Err(Error::TooLarge { what, value, limit, place: "the 32-bit numbers of backend bsr" });
+            return Err(Error::TooLarge { what, value, limit, place: "the 32-bit indices of backend bsr" });
         }
     }
     Ok(())
@@ -292,7 +292,7 @@ impl Family<Cuda> for BsrFamily {
         let block_rows = parts.block_offsets.len() - 1;
         let piece = blocks_of_piece(&parts, device.multiprocessors() as usize);
         let mean = (blocks * block.1).div_ceil(block_rows.max(1));
-        // As few as cover a mean row of blocks in one round.
+        // As few as cover a block row of mean length in one round.
         let wanted = mean.div_ceil(UNROLL as usize) as u32;
         let covering = || THREADS.into_iter().find(|&threads| threads >= wanted).unwrap_or(32);
         let threads = match params.get("threads") {
@@ -321,8 +321,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_a_row_of_blocks_stand_row_by_row() {
-        // Two rows of blocks of 2 x 3: of two blocks, and of one.
+    fn values_of_a_block_row_are_stored_row_by_row() {
+        // Two block rows of 2 x 3 blocks: one of two blocks, one of a single block.
         let parts = BsrParts {
             rows: 4,
             cols: 6,
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn long_rows_of_blocks_are_cut_into_pieces_and_others_are_one() {
+    fn long_block_rows_are_cut_into_pieces_and_other_block_rows_are_one_piece() {
         let offsets = Offsets::narrowest(vec![0, 2, 2, 9, 12]);
         let (pieces, scratch) = cut(&offsets, 3, 5);
         let want = [[0, 0, 0, 0], [1, 0, 0, 0], [2, 0, 1, 0], [2, 1, 1, 0], [2, 2, 1, 0], [3, 0, 0, 0]];
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_cut_where_the_longest_is_beyond_two_shares_of_a_warp() {
+    fn block_rows_are_cut_if_the_longest_exceeds_two_shares_of_a_warp() {
         let parts = |lengths: &[u64]| {
             let mut offsets = vec![0];
             offsets.extend(lengths.iter().scan(0, |end, length| {
@@ -368,6 +368,6 @@ mod tests {
         assert_eq!(blocks_of_piece(&parts(&[]), 132), None);
         assert_eq!(blocks_of_piece(&parts(&[512, 3]), 132), None, "two of the shortest pieces");
         assert_eq!(blocks_of_piece(&parts(&[513, 3]), 132), Some(256));
-        assert_eq!(blocks_of_piece(&parts(&vec![513; 8192]), 132), None, "a warp has as much anyway");
+        assert_eq!(blocks_of_piece(&parts(&vec![513; 8192]), 132), None, "a warp's share is as large");
     }
 }

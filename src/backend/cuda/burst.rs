@@ -1,9 +1,9 @@
 //! Slices of 32 rows in their order, for solves whose vectors stay in the registers of the GPU.
 //!
-//! A thread takes a row, and a warp reads the entries of 32 rows side by side, as in `sell`; nothing is sorted or packed,
-//! since a system of this size stands in caches. What it is for: a solver's step, recorded, runs many times in one launch
-//! (see `device::cuda::burst`), without launches or memory between products and sweeps. By itself, a product is a plain
-//! one.
+//! A thread takes a row, and a warp reads the entries of 32 rows with coalesced loads, as in `sell`; rows are not sorted or
+//! packed, because a system of this size fits in caches. The format serves a recorded solver step that runs many times in one
+//! launch (see `device::cuda::burst`), without launches or memory traffic between products and sweeps. Outside such a step, a
+//! product is an ordinary launch.
 
 use super::arrays::Arrays;
 use super::compressed::check_size;
@@ -27,10 +27,10 @@ use std::sync::Arc;
 /// Rows of a slice.
 const LANES: usize = 32;
 
-/// The family of one.
+/// The family of the backend `burst`.
 pub struct BurstFamily;
 
-/// Rows that its kernel can stride over in 32 bits.
+/// Most rows that the kernel can stride over in 32 bits.
 const MOST: usize = 1 << 31;
 
 /// A matrix in slices.
@@ -65,7 +65,7 @@ impl Format for Sliced {
         self.shape
     }
 
-    fn places(&self) -> usize {
+    fn padded_entries(&self) -> usize {
         self.columns.len()
     }
 
@@ -98,12 +98,12 @@ impl Family<Cuda> for BurstFamily {
         if rows > MOST {
             let (value, limit) = (rows as u128, MOST as u128);
             let what = "the number of rows";
-            return Err(Error::TooLarge { what, value, limit, place: "the 32-bit numbers of backend burst" });
+            return Err(Error::TooLarge { what, value, limit, place: "the 32-bit indices of backend burst" });
         }
         if rows > most {
             log::warn!(
                 "burst: the registers of this GPU hold the vectors of {most} rows, not of {rows}: steps are recorded as \
-                 graphs, which sell and csr do faster"
+                 graphs, for which sell and csr are faster"
             );
         }
         let sliced = Sliced::of(&narrowest(matrix))?;
@@ -122,7 +122,7 @@ impl Family<Cuda> for BurstFamily {
     }
 }
 
-/// The length of each row, and where each slice begins: as wide as its longest row.
+/// Returns the length of each row and the start of each slice; a slice is as wide as its longest row.
 fn slices(matrix: &Csr) -> Result<(Vec<u32>, Vec<u32>)> {
     let lengths = matrix.map_rows(|row| matrix.row_range(row).len() as u32);
     let (mut offsets, mut end) = (vec![0_u32], 0_u64);
@@ -131,20 +131,20 @@ fn slices(matrix: &Csr) -> Result<(Vec<u32>, Vec<u32>)> {
         offsets.push(u32::try_from(end).map_err(|_| Error::Unsupported {
             backend: "burst",
             device: "cuda",
-            what: format!("more than 2^32 places in slices of {LANES} rows"),
-            hint: "use csr, where rows of all lengths stand together".to_owned(),
+            what: format!("more than 2^32 stored values, padding included, in slices of {LANES} rows"),
+            hint: "use csr, which does not pad".to_owned(),
         })?);
     }
     Ok((lengths, offsets))
 }
 
-/// What belongs to each entry, at the entry's place in the slices.
-fn spread<E: Copy + Zeroable>(matrix: &Csr, offsets: &[u32], of_entries: &[E]) -> Result<Vec<E>> {
+/// Copies the element of each entry to the entry's position in the slices.
+fn spread<E: Copy + Zeroable>(matrix: &Csr, offsets: &[u32], elements: &[E]) -> Result<Vec<E>> {
     let mut all = zeros::<E>(offsets[offsets.len() - 1] as usize)?;
     for row in 0..matrix.rows() {
         let first = offsets[row / LANES] as usize + row % LANES;
-        let places = all.iter_mut().skip(first).step_by(LANES);
-        places.zip(&of_entries[matrix.row_range(row)]).for_each(|(place, of_entry)| *place = *of_entry);
+        let targets = all.iter_mut().skip(first).step_by(LANES);
+        targets.zip(&elements[matrix.row_range(row)]).for_each(|(target, element)| *target = *element);
     }
     Ok(all)
 }
@@ -155,11 +155,11 @@ struct Burst<T> {
 }
 
 impl<T: Scalar> Burst<T> {
-    /// Adds y = A x to the step that is being taken down; whether there is any.
+    /// Adds y = A x to the step that is being recorded; returns whether one is.
     fn trace(&self, device: &Cuda, x: &CudaVector<T>, y: &CudaVector<T>) -> bool {
         device.trace_with(|trace| {
             // In the order of `Sliced::arrays`.
-            let pointers = MatrixPointers(std::array::from_fn(|place| self.product.matrix().address(place)));
+            let pointers = MatrixPointers(std::array::from_fn(|index| self.product.matrix().address(index)));
             trace.product(&self.slices, pointers, x, y);
         })
     }

@@ -1,33 +1,33 @@
-//! Columns of CSR in 32 bits or in 16.
+//! Column indices of CSR in 32 or 16 bits.
 
 use crate::error::Result;
 use crate::format::Csr;
 use crate::parallel::{run_all, split_front, zeros};
 use rayon::prelude::*;
 
-/// How columns of CSR are kept.
+/// How the column indices of CSR are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Columns {
     /// In 32 bits.
     Full,
     /// In 16 bits.
     Narrow,
-    /// In 16 bits, by how far they are from their row.
+    /// In 16 bits, relative to the row.
     Near,
 }
 
 impl Columns {
-    /// Columns up to which 16 bits are enough.
+    /// Number of columns up to which 16 bits are enough.
     pub const NARROW: usize = 1 << 16;
 
-    /// What moves the fewest bytes, for kernels that need not know the row of an entry.
+    /// Returns the storage with the fewest bytes for kernels that do not need the row of an entry.
     pub fn for_any_kernel(matrix: &Csr) -> Columns {
         if matrix.cols() <= Self::NARROW { Columns::Narrow } else { Columns::Full }
     }
 
-    /// What moves the fewest bytes, for kernels that know the row.
+    /// Returns the storage with the fewest bytes for kernels that have the row of an entry.
     pub fn for_rows(matrix: &Csr) -> Columns {
-        // The first and the last of a row are the furthest from it.
+        // The first and the last column of a row are the furthest from it.
         let near = |row| {
             let columns = matrix.row_columns(row);
             [columns.first(), columns.last()].into_iter().flatten().all(|&column| is_near(column, row))
@@ -38,25 +38,25 @@ impl Columns {
         }
     }
 
-    /// Bytes of each.
+    /// Returns the bytes of a column index.
     pub fn width(self) -> usize {
         if self == Columns::Full { size_of::<u32>() } else { size_of::<u16>() }
     }
 }
 
-/// Whether 16 bits say how far a column is from a row.
+/// Returns whether the distance of a column from a row fits in 16 bits.
 fn is_near(column: u32, row: usize) -> bool {
     i16::try_from(i64::from(column) - row as i64).is_ok()
 }
 
-/// Columns in 16 bits, where that is enough.
+/// Returns columns in 16 bits, for a matrix in which they fit.
 pub(super) fn in_16_bits(columns: &[u32]) -> Vec<u16> {
     columns.par_iter().map(|&column| column as u16).collect()
 }
 
-/// How far each column is from its row, for a matrix of which [`Columns::Near`] is true.
+/// Returns the distance of each column from its row, for a matrix that fits [`Columns::Near`].
 pub(super) fn distances(matrix: &Csr) -> Result<Vec<i16>> {
-    /// Rows of a task.
+    /// Rows of a parallel task.
     const ROWS: usize = 4096;
     let mut distances = zeros::<i16>(matrix.nnz())?;
     let mut rest = &mut distances[..];
@@ -65,12 +65,12 @@ pub(super) fn distances(matrix: &Csr) -> Result<Vec<i16>> {
         let entries = matrix.row_range(rows.end - 1).end - matrix.row_range(first).start;
         (rows, split_front(&mut rest, entries))
     });
-    run_all(tasks.collect(), |(rows, mut places)| {
+    run_all(tasks.collect(), |(rows, mut targets)| {
         for row in rows {
             let columns = matrix.row_columns(row);
-            for (place, &column) in split_front(&mut places, columns.len()).iter_mut().zip(columns) {
+            for (target, &column) in split_front(&mut targets, columns.len()).iter_mut().zip(columns) {
                 debug_assert!(is_near(column, row), "column {column} of row {row}");
-                *place = column.wrapping_sub(row as u32) as i16;
+                *target = column.wrapping_sub(row as u32) as i16;
             }
         }
     });
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::format::{Offsets, Values};
 
-    /// A graph with these columns in some rows of so many, which are all of them.
+    /// Builds a graph of `n` rows with the given columns in each row.
     fn graph(n: usize, columns: impl Fn(u32) -> Vec<u32>) -> Csr {
         let rows: Vec<Vec<u32>> = (0..n as u32).map(columns).collect();
         let mut offsets = vec![0];
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_take_16_bits_where_there_are_few_or_none_is_far_from_its_row() {
+    fn columns_take_16_bits_if_there_are_few_or_all_are_near_their_row() {
         let spread = |least: u32, most: u32, n: u32| {
             move |i: u32| -> Vec<u32> {
                 let columns = [i.checked_sub(least), Some(i), Some(i + most)];
@@ -116,8 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn distances_bring_back_the_columns_in_their_order() {
-        // More rows than a task has, empty where tasks begin and end.
+    fn distances_restore_the_columns_in_order() {
+        // More rows than a task has, with empty rows at the ends of tasks.
         let matrix = graph(70_001, |i| {
             if (i + 1) % 4096 < 2 { vec![] } else { (i / 2 + 20_000..i / 2 + 20_000 + i % 5).collect() }
         });

@@ -1,4 +1,4 @@
-//! CSR as kernels take it: its arrays, with columns in 32 bits or in 16.
+//! CSR in the layout of kernels: its arrays, with columns in 32 or 16 bits.
 
 use super::arrays::Arrays;
 use super::columns::{Columns, distances, in_16_bits};
@@ -11,20 +11,20 @@ use crate::format::{Csr, Offsets};
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// A matrix in CSR, with its columns kept in some way that the matrix allows.
+/// A matrix in CSR, with a column storage that the matrix allows.
 pub(super) struct Compressed {
     matrix: Arc<Csr>,
     columns: Columns,
 }
 
 impl Compressed {
-    /// Refuses matrices that kernels cannot count in 32 bits.
+    /// Wraps a matrix; refuses matrices that kernels cannot count in 32 bits.
     pub fn of(matrix: &Arc<Csr>, columns: Columns) -> Result<Compressed> {
         check_size(matrix)?;
         Ok(Compressed { matrix: Arc::clone(matrix), columns })
     }
 
-    /// The bytes of the arrays.
+    /// Returns the bytes of the arrays.
     pub fn bytes(matrix: &Csr, columns: Columns) -> u64 {
         matrix.storage_bytes() - ((size_of::<u32>() - columns.width()) * matrix.nnz()) as u64
     }
@@ -39,7 +39,7 @@ impl Format for Compressed {
         (self.matrix.rows(), self.matrix.cols())
     }
 
-    fn places(&self) -> usize {
+    fn padded_entries(&self) -> usize {
         self.matrix.nnz()
     }
 
@@ -49,15 +49,15 @@ impl Format for Compressed {
         let arrays = Arrays::new().add_offsets("row_offsets", matrix.row_offsets());
         let arrays = match self.columns {
             Columns::Full => arrays.add(COLUMNS, matrix.col_indices()),
-            Columns::Narrow => arrays.add_made(COLUMNS, nnz, || Ok(in_16_bits(matrix.col_indices()).into())),
-            Columns::Near => arrays.add_made(COLUMNS, nnz, || Ok(distances(matrix)?.into())).marked("NEAR"),
+            Columns::Narrow => arrays.add_lazy(COLUMNS, nnz, || Ok(in_16_bits(matrix.col_indices()).into())),
+            Columns::Near => arrays.add_lazy(COLUMNS, nnz, || Ok(distances(matrix)?.into())).marked("NEAR"),
         };
         arrays.typed("COLUMN").add_values("values", matrix.values())
     }
 }
 
-/// The operator of these launches over a matrix in CSR, with columns in 32 bits.
-pub(super) fn made<T: Scalar>(
+/// Builds the operator of these launches over a matrix in CSR, with columns in 32 bits.
+pub(super) fn operator<T: Scalar>(
     backend: &'static str,
     device: &Cuda,
     matrix: &Arc<Csr>,
@@ -68,17 +68,17 @@ pub(super) fn made<T: Scalar>(
     Ok(Arc::new(Product::<T>::new(backend, device, &matrix, passes, reserve)?))
 }
 
-/// All rows.
+/// All rows; holds their number.
 pub(super) struct AllRows(u32);
 
 impl AllRows {
-    /// Those of a matrix.
+    /// Returns all rows of a matrix.
     pub fn of(matrix: &Csr) -> AllRows {
         // `Compressed::of` refuses matrices with more rows.
         AllRows(u32::try_from(matrix.rows()).unwrap_or(u32::MAX))
     }
 
-    /// A launch over all rows of a matrix, each by so many threads.
+    /// Creates a launch over all rows of a matrix, with `threads` threads per row.
     pub fn pass(
         device: &Cuda,
         form: Form<Compressed, AllRows>,
@@ -95,7 +95,7 @@ impl Share for AllRows {
     }
 
     fn arrays(&self) -> Arrays<'_> {
-        Arrays::new().add_nothing::<u32>("list")
+        Arrays::new().add_unused::<u32>("list")
     }
 
     fn count(&self) -> Option<u32> {
@@ -103,13 +103,13 @@ impl Share for AllRows {
     }
 }
 
-/// Refuses what 32-bit numbers of rows and offsets cannot count.
+/// Refuses matrices whose rows or offsets 32-bit numbers cannot count.
 pub(super) fn check_size(matrix: &Csr) -> Result<()> {
     let too_large = |what, value: usize, limit: u64| Error::TooLarge {
         what,
         value: value as u128,
         limit: u128::from(limit),
-        place: "the 32-bit numbers of kernels over CSR",
+        place: "the 32-bit indices of kernels over CSR",
     };
     if matrix.rows() >= u32::MAX as usize {
         return Err(too_large("the number of rows", matrix.rows(), u64::from(u32::MAX - 1)));

@@ -1,16 +1,15 @@
-//! Rows of CSR in windows of about equally many entries, and giant rows in pieces: for rows of all lengths.
+//! CSR in windows of about equally many entries, with giant rows in pieces: for rows of all lengths.
 //!
-//! Rows of a power law differ in length by factors of 100,000, and neighbours differ most. Were they sorted by length, every
-//! vector that a sweep touches row by row would move in lines of 32 bytes for the 8 that are wanted, and such lines are what
-//! a gather from L2 is short of. So rows keep their places here: a block takes entries whatever rows they belong to, and
-//! only the sums know of rows. Where no row is much longer than the mean, there is nothing to share, and the kernel of
-//! `vector` serves.
+//! Rows of a power law differ in length by factors of 100,000, and neighbours differ most. If rows were sorted by length, every
+//! vector that a sweep accesses row by row would move in 32-byte sectors for 8 useful bytes each, and L2 sector throughput is
+//! what limits a gather. So rows keep their order here: a block takes entries independently of row boundaries, and only the sums
+//! depend on rows. If no row is much longer than the mean, windows are unnecessary, and the kernel of `vector` is used.
 //!
-//! Columns are kept in 16 bits where there are no more than 65,536 of them, or where the threads that share a row know it and
-//! none is further from it than 16 bits say: an entry in double precision then takes 10 bytes instead of 12.
+//! Columns are stored in 16 bits if the matrix has at most 65,536 of them, or if the threads that share a row have its index and
+//! all columns lie within 16 bits of it: an entry in double precision then takes 10 bytes instead of 12.
 //!
-//! The sharing of entries through shared memory: J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on
-//! GPUs using the CSR storage format, SC 2014.
+//! Sharing entries through shared memory follows J. Greathouse and M. Daga, Efficient sparse matrix-vector multiplication on GPUs
+//! using the CSR storage format, SC 2014.
 
 use super::arrays::Arrays;
 use super::columns::Columns;
@@ -29,43 +28,43 @@ use crate::scalar::Scalar;
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Any matrix.
+/// The family of the backend `csr`: any matrix.
 pub struct CsrFamily;
 
-/// Graphs without values.
+/// The family of the backend `pull`: graphs without values.
 pub struct Pull;
 
-/// How the work is cut, as the user may say it.
+/// How the work is divided.
 pub const CUT: Param = Param {
     name: "cut",
     values: &["auto", "rows", "windows"],
-    summary: "equally many threads a row, or equally many entries a block; auto goes by the longest row",
+    summary: "rows: equally many threads per row; windows: equally many entries per block; auto decides by the longest row",
     others: None,
 };
 
-/// What two strategies differ in.
+/// The differences between the two strategies.
 struct Strategy {
     backend: &'static str,
-    /// Entries that a thread loads at once where entries are shared.
+    /// Entries that a thread loads at once in windows.
     unroll: usize,
-    /// The same where rows are: what was the fastest for rows of 5 entries and of 81.
+    /// Entries that a thread loads at once if all rows get equally many threads: the fastest for rows of 5 entries and of 81.
     unroll_row: usize,
 }
 
 const CSR: Strategy = Strategy { backend: "csr", unroll: 4, unroll_row: 3 };
-/// Without values there are registers for more loads.
+/// Without values there are registers for more loads in flight.
 const PULL: Strategy = Strategy { backend: "pull", unroll: 8, unroll_row: 4 };
 
-/// Entries of a line of the cache; a window leaves room for one, since its loads begin where a line does.
+/// Entries of a cache line; a window reserves one line, because its loads begin at the start of a line.
 const LINE: usize = 32;
-/// Rows of a window at most.
+/// Maximum number of rows of a window.
 const HEIGHT: usize = 4 * BLOCK as usize;
-/// Lengths of a mean row in the longest up to which all rows get equally many threads.
+/// Ratio of the longest row to the mean up to which all rows get equally many threads.
 const EVEN: usize = 4;
-/// The same for short rows in rounds of loads: so many end before the others do.
+/// The same ratio, in rounds of loads, for short rows: many of them end before the longest does.
 const ROUNDS: usize = 16;
 
-/// Threads of a warp, which share a long row, and the rounds of their loads from which it is one.
+/// Threads of a warp, which share a long row, and the number of load rounds from which a row is long.
 const WARP: u32 = 32;
 const LONG: usize = 4;
 
@@ -99,7 +98,7 @@ impl Family<Cuda> for Pull {
 }
 
 impl Strategy {
-    /// Entries of a window at most.
+    /// Returns the maximum number of entries of a window.
     fn capacity(&self) -> usize {
         self.unroll * BLOCK as usize - LINE
     }
@@ -110,8 +109,9 @@ impl Strategy {
             .with("CAPACITY", self.capacity() as u32)
     }
 
-    /// Whether rows may each have so many threads. Measured on an H200: rows of 75 entries in the mean, and of 840 at most, took
-    /// 121 us so and 146 in windows; of 200 in the mean, and of 1,000 or so at most, 50 and 47, and with a dot product 64 and 46.
+    /// Returns whether all rows may get this many threads. Measured on an H200: rows of 75 entries on average, and of 840 at
+    /// most, took 121 us that way and 146 in windows; rows of 200 on average, and of about 1,000 at most, took 50 and 47, and
+    /// with a dot product 64 and 46.
     fn shares_evenly(&self, mean: usize, longest: usize, threads: usize) -> bool {
         let round = self.unroll_row * threads;
         longest <= EVEN * mean.max(round) || (mean <= round && longest <= ROUNDS * round)
@@ -127,14 +127,14 @@ impl Strategy {
         self.rows(WARP).with("LONG", 1)
     }
 
-    /// For rows of a few rounds, with columns in 16 bits that are not kept by how far they are from their row: the compiler does not
-    /// lay rounds of those out after each other anyway. On an H200 52,800 rows of 147 entries took 25 us so with a dot product, and
-    /// 27 with rounds laid out after each other; rows of 81 entries with columns in 32 bits the other way round 86 and 84.
+    /// Returns the form for rows of a few rounds whose columns are 16-bit and not relative to the row: the compiler does not
+    /// unroll those rounds in sequence anyway. On an H200 52,800 rows of 147 entries took 25 us in this form with a dot product,
+    /// and 27 with rounds in sequence; for rows of 81 entries with 32-bit columns it was the reverse, 86 and 84.
     fn narrow_rows(&self) -> Form<Compressed, AllRows> {
         self.rows(WARP).with("ONCE", 1)
     }
 
-    /// Threads for a row, where all rows get equally many.
+    /// Returns the threads of a row if all rows get equally many, else none.
     fn threads(&self, matrix: &Csr, cut: Option<&str>) -> Option<u32> {
         let mean = mean_row(matrix);
         let threads = threads_for(mean, self.unroll_row);
@@ -180,7 +180,7 @@ impl Strategy {
     }
 }
 
-/// Bytes of a matrix as `csr` keeps it, but for the list of its windows.
+/// Returns the bytes of a matrix as `csr` stores it, without the list of windows.
 pub(crate) fn storage(matrix: &Csr) -> u64 {
     let columns = match CSR.threads(matrix, None) {
         Some(_) => Columns::for_rows(matrix),
@@ -189,7 +189,7 @@ pub(crate) fn storage(matrix: &Csr) -> u64 {
     Compressed::bytes(matrix, columns)
 }
 
-/// Threads for a row: as few as cover a row of mean length in one round.
+/// Returns the threads of a row: as few as cover a row of mean length in one round.
 pub(super) fn threads_for(mean: usize, unroll: usize) -> u32 {
     mean.div_ceil(unroll).next_power_of_two().clamp(1, WARP as usize) as u32
 }
@@ -199,36 +199,36 @@ pub(super) fn longest_row(matrix: &Csr) -> usize {
     (0..matrix.rows()).into_par_iter().with_min_len(4096).map(length).max().unwrap_or(0)
 }
 
-/// What one block works on at a time, as kernels/csr.cu reads it.
+/// A unit of work of one block, in the layout that kernels/csr.cu reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Window {
     /// The first row.
     row: u32,
-    /// Rows; for a piece of one [`PIECE`], and how many rows have been cut before.
+    /// The number of rows; for a piece, [`PIECE`] plus the number of rows cut into pieces before.
     height: u32,
-    /// The number of the piece.
+    /// The index of the piece.
     piece: u32,
-    /// Where the long row's ticket stands, and behind it the sums of its pieces.
-    place: u32,
+    /// The index of the long row's ticket in the scratch array; the sums of the row's pieces follow it.
+    ticket: u32,
 }
 
-/// Marks pieces.
+/// Flag that marks pieces.
 const PIECE: u32 = 1 << 31;
 
 /// A matrix cut into windows, in the order of its rows.
 #[derive(Debug)]
 struct Windows {
     windows: Vec<Window>,
-    /// Rows that are cut into pieces.
+    /// Number of rows that are cut into pieces.
     long: usize,
-    /// Places for tickets and sums of pieces.
-    places: usize,
+    /// Length of the scratch array for tickets and sums of pieces.
+    scratch_len: usize,
 }
 
 impl Windows {
-    /// Cuts rows into windows of at most `capacity` entries; numbers of rows and windows fit 32 bits.
+    /// Cuts rows into windows of at most `capacity` entries; row and window indices fit in 32 bits.
     fn cut(matrix: &Csr, capacity: usize) -> Windows {
-        let mut cut = Windows { windows: Vec::new(), long: 0, places: 0 };
+        let mut cut = Windows { windows: Vec::new(), long: 0, scratch_len: 0 };
         let (mut first, mut entries) = (0, 0);
         for row in 0..matrix.rows() {
             let length = matrix.row_range(row).len();
@@ -247,42 +247,45 @@ impl Windows {
             cut.whole(first, matrix.rows());
         }
         let ahead = cut.ahead() as u32;
-        cut.windows.iter_mut().filter(|window| window.height >= PIECE).for_each(|piece| piece.place += ahead);
+        cut.windows
+            .iter_mut()
+            .filter(|window| window.height >= PIECE)
+            .for_each(|piece| piece.ticket += ahead);
         cut
     }
 
-    /// Places ahead of the first ticket: how many rows are long, and what they add to sums.
+    /// Returns the scratch elements before the first ticket: the number of long rows, and their contributions to dot products.
     fn ahead(&self) -> usize {
         1 + MAX_DOTS * self.long
     }
 
-    /// What the kernel finds in its scratch at first.
+    /// Returns the initial content of the kernel's scratch array.
     fn scratch(&self) -> Vec<f64> {
-        let mut scratch = vec![0.0; self.ahead() + self.places];
+        let mut scratch = vec![0.0; self.ahead() + self.scratch_len];
         scratch[0] = f64::from_bits(self.long as u64);
         scratch
     }
 
     fn whole(&mut self, first: usize, end: usize) {
-        self.windows.push(Window { row: first as u32, height: (end - first) as u32, piece: 0, place: 0 });
+        self.windows.push(Window { row: first as u32, height: (end - first) as u32, piece: 0, ticket: 0 });
     }
 
     fn pieces(&mut self, row: usize, pieces: usize) {
-        let (place, height) = (self.places as u32, PIECE + self.long as u32);
-        let piece = |piece| Window { row: row as u32, height, piece: piece as u32, place };
+        let (ticket, height) = (self.scratch_len as u32, PIECE + self.long as u32);
+        let piece = |piece| Window { row: row as u32, height, piece: piece as u32, ticket };
         self.windows.extend((0..pieces).map(piece));
         self.long += 1;
-        self.places += 1 + pieces;
+        self.scratch_len += 1 + pieces;
     }
 
     fn list(&self) -> Vec<u32> {
-        self.windows.iter().flat_map(|w| [w.row, w.height, w.piece, w.place]).collect()
+        self.windows.iter().flat_map(|w| [w.row, w.height, w.piece, w.ticket]).collect()
     }
 }
 
 impl Share for Windows {
     fn none() -> Windows {
-        Windows { windows: Vec::new(), long: 0, places: 0 }
+        Windows { windows: Vec::new(), long: 0, scratch_len: 0 }
     }
 
     fn arrays(&self) -> Arrays<'_> {
@@ -290,13 +293,14 @@ impl Share for Windows {
     }
 
     fn count(&self) -> Option<u32> {
-        // No row makes more of them than it has entries, and `Windows::cut` counts them in 32 bits.
+        // Each row makes at most as many windows as it has entries, and `Windows::cut` counts them in 32 bits.
         Some(self.windows.len() as u32)
     }
 }
 
-/// The kernels in every form that may be asked for, but for those that `vector` has: plain, and with the ends of these dot
-/// products and sweeps. Two combinations of types that differ in all three stand for the others where they hardly meet.
+/// Returns the kernels in every form that a backend may request, except those that `vector` covers: plain, and with the endings
+/// of these dot products and sweeps. If forms and types hardly interact, two combinations of types that differ in all three
+/// represent the others.
 pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     use Real::{F32, F64};
     let ones = [Types::new(F64, None, false), Types::new(F32, None, true)];
@@ -323,7 +327,7 @@ pub(super) fn sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     add(&CSR.long_rows().any(), &valued[..1], &sweeps);
     [1, 2, 4, 8, 16, 32].into_iter().for_each(|threads| add(&PULL.rows(threads).any(), &ones[..1], &dots));
     add(&PULL.rows(8).any(), &ones, &sweeps);
-    // Plain and with a dot product where the number of threads is all that differs.
+    // Plain and with a dot product if only the number of threads differs.
     let two = &dots[..dots.len().min(2)];
     let [near, near_ones] = [valued[0], ones[0]].map(|types| Types { columns: Columns::Near, ..types });
     for threads in [1, 2, 4, 16, 32] {
@@ -367,7 +371,7 @@ mod tests {
     use super::*;
     use crate::format::Offsets;
 
-    /// A graph with rows of these lengths.
+    /// Builds a graph with rows of these lengths.
     fn graph(lengths: &[usize]) -> Csr {
         let mut offsets = vec![0];
         offsets.extend(lengths.iter().scan(0, |end, &length| {
@@ -383,12 +387,12 @@ mod tests {
         let cut = Windows::cut(&graph(lengths), capacity);
         let (mut row, mut long, mut windows) = (0, 0, cut.windows.iter().peekable());
         let ahead = 1 + MAX_DOTS * lengths.iter().filter(|&&length| length > capacity).count();
-        let mut place = ahead;
+        let mut ticket = ahead;
         while let Some(window) = windows.next() {
-            assert_eq!(window.row as usize, row, "rows in their order, each once");
+            assert_eq!(window.row as usize, row, "rows are in order, each once");
             if window.height < PIECE {
                 assert!(
-                    (window.piece, window.place) == (0, 0)
+                    (window.piece, window.ticket) == (0, 0)
                         && (1..=HEIGHT).contains(&(window.height as usize))
                 );
                 let end = row + window.height as usize;
@@ -397,12 +401,12 @@ mod tests {
                 continue;
             }
             let length = lengths[row];
-            assert!(length > capacity, "a piece of a row that fits");
+            assert!(length > capacity, "a row that fits is not cut");
             let mut covered = 0;
             let mut piece = *window;
             loop {
-                // Pieces are as long as can be; the kernel counts them by the length.
-                assert_eq!((piece.piece as usize * capacity, piece.place as usize), (covered, place));
+                // Pieces have full capacity; the kernel derives their number from the row length.
+                assert_eq!((piece.piece as usize * capacity, piece.ticket as usize), (covered, ticket));
                 covered += capacity.min(length - covered);
                 if covered == length {
                     break;
@@ -410,17 +414,17 @@ mod tests {
                 piece = *windows.next().unwrap();
                 assert_eq!((piece.row as usize, piece.height), (row, PIECE + long));
             }
-            place += 1 + length.div_ceil(capacity);
+            ticket += 1 + length.div_ceil(capacity);
             (row, long) = (row + 1, long + 1);
         }
-        assert_eq!((row, cut.long, cut.scratch().len()), (lengths.len(), long as usize, place));
+        assert_eq!((row, cut.long, cut.scratch().len()), (lengths.len(), long as usize, ticket));
         assert_eq!((cut.ahead(), cut.scratch()[0].to_bits()), (ahead, u64::from(long)));
         assert_eq!(cut.list().len(), 4 * cut.windows.len());
         cut
     }
 
     #[test]
-    fn every_row_stands_in_one_window_or_in_all_its_pieces() {
+    fn every_row_is_in_one_window_or_in_consecutive_pieces() {
         check(&[], 10);
         assert_eq!(check(&[0], 10).windows.len(), 1);
         assert_eq!(check(&[10], 10).windows.len(), 1, "a window may be full");
@@ -437,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_fits_the_threads_wherever_in_a_line_it_begins() {
+    fn a_window_fits_the_threads_wherever_in_a_cache_line_it_begins() {
         for strategy in [CSR, PULL] {
             assert!(strategy.capacity() + LINE - 1 <= strategy.unroll * BLOCK as usize);
         }

@@ -1,6 +1,6 @@
-//! Doubly compressed rows: only rows that hold entries are visited, for matrices most of whose rows are empty.
+//! Doubly compressed rows: only rows with entries are visited, for matrices with mostly empty rows.
 //!
-//! A bit a row says which are empty: the same kernel ends them, as the sum of nothing.
+//! A bitmap with one bit per row marks the rows with entries; the same kernel writes the empty rows with a sum of zero.
 
 use super::arrays::Arrays;
 use super::compressed::check_size;
@@ -13,15 +13,15 @@ use crate::format::{Csr, Dcsr};
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// The family of one.
+/// The family of the backend `dcsr`.
 pub struct DcsrFamily;
 
 /// Entries that each thread of a row loads at once.
 const UNROLL: u32 = 3;
-/// Threads for a row.
+/// Threads per row.
 const THREADS: [u32; 3] = [2, 8, 32];
 
-/// A matrix in doubly compressed rows, with a bit for each row that is stored.
+/// A matrix in doubly compressed rows, with a bitmap of the rows that are stored.
 struct Stored {
     dcsr: Dcsr,
     filled: Vec<u32>,
@@ -30,7 +30,7 @@ struct Stored {
 impl Format for Stored {
     fn empty(types: Types) -> Stored {
         let dcsr = Dcsr::new(0, Vec::new(), Csr::clone(&types.csr()));
-        let dcsr = dcsr.unwrap_or_else(|_| unreachable!("a matrix without rows has no fault"));
+        let dcsr = dcsr.unwrap_or_else(|_| unreachable!("an empty matrix is valid"));
         Stored { dcsr, filled: Vec::new() }
     }
 
@@ -38,7 +38,7 @@ impl Format for Stored {
         (self.dcsr.rows(), self.dcsr.cols())
     }
 
-    fn places(&self) -> usize {
+    fn padded_entries(&self) -> usize {
         self.dcsr.nnz()
     }
 
@@ -53,7 +53,7 @@ impl Format for Stored {
     }
 
     fn numbers(&self) -> Vec<(&'static str, u32)> {
-        // `check_size` has refused more rows.
+        // `check_size` refuses more rows.
         let (stored, rows) = (self.dcsr.row_indices().len(), self.dcsr.rows());
         vec![("count", stored as u32), ("rows_of_y", rows as u32)]
     }

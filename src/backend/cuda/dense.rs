@@ -1,8 +1,8 @@
-//! Every place of the matrix stored and multiplied by NVIDIA's cuBLAS: what a sparse format has to beat.
+//! A dense matrix multiplied by NVIDIA's cuBLAS: the baseline that a sparse format has to beat.
 //!
-//! The only place that talks to the library, whose few functions are bound here by name: their signatures have not
-//! changed from CUDA 11 to 13, while its file's name has. A zero that the matrix does not store is multiplied too: where
-//! x is not finite there, the row becomes NaN.
+//! Only this module calls the library. Its few functions are bound here by name: their signatures are the same from CUDA 11 to
+//! 13, while the file name of the library differs. A zero that the sparse matrix does not store is multiplied too: if x is not
+//! finite there, the row becomes NaN.
 
 use super::arrays::{Arrays, DeviceArrays};
 use super::check_shapes;
@@ -21,7 +21,7 @@ use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// The family of one.
+/// The family of the backend `dense`.
 pub struct DenseFamily;
 
 const LIBRARY: Wanted = Wanted {
@@ -57,7 +57,7 @@ type Gemv = unsafe extern "C" fn(
     c_int,
 ) -> c_int;
 
-/// The functions of the library; it stays loaded for good.
+/// The functions of the library, which stays loaded until the process ends.
 struct Functions {
     create: unsafe extern "C" fn(*mut RawHandle) -> c_int,
     destroy: unsafe extern "C" fn(RawHandle) -> c_int,
@@ -69,8 +69,8 @@ struct Functions {
 
 impl Functions {
     fn bind(library: &Library) -> std::result::Result<Functions, libloading::Error> {
-        // SAFETY: each field's type is the signature that cublas_v2.h gives the function of that name, with both precisions'
-        // pointers as void; the caller keeps the library.
+        // SAFETY: each field's type is the signature that cublas_v2.h declares for the function of that name, with the pointers
+        // of both precisions as void; the caller keeps the library loaded.
         unsafe {
             Ok(Functions {
                 create: *library.get(b"cublasCreate_v2")?,
@@ -84,12 +84,12 @@ impl Functions {
     }
 
     fn describe(&self) -> String {
-        // SAFETY: bound as the function of that name, of a library that stays loaded.
+        // SAFETY: the function has this signature, and its library stays loaded.
         unsafe { describe(self.property) }
     }
 }
 
-/// The library of this process; an error that says how to get it where it is missing.
+/// Returns the library's functions, or an error that tells how to install the library.
 fn library() -> Result<&'static Functions> {
     static LOADED: OnceLock<Functions> = OnceLock::new();
     if let Some(functions) = LOADED.get() {
@@ -108,12 +108,12 @@ fn library() -> Result<&'static Functions> {
     }
 }
 
-/// Fails where the library is missing, and says how to get it.
+/// Fails if the library is missing, and tells how to install it.
 pub fn require_library() -> Result<()> {
     library().map(drop)
 }
 
-/// Version and file of the library.
+/// Returns the version and file of the library.
 pub fn describe_library() -> Result<String> {
     library().map(Functions::describe)
 }
@@ -121,11 +121,11 @@ pub fn describe_library() -> Result<String> {
 fn check(call: &'static str, status: c_int) -> Result<()> {
     match status {
         0 => Ok(()),
-        _ => Err(Error::Gpu(GpuError::Cuda { call, message: format!("cuBLAS says {status}") })),
+        _ => Err(Error::Gpu(GpuError::Cuda { call, message: format!("cuBLAS returned status {status}") })),
     }
 }
 
-/// A handle of the library, which enqueues on the stream of a device.
+/// A handle of the library that enqueues on the stream of a device.
 struct Handle {
     functions: &'static Functions,
     raw: RawHandle,
@@ -141,11 +141,11 @@ impl Handle {
         let functions = library()?;
         device.enter()?;
         let mut raw = std::ptr::null_mut();
-        // SAFETY: writes one handle.
+        // SAFETY: the call writes one handle.
         check("cublasCreate", between_captures(|| unsafe { (functions.create)(&mut raw) }))
             .map_err(|e| LIBRARY.would_not_start(e, &functions.describe()))?;
         let handle = Handle { functions, raw, stream: Arc::clone(device.stream()) };
-        // SAFETY: the handle keeps the stream.
+        // SAFETY: the handle keeps the stream alive.
         let status = unsafe { (functions.set_stream)(handle.raw, handle.stream.cu_stream().cast()) };
         check("cublasSetStream", status)?;
         Ok(handle)
@@ -156,7 +156,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         let context = self.stream.context();
         context.record_err(context.bind_to_thread());
-        // SAFETY: created by us, destroyed once.
+        // SAFETY: created in `on`, destroyed once.
         let _ = between_captures(|| unsafe { (self.functions.destroy)(self.raw) });
     }
 }
@@ -174,13 +174,13 @@ impl Family<Cuda> for DenseFamily {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         if rows as u128 * cols as u128 > Dense::MOST_PLACES {
             let hint = format!(
-                "it stores all places and serves at most {} of them; use backend csr",
+                "it stores rows x columns values, at most {} of them; use backend csr",
                 Dense::MOST_PLACES
             );
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         if rows == 0 || cols == 0 {
-            let hint = "the library does nothing for empty ones; use backend csr";
+            let hint = "cuBLAS does not compute with empty matrices; use backend csr";
             return Err(Refusal::new(format!("a matrix of {rows} x {cols}"), hint));
         }
         if matrix.values().width() > width {
@@ -205,7 +205,7 @@ impl Family<Cuda> for DenseFamily {
         let values = arrays.upload(device, reserve)?;
         let handle = Mutex::new(Handle::on(device)?);
         let operator = DenseOperator { handle, values, shape };
-        // The library loads its kernels when they are first called, which a capture would not bear.
+        // The library loads its kernels on their first call, which is not allowed during a capture.
         let (x, mut y) = (device.vector::<T>(cols, 1)?, device.vector::<T>(rows, 1)?);
         for beta in [0.0, 1.0] {
             operator.apply(device, 1.0, &x, beta, &mut y)?;
@@ -233,14 +233,14 @@ impl<T: Scalar> LinearOperator<Cuda, T> for DenseOperator {
             return Ok(());
         }
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
-        // At most `Dense::MOST_PLACES`, so that they fit.
+        // At most `Dense::MOST_PLACES` values, so both fit.
         let (rows, cols) = (self.shape.0 as c_int, self.shape.1 as c_int);
         device.enter()?;
         let handle = lock(&self.handle);
         let Functions { gemv_f64, gemv_f32, .. } = handle.functions;
         let gemv = if size_of::<T>() == 8 { gemv_f64 } else { gemv_f32 };
-        // SAFETY: row after row is column after column of the transpose, which has `cols` rows; shapes are checked;
-        // everything lives through the call, and a captured launch copies its scalars.
+        // SAFETY: the row-major matrix is its transpose in column-major order, with `cols` rows; shapes are checked; all
+        // arguments live through the call, and a captured launch copies its scalars.
         let status = unsafe {
             gemv(
                 handle.raw,

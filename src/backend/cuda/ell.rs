@@ -1,7 +1,7 @@
-//! ELLPACK: a thread a row, and entry j of all rows side by side, so that every load is coalesced.
+//! ELLPACK: one thread per row, with entry j of all rows stored contiguously, so that every load is coalesced.
 //!
-//! All rows are as long as the longest one, which bounds what it serves; threads stop at the end of their row all the
-//! same, so that padding is never multiplied.
+//! All rows are padded to the longest one, which limits the matrices that it supports. Threads stop at the end of their row all
+//! the same, so padding is never multiplied.
 //!
 //! Nathan Bell, Michael Garland: Efficient sparse matrix-vector multiplication on CUDA, 2008.
 
@@ -17,14 +17,14 @@ use crate::format::{Csr, Ell};
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// Places for each entry beyond which a matrix is refused.
+/// Stored values per entry, padding included, above which a matrix is refused.
 pub const MOST_PLACES: usize = 3;
 
-/// The family of one.
+/// The family of the backend `ell`.
 pub struct EllFamily;
 
 fn form() -> Form<Ell> {
-    /// Loads in flight, also where a row ends, and blocks of a multiprocessor, as `sell` has them for short rows.
+    /// Loads in flight, including at the end of a row, and blocks of a multiprocessor, as in `sell` for short rows.
     const ROUND: u32 = 5;
     Form::new("spmv_ell", include_str!("../../../kernels/sell.cu"))
         .with("UNROLL", ROUND)
@@ -40,14 +40,14 @@ pub(super) fn forms() -> Vec<AnyForm> {
 impl Format for Ell {
     fn empty(types: Types) -> Ell {
         let ell = Ell::new(0, 0, Vec::new(), Vec::new(), types.values());
-        ell.unwrap_or_else(|_| unreachable!("a matrix without rows has no fault"))
+        ell.unwrap_or_else(|_| unreachable!("an empty matrix is valid"))
     }
 
     fn shape(&self) -> (usize, usize) {
         (self.rows(), self.cols())
     }
 
-    fn places(&self) -> usize {
+    fn padded_entries(&self) -> usize {
         self.col_indices().len()
     }
 
@@ -59,7 +59,7 @@ impl Format for Ell {
     }
 
     fn numbers(&self) -> Vec<(&'static str, u32)> {
-        // `check_size` has refused more rows.
+        // `check_size` refuses more rows.
         vec![("rows_of_y", self.rows() as u32)]
     }
 }
@@ -70,13 +70,15 @@ impl Family<Cuda> for EllFamily {
     fn check(matrix: &Csr, _: &Params, _: usize) -> std::result::Result<(), Refusal> {
         let entries = matrix.nnz();
         let width = longest_row(matrix);
-        let places = matrix.rows() as u128 * width as u128;
-        if places > entries as u128 * MOST_PLACES as u128 {
+        let padded_entries = matrix.rows() as u128 * width as u128;
+        if padded_entries > entries as u128 * MOST_PLACES as u128 {
             return Err(Refusal::new(
                 format!(
-                    "{entries} entries in {places} places, as many for each row as for the longest, {width}"
+                    "{entries} entries padded to {padded_entries} values, with all rows as long as the longest ({width} entries)"
                 ),
-                format!("it serves at most {MOST_PLACES} places for each entry; sell pads 32 rows at a time"),
+                format!(
+                    "it stores at most {MOST_PLACES} values per entry, padding included; sell pads 32 rows at a time"
+                ),
             ));
         }
         Ok(())

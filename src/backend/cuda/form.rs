@@ -1,9 +1,9 @@
-//! Kernels in their forms: the file, its macros, and the types of what it works on.
+//! Forms of kernels: the source file, its macros, and the types of its data.
 //!
-//! A [`Form`] names the format whose arrays its kernel takes, and the share of the rows that a launch of it goes over. The parameter
-//! list of the kernel is made of these, so that a form can only be launched with them.
+//! A [`Form`] names the format whose arrays its kernel takes, and the share of the rows that a launch covers. The kernel's
+//! parameter list is derived from these, so that a form can only be launched with matching arguments.
 
-use super::arrays::{Arrays, Taken};
+use super::arrays::{Arrays, Signature};
 use super::columns::Columns;
 use crate::device::cuda::modules::{BLOCK, Kernel, KernelSource};
 use crate::device::cuda::parameters::Parameter;
@@ -18,33 +18,34 @@ use std::sync::Arc;
 
 const ROWS: &str = include_str!("../../../kernels/rows.cuh");
 
-/// A format as kernels take it, made of a validated matrix: kernels read within its arrays, and its columns are columns of the matrix.
+/// A format in the layout of kernels, built from a validated matrix: kernels stay within its arrays, and its columns are columns
+/// of the matrix.
 pub(super) trait Format: Sized {
-    /// A matrix without rows in these types, whose parameters are those of any.
+    /// Returns a matrix without rows in these types; its parameters are those of any matrix in these types.
     fn empty(types: Types) -> Self;
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     fn shape(&self) -> (usize, usize);
-    /// Places that a product multiplies.
-    fn places(&self) -> usize;
-    /// The arrays, for vectors of `T`.
+    /// Returns the number of entries that a product multiplies, padding included.
+    fn padded_entries(&self) -> usize;
+    /// Returns the arrays, for vectors of `T`.
     fn arrays<T: Scalar>(&self) -> Arrays<'_>;
-    /// Numbers that kernels take after x and y.
+    /// Returns the numbers that kernels take after x and y.
     fn numbers(&self) -> Vec<(&'static str, u32)> {
         Vec::new()
     }
 }
 
-/// What of the rows a launch goes over, made of the matrix.
+/// The share of the rows that a launch covers, built from the matrix.
 pub(super) trait Share {
-    /// No rows; the parameters are those of any.
+    /// Returns a share without rows; its parameters are those of any share.
     fn none() -> Self;
-    /// The arrays.
+    /// Returns the arrays of the share.
     fn arrays(&self) -> Arrays<'_>;
-    /// Pieces of work, which kernels take as `count`; none for kernels that know it from the format.
+    /// Returns the pieces of work, which kernels take as `count`; none for kernels that derive it from the format.
     fn count(&self) -> Option<u32>;
 }
 
-/// All rows, of a kernel that knows from the format how many these are.
+/// All rows, for a kernel that derives their number from the format.
 impl Share for () {
     fn none() {}
     fn arrays(&self) -> Arrays<'_> {
@@ -55,13 +56,13 @@ impl Share for () {
     }
 }
 
-/// Types of what a kernel works on.
+/// The types of a kernel's data.
 #[derive(Clone, Copy)]
 pub(super) struct Types {
     pub scalar: Real,
-    /// Of stored values, where there are any.
+    /// The type of stored values, if values are stored.
     pub value: Option<Real>,
-    /// Whether offsets are of 64 bits.
+    /// Whether offsets have 64 bits.
     pub wide: bool,
     pub columns: Columns,
 }
@@ -74,7 +75,7 @@ pub(super) enum Real {
 }
 
 impl Real {
-    /// The one that is `T`.
+    /// Returns the type that equals `T`.
     pub fn of<T: Scalar>() -> Real {
         if size_of::<T>() == size_of::<f32>() { Real::F32 } else { Real::F64 }
     }
@@ -85,7 +86,7 @@ impl Types {
         Types { scalar, value, wide, columns: Columns::Full }
     }
 
-    /// No values, of this type.
+    /// Returns empty values of this type.
     pub fn values(self) -> Values {
         match self.value {
             None => Values::Ones,
@@ -94,34 +95,34 @@ impl Types {
         }
     }
 
-    /// A matrix without rows.
+    /// Returns a matrix without rows.
     pub fn csr(self) -> Arc<Csr> {
         let matrix = Csr::new(0, 0, self.offsets(), Vec::new(), self.values());
-        Arc::new(matrix.unwrap_or_else(|_| unreachable!("a matrix without rows has no fault")))
+        Arc::new(matrix.unwrap_or_else(|_| unreachable!("an empty matrix is valid")))
     }
 
-    /// The offsets of no rows, of this type.
+    /// Returns the offsets of a matrix without rows, of this type.
     pub fn offsets(self) -> Offsets {
         if self.wide { Offsets::U64(vec![0]) } else { Offsets::U32(vec![0]) }
     }
 }
 
-/// A kernel, but for the types and what becomes of its rows.
+/// A kernel without the types of its data and its ending.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
-    /// The function.
+    /// The name of the function.
     pub name: &'static str,
-    /// The file that holds it.
+    /// The source text of its file.
     pub text: &'static str,
-    /// What the file wants defined.
+    /// The macros that the file requires.
     pub defines: Vec<(&'static str, String)>,
     /// Threads in a block.
     pub block: u32,
-    /// Whether it owns all rows of y, so that the dot product can be fused.
+    /// Whether the kernel owns all rows of y, so that the dot product can be fused.
     pub owns_all_rows: bool,
 }
 
-/// A kernel over a format and a share of its rows, in one of its forms.
+/// A kernel over a format and a share of its rows, with its macros.
 pub(super) struct Form<F, S = ()> {
     pub kind: Kind,
     over: PhantomData<fn(F, S)>,
@@ -134,25 +135,25 @@ impl<F, S> Clone for Form<F, S> {
 }
 
 impl<F, S> Form<F, S> {
-    /// A form of a kernel that owns all rows, in blocks of the usual size.
+    /// Creates a form of a kernel that owns all rows, in blocks of the default size.
     pub fn new(name: &'static str, text: &'static str) -> Form<F, S> {
         let kind = Kind { name, text, defines: Vec::new(), block: BLOCK, owns_all_rows: true };
         Form { kind, over: PhantomData }
     }
 
-    /// The same with something more defined.
+    /// Defines one more macro.
     pub fn with(mut self, name: &'static str, value: u32) -> Form<F, S> {
         self.kind.defines.push((name, value.to_string()));
         self
     }
 
-    /// The same in blocks of another size.
+    /// Sets the number of threads in a block.
     pub fn in_blocks_of(mut self, block: u32) -> Form<F, S> {
         self.kind.block = block;
         self
     }
 
-    /// The same with registers for so many threads on a multiprocessor at once, or 0 where it does not matter.
+    /// Limits registers so that `threads` threads fit on a multiprocessor at once; 0 if it does not matter.
     pub fn fitting(self, threads: u32) -> Form<F, S> {
         /// The most blocks that a multiprocessor holds.
         const MOST: u32 = 32;
@@ -160,26 +161,26 @@ impl<F, S> Form<F, S> {
         self.with("MIN_BLOCKS", blocks)
     }
 
-    /// The same, leaving dot products to a pass of their own.
+    /// Leaves dot products to a separate pass.
     pub fn without_dots(mut self) -> Form<F, S> {
         self.kind.owns_all_rows = false;
         self
     }
 }
 
-/// What becomes of the rows of a product.
+/// What a kernel does with the rows of a product.
 #[derive(Clone, Copy)]
 pub(super) enum Ending<'a> {
-    /// y = alpha A x + beta y.
+    /// Writes y = alpha A x + beta y.
     Plain,
-    /// y = A x, with a dot product and a program.
+    /// Writes y = A x, then computes a dot product and runs a program.
     Dot(&'a DotInto, &'a [Op]),
-    /// A sweep follows y = A x.
+    /// Runs a sweep after y = A x.
     Sweep(&'a Sweep<'a>),
 }
 
 impl Ending<'_> {
-    /// The text that rows.cuh builds on.
+    /// Returns the source text that rows.cuh uses.
     fn text(self) -> String {
         match self {
             Ending::Plain => String::new(),
@@ -198,13 +199,13 @@ impl Ending<'_> {
 }
 
 impl Kind {
-    /// The kernel over vectors of `T`, with what it takes of a format and of a share of the rows. The launch in `product` adds
-    /// arguments in the same order.
+    /// Returns the source of the kernel over vectors of `T`, with the parameters of a format and of a share of the rows. The
+    /// launch in `product` adds arguments in the same order.
     pub fn source<T: Scalar>(
         &self,
-        matrix: Taken,
+        matrix: Signature,
         numbers: &[(&'static str, u32)],
-        (share, counts): (Taken, bool),
+        (share, counts): (Signature, bool),
         ending: Ending<'_>,
     ) -> KernelSource {
         let mut parameters = matrix.parameters;
@@ -220,26 +221,26 @@ impl Kind {
     }
 }
 
-/// A form of any format, to be compiled without a matrix.
+/// A form of any format, which can be compiled without a matrix.
 pub(super) struct AnyForm {
     pub kind: Kind,
     compile: fn(&Kind, Types, Ending<'_>) -> KernelSource,
 }
 
 impl<F: Format, S: Share> Form<F, S> {
-    /// The kernel for these types.
+    /// Returns the source of the kernel for these types.
     pub fn source(&self, types: Types, ending: Ending<'_>) -> KernelSource {
         source::<F, S>(&self.kind, types, ending)
     }
 
-    /// The form without its types.
+    /// Returns the form without its format and share types.
     pub fn any(self) -> AnyForm {
         AnyForm { kind: self.kind, compile: source::<F, S> }
     }
 }
 
 impl AnyForm {
-    /// The kernel for these types.
+    /// Returns the source of the kernel for these types.
     pub fn source(&self, types: Types, ending: Ending<'_>) -> KernelSource {
         (self.compile)(&self.kind, types, ending)
     }
@@ -248,8 +249,8 @@ impl AnyForm {
 fn source<F: Format, S: Share>(kind: &Kind, types: Types, ending: Ending<'_>) -> KernelSource {
     fn of<F: Format, S: Share, T: Scalar>(kind: &Kind, types: Types, ending: Ending<'_>) -> KernelSource {
         let (matrix, share) = (F::empty(types), S::none());
-        let shared = (share.arrays().taken(), share.count().is_some());
-        kind.source::<T>(matrix.arrays::<T>().taken(), &matrix.numbers(), shared, ending)
+        let shared = (share.arrays().signature(), share.count().is_some());
+        kind.source::<T>(matrix.arrays::<T>().signature(), &matrix.numbers(), shared, ending)
     }
     match types.scalar {
         Real::F32 => of::<F, S, f32>(kind, types, ending),
@@ -257,8 +258,8 @@ fn source<F: Format, S: Share>(kind: &Kind, types: Types, ending: Ending<'_>) ->
     }
 }
 
-/// The types of scalars, values and offsets that a kernel may be asked for, in two halves that differ by their offsets. The
-/// first two differ in all three.
+/// Returns the types of scalars, values and offsets that a kernel may be compiled for, in two halves that differ in their
+/// offsets. The first two of a half differ in all three types.
 fn all_types() -> [Vec<Types>; 2] {
     use Real::{F32, F64};
     let half = |wide: [bool; 2]| {
@@ -269,9 +270,9 @@ fn all_types() -> [Vec<Types>; 2] {
     [half([false, true]), half([true, false])]
 }
 
-/// The forms, plain and with these fused dot products. The first form of a kernel comes in all combinations of types, of which
-/// every other one meets the dot products: these have nothing to do with offsets. What other forms define hardly meets the
-/// types, so that two combinations stand for all.
+/// Returns the sources of the forms, plain and with these fused dot products. The first form of a kernel is compiled for all
+/// combinations of types, but for the dot products only with the first half, because these do not depend on offsets. The macros
+/// of the other forms hardly depend on types, so two combinations represent all.
 pub(super) fn sources(forms: &[AnyForm], endings: &[(DotInto, &[Op])]) -> Vec<KernelSource> {
     let [types, others] = all_types();
     let (mut all, mut met) = (Vec::new(), HashSet::new());
@@ -289,12 +290,12 @@ pub(super) fn sources(forms: &[AnyForm], endings: &[(DotInto, &[Op])]) -> Vec<Ke
     all
 }
 
-/// How many blocks are launched.
+/// The number of blocks of a launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Grid {
-    /// As many as the GPU holds at once, or fewer if so many threads need fewer: the kernel strides.
+    /// As many as the GPU holds at once, or fewer if this many threads need fewer: the kernel strides.
     Resident(u64),
-    /// This many.
+    /// Exactly this many.
     Blocks(u32),
 }
 

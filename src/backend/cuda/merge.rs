@@ -1,8 +1,8 @@
-//! CSR along its merge path: every block has the same number of rows and entries together, however they are
-//! distributed, down to one row that holds everything.
+//! CSR along its merge path: every block has the same number of rows and entries together, even if one row holds all entries.
 //!
-//! How many rows end before each tile of the list of ends and entries is searched for once, beforehand; the paper searches
-//! in each product. Dot products are fused. The bits depend on the number of blocks, that is on the model of the GPU.
+//! Row ends and entries are merged into one list, which is cut into tiles. The number of rows that end before each tile is
+//! computed once, beforehand; the paper computes it in each product. Dot products are fused. The bits depend on the number of
+//! blocks, that is on the model of the GPU.
 //!
 //! Duane Merrill, Michael Garland: Merge-based parallel sparse matrix-vector multiplication, 2016.
 
@@ -17,23 +17,23 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// Threads of a block: few, so that others load while it waits for all of its own.
+/// Threads of a block: few, so that other blocks load while one waits at a barrier for all of its threads.
 const BLOCK: u32 = 128;
-/// Row ends and entries of a thread: odd, so that the threads of a warp read from different banks of shared memory.
+/// Row ends and entries per thread: odd, so that the threads of a warp read from different banks of shared memory.
 const ITEMS: usize = 7;
 /// Row ends and entries in a tile.
 const TILE: usize = BLOCK as usize * ITEMS;
-/// Blocks on a multiprocessor, all of which run at once: as many as leave registers for the loads of a thread.
+/// Blocks on a multiprocessor, all resident at once: as many as leave enough registers for the loads of a thread.
 const RESIDENT: u32 = 6;
 
-/// The family of one.
+/// The family of the backend `merge`.
 pub struct Merge;
 
 /// A matrix in CSR, cut into tiles of its merge path.
 struct Path {
     matrix: Arc<Csr>,
     tiles: u32,
-    /// How many rows end before each tile.
+    /// The number of rows that end before each tile.
     cuts: Vec<u32>,
     /// Blocks that share the tiles.
     blocks: u32,
@@ -50,12 +50,16 @@ pub(super) fn forms() -> Vec<AnyForm> {
     vec![form().any()]
 }
 
-/// How many rows end before a place of the list.
-fn rows_before(matrix: &Csr, place: usize) -> usize {
-    let (mut low, mut high) = (place.saturating_sub(matrix.nnz()), place.min(matrix.rows()));
+/// Returns the number of rows that end before a position of the list.
+fn rows_before(matrix: &Csr, position: usize) -> usize {
+    let (mut low, mut high) = (position.saturating_sub(matrix.nnz()), position.min(matrix.rows()));
     while low < high {
         let middle = low + (high - low) / 2;
-        if matrix.row_offsets().get(middle + 1) + middle < place { low = middle + 1 } else { high = middle }
+        if matrix.row_offsets().get(middle + 1) + middle < position {
+            low = middle + 1
+        } else {
+            high = middle
+        }
     }
     low
 }
@@ -87,7 +91,7 @@ impl Format for Path {
         (self.matrix.rows(), self.matrix.cols())
     }
 
-    fn places(&self) -> usize {
+    fn padded_entries(&self) -> usize {
         self.matrix.nnz()
     }
 
@@ -102,7 +106,7 @@ impl Format for Path {
     }
 
     fn numbers(&self) -> Vec<(&'static str, u32)> {
-        // `check_size` has refused more rows.
+        // `check_size` refuses more rows.
         vec![("rows_of_y", self.matrix.rows() as u32), ("tiles", self.tiles)]
     }
 }

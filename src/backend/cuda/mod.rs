@@ -1,4 +1,5 @@
-//! Strategies on NVIDIA GPUs, one file each, with its kernel in a file of the same stem; those of studies are in `studies`.
+//! Strategies on NVIDIA GPUs, one file each, with the kernel in a file of the same stem; the strategies of studies are in
+//! `studies`.
 
 mod arrays;
 pub mod auto;
@@ -30,8 +31,8 @@ use crate::operator::DotInto;
 use crate::scalar::Scalar;
 use form::{AnyForm, Ending, Real, Types};
 
-/// Every embedded kernel in every form that a backend may ask for, to be compiled ahead; `endings` are the
-/// fused dot products and programs of the solvers, `sweeps` those that follow a product.
+/// Returns every embedded kernel in every form that a backend may request, for ahead-of-time compilation; `endings` are the fused
+/// dot products and programs of the solvers, `sweeps` the sweeps that follow a product.
 pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec<KernelSource> {
     let mut forms: Vec<AnyForm> = named_forms().into_iter().map(|(_, form)| form).collect();
     forms.extend(bsr::forms());
@@ -45,38 +46,39 @@ pub fn kernel_sources(endings: &[(DotInto, &[Op])], sweeps: &[Sweep<'_>]) -> Vec
     all
 }
 
-/// The forms of the kernels of the studies, each with the name of the backend that launches it.
+/// Returns the forms of the studies' kernels, each with the name of the backend that launches it.
 fn named_forms() -> Vec<(&'static str, AnyForm)> {
     let vectors = vector::forms().into_iter().map(|form| ("vector", form));
     vectors.chain(studies::forms()).collect()
 }
 
-/// What each name of the studies runs, to compare them: in f64, without an ending.
+/// Returns the kernel of each backend of the studies, to compare them: in f64, without an ending.
 pub fn named_kernels() -> Vec<(&'static str, KernelSource)> {
     let types = Types::new(Real::F64, Some(Real::F64), false);
     named_forms().into_iter().map(|(name, form)| (name, form.source(types, Ending::Plain))).collect()
 }
 
-/// A parameter whose values are numbers; the first of them where the user set none.
+/// Returns the value of a numeric parameter; the first of `values` if the user set none.
 fn number(params: &Params, name: &str, values: &[&'static str]) -> u32 {
     let typed = params.get(name).unwrap_or(values[0]);
     typed.parse().unwrap_or_else(|_| unreachable!("{name} takes numbers"))
 }
 
-/// The values of a parameter that are numbers.
+/// Returns those values of a parameter that are numbers.
 fn numbers(values: &[&str]) -> impl Iterator<Item = u32> {
     values.iter().filter_map(|value| value.parse().ok())
 }
 
-/// Entries of a mean row, rounded up.
+/// Returns the mean row length, rounded up.
 fn mean_row(matrix: &Csr) -> usize {
     matrix.nnz().div_ceil(matrix.rows().max(1))
 }
 
-/// The name in out-of-memory errors of what is copied.
+/// Label of uploaded arrays in out-of-memory errors.
 const MATRIX: &str = "the matrix";
 
-/// Checks that a matrix has a product with a dot product fused, and that the slots are of one column and hold those of the program.
+/// Checks that a matrix is square, so that a dot product can be fused, and that the slots have one column and hold the slots of
+/// the program.
 fn check_dot((expected, got): (usize, usize), slots: &CudaSlots, dot: &DotInto, then: &[Op]) -> Result<()> {
     dot_sweep(dot, then).validate(slots.len());
     if expected != got {
@@ -88,7 +90,7 @@ fn check_dot((expected, got): (usize, usize), slots: &CudaSlots, dot: &DotInto, 
     Ok(())
 }
 
-/// Checks that x and y are vectors of the device, fit a matrix and have one column.
+/// Checks that x and y are vectors of the device, fit the matrix and have one column.
 fn check_shapes<T: Scalar>(
     device: &Cuda,
     (rows, cols): (usize, usize),

@@ -1,13 +1,14 @@
-//! Products as launches of one kernel or several over the arrays of one format.
+//! Products as launches of one or more kernels over the arrays of one format.
 //!
-//! A backend says which kernels run, in which form, over which rows; everything else is here. One launch that owns all
-//! rows fuses the dot product of `apply_dot`: each block leaves its part of `<x, A x>`, the last one adds them in order
-//! and runs the scalar program, so that alpha is ready when the kernel ends. Several launches, and kernels that add by
-//! atomics, leave it to a pass of its own.
+//! A backend defines which kernels run, in which form, over which rows; this module does the rest. A single launch that owns all
+//! rows fuses the dot product of `apply_dot`: each block stores its part of `<x, A x>`, and the last block to finish adds the
+//! parts in order and runs the scalar program, so that alpha is ready when the kernel ends. Several launches, and kernels that
+//! add atomically, use a separate pass for the dot product.
 //!
-//! In the same way a sweep may end each row. It sets x anew, which other rows still gather; so the new x is written where y
-//! stands, and the two are swapped: y needs no memory then, and x is read once. That saves 4 of the 7 vectors that an
-//! iteration of PageRank moves, and a launch, and costs a graph more where a step is recorded (see `Cuda::swap`).
+//! A sweep can be fused with the end of each row in the same way. It replaces x, which other rows still gather; so the new x is
+//! written to the memory of y, and the two are swapped. The product is then never stored, and x is read once. That saves 4 of
+//! the 7 vectors that an iteration of PageRank moves, and one launch, and costs one more graph if a step is recorded (see
+//! `Cuda::swap`).
 
 use super::arrays::DeviceArrays;
 use super::form::{Ending, Form, Format, Grid, Kind, Share};
@@ -23,7 +24,7 @@ use crate::scalar::Scalar;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-/// One launch over arrays of the format `F`.
+/// A launch over arrays of the format `F`.
 pub(super) struct Pass<F> {
     launch: Launch,
     over: PhantomData<fn(F)>,
@@ -39,7 +40,7 @@ struct Launch {
 }
 
 impl<F> Pass<F> {
-    /// A launch over a share of the rows, which is copied to the device.
+    /// Creates a launch over a share of the rows and copies the share to the device.
     pub fn new<S: Share>(device: &Cuda, form: Form<F, S>, grid: Grid, share: &S) -> Result<Pass<F>> {
         let (kind, count) = (form.kind, share.count());
         let share = share.arrays().upload(device, 0)?;
@@ -47,13 +48,13 @@ impl<F> Pass<F> {
         Ok(Pass { launch, over: PhantomData })
     }
 
-    /// A launch over a share of the rows, with so many threads for each piece of it.
+    /// Creates a launch over a share of the rows, with `threads` threads for each piece of the share.
     pub fn over<S: Share>(device: &Cuda, form: Form<F, S>, share: &S, threads: u32) -> Result<Pass<F>> {
         let count = u64::from(share.count().unwrap_or(0));
         Pass::new(device, form, Grid::Resident(count * u64::from(threads)), share)
     }
 
-    /// The same in a grid of at most so many threads, which stride.
+    /// Limits the grid to `most` threads, which stride.
     pub fn with_at_most(mut self, most: u64) -> Pass<F> {
         if let Grid::Resident(threads) = &mut self.launch.grid {
             *threads = most.min(*threads);
@@ -61,8 +62,8 @@ impl<F> Pass<F> {
         self
     }
 
-    /// The same with as many blocks as there is work for, so that no thread strides to a second piece of it. Not for forms
-    /// that fuse dot products: there is room for the sums of as many blocks as a GPU holds at once.
+    /// Launches as many blocks as there is work for, so that no thread strides to a second piece. Not for forms that fuse dot
+    /// products: their partial sums have room only for the blocks that a GPU holds at once.
     pub fn without_stride(mut self) -> Pass<F> {
         let Launch { kind, grid, .. } = &mut self.launch;
         debug_assert!(!kind.owns_all_rows, "{}", kind.name);
@@ -81,15 +82,15 @@ pub(super) struct Product<T> {
     matrix: DeviceArrays,
     numbers: Vec<(&'static str, u32)>,
     launches: Vec<Launch>,
-    /// Whether sweeps are fused.
+    /// Whether sweeps are fused with the product.
     sweeps: bool,
     cost: Cost,
     vectors: PhantomData<fn(T)>,
 }
 
 impl<T: Scalar> Product<T> {
-    /// Uploads the matrix. Launches over nothing are left out; between them they must emit every row. All that is uploaded is read
-    /// once in a product.
+    /// Uploads the matrix. Launches without work are dropped; together the launches must write every row. All uploaded arrays are
+    /// read once in a product.
     pub fn new<F: Format>(
         backend: &'static str,
         device: &Cuda,
@@ -104,23 +105,23 @@ impl<T: Scalar> Product<T> {
         let width = (shape.0 + shape.1) * size_of::<T>();
         let shares: u64 = launches.iter().map(|launch| launch.share.bytes()).sum();
         let bytes = matrix.bytes() + shares + width as u64;
-        let cost = Cost { bytes, flops: 2 * format.places() as u64 };
+        let cost = Cost { bytes, flops: 2 * format.padded_entries() as u64 };
         let (numbers, sweeps, vectors) = (format.numbers(), false, PhantomData);
         Ok(Product { backend, shape, matrix, numbers, launches, sweeps, cost, vectors })
     }
 
-    /// Fuses sweeps with the product where one kernel owns all rows.
+    /// Fuses sweeps with the product if one kernel owns all rows.
     pub fn with_sweeps(mut self) -> Product<T> {
         self.sweeps = true;
         self
     }
 
-    /// The arrays of the matrix.
+    /// Returns the arrays of the matrix.
     pub fn matrix(&self) -> &DeviceArrays {
         &self.matrix
     }
 
-    /// The launch that a dot product can end.
+    /// Returns the launch that can end with a dot product.
     fn owning(&self) -> Option<&Launch> {
         match &self.launches[..] {
             [launch] if launch.kind.owns_all_rows => Some(launch),
@@ -128,12 +129,12 @@ impl<T: Scalar> Product<T> {
         }
     }
 
-    /// The launch that a sweep can end.
+    /// Returns the launch that can end with a sweep.
     fn sweeping(&self) -> Option<&Launch> {
         self.owning().filter(|_| self.sweeps && self.shape.0 == self.shape.1)
     }
 
-    /// Enqueues one kernel; `add_last` adds the arguments of its ending.
+    /// Enqueues one kernel; `add_last` adds the arguments of the kernel's ending.
     fn launch<'a>(
         &'a self,
         device: &'a Cuda,
@@ -159,8 +160,8 @@ impl<T: Scalar> Product<T> {
         if let (Ending::Plain, Some(kernel)) = (ending, launch.plain.get()) {
             return Ok(kernel.clone());
         }
-        let share = (launch.share.taken(), launch.count.is_some());
-        let source = launch.kind.source::<T>(self.matrix.taken(), &self.numbers, share, ending);
+        let share = (launch.share.signature(), launch.count.is_some());
+        let source = launch.kind.source::<T>(self.matrix.signature(), &self.numbers, share, ending);
         let kernel = device.kernel(&source)?;
         if let Ending::Plain = ending {
             return Ok(launch.plain.get_or_init(|| kernel).clone());
@@ -225,7 +226,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
             && [&*y, &*x].into_iter().chain(reads.iter().copied()).all(|v| (v.n(), v.k()) == (n, 1));
         let (Some(launch), true) = (self.sweeping(), fits) else {
             self.apply(device, 1.0, x, 0.0, y)?;
-            // Where something does not fit, the sweep says so.
+            // If an argument does not fit, the sweep reports the error.
             return device.sweep(&mut [y, x], reads, slots, sweep);
         };
         sweep.validate(slots.len());
@@ -237,7 +238,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
             arguments.value("n", n as u64);
             arguments.slots("slots", slots)
         })?;
-        // x has been set anew where y stood, since other rows still gathered the old one.
+        // The new x is in the memory of y, because other rows still gathered the old x.
         device.swap(x, y);
         Ok(())
     }
@@ -245,7 +246,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for Product<T> {
     fn bytes_with(&self, sweep: &Sweep<'_>) -> u64 {
         let width = size_of::<T>();
         let bytes = self.cost.bytes + sweep.bytes(self.shape.0, 1, width);
-        // y is written by the product, and read and written by the sweep; x is read by both.
+        // Saved traffic: y is written by the product, and read and written by the sweep; x is read by both.
         if self.sweeping().is_some() { bytes - 4 * (self.shape.0 * width) as u64 } else { bytes }
     }
 

@@ -1,4 +1,4 @@
-//! Rows of CSR shared by several neighbouring threads, as many as the mean row length asks for.
+//! Rows of CSR, each shared by several neighbouring threads; the mean row length determines how many.
 
 use super::compressed::{self, AllRows, Compressed};
 use super::csr::threads_for;
@@ -11,17 +11,17 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// The family of one.
+/// The family of the backend `vector`.
 pub struct Vector;
 
-/// Entries that each thread of a row loads at once. On an H200 three were the fastest both for rows of 5 entries and
-/// for rows of 81; more cost registers, fewer leave too few loads in flight. Rows of 199 took 53 us so, 43 with one and 47
-/// with four, as seven-strategies tried.
+/// Entries that each thread of a row loads at once. On an H200 three were the fastest both for rows of 5 entries and for rows of
+/// 81; more cost registers, fewer leave too few loads in flight. Rows of 199 took 53 us with three, 43 with one and 47 with four;
+/// seven-strategies tried one and four.
 pub const UNROLLS: &[&str] = &["3", "1", "4"];
-/// Threads in a block, likewise.
+/// Threads in a block: the default, and the sizes that seven-strategies tried.
 pub const BLOCKS: &[&str] = &["256", "128", "512"];
 
-/// The kernel for so many threads a row, as it is unless the user says otherwise.
+/// Returns the kernel for `threads` threads per row, with the default parameters.
 pub(super) fn form<S>(threads: u32) -> Form<Compressed, S> {
     let standard = Params::default();
     form_of(threads, number(&standard, "unroll", UNROLLS), number(&standard, "block", BLOCKS))
@@ -35,7 +35,7 @@ fn form_of<S>(threads: u32, unroll: u32, block: u32) -> Form<Compressed, S> {
 pub(super) fn forms() -> Vec<AnyForm> {
     let whole = |form: Form<Compressed, AllRows>| form.any();
     let mut forms: Vec<AnyForm> = [1, 2, 4, 8, 16].map(|threads| whole(form(threads))).into();
-    // The warp of the study, in all that it tried.
+    // The study's kernel with a warp per row, in all combinations that the study tried.
     for block in numbers(BLOCKS) {
         forms.extend(numbers(UNROLLS).map(|unroll| whole(form_of(32, unroll, block))));
     }
@@ -55,6 +55,6 @@ impl Family<Cuda> for Vector {
             None => threads_for(mean_row(matrix), unroll as usize),
         };
         let pass = AllRows::pass(device, form_of(threads, unroll, block), matrix, threads)?;
-        compressed::made::<T>("vector", device, matrix, [pass], reserve)
+        compressed::operator::<T>("vector", device, matrix, [pass], reserve)
     }
 }

@@ -1,4 +1,4 @@
-//! The strategies on the CPU.
+//! Registry rows of the CPU backends.
 
 use super::ALL_PRECISIONS;
 use crate::backend::cpu::studies::bsr_tasks;
@@ -7,12 +7,12 @@ use crate::backend::{Build, Builder, Entry, Param, blocks, cpu};
 const TASK_BLOCK: Param = Param {
     name: "block",
     values: blocks::TASK_SIZES,
-    summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
+    summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
     others: Some(blocks::ANY_SIZE),
 };
-/// Parameters of the strategies that hand out rows of blocks.
+/// Parameters of the strategies that distribute whole block rows.
 const BLOCK_ROWS: &[Param] = &[TASK_BLOCK];
-/// Parameters of those that cut work into pieces.
+/// Parameters of the strategies that cut work into pieces.
 const BLOCK_TASKS: &[Param] = &[
     TASK_BLOCK,
     Param {
@@ -23,7 +23,7 @@ const BLOCK_TASKS: &[Param] = &[
     },
 ];
 
-/// The row of a strategy for tasks of blocks.
+/// Returns the row of a strategy for tasks of blocks.
 const fn tasks<S: bsr_tasks::Strategy>(
     summary: &'static str,
     params: &'static [Param],
@@ -51,7 +51,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "serial",
         format: "csr",
         from: "textbook",
-        summary: "one thread, one row after the other: the reference for all others",
+        summary: "one thread, row by row: the reference for all other backends",
         params: &[],
         deterministic: true,
         columns: true,
@@ -64,7 +64,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "rows",
         format: "csr",
         from: "textbook",
-        summary: "rows shared among the threads by their number of entries; AVX2 where there is any",
+        summary: "for most matrices: rows shared among threads by number of entries; AVX2 if available",
         params: &[],
         deterministic: true,
         columns: true,
@@ -77,11 +77,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "bsr",
         format: "bsr",
         from: "textbook",
-        summary: "dense blocks of 2x2 to 8x8, each size its own AVX2 code; zeros that fill blocks are multiplied",
+        summary: "for dense blocks of 2x2 to 8x8: compiled AVX2 code for each size; zeros that fill blocks are multiplied",
         params: &[Param {
             name: "block",
             values: cpu::bsr::SIZES,
-            summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
+            summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
             others: None,
         }],
         deterministic: true,
@@ -90,38 +90,38 @@ pub(super) const ENTRIES: &[Entry] = &[
         precisions: ALL_PRECISIONS,
     },
     tasks::<bsr_tasks::Serial>(
-        "one thread, block row after block row: where the study of task strategies begins",
+        "one thread, block row after block row: the baseline of the study of task strategies",
         BLOCK_ROWS,
         true,
     ),
-    tasks::<bsr_tasks::WholeRows>("block rows, one at a time to whichever thread is free", BLOCK_ROWS, true),
+    tasks::<bsr_tasks::WholeRows>("block rows, one at a time to the next free thread", BLOCK_ROWS, true),
     tasks::<bsr_tasks::SplitNaive>(
-        "all threads share the blocks of each row, and wait for each other in every row",
+        "all threads share the blocks of each row, and wait for each other after every row",
         BLOCK_ROWS,
         false,
     ),
     tasks::<bsr_tasks::Split>(
-        "the same without the wait; threads without work add nothing",
+        "like bsr-split-naive without the wait; threads without work add nothing",
         BLOCK_TASKS,
         false,
     ),
     tasks::<bsr_tasks::MaxTasks>(
-        "rows are cut into tasks of at most so many blocks, which any thread runs",
+        "rows are cut into tasks with a maximum number of blocks, which any thread runs",
         BLOCK_TASKS,
         false,
     ),
     tasks::<bsr_tasks::FixedTasks>(
-        "tasks of exactly so many blocks across rows, made by one thread",
+        "tasks with a fixed number of blocks, across rows, made by one thread during the product",
         BLOCK_TASKS,
         false,
     ),
     tasks::<bsr_tasks::FixedTasksPre>(
-        "the same tasks, made once beforehand: the fastest of the study",
+        "the tasks of bsr-fixed-tasks, made once beforehand: the fastest of the study",
         BLOCK_TASKS,
         false,
     ),
     tasks::<bsr_tasks::Flat>(
-        "the same with one loop over values, as a GPU needs it: rows and columns by division",
+        "like bsr-fixed-tasks-pre with one loop over values, as on a GPU: rows and columns by division",
         BLOCK_TASKS,
         false,
     ),
@@ -131,11 +131,11 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "bsr",
         format: "bsr of one triangle",
         from: "textbook",
-        summary: "square blocks; of two that mirror each other in a symmetric matrix one is stored, and read twice",
+        summary: "for symmetric matrices of square blocks: of two mirrored blocks one is stored, and read twice",
         params: &[Param {
             name: "block",
             values: blocks::SQUARES,
-            summary: "rows and columns of a block; auto finds the size that moves the fewest bytes",
+            summary: "rows and columns of a block; auto takes the size that moves the fewest bytes",
             others: None,
         }],
         deterministic: true,
@@ -149,7 +149,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "sell",
         format: "sell",
         from: "Kreutzer, Hager, Wellein, Fehske and Bishop 2014",
-        summary: "eight rows at a time, sorted in chunks; columns in 16 bits or fewer where they lie near each other",
+        summary: "for stencils, bands and meshes: eight rows at a time, sorted in chunks; columns in 16 bits or fewer if near",
         params: &[],
         deterministic: true,
         columns: true,
@@ -162,7 +162,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "merge",
         format: "csr",
         from: "Merrill and Garland 2016",
-        summary: "equal shares of rows and entries together, however long a row is; parts of rows added in order",
+        summary: "for rows of very different lengths: equal shares of rows and entries together; parts of rows added in order",
         params: &[],
         deterministic: true,
         columns: true,
@@ -175,7 +175,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "rows",
         format: "csr without values",
         from: "textbook",
-        summary: "graphs without weights: 4 bytes an edge, several sums a row; refuses matrices with values",
+        summary: "for graphs without weights: 4 bytes per edge, several sums per row; refuses matrices with values",
         params: &[],
         deterministic: true,
         columns: true,
@@ -188,7 +188,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "dense",
         format: "dense",
         from: "textbook",
-        summary: "every place stored, for matrices of at most 2^24 places; zeros are multiplied",
+        summary: "for small dense matrices, at most 2^24 values; zeros are stored and multiplied",
         params: &[],
         deterministic: true,
         columns: true,
@@ -202,7 +202,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "sprs",
         format: "csr of sprs",
         from: "crate sprs",
-        summary: "that crate's product on one thread: a yardstick",
+        summary: "the product of the crate sprs on one thread, for comparison",
         params: &[],
         deterministic: true,
         columns: false,
@@ -216,7 +216,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "nalgebra",
         format: "csr of nalgebra-sparse",
         from: "crate nalgebra-sparse",
-        summary: "that crate's product on one thread: a yardstick",
+        summary: "the product of the crate nalgebra-sparse on one thread, for comparison",
         params: &[],
         deterministic: true,
         columns: false,

@@ -1,17 +1,17 @@
-//! The strategies on NVIDIA GPUs.
+//! Registry rows of the backends on NVIDIA GPUs.
 
 use super::ALL_PRECISIONS;
 use crate::backend::{Build, Builder, Entry, Param, blocks, cuda};
 use crate::scalar::Precision;
 
-/// What an algorithm of cuSPARSE does, with what all of them refuse.
+/// Appends to the summary of a cuSPARSE algorithm what all of them refuse.
 macro_rules! library {
     ($does:literal) => {
-        concat!($does, "; refuses empty matrices and 2^31 entries")
+        concat!($does, "; refuses empty matrices and 2^31 or more entries")
     };
 }
 
-/// The row of an algorithm of cuSPARSE.
+/// Returns the row of an algorithm of cuSPARSE.
 const fn cusparse<A: cuda::cusparse::Algorithm>(
     format: &'static str,
     summary: &'static str,
@@ -35,7 +35,7 @@ const fn cusparse<A: cuda::cusparse::Algorithm>(
 const SQUARES: &[Param] = &[Param {
     name: "block",
     values: blocks::SQUARES,
-    summary: "rows and columns of a block; auto finds the size that moves the fewest bytes",
+    summary: "rows and columns of a block; auto takes the size that moves the fewest bytes",
     others: None,
 }];
 
@@ -54,7 +54,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "csr",
         format: "csr in windows",
         from: "after Greathouse and Daga 2014",
-        summary: "equally many entries a block, rows of all lengths; giant rows split; dot products and sweeps fused",
+        summary: "for rows of all lengths: equally many entries per block, giant rows split; dot products and sweeps fused",
         params: &[cuda::csr::CUT],
         deterministic: true,
         columns: false,
@@ -67,7 +67,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "csr",
         format: "csr in windows, without values",
         from: "after Greathouse and Daga 2014",
-        summary: "graphs without weights: 4 bytes an edge or 2, twice the entries a block; refuses matrices with values",
+        summary: "for graphs without weights: 4 bytes per edge or 2, twice the entries per block; refuses matrices with values",
         params: &[cuda::csr::CUT],
         deterministic: true,
         columns: false,
@@ -80,7 +80,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "bsr",
         format: "bsr, row by row within a row of blocks",
         from: "ours",
-        summary: "dense blocks: a warp or a part of one a row of blocks, x loaded once for all rows of a block",
+        summary: "for dense blocks: a warp or a part of one per block row, x loaded once for all rows of a block",
         params: cuda::bsr::PARAMS,
         deterministic: true,
         columns: false,
@@ -93,12 +93,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "vector",
         format: "csr",
         from: "Bell and Garland 2008; seven-strategies",
-        summary: "1 to 32 threads a row, by the mean row length; dot products fused",
+        summary: "for rows of similar length: 1 to 32 threads per row, by the mean row length; dot products fused",
         params: &[
             Param {
                 name: "threads",
                 values: &["auto", "1", "2", "4", "8", "16", "32"],
-                summary: "threads that share a row; seven-strategies has a warp, 32",
+                summary: "threads that share a row; seven-strategies uses a warp, 32",
                 others: None,
             },
             Param { values: cuda::vector::UNROLLS, ..UNROLL },
@@ -115,7 +115,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "sell",
         format: "sell",
         from: "Kreutzer, Hager, Wellein, Fehske and Bishop 2014",
-        summary: "a thread a row, 32 rows side by side, sorted by length; columns in 16 bits or fewer where they lie near",
+        summary: "for many rows of similar length: one thread per row, sorted by length; columns in 16 bits or fewer if near",
         params: &[],
         deterministic: true,
         columns: false,
@@ -128,7 +128,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "burst",
         format: "sell, unsorted",
         from: "ours",
-        summary: "small systems: many iterations in one launch, with the vectors in registers; a thread a row",
+        summary: "for small systems of short rows: many iterations in one launch, with the vectors in registers",
         params: &[],
         deterministic: true,
         columns: false,
@@ -141,7 +141,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "sell",
         format: "ell",
         from: "Bell and Garland 2008",
-        summary: "a thread a row, all rows as long as the longest; refuses more than 3 places for each entry",
+        summary: "for rows of nearly equal length: all padded to the longest; refuses more than 3 stored values per entry",
         params: &[],
         deterministic: true,
         columns: false,
@@ -154,7 +154,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "dcsr",
         format: "dcsr",
         from: "textbook",
-        summary: "only rows that hold entries are visited; a bit a row for the others",
+        summary: "for matrices with mostly empty rows: visits only rows with entries; one bit per row marks them",
         params: &[],
         deterministic: true,
         columns: false,
@@ -167,7 +167,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "merge",
         format: "csr and cuts",
         from: "Merrill and Garland 2016",
-        summary: "equal shares of rows and entries together for every block, however long a row is; dot products fused",
+        summary: "for rows of very different lengths: equal shares of rows and entries for every block; dot products fused",
         params: &[],
         deterministic: true,
         columns: false,
@@ -180,7 +180,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         family: "dense",
         format: "dense",
         from: "NVIDIA cuBLAS",
-        summary: "every place stored, for matrices of 1 to 2^24 places; zeros are multiplied by the vendor's library",
+        summary: "for small dense matrices, 1 to 2^24 values; cuBLAS multiplies all of them, zeros included",
         params: &[],
         deterministic: true,
         columns: false,
@@ -189,29 +189,29 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     cusparse::<cuda::cusparse::Default>(
         "csr",
-        library!("the vendor's library, preprocessed: the yardstick"),
+        library!("the default algorithm of cuSPARSE, preprocessed, for comparison"),
         false,
     ),
     cusparse::<cuda::cusparse::First>(
         "csr",
-        library!("the library's first algorithm over CSR, preprocessed"),
+        library!("the first algorithm of cuSPARSE over CSR, preprocessed"),
         false,
     ),
     cusparse::<cuda::cusparse::Second>(
         "csr",
-        library!("the library's second algorithm over CSR, preprocessed: the same bits on every run"),
+        library!("the second algorithm of cuSPARSE over CSR, preprocessed: the same bits on every run"),
         true,
     ),
     cusparse::<cuda::cusparse::Sliced>(
         "sell",
-        library!("the library's product over slices of 32 rows, unsorted"),
+        library!("the product of cuSPARSE over slices of 32 rows, unsorted"),
         false,
     ),
     Entry {
         params: SQUARES,
         ..cusparse::<cuda::cusparse::Blocked>(
             "bsr",
-            library!("the library's product over square blocks, which must divide the matrix"),
+            library!("the product of cuSPARSE over square blocks, which must divide the matrix"),
             false,
         )
     },
@@ -221,7 +221,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         ..cusparse::<cuda::cusparse::Legacy>(
             "bsr",
             library!(
-                "the library's product from before over square blocks, which must divide the matrix, where it still has one"
+                "the legacy product of cuSPARSE over square blocks, which must divide the matrix; later versions lack it"
             ),
             false,
         )

@@ -1,4 +1,4 @@
-//! The strategies of the studies on NVIDIA GPUs.
+//! Registry rows of the studies' backends on NVIDIA GPUs.
 
 use super::ALL_PRECISIONS;
 use super::cuda::{BLOCK, UNROLL};
@@ -8,7 +8,7 @@ use crate::backend::cuda::studies::{
 use crate::backend::{Build, Builder, Entry, Family, Param};
 use crate::device::Cuda;
 
-/// The row of a CUDA kernel over CSR that is deterministic and has no parameters.
+/// Returns the row of a deterministic CUDA kernel over CSR without parameters.
 const fn cuda_csr<F: Family<Cuda>>(
     (name, family): (&'static str, &'static str),
     from: &'static str,
@@ -29,7 +29,7 @@ const fn cuda_csr<F: Family<Cuda>>(
     }
 }
 
-/// The row of one of the block-band study's kernels.
+/// Returns the row of a kernel of the block-band study.
 const fn bsr_tasks<V: bsr_tasks::Variant>(summary: &'static str) -> Entry {
     Entry {
         name: V::NAME,
@@ -50,64 +50,66 @@ const LISTS: &str = "csr and lists of rows";
 const HYBRID_SHORT: Param = Param {
     name: "short",
     values: hybrid::SHORT,
-    summary: "entries of the longest row that a thread takes",
+    summary: "longest row, in entries, that one thread takes",
     others: None,
 };
 
 pub(super) const ENTRIES: &[Entry] = &[
     bsr_tasks::<bsr_tasks::RowMajor>(
-        "a thread a value in the order of memory, each product added to shared memory atomically",
+        "a thread per value in memory order, each product added to shared memory atomically",
     ),
-    bsr_tasks::<bsr_tasks::Private>("a thread a value with a sum for each row of a block, in local memory"),
+    bsr_tasks::<bsr_tasks::Private>(
+        "a thread per value with a private sum for each row of a block, in local memory",
+    ),
     bsr_tasks::<bsr_tasks::Team>(
-        "as many threads as a block has values, each with one place of it; refuses blocks of more",
+        "as many threads as a block has values, each with one position of the block; refuses larger blocks",
     ),
     bsr_tasks::<bsr_tasks::Unrolled>(
-        "a thread a column of a block, several rows at once in registers: the fastest of the study",
+        "a thread per column of a block, several rows at once in registers: the fastest of the study",
     ),
     Entry {
         params: &[Param {
             name: "block",
             values: thread::BLOCKS,
-            summary: "threads in a block; serial-vs-cuda goes through them",
+            summary: "threads in a block; serial-vs-cuda compares these sizes",
             others: None,
         }],
         ..cuda_csr::<thread::Thread>(
             ("thread", "thread"),
             "four-kernels; serial-vs-cuda",
-            "a thread a row, unrolled by 4; blocks that shall fit at once by the mean row length",
+            "one thread per row, unrolled by 4; the mean row length decides how many blocks fit at once",
         )
     },
     cuda_csr::<thread::ThreadFirst>(
         ("thread-v1", "thread"),
         "four-kernels, first version; serial-vs-cuda",
-        "a thread a row, one entry after the other by plain loads, a grid as large as the matrix",
+        "one thread per row, one entry after the other with plain loads, a grid as large as the matrix",
     ),
     Entry {
         params: &[Param { values: warp::UNROLLS, ..UNROLL }],
         ..cuda_csr::<warp::Warp>(
             ("warp", "warp"),
             "four-kernels",
-            "a warp a row, several entries a lane at once: for rows of many entries",
+            "one warp per row, several entries per lane at once: for rows of many entries",
         )
     },
     cuda_csr::<warp::WarpFirst>(
         ("warp-v1", "warp"),
         "four-kernels, first version",
-        "a warp a row, plain loads, a grid as large as the matrix",
+        "one warp per row, plain loads, a grid as large as the matrix",
     ),
     Entry {
         format: "csr and bounds of bins",
         params: &[Param {
             name: "entries",
             values: bins::ENTRIES,
-            summary: "entries that fill a bin; a row counts as one more",
+            summary: "entries that fill a bin; a row counts as one more entry",
             others: None,
         }],
         ..cuda_csr::<bins::Bins>(
             ("bins", "bins"),
             "four-kernels",
-            "consecutive rows in bins of about as many entries; a warp goes through the rows of its bin",
+            "consecutive rows in bins of about equally many entries; a warp goes through the rows of its bin",
         )
     },
     Entry {
@@ -115,7 +117,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         ..cuda_csr::<entries::BinsFirst>(
             ("bins-v1", "bins"),
             "four-kernels, first version",
-            "a thread an entry, which searches its row and adds to it atomically; y is scaled before",
+            "one thread per entry, which searches its row and adds to it atomically; a separate kernel scales y",
         )
     },
     Entry {
@@ -125,20 +127,20 @@ pub(super) const ENTRIES: &[Entry] = &[
             Param {
                 name: "long",
                 values: hybrid::LONG,
-                summary: "entries of the longest row that a warp takes",
+                summary: "longest row, in entries, that one warp takes",
                 others: None,
             },
             Param {
                 name: "fit",
                 values: hybrid::FIT,
-                summary: "threads that shall fit on a multiprocessor, which share its registers; auto goes by the mean row",
+                summary: "threads that must fit on a multiprocessor and share its registers; auto decides by the mean row",
                 others: None,
             },
         ],
         ..cuda_csr::<hybrid::Hybrid>(
             ("hybrid", "hybrid"),
             "four-kernels",
-            "short rows by threads, medium ones by warps, long ones by blocks, in one launch",
+            "for long uneven rows: short rows by threads, medium ones by warps, long ones by blocks, in one launch",
         )
     },
     Entry {
@@ -147,13 +149,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         ..cuda_csr::<hybrid::HybridFirst>(
             ("hybrid-v1", "hybrid"),
             "four-kernels, first version",
-            "short rows by threads, all others by warps, plain loads, a grid as large as the matrix",
+            "short rows by threads, all other rows by warps, plain loads, a grid as large as the matrix",
         )
     },
     cuda_csr::<thread::ScalarRows>(
         ("scalar", "thread"),
         "seven-strategies",
-        "a thread a row, one entry after the other, read-only loads, dot products fused",
+        "one thread per row, one entry after the other, read-only loads, dot products fused",
     ),
     Entry {
         format: "csr and bounds of pieces",
@@ -161,7 +163,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             Param {
                 name: "short",
                 values: adaptive::SHORT,
-                summary: "entries of the longest row that a thread takes",
+                summary: "longest row, in entries, that one thread takes",
                 others: None,
             },
             Param { values: adaptive::BLOCKS, ..BLOCK },
@@ -169,28 +171,28 @@ pub(super) const ENTRIES: &[Entry] = &[
             Param {
                 name: "set",
                 values: adaptive::SETS,
-                summary: "the study's named sets; it does not say what is in them, so this is our reading: combined \
-                          is block=512,unroll=4, p100 a grid of the 114688 threads that a P100 holds at once",
+                summary: "the study's named sets; it does not give their contents, so this is our interpretation: \
+                          combined is block=512,unroll=4, p100 a grid of the 114688 threads that a P100 holds at once",
                 others: None,
             },
         ],
         ..cuda_csr::<adaptive::Adaptive>(
             ("adaptive", "adaptive"),
             "seven-strategies",
-            "each block by threads where its rows are short, by warps where they are not",
+            "each block by threads if its rows are short, by warps otherwise",
         )
     },
     Entry {
         params: &[Param {
             name: "scan",
             values: vector_smem::SCANS,
-            summary: "entries looked at in each segment: all of the row, as in the study, or onwards from the last",
+            summary: "entries scanned in each segment: all of the row, as in the study, or onwards from the last",
             others: None,
         }],
         ..cuda_csr::<vector_smem::VectorSmem>(
             ("vector-smem", "vector-smem"),
             "seven-strategies",
-            "a warp a row, x from segments of 1024 in shared memory: slow unless rows lie in few segments",
+            "one warp per row, x from segments of 1024 in shared memory: slow unless each row lies in few segments",
         )
     },
     Entry {
@@ -199,20 +201,20 @@ pub(super) const ENTRIES: &[Entry] = &[
             Param {
                 name: "short",
                 values: binned::FIRST_CLASS,
-                summary: "entries of the longest row that a thread takes",
+                summary: "longest row, in entries, that one thread takes",
                 others: None,
             },
             Param {
                 name: "long",
                 values: binned::SECOND_CLASS,
-                summary: "entries of the longest row that eight threads share",
+                summary: "longest row, in entries, that eight threads share",
                 others: None,
             },
         ],
         ..cuda_csr::<binned::Binned>(
             ("binned", "vector"),
             "seven-strategies",
-            "a launch of vector for each class of rows: 1, 8 or 32 threads for short, medium and long ones",
+            "a launch of vector for each class of rows: 1, 8 or 32 threads for short, medium and long rows",
         )
     },
 ];

@@ -1,4 +1,4 @@
-//! The table of all strategies. What is missing here does not exist, and what stands here is tested everywhere.
+//! The table of all backends. A backend that is missing here does not exist; a backend that is listed here is tested everywhere.
 
 mod cpu;
 mod cuda;
@@ -14,7 +14,7 @@ const TABLES: [&[Entry]; 3] = [cpu::ENTRIES, cuda::ENTRIES, cuda_studies::ENTRIE
 
 const COUNT: usize = TABLES[0].len() + TABLES[1].len() + TABLES[2].len();
 
-/// Every backend there is: those of the CPU, then those of GPUs, of which the studies' come last.
+/// All backends: first those of the CPU, then those of GPUs, with the studies' kernels last.
 pub static REGISTRY: &[Entry] = &{
     let mut all = [cpu::ENTRIES[0]; COUNT];
     let (mut filled, mut table) = (0, 0);

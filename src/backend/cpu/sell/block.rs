@@ -1,24 +1,24 @@
-//! What of a slice stands side by side, and what is left to its rest: whatever takes the fewest bytes.
+//! The cut of a slice into a block of eight interleaved rows and a rest of separate entries: the cut that takes the fewest bytes.
 
 use super::LANES;
 use std::ops::Range;
 
-/// Columns that 16 bits tell apart.
+/// Number of columns that a 16-bit offset can address.
 const WINDOW: u32 = 1 << 16;
 
-/// What of the rows of a slice stands side by side, the rest of each apart.
+/// The interleaved block of a slice; the remaining entries of each row form the slice's rest.
 #[derive(Clone)]
 pub(super) struct Block {
     pub width: usize,
-    /// The lowest column, or one before it.
+    /// The base column: at most the lowest column.
     pub low: u32,
     pub near: bool,
-    /// The entries of each lane's row that are not left to the rest.
+    /// The entries of each lane's row that belong to the block.
     pub lanes: [Range<usize>; LANES],
 }
 
 impl Block {
-    /// All of the rows.
+    /// Returns the block that holds the rows entirely.
     pub fn whole(columns: &[&[u32]; LANES]) -> Block {
         let low = columns.iter().filter_map(|c| c.first()).copied().min().unwrap_or(0);
         let high = columns.iter().filter_map(|c| c.last()).copied().max().unwrap_or(0);
@@ -27,7 +27,7 @@ impl Block {
         Block { width, low, near: high - low < WINDOW, lanes }
     }
 
-    /// What lies in a window about the middle of the longest row.
+    /// Returns the block of the entries inside a 16-bit window around the middle of the longest row.
     fn window(columns: &[&[u32]; LANES]) -> Block {
         let longest = columns.iter().max_by_key(|c| c.len()).copied().unwrap_or_default();
         let low = longest.get(longest.len() / 2).map_or(0, |middle| middle.saturating_sub(WINDOW / 2));
@@ -39,18 +39,18 @@ impl Block {
         Block { width, low, near: true, lanes }
     }
 
-    /// At most so much of each lane.
+    /// Returns the block with at most `width` entries of each lane.
     fn cut(&self, width: usize) -> Block {
         let lanes = self.lanes.clone().map(|lane| lane.start..lane.end.min(lane.start + width));
         Block { width, lanes, ..*self }
     }
 
-    /// Entries.
+    /// Returns the number of entries in the block.
     pub fn entries(&self) -> usize {
         self.lanes.iter().map(Range::len).sum()
     }
 
-    /// Bytes of columns and values, `value` for each, where the rows have so many entries in all.
+    /// Returns the bytes of columns and values, `value` bytes each, of a slice whose rows have `entries` entries in total.
     fn bytes(&self, entries: usize, value: f64) -> f64 {
         let rest = entries - self.entries();
         let head = if rest > 0 { (2 * LANES * size_of::<u32>()) as f64 } else { 0.0 };
@@ -58,13 +58,13 @@ impl Block {
         head + (self.width * LANES) as f64 * (column + value) + rest as f64 * (4.0 + value)
     }
 
-    /// The fewest bytes, unless they are hardly fewer than those of whole rows.
+    /// Returns the block with the fewest bytes; the whole rows unless another block saves enough.
     pub fn of(columns: &[&[u32]; LANES], value: f64) -> Block {
-        /// The share of the bytes that a rest must leave at most to be worth it: its entries are added one by one.
+        /// A rest is worth it only if the bytes fall below this share: the entries of a rest are added one by one.
         const WORTH: f64 = 0.875;
         let whole = Block::whole(columns);
-        let (entries, places) = (whole.entries(), whole.width * LANES);
-        if whole.near && entries as f64 >= WORTH * places as f64 {
+        let (entries, padded) = (whole.entries(), whole.width * LANES);
+        if whole.near && entries as f64 >= WORTH * padded as f64 {
             return whole;
         }
         let window = if whole.near { None } else { Some(Block::window(columns)) };
@@ -73,7 +73,7 @@ impl Block {
             for width in block.lanes.iter().map(Range::len).chain([0]) {
                 let cut = block.cut(width);
                 let (bytes, stored) = (cut.bytes(entries, value), width * LANES + entries - cut.entries());
-                if bytes < fewest && stored <= places {
+                if bytes < fewest && stored <= padded {
                     (fewest, best) = (bytes, cut);
                 }
             }
@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_like_length_that_lie_near_leave_no_rest() {
+    fn rows_of_similar_length_with_near_columns_leave_no_rest() {
         let rows = std::array::from_fn(|lane| row((0..20 + lane as u32 % 2).map(|j| 3000 * j)));
         let block = of(&rows, 0.0);
         assert_eq!((block.width, block.near, block.entries()), (21, true, 164));
     }
 
     #[test]
-    fn a_row_far_longer_than_the_others_leaves_its_end() {
+    fn the_end_of_a_row_far_longer_than_the_others_goes_to_the_rest() {
         let rows: [_; LANES] = std::array::from_fn(|lane| row(0..if lane == 5 { 900 } else { 10 }));
         for value in [0.0, 8.0] {
             let block = of(&rows, value);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_columns_far_from_the_others_are_left_on_both_sides() {
+    fn a_few_columns_far_from_the_others_go_to_the_rest_on_both_sides() {
         let rows = std::array::from_fn(|lane| {
             let (before, after) = if lane == 3 { (Some(7), Some(9_000_000)) } else { (None, None) };
             row(before.into_iter().chain((0..30).map(|j| 500_000 + 10 * j)).chain(after))
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_all_over_stay_as_they_are() {
+    fn scattered_columns_stay_in_the_block() {
         let rows = std::array::from_fn(|lane| row((0..30).map(|j| 1_000_000 * j + lane as u32)));
         let block = of(&rows, 8.0);
         assert_eq!((block.width, block.near, block.entries()), (30, false, 240));

@@ -1,17 +1,17 @@
-//! SELL-8 in chunks of sorted rows, packed so as to move few bytes: eight rows advance together, one entry each a step.
+//! SELL-8 in chunks of sorted rows, packed to move few bytes: eight rows advance together, one entry each per step.
 //!
-//! Products of short rows are bound by memory, so what counts is the bytes of an entry, 12 in CSR. Here the columns of
-//! eight neighbouring rows are one number where they follow each other, as in stencils and bands, and 16 bits each
-//! where they lie near each other (`pack` has the layout); values that single precision holds exactly take 4 bytes,
-//! which changes no bit of the result. Where columns follow each other x is loaded, not gathered.
+//! Products of short rows are memory-bound, so the bytes of an entry matter, 12 in CSR. Here the columns of eight neighbouring
+//! rows are one number if they are consecutive, as in stencils and bands, and 16 bits each if they lie near each other (`pack`
+//! describes the layout). Values that single precision represents exactly take 4 bytes, which changes no bit of the result. If
+//! columns are consecutive, x is loaded, not gathered.
 //!
-//! Lanes stop at the length of their row: padding is masked out, never multiplied, so that an infinite x stays where
-//! the matrix puts it, and implicit ones need no values. Rows of very different lengths within a chunk cost padding, unless
-//! a slice leaves the ends of the longest to a rest that is added apart, row by row. The order in which a row is summed
-//! follows from the matrix alone, in double precision.
+//! Lanes stop at the length of their row: padding is masked out, never multiplied. So an infinite x affects only the rows that
+//! have it as an entry, and implicit ones need no values. Rows of very different lengths within a chunk cost padding, unless a
+//! slice moves the ends of the longest rows to a rest that is added separately, row by row. The summation order of a row depends
+//! on the matrix alone; sums are in double precision.
 //!
-//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
-//! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
+//! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format for
+//! efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
 
 mod block;
 mod pack;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// Rows of a slice.
 const LANES: usize = 8;
 
-/// The family of one.
+/// The family of the backend `sell`.
 pub struct SellFamily;
 
 impl Family<Cpu> for SellFamily {
@@ -52,15 +52,15 @@ struct SellMatrix {
     avx2: bool,
 }
 
-/// Values as kernels read them.
+/// Values as kernels read them: from an array, or all ones.
 trait SliceValues: Copy + Sync {
-    /// Takes the values of so many places off the front.
-    fn take(&mut self, places: usize) -> Self;
+    /// Splits the first `count` values off the front and returns them.
+    fn take(&mut self, count: usize) -> Self;
     fn value(self, at: usize) -> f64;
-    /// Four values from `at` on.
+    /// Returns four values from `at` on.
     ///
     /// # Safety
-    /// There are four, and the processor has AVX2.
+    /// There are four values from `at` on, and the processor has AVX2.
     #[cfg(target_arch = "x86_64")]
     unsafe fn four(self, at: usize) -> std::arch::x86_64::__m256d;
 }
@@ -86,8 +86,8 @@ impl SliceValues for Ones {
 
 impl<V: Scalar> SliceValues for &[V] {
     #[inline(always)]
-    fn take(&mut self, places: usize) -> Self {
-        let (front, rest) = self.split_at(places);
+    fn take(&mut self, count: usize) -> Self {
+        let (front, rest) = self.split_at(count);
         *self = rest;
         front
     }
@@ -103,8 +103,8 @@ impl<V: Scalar> SliceValues for &[V] {
     }
 }
 
-/// Adds the rest of a slice, which the words begin with; returns how many entries it has. In four sums a lane, since one
-/// would wait for each of its additions, and on its own, so that other slices do not pay for it.
+/// Adds the rest of a slice, which is at the front of `words`; returns the number of its entries. Each lane has four partial
+/// sums, because a single sum would wait for each of its additions. A separate function, so that other slices do not pay for it.
 #[cold]
 #[inline(never)]
 fn add_rest<T: Scalar>(
@@ -134,7 +134,7 @@ fn add_rest<T: Scalar>(
     first
 }
 
-/// Eight sums of one column of x, on any processor.
+/// Returns the eight sums of a slice for one column of x, on any processor.
 fn plain<T: Scalar>(
     slice: &Slice<'_>,
     values: impl SliceValues,
@@ -157,11 +157,11 @@ mod avx2 {
     use crate::scalar::Scalar;
     use std::arch::x86_64::*;
 
-    /// Eight sums of one vector.
+    /// Returns the eight sums of a slice for one vector.
     ///
     /// # Safety
-    /// The columns of the slice lie inside x; `values` has eight values for each of its steps; the
-    /// processor has AVX2 and FMA.
+    /// The columns of the slice lie inside x, `values` has eight values for each step of the slice, and the processor has AVX2
+    /// and FMA.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn sums<T: Scalar>(
@@ -171,8 +171,8 @@ mod avx2 {
     ) -> [f64; LANES] {
         let (mut low, mut high) = (_mm256_setzero_pd(), _mm256_setzero_pd());
         let x = x.as_ptr();
-        // SAFETY: in all three loops step j has its eight columns and values; lanes whose row has ended are masked out,
-        // others have a column inside x. Padding is loaded only as a value.
+        // SAFETY: in all three loops step j has its eight columns and values. Lanes whose row has ended are masked out, all other
+        // lanes have a column inside x. Only the values of padding are loaded.
         unsafe {
             if let Columns::Runs(first) = slice.columns {
                 for (j, &column) in first.iter().enumerate() {
@@ -214,7 +214,7 @@ mod avx2 {
         }
     }
 
-    /// A chunk of one vector.
+    /// Multiplies a chunk by one vector.
     ///
     /// # Safety
     /// As for [`sums`], of every slice.
@@ -229,8 +229,8 @@ mod avx2 {
     }
 }
 
-/// The slices of a chunk. Whether any may have a rest is known when this is compiled: the mere question keeps sums from
-/// staying in registers.
+/// The slices of a chunk. `RESTS`, whether any slice may have a rest, is a compile-time constant: a test at run time keeps sums
+/// from staying in registers.
 #[derive(Clone, Copy)]
 struct Slices<'a, V, const RESTS: bool> {
     words: &'a [u32],
@@ -239,7 +239,7 @@ struct Slices<'a, V, const RESTS: bool> {
 }
 
 impl<V: SliceValues, const RESTS: bool> Slices<'_, V, RESTS> {
-    /// Ends the rows of every slice in column `column` of y with the sums that `f` finds.
+    /// Computes every slice's sums with `f` and writes the slice's rows in column `column` of y.
     #[inline(always)]
     fn each<T: Scalar>(
         self,
@@ -248,7 +248,7 @@ impl<V: SliceValues, const RESTS: bool> Slices<'_, V, RESTS> {
         y: &mut [T],
         f: impl Fn(&Slice<'_>, V) -> [f64; LANES],
     ) {
-        // On their own, so that they stay in registers: through memory a slice waits for the one before it.
+        // Local copies, so that they stay in registers: through memory a slice would wait for the one before it.
         let Slices { mut words, mut values, k } = self;
         let rows = y.len() / k;
         for number in 0..rows.div_ceil(LANES) {
@@ -296,7 +296,7 @@ impl SellMatrix {
     ) {
         #[cfg(target_arch = "x86_64")]
         if self.avx2 && product.k == 1 {
-            // SAFETY: `avx2` says that processor and matrix allow it; columns and values are as they were packed.
+            // SAFETY: `avx2` guarantees that the processor and the matrix allow it; columns and values are as packed.
             return unsafe { avx2::chunk(slices, product, y) };
         }
         for column in 0..product.k {

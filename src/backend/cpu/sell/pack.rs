@@ -1,26 +1,27 @@
-//! How slices are packed.
+//! The packed storage of slices.
 //!
-//! Each chunk of rows is a window of its own: where that spares padding its rows are sorted by length, longest first.
-//! Eight neighbouring places make a slice. A slice is a run of words, in this order:
+//! Each chunk of rows is sorted separately: if that saves padding, its rows are sorted by length, longest first. Eight
+//! consecutive rows of the resulting order make a slice. A slice is a sequence of 32-bit words, in this order:
 //!
-//! | words | what | when |
+//! | words | content | when |
 //! |---|---|---|
 //! | 1 | width: the most entries of a lane | always |
 //! | 1 | flags | always |
 //! | 4 | the row of each lane, in its chunk, 16 bits each | `SORTED` |
-//! | 8 | how many entries of each lane's row stand here | `RAGGED` |
+//! | 8 | the number of entries of each lane's row in the block | `RAGGED` |
 //! | width | the column of lane 0; lane l has the l-th one after it | `RUNS` |
-//! | 1 + 4 width | the lowest column or one before it, and how far above it each lane's column lies, 16 bits each | `NEAR` |
+//! | 1 + 4 width | a base column (at most the lowest column), and the offset of each lane's column from it, 16 bits each | `NEAR`
+//! |
 //! | 8 width | the column of each lane | otherwise |
-//! | 8 | how many entries more each lane's row has | `REST` |
+//! | 8 | the number of further entries of each lane's row | `REST` |
 //! | their sum | their columns, lane after lane | `REST` |
 //!
-//! and of 8 width values and those of the rest, unless all are implicit ones. Stencils and bands consist of runs; most other
-//! matrices that come from meshes are near. Padding has the lowest column and the value 0, and no product looks at it.
+//! plus 8 width values and the values of the rest, unless all values are implicit ones. Stencils and bands consist of runs; most
+//! other matrices that come from meshes are near. Padding has the base column and the value 0, and no product reads its x.
 //!
-//! A few long rows, or a few columns far from all others, would have all lanes padded, or all columns in 32 bits: as in graphs
-//! of the web. So a slice may leave a rest: what lies outside a window of 16 bits about the middle of its longest row, or
-//! beyond some width, wherever that takes clearly fewer bytes.
+//! A few long rows would pad all lanes, and a few columns far from the other columns would store all columns in 32 bits, as in
+//! web graphs. So a slice may have a rest: the entries outside a 16-bit window around the middle of its longest row, or beyond
+//! some width, if that takes clearly fewer bytes.
 
 use super::LANES;
 use super::block::Block;
@@ -40,7 +41,7 @@ const RUNS: u32 = 4;
 const NEAR: u32 = 8;
 const REST: u32 = 16;
 
-/// Where the columns of a slice stand.
+/// The stored columns of a slice.
 #[derive(Clone, Copy)]
 pub(super) enum Columns<'a> {
     Runs(&'a [u32]),
@@ -49,7 +50,7 @@ pub(super) enum Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// The column of entry `j` of a lane.
+    /// Returns the column of entry `j` of a lane.
     #[inline(always)]
     pub fn get(&self, j: usize, lane: usize) -> usize {
         match *self {
@@ -65,19 +66,19 @@ fn halves(word: u32) -> [u32; 2] {
     [word & 0xffff, word >> 16]
 }
 
-/// A slice as it is read.
+/// A slice as products read it.
 #[derive(Clone, Copy)]
 pub(super) struct Slice<'a> {
     pub width: usize,
     order: Option<&'a [u32]>,
     pub lengths: Option<&'a [u32]>,
     pub columns: Columns<'a>,
-    /// Whether a rest follows: how many entries more each lane has, and their columns.
+    /// Whether a rest follows: the number of further entries of each lane, and their columns.
     pub rest: bool,
 }
 
 impl<'a> Slice<'a> {
-    /// Takes a slice off the words, but for its rest.
+    /// Reads a slice, except its rest, and removes it from the front of the words.
     #[inline(always)]
     pub fn take(words: &mut &'a [u32]) -> Slice<'a> {
         let mut take = |count: usize| {
@@ -99,7 +100,7 @@ impl<'a> Slice<'a> {
         Slice { width, order, lengths, columns, rest: flags & REST != 0 }
     }
 
-    /// The row of the chunk that stands in a lane of slice number `slice` of its chunk.
+    /// Returns the row, within the chunk, of a lane of slice number `slice`.
     #[inline(always)]
     pub fn row(&self, slice: usize, lane: usize) -> usize {
         match self.order {
@@ -108,13 +109,13 @@ impl<'a> Slice<'a> {
         }
     }
 
-    /// Entries of a lane's row besides the rest.
+    /// Returns the number of entries of a lane's row without the rest.
     #[inline(always)]
     pub fn length(&self, lane: usize) -> usize {
         self.lengths.map_or(self.width, |lengths| lengths[lane] as usize)
     }
 
-    /// Whether lanes hold neighbouring rows.
+    /// Returns whether the lanes hold neighbouring rows in order.
     #[inline(always)]
     pub fn in_order(&self) -> bool {
         self.order.is_none()
@@ -136,7 +137,7 @@ impl Packed {
         (size_of_val(&self.words[..]) + size_of_val(&self.chunks[..]) + self.values.bytes()) as u64
     }
 
-    /// Number of values.
+    /// Returns the number of stored values.
     pub fn stored(&self) -> usize {
         self.values.stored()
     }
@@ -151,22 +152,22 @@ impl Packed {
     }
 }
 
-/// Number of chunks that the rows of a matrix make.
+/// Returns the number of chunks of a matrix's rows.
 fn chunks(matrix: &Csr) -> usize {
     matrix.rows().div_ceil(chunk_height(matrix.rows()))
 }
 
-/// The rows of a chunk.
+/// Returns the rows of a chunk.
 fn chunk_rows(matrix: &Csr, chunk: usize) -> Range<usize> {
     let height = chunk_height(matrix.rows());
     chunk * height..((chunk + 1) * height).min(matrix.rows())
 }
 
-/// Words, the first word and value of each chunk, whether any slice has a rest; values.
+/// Words, the first word and value of each chunk, and whether any slice has a rest; then the values.
 type Arrays<V> = ((Vec<u32>, Vec<(usize, usize)>, bool), Vec<V>);
 
-/// The most chunks, and about the most entries, that are packed together. Packed bands are copied into one array and freed one by
-/// one, so the smaller they are, the less memory is taken twice.
+/// The maximum number of chunks, and the approximate number of entries, that are packed together. Packed bands are copied into
+/// one array and freed one by one, so smaller bands duplicate less memory.
 const BAND: usize = 64;
 const BAND_ENTRIES: usize = 1 << 18;
 
@@ -204,14 +205,14 @@ fn pack<V: Copy + Zeroable + Send + Sync>(matrix: &Csr, values: Option<&[V]>) ->
     Ok(((words, starts, rests), all))
 }
 
-/// What packing is expected to make of a matrix.
+/// The estimated size of a packed matrix.
 #[derive(Clone, Copy, Default)]
 pub(in crate::backend) struct Sample {
     /// Bytes of words and values.
     pub bytes: f64,
-    /// Places for values, padding among them.
-    pub places: f64,
-    /// Those of them for which x is gathered.
+    /// Number of entries, padding included.
+    pub padded: f64,
+    /// Those entries and paddings for which x is gathered.
     pub gathered: f64,
 }
 
@@ -219,16 +220,17 @@ impl Sample {
     fn plus(self, times: f64, other: Sample) -> Sample {
         Sample {
             bytes: self.bytes + times * other.bytes,
-            places: self.places + times * other.places,
+            padded: self.padded + times * other.padded,
             gathered: self.gathered + times * other.gathered,
         }
     }
 }
 
-/// What packing is expected to take where a value takes so many, from chunks spread over the matrix. The fullest
-/// chunk counts for itself alone: a row that is long beyond all others would be missed, or taken for the rule.
+/// Estimates the packed size of a matrix for values of `value` bytes, from chunks spread over the matrix. The chunk with the most
+/// entries is packed too, but counts only for itself: without this rule a single very long row would be missed, or extrapolated
+/// to the whole matrix.
 pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
-    /// Chunks, and the share of the entries, that are looked at.
+    /// The maximum number of sampled chunks, and the divisor of the entries that limits the sample.
     const MOST_CHUNKS: usize = 8;
     const SHARE: usize = 64;
     let (chunks, nnz) = (chunks(matrix), matrix.nnz());
@@ -236,34 +238,34 @@ pub(in crate::backend) fn sampled(matrix: &Csr, value: f64) -> Result<Sample> {
         let rows = chunk_rows(matrix, chunk);
         matrix.row_offsets().get(rows.end) - matrix.row_offsets().get(rows.start)
     };
-    let look_at = |chunk: usize| {
+    let sample_chunk = |chunk: usize| {
         let mut packer = Packer::new(matrix, None::<&[f32]>, value);
         packer.chunk(chunk)?;
-        let places = packer.places as f64;
+        let padded = packer.padded as f64;
         let words = size_of_val(&packer.words[..]) + size_of::<(usize, usize)>();
         Ok::<Sample, Error>(Sample {
-            bytes: words as f64 + places * value,
-            places,
+            bytes: words as f64 + padded * value,
+            padded,
             gathered: packer.gathered as f64,
         })
     };
     let Some(fullest) = (0..chunks).max_by_key(|&chunk| entries_of(chunk)) else {
         return Ok(Sample::default());
     };
-    let of_fullest = look_at(fullest)?;
+    let fullest_sample = sample_chunk(fullest)?;
     let budget = (nnz / SHARE / (nnz / chunks).max(1)).clamp(1, MOST_CHUNKS).min(chunks);
-    let (mut entries, mut seen) = (0, Sample::default());
-    // The middle of equal parts: the first and the last rows of a mesh are not like the others.
+    let (mut entries, mut sampled_chunks) = (0, Sample::default());
+    // The middles of equal parts: the first and the last rows of a mesh differ from the other rows.
     for chunk in (0..budget).map(|sample| (2 * sample + 1) * chunks / (2 * budget)).filter(|&c| c != fullest)
     {
         entries += entries_of(chunk);
-        seen = seen.plus(1.0, look_at(chunk)?);
+        sampled_chunks = sampled_chunks.plus(1.0, sample_chunk(chunk)?);
     }
     let rest = (nnz - entries_of(fullest)) as f64;
-    // Nothing but the fullest chunk was looked at.
-    let (entries, seen) =
-        if entries == 0 { (entries_of(fullest).max(1), of_fullest) } else { (entries, seen) };
-    Ok(of_fullest.plus(rest / entries as f64, seen))
+    // Without other sampled chunks, the chunk with the most entries represents them.
+    let (entries, sampled_chunks) =
+        if entries == 0 { (entries_of(fullest).max(1), fullest_sample) } else { (entries, sampled_chunks) };
+    Ok(fullest_sample.plus(rest / entries as f64, sampled_chunks))
 }
 
 struct Packer<'a, V> {
@@ -274,30 +276,30 @@ struct Packer<'a, V> {
     words: Vec<u32>,
     packed: Vec<V>,
     chunks: Vec<(usize, usize)>,
-    /// Places for values, and those of them for which x is gathered.
-    places: usize,
+    /// Number of entries with padding, and those of them for which x is gathered.
+    padded: usize,
     gathered: usize,
     /// Whether any slice has a rest.
     rests: bool,
 }
 
-/// Places of slices of rows with these lengths.
-fn places(lengths: impl Iterator<Item = usize>) -> usize {
-    let (mut places, mut widest) = (0, 0);
+/// Returns the entries, padding included, of slices of rows with these lengths.
+fn padded(lengths: impl Iterator<Item = usize>) -> usize {
+    let (mut padded, mut widest) = (0, 0);
     for (i, length) in lengths.enumerate() {
         if i % LANES == 0 {
-            places += widest * LANES;
+            padded += widest * LANES;
             widest = 0;
         }
         widest = widest.max(length);
     }
-    places + widest * LANES
+    padded + widest * LANES
 }
 
 impl<'a, V: Copy + Zeroable> Packer<'a, V> {
     fn new(matrix: &'a Csr, values: Option<&'a [V]>, value: f64) -> Packer<'a, V> {
         let (words, packed, chunks) = (Vec::new(), Vec::new(), Vec::new());
-        Packer { matrix, values, value, words, packed, chunks, places: 0, gathered: 0, rests: false }
+        Packer { matrix, values, value, words, packed, chunks, padded: 0, gathered: 0, rests: false }
     }
 
     fn length(&self, row: usize) -> usize {
@@ -306,23 +308,23 @@ impl<'a, V: Copy + Zeroable> Packer<'a, V> {
 
     /// Packs a chunk.
     fn chunk(&mut self, chunk: usize) -> Result<()> {
-        /// Padding, in shares of the entries, that is not worth moving rows for.
+        /// Rows are sorted only if padding exceeds this fraction (1/32) of the entries.
         const LITTLE: usize = 32;
         self.chunks.push((self.words.len(), self.packed.len()));
         let rows = chunk_rows(self.matrix, chunk);
         let mut order: Vec<usize> = rows.clone().collect();
         let entries: usize = rows.clone().map(|row| self.length(row)).sum();
-        let unsorted = places(rows.clone().map(|row| self.length(row)));
+        let unsorted = padded(rows.clone().map(|row| self.length(row)));
         if unsorted - entries > entries / LITTLE {
             order.sort_by_key(|&row| Reverse(self.length(row)));
         }
-        let places = places(order.iter().map(|&row| self.length(row)));
+        let padded = padded(order.iter().map(|&row| self.length(row)));
         if self.values.is_some() {
-            // Growth in steps would end the process where memory does.
-            drop(room::<V>(self.packed.len() + places)?);
-            self.packed.reserve(places);
+            // Checked first, because a failed growth of a vector would abort the process.
+            drop(room::<V>(self.packed.len() + padded)?);
+            self.packed.reserve(padded);
         }
-        drop(room::<u32>(self.words.len() + places)?);
+        drop(room::<u32>(self.words.len() + padded)?);
         let mut slices = order.chunks(LANES).enumerate();
         slices.try_for_each(|(slice, lanes)| self.slice(rows.start, slice, lanes))
     }
@@ -346,9 +348,9 @@ impl<'a, V: Copy + Zeroable> Packer<'a, V> {
         let entries: usize = columns.iter().map(|c| c.len()).sum();
         let left = entries - block.entries();
         let flag = |holds, flag| if holds { flag } else { 0 };
-        let places = block.width * LANES + left;
-        self.places += places;
-        self.gathered += if runs { 0 } else { places };
+        let padded = block.width * LANES + left;
+        self.padded += padded;
+        self.gathered += if runs { 0 } else { padded };
         self.words.push(block.width as u32);
         let form = if runs { RUNS } else { flag(block.near, NEAR) };
         self.words.push(flag(sorted, SORTED) | flag(ragged, RAGGED) | form | flag(left > 0, REST));
@@ -376,7 +378,7 @@ impl<'a, V: Copy + Zeroable> Packer<'a, V> {
         Ok(())
     }
 
-    /// The columns of a block.
+    /// Appends the columns of a block.
     fn columns(&mut self, block: &Block, columns: &[&[u32]; LANES]) {
         let column = |j: usize, lane: usize| {
             let at = block.lanes[lane].start + j;
@@ -393,7 +395,7 @@ impl<'a, V: Copy + Zeroable> Packer<'a, V> {
         }
     }
 
-    /// The values of a slice: those of the block, then those of the rest.
+    /// Appends the values of a slice: those of the block, then those of the rest.
     fn values(&mut self, block: &Block, rows: &[usize]) {
         let Some(values) = self.values else { return };
         let matrix = self.matrix;

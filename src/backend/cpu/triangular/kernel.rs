@@ -1,14 +1,14 @@
-//! The solves themselves: one segment after the other, with values and columns read from front to back.
+//! The kernels of the triangular solves: segments in order, with values and columns read sequentially.
 //!
-//! z is solved in place: forward it becomes L^-1 x, backward each z of it is overwritten when no other unknown needs it
-//! any more. In a chain the unknown before stays in a register, so that one multiplication and addition is all that the
-//! next one waits for. The bodies are compiled twice, for any processor and for AVX2 with fused multiplication.
+//! z is solved in place: the forward solve writes L^-1 x to it, and the backward solve overwrites each element when no other
+//! unknown needs the old one any more. In a chain the previous unknown stays in a register, so that the next one waits for only
+//! one multiplication and addition. The bodies are compiled twice, for any processor and for AVX2 with fused multiply-add.
 
 use super::pack::{LANES, Packed, Segment};
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// Where a thread stands in its arrays, and the vectors that it shares with others. Loops work on a copy of it, which
+/// The read positions of a thread in its arrays, and the vectors that it shares with other threads. Loops work on a copy, which
 /// can stay in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor<T> {
@@ -25,22 +25,22 @@ impl<T: Scalar> Cursor<T> {
 }
 
 /// How a unit is solved: the direction, and whether multiplication and addition are fused.
-struct Way<const FORWARD: bool, const FUSED: bool>;
+struct Mode<const FORWARD: bool, const FUSED: bool>;
 
-impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
-    /// a b + sum.
+impl<const FORWARD: bool, const FUSED: bool> Mode<FORWARD, FUSED> {
+    /// Returns a b + sum.
     #[inline(always)]
     fn add<T: Scalar>(a: T, b: T, sum: T) -> T {
         if FUSED { a.fused(b, sum) } else { a * b + sum }
     }
 
-    /// The unit that is solved as number `step` of a segment.
+    /// Returns the unit that is solved as number `step` of a segment.
     #[inline(always)]
     fn unit(segment: &Segment, step: usize) -> usize {
         if FORWARD { segment.first as usize + step } else { segment.first as usize - step }
     }
 
-    /// Blocks of 1 x 1, `W` in each row, or as many as the segment says where W is beyond 3.
+    /// Solves units of 1 x 1 blocks with `W` blocks in each row, or `segment.width` if W is above 3.
     ///
     /// # Safety
     /// As for [`run`].
@@ -50,8 +50,8 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
         segment: &Segment,
     ) -> Cursor<T> {
         let width = if W > 3 { segment.width as usize } else { W };
-        // SAFETY: the arrays hold what the segment says, columns and units lie inside z, and so does the unknown before
-        // a chain.
+        // SAFETY: the arrays hold what the segment states; columns and units lie inside z, and so does the unknown before a
+        // chain.
         unsafe {
             let before = if FORWARD { segment.first.wrapping_sub(1) } else { segment.first + 1 };
             let mut carry = if CHAINED { *at.z.add(before as usize) } else { T::default() };
@@ -95,7 +95,7 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
         at
     }
 
-    /// Blocks of B x B, each column of them in `P` lanes of which the first B count.
+    /// Solves units of B x B blocks, each column of a block in `P` lanes of which the first B count.
     ///
     /// # Safety
     /// As for [`run`].
@@ -105,7 +105,7 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
         segment: &Segment,
     ) -> Cursor<T> {
         const { assert!(B <= P && P <= LANES) };
-        // SAFETY: as above; lanes past a column are read from what follows it, at most LANES numbers past the last one.
+        // SAFETY: as above; lanes past a column are read from the values after it, at most LANES numbers past the last value.
         unsafe {
             for step in 0..segment.units as usize {
                 let own = at.z.add(Self::unit(segment, step) * B);
@@ -127,7 +127,7 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
                 at.columns = at.columns.add(segment.width as usize);
                 let [mut sum, second] = sums;
                 (0..P).for_each(|r| sum[r] += second[r]);
-                // What the diagonal block has below (backward: above) its diagonal.
+                // The part of the diagonal block below its diagonal (backward: above it).
                 for c in 0..B {
                     let c = if FORWARD { c } else { B - 1 - c };
                     let solved = sum[c];
@@ -143,14 +143,14 @@ impl<const FORWARD: bool, const FUSED: bool> Way<FORWARD, FUSED> {
     /// Adds a column of a block times an unknown.
     ///
     /// # Safety
-    /// P numbers stand at `values`.
+    /// `values` points to P numbers.
     #[inline(always)]
     unsafe fn column<T: Scalar, const P: usize>(values: *const T, z: T, sums: &mut [T; P]) {
         // SAFETY: promised by the caller.
         (0..P).for_each(|r| sums[r] = Self::add(unsafe { *values.add(r) }, z, sums[r]));
     }
 
-    /// A segment.
+    /// Solves a segment.
     ///
     /// # Safety
     /// As for [`run`].
@@ -190,8 +190,8 @@ unsafe fn body<T: Scalar, const FUSED: bool>(
         // SAFETY: promised by the caller.
         unsafe {
             match forward {
-                true => Way::<true, FUSED>::segment(at, block, segment),
-                false => Way::<false, FUSED>::segment(at, block, segment),
+                true => Mode::<true, FUSED>::segment(at, block, segment),
+                false => Mode::<false, FUSED>::segment(at, block, segment),
             }
         }
     }
@@ -204,12 +204,12 @@ unsafe fn body_avx2<T: Scalar>(at: &mut Cursor<T>, block: usize, forward: bool, 
     unsafe { body::<T, true>(at, block, forward, segments) }
 }
 
-/// The segments of a task, the next ones of the strand that the cursor was made for.
+/// Solves the segments of a task; they are the next segments of the strand that the cursor was made for.
 ///
 /// # Safety
-/// The segments, columns and values were packed together, with blocks of this size (1 to 6); the vectors have an
-/// element for every row; what the segments need is solved, and no other thread touches the unknowns that they solve.
-/// `avx2` says that the processor has AVX2 and FMA.
+/// The segments, columns and values were packed together, with blocks of this size (1 to 6); the vectors have an element for
+/// every row; the unknowns that the segments depend on are solved, and no other thread touches the unknowns that they solve. If
+/// `avx2` is true, the processor has AVX2 and FMA.
 pub(super) unsafe fn run<T: Scalar>(
     packed: &Packed<T>,
     at: &mut Cursor<T>,

@@ -1,11 +1,12 @@
-//! z = L^-T D L^-1 r: two triangular solves, one after the other, in one go of all threads.
+//! z = L^-T D L^-1 r: two triangular solves, one after the other, in a single parallel region.
 //!
-//! A row can be solved when those that it names are. Instead of a barrier after every level of rows, each thread works
-//! through a strand of tasks and says how many it has done; another thread waits only before a task that needs one of
-//! them. The way back needs no barrier either: whoever still needs L^-1 r of a row is needed by that row itself. How
-//! the rows are cut is in `schedule.rs`; it changes no bit of the result.
+//! A row can be solved after the rows that it depends on. Instead of a barrier after every level of rows, each thread works
+//! through a strand of tasks and publishes how many it has done; another thread waits only before a task that depends on one of
+//! them. No barrier is needed before the backward solve either: an unknown that still needs L^-1 r of a row is itself a
+//! dependency of that row in the backward solve. `schedule.rs` describes how the rows are cut; the cut changes no bit of the
+//! result.
 //!
-//! Where nodes have several unknowns, rows are solved in square blocks, one column index for each block.
+//! If nodes have several unknowns, rows are solved in square blocks with one column index for each block.
 
 mod kernel;
 mod pack;
@@ -28,23 +29,24 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The sizes of blocks that there is code for.
+/// The block sizes that have compiled code.
 const BLOCKS: Range<usize> = 1..7;
-/// Turns of the waiting loop before the core is left to others. There are no more strands than cores, so that most waits end
-/// sooner; a core that is given away may stay with another process for milliseconds.
-const PATIENCE: u32 = 2000;
+/// Polls before a waiting thread yields its core. There are no more strands than cores, so most waits end sooner; a yielded core
+/// may stay with another process for milliseconds.
+const POLLS: u32 = 2000;
 
-/// The operator z = L^-T D L^-1 r. `factor` holds L below its diagonal, whose own diagonal is 1, and D on it; every row
-/// ends with its diagonal.
+/// Builds the operator z = L^-T D L^-1 r. `factor` holds L below its diagonal and D on it; L has a unit diagonal, and every row
+/// ends with its diagonal entry.
 pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<Made<Cpu, T>> {
     let (rows, entries, block) = (factor.rows(), factor.nnz(), best_block::<T>(&factor));
     let blocks = Bsr::from_csr(&factor, (block, block))?;
-    // The blocks hold the same.
+    // The blocks hold the same values.
     drop(factor);
     let triangle = Triangle::new(&blocks)?;
     let weight = block * block * size_of::<T>() + size_of::<u32>();
-    // With more strands than cores, each wait for another strand may last until the system gives that strand a core.
-    let schedule = Schedule::new(&triangle.needs(Direction::Forward), device.threads_at_once(), weight)?;
+    // With more strands than cores, a wait for another strand could last until the operating system schedules that strand.
+    let schedule =
+        Schedule::new(&triangle.dependencies(Direction::Forward), device.threads_at_once(), weight)?;
     let threads = schedule.strands.len();
     log::info!(
         "triangular solves: blocks of {block} x {block}, {} on {threads} of {} threads",
@@ -60,13 +62,13 @@ pub(in crate::backend) fn build<T: Scalar>(device: &Cpu, factor: Csr) -> Result<
             block,
             avx2: device.avx2,
             strands,
-            done: (0..threads).map(|_| Done::default()).collect(),
+            done: (0..threads).map(|_| Progress::default()).collect(),
         },
         scratch: Mutex::new((device.vector(rows, 1)?, device.slots(1, 1)?)),
     }))
 }
 
-/// The size of blocks that moves the fewest bytes, judged by strips of rows; one that divides the rows.
+/// Returns the block size that moves the fewest bytes, estimated from strips of rows; it divides the number of rows.
 fn best_block<T: Scalar>(factor: &Csr) -> usize {
     /// A multiple of every size.
     const STRIP: usize = 60;
@@ -93,42 +95,43 @@ fn best_block<T: Scalar>(factor: &Csr) -> usize {
     sizes.min_by_key(|&block| bytes(block)).unwrap_or(1)
 }
 
-/// Tasks that a thread has done, in a place of memory of its own.
+/// The number of tasks that a thread has done, on separate cache lines.
 #[derive(Default)]
 #[repr(align(128))]
-struct Done(AtomicU32);
+struct Progress(AtomicU32);
 
 /// Both triangles, cut for the threads of a device.
 struct Triangles<T> {
     rows: usize,
     entries: usize,
     team: Team<T>,
-    /// For applications that add to an old z. Locked for a whole application: the counts of tasks in `team` serve one at a time.
+    /// Scratch vector for applications with beta other than 0. Locked for a whole application, because the task counts in `team`
+    /// serve one application at a time.
     scratch: Mutex<Scratch<T>>,
 }
 
 type Scratch<T> = (CpuVector<T>, <Cpu as Device>::Slots);
 
-/// What the threads share.
+/// The data that the threads share.
 struct Team<T> {
     block: usize,
     avx2: bool,
     strands: Vec<Packed<T>>,
-    done: Vec<Done>,
+    done: Vec<Progress>,
 }
 
-/// The vectors of an application, as all threads use them.
+/// The vectors of an application, shared by all threads.
 #[derive(Clone, Copy)]
 struct Vectors<T> {
     x: *const T,
     z: *mut T,
 }
 
-// SAFETY: each unknown is written by one thread, and read by others after they have seen that its task is done.
+// SAFETY: each unknown is written by one thread, and read by another only after that thread has seen that its task is done.
 unsafe impl<T: Sync> Sync for Vectors<T> {}
 
 impl<T: Scalar> Triangles<T> {
-    /// z = L^-T D L^-1 x. The caller holds the lock of `scratch`.
+    /// Computes z = L^-T D L^-1 x. The caller holds the lock of `scratch`.
     fn solve(&self, device: &Cpu, x: &CpuVector<T>, z: &mut CpuVector<T>) -> Result<()> {
         let threads = self.team.strands.len();
         if threads > device.threads() {
@@ -141,7 +144,7 @@ impl<T: Scalar> Triangles<T> {
         if threads == 1 {
             team.strand(0, vectors);
         } else {
-            // Strands wait for each other, so each has a thread of its own.
+            // Strands wait for each other, so each one needs its own thread.
             device.team(|thread| {
                 if thread < threads {
                     team.strand(thread, vectors);
@@ -153,7 +156,7 @@ impl<T: Scalar> Triangles<T> {
 }
 
 impl<T: Scalar> Team<T> {
-    /// What one thread does.
+    /// Runs the strand of one thread, forward and backward.
     fn strand(&self, thread: usize, vectors: &Vectors<T>) {
         let packed = &self.strands[thread];
         let mut at = Cursor::new(packed, vectors.x, vectors.z);
@@ -162,21 +165,21 @@ impl<T: Scalar> Team<T> {
             let segments = segment..task.segments_end as usize;
             (segment, wait) = (segments.end, self.wait(packed, wait..task.waits_end as usize));
             let forward = number < packed.tasks.len() / 2;
-            // SAFETY: the strand was packed with blocks of this size for vectors of this length, and what its task
-            // needs is there; every unit stands in one strand.
+            // SAFETY: the strand was packed with blocks of this size for vectors of this length, the unknowns that its task
+            // depends on are solved, and every unit belongs to one strand.
             unsafe { kernel::run(packed, &mut at, (self.block, self.avx2), forward, segments) };
             self.done[thread].0.store(number as u32 + 1, Ordering::Release);
         }
     }
 
-    /// Returns once other threads have done what these waits say; the end of the range.
+    /// Waits until the other threads have done the tasks that these waits require; returns the end of the range.
     fn wait(&self, packed: &Packed<T>, waits: Range<usize>) -> usize {
         for wait in &packed.waits[waits.clone()] {
             let done = &self.done[wait.thread as usize].0;
-            let mut turns = 0_u32;
+            let mut polls = 0_u32;
             while done.load(Ordering::Acquire) < wait.tasks {
-                turns = turns.wrapping_add(1);
-                if turns.is_multiple_of(PATIENCE) {
+                polls = polls.wrapping_add(1);
+                if polls.is_multiple_of(POLLS) {
                     std::thread::yield_now();
                 } else {
                     std::hint::spin_loop();
@@ -223,7 +226,7 @@ impl<T: Scalar> LinearOperator<Cpu, T> for Triangles<T> {
     }
 
     fn cost(&self) -> Cost {
-        // x in, z out, and z in and out once more.
+        // x is read, z is written, and z is read and written once more.
         let vectors = 4 * self.rows * size_of::<T>();
         Cost { bytes: self.storage() + vectors as u64, flops: 4 * self.entries as u64 }
     }

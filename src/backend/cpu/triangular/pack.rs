@@ -1,38 +1,39 @@
-//! The two triangles as each thread reads them: values and columns in the order of its tasks, forward and then
-//! backward.
+//! The two triangles as each thread reads them: values and columns in the order of the thread's tasks, forward and then backward.
 
-use super::schedule::{Direction, Needs, Schedule, Wait};
+use super::schedule::{Dependencies, Direction, Schedule, Wait};
 use crate::error::Result;
 use crate::format::{Bsr, Values};
 use crate::parallel::{grow, room, zeros};
 use crate::scalar::Scalar;
 
-/// The lanes that a block's column may be read in: numbers that may be read past the last value.
+/// Lanes for the column of a block: loads may read this many numbers past the last value.
 pub(super) const LANES: usize = 8;
 
-/// Units that follow each other in memory, with equally many blocks.
+/// Units that are consecutive in memory and have equally many blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Segment {
     /// The unit that is solved first: the lowest forward, the highest backward.
     pub first: u32,
     pub units: u32,
-    /// Blocks of each unit, that of a chain not counted.
+    /// Blocks of each unit, without the block of a chain.
     pub width: u32,
-    /// Whether each needs the one solved just before. Its coefficient then comes last. Only where blocks are 1 x 1.
+    /// Whether each unit depends on the unit solved just before it. The coefficient of that dependency then comes last. Only for
+    /// blocks of 1 x 1.
     pub chained: bool,
 }
 
-/// Where the segments of a task end, and what it waits for.
+/// The end of a task's segments and of its waits.
 #[derive(Clone, Copy)]
 pub(super) struct Task {
     pub segments_end: u32,
     pub waits_end: u32,
 }
 
-/// What one thread does in one application: tasks forward, then as many backward.
+/// The data of one thread for one application: tasks forward, then as many backward.
 ///
-/// The values of a unit, forward: its blocks negated, column by column; then, for blocks beyond 1 x 1, the rest of its
-/// diagonal block below the diagonal, likewise. Backward the inverse pivots stand first, and blocks are transposed.
+/// The values of a unit, forward: its blocks negated, column by column; then, for blocks larger than 1 x 1, the part of its
+/// diagonal block below the diagonal, also negated, column by column. Backward the inverse pivots come first, and blocks are
+/// transposed.
 pub(super) struct Packed<T> {
     pub segments: Vec<Segment>,
     pub tasks: Vec<Task>,
@@ -59,24 +60,24 @@ pub(super) struct Triangle<'a> {
     diagonals: Vec<usize>,
     below: Side,
     above: Side,
-    /// Which block of the matrix each one above is.
+    /// The matrix block of each block of `above`.
     mirrored: Vec<usize>,
 }
 
-/// The blocks off the diagonal, row by row of one triangle.
+/// The off-diagonal blocks of one triangle, row by row.
 struct Side {
     offsets: Vec<usize>,
     units: Vec<u32>,
 }
 
 impl Side {
-    fn needs(&self) -> Needs<'_> {
-        Needs { offsets: &self.offsets, units: &self.units }
+    fn dependencies(&self) -> Dependencies<'_> {
+        Dependencies { offsets: &self.offsets, units: &self.units }
     }
 }
 
 impl<'a> Triangle<'a> {
-    /// Rows end with their diagonal block.
+    /// Builds both triangles; the rows of `matrix` end with their diagonal block.
     pub fn new(matrix: &'a Bsr) -> Result<Triangle<'a>> {
         let Values::F64(values) = matrix.values() else { unreachable!("factors are in double precision") };
         let n = matrix.block_rows();
@@ -98,8 +99,8 @@ impl<'a> Triangle<'a> {
         Ok(Triangle { block: matrix.block().0, values, diagonals, below, above, mirrored })
     }
 
-    pub fn needs(&self, direction: Direction) -> Needs<'_> {
-        self.side(direction).needs()
+    pub fn dependencies(&self, direction: Direction) -> Dependencies<'_> {
+        self.side(direction).dependencies()
     }
 
     fn side(&self, direction: Direction) -> &Side {
@@ -109,8 +110,8 @@ impl<'a> Triangle<'a> {
         }
     }
 
-    /// The blocks of a unit, and whether the one that is solved just before is among them: it is left out then, and
-    /// comes back by itself.
+    /// Returns the blocks of a unit, and the block of the unit solved just before, if that is one of them: it is then excluded
+    /// from the range.
     fn blocks(&self, direction: Direction, unit: usize) -> (std::ops::Range<usize>, Option<usize>) {
         let side = self.side(direction);
         let range = side.offsets[unit]..side.offsets[unit + 1];
@@ -128,16 +129,16 @@ impl<'a> Triangle<'a> {
         }
     }
 
-    /// The block of the matrix at a place in the row of a unit.
-    fn block_at(&self, direction: Direction, unit: u32, place: usize) -> usize {
+    /// Returns the matrix block at an index of the unit's triangle.
+    fn block_at(&self, direction: Direction, unit: u32, index: usize) -> usize {
         match direction {
-            // Each row before has one block more, its diagonal.
-            Direction::Forward => place + unit as usize,
-            Direction::Backward => self.mirrored[place],
+            // Each earlier row has one more block in the matrix, its diagonal block.
+            Direction::Forward => index + unit as usize,
+            Direction::Backward => self.mirrored[index],
         }
     }
 
-    /// What thread `thread` needs for its strand.
+    /// Packs the data of thread `thread` for its strand.
     pub fn pack<T: Scalar>(&self, schedule: &Schedule, thread: usize) -> Result<Packed<T>> {
         let strand = &schedule.strands[thread];
         let of = |side: &Side, unit: &u32| side.offsets[*unit as usize + 1] - side.offsets[*unit as usize];
@@ -152,12 +153,18 @@ impl<'a> Triangle<'a> {
             values: zeros(blocks * b * b + strand.units.len() * (inner + b) + LANES)?,
         };
         let mut packer = Packer { triangle: self, packed, columns: 0, values: 0 };
-        let mut known = vec![0; schedule.strands.len()];
+        let mut waited_for = vec![0; schedule.strands.len()];
         for direction in [Direction::Forward, Direction::Backward] {
             for step in 0..strand.tasks() {
                 let task = if direction == Direction::Forward { step } else { strand.tasks() - 1 - step };
-                let needs = self.needs(direction);
-                schedule.waits((thread, task), direction, &needs, &mut known, &mut packer.packed.waits);
+                let dependencies = self.dependencies(direction);
+                schedule.waits(
+                    (thread, task),
+                    direction,
+                    &dependencies,
+                    &mut waited_for,
+                    &mut packer.packed.waits,
+                );
                 match direction {
                     Direction::Forward => packer.task(direction, strand.task(task).iter())?,
                     Direction::Backward => packer.task(direction, strand.task(task).iter().rev())?,
@@ -169,7 +176,8 @@ impl<'a> Triangle<'a> {
     }
 }
 
-/// The other side of the diagonal, and the block of the matrix at each place there. `offsets[i + 1]` counts the blocks of row i.
+/// Returns the transpose of the lower triangle, and the matrix block of each of its blocks. `offsets[i + 1]` counts the blocks of
+/// row i.
 fn transposed(below: &Side, mut offsets: Vec<usize>) -> Result<(Side, Vec<usize>)> {
     let n = offsets.len() - 1;
     (0..n).for_each(|unit| offsets[unit + 1] += offsets[unit]);
@@ -179,17 +187,17 @@ fn transposed(below: &Side, mut offsets: Vec<usize>) -> Result<(Side, Vec<usize>
     let mut above = Side { offsets, units: zeros(count)? };
     let mut mirrored = zeros(count)?;
     for row in 0..n {
-        for place in below.offsets[row]..below.offsets[row + 1] {
-            let to = &mut next[below.units[place] as usize];
+        for index in below.offsets[row]..below.offsets[row + 1] {
+            let to = &mut next[below.units[index] as usize];
             above.units[*to] = row as u32;
-            mirrored[*to] = place + row;
+            mirrored[*to] = index + row;
             *to += 1;
         }
     }
     Ok((above, mirrored))
 }
 
-/// Writes the arrays of a thread from front to back.
+/// Writes the arrays of a thread in order.
 struct Packer<'a, T> {
     triangle: &'a Triangle<'a>,
     packed: Packed<T>,
@@ -215,7 +223,8 @@ impl<T: Scalar> Packer<'_, T> {
         Ok(())
     }
 
-    /// Adds a unit to the last segment if that began in this task and the unit continues it, or begins another.
+    /// Extends the last segment by a unit if that segment began in this task and the unit continues it; else begins a new
+    /// segment.
     fn unit(&mut self, direction: Direction, unit: u32, first: usize) {
         let (blocks, chain) = self.triangle.blocks(direction, unit as usize);
         let (width, chained) = (blocks.len() as u32, chain.is_some());
@@ -237,8 +246,8 @@ impl<T: Scalar> Packer<'_, T> {
         if direction == Direction::Backward {
             (0..self.triangle.block).for_each(|r| self.push(self.element(diagonal, r, r)));
         }
-        for place in blocks.chain(chain) {
-            self.block(direction, self.triangle.block_at(direction, unit, place), |_, _| true);
+        for index in blocks.chain(chain) {
+            self.block(direction, self.triangle.block_at(direction, unit, index), |_, _| true);
         }
         if self.triangle.block > 1 {
             match direction {
@@ -257,7 +266,7 @@ impl<T: Scalar> Packer<'_, T> {
         self.values += 1;
     }
 
-    /// A block negated, column by column, transposed on the way back; 0 where it is not `kept`.
+    /// Appends a block negated, column by column, transposed in the backward solve; elements that are not `kept` become 0.
     fn block(&mut self, direction: Direction, block: usize, kept: impl Fn(usize, usize) -> bool) {
         let b = self.triangle.block;
         for (c, r) in (0..b).flat_map(|c| (0..b).map(move |r| (c, r))) {

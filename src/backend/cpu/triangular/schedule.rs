@@ -1,41 +1,41 @@
-//! Which thread solves which unknowns of a triangle, and in which order.
+//! The schedule of a triangular solve: which thread solves which unknowns, and in which order.
 //!
-//! An unknown can be solved when those that its row names are. Units, the unknowns of one block row, are put into
-//! tasks, and every thread works through a strand of tasks in order; before a task it waits until other threads have
-//! come far enough. Three ways to cut are tried on paper, by a small model of the machine, and the fastest is taken:
+//! An unknown can be solved after the unknowns that its row depends on. Units, the unknowns of one block row, are grouped into
+//! tasks, and every thread works through a strand of tasks in order; before a task it waits until other threads have done enough
+//! tasks. Three schedules are compared by a simple cost model of the machine, and the fastest is used:
 //!
 //! - *serial*: one thread, in the order of the rows.
-//! - *lines*: where most units need the one before, as along the lines of a grid, every line is cut into as many pieces
-//!   as there are threads, and each thread has one piece of every line: a pipeline in which only the ends of pieces
-//!   meet, and all memory is read in order.
-//! - *levels*: the units that are as far from the start are solved at the same time, cut among the threads; small
-//!   levels that follow each other are left to one thread.
+//! - *lines*: for triangles in which most units depend on the previous one, as along the lines of a grid. Every line is cut into
+//!   as many pieces as there are threads, and each thread has one piece of every line: a pipeline in which only the ends of
+//!   pieces meet, and all memory is read in order.
+//! - *levels*: units at the same distance from the start are solved at the same time, divided among the threads; consecutive
+//!   small levels are left to one thread.
 //!
-//! The order changes when an unknown is solved, never how: all schedules give the same bits.
+//! The schedule changes when an unknown is solved, never how: all schedules give the same bits.
 
 use crate::error::Result;
 use crate::parallel::room;
 use std::ops::Range;
 
-/// What a unit costs beside its blocks, and a wait for another thread, in the time of moving one byte.
+/// The cost of a unit without its off-diagonal blocks, and of a wait for another thread, in the time of moving one byte.
 const UNIT: f64 = 16.0;
 const WAIT: f64 = 1500.0;
-/// Work below which a task is not worth a signal.
+/// Least work of a task: below it a signal to other threads costs too much.
 const SMALL: f64 = 6000.0;
-/// The most bytes for each unit while schedules are made: three of them, of which each has its units, their threads and
-/// tasks, and the depths by which one is cut.
+/// Upper bound of the bytes for each unit while schedules are made: three schedules, each with its units, their threads and
+/// tasks, and the depths for the levels.
 const BYTES: usize = 64;
-/// A schedule must be this much faster than a simpler one to be worth it.
+/// A schedule replaces a simpler one only if its time is below this share.
 const WORTH: f64 = 0.9;
 
-/// Which units stand in the rows of which, strictly below the diagonal.
-pub(super) struct Needs<'a> {
-    /// Where the needs of each unit begin; one more than there are units.
+/// The units that each unit depends on, strictly below the diagonal.
+pub(super) struct Dependencies<'a> {
+    /// The start of each unit's dependencies; one more than there are units.
     pub offsets: &'a [usize],
     pub units: &'a [u32],
 }
 
-impl Needs<'_> {
+impl Dependencies<'_> {
     pub fn of(&self, unit: usize) -> &[u32] {
         &self.units[self.offsets[unit]..self.offsets[unit + 1]]
     }
@@ -44,7 +44,7 @@ impl Needs<'_> {
         self.offsets.len() - 1
     }
 
-    /// Whether a unit needs the one before it.
+    /// Returns whether a unit depends on the unit before it.
     fn chained(&self, unit: usize) -> bool {
         unit > 0 && self.of(unit).last() == Some(&(unit as u32 - 1))
     }
@@ -54,7 +54,7 @@ impl Needs<'_> {
 #[derive(Clone, Default)]
 pub(super) struct Strand {
     pub units: Vec<u32>,
-    /// Where each task ends in `units`.
+    /// The end of each task in `units`.
     ends: Vec<usize>,
 }
 
@@ -76,7 +76,7 @@ impl Strand {
     }
 }
 
-/// A strand for every thread, and where each unit stands in them.
+/// A strand for every thread, and the thread and task of each unit.
 pub(super) struct Schedule {
     pub name: &'static str,
     pub strands: Vec<Strand>,
@@ -84,28 +84,28 @@ pub(super) struct Schedule {
     task_of: Vec<u32>,
 }
 
-/// So many tasks of a thread must be done.
+/// A wait until a thread has done this many tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Wait {
     pub thread: u32,
     pub tasks: u32,
 }
 
-/// The way through a triangle.
+/// The direction of a solve.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Direction {
-    /// The lower one, first row first.
+    /// The lower triangle, first row first.
     Forward,
-    /// Its transpose, after it, last row first.
+    /// The transpose of the lower triangle, last row first.
     Backward,
 }
 
 impl Schedule {
-    /// The best one for so many threads; a block weighs so many bytes.
-    pub fn new(needs: &Needs<'_>, threads: usize, block: usize) -> Result<Schedule> {
-        let model = Model { needs, block: block as f64 };
-        let (n, threads) = (needs.len(), threads.min(usize::from(u16::MAX)));
-        // Asked for at once, as it is taken here and there.
+    /// Returns the fastest schedule for at most `threads` threads; a block has `block` bytes.
+    pub fn new(dependencies: &Dependencies<'_>, threads: usize, block: usize) -> Result<Schedule> {
+        let model = Model { dependencies, block: block as f64 };
+        let (n, threads) = (dependencies.len(), threads.min(usize::from(u16::MAX)));
+        // One early check for memory, because the schedules allocate many small arrays.
         room::<[u8; BYTES]>(n).map(drop)?;
         let all = model.work(0..n);
         let serial =
@@ -141,19 +141,19 @@ impl Schedule {
         Schedule { name, strands, thread_of, task_of }
     }
 
-    /// What a task of a thread must wait for, as far as the thread does not know it: `known` has the tasks of every
-    /// thread that it has waited for. `needs` are those of the direction.
+    /// Appends the waits that a task of a thread needs, without those that earlier waits already cover: `waited_for` has, for
+    /// every thread, the number of tasks that this thread has waited for. `dependencies` are those of the direction.
     pub fn waits(
         &self,
         (thread, task): (usize, usize),
         direction: Direction,
-        needs: &Needs<'_>,
-        known: &mut [u32],
+        dependencies: &Dependencies<'_>,
+        waited_for: &mut [u32],
         into: &mut Vec<Wait>,
     ) {
         let first = into.len();
         for &unit in self.strands[thread].task(task) {
-            for &other in needs.of(unit as usize) {
+            for &other in dependencies.of(unit as usize) {
                 let owner = usize::from(self.thread_of[other as usize]);
                 if owner == thread {
                     continue;
@@ -163,8 +163,8 @@ impl Schedule {
                     Direction::Forward => number + 1,
                     Direction::Backward => 2 * self.strands[owner].tasks() as u32 - number,
                 };
-                if tasks > known[owner] {
-                    known[owner] = tasks;
+                if tasks > waited_for[owner] {
+                    waited_for[owner] = tasks;
                     match into[first..].iter_mut().find(|wait| wait.thread == owner as u32) {
                         Some(wait) => wait.tasks = tasks,
                         None => into.push(Wait { thread: owner as u32, tasks }),
@@ -175,15 +175,15 @@ impl Schedule {
     }
 }
 
-/// The machine on paper.
+/// The cost model of the machine.
 struct Model<'a> {
-    needs: &'a Needs<'a>,
+    dependencies: &'a Dependencies<'a>,
     block: f64,
 }
 
 impl Model<'_> {
     fn work(&self, units: Range<usize>) -> f64 {
-        let blocks = self.needs.offsets[units.end] - self.needs.offsets[units.start];
+        let blocks = self.dependencies.offsets[units.end] - self.dependencies.offsets[units.start];
         units.len() as f64 * (UNIT + self.block) + blocks as f64 * self.block
     }
 
@@ -191,30 +191,31 @@ impl Model<'_> {
         units.iter().map(|&unit| self.work(unit as usize..unit as usize + 1)).sum()
     }
 
-    /// When the last thread is done; none if they would wait for each other.
+    /// Returns when the last thread is done; none if threads would wait for each other forever.
     fn time(&self, schedule: &Schedule) -> Option<f64> {
         let threads = schedule.strands.len();
         let mut done: Vec<Vec<f64>> =
             schedule.strands.iter().map(|s| Vec::with_capacity(s.tasks())).collect();
-        let mut known = vec![vec![0; threads]; threads];
+        let mut waited_for = vec![vec![0; threads]; threads];
         let mut waits: Vec<Vec<Wait>> = vec![Vec::new(); threads];
         loop {
             let mut moved = false;
             for thread in 0..threads {
                 let strand = &schedule.strands[thread];
                 while done[thread].len() < strand.tasks() {
-                    let place = (thread, done[thread].len());
+                    let position = (thread, done[thread].len());
                     if waits[thread].is_empty() {
-                        let (known, waits) = (&mut known[thread], &mut waits[thread]);
-                        schedule.waits(place, Direction::Forward, self.needs, known, waits);
+                        let (waited_for, waits) = (&mut waited_for[thread], &mut waits[thread]);
+                        schedule.waits(position, Direction::Forward, self.dependencies, waited_for, waits);
                     }
                     let ready = |wait: &Wait| done[wait.thread as usize].get(wait.tasks as usize - 1);
                     let Some(ready) = waits[thread].iter().map(ready).collect::<Option<Vec<&f64>>>() else {
                         break;
                     };
-                    let others = ready.into_iter().fold(0.0_f64, |time, &other| time.max(other + WAIT));
-                    let start = done[thread].last().copied().unwrap_or(0.0).max(others);
-                    done[thread].push(start + self.work_of(strand.task(place.1)));
+                    let dependencies_done =
+                        ready.into_iter().fold(0.0_f64, |time, &other| time.max(other + WAIT));
+                    let start = done[thread].last().copied().unwrap_or(0.0).max(dependencies_done);
+                    done[thread].push(start + self.work_of(strand.task(position.1)));
                     waits[thread].clear();
                     moved = true;
                 }
@@ -228,13 +229,13 @@ impl Model<'_> {
     }
 }
 
-/// A piece of every line for every thread. Lines are taken together until a task is worth a signal.
+/// Gives every thread a piece of every line. Lines are merged into one task until the task is worth a signal.
 fn lines(model: &Model<'_>, threads: usize) -> Schedule {
-    let n = model.needs.len();
+    let n = model.dependencies.len();
     let mut strands = vec![Strand::default(); threads];
     let (mut group, mut start) = (0, 0);
     for end in 1..=n {
-        if end < n && model.needs.chained(end) {
+        if end < n && model.dependencies.chained(end) {
             continue;
         }
         let line = start..end;
@@ -251,23 +252,24 @@ fn lines(model: &Model<'_>, threads: usize) -> Schedule {
     Schedule::of("lines", n, strands)
 }
 
-/// How many steps each unit is from one that needs nothing.
-fn depths(needs: &Needs<'_>) -> Vec<u32> {
-    let mut depths = vec![0; needs.len()];
-    for unit in 0..needs.len() {
-        depths[unit] = needs.of(unit).iter().map(|&other| depths[other as usize] + 1).max().unwrap_or(0);
+/// Returns the depth of each unit: the length of the longest chain of dependencies before it.
+fn depths(dependencies: &Dependencies<'_>) -> Vec<u32> {
+    let mut depths = vec![0; dependencies.len()];
+    for unit in 0..dependencies.len() {
+        depths[unit] =
+            dependencies.of(unit).iter().map(|&other| depths[other as usize] + 1).max().unwrap_or(0);
     }
     depths
 }
 
-/// Units sorted by depth, in order where it is the same; and where each depth ends.
-fn by_depth(needs: &Needs<'_>) -> (Vec<u32>, Vec<usize>) {
-    let depths = depths(needs);
+/// Returns the units sorted by depth, in order within a depth, and the end of each depth.
+fn by_depth(dependencies: &Dependencies<'_>) -> (Vec<u32>, Vec<usize>) {
+    let depths = depths(dependencies);
     let levels = depths.iter().max().map_or(0, |&deepest| deepest as usize + 1);
     let mut ends = vec![0; levels + 1];
     depths.iter().for_each(|&depth| ends[depth as usize + 1] += 1);
     (0..levels).for_each(|level| ends[level + 1] += ends[level]);
-    let mut sorted = vec![0; needs.len()];
+    let mut sorted = vec![0; dependencies.len()];
     for (unit, &depth) in depths.iter().enumerate() {
         sorted[ends[depth as usize]] = unit as u32;
         ends[depth as usize] += 1;
@@ -276,9 +278,9 @@ fn by_depth(needs: &Needs<'_>) -> (Vec<u32>, Vec<usize>) {
     (sorted, ends)
 }
 
-/// Every level cut among the threads.
+/// Divides every level among the threads.
 fn levels(model: &Model<'_>, threads: usize) -> Schedule {
-    let (sorted, ends) = by_depth(model.needs);
+    let (sorted, ends) = by_depth(model.dependencies);
     let mut strands = vec![Strand::default(); threads];
     let (mut start, mut after_small) = (0, false);
     for end in ends {
@@ -307,15 +309,15 @@ fn levels(model: &Model<'_>, threads: usize) -> Schedule {
 mod tests {
     use super::*;
 
-    /// The needs of a grid, one unit a point, with these neighbours before each.
+    /// Returns the dependencies of a grid with one unit for each point; `before` lists the offsets of a point's dependencies.
     fn grid(sizes: [usize; 3], before: &[[isize; 3]]) -> (Vec<usize>, Vec<u32>) {
         let [x, y, z] = sizes;
         let (mut offsets, mut units) = (vec![0], Vec::new());
         for at in 0..x * y * z {
-            let place = [at % x, at / x % y, at / (x * y)];
+            let position = [at % x, at / x % y, at / (x * y)];
             let mut row: Vec<u32> = Vec::new();
             for step in before {
-                let there: Vec<_> = (0..3).map(|d| place[d].checked_add_signed(step[d])).collect();
+                let there: Vec<_> = (0..3).map(|d| position[d].checked_add_signed(step[d])).collect();
                 if let [Some(i), Some(j), Some(k)] = there[..]
                     && i < x
                     && j < y
@@ -344,11 +346,17 @@ mod tests {
         (std::iter::once(0).chain(ends).collect(), rows.concat())
     }
 
-    /// Runs the strands in turns, one of them as far ahead as its waits let it; nothing may be used before it is there.
-    fn assert_waits_suffice(schedule: &Schedule, below: &Needs<'_>, above: &Needs<'_>, favourite: usize) {
+    /// Runs the strands in turns, the favourite first as far as its waits allow; asserts that no unknown is used before it is
+    /// solved.
+    fn assert_waits_suffice(
+        schedule: &Schedule,
+        below: &Dependencies<'_>,
+        above: &Dependencies<'_>,
+        favourite: usize,
+    ) {
         let threads = schedule.strands.len();
         let mut done = vec![0_usize; threads];
-        let mut known = vec![vec![0; threads]; threads];
+        let mut waited_for = vec![vec![0; threads]; threads];
         let mut pending: Vec<Option<Vec<Wait>>> = vec![None; threads];
         let mut solved = [vec![false; below.len()], vec![false; below.len()]];
         loop {
@@ -358,13 +366,19 @@ mod tests {
                     return false;
                 }
                 let forward = done[thread] < tasks;
-                let (direction, needs, task) = match forward {
+                let (direction, dependencies, task) = match forward {
                     true => (Direction::Forward, below, done[thread]),
                     false => (Direction::Backward, above, 2 * tasks - 1 - done[thread]),
                 };
                 let waits = pending[thread].get_or_insert_with(|| {
                     let mut waits = Vec::new();
-                    schedule.waits((thread, task), direction, needs, &mut known[thread], &mut waits);
+                    schedule.waits(
+                        (thread, task),
+                        direction,
+                        dependencies,
+                        &mut waited_for[thread],
+                        &mut waits,
+                    );
                     waits
                 });
                 if waits.iter().any(|wait| done[wait.thread as usize] < wait.tasks as usize) {
@@ -377,7 +391,7 @@ mod tests {
                 }
                 for unit in units {
                     let solved = &mut solved[usize::from(!forward)];
-                    assert!(needs.of(unit as usize).iter().all(|&other| solved[other as usize]));
+                    assert!(dependencies.of(unit as usize).iter().all(|&other| solved[other as usize]));
                     assert!(!std::mem::replace(&mut solved[unit as usize], true));
                 }
                 done[thread] += 1;
@@ -391,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn grids_are_cut_as_suits_them_and_nothing_is_used_before_it_is_solved() {
+    fn grids_get_their_fastest_schedule_and_no_unknown_is_used_before_it_is_solved() {
         let star = [[-1, 0, 0], [0, -1, 0], [0, 0, -1]];
         let mut cube = Vec::new();
         for (k, j) in [(-1, -1), (-1, 0), (-1, 1), (0, -1)] {
@@ -408,9 +422,9 @@ mod tests {
         ];
         for (name, sizes, before) in cases {
             let (offsets, units) = grid(sizes, before);
-            let below = Needs { offsets: &offsets, units: &units };
+            let below = Dependencies { offsets: &offsets, units: &units };
             let (offsets, units) = reversed(&offsets, &units);
-            let above = Needs { offsets: &offsets, units: &units };
+            let above = Dependencies { offsets: &offsets, units: &units };
             for threads in 1..5 {
                 let schedule = Schedule::new(&below, threads, 12).unwrap();
                 if threads == 2 {

@@ -1,6 +1,6 @@
-//! The library's products over blocks: the one that takes any format, and the one from before, which takes blocks alone.
+//! The library's products over blocks: the generic one for any format, and the legacy one for blocks only.
 //!
-//! Both take square blocks, and matrices that these divide: x and y have to be as long as the blocks reach.
+//! Both support only square blocks that divide the matrix, because x and y must be as long as the blocks reach.
 
 use super::handles::LegacyDescriptor;
 use super::{
@@ -32,28 +32,28 @@ struct Squares {
 }
 
 impl Squares {
-    /// Bytes and operations of a product.
+    /// Returns the bytes and operations of a product.
     fn cost<T: Scalar>(&self) -> Cost {
         let vectors = (self.block_rows + self.block_cols) * self.block * size_of::<T>();
-        let places = self.blocks * self.block * self.block;
-        Cost { bytes: self.arrays.bytes() + vectors as u64, flops: 2 * places as u64 }
+        let padded_entries = self.blocks * self.block * self.block;
+        Cost { bytes: self.arrays.bytes() + vectors as u64, flops: 2 * padded_entries as u64 }
     }
 }
 
-/// Rows and columns of the blocks that are tried where the user names no size.
+/// Block sizes that are tried if the user names no size.
 const SIZES: std::ops::RangeInclusive<usize> = 2..=8;
 
-/// Whether a matrix consists of whole square blocks of this size.
+/// Returns whether a matrix consists of whole square blocks of this size.
 fn divides(matrix: &Csr, size: usize) -> bool {
     matrix.rows().is_multiple_of(size) && matrix.cols().is_multiple_of(size)
 }
 
-/// The size of square blocks that the user has named.
+/// Returns the size of square blocks that the user named.
 fn named(params: &Params) -> Option<usize> {
     params.get("block").and_then(|typed| typed.parse().ok())
 }
 
-/// Refuses what the library cannot store in square blocks.
+/// Refuses matrices that the library cannot store in square blocks.
 pub(super) fn check_blocks(matrix: &Csr, params: &Params) -> std::result::Result<(), Refusal> {
     if matrix.nnz() == 0 {
         return Err(Refusal::new("a matrix without entries", "use backend bsr"));
@@ -64,13 +64,13 @@ pub(super) fn check_blocks(matrix: &Csr, params: &Params) -> std::result::Result
             (SIZES.into_iter().any(|size| divides(matrix, size)), "square blocks of 2 to 8 rows".to_owned())
         }
     };
-    let what = || format!("{blocks} in {} x {} places", matrix.rows(), matrix.cols());
-    let hint = "the library has no blocks that reach over the edge; use backend bsr";
+    let what = || format!("{blocks} in a {} x {} matrix", matrix.rows(), matrix.cols());
+    let hint = "the library needs blocks that divide the matrix; use backend bsr";
     if fits { Ok(()) } else { Err(Refusal::new(what(), hint)) }
 }
 
-/// The size of square blocks that the user has named, or the one that moves the fewest bytes of those that divide the matrix:
-/// `check_blocks` has seen that there is one.
+/// Returns the size of square blocks that the user named, or else the size with the fewest bytes among those that divide the
+/// matrix; `check_blocks` ensures that one exists.
 fn size(matrix: &Csr, params: &Params) -> usize {
     named(params).unwrap_or_else(|| {
         let all = Blocks::sampled(matrix).all;
@@ -87,12 +87,12 @@ fn size(matrix: &Csr, params: &Params) -> usize {
 fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params, reserve: u64) -> Result<Squares> {
     let block = size(matrix, params);
     let bsr = Bsr::from_csr(matrix, (block, block))?;
-    let places = bsr.blocks() * block * block;
+    let padded_entries = bsr.blocks() * block * block;
     let offsets = match bsr.block_offsets() {
-        Offsets::U32(offsets) if places <= i32::MAX as usize => offsets,
+        Offsets::U32(offsets) if padded_entries <= i32::MAX as usize => offsets,
         _ => {
-            let what = format!("{places} values in blocks");
-            return Err(unsupported::<A>(what, "its 32-bit numbers end at 2147483647; use backend bsr"));
+            let what = format!("{padded_entries} values in blocks");
+            return Err(unsupported::<A>(what, "its 32-bit indices end at 2147483647; use backend bsr"));
         }
     };
     let arrays = Arrays::new()
@@ -104,7 +104,7 @@ fn squares<A: Algorithm>(device: &Cuda, matrix: &Csr, params: &Params, reserve: 
     Ok(Squares { block, block_rows, block_cols, blocks, arrays })
 }
 
-/// The matrix in square blocks for the library's general product.
+/// Creates the descriptor of the matrix in square blocks for the library's generic product.
 pub(super) fn describe<A: Algorithm, T: Scalar>(
     device: &Cuda,
     matrix: &Csr,
@@ -117,7 +117,7 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
     let squares = squares::<A>(device, matrix, params, reserve)?;
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     let mut descriptor = std::ptr::null();
-    // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
+    // SAFETY: the arrays belong to a validated matrix on the device, and the operator owns them together with the descriptor.
     let status = unsafe {
         sys::cusparseCreateConstBsr(
             &mut descriptor,
@@ -137,11 +137,11 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
         )
     };
     check("cusparseCreateConstBsr", status)?;
-    let places = squares.blocks * squares.block * squares.block;
-    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: squares.arrays, places })
+    let padded_entries = squares.blocks * squares.block * squares.block;
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays: squares.arrays, padded_entries })
 }
 
-/// The product from before, `cusparseDbsrmv`: what the block-band study was compared with.
+/// The legacy product `cusparseDbsrmv`, which the block-band study compares with.
 pub struct Legacy;
 
 impl Algorithm for Legacy {
@@ -172,7 +172,7 @@ impl Family<Cuda> for Legacy {
     ) -> Result<Made<Cuda, T>> {
         require_library()?;
         if !has("cusparseDbsrmv") || !has("cusparseSbsrmv") {
-            let hint = "later ones leave it out; use backend cusparse-bsr or bsr";
+            let hint = "later versions lack it; use backend cusparse-bsr or bsr";
             return Err(missing("cusparseDbsrmv", hint));
         }
         let explicit = explicit::<T>(matrix)?;
@@ -203,7 +203,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for LegacyOperator {
             return Ok(());
         }
         let Squares { block, block_rows, block_cols, blocks, arrays } = &self.squares;
-        // `squares` has refused more than 31 bits count.
+        // `squares` refuses sizes that 31 bits cannot count.
         let [rows, cols, blocks, block] = [block_rows, block_cols, blocks, block].map(|&n| n as c_int);
         let (offsets, columns) = (arrays.address(0) as *const c_int, arrays.address(1) as *const c_int);
         let direction = sys::cusparseDirection_t::CUSPARSE_DIRECTION_ROW;
@@ -231,7 +231,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for LegacyOperator {
                 )
             };
         }
-        // SAFETY: shapes and sizes are checked, values are of the type of the vectors; a captured launch copies its scalars.
+        // SAFETY: shapes and sizes are checked, values have the type of the vectors; a captured launch copies its scalars.
         let status = unsafe {
             match size_of::<T>() {
                 4 => product!(cusparseSbsrmv, f32),

@@ -1,6 +1,6 @@
 //! The library's handles and descriptors as owned values.
 //!
-//! They may move between threads, but calls on one must not overlap: each operator has its own, and locks it for each call.
+//! They may move between threads, but calls on one must not overlap: each operator has its own and locks it for each call.
 
 use super::{check, data_type, sys, would_not_start};
 use crate::device::cuda::{CudaVector, between_captures};
@@ -11,7 +11,7 @@ use cudarc::driver::CudaStream;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// A handle of the library, which enqueues on the stream of a device.
+/// A handle of the library that enqueues on the stream of a device.
 pub(super) struct Handle {
     pub raw: sys::cusparseHandle_t,
     stream: Arc<CudaStream>,
@@ -25,10 +25,10 @@ impl Handle {
     pub fn on(device: &Cuda) -> Result<Handle> {
         device.enter()?;
         let mut raw = std::ptr::null_mut();
-        // SAFETY: writes one handle.
+        // SAFETY: the call writes one handle.
         check("cusparseCreate", unsafe { sys::cusparseCreate(&mut raw) }).map_err(would_not_start)?;
         let handle = Handle { raw, stream: Arc::clone(device.stream()) };
-        // SAFETY: the handle keeps the stream.
+        // SAFETY: the handle keeps the stream alive.
         check("cusparseSetStream", unsafe {
             sys::cusparseSetStream(handle.raw, handle.stream.cu_stream().cast())
         })?;
@@ -40,35 +40,35 @@ impl Drop for Handle {
     fn drop(&mut self) {
         let context = self.stream.context();
         context.record_err(context.bind_to_thread());
-        // SAFETY: created by us, destroyed once.
+        // SAFETY: created in `on`, destroyed once.
         let _ = between_captures(|| unsafe { sys::cusparseDestroy(self.raw) });
     }
 }
 
-/// A matrix in one of the library's formats.
+/// The descriptor of a matrix in one of the library's generic formats.
 pub(super) struct MatrixDescriptor(pub sys::cusparseConstSpMatDescr_t);
 
-// SAFETY: a descriptor is memory of the host that belongs to no thread. It is not `Sync`: operators lock it for each call.
+// SAFETY: a descriptor is host memory that belongs to no thread. It is not `Sync`: operators lock it for each call.
 unsafe impl Send for MatrixDescriptor {}
 
 impl Drop for MatrixDescriptor {
     fn drop(&mut self) {
-        // SAFETY: created by us, destroyed once.
+        // SAFETY: created by this module's caller, destroyed once.
         let _ = unsafe { sys::cusparseDestroySpMat(self.0) };
     }
 }
 
-/// A matrix for the functions from before those formats.
+/// The descriptor of a matrix for the legacy functions.
 pub(super) struct LegacyDescriptor(pub sys::cusparseMatDescr_t);
 
 // SAFETY: as for `MatrixDescriptor`.
 unsafe impl Send for LegacyDescriptor {}
 
 impl LegacyDescriptor {
-    /// A general matrix that counts from 0.
+    /// Creates the descriptor of a general matrix with zero-based indices.
     pub fn new() -> Result<LegacyDescriptor> {
         let mut descriptor = std::ptr::null_mut();
-        // SAFETY: writes one descriptor.
+        // SAFETY: the call writes one descriptor.
         check("cusparseCreateMatDescr", unsafe { sys::cusparseCreateMatDescr(&mut descriptor) })?;
         Ok(LegacyDescriptor(descriptor))
     }
@@ -76,18 +76,18 @@ impl LegacyDescriptor {
 
 impl Drop for LegacyDescriptor {
     fn drop(&mut self) {
-        // SAFETY: created by us, destroyed once.
+        // SAFETY: created in `new`, destroyed once.
         let _ = unsafe { sys::cusparseDestroyMatDescr(self.0) };
     }
 }
 
-/// A vector, for one call.
+/// The descriptor of a vector, for one call.
 pub(super) struct VectorDescriptor(pub sys::cusparseDnVecDescr_t);
 
 impl VectorDescriptor {
     pub fn new<T: Scalar>(v: &CudaVector<T>) -> Result<VectorDescriptor> {
         let mut descriptor = std::ptr::null_mut();
-        // SAFETY: the vector has n elements of T on the device; the descriptor is used while it lives.
+        // SAFETY: the vector has n elements of T on the device; the descriptor is used only while the vector lives.
         let status = unsafe {
             sys::cusparseCreateDnVec(
                 &mut descriptor,
@@ -103,7 +103,7 @@ impl VectorDescriptor {
 
 impl Drop for VectorDescriptor {
     fn drop(&mut self) {
-        // SAFETY: created by us, destroyed once.
+        // SAFETY: created in `new`, destroyed once.
         let _ = unsafe { sys::cusparseDestroyDnVec(self.0.cast_const()) };
     }
 }

@@ -1,10 +1,10 @@
-//! How cuSPARSE is found, and what it says of itself.
+//! Loading of cuSPARSE, and its version.
 
 use crate::device::cuda::libraries::{GetProperty, Wanted, describe, hint};
 use crate::error::{Error, GpuError, Result};
 use cudarc::cusparse::sys;
 
-/// The binding looks for the library by name: once it is loaded from wherever it lies, that finds it.
+/// The binding searches for the library by name, which succeeds once the library is loaded from any path.
 const LIBRARY: Wanted = Wanted {
     name: "cuSPARSE",
     file: "libcusparse.so",
@@ -18,9 +18,9 @@ const LIBRARY: Wanted = Wanted {
     ),
 };
 
-/// Fails where the library is missing, and says how to get it.
+/// Fails if the library is missing, and tells how to install it.
 pub fn require_library() -> Result<()> {
-    // SAFETY: only tries to open the library.
+    // SAFETY: the call only tries to open the library.
     let present = || unsafe { sys::is_culib_present() };
     if present() {
         return require_functions();
@@ -32,17 +32,17 @@ pub fn require_library() -> Result<()> {
                 log::debug!("cuSPARSE loaded from {}", path.display());
                 return require_functions();
             }
-            format!("{}, which is of another version than libcusparse.so.12", path.display())
+            format!("{}, which is not version libcusparse.so.12", path.display())
         }
         Err(tried) => tried,
     };
     Err(LIBRARY.missing(tried))
 }
 
-/// Version and file of the library.
+/// Returns the version and file of the library.
 pub fn describe_library() -> Result<String> {
     require_library()?;
-    // SAFETY: the library is there, and stays; the type is the one that its header gives.
+    // SAFETY: the library is loaded and stays loaded; the type is the one in its header.
     Ok(unsafe {
         match sys::culib().get::<GetProperty>(b"cusparseGetProperty") {
             Ok(property) => describe(*property),
@@ -51,17 +51,17 @@ pub fn describe_library() -> Result<String> {
     })
 }
 
-/// Says more of an error of the first call.
+/// Adds the library's version and file to an error of the first call.
 pub(super) fn would_not_start(error: Error) -> Error {
     LIBRARY.would_not_start(error, &describe_library().unwrap_or_default())
 }
 
-/// What a library of another version lacks.
+/// Returns the error for a function that the loaded version of the library lacks.
 pub(super) fn missing(function: &'static str, hint: &'static str) -> Error {
     GpuError::FunctionMissing { library: LIBRARY.name, function, hint }.into()
 }
 
-/// Fails where the library is too old: the binding would end the program at the first call.
+/// Fails if the library is too old, because the binding panics at the first call of a missing function.
 fn require_functions() -> Result<()> {
     const NEWEST: [&str; 3] = ["cusparseSpMV_preprocess", "cusparseCreateConstCsr", "cusparseGetErrorString"];
     match NEWEST.iter().find(|name| !has(name)) {
@@ -74,8 +74,8 @@ fn require_functions() -> Result<()> {
     }
 }
 
-/// Whether the library has a function.
+/// Returns whether the library has a function.
 pub(super) fn has(name: &str) -> bool {
-    // SAFETY: the library is there; the symbol is only looked up.
+    // SAFETY: the library is loaded; the symbol is only looked up.
     unsafe { sys::culib().get::<unsafe extern "C" fn()>(name.as_bytes()) }.is_ok()
 }

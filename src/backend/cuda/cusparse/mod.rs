@@ -1,6 +1,6 @@
-//! NVIDIA's cuSPARSE, preprocessed, with a buffer of its own: the yardstick for our kernels.
+//! NVIDIA's cuSPARSE, preprocessed, with its own buffer: the baseline for our kernels.
 //!
-//! The only place that talks to the library. It is loaded when one of these backends is first asked for.
+//! Only this module calls the library. It is loaded when one of these backends is first used.
 
 mod blocks;
 mod handles;
@@ -31,9 +31,9 @@ use std::sync::{Arc, Mutex};
 pub trait Algorithm {
     /// The backend's name.
     const NAME: &'static str;
-    /// What the library calls it.
+    /// The library's identifier of the algorithm.
     const ALGORITHM: sys::cusparseSpMVAlg_t;
-    /// What it goes over.
+    /// The format that the algorithm multiplies.
     const STORAGE: Storage = Storage::Rows;
 }
 
@@ -42,21 +42,21 @@ pub trait Algorithm {
 pub enum Storage {
     /// CSR.
     Rows,
-    /// Sliced ELL, in slices of so many rows.
+    /// Sliced ELL, in slices of this many rows.
     Slices(usize),
     /// Square blocks.
     Blocks,
 }
 
-/// What the library chooses by itself.
+/// The library's default algorithm.
 pub struct Default;
-/// Its first algorithm over CSR.
+/// The library's first algorithm over CSR.
 pub struct First;
-/// Its second, which gives the same bits on every run.
+/// The library's second algorithm over CSR, which gives the same bits on every run.
 pub struct Second;
-/// Its algorithm over sliced ELL.
+/// The library's algorithm over sliced ELL.
 pub struct Sliced;
-/// Its algorithm over blocks.
+/// The library's algorithm over blocks.
 pub struct Blocked;
 
 impl Algorithm for Default {
@@ -78,12 +78,12 @@ impl Algorithm for Sliced {
 }
 impl Algorithm for Blocked {
     const NAME: &'static str = "cusparse-bsr";
-    // The only one over blocks; its own name came with a later version.
+    // The only algorithm over blocks; its own identifier came with a later version.
     const ALGORITHM: sys::cusparseSpMVAlg_t = sys::cusparseSpMVAlg_t::CUSPARSE_SPMV_ALG_DEFAULT;
     const STORAGE: Storage = Storage::Blocks;
 }
 
-/// The product of the library by one of its algorithms.
+/// The library's product with one of its algorithms.
 pub struct Cusparse<A>(PhantomData<A>);
 
 fn check(call: &'static str, status: sys::cusparseStatus_t) -> Result<()> {
@@ -103,7 +103,7 @@ fn data_type<T: Scalar>() -> sys::cudaDataType {
 }
 
 struct CusparseOperator {
-    // Before the arrays: the descriptor points to them.
+    // Declared before the arrays, so that it is dropped first: the descriptor points to them.
     library: Mutex<(MatrixDescriptor, Handle)>,
     algorithm: sys::cusparseSpMVAlg_t,
     buffer: CudaArray<u8>,
@@ -117,15 +117,15 @@ struct CusparseOperator {
 struct Described {
     descriptor: MatrixDescriptor,
     arrays: DeviceArrays,
-    /// Entries, padding among them.
-    places: usize,
+    /// Number of entries, padding included.
+    padded_entries: usize,
 }
 
 fn unsupported<A: Algorithm>(what: String, hint: &str) -> Error {
     Error::Unsupported { backend: A::NAME, device: "cuda", what, hint: hint.to_owned() }
 }
 
-/// Refuses what the library cannot do.
+/// Refuses matrices that the library does not support.
 fn check_matrix<A: Algorithm>(
     matrix: &Csr,
     params: &Params,
@@ -142,7 +142,7 @@ fn check_matrix<A: Algorithm>(
     }
     if matrix.rows() == 0 || matrix.cols() == 0 {
         let what = format!("a {} x {} matrix", matrix.rows(), matrix.cols());
-        return Err(Refusal::new(what, "the library refuses empty ones; use backend csr"));
+        return Err(Refusal::new(what, "the library refuses empty matrices; use backend csr"));
     }
     match A::STORAGE {
         Storage::Slices(_) if matrix.nnz() == 0 => {
@@ -169,7 +169,7 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
         require_library()?;
         let explicit = explicit::<T>(matrix)?;
         let stored = explicit.as_ref().unwrap_or(matrix);
-        let Described { descriptor, arrays, places } = match A::STORAGE {
+        let Described { descriptor, arrays, padded_entries } = match A::STORAGE {
             Storage::Rows => describe::<T>(device, stored, reserve)?,
             Storage::Slices(rows) => slices::describe::<A, T>(device, stored, rows, reserve)?,
             Storage::Blocks => blocks::describe::<A, T>(device, stored, params, reserve)?,
@@ -184,14 +184,14 @@ impl<A: Algorithm> Family<Cuda> for Cusparse<A> {
             arrays,
             backend: A::NAME,
             shape,
-            cost: Cost { bytes: bytes + vectors as u64, flops: 2 * places as u64 },
+            cost: Cost { bytes: bytes + vectors as u64, flops: 2 * padded_entries as u64 },
         };
         operator.prepare::<T>(device, A::STORAGE == Storage::Rows, reserve)?;
         Ok(Arc::new(operator))
     }
 }
 
-/// The library has no implicit values: a pattern gets an array of ones.
+/// Returns the matrix with an explicit array of ones if its values are implicit, because the library has no implicit values.
 fn explicit<T: Scalar>(matrix: &Csr) -> Result<Option<Csr>> {
     if !matches!(matrix.values(), Values::Ones) {
         return Ok(None);
@@ -208,7 +208,7 @@ fn describe<T: Scalar>(device: &Cuda, matrix: &Csr, reserve: u64) -> Result<Desc
         .upload(device, reserve)?;
     let mut descriptor = std::ptr::null();
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
-    // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
+    // SAFETY: the arrays belong to a validated matrix on the device, and the operator owns them together with the descriptor.
     let status = unsafe {
         sys::cusparseCreateConstCsr(
             &mut descriptor,
@@ -225,12 +225,12 @@ fn describe<T: Scalar>(device: &Cuda, matrix: &Csr, reserve: u64) -> Result<Desc
         )
     };
     check("cusparseCreateConstCsr", status)?;
-    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays, places: matrix.nnz() })
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays, padded_entries: matrix.nnz() })
 }
 
 impl CusparseOperator {
-    /// Gets the buffer that the library asks for, and lets it look at the matrix where it has a use for that.
-    fn prepare<T: Scalar>(&mut self, device: &Cuda, look: bool, reserve: u64) -> Result<()> {
+    /// Allocates the buffer that the library requires, and preprocesses the matrix if the algorithm supports that.
+    fn prepare<T: Scalar>(&mut self, device: &Cuda, preprocess: bool, reserve: u64) -> Result<()> {
         let x = device.vector::<T>(self.shape.1, 1)?;
         let y = device.vector::<T>(self.shape.0, 1)?;
         let (x, y) = (VectorDescriptor::new(&x)?, VectorDescriptor::new(&y)?);
@@ -240,7 +240,7 @@ impl CusparseOperator {
         let mut bytes = 0;
         device.enter()?;
         let (matrix, handle) = &*lock(&self.library);
-        // SAFETY: handle, descriptors and scalars live through the calls; the buffer has the size asked for.
+        // SAFETY: handle, descriptors and scalars live through the calls; the buffer has the requested size.
         unsafe {
             let status = sys::cusparseSpMV_bufferSize(
                 handle.raw,
@@ -258,7 +258,7 @@ impl CusparseOperator {
             let what = "the buffer of cuSPARSE";
             device.require_room(what, bytes as u64, reserve)?;
             self.buffer = device.allocate(what, bytes)?;
-            if !look {
+            if !preprocess {
                 return device.synchronize();
             }
             let status = sys::cusparseSpMV_preprocess(
@@ -300,7 +300,7 @@ impl<T: Scalar> LinearOperator<Cuda, T> for CusparseOperator {
         let (alpha, beta) = (T::from_f64(alpha), T::from_f64(beta));
         device.enter()?;
         let (matrix, handle) = &*lock(&self.library);
-        // SAFETY: shapes are checked; everything lives through the call; a captured launch copies its scalars.
+        // SAFETY: shapes are checked; all arguments live through the call; a captured launch copies its scalars.
         let status = unsafe {
             sys::cusparseSpMV(
                 handle.raw,

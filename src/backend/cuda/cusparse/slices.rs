@@ -1,4 +1,4 @@
-//! Sliced ELL for the library's general product.
+//! Sliced ELL for the library's generic product.
 
 use super::{Algorithm, Described, MatrixDescriptor, check, data_type, has, missing, sys, unsupported};
 use crate::backend::cuda::arrays::Arrays;
@@ -8,7 +8,7 @@ use crate::format::{Csr, Offsets, Sell};
 use crate::scalar::Scalar;
 use std::ffi::c_void;
 
-/// The matrix in slices of `height` rows, in their own order: the library knows no permutation.
+/// Creates the descriptor of the matrix in slices of `height` rows, unsorted, because the library supports no permutation.
 pub(super) fn describe<A: Algorithm, T: Scalar>(
     device: &Cuda,
     matrix: &Csr,
@@ -19,11 +19,11 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
         return Err(missing("cusparseCreateConstSlicedEll", "it came with CUDA 12.1; use backend sell"));
     }
     let sell = Sell::from_csr(matrix, height, 1)?;
-    let places = sell.col_indices().len();
+    let padded_entries = sell.col_indices().len();
     let offsets = match sell.slice_offsets() {
-        Offsets::U32(offsets) if places <= i32::MAX as usize => offsets,
+        Offsets::U32(offsets) if padded_entries <= i32::MAX as usize => offsets,
         _ => {
-            let what = format!("{places} entries and places of padding");
+            let what = format!("{padded_entries} entries, padding included");
             return Err(unsupported::<A>(what, "its 32-bit offsets end at 2147483647; use backend sell"));
         }
     };
@@ -34,14 +34,14 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
         .upload(device, reserve)?;
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     let mut descriptor = std::ptr::null();
-    // SAFETY: the arrays are a validated matrix's on the device, and the operator owns them beside the descriptor.
+    // SAFETY: the arrays belong to a validated matrix on the device, and the operator owns them together with the descriptor.
     let status = unsafe {
         sys::cusparseCreateConstSlicedEll(
             &mut descriptor,
             matrix.rows() as i64,
             matrix.cols() as i64,
             matrix.nnz() as i64,
-            places as i64,
+            padded_entries as i64,
             height as i64,
             arrays.address(0) as *const c_void,
             arrays.address(1) as *const c_void,
@@ -53,5 +53,5 @@ pub(super) fn describe<A: Algorithm, T: Scalar>(
         )
     };
     check("cusparseCreateConstSlicedEll", status)?;
-    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays, places })
+    Ok(Described { descriptor: MatrixDescriptor(descriptor), arrays, padded_entries })
 }

@@ -1,13 +1,13 @@
-//! SELL-32-4096: a warp takes 32 rows, a thread each, and reads their entries side by side.
+//! SELL-32-4096: a warp takes 32 rows, one thread each, and reads their entries with coalesced loads.
 //!
-//! Products of short rows are bound by memory, so what counts is the bytes of an entry, 12 in CSR. Here the columns of 32
-//! neighbouring rows are one number where they follow each other, as in stencils and bands, and 16 bits each where
-//! they lie near each other (`pack` has the layout); values that single precision holds exactly take 4 bytes, which
-//! changes no bit of the result, as products and sums stay in the precision of the vectors. Rows are sorted by length in windows
-//! of 4096 where that spares padding; x stays in its order, and the sum of a row is written where the row belongs.
-//! Threads stop at the end of their row: padding is never multiplied.
+//! Products of short rows are memory-bound, so the bytes of an entry matter, 12 in CSR. Here the columns of 32 neighbouring rows
+//! are one number if they are consecutive, as in stencils and bands, and 16 bits each if they lie near each other (`pack`
+//! describes the layout). Values that single precision represents exactly take 4 bytes, which changes no bit of the result,
+//! because products and sums stay in the precision of the vectors. Rows are sorted by length in windows of 4096 if that saves
+//! padding; x keeps its order, and the sum of a row is written to the row's own element of y. Threads stop at the end of their
+//! row: padding is never multiplied.
 //!
-//! A warp is held up by its longest row: matrices with rows much longer than all others are for other backends.
+//! A warp takes as long as its longest row: matrices with rows much longer than the rest are for other backends.
 //!
 //! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
 //! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
@@ -30,8 +30,8 @@ use std::sync::Arc;
 /// Rows of a slice: the threads of a warp.
 const LANES: usize = 32;
 
-/// Entries of a row that are loaded at once, all five of a stencil or as many as registers allow; how many where a row ends; and
-/// the blocks that a multiprocessor then holds.
+/// Entries of a row that are loaded at once (all five of a stencil, or as many as registers allow), the number at the end of a
+/// row, and the blocks that a multiprocessor then holds.
 const ROUNDS: [Round; 2] =
     [Round { unroll: 5, rest: 5, resident: 5 }, Round { unroll: 8, rest: 4, resident: 4 }];
 
@@ -42,7 +42,7 @@ struct Round {
     resident: u32,
 }
 
-/// The family of one.
+/// The family of the backend `sell`.
 pub struct Sell;
 
 fn form(round: Round) -> Form<Packed> {
@@ -56,27 +56,28 @@ pub(super) fn forms() -> Vec<AnyForm> {
     ROUNDS.map(|round| form(round).any()).into()
 }
 
-/// Places that slices of neighbours have for each entry. Sorting spares places, but rows that then stand side by side gather
-/// x from far apart: on an H200 slices of sorted rows of 30 to 400 entries took 1.7 times as long as CSR.
-pub(super) fn places_for_each_entry(matrix: &Csr) -> f64 {
+/// Returns the stored values per entry, padding included, of slices of neighbouring rows. Sorting reduces padding, but the sorted
+/// rows of a slice gather x from distant addresses: on an H200 slices of sorted rows of 30 to 400 entries took 1.7 times as long
+/// as CSR.
+pub(super) fn padding_ratio(matrix: &Csr) -> f64 {
     let lengths = matrix.map_rows(|row| matrix.row_range(row).len());
     let longest = lengths.chunks(LANES).filter_map(|slice| slice.iter().max());
-    let places: usize = longest.map(|longest| longest * LANES).sum();
-    places as f64 / matrix.nnz().max(1) as f64
+    let padded_entries: usize = longest.map(|longest| longest * LANES).sum();
+    padded_entries as f64 / matrix.nnz().max(1) as f64
 }
 
 impl Format for Packed {
     fn empty(types: Types) -> Packed {
         let (slices, words, values) = (Vec::new(), Vec::new(), types.values());
-        Packed { shape: (0, 0), slices, words, values, places: 0 }
+        Packed { shape: (0, 0), slices, words, values, padded_entries: 0 }
     }
 
     fn shape(&self) -> (usize, usize) {
         self.shape
     }
 
-    fn places(&self) -> usize {
-        self.places
+    fn padded_entries(&self) -> usize {
+        self.padded_entries
     }
 
     fn arrays<T: Scalar>(&self) -> Arrays<'_> {
@@ -87,7 +88,7 @@ impl Format for Packed {
     }
 
     fn numbers(&self) -> Vec<(&'static str, u32)> {
-        // `pack` has refused more rows.
+        // `pack` refuses more rows.
         vec![("rows_of_y", self.shape.0 as u32), ("count", self.slices.len() as u32)]
     }
 }

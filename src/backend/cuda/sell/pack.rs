@@ -1,28 +1,28 @@
-//! How slices are packed.
+//! The packed storage of slices.
 //!
-//! Each window of rows is sorted by length, longest first, where that spares padding. 32 neighbouring places make a
-//! slice, which four numbers describe:
+//! Each window of rows is sorted by length, longest first, if that saves padding. 32 consecutive rows of the resulting order make
+//! a slice, which four numbers describe:
 //!
-//! | number | what |
+//! | number | content |
 //! |---|---|
-//! | 0 | where its words begin, in eights |
-//! | 1 | where its values begin, in 32s |
-//! | 2 | its width, the entries of its longest row; flags in the highest four bits |
-//! | 3 | its lowest column |
+//! | 0 | start of the slice's words, in units of 8 |
+//! | 1 | start of the slice's values, in units of 32 |
+//! | 2 | width, the entries of the longest row; flags in the highest four bits |
+//! | 3 | lowest column |
 //!
-//! Its words are, in this order, and then up to seven zeros:
+//! The words are, in this order, followed by up to seven zeros:
 //!
-//! | words | what | when |
+//! | words | content | when |
 //! |---|---|---|
 //! | 32 | the row of each lane | `SORTED` |
 //! | 32 | the length of each lane's row | `RAGGED` |
 //! | width | the column of lane 0; lane l has the l-th one after it | `RUNS` |
-//! | 16 width | how far each lane's column lies above the lowest one, 16 bits each | `NEAR` |
+//! | 16 width | the offset of each lane's column from the lowest one, 16 bits each | `NEAR` |
 //! | 32 width | the column of each lane | otherwise |
 //!
-//! and its values 32 width, unless all are implicit ones: entry j of lane l at 32 j + l, as its column. Padding has the lowest
-//! column and the value 0, and no product looks at it. Lanes of the last slice beyond the last row have length 0 and,
-//! where rows are named, no row that exists.
+//! There are 32 width values, unless all values are implicit ones: the value and the column of entry j of lane l have the index
+//! 32 j + l. Padding has the lowest column and the value 0, and no product reads its x. Lanes of the last slice beyond the last
+//! row have length 0 and, in a sorted slice, a row index that does not exist.
 
 use super::LANES;
 use crate::error::{Error, Result};
@@ -32,17 +32,17 @@ use bytemuck::Zeroable;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-// As in kernels/sell.cu.
+// The same as in kernels/sell.cu.
 const SORTED: u32 = 1 << 28;
 const RAGGED: u32 = 1 << 29;
 const RUNS: u32 = 1 << 30;
 const NEAR: u32 = 1 << 31;
 /// The longest row that a slice can describe.
 const MOST_WIDE: usize = (1 << 28) - 1;
-/// Words that begin together.
+/// Alignment of a slice's words.
 const UNIT: usize = 8;
 
-/// Rows that are sorted together: sigma.
+/// Rows that are sorted together (sigma).
 const WINDOW: usize = 4096;
 /// Windows that are packed together.
 const BAND: usize = 8;
@@ -54,8 +54,8 @@ pub(super) struct Packed {
     pub slices: Vec<[u32; 4]>,
     pub words: Vec<u32>,
     pub values: Values,
-    /// Places for values, padding among them.
-    pub places: usize,
+    /// Number of entries, padding included.
+    pub padded_entries: usize,
 }
 
 impl Packed {
@@ -85,7 +85,7 @@ fn pack<V: Copy + Zeroable + Send + Sync>(
     let bands: Vec<Range<usize>> = (0..rows).step_by(BAND * WINDOW).map(band).collect();
     let packed = run_all(bands, |band| {
         let (slices, words, packed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut packer = Packer { matrix, values, slices, words, packed, places: 0 };
+        let mut packer = Packer { matrix, values, slices, words, packed, padded_entries: 0 };
         let mut windows = band.clone().step_by(WINDOW);
         windows.try_for_each(|first| packer.window(first..(first + WINDOW).min(band.end))).map(|()| packer)
     })
@@ -102,10 +102,11 @@ fn pack<V: Copy + Zeroable + Send + Sync>(
             let narrow = |what, value: usize| {
                 u32::try_from(value).map_err(|_| too_large(what, value, u32::MAX as usize))
             };
-            let starts = (narrow("where words begin", words)?, narrow("where values begin", values)?);
+            let starts =
+                (narrow("the offset of column words", words)?, narrow("the offset of values", values)?);
             slices.push([starts.0, starts.1, width, low]);
         }
-        before = (before.0 + part.words.len(), before.1 + part.places);
+        before = (before.0 + part.words.len(), before.1 + part.padded_entries);
         let words = split_front(&mut words_left, part.words.len());
         let values = split_front(&mut values_left, part.packed.len());
         copies.push((part, words, values));
@@ -115,17 +116,17 @@ fn pack<V: Copy + Zeroable + Send + Sync>(
         values.copy_from_slice(&part.packed);
     });
     let shape = (rows, matrix.cols());
-    Ok(Packed { shape, slices, words, values: wrap(all), places: before.1 })
+    Ok(Packed { shape, slices, words, values: wrap(all), padded_entries: before.1 })
 }
 
-/// Packs neighbouring windows; where slices begin counts from the first of them.
+/// Packs neighbouring windows; slice starts are relative to the first window.
 struct Packer<'a, V> {
     matrix: &'a Csr,
     values: Option<&'a [V]>,
     slices: Vec<[u32; 4]>,
     words: Vec<u32>,
     packed: Vec<V>,
-    places: usize,
+    padded_entries: usize,
 }
 
 impl<V: Copy + Zeroable> Packer<'_, V> {
@@ -133,32 +134,32 @@ impl<V: Copy + Zeroable> Packer<'_, V> {
         self.matrix.row_range(row).len()
     }
 
-    /// Places of slices of these rows.
-    fn places(&self, order: &[usize]) -> usize {
+    /// Returns the entries, padding included, of slices of these rows.
+    fn padded_entries(&self, order: &[usize]) -> usize {
         let widest = |rows: &[usize]| rows.iter().map(|&row| self.length(row)).max().unwrap_or(0);
         order.chunks(LANES).map(|rows| LANES * widest(rows)).sum()
     }
 
     fn window(&mut self, rows: Range<usize>) -> Result<()> {
-        /// Padding, in shares of the entries, that is not worth moving rows for.
+        /// Rows are sorted only if padding exceeds this fraction (1/32) of the entries.
         const LITTLE: usize = 32;
         let mut order: Vec<usize> = rows.clone().collect();
         let entries: usize = rows.clone().map(|row| self.length(row)).sum();
-        if self.places(&order) - entries > entries / LITTLE {
+        if self.padded_entries(&order) - entries > entries / LITTLE {
             order.sort_by_key(|&row| Reverse(self.length(row)));
         }
-        let places = self.places(&order);
-        // Growth in steps would end the process where memory does.
+        let padded_entries = self.padded_entries(&order);
+        // Checked first, because a failed growth of a vector would abort the process.
         if self.values.is_some() {
-            drop(room::<V>(self.packed.len() + places)?);
-            self.packed.reserve(places);
+            drop(room::<V>(self.packed.len() + padded_entries)?);
+            self.packed.reserve(padded_entries);
         }
-        drop(room::<u32>(self.words.len() + places)?);
+        drop(room::<u32>(self.words.len() + padded_entries)?);
         let mut slices = order.chunks(LANES).enumerate();
         slices.try_for_each(|(slice, lanes)| self.slice(rows.start + slice * LANES, lanes))
     }
 
-    /// Packs the slice whose first place is `first`.
+    /// Packs the slice whose first row in sorted order has the index `first`.
     fn slice(&mut self, first: usize, rows: &[usize]) -> Result<()> {
         let matrix = self.matrix;
         let columns: [&[u32]; LANES] =
@@ -167,7 +168,7 @@ impl<V: Copy + Zeroable> Packer<'_, V> {
         if width > MOST_WIDE {
             return Err(too_large("the length of a row", width, MOST_WIDE));
         }
-        // Columns stand in order in a row.
+        // Columns increase within a row.
         let low = columns.iter().filter_map(|columns| columns.first()).min().copied().unwrap_or(0);
         let high = columns.iter().filter_map(|columns| columns.last()).max().copied().unwrap_or(0);
         let sorted = rows.iter().enumerate().any(|(lane, &row)| row != first + lane);
@@ -177,8 +178,8 @@ impl<V: Copy + Zeroable> Packer<'_, V> {
         let near = !runs && high - low < 1 << 16;
         let flag = |holds, flag| if holds { flag } else { 0 };
         let flags = flag(sorted, SORTED) | flag(ragged, RAGGED) | flag(runs, RUNS) | flag(near, NEAR);
-        // Checked where all bands come together.
-        let starts = (self.words.len() / UNIT, self.places / LANES);
+        // The limit is checked after all bands are combined.
+        let starts = (self.words.len() / UNIT, self.padded_entries / LANES);
         self.slices.push([starts.0 as u32, starts.1 as u32, width as u32 | flags, low]);
         if sorted {
             let row = |lane| rows.get(lane).map_or(u32::MAX, |&row| row as u32);
@@ -191,14 +192,14 @@ impl<V: Copy + Zeroable> Packer<'_, V> {
         if runs {
             self.words.extend(&columns[0][..width]);
         } else if near {
-            let above = |place: usize| column(place / LANES, place % LANES) - low;
-            let places = (0..width * LANES).step_by(2);
-            self.words.extend(places.map(|place| above(place) | above(place + 1) << 16));
+            let above = |index: usize| column(index / LANES, index % LANES) - low;
+            let pairs = (0..width * LANES).step_by(2);
+            self.words.extend(pairs.map(|index| above(index) | above(index + 1) << 16));
         } else {
-            self.words.extend((0..width * LANES).map(|place| column(place / LANES, place % LANES)));
+            self.words.extend((0..width * LANES).map(|index| column(index / LANES, index % LANES)));
         }
         self.words.resize(self.words.len().next_multiple_of(UNIT), 0);
-        self.places += width * LANES;
+        self.padded_entries += width * LANES;
         if let Some(values) = self.values {
             let starts: [usize; LANES] =
                 std::array::from_fn(|lane| rows.get(lane).map_or(0, |&row| matrix.row_range(row).start));
@@ -217,7 +218,7 @@ impl<V: Copy + Zeroable> Packer<'_, V> {
 mod tests {
     use super::*;
 
-    /// The product as the kernel computes it: each lane goes through its row.
+    /// Returns the product as the kernel computes it: each lane goes through its row.
     fn multiply(packed: &Packed, rows: usize, x: &[f64]) -> Vec<f64> {
         let mut y = vec![f64::NAN; rows];
         for (number, &[words, values, width, low]) in packed.slices.iter().enumerate() {
@@ -237,14 +238,14 @@ mod tests {
                 let column = |j: usize| match flags & (RUNS | NEAR) {
                     RUNS => words[j] + lane as u32,
                     NEAR => {
-                        let place = j * LANES + lane;
-                        low + (words[place / 2] >> (16 * (place % 2)) & 0xffff)
+                        let index = j * LANES + lane;
+                        low + (words[index / 2] >> (16 * (index % 2)) & 0xffff)
                     }
                     _ => words[j * LANES + lane],
                 };
                 let value = |j: usize| packed.values.get((values as usize + j) * LANES + lane);
                 if row < rows {
-                    assert!(y[row].is_nan(), "row {row} comes twice");
+                    assert!(y[row].is_nan(), "row {row} occurs twice");
                     y[row] = (0..length).map(|j| value(j) * x[column(j) as usize]).sum();
                 }
             }
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_the_matrix() {
+    fn packed_slices_multiply_like_the_matrix() {
         for what in
             ["poisson2d:211x199", "hex27:9x8x7,dof=3", "uniform:n=70001,row=3", "rmat:scale=12,edges=60000"]
         {
@@ -280,11 +281,11 @@ mod tests {
     }
 
     #[test]
-    fn stencils_take_little_more_than_their_values() {
+    fn stencils_store_little_more_than_their_values() {
         let matrix = generated("poisson2d:256x256");
         let packed = check(&matrix);
         let words = size_of_val(&packed.words[..]) + size_of_val(&packed.slices[..]);
-        assert!(words < matrix.nnz(), "{words} bytes beside the values of {} entries", matrix.nnz());
-        assert!(packed.places < matrix.nnz() * 33 / 32);
+        assert!(words < matrix.nnz(), "{words} bytes in addition to the values of {} entries", matrix.nnz());
+        assert!(packed.padded_entries < matrix.nnz() * 33 / 32);
     }
 }

@@ -1,7 +1,6 @@
-//! Pieces of consecutive rows, one for each block: by threads where rows are short, by warps where they are not.
+//! Pieces of consecutive rows, one for each block: short rows are summed by threads, other rows by warps.
 //!
-//! Wherever rows are not short, it is the study's vector kernel of a warp a row, so that unrolling and the size of blocks are
-//! parameters.
+//! Pieces of longer rows run the study's vector kernel with a warp per row, so unrolling and the block size are parameters.
 
 use super::schedule::Ranges;
 use super::{THREADS_HEAVY, with_sums};
@@ -16,16 +15,17 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// By threads or by warps, piece by piece.
+/// The family of the backend `adaptive`.
 pub struct Adaptive;
 
-/// The longest row that `adaptive` gives to a thread: one that fills a warp, then others.
+/// The longest row that `adaptive` gives to a thread: first the length that fills a warp, then other lengths.
 pub const SHORT: &[&str] = &["32", "8", "16", "64"];
-/// Threads in a block of `adaptive`: the study's baseline, and what it tried.
+/// Threads in a block of `adaptive`: the study's baseline, then the sizes that the study tried.
 pub const BLOCKS: &[&str] = &["256", "128", "512"];
-/// Entries of a row that a thread of `adaptive` loads before it uses the first: the baseline, and what the study tried.
+/// Entries of a row that a thread of `adaptive` loads before it uses the first: the baseline, then the number that the study
+/// tried.
 pub const UNROLLS: &[&str] = &["1", "4"];
-/// The study's names for sets of parameters. It does not say what is in them: these are our readings.
+/// The study's names for sets of parameters. The study does not give their contents: these are our interpretation.
 pub const SETS: &[&str] = &["baseline", "combined", "p100"];
 
 /// Threads that the study's P100 holds at once, on its 56 multiprocessors.
@@ -36,9 +36,8 @@ fn form_of(unroll: u32, block: u32) -> Form<Compressed, Ranges> {
     form.in_blocks_of(block).fitting(THREADS_HEAVY)
 }
 
-/// The form of `adaptive` for these parameters, and the most threads of its grid: what the set says, but for what is
-/// named beside it.
-fn asked(params: &Params) -> (Form<Compressed, Ranges>, u64) {
+/// Returns the form of `adaptive` for these parameters, and the most threads of its grid. Explicit parameters override the set.
+fn requested(params: &Params) -> (Form<Compressed, Ranges>, u64) {
     let (block, unroll, threads) = match params.get("set") {
         Some("combined") => (512, 4, u64::MAX),
         Some("p100") => (256, 1, P100_THREADS),
@@ -61,11 +60,11 @@ impl Family<Cuda> for Adaptive {
         params: &Params,
         reserve: u64,
     ) -> Result<Made<Cuda, T>> {
-        let (form, most) = asked(params);
+        let (form, most) = requested(params);
         let (short, block) = (number(params, "short", SHORT), form.kind.block);
         let pieces = Ranges::pieces(matrix, short as usize, block as usize);
         let pass = Pass::over(device, form, &pieces, block)?.with_at_most(most);
-        compressed::made::<T>("adaptive", device, matrix, [pass], reserve)
+        compressed::operator::<T>("adaptive", device, matrix, [pass], reserve)
     }
 }
 
@@ -75,10 +74,10 @@ mod tests {
     use crate::backend::{Choice, REGISTRY};
 
     #[test]
-    fn a_set_gives_way_to_what_is_named_beside_it_and_every_form_is_compiled_ahead() {
+    fn explicit_parameters_override_a_set_and_every_form_is_compiled_ahead() {
         let form = |typed: &str| {
             let choice = Choice::resolve("cuda", "vector", typed).unwrap();
-            let (form, threads) = asked(&choice.params);
+            let (form, threads) = requested(&choice.params);
             (form.kind.block, form.kind.defines[0].1.clone(), threads)
         };
         let of = |block: u32, unroll: &str, threads: u64| (block, unroll.to_owned(), threads);
@@ -94,7 +93,7 @@ mod tests {
             for value in param.values {
                 let choice =
                     Choice::resolve("cuda", "vector", &format!("adaptive:{}={value}", param.name)).unwrap();
-                let (form, _) = asked(&choice.params);
+                let (form, _) = requested(&choice.params);
                 assert!(ahead.contains(&(form.kind.block, form.kind.defines)), "{}", choice.label());
             }
         }

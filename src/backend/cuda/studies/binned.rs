@@ -1,4 +1,4 @@
-//! A launch of the kernel of `vector` for each class of rows by length.
+//! One launch of the `vector` kernel for each class of row lengths.
 
 use super::schedule::Listed;
 use crate::backend::cuda::compressed::{self, Compressed};
@@ -12,18 +12,18 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// A kernel for each class of rows.
+/// The family of the backend `binned`.
 pub struct Binned;
 
 /// The longest row of the first class of `binned`.
 pub const FIRST_CLASS: &[&str] = &["8", "4", "16"];
-/// The longest row of the second.
+/// The longest row of the second class of `binned`.
 pub const SECOND_CLASS: &[&str] = &["64", "32", "256"];
 
-/// The threads that `binned` gives to a row of each class.
+/// Threads per row in each class of `binned`.
 const CLASS_THREADS: [u32; 3] = [1, 8, 32];
 
-/// The kernel of `vector` over a list of rows.
+/// Returns the kernel of `vector` over a list of rows.
 fn form_of(threads: u32) -> Form<Compressed, Listed> {
     vector::form(threads).with("LISTED", 1).without_dots()
 }
@@ -45,6 +45,6 @@ impl Family<Cuda> for Binned {
         for (rows, threads) in classes.iter().zip(CLASS_THREADS) {
             passes.push(Pass::over(device, form_of(threads), rows, threads)?);
         }
-        compressed::made::<T>("binned", device, matrix, passes, reserve)
+        compressed::operator::<T>("binned", device, matrix, passes, reserve)
     }
 }

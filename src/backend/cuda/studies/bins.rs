@@ -1,4 +1,4 @@
-//! A warp for each bin of consecutive rows, which have about as many entries together.
+//! A warp for each bin of consecutive rows; bins have about equally many entries.
 
 use super::schedule::Ranges;
 use super::{WARP_UNROLL, with_sums};
@@ -13,10 +13,10 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// A warp for each bin of rows.
+/// The family of the backend `bins`.
 pub struct Bins;
 
-/// Entries in a bin: as many as 8 rounds of a warp, so that matrices of a few million entries still keep a GPU busy.
+/// Entries in a bin: 8 rounds of a warp by default, so that matrices of a few million entries still keep a GPU busy.
 pub const ENTRIES: &[&str] = &["256", "64", "1024", "4096"];
 
 fn form() -> Form<Compressed, Ranges> {
@@ -36,6 +36,6 @@ impl Family<Cuda> for Bins {
     ) -> Result<Made<Cuda, T>> {
         let bins = Ranges::bins(matrix, number(params, "entries", ENTRIES) as usize);
         let pass = Pass::over(device, form(), &bins, 32)?;
-        compressed::made::<T>("bins", device, matrix, [pass], reserve)
+        compressed::operator::<T>("bins", device, matrix, [pass], reserve)
     }
 }

@@ -1,15 +1,16 @@
-//! The four kernels of the block-band study: tasks of equally many blocks, made beforehand, each for a block of threads.
+//! The four kernels of the block-band study: tasks of equally many blocks, made beforehand, each for one thread block.
 //!
-//! | backend | how a block of threads sums up a row of blocks |
+//! | backend | how a thread block sums a block row |
 //! |---|---|
-//! | `bsr-row-major` | a thread a value; each product is added to shared memory atomically |
-//! | `bsr-private` | a thread a value; R sums for each thread, in local memory |
-//! | `bsr-team` | R C threads a block, each with one place of it and one sum |
-//! | `bsr-unrolled` | a thread a column of a block, several rows at once in registers: the study's fastest |
+//! | `bsr-row-major` | a thread per value; each product is added to shared memory atomically |
+//! | `bsr-private` | a thread per value; R sums per thread, in local memory |
+//! | `bsr-team` | R C threads per block, each with one position of the block and one sum |
+//! | `bsr-unrolled` | a thread per column of a block, several rows at once in registers: the study's fastest |
 //!
-//! y is scaled by a kernel of its own, and tasks add to it atomically, so that bits may differ from run to run. They are kept as
-//! they were described, costs included. As many blocks of threads are launched as the GPU holds at once, by the registers of the
-//! compiled kernel, times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers but for the last kernel.
+//! A separate kernel scales y, and tasks add to it atomically, so bits may differ from run to run. The kernels are implemented as
+//! the study describes them, costs included. The launch has as many thread blocks as the GPU holds at once (from the registers of
+//! the compiled kernel) times `over`; each gets `chunks` tasks. The study limits a thread to 32 registers, except in the last
+//! kernel.
 
 use crate::backend::blocks::{ANY_SIZE, named_or_found};
 use crate::backend::cuda::arrays::Arrays;
@@ -30,52 +31,48 @@ use std::sync::Arc;
 const BLOCK: Param = Param {
     name: "block",
     values: &["auto", "5x5", "3x3", "8x8"],
-    summary: "rows x columns of a block; auto finds the size that moves the fewest bytes",
+    summary: "rows x columns of a block; auto takes the size that moves the fewest bytes",
     others: Some(Others { examples: &["1x7", "13x2", "64x5", "9x10"], ..ANY_SIZE }),
 };
 const fn threads(values: &'static [&'static str]) -> Param {
-    Param { name: "threads", values, summary: "threads in a block of threads", others: None }
+    Param { name: "threads", values, summary: "threads in a thread block", others: None }
 }
 const fn over(values: &'static [&'static str]) -> Param {
-    let summary = "blocks of threads launched for each that the GPU holds at once";
+    let summary = "thread blocks launched, relative to those that the GPU holds at once";
     Param { name: "over", values, summary, others: None }
 }
-const CHUNKS: Param = Param {
-    name: "chunks",
-    values: &["1", "2", "8"],
-    summary: "tasks for each block of threads",
-    others: None,
-};
+const CHUNKS: Param =
+    Param { name: "chunks", values: &["1", "2", "8"], summary: "tasks for each thread block", others: None };
 const fn registers(values: &'static [&'static str]) -> Param {
     Param {
         name: "registers",
         values,
-        summary: "the most registers of a thread; any: the compiler's choice",
+        summary: "the most registers of a thread; any: no limit",
         others: None,
     }
 }
 
 /// A variant of the kernel.
 pub trait Variant: 'static {
-    /// What users type.
+    /// The backend's name.
     const NAME: &'static str;
-    /// What the kernel is compiled with.
+    /// The macro that selects the variant.
     const DEFINE: &'static str;
-    /// Its parameters: the study's best configuration by default.
+    /// The variant's parameters; the defaults are the study's best configuration.
     const PARAMS: &'static [Param];
-    /// Threads that a block of threads must have for blocks of so many values.
+    /// Returns the least number of threads in a thread block for blocks of `_values` values.
     fn least_threads(_values: usize) -> usize {
         1
     }
 }
 
-/// Products by threads that go through the values in the order of memory.
+/// Threads go through the values in memory order and add to shared memory.
 pub struct RowMajor;
-/// The same with sums of their own.
+/// Threads go through the values in memory order with private sums.
 pub struct Private;
-/// Products by as many threads as a block has values.
+/// As many threads as a block has values.
 pub struct Team;
-/// Products by a thread for each column of a block.
+/// One thread per column of a block.
 pub struct Unrolled;
 
 impl Variant for RowMajor {
@@ -129,7 +126,7 @@ impl Variant for Unrolled {
         Param {
             name: "rows",
             values: ROWS_AT_ONCE,
-            summary: "rows of a block that a thread sums up at once",
+            summary: "rows of a block that a thread sums at once",
             others: None,
         },
     ];
@@ -140,13 +137,13 @@ const ROWS_AT_ONCE: &[&str] = &["8", "1", "2", "4", "5", "16"];
 /// A variant as a family of the registry.
 pub struct Tasks<V>(PhantomData<V>);
 
-/// The value of a parameter that the user has set, or its default.
-fn given<'a, V: Variant>(params: &'a Params, name: &str) -> &'a str {
+/// Returns the value of a parameter that the user set, or its default.
+fn value_or_default<'a, V: Variant>(params: &'a Params, name: &str) -> &'a str {
     let default = || V::PARAMS.iter().find(|param| param.name == name).map_or("", |param| param.values[0]);
     params.get(name).unwrap_or_else(default)
 }
 
-/// `a/b` as numbers.
+/// Parses `a/b` into numbers.
 fn ratio(typed: &str) -> (u32, u32) {
     let (above, below) = typed.split_once('/').unwrap_or((typed, "1"));
     (above.parse().unwrap_or(1), below.parse().unwrap_or(1))
@@ -161,7 +158,7 @@ fn form(name: &'static str, variant: &'static str, block: (usize, usize), thread
         .with(variant, 1)
 }
 
-/// The kernel of a variant; `registers` is 0 where the compiler may choose.
+/// Returns the kernel of a variant; with `registers` 0 registers are not limited.
 fn products(
     variant: &'static str,
     block: (usize, usize),
@@ -173,12 +170,12 @@ fn products(
     if registers == 0 { form } else { form.with("REGISTERS", registers) }
 }
 
-/// The kernel that scales y, in the shape of any variant.
+/// Returns the kernel that scales y, with the parameters of any variant.
 fn scale(threads: u32) -> Form<BlockTasks> {
     form("spmv_bsr_scale", Unrolled::DEFINE, (1, 1), threads).with("ROWS_AT_ONCE", 1)
 }
 
-/// Every variant, of a block that it is described for and of one that it has to be careful with.
+/// Returns every variant with a block size that the study describes and with a size that needs the general code.
 pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
     let both = |name, variant, threads, registers, rows| {
         [(5, 5), (13, 3)].map(|block| (name, products(variant, block, threads, registers, rows).any()))
@@ -193,7 +190,7 @@ pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
     forms
 }
 
-/// Where each of so many tasks begins, and the end of the last: in blocks, and the row of blocks of the first.
+/// Cuts the blocks into tasks: returns the first block of each task and the end of the last, and the block row of each.
 fn cut(offsets: &Offsets, tasks: usize) -> (Vec<u64>, Vec<u32>) {
     let rows = offsets.len() - 1;
     let blocks = offsets.get(rows);
@@ -215,7 +212,7 @@ struct BlockTasks {
     parts: BsrParts,
     /// The first block of each task, and the end of the last.
     task_blocks: Vec<u64>,
-    /// The row of blocks that each begins in.
+    /// The block row that each task begins in.
     task_rows: Vec<u32>,
 }
 
@@ -238,7 +235,7 @@ impl Format for BlockTasks {
         (self.parts.rows, self.parts.cols)
     }
 
-    fn places(&self) -> usize {
+    fn padded_entries(&self) -> usize {
         self.parts.block_columns.len() * self.parts.block.0 * self.parts.block.1
     }
 
@@ -252,37 +249,37 @@ impl Format for BlockTasks {
     }
 
     fn numbers(&self) -> Vec<(&'static str, u32)> {
-        // `build` refuses matrices with more rows; there are as many tasks as a GPU is given blocks.
+        // `build` refuses matrices with more rows; there are few tasks for each thread block of the GPU.
         let tasks = self.task_blocks.len() - 1;
         let shape = [("rows_of_y", self.parts.rows), ("columns_of_x", self.parts.cols), ("tasks", tasks)];
         shape.map(|(name, number)| (name, number as u32)).into()
     }
 }
 
-/// Threads in a block.
+/// Returns the threads in a thread block.
 fn threads_of<V: Variant>(params: &Params) -> u32 {
-    given::<V>(params, "threads").parse().unwrap_or(128)
+    value_or_default::<V>(params, "threads").parse().unwrap_or(128)
 }
 
-/// What the user has asked of a variant.
-struct Asked {
+/// The parameters that the user requested of a variant.
+struct Request {
     products: Form<BlockTasks>,
     block: (usize, usize),
     over: (u32, u32),
     chunks: usize,
 }
 
-impl Asked {
-    fn read<V: Variant>(matrix: &Csr, params: &Params) -> Result<Asked> {
+impl Request {
+    fn read<V: Variant>(matrix: &Csr, params: &Params) -> Result<Request> {
         let block = named_or_found(matrix, params, stored_bytes(matrix));
         let threads = threads_of::<V>(params);
-        let registers = given::<V>(params, "registers").parse().unwrap_or(0);
+        let registers = value_or_default::<V>(params, "registers").parse().unwrap_or(0);
         let rows = number(params, "rows", ROWS_AT_ONCE);
-        Ok(Asked {
+        Ok(Request {
             products: products(V::DEFINE, block, threads, registers, rows),
             block,
-            over: ratio(given::<V>(params, "over")),
-            chunks: ratio(given::<V>(params, "chunks")).0 as usize,
+            over: ratio(value_or_default::<V>(params, "over")),
+            chunks: ratio(value_or_default::<V>(params, "chunks")).0 as usize,
         })
     }
 
@@ -295,29 +292,29 @@ impl Asked {
     }
 }
 
-/// How a kernel of the study is launched.
+/// The launch configuration of a kernel of the study.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch {
-    /// Registers of a thread, as it was compiled.
+    /// Registers of a thread, as compiled.
     pub registers: u32,
-    /// Blocks of threads that a multiprocessor holds at once, by these registers.
+    /// Thread blocks that a multiprocessor holds at once with these registers.
     pub resident: u32,
-    /// Blocks of threads in all.
+    /// Thread blocks in total.
     pub blocks: u32,
 }
 
-/// How a choice launches its kernel over a matrix of double precision, where it is one of the study's.
+/// Returns the launch configuration of a choice for a matrix in double precision; none if it is not one of the study's backends.
 pub fn launch<T: Scalar>(device: &Cuda, matrix: &Csr, choice: &Choice) -> Result<Option<Launch>> {
     choice.entry.check(matrix, &choice.params, size_of::<T>())?;
-    let asked = match choice.entry.name {
-        RowMajor::NAME => Asked::read::<RowMajor>(matrix, &choice.params),
-        Private::NAME => Asked::read::<Private>(matrix, &choice.params),
-        Team::NAME => Asked::read::<Team>(matrix, &choice.params),
-        Unrolled::NAME => Asked::read::<Unrolled>(matrix, &choice.params),
+    let request = match choice.entry.name {
+        RowMajor::NAME => Request::read::<RowMajor>(matrix, &choice.params),
+        Private::NAME => Request::read::<Private>(matrix, &choice.params),
+        Team::NAME => Request::read::<Team>(matrix, &choice.params),
+        Unrolled::NAME => Request::read::<Unrolled>(matrix, &choice.params),
         _ => return Ok(None),
     };
     let types = Types::new(Real::of::<T>(), Some(Real::F64), false);
-    asked?.launch(device, types).map(Some)
+    request?.launch(device, types).map(Some)
 }
 
 impl<V: Variant> Family<Cuda> for Tasks<V> {
@@ -326,7 +323,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
     fn check(matrix: &Csr, params: &Params, _: usize) -> std::result::Result<(), Refusal> {
         let threads = threads_of::<V>(params);
         let fits = |(height, width): (usize, usize)| V::least_threads(height * width) <= threads as usize;
-        // Blocks are not looked for where the largest that are found would do.
+        // Without a size from the user, the search is skipped if even its largest size fits.
         if params.get("block").is_none() && fits((8, 8)) {
             return Ok(());
         }
@@ -337,7 +334,7 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         Err(Refusal::new(
             format!("blocks of {height} x {width} by {threads} threads"),
             format!(
-                "it needs a thread for each of {} values; ask for more by threads=, up to 1024, or use bsr-unrolled",
+                "it needs a thread for each of {} values; set threads= to more, up to 1024, or use bsr-unrolled",
                 height * width
             ),
         ))
@@ -350,19 +347,19 @@ impl<V: Variant> Family<Cuda> for Tasks<V> {
         reserve: u64,
     ) -> Result<Made<Cuda, T>> {
         check_size(matrix)?;
-        let asked = Asked::read::<V>(matrix, params)?;
-        let bsr = Bsr::from_csr(matrix, asked.block)?;
+        let request = Request::read::<V>(matrix, params)?;
+        let bsr = Bsr::from_csr(matrix, request.block)?;
         let value = match bsr.values() {
             Values::Ones => None,
             Values::F32(_) => Some(Real::F32),
             Values::F64(_) => Some(Real::F64),
         };
         let wide = matches!(bsr.block_offsets(), Offsets::U64(_));
-        let blocks = asked.launch(device, Types::new(Real::of::<T>(), value, wide))?.blocks;
-        let tasks = BlockTasks::of(bsr, blocks as usize * asked.chunks);
-        let scale = scale(asked.products.kind.block);
+        let blocks = request.launch(device, Types::new(Real::of::<T>(), value, wide))?.blocks;
+        let tasks = BlockTasks::of(bsr, blocks as usize * request.chunks);
+        let scale = scale(request.products.kind.block);
         let scale = Pass::new(device, scale, Grid::Resident(matrix.rows() as u64), &())?;
-        let products = Pass::new(device, asked.products, Grid::Blocks(blocks), &())?;
+        let products = Pass::new(device, request.products, Grid::Blocks(blocks), &())?;
         Ok(Arc::new(Product::<T>::new(V::NAME, device, &tasks, [scale, products], reserve)?))
     }
 }
@@ -372,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_have_equally_many_blocks_and_begin_in_the_row_of_their_first() {
+    fn tasks_have_equally_many_blocks_and_the_row_of_their_first_block() {
         let offsets = Offsets::narrowest(vec![0, 0, 4, 4, 5, 12, 12]);
         let (starts, rows) = cut(&offsets, 4);
         assert_eq!(starts, [0, 3, 6, 9, 12]);

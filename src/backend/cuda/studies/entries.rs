@@ -1,4 +1,4 @@
-//! A thread for each entry, which adds to its row atomically: the first version of `bins`.
+//! One thread per entry, which adds to its row atomically: the first version of `bins`.
 
 use super::first_version;
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
@@ -11,10 +11,10 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// A thread for each entry.
+/// The family of the backend `bins-v1`.
 pub struct BinsFirst;
 
-/// y = beta y, and the products of single entries added to it.
+/// Returns the two kernels: y = beta y, and the atomic addition of the products of single entries.
 fn passes() -> [Form<Compressed, AllRows>; 2] {
     let form = |name| Form::new(name, include_str!("../../../../kernels/studies/entries.cu"));
     ["spmv_csr_scale", "spmv_csr_entries"].map(|name| first_version(form(name).with("UNROLL", 1)))
@@ -29,6 +29,6 @@ impl Family<Cuda> for BinsFirst {
         let ([scale, add], all) = (passes(), AllRows::of(matrix));
         let scale = Pass::over(device, scale, &all, 1)?;
         let add = Pass::new(device, add, Grid::Resident(matrix.nnz() as u64), &all)?;
-        compressed::made::<T>("bins-v1", device, matrix, [scale, add], reserve)
+        compressed::operator::<T>("bins-v1", device, matrix, [scale, add], reserve)
     }
 }

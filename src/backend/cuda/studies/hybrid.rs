@@ -1,4 +1,4 @@
-//! Rows by their length: short ones by threads, medium ones by warps, long ones by blocks; the first version has no blocks.
+//! Rows by length: short rows by threads, medium rows by warps, long rows by blocks; the first version has no class for blocks.
 //!
 //! `auto` chooses `hybrid` for long uneven rows.
 
@@ -15,29 +15,29 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// Threads, warps and blocks, by the length of rows.
+/// The family of the backend `hybrid`: threads, warps and blocks, by row length.
 pub struct Hybrid;
-/// Its first version: threads and warps.
+/// The family of the backend `hybrid-v1`: threads and warps.
 pub struct HybridFirst;
 
 /// The longest row that a thread of `hybrid` takes.
 pub const SHORT: &[&str] = &["16", "4", "8", "32"];
 /// The longest row that a warp of `hybrid` takes.
 pub const LONG: &[&str] = &["1024", "256", "4096"];
-/// Threads of `hybrid` that shall fit on a multiprocessor at once, by which the compiler shares registers out.
+/// Threads of `hybrid` that must fit on a multiprocessor at once, which limits the registers of a thread.
 pub const FIT: &[&str] = &["auto", "1024", "1280", "1536", "2048"];
 
-/// Threads that fit where a warp sums most rows in a round or two: 32 registers are enough, and twice as many rows are under
-/// way as with 64.
+/// Threads that must fit if a warp sums most rows in a round or two: 32 registers are enough, and twice as many rows are in
+/// flight as with 64.
 const THREADS_WARPS: u32 = 2048;
-/// Threads that fit where rows are of many rounds.
+/// Threads that must fit if rows take many rounds.
 const THREADS_ROUNDS: u32 = 1280;
-/// Mean length of rows up to which a warp sums them in few rounds.
+/// Mean row length up to which a warp sums a row in few rounds.
 const FEW_ROUNDS: usize = 128;
 
-/// Threads of `hybrid` that shall fit, by the mean length of rows. Measured on an H200 with 1024, 1280, 1536 and 2048: rows of 5
-/// entries took 21.5, 19.7, 19.7 and 20.8 us, rows of 80 in the mean 166, 134, 125 and 105, of 199 42.3, 37.8, 39.9 and 43.4; the
-/// bounds between these are guesses.
+/// Returns the threads of `hybrid` that must fit, by the mean row length. Measured on an H200 with 1024, 1280, 1536 and 2048:
+/// rows of 5 entries took 21.5, 19.7, 19.7 and 20.8 us, rows of 80 on average 166, 134, 125 and 105, rows of 199 42.3, 37.8, 39.9
+/// and 43.4; the thresholds between these lengths are guesses.
 fn fit_for(mean: usize) -> u32 {
     match mean {
         mean if mean <= LIGHT => THREADS_LIGHT,
@@ -65,7 +65,7 @@ pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
     forms
 }
 
-/// A pass over rows by their length; rows of more than `long` entries are taken by blocks.
+/// Creates a launch over rows by length; blocks take rows of more than `long` entries.
 fn by_length(
     device: &Cuda,
     form: Form<Compressed, Tiles>,
@@ -78,7 +78,7 @@ fn by_length(
     Pass::over(device, form, &tiles, block)
 }
 
-/// Rows by their length, in tiles for blocks of threads.
+/// Rows by length, in tiles for blocks of threads.
 struct Tiles {
     list: Vec<u32>,
     count: usize,
@@ -101,12 +101,12 @@ impl Share for Tiles {
     }
 
     fn count(&self) -> Option<u32> {
-        // No more tiles than rows, which fit 32 bits.
+        // At most as many tiles as rows, which fit in 32 bits.
         Some(self.count as u32)
     }
 }
 
-/// What hybrid.cu finds in its list, and how many tiles that makes for blocks of so many threads.
+/// Returns the list that hybrid.cu reads, and the number of tiles for blocks of this many threads.
 fn tiles([short, medium, long]: &[Vec<u32>; 3], block: usize) -> (Vec<u32>, usize) {
     let mut list = [long, medium, short].map(|rows| rows.len() as u32).to_vec();
     [long, medium, short].iter().for_each(|rows| list.extend_from_slice(rows));
@@ -124,7 +124,7 @@ impl Family<Cuda> for Hybrid {
         let mean = matrix.nnz() / matrix.rows().max(1);
         let fit = params.get("fit").and_then(|fit| fit.parse().ok()).unwrap_or_else(|| fit_for(mean));
         let pass = by_length(device, form(fit), matrix, short, long as usize)?;
-        compressed::made::<T>("hybrid", device, matrix, [pass], reserve)
+        compressed::operator::<T>("hybrid", device, matrix, [pass], reserve)
     }
 }
 
@@ -137,7 +137,7 @@ impl Family<Cuda> for HybridFirst {
     ) -> Result<Made<Cuda, T>> {
         let short = number(params, "short", SHORT);
         let pass = by_length(device, first(), matrix, short, usize::MAX)?.without_stride();
-        compressed::made::<T>("hybrid-v1", device, matrix, [pass], reserve)
+        compressed::operator::<T>("hybrid-v1", device, matrix, [pass], reserve)
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_hold_a_long_row_or_a_medium_one_for_each_warp_or_a_short_one_for_each_thread() {
+    fn a_tile_is_a_long_row_or_a_medium_row_per_warp_or_a_short_row_per_thread() {
         let classes = [(0..257).collect(), (300..309).collect(), vec![500, 501, 502]];
         let (list, count) = tiles(&classes, 256);
         assert_eq!(

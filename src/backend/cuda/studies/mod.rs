@@ -1,4 +1,4 @@
-//! Strategies that published studies compare, kept as they are described there, costs included.
+//! Strategies that published studies compare, implemented as the studies describe them, costs included.
 //!
 //! | study | strategies |
 //! |---|---|
@@ -7,13 +7,13 @@
 //! | serial-vs-cuda | `thread` in blocks of several sizes |
 //! | block-band | the four of `bsr_tasks` |
 //!
-//! The second versions of four-kernels load the matrix read-only, several entries before the first is used; their grid stays on
-//! the GPU and strides over the rows, and they fuse the dot product. The first ones (`-v1`) load entries one by one, like any
-//! other memory, in a grid as large as the matrix, but for `bins-v1`, which strides. The study gives neither thresholds nor sizes
-//! of bins: those here are ours. It reads x through the read-only cache, too. Here a kernel may begin while the one ahead still
-//! writes x, and waits for it by itself, so that x is loaded like any memory.
+//! The second versions of four-kernels load the matrix with read-only loads, several entries before the first is used; their grid
+//! is resident and strides over the rows, and they fuse the dot product. The first versions (`-v1`) load entries one by one with
+//! ordinary loads, in a grid as large as the matrix, except `bins-v1`, which strides. The study gives neither thresholds nor bin
+//! sizes: those here are ours. The study reads x through the read-only cache as well. Here a kernel may start while the previous
+//! kernel still writes x and waits for it inside the kernel, so x uses ordinary loads.
 //!
-//! `auto` chooses one of these strategies: `hybrid`. `vector` is not here, because `csr` launches its kernel, too.
+//! `auto` chooses one of these strategies: `hybrid`. `vector` is not in this module, because `csr` launches its kernel, too.
 
 pub mod adaptive;
 pub mod binned;
@@ -28,7 +28,7 @@ pub mod warp;
 
 use super::form::{AnyForm, Form};
 
-/// The text of a kernel that begins with sums.cuh.
+/// Includes the source of a kernel, preceded by sums.cuh.
 macro_rules! with_sums {
     ($file:literal) => {
         concat!(
@@ -41,23 +41,23 @@ use with_sums;
 
 /// Entries of a row that a thread loads before it uses the first.
 const UNROLL: u32 = 4;
-/// The same for each thread of a warp: rows of 64 entries make a round. The study unrolls by hand and does not say by how many.
+/// The same for each thread of a warp: a round has 64 entries. The study unrolls by hand and does not give the number.
 const WARP_UNROLL: u32 = 2;
 
-/// Threads that shall fit on a multiprocessor at once, which leaves 40 registers for each. Where rows are short, it is the
-/// number of threads that keeps the memory busy.
+/// Threads that must fit on a multiprocessor at once, which leaves 40 registers for each. If rows are short, occupancy is what
+/// keeps the memory busy.
 const THREADS_LIGHT: u32 = 1536;
-/// The same for rows that are longer on average: 64 registers, in which the compiler puts several rounds together.
+/// The same for longer rows: 64 registers, with which the compiler interleaves several rounds.
 const THREADS_HEAVY: u32 = 1024;
-/// Mean length of rows up to which the work is light.
+/// Mean row length up to which rows are short.
 const LIGHT: usize = 8;
 
-/// The first version of a form: plain loads, and no dot product fused.
+/// Turns a form into the first version: plain loads, and no fused dot product.
 fn first_version<F, S>(form: Form<F, S>) -> Form<F, S> {
     form.with("PLAIN", 1).without_dots()
 }
 
-/// The forms of the kernels, each with the name of the backend that launches it.
+/// Returns the forms of the kernels, each with the name of the backend that launches it.
 pub(super) fn forms() -> Vec<(&'static str, AnyForm)> {
     let all = [
         thread::forms(),

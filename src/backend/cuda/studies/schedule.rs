@@ -1,17 +1,17 @@
-//! How the host shares rows out before the first product: by their lengths, into bins, into pieces. Linear in the rows.
+//! Distribution of rows on the host before the first product: by length, into bins, or into pieces. Linear in the rows.
 
 use crate::backend::cuda::arrays::Arrays;
 use crate::backend::cuda::form::Share;
 use crate::format::Csr;
 
-/// The name in out-of-memory errors of the arrays.
+/// Label of the lists in out-of-memory errors.
 pub(super) const LISTS: &str = "lists of rows";
 
-/// Rows of a matrix, by their numbers.
+/// A list of row indices of a matrix.
 pub(in crate::backend::cuda) struct Listed(Vec<u32>);
 
 impl Listed {
-    /// The rows of at most `short` entries, those of at most `long`, and those of more; each in order.
+    /// Returns the rows of at most `short` entries, those of at most `long`, and those of more; each in order.
     pub fn by_length(matrix: &Csr, short: usize, long: usize) -> [Listed; 3] {
         classes(matrix, short, long).map(Listed)
     }
@@ -27,7 +27,7 @@ impl Share for Listed {
     }
 
     fn count(&self) -> Option<u32> {
-        // No more than rows, which fit 32 bits.
+        // At most as many as rows, which fit in 32 bits.
         Some(self.0.len() as u32)
     }
 }
@@ -36,12 +36,12 @@ impl Share for Listed {
 pub(super) struct Ranges(Vec<u32>);
 
 impl Ranges {
-    /// Bins of about as many entries; see [`bins`].
+    /// Cuts rows into bins of about `entries` entries; see [`bins`].
     pub fn bins(matrix: &Csr, entries: usize) -> Ranges {
         Ranges(bins(matrix, entries))
     }
 
-    /// Pieces for blocks of so many threads; see [`pieces`].
+    /// Cuts rows into pieces for blocks of `block` threads; see [`pieces`].
     pub fn pieces(matrix: &Csr, short: usize, block: usize) -> Ranges {
         Ranges(pieces(matrix, short, block))
     }
@@ -57,7 +57,7 @@ impl Share for Ranges {
     }
 
     fn count(&self) -> Option<u32> {
-        // No more ranges than rows, which fit 32 bits.
+        // At most as many ranges as rows, which fit in 32 bits.
         Some(self.0.len() as u32 - 1)
     }
 }
@@ -66,7 +66,7 @@ fn length(matrix: &Csr, row: usize) -> usize {
     matrix.row_range(row).len()
 }
 
-/// The rows of at most `short` entries, those of at most `long`, and those of more; each in order.
+/// Returns the rows of at most `short` entries, those of at most `long`, and those of more; each in order.
 pub(super) fn classes(matrix: &Csr, short: usize, long: usize) -> [Vec<u32>; 3] {
     let mut classes = [const { Vec::new() }; 3];
     for row in 0..matrix.rows() {
@@ -78,8 +78,8 @@ pub(super) fn classes(matrix: &Csr, short: usize, long: usize) -> [Vec<u32>; 3] 
     classes
 }
 
-/// Cuts the rows into bins: the first row of each, and the end of the last. A bin is full when it has `entries`, where
-/// every row counts as one entry more, so that bins of empty rows end, too.
+/// Cuts the rows into bins: returns the first row of each, and the end of the last. A bin is full when it has `entries` entries;
+/// every row counts as one more entry, so that bins of empty rows end, too.
 fn bins(matrix: &Csr, entries: usize) -> Vec<u32> {
     let (mut bounds, mut held) = (vec![0], 0);
     for row in 0..matrix.rows() {
@@ -92,9 +92,9 @@ fn bins(matrix: &Csr, entries: usize) -> Vec<u32> {
     bounds
 }
 
-/// Cuts the rows into pieces for blocks of `block` threads: the first row of each, and the end of the last. Where half a
-/// block or more of them follow each other with at most `short` entries, they are a piece of up to `block` rows;
-/// otherwise a piece has a row for each warp, or what is left of the rows.
+/// Cuts the rows into pieces for blocks of `block` threads: returns the first row of each, and the end of the last. If at least
+/// half a block of consecutive rows have at most `short` entries each, they form a piece of up to `block` rows; otherwise a piece
+/// has one row per warp, or the remaining rows.
 fn pieces(matrix: &Csr, short: usize, block: usize) -> Vec<u32> {
     let (mut bounds, mut row) = (vec![0], 0);
     while row < matrix.rows() {
@@ -112,7 +112,7 @@ mod tests {
     use crate::format::{Offsets, Values};
     use proptest::prelude::*;
 
-    /// A matrix of ones with rows of these lengths.
+    /// Builds a matrix of ones with rows of these lengths.
     fn matrix(lengths: &[usize]) -> Csr {
         let offsets = std::iter::once(0).chain(lengths.iter().scan(0, |end, &length| {
             *end += length as u64;
@@ -123,7 +123,7 @@ mod tests {
         Csr::new(lengths.len(), cols, Offsets::narrowest(offsets.collect()), columns, Values::Ones).unwrap()
     }
 
-    /// Runs of short rows, of longer ones, and of both.
+    /// Generates runs of short rows, of longer rows, and of both.
     fn lengths() -> impl Strategy<Value = Vec<usize>> {
         let run = prop_oneof![
             prop::collection::vec(0..5_usize, 0..400),
@@ -133,7 +133,7 @@ mod tests {
         prop::collection::vec(run, 0..6).prop_map(|runs| runs.concat())
     }
 
-    /// Bounds as ranges of rows, which must cover all rows in order and leave none empty.
+    /// Converts bounds to ranges of rows; asserts that these cover all rows in order and that none is empty.
     fn ranges(bounds: &[u32], rows: usize) -> Vec<std::ops::Range<usize>> {
         assert_eq!((bounds[0], *bounds.last().unwrap() as usize), (0, rows));
         assert!(bounds.windows(2).all(|pair| pair[0] < pair[1]), "{bounds:?}");
@@ -160,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn bins_are_full_and_would_not_be_without_their_last_row(lengths in lengths(), entries in 1..1000_usize) {
+        fn bins_are_full_only_with_their_last_row(lengths in lengths(), entries in 1..1000_usize) {
             let bins = ranges(&bins(&matrix(&lengths), entries), lengths.len());
             let held = |rows: std::ops::Range<usize>| rows.map(|row| lengths[row] + 1).sum::<usize>();
             for (i, rows) in bins.iter().enumerate() {
@@ -170,7 +170,7 @@ mod tests {
         }
 
         #[test]
-        fn pieces_are_short_rows_for_threads_or_a_row_for_each_warp(
+        fn a_piece_has_short_rows_for_threads_or_one_row_per_warp(
             lengths in lengths(), short in 0..60_usize, warps in 1..17_usize,
         ) {
             let pieces = ranges(&pieces(&matrix(&lengths), short, 32 * warps), lengths.len());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rows_there_is_nothing_to_share_out() {
+    fn a_matrix_without_rows_gives_empty_lists() {
         let none = matrix(&[]);
         assert_eq!(classes(&none, 1, 2).concat(), [0_u32; 0]);
         assert_eq!((bins(&none, 5), pieces(&none, 5, 32)), (vec![0], vec![0]));

@@ -1,4 +1,4 @@
-//! A thread a row: `thread` and its first version of four-kernels, and `scalar` of seven-strategies.
+//! One thread per row: `thread` and its first version of four-kernels, and `scalar` of seven-strategies.
 
 use super::{LIGHT, THREADS_HEAVY, THREADS_LIGHT, UNROLL, first_version, with_sums};
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
@@ -11,17 +11,17 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// A thread a row.
+/// The family of the backend `thread`.
 pub struct Thread;
-/// Its first version.
+/// The family of the backend `thread-v1`.
 pub struct ThreadFirst;
-/// A thread a row, without unrolling.
+/// The family of the backend `scalar`: one thread per row, without unrolling.
 pub struct ScalarRows;
 
-/// Threads in a block of `thread`: those of the study, then the other sizes for a sweep as in serial-vs-cuda.
+/// Threads in a block of `thread`: the study's, then the other sizes that serial-vs-cuda sweeps over.
 pub const BLOCKS: &[&str] = &["256", "32", "64", "128", "512"];
 
-/// One thread a row: entries loaded at once, threads in a block, threads that shall fit on a multiprocessor.
+/// Returns the kernel for entries loaded at once, threads in a block, and threads that must fit on a multiprocessor.
 fn form_of(unroll: u32, block: u32, fit: u32) -> Form<Compressed, AllRows> {
     let form = Form::new("spmv_csr_thread", with_sums!("thread.cu")).with("UNROLL", unroll);
     form.in_blocks_of(block).fitting(fit)
@@ -56,21 +56,21 @@ impl Family<Cuda> for Thread {
         let fit = if light { THREADS_LIGHT } else { THREADS_HEAVY };
         let form = form_of(UNROLL, number(params, "block", BLOCKS), fit);
         let pass = AllRows::pass(device, form, matrix, 1)?;
-        compressed::made::<T>("thread", device, matrix, [pass], reserve)
+        compressed::operator::<T>("thread", device, matrix, [pass], reserve)
     }
 }
 
 impl Family<Cuda> for ThreadFirst {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let pass = AllRows::pass(device, first(), matrix, 1)?.without_stride();
-        compressed::made::<T>("thread-v1", device, matrix, [pass], reserve)
+        compressed::operator::<T>("thread-v1", device, matrix, [pass], reserve)
     }
 }
 
 impl Family<Cuda> for ScalarRows {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let pass = AllRows::pass(device, scalar(), matrix, 1)?;
-        compressed::made::<T>("scalar", device, matrix, [pass], reserve)
+        compressed::operator::<T>("scalar", device, matrix, [pass], reserve)
     }
 }
 
@@ -79,9 +79,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_blocks_are_asked_for_as_fit() {
+    fn min_blocks_is_the_number_of_blocks_that_fit() {
         let min_blocks = |block, fit| form_of(UNROLL, block, fit).kind.defines[1].1.clone();
-        let asked = [(256, THREADS_LIGHT), (32, THREADS_LIGHT), (512, THREADS_HEAVY), (256, 0)];
-        assert_eq!(asked.map(|(block, fit)| min_blocks(block, fit)), ["6", "32", "2", "1"]);
+        let requested = [(256, THREADS_LIGHT), (32, THREADS_LIGHT), (512, THREADS_HEAVY), (256, 0)];
+        assert_eq!(requested.map(|(block, fit)| min_blocks(block, fit)), ["6", "32", "2", "1"]);
     }
 }

@@ -1,4 +1,4 @@
-//! A warp a row, with segments of x in shared memory.
+//! One warp per row, with segments of x in shared memory.
 
 use super::with_sums;
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
@@ -10,13 +10,13 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// A warp a row, x in shared memory.
+/// The family of the backend `vector-smem`.
 pub struct VectorSmem;
 
-/// Which entries `vector-smem` looks at in each segment.
+/// The entries of a row that `vector-smem` scans in each segment.
 pub const SCANS: &[&str] = &["all", "onwards"];
 
-/// Elements of x in a segment: about a hundred segments for the study's largest matrix, as it had.
+/// Elements of x in a segment: about a hundred segments for the study's largest matrix, as in the study.
 const SEGMENT: u32 = 1024;
 
 fn form_of(onwards: bool) -> Form<Compressed, AllRows> {
@@ -38,6 +38,6 @@ impl Family<Cuda> for VectorSmem {
     ) -> Result<Made<Cuda, T>> {
         let form = form_of(params.get("scan") == Some("onwards"));
         let pass = AllRows::pass(device, form, matrix, 32)?;
-        compressed::made::<T>("vector-smem", device, matrix, [pass], reserve)
+        compressed::operator::<T>("vector-smem", device, matrix, [pass], reserve)
     }
 }

@@ -1,4 +1,4 @@
-//! A warp a row, and its first version.
+//! One warp per row, and the first version of that kernel.
 
 use super::{first_version, with_sums};
 use crate::backend::cuda::compressed::{self, AllRows, Compressed};
@@ -11,9 +11,9 @@ use crate::format::Csr;
 use crate::scalar::Scalar;
 use std::sync::Arc;
 
-/// A warp a row.
+/// The family of the backend `warp`.
 pub struct Warp;
-/// Its first version.
+/// The family of the backend `warp-v1`.
 pub struct WarpFirst;
 
 /// Entries of a row that a thread of a warp loads before it uses the first.
@@ -42,13 +42,13 @@ impl Family<Cuda> for Warp {
     ) -> Result<Made<Cuda, T>> {
         let form = form_of(number(params, "unroll", UNROLLS));
         let pass = AllRows::pass(device, form, matrix, 32)?;
-        compressed::made::<T>("warp", device, matrix, [pass], reserve)
+        compressed::operator::<T>("warp", device, matrix, [pass], reserve)
     }
 }
 
 impl Family<Cuda> for WarpFirst {
     fn build<T: Scalar>(device: &Cuda, matrix: &Arc<Csr>, _: &Params, reserve: u64) -> Result<Made<Cuda, T>> {
         let pass = AllRows::pass(device, first(), matrix, 32)?.without_stride();
-        compressed::made::<T>("warp-v1", device, matrix, [pass], reserve)
+        compressed::operator::<T>("warp-v1", device, matrix, [pass], reserve)
     }
 }

@@ -1,4 +1,4 @@
-//! The arrays of a matrix in blocks, and the product of some blocks of one block row.
+//! The arrays of a matrix in blocks, and the product of some blocks of a block row.
 
 use super::Product;
 use crate::backend::blocks::MOST;
@@ -7,7 +7,7 @@ use crate::format::bsr::BsrParts;
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// The sums of a block row, of which the first are used where blocks are lower.
+/// The sums of a block row; blocks of fewer rows use the first elements.
 pub(super) type Sums = [f64; MOST];
 
 /// A matrix in blocks.
@@ -29,17 +29,17 @@ impl Arrays {
         self.parts.block_columns.len()
     }
 
-    /// Where a block row begins.
+    /// Returns the index of the first block of a block row.
     pub(super) fn begin(&self, block_row: usize) -> usize {
         self.parts.block_offsets.get(block_row)
     }
 
-    /// The blocks of a block row.
+    /// Returns the blocks of a block row.
     pub(super) fn row(&self, block_row: usize) -> Range<usize> {
         self.begin(block_row)..self.begin(block_row + 1)
     }
 
-    /// Adds the products of these blocks, which stand in one block row.
+    /// Adds the products of these blocks, which belong to one block row.
     pub(super) fn add<T: Scalar>(&self, blocks: Range<usize>, x: &[T], sums: &mut Sums) {
         match &self.parts.values {
             Values::F64(values) => self.add_of(values, blocks, x, sums),
@@ -67,17 +67,17 @@ impl Arrays {
         x: &[T],
         sums: &mut Sums,
     ) {
-        // Columns increase, so that only the last block can reach over the last column.
+        // Columns increase, so that only the last block can reach past the last column.
         let reaches_over =
             |block: usize| (self.parts.block_columns[block] as usize + 1) * C > self.parts.cols;
         let over = blocks.clone().last().filter(|&block| reaches_over(block));
-        // So few that they stay in registers.
+        // A local copy, small enough to stay in registers.
         let mut own: [f64; R] = std::array::from_fn(|row| sums[row]);
         for block in blocks.start..over.unwrap_or(blocks.end) {
             let x = &x[self.parts.block_columns[block] as usize * C..][..C];
-            let places = values[block * R * C..][..R * C].chunks_exact(C);
-            for (sum, places) in own.iter_mut().zip(places) {
-                for (value, x) in places.iter().zip(x) {
+            let row_values = values[block * R * C..][..R * C].chunks_exact(C);
+            for (sum, row_values) in own.iter_mut().zip(row_values) {
+                for (value, x) in row_values.iter().zip(x) {
                     *sum += value.to_f64() * x.to_f64();
                 }
             }
@@ -92,16 +92,16 @@ impl Arrays {
         let (height, width) = self.parts.block;
         let first = self.parts.block_columns[block] as usize * width;
         let inside = width.min(self.parts.cols - first);
-        let places = values[block * height * width..][..height * width].chunks_exact(width);
-        for (sum, places) in sums.iter_mut().zip(places) {
-            for (value, x) in places[..inside].iter().zip(&x[first..]) {
+        let row_values = values[block * height * width..][..height * width].chunks_exact(width);
+        for (sum, row_values) in sums.iter_mut().zip(row_values) {
+            for (value, x) in row_values[..inside].iter().zip(&x[first..]) {
                 *sum += value.to_f64() * x.to_f64();
             }
         }
     }
 
-    /// The same value by value: block, row and column of each are found by division, as one loop over all of them needs
-    /// it on a GPU.
+    /// Adds the products value by value: block, row and column of each value are found by division, as a single loop over all
+    /// values needs on a GPU.
     pub(super) fn add_flat<T: Scalar>(&self, blocks: Range<usize>, x: &[T], sums: &mut Sums) {
         match &self.parts.values {
             Values::F64(values) => self.flat(values, blocks, x, sums),
@@ -123,7 +123,7 @@ impl Arrays {
         }
     }
 
-    /// The product of some blocks of a block row, scaled and added to y: atomically where it is `shared`.
+    /// Scales the sums of a block row and adds them to y: atomically if `shared`.
     pub(super) fn finish<T: Scalar>(
         &self,
         block_row: usize,

@@ -1,20 +1,20 @@
-//! Six ways to share the blocks of block rows among threads, their serial beginning, and their form for a GPU, as a study
-//! of block-sparse products compared them. They are kept as they were described, costs included: two of them are *about* a
-//! barrier in every row, and about threads that all pass through every row.
+//! Six ways to share the blocks of block rows among threads, with a serial baseline and a form for a GPU, as a study of
+//! block-sparse products compared them. They are implemented as the study describes them, costs included: two of them are *about*
+//! a barrier in every row, and about threads that all pass through every row.
 //!
 //! | backend | how work is shared |
 //! |---|---|
 //! | `bsr-serial` | not at all |
-//! | `bsr-rows` | block rows, one at a time to whoever is free |
-//! | `bsr-split-naive` | the blocks of each row, in pieces that shrink; all wait for each other in every row |
-//! | `bsr-split` | the same without the wait, in pieces of a least size, and additions only by who had work |
-//! | `bsr-max-tasks` | rows make tasks of at most so many blocks, which any thread runs |
-//! | `bsr-fixed-tasks` | one thread makes tasks of exactly so many blocks, across rows, while the others run them |
+//! | `bsr-rows` | block rows, one at a time to the next free thread |
+//! | `bsr-split-naive` | the blocks of each row, in pieces that shrink; all threads wait for each other in every row |
+//! | `bsr-split` | the same without the wait, in pieces of a least size; only threads that had work add to y |
+//! | `bsr-max-tasks` | rows are cut into tasks with a maximum number of blocks, which any thread runs |
+//! | `bsr-fixed-tasks` | one thread makes tasks with a fixed number of blocks, across rows, while the other threads run them |
 //! | `bsr-fixed-tasks-pre` | the same tasks, made once beforehand |
 //! | `bsr-flat` | the same tasks over single values: their row and column are found by division |
 //!
-//! y is scaled first; a piece of a row adds its sums to y at its end, atomically where others may do so too. The order of
-//! these additions is that of the threads, so bits may differ from run to run where more than one thread works.
+//! y is scaled first. Each piece of a row adds its sums to y at its end, atomically if other threads may add to the same row. The
+//! order of these additions depends on the threads, so bits may differ from run to run if more than one thread works.
 
 mod blocks;
 mod strategies;
@@ -39,21 +39,21 @@ pub use strategies::{FixedTasks, FixedTasksPre, Flat, MaxTasks, Serial, Split, S
 /// The values of the parameter `chunks`: pieces of work for each thread.
 pub const CHUNKS: &[&str] = &["8", "1", "2", "4", "16", "32", "64", "128", "256", "512", "1024", "2048"];
 
-/// One of the strategies: what it prepares, and how its threads share one product.
+/// A strategy: what it prepares, and how its threads share one product.
 pub trait Strategy: 'static {
-    /// What users type.
+    /// The backend's name.
     const NAME: &'static str;
     /// State kept from one product to the next; locked for a whole product.
     type State: Send + Sync;
 
-    /// Prepares for so many threads with so many pieces of work each.
+    /// Prepares for `threads` threads with `chunks` pieces of work each.
     fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> Self::State;
 
-    /// y = alpha A x + beta y.
+    /// Computes y = alpha A x + beta y.
     fn multiply<T: Scalar>(state: &Self::State, arrays: &Arrays, device: &Cpu, task: &Product<'_, T>);
 }
 
-/// What is multiplied with what.
+/// The scalars and vectors of a product.
 pub struct Product<'a, T> {
     x: &'a [T],
     alpha: f64,

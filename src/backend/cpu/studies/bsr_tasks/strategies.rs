@@ -1,4 +1,4 @@
-//! The strategies.
+//! The strategies of the study.
 
 use super::blocks::{Arrays, Sums};
 use super::team::{Barrier, Queue, guided};
@@ -9,9 +9,9 @@ use crate::scalar::Scalar;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const NOTHING: Sums = [0.0; MOST];
+const ZERO_SUMS: Sums = [0.0; MOST];
 
-/// Runs `work(thread)` on each thread once all have scaled their share of y.
+/// Runs `work(thread)` on each thread after all threads have scaled their share of y.
 fn after_scaling<T: Scalar>(device: &Cpu, product: &Product<'_, T>, work: impl Fn(usize) + Sync) {
     let threads = device.threads();
     let scaled = Barrier::new(threads);
@@ -22,7 +22,7 @@ fn after_scaling<T: Scalar>(device: &Cpu, product: &Product<'_, T>, work: impl F
     });
 }
 
-/// Some blocks of one block row, added to y.
+/// Multiplies some blocks of one block row and adds the sums to y.
 fn piece<T: Scalar>(
     arrays: &Arrays,
     block_row: usize,
@@ -31,7 +31,7 @@ fn piece<T: Scalar>(
     shared: bool,
     flat: bool,
 ) {
-    let mut sums = NOTHING;
+    let mut sums = ZERO_SUMS;
     if flat {
         arrays.add_flat(blocks, product.x, &mut sums);
     } else {
@@ -40,7 +40,7 @@ fn piece<T: Scalar>(
     arrays.finish(block_row, &sums, product, shared);
 }
 
-/// Blocks that may reach over several block rows, row by row.
+/// Multiplies blocks that may span several block rows, row by row.
 fn across<T: Scalar>(arrays: &Arrays, task: &Across, product: &Product<'_, T>, flat: bool) {
     for block_row in task.first_row..=task.last_row {
         let row = arrays.row(block_row);
@@ -59,7 +59,7 @@ pub struct Across {
     blocks: Range<usize>,
 }
 
-/// Cuts all blocks into so many tasks of equal size, in order.
+/// Cuts all blocks into `count` tasks of equal size, in order.
 fn equal_tasks(arrays: &Arrays, count: usize) -> impl Iterator<Item = Across> + '_ {
     let mut row = 0;
     (0..count).filter_map(move |task| {
@@ -76,7 +76,7 @@ fn equal_tasks(arrays: &Arrays, count: usize) -> impl Iterator<Item = Across> + 
     })
 }
 
-/// The least size of a piece, so that each thread has about so many of them.
+/// Returns the least size of a piece that gives each thread about `chunks` pieces.
 fn chunk_size(arrays: &Arrays, threads: usize, chunks: usize) -> usize {
     (arrays.blocks() / (threads * chunks)).max(1)
 }
@@ -96,7 +96,7 @@ impl Strategy for Serial {
     }
 }
 
-/// Whole block rows, one at a time to whoever is free.
+/// Whole block rows, one at a time to the next free thread.
 pub struct WholeRows;
 
 impl Strategy for WholeRows {
@@ -119,13 +119,13 @@ impl Strategy for WholeRows {
     }
 }
 
-/// All threads on the blocks of each row, and a wait at its end. Threads beyond the number of cores take no part: every
-/// row would wait until each of them has had a core.
+/// All threads share the blocks of each row and wait at the row's end. Threads beyond the number of cores take no part: every row
+/// would wait until each of them has had a core.
 pub struct SplitNaive;
 
 impl Strategy for SplitNaive {
     const NAME: &'static str = "bsr-split-naive";
-    /// How far each row has been handed out.
+    /// The next block to hand out in each row.
     type State = Vec<AtomicUsize>;
 
     fn prepare(arrays: &Arrays, _: usize, _: usize) -> Vec<AtomicUsize> {
@@ -141,7 +141,7 @@ impl Strategy for SplitNaive {
                 return;
             }
             for (row, next) in next.iter().enumerate() {
-                let mut sums = NOTHING;
+                let mut sums = ZERO_SUMS;
                 while let Some(blocks) = guided(next, arrays.begin(row + 1), threads, 1) {
                     arrays.add(blocks, product.x, &mut sums);
                 }
@@ -156,12 +156,12 @@ fn begin_rows(next: &[AtomicUsize], arrays: &Arrays) {
     next.iter().enumerate().for_each(|(row, next)| next.store(arrays.begin(row), Ordering::Relaxed));
 }
 
-/// The same without the wait, in pieces of a least size; who had no work adds nothing.
+/// Like [`SplitNaive`] without the wait, in pieces of a least size; threads that had no work add nothing.
 pub struct Split;
 
 impl Strategy for Split {
     const NAME: &'static str = "bsr-split";
-    /// How far each row has been handed out, and the least size of a piece.
+    /// The next block to hand out in each row, and the least size of a piece.
     type State = (Vec<AtomicUsize>, usize);
 
     fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> Self::State {
@@ -174,7 +174,7 @@ impl Strategy for Split {
         let threads = device.threads();
         after_scaling(device, product, |_| {
             for (row, next) in next.iter().enumerate() {
-                let (mut sums, mut worked) = (NOTHING, false);
+                let (mut sums, mut worked) = (ZERO_SUMS, false);
                 while let Some(blocks) = guided(next, arrays.begin(row + 1), threads, *least) {
                     worked = true;
                     arrays.add(blocks, product.x, &mut sums);
@@ -187,12 +187,12 @@ impl Strategy for Split {
     }
 }
 
-/// Whoever takes a row makes tasks of at most so many blocks of it, and any thread runs them.
+/// The thread that takes a row cuts it into tasks with a maximum number of blocks, and any thread runs them.
 pub struct MaxTasks;
 
 impl Strategy for MaxTasks {
     const NAME: &'static str = "bsr-max-tasks";
-    /// The most blocks of a task.
+    /// The maximum number of blocks of a task.
     type State = usize;
 
     fn prepare(arrays: &Arrays, threads: usize, chunks: usize) -> usize {
@@ -216,18 +216,18 @@ impl Strategy for MaxTasks {
                     queue.push(task).into_iter().for_each(run);
                 }
             }
-            queue.made();
+            queue.stop_making();
             queue.run(run);
         });
     }
 }
 
-/// One thread makes tasks of exactly so many blocks while the others run them.
+/// One thread makes tasks with a fixed number of blocks while the other threads run them.
 pub struct FixedTasks;
 
 impl Strategy for FixedTasks {
     const NAME: &'static str = "bsr-fixed-tasks";
-    /// How many tasks.
+    /// The number of tasks.
     type State = usize;
 
     fn prepare(_: &Arrays, threads: usize, chunks: usize) -> usize {
@@ -242,14 +242,14 @@ impl Strategy for FixedTasks {
                 for task in equal_tasks(arrays, *count) {
                     queue.push(task).into_iter().for_each(run);
                 }
-                queue.made();
+                queue.stop_making();
             }
             queue.run(run);
         });
     }
 }
 
-/// The same tasks, made once beforehand.
+/// The tasks of [`FixedTasks`], made once beforehand.
 pub struct FixedTasksPre;
 
 impl Strategy for FixedTasksPre {
@@ -265,7 +265,7 @@ impl Strategy for FixedTasksPre {
     }
 }
 
-/// The same tasks, with the product that a GPU needs.
+/// The tasks of [`FixedTasksPre`], with the product that a GPU needs.
 pub struct Flat;
 
 impl Strategy for Flat {
@@ -281,7 +281,7 @@ impl Strategy for Flat {
     }
 }
 
-/// Tasks one at a time to whoever is free.
+/// Runs tasks, one at a time on the next free thread.
 fn hand_out<T: Scalar>(
     tasks: &[Across],
     arrays: &Arrays,

@@ -1,4 +1,4 @@
-//! What threads of one product share: the vector that they add to, counters of work, a queue of tasks.
+//! State that the threads of one product share: the vector that they add to, work counters, a task queue.
 
 use crate::device::cpu::crowded;
 use crate::parallel::lock;
@@ -9,14 +9,14 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// y, which several threads add to.
+/// The vector y, which several threads add to.
 pub(super) struct Target<'a, T> {
     start: *mut T,
     len: usize,
     lives: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: threads scale parts of their own, and add to an element either alone or atomically.
+// SAFETY: threads scale disjoint parts, and add to an element either exclusively or atomically.
 unsafe impl<T: Send> Sync for Target<'_, T> {}
 
 impl<'a, T: Scalar> Target<'a, T> {
@@ -24,10 +24,10 @@ impl<'a, T: Scalar> Target<'a, T> {
         Target { start: y.as_mut_ptr(), len: y.len(), lives: PhantomData }
     }
 
-    /// Multiplies one thread's share of y by beta; with 0 the old y is not read.
+    /// Multiplies one thread's share of y by beta; if beta is 0, the old y is not read.
     pub fn scale(&self, beta: f64, part: usize, parts: usize) {
         let range = self.len * part / parts..self.len * (part + 1) / parts;
-        // SAFETY: shares of different threads are disjoint, and nobody adds to y before all have scaled theirs.
+        // SAFETY: the shares of threads are disjoint, and no thread adds to y before all have scaled their share.
         let mine = unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) };
         if beta == 0.0 {
             mine.fill(T::default());
@@ -37,17 +37,17 @@ impl<'a, T: Scalar> Target<'a, T> {
         }
     }
 
-    /// Adds where no other thread does.
+    /// Adds to a row that no other thread adds to.
     pub fn add(&self, row: usize, value: f64) {
         assert!(row < self.len);
-        // SAFETY: inside, and this thread alone has the row.
+        // SAFETY: the row lies inside y, and only this thread has it.
         unsafe {
             let y = self.start.add(row);
             *y = T::from_f64((*y).to_f64() + value);
         }
     }
 
-    /// Adds where others may do so at the same time, each of them by this function.
+    /// Adds to a row that other threads may add to at the same time with this function.
     pub fn add_atomically(&self, row: usize, value: f64) {
         assert!(row < self.len);
         let sum = |old: f64| T::from_f64(old + value).to_f64();
@@ -56,7 +56,8 @@ impl<'a, T: Scalar> Target<'a, T> {
                 align_of::<AtomicU64>() == align_of::<f64>() && align_of::<AtomicU32>() == align_of::<f32>()
             )
         }
-        // SAFETY: inside, aligned as the atomics of the same size are, and touched atomically alone until all are done.
+        // SAFETY: the row lies inside y, is aligned like the atomics of the same size, and is accessed only atomically until all
+        // threads are done.
         unsafe {
             let y = self.start.add(row);
             if size_of::<T>() == 8 {
@@ -72,22 +73,22 @@ impl<'a, T: Scalar> Target<'a, T> {
     }
 }
 
-/// Where threads wait for each other: awake for a while, as long as it takes where each has a core of its own.
+/// A barrier whose threads spin for a while, as long as a wait takes when each thread has its own core.
 pub(super) struct Barrier {
     threads: usize,
     arrived: AtomicUsize,
     rounds: AtomicUsize,
 }
 
-/// Looks before a thread offers its core to another, where there are cores for all.
-const PATIENCE: usize = 2000;
+/// Polls before a thread yields its core, if there are cores for all threads.
+const POLLS: usize = 2000;
 
 impl Barrier {
     pub fn new(threads: usize) -> Barrier {
         Barrier { threads, arrived: AtomicUsize::new(0), rounds: AtomicUsize::new(0) }
     }
 
-    /// Returns when as many threads are here as there are.
+    /// Returns when all threads have arrived.
     pub fn wait(&self) {
         let round = self.rounds.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
@@ -95,15 +96,15 @@ impl Barrier {
             self.rounds.fetch_add(1, Ordering::Release);
             return;
         }
-        let (mut looks, patience) = (0, if crowded() { 1 } else { PATIENCE });
+        let (mut polls, max_polls) = (0, if crowded() { 1 } else { POLLS });
         while self.rounds.load(Ordering::Acquire) == round {
-            looks += 1;
-            if looks < patience { std::hint::spin_loop() } else { std::thread::yield_now() }
+            polls += 1;
+            if polls < max_polls { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
     }
 }
 
-/// Hands out pieces of a range that shrink with what is left: its share for each thread, and at least so much.
+/// Hands out pieces of a range that shrink with the remaining range: the remainder divided by the threads, and at least `least`.
 pub(super) fn guided(next: &AtomicUsize, end: usize, threads: usize, least: usize) -> Option<Range<usize>> {
     let piece = |at: usize| (end.saturating_sub(at)).div_ceil(threads).max(least);
     let take = |at: usize| (at < end).then(|| (at + piece(at)).min(end));
@@ -111,10 +112,10 @@ pub(super) fn guided(next: &AtomicUsize, end: usize, threads: usize, least: usiz
     Some(at..take(at)?)
 }
 
-/// Tasks for each thread that wait at most; whoever makes one more runs it at once.
+/// Maximum number of waiting tasks for each thread; a thread that makes one more runs it at once.
 const WAITING: usize = 64;
 
-/// Tasks that threads make and any of them runs.
+/// Tasks that some threads make and any thread runs.
 pub(super) struct Queue<J> {
     tasks: Mutex<VecDeque<J>>,
     most: usize,
@@ -127,7 +128,7 @@ impl<J> Queue<J> {
         Queue { tasks: Mutex::default(), most: WAITING * threads, making: AtomicUsize::new(makers) }
     }
 
-    /// Leaves a task for whoever is free; handed back where too many wait.
+    /// Adds a task to the queue, or returns it if too many tasks wait.
     pub fn push(&self, task: J) -> Option<J> {
         let mut tasks = lock(&self.tasks);
         if tasks.len() >= self.most {
@@ -137,8 +138,8 @@ impl<J> Queue<J> {
         None
     }
 
-    /// This thread makes no more tasks.
-    pub fn made(&self) {
+    /// Marks that this thread makes no more tasks.
+    pub fn stop_making(&self) {
         self.making.fetch_sub(1, Ordering::Release);
     }
 
