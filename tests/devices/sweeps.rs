@@ -397,11 +397,11 @@ fn sweeps_that_contradict_themselves_are_refused() {
     let with = |target, terms: &[Term]| refusal(Sweep { updates: &[Update { target, terms }], ..EMPTY });
     assert!(with(1, &[other]).contains("unknown target"));
     let beyond = Slot(SLOTS as u8);
-    assert!(with(0, &[Term::slot(beyond, r0)]).contains("one of its slots is not there"));
-    assert!(refusal(Sweep { dots: &[Dot::product(r0, r0, beyond)], ..EMPTY }).contains("is not there"));
+    assert!(with(0, &[Term::slot(beyond, r0)]).contains("a slot is not in the bank"));
+    assert!(refusal(Sweep { dots: &[Dot::product(r0, r0, beyond)], ..EMPTY }).contains("not in the bank"));
     let then = &[Op::StopIf(Test::AtMost(Slot(0), beyond), StopCode::Converged)];
     assert!(
-        refusal(Sweep { dots: &[Dot::product(r0, r0, Slot(0))], then, ..EMPTY }).contains("is not there")
+        refusal(Sweep { dots: &[Dot::product(r0, r0, Slot(0))], then, ..EMPTY }).contains("not in the bank")
     );
     assert!(with(0, &[]).contains("one to three terms"));
     assert!(with(0, &[other; 4]).contains("one to three terms"));
