@@ -24,7 +24,7 @@
 //! - [`prepare`](engine::Solver::prepare) keeps device, matrix and preconditioner for many right-hand sides
 //!   ([`Prepared`](engine::Prepared)), on any thread.
 //! - [`Answer`](engine::Answer) has x, the verdict, the report and the history.
-//! - [`Pagerank`](engine::Pagerank) ranks the vertices of a graph, with a certain bound on the error, and
+//! - [`Pagerank`](engine::Pagerank) ranks the vertices of a graph, with a guaranteed bound on the error, and
 //!   [`Markov`](engine::Markov) finds the stationary distribution of each closed class of a chain. Both can be prepared for many
 //!   solves, and have reports and histories.
 //! - A failure is an [`Error`]. A solve that did not converge is not an error: [`StopReason`](stop::StopReason) says why it

@@ -19,9 +19,9 @@ pub fn allocation_may_fail() -> bool {
 /// Runs a closure and marks its allocations as handled.
 fn handled<R>(allocate: impl FnOnce() -> R) -> R {
     let before = MAY_FAIL.replace(true);
-    let made = allocate();
+    let result = allocate();
     MAY_FAIL.set(before);
-    made
+    result
 }
 
 /// Reserves memory for exactly `more` elements; returns whether that succeeded.

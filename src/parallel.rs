@@ -23,21 +23,21 @@ const MOST_IN_POOL: usize = 1024;
 const STACK: usize = 2 << 20;
 /// Bytes that must be free in addition to the stack of a thread that is started: for its initial allocations, and for what the
 /// program does next.
-const BESIDE: usize = 32 << 20;
+const SPARE: usize = 32 << 20;
 
 /// Starts a thread and returns once it runs. A thread that cannot allocate what it needs as it begins ends the program. So that
 /// memory is allocated here first, when no other thread is beginning, and freed without being touched; if that fails, the
 /// function returns an error.
 pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let mut room: Vec<u8> = Vec::new();
-    if !try_reserve(&mut room, STACK + BESIDE) {
+    if !try_reserve(&mut room, STACK + SPARE) {
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, "out of memory for another thread"));
     }
     drop(std::hint::black_box(room));
     let runs = Arc::new(Barrier::new(2));
-    let tell = Arc::clone(&runs);
+    let thread_runs = Arc::clone(&runs);
     let begin = move || {
-        tell.wait();
+        thread_runs.wait();
         work()
     };
     let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(begin)?;
@@ -89,13 +89,13 @@ pub fn start_pool(threads: Option<usize>) {
 fn start_waiting(threads: usize) -> Vec<SyncSender<rayon::ThreadBuilder>> {
     let mut waiting = Vec::with_capacity(threads);
     for index in 0..threads {
-        let (give, take) = sync_channel::<rayon::ThreadBuilder>(1);
-        let work = move || take.recv().into_iter().for_each(rayon::ThreadBuilder::run);
+        let (sender, receiver) = sync_channel::<rayon::ThreadBuilder>(1);
+        let work = move || receiver.recv().into_iter().for_each(rayon::ThreadBuilder::run);
         if let Err(e) = start_thread(format!("solver-data-{index}"), work) {
             log::info!("reading and checking with {index} threads instead of {threads}: {e}");
             break;
         }
-        waiting.push(give);
+        waiting.push(sender);
     }
     waiting
 }
@@ -185,9 +185,9 @@ pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
 /// reached, so that many small steps are checked, too.
 fn affordable<T>(held: usize, more: usize) -> Result<u128> {
     let bytes = |n: usize| n as u128 * size_of::<T>() as u128;
-    let asked = |bytes: u128| bytes / u128::from(CERTAIN);
+    let multiples = |bytes: u128| bytes / u128::from(CERTAIN);
     let (before, more) = (bytes(held), bytes(more));
-    if asked(before) < asked(before + more) && more > u128::from(available()) {
+    if multiples(before) < multiples(before + more) && more > u128::from(available()) {
         return Err(Error::OutOfMemory { bytes: more });
     }
     Ok(more)

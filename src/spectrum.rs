@@ -64,7 +64,7 @@ impl Tridiagonal {
 
     /// Returns the number of eigenvalues below each `x`: negative pivots of T - x. Two counts at once take hardly longer than
     /// one, because each waits for its divisions.
-    fn below(&self, x: [f64; 2]) -> [usize; 2] {
+    fn count_below(&self, x: [f64; 2]) -> [usize; 2] {
         let (mut pivots, mut counts) = ([1.0; 2], [0; 2]);
         for (i, d) in self.diagonal.iter().enumerate() {
             let attached = if i == 0 { 0.0 } else { self.attached[i - 1] };
@@ -97,7 +97,7 @@ impl Tridiagonal {
         let middles = |lows: [f64; 2], highs: [f64; 2]| [0, 1].map(|end| 0.5 * (lows[end] + highs[end]));
         for _ in 0..BISECTIONS {
             let middles = middles(lows, highs);
-            let counts = self.below(middles);
+            let counts = self.count_below(middles);
             for (end, enough) in [1, n].into_iter().enumerate() {
                 let side = if counts[end] >= enough { &mut highs } else { &mut lows };
                 side[end] = middles[end];

@@ -1,20 +1,20 @@
 //! Suggestions for misspelt names.
 
 /// The least similarity, from 0 to 1, of names that are suggested.
-const ALIKE: f64 = 0.84;
+const LEAST_SIMILARITY: f64 = 0.84;
 /// The most suggestions for a name.
 const SUGGESTIONS: usize = 5;
 
 /// Returns the names most similar to `typed`, best first; none if no name is similar.
 pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
-    let alike = |name: &str| {
+    let similarity = |name: &str| {
         let name = name.to_lowercase();
         let contained = typed.len() >= 2 && (name.contains(&typed) || typed.contains(&name));
         if contained { 1.0 } else { strsim::jaro_winkler(&typed, &name) }
     };
-    let mut scored: Vec<(f64, &str)> = names.map(|name| (alike(name), name)).collect();
-    scored.retain(|&(score, _)| score >= ALIKE);
+    let mut scored: Vec<(f64, &str)> = names.map(|name| (similarity(name), name)).collect();
+    scored.retain(|&(score, _)| score >= LEAST_SIMILARITY);
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.iter().take(SUGGESTIONS).map(|&(_, name)| name).collect()
 }

@@ -117,8 +117,8 @@ pub enum StopReason {
     NotFinite {
         /// The first iteration that saw it.
         iteration: usize,
-        /// The vector that it came from, in the words of the method; empty where all entries are finite and only
-        /// their products or sums are not.
+        /// The vector that the value came from, in the words of the method; empty if all entries are finite and only their
+        /// products or sums are not.
         vector: &'static str,
         /// The first row of that vector that is NaN or infinite, counted from 0.
         row: Option<usize>,
@@ -233,7 +233,7 @@ impl std::fmt::Display for StopReason {
                 write!(
                     f,
                     "not converged: after {iteration} iterations {vector} is NaN or infinite, first in row {} (counted from \
-                 1), as the answer left the range of its numbers; scale the system",
+                     1), because the answer left the range of its number type; scale the system",
                     row + 1
                 )
             }
@@ -361,7 +361,7 @@ impl StoppingRule {
 
     /// Returns the same rule for a method that counts `stride` iterations at a time: windows end at iterations that it checks.
     pub fn in_steps_of(&self, stride: usize) -> Cow<'_, StoppingRule> {
-        if self.looks_in_steps_of(stride) {
+        if self.windows_fit_steps_of(stride) {
             return Cow::Borrowed(self);
         }
         let each =
@@ -377,11 +377,11 @@ impl StoppingRule {
     }
 
     /// Returns whether all windows end after a multiple of `stride` iterations.
-    fn looks_in_steps_of(&self, stride: usize) -> bool {
+    fn windows_fit_steps_of(&self, stride: usize) -> bool {
         match self {
             StoppingRule::Stagnation(window) => window.is_multiple_of(stride),
             StoppingRule::Any(rules) | StoppingRule::All(rules) => {
-                rules.iter().all(|rule| rule.looks_in_steps_of(stride))
+                rules.iter().all(|rule| rule.windows_fit_steps_of(stride))
             }
             _ => true,
         }
@@ -414,8 +414,8 @@ impl StoppingRule {
             }
             StoppingRule::Stagnation(window) => {
                 let (iteration, window) = (now.iteration, (*window).max(1));
-                let whole = (iteration - now.run_began).is_multiple_of(window);
-                let stagnated = whole && iteration >= now.improved_at + window;
+                let window_ends = (iteration - now.run_began).is_multiple_of(window);
+                let stagnated = window_ends && iteration >= now.improved_at + window;
                 stagnated.then_some(StopReason::Stagnated { iteration, window })
             }
             StoppingRule::Divergence(factor) => {

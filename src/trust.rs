@@ -10,8 +10,8 @@ pub(crate) fn others_can_write(folder: &Path) -> Option<String> {
     let user = unsafe { libc::geteuid() };
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let real = absolute.ancestors().find_map(|ancestor| std::fs::canonicalize(ancestor).ok());
-    let ways: Vec<std::path::PathBuf> = [Some(absolute), real].into_iter().flatten().collect();
-    let all = ways.iter().flat_map(|way| way.ancestors().map(move |folder| (folder, folder == way)));
+    let paths: Vec<std::path::PathBuf> = [Some(absolute), real].into_iter().flatten().collect();
+    let all = paths.iter().flat_map(|path| path.ancestors().map(move |folder| (folder, folder == path)));
     all.into_iter().find_map(|(folder, last)| fault(folder, last, user))
 }
 
@@ -39,7 +39,7 @@ fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
     // In a sticky folder users cannot replace files of each other, but all users can add files.
     let sticky = about.mode() & STICKY != 0 && !last;
     if !sticky && (about.mode() & ALL != 0 || by_group) {
-        return Some(format!("other users can write to {place}; chmod go-w {place} ends that"));
+        return Some(format!("other users can write to {place}; run chmod go-w {place}"));
     }
     None
 }
@@ -49,7 +49,7 @@ fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
 #[cfg(unix)]
 fn is_private_group(group: u32, user: u32) -> bool {
     /// Returns the first and the last field of the line of a file like `/etc/passwd` whose third field is this number.
-    fn named(file: &str, number: u32) -> Option<(String, String)> {
+    fn entry(file: &str, number: u32) -> Option<(String, String)> {
         let text = std::fs::read_to_string(file).ok()?;
         text.lines().find_map(|line| {
             let fields: Vec<&str> = line.split(':').collect();
@@ -57,8 +57,8 @@ fn is_private_group(group: u32, user: u32) -> bool {
             found.then(|| (fields[0].to_owned(), fields[fields.len() - 1].to_owned()))
         })
     }
-    let user = named("/etc/passwd", user).map(|(name, _)| name);
-    named("/etc/group", group).zip(user).is_some_and(|((name, members), user)| {
+    let user = entry("/etc/passwd", user).map(|(name, _)| name);
+    entry("/etc/group", group).zip(user).is_some_and(|((name, members), user)| {
         name == user && members.split(',').all(|member| member.is_empty() || member == user)
     })
 }
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(others_can_write(&cache), None, "other users cannot replace files in a sticky folder");
         for mode in [0o777, 0o1777] {
             chmod(&cache, mode);
-            assert!(others_can_write(&link).is_some(), "others can add files");
+            assert!(others_can_write(&link).is_some(), "other users can add files");
         }
     }
 

@@ -192,9 +192,9 @@ mod tests {
     fn a_missing_library_is_reported_with_the_places_that_were_tried() {
         let tried = NONE.load().map(|(_, path)| path).unwrap_err();
         let message = NONE.missing(tried).to_string();
-        for said in ["libnone.so.7, libnone.so", "/usr/local/cuda*/lib64", "pyenv", "pip install nvidia-none"]
+        for text in ["libnone.so.7, libnone.so", "/usr/local/cuda*/lib64", "pyenv", "pip install nvidia-none"]
         {
-            assert!(message.contains(said), "{said} in {message}");
+            assert!(message.contains(text), "{text} in {message}");
         }
     }
 
@@ -212,9 +212,9 @@ mod tests {
     fn a_library_that_does_not_start_is_described_and_other_errors_do_not_change() {
         let failed = || GpuError::Cuda { call: "noneCreate", message: "it says 1".to_owned() }.into();
         let message = NONE.would_not_start(failed(), "13.1.0, from /lib/libnone.so").to_string();
-        for said in ["noneCreate failed: it says 1", "NONE 13.1.0", "newer than the driver", "nvidia-none"]
+        for text in ["noneCreate failed: it says 1", "NONE 13.1.0", "newer than the driver", "nvidia-none"]
         {
-            assert!(message.contains(said), "{said} in {message}");
+            assert!(message.contains(text), "{text} in {message}");
         }
         let other = || NONE.missing("here".to_owned());
         assert_eq!(NONE.would_not_start(other(), "x").to_string(), other().to_string());

@@ -34,9 +34,9 @@ enum Steps {
 /// CUDA graphs of one and of several iterations.
 ///
 /// Graphs hold addresses. If the step swaps vectors, every second step begins with swapped vectors: `second` is the graph of such
-/// a step. `one`, and `many` with its even number of steps, begin with the vectors as they were when the recording began.
+/// a step. `first`, and `many` with its even number of steps, begin with the vectors as they were when the recording began.
 struct Graphs {
-    one: Graph,
+    first: Graph,
     second: Option<Graph>,
     many: Graph,
     /// Whether the vectors are swapped now.
@@ -56,7 +56,7 @@ impl Graphs {
         for _ in 0..left % STEPS_IN_GRAPH {
             match &self.second {
                 Some(second) if self.swapped => second.launch()?,
-                _ => self.one.launch()?,
+                _ => self.first.launch()?,
             }
             self.swapped = self.second.is_some() && !self.swapped;
         }
@@ -177,10 +177,10 @@ impl Cuda {
         if swaps {
             self.rehearse(&mut step)?;
         }
-        let one = self.capture(&mut step)?;
+        let first = self.capture(&mut step)?;
         let second = if swaps { Some(self.capture(&mut step)?) } else { None };
         let many = self.capture(|| (0..STEPS_IN_GRAPH).try_for_each(|_| step()))?;
-        Ok(Graphs { one, second, many, swapped: false })
+        Ok(Graphs { first, second, many, swapped: false })
     }
 
     /// Records a step; see [`Device::record`](crate::device::Device::record).
@@ -226,7 +226,7 @@ impl Cuda {
 }
 
 impl CudaSteps {
-    /// Returns whether a launch ends as soon as the step says that it must stop.
+    /// Returns whether a launch ends as soon as the step has stopped.
     pub(super) fn ends_by_itself(&self) -> bool {
         matches!(self.steps, Steps::Burst(_))
     }
