@@ -98,7 +98,7 @@ pub enum StopReason {
     },
     /// The residual has grown beyond the limit of divergence.
     Diverged {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
         /// The residual over the one that the run began with.
         growth: f64,
@@ -115,7 +115,7 @@ pub enum StopReason {
     },
     /// A dot product, the answer or its residual became NaN or infinite.
     NotFinite {
-        /// The first iteration that saw it.
+        /// The first iteration in which this was found.
         iteration: usize,
         /// The vector that the value came from, in the words of the method; empty if all entries are finite and only their
         /// products or sums are not.
@@ -125,24 +125,24 @@ pub enum StopReason {
     },
     /// The matrix is not positive definite.
     IndefiniteMatrix {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
         /// The curvature p'Ap found there.
         curvature: f64,
     },
     /// The curvature p'Ap fell below the range of numbers, though it is positive.
     Underflow {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
     },
     /// Recurrences that replace products gave a curvature that is not positive; the product itself is positive.
     Breakdown {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
     },
     /// The preconditioner is not positive definite.
     IndefinitePreconditioner {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
         /// The product r'Mr found there.
         product: f64,

@@ -129,7 +129,10 @@ fn a_compiler_newer_than_the_driver_is_skipped_by_name_and_in_a_folder() {
     assert!(nvrtc.starts_with("(12, 7)"), "{nvrtc}");
     std::fs::remove_file(compilers.join("libnvrtc.so.12")).unwrap();
     let [nvrtc, ..] = found(&[("LD_LIBRARY_PATH", &drivers), ("SOLVER_NVRTC", &compilers)]);
-    assert!(nvrtc.starts_with("(13, 7)"), "without another one it is loaded, and refused when a GPU is used: {nvrtc}");
+    assert!(
+        nvrtc.starts_with("(13, 7)"),
+        "without another one it is loaded, and refused when a GPU is used: {nvrtc}"
+    );
 }
 
 #[test]

@@ -280,7 +280,7 @@ struct Work<D: Device> {
     slots: D::Slots,
 }
 
-/// x = x / 2 + r with x'r, which is counted and then divides the next update.
+/// x = alpha x + r and x'r, which is counted; then alpha becomes slot 1 / x'r.
 const STEP: Sweep<'static> = Sweep {
     name: "recorded",
     numbers: &[],

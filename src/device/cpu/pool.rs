@@ -214,7 +214,8 @@ impl Shared {
         let occupied = |core| {
             let awake = |other: &usize| *other != worker && !self.handover.asleep(*other);
             let mut awake_workers = (0..self.locations.len()).filter(awake);
-            core == caller || awake_workers.any(|other| self.locations[other].core.load(Ordering::Relaxed) == core)
+            core == caller
+                || awake_workers.any(|other| self.locations[other].core.load(Ordering::Relaxed) == core)
         };
         cores::keep_off(thread, occupied, meanwhile);
     }

@@ -64,7 +64,8 @@ impl Left {
                 return None;
             }
             let chunks = select(&left, left.len().div_ceil(DIVISOR));
-            let rest = if chunks.start == left.start { chunks.end..left.end } else { left.start..chunks.start };
+            let rest =
+                if chunks.start == left.start { chunks.end..left.end } else { left.start..chunks.start };
             match self.0.compare_exchange_weak(now, packed(rest), Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(chunks),
                 Err(changed) => now = changed,

@@ -123,7 +123,7 @@ pub type GetProperty = unsafe extern "C" fn(c_int, *mut c_int) -> c_int;
 pub unsafe fn describe(property: GetProperty) -> String {
     let number = |which| {
         let mut number = 0;
-        // SAFETY: the caller vouches for the function; the integer may be written.
+        // SAFETY: the caller guarantees the function; the integer may be written.
         (unsafe { property(which, &mut number) } == 0).then(|| number.to_string())
     };
     let numbers: Option<Vec<String>> = (0..3).map(number).collect();
@@ -212,8 +212,7 @@ mod tests {
     fn a_library_that_does_not_start_is_described_and_other_errors_do_not_change() {
         let failed = || GpuError::Cuda { call: "noneCreate", message: "it says 1".to_owned() }.into();
         let message = NONE.would_not_start(failed(), "13.1.0, from /lib/libnone.so").to_string();
-        for text in ["noneCreate failed: it says 1", "NONE 13.1.0", "newer than the driver", "nvidia-none"]
-        {
+        for text in ["noneCreate failed: it says 1", "NONE 13.1.0", "newer than the driver", "nvidia-none"] {
             assert!(message.contains(text), "{text} in {message}");
         }
         let other = || NONE.missing("here".to_owned());

@@ -233,7 +233,7 @@ impl<'a> Program<'a> {
             return Err(format!("NVRTC returned no output instead of {what}"));
         }
         let mut bytes = vec![0_u8; size];
-        // SAFETY: `raw` is alive, and `bytes` has room for the `size` bytes that NVRTC announced.
+        // SAFETY: `raw` is alive, and `bytes` has room for the `size` bytes that NVRTC reported.
         let status = unsafe { copy(self.raw, bytes.as_mut_ptr().cast()) };
         self.functions.check(what, status)?;
         Ok(bytes)

@@ -56,7 +56,7 @@ impl Display for Name {
     }
 }
 
-/// What a kernel does with a parameter.
+/// How a kernel uses a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Access {
     /// Loads from memory that no kernel writes meanwhile. READ_ONLY, which kernels define, declares this to the compiler.
@@ -65,7 +65,7 @@ enum Access {
     Read,
     /// Loads from memory and stores to it.
     Write,
-    /// Takes the value itself.
+    /// Takes the value and not an address.
     Value,
 }
 

@@ -127,7 +127,11 @@ impl Cuda {
     }
 
     /// Traces a step, to run it many times in one launch.
-    fn trace_step(&self, kept: &mut Vec<Kept>, mut step: impl FnMut() -> Result<()>) -> Result<Option<Burst>> {
+    fn trace_step(
+        &self,
+        kept: &mut Vec<Kept>,
+        mut step: impl FnMut() -> Result<()>,
+    ) -> Result<Option<Burst>> {
         let turn = self.turn();
         let swaps = turn.swaps.get();
         turn.trace.replace(Some(Trace::default()));

@@ -43,7 +43,8 @@ impl Burst {
         else {
             return Ok(None);
         };
-        let Some((source, blocks, shared)) = trace.kernel(count, device.multiprocessors(), shared_memory) else {
+        let Some((source, blocks, shared)) = trace.kernel(count, device.multiprocessors(), shared_memory)
+        else {
             return Ok(None);
         };
         let kernel = device.kernel(&source)?;
@@ -58,7 +59,8 @@ impl Burst {
             log::debug!("a step is recorded as a graph: its blocks would not be resident");
             return Ok(None);
         }
-        let second_buffer = |parameter| Ok((parameter, device.allocate::<u8>("the vectors of a solve", 8 * rows)?));
+        let second_buffer =
+            |parameter| Ok((parameter, device.allocate::<u8>("the vectors of a solve", 8 * rows)?));
         device.count_burst();
         let burst = Burst {
             kernel,
@@ -96,9 +98,9 @@ impl Burst {
             unsafe {
                 arguments.kept(Parameter::value::<MatrixPointers>("matrix"), &self.matrix.0);
                 self.vectors.iter().for_each(|&(parameter, at)| arguments.kept(parameter, &[at]));
-                self.second_buffers
-                    .iter()
-                    .for_each(|(parameter, second_buffer)| arguments.kept(*parameter, &[address(second_buffer)]));
+                self.second_buffers.iter().for_each(|(parameter, second_buffer)| {
+                    arguments.kept(*parameter, &[address(second_buffer)])
+                });
             }
             arguments.scratch(WORDS, &self.words);
             arguments.scratch(LAST_ROUND, &self.last_round);

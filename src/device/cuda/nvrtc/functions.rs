@@ -111,7 +111,7 @@ impl Functions {
         let status = unsafe { (self.architecture_count)(&mut count) };
         self.check("nvrtcGetNumSupportedArchs", status)?;
         let mut list = vec![0; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: there is room for the `count` integers that NVRTC announced.
+        // SAFETY: there is room for the `count` integers that NVRTC reported.
         let status = unsafe { (self.architectures)(list.as_mut_ptr()) };
         self.check("nvrtcGetSupportedArchs", status)?;
         let mut list: Vec<u32> = list.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect();
@@ -127,7 +127,7 @@ impl Functions {
 ///
 /// `T` must be the function's pointer type, and must not be used once the library is unloaded.
 unsafe fn symbol<T: Copy>(library: &Library, name: &CStr) -> Result<T, String> {
-    // SAFETY: the caller vouches for the type.
+    // SAFETY: the caller guarantees the type.
     match unsafe { library.get::<T>(name) } {
         Ok(function) => Ok(*function),
         Err(_) => {
