@@ -106,7 +106,8 @@ impl Cuda {
             });
         }
         let Some(mut staging) = staging else {
-            // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or the stream is waited for below.
+            // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or the stream is waited for
+            // below.
             let status = unsafe {
                 sys::cuMemcpyHtoDAsync_v2(device, host.as_ptr().cast(), host.len(), self.0.stream.cu_stream())
             };
