@@ -1,18 +1,19 @@
-//! The allocator of the program: the system's. An allocation that fails, and whose caller does not handle that, ends the
-//! program with an error message and exit code 2.
+//! The program's global allocator: the system allocator with a check. If an allocation fails and its caller does not handle the
+//! failure, the program ends with an error message and exit code 2.
 //!
-//! Rust would call `abort` there, after printing a backtrace for which there may be no memory.
+//! By default Rust calls `abort` after printing a backtrace, for which there may be no memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 
-/// Exit code where nothing could be run.
+/// Exit code of a program that could not run.
 const COULD_NOT_RUN: i32 = 2;
 
-/// See the module.
+/// The system allocator with a check for failed allocations.
 pub struct Checked;
 
-// SAFETY: every call is the system allocator's, with the same arguments; a null pointer is returned or the process ends.
+// SAFETY: each method passes its arguments unchanged to the system allocator; if that returns null, the method returns null or
+// the process ends.
 unsafe impl GlobalAlloc for Checked {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: promised by the caller.
@@ -50,10 +51,10 @@ fn out_of_memory(bytes: usize) -> ! {
     let mut rest = &mut line[..];
     let _ = writeln!(
         rest,
-        "error: {bytes} bytes more are more memory than there is; a smaller matrix, fewer threads or a higher limit is needed"
+        "error: out of memory: cannot allocate {bytes} more bytes; use a smaller matrix, fewer threads or a higher memory limit"
     );
     let length = 160 - rest.len();
-    // SAFETY: the bytes are initialised and ours, and `_exit` takes any code.
+    // SAFETY: `line` is an initialised local array of at least `length` bytes, and `_exit` takes any code.
     unsafe {
         libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), length);
         libc::_exit(COULD_NOT_RUN)
@@ -64,8 +65,8 @@ fn out_of_memory(bytes: usize) -> ! {
 pub fn prepare() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        /// Arrays from this size on are mapped one by one, and return to the system as soon as they are freed. By default the
-        /// size grows to 32 MB, and the program keeps smaller arrays.
+        /// Arrays of at least this size are mapped one by one, and return to the system as soon as they are freed. By default the
+        /// threshold grows to 32 MB, and the program keeps smaller arrays.
         const OWN_PAGES: libc::c_int = 1 << 18;
         /// Free bytes at the end of the heap that the program keeps.
         const KEPT: libc::c_int = 4 << 20;

@@ -1,9 +1,9 @@
-//! Sixty-four bytes of text tested at once, a bit for each, the first lowest.
+//! Tests on 64 bytes of text at once. A result has one bit for each byte, the first byte in the lowest bit.
 
-/// How many are tested at once.
+/// Bytes tested at once.
 pub const LANES: usize = 64;
 
-/// Which of them are blanks, line ends and other control characters. Some of those beyond ASCII count too.
+/// Returns the bits of blanks, line ends and other control characters. Some bytes beyond ASCII count too.
 #[inline(always)]
 pub fn blanks(bytes: &[u8; LANES]) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -12,7 +12,7 @@ pub fn blanks(bytes: &[u8; LANES]) -> u64 {
     return one_by_one(bytes, |byte| byte <= b' ');
 }
 
-/// Which of them are newlines.
+/// Returns the bits of newlines.
 #[inline(always)]
 pub fn newlines(bytes: &[u8; LANES]) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -37,7 +37,7 @@ mod sse2 {
     #[inline(always)]
     pub fn bits(bytes: &[u8; LANES], test: impl Fn(__m128i) -> __m128i) -> u64 {
         (0..LANES).step_by(16).fold(0, |bits, at| {
-            // SAFETY: SSE2 is part of this architecture, and the sixteen bytes from here on are in the array.
+            // SAFETY: SSE2 is part of this architecture, and the 16 bytes from `at` on lie in the array.
             let lanes = unsafe { _mm_movemask_epi8(test(_mm_loadu_si128(bytes.as_ptr().add(at).cast()))) };
             bits | u64::from(lanes as u32) << at
         })
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_has_its_bit_in_every_place() {
+    fn every_byte_sets_its_bit_at_every_position() {
         for byte in 0..=255 {
             for at in 0..LANES {
                 let mut bytes = [b'7'; LANES];

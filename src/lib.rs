@@ -1,15 +1,15 @@
 //! Conjugate gradients, MINRES, PageRank and Markov chains on sparse matrices, on CPUs and NVIDIA GPUs.
 //!
 //! Every iteration calls one pluggable backend for the product of the matrix with a vector. A solve ends with a verdict: the
-//! residual is computed anew from the matrix as it was given, with a bound on its rounding, and only that is called
-//! converged.
+//! residual is recomputed from the matrix as it was given, with a bound on its rounding error, and only a solve that passes this
+//! test counts as converged.
 //!
 //! ```
 //! # fn main() -> solver::Result<()> {
 //! use solver::prelude::*;
 //! let a = Matrix::open("data/grid3x3.mtx")?; // a file, a catalog name, a generator
 //! let b = vec![1.0; a.rows()];
-//! let answer = Cg::new(&a).precond("jacobi")?.rtol(1e-10).solve(&b)?; // the best device and backend by itself
+//! let answer = Cg::new(&a).precond("jacobi")?.rtol(1e-10).solve(&b)?; // chooses the best device and backend
 //! assert!(answer.converged());
 //! println!("{}", answer.report());
 //! # Ok(())
@@ -17,44 +17,45 @@
 //! ```
 //!
 //! - [`Matrix`](engine::Matrix) comes from a file or a name, from triplets, or from compressed rows of any index type; a matrix
-//!   of `sprs` or `nalgebra-sparse` converts into a [`Csr`](format::Csr), and that into a `Matrix`. A caller's own product
-//!   takes its place in [`Cg::with_product`](engine::Cg::with_product).
+//!   of `sprs` or `nalgebra-sparse` converts into a [`Csr`](format::Csr), and that into a `Matrix`.
+//!   [`Cg::with_product`](engine::Cg::with_product) takes a caller's own product instead.
 //! - [`Cg`](engine::Cg) and [`Minres`](engine::Minres) begin the settings of a solve ([`Solver`](engine::Solver)). A matrix that
 //!   is not symmetric is refused.
-//! - [`prepare`](engine::Solver::prepare) keeps device, matrix and preconditioner for right-hand side after right-hand side
+//! - [`prepare`](engine::Solver::prepare) keeps device, matrix and preconditioner for many right-hand sides
 //!   ([`Prepared`](engine::Prepared)), on any thread.
 //! - [`Answer`](engine::Answer) has x, the verdict, the report and the history.
-//! - [`Pagerank`](engine::Pagerank) ranks the vertices of a graph, with a bound on the error that is certain, and
-//!   [`Markov`](engine::Markov) finds the stationary distribution of each closed class of a chain. Both can be prepared for solve
-//!   after solve, and have reports and histories.
-//! - What went wrong is an [`Error`]. A solve that did not converge is none: [`StopReason`](stop::StopReason) says why.
+//! - [`Pagerank`](engine::Pagerank) ranks the vertices of a graph, with a guaranteed bound on the error, and
+//!   [`Markov`](engine::Markov) finds the stationary distribution of each closed class of a chain. Both can be prepared for many
+//!   solves, and have reports and histories.
+//! - A failure is an [`Error`]. A solve that did not converge is not an error: [`StopReason`](stop::StopReason) says why it
+//!   ended.
 //!
 //! The folder `examples/` has programs to start from.
 //!
-//! # The house
+//! # Modules
 //!
-//! | room | holds |
+//! | module | contents |
 //! |---|---|
 //! | [`prelude`] | what most programs need |
-//! | [`engine`] | the whole solve, from the matrix to the report; every front-end calls it |
-//! | [`solve`] | the methods, which know operators and a device's vector algebra |
+//! | [`engine`] | the whole solve, from the matrix to the report; all front-ends call it |
+//! | [`solve`] | the methods, which use only operators and a device's vector algebra |
 //! | [`precond`] | preconditioners: builders of operators that approximate an inverse |
 //! | [`backend`] | strategies for y = A x on a CPU or a GPU, and their registry |
-//! | [`operator`] | a matrix made ready by a backend |
+//! | [`operator`] | a matrix prepared by a backend |
 //! | [`source`] | files, the catalog and the generators that matrices come from |
 //! | [`mod@format`] | how matrices are stored, and their statistics |
 //! | [`device`] | vectors and their algebra: the CPU, CUDA |
 //! | [`observe`] | reports, histories and progress |
 //! | [`stop`] | tolerances, limits, and why a solve ended |
 //! | `plot` | pictures of histories, with the feature `plot` |
-//! | [`mod@bench`] | the stream that a machine reaches |
+//! | [`mod@bench`] | the bandwidth that a machine reaches |
 //!
-//! A room calls only rooms below it in this order: `engine`, `solve`, `precond`, `backend`, then the others.
+//! A module calls only modules below it in this order: `engine`, `solve`, `precond`, `backend`, then the rest.
 //!
 //! # Features
 //!
-//! The default features build the program. `default-features = false` is the lean library: no argument parser, no HTTP client,
-//! no plots. It has every method, device and kind of file; a CUDA driver is looked for at run time in every build.
+//! The default features build the program. `default-features = false` is the minimal library: no argument parser, no HTTP client,
+//! no plots. It has every method, device and kind of file; every build searches for a CUDA driver at run time.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -67,7 +68,7 @@
 pub mod backend;
 pub mod bench;
 mod bytes;
-// For the program alone.
+// Only for the program.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;

@@ -1,4 +1,4 @@
-//! The `solver` program: parse, run, exit code.
+//! The `solver` program: parses arguments, runs, and returns an exit code.
 
 #[cfg(unix)]
 mod allocator;

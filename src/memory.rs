@@ -1,55 +1,54 @@
-//! Large arrays on huge pages, and elements asked for before they are needed.
+//! Large arrays on huge pages, and prefetches.
 
 use bytemuck::Zeroable;
 use std::cell::Cell;
 
-/// Bytes from which huge pages pay.
+/// The fewest bytes for which huge pages pay.
 const LARGE: usize = 4 << 20;
 
 thread_local! {
     static MAY_FAIL: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the caller of the allocation in progress on this thread handles its failure. If not, the allocator of the
+/// Returns whether the caller of the allocation in progress on this thread handles its failure. If not, the allocator of the
 /// program ends the process.
 pub fn allocation_may_fail() -> bool {
     MAY_FAIL.get()
 }
 
-/// Marks the allocations of a closure as handled.
+/// Runs a closure and marks its allocations as handled.
 fn handled<R>(allocate: impl FnOnce() -> R) -> R {
     let before = MAY_FAIL.replace(true);
-    let made = allocate();
+    let result = allocate();
     MAY_FAIL.set(before);
-    made
+    result
 }
 
-/// Reserves room for exactly `more` elements; returns whether there is that much memory.
+/// Reserves memory for exactly `more` elements; returns whether that succeeded.
 pub(crate) fn try_reserve<T>(vector: &mut Vec<T>, more: usize) -> bool {
     handled(|| vector.try_reserve_exact(more)).is_ok()
 }
 
-/// An array of zeros, if there is room. Large ones are put on huge pages where the system offers them: sparse products
-/// run through memory in several streams and one gather, and miss the tables of small pages.
+/// Allocates an array of zeros, if there is enough memory. Large arrays are put on huge pages if the system offers them: sparse
+/// products run through memory in several streams and one gather, and would miss in the TLB of small pages.
 pub(crate) fn zeroed<T: Zeroable>(len: usize) -> Option<Vec<T>> {
-    // The system hands out zeroed pages when they are first touched, so nothing is touched yet.
+    // The system provides zeroed pages when they are first touched, so no page is touched yet.
     let array = handled(|| bytemuck::try_zeroed_vec(len)).ok()?;
     advise_huge_pages(&array);
     Some(array)
 }
 
-/// Asks for an element to be brought near, as it is soon read or written; it may lie beyond the end, which changes
-/// nothing but what is near.
+/// Prefetches an element that is soon read or written. It may be beyond the end, which affects only the cache.
 #[inline(always)]
 pub fn fetch<T>(array: &[T], at: usize) {
     fetch_from(array.as_ptr().wrapping_add(at));
 }
 
-/// The same by address.
+/// Prefetches by address.
 #[inline(always)]
 pub fn fetch_from<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of this architecture, and the hint is void where nothing can be read.
+    // SAFETY: SSE is part of this architecture, and the prefetch has no effect on memory that cannot be read.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast());
@@ -67,8 +66,8 @@ fn advise_huge_pages<T>(array: &[T]) {
     }
     let start = array.as_ptr().addr().next_multiple_of(PAGE);
     let end = array.as_ptr().addr() + bytes;
-    // SAFETY: whole pages inside the array, which we own; the advice changes how they are backed, not what they hold.
-    // Where it is refused nothing is lost.
+    // SAFETY: the range is whole pages inside the array, which we own. The advice changes how the pages are backed, not their
+    // contents, and a refusal does no harm.
     unsafe {
         let length = (end - start) / PAGE * PAGE;
         libc::madvise(array.as_ptr().with_addr(start).cast_mut().cast(), length, libc::MADV_HUGEPAGE);

@@ -1,4 +1,4 @@
-//! Small tools for work that is cut into pieces: over the threads of rayon's current pool, in arrays that may not fit.
+//! Helpers for work that is split into pieces, on the threads of rayon's current pool, and for allocations that may fail.
 
 use crate::error::{Error, Result};
 use crate::memory::{try_reserve, zeroed};
@@ -10,33 +10,34 @@ use std::sync::{Arc, Barrier, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::{io, thread};
 
-/// Bytes of input below which one thread is done sooner than several are set to work.
+/// Inputs of fewer bytes are processed by one thread, which is faster than several.
 const SMALL: usize = 100_000;
-/// Bytes that are taken without asking the system what is available.
+/// Allocations that add up to less than this many bytes are made without reading the available memory.
 const CERTAIN: u64 = 64 << 20;
-/// Pieces of work for each thread, so that one that is held up does not hold up the rest.
+/// Pieces of work for each thread, so that a delayed piece does not delay the rest.
 pub(crate) const CHUNKS_PER_THREAD: usize = 8;
 /// The most threads of rayon's global pool.
 const MOST_IN_POOL: usize = 1024;
 
 /// Bytes of a thread's stack.
 const STACK: usize = 2 << 20;
-/// Bytes that must be left beside the stack of a thread that is started: for what it takes as it begins, and for what
-/// the program does next.
-const BESIDE: usize = 32 << 20;
+/// Bytes that must be free in addition to the stack of a thread that is started: for its initial allocations, and for what the
+/// program does next.
+const SPARE: usize = 32 << 20;
 
-/// Starts a thread and returns once it runs. One that finds no room for what it needs as it begins ends the program, so
-/// room is asked for before, when no other thread is beginning, and not touched: no room is an error.
+/// Starts a thread and returns once it runs. A thread that cannot allocate what it needs as it begins ends the program. So that
+/// memory is allocated here first, when no other thread is beginning, and freed without being touched; if that fails, the
+/// function returns an error.
 pub(crate) fn start_thread(name: String, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let mut room: Vec<u8> = Vec::new();
-    if !try_reserve(&mut room, STACK + BESIDE) {
-        return Err(io::Error::new(io::ErrorKind::OutOfMemory, "there is no memory for another thread"));
+    if !try_reserve(&mut room, STACK + SPARE) {
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, "out of memory for another thread"));
     }
     drop(std::hint::black_box(room));
     let runs = Arc::new(Barrier::new(2));
-    let tell = Arc::clone(&runs);
+    let thread_runs = Arc::clone(&runs);
     let begin = move || {
-        tell.wait();
+        thread_runs.wait();
         work()
     };
     let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(begin)?;
@@ -50,22 +51,23 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Cores that this process may use.
+/// Returns the number of cores that this process may use.
 pub(crate) fn available_cores() -> usize {
     static CORES: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, usize::from));
     *CORES
 }
 
 /// Starts rayon's global pool, whose threads read, sort and check: `threads` of them, or one for each core that this process may
-/// use. Where the system grants fewer threads, the pool has fewer; a pool of one is the calling thread itself. Results do not
-/// depend on the number. A pool that runs already is kept.
+/// use. If the system grants fewer threads, the pool has fewer; a pool of one is the calling thread itself. Results do not depend
+/// on the number. A pool that is already running is kept.
 ///
-/// Left to itself, rayon starts the pool on first use, and panics where a thread cannot be had.
+/// Without this, rayon starts the pool on first use, and panics if a thread cannot be started.
 pub fn start_pool(threads: Option<usize>) {
     static STARTED: Once = Once::new();
     let threads = threads.unwrap_or_else(available_cores).min(MOST_IN_POOL);
     STARTED.call_once(|| {
-        // A pool that fails to start cannot be built again, so the threads come first, and each waits for its place in the pool.
+        // A pool that fails to start cannot be built again. So the threads are started first, and each waits for its role in the
+        // pool.
         let mut waiting = if threads > 1 { start_waiting(threads) } else { Vec::new() };
         let pool = match waiting.len() {
             0 => ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global(),
@@ -78,59 +80,59 @@ pub fn start_pool(threads: Option<usize>) {
                 .build_global(),
         };
         if let Err(e) = pool {
-            log::debug!("the pool of threads that read and check: {e}");
+            log::debug!("the pool of threads that read and check did not start: {e}");
         }
     });
 }
 
-/// Starts up to `threads` threads that wait for their place in the pool, and end where none comes.
+/// Starts up to `threads` threads that wait for their role in the pool, and end if they get none.
 fn start_waiting(threads: usize) -> Vec<SyncSender<rayon::ThreadBuilder>> {
     let mut waiting = Vec::with_capacity(threads);
     for index in 0..threads {
-        let (give, take) = sync_channel::<rayon::ThreadBuilder>(1);
-        let work = move || take.recv().into_iter().for_each(rayon::ThreadBuilder::run);
+        let (sender, receiver) = sync_channel::<rayon::ThreadBuilder>(1);
+        let work = move || receiver.recv().into_iter().for_each(rayon::ThreadBuilder::run);
         if let Err(e) = start_thread(format!("solver-data-{index}"), work) {
-            log::info!("{index} threads instead of {threads} read and check: {e}");
+            log::info!("reading and checking with {index} threads instead of {threads}: {e}");
             break;
         }
-        waiting.push(give);
+        waiting.push(sender);
     }
     waiting
 }
 
-/// Threads to use on an input of this size. The pool is not even started for a small one.
+/// Returns the number of threads for an input of this size. The pool is not even started for a small input.
 pub(crate) fn threads_for(size: usize) -> usize {
     if size < SMALL { 1 } else { rayon::current_num_threads().max(1) }
 }
 
 /// A task of [`run_all`], and later its result.
-enum Place<T, R> {
+enum Task<T, R> {
     Waiting(T),
     Running,
     Done(R),
 }
 
-/// Runs the tasks, on the pool where there are several, and returns their results in order.
+/// Runs the tasks, on the pool if there are several, and returns their results in order.
 pub(crate) fn run_all<T: Send, R: Send>(tasks: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
     if tasks.len() <= 1 {
         return tasks.into_iter().map(run).collect();
     }
-    // Only the numbers of the tasks pass through rayon, whose generic code is then compiled once and not for each caller.
-    // Plain loops, for the same reason.
-    let mut places = Vec::with_capacity(tasks.len());
+    // Only the numbers of the tasks pass through rayon, so that its generic code is compiled once and not for each caller. The
+    // loops are plain for the same reason.
+    let mut cells = Vec::with_capacity(tasks.len());
     for task in tasks {
-        places.push(Mutex::new(Place::Waiting(task)));
+        cells.push(Mutex::new(Task::Waiting(task)));
     }
-    for_each_number(places.len(), &|number| {
-        let replace = |next| std::mem::replace(&mut *lock(&places[number]), next);
-        if let Place::Waiting(task) = replace(Place::Running) {
-            replace(Place::Done(run(task)));
+    for_each_number(cells.len(), &|number| {
+        let replace = |next| std::mem::replace(&mut *lock(&cells[number]), next);
+        if let Task::Waiting(task) = replace(Task::Running) {
+            replace(Task::Done(run(task)));
         }
     });
-    let mut results = Vec::with_capacity(places.len());
-    for place in places {
-        match place.into_inner() {
-            Ok(Place::Done(result)) => results.push(result),
+    let mut results = Vec::with_capacity(cells.len());
+    for cell in cells {
+        match cell.into_inner() {
+            Ok(Task::Done(result)) => results.push(result),
             _ => unreachable!("a task that panics ends the call"),
         }
     }
@@ -142,7 +144,7 @@ fn for_each_number(count: usize, run: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().with_max_len(1).for_each(run);
 }
 
-/// Takes the first `n` elements off a slice, or as many as it has.
+/// Splits off the first `n` elements of a slice, or as many as it has.
 pub(crate) fn split_front<'a, T>(slice: &mut &'a mut [T], n: usize) -> &'a mut [T] {
     let n = n.min(slice.len());
     let (front, rest) = std::mem::take(slice).split_at_mut(n);
@@ -150,25 +152,25 @@ pub(crate) fn split_front<'a, T>(slice: &mut &'a mut [T], n: usize) -> &'a mut [
     front
 }
 
-/// `n` zeros that the system provides page by page as they are touched, or an error where it has not that much.
+/// Allocates `n` zeros, which the system provides page by page as they are touched. Fails if there is not enough memory.
 pub(crate) fn zeros<T: Zeroable>(n: usize) -> Result<Vec<T>> {
     let bytes = affordable::<T>(0, n)?;
     zeroed(n).ok_or(Error::OutOfMemory { bytes })
 }
 
-/// An empty vector with room for `n` elements.
+/// Allocates an empty vector with capacity for `n` elements.
 pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
     let bytes = affordable::<T>(0, n)?;
     let mut room = Vec::new();
     if !try_reserve(&mut room, n) {
         return Err(Error::OutOfMemory { bytes });
     }
-    // Without this the compiler may drop an allocation that is never written, and its failure with it.
+    // Without this the compiler may drop an allocation that is never written, and the check for its failure.
     Ok(std::hint::black_box(room))
 }
 
-/// Makes room for `more` elements in a vector of which nobody knows how long it will be, and for an eighth of what it
-/// has at least: doubled ones take up to twice what they hold, and systems move large ones without copying them.
+/// Reserves memory for `more` elements in a vector of unknown final length, or for an eighth of its length if that is more.
+/// Doubling would take up to twice the memory of the elements, and systems move large arrays without copying them.
 pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
     if vector.capacity() - vector.len() >= more {
         return Ok(());
@@ -178,20 +180,21 @@ pub(crate) fn grow<T>(vector: &mut Vec<T>, more: usize) -> Result<()> {
     if try_reserve(vector, step) { Ok(()) } else { Err(Error::OutOfMemory { bytes }) }
 }
 
-/// The bytes of `more` elements beside those that are held, unless there are fewer: the system would grant more, and end
-/// the process once they are used. It is asked whenever so many more are taken as are [`CERTAIN`], as small steps add up.
+/// Returns the bytes of `more` elements in addition to those that are held. Fails if fewer are available: the system would grant
+/// more, and end the process once they are used. The available memory is read each time that another [`CERTAIN`] bytes are
+/// reached, so that many small steps are checked, too.
 fn affordable<T>(held: usize, more: usize) -> Result<u128> {
     let bytes = |n: usize| n as u128 * size_of::<T>() as u128;
-    let asked = |bytes: u128| bytes / u128::from(CERTAIN);
+    let multiples = |bytes: u128| bytes / u128::from(CERTAIN);
     let (before, more) = (bytes(held), bytes(more));
-    if asked(before) < asked(before + more) && more > u128::from(available()) {
+    if multiples(before) < multiples(before + more) && more > u128::from(available()) {
         return Err(Error::OutOfMemory { bytes: more });
     }
     Ok(more)
 }
 
-/// Bytes of memory that this process may still take: what the system calls available, and no more than the limit of its
-/// control group; without end where the system says nothing.
+/// Returns the bytes of memory that this process may still take: the memory that the system reports as available, and no more
+/// than the limit of its control group; `u64::MAX` if the system reports neither.
 pub(crate) fn available() -> u64 {
     let number = |text: String| text.split_ascii_whitespace().find_map(|word| word.parse::<u64>().ok());
     let file = |path: &str| std::fs::read_to_string(path).ok();

@@ -1,4 +1,4 @@
-//! What most programs need: `use solver::prelude::*`.
+//! The items that most programs need: `use solver::prelude::*`.
 
 pub use crate::engine::{
     Answer, Cg, DeviceHandle, DeviceName, Markov, Matrix, Minres, Pagerank, Prepared, Progress,

@@ -1,4 +1,4 @@
-//! The two number types that vectors and matrix values are made of.
+//! The two number types of vectors and matrix values.
 
 use bytemuck::Pod;
 use std::fmt::{Debug, Display};
@@ -26,17 +26,17 @@ pub trait Scalar:
     const NAME: &'static str;
     /// The name of the same type in CUDA C++.
     const CUDA_NAME: &'static str;
-    /// Distance from 1 to the next number.
+    /// The distance from 1 to the next number.
     const EPSILON: f64;
-    /// So many ones.
+    /// Returns an array of `N` ones.
     fn ones<const N: usize>() -> &'static [Self; N];
-    /// Nearest value of this type.
+    /// Rounds to the nearest value of this type.
     fn from_f64(value: f64) -> Self;
-    /// Nearest value of this type: exact.
+    /// Converts exactly from single precision.
     fn from_f32(value: f32) -> Self;
-    /// Exact conversion.
+    /// Converts exactly to double precision.
     fn to_f64(self) -> f64;
-    /// `self * by + add`, rounded once.
+    /// Returns `self * by + add`, rounded once.
     fn fused(self, by: Self, add: Self) -> Self;
 }
 
@@ -92,21 +92,21 @@ impl Scalar for f64 {
     }
 }
 
-/// Which precision matrix values and vectors have.
+/// The precision of matrix values and vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 #[non_exhaustive]
 pub enum Precision {
     /// Matrix and vectors in double precision.
     F64,
-    /// Matrix and vectors in single precision; sums of dot products stay in double.
+    /// Matrix and vectors in single precision; sums of dot products in double precision.
     F32,
     /// Matrix in single, vectors in double precision.
     Mixed,
 }
 
 impl Precision {
-    /// The word that users type for it.
+    /// Returns the name that users type.
     pub fn name(self) -> &'static str {
         match self {
             Precision::F64 => "f64",
@@ -115,7 +115,7 @@ impl Precision {
         }
     }
 
-    /// Whether the matrix is held in single precision.
+    /// Returns whether the matrix is stored in single precision.
     pub fn narrow_values(self) -> bool {
         self != Precision::F64
     }

@@ -1,15 +1,15 @@
-//! What signals do to this process. Ctrl-C itself is handled in `cli/interrupt.rs`.
+//! The handling of signals. Ctrl-C itself is handled in `cli/interrupt.rs`.
 
-/// Lets a write beyond the limit on the size of files (`ulimit -f`) fail with an error; by default a signal ends the process.
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with an error; by default a signal ends the process.
 pub(crate) fn ignore_file_size_limit() {
     #[cfg(unix)]
-    // SAFETY: sets the disposition of one signal to a constant; no handler is involved.
+    // SAFETY: the call sets the disposition of one signal to a constant; no handler is involved.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
 }
 
-/// Whether this process ignores SIGHUP, as one that was started by `nohup` does.
+/// Returns whether this process ignores SIGHUP, as a process that was started by `nohup` does.
 pub(crate) fn hangup_is_ignored() -> bool {
     #[cfg(unix)]
     // SAFETY: the null pointer makes this a query, and any bytes are a valid `sigaction` for it to write to.

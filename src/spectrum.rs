@@ -1,47 +1,47 @@
-//! What a solve has seen of the spectrum: the extreme eigenvalues of the small tridiagonal matrix that a Krylov method
-//! builds on its way, for nothing but the two coefficients of each iteration.
+//! Estimates of the spectrum from a solve: the extreme eigenvalues of the small tridiagonal matrix that a Krylov method builds on
+//! its way. The only cost is storing two coefficients of each iteration.
 //!
 //! # Method
-//! Lanczos' process projects the (preconditioned) matrix on the space searched so far; the projection is tridiagonal,
-//! and its extreme eigenvalues approach those of the matrix from inside. Conjugate gradients compute it in disguise:
-//! with step lengths alpha and ratios beta its diagonal is 1 / alpha_i + beta_i / alpha_(i-1), beside it stand
-//! sqrt(beta_(i+1)) / alpha_i. The extreme eigenvalues come from bisection over Sturm counts.
+//! Lanczos' process projects the (preconditioned) matrix on the space searched so far. The projection is tridiagonal, and its
+//! extreme eigenvalues approach those of the matrix from inside. Conjugate gradients compute it implicitly: with step lengths
+//! alpha and ratios beta its diagonal is 1 / alpha_i + beta_i / alpha_(i-1), and its off-diagonal entries are sqrt(beta_(i+1)) /
+//! alpha_i. The extreme eigenvalues come from bisection over Sturm counts.
 //!
 //! # Reference
 //! Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, SIAM, 2003, section 6.7.3.
 
-/// Coefficients kept: what comes later moves the extreme eigenvalues little, and a long solve takes no more memory.
+/// The most coefficients that are kept: later ones change the extreme eigenvalues little, and a long solve takes no more memory.
 pub const MOST_COEFFICIENTS: usize = 8192;
 
-/// Bisections of an interval: until it is as narrow as f64 can tell.
+/// Bisections of an interval, until it is as narrow as f64 can represent.
 const BISECTIONS: usize = 64;
 
 /// Estimates of the extreme eigenvalues of the preconditioned matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spectrum {
-    /// Above the smallest eigenvalue, or near it.
+    /// An upper bound of the smallest eigenvalue, or a value near it.
     pub smallest: f64,
-    /// Below the largest eigenvalue, or near it.
+    /// A lower bound of the largest eigenvalue, or a value near it.
     pub largest: f64,
 }
 
-/// A symmetric tridiagonal matrix: the diagonal, and one fewer entries beside it.
+/// A symmetric tridiagonal matrix: the diagonal, and one entry fewer next to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tridiagonal {
     /// The diagonal.
     pub diagonal: Vec<f64>,
-    /// The entries beside it.
+    /// The off-diagonal entries.
     pub attached: Vec<f64>,
 }
 
 impl Tridiagonal {
-    /// Makes room for so many rows.
+    /// Reserves memory for `rows` rows.
     pub fn reserve(&mut self, rows: usize) {
         self.diagonal.reserve(rows.saturating_sub(self.diagonal.len()));
         self.attached.reserve(rows.saturating_sub(self.attached.len()));
     }
 
-    /// Becomes the projection that conjugate gradients have computed, from step lengths alpha and products rho = r'z.
+    /// Sets the matrix to the projection that conjugate gradients have computed, from step lengths alpha and products rho = r'z.
     pub fn set_to_conjugate_gradients(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
         self.attached.clear();
@@ -54,7 +54,7 @@ impl Tridiagonal {
         }
     }
 
-    /// Becomes the projection of Lanczos' process, from its diagonal and the entry that follows each.
+    /// Sets the matrix to the projection of Lanczos' process, from its diagonal and the entry that follows each.
     pub fn set_to_lanczos(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
         self.attached.clear();
@@ -62,9 +62,9 @@ impl Tridiagonal {
         self.attached.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
     }
 
-    /// Eigenvalues below each `x`: negative pivots of T - x. Two counts at once take hardly longer than one, as each waits for its
-    /// divisions.
-    fn below(&self, x: [f64; 2]) -> [usize; 2] {
+    /// Returns the number of eigenvalues below each `x`: negative pivots of T - x. Two counts at once take hardly longer than
+    /// one, because each waits for its divisions.
+    fn count_below(&self, x: [f64; 2]) -> [usize; 2] {
         let (mut pivots, mut counts) = ([1.0; 2], [0; 2]);
         for (i, d) in self.diagonal.iter().enumerate() {
             let attached = if i == 0 { 0.0 } else { self.attached[i - 1] };
@@ -79,14 +79,14 @@ impl Tridiagonal {
         counts
     }
 
-    /// The smallest and the largest eigenvalue; none of an empty matrix or one with NaN or infinity.
+    /// Returns the smallest and the largest eigenvalue; none for an empty matrix or one with NaN or infinity.
     pub fn extremes(&self) -> Option<Spectrum> {
         let n = self.diagonal.len();
         let radius = |i: usize| {
             let left = if i == 0 { 0.0 } else { self.attached[i - 1].abs() };
             left + self.attached.get(i).map_or(0.0, |b| b.abs())
         };
-        // Gershgorin's intervals; NaN shows in the sum.
+        // Gershgorin's intervals. A NaN makes the sum NaN.
         let low = (0..n).map(|i| self.diagonal[i] - radius(i)).fold(f64::INFINITY, f64::min);
         let high = (0..n).map(|i| self.diagonal[i] + radius(i)).fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = self.diagonal.iter().chain(&self.attached).sum();
@@ -97,7 +97,7 @@ impl Tridiagonal {
         let middles = |lows: [f64; 2], highs: [f64; 2]| [0, 1].map(|end| 0.5 * (lows[end] + highs[end]));
         for _ in 0..BISECTIONS {
             let middles = middles(lows, highs);
-            let counts = self.below(middles);
+            let counts = self.count_below(middles);
             for (end, enough) in [1, n].into_iter().enumerate() {
                 let side = if counts[end] >= enough { &mut highs } else { &mut lows };
                 side[end] = middles[end];
@@ -109,18 +109,18 @@ impl Tridiagonal {
 }
 
 impl Spectrum {
-    /// The spectrum of the matrix, where this is that of `sigma` times the matrix.
+    /// Returns the spectrum of the matrix, if this is that of `sigma` times the matrix.
     pub fn of_multiple(self, sigma: f64) -> Spectrum {
         Spectrum { smallest: self.smallest / sigma, largest: self.largest / sigma }
     }
 
-    /// The largest eigenvalue over the smallest; none where not both are positive.
+    /// Returns the largest eigenvalue over the smallest; none unless both are positive.
     pub fn condition(&self) -> Option<f64> {
         (self.smallest > 0.0).then(|| (self.largest / self.smallest).max(1.0))
     }
 
-    /// Iterations after which conjugate gradients must have reduced the energy norm of the error by `reduction`,
-    /// whatever the right-hand side: Chebyshev's bound for this condition number.
+    /// Returns the number of iterations after which conjugate gradients must have reduced the energy norm of the error by
+    /// `reduction`, for any right-hand side: Chebyshev's bound for this condition number.
     pub fn iterations(&self, reduction: f64) -> Option<f64> {
         let root = self.condition()?.sqrt();
         let rate = ((root + 1.0) / (root - 1.0)).ln();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_eigenvalues_has_no_extremes() {
+    fn an_empty_or_not_finite_matrix_has_no_extremes() {
         assert_eq!(Tridiagonal::default().extremes(), None);
         assert_eq!(Tridiagonal { diagonal: vec![1.0, f64::NAN], attached: vec![1.0] }.extremes(), None);
         assert_eq!(Tridiagonal { diagonal: vec![f64::INFINITY], attached: vec![] }.extremes(), None);

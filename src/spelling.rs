@@ -1,25 +1,25 @@
-//! Names that somebody may have meant.
+//! Suggestions for misspelt names.
 
-/// Names this alike, from 0 to 1, are worth suggesting.
-const ALIKE: f64 = 0.84;
-/// Suggestions for a name that does not exist.
+/// The least similarity, from 0 to 1, of names that are suggested.
+const LEAST_SIMILARITY: f64 = 0.84;
+/// The most suggestions for a name.
 const SUGGESTIONS: usize = 5;
 
-/// The names most like `typed`, best first; none where nothing is like it.
+/// Returns the names most similar to `typed`, best first; none if no name is similar.
 pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let typed = typed.to_lowercase();
-    let alike = |name: &str| {
+    let similarity = |name: &str| {
         let name = name.to_lowercase();
         let contained = typed.len() >= 2 && (name.contains(&typed) || typed.contains(&name));
         if contained { 1.0 } else { strsim::jaro_winkler(&typed, &name) }
     };
-    let mut scored: Vec<(f64, &str)> = names.map(|name| (alike(name), name)).collect();
-    scored.retain(|&(score, _)| score >= ALIKE);
+    let mut scored: Vec<(f64, &str)> = names.map(|name| (similarity(name), name)).collect();
+    scored.retain(|&(score, _)| score >= LEAST_SIMILARITY);
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.iter().take(SUGGESTIONS).map(|&(_, name)| name).collect()
 }
 
-/// A sentence that suggests names, or nothing.
+/// Returns a question that suggests names; empty without names.
 pub(crate) fn did_you_mean(near: &[&str]) -> String {
     match near {
         [] => String::new(),
@@ -33,7 +33,7 @@ mod tests {
     use crate::source::catalog::entries;
 
     #[test]
-    fn names_near_a_typing_error_are_found_and_far_ones_are_not() {
+    fn names_similar_to_a_misspelt_one_are_found_and_other_names_are_not() {
         let near = |typed| nearest(typed, entries().iter().map(|e| e.name.as_str()));
         assert_eq!(near("ecology")[..2], ["ecology1", "ecology2"]);
         assert_eq!(near("auidkw_1").first(), Some(&"audikw_1"));

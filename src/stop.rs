@@ -1,4 +1,4 @@
-//! When a solve ends, and why it did.
+//! Rules that end a solve, and the reasons why it ended.
 
 use serde::Serialize;
 use std::borrow::Cow;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The reason codes that a device writes into `done` when a step sees that it must stop.
+/// The code that a device writes into `done` when a step finds that it must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum StopCode {
-    /// Nothing has stopped this column.
+    /// No condition has stopped this column.
     Running = 0,
     /// The residual fell to the tolerance.
     Converged = 1,
@@ -20,16 +20,16 @@ pub enum StopCode {
     IndefiniteMatrix = 3,
     /// The product r'Mr is not positive.
     IndefinitePreconditioner = 4,
-    /// The residual is all but orthogonal to the range of the matrix.
+    /// The residual is nearly orthogonal to the range of the matrix.
     LeastSquares = 5,
-    /// The residual has grown beyond its ceiling.
+    /// The residual has grown beyond its limit.
     Diverged = 6,
-    /// So many iterations as were asked for are done.
+    /// The requested number of iterations is done.
     Limit = 7,
 }
 
 impl StopCode {
-    /// Reads a code back from a device.
+    /// Converts a code from a device.
     pub fn from_device(code: u32) -> StopCode {
         match code {
             0 => StopCode::Running,
@@ -53,36 +53,36 @@ pub enum StopReason {
     Converged,
     /// The right-hand side is zero, and so is the answer.
     ZeroRightHandSide,
-    /// The recursion met the tolerance, the recomputed residual does not, and starting again from it gained nothing.
+    /// The recursive residual met the tolerance, the recomputed residual does not, and a restart from it did not help.
     ResidualGap {
-        /// What the recursion says, relative to the right-hand side.
+        /// The recursive residual, relative to the right-hand side.
         recursive: f64,
-        /// What b - A x is, relative to the right-hand side.
+        /// The norm of b - A x, relative to the right-hand side.
         recomputed: f64,
     },
-    /// The recomputed residual meets the tolerance, but its rounding bound does not: whether x does cannot be decided.
+    /// The recomputed residual meets the tolerance, but its bound with rounding does not: whether x meets it cannot be decided.
     Rounding {
         /// Norm of b - A x as computed, relative to the right-hand side.
         residual: f64,
-        /// What it may be, rounding included.
+        /// An upper bound of the exact value, with rounding included.
         at_most: f64,
     },
-    /// The steps of an iteration met the tolerance, what was computed anew does not, and smaller steps say nothing.
+    /// The step lengths of an iteration met the tolerance, the recomputed value does not, and smaller steps give no information.
     RoundingGap {
-        /// What the last step says.
+        /// The estimate from the last step.
         estimate: f64,
-        /// What was computed anew.
+        /// The recomputed value.
         recomputed: f64,
     },
     /// The system has no solution: x minimises the residual, which is orthogonal to the range of the matrix.
     LeastSquares {
-        /// What b - A x is, relative to the right-hand side.
+        /// The norm of b - A x, relative to the right-hand side.
         residual: f64,
         /// Norm of A r over the Frobenius norm of A and the norm of r.
         normal: f64,
     },
-    /// The recursion says that x minimises the residual, and the recomputed normal residual does not agree: rounding hides
-    /// the smallest eigenvalues of the matrix.
+    /// According to the recursion x minimises the residual, but the recomputed normal residual does not agree: rounding hides the
+    /// smallest eigenvalues of the matrix.
     NearlySingular {
         /// Norm of b - A x, relative to the right-hand side.
         residual: f64,
@@ -96,9 +96,9 @@ pub enum StopReason {
         /// Iterations in the window.
         window: usize,
     },
-    /// The residual has grown out of all proportion.
+    /// The residual has grown beyond the limit of divergence.
     Diverged {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
         /// The residual over the one that the run began with.
         growth: f64,
@@ -115,49 +115,49 @@ pub enum StopReason {
     },
     /// A dot product, the answer or its residual became NaN or infinite.
     NotFinite {
-        /// The first iteration that saw it.
+        /// The first iteration in which this was found.
         iteration: usize,
-        /// The vector that it came from, in the words of the method; empty where all entries are finite and only
-        /// their products or sums are not.
+        /// The vector that the value came from, in the words of the method; empty if all entries are finite and only their
+        /// products or sums are not.
         vector: &'static str,
         /// The first row of that vector that is NaN or infinite, counted from 0.
         row: Option<usize>,
     },
     /// The matrix is not positive definite.
     IndefiniteMatrix {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
         /// The curvature p'Ap found there.
         curvature: f64,
     },
     /// The curvature p'Ap fell below the range of numbers, though it is positive.
     Underflow {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
     },
-    /// Recurrences that stand in for products gave a curvature that is not positive; the product itself is positive.
+    /// Recurrences that replace products gave a curvature that is not positive; the product itself is positive.
     Breakdown {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
     },
     /// The preconditioner is not positive definite.
     IndefinitePreconditioner {
-        /// The iteration that saw it.
+        /// The iteration in which this was found.
         iteration: usize,
         /// The product r'Mr found there.
         product: f64,
     },
-    /// Somebody asked it to stop.
+    /// The user or the program asked the solve to stop.
     Interrupted,
 }
 
 impl StopReason {
-    /// Whether the answer may be used.
+    /// Returns whether the answer may be used.
     pub fn is_success(&self) -> bool {
         matches!(self, StopReason::Converged | StopReason::ZeroRightHandSide)
     }
 
-    /// The word for it in JSON.
+    /// Returns the name of the reason in JSON.
     pub fn name(&self) -> &'static str {
         match self {
             StopReason::Converged => "converged",
@@ -188,18 +188,18 @@ impl std::fmt::Display for StopReason {
             StopReason::ZeroRightHandSide => write!(f, "the right-hand side is zero, so x = 0"),
             StopReason::ResidualGap { recursive, recomputed } => write!(
                 f,
-                "not converged: the recursion says {recursive:.2e} but b - A x is {recomputed:.2e}; rounding has \
-                 parted the two and starting again from b - A x gained nothing"
+                "not converged: the recursive residual is {recursive:.2e} but b - A x is {recomputed:.2e}; rounding has \
+                 separated the two, and a restart from b - A x did not help"
             ),
             StopReason::Rounding { residual, at_most } => write!(
                 f,
                 "not converged: rounding; b - A x is {residual:.2e} as computed and at most {at_most:.2e} with its rounding \
-                 error, which does not prove that it meets the tolerance; ask for a larger tolerance, or scale the system"
+                 error, which does not prove that it meets the tolerance; use a larger tolerance, or scale the system"
             ),
             StopReason::RoundingGap { estimate, recomputed } => write!(
                 f,
-                "not converged: the last step says {estimate:.2e}, and what was computed anew {recomputed:.2e}; rounding \
-                 has parted the two"
+                "not converged: the last step gives the estimate {estimate:.2e}, but the recomputed value is {recomputed:.2e}; \
+                 rounding has separated the two"
             ),
             StopReason::LeastSquares { residual, normal } => write!(
                 f,
@@ -233,7 +233,7 @@ impl std::fmt::Display for StopReason {
                 write!(
                     f,
                     "not converged: after {iteration} iterations {vector} is NaN or infinite, first in row {} (counted from \
-                 1), as the answer left the range of its numbers; scale the system",
+                     1), because the answer left the range of its number type; scale the system",
                     row + 1
                 )
             }
@@ -282,45 +282,46 @@ pub struct Norms {
     pub initial: f64,
 }
 
-/// What a rule looks at, between two batches of iterations.
+/// The progress of a solve between two batches of iterations, which rules check.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Iterations done.
     pub iteration: usize,
     /// Norm of the residual over that of the right-hand side.
     pub residual: f64,
-    /// What that is measured against.
+    /// The norms to which tolerances are relative.
     pub norms: Norms,
-    /// Iterations done when this run began: 0, or where the solve last started again from the true residual.
+    /// Iterations done when this run began: 0, or the iteration at which the solve last restarted from the true residual.
     pub run_began: usize,
-    /// The last iteration that made progress: it brought the residual 1 % below all before it, or had brought the
-    /// energy x'A x to 1 % above what it was.
+    /// The last iteration that made progress: it brought the residual 1 % below all earlier ones, or the energy x'A x to 1 %
+    /// above its earlier value.
     pub improved_at: usize,
     /// Seconds since the first iteration began.
     pub elapsed: Duration,
 }
 
-/// Progress: a residual falls below this part of all before it, or an energy rises above its inverse.
+/// The factor that counts as progress: a residual falls below this part of all earlier ones, or an energy rises above the inverse
+/// of it.
 pub(crate) const PROGRESS: f64 = 0.99;
 
-/// Iterations without progress after which a solve with so many rows counts as stagnated: 5 for each row, at least 1000
-/// and at most 20000.
+/// Returns the number of iterations without progress after which a solve with `rows` rows counts as stagnated: 5 for each row, at
+/// least 1000 and at most 20000.
 ///
-/// Residuals of conjugate gradients do not fall steadily, and on ill-conditioned matrices they stay above the initial
-/// one for thousands of iterations while the error falls; so the energy that x gains, which never falls, counts as
-/// progress too. Over 13 matrices of structures, flows and networks (conditions up to 5e15, with and without jacobi,
-/// two right-hand sides each), the longest stretch without progress in a solve that went on to converge, or was nearing
-/// it after 40000 iterations, was 2.6 iterations a row, 5300 in all.
+/// Residuals of conjugate gradients do not fall steadily, and on ill-conditioned matrices they stay above the initial one for
+/// thousands of iterations while the error falls. So the energy that x gains, which never falls, counts as progress too. Over 13
+/// matrices of structures, flows and networks (conditions up to 5e15, with and without jacobi, two right-hand sides each), the
+/// longest stretch without progress in a solve that later converged, or was close to it after 40000 iterations, was 2.6
+/// iterations a row, 5300 in all.
 pub fn stagnation_window(rows: usize) -> usize {
     rows.saturating_mul(5).clamp(1000, 20_000)
 }
 
-/// Growth of the residual over that of the start that counts as divergence. Residuals of conjugate gradients on a
-/// positive definite matrix may rise by the root of its condition number, which is below 1e8 wherever f64 can tell it
-/// from singular.
+/// The growth of the residual over its initial value that counts as divergence. Residuals of conjugate gradients on a positive
+/// definite matrix may rise by the root of its condition number, which is below 1e8 if f64 can distinguish the matrix from a
+/// singular one.
 pub const DIVERGENCE: f64 = 1e10;
 
-/// When to stop. Rules combine with [`StoppingRule::any`] and [`StoppingRule::all`].
+/// A condition to stop. Rules combine with [`StoppingRule::any`] and [`StoppingRule::all`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum StoppingRule {
@@ -330,37 +331,37 @@ pub enum StoppingRule {
     InitialResidual(f64),
     /// The norm of the residual is at most this.
     AbsoluteResidual(f64),
-    /// So many iterations are done.
+    /// This number of iterations is done.
     MaxIterations(usize),
-    /// So much time has passed.
+    /// This time has passed.
     TimeLimit(Duration),
-    /// No progress (see [`Progress::improved_at`]) for so many iterations. Looked at once in a
-    /// window, at the end of it, so that the answer does not depend on how a device batches iterations.
+    /// No progress (see [`Progress::improved_at`]) for this number of iterations. The rule is checked once in a window, at its
+    /// end, so that the answer does not depend on how a device batches iterations.
     Stagnation(usize),
-    /// The residual is so many times the one that the run began with.
+    /// The residual is at least this many times the one that the run began with.
     Divergence(f64),
-    /// Somebody set the flag.
+    /// The flag is set.
     Interrupt(Arc<AtomicBool>),
     /// The first of these rules that holds.
     Any(Vec<StoppingRule>),
-    /// All of these rules at once; the reason is the last one's.
+    /// All of these rules hold at once; the reason is the last one's.
     All(Vec<StoppingRule>),
 }
 
 impl StoppingRule {
-    /// Stops as soon as one of the rules holds.
+    /// Makes a rule that stops as soon as one of the rules holds.
     pub fn any(rules: impl IntoIterator<Item = StoppingRule>) -> StoppingRule {
         StoppingRule::Any(rules.into_iter().collect())
     }
 
-    /// Stops once all of the rules hold.
+    /// Makes a rule that stops once all of the rules hold.
     pub fn all(rules: impl IntoIterator<Item = StoppingRule>) -> StoppingRule {
         StoppingRule::All(rules.into_iter().collect())
     }
 
-    /// The same for a method that counts `stride` iterations at a time: windows end where it looks.
+    /// Returns the same rule for a method that counts `stride` iterations at a time: windows end at iterations that it checks.
     pub fn in_steps_of(&self, stride: usize) -> Cow<'_, StoppingRule> {
-        if self.looks_in_steps_of(stride) {
+        if self.windows_fit_steps_of(stride) {
             return Cow::Borrowed(self);
         }
         let each =
@@ -375,18 +376,19 @@ impl StoppingRule {
         })
     }
 
-    /// Whether all windows end after a multiple of `stride` iterations.
-    fn looks_in_steps_of(&self, stride: usize) -> bool {
+    /// Returns whether all windows end after a multiple of `stride` iterations.
+    fn windows_fit_steps_of(&self, stride: usize) -> bool {
         match self {
             StoppingRule::Stagnation(window) => window.is_multiple_of(stride),
             StoppingRule::Any(rules) | StoppingRule::All(rules) => {
-                rules.iter().all(|rule| rule.looks_in_steps_of(stride))
+                rules.iter().all(|rule| rule.windows_fit_steps_of(stride))
             }
             _ => true,
         }
     }
 
-    /// The same without tolerances on the residual, except together with other rules.
+    /// Returns the same rule without tolerances on the residual, except for those combined with other rules by
+    /// [`StoppingRule::all`].
     pub fn without_tolerances(&self) -> StoppingRule {
         match self {
             StoppingRule::RelativeResidual(_)
@@ -397,7 +399,7 @@ impl StoppingRule {
         }
     }
 
-    /// The reason to stop now, if there is one.
+    /// Returns the reason to stop now, if there is one.
     pub fn check(&self, now: &Progress) -> Option<StopReason> {
         let meets = |tolerance: f64| (now.residual <= tolerance).then_some(StopReason::Converged);
         match self {
@@ -412,8 +414,8 @@ impl StoppingRule {
             }
             StoppingRule::Stagnation(window) => {
                 let (iteration, window) = (now.iteration, (*window).max(1));
-                let whole = (iteration - now.run_began).is_multiple_of(window);
-                let stagnated = whole && iteration >= now.improved_at + window;
+                let window_ends = (iteration - now.run_began).is_multiple_of(window);
+                let stagnated = window_ends && iteration >= now.improved_at + window;
                 stagnated.then_some(StopReason::Stagnated { iteration, window })
             }
             StoppingRule::Divergence(factor) => {
@@ -426,13 +428,13 @@ impl StoppingRule {
         }
     }
 
-    /// The tolerance on the residual, relative to the right-hand side, that alone suffices to stop: a device may test
-    /// it inside a batch. `None` where the residual is not tested, or only together with other rules.
+    /// Returns the tolerance on the residual, relative to the right-hand side, that alone suffices to stop: a device may test it
+    /// inside a batch. `None` if the residual is not tested, or only together with other rules.
     pub fn residual_tolerance(&self, norms: &Norms) -> Option<f64> {
         match self {
             StoppingRule::RelativeResidual(tolerance) => Some(*tolerance),
             StoppingRule::InitialResidual(tolerance) => Some(tolerance * norms.initial),
-            // A quotient beyond the range is a tolerance that every finite residual meets.
+            // A quotient that overflows becomes a tolerance that every finite residual meets.
             StoppingRule::AbsoluteResidual(tolerance) => Some((tolerance / norms.b).min(f64::MAX)),
             StoppingRule::Any(rules) => {
                 rules.iter().filter_map(|r| r.residual_tolerance(norms)).reduce(f64::max)
@@ -441,8 +443,8 @@ impl StoppingRule {
         }
     }
 
-    /// The residual, relative to the right-hand side, at which a solve has converged: the tolerance of
-    /// [`residual_tolerance`](Self::residual_tolerance), or one that counts together with other rules.
+    /// Returns the residual, relative to the right-hand side, at which a solve has converged: the tolerance of
+    /// [`residual_tolerance`](Self::residual_tolerance), or one that counts only together with other rules.
     pub fn goal(&self, norms: &Norms) -> Option<f64> {
         match self {
             StoppingRule::Any(rules) => rules.iter().filter_map(|r| r.goal(norms)).reduce(f64::max),
@@ -451,7 +453,7 @@ impl StoppingRule {
         }
     }
 
-    /// The growth of the residual that alone suffices to stop.
+    /// Returns the growth of the residual that alone suffices to stop.
     pub fn divergence(&self) -> Option<f64> {
         match self {
             StoppingRule::Divergence(factor) => Some(*factor),
@@ -460,7 +462,7 @@ impl StoppingRule {
         }
     }
 
-    /// The number of iterations that alone suffices to stop.
+    /// Returns the number of iterations that alone suffices to stop.
     pub fn most_iterations(&self) -> Option<usize> {
         match self {
             StoppingRule::MaxIterations(limit) => Some(*limit),
@@ -469,7 +471,7 @@ impl StoppingRule {
         }
     }
 
-    /// The most iterations that may still run before a rule that counts them must be asked again.
+    /// Returns the most iterations that may still run before a rule that counts them must be checked again.
     pub fn iterations_left(&self, now: &Progress) -> usize {
         match self {
             StoppingRule::MaxIterations(limit) => limit.saturating_sub(now.iteration),
@@ -480,7 +482,7 @@ impl StoppingRule {
             StoppingRule::Any(rules) => {
                 rules.iter().map(|r| r.iterations_left(now)).min().unwrap_or(usize::MAX)
             }
-            // A conjunction may come to hold after any iteration.
+            // A conjunction may hold after any iteration.
             StoppingRule::All(_) => 1,
             _ => usize::MAX,
         }

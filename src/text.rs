@@ -1,6 +1,6 @@
-//! Numbers in words.
+//! Numbers as text for messages.
 
-/// A number with its thousands set apart.
+/// Formats a number with commas between thousands.
 pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -13,13 +13,13 @@ pub(crate) fn thousands(n: u64) -> String {
     text
 }
 
-/// A number in its shortest exact form, with an exponent where it is very small or large.
+/// Formats a number in its shortest exact form, with an exponent if it is very small or large.
 pub(crate) fn exact(value: f64) -> String {
     let text = format!("{value:?}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// A time in the unit that suits it.
+/// Formats a time in a suitable unit.
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         s if s >= 120.0 => format!("{:.1} min", s / 60.0),

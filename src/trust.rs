@@ -1,27 +1,27 @@
-//! Whether files in a folder can have been put there by other users.
+//! Checks whether other users can have put files into a folder.
 
 use std::path::Path;
 
-/// Says who else can put files into a folder, or replace it; `None` where only this user and root can. What does not
-/// exist yet counts as made by this user. Folders that lead to it count, with links and without.
+/// Returns who else can put files into a folder or replace it; `None` if only this user and root can. A folder that does not
+/// exist yet counts as made by this user. All parent folders are checked, with and without links resolved.
 #[cfg(unix)]
 pub(crate) fn others_can_write(folder: &Path) -> Option<String> {
-    // SAFETY: takes nothing, returns a number, and cannot fail.
+    // SAFETY: the call takes no arguments, returns a number, and cannot fail.
     let user = unsafe { libc::geteuid() };
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let real = absolute.ancestors().find_map(|ancestor| std::fs::canonicalize(ancestor).ok());
-    let ways: Vec<std::path::PathBuf> = [Some(absolute), real].into_iter().flatten().collect();
-    let all = ways.iter().flat_map(|way| way.ancestors().map(move |folder| (folder, folder == way)));
+    let paths: Vec<std::path::PathBuf> = [Some(absolute), real].into_iter().flatten().collect();
+    let all = paths.iter().flat_map(|path| path.ancestors().map(move |folder| (folder, folder == path)));
     all.into_iter().find_map(|(folder, last)| fault(folder, last, user))
 }
 
-/// Permissions have no such form on other systems.
+/// Other systems have no permissions of this form.
 #[cfg(not(unix))]
 pub(crate) fn others_can_write(_: &Path) -> Option<String> {
     None
 }
 
-/// What is wrong with one folder, the last of the way or one that leads to it.
+/// Returns the fault of one folder: the last of a path, or one that leads to it.
 #[cfg(unix)]
 fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -39,16 +39,17 @@ fn fault(folder: &Path, last: bool, user: u32) -> Option<String> {
     // In a sticky folder users cannot replace files of each other, but all users can add files.
     let sticky = about.mode() & STICKY != 0 && !last;
     if !sticky && (about.mode() & ALL != 0 || by_group) {
-        return Some(format!("other users can write to {place}; chmod go-w {place} ends that"));
+        return Some(format!("other users can write to {place}; run chmod go-w {place}"));
     }
     None
 }
 
-/// Whether a group is the one that many systems give to each user: it has the name of the user, and no other member.
+/// Returns whether a group is the private group that many systems give to each user: it has the name of the user, and no other
+/// member.
 #[cfg(unix)]
 fn is_private_group(group: u32, user: u32) -> bool {
-    /// The first field of the line of a file like `/etc/passwd` whose third field is this number, and the last field.
-    fn named(file: &str, number: u32) -> Option<(String, String)> {
+    /// Returns the first and the last field of the line of a file like `/etc/passwd` whose third field is this number.
+    fn entry(file: &str, number: u32) -> Option<(String, String)> {
         let text = std::fs::read_to_string(file).ok()?;
         text.lines().find_map(|line| {
             let fields: Vec<&str> = line.split(':').collect();
@@ -56,14 +57,14 @@ fn is_private_group(group: u32, user: u32) -> bool {
             found.then(|| (fields[0].to_owned(), fields[fields.len() - 1].to_owned()))
         })
     }
-    let user = named("/etc/passwd", user).map(|(name, _)| name);
-    named("/etc/group", group).zip(user).is_some_and(|((name, members), user)| {
+    let user = entry("/etc/passwd", user).map(|(name, _)| name);
+    entry("/etc/group", group).zip(user).is_some_and(|((name, members), user)| {
         name == user && members.split(',').all(|member| member.is_empty() || member == user)
     })
 }
 
-/// Whether files of root show this owner: in a container that does not map root, the system reports one number for all users
-/// from outside.
+/// Returns whether files of root show this owner: in a container that does not map root, the system reports one number for all
+/// users from outside.
 #[cfg(unix)]
 fn is_root_unmapped(owner: u32) -> bool {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
@@ -73,7 +74,7 @@ fn is_root_unmapped(owner: u32) -> bool {
     overflow == Some(owner) && !map.is_empty() && map.lines().filter_map(first).all(|inside| inside != 0)
 }
 
-/// Makes a folder and those that lead to it; other users cannot write to those that are new, whatever the umask says.
+/// Creates a folder and its missing parents; other users cannot write to the new folders, for any umask.
 pub(crate) fn create_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_others_can_write_to_is_found_wherever_it_leads_to_the_cache() {
+    fn a_writable_folder_anywhere_on_the_path_to_the_cache_is_found() {
         let root = tempfile::tempdir().unwrap();
         let (open, cache) = (root.path().join("open"), root.path().join("open/cache"));
         create_dir_all(&cache).unwrap();
@@ -108,17 +109,17 @@ mod tests {
         }
         let link = root.path().join("link");
         symlink(&cache, &link).unwrap();
-        assert!(others_can_write(&link).is_some(), "what a link leads to counts");
+        assert!(others_can_write(&link).is_some(), "the target of a link is checked");
         chmod(&open, 0o1777);
-        assert_eq!(others_can_write(&cache), None, "a sticky folder keeps what is in it");
+        assert_eq!(others_can_write(&cache), None, "other users cannot replace files in a sticky folder");
         for mode in [0o777, 0o1777] {
             chmod(&cache, mode);
-            assert!(others_can_write(&link).is_some(), "others can add files");
+            assert!(others_can_write(&link).is_some(), "other users can add files");
         }
     }
 
     #[test]
-    fn new_folders_are_closed_to_others() {
+    fn other_users_cannot_write_to_new_folders() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("a/b");
         create_folder(&folder).unwrap();

@@ -1,3 +1,3 @@
-//! Measurements.
+//! Measurements of devices.
 
 pub mod stream;

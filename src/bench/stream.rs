@@ -1,4 +1,4 @@
-//! The speed limit of a device: what a plain stream over as many bytes reaches.
+//! The speed limit of a device: the bandwidth of a plain stream over a working set of the same size.
 
 use crate::device::formula::{names, sweep};
 use crate::device::workspace::Step;
@@ -16,29 +16,30 @@ names! {
 const TRIAD: Formula = sweep!({ "stream_triad": a = b + [0] * c; });
 const TWO: &[f64] = &[2.0];
 
-/// <b, c>: reads two vectors. Where writing a line first fetches it, reading alone is faster than the triad's count of
-/// bytes says, and most of what a solve moves it only reads.
+/// <b, c>: reads two vectors. If writing a cache line first fetches it, the triad moves more bytes than are counted, and reading
+/// alone is faster. Most of the memory traffic of a solve is reads.
 pub const READ: Formula = sweep!({ "stream_read": sum = <b, c>; });
 
 /// a = b.
 const COPY: Formula = sweep!({ "stream_copy": a = b; });
 
-/// All sweeps of this module, to compile them ahead.
+/// All sweeps of this module, for compilation ahead of use.
 pub const SWEEPS: &[Sweep<'static>] = &[TRIAD.sweep.with(TWO), READ.sweep, COPY.sweep];
 
-/// Repetitions while the time lasts.
+/// The most repetitions of a measurement, which begins none after [`LONGEST`].
 const REPETITIONS: usize = 20;
 const LONGEST: Duration = Duration::from_millis(150);
-/// A repetition streams as often as it takes for the clock, and for the host's call to a GPU, not to matter.
+/// Each repetition makes enough passes to last this long, so that the resolution of the clock and the launch from the host do not
+/// matter.
 const SHORTEST_REPETITION: Duration = Duration::from_millis(2);
 
-/// Bytes a second, times 1e-9, of the fastest of several repetitions over a working set of `bytes`: of the triad, or of
-/// reading alone, whichever is faster.
+/// Returns the GB/s of the fastest of several repetitions over a working set of `bytes`: of the triad or of reading alone,
+/// whichever is faster.
 pub fn measure<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     Ok(measure_unless(device, bytes, None)?.unwrap_or(0.0))
 }
 
-/// The same; none where the flag is set before the end.
+/// Measures like [`measure`]; returns `None` if the flag is set before the end.
 fn measure_unless<D: Device>(device: &D, bytes: u64, cancel: Option<&AtomicBool>) -> Result<Option<f64>> {
     let triad = stream::<D>(device, (bytes / 24).max(1024) as usize, &TRIAD, cancel, |(), work| {
         work.sweep_with(&TRIAD, TWO)
@@ -47,7 +48,7 @@ fn measure_unless<D: Device>(device: &D, bytes: u64, cancel: Option<&AtomicBool>
     Ok(read_unless(device, bytes, cancel)?.map(|read| triad.max(read)))
 }
 
-/// The same of reading alone.
+/// Measures reading alone, in GB/s.
 pub fn read<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     Ok(read_unless(device, bytes, None)?.unwrap_or(0.0))
 }
@@ -56,7 +57,7 @@ fn read_unless<D: Device>(device: &D, bytes: u64, cancel: Option<&AtomicBool>) -
     stream::<D>(device, (bytes / 16).max(1536) as usize, &READ, cancel, |(), work| work.sweep(&READ))
 }
 
-/// The same of copying.
+/// Measures copying, in GB/s.
 pub fn copy<D: Device>(device: &D, bytes: u64) -> Result<f64> {
     let copied =
         stream::<D>(device, (bytes / 16).max(1536) as usize, &COPY, None, |(), work| work.sweep(&COPY))?;
@@ -74,7 +75,7 @@ fn stream<D: Device>(
     let bytes = formula.bytes(n, 1, 8);
     let used = [v::a, v::b, v::c].into_iter().filter(|name| formula.binding.has(*name));
     let mut workspace = Workspace::<D, f64>::new(device, used, (n, 1), s::COUNT)?;
-    // Zeros may be faster than numbers.
+    // Zeros may be faster than other numbers.
     let numbers: Vec<f64> = (0..n).map(|i| (i % 1000) as f64).collect();
     for name in [v::b, v::c] {
         if workspace.has(name) {
@@ -88,7 +89,7 @@ fn stream<D: Device>(
         device.synchronize()?;
         Ok(start.elapsed())
     };
-    // The first one touches everything for the first time.
+    // The first pass touches all memory for the first time.
     time(1)?;
     let (began, mut passes) = (Instant::now(), 1);
     let mut best = time(passes)?;
@@ -111,11 +112,11 @@ fn stream<D: Device>(
     Ok(Some(bytes as f64 * passes as f64 / best.as_secs_f64() / 1e9))
 }
 
-/// What the machine allows for an iteration that moves `traffic` over operators of `stored` bytes and vectors of
-/// `vectors` bytes.
+/// The bandwidth limit of an iteration that moves `traffic` bytes over operators of `stored` bytes and vectors of `vectors`
+/// bytes; see [`limit`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    /// GB/s of a stream over a working set as large as operators and vectors together.
+    /// GB/s of a stream over a working set as large as the operators and vectors together.
     pub stream: f64,
     /// GB/s of a stream over a working set as large as the vectors alone.
     pub vector_stream: f64,
@@ -123,12 +124,12 @@ pub struct Limit {
     pub seconds: f64,
 }
 
-/// Beyond this, a larger working set is no slower: it has left every cache.
+/// The largest working set that is measured, in bytes: it exceeds every cache, and a larger one is no slower.
 pub(crate) const LARGEST: u64 = 512 << 20;
 
-/// Measures the limit: the operators' arrays pass by once an iteration, at the speed of a stream over everything; the
-/// vectors are touched several times between two passes of the matrix, and are allowed the speed of a stream over
-/// themselves, from whatever cache holds them. None where the flag is set before the end.
+/// Measures the limit. The operators' arrays are read once an iteration, at the speed of a stream over operators and vectors. The
+/// vectors are touched several times between two passes over the matrix and may stay in a cache, so they count at the speed of a
+/// stream over the vectors alone. Returns `None` if the flag is set before the end.
 pub fn limit<D: Device>(
     device: &D,
     stored: u64,

@@ -1,6 +1,6 @@
 //! Sweeps and products written as formulas, with names that the compiler checks.
 //!
-//! `names!` declares the vectors and scalars of a method, `sweep!` and `product!` write what is done with them:
+//! `names!` declares the vectors and scalars of a method; `sweep!` and `product!` describe computations on them:
 //!
 //! ```text
 //! names! { vectors v { x, r, p, q } scalars s { rr, target, pq, rho, alpha, beta } }
@@ -9,7 +9,7 @@
 //! const RESIDUAL: Formula = sweep!({ "cg_residual": r = r - alpha * q; rr = <r, r>; } then { beta = rr / rho; rho = rr; });
 //! ```
 //!
-//! | written | what it does |
+//! | formula | meaning |
 //! |---|---|
 //! | `y = x;` `y = -x;` `y = y - alpha * x + z;` | y becomes a sum of up to three terms; `alpha` is a scalar |
 //! | `y = d .* x;` `y = alpha * d ./ x;` | element by element; at most one such term in a sum |
@@ -18,8 +18,9 @@
 //! | `rr = <r, r>;` | a dot product; `norm1(y)`, `norm1(y .* w)` and `sum(x if w < 0)` are sums, too |
 //! | `then { .. }` | the program on scalars that runs when all sums are complete, see `program!` |
 //!
-//! Updates come first, in their order on each element, then the sums, then the program. A vector that is written is named in
-//! the order of the updates, one that is only read in the order of its first use: this is the order of the kernel's arguments.
+//! Updates come first, in their order on each element, then the sums, then the program. Vectors that are written are numbered in
+//! the order of the updates, vectors that are only read in the order of their first use. This is the order of the kernel's
+//! arguments.
 
 use super::sweep::{Dot, MAX_OPERANDS, Op, Operand, Sweep};
 use super::{Device, Slot};
@@ -30,10 +31,10 @@ use crate::scalar::Scalar;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name(pub u8);
 
-/// The most vectors that have names together.
+/// The most vectors that a method can name.
 pub const MAX_NAMES: usize = 16;
 
-/// Which operand of a sweep each name is.
+/// The operand of a sweep for each name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Binding {
     operands: [Option<Operand>; MAX_NAMES],
@@ -42,23 +43,23 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// The operands of a sweep that writes the targets and reads the other vectors that are used.
+    /// Makes the operands of a sweep that writes the targets and reads the other vectors that are used.
     pub const fn of(targets: &[Name], used: &[Name]) -> Binding {
         let mut binding = Binding { operands: [None; MAX_NAMES], writes: 0, reads: 0 };
         let mut i = 0;
         while i < targets.len() {
-            let place = targets[i].0 as usize;
-            if binding.operands[place].is_none() {
-                binding.operands[place] = Some(Operand::Write(binding.writes));
+            let index = targets[i].0 as usize;
+            if binding.operands[index].is_none() {
+                binding.operands[index] = Some(Operand::Write(binding.writes));
                 binding.writes += 1;
             }
             i += 1;
         }
         let mut i = 0;
         while i < used.len() {
-            let place = used[i].0 as usize;
-            if binding.operands[place].is_none() {
-                binding.operands[place] = Some(Operand::Read(binding.reads));
+            let index = used[i].0 as usize;
+            if binding.operands[index].is_none() {
+                binding.operands[index] = Some(Operand::Read(binding.reads));
                 binding.reads += 1;
             }
             i += 1;
@@ -66,7 +67,7 @@ impl Binding {
         binding
     }
 
-    /// The operand that a name stands for.
+    /// Returns the operand of a name.
     pub const fn operand(&self, name: Name) -> Operand {
         match self.operands[name.0 as usize] {
             Some(operand) => operand,
@@ -74,7 +75,7 @@ impl Binding {
         }
     }
 
-    /// The number of a vector among those that are written.
+    /// Returns the number of a vector among those that are written.
     pub const fn target(&self, name: Name) -> u8 {
         match self.operand(name) {
             Operand::Write(i) => i,
@@ -82,22 +83,22 @@ impl Binding {
         }
     }
 
-    /// Vectors that are written.
+    /// Returns the number of vectors that are written.
     pub const fn writes(&self) -> u8 {
         self.writes
     }
 
-    /// Vectors that are only read.
+    /// Returns the number of vectors that are only read.
     pub const fn reads(&self) -> u8 {
         self.reads
     }
 
-    /// Whether the formula names this vector.
+    /// Returns whether the formula names this vector.
     pub fn has(&self, name: Name) -> bool {
         self.get(name).is_some()
     }
 
-    /// The operand that a name stands for, if the formula has it.
+    /// Returns the operand of a name, if the formula has it.
     pub(super) fn get(&self, name: Name) -> Option<Operand> {
         self.operands[name.0 as usize]
     }
@@ -106,31 +107,31 @@ impl Binding {
 /// A sweep over named vectors; see the module.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Formula {
-    /// Which operand each name is.
+    /// The operand of each name.
     pub binding: Binding,
     /// The sweep over operands.
     pub sweep: Sweep<'static>,
 }
 
 impl Formula {
-    /// Bytes moved over vectors of `n` elements of `width` bytes in `k` columns.
+    /// Returns the bytes moved over vectors of `n` elements of `width` bytes in `k` columns.
     pub fn bytes(&self, n: usize, k: usize, width: usize) -> u64 {
         self.sweep.bytes(n, k, width)
     }
 
-    /// The formula's sum, into another slot.
+    /// Returns the formula's sum with another output slot.
     pub const fn sum_into(&self, slot: Slot) -> [Dot; 1] {
         [Dot { out: slot, ..self.sweep.dots[0] }]
     }
 
-    /// The same with its sum in a slot of a solver and the solver's program at its end, as an operator's
-    /// [`apply_dot`](crate::operator::LinearOperator::apply_dot) has to.
+    /// Returns the sweep with its sum in a slot of a solver and the solver's program at its end, as an operator's
+    /// [`apply_dot`](crate::operator::LinearOperator::apply_dot) needs it.
     pub const fn ending_in<'a>(&self, dots: &'a [Dot], then: &'a [Op]) -> Sweep<'a> {
         let Sweep { name, writes, reads, updates, numbers, .. } = self.sweep;
         Sweep { name, writes, reads, updates, dots, then, numbers }
     }
 
-    /// Runs the sweep on vectors that are given by their names. Every vector of the formula is given once.
+    /// Runs the sweep on vectors that are given by name. Every vector of the formula must be given once.
     pub fn run<D: Device, T: Scalar, const W: usize, const R: usize>(
         &self,
         device: &D,
@@ -142,7 +143,7 @@ impl Formula {
         self.run_as(&self.sweep.with(numbers), device, writes, reads, slots)
     }
 
-    /// Runs a sweep over the same operands.
+    /// Runs another sweep over the same operands.
     pub fn run_as<D: Device, T: Scalar, const W: usize, const R: usize>(
         &self,
         sweep: &Sweep<'_>,
@@ -151,12 +152,12 @@ impl Formula {
         mut reads: [(Name, &D::Vector<T>); R],
         slots: &mut D::Slots,
     ) -> Result<()> {
-        let place = |name: Name| match self.binding.get(name) {
+        let index = |name: Name| match self.binding.get(name) {
             Some(Operand::Write(i) | Operand::Read(i)) => i as usize,
             Some(Operand::Ones) | None => MAX_OPERANDS,
         };
-        writes.sort_unstable_by_key(|(name, _)| place(*name));
-        reads.sort_unstable_by_key(|(name, _)| place(*name));
+        writes.sort_unstable_by_key(|(name, _)| index(*name));
+        reads.sort_unstable_by_key(|(name, _)| index(*name));
         let written = writes
             .iter()
             .enumerate()
@@ -172,19 +173,20 @@ impl Formula {
     }
 }
 
-/// y = A x, and what follows it.
+/// y = A x, with an optional dot product and program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Product {
     /// The vector that is multiplied.
     pub x: Name,
-    /// Where the product goes.
+    /// The vector that receives the product.
     pub y: Name,
-    /// The slot of `<x, y>` with the program after it, if there is any.
+    /// The slot of `<x, y>` and the program after it, if there are any.
     pub then: Option<(Slot, &'static [Op])>,
 }
 
 impl Product {
-    /// Its dot product, of the first and the second vector that an operator reads, and its program: to compile them ahead.
+    /// Returns the dot product, of the first and the second vector that an operator reads, and the program, for compilation ahead
+    /// of use.
     pub const fn program(&self) -> ([Dot; 1], &'static [Op]) {
         match self.then {
             Some((slot, then)) => ([Dot::product(Operand::Read(0), Operand::Read(1), slot)], then),
@@ -212,15 +214,15 @@ macro_rules! names {
             #[derive(Clone, Copy)]
             enum Order { $($scalar,)* End }
             $($(#[$sdoc])* pub const $scalar: Slot = Slot(Order::$scalar as u8);)*
-            /// How many there are.
+            /// The number of scalars.
             pub const COUNT: usize = Order::End as usize;
         }
     };
 }
 
-/// A program on the scalars in the module `s`, as a slice of operations:
+/// Makes a program on the scalars in the module `s`, as a slice of operations:
 ///
-/// | written | what it does |
+/// | formula | meaning |
 /// |---|---|
 /// | `c = a;` `c = a + b;` `c = a - b;` `c = a * b;` `c = a / b;` `c = sqrt(a);` | computes a scalar |
 /// | `count a;` | counts an iteration, and keeps its value for the host |
@@ -269,11 +271,11 @@ macro_rules! program {
     (@ [$($done:expr,)*] $c:ident = $a:ident; $($rest:tt)*) => {
         $crate::device::formula::program!(@ [$($done,)* $crate::device::Op::Copy(s::$c, s::$a),] $($rest)*)
     };
-    (@ $($other:tt)*) => { compile_error!("this is no operation on scalars") };
+    (@ $($other:tt)*) => { compile_error!("this is not an operation on scalars") };
     ($($program:tt)*) => { $crate::device::formula::program!(@ [] $($program)*) };
 }
 
-/// A sweep over the vectors in the module `v` and the scalars in the module `s`; see the module.
+/// Makes a sweep over the vectors in the module `v` and the scalars in the module `s`; see the module.
 macro_rules! sweep {
     // The sums.
     (@s $b:ident [$($sum:expr,)*]) => { &[$($sum),*] };
@@ -293,12 +295,12 @@ macro_rules! sweep {
         $crate::device::formula::sweep!(@s $b [$($sum,)*
             $crate::device::Dot::marked($b.operand(v::$x), $b.operand(v::$y), s::$out),] $($rest)*)
     };
-    // An update is skipped: sums come after all of them.
+    // Updates are skipped: all sums come after them.
     (@s $b:ident $sums:tt $y:ident = $($rest:tt)*) => { $crate::device::formula::sweep!(@skip $b $sums $($rest)*) };
     (@skip $b:ident $sums:tt ; $($rest:tt)*) => { $crate::device::formula::sweep!(@s $b $sums $($rest)*) };
     (@skip $b:ident $sums:tt $skipped:tt $($rest:tt)*) => { $crate::device::formula::sweep!(@skip $b $sums $($rest)*) };
 
-    // The updates: those done, the target in hand with its terms, and whether the next term is added or subtracted.
+    // The updates: those that are complete, the current target with its terms, and the sign of the next term.
     (@u $b:ident [$($update:expr,)*]) => { &[$($update),*] };
     (@u $b:ident $updates:tt $out:ident = <$x:ident, $y:ident>; $($rest:tt)*) => {
         $crate::device::formula::sweep!(@u $b $updates $($rest)*)
@@ -355,7 +357,7 @@ macro_rules! sweep {
     (@signed + $c:ident, $v:expr) => { $crate::device::Term::slot(s::$c, $v) };
     (@signed - $c:ident, $v:expr) => { $crate::device::Term::minus(s::$c, $v) };
 
-    // Names of the vectors that are written, and of all that are used, in their order.
+    // The names of the vectors that are written, and of all that are used, in their order.
     (@n [$($t:ident)*] [$($u:ident)*]) => { $crate::device::formula::Binding::of(&[$(v::$t),*], &[$(v::$u),*]) };
     (@n $ts:tt [$($u:ident)*] $out:ident = <$x:ident, $y:ident>; $($rest:tt)*) => {
         $crate::device::formula::sweep!(@n $ts [$($u)* $x $y] $($rest)*)
@@ -404,7 +406,7 @@ macro_rules! sweep {
     }};
 }
 
-/// A product with the vectors in the module `v` and the scalars in the module `s`: `{ q = A p; pq = <p, q> } then { .. }`.
+/// Makes a product with the vectors in the module `v` and the scalars in the module `s`: `{ q = A p; pq = <p, q> } then { .. }`.
 macro_rules! product {
     ({ $y:ident = $a:ident $x:ident }) => {
         $crate::device::formula::Product { x: v::$x, y: v::$y, then: None }
@@ -442,7 +444,7 @@ mod tests {
     const R1: Operand = Operand::Read(1);
 
     #[test]
-    fn a_formula_is_the_sweep_that_it_reads_as() {
+    fn a_formula_expands_to_its_sweep() {
         const FOURTH: Track = Track(1);
         const FORMULA: Formula = sweep!({
             "test":
@@ -510,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_are_found_by_name_whatever_their_order() {
+    fn vectors_are_found_by_name_in_any_order() {
         const FORMULA: Formula = sweep!({ "test": a = a + [0] * c .* d; b = c; sum = <a, b>; });
         let cpu = Cpu::new(Some(1)).unwrap();
         let vector = |value: f64| {

@@ -1,8 +1,8 @@
-//! Where vectors live and vector algebra runs.
+//! Devices: they store vectors and run vector algebra.
 //!
-//! A [`Device`] gives vectors, a bank of scalar slots, copies to and from the host, one fused operation
-//! ([`Device::sweep`]), and the recording of a step that is then replayed without the host. Solvers know nothing else
-//! of it, so the same source runs on a CPU and on a GPU.
+//! A [`Device`] provides vectors, a bank of scalar slots, copies to and from the host, one fused operation ([`Device::sweep`]),
+//! and the recording of a step that is then replayed without the host. Solvers use nothing else of a device, so the same source
+//! runs on a CPU and on a GPU.
 
 pub mod cpu;
 pub mod cuda;
@@ -24,10 +24,10 @@ pub use workspace::{Recorded, Work, Workspace};
 /// Memory or an operator that a recorded step uses.
 pub type Kept = Arc<dyn Any + Send + Sync>;
 
-/// How many residuals a device keeps for the host between two reads: the longest batch of iterations.
+/// The number of residuals that a device keeps for the host between two reads: the longest batch of iterations.
 pub const RING: usize = 256;
 
-/// How many values it keeps of each iteration: the residual, and two coefficients of the method.
+/// The number of values that a device keeps of each iteration: the residual, and two coefficients of the method.
 pub const TRACKS: usize = 3;
 
 /// The host's copy of a bank of slots. On the CPU it is the bank itself.
@@ -41,13 +41,13 @@ pub struct SlotState {
     pub done: Vec<u32>,
     /// Iterations counted, for each column.
     pub counts: Vec<u32>,
-    /// [`TRACKS`] times the last [`RING`] values, `k` for each; iteration `i` (from 0) stands at `i % RING`. The first
-    /// track holds the counted values.
+    /// [`TRACKS`] times the last [`RING`] values, `k` for each; iteration `i` (from 0) has index `i % RING`. The first track
+    /// holds the counted values.
     pub ring: Vec<f64>,
 }
 
 impl SlotState {
-    /// `slots` slots of `k` columns, all zero.
+    /// Makes `slots` slots of `k` columns, all zero.
     pub fn new(slots: usize, k: usize) -> SlotState {
         SlotState {
             k,
@@ -65,7 +65,7 @@ impl SlotState {
         self.counts.fill(0);
     }
 
-    /// Takes over another state of the same shape without allocating.
+    /// Copies another state of the same shape without allocating.
     pub fn copy_from(&mut self, other: &SlotState) {
         self.values.copy_from_slice(&other.values);
         self.done.copy_from_slice(&other.done);
@@ -73,7 +73,7 @@ impl SlotState {
         self.ring.copy_from_slice(&other.ring);
     }
 
-    /// The value of a slot in one column.
+    /// Returns the value of a slot in one column.
     pub fn get(&self, slot: Slot, column: usize) -> f64 {
         self.values[slot.0 as usize * self.k + column]
     }
@@ -83,25 +83,25 @@ impl SlotState {
         self.values[slot.0 as usize * self.k + column] = value;
     }
 
-    /// Counts an iteration of a column with its value.
+    /// Counts an iteration of a column and stores its value in the ring.
     pub fn count(&mut self, column: usize, value: f64) {
-        let place = self.counts[column] as usize % RING;
-        self.ring[place * self.k + column] = value;
+        let index = self.counts[column] as usize % RING;
+        self.ring[index * self.k + column] = value;
         self.counts[column] += 1;
     }
 
-    /// The value counted in iteration `i` (from 0) of a column, while the ring still holds it.
+    /// Returns the value counted in iteration `i` (from 0) of a column, which the ring must still hold.
     pub fn counted(&self, iteration: usize, column: usize) -> f64 {
         self.noted(Track(0), iteration, column)
     }
 
-    /// The value on a track in iteration `i` (from 0) of a column, while the ring still holds it.
+    /// Returns the value on a track in iteration `i` (from 0) of a column, which the ring must still hold.
     pub fn noted(&self, track: Track, iteration: usize, column: usize) -> f64 {
         self.ring[(track.0 as usize * RING + iteration % RING) * self.k + column]
     }
 }
 
-/// Devices, and everything made on them, may move to another thread.
+/// Checks that devices, and everything made on them, may move to another thread.
 const _: () = {
     const fn moves<T: Send>() {}
     const fn is_shared<T: Send + Sync>() {}
@@ -128,65 +128,66 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     type Vector<T: Scalar>: Send + Sync;
     /// A bank of scalar slots on this device.
     type Slots: Send;
-    /// What a recorded step is on this device.
+    /// A recorded step on this device.
     type Graph: Send;
-    /// How many iterations the host may ask for at once without losing sight of each: 1 where the host runs every
-    /// step itself, [`RING`] where the device runs a batch on its own.
+    /// The most iterations that the host may request at once and still read the value of each: 1 if the host runs every step,
+    /// [`RING`] if the device runs a batch without the host.
     const BATCH: usize;
 
-    /// The name users type: `cpu`, `cuda:0`.
+    /// Returns the name that users type: `cpu`, `cuda:0`.
     fn name(&self) -> String;
-    /// The name with the hardware behind it: `cpu (2 threads)`.
+    /// Returns the name with the hardware behind it: `cpu (2 threads)`.
     fn describe(&self) -> String;
-    /// What bits depend on of the hardware: the model of a GPU, the instructions of a CPU that kernels choose by.
+    /// Returns the hardware on which the bits of results depend: the model of a GPU, or the instructions of a CPU by which
+    /// kernels are chosen.
     fn hardware(&self) -> String;
 
-    /// Makes the calling thread ready to use the device. Operations of the device do this themselves; libraries that enqueue work
-    /// on it need it on each thread.
+    /// Prepares the calling thread to use the device. Operations of the device do this themselves; libraries that enqueue work on
+    /// it need it on each thread.
     fn enter(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Runs work while no other thread uses the device. The work may use the device, and call this again. A lock on memory that
-    /// operations use is taken inside, so that no two threads wait for each other.
+    /// Runs `work` while no other thread uses the device. `work` may use the device and call this function again. Take locks on
+    /// memory that operations use inside `work`, so that no two threads wait for each other.
     fn in_turn<R>(&self, work: impl FnOnce() -> R) -> R {
         work()
     }
 
-    /// Keeps what an operation uses as long as the recording of the step that is being recorded, if there is one.
+    /// If a step is being recorded, keeps memory or an operator that an operation uses for as long as the recording exists.
     fn keep(&self, _used: impl FnOnce() -> Kept) {}
 
-    /// Fails where so many bytes are not free on the device, before anything is allocated.
+    /// Fails if that many bytes are not free on the device. Allocates nothing.
     fn require_memory(&self, _what: &'static str, _bytes: u64) -> Result<()> {
         Ok(())
     }
 
-    /// Bytes of the device's memory that are free now, where they are counted.
+    /// Returns the free bytes of the device's memory, or `u64::MAX` if the device does not count them.
     fn free_memory(&self) -> Result<u64> {
         Ok(u64::MAX)
     }
 
-    /// A vector of zeros.
+    /// Allocates a vector of zeros.
     fn vector<T: Scalar>(&self, n: usize, k: usize) -> Result<Self::Vector<T>>;
-    /// A bank of zero slots.
+    /// Allocates a bank of zero slots.
     fn slots(&self, slots: usize, k: usize) -> Result<Self::Slots>;
-    /// Columns of a vector.
+    /// Returns the number of columns of a vector.
     fn columns<T: Scalar>(&self, vector: &Self::Vector<T>) -> usize;
     /// Sets all elements of a vector to zero.
     fn clear<T: Scalar>(&self, vector: &mut Self::Vector<T>) -> Result<()>;
-    /// Copies from the host; the lengths must agree.
+    /// Copies from the host to a vector; the lengths must agree.
     fn upload<T: Scalar>(&self, host: &[T], vector: &mut Self::Vector<T>) -> Result<()>;
-    /// Copies to the host; the lengths must agree.
+    /// Copies a vector to the host; the lengths must agree.
     fn download<T: Scalar>(&self, vector: &Self::Vector<T>, host: &mut [T]) -> Result<()>;
     /// Waits for all work and copies the slots to the host.
     fn read(&self, slots: &Self::Slots, into: &mut SlotState) -> Result<()>;
-    /// Copies slot values, counts and done codes to the device; the ring stays.
+    /// Copies slot values, counts and done codes to the device; the ring does not change.
     fn write(&self, from: &SlotState, slots: &mut Self::Slots) -> Result<()>;
     /// Waits for all work.
     fn synchronize(&self) -> Result<()>;
 
-    /// One fused pass; see [`Sweep`]. On the CPU a sweep that writes vectors of several columns may read vectors of one column,
-    /// which then count for every column.
+    /// Runs one fused pass; see [`Sweep`]. On the CPU a sweep that writes vectors of several columns may read vectors of one
+    /// column, which are then used for every column.
     fn sweep<T: Scalar>(
         &self,
         writes: &mut [&mut Self::Vector<T>],
@@ -195,8 +196,8 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
         sweep: &Sweep<'_>,
     ) -> Result<()>;
 
-    /// Calls `work(number, chunk, part)` once for each chunk of `length` elements of `data` and the element of `parts` that belongs
-    /// to it, on the threads of the host that serve this device. Allocates nothing.
+    /// Calls `work(number, chunk, part)` once for each chunk of `length` elements of `data` and the element of `parts` that
+    /// belongs to the chunk, on the threads of the host that serve this device. Allocates nothing.
     fn each_chunk<A: Send, B: Send>(
         &self,
         data: &mut [A],
@@ -210,17 +211,18 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
             .for_each(|(number, (chunk, part))| work(number, chunk, part));
     }
 
-    /// Every stop that the host decides passes here, so that no rank of a distributed device waits for another.
+    /// Agrees among the ranks of a distributed device on a stop that the host decides, so that no rank waits for another. Every
+    /// such decision is passed to this function.
     fn agree(&self, stop: bool) -> bool {
         stop
     }
 
-    /// Records one step, see [`Recorded`] for steps over a workspace. Nothing of it runs yet. The recording
-    /// keeps all that the step uses; a step that allocates is refused. Vectors that the step swaps, as
+    /// Records one step; see [`Recorded`] for steps over a workspace. The step does not run yet. The recording keeps everything
+    /// that the step uses; a step that allocates is refused. Vectors that the step swaps, as
     /// [`apply_sweep`](crate::operator::LinearOperator::apply_sweep) may, are swapped after an odd number of steps.
     fn record(&self, step: &mut dyn FnMut() -> Result<()>) -> Result<Self::Graph>;
 
-    /// Whether steps after the end of a run take no time, so that the host may ask for as many as it likes.
+    /// Returns whether steps after the end of a run take no time, so that the host may request any number of them.
     fn ends_by_itself(&self, _graph: &Self::Graph) -> bool {
         false
     }
@@ -235,13 +237,13 @@ pub trait Device: Clone + Send + Sync + Sized + 'static {
     ) -> Result<()>;
 }
 
-/// The error for two lengths that must agree.
+/// Returns an error if two lengths that must agree differ.
 fn check_length(what: &'static str, expected: usize, got: usize) -> Result<()> {
     if expected == got { Ok(()) } else { Err(crate::error::Error::Dimension { what, expected, got }) }
 }
 
-/// Checks that the operands of a sweep are as many as it says and of one shape (rows, columns), and that the bank has its slots;
-/// returns the rows.
+/// Checks that a sweep gets as many operands as it declares, that all have one shape (rows, columns), and that the bank has the
+/// slots of the sweep; returns the number of rows.
 fn check_operands(
     sweep: &Sweep<'_>,
     (writes, reads): (usize, usize),

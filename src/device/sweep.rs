@@ -1,12 +1,12 @@
 //! One fused pass over vectors, described as data: updates, then dot products, then a small program on scalars.
 //!
-//! A [`Sweep`] is all that a solver asks of a device besides operators. The CPU runs it tile by tile in cache, a GPU
-//! generates one kernel from it, and both know from the same description which bytes it moves. So a new method adds
-//! no operation to any device.
+//! A [`Sweep`] is the only operation, in addition to operators, that a solver needs from a device. The CPU runs it tile by tile
+//! in cache, and for a GPU one kernel is generated from it. The bytes that it moves follow from the same description. So a new
+//! method adds no operation to any device.
 //!
-//! Order: the updates run in their order on each element, the dots see the updated vectors, and the program runs
-//! once when all dots are complete. Scalars live in [`Slot`]s on the device. Where a column is done (see
-//! [`StopCode`]), a sweep leaves its vectors and slots as they are.
+//! Order: the updates run in their order on each element, the dot products use the updated vectors, and the program runs once
+//! when all dot products are complete. Scalars are stored in [`Slot`]s on the device. If a column is done (see [`StopCode`]), a
+//! sweep does not change its vectors and slots.
 
 use crate::stop::StopCode;
 
@@ -14,8 +14,7 @@ use crate::stop::StopCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Slot(pub u8);
 
-/// One of the tracks of the ring besides the first, which [`Op::Count`] fills: from 1, below
-/// [`TRACKS`](super::TRACKS).
+/// A track of the ring other than the first, which [`Op::Count`] fills: a number from 1, below [`TRACKS`](super::TRACKS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Track(pub u8);
 
@@ -24,13 +23,13 @@ pub struct Track(pub u8);
 pub enum Operand {
     /// Number `i` of the vectors that the sweep may write.
     Write(u8),
-    /// Number `i` of the vectors that it only reads.
+    /// Number `i` of the vectors that the sweep only reads.
     Read(u8),
-    /// A vector of ones that stands nowhere: a term of it adds a scalar, a product with it sums a vector.
+    /// A vector of ones that takes no memory: a term with it adds a scalar, a dot product with it sums a vector.
     Ones,
 }
 
-/// What a vector is multiplied by.
+/// The coefficient of a vector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Coefficient {
     /// 1.
@@ -41,21 +40,21 @@ pub enum Coefficient {
     Number(u8),
     /// A scalar on the device.
     Slot(Slot),
-    /// Its negative.
+    /// The negative of a scalar on the device.
     MinusSlot(Slot),
 }
 
-/// What a second vector does to the first, element by element.
+/// How a second vector changes the first, element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Factor {
-    /// It multiplies it.
+    /// The first vector is multiplied by this vector.
     Times(Operand),
-    /// It divides it.
+    /// The first vector is divided by this vector.
     Over(Operand),
 }
 
 impl Factor {
-    /// The second vector.
+    /// Returns the second vector.
     pub const fn operand(self) -> Operand {
         match self {
             Factor::Times(w) | Factor::Over(w) => w,
@@ -75,69 +74,69 @@ pub struct Term {
 }
 
 impl Term {
-    /// 1 times a vector.
+    /// Returns 1 times a vector.
     pub const fn one(v: Operand) -> Term {
         Term { by: Coefficient::One, v, factor: None }
     }
 
-    /// -1 times a vector.
+    /// Returns -1 times a vector.
     pub const fn minus_one(v: Operand) -> Term {
         Term { by: Coefficient::MinusOne, v, factor: None }
     }
 
-    /// Number `i` of the sweep times a vector.
+    /// Returns number `i` of the sweep times a vector.
     pub const fn number(i: u8, v: Operand) -> Term {
         Term { by: Coefficient::Number(i), v, factor: None }
     }
 
-    /// A slot times a vector.
+    /// Returns a slot times a vector.
     pub const fn slot(slot: Slot, v: Operand) -> Term {
         Term { by: Coefficient::Slot(slot), v, factor: None }
     }
 
-    /// Minus a slot times a vector.
+    /// Returns minus a slot times a vector.
     pub const fn minus(slot: Slot, v: Operand) -> Term {
         Term { by: Coefficient::MinusSlot(slot), v, factor: None }
     }
 
-    /// The same, times another vector.
+    /// Returns the term multiplied by another vector.
     pub const fn times(self, w: Operand) -> Term {
         Term { factor: Some(Factor::Times(w)), ..self }
     }
 
-    /// The same, divided by another vector.
+    /// Returns the term divided by another vector.
     pub const fn over(self, w: Operand) -> Term {
         Term { factor: Some(Factor::Over(w)), ..self }
     }
 
-    /// The vectors that the term reads.
+    /// Returns the vectors that the term reads.
     pub fn operands(&self) -> impl Iterator<Item = Operand> {
         std::iter::once(self.v).chain(self.factor.map(Factor::operand))
     }
 }
 
-/// `Write(target) = sum of terms`; the target may stand among the terms once, and then its old value counts.
+/// `Write(target) = sum of terms`. The target may occur once in the terms, and then its old value is used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Update<'a> {
-    /// Which writable vector.
+    /// The number of the vector that is written.
     pub target: u8,
     /// One to three terms.
     pub terms: &'a [Term],
 }
 
-/// What is summed over all elements.
+/// The quantity that is summed over all elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Summand {
-    /// Their products: `<a, b>`.
+    /// The products of the elements: `<a, b>`.
     Product(Operand, Operand),
-    /// The magnitudes of their products: an l1 norm, in which the second says how much an element counts.
+    /// The magnitudes of the products: an l1 norm, weighted by the second vector.
     Magnitude(Operand, Operand),
-    /// The first where the second is negative, and nothing elsewhere.
+    /// The elements of the first vector at which the second is negative.
     Marked(Operand, Operand),
 }
 
 impl Summand {
-    /// The vectors that it reads.
+    /// Returns the vectors that the sum reads.
     pub fn operands(&self) -> impl Iterator<Item = Operand> {
         let operands = match *self {
             Summand::Product(a, b) | Summand::Magnitude(a, b) | Summand::Marked(a, b) => [a, b],
@@ -146,12 +145,12 @@ impl Summand {
     }
 }
 
-/// A sum over the elements of vectors, in double precision whatever they hold.
+/// A sum over the elements of vectors, in double precision for vectors of any precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dot {
-    /// What is summed.
+    /// The quantity that is summed.
     pub of: Summand,
-    /// Where the sum goes.
+    /// The slot that receives the sum.
     pub out: Slot,
 }
 
@@ -171,26 +170,26 @@ impl Dot {
         Dot { of: Summand::Magnitude(a, w), out }
     }
 
-    /// `out` = the sum of a where `mark` is negative.
+    /// `out` = the sum of the elements of a at which `mark` is negative.
     pub const fn marked(a: Operand, mark: Operand, out: Slot) -> Dot {
         Dot { of: Summand::Marked(a, mark), out }
     }
 }
 
-/// A question about scalars.
+/// A condition on scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Test {
-    /// It is NaN or infinite.
+    /// The scalar is NaN or infinite.
     NotFinite(Slot),
-    /// It is zero, negative or NaN.
+    /// The scalar is zero, negative or NaN.
     NotPositive(Slot),
-    /// It is negative or NaN.
+    /// The scalar is negative or NaN.
     Negative(Slot),
-    /// The first is at most the second.
+    /// The first scalar is at most the second.
     AtMost(Slot, Slot),
 }
 
-/// One step of the scalar program. A column that is done executes none.
+/// One step of the scalar program. It does not run in a column that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// First = second.
@@ -207,14 +206,14 @@ pub enum Op {
     Root(Slot, Slot),
     /// Counts one iteration and appends the slot's value to the first track of the ring that the host reads.
     Count(Slot),
-    /// Puts the slot's value on another track of the ring, at the place of the iteration that is counted next.
+    /// Stores the slot's value on another track of the ring, at the index of the iteration that is counted next.
     Note(Track, Slot),
-    /// Marks the column as done with this code if the test holds.
+    /// Marks the column as done with this code if the condition holds.
     StopIf(Test, StopCode),
 }
 
 impl Op {
-    /// The slots that the step reads and writes.
+    /// Returns the slots that the step reads and writes.
     fn slots(&self) -> impl Iterator<Item = Slot> {
         let slots = match *self {
             Op::Add(a, b, c) | Op::Subtract(a, b, c) | Op::Multiply(a, b, c) | Op::Divide(a, b, c) => {
@@ -236,17 +235,17 @@ impl Op {
 pub struct Sweep<'a> {
     /// A name for profilers and errors: letters, digits and underscores.
     pub name: &'static str,
-    /// How many vectors it writes.
+    /// The number of vectors that the sweep writes.
     pub writes: u8,
-    /// How many it only reads.
+    /// The number of vectors that the sweep only reads.
     pub reads: u8,
     /// Linear updates, in order.
     pub updates: &'a [Update<'a>],
     /// Dot products of the updated vectors.
     pub dots: &'a [Dot],
-    /// The scalar program; over vectors it needs dots.
+    /// The scalar program. If the sweep has vectors, the program needs dot products.
     pub then: &'a [Op],
-    /// Numbers that are known when the sweep runs. They are arguments of its kernel: other numbers compile nothing.
+    /// Numbers that are known when the sweep runs. They are arguments of its kernel, so other numbers need no compilation.
     pub numbers: &'a [f64],
 }
 
@@ -260,7 +259,7 @@ pub const MAX_DOTS: usize = 4;
 pub const MAX_NUMBERS: usize = 4;
 
 impl<'a> Sweep<'a> {
-    /// The same sweep with these numbers.
+    /// Returns the same sweep with these numbers.
     pub const fn with<'b>(&self, numbers: &'b [f64]) -> Sweep<'b>
     where
         'a: 'b,
@@ -269,7 +268,8 @@ impl<'a> Sweep<'a> {
         Sweep { name, writes, reads, updates, dots, then, numbers }
     }
 
-    /// Vectors that it must read from memory and vectors that it writes, each counted once.
+    /// Returns the number of vectors that the sweep must read from memory and the number that it writes, each vector counted
+    /// once.
     pub fn vectors_moved(&self) -> (usize, usize) {
         let mut written = [false; MAX_OPERANDS];
         let mut read_w = [false; MAX_OPERANDS];
@@ -290,13 +290,13 @@ impl<'a> Sweep<'a> {
         (count(&read_w) + count(&read_r), count(&written))
     }
 
-    /// Bytes moved over vectors of `n` elements of `width` bytes in `k` columns.
+    /// Returns the bytes moved over vectors of `n` elements of `width` bytes in `k` columns.
     pub fn bytes(&self, n: usize, k: usize, width: usize) -> u64 {
         let (read, written) = self.vectors_moved();
         ((read + written) * n * k * width) as u64
     }
 
-    /// Every slot that the sweep reads or writes, some more than once.
+    /// Returns every slot that the sweep reads or writes, some more than once.
     fn slots(&self) -> impl Iterator<Item = Slot> {
         let terms = self.updates.iter().flat_map(|update| update.terms);
         let coefficients = terms.filter_map(|term| match term.by {
@@ -307,51 +307,51 @@ impl<'a> Sweep<'a> {
         coefficients.chain(sums).chain(self.then.iter().flat_map(Op::slots))
     }
 
-    /// Panics where the description contradicts itself or names a slot that a bank of `slots` lacks: a fault of the solver that
-    /// wrote it, not of its input.
+    /// Panics if the description contradicts itself or names a slot that a bank of `slots` slots lacks: a bug in the solver that
+    /// wrote the description, not an error in its input.
     pub fn validate(&self, slots: usize) {
         assert!(
             self.slots().all(|slot| (slot.0 as usize) < slots),
-            "{}: one of its slots is not there",
+            "{}: a slot is not in the bank",
             self.name
         );
-        let known = |operand: Operand| match operand {
+        let is_operand = |operand: Operand| match operand {
             Operand::Write(i) => i < self.writes,
             Operand::Read(i) => i < self.reads,
             Operand::Ones => true,
         };
         assert!(self.writes as usize <= MAX_OPERANDS && self.reads as usize <= MAX_OPERANDS, "{self:?}");
         assert!(self.dots.len() <= MAX_DOTS, "{}: more than {MAX_DOTS} dots", self.name);
-        // A program needs the grid to have come together, which it does for dots.
+        // A program runs after all blocks of the grid, which only dot products wait for.
         let vectors = self.writes + self.reads;
         assert!(
             !self.dots.is_empty() || self.then.is_empty() || vectors == 0,
             "{}: a program over vectors needs a dot product",
             self.name
         );
-        let known_track =
+        let valid_track =
             |op: &Op| !matches!(op, Op::Note(t, _) if !(1..super::TRACKS).contains(&(t.0 as usize)));
-        assert!(self.then.iter().all(known_track), "{}: unknown track", self.name);
+        assert!(self.then.iter().all(valid_track), "{}: unknown track", self.name);
         assert!(self.numbers.len() <= MAX_NUMBERS, "{}: more than {MAX_NUMBERS} numbers", self.name);
         for update in self.updates {
-            let given =
+            let has_number =
                 |t: &Term| !matches!(t.by, Coefficient::Number(i) if i as usize >= self.numbers.len());
-            assert!(update.terms.iter().all(given), "{}: a number is missing", self.name);
+            assert!(update.terms.iter().all(has_number), "{}: a number is missing", self.name);
             assert!(update.target < self.writes, "{}: unknown target", self.name);
             assert!((1..=MAX_TERMS).contains(&update.terms.len()), "{}: one to three terms", self.name);
             let mut operands = update.terms.iter().flat_map(Term::operands);
-            assert!(operands.all(known), "{}: unknown operand", self.name);
+            assert!(operands.all(is_operand), "{}: unknown operand", self.name);
             let products = update.terms.iter().filter(|t| t.factor.is_some()).count();
             assert!(products <= 1, "{}: at most one product in a sum", self.name);
             let own =
                 update.terms.iter().flat_map(Term::operands).filter(|&o| o == Operand::Write(update.target));
-            assert!(own.count() <= 1, "{}: the target stands twice in its own sum", self.name);
+            assert!(own.count() <= 1, "{}: the target occurs twice in its own sum", self.name);
         }
-        assert!(self.dots.iter().all(|d| d.of.operands().all(known)), "{}: unknown operand", self.name);
+        assert!(self.dots.iter().all(|d| d.of.operands().all(is_operand)), "{}: unknown operand", self.name);
     }
 }
 
-/// The dot product `<x, y>` of two vectors that are only read, followed by a program.
+/// Returns the sweep that computes the dot product `<x, y>` of two vectors that are only read, and then runs a program.
 pub const fn dot_sweep<'a>(dot: &'a [Dot; 1], then: &'a [Op]) -> Sweep<'a> {
     Sweep { name: "dot", writes: 0, reads: 2, updates: &[], dots: dot, then, numbers: &[] }
 }

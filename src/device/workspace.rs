@@ -1,7 +1,7 @@
 //! The vectors and scalars of a method on a device, and steps that are recorded over them.
 //!
-//! Vectors are known by their names. A workspace gives them out to sweeps and products, and never as a value that a caller
-//! could replace: so a recorded step finds each vector where it was when the step was recorded.
+//! Vectors have names. A workspace lends them to sweeps and products by name, and never gives one away as a value that a caller
+//! could replace. So a recorded step finds each vector at the address that it had when the step was recorded.
 
 use super::formula::{Formula, MAX_NAMES, Name};
 use super::sweep::{MAX_OPERANDS, Operand};
@@ -19,15 +19,15 @@ pub struct Workspace<D: Device, T: Scalar> {
     k: usize,
 }
 
-/// A workspace in use: what a step of a method works on.
+/// A borrowed workspace, on which a step of a method works.
 pub struct Work<'a, D: Device, T: Scalar> {
     space: &'a mut Workspace<D, T>,
-    /// Under which name each vector goes now.
-    known_as: [u8; MAX_NAMES],
+    /// The current name of each vector.
+    current_names: [u8; MAX_NAMES],
 }
 
-/// Every vector under its own name.
-const OWN_NAMES: [u8; MAX_NAMES] = {
+/// The names before any exchange.
+const INITIAL_NAMES: [u8; MAX_NAMES] = {
     let mut names = [0; MAX_NAMES];
     let mut i = 0;
     while i < MAX_NAMES {
@@ -38,7 +38,7 @@ const OWN_NAMES: [u8; MAX_NAMES] = {
 };
 
 impl<D: Device, T: Scalar> Workspace<D, T> {
-    /// Vectors of zeros with these names, each n x k, and so many scalars.
+    /// Allocates vectors of zeros with these names, each n x k, and `slots` scalars.
     pub fn new(
         device: &D,
         names: impl IntoIterator<Item = Name>,
@@ -53,24 +53,24 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
         Ok(Workspace { device: device.clone(), vectors, slots: device.slots(slots, k)?, n, k })
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// Rows of the vectors, and their columns.
+    /// Returns the rows and the columns of the vectors.
     pub fn shape(&self) -> (usize, usize) {
         (self.n, self.k)
     }
 
-    /// Whether there is a vector of that name.
+    /// Returns whether there is a vector of that name.
     pub fn has(&self, name: Name) -> bool {
         self.vectors[name.0 as usize].is_some()
     }
 
-    /// The workspace to work on.
+    /// Borrows the workspace to work on it.
     pub fn work(&mut self) -> Work<'_, D, T> {
-        Work { space: self, known_as: OWN_NAMES }
+        Work { space: self, current_names: INITIAL_NAMES }
     }
 
     /// Copies a vector to the host.
@@ -89,52 +89,52 @@ impl<D: Device, T: Scalar> Workspace<D, T> {
 }
 
 impl<D: Device, T: Scalar> Work<'_, D, T> {
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &D {
         &self.space.device
     }
 
-    /// Rows of the vectors, and their columns.
+    /// Returns the rows and the columns of the vectors.
     pub fn shape(&self) -> (usize, usize) {
         self.space.shape()
     }
 
-    /// Whether there is a vector of that name.
+    /// Returns whether there is a vector of that name.
     pub fn has(&self, name: Name) -> bool {
         self.space.has(name)
     }
 
-    /// The same with vectors under each other's names: for steps in which vectors take turns.
+    /// Returns the workspace with the names of each pair exchanged, for steps in which vectors take turns.
     pub fn with_exchanged(&mut self, pairs: &[(Name, Name)]) -> Work<'_, D, T> {
-        let mut known_as = self.known_as;
+        let mut current_names = self.current_names;
         for (a, b) in pairs {
-            known_as.swap(a.0 as usize, b.0 as usize);
+            current_names.swap(a.0 as usize, b.0 as usize);
         }
-        Work { space: self.space, known_as }
+        Work { space: self.space, current_names }
     }
 
-    /// The place of the vector that goes under a name.
-    fn place(&self, name: Name) -> usize {
-        self.known_as.iter().position(|known| *known == name.0).unwrap_or(name.0 as usize)
+    /// Returns the index of the vector that currently has a name.
+    fn index(&self, name: Name) -> usize {
+        self.current_names.iter().position(|current| *current == name.0).unwrap_or(name.0 as usize)
     }
 
     /// Sets a vector to zero.
     pub fn clear(&mut self, name: Name) -> Result<()> {
-        let place = self.place(name);
+        let index = self.index(name);
         let Workspace { device, vectors, .. } = &mut *self.space;
-        device.clear(vectors[place].as_mut().ok_or(Error::Operands { what: "a copy" })?)
+        device.clear(vectors[index].as_mut().ok_or(Error::Operands { what: "a copy" })?)
     }
 
-    /// Copies from the host; the lengths must agree.
+    /// Copies from the host to a vector; the lengths must agree.
     pub fn upload(&mut self, name: Name, host: &[T]) -> Result<()> {
-        let place = self.place(name);
+        let index = self.index(name);
         let Workspace { device, vectors, .. } = &mut *self.space;
-        device.upload(host, vectors[place].as_mut().ok_or(Error::Operands { what: "a copy" })?)
+        device.upload(host, vectors[index].as_mut().ok_or(Error::Operands { what: "a copy" })?)
     }
 
     /// Copies a vector to the host.
     pub fn download(&self, name: Name, host: &mut [T]) -> Result<()> {
-        self.space.download(Name(self.place(name) as u8), host)
+        self.space.download(Name(self.index(name) as u8), host)
     }
 
     /// Waits for all work and copies the scalars to the host.
@@ -152,39 +152,40 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
         self.sweep_with(formula, &[])
     }
 
-    /// Runs a sweep with numbers.
+    /// Runs a sweep with these numbers.
     pub fn sweep_with(&mut self, formula: &Formula, numbers: &[f64]) -> Result<()> {
         let sweep = formula.sweep.with(numbers);
-        let known_as = &self.known_as;
+        let current_names = &self.current_names;
         let Workspace { device, vectors, slots, .. } = &mut *self.space;
-        let (mut writes, reads) = operands(vectors, known_as, formula)?;
+        let (mut writes, reads) = operands(vectors, current_names, formula)?;
         device.sweep(&mut writes, &reads, slots, &sweep)
     }
 
-    /// Lends two vectors and the scalars: x to read, y to write.
+    /// Calls `work` with two vectors and the scalars: x to read, y to write.
     pub(crate) fn lend<R>(
         &mut self,
         [x, y]: [Name; 2],
         work: impl FnOnce(&D::Vector<T>, &mut D::Vector<T>, &mut D::Slots) -> Result<R>,
     ) -> Result<R> {
-        let places = [x, y].map(|name| self.place(name));
+        let indices = [x, y].map(|name| self.index(name));
         let Workspace { vectors, slots, .. } = &mut *self.space;
         let unknown = || Error::Operands { what: "a product" };
-        match vectors.get_disjoint_mut(places) {
+        match vectors.get_disjoint_mut(indices) {
             Ok([Some(x), Some(y)]) => work(x, y, slots),
             _ => Err(unknown()),
         }
     }
 
-    /// Lends the vectors of a sweep that begins with y = A x: y and x, which the sweep writes, then those that it reads.
+    /// Calls `work` with the vectors of a sweep that begins with y = A x: y and x, which the sweep writes, then the vectors that
+    /// it reads.
     pub(crate) fn lend_operands<R>(
         &mut self,
         formula: &Formula,
         work: impl FnOnce([&mut D::Vector<T>; 2], &[&D::Vector<T>], &mut D::Slots) -> Result<R>,
     ) -> Result<R> {
-        let known_as = &self.known_as;
+        let current_names = &self.current_names;
         let Workspace { vectors, slots, .. } = &mut *self.space;
-        let (writes, reads) = operands(vectors, known_as, formula)?;
+        let (writes, reads) = operands(vectors, current_names, formula)?;
         match writes.into_iter().collect::<ArrayVec<_, 2>>().into_inner() {
             Ok(two) => work(two, &reads, slots),
             Err(_) => Err(Error::Operands { what: formula.sweep.name }),
@@ -194,15 +195,15 @@ impl<D: Device, T: Scalar> Work<'_, D, T> {
 
 type Operands<'a, V> = (ArrayVec<&'a mut V, MAX_OPERANDS>, ArrayVec<&'a V, MAX_OPERANDS>);
 
-/// The vectors of a formula in the order of its operands.
+/// Returns the vectors of a formula in the order of its operands.
 fn operands<'a, V>(
     vectors: &'a mut [Option<V>],
-    known_as: &[u8; MAX_NAMES],
+    current_names: &[u8; MAX_NAMES],
     formula: &Formula,
 ) -> Result<Operands<'a, V>> {
     let mut writes: [Option<&mut V>; MAX_OPERANDS] = Default::default();
     let mut reads: [Option<&V>; MAX_OPERANDS] = Default::default();
-    for (vector, &name) in vectors.iter_mut().zip(known_as) {
+    for (vector, &name) in vectors.iter_mut().zip(current_names) {
         match formula.binding.get(Name(name)) {
             Some(Operand::Write(i)) => writes[i as usize] = vector.as_mut(),
             Some(Operand::Read(i)) => reads[i as usize] = vector.as_ref(),
@@ -217,12 +218,12 @@ fn operands<'a, V>(
     Ok((writes, reads))
 }
 
-/// One step of a method: `parts` are its operators and what else stays the same.
+/// One step of a method. `parts` holds the operators and other data that stays the same from step to step.
 pub type Step<D, T, P> = fn(parts: &P, work: &mut Work<'_, D, T>) -> Result<()>;
 
-/// A step that is recorded on a device, with the workspace and the operators that it works on.
+/// A step that is recorded on a device, with its workspace and its operators.
 pub struct Recorded<D: Device, T: Scalar, P> {
-    // Dropped before what it has addresses of.
+    // Dropped before the memory whose addresses it holds.
     graph: D::Graph,
     workspace: Workspace<D, T>,
     parts: P,
@@ -230,7 +231,7 @@ pub struct Recorded<D: Device, T: Scalar, P> {
 }
 
 impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
-    /// Records a step over a workspace. Nothing of it runs yet, except where the device runs each step from the host.
+    /// Records a step over a workspace. The step does not run yet.
     pub fn new(mut workspace: Workspace<D, T>, parts: P, step: Step<D, T, P>) -> Result<Self> {
         let device = workspace.device.clone();
         let graph = device.record(&mut || step(&parts, &mut workspace.work()))?;
@@ -244,27 +245,27 @@ impl<D: Device, T: Scalar, P> Recorded<D, T, P> {
         device.replay(graph, times, &mut || step(parts, &mut workspace.work()))
     }
 
-    /// Whether steps after the end of a run take no time, so that the host may ask for as many as it likes.
+    /// Returns whether steps after the end of a run take no time, so that the host may request any number of them.
     pub fn ends_by_itself(&self) -> bool {
         self.workspace.device.ends_by_itself(&self.graph)
     }
 
-    /// What stays the same from step to step.
+    /// Returns the data that stays the same from step to step.
     pub fn parts(&self) -> &P {
         &self.parts
     }
 
-    /// The workspace, to read from.
+    /// Returns the workspace, to read from.
     pub fn workspace(&self) -> &Workspace<D, T> {
         &self.workspace
     }
 
-    /// The workspace and the parts, to work on between two replays.
+    /// Returns the workspace and the parts, for work between two replays.
     pub fn open(&mut self) -> (Work<'_, D, T>, &P) {
         (self.workspace.work(), &self.parts)
     }
 
-    /// Gives the workspace and the parts back; the recording ends.
+    /// Ends the recording and returns the workspace and the parts.
     pub fn into_parts(self) -> (Workspace<D, T>, P) {
         (self.workspace, self.parts)
     }

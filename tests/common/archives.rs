@@ -1,4 +1,4 @@
-//! Matrices that look like one of the catalog, as a server of the collection would send them.
+//! Archives like those of the collection's server, with a matrix like one of the catalog.
 
 use super::vectors::Numbers;
 use flate2::Compression;
@@ -6,8 +6,8 @@ use flate2::write::GzEncoder;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// A matrix file with the sizes that the catalog names for 1138_bus: 1138 rows, 2596 entries stored, 4054 in all.
-/// `value` stands on its diagonal; `comment` bytes that do not compress well come first.
+/// Returns a matrix file with the sizes that the catalog gives for 1138_bus: 1138 rows, 2596 entries stored, 4054 in all. Its
+/// diagonal holds `value`; it begins with `comment` bytes that do not compress well.
 pub fn bus(value: f64, comment: usize) -> String {
     let mut text = "%%MatrixMarket matrix coordinate real symmetric\n".to_owned();
     let mut numbers = Numbers::new(7);
@@ -29,7 +29,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The matrix and a right-hand side in a folder of their own, as the collection packs them.
+/// Returns an archive with the matrix and a right-hand side in one folder, as the collection packs them.
 pub fn tar_gz(name: &str, matrix: &str) -> Vec<u8> {
     let mut archive = tar::Builder::new(Vec::new());
     let b = "%%MatrixMarket matrix array real general\n1 1\n1\n";

@@ -1,4 +1,4 @@
-//! Every backend of the registry on a device, with every value of every parameter, in every precision it serves.
+//! Every backend of the registry on a device, with every value of every parameter, in every precision that it supports.
 
 use super::harness::{present, skip, trial, without_crate};
 use super::zoo::{self, Zoo};
@@ -11,9 +11,9 @@ use solver::scalar::{Precision, Scalar};
 use std::cell::Cell;
 use std::sync::{Arc, Once};
 
-/// The first GPU. Without one the test is skipped, unless `SOLVER_REQUIRE_GPU` is 1.
+/// Returns the first GPU. Without one the test is skipped, unless `SOLVER_REQUIRE_GPU` is 1.
 pub fn gpu() -> Cuda {
-    // One context stays open: the last handle on it would close it, and each test would then wait for another.
+    // One context stays open: dropping the last handle would close it, and each test would then wait for a new one.
     static OPEN: Once = Once::new();
     let first_words = |e: Error| e.to_string().split(" (").next().map(str::to_owned).unwrap_or_default();
     let gpu = present("SOLVER_REQUIRE_GPU", Cuda::new(0).map_err(first_words));
@@ -26,7 +26,7 @@ pub struct Case<'a> {
     pub choice: &'a Choice,
     pub precision: Precision,
     pub name: &'a str,
-    /// With its values as the precision holds them.
+    /// The matrix, with its values in the precision of the case.
     pub matrix: Arc<Csr>,
 }
 
@@ -44,18 +44,18 @@ impl std::fmt::Display for Case<'_> {
 }
 
 impl Case<'_> {
-    /// The operator; none where the registry says that the backend refuses the matrix.
+    /// Returns the operator; `None` if the registry says that the backend refuses the matrix.
     pub fn build<D: Pick<T>, T: Scalar>(&self, device: &D) -> Option<Operator<D, T>> {
         build(device, self.choice, &self.matrix).unwrap_or_else(|e| panic!("{self}: {e}"))
     }
 }
 
 thread_local! {
-    /// Operators that were built on this thread.
+    /// The number of operators that were built on this thread.
     static BUILT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Settles a choice on a matrix, and builds it there.
+/// Builds the operator of a choice on a matrix, after its parameters are settled.
 pub trait Builds {
     fn build<D: Pick<T>, T: Scalar>(
         &self,
@@ -76,8 +76,8 @@ impl Builds for Choice {
     }
 }
 
-/// The operator; none where the registry says that the backend refuses the matrix, an error where it says nothing and building
-/// fails.
+/// Returns the operator; `None` if the registry says that the backend refuses the matrix, and an error if the registry accepts
+/// the matrix and building fails.
 pub fn build<D: Pick<T>, T: Scalar>(
     device: &D,
     choice: &Choice,
@@ -91,40 +91,40 @@ pub fn build<D: Pick<T>, T: Scalar>(
     Ok(Some(built))
 }
 
-/// Runs a test, which is skipped where it has built no operator.
+/// Runs a test, and skips it if it has built no operator.
 fn with_operators(test: impl FnOnce()) {
     let before = BUILT.get();
     test();
     if BUILT.get() == before {
-        skip("the backend takes none of these matrices, or does not promise this");
+        skip("the backend accepts none of these matrices, or does not guarantee this property");
     }
 }
 
-/// What is checked of each case, in the precision of its vectors.
+/// A check of each case, in the precision of its vectors.
 pub trait Check {
-    /// What does not depend on the backend: made once for all settings of its parameters.
+    /// The expected results, which do not depend on the backend: made once for all settings of its parameters.
     type Expected;
     fn expect<T: Scalar>(&self, matrix: &Csr) -> Self::Expected;
     fn check<D: Pick<T>, T: Scalar>(&self, device: &D, case: &Case<'_>, expected: &Self::Expected);
 }
 
-/// Values of a parameter beyond which not each meets the whole zoo.
+/// If a parameter has more values than this, only some of them are tested on the whole zoo.
 const MANY: usize = 10;
-/// Of so many, every sixth does: the sizes of blocks then differ in both directions.
+/// Then every sixth value is tested on the whole zoo: the sizes of blocks differ in both directions.
 const THOROUGH: usize = 6;
 
-/// Every backend of a device with its defaults, and with each value of each parameter.
+/// Returns every backend of a device with its defaults, and with each value of each parameter.
 pub fn choices<D: Host>() -> Vec<Choice> {
     backends::<D>().into_iter().flat_map(plans::<D>).map(|(choice, _)| choice).collect()
 }
 
-/// Those settings of a backend that meet this matrix.
+/// Returns the settings of a backend that are tested on this matrix.
 pub fn choices_for<D: Host>(backend: &str, matrix: &Csr) -> Vec<Choice> {
     let meets = |whole| whole || matrix.nnz() <= FEW;
     plans::<D>(backend).into_iter().filter(|&(_, whole)| meets(whole)).map(|(choice, _)| choice).collect()
 }
 
-/// The backends of a device that the tests look at, `auto` among them.
+/// Returns the backends of a device that are tested, including `auto`.
 fn backends<D: Host>() -> Vec<&'static str> {
     let only = std::env::var("SOLVER_TEST_BACKENDS").unwrap_or_default();
     for name in only.split(',').filter_map(|typed| typed.split(':').next()).filter(|name| !name.is_empty()) {
@@ -135,10 +135,10 @@ fn backends<D: Host>() -> Vec<&'static str> {
     names.filter(|name| !plans::<D>(name).is_empty()).collect()
 }
 
-/// A backend with its defaults, and with each value of each parameter; each with whether it meets the whole zoo.
+/// Returns a backend with its defaults, and with each value of each parameter; each with whether it is tested on the whole zoo.
 fn plans<D: Host>(backend: &str) -> Vec<(Choice, bool)> {
     let mut choices = Vec::new();
-    // Under a sanitizer all of them take too long for one process: names, with all their parameters, or with some.
+    // Under a sanitizer all backends take too long for one process. The variable lists names, with all parameters or with some.
     let only = std::env::var("SOLVER_TEST_BACKENDS").unwrap_or_default();
     let mut add = |params: String, whole: bool| {
         let typed = format!("{backend}{params}");
@@ -159,7 +159,7 @@ fn plans<D: Host>(backend: &str) -> Vec<(Choice, bool)> {
     choices
 }
 
-/// A test for each backend of a device.
+/// Makes a test for each backend of a device.
 pub fn trials<D: Host>(path: &str, test: fn(&'static str)) -> Vec<Trial> {
     let named = |backend| {
         trial(without_crate(&format!("{path}::{backend}")), move || with_operators(|| test(backend)))
@@ -167,11 +167,11 @@ pub fn trials<D: Host>(path: &str, test: fn(&'static str)) -> Vec<Trial> {
     backends::<D>().into_iter().map(named).collect()
 }
 
-/// The entries of the matrices that every value of every parameter meets: rows and columns beyond several blocks and
+/// The most entries of the matrices on which every value of every parameter is tested: rows and columns beyond several blocks and
 /// chunks of every size.
 const FEW: usize = 3000;
 
-/// The same in a zoo, or the smallest matrix where all are larger.
+/// Returns this limit for a zoo, raised to the smallest matrix if all are larger.
 fn few(zoo: &Zoo) -> usize {
     let smallest = zoo.iter().map(|(_, matrix)| matrix.nnz()).min();
     smallest.unwrap_or_default().max(FEW)
@@ -180,7 +180,7 @@ fn few(zoo: &Zoo) -> usize {
 /// Runs a check over the parameters of a backend, precisions and matrices.
 pub fn for_each<D: Host>(device: &D, backend: &str, zoo: &Zoo, check: &impl Check) {
     let few = few(zoo);
-    // Names of matrices with this in them, or all.
+    // Selects the matrices with this text in their names, or all.
     let only = std::env::var("SOLVER_TEST_MATRICES").unwrap_or_default();
     let known = || [zoo::integers(), zoo::reals()].concat().iter().any(|(name, _)| name.contains(&only));
     assert!(only.is_empty() || known(), "no matrix has '{only}' in its name");

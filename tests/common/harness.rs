@@ -16,7 +16,7 @@ pub struct Test {
     /// The path of the function, which begins with the name of the test binary.
     pub name: &'static str,
     pub run: fn(),
-    /// Why the test runs only where `--ignored` or `--include-ignored` asks for it.
+    /// Why the test runs only with `--ignored` or `--include-ignored`.
     pub ignored: Option<&'static str>,
 }
 
@@ -27,16 +27,16 @@ pub struct Family(pub fn() -> Vec<Trial>);
 
 inventory::collect!(Family);
 
-/// The payload by which [`skip`] leaves a test.
+/// The panic payload of [`skip`].
 struct Skipped(String);
 
-/// Ends the running test, which is then reported as ignored for this reason. Only for what the machine lacks.
+/// Ends the running test, which is then reported as ignored for this reason. Use it only for things that the machine lacks.
 pub fn skip(reason: impl Display) -> ! {
     // Unlike a panic, this prints nothing.
     resume_unwind(Box::new(Skipped(reason.to_string())))
 }
 
-/// What the machine has. What it lacks skips the test, or fails it where a variable of this name is 1.
+/// Returns what was found on the machine. If it is missing, skips the test, or fails it if the variable `required` is 1.
 pub fn present<T>(required: &str, found: Result<T, impl Display>) -> T {
     match found {
         Ok(found) => found,
@@ -47,13 +47,13 @@ pub fn present<T>(required: &str, found: Result<T, impl Display>) -> T {
     }
 }
 
-/// A test under a name known only at run time.
+/// Makes a test with a name that is known only at run time.
 pub fn trial(name: String, run: impl FnOnce() + Send + 'static) -> Trial {
     Trial::ignorable_test(name, || completion(run))
 }
 
 thread_local! {
-    /// What panics on this thread have said since its test began; none outside of tests.
+    /// The messages of panics on this thread since its test began; none outside tests.
     static PANICS: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
@@ -70,7 +70,7 @@ fn completion(run: impl FnOnce()) -> Result<Completion, Failed> {
     }
 }
 
-/// Keeps what panics in tests say: a test may expect them, so they are told only if it fails.
+/// Keeps the messages of panics in tests. A test may expect a panic, so the messages are shown only if it fails.
 fn keep_panics() {
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -89,12 +89,12 @@ fn keep_panics() {
     }));
 }
 
-/// The path within the test binary.
+/// Returns the path within the test binary.
 pub fn without_crate(path: &str) -> String {
     path.split_once("::").map_or(path, |(_, rest)| rest).to_owned()
 }
 
-/// Runs the tests that the command line asks for: on `threads` threads, or on as many as the command line says.
+/// Runs the tests that the command line selects: on `threads` threads, or on the number that the command line gives.
 pub fn run(threads: Option<usize>) -> ExitCode {
     keep_panics();
     let mut arguments = Arguments::from_args();

@@ -1,11 +1,11 @@
-//! Sweeps from their definition, one element after the other, with bounds on what a device may differ by.
+//! Sweeps computed from their definition, one element after the other, with bounds on the difference from a device's results.
 
 use super::tolerance;
 use solver::device::{Coefficient, Factor, Op, Operand, RING, SlotState, Summand, Sweep, Term, Test};
 use solver::scalar::Scalar;
 use std::marker::PhantomData;
 
-/// A number, and how far from it the device's may lie.
+/// A number, and the largest difference allowed to the device's number.
 #[derive(Clone, Copy, Debug)]
 pub struct Near {
     pub value: f64,
@@ -17,13 +17,13 @@ impl Near {
         Near { value, within: 0.0 }
     }
 
-    /// Equal numbers are near whatever they are, NaN and infinity included.
+    /// Returns whether a number is near. Equal numbers always are, NaN and infinity included.
     pub fn holds(&self, got: f64) -> bool {
         (got - self.value).abs() <= self.within || got.to_bits() == self.value.to_bits() || got == self.value
     }
 }
 
-/// Vectors and slots of a sweep, `T` being the precision of the device's vectors.
+/// The vectors and slots of a sweep. `T` is the precision of the device's vectors.
 #[derive(Clone)]
 pub struct Host<T> {
     pub k: usize,
@@ -165,7 +165,7 @@ impl<T: Scalar> Host<T> {
                 Op::Root(to, a) => {
                     let a = self.slots[at(a)];
                     let value = a.value.sqrt();
-                    // The root of what may be negative has no bound.
+                    // The root of a number that may be negative has no bound.
                     let spread = value - (a.value - a.within).sqrt();
                     let within = if value.is_nan() { 0.0 } else { spread + tolerance::divide(value) };
                     self.slots[at(to)] = Near { value, within };
@@ -198,7 +198,7 @@ impl<T: Scalar> Host<T> {
     }
 }
 
-/// A test whose outcome rounding could turn is a fault of the data that a test chose.
+/// Evaluates a condition. Panics if rounding could change the outcome: the data of the test must avoid that.
 fn holds(test: Test, slot: impl Fn(solver::device::Slot) -> Near) -> bool {
     let clear = |difference: f64, within: f64| {
         assert!(

@@ -1,5 +1,5 @@
-//! An allocator that counts, and refuses where a test says so. It counts for all threads of the process, so the test binary
-//! that declares it runs one test at a time.
+//! An allocator that counts allocations, and refuses some of them on request. It counts for all threads of the process, so the
+//! test binary that declares it runs one test at a time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,12 +9,12 @@ static NOW: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Arrays from this size on are refused beyond the limit; what is smaller does not grow with the matrix.
+/// Arrays of at least this size are refused beyond the limit; smaller ones do not grow with the matrix.
 pub const LARGE: usize = 32 << 10;
 
 pub struct Counted;
 
-// SAFETY: the system's allocator, counted, which may refuse.
+// SAFETY: the calls go to the system's allocator, and a null pointer is a valid refusal.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counted {
         unsafe { System.dealloc(memory, layout) }
     }
 
-    // The system grows large arrays where they are, or moves their pages without a copy.
+    // The system grows large arrays in place, or moves their pages without a copy.
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::SeqCst);
         let more = size.saturating_sub(layout.size());
@@ -50,12 +50,12 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
-/// How often memory was allocated or grown so far.
+/// Returns how often memory has been allocated or grown so far.
 pub fn allocations() -> usize {
     ALLOCATIONS.load(Ordering::SeqCst)
 }
 
-/// What `work` makes, and the most bytes that were held meanwhile beyond those before.
+/// Returns the result of `work`, and the most bytes held during it beyond those held before.
 pub fn peak_of<R>(work: impl FnOnce() -> R) -> (R, usize) {
     let before = NOW.load(Ordering::SeqCst);
     PEAK.store(before, Ordering::SeqCst);
@@ -63,7 +63,7 @@ pub fn peak_of<R>(work: impl FnOnce() -> R) -> (R, usize) {
     (made, PEAK.load(Ordering::SeqCst) - before)
 }
 
-/// Likewise, where large arrays are refused beyond so many bytes more than before.
+/// Runs `work` while large arrays are refused beyond `bytes` bytes more than before.
 pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
     LIMIT.store(NOW.load(Ordering::SeqCst) + bytes, Ordering::SeqCst);
     let made = work();
@@ -71,7 +71,7 @@ pub fn within<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
     made
 }
 
-/// Allocations of a call.
+/// Returns the number of allocations of a call.
 pub fn counted(call: &mut dyn FnMut()) -> usize {
     let before = allocations();
     call();

@@ -1,5 +1,5 @@
-//! What the integration tests share.
-// Each test binary uses some of it.
+//! Code that the integration tests share.
+// Each test binary uses a part of it.
 #![allow(dead_code)]
 
 pub mod archives;
@@ -19,7 +19,7 @@ pub mod vectors;
 pub mod zoo;
 
 #[allow(unused_macros)]
-/// The same generic functions as tests on the CPU and, where there is one, on the GPU.
+/// Runs the same generic functions as tests on the CPU and, if there is one, on the GPU.
 macro_rules! on_each_device {
     ($($name:ident),* $(,)?) => {
         mod on_the_cpu {
@@ -40,7 +40,7 @@ macro_rules! on_each_device {
 pub(crate) use on_each_device;
 
 #[allow(unused_macros)]
-/// The same generic functions as one test for each backend of the CPU and, where there is one, of the GPU.
+/// Runs the same generic functions as one test for each backend of the CPU and, if there is one, of the GPU.
 macro_rules! on_each_backend {
     ($($name:ident),* $(,)?) => {
         $(inventory::submit! {

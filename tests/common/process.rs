@@ -1,16 +1,16 @@
-//! The program as people run it: the real binary as a process of its own.
+//! The program as users run it: the real binary in a separate process.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-/// The program, `SOLVER_TEST_PROGRAM` where the tests run on another machine than they were built on.
+/// Returns the path of the program: `SOLVER_TEST_PROGRAM` if the tests run on another machine than they were built on.
 pub fn program() -> PathBuf {
     std::env::var_os("SOLVER_TEST_PROGRAM").unwrap_or_else(|| env!("CARGO_BIN_EXE_solver").into()).into()
 }
 
-/// A file of the project, whose folder is `SOLVER_TEST_PROJECT` on such a machine.
+/// Returns a file of the project, whose folder is `SOLVER_TEST_PROJECT` on such a machine.
 pub fn project(file: &str) -> PathBuf {
     let folder = std::env::var_os("SOLVER_TEST_PROJECT").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     Path::new(&folder).join(file)
@@ -18,7 +18,7 @@ pub fn project(file: &str) -> PathBuf {
 
 pub fn solver() -> Command {
     let mut command = Command::new(program());
-    // Tests never use the network, and look for texts that a narrow line would break.
+    // Tests never use the network, and they search for texts that a narrow line would break.
     command.stdin(Stdio::null()).env("SOLVER_OFFLINE", "1").env("COLUMNS", "2000");
     command
 }
@@ -32,7 +32,7 @@ pub fn cg(args: &[&str]) -> (i32, Value) {
     solve("cg", args)
 }
 
-/// The same for any method.
+/// Runs any method on the CPU and returns exit code and report.
 pub fn solve(method: &str, args: &[&str]) -> (i32, Value) {
     let done = run(&[&[method, "--device", "cpu", "--json"], args].concat());
     let text = String::from_utf8_lossy(&done.stdout);
@@ -44,7 +44,7 @@ pub fn errors(done: &Output) -> String {
     String::from_utf8_lossy(&done.stderr).into_owned()
 }
 
-/// The message of a run that must fail with exit code 2.
+/// Returns the message of a run that must fail with exit code 2.
 pub fn refused(args: &[&str]) -> String {
     let done = run(args);
     assert_eq!(done.status.code(), Some(2), "{args:?}: {}", errors(&done));
@@ -65,11 +65,11 @@ pub fn interrupt(child: &Child) {
 
 #[cfg(unix)]
 pub fn signal(child: &Child, signal: i32) {
-    // SAFETY: a signal to a child that has not been waited for.
+    // SAFETY: the call sends a signal to a child that has not been waited for.
     unsafe { libc::kill(i32::try_from(child.id()).unwrap(), signal) };
 }
 
-/// Leaves a temporary file as a process does that was killed two hours ago.
+/// Leaves a temporary file like that of a process that was killed two hours ago.
 pub fn leftover(path: &Path) {
     std::fs::write(path, "half").unwrap();
     let then = SystemTime::now() - Duration::from_secs(7200);

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server on loopback that does what a test wants it to do, right or wrong.
+//! A small HTTP/1.1 server on loopback that gives the replies of a test, right or wrong.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// How many came before it.
+    /// The number of earlier requests.
     pub number: usize,
     pub path: String,
     /// Names in lower case.
@@ -20,7 +20,7 @@ impl Request {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The first byte that is asked for.
+    /// Returns the first byte of the requested range.
     pub fn range(&self) -> Option<usize> {
         self.header("range")?.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
     }
@@ -31,11 +31,11 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// What Content-Length says, where that is not the truth.
+    /// The value of Content-Length, if it is not the body's length.
     pub length: Option<usize>,
-    /// Close the connection after so many bytes of the body.
+    /// Closes the connection after this number of bytes of the body.
     pub cut: Option<usize>,
-    /// Wait so long before each 4 KiB.
+    /// Waits for this time before each 4 KiB.
     pub pause: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Reply {
     }
 }
 
-/// What a server that knows ranges and ETags answers.
+/// Returns the reply of a server that supports ranges and ETags.
 pub fn file(request: &Request, bytes: &[u8], etag: &str) -> Reply {
     let current = request.header("if-range").is_none_or(|tag| tag == etag);
     match request.range().filter(|_| current) {
@@ -83,7 +83,7 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (requests, answer) = (Arc::clone(&requests), Arc::clone(&answer));
-                // A client that has gone away is no concern of the server's.
+                // The server ignores a client that has gone away.
                 std::thread::spawn(move || drop(converse(stream, &requests, &*answer)));
             }
         });

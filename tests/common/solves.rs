@@ -1,4 +1,4 @@
-//! Solves for tests: a system, how it is solved, and what must hold of the answer however it ended.
+//! Solves for tests: a system, how it is solved, and the properties that any answer must have.
 
 use super::each_backend::Builds;
 use super::tolerance;
@@ -19,19 +19,19 @@ pub struct System {
     pub b: Vec<f64>,
 }
 
-/// A preconditioner as users type it.
+/// Parses a preconditioner as users type it.
 pub fn preconditioner(typed: &str) -> Preconditioner {
     typed.parse().unwrap()
 }
 
 impl System {
-    /// The solution is all ones.
+    /// Makes a system whose solution is all ones.
     pub fn ones(matrix: Arc<Csr>) -> System {
         let b = matrix.multiply_reference(&vec![1.0; matrix.cols()]);
         System { matrix, b }
     }
 
-    /// The solution is random.
+    /// Makes a system whose solution is random.
     pub fn random(matrix: Arc<Csr>) -> System {
         let b = matrix.multiply_reference(&reals(50, matrix.cols()));
         System { matrix, b }
@@ -41,12 +41,12 @@ impl System {
         System::ones(super::zoo::generated(what))
     }
 
-    /// As solvers take it, with a start at 0.
+    /// Returns the system in the solvers' form, with a start at 0.
     pub fn given(&self) -> Given<'_> {
         Given { matrix: (&self.matrix).into(), b: &self.b, x0: None }
     }
 
-    /// By a method, with the default backend and a preconditioner by name.
+    /// Solves by a method, with the default backend and a preconditioner by name.
     pub fn solve_by<D: Host>(
         &self,
         device: &D,
@@ -61,23 +61,23 @@ impl System {
         outcome
     }
 
-    /// The same by conjugate gradients.
+    /// Solves by conjugate gradients.
     pub fn solve_with<D: Host>(&self, device: &D, precond: Preconditioner, rule: &StoppingRule) -> Solution {
         self.solve_by(device, Method::Cg, precond, rule)
     }
 
-    /// With the default backend and no preconditioner.
+    /// Solves with the default backend and no preconditioner.
     pub fn solve<D: Host>(&self, device: &D, rule: &StoppingRule) -> Solution {
         self.solve_with(device, Preconditioner::NONE, rule)
     }
 
-    /// The same, watched.
+    /// Solves with an observer.
     pub fn watch<D: Host>(&self, device: &D, rule: &StoppingRule, watch: &mut dyn Observer) -> Solution {
         let a = operator::<D, f64>(device, &self.matrix);
         self.solve_operators(a, None, rule, &mut [watch])
     }
 
-    /// With operators of any kind; the answer must fit what is said about it.
+    /// Solves with operators of any kind; the answer must be consistent with the report.
     pub fn solve_operators<D: Host>(
         &self,
         a: Operator<D, f64>,
@@ -90,7 +90,7 @@ impl System {
         outcome
     }
 
-    /// However a solve ended, x is the one that the reported residuals belong to.
+    /// Checks, for any end of a solve, that x is the vector to which the reported residuals belong.
     pub fn assert_consistent(&self, outcome: &Solution) {
         if outcome.x.iter().all(|&x| x == 0.0) {
             // The matrix may hold NaN.
@@ -110,15 +110,15 @@ impl System {
     }
 }
 
-/// The matrix on a device by its default backend, or on a GPU by the one that SOLVER_TEST_GPU_BACKEND names: small systems
-/// are solved in another way than large ones there.
+/// Builds the operator of a matrix by the device's default backend, or on a GPU by the one that SOLVER_TEST_GPU_BACKEND names: a
+/// GPU solves small systems in another way than large ones.
 pub fn operator<D: Pick<T>, T: Scalar>(device: &D, matrix: &Arc<Csr>) -> Operator<D, T> {
     let named = std::env::var("SOLVER_TEST_GPU_BACKEND").ok().filter(|_| D::KIND == "cuda");
     let backend = named.as_deref().unwrap_or("auto");
     Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend).unwrap().build(device, matrix, 0).unwrap()
 }
 
-/// The reference run: serial, on one thread.
+/// Runs the reference solve: serial, on one thread.
 pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> Solution {
     let cpu = Cpu::new(Some(1)).unwrap();
     let a = Choice::resolve("cpu", "serial", "serial").unwrap().build(&cpu, &system.matrix, 0).unwrap();
@@ -126,7 +126,7 @@ pub fn serial(system: &System, precond: Preconditioner, rule: &StoppingRule) -> 
     system.solve_operators(a, m, rule, &mut [])
 }
 
-/// The error of a solve that cannot begin.
+/// Returns the error of a solve that cannot begin.
 pub fn refused<D: Host>(device: &D, matrix: &Arc<Csr>, b: &[f64]) -> solver::Error {
     let system = Given { matrix: matrix.into(), b, x0: None };
     let a = operator::<D, f64>(device, matrix);
@@ -134,12 +134,12 @@ pub fn refused<D: Host>(device: &D, matrix: &Arc<Csr>, b: &[f64]) -> solver::Err
     outcome.map(|o| o.reason).unwrap_err()
 }
 
-/// The residual alone, within more iterations than any solve here needs.
+/// Returns a rule for the residual, with more iterations than any solve here needs.
 pub fn to(rtol: f64) -> StoppingRule {
     StoppingRule::any([StoppingRule::RelativeResidual(rtol), StoppingRule::MaxIterations(5000)])
 }
 
-/// The residual or so many iterations.
+/// Returns a rule for the residual or this number of iterations.
 pub fn at_most(iterations: usize) -> StoppingRule {
     StoppingRule::any([
         StoppingRule::RelativeResidual(tolerance::RTOL),

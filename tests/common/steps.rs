@@ -7,7 +7,7 @@ use solver::device::Device;
 pub struct Steps<D: Device, W> {
     device: D,
     graph: D::Graph,
-    /// What the step works on. Its vectors stay where they are.
+    /// The data on which the step works. Its vectors keep their addresses.
     pub work: W,
     step: fn(&D, &mut W) -> Result<()>,
 }
@@ -19,7 +19,7 @@ impl<D: Device, W> Steps<D, W> {
         Ok(Steps { device: device.clone(), graph, work, step })
     }
 
-    /// Runs it so many times.
+    /// Runs the step `times` times.
     pub fn replay(&mut self, times: usize) -> Result<()> {
         let Steps { device, graph, work, step } = self;
         device.replay(graph, times, &mut || step(device, work))

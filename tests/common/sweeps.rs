@@ -98,7 +98,7 @@ pub const ARITHMETIC: Sweep<'static> = Sweep {
     ],
 };
 
-/// Sums of magnitudes beside one of products: of a vector that the sweep writes and of one that it only reads.
+/// Sums of magnitudes in addition to one of products: of a vector that the sweep writes and of one that it only reads.
 pub const MAGNITUDES: Sweep<'static> = Sweep {
     name: "magnitudes",
     numbers: &[],
@@ -126,8 +126,8 @@ pub const ONES: Sweep<'static> = Sweep {
     then: &[Op::Count(Slot(3))],
 };
 
-/// Quotients, alone and beside other terms, of the target and by it, and the sums of what another vector marks or weighs: one
-/// that the sweep writes and one that it only reads.
+/// Quotients, alone and with other terms, of the target and by it, and the sums of elements that another vector marks or weights:
+/// one that the sweep writes and one that it only reads.
 pub const QUOTIENTS: Sweep<'static> = Sweep {
     name: "quotients",
     numbers: &[2.0],
@@ -151,6 +151,6 @@ pub const QUOTIENTS: Sweep<'static> = Sweep {
     then: &[Op::Count(Slot(2)), Op::Copy(Slot(5), Slot(3))],
 };
 
-/// All of them.
+/// All sweeps of this module.
 pub const ALL: &[Sweep<'static>] =
     &[MAGNITUDES, ONES, QUOTIENTS, THREE_TERMS, PRODUCT, OVERWRITE, STOPS, PROGRAM_ALONE, ARITHMETIC];

@@ -1,9 +1,9 @@
-//! Vectors for tests: numbers that repeat on every run, and ways onto devices and back.
+//! Vectors for tests: reproducible numbers, and copies to and from devices.
 
 use solver::device::{Device, SlotState};
 use solver::scalar::Scalar;
 
-/// xorshift64*: small, and the same everywhere.
+/// An xorshift64* generator: small, and the same on every machine.
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -22,12 +22,12 @@ impl Numbers {
         (self.word() % limit as u64) as usize
     }
 
-    /// From -8 to 8: sums of thousands of products of two are exact in single precision.
+    /// Returns an integer from -8 to 8: sums of thousands of products of two such numbers are exact in single precision.
     pub fn integer(&mut self) -> f64 {
         self.below(17) as f64 - 8.0
     }
 
-    /// From -1 to 1, with all digits of a double.
+    /// Returns a number from -1 to 1, with all digits of a double.
     pub fn real(&mut self) -> f64 {
         (self.word() % (1 << 47)) as f64 / (1u64 << 46) as f64 - 1.0
     }
@@ -43,7 +43,7 @@ pub fn reals(seed: u64, n: usize) -> Vec<f64> {
     (0..n).map(|_| numbers.real()).collect()
 }
 
-/// The nearest numbers that a vector of `T` can hold, back in double precision.
+/// Rounds to the nearest numbers that a vector of `T` can hold, and returns them in double precision.
 pub fn rounded<T: Scalar>(values: &[f64]) -> Vec<f64> {
     values.iter().map(|&v| T::from_f64(v).to_f64()).collect()
 }
@@ -61,12 +61,12 @@ pub fn download<D: Device, T: Scalar>(device: &D, vector: &D::Vector<T>, length:
     host.iter().map(|v| v.to_f64()).collect()
 }
 
-/// For comparisons in which NaN equals itself and -0 does not equal 0.
+/// Returns the bits of numbers, for comparisons in which NaN equals itself and -0 does not equal 0.
 pub fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 
-/// The host's copy of a bank of slots.
+/// Returns the host's copy of a bank of slots.
 pub fn read<D: Device>(device: &D, slots: &D::Slots, count: usize, k: usize) -> SlotState {
     let mut state = SlotState::new(count, k);
     device.read(slots, &mut state).unwrap();

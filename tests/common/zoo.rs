@@ -7,14 +7,14 @@ use std::sync::{Arc, LazyLock};
 
 pub type Zoo = Vec<(&'static str, Arc<Csr>)>;
 
-/// Rows of column indices, with the number of columns.
+/// A sparsity pattern: rows of column indices, with the number of columns.
 struct Shape {
     name: &'static str,
     cols: usize,
     rows: Vec<Vec<u32>>,
 }
 
-/// A square matrix from its entries, row by row; panics where they make none.
+/// Makes a square matrix from its entries, row by row; panics if they do not form a matrix.
 pub fn square(rows: &[&[(u32, f64)]]) -> Arc<Csr> {
     matrix(rows.len(), rows)
 }
@@ -32,7 +32,7 @@ pub fn diagonal(values: &[f64]) -> Arc<Csr> {
     Arc::new(Csr::new(n, n, offsets((0..n).map(|_| 1)), columns, Values::F64(values.to_vec())).unwrap())
 }
 
-/// A symmetric matrix from entries on and below its diagonal.
+/// Makes a symmetric matrix from entries on and below its diagonal.
 pub fn symmetric(n: usize, lower: &[(usize, usize, f64)]) -> Arc<Csr> {
     let both = lower.iter().flat_map(|&(i, j, v)| {
         let mirrored = (i != j).then_some((j, i, v));
@@ -60,7 +60,7 @@ fn offsets(lengths: impl Iterator<Item = usize>) -> Offsets {
     Offsets::narrowest(offsets)
 }
 
-/// `count` different columns of `cols`, in order.
+/// Returns at most `count` different columns of `cols`, in order.
 fn some_columns(numbers: &mut Numbers, count: usize, cols: usize) -> Vec<u32> {
     let mut columns: Vec<u32> = (0..count.min(cols)).map(|_| numbers.below(cols) as u32).collect();
     columns.sort_unstable();
@@ -89,7 +89,7 @@ fn shapes() -> Vec<Shape> {
     add("diagonal", 700, (0..700).map(|i| vec![i]).collect());
     add("dense 33x33", 33, vec![(0..33).collect(); 33]);
     add("tall", 17, (0..1200).map(|i| some_columns(&mut numbers, i % 5, 17)).collect());
-    // As many columns as 16 bits can tell apart, and one more; in rows of about equal lengths and with a giant one.
+    // As many columns as 16 bits can distinguish, and one more; in rows of about equal lengths and with a giant one.
     for (name, cols) in [("65536 columns", 1_u32 << 16), ("65537 columns", (1 << 16) + 1)] {
         add(name, cols as usize, (0..40).map(|i| vec![i, 300 * i + 7, cols - 1]).collect());
     }
@@ -98,12 +98,13 @@ fn shapes() -> Vec<Shape> {
             |i| if i == 7 { (0..cols).step_by(9).chain([cols - 1]).collect() } else { vec![i, cols - 1] };
         add(name, cols as usize, (0..30).map(row).collect());
     }
-    // More columns than 16 bits can tell apart, none further behind its row than they can tell, and one further.
+    // More columns than 16 bits can distinguish. In the first matrix no column is further behind its row than 16 bits allow; in
+    // the second one column is.
     let near = |i: u32| vec![i / 2, i + 1, 20_000, i + (1 << 15) - 1];
     let further = |i: u32| if i == 9 { vec![i + (1 << 15)] } else { near(i) };
     add("near columns", 66_000, (0..40).map(near).collect());
     add("near columns but one", 66_000, (0..40).map(further).collect());
-    // Rows of a narrow band, of which some have a column far before and one far behind it, and one is long.
+    // Rows of a narrow band. Some rows have a column far before and one far behind the band, and one row is long.
     let astray = |i: u32| -> Vec<u32> {
         let band = (0..if i == 21 { 150 } else { 8 + i % 3 }).map(|j| 100_000 + i + 5 * j);
         let (before, behind) = ((i % 5 == 2).then_some(i), (i % 7 == 3).then_some(200_000 - i));
@@ -142,7 +143,7 @@ fn with_values(shape: &Shape, mut value: impl FnMut() -> f64) -> Arc<Csr> {
     Arc::new(Csr::new(shape.rows.len(), shape.cols, offsets, columns, Values::F64(values)).unwrap())
 }
 
-/// Every second shape also in the other forms of storage, so that each form meets many shapes.
+/// Adds many shapes in the other forms of storage, so that each form is tested on many shapes.
 fn with_forms(zoo: &mut Zoo) {
     let pick = |zoo: &Zoo, name| zoo.iter().find(|(n, _)| *n == name).unwrap().1.clone();
     for (name, of) in [
@@ -182,7 +183,7 @@ fn with_forms(zoo: &mut Zoo) {
     }
 }
 
-/// Every shape with small integers, explicit zeros among them: whatever the order of summation, results are exact.
+/// Returns every shape with small integers, explicit zeros among them: results are exact for any order of summation.
 pub fn integers() -> Zoo {
     static ZOO: LazyLock<Zoo> = LazyLock::new(make_integers);
     ZOO.clone()
@@ -199,7 +200,7 @@ fn make_integers() -> Zoo {
     zoo
 }
 
-/// Every shape with numbers of all digits, and some whose magnitudes lie far apart.
+/// Returns every shape with numbers of all digits, and some with very different magnitudes.
 pub fn reals() -> Zoo {
     static ZOO: LazyLock<Zoo> = LazyLock::new(make_reals);
     ZOO.clone()
@@ -209,12 +210,12 @@ fn make_reals() -> Zoo {
     let mut numbers = Numbers::new(13);
     let mut zoo: Zoo = shapes().iter().map(|s| (s.name, with_values(s, || numbers.real()))).collect();
     let mixed = Shape { name: "huge and small", cols: 120, rows: vec![(0..120).collect(); 70] };
-    // Within the range of single precision, products with numbers below 1 included.
+    // These are within the range of single precision, including products with numbers below 1.
     let scales = [1e-12, -1e12, 1.0, -1e-6, 1e7];
     zoo.push((mixed.name, with_values(&mixed, || numbers.real() * scales[numbers.below(5)])));
     with_forms(&mut zoo);
     zoo.push(("hex27", generated("hex27:5x4x3,dof=3")));
-    // One entry of a symmetric matrix that is not what its mirror image is.
+    // One entry of a symmetric matrix differs from its mirror image.
     let symmetric = generated("hex27:6x5x3,dof=2");
     let other = |j: usize| symmetric.values().get(j) * if j == 700 { 1.5 } else { 1.0 };
     let values = Values::F64((0..symmetric.nnz()).map(other).collect());
@@ -222,7 +223,7 @@ fn make_reals() -> Zoo {
     zoo
 }
 
-/// As many rows as columns, more than 16 bits can tell apart, and none further from its row than they say.
+/// Returns a square matrix with more columns than 16 bits can distinguish, none of them further from its row than 16 bits allow.
 pub fn near_and_square() -> (&'static str, Arc<Csr>) {
     static MATRIX: LazyLock<(&'static str, Arc<Csr>)> = LazyLock::new(make_near_and_square);
     MATRIX.clone()
@@ -239,7 +240,7 @@ fn make_near_and_square() -> (&'static str, Arc<Csr>) {
     (shape.name, with_values(&shape, || numbers.integer()))
 }
 
-/// The few of them that suffice where a property does not depend on the shape.
+/// Returns the few matrices that suffice if a property does not depend on the shape.
 pub fn few() -> Zoo {
     let names = [
         "1x1",

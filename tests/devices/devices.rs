@@ -1,4 +1,4 @@
-//! Devices: what they say when they are not there, and where they put vectors.
+//! Devices: their errors if they are missing, and their vectors.
 
 use crate::common::harness::skip;
 use crate::common::on_each_device;
@@ -7,7 +7,7 @@ use solver::device::cuda::require_driver;
 use solver::device::{Cpu, Cuda, Device};
 use solver::error::GpuError;
 
-on_each_device! { vectors_begin_as_zeros_and_come_back_as_they_went, more_memory_than_there_can_be_is_refused }
+on_each_device! { vectors_begin_as_zeros_and_return_what_was_uploaded, more_memory_than_a_device_can_have_is_refused }
 
 #[test]
 fn without_a_driver_the_error_names_the_library_and_says_what_to_do() {
@@ -25,7 +25,7 @@ fn without_a_driver_the_error_names_the_library_and_says_what_to_do() {
 }
 
 #[test]
-fn a_gpu_beyond_the_last_one_is_refused_with_their_number() {
+fn a_gpu_beyond_the_last_one_is_refused_with_the_number_of_gpus() {
     let _ = crate::common::each_backend::gpu();
     let there = solver::device::cuda::count().unwrap();
     let error = Cuda::new(there).map(|_| ()).unwrap_err();
@@ -49,12 +49,12 @@ fn chunks_cover_every_row_once_on_any_number_of_threads() {
     use std::sync::atomic::{AtomicU32, Ordering};
     for threads in [1, 2, 3, 7] {
         let cpu = Cpu::new(Some(threads)).unwrap();
-        // So many that threads help each other, at last.
+        // The last number of rows makes so many chunks that threads take them from each other.
         for rows in [0, 1, 511, 512, 513, 1024, 5000, 600_001] {
-            let seen: Vec<AtomicU32> = (0..rows).map(|_| AtomicU32::new(0)).collect();
+            let visits: Vec<AtomicU32> = (0..rows).map(|_| AtomicU32::new(0)).collect();
             let visit = |chunk| {
                 Cpu::chunk_rows(chunk, rows).for_each(|row| {
-                    seen[row].fetch_add(1, Ordering::Relaxed);
+                    visits[row].fetch_add(1, Ordering::Relaxed);
                 });
             };
             cpu.for_each_chunk(Cpu::chunks(rows), None, visit);
@@ -66,14 +66,14 @@ fn chunks_cover_every_row_once_on_any_number_of_threads() {
             let other = vec![0; threads + 2];
             cpu.for_each_chunk(Cpu::chunks(rows), Some(&other), visit);
             assert!(
-                seen.iter().all(|count| count.load(Ordering::Relaxed) == 3),
+                visits.iter().all(|count| count.load(Ordering::Relaxed) == 3),
                 "{rows} rows, {threads} threads"
             );
         }
     }
 }
 
-fn vectors_begin_as_zeros_and_come_back_as_they_went<D: Device>(device: &D) {
+fn vectors_begin_as_zeros_and_return_what_was_uploaded<D: Device>(device: &D) {
     for (n, k) in [(0, 1), (1, 1), (1000, 1), (0, 3), (400, 3)] {
         let mut vector = device.vector::<f32>(n, k).unwrap();
         let mut host = vec![7.0; n * k];
@@ -86,9 +86,9 @@ fn vectors_begin_as_zeros_and_come_back_as_they_went<D: Device>(device: &D) {
     }
 }
 
-fn more_memory_than_there_can_be_is_refused<D: Device>(device: &D) {
+fn more_memory_than_a_device_can_have_is_refused<D: Device>(device: &D) {
     match device.require_memory("a test", u64::MAX) {
-        // The CPU leaves it to the system.
+        // The CPU leaves the check to the system.
         Ok(()) => assert_eq!(device.name(), "cpu"),
         Err(Error::Gpu(GpuError::DeviceMemory { what, needed, free, .. })) => {
             assert!(what == "a test" && needed == u64::MAX && free > 0 && device.name() == "cuda:0");

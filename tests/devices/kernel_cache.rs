@@ -1,4 +1,4 @@
-//! The disk cache of compiled kernels: what it saves, what it survives, and what it must never hand out.
+//! The disk cache of compiled kernels: what it saves, how it handles damaged files, and which kernels it must not return.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use solver::error::GpuError;
 const VERSION: (i32, i32) = (13, 0);
 const SOURCE: &str = "extern \"C\" __global__ void k() {}";
 
-/// Counts how often the compiler had to be asked.
+/// Counts the calls of the compiler.
 #[derive(Default)]
 struct Compiler(AtomicU32);
 
@@ -24,11 +24,11 @@ impl Compiler {
         self.0.load(Ordering::Relaxed)
     }
 
-    fn ask(&self, cache: &KernelCache, image: Image) -> Image {
-        self.ask_for(cache, VERSION, "k", SOURCE, &["-DA=1"], 90, image)
+    fn get(&self, cache: &KernelCache, image: Image) -> Image {
+        self.get_for(cache, VERSION, "k", SOURCE, &["-DA=1"], 90, image)
     }
 
-    fn ask_for(
+    fn get_for(
         &self,
         cache: &KernelCache,
         version: (i32, i32),
@@ -62,13 +62,13 @@ fn only_file(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_kernel_compiled_once_comes_from_the_disk_afterwards() {
+fn a_kernel_compiled_once_is_read_from_the_disk_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("made/when/needed");
     let compiler = Compiler::default();
-    assert_eq!(compiler.ask(&KernelCache::at(&place), cubin()), cubin());
-    // As another process would: a new value, which knows nothing but the folder.
-    assert_eq!(compiler.ask(&KernelCache::at(&place), Image::Cubin(vec![0])), cubin());
+    assert_eq!(compiler.get(&KernelCache::at(&place), cubin()), cubin());
+    // As in another process: a new value with only the folder.
+    assert_eq!(compiler.get(&KernelCache::at(&place), Image::Cubin(vec![0])), cubin());
     assert_eq!(compiler.calls(), 1);
     let file = only_file(&place);
     let name = file.file_name().unwrap().to_str().unwrap();
@@ -80,8 +80,8 @@ fn ptx_comes_back_as_ptx() {
     let folder = tempfile::tempdir().unwrap();
     let cache = KernelCache::at(folder.path());
     let (compiler, ptx) = (Compiler::default(), Image::Ptx(b".version 8.0".to_vec()));
-    assert_eq!(compiler.ask(&cache, ptx.clone()), ptx);
-    assert_eq!(compiler.ask(&cache, cubin()), ptx);
+    assert_eq!(compiler.get(&cache, ptx.clone()), ptx);
+    assert_eq!(compiler.get(&cache, cubin()), ptx);
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn any_other_source_option_architecture_name_or_compiler_version_is_another_kern
     ];
     let image = |number: usize| Image::Cubin(vec![number as u8; 9]);
     for (number, &(version, name, source, options, arch)) in cases.iter().enumerate() {
-        let got = compiler.ask_for(&cache, version, name, source, options, arch, image(number));
+        let got = compiler.get_for(&cache, version, name, source, options, arch, image(number));
         assert_eq!(got, image(number));
     }
     assert_eq!(compiler.calls(), 10);
     for (number, &(version, name, source, options, arch)) in cases.iter().enumerate() {
-        let got = compiler.ask_for(&cache, version, name, source, options, arch, image(99));
+        let got = compiler.get_for(&cache, version, name, source, options, arch, image(99));
         assert_eq!(got, image(number));
     }
     assert_eq!(compiler.calls(), 10);
@@ -122,7 +122,7 @@ fn a_file_damaged_at_any_byte_or_cut_at_any_length_is_compiled_again_and_repaire
     let folder = tempfile::tempdir().unwrap();
     let cache = KernelCache::at(folder.path());
     let compiler = Compiler::default();
-    compiler.ask(&cache, cubin());
+    compiler.get(&cache, cubin());
     let file = only_file(folder.path());
     let good = fs::read(&file).unwrap();
     let flipped = (0..good.len()).map(|at| {
@@ -134,7 +134,7 @@ fn a_file_damaged_at_any_byte_or_cut_at_any_length_is_compiled_again_and_repaire
     let foreign = [b"#!/bin/sh\n".to_vec(), vec![0; 4096], [&good[..], b"x"].concat(), good.repeat(2)];
     for (number, bad) in flipped.chain(cut).chain(foreign).enumerate() {
         fs::write(&file, bad).unwrap();
-        assert_eq!(compiler.ask(&cache, cubin()), cubin());
+        assert_eq!(compiler.get(&cache, cubin()), cubin());
         assert_eq!(compiler.calls() as usize, number + 2, "not compiled again");
         assert_eq!(fs::read(only_file(folder.path())).unwrap(), good, "not repaired");
     }
@@ -145,20 +145,20 @@ fn a_file_of_the_right_name_but_of_another_kernel_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let cache = KernelCache::at(folder.path());
     let compiler = Compiler::default();
-    compiler.ask(&cache, cubin());
+    compiler.get(&cache, cubin());
     let file = only_file(folder.path());
     let wrong = Image::Cubin(b"of another kernel".to_vec());
     let other = tempfile::tempdir().unwrap();
-    compiler.ask_for(&KernelCache::at(other.path()), VERSION, "k", "other", &["-DA=1"], 90, wrong);
+    compiler.get_for(&KernelCache::at(other.path()), VERSION, "k", "other", &["-DA=1"], 90, wrong);
     fs::copy(only_file(other.path()), &file).unwrap();
-    assert_eq!(compiler.ask(&cache, cubin()), cubin());
+    assert_eq!(compiler.get(&cache, cubin()), cubin());
     assert_eq!(compiler.calls(), 3);
-    assert_eq!(compiler.ask(&cache, Image::Cubin(vec![])), cubin(), "the right one is in its place again");
+    assert_eq!(compiler.get(&cache, Image::Cubin(vec![])), cubin(), "the right kernel is stored again");
     assert_eq!(compiler.calls(), 3);
 }
 
 #[test]
-fn what_fails_to_compile_is_reported_and_leaves_nothing_behind() {
+fn a_failed_compilation_is_reported_and_stores_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let cache = KernelCache::at(folder.path());
     let fail = || {
@@ -173,7 +173,7 @@ fn what_fails_to_compile_is_reported_and_leaves_nothing_behind() {
     assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
 }
 
-/// Keeps what was logged.
+/// Keeps the warnings that were logged.
 struct Log(Mutex<Vec<String>>);
 
 impl log::Log for Log {
@@ -190,10 +190,10 @@ impl log::Log for Log {
     fn flush(&self) {}
 }
 
-/// Set in the processes that tests start.
+/// The variable that is set in processes that tests start.
 const CHILD: &str = "SOLVER_TEST_CHILD";
 
-/// Starts one test of this file in a process of its own, whose cache is in `cache`.
+/// Starts one test of this file in a separate process, whose cache is in `cache`.
 fn start(test: &str, cache: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child
@@ -204,17 +204,17 @@ fn start(test: &str, cache: &Path) -> Child {
     child.stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// The one test that was asked for ran and passed.
+/// Checks that the one selected test ran and passed.
 fn assert_passed(child: Child) {
     let done = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success() && said.contains("1 passed"), "{said}");
+    let output = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && output.contains("1 passed"), "{output}");
 }
 
-/// One warning in a whole process, so this asks for a process in which no other test takes it.
+/// The cache warns once in a process, so this test runs in a process in which no other test causes the warning.
 #[test]
-fn where_nothing_can_be_written_the_image_still_comes_and_one_warning_says_why() {
-    let name = "where_nothing_can_be_written_the_image_still_comes_and_one_warning_says_why";
+fn a_cache_that_cannot_be_written_still_returns_images_and_warns_once() {
+    let name = "a_cache_that_cannot_be_written_still_returns_images_and_warns_once";
     if std::env::var_os(CHILD).is_none() {
         assert_passed(start(name, Path::new("")));
         return;
@@ -225,11 +225,11 @@ fn where_nothing_can_be_written_the_image_still_comes_and_one_warning_says_why()
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a-file");
     fs::write(&file, "mine").unwrap();
-    // Not by file modes, which do not stop root.
+    // These places do not depend on file modes, which do not stop root.
     for place in [file.clone(), file.join("below"), PathBuf::from("/proc/solver-kernels")] {
         let (cache, compiler) = (KernelCache::at(&place), Compiler::default());
         for calls in 1..=2 {
-            assert_eq!(compiler.ask(&cache, cubin()), cubin());
+            assert_eq!(compiler.get(&cache, cubin()), cubin());
             assert_eq!(compiler.calls(), calls);
         }
         assert_eq!(cache.usage(), Usage::default());
@@ -242,20 +242,20 @@ fn where_nothing_can_be_written_the_image_still_comes_and_one_warning_says_why()
 }
 
 #[test]
-fn a_folder_in_place_of_an_entry_is_passed_over_and_leaves_no_temporary_file() {
+fn a_folder_with_the_name_of_an_entry_is_skipped_and_leaves_no_temporary_file() {
     let folder = tempfile::tempdir().unwrap();
     let cache = KernelCache::at(folder.path());
     let compiler = Compiler::default();
-    compiler.ask(&cache, cubin());
+    compiler.get(&cache, cubin());
     let entry = only_file(folder.path());
     fs::remove_file(&entry).unwrap();
     fs::create_dir(&entry).unwrap();
-    assert_eq!(compiler.ask(&cache, cubin()), cubin());
+    assert_eq!(compiler.get(&cache, cubin()), cubin());
     assert_eq!(compiler.calls(), 2);
     assert_eq!(only_file(folder.path()), entry);
 }
 
-/// Large enough that a reader would see half of it, were it not renamed into place.
+/// An image so large that a reader would see half of it if it were not renamed into place.
 fn large() -> Image {
     Image::Cubin((0..1 << 20).map(|byte| (byte % 251) as u8).collect())
 }
@@ -268,14 +268,14 @@ fn race(cache: &KernelCache) {
             scope.spawn(|| {
                 together.wait();
                 for _ in 0..4 {
-                    assert_eq!(Compiler::default().ask(cache, large()), large());
+                    assert_eq!(Compiler::default().get(cache, large()), large());
                 }
             });
         }
     });
 }
 
-/// Does nothing on its own; the test below starts it in processes of its own.
+/// Is skipped if it is run directly; the test below starts it in separate processes.
 #[test]
 fn racer() {
     if std::env::var_os(CHILD).is_none() {
@@ -293,6 +293,6 @@ fn threads_and_processes_that_race_for_one_kernel_all_get_it_and_leave_one_intac
     children.into_iter().for_each(assert_passed);
     only_file(&root.path().join("kernels"));
     let compiler = Compiler::default();
-    assert_eq!(compiler.ask(&cache, cubin()), large());
+    assert_eq!(compiler.get(&cache, cubin()), large());
     assert_eq!(compiler.calls(), 0);
 }

@@ -1,4 +1,4 @@
-//! Every kernel and every generated sweep compiles for every architecture that we promise. Needs NVRTC, no GPU.
+//! Every kernel and every generated sweep compiles for every supported architecture. Needs NVRTC, no GPU.
 
 use crate::common::harness::present;
 use crate::tape;
@@ -21,32 +21,33 @@ use xxhash_rust::xxh3::xxh3_128;
 
 const ARCHITECTURES: [u32; 5] = [75, 80, 86, 90, 100];
 
-/// Those that a compiler knows: the last came with CUDA 12.8.
+/// Returns the architectures that a compiler supports: the last came with CUDA 12.8.
 fn architectures(nvrtc: &Nvrtc) -> &'static [u32] {
     if nvrtc.version() < (12, 8) { &ARCHITECTURES[..4] } else { &ARCHITECTURES }
 }
 
-/// NVRTC. Without it the test is skipped, unless `SOLVER_REQUIRE_NVRTC` is 1.
+/// Returns NVRTC. Without it the test is skipped, unless `SOLVER_REQUIRE_NVRTC` is 1.
 fn nvrtc() -> &'static Nvrtc {
     present("SOLVER_REQUIRE_NVRTC", Nvrtc::get())
 }
 
-/// Where it is kept which kernels have compiled: kernels that have not changed since are not compiled again.
+/// Returns the folder that records which kernels have compiled: kernels that have not changed since are not compiled again.
 fn compiled_before() -> PathBuf {
     let folder = std::env::var_os("SOLVER_TEST_COMPILED").map(PathBuf::from);
     folder.unwrap_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("compiled"))
 }
 
-/// A file that exists once a kernel has compiled: named by all that the outcome depends on.
+/// Returns a file that exists once a kernel has compiled. Its name depends on everything that affects the outcome.
 fn outcome(folder: &Path, nvrtc: &Nvrtc, source: &KernelSource, arch: u32) -> PathBuf {
     let compiler = std::fs::metadata(nvrtc.path()).map(|file| file.len()).unwrap_or_default();
     let all = format!("{:?} {compiler} {arch} {:?} {}", nvrtc.version(), source.options(), source.text());
     folder.join(format!("{:032x}", xxh3_128(all.as_bytes())))
 }
 
-/// Compiles all sources for all architectures on two threads, equal ones once; panics with the first log. Older compilers share
-/// them where another has had them all: each source falls to one architecture, as if by lot, and each compiler is told which
-/// architectures are its own. Returns how many compilations fell to this compiler: of a handful of sources, it may be none.
+/// Compiles all sources for all architectures on two threads, equal ones once; panics with the first log. Older compilers split
+/// the work if another compiler has compiled everything: a hash assigns each source to one architecture, and SOLVER_TEST_BY_LOT
+/// gives each compiler its architectures. Returns the number of compilations of this compiler: for a handful of sources it may be
+/// 0.
 fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) -> usize {
     let architectures = architectures(nvrtc);
     let mut met = HashSet::new();
@@ -67,7 +68,7 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) -> usize {
         sources.iter().flat_map(each).filter(|(source, arch)| falls_to(source, *arch)).collect();
     let (next, fault, known) = (AtomicUsize::new(0), Mutex::new(None), AtomicUsize::new(0));
     let folder = compiled_before();
-    // Without the folder everything is compiled.
+    // Without the folder all sources are compiled.
     let _ = std::fs::create_dir_all(&folder);
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -98,7 +99,7 @@ fn compile_all(nvrtc: &Nvrtc, sources: &[KernelSource]) -> usize {
     let (major, minor) = nvrtc.version();
     let left_out = &ARCHITECTURES[architectures.len()..];
     println!(
-        "{} kernels compile with NVRTC {major}.{minor}, {} of them known from before; left out: {left_out:?}",
+        "{} kernels compile with NVRTC {major}.{minor}, {} of them compiled before; left out: {left_out:?}",
         jobs.len(),
         known.into_inner()
     );
@@ -119,7 +120,7 @@ fn every_sweep_of_every_solver_compiles_for_every_architecture() {
             .chain(markov::power::SWEEPS.iter().copied())
         {
             sources.push(sweep_kernel::<f64>(&sweep, k));
-            // The type has nothing to do with the number of columns.
+            // The type is independent of the number of columns.
             sources.extend((k == 1).then(|| sweep_kernel::<f32>(&sweep, k)));
         }
         let programs = Method::ALL.into_iter().flat_map(Method::programs);
@@ -141,7 +142,7 @@ fn every_kernel_in_every_form_compiles_for_every_architecture() {
 }
 
 #[test]
-fn every_kernel_takes_the_parameters_that_its_launcher_names_and_no_others() {
+fn every_kernel_takes_exactly_the_parameters_that_its_launcher_names() {
     let sweeps = [pagerank::power::AFTER_PRODUCT, markov::power::SWEEPS].concat();
     let mut sources = kernel_sources(&[Method::Cg.programs().next().unwrap()], &sweeps);
     let shape = tape::Shape { rows: 65_536, scalar: "double", value: None };
@@ -161,7 +162,7 @@ fn every_kernel_takes_the_parameters_that_its_launcher_names_and_no_others() {
 }
 
 #[test]
-fn a_sweep_that_ends_the_rows_of_a_product_takes_its_numbers() {
+fn a_sweep_that_follows_a_product_takes_its_numbers() {
     let (y, x) = (Operand::Write(0), Operand::Write(1));
     let damped = Sweep {
         name: "damped",
@@ -199,7 +200,7 @@ fn steps_in_one_launch_compile_for_every_architecture() {
     assert!(compile_all(nvrtc, &sources) > 0);
 }
 
-/// The machine code in a CUBIN, an ELF file: the section of each function.
+/// Returns the machine code in a CUBIN, an ELF file: the section of each function.
 fn machine_code(cubin: &[u8]) -> Vec<&[u8]> {
     let number = |at: usize, bytes: usize| {
         cubin[at..at + bytes].iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte))

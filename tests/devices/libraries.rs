@@ -1,5 +1,5 @@
-//! Which of several libraries of NVIDIA's is taken, and where they are found: with stand-ins built here, in processes with an
-//! environment of their own. No GPU is needed.
+//! Which of several NVIDIA libraries is loaded, and where the libraries are found: with stand-in libraries built here, in
+//! processes with controlled environments. No GPU is needed.
 
 use crate::common::harness::skip;
 use solver::backend::cuda::{cusparse, dense};
@@ -19,25 +19,25 @@ fn library(file: &Path, source: &str) {
     assert!(cc.status().unwrap().success(), "the C compiler that the build needs");
 }
 
-/// Functions that only have to be there.
+/// Returns the source of functions that must only exist.
 fn functions(names: &[&str]) -> String {
     names.iter().map(|name| format!("int {name}(void) {{ return 0; }}\n")).collect()
 }
 
-/// A driver of that version, which finds no GPU.
+/// Builds a driver of that version, which finds no GPU.
 fn driver(folder: &Path, version: i32) {
     let mut source = functions(&["cuDeviceGetCount", "cuDevicePrimaryCtxRetain"]);
     source += &format!(
         "int cuInit(unsigned flags) {{ return 100; }}\n\
          int cuDriverGetVersion(int *version) {{ *version = {version}; return 0; }}\n"
     );
-    // Both are tried.
+    // The loader tries both names.
     for name in ["libcuda.so", "libcuda.so.1"] {
         library(&folder.join(name), &source);
     }
 }
 
-/// A compiler of that version, which compiles nothing.
+/// Builds a compiler of that version, which compiles nothing.
 fn compiler(folder: &Path, major: i32) {
     let mut source = functions(&[
         "nvrtcGetErrorString",
@@ -59,7 +59,7 @@ fn compiler(folder: &Path, major: i32) {
     library(&folder.join(format!("libnvrtc.so.{major}")), &source);
 }
 
-/// cuSPARSE or cuBLAS, which says that it is version 12.3.4.
+/// Builds cuSPARSE or cuBLAS, which reports version 12.3.4.
 fn sums(file: &Path, property: &str, names: &[&str]) {
     let asked =
         format!("int {property}(int which, int *value) {{ *value = which ? which + 2 : 12; return 0; }}\n");
@@ -77,7 +77,7 @@ fn blas(folder: &Path) {
     sums(&folder.join("libcublas.so.12"), "cublasGetProperty", &names);
 }
 
-/// A process that finds libraries by these variables alone.
+/// Returns a process that finds libraries only by these variables.
 fn process(program: impl AsRef<std::ffi::OsStr>, environment: &[(&str, &Path)]) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/none").envs(environment.iter().copied());
@@ -86,7 +86,7 @@ fn process(program: impl AsRef<std::ffi::OsStr>, environment: &[(&str, &Path)]) 
 
 const CHILD: &str = "SOLVER_TEST_LIBRARIES_CHILD";
 
-/// Does nothing on its own; other tests start it in a process with another environment.
+/// Is skipped if it is run directly; other tests start it in a process with another environment.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_none() {
@@ -98,25 +98,25 @@ fn child() {
     }
 }
 
-/// What is said of NVRTC, cuSPARSE and cuBLAS.
+/// Returns what a process with this environment reports for NVRTC, cuSPARSE and cuBLAS.
 fn found(environment: &[(&str, &Path)]) -> [String; 3] {
     let mut child = process(std::env::current_exe().unwrap(), environment);
     let done = child.args(["--exact", "libraries::child"]).env(CHILD, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(done.status.success(), "{said}");
-    let lines = said.lines().filter_map(|line| line.split_once("found: ").map(|(_, found)| found.to_owned()));
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{text}");
+    let lines = text.lines().filter_map(|line| line.split_once("found: ").map(|(_, found)| found.to_owned()));
     lines.collect::<Vec<_>>().try_into().unwrap()
 }
 
-/// Skips the test where this machine has libraries that are found without any variable: these come first.
+/// Skips the test if this machine has libraries that are found without any variable, because they are found first.
 fn require_no_libraries() {
     if found(&[]).iter().any(|found| !found.contains("was not found")) {
-        skip("this machine has libraries that come first");
+        skip("this machine has libraries that are found first");
     }
 }
 
 #[test]
-fn a_compiler_newer_than_the_driver_is_passed_over_by_name_and_in_a_folder() {
+fn a_compiler_newer_than_the_driver_is_skipped_by_name_and_in_a_folder() {
     let root = tempfile::tempdir().unwrap();
     let (drivers, compilers) = (root.path().join("driver"), root.path().join("nvrtc"));
     driver(&drivers, 12080);
@@ -129,7 +129,10 @@ fn a_compiler_newer_than_the_driver_is_passed_over_by_name_and_in_a_folder() {
     assert!(nvrtc.starts_with("(12, 7)"), "{nvrtc}");
     std::fs::remove_file(compilers.join("libnvrtc.so.12")).unwrap();
     let [nvrtc, ..] = found(&[("LD_LIBRARY_PATH", &drivers), ("SOLVER_NVRTC", &compilers)]);
-    assert!(nvrtc.starts_with("(13, 7)"), "alone it is taken, and refused where a GPU is asked for: {nvrtc}");
+    assert!(
+        nvrtc.starts_with("(13, 7)"),
+        "without another one it is loaded, and refused when a GPU is used: {nvrtc}"
+    );
 }
 
 #[test]
@@ -148,21 +151,21 @@ fn libraries_are_found_where_pip_puts_them_for_pyenv_and_for_a_user() {
     let pyenv = libraries(&at("py/versions/3.11.7/lib/python3.11/site-packages"));
     let user = libraries(&at("home/.local/lib/python3.12/site-packages"));
     for (variable, value, files) in [("PYENV_ROOT", "py", pyenv), ("HOME", "home", user)] {
-        let said = found(&[(variable, &at(value))]);
+        let text = found(&[(variable, &at(value))]);
         let versions = ["(12, 7)", "12.3.4", "12.3.4"];
-        for ((said, version), file) in said.iter().zip(versions).zip(files) {
-            assert_eq!(*said, format!("{version}, from {}", file.display()));
+        for ((text, version), file) in text.iter().zip(versions).zip(files) {
+            assert_eq!(*text, format!("{version}, from {}", file.display()));
         }
     }
 }
 
 #[test]
-fn doctor_says_version_and_file_of_each_library() {
+fn doctor_reports_version_and_file_of_each_library() {
     let root = tempfile::tempdir().unwrap();
     driver(root.path(), 13000);
     sparse(root.path());
     blas(root.path());
-    // The names that are tried first.
+    // These names are tried first.
     std::fs::copy(root.path().join("libcusparse.so.12"), root.path().join("libcusparse.so")).unwrap();
     std::fs::copy(root.path().join("libcublas.so.12"), root.path().join("libcublas.so.13")).unwrap();
     let program = crate::common::process::program();
@@ -178,16 +181,16 @@ fn doctor_says_version_and_file_of_each_library() {
 }
 
 #[test]
-fn what_is_missing_is_told_with_the_places_and_the_wheel_for_the_driver() {
+fn a_missing_library_is_reported_with_the_places_and_the_wheel_for_the_driver() {
     require_no_libraries();
     let root = tempfile::tempdir().unwrap();
     for (version, suffix) in [(12080, "-cu12 brings it"), (13000, " brings it")] {
         driver(root.path(), version);
-        let said = found(&[("LD_LIBRARY_PATH", root.path())]);
-        for (said, wheel) in said.iter().zip(["cuda-nvrtc", "cusparse", "cublas"]) {
+        let text = found(&[("LD_LIBRARY_PATH", root.path())]);
+        for (text, wheel) in text.iter().zip(["cuda-nvrtc", "cusparse", "cublas"]) {
             let hint = format!("pip install nvidia-{wheel}{suffix}");
             for part in ["/usr/local/cuda*/lib64", "$VIRTUAL_ENV", "pyenv", &hint] {
-                assert!(said.contains(part), "{part} in {said}");
+                assert!(text.contains(part), "{part} in {text}");
             }
         }
     }

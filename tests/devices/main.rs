@@ -1,8 +1,8 @@
 //! Devices, their sweeps, and the libraries and kernels that GPUs need.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may print what they measure.
 
-// Its `#[test]` replaces that of the standard library.
+// The crate's `#[test]` replaces that of the standard library.
 #[macro_use]
 extern crate solver_test_attribute;
 

@@ -1,4 +1,4 @@
-//! The loader of NVRTC and the compiles through it. No GPU is needed, only the library; without it the tests of compiling are
+//! The search for NVRTC and its compilations. No GPU is needed, only the library; without it the tests of compilations are
 //! skipped.
 
 use crate::common::harness::skip;
@@ -20,7 +20,7 @@ fn options() -> Vec<String> {
     vec!["-DFACTOR=3.0".to_owned(), "--fmad=false".to_owned()]
 }
 
-/// The library. Where there is none the test is skipped; where `SOLVER_NVRTC` names one it has to work.
+/// Returns the library. If there is none the test is skipped, unless `SOLVER_NVRTC` names one.
 fn library() -> &'static Nvrtc {
     match Nvrtc::get() {
         Ok(nvrtc) => nvrtc,
@@ -34,7 +34,7 @@ fn library() -> &'static Nvrtc {
 }
 
 #[test]
-fn the_library_tells_its_version_and_architectures() {
+fn the_library_reports_its_version_and_architectures() {
     let nvrtc = library();
     let (major, minor) = nvrtc.version();
     assert!((11..100).contains(&major) && (0..100).contains(&minor), "{major}.{minor}");
@@ -50,7 +50,7 @@ fn a_kernel_compiles_to_machine_code_for_each_generation() {
     let nvrtc = library();
     for arch in [75, 80, 90, 100] {
         if !nvrtc.architectures().contains(&arch) {
-            println!("left out sm_{arch}: NVRTC {:?} does not know it", nvrtc.version());
+            println!("left out sm_{arch}: NVRTC {:?} does not support it", nvrtc.version());
             continue;
         }
         match nvrtc.compile("scale", SOURCE, &options(), arch).unwrap() {
@@ -64,7 +64,7 @@ fn a_kernel_compiles_to_machine_code_for_each_generation() {
 }
 
 #[test]
-fn threads_compile_at_the_same_time_and_get_what_one_gets_alone() {
+fn concurrent_compilations_give_the_images_of_separate_ones() {
     let nvrtc = library();
     let options = |thread: usize| vec![format!("-DFACTOR={thread}.5")];
     let alone: Vec<_> =
@@ -82,7 +82,7 @@ fn threads_compile_at_the_same_time_and_get_what_one_gets_alone() {
     assert!(alone[0] != alone[1]);
 }
 
-/// The log of a compile that must fail.
+/// Returns the log of a compilation that must fail.
 fn log_of(nvrtc: &Nvrtc, source: &str, options: &[String], arch: u32) -> String {
     match nvrtc.compile("broken", source, options, arch) {
         Err(Error::Gpu(GpuError::KernelCompile { kernel, arch: named, log })) => {
@@ -124,14 +124,14 @@ fn a_gpu_newer_than_the_library_gets_ptx() {
 }
 
 #[test]
-fn a_gpu_too_old_for_the_library_is_refused_with_the_architectures_that_work() {
+fn a_gpu_too_old_for_the_library_is_refused_with_the_supported_architectures() {
     let nvrtc = library();
     let log = log_of(nvrtc, SOURCE, &options(), 20);
     assert!(log.contains("no longer supports") && log.contains("sm_80, "), "{log}");
     assert!(log.contains("SOLVER_NVRTC"), "{log}");
 }
 
-/// The message for a place that must not load.
+/// Returns the message for a place that must not load.
 fn refusal(place: &Path) -> String {
     match Nvrtc::load(Some(place)) {
         Err(
@@ -147,7 +147,7 @@ fn refusal(place: &Path) -> String {
 }
 
 #[test]
-fn a_place_that_does_not_exist_or_holds_no_library_is_named_with_the_way_to_get_one() {
+fn a_place_without_a_library_is_reported_with_the_way_to_install_one() {
     let folder = tempfile::tempdir().unwrap();
     for place in [folder.path(), &folder.path().join("not-there"), Path::new("/dev/null")] {
         let message = refusal(place);
@@ -157,10 +157,10 @@ fn a_place_that_does_not_exist_or_holds_no_library_is_named_with_the_way_to_get_
 }
 
 #[test]
-fn a_file_that_is_no_library_is_named_as_unusable() {
+fn a_file_that_is_not_a_library_is_reported_as_unusable() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("libnvrtc.so.13");
-    for content in [&b""[..], b"garbage that is no library at all", b"\x7fELF\x02\x01\x01 and then nothing"] {
+    for content in [&b""[..], b"garbage that is not a library", b"\x7fELF\x02\x01\x01 and then nothing"] {
         std::fs::write(&file, content).unwrap();
         std::fs::write(folder.path().join("libnvrtc-builtins.so.13.0"), content).unwrap();
         for place in [&file, folder.path()] {
@@ -170,8 +170,8 @@ fn a_file_that_is_no_library_is_named_as_unusable() {
 }
 
 #[test]
-fn a_library_without_the_functions_is_named_as_unusable() {
-    // Of libraries, this machine is sure to have the C library that this test runs with.
+fn a_library_without_the_functions_is_reported_as_unusable() {
+    // The one library that this machine is sure to have is the C library that this test runs with.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let Some(line) = maps.lines().find(|line| line.contains("/libc.so") || line.contains("/libc-")) else {
         skip("no shared C library");
@@ -182,7 +182,7 @@ fn a_library_without_the_functions_is_named_as_unusable() {
 
 const CHILD: &str = "SOLVER_TEST_NVRTC_CHILD";
 
-/// Does nothing on its own; the test below starts it in a process with another environment.
+/// Is skipped if it is run directly; the test below starts it in a process with another environment.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_none() {
@@ -207,6 +207,6 @@ fn a_wrong_variable_is_an_error_each_time_and_no_other_place_is_tried() {
         .env("SOLVER_NVRTC", "/none/such")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

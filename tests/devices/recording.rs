@@ -1,4 +1,4 @@
-//! What a recorded step may rely on, and what devices refuse.
+//! What a recorded step may do, and what devices refuse.
 
 use crate::common::each_backend::{Builds, gpu};
 use crate::common::sweeps::PRODUCT;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 const N: usize = 3000;
 
-/// y = 2 x by two kernels, the second of which reads what the first has left in memory of the operator's own.
+/// y = 2 x by two kernels. The second kernel reads what the first has written to memory of the operator.
 struct Double<D: Device>(Mutex<(D::Vector<f64>, D::Slots)>);
 
 const COPY: Sweep<'static> = Sweep {
@@ -56,31 +56,31 @@ impl<D: Device> LinearOperator<D, f64> for Double<D> {
     }
 }
 
-fn a_recording_keeps_an_operator_that_its_step_lets_go<D: Device>(device: &D) {
+fn a_recording_keeps_an_operator_that_its_step_drops<D: Device>(device: &D) {
     let own = (device.vector::<f64>(N, 1).unwrap(), device.slots(1, 1).unwrap());
     let operator = Operator::new(device, Arc::new(Double::<D>(Mutex::new(own))));
     let x = reals(3, N);
     let (on_x, mut y) = (upload::<D, f64>(device, &x, 1), device.vector(N, 1).unwrap());
     let mut graph = device.record(&mut || operator.apply(1.0, &on_x, 0.0, &mut y)).unwrap();
     drop(operator);
-    // What another vector would be given, were the operator's memory free.
-    let others: Vec<D::Vector<f64>> =
+    // Vectors that would reuse the operator's memory if it were free.
+    let allocated: Vec<D::Vector<f64>> =
         (0..8).map(|i| upload::<D, f64>(device, &vec![f64::from(i); N], 1)).collect();
     device.replay(&mut graph, 3, &mut || Ok(())).unwrap();
     let got = download::<D, f64>(device, &y, N);
     assert!(got.iter().zip(&x).all(|(y, x)| *y == 2.0 * x));
-    for (i, other) in others.iter().enumerate() {
+    for (i, other) in allocated.iter().enumerate() {
         assert!(download::<D, f64>(device, other, N).iter().all(|v| *v == i as f64));
     }
 }
 
 #[test]
-fn a_recording_keeps_an_operator_that_its_step_lets_go_on_the_gpu() {
-    a_recording_keeps_an_operator_that_its_step_lets_go(&gpu());
+fn a_recording_keeps_an_operator_that_its_step_drops_on_the_gpu() {
+    a_recording_keeps_an_operator_that_its_step_drops(&gpu());
 }
 
 #[test]
-fn a_step_that_allocates_on_a_gpu_is_refused_and_the_device_goes_on() {
+fn a_step_that_allocates_on_a_gpu_is_refused_and_the_device_still_works() {
     let gpu = gpu();
     let refused = gpu.record(&mut || gpu.vector::<f64>(10, 1).map(drop));
     assert!(matches!(refused, Err(Error::Gpu(GpuError::AllocatedInStep { .. }))));
@@ -124,7 +124,7 @@ fn every_backend_of_a_gpu_refuses_vectors_of_another_handle() {
 }
 
 #[test]
-fn a_recording_is_replayed_by_its_own_gpu_handle_alone() {
+fn a_recording_is_replayed_only_by_its_own_gpu_handle() {
     let (gpu, other) = (gpu(), gpu());
     let (x, mut y) = (upload::<Cuda, f64>(&gpu, &reals(1, 10), 1), gpu.vector::<f64>(10, 1).unwrap());
     let mut slots = gpu.slots(1, 1).unwrap();
@@ -180,7 +180,7 @@ fn new_numbers_compile_no_kernel() {
         apply(0.1 + f64::from(i), 0.0);
         apply(0.2 + f64::from(i), 0.7 * f64::from(i) - 3.0);
     }
-    // The coefficients of another interval and another degree are numbers, too.
+    // The coefficients of another interval and another degree are numbers as well.
     let other = "chebyshev:degree=5,ratio=123".parse::<Preconditioner>().unwrap();
     let other = other.build(&matrix, &a, 0).unwrap().unwrap();
     other.apply(3.0, &x, 4.0, &mut y).unwrap();
@@ -188,7 +188,7 @@ fn new_numbers_compile_no_kernel() {
 }
 
 #[test]
-fn numbers_of_a_sweep_are_arguments_and_no_text_of_its_kernel() {
+fn numbers_of_a_sweep_are_arguments_and_not_text_of_its_kernel() {
     use solver::device::cuda::sweep_kernel;
     let with = |numbers: &'static [f64]| sweep_kernel::<f64>(&PRODUCT.with(numbers), 1);
     assert_eq!(with(&[0.5]), with(&[-7.25e-30]));

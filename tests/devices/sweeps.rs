@@ -1,4 +1,4 @@
-//! Sweeps on every device against their definition.
+//! Sweeps on every device, compared with their definition.
 
 use crate::common::interpreter::{Host, assert_near};
 use crate::common::on_each_device;
@@ -13,11 +13,11 @@ use solver::stop::StopCode;
 use std::marker::PhantomData;
 
 on_each_device! {
-    every_sweep_does_what_it_says,
+    every_sweep_matches_its_definition,
     columns_that_are_done_keep_their_vectors_and_slots,
     the_ring_holds_the_last_values_counted,
     the_program_stops_at_the_first_test_that_holds,
-    vectors_of_another_number_or_shape_are_refused,
+    a_wrong_number_or_shape_of_vectors_is_refused,
     the_ring_survives_a_write_of_the_slots,
     recording_runs_nothing_and_replays_add_up,
 }
@@ -28,17 +28,17 @@ const SLOTS: usize = 40;
 
 fn all_sweeps() -> Vec<Sweep<'static>> {
     let solvers = Method::ALL.into_iter().flat_map(Method::sweeps);
-    let others = [
+    let rest = [
         crate::common::sweeps::ALL,
         solver::bench::stream::SWEEPS,
         pagerank::power::SWEEPS,
         markov::power::SWEEPS,
     ];
-    let others = others.concat();
-    solvers.chain(others).collect()
+    let rest = rest.concat();
+    solvers.chain(rest).collect()
 }
 
-/// Whether the first thing that happens to a written vector is that it is overwritten.
+/// Returns whether a written vector is overwritten before it is read.
 fn is_overwritten(sweep: &Sweep<'_>, i: u8) -> bool {
     for update in sweep.updates {
         if update.terms.iter().flat_map(Term::operands).any(|o| o == Operand::Write(i)) {
@@ -51,7 +51,7 @@ fn is_overwritten(sweep: &Sweep<'_>, i: u8) -> bool {
     false
 }
 
-/// Positive slots that differ from each other, and codes for the columns.
+/// Returns positive slots that differ from each other, and codes for the columns.
 fn state(k: usize, done: impl Fn(usize) -> u32) -> SlotState {
     let mut state = SlotState::new(SLOTS, k);
     state.values.iter_mut().enumerate().for_each(|(i, v)| *v = 0.5 + 0.37 * i as f64);
@@ -60,7 +60,7 @@ fn state(k: usize, done: impl Fn(usize) -> u32) -> SlotState {
     state
 }
 
-/// What a device made of a sweep.
+/// The results of a sweep on a device.
 #[derive(Debug, PartialEq)]
 struct Got {
     writes: Vec<Vec<f64>>,
@@ -72,7 +72,7 @@ struct Data {
     reads: Vec<Vec<f64>>,
 }
 
-/// Vectors for a sweep; those that it overwrites hold NaN.
+/// Returns vectors for a sweep; those that it overwrites hold NaN.
 fn data<T: Scalar>(sweep: &Sweep<'_>, n: usize, k: usize) -> Data {
     let vector = |seed: u64| rounded::<T>(&reals(seed, n * k));
     let written = |i: u8| match is_overwritten(sweep, i) {
@@ -109,7 +109,7 @@ fn check<D: Device, T: Scalar>(device: &D, sweep: &Sweep<'_>, n: usize, state: &
     expected.assert_slots(&got.slots, &what);
 }
 
-fn every_sweep_does_what_it_says<D: Device>(device: &D) {
+fn every_sweep_matches_its_definition<D: Device>(device: &D) {
     for sweep in &all_sweeps() {
         for k in [1, 3] {
             for n in SIZES.into_iter().chain([LARGE]) {
@@ -132,7 +132,7 @@ fn columns_that_are_done_keep_their_vectors_and_slots<D: Device>(device: &D) {
     }
 }
 
-/// The column of a vector of k columns.
+/// Returns a column of a vector of k columns.
 fn column(all: &[f64], k: usize, column: usize) -> Vec<f64> {
     all.iter().skip(column).step_by(k).copied().collect()
 }
@@ -156,7 +156,7 @@ fn each_column_has_the_bits_of_a_separate_sweep<T: Scalar>(cpu: &Cpu, sweep: &Sw
 }
 
 #[test]
-fn on_the_cpu_each_of_several_columns_has_the_bits_of_the_only_one() {
+fn on_the_cpu_each_of_several_columns_has_the_bits_of_a_single_column() {
     let cpu = Cpu::new(Some(2)).unwrap();
     for sweep in &all_sweeps() {
         for n in [1, 511, 1025] {
@@ -167,7 +167,7 @@ fn on_the_cpu_each_of_several_columns_has_the_bits_of_the_only_one() {
 }
 
 #[test]
-fn on_the_cpu_a_vector_of_one_column_that_is_read_counts_for_every_column() {
+fn on_the_cpu_a_read_vector_of_one_column_is_used_for_every_column() {
     let cpu = Cpu::new(Some(1)).unwrap();
     let (n, sweep) = (600, &crate::common::sweeps::OVERWRITE);
     let read = reals(3, n);
@@ -182,7 +182,7 @@ fn on_the_cpu_a_vector_of_one_column_that_is_read_counts_for_every_column() {
     assert!(bits(&run(&read, 1)) == bits(&run(&repeated, 3)));
 }
 
-/// Halves a slot and counts it: every value in the ring is another one, and exact.
+/// Halves a slot and counts it: the values in the ring are all different, and exact.
 const HALVE: Sweep<'static> = Sweep {
     name: "halve",
     numbers: &[],
@@ -241,7 +241,7 @@ fn the_program_stops_at_the_first_test_that_holds<D: Device>(device: &D) {
     }
 }
 
-fn vectors_of_another_number_or_shape_are_refused<D: Device>(device: &D) {
+fn a_wrong_number_or_shape_of_vectors_is_refused<D: Device>(device: &D) {
     let vector = |n, k| device.vector::<f64>(n, k).unwrap();
     let mut slots = device.slots(SLOTS, 1).unwrap();
     let sweep = &crate::common::sweeps::OVERWRITE;
@@ -280,7 +280,7 @@ struct Work<D: Device> {
     slots: D::Slots,
 }
 
-/// x = x / 2 + r with x'r, which is counted and then divides the next update.
+/// x = alpha x + r and x'r, which is counted; then alpha becomes slot 1 / x'r.
 const STEP: Sweep<'static> = Sweep {
     name: "recorded",
     numbers: &[],
@@ -381,7 +381,7 @@ fn vectors_that_are_overwritten_are_not_counted_as_read() {
     assert_eq!(solver::bench::stream::SWEEPS[0].bytes(10, 1, 8), 240);
 }
 
-/// A message of `validate`, which must refuse the sweep.
+/// Returns the message of `validate`, which must refuse the sweep.
 fn refusal(sweep: Sweep<'_>) -> String {
     let sweep = std::panic::AssertUnwindSafe(sweep);
     let outcome = std::panic::catch_unwind(|| sweep.validate(SLOTS));
@@ -397,11 +397,11 @@ fn sweeps_that_contradict_themselves_are_refused() {
     let with = |target, terms: &[Term]| refusal(Sweep { updates: &[Update { target, terms }], ..EMPTY });
     assert!(with(1, &[other]).contains("unknown target"));
     let beyond = Slot(SLOTS as u8);
-    assert!(with(0, &[Term::slot(beyond, r0)]).contains("one of its slots is not there"));
-    assert!(refusal(Sweep { dots: &[Dot::product(r0, r0, beyond)], ..EMPTY }).contains("is not there"));
+    assert!(with(0, &[Term::slot(beyond, r0)]).contains("a slot is not in the bank"));
+    assert!(refusal(Sweep { dots: &[Dot::product(r0, r0, beyond)], ..EMPTY }).contains("not in the bank"));
     let then = &[Op::StopIf(Test::AtMost(Slot(0), beyond), StopCode::Converged)];
     assert!(
-        refusal(Sweep { dots: &[Dot::product(r0, r0, Slot(0))], then, ..EMPTY }).contains("is not there")
+        refusal(Sweep { dots: &[Dot::product(r0, r0, Slot(0))], then, ..EMPTY }).contains("not in the bank")
     );
     assert!(with(0, &[]).contains("one to three terms"));
     assert!(with(0, &[other; 4]).contains("one to three terms"));
@@ -422,7 +422,7 @@ fn sweeps_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn the_interpreter_of_the_tests_sees_an_error_of_one_in_the_last_place_but_three() {
+fn the_interpreter_of_the_tests_detects_an_error_of_1e_14() {
     let sweep = named("cg_direction");
     let data = data::<f64>(&sweep, 40, 1);
     let mut expected = Host::<f64>::new(&data.writes, &data.reads, &state(1, |_| 0));

@@ -1,5 +1,5 @@
-//! A device that writes down the first step that a method records, as one launch of a GPU would run it. The step is that of the
-//! solver, on a small system; no GPU is needed.
+//! A device that traces the first step that a method records, as for one launch on a GPU. The step is the solver's, on a small
+//! system; no GPU is needed.
 
 use crate::common::each_backend::Builds;
 use solver::backend::Operator;
@@ -14,14 +14,14 @@ use solver::{Error, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What the traced system looks like to the kernel; the solve that is traced is a small one.
+/// The system as the kernel sees it. The system that is solved is a small one.
 pub struct Shape {
     pub rows: usize,
     pub scalar: &'static str,
     pub value: Option<(&'static str, usize)>,
 }
 
-/// The step of a method on a system of this shape.
+/// Returns the trace of a method's step on a system of this shape.
 pub fn trace(method: Method, shape: Shape) -> Trace {
     let cpu = Cpu::new(Some(1)).unwrap();
     let inner =
@@ -35,13 +35,14 @@ pub fn trace(method: Method, shape: Shape) -> Trace {
     let system = System { matrix: (&matrix).into(), b: &b, x0: None };
     let rule = StoppingRule::RelativeResidual(1e-8);
     let solved = method.solve::<Tape, f64>(product, None, &system, &rule, &mut []);
-    assert!(matches!(solved, Err(Error::OutOfMemory { bytes: TAKEN })), "{solved:?}");
+    assert!(matches!(solved, Err(Error::OutOfMemory { bytes: TRACED })), "{solved:?}");
     let step = tape.0.step.lock().unwrap().take();
-    step.expect("a step that was recorded")
+    step.expect("the step was recorded")
 }
 
-/// A solve ends with an out-of-memory error of so many bytes, which nothing else raises, once its step is written down.
-const TAKEN: u128 = 0;
+/// The bytes of the out-of-memory error that ends a solve once its step is traced. No other code raises an error of this number
+/// of bytes.
+const TRACED: u128 = 0;
 
 #[derive(Clone)]
 struct Tape(Arc<Inner>);
@@ -49,7 +50,7 @@ struct Tape(Arc<Inner>);
 struct Inner {
     cpu: Cpu,
     shape: Shape,
-    /// Vectors made so far; each has a number, which stands for its address.
+    /// The number of vectors made so far. Each vector has a number, which takes the role of its address.
     vectors: AtomicU64,
     /// The trace while a step runs.
     running: Mutex<Option<Trace>>,
@@ -172,10 +173,10 @@ impl Device for Tape {
         *self.0.running.lock().unwrap() = Some(Trace::default());
         step()?;
         *self.0.step.lock().unwrap() = self.0.running.lock().unwrap().take();
-        Err(Error::OutOfMemory { bytes: TAKEN })
+        Err(Error::OutOfMemory { bytes: TRACED })
     }
 
     fn replay(&self, (): &mut (), _: usize, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        unreachable!("nothing is recorded")
+        unreachable!("no step is recorded")
     }
 }

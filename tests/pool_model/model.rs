@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 use sync::Thread;
 
-/// The caller looks once before it sleeps.
+/// The caller checks once before it sleeps.
 const PATIENCE: Patience = Patience { before_sleep: 1, before_move: 2 };
 
 struct Pool {
@@ -29,7 +29,7 @@ struct Pool {
     workers: Vec<(Thread, JoinHandle<()>)>,
 }
 
-/// The workers of a job, with the one that rests.
+/// The workers of a job, with the one that rests, if any.
 struct Crew<'a>(&'a [(Thread, JoinHandle<()>)], Option<usize>);
 
 impl Workers for Crew<'_> {
@@ -51,7 +51,7 @@ impl Workers for Crew<'_> {
 }
 
 impl Pool {
-    /// `spins`: how often a worker looks for a job before it sleeps.
+    /// Starts a pool. `spins` is the number of times that a worker checks for a job before it sleeps.
     fn new(workers: usize, spins: usize) -> Pool {
         let handover = Arc::new(Handover::new(workers));
         let serve = |worker| {
@@ -75,7 +75,7 @@ impl Pool {
     }
 }
 
-/// One cell for each part of a job. Loom reports two uses of a cell of which neither comes before the other.
+/// One cell for each part of a job. Loom reports two uses of a cell if neither happens before the other.
 struct Cells(Vec<UnsafeCell<usize>>);
 
 impl Cells {
@@ -99,7 +99,7 @@ impl Cells {
 // SAFETY: loom checks each use.
 unsafe impl Sync for Cells {}
 
-/// Each part of each job runs once, and the pool ends.
+/// Checks that each part of each job runs once, and that the pool ends.
 fn jobs(workers: usize, spins: usize, jobs: usize, team: bool) {
     let pool = Pool::new(workers, spins);
     for _ in 0..jobs {
@@ -110,7 +110,7 @@ fn jobs(workers: usize, spins: usize, jobs: usize, team: bool) {
     pool.close();
 }
 
-/// The same cells are used by job after job, whichever thread runs a part.
+/// Checks that the effects of a job are visible in the next one, whichever thread runs a part.
 fn effects(spins: usize) {
     let (pool, cells) = (Pool::new(1, spins), Cells::new(2));
     for job in 1..=2 {
@@ -120,7 +120,7 @@ fn effects(spins: usize) {
     pool.close();
 }
 
-/// A worker rests during the first of two jobs.
+/// Checks two jobs, during the first of which a worker rests.
 fn rest(spins: usize) {
     let (pool, cells) = (Pool::new(1, spins), Cells::new(2));
     pool.run(&|part| cells.count(part), false, Some(0));
@@ -130,7 +130,7 @@ fn rest(spins: usize) {
     pool.close();
 }
 
-/// A part panics: the caller panics once all other parts are over, and the next job runs.
+/// Checks that after a panic in a part the caller panics once all other parts are over, and that the next job runs.
 fn panics(faulty: usize) {
     let (pool, cells) = (Pool::new(1, 0), Cells::new(2));
     let job = |part| {
@@ -148,8 +148,8 @@ fn panics(faulty: usize) {
     pool.close();
 }
 
-/// Two threads share chunks, job after job.
-fn bites(chunks: usize, spins: usize, jobs: usize) {
+/// Checks two threads that take chunks from each other, job after job.
+fn shared_chunks(chunks: usize, spins: usize, jobs: usize) {
     let (pool, shares, cells) = (Pool::new(1, spins), Shares::new(2), Cells::new(chunks));
     for job in 1..=jobs {
         shares.deal(|thread| chunks * thread / 2..chunks * (thread + 1) / 2);
@@ -160,7 +160,7 @@ fn bites(chunks: usize, spins: usize, jobs: usize) {
     pool.close();
 }
 
-/// Explores all orders of a model that switch threads at most `switches` times where they need not.
+/// Explores all orders of a model with at most `switches` switches between threads that are not forced.
 fn check(name: &str, switches: usize, model: impl Fn() + Send + Sync + 'static) {
     let (start, runs) = (Instant::now(), std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0)));
     let mut builder = loom::model::Builder::new();
@@ -178,22 +178,22 @@ fn check(name: &str, switches: usize, model: impl Fn() + Send + Sync + 'static) 
 fn main() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // The pool tells its caller of a panic by this one.
+        // The pool reports a panic to its caller by this one.
         if panic.payload().downcast_ref::<&str>() != Some(&"a thread of the pool panicked") {
             report(panic);
         }
     }));
     check("one worker, one job", 4, || jobs(1, 0, 1, false));
     check("one worker, three jobs", 2, || jobs(1, 0, 3, false));
-    check("one worker that looks before it sleeps", 3, || jobs(1, 1, 2, false));
+    check("one worker that checks before it sleeps", 3, || jobs(1, 1, 2, false));
     check("two workers", 2, || jobs(2, 0, 1, false));
     check("a team of two, two jobs", 2, || jobs(1, 0, 2, true));
     check("a team of three", 1, || jobs(2, 0, 2, true));
     check("effects of a job in the next one", 3, || effects(0));
-    check("effects of a job, with a worker that looks", 3, || effects(1));
+    check("effects of a job, with a worker that checks", 3, || effects(1));
     check("a worker that rests", 3, || rest(0));
     check("a panic of the caller", 3, || panics(0));
     check("a panic of the worker", 3, || panics(1));
-    check("chunks of two threads, two jobs", 1, || bites(4, 0, 2));
-    check("chunks of two threads", 2, || bites(4, 0, 1));
+    check("chunks of two threads, two jobs", 1, || shared_chunks(4, 0, 2));
+    check("chunks of two threads", 2, || shared_chunks(4, 0, 1));
 }

@@ -1,8 +1,8 @@
 //! Arrays that begin at a cache line.
 //!
-//! Four doubles loaded from anywhere else lie in two lines at every second load. The system's allocator puts large
-//! arrays 16 bytes past a page, and small ones wherever there is room: the same blocks took up to 1.4 times as long in
-//! one place as in another.
+//! In an unaligned array every second load of four doubles spans two cache lines. The system's allocator puts large arrays 16
+//! bytes past a page boundary and small arrays at any address: the same blocks took up to 1.4 times as long at one address as at
+//! another.
 
 use crate::error::{Error, Result};
 use crate::memory::try_reserve;
@@ -12,32 +12,32 @@ use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Bytes of an array beyond which loads wait for memory wherever they begin, and moving it is not worth its time.
+/// Arrays above this many bytes are not moved: their loads wait for memory at any alignment.
 const LARGE: usize = 4 << 20;
 
-/// An array whose first element begins a cache line, unless it was made from a large one.
+/// An array that begins at a cache line, unless it was made from an array above [`LARGE`] bytes.
 pub(crate) struct Aligned<T> {
-    room: Vec<T>,
+    buffer: Vec<T>,
     start: usize,
     len: usize,
 }
 
-/// Elements that have to be skipped at most; sizes divide a line.
+/// Returns the most elements to skip for alignment; element sizes divide a cache line.
 const fn slack<T>() -> usize {
     LINE / size_of::<T>()
 }
 
 impl<T: Copy + Zeroable> Aligned<T> {
-    /// An array of zeros, large ones on huge pages.
+    /// Returns an array of zeros; a large one is on huge pages.
     pub(crate) fn zeroed(len: usize) -> Result<Aligned<T>> {
         Ok(Aligned::within(zeros(len + slack::<T>())?, len))
     }
 
-    /// The same elements, moved if they do not begin at a line, but for large arrays.
+    /// Aligns an array: moves its elements if they do not begin at a cache line. A large array is not moved.
     pub(crate) fn of(mut array: Vec<T>) -> Result<Aligned<T>> {
         let (len, bytes) = (array.len(), size_of_val(&array[..]));
         if bytes > LARGE {
-            return Ok(Aligned { room: array, start: 0, len });
+            return Ok(Aligned { buffer: array, start: 0, len });
         }
         if !try_reserve(&mut array, slack::<T>()) {
             return Err(Error::OutOfMemory { bytes: (bytes + LINE) as u128 });
@@ -45,15 +45,15 @@ impl<T: Copy + Zeroable> Aligned<T> {
         array.resize(len + slack::<T>(), T::zeroed());
         let mut aligned = Aligned::within(array, len);
         if aligned.start > 0 {
-            aligned.room.copy_within(..len, aligned.start);
+            aligned.buffer.copy_within(..len, aligned.start);
         }
         Ok(aligned)
     }
 
-    fn within(room: Vec<T>, len: usize) -> Aligned<T> {
-        let past = room.as_ptr().addr() % LINE;
-        let start = if past == 0 { 0 } else { (LINE - past) / size_of::<T>() };
-        Aligned { room, start, len }
+    fn within(buffer: Vec<T>, len: usize) -> Aligned<T> {
+        let misalignment = buffer.as_ptr().addr() % LINE;
+        let start = if misalignment == 0 { 0 } else { (LINE - misalignment) / size_of::<T>() };
+        Aligned { buffer, start, len }
     }
 }
 
@@ -61,13 +61,13 @@ impl<T> Deref for Aligned<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        &self.room[self.start..][..self.len]
+        &self.buffer[self.start..][..self.len]
     }
 }
 
 impl<T> DerefMut for Aligned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        &mut self.room[self.start..][..self.len]
+        &mut self.buffer[self.start..][..self.len]
     }
 }
 

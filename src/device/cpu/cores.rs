@@ -1,15 +1,15 @@
-//! Which core a thread runs on, for how long it has had one, and keeping it off others.
+//! The core and the CPU time of a thread, and temporary limits on the cores that it may use.
 //!
-//! Of two threads that wait by spinning on one core each keeps the other from working, and the system may leave them
-//! there for tens of milliseconds, as it sees one core busy and does not know for whom.
+//! Two threads that spin on the same core keep each other from working. The system may leave both there for tens of milliseconds,
+//! because it sees one busy core and not that one thread waits for the other.
 
-// Miri knows none of these calls.
+// Miri supports none of these calls.
 #[cfg(all(target_os = "linux", not(miri)))]
 mod system {
     use libc::{CPU_ISSET, CPU_SETSIZE, clockid_t, cpu_set_t, pid_t};
     use std::time::Duration;
 
-    /// A thread as the system numbers it.
+    /// A thread, with the number that the system gives it.
     #[derive(Clone, Copy)]
     pub(crate) struct Thread {
         number: pid_t,
@@ -17,19 +17,19 @@ mod system {
         clock: Option<clockid_t>,
     }
 
-    /// The calling thread.
+    /// Returns the calling thread.
     pub(crate) fn this_thread() -> Thread {
         let mut clock = 0;
-        // SAFETY: both calls read the state of this thread, and the second one writes the clock.
+        // SAFETY: the calls read the state of this thread, and one of them writes `clock`.
         unsafe {
-            let known = libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) == 0;
-            Thread { number: libc::gettid(), clock: known.then_some(clock) }
+            let has_clock = libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) == 0;
+            Thread { number: libc::gettid(), clock: has_clock.then_some(clock) }
         }
     }
 
-    /// For how long a thread has had a core, if the system tells. The thread has not ended.
+    /// Returns the time that a thread has run on a core, if the system reports it. The thread must not have ended.
     pub(crate) fn time_on_core(thread: Thread) -> Option<Duration> {
-        // SAFETY: a time is plain numbers, which the call writes; a clock that is gone is an error.
+        // SAFETY: a `timespec` is plain numbers, which the call writes; for a clock that no longer exists the call fails.
         unsafe {
             let mut time: libc::timespec = std::mem::zeroed();
             (libc::clock_gettime(thread.clock?, &mut time) == 0)
@@ -37,35 +37,36 @@ mod system {
         }
     }
 
-    /// The core that this thread runs on, if the system tells.
+    /// Returns the core that this thread runs on, if the system reports it.
     pub(crate) fn current() -> Option<usize> {
-        // SAFETY: it only asks.
+        // SAFETY: the call only reads the state of this thread.
         usize::try_from(unsafe { libc::sched_getcpu() }).ok()
     }
 
-    /// The cores that a thread may use.
+    /// Returns the cores that a thread may use.
     fn allowed(thread: Thread) -> Option<cpu_set_t> {
-        // SAFETY: a set is plain bits, of which all may be 0; the call fills as many as it is told that there are.
+        // SAFETY: a set is plain bits, all of which may be 0; the call writes at most the number of bytes that it is given.
         unsafe {
             let mut set: cpu_set_t = std::mem::zeroed();
             (libc::sched_getaffinity(thread.number, size_of::<cpu_set_t>(), &mut set) == 0).then_some(set)
         }
     }
 
+    /// Limits a thread to a set of cores.
     fn allow(thread: Thread, set: &cpu_set_t) {
-        // SAFETY: the set is read only. Where it is refused the thread stays where it is.
+        // SAFETY: the call only reads the set. If the call fails, the thread keeps its cores.
         unsafe { libc::sched_setaffinity(thread.number, size_of::<cpu_set_t>(), set) };
     }
 
-    /// Keeps a thread off the cores that are taken while `meanwhile` runs, where it may use any other; if it runs on
-    /// one, it moves. What it may use is then as before.
-    pub(crate) fn off(thread: Thread, taken: impl Fn(usize) -> bool, meanwhile: impl FnOnce()) {
+    /// Runs `meanwhile` with a thread kept off the cores for which `occupied` is true, if the thread may use any other core. A
+    /// thread on an occupied core moves. Afterwards the thread may use the same cores as before.
+    pub(crate) fn keep_off(thread: Thread, occupied: impl Fn(usize) -> bool, meanwhile: impl FnOnce()) {
         let Some(all) = allowed(thread) else { return meanwhile() };
         let (mut free, mut left) = (all, 0);
         for core in 0..CPU_SETSIZE as usize {
-            // SAFETY: the core is one that a set has a bit for.
+            // SAFETY: `core` is below CPU_SETSIZE, so both sets have a bit for it.
             unsafe {
-                match (CPU_ISSET(core, &all), taken(core)) {
+                match (CPU_ISSET(core, &all), occupied(core)) {
                     (true, true) => libc::CPU_CLR(core, &mut free),
                     (true, false) => left += 1,
                     (false, _) => {}
@@ -98,31 +99,31 @@ mod system {
         None
     }
 
-    pub(crate) fn off(_: Thread, _: impl Fn(usize) -> bool, meanwhile: impl FnOnce()) {
+    pub(crate) fn keep_off(_: Thread, _: impl Fn(usize) -> bool, meanwhile: impl FnOnce()) {
         meanwhile()
     }
 }
 
-pub(super) use system::{Thread, current, off, this_thread, time_on_core};
+pub(super) use system::{Thread, current, keep_off, this_thread, time_on_core};
 
 #[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_leaves_a_core_that_is_taken_and_may_return() {
+    fn a_thread_leaves_an_occupied_core_and_may_return() {
         let cores = std::thread::available_parallelism().unwrap().get();
         let before = current().unwrap();
         let mut after = None;
-        off(this_thread(), |core| core == before, || after = current());
+        keep_off(this_thread(), |core| core == before, || after = current());
         assert_eq!(after == Some(before), cores == 1, "{before} and {after:?} of {cores}");
         assert_eq!(std::thread::available_parallelism().unwrap().get(), cores);
     }
 
     #[test]
-    fn where_every_core_is_taken_a_thread_stays_and_work_is_done() {
+    fn a_thread_stays_and_does_its_work_if_every_core_is_occupied() {
         let mut done = false;
-        off(this_thread(), |_| true, || done = true);
+        keep_off(this_thread(), |_| true, || done = true);
         assert!(done);
     }
 }

@@ -1,17 +1,17 @@
 //! The protocol by which a caller hands a job to worker threads and waits for its end.
 //!
-//! A job has one part for the caller and one for each worker. A part belongs to the thread that begins it: the worker,
-//! or the caller, which takes the parts that no worker has begun when its own is done. So the caller waits only for
-//! parts that have begun, and a worker without a core holds up nobody.
+//! A job has one part for the caller and one for each worker. A part belongs to the thread that begins it: its worker, or the
+//! caller. When the caller's own part is done, the caller takes all parts that no worker has begun. So the caller waits only for
+//! parts that have begun, and a worker without a core delays no other thread.
 //!
-//! The synchronization comes from `sync`, so that `tests/pool_model` runs this file under a model checker.
+//! The synchronization comes from `sync`, so that `tests/pool_model` can run this file under a model checker.
 
 use super::sync::{
     AtomicBool, AtomicU64, Mutex, Ordering, Thread, UnsafeCell, current, fence, lock, park, spin_loop,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What is done with the number of a part: 0 for the caller's, `i + 1` for that of worker `i`.
+/// A job, called with the number of a part: 0 for the caller's part, `i + 1` for that of worker `i`.
 pub(super) type Job<'a> = dyn Fn(usize) + Sync + 'a;
 
 /// How long threads wait by spinning.
@@ -19,13 +19,13 @@ pub(super) type Job<'a> = dyn Fn(usize) + Sync + 'a;
 pub(super) struct Patience {
     /// Turns of the waiting loop before a thread sleeps.
     pub before_sleep: usize,
-    /// Turns before the caller sends a worker that it waits for to another core.
+    /// Turns before the caller moves a worker that it waits for to another core.
     pub before_move: usize,
 }
 
-/// What the protocol needs to know of the worker threads.
+/// The worker threads, as the protocol uses them.
 pub(super) trait Workers {
-    /// Whether this worker gets no part of the job. The answer is the same during a job.
+    /// Returns whether the worker gets no part of the job. The result does not change during a job.
     fn rests(&self, worker: usize) -> bool;
     /// Unparks a worker.
     fn wake(&mut self, worker: usize);
@@ -39,9 +39,9 @@ pub(super) trait Workers {
 
 /// The state that the caller and the workers share.
 pub(super) struct Handover {
-    /// The number of jobs given out, or [`CLOSED`].
+    /// The number of jobs started, or [`CLOSED`].
     jobs: AtomicU64,
-    /// The job in hand: valid from the change of `jobs` until the job is over for each seat.
+    /// The current job: valid from the change of `jobs` until the job is over for each seat.
     job: UnsafeCell<Option<*const Job<'static>>>,
     seats: Vec<Seat>,
     /// The caller, once it sleeps.
@@ -49,10 +49,10 @@ pub(super) struct Handover {
     panicked: AtomicBool,
 }
 
-/// Ends the workers.
+/// The value of `jobs` that ends the workers.
 const CLOSED: u64 = u64::MAX;
 
-/// One worker's part of the job in hand, on a cache line of its own.
+/// The state of one worker's part of the current job, on a separate cache line.
 #[repr(align(64))]
 struct Seat {
     /// The number of a job, times 4, plus a phase.
@@ -60,22 +60,22 @@ struct Seat {
     asleep: AtomicBool,
 }
 
-/// The part is done, or was taken by the caller.
+/// State: the part is done, or the caller has withdrawn it.
 fn over(job: u64) -> u64 {
     job * 4
 }
 
-/// The worker runs its part.
+/// State: the worker runs its part.
 fn begun(job: u64) -> u64 {
     job * 4 + 1
 }
 
-/// The worker runs its part, and the caller sleeps until it is done.
+/// State: the worker runs its part, and the caller sleeps until the part is done.
 fn awaited(job: u64) -> u64 {
     job * 4 + 2
 }
 
-/// The worker has not begun its part of a team's job, and the caller sleeps until it is done.
+/// State: the worker has not begun its part of a team's job, and the caller sleeps until the part is done.
 fn expected(job: u64) -> u64 {
     job * 4 + 3
 }
@@ -97,19 +97,19 @@ impl Handover {
         }
     }
 
-    /// Whether a worker sleeps until the next job.
+    /// Returns whether a worker sleeps until the next job.
     pub fn asleep(&self, worker: usize) -> bool {
         self.seats[worker].asleep.load(Ordering::Relaxed)
     }
 
-    /// Runs each part of the job once; returns when all are done. With `team`, each part runs on its own thread, and no
-    /// worker rests: parts may wait for each other. One caller at a time.
+    /// Runs each part of the job once and returns when all parts are done. With `team`, each part runs on a separate thread and
+    /// no worker rests, so parts may wait for each other. Only one caller may run a job at a time.
     pub fn run<W: Workers>(&self, job: &Job<'_>, team: bool, patience: Patience, workers: &mut W) {
         let number = self.jobs.load(Ordering::Relaxed) + 1;
-        // SAFETY: the lifetime is only forgotten: `Finish` waits until no worker uses the job, also on unwinding.
-        let of_workers = unsafe { std::mem::transmute::<*const Job<'_>, *const Job<'static>>(job) };
-        // SAFETY: the job before is over for every seat, and there is one caller, so no other thread uses the cell.
-        self.job.with_mut(|cell| unsafe { *cell = Some(of_workers) });
+        // SAFETY: only the lifetime is erased: `Finish` waits until no worker uses the job, also on unwinding.
+        let job_pointer = unsafe { std::mem::transmute::<*const Job<'_>, *const Job<'static>>(job) };
+        // SAFETY: the previous job is over for every seat, and there is one caller, so no other thread uses the cell.
+        self.job.with_mut(|cell| unsafe { *cell = Some(job_pointer) });
         self.panicked.store(false, Ordering::Relaxed);
         let rests = |workers: &W, worker| !team && workers.rests(worker);
         for (_, seat) in self.seats.iter().enumerate().filter(|(worker, _)| rests(workers, *worker)) {
@@ -117,10 +117,10 @@ impl Handover {
         }
         let mut finish = Finish { handover: self, number, patience, workers, unwinding: true };
         self.jobs.store(number, Ordering::Release);
-        // Pairs with the fence in `wait_for_job`: either the worker sees the job, or the caller sees that it sleeps.
+        // Pairs with the fence in `wait_for_job`: either the worker sees the job, or the caller sees that the worker sleeps.
         fence(Ordering::SeqCst);
         for (worker, seat) in self.seats.iter().enumerate() {
-            // The flag is cleared, so that one sleep costs one call of the system, however many jobs it lasts.
+            // The flag is cleared, so that one sleep costs one system call even if it lasts several jobs.
             let asleep = seat.asleep.load(Ordering::Relaxed) && !rests(finish.workers, worker);
             if asleep && seat.asleep.swap(false, Ordering::Relaxed) {
                 finish.workers.wake(worker);
@@ -132,9 +132,9 @@ impl Handover {
                 job(worker + 1);
                 continue;
             }
-            let taken = seat.withdraw(number);
-            finish.workers.meets(worker, taken && !self.asleep(worker));
-            if taken {
+            let withdrawn = seat.withdraw(number);
+            finish.workers.meets(worker, withdrawn && !self.asleep(worker));
+            if withdrawn {
                 job(worker + 1);
             }
         }
@@ -145,16 +145,16 @@ impl Handover {
         }
     }
 
-    /// The life of a worker. `begins` is called as it begins a part.
+    /// Runs a worker until the pool closes. Calls `begins` when the worker begins a part.
     pub fn serve(&self, worker: usize, before_sleep: impl Fn() -> usize, begins: impl Fn()) {
         let seat = &self.seats[worker];
-        let mut seen = 0;
+        let mut job_number = 0;
         loop {
-            seen = self.wait_for_job(seat, seen, before_sleep());
-            if seen == CLOSED {
+            job_number = self.wait_for_job(seat, job_number, before_sleep());
+            if job_number == CLOSED {
                 return;
             }
-            if !seat.begin(seen) {
+            if !seat.begin(job_number) {
                 continue;
             }
             begins();
@@ -165,7 +165,7 @@ impl Handover {
             {
                 self.panicked.store(true, Ordering::Relaxed);
             }
-            if seat.state.swap(over(seen), Ordering::AcqRel) == awaited(seen)
+            if seat.state.swap(over(job_number), Ordering::AcqRel) == awaited(job_number)
                 && let Some(caller) = &*lock(&self.caller)
             {
                 caller.unpark();
@@ -173,14 +173,14 @@ impl Handover {
         }
     }
 
-    /// Ends the workers once they are unparked. No job runs.
+    /// Ends the workers once they are unparked. No job may be running.
     pub fn close(&self) {
         self.jobs.store(CLOSED, Ordering::Release);
     }
 
-    /// Returns the number of jobs given out once it differs from `seen`.
-    fn wait_for_job(&self, seat: &Seat, seen: u64, before_sleep: usize) -> u64 {
-        let new = || Some(self.jobs.load(Ordering::Acquire)).filter(|&jobs| jobs != seen);
+    /// Waits until the number of jobs started differs from `job_number`, and returns it.
+    fn wait_for_job(&self, seat: &Seat, job_number: u64, before_sleep: usize) -> u64 {
+        let new = || Some(self.jobs.load(Ordering::Acquire)).filter(|&jobs| jobs != job_number);
         for _ in 0..before_sleep {
             if let Some(jobs) = new() {
                 return jobs;
@@ -188,8 +188,8 @@ impl Handover {
             spin_loop();
         }
         loop {
-            // In each turn: a caller that cleared the flag for the job before unparks this thread once more. A swap, as
-            // loom does not know the order of a plain store and the caller's swap.
+            // Set in each turn: a caller that cleared the flag for the previous job unparks this thread once more. A swap,
+            // because loom does not order a plain store and the caller's swap.
             seat.asleep.swap(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             if let Some(jobs) = new() {
@@ -225,19 +225,19 @@ impl Seat {
         Seat { state: AtomicU64::new(over(0)), asleep: AtomicBool::new(false) }
     }
 
-    /// Begins the worker's part of a job; false where the caller took it.
+    /// Begins the worker's part of a job; returns false if the caller has withdrawn it.
     fn begin(&self, job: u64) -> bool {
         // Relaxed: `jobs` published the job, and the cell is not written again before the part is over.
         match self.change(over(job - 1), begun(job), Ordering::Relaxed) {
             Ok(_) => true,
-            // Acquire: the worker unparks the caller that it finds.
+            // Acquire: the worker reads the caller's handle in order to unpark it.
             Err(found) => {
                 found == expected(job) && self.change(found, awaited(job), Ordering::Acquire).is_ok()
             }
         }
     }
 
-    /// Takes a part from a worker that has not begun it.
+    /// Takes a part from a worker that has not begun it; returns whether this succeeded.
     fn withdraw(&self, job: u64) -> bool {
         let before = over(job - 1);
         self.state.load(Ordering::Relaxed) == before
@@ -255,7 +255,7 @@ struct Finish<'a, W: Workers> {
     number: u64,
     patience: Patience,
     workers: &'a mut W,
-    /// Until the caller has run its parts.
+    /// True until the caller has run its parts.
     unwinding: bool,
 }
 
@@ -294,7 +294,7 @@ impl<W: Workers> Finish<'_, W> {
 mod tests {
     use super::*;
 
-    /// Workers that never come.
+    /// Workers that never begin a part.
     struct Absent;
 
     impl Workers for Absent {
@@ -303,7 +303,7 @@ mod tests {
         }
 
         fn wake(&mut self, _: usize) {
-            unreachable!("none has gone to sleep");
+            unreachable!("no worker sleeps");
         }
 
         fn meets(&mut self, worker: usize, absent: bool) {
@@ -311,16 +311,16 @@ mod tests {
         }
 
         fn late(&mut self, _: usize) {
-            unreachable!("the caller waits for none");
+            unreachable!("the caller waits for no worker");
         }
 
         fn sleep_for(&mut self, _: usize, _: impl FnOnce()) {
-            unreachable!("the caller waits for none");
+            unreachable!("the caller waits for no worker");
         }
     }
 
     #[test]
-    fn the_caller_runs_all_parts_and_waits_for_nobody_where_no_worker_has_a_core() {
+    fn the_caller_runs_all_parts_without_waiting_if_no_worker_has_a_core() {
         let handover = Handover::new(3);
         let runs = Mutex::new(Vec::new());
         for _ in 0..2 {

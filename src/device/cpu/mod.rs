@@ -1,16 +1,15 @@
-//! The CPU as a device: a fixed pool of threads, work cut in fixed chunks.
+//! The CPU as a device: a fixed pool of threads, and work split into fixed chunks.
 //!
 //! # Determinism
-//! Every pass is cut into chunks of [`CHUNK`] rows. Each thread begins with a contiguous range of chunks, and whoever is
-//! done with its own helps others; each chunk leaves its partial sums in its own place, and one thread adds them in
-//! order. So results have the same bits for any number of threads, whoever did what.
+//! Every pass is split into chunks of [`CHUNK`] rows. Each thread begins with a contiguous range of chunks, and a thread that is
+//! done takes chunks from the ranges of other threads. Each chunk stores its partial sums separately, and one thread adds them in
+//! order. So results have the same bits for any number of threads and any distribution of the chunks.
 //!
 //! # Threads
-//! A pool of our own, because rayon's `broadcast` allocates in every pass. Measured on two cores, a fork and join costs
-//! 0.2 to 0.8 us here, 0.7 to 2.9 us with `broadcast` from inside rayon's pool and 12 to 15 us from outside; after a
-//! pause of 5 ms, when the threads sleep, 0.3 ms here and 0.1 ms there. See `pool.rs`. Where the devices of a process have more
-//! threads than there are cores, threads sleep as soon as they have nothing to do: use one device, and let go of those that
-//! are not used.
+//! The device has its own pool, because rayon's `broadcast` allocates in every pass. Measured on two cores, a fork and join costs
+//! 0.2 to 0.8 us here, 0.7 to 2.9 us with `broadcast` from inside rayon's pool and 12 to 15 us from outside. After a pause of 5
+//! ms, when the threads sleep, it costs 0.3 ms here and 0.1 ms with rayon. See `pool.rs`. If the devices of a process have more
+//! threads than there are cores, idle threads sleep at once: use one device, and drop devices that are not used.
 
 pub(crate) mod aligned;
 mod cores;
@@ -35,15 +34,15 @@ use std::sync::Arc;
 
 /// Rows in a chunk, the unit of work and of summation.
 pub const CHUNK: usize = 512;
-/// Chunks for each thread from which on threads help each other. Where all of a pass takes 10 us, as with 64 chunks, taking
-/// them costs a tenth of it.
+/// The fewest chunks for each thread at which threads take chunks from each other. In a pass that takes 10 us in all, such as one
+/// of 64 chunks, taking them costs a tenth of the time.
 const SHARED: usize = 128;
 
 /// The CPU with a fixed number of threads. Clones share the threads.
 #[derive(Clone)]
 pub struct Cpu {
     pool: Arc<Pool>,
-    /// Whether this processor has AVX2 and FMA, asked once.
+    /// Whether this processor has AVX2 and FMA, detected once.
     pub(crate) avx2: bool,
 }
 
@@ -55,28 +54,28 @@ pub struct CpuVector<T> {
 }
 
 impl<T: Scalar> CpuVector<T> {
-    /// Rows.
+    /// Returns the number of rows.
     pub fn n(&self) -> usize {
         self.data.len() / self.k
     }
 
-    /// Columns.
+    /// Returns the number of columns.
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// The elements, row by row.
+    /// Returns the elements, row by row.
     pub fn data(&self) -> &[T] {
         &self.data
     }
 
-    /// The elements, row by row.
+    /// Returns the elements, row by row.
     pub fn data_mut(&mut self) -> &mut [T] {
         &mut self.data
     }
 }
 
-/// Slots in main memory, with room for the partial sums of a pass.
+/// Slots in main memory, with a buffer for the partial sums of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct CpuSlots {
     /// The scalars.
@@ -85,7 +84,7 @@ pub struct CpuSlots {
 }
 
 impl CpuSlots {
-    /// Room for `width` partial sums of each of `chunks` chunks; grows once and is kept.
+    /// Returns the buffer for `width` partial sums of each of `chunks` chunks. The buffer grows when needed and is kept.
     pub(crate) fn partials(&mut self, chunks: usize, width: usize) -> &mut [f64] {
         let needed = chunks * width;
         if self.partials.len() < needed {
@@ -107,10 +106,10 @@ impl CpuSlots {
     }
 }
 
-/// An array cut into pieces, each for one thread.
+/// An array split into pieces, each for one thread.
 struct Pieces<'a, A> {
     start: *mut A,
-    whole: usize,
+    total: usize,
     length: usize,
     array: PhantomData<&'a mut [A]>,
 }
@@ -119,24 +118,24 @@ struct Pieces<'a, A> {
 unsafe impl<A: Send> Sync for Pieces<'_, A> {}
 
 impl<'a, A> Pieces<'a, A> {
-    fn of(array: &'a mut [A], length: usize) -> Pieces<'a, A> {
-        Pieces { start: array.as_mut_ptr(), whole: array.len(), length, array: PhantomData }
+    fn new(array: &'a mut [A], length: usize) -> Pieces<'a, A> {
+        Pieces { start: array.as_mut_ptr(), total: array.len(), length, array: PhantomData }
     }
 
     fn count(&self) -> usize {
-        self.whole.div_ceil(self.length)
+        self.total.div_ceil(self.length)
     }
 
-    /// The piece with a number.
+    /// Returns the piece with this number.
     ///
     /// # Safety
-    /// No number is taken twice.
+    /// No number is passed twice.
     #[allow(clippy::mut_from_ref)]
     unsafe fn piece(&self, number: usize) -> &mut [A] {
         let from = number * self.length;
-        assert!(from < self.whole, "the number of a piece is below their count");
-        // SAFETY: inside the array, which is borrowed; no other piece overlaps it.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(from), self.length.min(self.whole - from)) }
+        assert!(from < self.total, "the number of a piece is below the number of pieces");
+        // SAFETY: the piece lies inside the array, which is borrowed; no other piece overlaps it.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(from), self.length.min(self.total - from)) }
     }
 }
 
@@ -148,7 +147,7 @@ fn has_avx2() -> bool {
 }
 
 impl Cpu {
-    /// A pool of `threads` threads; `None` takes the cores that this process may use.
+    /// Starts a device with `threads` threads; `None` means one for each core that this process may use.
     pub fn new(threads: Option<usize>) -> Result<Cpu> {
         let threads = match threads {
             Some(threads) => threads,
@@ -157,55 +156,55 @@ impl Cpu {
         Ok(Cpu { pool: Arc::new(Pool::new(threads.max(1))?), avx2: has_avx2() })
     }
 
-    /// Whether AVX2 is used.
+    /// Returns whether AVX2 is used.
     pub fn has_avx2(&self) -> bool {
         self.avx2
     }
 
-    /// Number of threads.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.pool.threads()
     }
 
-    /// Number of chunks that `rows` rows make.
+    /// Returns the number of chunks of `rows` rows.
     pub fn chunks(rows: usize) -> usize {
         rows.div_ceil(CHUNK)
     }
 
-    /// The rows of a chunk.
+    /// Returns the rows of a chunk.
     pub fn chunk_rows(chunk: usize, rows: usize) -> Range<usize> {
         chunk * CHUNK..((chunk + 1) * CHUNK).min(rows)
     }
 
     /// Calls `work(number, chunk)` once for each chunk of `length` elements.
     fn chunks_of<A: Send>(&self, data: &mut [A], length: usize, work: impl Fn(usize, &mut [A]) + Sync) {
-        let pieces = Pieces::of(data, length);
+        let pieces = Pieces::new(data, length);
         self.for_each_chunk(pieces.count(), None, |number| {
             // SAFETY: each number is passed once.
             work(number, unsafe { pieces.piece(number) });
         });
     }
 
-    /// Runs `work(thread)` once on every thread. The calls may wait for each other, as those of the other functions must not.
+    /// Runs `work(thread)` once on every thread. These calls may wait for each other; those of the other functions must not.
     pub(crate) fn team(&self, work: impl Fn(usize) + Sync) {
         self.pool.team(&work);
     }
 
-    /// Threads that can run at the same time: all of them, but no more than there are cores.
+    /// Returns the number of threads that can run at the same time, at most the number of cores.
     pub(crate) fn threads_at_once(&self) -> usize {
         self.pool.at_once()
     }
 
-    /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` says where each thread's chunks begin and ends
-    /// with their number; without it, or where it was made for another number of threads, they are shared evenly. Where
-    /// there are many, threads that are done help others. One thread may run all chunks, so none may wait for another. A
-    /// single chunk runs on the calling thread.
+    /// Runs `work(chunk)` once for every chunk, on all threads. `cuts` holds the first chunk of each thread and, at the end, the
+    /// number of chunks. Without `cuts`, or if it was made for another number of threads, the chunks are split evenly. If there
+    /// are many chunks, threads that are done take chunks from other threads. One thread may run all chunks, so no call may wait
+    /// for another. A single chunk runs on the calling thread.
     pub fn for_each_chunk(&self, chunks: usize, cuts: Option<&[usize]>, work: impl Fn(usize) + Sync) {
-        // The loop over chunks is compiled for each caller, and the rest once.
+        // Only the loop over chunks is compiled for each caller.
         self.for_each_stretch(chunks, cuts, &|stretch| stretch.for_each(&work));
     }
 
-    /// The same for stretches of chunks that a thread takes at once.
+    /// Runs `work` on ranges of neighbouring chunks that cover every chunk once.
     fn for_each_stretch(&self, chunks: usize, cuts: Option<&[usize]>, work: &Stretch<'_>) {
         let threads = self.threads();
         if threads == 1 || chunks <= 1 {
@@ -236,7 +235,8 @@ impl Device for Cpu {
     }
 
     fn hardware(&self) -> String {
-        // Kernels use these or nothing beyond the architecture: no other difference of processors changes a bit.
+        // Kernels use these instructions or only those of the base architecture, so no other difference between processors
+        // changes a bit of the results.
         if self.has_avx2() { "AVX2 and FMA" } else { "no AVX2 or FMA" }.to_owned()
     }
 
@@ -266,7 +266,7 @@ impl Device for Cpu {
         parts: &mut [B],
         work: impl Fn(usize, &mut [A], &mut B) + Sync,
     ) {
-        let parts = Pieces::of(parts, 1);
+        let parts = Pieces::new(parts, 1);
         self.chunks_of(data, length, |number, chunk| {
             // SAFETY: each number is passed once.
             let part = unsafe { parts.piece(number) };

@@ -1,17 +1,17 @@
 //! A fixed pool of threads that runs one job at a time, the same closure on every thread.
 //!
-//! An iteration on a small system forks three times in 100 us, so forking must cost next to nothing: idle threads spin
-//! for a moment before they sleep. The caller is one of the threads. `handover.rs` has the protocol.
+//! An iteration on a small system forks three times in 100 us, so forking must be cheap: idle threads spin for a moment before
+//! they sleep. The caller is one of the threads. `handover.rs` has the protocol.
 //!
 //! # Cores
-//! No thread is bound to a core. But the system does not know that these threads wait for each other: a worker that it
-//! wakes on the caller's core, as the others looked busy for a moment, takes turns with the caller there, and a small
-//! job takes several times as long until the system evens out its load. So a worker is woken away from the caller, and
-//! one that the caller waits for in vain is sent away from cores where others of the pool were seen.
+//! No thread is bound to a core. But the system does not account for threads that wait for each other. If the other cores look
+//! busy for a moment, it wakes a worker on the caller's core. The two then take turns there, and a small job takes several times
+//! as long until the system balances its load. So a worker is woken on another core than the caller's, and a worker that the
+//! caller waits for in vain is moved away from cores on which other threads of the pool last ran.
 //!
 //! # Other programs
-//! Where other programs use the cores, a worker often has none when a job begins. Then the caller runs the worker's part.
-//! A worker that stays without a core, or loses it in the middle of its part, rests for a while (`rest.rs`).
+//! If other programs use the cores, a worker often has no core when a job begins. Then the caller runs the worker's part. A
+//! worker that stays without a core, or loses it in the middle of its part, rests for a while (`rest.rs`).
 
 use super::cores;
 use super::handover::{Handover, Job, Patience, Workers};
@@ -25,25 +25,26 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-/// Each thread has a core to itself: 10,000 turns take 0.1 to 0.2 ms.
+/// If there is a core for each thread: 10,000 turns take 0.1 to 0.2 ms.
 const PATIENT: Patience = Patience { before_sleep: 10_000, before_move: 2_000 };
-/// There are more threads than cores: a thread that spins keeps the thread that it waits for from working.
+/// If there are more threads than cores: a thread that spins keeps the thread that it waits for from working.
 const CROWDED: Patience = Patience { before_sleep: 1, before_move: 1 };
 
-/// How long to wait by spinning now.
+/// Returns how long a thread spins now.
 fn patience() -> Patience {
     if crowded() { CROWDED } else { PATIENT }
 }
 
-/// Threads of all pools of this process that have more than one thread. Idle pools count too: none knows whether another is at work.
+/// The number of threads in all pools of this process that have more than one thread. Idle pools count too, because no pool can
+/// see whether another one is at work.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the pools of this process have more threads than there are cores.
+/// Returns whether the pools of this process have more threads than there are cores.
 pub(crate) fn crowded() -> bool {
     THREADS.load(Ordering::Relaxed) > available_cores()
 }
 
-/// What a pool adds to [`THREADS`]: a single thread never waits.
+/// Returns the number of threads that a pool adds to [`THREADS`]: a single thread never waits, so it does not count.
 fn spinning(threads: usize) -> usize {
     if threads > 1 { threads } else { 0 }
 }
@@ -59,18 +60,18 @@ pub(super) struct Pool {
 
 struct Shared {
     handover: Handover,
-    places: Vec<Place>,
+    locations: Vec<Location>,
 }
 
-/// Where a worker runs, on a cache line of its own.
+/// The location of a worker, on a separate cache line.
 #[repr(align(64))]
-struct Place {
-    /// The core where it began its last part, or [`NOWHERE`].
+struct Location {
+    /// The core on which the worker began its last part, or [`NOWHERE`].
     core: AtomicUsize,
     thread: OnceLock<cores::Thread>,
 }
 
-/// No core's number.
+/// The location before the worker's core is known.
 const NOWHERE: usize = usize::MAX;
 
 fn current_core() -> usize {
@@ -78,15 +79,15 @@ fn current_core() -> usize {
 }
 
 impl Pool {
-    /// A pool of `threads` threads, the caller among them.
+    /// Starts a pool of `threads` threads, including the caller.
     pub(super) fn new(threads: usize) -> Result<Pool> {
         let workers = threads - 1;
         let shared = Arc::new(Shared {
             handover: Handover::new(workers),
-            places: (0..workers).map(|_| Place::new()).collect(),
+            locations: (0..workers).map(|_| Location::new()).collect(),
         });
         THREADS.fetch_add(spinning(threads), Ordering::Relaxed);
-        // Dropped on an error, so that the threads that did start end.
+        // Dropped on an error, so that the threads that have started end.
         let mut pool = Pool {
             shared,
             workers: Vec::new(),
@@ -101,28 +102,28 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Number of threads, the caller among them.
+    /// Returns the number of threads, including the caller.
     pub(super) fn threads(&self) -> usize {
         self.workers.len() + 1
     }
 
-    /// Threads of the pool that can run at the same time.
+    /// Returns the number of threads of the pool that can run at the same time.
     pub(super) fn at_once(&self) -> usize {
         self.threads().min(available_cores())
     }
 
-    /// Runs `job(i)` for every i below the number of threads, each on its own thread; returns when all are done.
+    /// Runs `job(i)` for every i below the number of threads, each on a separate thread; returns when all are done.
     pub(super) fn team(&self, job: &Job<'_>) {
         let rests = &mut *lock(&self.turn);
         self.run(job, true, rests);
     }
 
-    /// Runs `work` once for each chunk of the threads' ranges, which make up all `chunks`. With `help`, threads that are
-    /// done with theirs help others, as they do where a worker rests.
+    /// Runs `work` once for each chunk of the threads' ranges, which together cover all `chunks`. With `steal`, or if a worker
+    /// rests, a thread that is done with its range takes chunks from other ranges.
     pub(super) fn share(
         &self,
         chunks: usize,
-        help: bool,
+        steal: bool,
         range: impl Fn(usize) -> Range<usize> + Sync,
         work: &Stretch<'_>,
     ) {
@@ -133,7 +134,7 @@ impl Pool {
         let resting = resting.count();
         if resting == self.workers.len() {
             work(0..chunks);
-        } else if (help || resting > 0) && u32::try_from(chunks).is_ok() {
+        } else if (steal || resting > 0) && u32::try_from(chunks).is_ok() {
             self.shares.deal(range);
             self.run(&|thread| self.shares.work(thread, work), false, rests);
         } else {
@@ -183,54 +184,55 @@ impl Workers for Crew<'_> {
     }
 }
 
-impl Place {
-    fn new() -> Place {
-        Place { core: AtomicUsize::new(NOWHERE), thread: OnceLock::new() }
+impl Location {
+    fn new() -> Location {
+        Location { core: AtomicUsize::new(NOWHERE), thread: OnceLock::new() }
     }
 }
 
 impl Shared {
-    /// The life of a worker.
+    /// Runs a worker until the pool closes.
     fn serve(&self, worker: usize) {
-        let place = &self.places[worker];
-        let _ = place.thread.set(cores::this_thread());
-        let begins = || place.core.store(current_core(), Ordering::Relaxed);
+        let location = &self.locations[worker];
+        let _ = location.thread.set(cores::this_thread());
+        let begins = || location.core.store(current_core(), Ordering::Relaxed);
         self.handover.serve(worker, || patience().before_sleep, begins);
     }
 
-    /// What the clock and that of a worker show.
+    /// Returns the current time and the worker's time on a core, if the system reports it.
     fn moment(&self, worker: usize) -> Option<Moment> {
-        let on_core = cores::time_on_core(*self.places[worker].thread.get()?)?;
+        let on_core = cores::time_on_core(*self.locations[worker].thread.get()?)?;
         Some(Moment { at: Instant::now(), on_core })
     }
 
-    /// Does something to a worker while it is kept off the cores of the caller and of the other workers that are awake.
+    /// Runs `meanwhile` with a worker kept off the cores of the caller and of the other workers that are awake.
     fn keep_apart(&self, worker: usize, meanwhile: impl FnOnce()) {
-        let Some(&thread) = self.places[worker].thread.get().filter(|_| !crowded()) else {
+        let Some(&thread) = self.locations[worker].thread.get().filter(|_| !crowded()) else {
             return meanwhile();
         };
         let caller = current_core();
-        let taken = |core| {
+        let occupied = |core| {
             let awake = |other: &usize| *other != worker && !self.handover.asleep(*other);
-            let mut others = (0..self.places.len()).filter(awake);
-            core == caller || others.any(|other| self.places[other].core.load(Ordering::Relaxed) == core)
+            let mut awake_workers = (0..self.locations.len()).filter(awake);
+            core == caller
+                || awake_workers.any(|other| self.locations[other].core.load(Ordering::Relaxed) == core)
         };
-        cores::off(thread, taken, meanwhile);
+        cores::keep_off(thread, occupied, meanwhile);
     }
 
-    /// Sends workers away that were last seen on the core of the caller or of a worker before them.
+    /// Moves a worker away if its last known core is that of the caller or of a worker with a lower number.
     fn separate(&self) {
         if crowded() {
             return;
         }
         let caller = current_core();
-        for (worker, place) in self.places.iter().enumerate() {
-            let core = place.core.load(Ordering::Relaxed);
-            let before = &self.places[..worker];
+        for (worker, location) in self.locations.iter().enumerate() {
+            let core = location.core.load(Ordering::Relaxed);
+            let before = &self.locations[..worker];
             let shared = core == caller || before.iter().any(|p| p.core.load(Ordering::Relaxed) == core);
             if core != NOWHERE && shared {
-                // Once: until it has told where it is now.
-                place.core.store(NOWHERE, Ordering::Relaxed);
+                // Once: the worker stores its core again when it begins its next part.
+                location.core.store(NOWHERE, Ordering::Relaxed);
                 self.keep_apart(worker, || ());
             }
         }
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_on_any_thread_reaches_the_caller_and_the_pool_lives_on() {
+    fn a_panic_on_any_thread_reaches_the_caller_and_the_pool_keeps_working() {
         let pool = Pool::new(3).unwrap();
         for faulty in 0..3 {
             let outcome = catch_unwind(AssertUnwindSafe(|| pool.team(&|i| assert_ne!(i, faulty))));
@@ -298,15 +300,15 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_rests_runs_no_chunk_and_a_team_has_it_again() {
+    fn a_resting_worker_runs_no_chunk_but_takes_part_in_a_team() {
         let pool = Pool::new(3).unwrap();
         for resting in [vec![0], vec![1], vec![0, 1]] {
             let now = Instant::now();
             resting.iter().for_each(|&worker| lock(&pool.turn)[worker].rest(Duration::from_secs(1), now));
-            for (chunks, help) in [(2, false), (1000, true)] {
+            for (chunks, steal) in [(2, false), (1000, true)] {
                 let counts: Vec<_> = (0..chunks).map(|_| AtomicUsize::new(0)).collect();
                 let range = |part: usize| chunks * part / 3..chunks * (part + 1) / 3;
-                pool.share(chunks, help, range, &|stretch| {
+                pool.share(chunks, steal, range, &|stretch| {
                     let thread = thread::current().name().unwrap_or_default().to_owned();
                     assert!(
                         resting.iter().all(|worker| thread != format!("solver-{}", worker + 1)),

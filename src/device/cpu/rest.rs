@@ -1,22 +1,22 @@
-//! For how long a job is shared out without a worker that the system does not schedule.
+//! Rests of workers: for some time a worker that the system does not schedule gets no part of a job.
 //!
-//! Where other programs use the cores, a worker may lose its core in the middle of its part, and the caller waits for as
-//! long as the system runs the other program: a few milliseconds, in which the caller alone would run a hundred small
-//! jobs. A worker that waits for a core takes a share of the program's time from the caller, even if the caller runs its parts. So
-//! such a worker rests for a multiple of the time that it was without a core.
+//! If other programs use the cores, a worker may lose its core in the middle of its part. The caller then waits for as long as
+//! the system runs the other program: a few milliseconds, in which the caller alone would run a hundred small jobs. A worker that
+//! waits for a core also takes a share of the program's CPU time from the caller, even if the caller runs the worker's parts. So
+//! such a worker rests for a multiple of the time that it had no core.
 
 use std::time::{Duration, Instant};
 
-/// The least time lost that counts.
+/// The shortest time without a core that counts.
 const COUNTS: Duration = Duration::from_micros(200);
 /// A rest is at least this multiple of the time lost, so that a single loss costs little...
 const LEAST: u32 = 4;
-/// ...and at most this one: a worker that loses its core each time costs a few per cent.
+/// ...and at most this multiple: a worker that loses its core each time costs a few per cent.
 const MOST: u32 = 128;
-/// No rest is longer, so that a machine which becomes free is soon used again.
+/// The longest rest: a machine that becomes free is soon used again.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// A time, and for how long a worker has had a core until then.
+/// A point in time, with the time that a worker has run on a core until then.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
     pub at: Instant,
@@ -24,7 +24,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// For how long the worker has had no core since.
+    /// Returns the time without a core since `before`.
     fn lost_since(self, before: Moment) -> Duration {
         let on_core = self.on_core.saturating_sub(before.on_core);
         self.at.saturating_duration_since(before.at).saturating_sub(on_core)
@@ -39,17 +39,17 @@ pub(super) struct Rest {
     end: Option<Instant>,
     length: Duration,
     multiple: u32,
-    /// When the worker was first absent since it was last present.
+    /// The first moment at which the worker was absent since it was last present.
     absent: Option<Moment>,
 }
 
 impl Rest {
-    /// Whether the worker rests during this job.
+    /// Returns whether the worker rests during this job.
     pub fn resting(&self) -> bool {
         self.resting
     }
 
-    /// Ends a rest that is over; whether the worker rests. `now` is called where it may.
+    /// Ends a rest that is over, and returns whether the worker rests. Calls `now` only during a rest.
     pub fn rests(&mut self, now: impl FnOnce() -> Instant) -> bool {
         if self.resting && self.end.is_some_and(|end| now() >= end) {
             self.resting = false;
@@ -57,7 +57,7 @@ impl Rest {
         self.resting
     }
 
-    /// The worker had not begun its part when the caller's was done.
+    /// Records that the worker had not begun its part when the caller's part was done.
     pub fn absent(&mut self, now: Option<Moment>) {
         match (self.absent, now) {
             (Some(before), Some(now)) => self.waited(before, now),
@@ -65,12 +65,12 @@ impl Rest {
         }
     }
 
-    /// The worker had begun its part, or had not yet been told to.
+    /// Records that the worker had begun its part, or had not yet woken up.
     pub fn present(&mut self) {
         self.absent = None;
     }
 
-    /// The worker was needed between two moments: begins a rest if it had no core for long enough.
+    /// Begins a rest if the worker had no core for long enough between `before` and `now`, when its part was needed.
     pub fn waited(&mut self, before: Moment, now: Moment) {
         let lost = now.lost_since(before);
         if lost >= COUNTS {
@@ -79,7 +79,7 @@ impl Rest {
         }
     }
 
-    /// Begins a rest. The multiple grows fourfold if the worker has worked for less time than it had rested, and is halved
+    /// Begins a rest. The multiple grows fourfold if the worker has worked for less time than its last rest took, and is halved
     /// otherwise.
     pub fn rest(&mut self, lost: Duration, now: Instant) {
         let again = self.end.is_some_and(|end| now.saturating_duration_since(end) < self.length);
@@ -97,7 +97,7 @@ mod tests {
     const LOST: Duration = Duration::from_millis(3);
 
     #[test]
-    fn a_worker_rests_for_longer_each_time_it_loses_its_core_soon() {
+    fn a_rest_is_longer_each_time_the_worker_soon_loses_its_core_again() {
         let (mut rest, mut now) = (Rest::default(), Instant::now());
         assert!(!rest.rests(|| now));
         for multiple in [4, 16, 64, 128, 128] {
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn rests_become_short_again_once_the_worker_keeps_its_core() {
         let (mut rest, mut now) = (Rest::default(), Instant::now());
-        // The multiple of each rest, and whether the worker then works for longer than that.
+        // The multiple of each rest, and whether the worker then works for longer than the rest.
         for (multiple, long) in [(4, false), (16, true), (8, true), (4, true), (4, false)] {
             rest.rest(LOST, now);
             let end = now + multiple * LOST;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_rests_that_is_absent_for_long_and_not_one_that_comes_now_and_then() {
+    fn a_worker_that_is_absent_for_long_rests_and_one_that_is_present_now_and_then_does_not() {
         let mut rest = Rest::default();
         let mut now = Moment { at: Instant::now(), on_core: Duration::ZERO };
         for part in 0..100 {

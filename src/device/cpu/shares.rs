@@ -1,70 +1,73 @@
-//! Work shared among threads that keep to their own part of it, and help others once they are done.
+//! Work stealing among threads that each have a range of chunks.
 //!
-//! Each thread takes chunks from the front of its own range, so that it meets the same data in every pass; whoever is
-//! done takes from the back of another's. A thread whose core is taken away for a while, or whose chunks cost more than
-//! was expected, so holds up nobody. Each bite is a share of what is left: large at first, single chunks at the end.
+//! Each thread takes chunks from the front of its own range, so that it works on the same data in every pass. A thread that is
+//! done takes chunks from the back of another thread's range. So a thread that loses its core for a while, or whose chunks cost
+//! more than expected, does not delay the pass. Each time a thread takes a fixed fraction of the remaining range: many chunks at
+//! first, single chunks at the end.
 
 use super::sync::{AtomicU64, Ordering};
 use std::ops::Range;
 
-/// What is done with neighbouring chunks.
+/// The work on a range of neighbouring chunks.
 pub(super) type Stretch<'a> = dyn Fn(Range<usize>) + Sync + 'a;
 
-/// What is left of a range is taken in bites of this share of it.
-const BITE: usize = 4;
+/// A thread takes the remaining range divided by this, rounded up.
+const DIVISOR: usize = 4;
 
-/// What is left of one thread's chunks: the first in the upper half, the end in the lower one. On a line of its own.
+/// The remaining range of one thread: its start in the upper 32 bits, its end in the lower 32. On a separate cache line.
 #[repr(align(64))]
 struct Left(AtomicU64);
 
-/// What is left of every thread's chunks.
+/// The remaining ranges of all threads.
 pub(super) struct Shares(Vec<Left>);
 
 impl Shares {
-    /// For so many threads.
+    /// Makes an empty range for each thread.
     pub fn new(threads: usize) -> Shares {
         Shares((0..threads).map(|_| Left(AtomicU64::new(0))).collect())
     }
 
-    /// The number of threads.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.0.len()
     }
 
-    /// Gives each thread its range; no thread may be at work. Chunks are numbered in 32 bits.
+    /// Gives each thread its range. No thread may be at work. Chunk numbers have 32 bits.
     pub fn deal(&self, range: impl Fn(usize) -> Range<usize>) {
         for (thread, left) in self.0.iter().enumerate() {
             left.0.store(packed(range(thread)), Ordering::Relaxed);
         }
     }
 
-    /// All that one thread does, its own chunks first.
+    /// Runs the share of one thread: the chunks of its own range, then chunks of other ranges.
     pub fn work(&self, thread: usize, work: &Stretch<'_>) {
-        while let Some(bite) = self.0[thread].take(|left, bite| left.start..left.start + bite) {
-            work(bite);
+        while let Some(chunks) = self.0[thread].take(|left, count| left.start..left.start + count) {
+            work(chunks);
         }
-        for other in 1..self.0.len() {
-            let other = &self.0[(thread + other) % self.0.len()];
-            while let Some(bite) = other.take(|left, bite| left.end - bite..left.end) {
-                work(bite);
+        for distance in 1..self.0.len() {
+            let other = &self.0[(thread + distance) % self.0.len()];
+            while let Some(chunks) = other.take(|left, count| left.end - count..left.end) {
+                work(chunks);
             }
         }
     }
 }
 
 impl Left {
-    /// Takes a bite off one end. Nothing else is published by these numbers, so their order is free.
-    fn take(&self, bite: impl Fn(&Range<usize>, usize) -> Range<usize>) -> Option<Range<usize>> {
+    /// Takes the chunks that `select` chooses at one end of the range. The range publishes no other data, so its loads and stores
+    /// are relaxed.
+    fn take(&self, select: impl Fn(&Range<usize>, usize) -> Range<usize>) -> Option<Range<usize>> {
         let mut now = self.0.load(Ordering::Relaxed);
         loop {
             let left = unpacked(now);
             if left.is_empty() {
                 return None;
             }
-            let taken = bite(&left, left.len().div_ceil(BITE));
-            let rest = if taken.start == left.start { taken.end..left.end } else { left.start..taken.start };
+            let chunks = select(&left, left.len().div_ceil(DIVISOR));
+            let rest =
+                if chunks.start == left.start { chunks.end..left.end } else { left.start..chunks.start };
             match self.0.compare_exchange_weak(now, packed(rest), Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return Some(taken),
+                Ok(_) => return Some(chunks),
                 Err(changed) => now = changed,
             }
         }
@@ -84,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_chunk_is_worked_on_once_whoever_comes_first() {
+    fn every_chunk_is_worked_on_once_in_any_order_of_threads() {
         let rounds = if cfg!(miri) { 2 } else { 50 };
         for (threads, chunks) in [(1, 5), (2, 1000), (3, 7), (5, 4001), (4, 0)] {
             let shares = Shares::new(threads);
@@ -92,7 +95,8 @@ mod tests {
             for round in 0..rounds {
                 shares.deal(|thread| chunks * thread / threads..chunks * (thread + 1) / threads);
                 std::thread::scope(|scope| {
-                    // One thread alone does the work of all; others that come later find nothing left, or help.
+                    // In even rounds one thread does all the work. In odd rounds a thread that starts late takes chunks of other
+                    // ranges or finds none.
                     for thread in 0..if round % 2 == 0 { 1 } else { threads } {
                         let (shares, counts) = (&shares, &counts);
                         scope.spawn(move || {

@@ -1,4 +1,4 @@
-//! Sweeps on the CPU: every chunk passes through all updates and dots while it is in the first-level cache.
+//! Sweeps on the CPU: each chunk goes through all updates and dot products while it is in the first-level cache.
 //!
 //! The loops are plain Rust that the compiler vectorises, compiled twice: for any x86-64, and for AVX2. Both add in
 //! the same order and neither fuses multiplication with addition, so both give the same bits.
@@ -22,7 +22,7 @@ const LANES: usize = 8;
 struct Operands<'a, T> {
     writes: [*mut T; MAX_OPERANDS],
     reads: [*const T; MAX_OPERANDS],
-    /// Columns of the vectors that are only read: one counts for every column of the others.
+    /// Columns of the vectors that are only read: a vector of one column is used for every column of the written vectors.
     widths: [usize; MAX_OPERANDS],
     partials: *mut f64,
     state: &'a SlotState,
@@ -50,8 +50,9 @@ pub(super) fn run<T: Scalar>(
     pass(cpu, None, None::<fn(Range<usize>, &mut [T], &mut [T])>, writes, reads, slots, sweep).map(drop)
 }
 
-/// The sweep after `first(rows, v, w)`, which sets these rows of the sweep's first two vectors: of v only the chunks in
-/// hand exist, and `w` has the other. Threads share the chunks by `cuts`. Whether it was done: not where all columns are.
+/// Runs the sweep after `first(rows, v, w)`, which sets these rows of the sweep's first two vectors. The first vector exists only
+/// as a tile for the current chunk; the second is `w`. `cuts` assigns the chunks to the threads. Returns false, without running
+/// anything, if all columns are done.
 pub(crate) fn run_after<T: Scalar>(
     cpu: &Cpu,
     cuts: &[usize],
@@ -74,12 +75,12 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
     sweep: &Sweep<'_>,
 ) -> Result<bool> {
     let k = slots.state.k;
-    let made = usize::from(first.is_some());
+    let unstored = usize::from(first.is_some());
     let writing = !writes.is_empty();
     let read = |v: &&CpuVector<T>| (v.n(), if v.k == 1 && writing { k } else { v.k });
     let shapes = writes.iter().map(|v| (v.n(), v.k)).chain(reads.iter().map(read));
     let bank = (slots.state.values.len() / k, k);
-    let n = check_operands(sweep, (made + writes.len(), reads.len()), bank, shapes)?;
+    let n = check_operands(sweep, (unstored + writes.len(), reads.len()), bank, shapes)?;
     if slots.state.done.iter().all(|&code| code != 0) {
         return Ok(false);
     }
@@ -93,13 +94,13 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
         state: &slots.state,
         sweep,
     };
-    operands.writes[made..].iter_mut().zip(writes).for_each(|(p, v)| *p = v.data.as_mut_ptr());
+    operands.writes[unstored..].iter_mut().zip(writes).for_each(|(p, v)| *p = v.data.as_mut_ptr());
     operands.reads.iter_mut().zip(reads).for_each(|(p, v)| *p = v.data.as_ptr());
     operands.widths.iter_mut().zip(reads).for_each(|(width, v)| *width = v.k);
     cpu.for_each_chunk(chunks, cuts, |chunk| {
         let rows = Cpu::chunk_rows(chunk, n);
         let mut operands = operands;
-        // Zeroed only where it is used: that costs as much as a pass over a vector.
+        // Zeroed only if it is used: zeroing costs as much as a pass over a vector.
         let mut tile = MaybeUninit::<[T; CHUNK]>::uninit();
         if let Some(first) = &first {
             let tile = tile.write([T::default(); CHUNK]);
@@ -108,11 +109,11 @@ fn pass<T: Scalar, F: Fn(Range<usize>, &mut [T], &mut [T]) + Sync>(
             let second =
                 unsafe { std::slice::from_raw_parts_mut(operands.writes[1].add(rows.start), rows.len()) };
             first(rows.clone(), &mut tile[..rows.len()], second);
-            // Where the whole vector would begin.
+            // The address at which the whole vector would begin.
             operands.writes[0] = tile.as_mut_ptr().wrapping_sub(rows.start);
         }
-        // SAFETY: every vector has n rows of k columns, or of `widths`, `rows` lies inside, and no other thread has this chunk; of the
-        // first there are just these rows; the AVX2 body runs only where the processor has it.
+        // SAFETY: every vector has n rows of k columns, or of `widths`; `rows` lies inside, and no other thread has this chunk.
+        // If the first vector is a tile, it has exactly these rows. The AVX2 body runs only if the processor has AVX2.
         unsafe {
             match (k, cpu.avx2) {
                 #[cfg(target_arch = "x86_64")]
@@ -139,8 +140,8 @@ impl<T: Scalar> Operands<'_, T> {
         }
     }
 
-    /// Has all vectors but the first on their way into the cache, while something else is done. The processor alone would
-    /// begin to fetch each of them anew for each chunk, and wait.
+    /// Prefetches these rows of all vectors but the first while other work is done. The processor's own prefetcher starts anew
+    /// for each vector in each chunk, so loads would wait.
     fn fetch(&self, rows: &Range<usize>) {
         let line = (64 / size_of::<T>()).max(1);
         let writes = self.writes[1..self.sweep.writes as usize].iter().map(|v| v.cast_const());
@@ -150,7 +151,7 @@ impl<T: Scalar> Operands<'_, T> {
     }
 
     /// # Safety
-    /// The operand exists, has the elements `range`, and nobody writes them meanwhile.
+    /// The operand exists and has the elements `range`, and no thread writes them meanwhile.
     #[inline(always)]
     unsafe fn tile(&self, operand: Operand, range: &Range<usize>) -> &[T] {
         let start = match operand {
@@ -169,26 +170,27 @@ impl<T: Scalar> Operands<'_, T> {
         unsafe { self.chunk(chunk, rows) }
     }
 
-    /// One chunk of one column.
+    /// Runs one chunk of vectors of one column.
     ///
     /// # Safety
     /// `rows` lies inside every operand, and this thread alone has the chunk.
     #[inline(always)]
     unsafe fn chunk(&self, chunk: usize, rows: Range<usize>) {
         for update in self.sweep.updates {
-            // By names: an array that was just written by place would be read back only once all writes before it,
-            // those of the vectors among them, have reached the cache.
+            // Separate variables, not an array: an array that is written by index would be read back only after all earlier
+            // writes, including those to the vectors, have reached the cache.
             let none: (T, &[T]) = (T::default(), &[]);
             let (mut own, mut a, mut b, mut c, mut count) = (None, none, none, none, 0);
             // Filled by the one term that is a product or a quotient, if there is one.
-            let mut room = [MaybeUninit::<T>::uninit(); CHUNK];
+            let mut buffer = [MaybeUninit::<T>::uninit(); CHUNK];
             let factors = update.terms.iter().find_map(|term| term.factor.map(|factor| (term.v, factor)));
             let filled = factors.map_or(&[][..], |(v, factor)| {
-                // SAFETY: inside the operands; the target, which may be one of them, is not written before `room` is full.
+                // SAFETY: the rows lie inside the operands; the target, which may be one of them, is not written before `buffer`
+                // is full.
                 let (v, w) = unsafe { (self.tile(v, &rows), self.tile(factor.operand(), &rows)) };
                 match factor {
-                    Factor::Times(_) => fill(&mut room, v, w, |v, w| v * w),
-                    Factor::Over(_) => fill(&mut room, v, w, |v, w| v / w),
+                    Factor::Times(_) => fill(&mut buffer, v, w, |v, w| v * w),
+                    Factor::Over(_) => fill(&mut buffer, v, w, |v, w| v / w),
                 }
             });
             for term in update.terms {
@@ -197,7 +199,7 @@ impl<T: Scalar> Operands<'_, T> {
                     own = Some(by);
                     continue;
                 }
-                // SAFETY: inside the operand; it is another vector than the target.
+                // SAFETY: the rows lie inside the operand, which is another vector than the target.
                 let v = if term.factor.is_some() { filled } else { unsafe { self.tile(term.v, &rows) } };
                 match count {
                     0 => a = (by, v),
@@ -206,7 +208,8 @@ impl<T: Scalar> Operands<'_, T> {
                 }
                 count += 1;
             }
-            // SAFETY: inside the target, which no term names: the terms that do were set apart above.
+            // SAFETY: the rows lie inside the target, and none of the slices a, b and c is part of it: a term of the target
+            // became `own` above, and a product or quotient was copied to `buffer`.
             let y = unsafe {
                 let start = self.writes[update.target as usize].wrapping_add(rows.start);
                 std::slice::from_raw_parts_mut(start, rows.len())
@@ -222,20 +225,20 @@ impl<T: Scalar> Operands<'_, T> {
             }
         }
         for (d, dot) in self.sweep.dots.iter().enumerate() {
-            // SAFETY: inside the operands, and the updates of this chunk are over.
+            // SAFETY: the rows lie inside the operands, and the updates of this chunk are over.
             let tile = |operand| unsafe { self.tile(operand, &rows) };
             let sum = match dot.of {
                 Summand::Product(a, b) => dot_tile(tile(a), tile(b)),
                 Summand::Magnitude(a, w) => sum_tile(tile(a), tile(w), magnitude),
                 Summand::Marked(a, mark) => sum_tile(tile(a), tile(mark), marked),
             };
-            // SAFETY: this chunk's own place among chunks x dots partial sums.
+            // SAFETY: this chunk's element of the chunks x dots partial sums.
             unsafe { *self.partials.add(chunk * self.sweep.dots.len() + d) = sum };
         }
     }
 
-    /// One chunk of several columns, some of which may be done. Each column has the bits that it has as the only one: terms
-    /// are added in the order of `chunk`, and products in the same partial sums.
+    /// Runs one chunk of vectors of several columns, some of which may be done. Each column gets the same bits as in a sweep over
+    /// that column alone: terms are added in the order of `chunk`, and products in the same partial sums.
     ///
     /// # Safety
     /// As for [`Operands::chunk`].
@@ -255,11 +258,11 @@ impl<T: Scalar> Operands<'_, T> {
             };
             for update in self.sweep.updates {
                 let is_own = |term: &&Term| term.v == Operand::Write(update.target) && term.factor.is_none();
-                let (own, others) = (update.terms.iter().find(is_own), update.terms.iter());
+                let (own, all) = (update.terms.iter().find(is_own), update.terms.iter());
                 let mut terms = [None; MAX_TERMS];
-                let ordered = own.into_iter().chain(others.filter(|term| !is_own(term)));
-                for (place, term) in terms.iter_mut().zip(ordered) {
-                    *place = Some((self.coefficient(term.by, column), term));
+                let ordered = own.into_iter().chain(all.filter(|term| !is_own(term)));
+                for (entry, term) in terms.iter_mut().zip(ordered) {
+                    *entry = Some((self.coefficient(term.by, column), term));
                 }
                 let product = |(by, term): (T, &Term), row: usize| {
                     let v = element(term.v, row);
@@ -288,31 +291,31 @@ impl<T: Scalar> Operands<'_, T> {
                         sum_rows(rows.clone(), |row| marked(element(a, row), element(mark, row)))
                     }
                 };
-                // SAFETY: this chunk's own place among chunks x dots x k partial sums.
+                // SAFETY: this chunk's element of the chunks x dots x k partial sums.
                 unsafe { *self.partials.add((chunk * dots + d) * k + column) = sum };
             }
         }
     }
 }
 
-/// What `f` makes of the elements of two tiles, in `room`.
+/// Writes `f` of each pair of elements of two tiles to the buffer, and returns the written part.
 #[inline(always)]
 fn fill<'a, T: Scalar>(
-    room: &'a mut [MaybeUninit<T>; CHUNK],
+    buffer: &'a mut [MaybeUninit<T>; CHUNK],
     v: &[T],
     w: &[T],
     f: impl Fn(T, T) -> T,
 ) -> &'a [T] {
-    let room = &mut room[..v.len()];
-    room.iter_mut().zip(v.iter().zip(w)).for_each(|(p, (&v, &w))| {
+    let buffer = &mut buffer[..v.len()];
+    buffer.iter_mut().zip(v.iter().zip(w)).for_each(|(p, (&v, &w))| {
         p.write(f(v, w));
     });
     // SAFETY: every element has just been written.
-    unsafe { room.assume_init_ref() }
+    unsafe { buffer.assume_init_ref() }
 }
 
-/// Overwrites `y` element by element with what `f` makes of it and of the inputs. They are cut to its length first, so that the
-/// loop checks no bounds and is vectorised.
+/// Overwrites each element of `y` with `f` of the element and of the inputs' elements. The inputs are cut to the length of `y`
+/// first, so that the loop has no bounds checks and is vectorised.
 #[inline(always)]
 fn combine<T: Scalar, const N: usize>(y: &mut [T], inputs: [&[T]; N], f: impl Fn(T, [T; N]) -> T) {
     let n = y.len();
@@ -322,7 +325,7 @@ fn combine<T: Scalar, const N: usize>(y: &mut [T], inputs: [&[T]; N], f: impl Fn
     }
 }
 
-/// The dot product of two tiles, in double precision and in an order that does not depend on the processor.
+/// Returns the dot product of two tiles, in double precision and in an order that does not depend on the processor.
 #[inline(always)]
 pub(crate) fn dot_tile<T: Scalar>(a: &[T], b: &[T]) -> f64 {
     sum_tile(a, b, |a, b| a.to_f64() * b.to_f64())
@@ -333,13 +336,13 @@ fn magnitude<T: Scalar>(a: T, w: T) -> f64 {
     (a.to_f64() * w.to_f64()).abs()
 }
 
-/// An element where the mark is negative, and 0 elsewhere.
+/// Returns the element if the mark is negative, and 0 otherwise.
 #[inline(always)]
 fn marked<T: Scalar>(a: T, mark: T) -> f64 {
     if mark < T::default() { a.to_f64() } else { 0.0 }
 }
 
-/// The sum of what `f` makes of the elements of two tiles, in that order.
+/// Returns the sum of `f` over the elements of two tiles, in [`LANES`] partial sums that are added in a fixed order.
 #[inline(always)]
 fn sum_tile<T: Scalar>(a: &[T], b: &[T], f: impl Fn(T, T) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
@@ -356,16 +359,17 @@ fn sum_tile<T: Scalar>(a: &[T], b: &[T], f: impl Fn(T, T) -> f64) -> f64 {
     joined(lanes)
 }
 
-/// The dot product of one column of two row-major tiles of k columns, with the bits that [`dot_tile`] has for it alone.
+/// Returns the dot product of one column of two row-major tiles of k columns, with the bits that [`dot_tile`] gives for that
+/// column alone.
 pub(crate) fn dot_column<T: Scalar>(a: &[T], b: &[T], k: usize, column: usize) -> f64 {
     sum_rows(0..a.len() / k, |row| a[row * k + column].to_f64() * b[row * k + column].to_f64())
 }
 
-/// The sum of what `f` makes of rows, in the order of [`sum_tile`].
+/// Returns the sum of `f` over rows, in the order of [`sum_tile`].
 #[inline(always)]
 fn sum_rows(rows: Range<usize>, f: impl Fn(usize) -> f64) -> f64 {
     let mut lanes = [0.0; LANES];
-    rows.enumerate().for_each(|(place, row)| lanes[place % LANES] += f(row));
+    rows.enumerate().for_each(|(i, row)| lanes[i % LANES] += f(row));
     joined(lanes)
 }
 
@@ -374,13 +378,13 @@ fn joined([a, b, c, d, e, f, g, h]: [f64; LANES]) -> f64 {
     ((a + e) + (c + g)) + ((b + f) + (d + h))
 }
 
-/// Puts a value on a track of the ring, at the place of the iteration that is counted next.
+/// Stores a value on a track of the ring, at the index of the iteration that is counted next.
 fn note(state: &mut SlotState, track: Track, slot: Slot, column: usize) {
-    let place = track.0 as usize * RING + state.counts[column] as usize % RING;
-    state.ring[place * state.k + column] = state.get(slot, column);
+    let index = track.0 as usize * RING + state.counts[column] as usize % RING;
+    state.ring[index * state.k + column] = state.get(slot, column);
 }
 
-/// The scalar program of a sweep, for every column that is not done.
+/// Runs the scalar program of a sweep for every column that is not done.
 pub(crate) fn run_program(state: &mut SlotState, program: &[Op]) {
     let k = state.k;
     for column in 0..k {

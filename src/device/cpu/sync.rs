@@ -1,4 +1,4 @@
-//! The primitives of the thread pool's protocol: those of the standard library.
+//! The synchronization primitives of the thread pool's protocol, from the standard library.
 //!
 //! `tests/pool_model` compiles `handover.rs` and `shares.rs` with loom's primitives of the same names instead.
 
@@ -8,7 +8,7 @@ pub(super) use std::sync::Mutex;
 pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 pub(super) use std::thread::{Thread, current, park};
 
-/// The standard cell with the interface of loom's, which checks that no two threads use it at once.
+/// The standard cell with the interface of loom's cell, which checks that no two threads use it at once.
 pub(super) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
 impl<T> UnsafeCell<T> {
@@ -16,12 +16,12 @@ impl<T> UnsafeCell<T> {
         UnsafeCell(std::cell::UnsafeCell::new(value))
     }
 
-    /// Passes a pointer to read from.
+    /// Calls `read` with a pointer to read from.
     pub fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
         read(self.0.get())
     }
 
-    /// Passes a pointer to write to.
+    /// Calls `write` with a pointer to write to.
     pub fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
         write(self.0.get())
     }

@@ -1,11 +1,10 @@
 //! Many steps of a solver in one launch, for systems whose vectors fit into the registers of a GPU.
 //!
-//! A step on a small system is bound by the launches of its kernels and by what vectors wait for on their way through
-//! memory. So a step that consists of sweeps, and of products with one matrix whose operator can do so, is taken down as a
-//! [`Trace`], and one kernel is generated from it (kernels/burst.cuh has what it stands on): every thread keeps its rows
-//! from step to step, blocks come together where a sum or a vector to gather from needs it, and scalars never leave the
-//! multiprocessor. Recording and replaying look to a solver as they always do; a step that holds anything else is recorded
-//! as a graph.
+//! A step on a small system is bound by kernel launches and by the memory latency of its vectors. So if a step consists only of
+//! sweeps, and of products with one matrix whose operator supports this, it is recorded as a [`Trace`], and one kernel is
+//! generated from the trace, on top of kernels/burst.cuh. Every thread keeps its rows from step to step, the blocks synchronise
+//! when a sum or a gathered vector needs it, and scalars never leave the multiprocessor. To a solver, recording and replaying
+//! such a step is the same as for any other step. All other steps are recorded as graphs.
 
 mod run;
 mod text;
@@ -18,7 +17,7 @@ use crate::scalar::Scalar;
 pub(super) use run::Burst;
 use std::collections::BTreeSet;
 
-/// The last parameters of the kernel: what blocks tell each other, the scalars, and how much there is to do.
+/// The last parameters of the kernel: the words by which blocks exchange sums, the scalars, and the numbers of rows and steps.
 const WORDS: &str = "words";
 const LAST_ROUND: &str = "last_round";
 const HOME: &str = "home";
@@ -27,24 +26,24 @@ const TIMES: &str = "times";
 
 const TEXT: &str = include_str!("../../../kernels/burst.cuh");
 
-/// Threads in a block, of which a multiprocessor has one.
+/// Threads in a block. A multiprocessor has one block.
 const BLOCKS: [u32; 2] = [512, 1024];
-/// How many of the smaller blocks there may be. Blocks wait for each other: on an H200 an iteration on 65,536 rows took 7.2 us
-/// in 128 of them, and 6.2 in 64 of the larger ones.
+/// The most blocks of the smaller size. Blocks wait for each other: on an H200 an iteration on 65,536 rows took 7.2 us with 128
+/// of these blocks, and 6.2 us with 64 of the larger ones.
 const MOST_SMALL: u32 = 32;
 /// The most rows that a thread of the largest block keeps.
 const MOST_ROWS: u32 = 4;
 /// The most entries of a row that are loaded at once.
 const UNROLL: u32 = 8;
-/// Shared memory of a block that scalars and sums take, and more.
+/// Bytes of a block's shared memory that are reserved for scalars and sums; these take less.
 const RESERVED: u64 = 16 << 10;
 
-/// What the host knows of a matrix in slices of 32 rows.
+/// The host's data of a matrix in slices of 32 rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slices {
-    /// Where each slice begins among columns and values.
+    /// The first column and value of each slice.
     pub offsets: Vec<u32>,
-    /// The type of the values in CUDA C++, where there are any, and their width.
+    /// The type of the values in CUDA C++ and its width in bytes, if values are stored.
     pub value: Option<(&'static str, usize)>,
 }
 
@@ -58,7 +57,7 @@ unsafe impl InKernels for MatrixPointers {
     const NAME: &'static str = "Matrix";
 }
 
-/// A sweep, as text over `w0`, `r0` and so on.
+/// A sweep as CUDA C++ text over `w0`, `r0` and so on.
 #[derive(Clone, Debug, PartialEq)]
 struct Pass {
     name: &'static str,
@@ -66,26 +65,26 @@ struct Pass {
     reads: Vec<usize>,
     coefficients: Vec<(String, String)>,
     assignments: Vec<String>,
-    /// The vectors among `writes` that it does write.
+    /// The vectors among `writes` that the sweep changes.
     targets: BTreeSet<usize>,
     summands: Vec<String>,
     /// The program, if there is any, and whether it can end the run.
     program: Option<(String, bool)>,
-    /// How often it counts an iteration.
+    /// The number of iterations that the sweep counts.
     counts: usize,
 }
 
-/// What a step does, in order. Vectors go by their place in a list.
+/// One operation of a step. Vectors are indices into the vectors of the trace.
 #[derive(Clone, Debug, PartialEq)]
 enum Action {
     Product { x: usize, y: usize },
     Sweep(Pass),
 }
 
-/// A vector: its address, its rows and the type of its elements in CUDA C++.
-pub type Place = (u64, usize, &'static str);
+/// A vector of a trace: its address, its rows and the type of its elements in CUDA C++.
+pub type TracedVector = (u64, usize, &'static str);
 
-/// A step, taken down while it ran without launches.
+/// The operations of a step, recorded while the step ran without launches.
 #[derive(Default)]
 pub struct Trace {
     vectors: Vec<u64>,
@@ -109,7 +108,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// As few rows a thread as there can be, and as few threads.
+    /// Returns the layout with the fewest rows for each thread, and then the fewest threads in a block.
     fn of(rows: usize, multiprocessors: u32) -> Option<Layout> {
         let rows = u32::try_from(rows).ok()?.max(1);
         let fits = |&(block, rows_each): &(u32, u32)| {
@@ -122,22 +121,22 @@ impl Layout {
     }
 }
 
-/// The most rows of a matrix that one launch can iterate with.
+/// Returns the most rows of a matrix that one launch can iterate with.
 pub fn most_rows(device: &Cuda) -> usize {
     (device.multiprocessors() * BLOCKS[1] * MOST_ROWS) as usize
 }
 
 impl Trace {
-    /// Says that the step does something else.
+    /// Marks the step as unsuitable for one launch; the first reason is kept.
     pub fn give_up(&mut self, why: &'static str) {
         self.obstacle.get_or_insert(why);
     }
 
     fn vector<T: Scalar>(&mut self, vector: &CudaVector<T>) -> usize {
-        self.place(vector.address(), vector.n(), vector.k(), T::CUDA_NAME)
+        self.index(vector.address(), vector.n(), vector.k(), T::CUDA_NAME)
     }
 
-    fn place(&mut self, address: u64, rows: usize, columns: usize, scalar: &'static str) -> usize {
+    fn index(&mut self, address: u64, rows: usize, columns: usize, scalar: &'static str) -> usize {
         if *self.rows.get_or_insert(rows) != rows || columns != 1 {
             self.give_up("vectors of several shapes");
         }
@@ -150,7 +149,7 @@ impl Trace {
         })
     }
 
-    /// y = A x, with the arrays of A at these addresses.
+    /// Adds y = A x, with the arrays of A at these addresses.
     pub fn product<T: Scalar>(
         &mut self,
         matrix: &Slices,
@@ -162,7 +161,7 @@ impl Trace {
         self.multiply(matrix, pointers, x, y);
     }
 
-    /// Iterations that a step counts at most.
+    /// Returns the most iterations that a step counts.
     fn counted(&self) -> usize {
         let counts = self.actions.iter().map(|action| match action {
             Action::Product { .. } => 0,
@@ -179,7 +178,7 @@ impl Trace {
         self.actions.push(Action::Product { x, y });
     }
 
-    /// A sweep.
+    /// Adds a sweep.
     pub fn sweep<T: Scalar>(
         &mut self,
         writes: &[&mut CudaVector<T>],
@@ -199,7 +198,7 @@ impl Trace {
         self.pass(writes, reads, coefficients, sweep);
     }
 
-    /// The coefficients of a sweep, whose numbers follow those of the sweeps before it.
+    /// Returns the coefficients of a sweep. Its numbers follow the numbers of the earlier sweeps.
     fn coefficients(&mut self, sweep: &Sweep<'_>) -> Vec<(String, String)> {
         let first = self.numbers.len();
         self.numbers.extend_from_slice(sweep.numbers);
@@ -227,21 +226,21 @@ impl Trace {
         }));
     }
 
-    /// y = A x with vectors that need not exist, to compile a step without a GPU.
-    pub fn product_of(&mut self, matrix: &Slices, [x, y]: [Place; 2]) {
-        let (x, y) = (self.place(x.0, x.1, 1, x.2), self.place(y.0, y.1, 1, y.2));
+    /// Adds y = A x with vectors that need not exist, to compile a step without a GPU.
+    pub fn product_of(&mut self, matrix: &Slices, [x, y]: [TracedVector; 2]) {
+        let (x, y) = (self.index(x.0, x.1, 1, x.2), self.index(y.0, y.1, 1, y.2));
         self.multiply(matrix, MatrixPointers([0; 4]), x, y);
     }
 
-    /// A sweep over vectors that need not exist, to compile a step without a GPU.
-    pub fn sweep_of(&mut self, writes: &[Place], reads: &[Place], sweep: &Sweep<'_>) {
-        let mut places = |all: &[Place]| all.iter().map(|v| self.place(v.0, v.1, 1, v.2)).collect();
-        let (writes, reads) = (places(writes), places(reads));
+    /// Adds a sweep over vectors that need not exist, to compile a step without a GPU.
+    pub fn sweep_of(&mut self, writes: &[TracedVector], reads: &[TracedVector], sweep: &Sweep<'_>) {
+        let mut indices = |all: &[TracedVector]| all.iter().map(|v| self.index(v.0, v.1, 1, v.2)).collect();
+        let (writes, reads) = (indices(writes), indices(reads));
         let coefficients = self.coefficients(sweep);
         self.pass(writes, reads, coefficients, sweep);
     }
 
-    /// Vectors that products gather from.
+    /// Returns the vectors that products gather from.
     fn gathered(&self) -> BTreeSet<usize> {
         let x = |action: &Action| match action {
             Action::Product { x, .. } => Some(*x),
@@ -250,7 +249,7 @@ impl Trace {
         self.actions.iter().filter_map(x).collect()
     }
 
-    /// Vectors that the step writes.
+    /// Returns the vectors that the step writes.
     fn written(&self) -> BTreeSet<usize> {
         let mut all = BTreeSet::new();
         for action in &self.actions {
@@ -262,7 +261,7 @@ impl Trace {
         all
     }
 
-    /// A parameter for a vector.
+    /// Returns the parameter for a vector.
     fn parameter(&self, letter: &'static str, vector: usize) -> Parameter {
         match self.scalar {
             Some(f32::CUDA_NAME) => Parameter::written::<f32>((letter, vector)),
@@ -274,12 +273,12 @@ impl Trace {
         (0..self.vectors.len()).map(|vector| self.parameter("p", vector))
     }
 
-    /// Those for the other places of vectors that are gathered.
+    /// Returns the parameters for the second buffers of gathered vectors.
     fn gathered_parameters(&self) -> impl Iterator<Item = Parameter> {
         self.gathered().into_iter().map(|vector| self.parameter("q", vector))
     }
 
-    /// The parameters of the kernel.
+    /// Returns the parameters of the kernel.
     fn parameters(&self) -> Vec<Parameter> {
         let mut all = vec![Parameter::value::<MatrixPointers>("matrix")];
         all.extend(self.vector_parameters().chain(self.gathered_parameters()));
@@ -293,8 +292,8 @@ impl Trace {
         all
     }
 
-    /// The kernel, for a GPU with so many multiprocessors, whose blocks have so much shared memory; and how much each takes
-    /// for the matrix.
+    /// Returns the kernel, the number of its blocks, and the bytes of shared memory that each block takes for the matrix, for a
+    /// GPU with this number of multiprocessors and bytes of shared memory for a block.
     pub fn kernel(
         &self,
         slots: usize,
@@ -304,11 +303,11 @@ impl Trace {
         let (matrix, _) = self.matrix.as_ref()?;
         let layout = Layout::of(self.rows?, multiprocessors)?;
         let each = (layout.rows_each * layout.block / 32) as usize;
-        let places = |slices: &[u32]| u64::from(slices[slices.len() - 1] - slices[0]);
+        let stored = |slices: &[u32]| u64::from(slices[slices.len() - 1] - slices[0]);
         let starts = (0..matrix.offsets.len()).step_by(each);
-        let most = starts.map(|s| places(&matrix.offsets[s..(s + each + 1).min(matrix.offsets.len())])).max();
+        let most = starts.map(|s| stored(&matrix.offsets[s..(s + each + 1).min(matrix.offsets.len())])).max();
         let rows = self.rows?.max(1) as u64;
-        let unroll = places(&matrix.offsets).div_ceil(rows).clamp(1, UNROLL.into());
+        let unroll = stored(&matrix.offsets).div_ceil(rows).clamp(1, UNROLL.into());
         let shared = most.unwrap_or(0) * (4 + matrix.value.map_or(0, |(_, width)| width) as u64);
         let shared = if shared + RESERVED <= shared_memory { shared as u32 } else { 0 };
         let mut defines = vec![

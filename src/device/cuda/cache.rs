@@ -1,8 +1,8 @@
 //! Compiled kernels on disk, so that only the first run on a machine waits for the compiler.
 //!
-//! One file holds one image together with everything that it was compiled from. That text is compared when the file is
-//! read, so neither two keys of one file name nor a file from elsewhere can put a wrong kernel on the GPU. The cache
-//! never makes a solve fail: what cannot be read is compiled again, what cannot be written is not kept.
+//! One file holds one image with the text that it was compiled from. That text is compared when the file is read, so neither two
+//! keys with the same file name nor a foreign file can put a wrong kernel on the GPU. The cache never makes a solve fail: an
+//! entry that cannot be read is compiled again, and an entry that cannot be written is not kept.
 
 mod entry;
 
@@ -19,7 +19,7 @@ use entry::Key;
 
 /// The folder of kernels in a cache folder.
 const FOLDER: &str = "kernels";
-/// No image comes near this, so a larger file is not ours and is not read into memory.
+/// The largest file that is read. No image comes near this size, so a larger file is not an entry of this cache.
 const LARGEST_FILE: u64 = 1 << 30;
 
 /// A folder of compiled kernels. Any number of threads and processes may use one folder at the same time.
@@ -28,7 +28,7 @@ pub struct KernelCache {
     folder: Option<PathBuf>,
 }
 
-/// How much a cache holds.
+/// The size of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Files of compiled kernels.
@@ -38,9 +38,9 @@ pub struct Usage {
 }
 
 impl KernelCache {
-    /// The cache of this user: `$SOLVER_CACHE/kernels` where that variable is set, otherwise `solver/kernels` in the
-    /// user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). Without a home folder, or where other users can write to
-    /// the cache folder, nothing is kept.
+    /// Opens the cache of this user: `$SOLVER_CACHE/kernels` if that variable is set, otherwise `solver/kernels` in the user's
+    /// cache folder (`$XDG_CACHE_HOME`, or `~/.cache`). Without a home folder, or if other users can write to the cache folder,
+    /// no kernel is kept.
     pub fn open() -> KernelCache {
         match files::cache_folder(FOLDER) {
             Ok(folder) => KernelCache::at(folder.join(FOLDER)),
@@ -58,17 +58,17 @@ impl KernelCache {
         }
     }
 
-    /// A cache in `folder`, which is made when the first kernel is stored.
+    /// Makes a cache in `folder`, which is created when the first kernel is stored.
     pub fn at(folder: impl Into<PathBuf>) -> KernelCache {
         KernelCache { folder: Some(folder.into()) }
     }
 
-    /// Where the files lie; `None` where nothing is kept.
+    /// Returns the folder of the files; `None` if no kernel is kept.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// Counts the files and their bytes; nothing where the folder cannot be read.
+    /// Counts the files and their bytes; returns zeros if the folder cannot be read.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         let Some(Ok(entries)) = self.folder.as_ref().map(fs::read_dir) else { return usage };
@@ -85,7 +85,7 @@ impl KernelCache {
         usage
     }
 
-    /// The image of this kernel: from the disk, or else from `compile`, whose result is then stored.
+    /// Returns the image of this kernel: from the disk, or else from `compile`, whose result is then stored.
     ///
     /// The only errors are those of `compile`.
     pub fn get_or_compile(
@@ -119,7 +119,8 @@ impl KernelCache {
     }
 }
 
-/// Warns on the first trouble with the whole cache; the same again for each kernel would only be noise.
+/// Logs the first failure of the cache as a warning, and later ones at debug level: otherwise each kernel would repeat the
+/// warning.
 fn warn_once(message: std::fmt::Arguments) {
     static WARNED: AtomicBool = AtomicBool::new(false);
     if WARNED.swap(true, Ordering::Relaxed) {
@@ -129,28 +130,29 @@ fn warn_once(message: std::fmt::Arguments) {
     }
 }
 
-/// Reads an entry: `None` where there is none, and the reason as an error where there is one that is no good.
+/// Reads an entry: `None` if there is none, and the reason as an error if the entry is invalid.
 fn load(path: &Path, key: &Key) -> std::result::Result<Option<Image>, String> {
     match read(path) {
         Ok(bytes) => key.image(&bytes).map(Some),
-        // A folder that is a file shows itself again, with a warning, when the image is stored.
+        // If the folder is a file, storing the image fails and warns.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(format!("cannot be read ({error})")),
     }
 }
 
-/// Reads a whole regular file of bearable size: opening a pipe would wait for a writer that never comes.
+/// Reads a regular file of at most [`LARGEST_FILE`] bytes. Other kinds of files are refused: opening a pipe would wait for a
+/// writer that never comes.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() || metadata.len() > LARGEST_FILE {
-        return Err(io::Error::new(ErrorKind::InvalidData, "no file of this cache"));
+        return Err(io::Error::new(ErrorKind::InvalidData, "not a file of this cache"));
     }
     let mut bytes = Vec::new();
     File::open(path)?.take(LARGEST_FILE).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Puts an entry in its place. It is not synced: what a power failure leaves behind, the checksum finds.
+/// Writes an entry. The file is not synced: the checksum detects damage from a power failure.
 fn store(folder: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     create_folder(folder)?;
     files::replace(path, files::Content::Cache, false, |file| file.write_all(bytes))
@@ -161,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_home_folder_nothing_is_kept_and_kernels_compile_all_the_same() {
+    fn without_a_home_folder_kernels_compile_and_are_not_kept() {
         let cache = KernelCache { folder: None };
         let image = || Ok(Image::Cubin(vec![1]));
         assert_eq!(cache.get_or_compile((13, 0), "k", "", &[], 90, image).unwrap(), Image::Cubin(vec![1]));

@@ -4,13 +4,13 @@ use super::driver::{can_load, driver_version, require_gpu};
 use super::nvrtc::Nvrtc;
 use crate::error::{Error, GpuError, Result};
 
-/// Whether everything that our kernels need is there: driver, the GPU with that index, and a compiler that the driver can follow.
+/// Checks that the driver, the GPU with that index, and a compiler whose code the driver can load are present.
 pub fn usable(index: usize) -> Result<()> {
     require_gpu(index)?;
     compiler().map(|_| ())
 }
 
-/// NVRTC, if the driver can load what it makes.
+/// Returns NVRTC, or an error if the driver cannot load its code.
 pub fn compiler() -> Result<&'static Nvrtc> {
     let driver = driver_version()?;
     let compiler = Nvrtc::get()?;
@@ -21,7 +21,7 @@ pub fn compiler() -> Result<&'static Nvrtc> {
             major => format!("nvidia-cuda-nvrtc=={major}.*"),
         };
         let reason = format!(
-            "it makes code for CUDA {}, but the driver serves CUDA {}.{}; install NVRTC {} (pip install {wheel}) and set \
+            "it compiles for CUDA {}, but the driver supports CUDA {}.{}; install NVRTC {} (pip install {wheel}) and set \
              SOLVER_NVRTC to its folder, or update the driver",
             version.0, driver.0, driver.1, driver.0
         );

@@ -3,29 +3,29 @@
 use crate::error::{Error, GpuError, Result};
 use cudarc::driver::{CudaContext, DriverError, sys};
 
-/// The oldest driver, by the CUDA version that it serves, whose functions we name.
+/// The oldest driver that has all functions this program calls, by the CUDA version that it supports.
 const OLDEST_DRIVER: (i32, i32) = (12, 4);
 
 const DRIVER: &str = "the CUDA driver";
 
-/// Turns a status of the driver into our error.
+/// Converts a status of the driver to an error.
 pub(super) fn call(call: &'static str, status: sys::CUresult) -> Result<()> {
     status.result().map_err(fault(call))
 }
 
-/// Makes a context current on the calling thread, which calls of the driver without a wrapper need.
+/// Makes a context current on the calling thread, as driver calls without a wrapper need.
 pub(super) fn bind(context: &CudaContext) -> Result<()> {
     context.bind_to_thread().map_err(fault("cuCtxSetCurrent"))
 }
 
-/// Names the call that failed.
+/// Returns a conversion of driver errors that adds the call that failed.
 pub(super) fn fault(call: &'static str) -> impl Fn(DriverError) -> Error {
     move |e| Error::Gpu(GpuError::Cuda { call, message: e.to_string() })
 }
 
-/// Fails where there is no driver, or none that this program can work with.
+/// Fails if there is no driver, or none that this program supports.
 pub fn require_driver() -> Result<()> {
-    // SAFETY: only tries to open the library.
+    // SAFETY: the call only tries to open the library.
     if !unsafe { sys::is_culib_present() } {
         return Err(Error::Gpu(GpuError::LibraryMissing {
             library: DRIVER,
@@ -37,15 +37,14 @@ pub fn require_driver() -> Result<()> {
     let (major, minor) = version()?;
     if (major, minor) < OLDEST_DRIVER {
         return Err(unusable(format!(
-            "it serves CUDA {major}.{minor}, and {}.{} is the oldest that this program knows; update the driver, or use \
-             the CPU",
+            "it supports CUDA {major}.{minor}, but this program needs at least {}.{}; update the driver, or use the CPU",
             OLDEST_DRIVER.0, OLDEST_DRIVER.1
         )));
     }
     Ok(())
 }
 
-/// Fails where what calls itself the driver is something else: the binding would end the program at the first call.
+/// Fails if a library with the driver's name lacks the driver's functions: the binding would end the program at the first call.
 fn require_functions() -> Result<()> {
     const FIRST: [&str; 4] = ["cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDevicePrimaryCtxRetain"];
     // SAFETY: the library is there; symbols are only looked up.
@@ -53,7 +52,7 @@ fn require_functions() -> Result<()> {
     match FIRST.into_iter().find(|name| !has(name)) {
         None => Ok(()),
         Some(name) => Err(unusable(format!(
-            "it has no {name}; reinstall the NVIDIA driver, look for another file of that name on LD_LIBRARY_PATH, or \
+            "it has no {name}; reinstall the NVIDIA driver, look for another libcuda.so on LD_LIBRARY_PATH, or \
              use the CPU"
         ))),
     }
@@ -64,14 +63,14 @@ fn unusable(reason: String) -> Error {
     Error::Gpu(GpuError::LibraryUnusable { library: DRIVER, path, reason })
 }
 
-/// Number of GPUs that the driver lists.
+/// Returns the number of GPUs that the driver lists.
 pub fn count() -> Result<usize> {
     require_driver()?;
     match CudaContext::device_count() {
         Ok(count) => Ok(usize::try_from(count).unwrap_or(0)),
         Err(e) if e.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE => Ok(0),
         Err(e) if e.0 == sys::CUresult::CUDA_ERROR_STUB_LIBRARY => Err(unusable(
-            "it is the stub of a toolkit, which is only for linking; take its folder off LD_LIBRARY_PATH, or use \
+            "it is the stub of a toolkit, which is only for linking; remove its folder from LD_LIBRARY_PATH, or use \
              the CPU"
                 .to_owned(),
         )),
@@ -79,7 +78,7 @@ pub fn count() -> Result<usize> {
     }
 }
 
-/// The newest CUDA version that the driver serves, as (major, minor).
+/// Returns the newest CUDA version that the driver supports, as (major, minor).
 pub fn driver_version() -> Result<(i32, i32)> {
     require_driver()?;
     version()
@@ -87,18 +86,18 @@ pub fn driver_version() -> Result<(i32, i32)> {
 
 fn version() -> Result<(i32, i32)> {
     let mut version = 0;
-    // SAFETY: writes one integer.
+    // SAFETY: the call writes one integer.
     call("cuDriverGetVersion", unsafe { sys::cuDriverGetVersion(&mut version) })?;
     Ok((version / 1000, version % 1000 / 10))
 }
 
-/// Fails where there is no GPU with that index.
+/// Fails if there is no GPU with that index.
 pub(super) fn require_gpu(index: usize) -> Result<()> {
     let count = count()?;
     if index < count { Ok(()) } else { Err(Error::Gpu(GpuError::NoSuchGpu { index, count })) }
 }
 
-/// Whether a driver of that version loads what a compiler of the other makes.
+/// Returns whether a driver of one version can load the code of a compiler of another version.
 pub(super) fn can_load(driver: (i32, i32), compiler: (i32, i32)) -> bool {
     compiler.0 <= driver.0
 }

@@ -8,7 +8,7 @@ use crate::device::sweep::{
 use crate::scalar::Scalar;
 use std::fmt::Write;
 
-/// The name of a vector's element in registers.
+/// Returns the name of a vector's element in registers.
 fn element(operand: Operand) -> String {
     match operand {
         Operand::Write(i) => format!("w{i}[e]"),
@@ -17,9 +17,9 @@ fn element(operand: Operand) -> String {
     }
 }
 
-/// The slots that a program reads before it or a dot has computed them.
+/// Returns the slots that a program reads before the program or a dot product has computed them.
 fn slots_read(dots: &[Dot], program: &[Op]) -> Vec<Slot> {
-    let mut known: Vec<Slot> = dots.iter().map(|d| d.out).collect();
+    let mut available: Vec<Slot> = dots.iter().map(|d| d.out).collect();
     let mut fetched = Vec::new();
     for op in program {
         let (reads, written) = match *op {
@@ -32,17 +32,17 @@ fn slots_read(dots: &[Dot], program: &[Op]) -> Vec<Slot> {
             Op::StopIf(Test::AtMost(a, b), _) => (vec![a, b], None),
         };
         for slot in reads {
-            if !known.contains(&slot) {
-                known.push(slot);
+            if !available.contains(&slot) {
+                available.push(slot);
                 fetched.push(slot);
             }
         }
-        known.extend(written);
+        available.extend(written);
     }
     fetched
 }
 
-/// `Scalars`, and `fetch` that loads them.
+/// Returns `Scalars`, and `fetch`, which loads them.
 fn fetch(fetched: &[Slot]) -> String {
     let members: String = fetched.iter().map(|s| format!(" double v{}[K];", s.0)).collect();
     let loads: String =
@@ -55,15 +55,15 @@ fn fetch(fetched: &[Slot]) -> String {
     )
 }
 
-/// `DOTS`, `Scalars`, `fetch` and `conclude` (see common.cuh): the end of a kernel with dots and a program.
+/// Returns `DOTS`, `Scalars`, `fetch` and `conclude` (see common.cuh): the end of a kernel with dot products and a program.
 ///
-/// Scalars that the program reads are fetched while the sums of the blocks are on their way; those that it computes
-/// stay in registers and are stored as they come.
+/// Scalars that the program reads are fetched while the sums of the blocks are being combined. Scalars that it computes stay in
+/// registers and are stored as soon as they are computed.
 pub fn conclude(dots: &[Dot], program: &[Op]) -> String {
     format!("#define DOTS {}\n{}", dots.len(), program_of(dots, program))
 }
 
-/// The same without `DOTS`.
+/// Returns the same text without `DOTS`.
 pub(super) fn program_of(dots: &[Dot], program: &[Op]) -> String {
     let mut declared = slots_read(dots, program);
     let mut text = fetch(&declared);
@@ -123,17 +123,17 @@ pub(super) fn program_of(dots: &[Dot], program: &[Op]) -> String {
     text
 }
 
-/// Whether a program can end the run of a column.
+/// Returns whether a program can end the run of a column.
 pub(super) fn may_stop(program: &[Op]) -> bool {
     program.iter().any(|op| matches!(op, Op::StopIf(..)))
 }
 
-/// The type of the argument that holds the numbers of sweeps.
+/// Returns the type of the argument that holds the numbers of sweeps.
 pub(super) fn numbers(count: usize) -> String {
     format!("struct Numbers {{ double at[{count}]; }};\n")
 }
 
-/// The parameters of the kernel of a sweep over vectors of `T`.
+/// Returns the parameters of the kernel of a sweep over vectors of `T`.
 pub(super) fn parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
     let written = (0..sweep.writes as usize).map(|i| Parameter::written::<T>(("p", i)));
     let mut all: Vec<Parameter> = written.chain(read::<T>(sweep)).collect();
@@ -141,17 +141,16 @@ pub(super) fn parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
     all
 }
 
-/// Those for the vectors that a sweep reads, and for its numbers if there are any.
+/// Returns the parameters for the vectors that a sweep reads, and for its numbers if there are any.
 fn read<T: Scalar>(sweep: &Sweep<'_>) -> impl Iterator<Item = Parameter> {
     let numbers = (!sweep.numbers.is_empty()).then(|| Parameter::numbers(MAX_NUMBERS));
     (0..sweep.reads as usize).map(|i| Parameter::read::<T>(("q", i))).chain(numbers)
 }
 
-/// The whole kernel of a sweep: `extern "C"` with the name `sweep_<name>`.
+/// Returns the whole kernel of a sweep: `extern "C"` with the name `sweep_<name>`.
 ///
-/// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the first use.
-/// The vectors carry no promise of being read-only or apart: the kernel ahead may still write them until `in_order`
-/// returns.
+/// Each thread takes `UNROLL` rows at a distance of `BLOCK`, so that several loads are in flight before the first use. The
+/// vectors are not declared read-only or disjoint: the previous kernel may still write them until `in_order` returns.
 pub fn sweep(sweep: &Sweep<'_>) -> String {
     let mut text = String::new();
     if !sweep.numbers.is_empty() {
@@ -182,7 +181,7 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
             "    grid_sum(s, sums, [&] { return fetch(s); },\n             \
              [&](const double* total, const Scalars& z) { conclude(s, total, z); });\n",
         ),
-        // A program alone: launched as one block over no rows.
+        // A program without vectors is launched as one block over no rows.
         (true, false) => {
             text.push_str("    if (blockIdx.x == 0 && threadIdx.x == 0) conclude(s, nullptr, fetch(s));\n");
         }
@@ -192,8 +191,8 @@ pub fn sweep(sweep: &Sweep<'_>) -> String {
     text
 }
 
-/// The name and the value of each coefficient but 1 and -1, in the precision of the vectors. The numbers of the sweep are those
-/// of the kernel from `first` on.
+/// Returns the name and the value of each coefficient but 1 and -1, in the precision of the vectors. The numbers of the sweep are
+/// those of the kernel from `first` on.
 pub(super) fn coefficients(sweep: &Sweep<'_>, first: usize) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (u, update) in sweep.updates.iter().enumerate() {
@@ -210,7 +209,7 @@ pub(super) fn coefficients(sweep: &Sweep<'_>, first: usize) -> Vec<(String, Stri
     all
 }
 
-/// The loop over rows: load what is read, compute, store what is written.
+/// Returns the loop over rows: it loads the vectors that are read, computes, and stores the vectors that are written.
 fn body(sweep: &Sweep<'_>) -> String {
     let mut text = String::from(
         "    const u64 stride = u64(gridDim.x) * BLOCK * UNROLL;\n    \
@@ -247,7 +246,7 @@ fn body(sweep: &Sweep<'_>) -> String {
         } else {
             format!("p{i}[i] = w{i}[e]")
         };
-        // A column that is done keeps its vectors.
+        // The vectors of a column that is done do not change.
         let _ = writeln!(compute, "                    if (K == 1 || s.done[c] == 0) {store};");
     }
     for (d, dot) in sweep.dots.iter().enumerate() {
@@ -258,17 +257,17 @@ fn body(sweep: &Sweep<'_>) -> String {
     text
 }
 
-/// The parameters that [`row_sweep`] takes after those of the product.
+/// Returns the parameters that [`row_sweep`] takes after those of the product.
 pub fn row_sweep_parameters<T: Scalar>(sweep: &Sweep<'_>) -> Vec<Parameter> {
     let last = [Parameter::value::<u64>("n"), Parameter::value::<SlotPointers>("slots")];
     read::<T>(sweep).chain(last).collect()
 }
 
-/// The end of rows of a product, as `struct Rows` of kernels/rows.cuh: what becomes of a row and its sum, where a sweep of
-/// one column over y = A x and x follows. y stands in no memory, and x is set anew in `p1`.
+/// Returns `struct Rows` of kernels/rows.cuh for a product that is followed by a sweep of one column over y = A x and x: it takes
+/// each row with its sum. y is not stored in memory, and the new x is stored in `p1`.
 ///
-/// Vectors that rows pass through once are marked as the first to leave the cache: what is gathered, the old x, shall stay
-/// there.
+/// Vectors that are read or written once are marked for early eviction from the cache, so that the old x, which is gathered,
+/// stays in it.
 pub fn row_sweep(sweep: &Sweep<'_>) -> String {
     let mut text = if sweep.dots.is_empty() { String::new() } else { conclude(sweep.dots, sweep.then) };
     let reads = |each: &dyn Fn(u8) -> String| (0..sweep.reads).map(each).collect::<String>();
@@ -310,13 +309,13 @@ pub fn row_sweep(sweep: &Sweep<'_>) -> String {
     text
 }
 
-/// `w<target>[e] = the sum of the terms`.
+/// Returns `w<target>[e] = the sum of the terms`.
 pub(super) fn assignment(index: usize, update: &Update<'_>) -> String {
     let sum: Vec<_> = update.terms.iter().enumerate().map(|(t, term)| self::term(index, t, term)).collect();
     format!("{} = {}", element(Operand::Write(update.target)), sum.join(" + "))
 }
 
-/// What an element adds to a sum.
+/// Returns the summand of an element.
 pub(super) fn summand(dot: &Dot) -> String {
     match dot.of {
         Summand::Product(a, b) => format!("double({}) * double({})", element(a), element(b)),
@@ -340,7 +339,7 @@ fn term(update: usize, index: usize, term: &Term) -> String {
     }
 }
 
-/// Whether the old value of a written vector is needed.
+/// Returns whether the old value of a written vector is needed.
 fn reads_before_write(sweep: &Sweep<'_>, i: u8) -> bool {
     let own = Operand::Write(i);
     for update in sweep.updates {
@@ -354,13 +353,13 @@ fn reads_before_write(sweep: &Sweep<'_>, i: u8) -> bool {
     sums(sweep, own)
 }
 
-/// Whether a sum over elements reads the vector.
+/// Returns whether a sum over elements reads the vector.
 fn sums(sweep: &Sweep<'_>, vector: Operand) -> bool {
     sweep.dots.iter().any(|dot| dot.of.operands().any(|operand| operand == vector))
 }
 
-/// Whether a written vector is only added to, and read by nothing else in the sweep: such as a solution, which waits a
-/// whole iteration for its next use. It passes through the cache marked as the first to leave.
+/// Returns whether a written vector is only added to and not read by any other part of the sweep. An example is a solution, which
+/// is next used a whole iteration later. It is marked for early eviction from the cache.
 fn only_accumulates(sweep: &Sweep<'_>, i: u8) -> bool {
     let own = Operand::Write(i);
     let terms = sweep.updates.iter().flat_map(|u| u.terms.iter().map(move |t| (u.target, t)));

@@ -12,23 +12,24 @@ pub(super) struct Graph {
     stream: Arc<CudaStream>,
 }
 
-// SAFETY: the driver ties no graph to a thread; it demands that calls on one do not overlap and that its context is current. Every
-// call here binds the context first. The type is not `Sync`, so that only the thread that has the graph makes them.
+// SAFETY: the driver does not tie a graph to a thread. It requires that calls on one graph do not overlap and that the graph's
+// context is current. Every call here binds the context first. The type is not `Sync`, so that only the thread that owns the
+// graph makes calls.
 unsafe impl Send for Graph {}
 
 impl Graph {
-    /// Ends the capture on a stream, and makes what was captured ready to launch.
+    /// Ends the capture on a stream, and instantiates the captured graph.
     pub fn end_capture(on: &Arc<CudaStream>) -> Result<Graph> {
         bind(on.context())?;
         // SAFETY: the stream lives through the call.
         let captured = unsafe { stream::end_capture(on.cu_stream()) }.map_err(fault("cuStreamEndCapture"))?;
         if captured.is_null() {
-            let message = "the step enqueued nothing".to_owned();
+            let message = "the step enqueued no work".to_owned();
             return Err(Error::Gpu(GpuError::Cuda { call: "cuStreamEndCapture", message }));
         }
-        // SAFETY: captured just now.
+        // SAFETY: `captured` is the graph of the capture that has just ended.
         let executable = unsafe { graph::instantiate(captured, sys::CUgraphInstantiate_flags(0)) };
-        // SAFETY: nothing else has the graph, and its executable form is independent of it.
+        // SAFETY: no other code has the graph, and its executable form is independent of it.
         let destroyed = unsafe { graph::destroy(captured) };
         let executable = executable.map_err(fault("cuGraphInstantiate"))?;
         let graph = Graph { executable, stream: Arc::clone(on) };

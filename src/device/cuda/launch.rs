@@ -1,11 +1,11 @@
 //! Launches of kernels with typed, named arguments.
 //!
-//! A kernel's parameters are a list of names and types. [`KernelSource`](super::modules::KernelSource) writes the list into the text
-//! of the kernel, as the macro `PARAMETERS`. A launch takes values whose names and types come from the memory and the numbers
-//! themselves, and compares the two lists. So no argument can reach a kernel in another place or with another type.
+//! A kernel's parameters are a list of names and types. [`KernelSource`](super::modules::KernelSource) writes the list into the
+//! text of the kernel, as the macro `PARAMETERS`. A launch takes values, whose names and types come from the arrays and the
+//! numbers themselves, and compares the two lists. So no argument can reach a kernel at another position or with another type.
 //!
-//! What the types cannot express is how far a kernel reads. Backends make their arrays of validated formats, and compare the lengths
-//! of x and y with the shape of the matrix in one place.
+//! The types cannot express how far a kernel reads. Backends make their arrays from validated formats, and one function compares
+//! the lengths of x and y with the shape of the matrix.
 
 use super::driver::{bind, call};
 use super::memory::{CudaArray, address};
@@ -23,37 +23,37 @@ use std::ffi::c_void;
 /// An array in GPU memory with the parameter that takes it.
 pub struct Stored {
     parameter: Parameter,
-    /// Nothing where a kernel takes an array that this matrix does not have.
+    /// `None` if the matrix lacks an array that a kernel takes.
     bytes: Option<CudaArray<u8>>,
 }
 
 impl Stored {
-    /// An array that kernels only read.
+    /// Makes an array that kernels only read.
     pub fn array<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
         Stored { parameter: Parameter::array::<E>(name), bytes: Some(array.into_bytes()) }
     }
 
-    /// An array that kernels read and write.
+    /// Makes an array that kernels read and write.
     pub fn scratch<E: InKernels + Pod>(name: impl Into<Name>, array: CudaArray<E>) -> Stored {
         Stored { parameter: Parameter::scratch::<E>(name), bytes: Some(array.into_bytes()) }
     }
 
-    /// An array of the type of the vectors that kernels read and write.
+    /// Makes an array of the type of the vectors that kernels read and write.
     pub fn scalars<T: Scalar>(name: impl Into<Name>, array: CudaArray<T>) -> Stored {
         Stored { parameter: Parameter::scalars::<T>(name), bytes: Some(array.into_bytes()) }
     }
 
-    /// No array, for kernels that are compiled without its use.
+    /// Makes a parameter without an array, for kernels that are compiled without its use.
     pub fn nothing<E: InKernels>(name: impl Into<Name>) -> Stored {
         Stored { parameter: Parameter::array::<E>(name), bytes: None }
     }
 
-    /// The parameter.
+    /// Returns the parameter.
     pub fn parameter(&self) -> Parameter {
         self.parameter
     }
 
-    /// The address, 0 for nothing. While a step is recorded, the recording keeps the memory.
+    /// Returns the address, or 0 without an array. While a step is recorded, the recording keeps the memory.
     pub fn address(&self) -> u64 {
         self.bytes.as_ref().map_or(0, address)
     }
@@ -62,17 +62,17 @@ impl Stored {
 /// The arguments of a launch, which borrow the memory that they point to.
 pub struct Arguments<'a> {
     device: &'a Cuda,
-    /// Each with the place of its bits in `words`.
+    /// The parameters, each with the index of its first word in `words`.
     list: Vec<(Parameter, usize)>,
     words: Vec<u64>,
-    /// Whether an array is of another device.
+    /// Whether an array belongs to another device.
     foreign: bool,
 }
 
 impl<'a> Arguments<'a> {
-    /// No arguments yet, for a launch on this device.
+    /// Makes an empty list of arguments for a launch on this device.
     pub fn on(device: &'a Cuda) -> Arguments<'a> {
-        /// Arguments of most kernels, and their words.
+        /// The number of arguments of most kernels.
         const USUAL: usize = 16;
         Arguments {
             device,
@@ -135,7 +135,7 @@ impl<'a> Arguments<'a> {
         self.add(Parameter::scalar::<T>(name), &[bits(value)]);
     }
 
-    /// Adds numbers as `struct Numbers`, which has room for `count` of them.
+    /// Adds numbers as `struct Numbers`, which has room for `count` numbers.
     pub fn numbers(&mut self, numbers: &[f64], count: usize) {
         let parameter = Parameter::numbers(count);
         self.list.push((parameter, self.words.len()));
@@ -146,7 +146,7 @@ impl<'a> Arguments<'a> {
     /// Adds memory that a recording keeps, by its addresses: pointers, or the members of a structure of pointers.
     ///
     /// # Safety
-    /// The addresses are of arrays that the parameter's kernel takes, and the memory lives as long as the recording.
+    /// The addresses are those of arrays that the parameter's kernel takes, and the memory lives as long as the recording.
     pub(super) unsafe fn kept(&mut self, parameter: Parameter, addresses: &[u64]) {
         self.add(parameter, addresses);
     }
@@ -159,7 +159,7 @@ impl<'a> Arguments<'a> {
         self.pointers(name, pointers);
     }
 
-    /// Enqueues a kernel in so many blocks.
+    /// Enqueues a kernel in `blocks` blocks.
     pub(crate) fn launch(self, kernel: &Kernel, blocks: u32) -> Result<()> {
         let early = kernel.launches_early.then_some(sys::CUlaunchAttribute {
             id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
@@ -174,8 +174,8 @@ impl<'a> Arguments<'a> {
         self.enqueue(kernel, (blocks, 0), early)
     }
 
-    /// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once. Each has so many bytes of
-    /// shared memory at run time.
+    /// Enqueues a kernel whose blocks wait for each other, so that all of them must be resident at once. Each block gets `shared`
+    /// bytes of dynamic shared memory.
     pub(super) fn launch_together(self, kernel: &Kernel, blocks: u32, shared: u32) -> Result<()> {
         let together = sys::CUlaunchAttribute {
             id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
@@ -186,7 +186,7 @@ impl<'a> Arguments<'a> {
         self.enqueue(kernel, (blocks, shared), Some(together))
     }
 
-    /// Panics where the arguments are not the kernel's parameters: a fault of the backend, not of its input.
+    /// Panics if the arguments are not the kernel's parameters: a bug in the backend, not an error in its input.
     fn check(&self, kernel: &Kernel) {
         let given = self.list.iter().map(|(parameter, _)| parameter);
         if let Some(difference) = difference(&kernel.parameters, given) {
@@ -220,8 +220,9 @@ impl<'a> Arguments<'a> {
             numAttrs: u32::from(attribute.is_some()),
             attrs: attribute.as_mut().map_or(std::ptr::null_mut(), std::ptr::from_mut),
         };
-        // SAFETY: `check` has compared the arguments with the parameters of which the kernel's text was made; the memory that they
-        // point to is borrowed by `self` and freed in the order of the stream; the call copies arguments and configuration.
+        // SAFETY: `check` has compared the arguments with the parameters from which the kernel's text was made; the memory that
+        // the arguments point to is borrowed by `self` and freed in the order of the stream; the call copies arguments and
+        // configuration.
         let status = unsafe {
             sys::cuLaunchKernelEx(
                 &config,
@@ -234,7 +235,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// The bits of a number of at most eight bytes, from the lowest address on.
+/// Returns the bits of a number of at most eight bytes, from the lowest address on.
 fn bits<V: Pod>(value: V) -> u64 {
     let mut word = [0; size_of::<u64>()];
     let bytes = bytemuck::bytes_of(&value);
@@ -247,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_at_the_lowest_address_of_their_word() {
+    fn numbers_begin_at_the_lowest_address_of_their_word() {
         assert_eq!(bits(7_u32).to_ne_bytes()[..4], 7_u32.to_ne_bytes());
         assert_eq!(bits(-1.5_f32).to_ne_bytes()[..4], (-1.5_f32).to_ne_bytes());
         assert_eq!(bits(2.5_f64), 2.5_f64.to_bits());

@@ -1,4 +1,4 @@
-//! Where NVIDIA's libraries are looked for: by the system's loader, in toolkits, and among the pip wheels of a Python.
+//! The search for NVIDIA's libraries: by the system's loader, in toolkits, and among the pip wheels of Python installations.
 
 mod places;
 
@@ -14,17 +14,17 @@ use places::FOR_13;
 pub(super) use places::touch;
 pub(super) use places::{PLACES, folders, libraries_in, names_in, variable};
 
-/// Advice that names a pip wheel: those for CUDA 12 end in `-cu12`, later ones in nothing.
+/// Advice that names a pip wheel: wheels for CUDA 12 end in `-cu12`, later ones have no suffix.
 pub struct Hint {
     /// For a driver of CUDA 12.
     pub cuda12: &'static str,
     /// For a newer one.
     pub later: &'static str,
-    /// For when there is no driver to go by.
+    /// For a machine without a driver.
     pub either: &'static str,
 }
 
-/// A [`Hint`] from what stands before the wheel, its name for CUDA 13, and what stands behind it.
+/// Makes a [`Hint`] from the text before the wheel, the wheel's name for CUDA 13, and the text after it.
 macro_rules! hint {
     ($before:literal, $wheel:literal, $after:literal) => {
         $crate::device::cuda::libraries::Hint {
@@ -37,7 +37,7 @@ macro_rules! hint {
 pub(crate) use hint;
 
 impl Hint {
-    /// What suits the driver of this machine.
+    /// Returns the hint for the driver of this machine.
     pub fn here(&self) -> &'static str {
         self.for_driver(driver_version().ok())
     }
@@ -51,9 +51,9 @@ impl Hint {
     }
 }
 
-/// A library of NVIDIA's, and those that it needs from other folders.
+/// A library of NVIDIA's, with the libraries that it needs from other folders.
 pub struct Wanted {
-    /// What it is called.
+    /// The library's name.
     pub name: &'static str,
     /// The file's name without a version, `libcublas.so`.
     pub file: &'static str,
@@ -63,12 +63,12 @@ pub struct Wanted {
     pub wheel: &'static str,
     /// Libraries that it finds only if they are loaded already: file and wheel.
     pub needs: &'static [(&'static str, &'static str)],
-    /// How to get it.
+    /// How to install it.
     pub hint: Hint,
 }
 
 impl Wanted {
-    /// Loads it for good, from the first place where it works. The error is what was tried.
+    /// Loads the library permanently, from the first place where it works. The error lists what was tried.
     pub fn load(&self) -> Result<(Library, PathBuf), String> {
         for name in self.names {
             match open(Path::new(name)) {
@@ -78,7 +78,7 @@ impl Wanted {
         }
         for file in found(self.file, self.wheel) {
             for (needed, wheel) in self.needs {
-                // Beside it, or in a wheel of its own.
+                // In the same folder, or in another wheel.
                 let sibling = file.parent().and_then(|folder| library_in(folder, needed));
                 let first = sibling.or_else(|| found(needed, wheel).into_iter().next());
                 if let Some(Ok(library)) = first.map(|needed| open(&needed)) {
@@ -93,16 +93,16 @@ impl Wanted {
         Err(format!("{} by name, {PLACES}", self.names.join(", ")))
     }
 
-    /// It is in none of the places that were tried.
+    /// Returns the error for a library that is in none of the places that were tried.
     pub fn missing(&self, tried: String) -> Error {
         GpuError::LibraryMissing { library: self.name, tried, hint: self.hint.here() }.into()
     }
 
-    /// Adds to the error of its first call what it is, and what is most often wrong then.
+    /// Adds a description of the library and the most frequent cause to the error of its first call.
     pub fn would_not_start(&self, error: Error, description: &str) -> Error {
         let Error::Gpu(GpuError::Cuda { call, message }) = error else { return error };
         let serves =
-            driver_version().map(|(a, b)| format!(", which serves CUDA {a}.{b}")).unwrap_or_default();
+            driver_version().map(|(a, b)| format!(", which supports CUDA {a}.{b}")).unwrap_or_default();
         let library = self.name;
         let message = format!(
             "{message}; this is {library} {description}; it may be newer than the driver{serves}; for this driver, {}",
@@ -112,10 +112,10 @@ impl Wanted {
     }
 }
 
-/// `cublasGetProperty` and `cusparseGetProperty`: 0, 1 and 2 ask for the numbers of the version.
+/// `cublasGetProperty` and `cusparseGetProperty`: 0, 1 and 2 select the numbers of the version.
 pub type GetProperty = unsafe extern "C" fn(c_int, *mut c_int) -> c_int;
 
-/// Version and file of a library in words; no GPU is needed to ask.
+/// Returns the version and the file of a library in words; this needs no GPU.
 ///
 /// # Safety
 ///
@@ -123,7 +123,7 @@ pub type GetProperty = unsafe extern "C" fn(c_int, *mut c_int) -> c_int;
 pub unsafe fn describe(property: GetProperty) -> String {
     let number = |which| {
         let mut number = 0;
-        // SAFETY: the caller vouches for the function; the integer may be written.
+        // SAFETY: the caller guarantees the function; the integer may be written.
         (unsafe { property(which, &mut number) } == 0).then(|| number.to_string())
     };
     let numbers: Option<Vec<String>> = (0..3).map(number).collect();
@@ -134,12 +134,12 @@ pub unsafe fn describe(property: GetProperty) -> String {
     }
 }
 
-/// The file whose code lies at `address` of this process: a name alone does not say where the loader found it.
+/// Returns the file whose code is at `address` of this process: a name alone does not show where the loader found the file.
 pub(super) fn file_at(address: usize) -> Option<PathBuf> {
     mapped_file(&std::fs::read_to_string("/proc/self/maps").ok()?, address)
 }
 
-/// The file that is mapped at `address`, from the text of `/proc/self/maps`.
+/// Returns the file that is mapped at `address`, from the text of `/proc/self/maps`.
 fn mapped_file(maps: &str, address: usize) -> Option<PathBuf> {
     let line = maps.lines().find(|line| {
         let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
@@ -147,30 +147,30 @@ fn mapped_file(maps: &str, address: usize) -> Option<PathBuf> {
         let bounds = range.and_then(|(from, to)| Some((bound(from)?, bound(to)?)));
         bounds.is_some_and(|(from, to)| (from..to).contains(&address))
     })?;
-    // Five columns stand before the path, none of which has a slash besides it.
+    // Five columns come before the path, and none of them contains a slash.
     let path = PathBuf::from(&line[line.find('/')?..]);
     path.is_file().then_some(path)
 }
 
 fn open(path: &Path) -> Result<Library, String> {
-    // SAFETY: opening runs the library's initialisers, which in NVIDIA's libraries have no demands on their caller; that a
-    // file of this name is one of them is the trust that any search of a loader puts into its folders.
+    // SAFETY: opening runs the library's initialisers, which in NVIDIA's libraries have no requirements on their caller. Like any
+    // search of a loader, this trusts its folders: a file of this name is one of these libraries.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         std::error::Error::source(&error).map_or_else(|| error.to_string(), |e| e.to_string())
     })
 }
 
-/// The newest file of that name in each folder that has one, best folder first.
+/// Returns the newest file of that name in each folder that has one, best folder first.
 fn found(file: &str, wheel: &str) -> Vec<PathBuf> {
     let mut folders = folders(variable, Path::new("/usr/local"), wheel);
-    // A driver of CUDA 12 is too old for them.
+    // A driver of CUDA 12 is too old for the wheels for CUDA 13.
     if matches!(driver_version(), Ok((..=12, _))) {
         folders.sort_by_key(|folder| folder.ends_with(FOR_13));
     }
     folders.iter().filter_map(|folder| library_in(folder, file)).collect()
 }
 
-/// The newest file of that name in a folder.
+/// Returns the newest file of that name in a folder.
 fn library_in(folder: &Path, file: &str) -> Option<PathBuf> {
     libraries_in(folder, file).into_iter().next()
 }
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     const NONE: Wanted = Wanted {
-        name: "nothing",
+        name: "NONE",
         file: "libnone.so",
         names: &["libnone.so.7", "libnone.so"],
         wheel: "none",
@@ -189,12 +189,12 @@ mod tests {
     };
 
     #[test]
-    fn a_library_that_is_nowhere_is_named_with_what_was_tried() {
+    fn a_missing_library_is_reported_with_the_places_that_were_tried() {
         let tried = NONE.load().map(|(_, path)| path).unwrap_err();
         let message = NONE.missing(tried).to_string();
-        for said in ["libnone.so.7, libnone.so", "/usr/local/cuda*/lib64", "pyenv", "pip install nvidia-none"]
+        for text in ["libnone.so.7, libnone.so", "/usr/local/cuda*/lib64", "pyenv", "pip install nvidia-none"]
         {
-            assert!(message.contains(said), "{said} in {message}");
+            assert!(message.contains(text), "{text} in {message}");
         }
     }
 
@@ -209,12 +209,11 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_does_not_start_is_named_and_other_errors_are_left_alone() {
+    fn a_library_that_does_not_start_is_described_and_other_errors_do_not_change() {
         let failed = || GpuError::Cuda { call: "noneCreate", message: "it says 1".to_owned() }.into();
         let message = NONE.would_not_start(failed(), "13.1.0, from /lib/libnone.so").to_string();
-        for said in ["noneCreate failed: it says 1", "nothing 13.1.0", "newer than the driver", "nvidia-none"]
-        {
-            assert!(message.contains(said), "{said} in {message}");
+        for text in ["noneCreate failed: it says 1", "NONE 13.1.0", "newer than the driver", "nvidia-none"] {
+            assert!(message.contains(text), "{text} in {message}");
         }
         let other = || NONE.missing("here".to_owned());
         assert_eq!(NONE.would_not_start(other(), "x").to_string(), other().to_string());

@@ -1,4 +1,4 @@
-//! Arrays in GPU memory, and the memory that is left.
+//! Arrays in GPU memory, and the free memory.
 
 use super::driver::{bind, call, fault};
 use super::{Cuda, Gpu};
@@ -24,7 +24,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Whether it belongs to this device.
+    /// Returns whether the memory belongs to this device.
     pub fn is_on(&self, gpu: &Cuda) -> bool {
         Arc::ptr_eq(&self.gpu.0, &gpu.0)
     }
@@ -36,10 +36,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // Freeing memory while a step is recorded would become part of that step: other threads wait, and what the step itself
-        // drops stays as long as its recording.
+        // Freeing memory while a step is recorded would become part of that step. So other threads wait here, and memory that the
+        // step itself drops is kept as long as its recording.
         let turn = self.gpu.turn();
-        // SAFETY: taken once, here.
+        // SAFETY: the bytes are taken once, here.
         let bytes = unsafe { ManuallyDrop::take(&mut self.bytes) };
         match &mut *turn.recording.borrow_mut() {
             Some(kept) => {
@@ -50,23 +50,23 @@ impl Drop for Memory {
     }
 }
 
-/// The hint where free memory is fragmented, or where another program takes it meanwhile.
-const IN_PIECES: &str =
-    "the driver has no piece of that size; end other programs on this GPU, or use the CPU";
+/// The hint if free memory is fragmented, or if another program takes it meanwhile.
+const FRAGMENTED: &str =
+    "the driver has no free block of that size; end other programs on this GPU, or use the CPU";
 
-/// The address of an array on the device. While a step is recorded, the recording keeps the array's memory.
+/// Returns the address of an array on the device. While a step is recorded, the recording keeps the array's memory.
 pub fn address<T>(array: &CudaArray<T>) -> u64 {
     array.memory.gpu.keep(|| Arc::clone(&array.memory) as Kept);
     array.memory.address()
 }
 
 impl<T> CudaArray<T> {
-    /// Elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -75,7 +75,7 @@ impl<T> CudaArray<T> {
         &self.memory
     }
 
-    /// The same memory as bytes.
+    /// Returns the same memory as bytes.
     pub(super) fn into_bytes(self) -> CudaArray<u8> {
         CudaArray { memory: self.memory, len: self.len * size_of::<T>(), elements: PhantomData }
     }
@@ -90,20 +90,20 @@ impl<T: Pod> CudaArray<T> {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the array has so many bytes, and zero bits are a valid element.
+        // SAFETY: the array has `bytes` bytes, and zero bits are a valid element.
         let status = unsafe { sys::cuMemsetD8Async(address(self), 0, bytes, stream.cu_stream()) };
         call("cuMemsetD8Async", status)
     }
 
-    /// Copies the first elements to the host, in the order of the stream; the host waits for it afterwards.
+    /// Copies the first elements to the host, in the order of the stream. The caller then waits for the stream.
     pub(super) fn copy_to_host(&self, host: &mut [T]) -> Result<()> {
         let stream = &self.memory.gpu.0.stream;
-        assert!(host.len() <= self.len, "no more elements than there are");
+        assert!(host.len() <= self.len, "the array has all elements that are copied");
         if host.is_empty() {
             return Ok(());
         }
         bind(stream.context())?;
-        // SAFETY: both have so many bytes; elements are valid for any bits.
+        // SAFETY: both have at least `size_of_val(host)` bytes; elements are valid for any bits.
         let status = unsafe {
             let to = host.as_mut_ptr().cast();
             sys::cuMemcpyDtoHAsync_v2(to, address(self), size_of_val(host), stream.cu_stream())
@@ -113,7 +113,7 @@ impl<T: Pod> CudaArray<T> {
 }
 
 impl Cuda {
-    /// Free and total bytes of GPU memory.
+    /// Returns the free and the total bytes of GPU memory.
     pub fn memory(&self) -> Result<(u64, u64)> {
         let Gpu { context, free_at_first, memory_limit, .. } = &*self.0;
         let (free, total) = context.mem_get_info().map_err(fault("cuMemGetInfo"))?;
@@ -122,7 +122,7 @@ impl Cuda {
         Ok((memory_limit.map_or(free, |limit| limit.saturating_sub(used).min(free)), total))
     }
 
-    /// Fails where `needed` bytes, and `reserve` bytes more for later use, are not free.
+    /// Fails if `needed` bytes, and `reserve` bytes more for later use, are not free.
     pub fn require_room(&self, what: &'static str, needed: u64, reserve: u64) -> Result<()> {
         let free = self.memory()?.0;
         if needed.saturating_add(reserve) <= free {
@@ -131,7 +131,8 @@ impl Cuda {
         Err(GpuError::DeviceMemory { what, needed, reserved: reserve, free, hint: None }.into())
     }
 
-    /// Device memory for `len` elements, zeroed. A step that is recorded cannot allocate: its memory would end with it.
+    /// Allocates device memory for `len` elements, zeroed. Fails while a step is recorded: the memory would end with the
+    /// recording.
     pub fn allocate<T: Pod>(&self, what: &'static str, len: usize) -> Result<CudaArray<T>> {
         let turn = self.turn();
         if turn.recording.borrow().is_some() {
@@ -143,7 +144,7 @@ impl Cuda {
         let bytes = self.0.stream.alloc_zeros(bytes.max(size_of::<T>())).map_err(|e| match e.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
                 let free = self.memory().map_or(0, |(free, _)| free);
-                let hint = Some(IN_PIECES.to_owned());
+                let hint = Some(FRAGMENTED.to_owned());
                 GpuError::DeviceMemory { what, needed, reserved: 0, free, hint }.into()
             }
             _ => fault("cuMemAllocAsync")(e),
@@ -155,7 +156,7 @@ impl Cuda {
     /// Copies a host array into new device memory.
     pub fn allocate_from<T: Pod>(&self, what: &'static str, host: &[T]) -> Result<CudaArray<T>> {
         let array = self.allocate(what, host.len())?;
-        // SAFETY: as many elements as were just allocated.
+        // SAFETY: `array` has as many elements as `host`.
         unsafe { self.copy_to(bytemuck::cast_slice(host), address(&array))? };
         Ok(array)
     }

@@ -1,9 +1,9 @@
 //! An NVIDIA GPU as a device.
 //!
-//! One stream of our own (the default one cannot be captured), no event tracking. Kernels are generated from sweeps
-//! or embedded as sources, compiled at run time by NVRTC for this GPU and kept on disk. A recorded step is a CUDA
-//! graph; scalars never visit the host inside it. Nothing of CUDA is needed to build or to start this program: every
-//! library is looked for at run time, and a missing one is an error that says what to do.
+//! All work runs on one dedicated stream (the default stream cannot be captured), without event tracking. Kernels are generated
+//! from sweeps or embedded as sources, compiled at run time by NVRTC for this GPU and kept on disk. A recorded step is a CUDA
+//! graph, in which scalars are never copied to the host. CUDA is not needed to build or to start this program: every library is
+//! searched at run time, and a missing one is an error that says what to do.
 
 #[doc(hidden)]
 pub mod burst;
@@ -49,18 +49,18 @@ use std::sync::Arc;
 pub use steps::CudaSteps;
 pub(crate) use steps::between_captures;
 
-/// An environment variable that bounds the GPU memory this program takes, in bytes: for shared GPUs.
+/// The environment variable that limits the GPU memory of this program, in bytes: for shared GPUs.
 pub const MEMORY_LIMIT: &str = "SOLVER_GPU_MEMORY_LIMIT";
 
 /// The most blocks that a multiprocessor of any GPU holds at once.
 const MOST_RESIDENT: u32 = 32;
 
-/// One NVIDIA GPU, its stream and its kernels. Clones are handles of the same device. Threads that share it take turns, an
-/// operation at a time; a recording is one operation.
+/// One NVIDIA GPU, its stream and its kernels. Clones are handles of the same device. Threads that share the device take turns,
+/// one operation at a time; a recording is one operation.
 #[derive(Clone)]
 pub struct Cuda(Arc<Gpu>);
 
-/// What the handles of a device share.
+/// The data that the handles of a device share.
 struct Gpu {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
@@ -68,25 +68,26 @@ struct Gpu {
     index: usize,
     name: String,
     multiprocessors: u32,
-    /// The limit that the user set, and what was free when we came.
+    /// The limit that the user set, and the memory that was free at the start.
     memory_limit: Option<u64>,
     free_at_first: u64,
     state: ReentrantMutex<State>,
 }
 
-/// What changes while a device is used. The thread that has the turn may take it again: recording a step runs operations.
+/// The state that changes while a device is used. The thread that has the lock may take it again: recording a step runs
+/// operations.
 #[derive(Default)]
 struct State {
-    /// While set, launches are left out: a step run like this compiles its kernels and does nothing else.
+    /// While set, launches are left out: a step then compiles its kernels and launches none.
     rehearsing: Cell<bool>,
-    /// While a step is recorded: what its launches use.
+    /// While a step is recorded: the memory and operators that its launches use.
     recording: RefCell<Option<Vec<Kept>>>,
     /// Page-locked buffers for long uploads, from the first one on.
     staging: RefCell<Option<Staging>>,
-    /// How often vectors have been swapped.
+    /// The number of times that vectors have been swapped.
     swaps: Cell<usize>,
-    /// Whether an operator has been built whose steps may run in one launch, how many were recorded so, and the step that is
-    /// being taken down.
+    /// Whether an operator has been built whose steps may run in one launch, the number of steps recorded in this way, and the
+    /// trace of the step that is being recorded.
     expects_bursts: Cell<bool>,
     bursts: Cell<usize>,
     trace: RefCell<Option<Trace>>,
@@ -99,7 +100,7 @@ pub struct CudaVector<T> {
     data: CudaArray<T>,
 }
 
-/// The limit that the user set, if any.
+/// Returns the limit that the user set, if any.
 fn memory_limit() -> Result<Option<u64>> {
     let Some(value) = std::env::var_os(MEMORY_LIMIT).filter(|v| !v.is_empty()) else { return Ok(None) };
     let value = value.to_string_lossy().into_owned();
@@ -114,7 +115,7 @@ fn memory_limit() -> Result<Option<u64>> {
 }
 
 impl Cuda {
-    /// The GPU with that index, with a context and a stream of our own.
+    /// Opens the GPU with that index, with a context and a dedicated stream.
     pub fn new(index: usize) -> Result<Cuda> {
         driver::require_gpu(index)?;
         let began = std::time::Instant::now();
@@ -122,7 +123,7 @@ impl Cuda {
         let context_ready = began.elapsed();
         compiler()?;
         log::debug!("context ready after {context_ready:.1?}, NVRTC after {:.1?}", began.elapsed());
-        // SAFETY: before any allocation, and everything here runs on one stream, so order needs no events.
+        // SAFETY: there is no allocation yet, and all work of the device runs on one stream, so that its order needs no events.
         unsafe { context.disable_event_tracking() };
         let stream = context.new_stream().map_err(fault("cuStreamCreate"))?;
         let (major, minor) = context.compute_capability().map_err(fault("cuDeviceGetAttribute"))?;
@@ -144,7 +145,7 @@ impl Cuda {
         })))
     }
 
-    /// Waits until no other thread uses the device.
+    /// Locks the device: waits until no other thread uses it.
     fn turn(&self) -> ReentrantMutexGuard<'_, State> {
         self.0.state.lock()
     }
@@ -167,108 +168,110 @@ impl Cuda {
         if memory.is_on(self) { Ok(()) } else { Err(GpuError::OtherDevice { device: self.name() }.into()) }
     }
 
-    /// The kernels' folder on disk.
+    /// Returns the cache of compiled kernels on disk.
     pub fn kernel_cache(&self) -> &cache::KernelCache {
         self.0.modules.cache()
     }
 
-    /// The stream on which everything runs.
+    /// Returns the stream on which all work runs.
     pub fn stream(&self) -> &Arc<CudaStream> {
         &self.0.stream
     }
 
-    /// The compute capability: 90 for 9.0.
+    /// Returns the compute capability: 90 for 9.0.
     pub fn arch(&self) -> u32 {
         self.0.modules.arch()
     }
 
-    /// The largest grid of any kernel that sums: as many blocks as the GPU holds at once, and no multiprocessor holds
+    /// Returns the largest grid of any kernel that sums: as many blocks as the GPU holds at once, and no multiprocessor holds
     /// more than 32.
     fn most_blocks(&self) -> u32 {
         self.0.multiprocessors * MOST_RESIDENT
     }
 
-    /// Bytes of shared memory that a block may have.
+    /// Returns the bytes of shared memory that a block may have.
     fn shared_memory(&self) -> Result<u64> {
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         Ok(self.0.context.attribute(most).map_err(fault("cuDeviceGetAttribute"))? as u64)
     }
 
-    /// How many multiprocessors the GPU has.
+    /// Returns the number of multiprocessors of the GPU.
     pub fn multiprocessors(&self) -> u32 {
         self.0.multiprocessors
     }
 
-    /// Blocks of a kernel for `threads` threads: no more than the GPU holds at once, so that no block starts late.
+    /// Returns the number of blocks of a kernel for `threads` threads: no more than the GPU holds at once, so that no block
+    /// starts late.
     pub fn blocks_for(&self, kernel: &Kernel, threads: u64) -> u32 {
         let resident = self.0.multiprocessors * kernel.blocks_resident.clamp(1, MOST_RESIDENT);
         threads.div_ceil(u64::from(kernel.block)).clamp(1, u64::from(resident)) as u32
     }
 
-    /// Whether a launch is to be left out (see [`Device::record`]), which whoever launches must ask; a step that is being taken
-    /// down then holds more than sweeps and products.
+    /// Returns whether launches are left out (see [`Device::record`]). Every launch must call this first. It also marks a step
+    /// that is being traced as unsuitable for one launch, because the step runs a kernel other than a sweep or a product.
     pub fn leaves_out_launch(&self) -> bool {
-        self.trace_with(|trace| trace.give_up("a kernel of its own"));
+        self.trace_with(|trace| trace.give_up("a kernel other than a sweep or a product"));
         self.turn().rehearsing.get()
     }
 
-    /// Lets steps be taken down from now on, which an operator that can add to their traces asks for.
+    /// Enables step tracing from now on. An operator that can add to traces calls this.
     pub fn expect_bursts(&self) {
         self.turn().expects_bursts.set(true);
     }
 
-    /// How many steps have been recorded as one launch for many of them.
+    /// Returns the number of steps that have been recorded to run many times in one launch.
     pub fn bursts(&self) -> usize {
         self.turn().bursts.get()
     }
 
-    /// Adds to the step that is being taken down; whether there is any.
+    /// Adds to the trace of the step that is being recorded; returns whether there is a trace.
     pub fn trace_with(&self, add: impl FnOnce(&mut Trace)) -> bool {
         self.turn().trace.borrow_mut().as_mut().map(add).is_some()
     }
 
-    /// Lets two vectors change places. A step that is recorded may do so with the same two every time, so that two steps
-    /// bring them back; its recording then follows (see `steps`).
+    /// Swaps two vectors. A recorded step may swap the same two vectors every time, so that two steps restore them; its recording
+    /// then follows the swaps (see `steps`).
     pub fn swap<T: Scalar>(&self, a: &mut CudaVector<T>, b: &mut CudaVector<T>) {
         std::mem::swap(a, b);
         let turn = self.turn();
         turn.swaps.set(turn.swaps.get() + 1);
     }
 
-    /// How many kernels this process has loaded for the device: what was compiled, or found in the cache on disk.
+    /// Returns the number of kernels that this process has loaded for the device, whether compiled or found in the cache on disk.
     pub fn kernels_loaded(&self) -> usize {
         self.0.modules.loaded()
     }
 
-    /// The function of a kernel.
+    /// Returns the function of a kernel.
     pub fn kernel(&self, source: &KernelSource) -> Result<Kernel> {
         self.0.modules.get(source)
     }
 }
 
 impl<T: Scalar> CudaVector<T> {
-    /// Rows.
+    /// Returns the number of rows.
     pub fn n(&self) -> usize {
         self.n
     }
 
-    /// Columns.
+    /// Returns the number of columns.
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// The address on the device.
+    /// Returns the address on the device.
     pub fn address(&self) -> u64 {
         memory::address(&self.data)
     }
 }
 
-/// Rows that a thread of a sweep takes at once: two of one column keep enough loads in flight (four were no faster).
+/// Returns the rows that a thread of a sweep takes at once: two rows of one column keep enough loads in flight (four were no
+/// faster).
 fn unroll(k: usize) -> u64 {
     if k == 1 { 2 } else { 1 }
 }
 
-/// The kernel of a sweep over vectors of `T` in `k` columns.
+/// Returns the kernel of a sweep over vectors of `T` in `k` columns.
 pub fn sweep_kernel<T: Scalar>(sweep: &Sweep<'_>, k: usize) -> KernelSource {
     KernelSource {
         name: format!("sweep_{}", sweep.name),
@@ -312,7 +315,7 @@ impl Device for Cuda {
         if turn.recording.borrow().is_none() {
             return;
         }
-        // What it calls may use the device.
+        // `used` may call functions of the device, so `recording` is not borrowed here.
         let used = used();
         if let Some(kept) = &mut *turn.recording.borrow_mut()
             && !kept.iter().any(|other| Arc::ptr_eq(other, &used))
@@ -353,7 +356,7 @@ impl Device for Cuda {
         check_length("upload", vector.n * vector.k, host.len())?;
         self.check_not_recording()?;
         self.check_own(vector.data.memory())?;
-        // SAFETY: the vector has as many elements.
+        // SAFETY: the vector has as many elements as `host`.
         unsafe { self.copy_to(bytemuck::cast_slice(host), vector.address()) }
     }
 

@@ -11,12 +11,12 @@ use cudarc::nvrtc::Ptx;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Threads in a block where a kernel has no reason for another number.
+/// Threads in a block, unless a kernel has a reason for another number.
 pub const BLOCK: u32 = 256;
 
 const COMMON: &str = include_str!("../../../kernels/common.cuh");
 
-/// A kernel as text: what NVRTC compiles, for this GPU or in a test without one.
+/// A kernel as text, which NVRTC compiles for this GPU, or in a test without one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KernelSource {
     /// The function's name.
@@ -25,7 +25,7 @@ pub struct KernelSource {
     pub body: String,
     /// The function's parameters, which the body takes as PARAMETERS.
     pub parameters: Vec<Parameter>,
-    /// `-D` options of the kernel's own, without those of the prelude.
+    /// The kernel's `-D` options, without those of the prelude.
     pub defines: Vec<(&'static str, String)>,
     /// Columns.
     pub k: usize,
@@ -34,13 +34,13 @@ pub struct KernelSource {
 }
 
 impl KernelSource {
-    /// The whole text, prelude and parameters included.
+    /// Returns the whole text, including prelude and parameters.
     pub fn text(&self) -> String {
         let (declaration, checks) = (declaration(&self.parameters), size_checks(&self.parameters));
         format!("{COMMON}\n{declaration}{}{checks}", self.body)
     }
 
-    /// Options for the compiler, apart from architecture and language.
+    /// Returns the options for the compiler, apart from architecture and language.
     pub fn options(&self) -> Vec<String> {
         let common = [("BLOCK", self.block as usize), ("K", self.k), ("RING", crate::device::RING)];
         let common = common.iter().map(|(name, value)| format!("-D{name}={value}"));
@@ -56,7 +56,8 @@ pub struct Modules {
     loaded: Mutex<HashMap<KernelSource, Kernel>>,
 }
 
-/// From this architecture on kernels wait for the ones before them by themselves; see `in_order` in common.cuh.
+/// From this architecture on, a kernel may be launched early and waits in its own code for the kernel before it; see `in_order`
+/// in common.cuh.
 const EARLY_LAUNCH: u32 = 90;
 
 /// A loaded kernel and how many of its blocks a multiprocessor holds at once.
@@ -69,12 +70,12 @@ pub struct Kernel {
     registers: u32,
     /// Threads in a block.
     pub(super) block: u32,
-    /// Whether its launch may be prepared before the kernel ahead of it ends.
+    /// Whether the kernel's launch may be prepared before the previous kernel ends.
     pub(super) launches_early: bool,
 }
 
 impl Kernel {
-    /// Registers of a thread.
+    /// Returns the registers of a thread.
     pub fn registers(&self) -> u32 {
         self.registers
     }
@@ -93,12 +94,12 @@ impl Modules {
         self.arch
     }
 
-    /// How many kernels are loaded.
+    /// Returns the number of loaded kernels.
     pub(super) fn loaded(&self) -> usize {
         lock(&self.loaded).len()
     }
 
-    /// The function of a kernel, compiled and loaded if this is the first time.
+    /// Returns the function of a kernel; compiles and loads it on the first call.
     pub fn get(&self, source: &KernelSource) -> Result<Kernel> {
         if let Some(kernel) = lock(&self.loaded).get(source) {
             return Ok(kernel.clone());

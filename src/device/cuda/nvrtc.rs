@@ -1,8 +1,8 @@
-//! NVRTC, the CUDA run-time compiler: found, loaded and called by this crate's own code.
+//! NVRTC, the CUDA run-time compiler: this crate finds, loads and calls the library itself.
 //!
-//! Kernels are compiled for the GPU at hand when they are first needed, so building this crate takes no CUDA toolkit
-//! and running it on a CPU takes no CUDA at all. A missing or broken library is an [`Error`], never a panic; any
-//! release from CUDA 11.2 on is taken, wherever it lies (see [`Nvrtc::load`]).
+//! Kernels are compiled for the GPU at hand when they are first needed, so building this crate takes no CUDA toolkit and running
+//! it on a CPU takes no CUDA at all. A missing or broken library is an [`Error`], never a panic. Any release from CUDA 11.2 on is
+//! accepted, from any folder (see [`Nvrtc::load`]).
 
 mod functions;
 mod search;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, GpuError, Result};
 use functions::{Functions, Output, OutputSize, Raw};
 
-/// How errors name the library.
+/// The library's name in errors.
 const LIBRARY: &str = "NVRTC (the CUDA run-time compiler)";
 
 /// A compiled kernel source, as the CUDA driver loads it.
@@ -21,12 +21,12 @@ const LIBRARY: &str = "NVRTC (the CUDA run-time compiler)";
 pub enum Image {
     /// Machine code of one architecture: loads without further compiling.
     Cubin(Vec<u8>),
-    /// Portable assembly text, without a closing NUL: the driver compiles it for a GPU that this NVRTC is too old for.
+    /// Portable assembly text, without a closing NUL. The driver compiles it for a GPU that this NVRTC is too old for.
     Ptx(Vec<u8>),
 }
 
 impl Image {
-    /// The bytes of either kind.
+    /// Returns the bytes of either kind.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Image::Cubin(bytes) | Image::Ptx(bytes) => bytes,
@@ -44,12 +44,12 @@ pub struct Nvrtc {
 }
 
 impl Nvrtc {
-    /// Binds the functions of a library that was just loaded, and asks it what it is. The error is the reason alone:
-    /// the caller knows the place.
+    /// Binds the functions of a library that was just loaded, and reads its version and architectures. The error is only the
+    /// reason: the caller adds the place.
     fn bind(library: libloading::os::unix::Library, path: PathBuf) -> std::result::Result<Nvrtc, String> {
         let functions = Functions::bind(&library);
-        // Unloading would run NVRTC's destructors under threads it may have started: it is kept for good, and with it
-        // every function pointer taken from it.
+        // Unloading would run NVRTC's destructors while threads that it started may still run. So the library is never unloaded,
+        // and every function pointer taken from it stays valid.
         std::mem::forget(library);
         let functions = functions?;
         let version = functions.version()?;
@@ -60,25 +60,25 @@ impl Nvrtc {
         Ok(Nvrtc { functions, path, version, architectures })
     }
 
-    /// Major and minor version, such as (12, 9).
+    /// Returns the major and minor version, such as (12, 9).
     pub fn version(&self) -> (i32, i32) {
         self.version
     }
 
-    /// The library file that is in use.
+    /// Returns the library file that is in use.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The architectures it compiles for, ascending: 75, 80, 86, 90 and so on.
+    /// Returns the architectures that the library compiles for, ascending: 75, 80, 86, 90 and so on.
     pub fn architectures(&self) -> &[u32] {
         &self.architectures
     }
 
     /// Compiles `source` as C++17 for the GPUs of architecture `arch` (90 for `sm_90`), with the caller's options.
     ///
-    /// `name` stands for a file name in the compiler's messages. The image is a CUBIN; only for an architecture that
-    /// this NVRTC does not know yet is it PTX, of the newest architecture below that it knows.
+    /// `name` is the file name in the compiler's messages. The image is a CUBIN. If this NVRTC does not support the architecture
+    /// yet, the image is PTX of the newest supported architecture below it.
     pub fn compile(&self, name: &str, source: &str, options: &[String], arch: u32) -> Result<Image> {
         self.try_compile(name, source, options, arch).map_err(|log| {
             Error::Gpu(GpuError::KernelCompile { kernel: name.to_owned(), arch: format!("sm_{arch}"), log })
@@ -110,14 +110,14 @@ impl Nvrtc {
         }
     }
 
-    /// What to compile for so that a GPU of architecture `arch` can run it.
+    /// Returns a target that a GPU of architecture `arch` can run.
     fn target(&self, arch: u32) -> std::result::Result<Target, String> {
         target(&self.architectures, arch).ok_or_else(|| {
             let (major, minor) = self.version;
             let known: Vec<_> = self.architectures.iter().map(|arch| format!("sm_{arch}")).collect();
             format!(
-                "NVRTC {major}.{minor} at {} no longer supports it; it compiles for {}. An older NVRTC may do: \
-                 point SOLVER_NVRTC at its folder",
+                "NVRTC {major}.{minor} at {} no longer supports this architecture; it compiles for {}. Install an older NVRTC, \
+                 and set SOLVER_NVRTC to its folder",
                 self.path.display(),
                 known.join(", ")
             )
@@ -125,12 +125,12 @@ impl Nvrtc {
     }
 }
 
-/// What is compiled for.
+/// The target of a compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     /// Machine code of this architecture.
     Machine(u32),
-    /// PTX of this architecture, which every later GPU takes.
+    /// PTX of this architecture, which every later GPU accepts.
     Portable(u32),
 }
 
@@ -143,7 +143,7 @@ impl Target {
     }
 }
 
-/// Picks from the ascending list `known`; `None` where every known architecture is newer than the GPU.
+/// Picks a target from the ascending list `known`; `None` if every known architecture is newer than the GPU.
 fn target(known: &[u32], arch: u32) -> Option<Target> {
     match known.binary_search(&arch) {
         Ok(_) => Some(Target::Machine(arch)),
@@ -215,7 +215,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// What the compiler said, empty where it said nothing or the log cannot be had.
+    /// Returns the compiler's log, empty if there is none or it cannot be read.
     fn log(&self) -> String {
         match self.output("a log", self.functions.log_size, self.functions.log) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).trim_matches(['\0', '\n', ' ']).to_owned(),
@@ -230,17 +230,17 @@ impl<'a> Program<'a> {
         let status = unsafe { size_of(self.raw, &mut size) };
         self.functions.check(what, status)?;
         if size == 0 {
-            return Err(format!("NVRTC made no output where {what} was asked for"));
+            return Err(format!("NVRTC returned no output instead of {what}"));
         }
         let mut bytes = vec![0_u8; size];
-        // SAFETY: `raw` is alive, and `bytes` has room for the `size` bytes that NVRTC announced.
+        // SAFETY: `raw` is alive, and `bytes` has room for the `size` bytes that NVRTC reported.
         let status = unsafe { copy(self.raw, bytes.as_mut_ptr().cast()) };
         self.functions.check(what, status)?;
         Ok(bytes)
     }
 }
 
-/// `text` for C, which cannot hold a NUL inside.
+/// Converts `text` to a C string, which cannot hold a NUL inside.
 fn c_string(what: &str, text: &str) -> std::result::Result<CString, String> {
     CString::new(text).map_err(|error| format!("{what} has a NUL at byte {}", error.nul_position()))
 }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nul_inside_a_string_is_reported_with_its_place() {
+    fn a_nul_inside_a_string_is_reported_with_its_position() {
         assert_eq!(c_string("an option", "a\0b"), Err("an option has a NUL at byte 1".to_owned()));
     }
 

@@ -1,4 +1,4 @@
-//! Parameters of kernels: names and types, of which the parameter list in CUDA C++ is made.
+//! Parameters of kernels: names and types, from which the parameter list in CUDA C++ is made.
 
 use super::slots::SlotPointers;
 use crate::scalar::Scalar;
@@ -10,7 +10,7 @@ use std::fmt::{self, Display, Formatter, Write};
 /// The type of that name in kernels/common.cuh or in CUDA C++ has the same size and the same fields in the same order, and no
 /// alignment above 16 bytes.
 pub unsafe trait InKernels: Copy {
-    /// Its name in CUDA C++.
+    /// The type's name in CUDA C++.
     const NAME: &'static str;
 }
 
@@ -56,16 +56,16 @@ impl Display for Name {
     }
 }
 
-/// What a kernel does with a parameter.
+/// How a kernel uses a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Access {
-    /// Loads from memory that no kernel writes meanwhile: READ_ONLY, which kernels define, promises it to the compiler.
+    /// Loads from memory that no kernel writes meanwhile. READ_ONLY, which kernels define, declares this to the compiler.
     ReadOnly,
-    /// Loads from memory that the kernel ahead may have written.
+    /// Loads from memory that the previous kernel may have written.
     Read,
     /// Loads from memory and stores to it.
     Write,
-    /// Takes the value itself.
+    /// Takes the value and not an address.
     Value,
 }
 
@@ -75,94 +75,94 @@ pub struct Parameter {
     name: Name,
     access: Access,
     /// The type of an element, or of the value.
-    of: &'static str,
-    /// Its bytes.
+    element: &'static str,
+    /// The size of that type in bytes.
     size: usize,
 }
 
 impl Parameter {
-    /// An array that kernels only read.
+    /// Makes the parameter for an array that kernels only read.
     pub fn array<E: InKernels>(name: impl Into<Name>) -> Parameter {
-        Parameter { name: name.into(), access: Access::ReadOnly, of: E::NAME, size: size_of::<E>() }
+        Parameter { name: name.into(), access: Access::ReadOnly, element: E::NAME, size: size_of::<E>() }
     }
 
-    /// An array that kernels read and write.
+    /// Makes the parameter for an array that kernels read and write.
     pub fn scratch<E: InKernels>(name: impl Into<Name>) -> Parameter {
         Parameter { access: Access::Write, ..Parameter::array::<E>(name) }
     }
 
-    /// An array of the type of the vectors that kernels read and write.
+    /// Makes the parameter for an array of the type of the vectors that kernels read and write.
     pub fn scalars<T: Scalar>(name: impl Into<Name>) -> Parameter {
-        Parameter { name: name.into(), access: Access::Write, of: T::CUDA_NAME, size: size_of::<T>() }
+        Parameter { name: name.into(), access: Access::Write, element: T::CUDA_NAME, size: size_of::<T>() }
     }
 
-    /// A vector that is only read.
+    /// Makes the parameter for a vector that is only read.
     pub fn read<T: Scalar>(name: impl Into<Name>) -> Parameter {
         Parameter { access: Access::Read, ..Parameter::scalars::<T>(name) }
     }
 
-    /// A vector that is written.
+    /// Makes the parameter for a vector that is written.
     pub fn written<T: Scalar>(name: impl Into<Name>) -> Parameter {
         Parameter::scalars::<T>(name)
     }
 
-    /// A number or a structure, by value.
+    /// Makes the parameter for a number or a structure, by value.
     pub fn value<V: InKernels>(name: impl Into<Name>) -> Parameter {
         Parameter { access: Access::Value, ..Parameter::array::<V>(name) }
     }
 
-    /// A number of the type of the vectors, by value.
+    /// Makes the parameter for a number of the type of the vectors, by value.
     pub fn scalar<T: Scalar>(name: impl Into<Name>) -> Parameter {
         Parameter { access: Access::Value, ..Parameter::scalars::<T>(name) }
     }
 
-    /// `count` numbers in double precision by value, as `struct Numbers`.
+    /// Makes the parameter for `count` numbers in double precision by value, as `struct Numbers`.
     pub fn numbers(count: usize) -> Parameter {
         let size = count * size_of::<f64>();
-        Parameter { name: "numbers".into(), access: Access::Value, of: "Numbers", size }
+        Parameter { name: "numbers".into(), access: Access::Value, element: "Numbers", size }
     }
 
-    /// The type of an element, or of the value, in CUDA C++.
+    /// Returns the type of an element, or of the value, in CUDA C++.
     pub fn type_name(&self) -> &'static str {
-        self.of
+        self.element
     }
 }
 
 impl Display for Parameter {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Parameter { name, access, of, .. } = self;
+        let Parameter { name, access, element, .. } = self;
         match access {
-            Access::ReadOnly => write!(f, "const {of}* READ_ONLY {name}"),
-            Access::Read => write!(f, "const {of}* {name}"),
-            Access::Write => write!(f, "{of}* {name}"),
-            Access::Value => write!(f, "const {of} {name}"),
+            Access::ReadOnly => write!(f, "const {element}* READ_ONLY {name}"),
+            Access::Read => write!(f, "const {element}* {name}"),
+            Access::Write => write!(f, "{element}* {name}"),
+            Access::Value => write!(f, "const {element} {name}"),
         }
     }
 }
 
-/// The macro PARAMETERS: what a kernel has between its parentheses.
+/// Returns the definition of the macro PARAMETERS, the parameter list of a kernel.
 pub(super) fn declaration(parameters: &[Parameter]) -> String {
     let mut text = String::from("#define PARAMETERS ");
-    for (place, parameter) in parameters.iter().enumerate() {
-        let comma = if place > 0 { ", " } else { "" };
+    for (index, parameter) in parameters.iter().enumerate() {
+        let comma = if index > 0 { ", " } else { "" };
         let _ = write!(text, "{comma}{parameter}");
     }
     text.push('\n');
     text
 }
 
-/// Lets the compiler compare the sizes of the types with those that they have here.
+/// Returns assertions that compare the sizes of the types in CUDA C++ with those in Rust.
 pub(super) fn size_checks(parameters: &[Parameter]) -> String {
     let mut text = String::new();
-    for (place, Parameter { of, size, .. }) in parameters.iter().enumerate() {
-        if !parameters[..place].iter().any(|other| other.of == *of) {
-            let _ = writeln!(text, "static_assert(sizeof({of}) == {size}, \"the size of {of}\");");
+    for (index, Parameter { element, size, .. }) in parameters.iter().enumerate() {
+        if !parameters[..index].iter().any(|other| other.element == *element) {
+            let _ = writeln!(text, "static_assert(sizeof({element}) == {size}, \"the size of {element}\");");
         }
     }
     text
 }
 
-/// The first difference between the parameters of a kernel and those of arguments.
+/// Returns the first difference between the parameters of a kernel and those of arguments.
 pub(super) fn difference<'a>(
     wanted: &[Parameter],
     given: impl Iterator<Item = &'a Parameter>,
@@ -172,8 +172,8 @@ pub(super) fn difference<'a>(
         match (wanted.next(), given.next()) {
             (None, None) => return None,
             (Some(wanted), Some(given)) if wanted == given => {}
-            (Some(wanted), Some(given)) => return Some(format!("it takes {wanted}, and is given {given}")),
-            (Some(wanted), None) => return Some(format!("it takes {wanted}, and is given nothing")),
+            (Some(wanted), Some(given)) => return Some(format!("it takes {wanted}, but is given {given}")),
+            (Some(wanted), None) => return Some(format!("it takes {wanted}, but gets no argument for it")),
             (None, Some(given)) => return Some(format!("it takes no {given}")),
         }
     }
@@ -222,12 +222,12 @@ mod tests {
         let mut renamed = product::<u32>();
         renamed[0] = Parameter::array::<u32>("lengths");
         assert!(given(&renamed).unwrap().contains("lengths"));
-        assert!(given(&product::<u32>()[..5]).unwrap().contains("nothing"));
+        assert!(given(&product::<u32>()[..5]).unwrap().contains("no argument"));
         assert!(given(&[product::<u32>(), product::<u32>()].concat()).unwrap().contains("no const u32*"));
     }
 
     #[test]
-    fn the_compiler_compares_each_type_once_with_the_size_that_it_has_here() {
+    fn the_compiler_compares_each_type_once_with_its_size_in_rust() {
         let checks = size_checks(&product::<u32>());
         assert_eq!(checks.lines().count(), 3, "{checks}");
         assert!(checks.contains("sizeof(Slots) == 48"), "{checks}");

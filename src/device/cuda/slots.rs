@@ -22,7 +22,7 @@ pub struct SlotPointers {
 }
 
 impl SlotPointers {
-    /// The addresses in the order of the fields.
+    /// Returns the addresses in the order of the fields.
     pub(super) fn words(self) -> [u64; 6] {
         let SlotPointers { values, done, counts, ring, partials, ticket } = self;
         [values, done, counts, ring, partials, ticket]
@@ -31,15 +31,15 @@ impl SlotPointers {
 
 /// A bank of slots on a GPU.
 ///
-/// One allocation holds values, done codes, counts and ring in this order, so that one copy brings all of them home
-/// and its head can be written back alone.
+/// One allocation holds values, done codes, counts and ring in this order, so that one copy reads all of them and the head can be
+/// written alone.
 pub struct CudaSlots {
     slots: usize,
     k: usize,
     state: CudaArray<u8>,
     partials: CudaArray<f64>,
     ticket: CudaArray<u32>,
-    /// Page-locked, so that reading it back needs no staging by the driver.
+    /// Page-locked, so that a copy from the GPU needs no staging by the driver.
     staging: RefCell<PinnedHostSlice<u8>>,
 }
 
@@ -47,7 +47,7 @@ impl CudaSlots {
     pub(super) fn new(device: &Cuda, slots: usize, k: usize) -> Result<CudaSlots> {
         let bytes = 8 * slots * k + 8 * k + 8 * TRACKS * RING * k;
         let what = "scalar slots";
-        // SAFETY: written before it is read: by `read`, whole.
+        // SAFETY: `read` writes the whole buffer before it reads from it.
         let staging = unsafe { device.0.context.alloc_pinned_with_flags::<u8>(bytes, 0) };
         Ok(CudaSlots {
             slots,
@@ -59,7 +59,7 @@ impl CudaSlots {
         })
     }
 
-    /// Columns.
+    /// Returns the number of columns.
     pub fn k(&self) -> usize {
         self.k
     }
@@ -68,17 +68,17 @@ impl CudaSlots {
         self.state.memory()
     }
 
-    /// Slots.
+    /// Returns the number of slots.
     pub(crate) fn len(&self) -> usize {
         self.slots
     }
 
-    /// Bytes of values, done codes and counts: what the host may write.
+    /// Returns the bytes of values, done codes and counts, which the host may write.
     fn head(&self) -> usize {
         8 * self.slots * self.k + 8 * self.k
     }
 
-    /// The addresses for a kernel.
+    /// Returns the addresses for a kernel.
     pub fn pointers(&self) -> SlotPointers {
         let at = address(&self.state);
         let done = at + 8 * (self.slots * self.k) as u64;
@@ -96,7 +96,7 @@ impl CudaSlots {
         bind(&device.0.context)?;
         let mut staging = self.staging.borrow_mut();
         let host = staging.as_mut_slice().map_err(fault("cuEventSynchronize"))?;
-        // SAFETY: both hold `host.len()` bytes, and the stream is waited for before they are used.
+        // SAFETY: both have `host.len()` bytes, and the stream is waited for before the copy is used.
         let status = unsafe {
             let from = self.pointers().values;
             sys::cuMemcpyDtoHAsync_v2(host.as_mut_ptr().cast(), from, host.len(), device.0.stream.cu_stream())
@@ -121,7 +121,7 @@ impl CudaSlots {
         from.done.iter().for_each(|v| head.extend_from_slice(&v.to_ne_bytes()));
         from.counts.iter().for_each(|v| head.extend_from_slice(&v.to_ne_bytes()));
         super::check_length("slots written", self.head(), head.len())?;
-        // SAFETY: the bank begins with as many bytes.
+        // SAFETY: the head of the bank has as many bytes.
         unsafe { device.copy_to(&head, address(&self.state)) }
     }
 }

@@ -1,8 +1,8 @@
 //! Copies from the host through page-locked memory.
 //!
-//! The driver copies pageable memory at a fraction of the link's speed. Here threads copy pieces into page-locked buffers, each
-//! into two of its own in turn, and send each piece on its way themselves: none waits for another, and the GPU fetches
-//! one while the next is filled.
+//! The driver copies pageable memory at a fraction of the link's speed. Here several threads copy pieces into page-locked
+//! buffers. Each thread alternates between two buffers and enqueues its copies to the GPU itself. So no thread waits for another,
+//! and the GPU fetches one buffer while the next is filled.
 
 use super::Cuda;
 use super::driver::{bind, call, fault};
@@ -12,16 +12,16 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, PinnedHostSlice, sys};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of a buffer: long enough for the link, short enough that filling the first delays little.
+/// Bytes of a buffer: long enough to use the link's speed, short enough that filling the first buffer delays little.
 const PIECE: usize = 1 << 20;
 
-/// Threads that copy at most: more than it takes to keep the link busy.
+/// The most threads that copy: more than are needed to keep the link busy.
 const THREADS: usize = 16;
 
-/// Shorter arrays are left to the driver: the buffers would cost more than they bring.
-const WORTH_IT: usize = 1 << 20;
+/// Shorter arrays are left to the driver: the buffers would cost more time than they save.
+const SHORTEST: usize = 1 << 20;
 
-/// Two buffers for each thread, and for each of them the moment from which it is free again.
+/// Two buffers for each thread, and for each buffer the event after which it is free again.
 pub(super) struct Staging {
     memory: PinnedHostSlice<u8>,
     free: Vec<[CudaEvent; 2]>,
@@ -31,11 +31,11 @@ impl Staging {
     pub fn new(context: &Arc<CudaContext>) -> Result<Staging> {
         let threads = rayon::current_num_threads().clamp(1, THREADS);
         let bytes = threads * 2 * PIECE;
-        // SAFETY: written before anything is read from it: at once.
+        // SAFETY: the memory is written at once, below, before it is read.
         let memory = unsafe { context.alloc_pinned_with_flags::<u8>(bytes, 0) };
         let mut memory = memory.map_err(fault("cuMemHostAlloc"))?;
         let start = memory.as_mut_ptr().map_err(fault("cuEventSynchronize"))?;
-        // SAFETY: as many bytes as were allocated.
+        // SAFETY: `bytes` bytes were allocated.
         unsafe { start.write_bytes(0, bytes) };
         let event = || context.new_event(None).map_err(fault("cuEventCreate"));
         let free = (0..threads).map(|_| Ok([event()?, event()?])).collect::<Result<_>>()?;
@@ -53,17 +53,17 @@ impl Staging {
         let carried = run_all(lanes, |(buffers, free): (&mut [u8], &[CudaEvent; 2])| {
             bind(stream.context())?;
             for turn in 0.. {
-                let place = PIECE * next.fetch_add(1, Ordering::Relaxed);
-                let Some(rest) = host.get(place..).filter(|rest| !rest.is_empty()) else { break };
+                let offset = PIECE * next.fetch_add(1, Ordering::Relaxed);
+                let Some(rest) = host.get(offset..).filter(|rest| !rest.is_empty()) else { break };
                 let piece = &rest[..PIECE.min(rest.len())];
                 let buffer = &mut buffers[turn % 2 * PIECE..][..piece.len()];
                 let free = &free[turn % 2];
                 // An event that was never recorded is complete.
                 free.synchronize().map_err(fault("cuEventSynchronize"))?;
                 buffer.copy_from_slice(piece);
-                // SAFETY: the buffer holds the piece until the event says that it was fetched, and the target has room.
+                // SAFETY: the buffer keeps the piece until the event shows that the GPU has fetched it, and the target has room.
                 let status = unsafe {
-                    let to = device + place as u64;
+                    let to = device + offset as u64;
                     sys::cuMemcpyHtoDAsync_v2(to, buffer.as_ptr().cast(), piece.len(), stream.cu_stream())
                 };
                 call("cuMemcpyHtoDAsync", status)?;
@@ -77,7 +77,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // The GPU may still be fetching. A failure to wait is one of the driver, after which nothing runs any more.
+        // The GPU may still read the buffers. If waiting fails, the driver has failed, and no more work runs.
         for free in self.free.as_flattened() {
             let _ = free.synchronize();
         }
@@ -96,17 +96,18 @@ impl Cuda {
         bind(&self.0.context)?;
         let turn = self.turn();
         let mut staging = None;
-        if host.len() >= WORTH_IT {
-            // The buffers are taken for the time of the copy: a thread of rayon may begin another copy while it waits for this one,
-            // and then makes buffers of its own.
+        if host.len() >= SHORTEST {
+            // The buffers are taken out during the copy: a rayon thread may begin another copy while it waits for this one, and
+            // then allocates other buffers.
             staging = turn.staging.take().or_else(|| {
-                // Without page-locked memory, which systems may bound, copies are only slower.
+                // Without page-locked memory, which systems may limit, copies are only slower.
                 let made = Staging::new(&self.0.context);
-                made.inspect_err(|e| log::warn!("uploads take longer: no page-locked memory: {e}")).ok()
+                made.inspect_err(|e| log::warn!("uploads are slower without page-locked memory: {e}")).ok()
             });
         }
         let Some(mut staging) = staging else {
-            // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or we wait for it.
+            // SAFETY: promised by the caller; the driver reads pageable memory before it returns, or the stream is waited for
+            // below.
             let status = unsafe {
                 sys::cuMemcpyHtoDAsync_v2(device, host.as_ptr().cast(), host.len(), self.0.stream.cu_stream())
             };

@@ -1,4 +1,4 @@
-//! Recorded steps: CUDA graphs, or one launch for many of them.
+//! Recorded steps: CUDA graphs, or one launch for many steps.
 
 use super::burst::{Burst, Trace};
 use super::driver::{bind, fault};
@@ -11,78 +11,79 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Iterations in the longer of the two graphs that a step is recorded into: launching a graph costs the host a few
-/// microseconds, as much as an iteration on a small system.
+/// Iterations in the longer of the two graphs that a step is recorded into: launching a graph takes the host a few microseconds,
+/// as long as an iteration on a small system.
 const STEPS_IN_GRAPH: usize = 16;
-const _: () = assert!(STEPS_IN_GRAPH.is_multiple_of(2), "swapped vectors must be back after a long graph");
+const _: () = assert!(STEPS_IN_GRAPH.is_multiple_of(2), "a long graph must restore swapped vectors");
 
-/// A recorded step, and all memory and operators whose addresses the recording has.
+/// A recorded step, with all memory and operators whose addresses the recording has.
 pub struct CudaSteps {
-    // Before what it uses.
+    // Dropped before the memory that they use.
     steps: Steps,
     device: Cuda,
     _kept: Vec<Kept>,
 }
 
 enum Steps {
-    /// As graphs.
+    /// Runs the step as graphs.
     Graphs(Graphs),
-    /// As a kernel that runs it many times.
+    /// Runs the step many times in one kernel.
     Burst(Box<Burst>),
 }
 
 /// CUDA graphs of one and of several iterations.
 ///
-/// Graphs hold addresses. Where the step swaps vectors, every second one finds them swapped: that one is `back`, and both
-/// the single graph and the long one, of an even number of steps, begin where the recording began.
+/// Graphs hold addresses. If the step swaps vectors, every second step begins with swapped vectors: `second` is the graph of such
+/// a step. `first`, and `many` with its even number of steps, begin with the vectors as they were when the recording began.
 struct Graphs {
-    one: Graph,
-    back: Option<Graph>,
+    first: Graph,
+    second: Option<Graph>,
     many: Graph,
-    /// Whether vectors are swapped now.
-    away: bool,
+    /// Whether the vectors are swapped now.
+    swapped: bool,
 }
 
 impl Graphs {
-    /// Launches so many steps.
+    /// Launches the step `times` times.
     fn launch(&mut self, times: usize) -> Result<()> {
         let mut left = times;
-        if let (Some(back), true, 1..) = (&self.back, self.away, left) {
-            back.launch()?;
-            self.away = false;
+        if let (Some(second), true, 1..) = (&self.second, self.swapped, left) {
+            second.launch()?;
+            self.swapped = false;
             left -= 1;
         }
         (0..left / STEPS_IN_GRAPH).try_for_each(|_| self.many.launch())?;
         for _ in 0..left % STEPS_IN_GRAPH {
-            match &self.back {
-                Some(back) if self.away => back.launch()?,
-                _ => self.one.launch()?,
+            match &self.second {
+                Some(second) if self.swapped => second.launch()?,
+                _ => self.first.launch()?,
             }
-            self.away = self.back.is_some() && !self.away;
+            self.swapped = self.second.is_some() && !self.swapped;
         }
         Ok(())
     }
 }
 
-/// Read while a stream of this process is captured.
+/// Locked for reading while a stream of this process is captured.
 static CAPTURES: RwLock<()> = RwLock::new(());
 
 thread_local! {
-    /// Whether this thread captures.
+    /// Whether this thread is capturing.
     static CAPTURING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs what waits for the whole GPU, as libraries do when a handle goes: it would end the captures of other threads.
+/// Runs work that waits for the whole GPU, as the release of a library's handle does, while no stream is captured: it would end
+/// the captures of other threads.
 pub(crate) fn between_captures<R>(work: impl FnOnce() -> R) -> R {
     if CAPTURING.get() {
-        // It ends our own capture, and must not wait for that.
+        // The work ends the capture of this thread, which cannot wait for itself.
         return work();
     }
     let _alone = CAPTURES.write().unwrap_or_else(PoisonError::into_inner);
     work()
 }
 
-/// Sets a flag, and clears it when it goes out of scope, also where a step panics.
+/// Sets a flag, and clears it on drop, also if a step panics.
 struct Raised<'a>(&'a Cell<bool>);
 
 impl<'a> Raised<'a> {
@@ -98,7 +99,7 @@ impl Drop for Raised<'_> {
     }
 }
 
-/// Collects what a step uses.
+/// Collects the memory and operators that a step uses.
 struct Collecting<'a> {
     state: &'a State,
     into: &'a mut Vec<Kept>,
@@ -118,15 +119,19 @@ impl Drop for Collecting<'_> {
 }
 
 impl Cuda {
-    /// Runs a step with its launches left out: it compiles its kernels and swaps its vectors.
+    /// Runs a step with its launches left out: the step compiles its kernels and swaps its vectors.
     fn rehearse(&self, step: impl FnOnce() -> Result<()>) -> Result<()> {
         let turn = self.turn();
         let _rehearsing = Raised::new(&turn.rehearsing);
         step()
     }
 
-    /// Takes a step down, as one launch for many of it.
-    fn take_down(&self, kept: &mut Vec<Kept>, mut step: impl FnMut() -> Result<()>) -> Result<Option<Burst>> {
+    /// Traces a step, to run it many times in one launch.
+    fn trace_step(
+        &self,
+        kept: &mut Vec<Kept>,
+        mut step: impl FnMut() -> Result<()>,
+    ) -> Result<Option<Burst>> {
         let turn = self.turn();
         let swaps = turn.swaps.get();
         turn.trace.replace(Some(Trace::default()));
@@ -139,7 +144,7 @@ impl Cuda {
         if turn.swaps.get() == swaps {
             return Burst::of(self, &trace);
         }
-        // The vectors shall stand where they stood.
+        // Restores the swapped vectors.
         self.rehearse(step)?;
         Ok(None)
     }
@@ -150,13 +155,13 @@ impl Cuda {
         turn.bursts.set(turn.bursts.get() + 1);
     }
 
-    /// Ends a capture whatever came of the step, and makes the graph ready to launch.
+    /// Captures a step and instantiates the graph. The capture ends even if the step fails.
     fn capture(&self, step: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let stream = &self.0.stream;
         let _capturing = CAPTURES.read().unwrap_or_else(PoisonError::into_inner);
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         stream.begin_capture(mode).map_err(fault("cuStreamBeginCapture"))?;
-        // A step that panics ends its capture, too.
+        // A panic of the step ends the capture, too.
         let outcome = CAPTURING.with(|capturing| {
             let _capturing = Raised::new(capturing);
             catch_unwind(AssertUnwindSafe(step))
@@ -165,7 +170,7 @@ impl Cuda {
         outcome.unwrap_or_else(|panic| resume_unwind(panic)).and(graph)
     }
 
-    /// Captures a step that is not to run in one launch.
+    /// Captures a step that does not run in one launch.
     fn graphs(&self, kept: &mut Vec<Kept>, mut step: impl FnMut() -> Result<()>) -> Result<Graphs> {
         let turn = self.turn();
         let _collecting = Collecting::new(&turn, kept);
@@ -176,20 +181,20 @@ impl Cuda {
         if swaps {
             self.rehearse(&mut step)?;
         }
-        let one = self.capture(&mut step)?;
-        let back = if swaps { Some(self.capture(&mut step)?) } else { None };
+        let first = self.capture(&mut step)?;
+        let second = if swaps { Some(self.capture(&mut step)?) } else { None };
         let many = self.capture(|| (0..STEPS_IN_GRAPH).try_for_each(|_| step()))?;
-        Ok(Graphs { one, back, many, away: false })
+        Ok(Graphs { first, second, many, swapped: false })
     }
 
-    /// See [`Device::record`](crate::device::Device::record).
+    /// Records a step; see [`Device::record`](crate::device::Device::record).
     pub(super) fn record_step(&self, mut step: impl FnMut() -> Result<()>) -> Result<CudaSteps> {
         bind(&self.0.context)?;
         let turn = self.turn();
         self.check_not_recording()?;
         let mut kept = Vec::new();
         let expects_bursts = turn.expects_bursts.get();
-        let burst = if expects_bursts { self.take_down(&mut kept, &mut step)? } else { None };
+        let burst = if expects_bursts { self.trace_step(&mut kept, &mut step)? } else { None };
         let steps = match burst {
             Some(burst) => Steps::Burst(Box::new(burst)),
             None => Steps::Graphs(self.graphs(&mut kept, &mut step)?),
@@ -197,7 +202,7 @@ impl Cuda {
         Ok(CudaSteps { steps, device: self.clone(), _kept: kept })
     }
 
-    /// See [`Device::replay`](crate::device::Device::replay); `step` runs the step itself.
+    /// Replays a recorded step; see [`Device::replay`](crate::device::Device::replay). `step` runs the step itself.
     pub(super) fn replay_step(
         &self,
         recorded: &mut CudaSteps,
@@ -212,10 +217,10 @@ impl Cuda {
         match &mut recorded.steps {
             Steps::Burst(burst) => burst.launch(self, times),
             Steps::Graphs(graphs) => {
-                let away = graphs.away;
+                let swapped = graphs.swapped;
                 graphs.launch(times)?;
-                if graphs.away != away {
-                    // The workspace, too, says where its vectors are now.
+                if graphs.swapped != swapped {
+                    // Swaps the vectors of the workspace as well.
                     self.rehearse(step)?;
                 }
                 Ok(())
@@ -225,7 +230,7 @@ impl Cuda {
 }
 
 impl CudaSteps {
-    /// Whether a launch ends by itself once the step says so.
+    /// Returns whether a launch ends as soon as the step has stopped.
     pub(super) fn ends_by_itself(&self) -> bool {
         matches!(self.steps, Steps::Burst(_))
     }

@@ -21,29 +21,30 @@ pub struct Burst {
     vectors: Vec<(Parameter, u64)>,
     /// The numbers of the sweeps.
     numbers: Vec<f64>,
-    /// The other places of vectors that are gathered.
-    others: Vec<(Parameter, CudaArray<u8>)>,
+    /// The second buffers of gathered vectors.
+    second_buffers: Vec<(Parameter, CudaArray<u8>)>,
     words: CudaArray<[u64; 2]>,
     last_round: CudaArray<u32>,
     slots: SlotPointers,
     rows: u32,
-    /// Iterations that a step counts at most.
+    /// The most iterations that a step counts.
     counted: usize,
 }
 
 impl Burst {
-    /// The step that was taken down; none where it cannot run in one launch.
+    /// Prepares the launch of a traced step; returns `None` if the step cannot run in one launch.
     pub(in crate::device::cuda) fn of(device: &Cuda, trace: &Trace) -> Result<Option<Burst>> {
         if let Some(obstacle) = trace.obstacle {
             log::debug!("a step is recorded as a graph: {obstacle}");
             return Ok(None);
         }
-        let room = device.shared_memory()?;
+        let shared_memory = device.shared_memory()?;
         let (Some((_, matrix)), Some((slots, count)), Some(rows)) = (&trace.matrix, trace.slots, trace.rows)
         else {
             return Ok(None);
         };
-        let Some((source, blocks, shared)) = trace.kernel(count, device.multiprocessors(), room) else {
+        let Some((source, blocks, shared)) = trace.kernel(count, device.multiprocessors(), shared_memory)
+        else {
             return Ok(None);
         };
         let kernel = device.kernel(&source)?;
@@ -58,7 +59,8 @@ impl Burst {
             log::debug!("a step is recorded as a graph: its blocks would not be resident");
             return Ok(None);
         }
-        let other = |parameter| Ok((parameter, device.allocate::<u8>("the vectors of a solve", 8 * rows)?));
+        let second_buffer =
+            |parameter| Ok((parameter, device.allocate::<u8>("the vectors of a solve", 8 * rows)?));
         device.count_burst();
         let burst = Burst {
             kernel,
@@ -67,7 +69,7 @@ impl Burst {
             matrix: *matrix,
             vectors: trace.vector_parameters().zip(trace.vectors.iter().copied()).collect(),
             numbers: trace.numbers.clone(),
-            others: trace.gathered_parameters().map(other).collect::<Result<_>>()?,
+            second_buffers: trace.gathered_parameters().map(second_buffer).collect::<Result<_>>()?,
             words: device.allocate("sums of blocks", 2 * MAX_DOTS * blocks as usize)?,
             last_round: device.allocate("sums of blocks", 1)?,
             slots,
@@ -83,22 +85,22 @@ impl Burst {
         Ok(Some(burst))
     }
 
-    /// Runs the step so many times.
+    /// Runs the step `times` times.
     pub(in crate::device::cuda) fn launch(&mut self, device: &Cuda, times: usize) -> Result<()> {
         let mut left = times;
         while left > 0 {
-            // The ring must hold what is counted in a launch.
+            // The ring must hold all values that a launch counts.
             let steps = left.min(RING / self.counted) as u32;
             left -= steps as usize;
             let mut arguments = Arguments::on(device);
-            // SAFETY: the recording, which holds `self`, keeps the matrix, the vectors and the slots that the trace was taken of;
-            // `others` has room for vectors of any type.
+            // SAFETY: the recording, which holds `self`, keeps the matrix, the vectors and the slots of the trace;
+            // `second_buffers` have room for vectors of any type.
             unsafe {
                 arguments.kept(Parameter::value::<MatrixPointers>("matrix"), &self.matrix.0);
                 self.vectors.iter().for_each(|&(parameter, at)| arguments.kept(parameter, &[at]));
-                self.others
-                    .iter()
-                    .for_each(|(parameter, other)| arguments.kept(*parameter, &[address(other)]));
+                self.second_buffers.iter().for_each(|(parameter, second_buffer)| {
+                    arguments.kept(*parameter, &[address(second_buffer)])
+                });
             }
             arguments.scratch(WORDS, &self.words);
             arguments.scratch(LAST_ROUND, &self.last_round);

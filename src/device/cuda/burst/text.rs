@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 impl Trace {
-    /// The kernel's own text, over the parameters of the trace.
+    /// Returns the kernel's text, over the parameters of the trace.
     pub(super) fn text(&self) -> String {
         let (gathered, written) = (self.gathered(), self.written());
         let mut text = String::new();
@@ -33,11 +33,12 @@ impl Trace {
         }
         gathered.iter().for_each(|v| text.push_str(&format!("    Gathered g{v} = {{p{v}, q{v}}};\n")));
         text.push_str("    for (u32 step = 0; step < times; ++step) {\n");
-        // What a step has written since blocks last met is what the next one begins with.
-        let mut unseen = BTreeSet::new();
-        self.steps(&gathered, &mut unseen);
-        text.push_str(&self.steps(&gathered, &mut unseen));
-        // Others may still gather from where the last versions go.
+        // A step begins with the vectors that the previous step has published since the blocks last met. So the text of the first
+        // call is dropped: it only finds these vectors.
+        let mut unsynced = BTreeSet::new();
+        self.steps(&gathered, &mut unsynced);
+        text.push_str(&self.steps(&gathered, &mut unsynced));
+        // Other blocks may still gather from the memory that receives the last versions.
         text.push_str("    }\n    meet(all);\n");
         for v in written {
             let _ = writeln!(
@@ -53,38 +54,38 @@ impl Trace {
         text
     }
 
-    /// One step; `unseen` are the vectors that were published since blocks met.
-    fn steps(&self, gathered: &BTreeSet<usize>, unseen: &mut BTreeSet<usize>) -> String {
+    /// Returns the text of one step; `unsynced` are the vectors that were published since the blocks last met.
+    fn steps(&self, gathered: &BTreeSet<usize>, unsynced: &mut BTreeSet<usize>) -> String {
         let mut text = String::new();
-        let publish = |text: &mut String, unseen: &mut BTreeSet<usize>, v: usize| {
+        let publish = |text: &mut String, unsynced: &mut BTreeSet<usize>, v: usize| {
             if !gathered.contains(&v) {
                 return;
             }
-            if !unseen.insert(v) {
-                // Somebody may still gather from the version before the last.
+            if !unsynced.insert(v) {
+                // Another block may still gather from the version before the last.
                 text.push_str("        meet(all);\n");
-                unseen.retain(|other| *other == v);
+                unsynced.retain(|other| *other == v);
             }
             let _ = writeln!(text, "        g{v}.publish(own, rows, v{v});");
         };
         for (i, action) in self.actions.iter().enumerate() {
             match action {
                 Action::Product { x, y } => {
-                    if unseen.contains(x) {
+                    if unsynced.contains(x) {
                         text.push_str("        meet(all);\n");
-                        unseen.clear();
+                        unsynced.clear();
                     }
                     let _ = writeln!(
                         text,
                         "#pragma unroll\n        for (int e = 0; e < ROWS; ++e) v{y}[e] = own.product(e, g{x}.now);"
                     );
-                    publish(&mut text, unseen, *y);
+                    publish(&mut text, unsynced, *y);
                 }
                 Action::Sweep(pass) => {
                     text.push_str(&pass.before_sums());
-                    pass.targets.iter().for_each(|v| publish(&mut text, unseen, *v));
+                    pass.targets.iter().for_each(|v| publish(&mut text, unsynced, *v));
                     if !pass.summands.is_empty() {
-                        unseen.clear();
+                        unsynced.clear();
                     }
                     text.push_str(&pass.after_sums(i));
                 }
@@ -95,7 +96,7 @@ impl Trace {
 }
 
 impl Pass {
-    /// Updates, and what each thread has of the sums.
+    /// Returns the updates, and each thread's summands.
     fn before_sums(&self) -> String {
         let mut text = format!("        {{  // {}\n            const int c = 0;\n", self.name);
         for (role, vectors) in [("w", &self.writes), ("r", &self.reads)] {
@@ -118,7 +119,7 @@ impl Pass {
         text
     }
 
-    /// The sums of all, and the program.
+    /// Returns the sums of all blocks, and the program.
     fn after_sums(&self, index: usize) -> String {
         let mut text = String::new();
         if let Some((_, may_stop)) = &self.program {

@@ -1,8 +1,8 @@
 //! The file of one compiled kernel: its name, its bytes, and the check of both.
 //!
-//! Layout, integers little-endian: magic (8 bytes), kind of image (4), length of the key (8), key, length of the image
-//! (8), image, checksum of all before it (8). The last digits of the magic are the layout's version; it is part of the
-//! key as well and must change with the layout and with the options that the compiler adds on its own.
+//! Layout, integers little-endian: magic (8 bytes), kind of image (4), length of the key (8), key, length of the image (8),
+//! image, checksum of all bytes before it (8). The last digits of the magic are the layout's version. The version is part of the
+//! key as well, and must change with the layout and with the options that `Nvrtc::compile` adds.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hasher};
@@ -28,7 +28,7 @@ impl Key {
         arch: u32,
     ) -> Key {
         let mut text = String::with_capacity(source.len() + 256);
-        // Each part of free text follows its length, so no two lists of parts run together into one text.
+        // Each part of free text follows its length, so that different lists of parts give different texts.
         let mut part = |label: &str, value: &str| {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "{label} {} {value}", value.len());
@@ -49,7 +49,7 @@ impl Key {
         &self.file_name
     }
 
-    /// The file's bytes for an image of this key.
+    /// Returns the file's bytes for an image of this key.
     pub(super) fn entry(&self, image: &Image) -> Vec<u8> {
         let (kind, payload) = match image {
             Image::Cubin(bytes) => (KIND_CUBIN, bytes),
@@ -66,7 +66,7 @@ impl Key {
         file
     }
 
-    /// The image in a file's bytes; the error completes the sentence that begins with the file's name.
+    /// Returns the image in a file's bytes. The error completes a sentence that begins with the file's name.
     pub(super) fn image(&self, file: &[u8]) -> Result<Image, String> {
         if file.is_empty() {
             return Err("is empty".to_owned());
@@ -80,7 +80,7 @@ impl Key {
         }
     }
 
-    /// Checks the whole `file`, of which `body` follows the magic, and finds the kind and the image in it.
+    /// Checks the whole `file`, of which `body` follows the magic, and returns the kind and the image.
     fn unpack<'a>(&self, file: &'a [u8], body: &'a [u8]) -> Result<(u32, &'a [u8]), &'static str> {
         const SHORT: &str = "is truncated";
         let (_, sum) = body.split_last_chunk::<8>().ok_or(SHORT)?;
@@ -102,7 +102,7 @@ impl Key {
     }
 }
 
-/// `<name>-sm_<arch>-<hash>.bin`, the name cut down to what every file system takes.
+/// Returns `<name>-sm_<arch>-<hash>.bin`, with the name shortened to what every file system accepts.
 fn file_name(name: &str, arch: u32, hash: u64) -> String {
     const LONGEST: usize = 80;
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
@@ -110,26 +110,26 @@ fn file_name(name: &str, arch: u32, hash: u64) -> String {
     format!("{name}-sm_{arch}-{hash:016x}.bin")
 }
 
-/// Hash of keys and checksum of files.
+/// Returns the hash of a key or the checksum of a file.
 ///
-/// The standard library's hasher suffices. It is the same in every process, for `DefaultHasher::new` has fixed keys.
-/// Two keys of one hash only take turns with one file, since the key itself is compared. Against accidents to a file 64
-/// bits are plenty, and somebody who means harm could as well write the checksum that fits. Another Rust release may
-/// hash differently: then the file names differ too, and kernels are compiled once more.
+/// The standard library's hasher suffices. It is the same in every process, because `DefaultHasher::new` has fixed keys. Two keys
+/// with the same hash only replace each other's file, because the key itself is compared. 64 bits suffice against accidental
+/// damage to a file, and an attacker could write a matching checksum anyway. Another Rust release may hash differently: then the
+/// file names differ too, and kernels are compiled once more.
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     hasher.finish()
 }
 
-/// Takes the first `N` bytes off.
+/// Removes and returns the first `N` bytes.
 fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
     let (first, after) = rest.split_first_chunk()?;
     *rest = after;
     Some(first)
 }
 
-/// Takes a length and that many bytes off.
+/// Removes a length and that many bytes, and returns the bytes.
 fn take_counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(u64::from_le_bytes(*take(rest)?)).ok()?;
     let (first, after) = rest.split_at_checked(length)?;
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_that_read_alike_in_a_row_are_different_keys() {
+    fn lists_of_parts_with_equal_concatenation_are_different_keys() {
         let options = |list: &[&str]| list.iter().map(|option| option.to_string()).collect::<Vec<_>>();
         let text = |name, options: &[String], source| Key::new((13, 0), name, source, options, 90).text;
         let texts = [
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_is_plain_and_short_whatever_the_kernel_is_called() {
+    fn a_file_name_is_plain_and_short_for_any_kernel_name() {
         let name = file_name("../spmv<é> \0", 90, 0xab);
         assert_eq!(name, "___spmv______-sm_90-00000000000000ab.bin".replace("______", "_____"));
         assert!(file_name(&"x".repeat(5000), 90, 1).len() < 128);
     }
 
     #[test]
-    fn lengths_that_point_past_the_end_are_refused_even_with_a_fitting_checksum() {
+    fn lengths_that_point_past_the_end_are_refused_even_with_a_correct_checksum() {
         let key = Key::new((13, 0), "k", "s", &[], 90);
         for length in [u64::MAX, 1 << 40, 1000] {
             let mut file = MAGIC.to_vec();

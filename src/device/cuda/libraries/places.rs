@@ -1,14 +1,14 @@
-//! The folders that libraries are looked for in, and what lies in them.
+//! The folders that are searched for libraries, and the libraries in a folder.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Where libraries are looked for besides the system's loader, for errors.
+/// The places that are searched in addition to the system's loader, for error messages.
 pub const PLACES: &str = "in /usr/local/cuda*/lib64, in lib64 of $CUDA_HOME and $CUDA_PATH, in lib of $CONDA_PREFIX, and \
                           among the pip wheels of $VIRTUAL_ENV, $CONDA_PREFIX, python3, /usr/local, pyenv and the \
                           user (~/.local)";
 
-/// An environment variable; set to nothing counts as not set.
+/// Returns an environment variable; an empty one counts as not set.
 pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
@@ -16,7 +16,7 @@ pub fn variable(name: &str) -> Option<OsString> {
 /// The folder of the wheels for CUDA 13, below `site-packages/nvidia`.
 pub const FOR_13: &str = "cu13/lib";
 
-/// The files in a folder that are called `file`, perhaps with a version behind it, newest first.
+/// Returns the files in a folder that are named `file`, with or without a version at the end, newest first.
 pub fn libraries_in(folder: &Path, file: &str) -> Vec<PathBuf> {
     let mut found: Vec<_> = names_in(folder)
         .into_iter()
@@ -27,7 +27,7 @@ pub fn libraries_in(folder: &Path, file: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The numbers after the name of a library; `None` for any other file.
+/// Returns the numbers after the name of a library; `None` for any other file.
 fn library_version(name: &str, file: &str) -> Option<Vec<u32>> {
     match name.strip_prefix(file)? {
         "" => Some(Vec::new()),
@@ -35,7 +35,7 @@ fn library_version(name: &str, file: &str) -> Option<Vec<u32>> {
     }
 }
 
-/// The names in a folder as far as they are text, sorted; none where it cannot be read.
+/// Returns the names in a folder that are valid text, sorted; none if the folder cannot be read.
 pub fn names_in(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<_> =
@@ -44,7 +44,7 @@ pub fn names_in(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The folders to look into, best first, whether or not they exist.
+/// Returns the folders to search, best first, whether or not they exist.
 pub fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path, wheel: &str) -> Vec<PathBuf> {
     let mut folders: Vec<_> =
         versions_in(usr_local, "cuda").into_iter().map(|cuda| cuda.join("lib64")).collect();
@@ -59,8 +59,9 @@ pub fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path, wh
     folders
 }
 
-/// What Pythons keep their packages below, the active one first. Beside those in use it is where Debian's and Fedora's pip
-/// installs as root, pyenv's versions, and where pip installs for one user.
+/// Returns the folders below which Python installations keep their packages, the active one first. In addition to those in use
+/// these are the folder where Debian's and Fedora's pip installs as root, pyenv's versions, and the folder where pip installs for
+/// one user.
 fn prefixes(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Vec<PathBuf> {
     let active =
         ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(|name| variable(name).map(PathBuf::from));
@@ -78,8 +79,8 @@ fn prefixes(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Ve
     prefixes
 }
 
-/// The Pythons of pyenv, of which the search path shows a script alone: those chosen for this shell or for this user first,
-/// then the newest.
+/// Returns the Python installations of pyenv, of which the search path shows only a script: first those chosen for this shell or
+/// this user, then the newest.
 fn versions_of_pyenv(root: &Path, chosen: Option<String>) -> Vec<PathBuf> {
     let chosen = chosen.or_else(|| std::fs::read_to_string(root.join("version")).ok()).unwrap_or_default();
     let is_chosen = |version: &Path| {
@@ -90,7 +91,7 @@ fn versions_of_pyenv(root: &Path, chosen: Option<String>) -> Vec<PathBuf> {
     versions
 }
 
-/// The folders of NVIDIA's wheels below a prefix.
+/// Returns the folders of NVIDIA's wheels below a prefix.
 fn wheels_in(prefix: &Path) -> Vec<PathBuf> {
     let pythons = ["lib", "lib64"].iter().flat_map(|lib| versions_in(&prefix.join(lib), "python3"));
     let wheels = pythons.flat_map(|python| {
@@ -99,19 +100,19 @@ fn wheels_in(prefix: &Path) -> Vec<PathBuf> {
     wheels.filter(|wheels| wheels.is_dir()).collect()
 }
 
-/// Where the `python3` of a search path is installed: the folder above the one that it lies in, and likewise for what it
-/// links to, as in virtual environments. A relative entry names another folder in each working directory, which another
+/// Returns the prefix of the `python3` of a search path, which is the parent of the file's folder, and the prefixes of the files
+/// that it links to, as in virtual environments. A relative entry names another folder in each working directory, which another
 /// user may have filled: it is skipped.
 fn pythons(path: &OsString) -> Vec<PathBuf> {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let files = folders.map(|folder| folder.join("python3"));
     let Some(mut file) = files.into_iter().find(|file| file.is_file()) else { return Vec::new() };
     let mut prefixes = Vec::new();
-    // A chain of links that is longer is none that a person made.
+    // No person makes a longer chain of links.
     for _ in 0..8 {
         prefixes.extend(file.parent().and_then(Path::parent).map(Path::to_owned));
         match std::fs::read_link(&file) {
-            // A relative link counts from its folder.
+            // A relative link is relative to its folder.
             Ok(to) => file = file.parent().map_or(to.clone(), |folder| folder.join(&to)),
             Err(_) => break,
         }
@@ -120,7 +121,7 @@ fn pythons(path: &OsString) -> Vec<PathBuf> {
     prefixes
 }
 
-/// The entries of `parent` whose names begin with `prefix`: the bare prefix first, for that is the link to the one
+/// Returns the entries of `parent` whose names begin with `prefix`: first the bare prefix, because it is the link to the version
 /// that was chosen on this machine, then by the numbers that follow, highest first.
 fn versions_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     let mut found: Vec<(bool, Vec<u32>, String)> = names_in(parent)
@@ -135,7 +136,7 @@ fn versions_in(parent: &Path, prefix: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, _, name)| parent.join(name)).collect()
 }
 
-/// Makes an empty file, and the folders above it.
+/// Creates an empty file, and the folders above it.
 #[cfg(test)]
 pub fn touch(path: &Path) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -147,11 +148,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_relative_entry_of_the_path_is_no_place_to_look_for_a_python() {
+    fn a_relative_entry_of_the_path_is_not_searched_for_a_python() {
         let root = tempfile::tempdir().unwrap();
         touch(&root.path().join("bin/python3"));
         let absolute = root.path().join("bin");
-        // The same folder, counted from the working directory.
+        // The same folder, relative to the working directory.
         let up: PathBuf = std::env::current_dir().unwrap().components().skip(1).map(|_| "..").collect();
         let relative = up.join(absolute.strip_prefix("/").unwrap());
         assert!(relative.join("python3").is_file());
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn wheels_of_the_python_on_the_path_and_of_the_one_it_links_to_are_looked_into() {
+    fn wheels_of_the_python_on_the_path_and_of_the_one_it_links_to_are_searched() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
         for packages in ["venv/lib/python3.12/site-packages", "usr/lib/python3.12/dist-packages"] {
@@ -182,7 +183,8 @@ mod tests {
         assert_eq!(folders(variable, &at("local"), "cusparse"), expected.map(at));
     }
 
-    /// Wheels in each of these folders of packages, and where they are found with these variables, which name folders too.
+    /// Creates wheels in each of these folders of packages, and returns those that are found with these variables, whose values
+    /// are folders too.
     fn wheels_found(packages: &[&str], variables: &[(&str, &str)]) -> Vec<String> {
         let root = tempfile::tempdir().unwrap();
         for packages in packages {
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_say_where_pyenv_and_the_packages_of_a_user_are() {
+    fn variables_set_the_folders_of_pyenv_and_of_a_users_packages() {
         let places =
             ["py/versions/3.11.7/lib/python3.11/site-packages", "mine/lib64/python3.11/site-packages"];
         let variables = [("PYENV_ROOT", "py"), ("PYTHONUSERBASE", "mine")];

@@ -1,7 +1,6 @@
 //! The functions of NVRTC that this crate calls, bound by name.
 //!
-//! Results are plain integers: a newer library may return a code that no list of today has, which a Rust enum could
-//! not hold.
+//! Result codes are plain integers: a newer library may return a code that is unknown today, which a Rust enum could not hold.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -32,7 +31,7 @@ type Create = unsafe extern "C" fn(
 type Compile = unsafe extern "C" fn(Raw, c_int, *const *const c_char) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut Raw) -> c_int;
 
-/// The bound functions. They are valid for as long as the library is loaded, which is for good.
+/// The bound functions. They are valid while the library is loaded, and it is never unloaded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Functions {
     version: Version,
@@ -51,7 +50,7 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    /// Binds every function; the error says which one is not there. The caller must keep `library` loaded.
+    /// Binds every function; the error names the one that is missing. The caller must keep `library` loaded.
     pub(super) fn bind(library: &Library) -> Result<Functions, String> {
         // SAFETY: each field's type is the signature that nvrtc.h gives the function of that name, unchanged since
         // CUDA 11.2.
@@ -74,14 +73,14 @@ impl Functions {
         }
     }
 
-    /// An address inside the library's code.
+    /// Returns an address inside the library's code.
     pub(super) fn address(&self) -> usize {
         self.version as usize
     }
 
-    /// What NVRTC calls a result code.
+    /// Returns NVRTC's name for a result code.
     pub(super) fn message(&self, status: c_int) -> String {
-        // SAFETY: any code may be asked for.
+        // SAFETY: the function accepts any code.
         let text = unsafe { (self.error_string)(status) };
         if text.is_null() {
             return format!("error {status}");
@@ -91,11 +90,12 @@ impl Functions {
         format!("{} ({status})", text.to_string_lossy())
     }
 
-    /// Turns a result code into an error that names what was called for.
+    /// Converts a result code to an error that names the call.
     pub(super) fn check(&self, what: &str, status: c_int) -> Result<(), String> {
         if status == 0 { Ok(()) } else { Err(format!("{what}: {}", self.message(status))) }
     }
 
+    /// Returns the major and minor version.
     pub(super) fn version(&self) -> Result<(i32, i32), String> {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: both integers may be written.
@@ -104,14 +104,14 @@ impl Functions {
         Ok((major, minor))
     }
 
-    /// The supported architectures, ascending.
+    /// Returns the supported architectures, ascending.
     pub(super) fn architectures(&self) -> Result<Vec<u32>, String> {
         let mut count = 0;
         // SAFETY: the integer may be written.
         let status = unsafe { (self.architecture_count)(&mut count) };
         self.check("nvrtcGetNumSupportedArchs", status)?;
         let mut list = vec![0; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: there is room for the `count` integers that NVRTC announced.
+        // SAFETY: there is room for the `count` integers that NVRTC reported.
         let status = unsafe { (self.architectures)(list.as_mut_ptr()) };
         self.check("nvrtcGetSupportedArchs", status)?;
         let mut list: Vec<u32> = list.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect();
@@ -121,13 +121,13 @@ impl Functions {
     }
 }
 
-/// Looks one function up.
+/// Looks up one function.
 ///
 /// # Safety
 ///
 /// `T` must be the function's pointer type, and must not be used once the library is unloaded.
 unsafe fn symbol<T: Copy>(library: &Library, name: &CStr) -> Result<T, String> {
-    // SAFETY: the caller vouches for the type.
+    // SAFETY: the caller guarantees the type.
     match unsafe { library.get::<T>(name) } {
         Ok(function) => Ok(*function),
         Err(_) => {

@@ -1,8 +1,8 @@
-//! Where NVRTC is looked for, and how it is opened once found.
+//! The search for NVRTC, and the way the library is opened.
 //!
-//! NVRTC opens a second library, its builtins, by bare name on the first compile. Where the first lies outside the
-//! folders of the system's loader, as in a pip wheel, that fails unless the second is loaded already, so the builtins
-//! beside it are always loaded by full path.
+//! On the first compilation NVRTC opens a second library, its builtins, by bare name. If NVRTC is outside the folders of the
+//! system's loader, as in a pip wheel, this fails unless the builtins are loaded already. So the builtins in NVRTC's folder are
+//! always loaded by full path.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 const HINT: Hint = hint!(
     "pip install ",
     "nvidia-cuda-nvrtc",
-    " brings it: where it is not found then, set SOLVER_NVRTC to the folder below site-packages/nvidia that holds \
+    " brings it; if it is still not found, set SOLVER_NVRTC to the folder below site-packages/nvidia that holds \
      libnvrtc.so.*"
 );
 const HINT_PLACE: Hint = hint!(
@@ -38,10 +38,10 @@ const HINT_OTHER: Hint = hint!(
 );
 
 impl Nvrtc {
-    /// The compiler of this process, loaded on the first call. A failure is not kept: the next call tries again.
+    /// Returns the compiler of this process, which is loaded on the first call. A failure is not kept: the next call tries again.
     pub fn get() -> Result<&'static Nvrtc> {
         static LOADED: OnceLock<Nvrtc> = OnceLock::new();
-        // Only one thread searches at a time; a panic of another one leaves nothing half done behind this lock.
+        // Only one thread searches at a time. The lock guards no data, so a panic of another thread leaves nothing inconsistent.
         static SEARCHING: Mutex<()> = Mutex::new(());
         if let Some(nvrtc) = LOADED.get() {
             return Ok(nvrtc);
@@ -58,14 +58,14 @@ impl Nvrtc {
 
     /// Loads NVRTC from `at`, a library file or a folder that holds `libnvrtc.so*`.
     ///
-    /// Without `at` it is the first that works, and that the driver is not too old for, of:
-    /// 1. `SOLVER_NVRTC`, a file or a folder as well; where it is set nothing else is tried,
+    /// Without `at`, takes the first library that works, and that the driver is not too old for, of:
+    /// 1. `SOLVER_NVRTC`, also a file or a folder; if it is set, no other place is tried,
     /// 2. `libnvrtc.so.13`, `libnvrtc.so.12` and `libnvrtc.so` as the system's loader finds them,
     /// 3. `/usr/local/cuda*/lib64`, then `lib64` of `$CUDA_HOME` and `$CUDA_PATH`,
-    /// 4. the pip wheels in `$VIRTUAL_ENV`, `$CONDA_PREFIX`, where `python3` is installed, `/usr/local`, pyenv and the
-    ///    user's own, and `$CONDA_PREFIX/lib`.
+    /// 4. the pip wheels in `$VIRTUAL_ENV`, `$CONDA_PREFIX`, the folder where `python3` is installed, `/usr/local`, pyenv and the
+    ///    user's folder, and `$CONDA_PREFIX/lib`.
     ///
-    /// Where all that work are too new for the driver, it is the first of them.
+    /// If all libraries that work are too new for the driver, takes the first of them.
     pub fn load(at: Option<&Path>) -> Result<Nvrtc> {
         let nvrtc = load(at)?;
         let (major, minor) = nvrtc.version;
@@ -85,7 +85,7 @@ fn load(at: Option<&Path>) -> Result<Nvrtc> {
     }
 }
 
-/// Loads what somebody asked for: no other place is tried.
+/// Loads from a place that the caller or the user named: no other place is tried.
 fn load_place(place: &Path, from: &str) -> Result<Nvrtc> {
     let missing = |why: &str| {
         Error::Gpu(GpuError::LibraryMissing {
@@ -107,7 +107,7 @@ fn load_place(place: &Path, from: &str) -> Result<Nvrtc> {
     }
 }
 
-/// Goes through the usual places.
+/// Searches the usual places.
 fn load_found() -> Result<Nvrtc> {
     let by_name = NAMES.into_iter().filter_map(|name| load_name(name).transpose());
     let folders = folders(variable, Path::new("/usr/local"));
@@ -118,14 +118,13 @@ fn load_found() -> Result<Nvrtc> {
     })
 }
 
-/// Whether the driver can load what a compiler makes; any suits where there is no driver.
+/// Returns whether the driver can load the code of a compiler; without a driver every compiler suits.
 fn suits_driver() -> impl Fn(&Nvrtc) -> bool {
     let driver = driver_version().ok();
     move |nvrtc| driver.is_none_or(|driver| can_load(driver, nvrtc.version))
 }
 
-/// The first that works and suits; else the first that works, for whoever asks says best what does not suit; else the first
-/// error.
+/// Prefers the first compatible library, then the first that loads, then the first error.
 fn choose<T>(found: impl Iterator<Item = Result<T>>, suits: impl Fn(&T) -> bool) -> Option<Result<T>> {
     let (mut unsuited, mut broken) = (None, None);
     for library in found {
@@ -140,7 +139,7 @@ fn choose<T>(found: impl Iterator<Item = Result<T>>, suits: impl Fn(&T) -> bool)
     unsuited.map(Ok).or(broken.map(Err))
 }
 
-/// Keeps the first error and logs each.
+/// Logs an error, and keeps the first one.
 fn note(first: &mut Option<Error>, error: Error) {
     log::debug!("{error}");
     first.get_or_insert(error);
@@ -151,28 +150,28 @@ fn unusable(path: &Path, reason: String) -> Error {
     Error::Gpu(GpuError::LibraryUnusable { library: LIBRARY, path: path.to_owned(), reason })
 }
 
-/// Opens the way dlopen does; a name without a slash goes through the system's loader.
+/// Opens a library as dlopen does: a name without a slash goes through the system's loader.
 fn open(path: &OsStr) -> std::result::Result<Library, String> {
-    // Binding everything at once makes an unfit library fail here, with a message, and not at some later call.
-    // SAFETY: opening runs the library's initialisers. NVIDIA's compiler libraries have no demands on their caller;
-    // that a file of this name is one of them is the trust that any search of a loader puts into its folders.
+    // Binding all symbols at once makes an unsuitable library fail here with a message, and not at a later call.
+    // SAFETY: opening runs the library's initialisers. NVIDIA's compiler libraries have no requirements on their caller. Like any
+    // search of a loader, this trusts its folders: a file of this name is one of these libraries.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
-        // What the loader said is one level down.
+        // The loader's message is the source of this error.
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
     })
 }
 
-/// `None` where the loader knows no such name.
+/// Loads by bare name; `None` if the loader finds no such file.
 fn load_name(name: &'static str) -> Result<Option<Nvrtc>> {
     let library = match open(OsStr::new(name)) {
         Ok(library) => library,
-        // The loader speaks of the missing file first: of this one, or of one that this one needs.
+        // The loader's message begins with the missing file: this library, or one that it needs.
         Err(reason) if reason.starts_with(name) && reason.contains("No such file") => return Ok(None),
         Err(reason) => return Err(unusable(Path::new(name), reason)),
     };
     let mut nvrtc =
         Nvrtc::bind(library, PathBuf::from(name)).map_err(|reason| unusable(Path::new(name), reason))?;
-    // The host process may have loaded it from anywhere before, as Python packages do: find where it lies.
+    // The process may have loaded the library from any folder before, as Python packages do: find its file.
     if let Some(file) = libraries::file_at(nvrtc.functions.address()) {
         load_builtins_in_folder_of(&file);
         nvrtc.path = file;
@@ -180,16 +179,16 @@ fn load_name(name: &'static str) -> Result<Option<Nvrtc>> {
     Ok(Some(nvrtc))
 }
 
-/// Loads a file that exists, its builtins first.
+/// Loads an existing file, after its builtins.
 fn load_file(file: &Path) -> Result<Nvrtc> {
-    // With a slash in it, so that dlopen takes this file and no other of its name.
+    // An absolute path, so that dlopen takes this file and not another one of the same name.
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     load_builtins_in_folder_of(&file);
     let library = open(file.as_os_str()).map_err(|reason| unusable(&file, reason))?;
     Nvrtc::bind(library, file.clone()).map_err(|reason| unusable(&file, reason))
 }
 
-/// Loads the builtins in the folder of `file`, and in that of the file it links to. They stay loaded for good.
+/// Loads the builtins in the folder of `file`, and in that of the file it links to. They are never unloaded.
 fn load_builtins_in_folder_of(file: &Path) {
     let real = file.canonicalize().ok();
     let folders = [Some(file), real.as_deref()].map(|file| file.and_then(Path::parent));
@@ -197,24 +196,24 @@ fn load_builtins_in_folder_of(file: &Path) {
         for name in names_in(folder).into_iter().filter(|name| is_builtins(name)) {
             match open(folder.join(&name).as_os_str()) {
                 Ok(library) => std::mem::forget(library),
-                // Not fatal: NVRTC may still find others, and its own message comes with the first compile.
+                // Not fatal: NVRTC may still find other builtins, and otherwise reports an error on the first compilation.
                 Err(reason) => log::debug!("NVRTC's builtins: {reason}"),
             }
         }
     }
 }
 
-/// The `.alt` files belong to an alternative build of NVRTC that is not used here.
+/// Returns whether a file is NVRTC's builtins. The `.alt` files belong to an alternative build of NVRTC that is not used here.
 fn is_builtins(name: &str) -> bool {
     name.starts_with("libnvrtc-builtins.so.") && !name.contains(".alt")
 }
 
-/// Every `libnvrtc.so*` in a folder, newest first.
+/// Returns every `libnvrtc.so*` in a folder, newest first.
 fn libraries_in(folder: &Path) -> Vec<PathBuf> {
     libraries::libraries_in(folder, "libnvrtc.so")
 }
 
-/// The folders to look into, best first, whether or not they exist.
+/// Returns the folders to search, best first, whether or not they exist.
 fn folders(variable: impl Fn(&str) -> Option<OsString>, usr_local: &Path) -> Vec<PathBuf> {
     libraries::folders(variable, usr_local, "cuda_nvrtc")
 }
@@ -225,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_of_a_folder_come_newest_first_and_others_of_similar_name_do_not() {
+    fn libraries_of_a_folder_are_listed_newest_first_without_files_of_similar_names() {
         let folder = tempfile::tempdir().unwrap();
         assert!(libraries_in(folder.path()).is_empty());
         for name in
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compiler_that_the_driver_cannot_follow_is_passed_over_while_another_one_serves() {
+    fn a_compiler_too_new_for_the_driver_is_skipped_if_another_one_suits() {
         let broken = || Err(unusable(Path::new("libnvrtc.so.11"), "it is broken".to_owned()));
         let chosen = |found: Vec<Result<i32>>| choose(found.into_iter(), |&major| major <= 12);
         assert_eq!(chosen(vec![Ok(13), broken(), Ok(12), Ok(11)]).unwrap().unwrap(), 12);
