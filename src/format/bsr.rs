@@ -6,8 +6,8 @@
 //! of entries of the matrix are stored.
 //!
 //! Fill cannot be distinguished from an entry of +0, so the conversion back to CSR drops such entries; all other values, -0 and
-//! NaN included, are returned bit for bit. Fill is not an implicit one, so implicit ones are stored, in double precision. Matrices
-//! with repeated column indices are refused.
+//! NaN included, are returned bit for bit. Fill is not an implicit one, so implicit ones are stored, in double precision.
+//! Matrices with repeated column indices are refused.
 
 use super::pieces::{cut, each_row, narrow, narrow_length, pieces_for};
 use super::rows::{build_rows, offsets_of};

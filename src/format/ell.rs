@@ -1,9 +1,9 @@
 //! ELLPACK: every row padded to the length of the longest row, stored column by column.
 //!
-//! Entry `j` of row `i` is at index `j * rows + i` of `col_indices` and `values`, so that GPU threads of adjacent rows read
-//! adjacent memory. Shorter rows are padded with the value +0 and a valid column index: the row's last one, or 0. The row lengths
-//! are stored. A product may include the padding, which is wrong only if x is not finite at the padding's column (0 times infinity
-//! is NaN). Or a product stops at each row's length, which is always right, and required for implicit ones, which have no stored
+//! Entry `j` of row `i` is at index `j * rows + i` of `col_indices` and `values`, so that threads of adjacent rows read adjacent
+//! memory. Shorter rows are padded with the value +0 and a valid column index: the row's last one, or 0. The row lengths are
+//! stored. A product may include the padding, which is wrong only if x is not finite at the padding's column (0 times infinity is
+//! NaN). Or a product stops at each row's length, which is always right, and required for implicit ones, which have no stored
 //! value that could be 0. Matrices with repeated column indices are refused.
 
 use super::pieces::{cut, each_row, narrow_length, pieces_for};
