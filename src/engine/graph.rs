@@ -1,6 +1,6 @@
 //! Matrices as graphs: edges, and the names of vertices.
 
-use super::matrix::{Metadata, Matrix};
+use super::matrix::{Matrix, Metadata};
 use crate::error::{Error, Result};
 use crate::format::{Coo, Duplicates};
 use crate::source::{LabelIndex, Labels, Options};

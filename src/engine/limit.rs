@@ -19,7 +19,11 @@ pub(super) struct Traffic {
 const TRIES: usize = 3;
 
 /// Measures the limit of an open device, as [`measure`] does.
-pub(super) fn measure_on(device: &DeviceHandle, traffic: &Traffic, cancel: Option<&AtomicBool>) -> Option<Limit> {
+pub(super) fn measure_on(
+    device: &DeviceHandle,
+    traffic: &Traffic,
+    cancel: Option<&AtomicBool>,
+) -> Option<Limit> {
     match &device.0 {
         Opened::Cpu(device) => measure(&*device.acquire().ok()?, traffic, cancel),
         Opened::Cuda(device) => measure(&*device.acquire().ok()?, traffic, cancel),

@@ -1,6 +1,6 @@
 //! A prepared solve: device, matrix and preconditioner are kept from one right-hand side to the next.
 
-use super::answer::{MatrixFacts, Answer, Facts};
+use super::answer::{Answer, Facts, MatrixFacts};
 use super::device::{DeviceHandle, Opened, on_device};
 use super::matrix::Matrix;
 use super::rhs::RightHandSide;

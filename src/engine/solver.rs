@@ -92,7 +92,6 @@ impl Solver {
         Solver(Settings::new(method, Input::Applied(product)))
     }
 
-
     /// Sets the preconditioner by name, with parameters: `jacobi`, `block-jacobi:block=3`, `ic0`.
     pub fn precond(mut self, name: &str) -> Result<Solver> {
         self.0.request.precond = name.parse()?;

@@ -93,9 +93,7 @@ fn not_square(f: &Facts<'_>) -> Option<String> {
 
 fn not_finite(f: &Facts<'_>) -> Option<String> {
     let n = f.stats.values.not_finite;
-    (n > 0).then(|| {
-        format!("{} infinite or NaN: no solver can work with that", count(n, "value", "values"))
-    })
+    (n > 0).then(|| format!("{} infinite or NaN: no solver can work with that", count(n, "value", "values")))
 }
 
 fn empty_rows(f: &Facts<'_>) -> Option<String> {
@@ -185,7 +183,8 @@ fn not_positive(f: &Facts<'_>) -> Option<String> {
         Some(value) => value.to_string(),
     };
     let more = f.stats.rows - diagonal.positive - 1;
-    let more = if more == 0 { String::new() } else { format!(", and {} more like it", thousands(more as u64)) };
+    let more =
+        if more == 0 { String::new() } else { format!(", and {} more like it", thousands(more as u64)) };
     Some(format!(
         "symmetric, but the diagonal entry of row {} is {what}{more}: not positive definite, so cg will fail; \
          {} suits",

@@ -190,7 +190,8 @@ impl Prepared {
         mut watch: impl FnMut(&Closed) -> Option<Box<dyn Observer>>,
     ) -> Result<Distributions> {
         let vertices = (&self.facts.names, "state");
-        let start = self.x0.as_ref().map(|x0| x0.over("x0", vertices, Unmatched::Refuse, false)).transpose()?;
+        let start =
+            self.x0.as_ref().map(|x0| x0.over("x0", vertices, Unmatched::Refuse, false)).transpose()?;
         let settings = &self.facts.settings;
         self.watch.begin();
         let mut distributions = Vec::with_capacity(self.chain.closed().len());

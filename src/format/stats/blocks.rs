@@ -89,8 +89,8 @@ impl Blocks {
         Blocks { best, csr_bytes: 12 * nnz + offset * (rows + 1), all }
     }
 
-    /// Estimates the statistics from bands of rows spread over the matrix, in a fraction of the time of one product. Bands with far
-    /// more entries than the average are not extrapolated, as they may be clusters that the sample met by chance. The
+    /// Estimates the statistics from bands of rows spread over the matrix, in a fraction of the time of one product. Bands with
+    /// far more entries than the average are not extrapolated, as they may be clusters that the sample met by chance. The
     /// standard error of the sample is added to the estimated number of blocks. Small matrices are counted in full.
     pub fn sampled(matrix: &Csr) -> Blocks {
         /// Entries of the sample: at least `ENTRIES`, or a `SHARE`-th of all entries if that is more.

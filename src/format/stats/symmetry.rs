@@ -105,8 +105,8 @@ pub(super) fn counted(matrix: &Csr, off_diagonal: usize) -> (Symmetry, Verdict) 
     (Symmetry::new(off_diagonal, 2 * pairs.mirrored, 2 * pairs.equal), pairs.verdict(matrix))
 }
 
-/// Returns the first entry of a square matrix, by rows, without a mirrored entry of the same value. A stored zero without a stored
-/// mirrored entry counts too.
+/// Returns the first entry of a square matrix, by rows, without a mirrored entry of the same value. A stored zero without a
+/// stored mirrored entry counts too.
 pub fn first_unpaired(matrix: &Csr) -> Option<Asymmetry> {
     first(matrix, |a| a.mirrored != Some(a.value))
 }
