@@ -85,7 +85,7 @@ impl Settings {
         let why = "products and preconditioners of the caller run on the CPU in double precision only";
         let named = self.request.precond;
         if named != Preconditioner::NONE && applied {
-            let reason = "it is built from entries, and the matrix is given only by its product; pass your own preconditioner";
+            let reason = "it is made of entries, and the matrix is given only by its product; pass your own preconditioner";
             return Err(Error::setting("precond", named, reason));
         }
         if named != Preconditioner::NONE {
