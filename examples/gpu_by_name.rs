@@ -1,6 +1,6 @@
-//! Solves on a GPU that is named, with several systems on one device: cargo run --release --example gpu_by_name -- cuda:0
+//! Solves several systems on one GPU, selected by name: cargo run --release --example gpu_by_name -- cuda:0
 
-#![allow(clippy::print_stdout)] // The library itself prints nothing.
+#![allow(clippy::print_stdout)] // The library itself does not print.
 
 use solver::prelude::*;
 
@@ -11,7 +11,7 @@ fn main() -> solver::Result<()> {
     let mut cg = match Cg::new(&a).device(&name).precision(Precision::Mixed).prepare() {
         Ok(cg) => cg,
         Err(error) => {
-            // What is missing, and what runs without it.
+            // The error names the missing resource, and alternatives that do not need it.
             println!("{name}: {error}");
             return Ok(());
         }
@@ -19,12 +19,12 @@ fn main() -> solver::Result<()> {
     println!("{} by backend {}", cg.device().describe(), cg.backend());
     println!("{}", cg.solve(&b)?.report());
 
-    // Another matrix on the same device.
+    // A second matrix on the same device.
     let stiff = Matrix::open("hex27:20x20x20,dof=3")?;
     let answer = Cg::new(&stiff).on(cg.device()).precond("chebyshev")?.solve(&vec![1.0; stiff.rows()])?;
     println!("{}", answer.report());
 
-    // A prepared solve may move to another thread with all that it has on the GPU.
+    // A prepared solve can be moved to another thread, with its data on the GPU.
     let moved = std::thread::spawn(move || cg.solve(&b).map(|answer| answer.converged()));
     assert!(moved.join().is_ok_and(|converged| converged.is_ok_and(|converged| converged)));
     Ok(())

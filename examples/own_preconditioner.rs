@@ -1,14 +1,15 @@
-//! Solves with a preconditioner of the caller's own: tridiagonal solves along the lines of a grid.
+//! Solves with a preconditioner that the caller implements: tridiagonal solves along the lines of a grid.
 
-#![allow(clippy::print_stdout)] // The library itself prints nothing.
+#![allow(clippy::print_stdout)] // The library itself does not print.
 
 use solver::prelude::*;
 
-/// Points of the grid in each direction, and how much stronger the coupling along a line is than across.
+/// Points of the grid in each direction.
 const N: usize = 100;
+/// Coupling along a line, relative to the coupling between lines.
 const ALONG: f64 = 50.0;
 
-/// z = M r, where M is the inverse of the matrix without the coupling from line to line (Thomas' algorithm).
+/// Computes z = M r; M is the inverse of the matrix without the coupling between lines (Thomas algorithm).
 fn along_lines(r: &[f64], z: &mut [f64]) {
     let mut ratio = [0.0; N];
     for (r, z) in r.chunks(N).zip(z.chunks_mut(N)) {
@@ -27,7 +28,7 @@ fn along_lines(r: &[f64], z: &mut [f64]) {
 }
 
 fn main() -> solver::Result<()> {
-    // A grid whose lines couple strongly: (i, j) is row i N + j.
+    // A grid with strong coupling along its lines: point (i, j) is row i N + j.
     let entries = (0..N * N).flat_map(|row| {
         let (i, j) = (row / N, row % N);
         let around = [
@@ -37,7 +38,7 @@ fn main() -> solver::Result<()> {
             (row.wrapping_sub(N), -1.0, i > 0),
             (row + N, -1.0, i + 1 < N),
         ];
-        around.into_iter().filter(|(.., there)| *there).map(move |(column, value, _)| (row, column, value))
+        around.into_iter().filter(|(.., inside)| *inside).map(move |(column, value, _)| (row, column, value))
     });
     let a = Matrix::from_triplets(N * N, N * N, entries)?;
     let b = vec![1.0; N * N];

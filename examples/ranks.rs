@@ -1,6 +1,6 @@
-//! Ranks the pages of a small web, given as links in memory, and again for a surfer who jumps to one page.
+//! Ranks the pages of a small web from links in memory, first with uniform jumps of the surfer, then with jumps to one page.
 
-#![allow(clippy::print_stdout)] // The library itself prints nothing.
+#![allow(clippy::print_stdout)] // The library itself does not print.
 
 use solver::prelude::*;
 
@@ -15,10 +15,10 @@ fn main() -> solver::Result<()> {
     for (page, rank) in PAGES.iter().zip(ranks.ranks()) {
         println!("{page:<6} {rank:.4}");
     }
-    // No exact rank differs by more than this.
+    // The l1 norm of the difference from the exact ranks is at most this.
     println!("certain to {:.0e}\n", ranks.error_bound());
 
-    // Links and operator stay; only the jumps are others.
+    // Links and operator are reused; only the distribution of the jumps changes.
     prepared.personalise(Some(Weights::of_vertices(["5"])));
     let from_the_blog = prepared.solve()?;
     println!("jumping to the blog:\n{}", from_the_blog.report());

@@ -1,14 +1,14 @@
-//! Heat that spreads over a plate: a solve for each time step, from the answer of the step before, on a matrix whose values
-//! change while its pattern stays.
+//! Heat conduction in a plate: one solve per time step, started at the solution of the step before. The values of the matrix
+//! change during the run; its pattern stays the same.
 
-#![allow(clippy::print_stdout)] // The library itself prints nothing.
+#![allow(clippy::print_stdout)] // The library itself does not print.
 
 use solver::prelude::*;
 
 /// Points of the plate in each direction.
 const N: usize = 80;
 
-/// The values of I + dt K on the pattern of the Laplacian K, where the plate conducts `conductivity`.
+/// Returns the matrix I + dt * conductivity * K with the pattern of the Laplacian K.
 fn step_matrix(laplacian: &Matrix, dt: f64, conductivity: f64) -> solver::Result<Matrix> {
     let k = laplacian.csr();
     let values = (0..k.rows()).flat_map(|row| {
@@ -22,24 +22,24 @@ fn main() -> solver::Result<()> {
     let dt = 0.5;
     let mut cg = Cg::new(&step_matrix(&laplacian, dt, 1.0)?).precond("jacobi")?.rtol(1e-9).prepare()?;
 
-    // A hot spot in the middle.
+    // Initial state: a hot spot in the middle.
     let mut heat = vec![0.0; N * N];
     heat[(N / 2) * N + N / 2] = 1000.0;
     let (mut next, mut cold, mut warm) = (vec![0.0; N * N], 0, 0);
     for step in 0..20 {
         if step == 10 {
-            // The plate conducts better from now on: new values, and no new analysis.
+            // The conductivity increases: new values on the same pattern, without a new choice of device and backend.
             cg.update(&step_matrix(&laplacian, dt, 3.0)?)?;
         }
         cold += cg.solve_into(&heat, &mut next)?.iterations;
-        // A start at the last answer saves iterations. Neither solve allocates anything.
+        // Starting at the last solution saves iterations. Neither solve allocates memory after the first one.
         let outcome = cg.solve_into(RightHandSide::from(&heat).from_start(&heat), &mut next)?;
         warm += outcome.iterations;
         assert!(outcome.reason.is_success());
         std::mem::swap(&mut heat, &mut next);
     }
     let hottest = heat.iter().fold(0.0, |most: f64, heat| most.max(*heat));
-    println!("after 20 steps the hottest point has {hottest:.2}");
+    println!("after 20 steps the maximum temperature is {hottest:.2}");
     println!("iterations from 0: {cold}, from the step before: {warm}");
     assert!(warm < cold);
     Ok(())

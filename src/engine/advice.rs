@@ -1,14 +1,14 @@
-//! Advice for a solve that did not converge. It states facts of this run, and promises nothing.
+//! Advice for a solve that did not converge. The advice states facts of the run and makes no promises.
 
 use crate::observe::Forecast;
 use crate::scalar::Precision;
 use crate::stop::StopReason;
 use crate::text::{duration, thousands};
 
-/// Writes a setting with its value, which may be empty, as a caller gives it: `max_iters(1300)`, `--max-iters 1300`.
+/// Spells a setting and its value, which may be empty, for the interface of the user: `max_iters(1300)`, `--max-iters 1300`.
 pub type Naming<'a> = &'a dyn Fn(&str, &str) -> String;
 
-/// A setting as a method of the library: `max_iters(1300)`.
+/// Spells a setting as a method call of the library: `max_iters(1300)`.
 pub fn as_method(setting: &str, value: &str) -> String {
     match (setting, value) {
         ("method", "minres") => "Minres::new".to_owned(),
@@ -23,40 +23,39 @@ pub fn as_method(setting: &str, value: &str) -> String {
     }
 }
 
-/// Residuals that a trend needs at least.
+/// Fewest iterations for a trend.
 const FEWEST: usize = 16;
-/// No forecast goes beyond this many times the iterations that are done.
+/// Largest forecast, as a multiple of the iterations done.
 const FARTHEST: f64 = 20.0;
-/// The proposed limit has room for this many times the iterations of the forecast. On recorded solves it sufficed in 95 % of
-/// the cases.
+/// The proposed limit adds this multiple of the forecast iterations. On recorded solves it sufficed in 95 % of the cases.
 const ROOM: f64 = 1.5;
-/// Below this a residual is near the rounding of f64, and no precision lowers it.
+/// Residuals below this are near the rounding of f64; no higher precision lowers them.
 const LOWEST: f64 = 1e-13;
-/// Below this a residual is near the rounding of f32.
+/// Residuals below this are near the rounding of f32.
 const LOWEST_F32: f64 = 1e-6;
-/// Seconds of a solve from which a checkpoint is advised.
+/// Shortest solve, in seconds, for which a checkpoint is advised.
 const LONG: f64 = 10.0;
 
-/// A solve that has ended.
+/// The end of a solve, from which advice is derived.
 pub(crate) struct Ended<'a> {
     pub reason: &'a StopReason,
-    /// The residual of each iteration, that of the start first.
+    /// The initial residual and the residual of each iteration.
     pub residuals: &'a [f64],
     /// The residual to reach.
     pub goal: f64,
     pub seconds_each: f64,
     pub precision: Precision,
-    /// Whether the method recomputes the residual and goes on, so that rounding of vectors does not end it.
+    /// Whether the method recomputes the residual and continues, so that rounding of the vectors does not end the solve.
     pub restarts: bool,
     /// The name of the setting for the tolerance.
     pub tolerance: &'static str,
     /// A preconditioner to try.
     pub precond: Option<&'static str>,
-    /// How the solve can go on.
+    /// Advice on resuming the solve.
     pub resume: Option<String>,
 }
 
-/// Advice for a solve that did not converge; none where no advice is known to be true.
+/// Returns advice for a solve that did not converge; none if no advice is certain to be true.
 pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     let precond = ended
         .precond
@@ -75,10 +74,10 @@ pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     let larger = || Some(format!("a larger {} may be met", naming(ended.tolerance, "")));
     let parts = match ended.reason {
         StopReason::IterationLimit { .. } | StopReason::TimeLimit { .. } => match trend(ended, naming) {
-            // The residual of the recursion falls on where rounding keeps up the true one.
+            // The recursive residual keeps falling after rounding stops the fall of the true residual.
             Trend::Falls(_) if lower && !ended.restarts && ended.goal < LOWEST_F32 => vec![precise],
-            Trend::Falls(said) => vec![Some(said), precond, ended.resume.clone()],
-            Trend::Stays(said) => vec![Some(said), precond, precise, ended.resume.clone()],
+            Trend::Falls(advice) => vec![Some(advice), precond, ended.resume.clone()],
+            Trend::Stays(advice) => vec![Some(advice), precond, precise, ended.resume.clone()],
             Trend::Unknown => vec![precond, ended.resume.clone()],
         },
         StopReason::Stagnated { .. } => match (&precond, &precise) {
@@ -96,19 +95,19 @@ pub(crate) fn hint(ended: &Ended<'_>, naming: Naming<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// What is rounded to single precision.
+/// Names the data that a precision rounds to f32.
 fn rounded(precision: Precision) -> &'static str {
     if precision == Precision::Mixed { "the matrix" } else { "matrix and vectors" }
 }
 
-/// How the residuals develop.
+/// The trend of the residuals, with advice.
 enum Trend {
     Falls(String),
     Stays(String),
     Unknown,
 }
 
-/// The iterations that are still needed at the present rate, and the limit that leaves room for them.
+/// Forecasts the iterations still needed at the present rate, and proposes a limit that allows them.
 fn trend(ended: &Ended<'_>, naming: Naming<'_>) -> Trend {
     let done = ended.residuals.len().saturating_sub(1);
     let Some(last) = ended.residuals.last().filter(|_| done >= FEWEST) else { return Trend::Unknown };
@@ -157,7 +156,7 @@ fn rounded_up(value: f64) -> f64 {
     ((value / unit).ceil() * unit).max(1.0)
 }
 
-/// How a solve that is long enough to be saved can go on.
+/// Returns advice on resuming: from the checkpoint, or for a long solve on saving one.
 pub(crate) fn resume(
     checkpoint: Option<&std::path::Path>,
     seconds: f64,
@@ -178,7 +177,7 @@ pub(crate) fn resume(
 mod tests {
     use super::*;
 
-    fn told_of(ended: &Ended<'_>) -> Option<String> {
+    fn advice_for(ended: &Ended<'_>) -> Option<String> {
         hint(ended, &as_method)
     }
 
@@ -190,64 +189,64 @@ mod tests {
         Ended { reason, residuals, goal, seconds_each, precision, restarts: true, tolerance, precond, resume }
     }
 
-    /// 500 iterations that reach this residual.
+    /// Returns the residuals of 500 iterations that fall steadily from 1 to `last`.
     fn falling(last: f64) -> Vec<f64> {
         (0..=500).map(|i| last.powf(f64::from(i) / 500.0)).collect()
     }
 
     #[test]
-    fn a_steady_fall_is_told_with_the_iterations_that_it_still_needs() {
+    fn a_steady_fall_gives_the_remaining_iterations_and_a_limit() {
         let residuals = falling(1e-4);
-        let told = told_of(&ended(&LIMIT, &residuals, Precision::F64)).unwrap();
+        let advice = advice_for(&ended(&LIMIT, &residuals, Precision::F64)).unwrap();
         assert_eq!(
-            told,
+            advice,
             "at its present rate the residual needs about 510 more iterations, 5.01 s: max_iters(1300)"
         );
         let reason = StopReason::TimeLimit { seconds: 5.0 };
-        let told = told_of(&ended(&reason, &residuals, Precision::F64)).unwrap();
-        assert!(told.ends_with(": time_limit(Duration::from_secs(13))"), "{told}");
+        let advice = advice_for(&ended(&reason, &residuals, Precision::F64)).unwrap();
+        assert!(advice.ends_with(": time_limit(Duration::from_secs(13))"), "{advice}");
     }
 
     #[test]
-    fn no_number_is_told_where_the_residual_stays_or_falls_too_slowly() {
-        let told = |residuals: &[f64]| told_of(&ended(&LIMIT, residuals, Precision::F64)).unwrap();
-        assert_eq!(told(&[1.0; 501]), "the residual did not fall in the last quarter of the iterations");
-        assert!(told(&falling(0.9)).contains("more than 20 times"));
-        assert_eq!(told_of(&ended(&LIMIT, &[1.0, 0.5], Precision::F64)), None);
+    fn a_residual_that_stays_or_falls_too_slowly_gives_no_limit() {
+        let advice = |residuals: &[f64]| advice_for(&ended(&LIMIT, residuals, Precision::F64)).unwrap();
+        assert_eq!(advice(&[1.0; 501]), "the residual did not fall in the last quarter of the iterations");
+        assert!(advice(&falling(0.9)).contains("more than 20 times"));
+        assert_eq!(advice_for(&ended(&LIMIT, &[1.0, 0.5], Precision::F64)), None);
     }
 
     #[test]
-    fn a_higher_precision_is_named_only_where_there_is_one() {
+    fn higher_precision_is_advised_only_if_there_is_one() {
         let stagnated = StopReason::Stagnated { iteration: 500, window: 100 };
         let gap = StopReason::ResidualGap { recursive: 1e-9, recomputed: 1e-6 };
         for reason in [&LIMIT, &stagnated, &gap] {
-            let told = |precision| told_of(&ended(reason, &[1.0; 501], precision)).unwrap();
-            assert!(!told(Precision::F64).contains("precision"), "{}", told(Precision::F64));
-            assert!(told(Precision::F32).contains("precision(Precision::F64)"));
-            assert!(told(Precision::Mixed).contains("precision(Precision::F64)"));
+            let advice = |precision| advice_for(&ended(reason, &[1.0; 501], precision)).unwrap();
+            assert!(!advice(Precision::F64).contains("precision"), "{}", advice(Precision::F64));
+            assert!(advice(Precision::F32).contains("precision(Precision::F64)"));
+            assert!(advice(Precision::Mixed).contains("precision(Precision::F64)"));
         }
     }
 
     #[test]
-    fn no_number_is_told_where_single_precision_cannot_reach_the_goal() {
+    fn a_goal_below_single_precision_gives_no_limit() {
         let residuals = falling(1e-4);
-        let told = |restarts, precision| {
-            told_of(&Ended { restarts, ..ended(&LIMIT, &residuals, precision) }).unwrap()
+        let advice = |restarts, precision| {
+            advice_for(&Ended { restarts, ..ended(&LIMIT, &residuals, precision) }).unwrap()
         };
-        assert!(told(false, Precision::F64).contains("510 more iterations"));
-        assert!(told(true, Precision::F32).contains("510 more iterations"));
-        assert!(told(false, Precision::F32).ends_with("may be in the way: precision(Precision::F64)"));
+        assert!(advice(false, Precision::F64).contains("510 more iterations"));
+        assert!(advice(true, Precision::F32).contains("510 more iterations"));
+        assert!(advice(false, Precision::F32).ends_with("may be in the way: precision(Precision::F64)"));
     }
 
     #[test]
-    fn a_stop_that_one_setting_caused_names_its_flag() {
-        let told = |reason| told_of(&ended(&reason, &[1.0; 501], Precision::F64));
+    fn a_stop_caused_by_one_setting_names_that_setting() {
+        let advice = |reason| advice_for(&ended(&reason, &[1.0; 501], Precision::F64));
         let rounding = StopReason::Rounding { residual: 1e-9, at_most: 1e-7 };
-        assert_eq!(told(rounding).unwrap(), "a larger rtol may be met");
-        assert_eq!(told(StopReason::Breakdown { iteration: 9 }).unwrap(), "Cg::new");
+        assert_eq!(advice(rounding).unwrap(), "a larger rtol may be met");
+        assert_eq!(advice(StopReason::Breakdown { iteration: 9 }).unwrap(), "Cg::new");
         let indefinite = StopReason::IndefinitePreconditioner { iteration: 9, product: -1.0 };
-        assert_eq!(told(indefinite).unwrap(), "precond(\"none\")");
-        assert_eq!(told(StopReason::Interrupted), None);
+        assert_eq!(advice(indefinite).unwrap(), "precond(\"none\")");
+        assert_eq!(advice(StopReason::Interrupted), None);
     }
 
     #[test]

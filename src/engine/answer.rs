@@ -1,8 +1,8 @@
-//! The answer of a solve, and what it says about itself.
+//! The answer of a solve, and its report.
 
 use super::advice::{self, Ended, Naming, as_method};
 use super::device::DeviceHandle;
-use super::limit::{self, Moved};
+use super::limit::{self, Traffic};
 use super::rhs::RightHandSide;
 use super::settings::Input;
 use crate::bench::stream::Limit;
@@ -15,9 +15,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What an answer tells of its matrix.
+/// Facts about the matrix for the report of an answer.
 #[derive(Clone, Debug)]
-pub(super) struct About {
+pub(super) struct MatrixFacts {
     name: String,
     stand_in: Option<&'static str>,
     rows: u64,
@@ -26,24 +26,24 @@ pub(super) struct About {
     seconds_load: f64,
 }
 
-impl About {
-    pub fn of(matrix: &Input) -> About {
+impl MatrixFacts {
+    pub fn of(matrix: &Input) -> MatrixFacts {
         match matrix {
-            Input::Stored(matrix) => About {
+            Input::Stored(matrix) => MatrixFacts {
                 name: matrix.title(),
                 stand_in: matrix.stand_in(),
                 rows: matrix.rows() as u64,
                 nnz: matrix.nnz() as u64,
                 notes: matrix.notes().to_vec(),
-                seconds_load: matrix.about.seconds_load,
+                seconds_load: matrix.metadata.seconds_load,
             },
-            Input::Applied(product) => About {
+            Input::Applied(product) => MatrixFacts {
                 name: "a product of the caller".to_owned(),
                 stand_in: None,
                 rows: product.rows() as u64,
                 nnz: 0,
                 notes: vec![
-                    "the residual is computed by the product of the caller, whose rounding is estimated"
+                    "the residual is computed with the caller's product, whose rounding is estimated"
                         .to_owned(),
                 ],
                 seconds_load: 0.0,
@@ -52,27 +52,27 @@ impl About {
     }
 }
 
-/// What all answers of a prepared solve have in common.
+/// Facts that all answers of a prepared solve share.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub method: Method,
-    pub matrix: About,
+    pub matrix: MatrixFacts,
     pub device: String,
     pub on_cpu: bool,
     pub backend: String,
     pub backend_because: Option<String>,
     pub precision: Precision,
     pub precond: String,
-    /// On the symmetry of the matrix.
+    /// Note on the symmetry of the matrix.
     pub note: Option<String>,
-    /// Where the solve is saved.
+    /// The checkpoint file.
     pub checkpoint: Option<PathBuf>,
     pub seconds_setup: f64,
-    /// Whether the bytes that an iteration moves are known.
+    /// Whether the memory traffic of an iteration is known.
     pub moves: bool,
 }
 
-/// An answer with its verdict and its history.
+/// The solution of a system, with the outcome and the history of the solve.
 #[derive(Clone, Debug)]
 pub struct Answer {
     x: Vec<f64>,
@@ -81,15 +81,15 @@ pub struct Answer {
     facts: Arc<Facts>,
     description: String,
     start: Option<String>,
-    /// The largest difference from the known answer, and the largest entry of that.
+    /// The largest difference from the known solution, and the largest entry of the known solution.
     error: Option<(f64, f64)>,
     limit: Option<Limit>,
 }
 
-/// The error of x, relative to its largest entry, from which a converged answer is called doubtful.
+/// The error of x relative to its largest entry above which the report of a converged answer has a caution.
 const DOUBTFUL: f64 = 0.1;
 
-fn largest(values: impl Iterator<Item = f64>) -> f64 {
+fn max_abs(values: impl Iterator<Item = f64>) -> f64 {
     values.map(f64::abs).fold(0.0, f64::max)
 }
 
@@ -103,79 +103,80 @@ impl Answer {
     ) -> Answer {
         let error = b
             .exact
-            .map(|exact| (largest(x.iter().zip(exact).map(|(x, e)| x - e)), largest(exact.iter().copied())));
+            .map(|exact| (max_abs(x.iter().zip(exact).map(|(x, e)| x - e)), max_abs(exact.iter().copied())));
         let (description, start) = (b.description.to_owned(), b.start.map(str::to_owned));
         Answer { x, outcome, recorder, facts, description, start, error, limit: None }
     }
 
-    /// The solution vector.
+    /// Returns the solution vector.
     pub fn x(&self) -> &[f64] {
         &self.x
     }
 
-    /// The solution vector, without what is known of it.
+    /// Returns the solution vector, and drops the rest of the answer.
     pub fn into_x(self) -> Vec<f64> {
         self.x
     }
 
-    /// Whether the residual b - A x, computed anew from the matrix as it was given, meets the tolerance.
+    /// Returns whether the true residual b - A x, recomputed with the given matrix, meets the tolerance.
     pub fn converged(&self) -> bool {
         self.outcome.reason.is_success()
     }
 
-    /// Why the solve ended.
+    /// Returns why the solve ended.
     pub fn reason(&self) -> StopReason {
         self.outcome.reason
     }
 
-    /// How the solve ended, in numbers.
+    /// Returns the numerical outcome of the solve.
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 
-    /// The residual of the recursion relative to the right-hand side, before the first iteration and after each.
+    /// Returns the recursive residual relative to the right-hand side, before the first iteration and after each iteration.
     pub fn residuals(&self) -> &[f64] {
         self.recorder.residuals()
     }
 
-    /// Measures how near the iterations came to what the machine allows, which takes up to half a second; `cancel` ends that.
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up to half a
+    /// second; setting `cancel` ends the measurement.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         if !self.facts.moves {
             return;
         }
         let outcome = &self.outcome;
-        let moved = Moved {
+        let traffic = Traffic {
             operators: outcome.operator_bytes,
             vectors: outcome.vector_bytes,
             each: outcome.bytes_per_iteration,
             iterations: outcome.iterations,
             seconds: outcome.seconds_each,
         };
-        self.limit = limit::measure_on(device, &moved, cancel);
+        self.limit = limit::measure_on(device, &traffic, cancel);
     }
 
-    /// Everything that the solve says about itself.
+    /// Returns the report of the solve.
     pub fn report(&self) -> Report {
         self.report_naming(&as_method)
     }
 
-    /// The report with the residual of every iteration.
+    /// Returns the report with the residual of every iteration.
     pub fn history(&self) -> History {
         History::new(self.report(), self.recorder.clone())
     }
 
-    /// The residual of every iteration alone.
+    /// Returns the residual of every iteration, and drops the rest of the answer.
     pub fn into_recorder(self) -> Recorder {
         self.recorder
     }
 
-    /// The report, whose advice names settings as the caller's users give them.
+    /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> Report {
         let (facts, outcome) = (&*self.facts, &self.outcome);
         let bytes = if facts.moves { outcome.bytes_per_iteration } else { 0 };
         let speed = bytes as f64 / outcome.seconds_each / 1e9;
         let goal = outcome.goal.unwrap_or(0.0);
-        // The bound is one of conjugate gradients.
+        // The bound on the iterations holds for conjugate gradients only.
         let spectrum = outcome.spectrum;
         let definite = facts.method != Method::Minres && outcome.reason.name() != "indefinite_matrix";
         let predicted = spectrum.filter(|_| definite).and_then(|s| s.iterations(goal));
@@ -226,7 +227,7 @@ impl Answer {
         }
     }
 
-    /// What could help: another method, or else what the residuals of all iterations say.
+    /// Returns advice for a solve that did not converge: another method, or advice from the recorded residuals.
     fn hint(&self, naming: Naming<'_>) -> Option<String> {
         let (facts, outcome) = (&*self.facts, &self.outcome);
         let minres = facts.method == Method::Minres;
@@ -261,7 +262,7 @@ impl Answer {
         advice::hint(&ended, naming)
     }
 
-    /// What to know of a converged answer whose error is large: the known error, or else the estimated one.
+    /// Returns a caution if a converged answer has a large error. Uses the known error, or else the estimated one.
     fn caution(&self, naming: Naming<'_>) -> Option<String> {
         if self.outcome.reason != StopReason::Converged {
             return None;
@@ -270,7 +271,7 @@ impl Answer {
         let error = known.or(self.outcome.error_estimate).filter(|error| *error > DOUBTFUL)?;
         let how = if known.is_some() { "" } else { "estimated " };
         if error == f64::INFINITY {
-            let text = "the matrix is singular to working precision, so x is one of many answers";
+            let text = "the matrix is singular to working precision, so x is one of many solutions";
             return Some(text.to_owned());
         }
         let precond = match self.facts.precond.as_str() {
@@ -278,7 +279,7 @@ impl Answer {
             _ => String::new(),
         };
         Some(format!(
-            "the {how}error of x is {:.0} % of its largest entry, although the residual is small; ask for a smaller {}{precond}",
+            "the {how}error of x is {:.0} % of its largest entry, although the residual is small; use a smaller {}{precond}",
             100.0 * error,
             naming("rtol", "")
         ))

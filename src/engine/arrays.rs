@@ -1,21 +1,21 @@
-//! Arrays of the types in which other libraries keep sparse matrices, borrowed or owned.
+//! Borrowed or owned arrays of the element types that other libraries use for sparse matrices.
 
 use crate::error::{Error, Result};
 use crate::format::{Offsets, Values};
 use std::borrow::Cow;
 
-/// Offsets of rows, or columns of entries.
+/// Row offsets or column indices.
 #[derive(Clone, Debug)]
 pub enum Indices<'a> {
-    /// 32 bits.
+    /// Unsigned, 32 bits.
     U32(Cow<'a, [u32]>),
-    /// 64 bits.
+    /// Unsigned, 64 bits.
     U64(Cow<'a, [u64]>),
-    /// As wide as addresses.
+    /// Unsigned, pointer width.
     Usize(Cow<'a, [usize]>),
-    /// 32 bits with a sign.
+    /// Signed, 32 bits.
     I32(Cow<'a, [i32]>),
-    /// 64 bits with a sign.
+    /// Signed, 64 bits.
     I64(Cow<'a, [i64]>),
 }
 
@@ -70,28 +70,28 @@ fn does_not_fit(what: &'static str, value: impl Into<i128>, limit: u64, place: &
     }
 }
 
-/// Each number in another type, or an error that names the first that does not fit.
+/// Converts each number to another type. The error names the first number that does not fit.
 fn convert<T, U>(array: &[T], what: &'static str, limit: u64, place: &'static str) -> Result<Vec<U>>
 where
     T: Copy + TryInto<U> + TryInto<i128>,
 {
-    let one = |&number: &T| {
+    let convert_one = |&number: &T| {
         number.try_into().map_err(|_| {
             does_not_fit(what, TryInto::<i128>::try_into(number).unwrap_or(i128::MAX), limit, place)
         })
     };
-    array.iter().map(one).collect()
+    array.iter().map(convert_one).collect()
 }
 
 impl Indices<'_> {
-    /// As offsets of rows, in 32 bits where the last one fits.
+    /// Converts to row offsets, of 32 bits if the last one fits.
     pub(super) fn offsets(self) -> Result<Offsets> {
         const WHAT: &str = "a row offset";
         let wide = |array: Vec<u64>| match array.last() {
             Some(&last) if last > Offsets::MOST_NARROW => Ok(Offsets::U64(array)),
             _ => narrow(&array).map(Offsets::U32),
         };
-        // Offsets that decrease are refused with their place later; in 32 bits they must fit all the same.
+        // Decreasing offsets are refused later, with the row; here an earlier offset may exceed the last one and 32 bits.
         fn narrow(array: &[u64]) -> Result<Vec<u32>> {
             convert(array, WHAT, u32::MAX.into(), "32-bit row offsets")
         }
@@ -111,7 +111,7 @@ impl Indices<'_> {
         }
     }
 
-    /// As columns of entries.
+    /// Converts to column indices.
     pub(super) fn columns(self) -> Result<Vec<u32>> {
         const WHAT: &str = "a column index";
         const PLACE: &str = "32-bit column indices";

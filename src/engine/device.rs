@@ -1,4 +1,4 @@
-//! Where a solve runs: the device and the backend that a request comes to on this machine.
+//! The choice of device and backend for a request, and handles of open devices.
 
 use super::shared::Shared;
 use crate::backend::{Choice, Host, REGISTRY, nearest_on_cpu};
@@ -10,16 +10,16 @@ use crate::scalar::Precision;
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
-/// More threads than any machine has cores for is a mistake.
+/// Larger thread counts are refused as mistakes.
 const MOST_THREADS: usize = 1024;
 
-/// The backend that runs many iterations in one launch.
+/// The backend that runs many iterations in one kernel launch.
 const BURST: &str = "burst";
 
 /// A device by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceName {
-    /// The CPU with this number of threads, or with one for each core.
+    /// The CPU with this number of threads, or with one thread per core.
     Cpu(Option<usize>),
     /// The GPU with this index.
     Cuda(usize),
@@ -35,7 +35,7 @@ impl fmt::Display for DeviceName {
     }
 }
 
-/// What a caller asks for, before it is compared with the registry and this machine.
+/// The requested device, backend, preconditioner and precision, before [`settle`](Request::settle) checks them.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// `auto`, `cpu`, `cuda` or `cuda:N`.
@@ -46,7 +46,7 @@ pub struct Request {
     pub precond: Preconditioner,
     /// The precision of matrix and vectors.
     pub precision: Precision,
-    /// Threads of the CPU; by default one for each core that this process may use.
+    /// CPU threads; by default one per core that this process may use.
     pub threads: Option<usize>,
 }
 
@@ -65,15 +65,15 @@ impl Default for Request {
 /// A request that this machine can serve.
 #[derive(Clone)]
 pub struct Settled {
-    /// Where it runs.
+    /// The device.
     pub device: DeviceName,
-    /// Why there, where the device was chosen by itself.
+    /// The reason for the device, if it was chosen automatically.
     pub device_because: Option<String>,
-    /// The backend; `auto` is settled once the matrix is known.
+    /// The backend; `auto` is resolved once the matrix is known.
     pub backend: Choice,
 }
 
-/// Refuses numbers of threads that make no sense.
+/// Checks that the number of threads is between 1 and `MOST_THREADS`.
 pub(crate) fn check_threads(threads: Option<usize>) -> Result<()> {
     match threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
         Some(threads) => {
@@ -84,7 +84,8 @@ pub(crate) fn check_threads(threads: Option<usize>) -> Result<()> {
 }
 
 impl Request {
-    /// Compares the request with the registry, and asks the machine for a GPU where that matters.
+    /// Checks the request against the backend registry, and chooses the device. Looks for a GPU only if the request leaves the
+    /// choice open.
     pub fn settle(&self) -> Result<Settled> {
         check_threads(self.threads)?;
         let (device, device_because) = self.choose_device()?;
@@ -94,7 +95,7 @@ impl Request {
         Ok(Settled { device, device_because, backend: self.backend_on(device)? })
     }
 
-    /// The request for a method that runs in f64 on one thread of the CPU and needs no backend.
+    /// Checks the request for a method that runs in f64 on one thread of the CPU and needs no backend.
     pub fn settle_serially(&self, method: &str) -> Result<Settled> {
         check_threads(self.threads)?;
         let why = format!("{method} runs in f64 on one thread of the CPU, and needs no backend");
@@ -118,7 +119,7 @@ impl Request {
             DeviceName::Cuda(_) => Choice::resolve(Cuda::KIND, Cuda::DEFAULT_BACKEND, &self.backend)?,
         };
         backend.check_precision(self.precision)?;
-        // Its iterations share a launch, which holds sweeps and products with one matrix.
+        // One launch runs many iterations, and its kernel has only sweeps and products with one matrix.
         if backend.entry.name == BURST && !self.precond.is_sweeps() {
             return Err(Error::Unsupported {
                 backend: BURST,
@@ -130,7 +131,7 @@ impl Request {
         Ok(backend)
     }
 
-    /// The device that was asked for, or the best one for the backend and the preconditioner, with the reason for it.
+    /// Returns the requested device, or for `auto` the best device for backend and preconditioner with the reason.
     fn choose_device(&self) -> Result<(DeviceName, Option<String>)> {
         let cpu = DeviceName::Cpu(self.threads);
         match self.device.as_str() {
@@ -148,17 +149,17 @@ impl Request {
         let name = self.backend.split(':').next().unwrap_or_default();
         let kinds: Vec<_> = REGISTRY.iter().filter(|e| e.name == name).map(|e| e.device()).collect();
         match kinds[..] {
-            // A backend asked for by name runs where it exists, or fails there.
+            // A backend of only one kind of device decides the device.
             ["cpu"] => Ok((cpu, Some(format!("{name} is a backend of the cpu")))),
             ["cuda"] => Ok((DeviceName::Cuda(0), Some(format!("{name} is a backend of cuda")))),
             _ if self.precond.needs_cpu() => {
                 Ok((cpu, Some(format!("{} runs on the CPU only so far", self.precond.name()))))
             }
             _ => Ok(match cuda::usable(0) {
-                Ok(()) => (DeviceName::Cuda(0), Some("there is a GPU, and all that it needs".to_owned())),
+                Ok(()) => (DeviceName::Cuda(0), Some("a GPU and its libraries are usable".to_owned())),
                 Err(e) => {
                     if cuda::count().is_ok_and(|count| count > 0) {
-                        log::warn!("running on the CPU although there is a GPU: {e}");
+                        log::warn!("running on the CPU, as the GPU cannot be used: {e}");
                     }
                     (cpu, Some(format!("no GPU can be used: {e}")))
                 }
@@ -168,7 +169,7 @@ impl Request {
 }
 
 impl Settled {
-    /// Refuses a GPU that cannot be used, before a matrix is read for it. The error names the nearest backends of the CPU.
+    /// Checks that the chosen GPU is usable, before a matrix is read for it. The error names the most similar CPU backends.
     pub fn check_device(&self) -> Result<()> {
         let DeviceName::Cuda(index) = self.device else { return Ok(()) };
         cuda::usable(index).map_err(|source| {
@@ -178,11 +179,11 @@ impl Settled {
     }
 }
 
-/// A device that is open. Clones share it: solves on one device take turns.
+/// An open device. Clones share the device; one solve at a time runs on it.
 ///
-/// A solve that is not given a handle takes the open device of the name that it asks for, where there is one: kernels of a
-/// GPU are loaded once, and the threads of several pools do not wait for each other's cores. While another thread solves on
-/// the device, a solve waits for it, whatever its limits say; a solve inside another one, as in an observer, needs a handle of
+/// A solve without a handle uses the open shared device of the requested name, if there is one. GPU kernels are then loaded
+/// once, and several thread pools do not compete for the cores. A solve waits while another thread solves on the same device;
+/// its limits do not end that wait. A solve inside another solve, as in an observer, needs a device from
 /// [`open`](DeviceHandle::open).
 #[derive(Clone)]
 pub struct DeviceHandle(pub(super) Opened);
@@ -199,7 +200,7 @@ impl fmt::Debug for DeviceHandle {
     }
 }
 
-/// The devices that are open and may be shared.
+/// The open devices that may be shared.
 static OPEN: Mutex<Vec<(DeviceName, WeakDevice)>> = Mutex::new(Vec::new());
 
 enum WeakDevice {
@@ -224,7 +225,7 @@ impl WeakDevice {
 }
 
 impl DeviceHandle {
-    /// Starts the threads of the CPU, or opens a GPU, for this handle alone.
+    /// Starts the CPU threads, or opens a GPU, for this handle and its clones only.
     pub fn open(name: DeviceName) -> Result<DeviceHandle> {
         Ok(DeviceHandle(match name {
             DeviceName::Cpu(threads) => Opened::Cpu(Shared::new(Cpu::new(threads)?)),
@@ -232,8 +233,8 @@ impl DeviceHandle {
         }))
     }
 
-    /// The open device of that name, or else a new one, which others may share from then on. A CPU with one thread is not
-    /// shared: solves on several threads run side by side.
+    /// Returns the shared device of that name, and opens it first if needed. A CPU device with one thread is never shared, so
+    /// that solves on different threads run concurrently.
     pub fn shared(name: DeviceName) -> Result<DeviceHandle> {
         if name == DeviceName::Cpu(Some(1)) {
             return DeviceHandle::open(name);
@@ -249,7 +250,7 @@ impl DeviceHandle {
         Ok(opened)
     }
 
-    /// The name of this device for a request, unless that names another one.
+    /// Returns the name of this device. Fails if the request names another device.
     pub(super) fn instead_of(&self, requested: &str) -> Result<String> {
         let same = requested == self.name() || (requested == "cuda" && self.name() == "cuda:0");
         if requested != "auto" && !same {
@@ -259,7 +260,7 @@ impl DeviceHandle {
         Ok(self.name().to_owned())
     }
 
-    /// The name that users type: `cpu`, `cuda:0`.
+    /// Returns the name of the device in requests: `cpu`, `cuda:0`.
     pub fn name(&self) -> &str {
         match &self.0 {
             Opened::Cpu(device) => &device.name,
@@ -267,7 +268,7 @@ impl DeviceHandle {
         }
     }
 
-    /// The name with the hardware: `cpu (2 threads)`.
+    /// Returns the name with the hardware: `cpu (2 threads)`.
     pub fn describe(&self) -> &str {
         match &self.0 {
             Opened::Cpu(device) => &device.described,
@@ -276,7 +277,7 @@ impl DeviceHandle {
     }
 }
 
-/// Evaluates an expression for an open device and the numbers of a precision's vectors, which get names as types.
+/// Evaluates an expression with the types `$D` of an open device and `$T` of the vector entries of a precision.
 macro_rules! on_device {
     ($handle:expr, $precision:expr, |$device:ident, $D:ident, $T:ident| $body:expr) => {
         match (&$handle.0, $precision) {

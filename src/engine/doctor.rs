@@ -1,4 +1,4 @@
-//! The state of this machine: devices, libraries, speed of memory, and a verified solve by every backend that can run here.
+//! Diagnosis of this machine: devices, libraries, memory bandwidth, and a verified solve by every usable backend.
 
 use super::device::check_threads;
 use crate::backend::cuda::{cusparse, dense};
@@ -14,20 +14,20 @@ use crate::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The state of a part of the machine.
+/// The state of one component of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// It works.
+    /// The component works.
     Ok,
-    /// It was never there.
+    /// The component is absent.
     Missing,
-    /// It is there and does not work.
+    /// The component is present but does not work.
     Failed,
 }
 
 impl State {
-    /// As one word.
+    /// Returns the state as one word.
     pub fn name(self) -> &'static str {
         match self {
             State::Ok => "ok",
@@ -37,19 +37,19 @@ impl State {
     }
 }
 
-/// One part of the machine.
+/// The result of checking one component of the machine.
 #[derive(Debug, serde::Serialize)]
 pub struct Finding {
-    /// Whether it works.
+    /// Whether the component works.
     pub state: State,
-    /// Its name: `driver`, `cuda:0`, `cpu sell`.
+    /// The name of the component: `driver`, `cuda:0`, `cpu sell`.
     pub what: String,
-    /// Version, speed or fault.
+    /// Version, speed or error message.
     pub details: String,
     /// The backend that was tested.
     #[serde(skip)]
     pub backend: Option<&'static str>,
-    /// The fault.
+    /// The error.
     #[serde(skip)]
     pub error: Option<Error>,
 }
@@ -73,8 +73,8 @@ fn outcome(what: &str, result: Result<String>) -> Finding {
     Finding { state, error: Some(error), ..ok(what, details) }
 }
 
-/// Looks at the CPU with this number of threads, the libraries for GPUs, the cache of kernels and every GPU, measures the memory
-/// of each device, and tests each backend by a small solve that is verified. It takes some seconds.
+/// Checks the CPU with this number of threads, the GPU libraries, the kernel cache and every GPU. Measures the memory bandwidth
+/// of each device, and tests each backend by a small verified solve. This takes some seconds.
 pub fn examine(threads: Option<usize>) -> Result<Vec<Finding>> {
     check_threads(threads)?;
     start_pool(threads);
@@ -88,7 +88,7 @@ pub fn examine(threads: Option<usize>) -> Result<Vec<Finding>> {
     findings.push(outcome("cublas", dense::describe_library()));
     findings.push(look_at_cache());
     match gpus {
-        None => {} // The finding on the driver has the fault.
+        None => {} // The finding on the driver has the error.
         Some(Err(e)) => findings.push(outcome("gpu", Err(e))),
         Some(Ok(0)) => findings.push(outcome("gpu", Err(GpuError::NoSuchGpu { index: 0, count: 0 }.into()))),
         Some(Ok(count)) => {
@@ -125,8 +125,7 @@ fn look_at_cache() -> Finding {
             state: State::Missing,
             ..ok(
                 "kernel cache",
-                "no home folder, or one that other users can write to; set SOLVER_CACHE, or kernels are compiled at every \
-                 start",
+                "no home folder, or other users can write to it; set SOLVER_CACHE, or kernels are compiled at every start",
             )
         },
     }
@@ -158,7 +157,7 @@ fn look_at_gpu(gpu: &Cuda) -> Vec<Finding> {
     findings
 }
 
-/// The measured ladder: the speed of copies and of reads over a working set.
+/// Measures the bandwidth of copies and of reads for each size of the working set.
 fn streams<D: Device>(device: &D, sizes: &[u64]) -> Vec<Finding> {
     let speeds = |bytes: u64| -> Result<String> {
         let (copy, read) = (stream::copy(device, bytes)?, stream::read(device, bytes)?);
@@ -167,7 +166,7 @@ fn streams<D: Device>(device: &D, sizes: &[u64]) -> Vec<Finding> {
     sizes.iter().map(|&bytes| outcome(&format!("{} stream", device.name()), speeds(bytes))).collect()
 }
 
-/// How fast a long vector comes to a GPU: the best of three, the first of which makes its buffers.
+/// Measures the upload bandwidth of a long vector: the best of three uploads, the first of which allocates the buffers.
 fn upload(gpu: &Cuda) -> Result<String> {
     const NUMBERS: usize = 32 << 20;
     let host = vec![1.0_f64; NUMBERS];
@@ -183,12 +182,12 @@ fn upload(gpu: &Cuda) -> Result<String> {
     Ok(format!("{:.0} GB/s over {} MB", bytes as f64 / best / 1e9, bytes >> 20))
 }
 
-/// A small solve through every backend of a device, each verified.
+/// Runs a small verified solve on every backend of a device.
 fn self_tests<D: Host + Pick<f64>>(device: &D) -> Vec<Finding> {
-    let mine = |entry: &&Entry| entry.device() == D::KIND;
+    let on_this_device = |entry: &&Entry| entry.device() == D::KIND;
     REGISTRY
         .iter()
-        .filter(mine)
+        .filter(on_this_device)
         .map(|entry| {
             let what = format!("{} {}", device.name(), entry.name);
             let test = if entry.values { self_test } else { test_with_ranks };
@@ -202,7 +201,7 @@ fn self_tests<D: Host + Pick<f64>>(device: &D) -> Vec<Finding> {
         .collect()
 }
 
-/// Ranks of a small graph, for backends that take nothing else.
+/// Ranks a small graph, for backends that support only matrices without values.
 fn test_with_ranks<D: Host + Pick<f64>>(device: &D, backend: &str) -> Result<(bool, String)> {
     let links = Links::new(&crate::source::load("rmat:scale=10,edges=8000")?.matrix)?;
     let choice = Choice::resolve(D::KIND, D::DEFAULT_BACKEND, backend)?;

@@ -1,4 +1,4 @@
-//! Matrices of the catalog that are fetched when they are first used.
+//! Downloads of catalog matrices at their first use.
 
 use super::matrix::Matrix;
 use crate::error::Result;
@@ -7,8 +7,8 @@ use crate::source::{Options, missing};
 use std::ffi::OsStr;
 
 impl Matrix {
-    /// Does what [`Matrix::open`] does, and fetches a matrix of the catalog that is not on this machine. `SOLVER_OFFLINE`
-    /// forbids that, and `SOLVER_MIRROR` names another server.
+    /// Does the same as [`Matrix::open`], but downloads a catalog matrix that is not on this machine. `SOLVER_OFFLINE` forbids
+    /// downloads, and `SOLVER_MIRROR` names another server.
     pub fn fetch(what: impl AsRef<OsStr>) -> Result<Matrix> {
         let what = what.as_ref();
         match missing(what)? {
@@ -17,9 +17,9 @@ impl Matrix {
         }
     }
 
-    /// The same with options of the reader, from a server and with a flag that stops the download. `progress` gets the bytes
-    /// that are here, and their number in the end where it is known. The folder of the settings must be that of [`Settings::new`], from
-    /// which matrices are opened.
+    /// Does the same as [`fetch`](Matrix::fetch), with options of the reader; `settings` has the server, the folder and a flag
+    /// that stops the download. Calls `progress` with the bytes received and the total, if the total is known. The folder must
+    /// be that of [`Settings::new`], as matrices are opened from there.
     pub fn fetch_with(
         what: impl AsRef<OsStr>,
         options: &Options,

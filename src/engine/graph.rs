@@ -1,6 +1,6 @@
-//! Matrices as graphs: edges, and what vertices are called.
+//! Matrices as graphs: edges, and the names of vertices.
 
-use super::matrix::{About, Matrix};
+use super::matrix::{Matrix, Metadata};
 use crate::error::{Error, Result};
 use crate::format::{Coo, Duplicates};
 use crate::source::{LabelIndex, Labels, Options};
@@ -9,15 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Matrix {
-    /// Reads or makes a graph as its adjacency matrix. Parallel edges are kept, and ids that no edge of a list names are no
+    /// Reads or generates a graph as its adjacency matrix. Parallel edges are kept. In an edge list, ids without an edge are not
     /// vertices.
     pub fn open_graph(what: impl AsRef<OsStr>) -> Result<Matrix> {
         let options = Options { duplicates: Duplicates::Keep, close_gaps: true, ..Options::default() };
         Matrix::open_with(what, &options)
     }
 
-    /// The adjacency matrix of a graph with edges `(from, to)` between vertices that are counted from 0. Parallel edges are
-    /// kept.
+    /// Builds the adjacency matrix of a graph from edges `(from, to)`; vertices are counted from 0. Parallel edges are kept.
     pub fn from_edges(edges: impl IntoIterator<Item = (usize, usize)>) -> Result<Matrix> {
         let (mut from, mut to, mut vertices) = (Vec::new(), Vec::new(), 0);
         for (i, j) in edges {
@@ -27,19 +26,19 @@ impl Matrix {
         }
         let edges = Coo::new(vertices, vertices, from, to, Vec::new())?;
         let mut graph = Matrix::from(edges.into_csr_with(Duplicates::Keep)?);
-        Arc::make_mut(&mut graph.about).first_id = Some(0);
+        Arc::make_mut(&mut graph.metadata).first_id = Some(0);
         Ok(graph)
     }
 
-    /// The same matrix with the labels of a file: one a line for each row, or for each id from 0 on.
+    /// Adds the labels from a file with one label per line: one for each row, or one for each id from 0 on.
     pub fn read_labels(mut self, path: impl AsRef<Path>) -> Result<Matrix> {
         let path = path.as_ref();
         let fault = |reason: String| Error::setting("labels", path.display(), reason);
-        if self.about.labels.is_some() {
+        if self.metadata.labels.is_some() {
             return Err(fault("the vertices of the graph have labels already".to_owned()));
         }
         let (labels, rows) = (Labels::read(path)?, self.rows());
-        let by_id = self.about.ids.as_ref().and_then(|ids| Some((*ids.last()? as usize + 1, ids)));
+        let by_id = self.metadata.ids.as_ref().and_then(|ids| Some((*ids.last()? as usize + 1, ids)));
         let labels = match by_id {
             _ if labels.len() == rows => labels,
             Some((all, ids)) if labels.len() == all => labels.of_rows(ids)?,
@@ -52,14 +51,14 @@ impl Matrix {
                 )));
             }
         };
-        let about = Arc::make_mut(&mut self.about);
-        (about.labels, about.labels_are_added) = (Some(labels), true);
+        let metadata = Arc::make_mut(&mut self.metadata);
+        (metadata.labels, metadata.labels_are_added) = (Some(labels), true);
         Ok(self)
     }
 
-    /// Whether its source is a graph, whose vertices have ids or labels.
+    /// Returns whether the matrix is a graph whose vertices have ids or labels.
     pub(super) fn is_graph(&self) -> bool {
-        self.about.first_id.is_some() || self.about.labels.is_some()
+        self.metadata.first_id.is_some() || self.metadata.labels.is_some()
     }
 }
 
@@ -73,42 +72,42 @@ fn narrow(vertex: usize) -> Result<u32> {
     })
 }
 
-/// What rows are called: ids, listed or counted from the first, labels, or both.
+/// The names of rows: labels, ids, or both. Ids are listed, or counted from the first one.
 #[derive(Clone, Debug)]
 pub struct Names {
-    about: Arc<About>,
-    /// None where rows have labels alone.
+    metadata: Arc<Metadata>,
+    /// The id of row 0; none if rows have labels only.
     first: Option<u32>,
     rows: usize,
 }
 
 impl Names {
-    /// The names of the rows of a matrix; rows of a matrix that has neither ids nor labels are counted from `first`.
+    /// Returns the names of the rows of a matrix. Without ids and labels, rows are counted from `first`.
     pub(super) fn of(matrix: &Matrix, first: u32) -> Names {
-        let about = Arc::clone(&matrix.about);
-        let numbered = about.labels.is_none() || about.labels_are_added;
-        Names { first: about.first_id.or(numbered.then_some(first)), about, rows: matrix.rows() }
+        let metadata = Arc::clone(&matrix.metadata);
+        let numbered = metadata.labels.is_none() || metadata.labels_are_added;
+        Names { first: metadata.first_id.or(numbered.then_some(first)), metadata, rows: matrix.rows() }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The id of a row; none where rows have labels alone.
+    /// Returns the id of a row; none if rows have labels only.
     pub fn id(&self, row: usize) -> Option<u64> {
-        match &self.about.ids {
+        match &self.metadata.ids {
             Some(ids) => ids.get(row).map(|&id| id.into()),
             None => self.first.map(|first| row as u64 + u64::from(first)),
         }
     }
 
-    /// The label of a row, where rows have labels.
+    /// Returns the label of a row, if rows have labels.
     pub fn label(&self, row: usize) -> Option<&str> {
-        self.about.labels.as_ref()?.get(row)
+        self.metadata.labels.as_ref()?.get(row)
     }
 
-    /// What people call a row: by its label, or its id.
+    /// Returns the label of a row, or else its id.
     pub fn name(&self, row: usize) -> String {
         match (self.label(row), self.id(row)) {
             (Some(label), _) => label.to_owned(),
@@ -117,19 +116,19 @@ impl Names {
         }
     }
 
-    /// Whether rows have labels.
+    /// Returns whether rows have labels.
     pub fn has_labels(&self) -> bool {
-        self.about.labels.is_some()
+        self.metadata.labels.is_some()
     }
 
-    /// Whether rows have ids.
+    /// Returns whether rows have ids.
     pub fn has_ids(&self) -> bool {
         self.first.is_some()
     }
 
-    /// The row with that id.
+    /// Returns the row with that id.
     fn row(&self, id: u64) -> Option<usize> {
-        match &self.about.ids {
+        match &self.metadata.ids {
             None => {
                 let row = id.checked_sub(self.first?.into())?;
                 usize::try_from(row).ok().filter(|row| *row < self.rows)
@@ -138,9 +137,9 @@ impl Names {
         }
     }
 
-    /// A search for rows by their names.
+    /// Prepares a search for rows by their names.
     pub(super) fn search(&self) -> Result<Search<'_>> {
-        let labels = self.about.labels.as_ref().map(Labels::index).transpose()?;
+        let labels = self.metadata.labels.as_ref().map(Labels::index).transpose()?;
         Ok(Search { names: self, labels })
     }
 }
@@ -152,12 +151,12 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The row with that id.
+    /// Returns the row with that id.
     pub fn by_id(&self, id: u64) -> Option<usize> {
         self.names.row(id)
     }
 
-    /// The row with that label; an error where several have it.
+    /// Returns the row with that label; fails if several rows have it.
     pub fn by_label(&self, label: &str) -> std::result::Result<Option<usize>, String> {
         match self.labels.as_ref().and_then(|labels| labels.find(label)) {
             None => Ok(None),
@@ -166,7 +165,7 @@ impl Search<'_> {
         }
     }
 
-    /// The row that a word names: by its label, or where no label is that word, by its id.
+    /// Returns the row whose label is `word`, or else the row whose id is `word`.
     pub fn find(&self, word: &str) -> std::result::Result<Option<usize>, String> {
         let by_id = word.parse().ok().and_then(|id| self.by_id(id));
         match (self.by_label(word)?, by_id) {

@@ -1,4 +1,4 @@
-//! A description of a matrix: its statistics, and what they mean for solving with it.
+//! A description of a matrix: its statistics, and hints for solving with it.
 
 mod hints;
 mod lines;
@@ -13,8 +13,7 @@ use crate::format::stats::{
 use crate::format::{Csr, Stats, Values};
 use crate::source::Labels;
 
-/// A description of a matrix: its statistics, and what they mean for solving with it. Rows and columns count from 1, as in
-/// messages.
+/// A description of a matrix: its statistics, and hints for solving with it. Rows and columns are counted from 1, as in messages.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -26,83 +25,83 @@ use crate::source::Labels;
 /// ```
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Info {
-    /// What it was opened by.
+    /// The name by which the matrix was opened.
     pub matrix: String,
-    /// The real matrix that this one only imitates.
+    /// The name of the real matrix, if this matrix is a generated imitation of it.
     pub stand_in: Option<&'static str>,
-    /// The kind of file that it was read from.
+    /// The kind of file that the matrix was read from.
     pub kind: Option<&'static str>,
-    /// Choices of the reader, and what it did not read.
+    /// Notes of the reader on its choices and on skipped parts of the file.
     pub notes: Vec<String>,
-    /// The number of labels of vertices.
+    /// The number of vertex labels.
     pub labels: Option<usize>,
-    /// Whether a symmetric file was read as the triangle that it stores.
+    /// Whether only the stored triangle of a symmetric file was read.
     pub as_stored: bool,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
-    /// Entries, symmetric halves expanded.
+    /// Number of entries, with both triangles of a symmetric matrix counted.
     pub nnz: usize,
-    /// Entries as the source stored them.
+    /// Number of entries that the source stores.
     pub nnz_stored: u64,
-    /// Whether it equals its transpose exactly.
+    /// Whether the matrix equals its transpose exactly.
     pub symmetric: bool,
-    /// The pairs that differ, where it is symmetric to rounding only: cg and minres take it then too.
+    /// The pairs that differ, if the matrix is symmetric to rounding only; cg and minres accept such a matrix.
     pub symmetric_to_rounding: Option<Rounding>,
-    /// Shares of the pairs across the diagonal that are equal; none for a matrix that is not square.
+    /// Shares of the entries off the diagonal with an equal or a stored mirror entry; none unless the matrix is square.
     pub symmetry: Option<Symmetry>,
-    /// The first entry that differs: of a matrix that is symmetric to rounding by rounding, of any other by more.
+    /// The first entry that differs from its mirror entry: by rounding if the matrix is symmetric to rounding, else by more.
     pub first_asymmetry: Option<Asymmetry>,
-    /// Lengths of rows.
+    /// Statistics of the row lengths.
     pub row_length: RowLength,
-    /// Rows by their length.
+    /// Histogram of the row lengths.
     pub row_histogram: Vec<LengthBin>,
-    /// The first of the longest rows.
+    /// The first row of the largest length.
     pub longest_row: Option<usize>,
-    /// Rows without entries.
+    /// Number of empty rows.
     pub empty_rows: usize,
-    /// The first of them.
+    /// The first empty row.
     pub first_empty_row: Option<usize>,
-    /// Sums of rows that have entries.
+    /// Sums of the rows that have entries.
     pub row_sums: RowSums,
-    /// `ones` where no value is stored, `f32` or `f64`.
+    /// The type of the stored values: `f32` or `f64`, or `ones` if no values are stored.
     pub value_type: &'static str,
-    /// Values of stored entries.
+    /// Statistics of the values.
     pub values: ValueStats,
-    /// The diagonal of a square matrix.
+    /// Statistics of the diagonal, for a square matrix.
     pub diagonal: Option<Diagonal>,
-    /// Distances from the diagonal, for a square matrix.
+    /// Bandwidth and profile, for a square matrix.
     pub bandwidth: Option<Bandwidth>,
     /// Connected components of the undirected pattern, for a square matrix.
     pub components: Option<Components>,
-    /// The blocks that are expected to take the least time on the CPU.
+    /// The block size with the least estimated time on the CPU.
     pub block: Option<BestBlock>,
-    /// The backend that `auto` takes on the CPU in double precision.
+    /// The backend that `auto` chooses on the CPU in double precision.
     pub backend: Option<String>,
-    /// Why.
+    /// The reason for that choice.
     pub backend_because: Option<String>,
     /// Bytes of the matrix as loaded.
     pub memory_bytes: u64,
-    /// Bytes in each format.
+    /// Bytes of the matrix in each format.
     pub memory: Vec<FormatBytes>,
-    /// Vectors that came with the matrix.
+    /// Shapes of the vectors stored with the matrix.
     pub attached: Vec<BesideShape>,
-    /// Names of such vectors that were not read.
+    /// Names of vectors stored with the matrix that were not read.
     pub attached_unread: Vec<String>,
-    /// Faults of those that cannot be read.
+    /// Errors of invalid vectors stored with the matrix.
     pub attached_faults: Vec<String>,
-    /// What the facts mean for solving, most urgent first.
+    /// Hints for solving with the matrix, most urgent first.
     pub hints: Vec<String>,
 }
 
-/// The place of blocks in the table of formats.
-const IN_BLOCKS: usize = 2;
+/// The row of the block format in the table of formats.
+const BLOCK_FORMAT_ROW: usize = 2;
 
-/// What `auto` makes of a matrix on the CPU in double precision.
+/// The choices of `auto` for a matrix on the CPU in double precision.
 #[derive(Default)]
 struct Auto {
-    /// The size of the blocks that are expected to take the least time, whether these are taken or not.
+    /// The block size with the least estimated time, even if `auto` does not choose blocks.
     block: Option<[usize; 2]>,
     backend: Option<String>,
     because: Option<String>,
@@ -123,41 +122,41 @@ impl Auto {
     }
 }
 
-/// The blocks that are expected to take the least time.
+/// The block size with the least estimated time.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct BestBlock {
     /// Rows and columns of a block.
     pub size: [usize; 2],
-    /// The share of places in blocks that hold entries.
+    /// Entries as a share of the positions in all blocks.
     pub fill: f64,
     /// Number of blocks.
     pub blocks: u64,
-    /// Bytes as blocks.
+    /// Bytes of the block format.
     pub bytes: u128,
-    /// Bytes as CSR.
+    /// Bytes of CSR.
     pub csr_bytes: u128,
-    /// Share of CSR's bytes that they save; negative where they move more.
+    /// Share of CSR's bytes that blocks save; negative if they take more.
     pub saving: f64,
 }
 
-/// A vector, or several in columns, beside the matrix.
+/// The shape of a vector, or of several as columns, stored with the matrix.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct BesideShape {
-    /// Its name.
+    /// The name of the vector.
     pub name: String,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
 }
 
 impl Info {
-    /// Looks at a matrix. The hints name settings by `naming`.
+    /// Computes the description of a matrix. `naming` spells the settings in the hints.
     pub fn of(matrix: &Matrix, naming: Naming<'_>) -> Info {
-        let (csr, about) = (matrix.csr(), &*matrix.about);
-        let stats = Stats::of(csr, about.symmetric);
+        let (csr, metadata) = (matrix.csr(), &*matrix.metadata);
+        let stats = Stats::of(csr, metadata.symmetric);
         let auto = Auto::of(csr);
-        let from_1 = |place: Option<usize>| place.map(|place| place + 1);
+        let from_1 = |index: Option<usize>| index.map(|index| index + 1);
         let asymmetry_from_1 = |a: Asymmetry| Asymmetry { row: a.row + 1, col: a.col + 1, ..a };
         let rounding = stats.rounding.map(|r| Rounding {
             row: r.row + 1,
@@ -176,24 +175,24 @@ impl Info {
         });
         let mut memory = stats.memory.clone();
         if let Some(best) = best {
-            memory.insert(IN_BLOCKS.min(memory.len()), FormatBytes::of_block(best));
+            memory.insert(BLOCK_FORMAT_ROW.min(memory.len()), FormatBytes::of_block(best));
         }
-        let attached = about.attached.iter().map(|attached| BesideShape {
+        let attached = metadata.attached.iter().map(|attached| BesideShape {
             name: attached.name.clone(),
             rows: attached.values.rows(),
             cols: attached.values.cols(),
         });
         Info {
-            matrix: about.name.clone(),
-            stand_in: about.stand_in,
-            kind: about.kind,
-            notes: about.notes.clone(),
-            labels: about.labels.as_ref().map(Labels::len),
-            as_stored: about.as_stored,
+            matrix: metadata.name.clone(),
+            stand_in: metadata.stand_in,
+            kind: metadata.kind,
+            notes: metadata.notes.clone(),
+            labels: metadata.labels.as_ref().map(Labels::len),
+            as_stored: metadata.as_stored,
             rows: stats.rows,
             cols: stats.cols,
             nnz: stats.nnz,
-            nnz_stored: about.stored.unwrap_or(stats.nnz as u64),
+            nnz_stored: metadata.stored.unwrap_or(stats.nnz as u64),
             symmetric: stats.symmetric,
             symmetry: stats.symmetry,
             symmetric_to_rounding: rounding,
@@ -217,8 +216,8 @@ impl Info {
             block,
             memory_bytes: csr.storage_bytes(),
             attached: attached.collect(),
-            attached_unread: about.attached_unread.clone(),
-            attached_faults: about.attached_faults.clone(),
+            attached_unread: metadata.attached_unread.clone(),
+            attached_faults: metadata.attached_faults.clone(),
             hints: hints::hints(csr, &stats, &auto, naming),
             row_histogram: stats.row_histogram,
             memory,
@@ -229,7 +228,7 @@ impl Info {
 }
 
 impl Matrix {
-    /// Describes the matrix: its statistics, and what they mean for solving with it.
+    /// Describes the matrix: its statistics, and hints for solving with it.
     pub fn info(&self) -> Info {
         Info::of(self, &as_method)
     }
@@ -242,7 +241,7 @@ mod tests {
     use crate::source::{Attached, load};
 
     #[test]
-    fn stand_ins_and_vectors_beside_a_matrix_are_told() {
+    fn stand_ins_and_attached_vectors_are_listed() {
         let mut loaded = load("poisson2d:3x2").unwrap();
         loaded.stand_in = Some("F1");
         let values = Dense::new(6, 2, vec![0.0; 12]).unwrap();
@@ -253,7 +252,7 @@ mod tests {
         assert!(text.contains("beside it    b, 6 x 2"), "{text}");
         let json = serde_json::to_value(&info).unwrap();
         assert_eq!(json["stand_in"], "F1");
-        assert_eq!(json["beside"], serde_json::json!([{"name": "b", "rows": 6, "cols": 2}]));
+        assert_eq!(json["attached"], serde_json::json!([{"name": "b", "rows": 6, "cols": 2}]));
     }
 
     #[test]
@@ -264,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matrix_from_memory_stores_the_entries_that_it_has() {
+    fn stored_entries_of_a_matrix_from_memory_are_its_entries() {
         let info = Matrix::from_triplets(2, 2, [(0, 0, 1.0), (1, 1, 2.0)]).unwrap().info();
         assert_eq!((info.nnz_stored, info.matrix.as_str()), (2, ""));
     }

@@ -1,4 +1,4 @@
-//! Stationary distributions of a Markov chain, one for each class of states that it cannot leave.
+//! Stationary distributions of a Markov chain, one for each closed class of states.
 
 mod distribution;
 mod distributions;
@@ -25,31 +25,31 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What to do with several classes that are never left.
+/// The treatment of a chain with several closed classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Classes {
-    /// Say how many there are, and stop
+    /// Refuse the chain, with the number of classes
     Refuse,
-    /// Find the distribution of each
+    /// Compute the distribution of each class
     #[default]
     Each,
 }
 
-/// What is computed, how precisely, and how much of it a report lists.
+/// Method, treatment of the chain, tolerance, limits and length of the report.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How the distribution is found.
+    /// The method of the solve.
     pub method: ChainMethod,
-    /// Whether each row is divided by its sum; rows that do not sum to 1 are refused otherwise.
+    /// Whether each row is divided by its sum. If false, a row that does not sum to 1 is refused.
     pub normalize: bool,
-    /// What to do with several classes that are never left.
+    /// The treatment of a chain with several closed classes.
     pub classes: Classes,
-    /// The solve ends once the sum of all differences between a distribution and the next is at most this.
+    /// The solve ends once the l1 norm of the difference between a distribution and the next is at most this.
     pub tol: f64,
-    /// The most iterations for each class.
+    /// The iteration limit of each class.
     pub max_iters: usize,
-    /// The number of the likeliest states that a report lists of each class.
+    /// The number of most probable states that a report lists for each class.
     pub top: usize,
 }
 
@@ -67,18 +67,19 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Refuses settings out of their range.
+    /// Checks that the settings are within their ranges.
     pub fn check(&self) -> Result<()> {
-        check_tolerance(self.tol, "the largest residual there is")
+        check_tolerance(self.tol, "the largest possible residual")
     }
 
-    /// The name of a method that runs in f64 on one thread of the CPU and needs no backend.
+    /// Returns the name of the method if it runs in f64 on one thread of the CPU and needs no backend.
     pub fn serial(&self) -> Option<&'static str> {
         (self.method != ChainMethod::Power).then_some(self.method.name())
     }
 }
 
-/// Stationary distributions of a chain: entry (i, j) of the matrix is the probability of the step from state i to state j.
+/// Settings of a solve for the stationary distributions of a chain. Entry (i, j) of the matrix is the probability of the step
+/// from state i to state j.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -98,49 +99,49 @@ pub struct Markov {
 }
 
 impl Markov {
-    /// Settings of a solve with this chain.
+    /// Creates the settings of a solve with this chain.
     pub fn new(chain: &Matrix) -> Markov {
         let (settings, running) = (Settings::default(), Running::default());
         Markov { chain: chain.clone(), settings, x0: None, running }
     }
 
-    /// How the distribution is found. By default by power iteration.
+    /// Sets the method. By default power iteration.
     pub fn method(mut self, method: ChainMethod) -> Self {
         self.settings.method = method;
         self
     }
 
-    /// Divides each row by its sum. By default rows that do not sum to 1 are refused.
+    /// Sets whether each row is divided by its sum. By default rows that do not sum to 1 are refused.
     pub fn normalize(mut self, normalize: bool) -> Self {
         self.settings.normalize = normalize;
         self
     }
 
-    /// What to do with several classes of states that are never left. By default the distribution of each is found.
+    /// Sets the treatment of a chain with several closed classes. By default the distribution of each class is computed.
     pub fn of_classes(mut self, classes: Classes) -> Self {
         self.settings.classes = classes;
         self
     }
 
-    /// Stops once the sum of all differences between a distribution and the next is at most this. By default 1e-10.
+    /// Stops once the l1 norm of the difference between a distribution and the next is at most `tolerance`. By default 1e-10.
     pub fn tol(mut self, tolerance: f64) -> Self {
         self.settings.tol = tolerance;
         self
     }
 
-    /// Iteration limit of each class. By default 10,000.
+    /// Sets the iteration limit of each class. By default 10,000.
     pub fn max_iters(mut self, iterations: usize) -> Self {
         self.settings.max_iters = iterations;
         self
     }
 
-    /// All of method, classes, tolerance and number of iterations.
+    /// Sets method, classes, tolerance and iteration limit at once.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Where iteration begins: a number for each state. By default all states of a class are alike.
+    /// Sets the initial distribution: a number for each state. By default all states of a class have the same probability.
     pub fn x0(mut self, weights: impl Into<Weights>) -> Self {
         self.x0 = Some(weights.into());
         self
@@ -148,12 +149,13 @@ impl Markov {
 
     running_settings!();
 
-    /// Finds the classes, chooses the device, and for a chain of one class the backend, and keeps them for solve after solve.
+    /// Finds the closed classes and chooses the device for repeated solves. For a chain with one closed class, also chooses the
+    /// backend and builds the operator.
     pub fn prepare(self) -> Result<Prepared> {
         Prepared::new(self)
     }
 
-    /// Finds the distribution of each class.
+    /// Computes the distribution of each closed class.
     pub fn solve(self) -> Result<Distributions> {
         self.prepare()?.solve()
     }

@@ -1,4 +1,4 @@
-//! Matrices as callers bring them: from a file, by name, or from memory.
+//! Matrices from a file, by name, or from memory.
 
 use super::arrays::{Indices, Numbers};
 use crate::error::{Error, Result};
@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// A sparse matrix, or a graph as its adjacency matrix, with what its source knows of it. Clones share the arrays.
+/// A sparse matrix, or a graph as its adjacency matrix, with the metadata of its source. Clones share the arrays.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -26,28 +26,28 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Matrix {
     pub(super) csr: Arc<Csr>,
-    pub(super) about: Arc<About>,
+    pub(super) metadata: Arc<Metadata>,
 }
 
-/// What is known of a matrix besides its arrays.
+/// Metadata of a matrix.
 #[derive(Clone, Debug, Default)]
-pub(super) struct About {
+pub(super) struct Metadata {
     pub name: String,
     pub stand_in: Option<&'static str>,
-    /// The kind of file that it was read from.
+    /// The kind of file that the matrix was read from.
     pub kind: Option<&'static str>,
-    /// Entries as the source stored them; none for a matrix from memory.
+    /// Number of entries that the source stores; none for a matrix from memory.
     pub stored: Option<u64>,
-    /// Whether a symmetric file was read as the triangle that it stores.
+    /// Whether only the stored triangle of a symmetric file was read.
     pub as_stored: bool,
-    /// Choices of the reader.
+    /// Notes on choices that the reader made.
     pub notes: Vec<String>,
     pub attached: Vec<Attached>,
-    /// The names of vectors that were not read, or are faulty.
+    /// The names of attached vectors that were not read or are invalid.
     pub attached_unread: Vec<String>,
     pub attached_faults: Vec<String>,
     pub labels: Option<Labels>,
-    /// Whether the labels came from a file of their own, so that rows have ids too.
+    /// Whether the labels came from a separate file, so that rows have ids too.
     pub labels_are_added: bool,
     pub ids: Option<Vec<u32>>,
     pub first_id: Option<u32>,
@@ -57,22 +57,21 @@ pub(super) struct About {
 }
 
 impl Matrix {
-    /// Reads a file, or makes what a name of the catalog or of a generator stands for: `A.mtx`, `F1`, `poisson2d:1000x1000`.
-    /// Nothing is fetched over a network.
+    /// Reads a file or a catalog matrix, or generates a matrix: `A.mtx`, `F1`, `poisson2d:1000x1000`. Never uses the network.
     pub fn open(what: impl AsRef<OsStr>) -> Result<Matrix> {
         Matrix::open_with(what, &Options::default())
     }
 
-    /// The same with options of the reader.
+    /// Does the same as [`open`](Matrix::open), with options of the reader.
     pub fn open_with(what: impl AsRef<OsStr>, options: &Options) -> Result<Matrix> {
         let (what, began) = (what.as_ref(), Instant::now());
         let loaded = source::load_with(what, options)?;
         Ok(Matrix::of_loaded(what.to_string_lossy(), loaded, began.elapsed().as_secs_f64()))
     }
 
-    /// A matrix that a source has read, with its name and the seconds that reading took.
+    /// Wraps a matrix that a source has read. `seconds` is the time that reading took.
     pub fn of_loaded(name: impl Into<String>, loaded: Loaded, seconds: f64) -> Matrix {
-        let about = About {
+        let metadata = Metadata {
             name: name.into(),
             stand_in: loaded.stand_in,
             kind: loaded.kind,
@@ -90,10 +89,10 @@ impl Matrix {
             symmetric: loaded.symmetric,
             verdict: OnceLock::new(),
         };
-        Matrix { csr: Arc::new(loaded.matrix), about: Arc::new(about) }
+        Matrix { csr: Arc::new(loaded.matrix), metadata: Arc::new(metadata) }
     }
 
-    /// A matrix of entries `(row, column, value)`, counted from 0. Entries at one place are summed.
+    /// Builds a matrix from entries `(row, column, value)`, counted from 0. Duplicate entries are summed.
     pub fn from_triplets(
         rows: usize,
         cols: usize,
@@ -107,10 +106,10 @@ impl Matrix {
         coo.into_csr_with(Duplicates::Sum).map(Matrix::from)
     }
 
-    /// A matrix of compressed sparse rows: the `offsets` at which rows begin and the last one ends, and the column and value of
-    /// each entry. Arrays that are given away in the library's own types (`u32` or `u64` offsets, `u32` columns, `f32` or `f64`
-    /// values) are not copied; others are converted. Rows whose columns do not rise are sorted, and entries at one place
-    /// summed.
+    /// Builds a matrix from compressed sparse rows: the `offsets` at which rows begin and the last row ends, and the column index
+    /// and value of each entry. Owned arrays of the library's types (`u32` or `u64` offsets, `u32` columns, `f32` or `f64`
+    /// values) are moved, and arrays of all other types are converted. If the column indices of a row do not increase, the rows
+    /// are sorted and duplicate entries summed.
     pub fn from_csr<'a>(
         rows: usize,
         cols: usize,
@@ -122,40 +121,40 @@ impl Matrix {
         sorted(rows, cols, offsets, columns, values.into().values()?).map(Matrix::from)
     }
 
-    /// A matrix with other values at the same places, in the order of the rows; the two share their pattern.
+    /// Returns a matrix with the same sparsity pattern and other values, given in row order. The two matrices share the pattern.
     pub fn with_values<'a>(&self, values: impl Into<Numbers<'a>>) -> Result<Matrix> {
         let csr = Csr::with_pattern(Arc::clone(self.csr.pattern()), values.into().values()?)?;
-        let about = About {
-            name: self.about.name.clone(),
-            labels: self.about.labels.clone(),
-            ids: self.about.ids.clone(),
-            first_id: self.about.first_id,
-            ..About::default()
+        let metadata = Metadata {
+            name: self.metadata.name.clone(),
+            labels: self.metadata.labels.clone(),
+            ids: self.metadata.ids.clone(),
+            first_id: self.metadata.first_id,
+            ..Metadata::default()
         };
-        Ok(Matrix { csr: Arc::new(csr), about: Arc::new(about) })
+        Ok(Matrix { csr: Arc::new(csr), metadata: Arc::new(metadata) })
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.csr.rows()
     }
 
-    /// Columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.csr.cols()
     }
 
-    /// Entries that are stored, symmetric halves expanded.
+    /// Returns the number of stored entries, with both triangles of a symmetric matrix counted.
     pub fn nnz(&self) -> usize {
         self.csr.nnz()
     }
 
-    /// What it was opened by; empty for a matrix from memory.
+    /// Returns the name by which the matrix was opened; empty for a matrix from memory.
     pub fn name(&self) -> &str {
-        &self.about.name
+        &self.metadata.name
     }
 
-    /// What reports call it.
+    /// Returns the name that reports show.
     pub(super) fn title(&self) -> String {
         match self.name() {
             "" => "a matrix in memory".to_owned(),
@@ -163,49 +162,50 @@ impl Matrix {
         }
     }
 
-    /// The arrays.
+    /// Returns the arrays.
     pub fn csr(&self) -> &Csr {
         &self.csr
     }
 
-    /// The real matrix that this one only imitates.
+    /// Returns the name of the real matrix, if this matrix is a generated imitation of it.
     pub fn stand_in(&self) -> Option<&'static str> {
-        self.about.stand_in
+        self.metadata.stand_in
     }
 
-    /// Choices that the reader made.
+    /// Returns notes on choices that the reader made.
     pub fn notes(&self) -> &[String] {
-        &self.about.notes
+        &self.metadata.notes
     }
 
-    /// The vectors that came with the matrix, where the options of the reader asked for them.
+    /// Returns the vectors stored with the matrix, if the options of the reader included them.
     pub fn attached(&self) -> &[Attached] {
-        &self.about.attached
+        &self.metadata.attached
     }
 
-    /// The names of vectors that came with the matrix and were not read: not asked for, or faulty.
+    /// Returns the names of vectors stored with the matrix that were not read: excluded by the options, or invalid.
     pub fn attached_unread(&self) -> &[String] {
-        &self.about.attached_unread
+        &self.metadata.attached_unread
     }
 
-    /// The faults of vectors that are left out.
+    /// Returns the errors of invalid vectors stored with the matrix.
     pub fn attached_faults(&self) -> &[String] {
-        &self.about.attached_faults
+        &self.metadata.attached_faults
     }
 
-    /// Whether the matrix equals its transpose: known from its source, or found by a comparison that is made once.
+    /// Returns whether the matrix equals its transpose. If the source does not say so, the first call compares the entries and
+    /// later calls return the stored result.
     pub fn symmetry(&self) -> Result<Verdict> {
-        if self.about.symmetric {
+        if self.metadata.symmetric {
             return Ok(Verdict::Exact);
         }
-        if let Some(verdict) = self.about.verdict.get() {
+        if let Some(verdict) = self.metadata.verdict.get() {
             return Ok(*verdict);
         }
         let verdict = stats::symmetry_of(&self.csr)?;
-        Ok(*self.about.verdict.get_or_init(|| verdict))
+        Ok(*self.metadata.verdict.get_or_init(|| verdict))
     }
 
-    /// Refuses a matrix that is not square or not symmetric. Returns a note where it is symmetric to rounding only, or where
+    /// Refuses a matrix that is not square or not symmetric. Returns a note if the matrix is symmetric to rounding only, or if
     /// its symmetry is assumed.
     pub(super) fn require_symmetric(
         &self,
@@ -226,8 +226,8 @@ impl Matrix {
             }
             false => String::new(),
         };
-        if assume && !self.about.symmetric {
-            return Ok(Some(format!("A was not checked for symmetry, as its symmetry is assumed{lower}")));
+        if assume && !self.metadata.symmetric {
+            return Ok(Some(format!("A was not checked for symmetry: its symmetry is assumed{lower}")));
         }
         match self.symmetry()? {
             Verdict::Exact => Ok(None),
@@ -247,17 +247,17 @@ impl Matrix {
 
 impl From<Csr> for Matrix {
     fn from(matrix: Csr) -> Matrix {
-        Matrix { csr: Arc::new(matrix), about: Arc::default() }
+        Matrix { csr: Arc::new(matrix), metadata: Arc::default() }
     }
 }
 
 impl From<Arc<Csr>> for Matrix {
     fn from(csr: Arc<Csr>) -> Matrix {
-        Matrix { csr, about: Arc::default() }
+        Matrix { csr, metadata: Arc::default() }
     }
 }
 
-/// Matrices of other libraries, in one precision: their values are copied.
+/// Implements conversions from matrices of other libraries, in one precision each. The values are copied.
 #[cfg(any(feature = "sprs", feature = "nalgebra"))]
 macro_rules! from_libraries {
     ($($feature:literal: $Other:ty),*) => {$(
@@ -280,7 +280,7 @@ from_libraries!(
     "nalgebra": nalgebra_sparse::CsrMatrix<f32>
 );
 
-/// Compressed rows of valid arrays; rows whose columns do not rise are sorted, and entries at one place summed.
+/// Builds compressed rows. If the column indices of a row do not increase, the rows are sorted and duplicate entries summed.
 fn sorted(rows: usize, cols: usize, offsets: Offsets, columns: Vec<u32>, values: Values) -> Result<Csr> {
     let row = |i: usize| offsets.get(i)..offsets.get(i + 1);
     let shaped = rows.checked_add(1) == Some(offsets.len())
@@ -288,7 +288,7 @@ fn sorted(rows: usize, cols: usize, offsets: Offsets, columns: Vec<u32>, values:
         && offsets.get(0) == 0
         && offsets.get(rows) == columns.len();
     let valid = shaped && (0..rows).all(|i| row(i).start <= row(i).end && row(i).end <= columns.len());
-    // The error about arrays that are not valid comes with their place.
+    // `Csr::new` reports where invalid arrays are wrong.
     if !valid || (0..rows).all(|i| columns[row(i)].is_sorted_by(|a, b| a < b)) {
         return Csr::new(rows, cols, offsets, columns, values);
     }
@@ -299,7 +299,7 @@ fn sorted(rows: usize, cols: usize, offsets: Offsets, columns: Vec<u32>, values:
     coo.into_csr_with(Duplicates::Sum)
 }
 
-/// The pairs that differ by rounding, in words. The place of the first counts from 1.
+/// Describes the pairs that differ by rounding. Row and column of the first pair are counted from 1.
 pub(crate) fn pairs_differ(rounding: &Rounding, (row, col): (usize, usize)) -> String {
     let largest = rounding.largest;
     match rounding.pairs {

@@ -1,4 +1,4 @@
-//! Memory of a solve, planned before it is taken.
+//! Memory plan of a solve, computed before any allocation.
 
 use super::device::{DeviceName, Request, Settled};
 use crate::bench::stream::LARGEST;
@@ -8,47 +8,48 @@ use crate::precond::Preconditioner;
 use crate::scalar::Precision;
 use crate::solve::Method;
 
-/// Vectors of the host while a solve runs: the right-hand side and its answer, the solution and its residual, each before and after a
-/// run, and the correction that the run has found.
+/// Host vectors during a solve: the right-hand side and its known solution, the solution and its residual, each before and after
+/// a run, and the correction that the run found.
 const HOST_VECTORS: u64 = 7;
-/// More of them, by which an answer is judged, and the copy that is handed back.
+/// Additional host vectors: the one for the verdict on the answer, and the copy that is returned.
 const JUDGING_VECTORS: u64 = 2;
-/// Vectors of the host while operators are built: the right-hand side and its answer.
+/// Host vectors while operators are built: the right-hand side and its known solution.
 const GIVEN_VECTORS: u64 = 2;
-/// Bytes that the program takes for a small system: its code and what it records of iterations.
+/// Bytes of the program for a small system: code and iteration history.
 const PROGRAM: u64 = 20_000_000;
-/// Bytes of each thread: its stack, and what it has not given back of the memory that it works with. On 16 threads the packing of
-/// slices takes this much of each.
+/// Bytes per thread: its stack, and working memory that the allocator has not returned. On 16 threads the packing of slices takes
+/// this much on each.
 const THREAD: u64 = 1_200_000;
-/// Bytes that drawing a picture takes at most, that of a bitmap.
+/// Largest number of bytes for drawing a plot, which is that for a bitmap.
 const DRAWING: u64 = 45_000_000;
 
-/// Bytes that a solve takes at most, about, by what they are for.
+/// Estimate of the peak memory of a solve in bytes, by purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryPlan {
     /// The matrix on the host.
     pub matrix: u64,
-    /// The matrix as a backend stores it, as compressed rows.
+    /// The matrix of the backend, estimated as compressed rows unless the backend is dense.
     pub operator: u64,
     /// The preconditioner.
     pub precond: u64,
-    /// What building the preconditioner takes in addition.
+    /// Additional memory while the preconditioner is built.
     pub building: u64,
-    /// Vectors of the host.
+    /// Host vectors.
     pub host: u64,
-    /// Those of them that are given.
+    /// Host vectors that exist before the solve: right-hand side, known solution and initial guess.
     given: u64,
     /// Vectors of the method.
     pub vectors: u64,
-    /// Code, stacks and the record of iterations.
+    /// Code, stacks and iteration history.
     pub program: u64,
     drawing: u64,
     on_cpu: bool,
 }
 
 impl MemoryPlan {
-    /// The plan for a matrix with this number of rows and entries. `start`: the solve starts at a given vector; `picture`: a plot is drawn.
+    /// Computes the plan for a matrix with this number of rows and entries. `start`: there is an initial guess; `picture`: a plot
+    /// is drawn.
     pub fn new(
         method: Method,
         request: &Request,
@@ -60,7 +61,7 @@ impl MemoryPlan {
         let narrow = request.precision.narrow_values();
         let preconditioned = request.precond != Preconditioner::NONE;
         let width = if request.precision == Precision::F32 { 4 } else { 8 };
-        // The columns of a rounded matrix are those of the exact one.
+        // A rounded matrix shares the column indices of the exact one.
         let rounded = if narrow { 4 * entries } else { 0 };
         let operator = match settled.backend.entry.format {
             "dense" => rows.saturating_mul(rows).saturating_mul(width),
@@ -81,12 +82,12 @@ impl MemoryPlan {
         }
     }
 
-    /// Bytes of operators and vectors, on the device of the solve.
+    /// Returns the bytes of operators and vectors on the device of the solve.
     pub fn on_device(&self) -> u64 {
         self.operator.saturating_add(self.precond + self.vectors)
     }
 
-    /// Bytes of main memory.
+    /// Returns the bytes of main memory.
     pub fn on_host(&self) -> u64 {
         let all = self.matrix + self.host + self.program;
         if self.on_cpu {
@@ -96,10 +97,11 @@ impl MemoryPlan {
         }
     }
 
-    /// Where another part of a run on the CPU takes more than the iterations: how much more, and which part.
+    /// Returns the phase of a run on the CPU that takes more memory than the iterations, and the additional bytes; none if no
+    /// phase does.
     pub fn more(&self) -> Option<(u64, &'static str)> {
         let kept = self.matrix + self.given;
-        // The numbers that fill the arrays of the measurement are half as large as these.
+        // The host numbers that fill the arrays of the measurement take half as many bytes as the arrays.
         let measuring = self.on_device().min(LARGEST) / 2 * 3 + self.given;
         let building = self.operator.saturating_add(self.precond + self.building + kept);
         let phases = [
@@ -113,7 +115,7 @@ impl MemoryPlan {
     }
 }
 
-/// Bytes of compressed rows with values of that width.
+/// Returns the bytes of compressed rows with values of `width` bytes.
 pub fn compressed_rows(rows: u64, entries: u64, width: u64) -> u64 {
     let offset = if entries > Offsets::MOST_NARROW { 8 } else { 4 };
     entries * (4 + width) + (rows + 1) * offset
@@ -128,17 +130,17 @@ pub(super) struct Reserve {
     pub vectors: u64,
 }
 
-/// What a solve needs on its device besides the matrix, with numbers of `width` bytes.
+/// Returns the bytes that a solve needs on its device in addition to the matrix, with numbers of `width` bytes.
 pub(super) fn reserve(method: Method, precond: Preconditioner, matrix: &Csr, width: usize) -> Reserve {
     let (rows, width) = (matrix.rows() as u64, width as u64);
     let vectors = method.vectors(precond != Preconditioner::NONE) as u64 * rows * width;
-    // Of blocks only an estimate is known, by which nothing is refused.
+    // The bytes of a block preconditioner are only an estimate, which must not refuse a backend.
     let rest =
         if precond.bytes_are_estimated() { 0 } else { precond.bytes(rows, matrix.nnz() as u64, width) };
     Reserve { all: vectors + rest, vectors }
 }
 
-/// Bytes of `count` vectors with numbers of `width` bytes.
+/// Returns the bytes of `count` vectors with numbers of `width` bytes.
 pub(super) fn vectors(count: usize, rows: usize, width: usize) -> u64 {
     count as u64 * rows as u64 * width as u64
 }

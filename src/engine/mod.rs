@@ -1,6 +1,6 @@
 //! Solves from the matrix to the report: device, backend, memory, operators, method, verdict.
 //!
-//! Every front-end calls this room, and does nothing else than to read what its users want and to show what comes of it.
+//! Every front-end calls this module; a front-end itself only parses its input and displays the results.
 
 mod advice;
 mod answer;

@@ -1,4 +1,4 @@
-//! PageRank, from a graph to ranks with a bound on their error that is certain.
+//! PageRank, from a graph to ranks with a guaranteed bound on their error.
 
 mod files;
 mod prepared;
@@ -23,46 +23,46 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What is done with links from a vertex to itself.
+/// The treatment of links from a vertex to itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum SelfLoops {
-    /// They count like all others
+    /// Self-loops count like all other links
     #[default]
     Keep,
-    /// They are left out
+    /// Self-loops are removed
     Remove,
 }
 
-/// What is done with links that the graph names several times.
+/// The treatment of repeated links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Repeated {
-    /// Each counts; weights add up
+    /// Each repetition counts; weights add up
     #[default]
     Keep,
     /// Each link counts once, with the weight of the first
     Once,
 }
 
-/// What is computed, how precisely, and how much of it a report lists.
+/// Damping, treatment of the links, method, tolerance, limits and length of the report.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The probability that the surfer follows a link instead of jumping: at least 0, less than 1.
     pub damping: f64,
-    /// What becomes of the surfer at a vertex without links.
+    /// The treatment of vertices without links.
     pub dangling: Dangling,
-    /// How the ranks are found.
+    /// The method of the solve.
     pub method: RankMethod,
-    /// Links from a vertex to itself.
+    /// The treatment of links from a vertex to itself.
     pub self_loops: SelfLoops,
-    /// Links that the graph names several times.
+    /// The treatment of repeated links.
     pub duplicates: Repeated,
-    /// The solve ends once the error of all ranks together is certainly at most this.
+    /// The solve ends once the bound on the l1 error of the ranks is at most this.
     pub tol: f64,
-    /// The most iterations.
+    /// The iteration limit.
     pub max_iters: usize,
-    /// The number of the highest ranks that a report lists.
+    /// The number of highest ranks that a report lists.
     pub top: usize,
 }
 
@@ -82,34 +82,35 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Refuses settings out of their range.
+    /// Checks that the settings are within their ranges.
     pub fn check(&self) -> Result<()> {
         if !(0.0..1.0).contains(&self.damping) {
             return Err(Error::setting("damping", self.damping, "it must be at least 0 and less than 1"));
         }
-        check_tolerance(self.tol, "the largest error there is")
+        check_tolerance(self.tol, "the largest possible error")
     }
 
-    /// The name of a method that runs in f64 on one thread of the CPU and needs no backend.
+    /// Returns the name of the method if it runs in f64 on one thread of the CPU and needs no backend.
     pub fn serial(&self) -> Option<&'static str> {
         (self.method == RankMethod::GaussSeidel).then_some(self.method.name())
     }
 
-    /// Iterations in which the error must have fallen by 1 %, several times over.
+    /// Returns the window of iterations without progress that counts as stagnation: 20 times the iterations in which the damping
+    /// reduces the error by the factor e, plus 20.
     fn stagnation(&self) -> usize {
         let each = -1.0 / self.damping.max(0.5).ln();
         (20.0 * each) as usize + 20
     }
 
-    /// Whether an order of vertices that makes iterations faster may be worth the time that it takes to find, where they
-    /// take no time to speak of: by the most iterations that the damping lets a tolerance take.
+    /// Returns whether the damping allows more than `MANY` iterations before the tolerance is met. Then reordering the vertices
+    /// may pay even on a device with very fast iterations.
     fn may_take_long(&self) -> bool {
         const MANY: f64 = 300.0;
         self.tol.ln() / self.damping.ln() > MANY
     }
 }
 
-/// Ranks of the vertices of a graph: entry (i, j) of the matrix is a link from i to j, with its weight.
+/// Settings of a solve for the PageRank of a graph. Entry (i, j) of the matrix is the weight of the link from i to j.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -130,67 +131,67 @@ pub struct Pagerank {
 }
 
 impl Pagerank {
-    /// Settings of a solve with this graph. Where no other clone of it is left, it is given up when the links are sorted.
+    /// Creates the settings of a solve with this graph. The graph is freed once the links are sorted, unless it has other clones.
     pub fn new(graph: &Matrix) -> Pagerank {
         let (settings, running) = (Settings::default(), Running::default());
         Pagerank { graph: graph.clone(), settings, personalise: None, x0: None, running }
     }
 
-    /// The probability that the surfer follows a link instead of jumping. By default 0.85.
+    /// Sets the probability that the surfer follows a link instead of jumping. By default 0.85.
     pub fn damping(mut self, damping: f64) -> Self {
         self.settings.damping = damping;
         self
     }
 
-    /// What becomes of the surfer at a vertex without links. By default it goes to any vertex.
+    /// Sets the treatment of vertices without links. By default the surfer jumps to a uniformly random vertex.
     pub fn dangling(mut self, dangling: Dangling) -> Self {
         self.settings.dangling = dangling;
         self
     }
 
-    /// How the ranks are found. By default by power iteration.
+    /// Sets the method. By default power iteration.
     pub fn method(mut self, method: RankMethod) -> Self {
         self.settings.method = method;
         self
     }
 
-    /// What is done with links from a vertex to itself. By default they are kept.
+    /// Sets the treatment of links from a vertex to itself. By default they are kept.
     pub fn self_loops(mut self, self_loops: SelfLoops) -> Self {
         self.settings.self_loops = self_loops;
         self
     }
 
-    /// What is done with links that the graph names several times. By default each counts.
+    /// Sets the treatment of repeated links. By default each counts.
     pub fn duplicates(mut self, duplicates: Repeated) -> Self {
         self.settings.duplicates = duplicates;
         self
     }
 
-    /// Stops once the error of all ranks together is certainly at most this. By default 1e-10.
+    /// Stops once the bound on the l1 error of the ranks is at most `tolerance`. By default 1e-10.
     pub fn tol(mut self, tolerance: f64) -> Self {
         self.settings.tol = tolerance;
         self
     }
 
-    /// Iteration limit. By default 10,000.
+    /// Sets the iteration limit. By default 10,000.
     pub fn max_iters(mut self, iterations: usize) -> Self {
         self.settings.max_iters = iterations;
         self
     }
 
-    /// All of damping, policies, method, tolerance and number of iterations.
+    /// Sets damping, treatment of links, method, tolerance and iteration limit at once.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
     }
 
-    /// Where the surfer jumps to: a number for each vertex, or vertices by name. By default any vertex.
+    /// Sets the distribution of the surfer's jumps: a number for each vertex, or vertices by name. By default uniform.
     pub fn personalise(mut self, weights: impl Into<Weights>) -> Self {
         self.personalise = Some(weights.into());
         self
     }
 
-    /// Where iteration begins: ranks of an earlier solve, also of an older graph. By default where the surfer jumps to.
+    /// Sets the initial ranks, which may be those of an earlier version of the graph. By default the distribution of the jumps.
     pub fn x0(mut self, ranks: impl Into<Weights>) -> Self {
         self.x0 = Some(ranks.into());
         self
@@ -198,12 +199,12 @@ impl Pagerank {
 
     running_settings!();
 
-    /// Sorts the links, chooses device and backend, and keeps them for solve after solve.
+    /// Sorts the links, chooses device and backend, and builds the operator for repeated solves.
     pub fn prepare(self) -> Result<Prepared> {
         Prepared::new(self)
     }
 
-    /// Ranks the vertices.
+    /// Computes the ranks.
     pub fn solve(self) -> Result<Ranks> {
         self.prepare()?.solve()
     }

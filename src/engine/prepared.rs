@@ -1,13 +1,14 @@
-//! A solve made ready: device, matrix and preconditioner stay where they are from one right-hand side to the next.
+//! A prepared solve: device, matrix and preconditioner are kept from one right-hand side to the next.
 
-use super::answer::{About, Answer, Facts};
+use super::answer::{Answer, Facts, MatrixFacts};
 use super::device::{DeviceHandle, Opened, on_device};
 use super::matrix::Matrix;
 use super::rhs::RightHandSide;
+use super::running::HISTORY_CAPACITY;
 use super::session::{Session, session};
 use super::settings::{Input, Settings, check_range};
 use super::stopping::Stopping;
-use super::watch::Fan;
+use super::watch::FanOut;
 use crate::error::{Error, Result};
 use crate::observe::{Observer, Recorder};
 use crate::parallel::zeros;
@@ -21,10 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Iterations for whose history there is room from the start.
-const ROOM: usize = 1 << 16;
-
-/// A solve ready for right-hand sides: of one matrix, on one device. It can be moved to another thread.
+/// A prepared solve of one matrix on one device, for any number of right-hand sides. It can be moved to another thread.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -53,7 +51,7 @@ pub struct Prepared {
     precond: Preconditioner,
 }
 
-/// The method, the matrix and where it is.
+/// Prints the method, the number of rows, the backend and the device.
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (method, device) = (self.facts.method.name(), self.device.describe());
@@ -81,7 +79,7 @@ impl Prepared {
         let note = settings.check_matrix()?;
         let device = match settings.device.take() {
             Some(device) => device,
-            // A caller's own operator may solve other systems, on the device that is shared.
+            // An operator of the caller may itself solve systems on the shared device, so this solve opens another one.
             None if settings.has_own_operators() => DeviceHandle::open(settled.device)?,
             None => DeviceHandle::shared(settled.device)?,
         };
@@ -94,7 +92,7 @@ impl Prepared {
         let own = recipe.own_precond.is_some();
         let facts = Facts {
             method: recipe.method,
-            matrix: About::of(&matrix),
+            matrix: MatrixFacts::of(&matrix),
             device: device.describe().to_owned(),
             on_cpu: matches!(device.0, Opened::Cpu(_)),
             backend: if applied { "own".to_owned() } else { recipe.backend.label() },
@@ -133,49 +131,49 @@ impl Prepared {
         Ok(StoppingRule::any([rule, StoppingRule::Interrupt(Arc::clone(&self.ended))]))
     }
 
-    /// Tolerances and limits of the solves from now on.
+    /// Sets tolerances and limits for later solves.
     pub fn set_stopping(&mut self, stopping: Stopping) -> Result<()> {
         (self.rule, self.stopping) = (self.rule(&stopping)?, stopping);
         Ok(())
     }
 
-    /// Solves from now on end once this flag is set.
+    /// Sets a flag that ends later solves once it is true.
     pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) -> Result<()> {
         self.set_stopping(Stopping { cancel: Some(Arc::clone(flag)), ..self.stopping.clone() })
     }
 
-    /// Where solves from now on are saved, and what the next one goes on from.
+    /// Sets where later solves save checkpoints, and the checkpoint from which the next solve resumes.
     pub fn set_checkpoints(&mut self, checkpoints: Checkpoints) {
         let labels = std::mem::take(&mut self.checkpoints.labels);
         self.checkpoints = Checkpoints { labels, ..checkpoints };
     }
 
-    /// Tolerances and limits.
+    /// Returns the tolerances and limits.
     pub fn stopping(&self) -> &Stopping {
         &self.stopping
     }
 
-    /// Rows of the matrix, and entries of right-hand sides and answers.
+    /// Returns the number of rows, which is also the length of right-hand sides and solutions.
     pub fn rows(&self) -> usize {
         self.matrix.rows()
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &DeviceHandle {
         &self.device
     }
 
-    /// The backend of the products, with its parameters.
+    /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
         &self.facts.backend
     }
 
-    /// Solves a system. Nothing is allocated but the answer.
+    /// Solves a system. Only the answer is allocated.
     pub fn solve<'b>(&mut self, b: impl Into<RightHandSide<'b>>) -> Result<Answer> {
         self.solve_watched(b, &mut [])
     }
 
-    /// Solves a system under the eyes of more observers.
+    /// Solves a system with additional observers.
     pub fn solve_watched<'b>(
         &mut self,
         b: impl Into<RightHandSide<'b>>,
@@ -184,13 +182,13 @@ impl Prepared {
         let b = b.into();
         let mut x = zeros(self.matrix.rows())?;
         let most = self.stopping.most_iterations(self.matrix.rows());
-        let mut recorder = Recorder::with_capacity(most.min(ROOM));
+        let mut recorder = Recorder::with_capacity(most.min(HISTORY_CAPACITY));
         let outcome = self.run(&b, &mut x, Some(&mut recorder), observers)?;
         Ok(Answer::new(x, outcome, recorder, Arc::clone(&self.facts), &b))
     }
 
-    /// Solves a system, and leaves the answer in `x`. Once a solve has run, further ones allocate nothing on the device, and on
-    /// the CPU nothing at all where they converge; the first that leaves its error in doubt keeps a factor of the matrix.
+    /// Solves a system, and writes the solution to `x`. After the first solve, later solves allocate no device memory; on the
+    /// CPU, those that converge allocate no memory at all. The first solve with a doubtful error stores a factor of the matrix.
     pub fn solve_into<'b>(&mut self, b: impl Into<RightHandSide<'b>>, x: &mut [f64]) -> Result<Outcome> {
         self.run(&b.into(), x, None, &mut [])
     }
@@ -200,25 +198,25 @@ impl Prepared {
         b: &RightHandSide<'_>,
         x: &mut [f64],
         recorder: Option<&mut Recorder>,
-        others: &mut [&mut dyn Observer],
+        observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome> {
         if self.facts.precision == Precision::F32 {
             check_range(self.facts.precision, "the right-hand side", b.b.iter().copied())?;
         }
         self.ended.store(false, Ordering::Relaxed);
         let system = System { matrix: self.matrix.reference(), b: b.b, x0: b.x0 };
-        let mut fan = Fan { recorder, prepared: &mut self.observers, others };
-        let outcome = self.session.solve(&system, &self.rule, &self.checkpoints, x, &mut [&mut fan])?;
+        let mut observer = FanOut { recorder, prepared: &mut self.observers, passed: observers };
+        let outcome = self.session.solve(&system, &self.rule, &self.checkpoints, x, &mut [&mut observer])?;
         // A checkpoint belongs to one system.
         self.checkpoints.resume = None;
         Ok(outcome)
     }
 
-    /// Takes new values on the pattern of the matrix. Device, backend and sizes of blocks stay as they were chosen; the arrays of
-    /// matrix and preconditioner are built anew.
+    /// Replaces the values of the matrix; the sparsity pattern must be the same. Device, backend and block sizes stay as chosen;
+    /// the arrays of matrix and preconditioner are rebuilt.
     pub fn update(&mut self, matrix: &Matrix) -> Result<()> {
         let Input::Stored(before) = &self.matrix else {
-            let reason = "only products of the prepared matrix are known; change what these compute";
+            let reason = "the prepared matrix is given only by its product; change what the product computes";
             return Err(Error::setting("matrix", matrix.name(), reason));
         };
         let (old, new) = (before.csr.pattern(), matrix.csr.pattern());
@@ -236,7 +234,7 @@ impl Prepared {
         self.session.rebuild(matrix)?;
         self.matrix = Input::Stored(matrix.clone());
         self.facts = Arc::new(Facts {
-            matrix: About::of(&self.matrix),
+            matrix: MatrixFacts::of(&self.matrix),
             note,
             seconds_setup: began.elapsed().as_secs_f64(),
             ..(*self.facts).clone()
@@ -244,7 +242,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Lets matrix and preconditioner go, and keeps the device.
+    /// Drops matrix and preconditioner, and returns the device.
     pub fn into_device(self) -> DeviceHandle {
         self.device
     }

@@ -1,4 +1,4 @@
-//! Right-hand sides by name, and vectors of files.
+//! Right-hand sides by name, and vectors from files.
 
 use super::matrix::Matrix;
 use super::rhs::RightHandSide;
@@ -11,11 +11,11 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The names of right-hand sides.
-const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, beside (what came with the matrix) or a file of \
+/// The forms of right-hand sides, for error messages.
+const FORMS: &str = "a right-hand side is A*ones, ones, random:SEED, beside (the one stored with the matrix) or a file of \
                      one column: numbers as text, .mtx or .npy, plain or compressed with gzip";
 
-/// The vector of a file, with the setting that named it.
+/// The vector of a file, with the setting that names the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorFile {
     setting: &'static str,
@@ -24,7 +24,7 @@ pub struct VectorFile {
 }
 
 impl VectorFile {
-    /// Reads a file of one column. Errors name the setting.
+    /// Reads a file of one column. Errors name `setting`.
     pub fn read(setting: &'static str, path: &Path) -> Result<VectorFile> {
         match read_vector(path) {
             Ok(values) => Ok(VectorFile { setting, path: path.to_owned(), values }),
@@ -33,24 +33,24 @@ impl VectorFile {
         }
     }
 
-    /// The setting that named the file.
+    /// Returns the setting that names the file.
     pub fn setting(&self) -> &'static str {
         self.setting
     }
 
-    /// The vector, which must have one entry for each row.
+    /// Returns the vector. Fails unless the vector has one entry per row.
     pub fn values(&self, rows: usize) -> Result<&[f64]> {
         check_length(self.setting, self, self.values.len(), rows)?;
         Ok(&self.values)
     }
 
-    /// The vector.
+    /// Returns the vector.
     pub(super) fn into_values(self) -> Vec<f64> {
         self.values
     }
 }
 
-/// Refuses a vector that has not an entry for each row; `source` is where it comes from.
+/// Checks that a vector has one entry per row. `source` says where the vector comes from.
 pub(super) fn check_length(
     setting: &'static str,
     source: impl fmt::Display,
@@ -74,21 +74,21 @@ impl fmt::Display for VectorFile {
 /// A right-hand side by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RhsName {
-    /// The matrix times ones, so that the answer is known.
+    /// The product of the matrix and the vector of ones, so that the solution is known.
     #[default]
     TimesOnes,
-    /// All ones.
+    /// The vector of ones.
     Ones,
-    /// Random numbers that depend on the seed alone.
+    /// Random numbers that depend on the seed only.
     Random(u64),
-    /// The one that came with the matrix.
+    /// The right-hand side stored with the matrix.
     Attached,
     /// The vector of a file.
     File(VectorFile),
 }
 
 impl RhsName {
-    /// The meaning of a word; none where it names a file.
+    /// Parses a keyword; returns none if `typed` names a file.
     fn word(typed: &OsStr) -> Result<Option<RhsName>> {
         let Some(typed) = typed.to_str() else { return Ok(None) };
         match typed {
@@ -103,12 +103,12 @@ impl RhsName {
         seed.parse().map(|seed| Some(RhsName::Random(seed))).map_err(|_| fault())
     }
 
-    /// The file that a name means; none for a word.
+    /// Returns the file that `typed` names; none for a keyword.
     pub fn file(typed: &OsStr) -> Option<&Path> {
         matches!(RhsName::word(typed), Ok(None)).then(|| Path::new(typed))
     }
 
-    /// The right-hand side of a name: `A*ones`, `ones`, `random:SEED`, `attached`, or a file, which is read.
+    /// Parses a right-hand side: `A*ones`, `ones`, `random:SEED`, `beside`, or a file, which is read.
     pub fn resolve(typed: &OsStr) -> Result<RhsName> {
         if let Some(word) = RhsName::word(typed)? {
             return Ok(word);
@@ -119,7 +119,7 @@ impl RhsName {
         VectorFile::read("rhs", Path::new(typed)).map(RhsName::File)
     }
 
-    /// The right-hand side for a matrix with the vectors that came with it.
+    /// Builds the right-hand side for a matrix. `vectors` are the vectors stored with the matrix.
     pub fn make(&self, matrix: &Csr, vectors: &[Attached]) -> Result<Problem> {
         let n = matrix.rows();
         let named = |b: Vec<f64>| Problem { b, answer: None, description: self.to_string() };
@@ -146,8 +146,8 @@ impl fmt::Display for RhsName {
 }
 
 impl Matrix {
-    /// A right-hand side by name: `A*ones`, of which the answer is known, `ones`, `random:SEED`, `attached` for the one that came
-    /// with the matrix, or a file of one column.
+    /// Builds a right-hand side by name: `A*ones`, for which the solution is known, `ones`, `random:SEED`, `beside` for the one
+    /// stored with the matrix, or a file of one column.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -169,7 +169,7 @@ impl<'a> From<&'a Problem> for RightHandSide<'a> {
     }
 }
 
-/// The first right-hand side of those that came with the matrix, in the order of their numbers.
+/// Returns the right-hand side with the lowest number among the vectors stored with the matrix.
 fn attached(all: &[Attached], rows: usize) -> Result<Problem> {
     let fault = |reason: String| Error::setting("rhs", "beside", reason);
     let mut sides: Vec<(u64, &Attached)> =
@@ -198,7 +198,7 @@ fn attached(all: &[Attached], rows: usize) -> Result<Problem> {
     Ok(Problem { b, answer: None, description })
 }
 
-/// The number of a right-hand side by its name: `b` comes first, and then `b1`, `b_2` and so on.
+/// Returns the number of a right-hand side by its name: 0 for `b`, 1 for `b1` or `b_1`.
 fn number(name: &str) -> Option<u64> {
     match name.strip_prefix('b')? {
         "" => Some(0),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_right_hand_sides_the_one_with_the_lowest_number_is_taken() {
+    fn the_right_hand_side_with_the_lowest_number_is_chosen() {
         let all = [side("coord", 0.0), side("b10", 10.0), side("b_2", 2.0), side("body", 1.0)];
         let problem = attached(&all, 1).unwrap();
         assert_eq!(problem.b, [2.0]);

@@ -1,10 +1,10 @@
-//! Right-hand sides, with what is known of them.
+//! Right-hand sides with a description, an initial guess and a known solution.
 
 use crate::solve::problem::Problem;
 
-/// A right-hand side, where the solve starts, and what is known of the answer.
+/// A right-hand side, with an optional initial guess and an optional known solution.
 ///
-/// A vector or slice is one by itself, for a solve that starts at x = 0.
+/// A vector or slice converts to a right-hand side for a solve that starts at x = 0.
 #[derive(Clone, Copy, Debug)]
 pub struct RightHandSide<'a> {
     pub(super) b: &'a [f64],
@@ -15,7 +15,7 @@ pub struct RightHandSide<'a> {
 }
 
 impl<'a> RightHandSide<'a> {
-    /// A right-hand side that was made of an answer.
+    /// Creates the right-hand side of a problem, whose solution may be known.
     pub fn of(problem: &'a Problem) -> RightHandSide<'a> {
         RightHandSide {
             exact: problem.answer.as_deref(),
@@ -24,12 +24,12 @@ impl<'a> RightHandSide<'a> {
         }
     }
 
-    /// The same, started at x0 instead of 0.
+    /// Sets the initial guess, which is 0 by default.
     pub fn from_start(self, x0: &'a [f64]) -> RightHandSide<'a> {
         RightHandSide { x0: Some(x0), ..self }
     }
 
-    /// The same with the name of the start, for the report.
+    /// Sets the name of the initial guess for the report.
     pub fn start_named(self, name: &'a str) -> RightHandSide<'a> {
         RightHandSide { start: Some(name), ..self }
     }

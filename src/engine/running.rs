@@ -1,9 +1,9 @@
-//! What the iterations for ranks and for distributions have in common: where and how long they run, and who watches them.
+//! Settings that PageRank and Markov chains share: device, limits and observers.
 
 use super::device::{DeviceHandle, Request, Settled};
 use super::memory;
 use super::shared::Shared;
-use super::watch::Fan;
+use super::watch::FanOut;
 use crate::backend::{Choice, Operator, Pick};
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Iterations for whose history there is room from the start.
-const ROOM: usize = 1 << 16;
+/// Largest number of iterations whose history is allocated before the solve.
+pub(super) const HISTORY_CAPACITY: usize = 1 << 16;
 
-/// Settings of where and how long iterations run.
+/// Device, limits and observers of a solve.
 pub(super) struct Running {
     pub request: Request,
     pub settled: Option<Settled>,
@@ -33,40 +33,40 @@ impl Default for Running {
     }
 }
 
-/// Defines the methods of a builder that change its field `running`.
+/// Defines the builder methods that change the field `running`.
 macro_rules! running_settings {
     () => {
-        /// The device by name: `auto`, `cpu`, `cuda`, `cuda:1`. By default a GPU where there is one.
+        /// Sets the device by name: `auto`, `cpu`, `cuda`, `cuda:1`. The default, `auto`, takes a GPU if one is usable.
         pub fn device(mut self, name: &str) -> Self {
             self.running.request.device = name.to_owned();
             self
         }
 
-        /// A device that is open already, which solves share.
+        /// Sets an open device, which several solves can share.
         pub fn on(mut self, device: &DeviceHandle) -> Self {
             self.running.device = Some(device.clone());
             self
         }
 
-        /// The backend of the products by name, with parameters: `auto`, `sell`.
+        /// Sets the SpMV backend by name, with parameters: `auto`, `sell`.
         pub fn backend(mut self, name: &str) -> Self {
             self.running.request.backend = name.to_owned();
             self
         }
 
-        /// Threads on the CPU. By default one for each core.
+        /// Sets the number of CPU threads. By default one per core.
         pub fn threads(mut self, threads: usize) -> Self {
             self.running.request.threads = Some(threads);
             self
         }
 
-        /// The precision of matrix and vectors. By default double.
+        /// Sets the precision of matrix and vectors. By default double.
         pub fn precision(mut self, precision: Precision) -> Self {
             self.running.request.precision = precision;
             self
         }
 
-        /// All of device, backend, precision and threads, with the device that they were compared with already.
+        /// Sets device, backend, precision and threads at once. `settled` is the result of settling `request`.
         pub fn settled(mut self, request: Request, settled: Settled) -> Self {
             (self.running.request, self.running.settled) = (request, Some(settled));
             self
@@ -84,22 +84,22 @@ macro_rules! running_settings {
             self
         }
 
-        /// Calls `see` after each batch of iterations; the solve goes on as long as it returns true.
-        pub fn on_progress(mut self, see: impl FnMut(&Progress) -> bool + Send + 'static) -> Self {
-            let closure = Closure::new(see, Arc::clone(&self.running.watch.ended));
+        /// Calls `callback` after each batch of iterations. The solve ends when `callback` returns false.
+        pub fn on_progress(mut self, callback: impl FnMut(&Progress) -> bool + Send + 'static) -> Self {
+            let closure = Closure::new(callback, Arc::clone(&self.running.watch.ended));
             self.running.watch.observers.push(Box::new(closure));
             self
         }
 
-        /// An observer of all iterations.
+        /// Adds an observer of all iterations.
         pub fn observer(mut self, observer: impl Observer + Send + 'static) -> Self {
             self.running.watch.observers.push(Box::new(observer));
             self
         }
 
-        /// Calls `begin` with the name of each phase of the preparation, such as `building backend sell`.
-        pub fn on_phase(mut self, begin: impl FnMut(&str) + Send + 'static) -> Self {
-            self.running.phase = Box::new(begin);
+        /// Calls `callback` with the name of each phase of the preparation, such as `building backend sell`.
+        pub fn on_phase(mut self, callback: impl FnMut(&str) + Send + 'static) -> Self {
+            self.running.phase = Box::new(callback);
             self
         }
     };
@@ -108,8 +108,8 @@ macro_rules! running_settings {
 pub(super) use running_settings;
 
 impl Running {
-    /// Opens the device, and returns the backend that was asked for there. A method that runs in f64 on one thread of the CPU is
-    /// `serial`, by its name.
+    /// Opens the device, and returns it with the backend of the request. `serial` is the name of the method if the method runs in
+    /// f64 on one thread of the CPU.
     pub fn open(&mut self, serial: Option<&str>) -> Result<(DeviceHandle, Choice)> {
         if let Some(device) = &self.device {
             self.request.device = device.instead_of(&self.request.device)?;
@@ -128,7 +128,7 @@ impl Running {
     }
 }
 
-/// Limits of iterations besides their number, and their observers.
+/// Observers of the iterations, and their limits except the iteration limit.
 #[derive(Default)]
 pub(super) struct Watch {
     pub time_limit: Option<Duration>,
@@ -139,11 +139,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Iterates by `solve` until the residual is at most `tol`, or until a limit; returns its outcome and the history.
+    /// Runs `solve` until the residual is at most `tol` or a limit is reached; returns the outcome and the history.
     pub fn run<R>(
         &mut self,
         (tol, max_iters, stagnation): (f64, usize, usize),
-        others: &mut [&mut dyn Observer],
+        passed: &mut [&mut dyn Observer],
         solve: impl FnOnce(&StoppingRule, &mut [&mut dyn Observer]) -> Result<R>,
     ) -> Result<(R, Recorder)> {
         let mut rules = vec![
@@ -154,19 +154,19 @@ impl Watch {
         ];
         rules.extend(self.cancel.clone().map(StoppingRule::Interrupt));
         rules.extend(self.time_limit.map(StoppingRule::TimeLimit));
-        let mut recorder = Recorder::with_capacity(max_iters.min(ROOM));
-        let mut fan = Fan { recorder: Some(&mut recorder), prepared: &mut self.observers, others };
-        let outcome = solve(&StoppingRule::any(rules), &mut [&mut fan])?;
+        let mut recorder = Recorder::with_capacity(max_iters.min(HISTORY_CAPACITY));
+        let mut observer = FanOut { recorder: Some(&mut recorder), prepared: &mut self.observers, passed };
+        let outcome = solve(&StoppingRule::any(rules), &mut [&mut observer])?;
         Ok((outcome, recorder))
     }
 
-    /// Forgets that an observer has ended a solve.
+    /// Resets the flag by which an observer ended an earlier solve.
     pub fn begin(&self) {
         self.ended.store(false, Ordering::Relaxed);
     }
 }
 
-/// A backend that was chosen for a matrix: its name with parameters, and why it was chosen.
+/// The backend chosen for a matrix, with its parameters, and the reason for the choice.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
     pub backend: String,
@@ -174,13 +174,13 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// For a method that needs no backend.
+    /// Returns the value for a method that needs no backend.
     pub fn none() -> Chosen {
         Chosen { backend: "none".to_owned(), because: None }
     }
 }
 
-/// Chooses a backend for a matrix and builds the operator; memory for `vectors` vectors stays free.
+/// Chooses a backend for a matrix and builds the operator. Leaves memory for `vectors` vectors free.
 pub(super) fn operator<D: Pick<T>, T: Scalar>(
     device: &Shared<D>,
     backend: &Choice,
@@ -188,7 +188,7 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     vectors: usize,
     phase: &mut dyn FnMut(&str),
 ) -> Result<(Operator<D, T>, Chosen)> {
-    let device = device.turn()?;
+    let device = device.acquire()?;
     device.enter()?;
     phase("choosing a backend");
     let backend = backend.settle(matrix, size_of::<T>(), device.resident_rows())?;
@@ -202,7 +202,8 @@ pub(super) fn operator<D: Pick<T>, T: Scalar>(
     Ok((operator, Chosen { backend: backend.label(), because }))
 }
 
-/// Refuses a tolerance on the l1 norm of the difference of two distributions; `largest` is what the largest is called.
+/// Checks a tolerance on the l1 norm of the difference of two distributions. The norm is at most 2; `largest` names that bound
+/// in the error.
 pub(super) fn check_tolerance(tol: f64, largest: &str) -> Result<()> {
     match tol > 0.0 && tol < 2.0 {
         true => Ok(()),
@@ -210,21 +211,21 @@ pub(super) fn check_tolerance(tol: f64, largest: &str) -> Result<()> {
     }
 }
 
-/// The reason as a sentence in the words of these solves.
+/// Describes the stop reason of a PageRank or Markov solve.
 pub(super) fn message(reason: &StopReason) -> String {
     match reason {
         StopReason::Stagnated { iteration, window } => format!(
-            "not converged: stagnated, nothing has fallen by 1 % in the {window} iterations before iteration {iteration}"
+            "not converged: stagnated, no decrease by 1 % in the {window} iterations before iteration {iteration}"
         ),
         StopReason::NotFinite { iteration, .. } => format!(
-            "not converged: NaN or infinity appeared in iteration {iteration}; weights or vectors leave the range of the \
+            "not converged: NaN or infinity appeared in iteration {iteration}; weights or vectors are out of range for the \
              precision"
         ),
         other => other.to_string(),
     }
 }
 
-/// The places by falling number; of equal ones the lower place first.
+/// Returns the indices in order of decreasing rank, and among equal ranks in increasing order.
 pub(super) fn by_rank(ranks: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..ranks.len()).collect();
     order.sort_unstable_by(|&a, &b| ranks[b].total_cmp(&ranks[a]).then(a.cmp(&b)));

@@ -1,4 +1,4 @@
-//! Writing a matrix with what came with it.
+//! Writing a matrix with its attached vectors and labels.
 
 use super::matrix::Matrix;
 use crate::error::Result;
@@ -8,9 +8,9 @@ use crate::source::save::Destination;
 use std::path::{Path, PathBuf};
 
 impl Matrix {
-    /// Writes the matrix in the format that the ending names: `.mtx`, `.mtx.gz` (Matrix Market), `.npz` (SciPy) or `.slv` (the
-    /// library's own, read at the speed of memory). Vectors that were read with it and labels go into files next to it, where
-    /// the format has no place for them. Returns the files.
+    /// Writes the matrix in the format that the file extension names: `.mtx`, `.mtx.gz` (Matrix Market), `.npz` (SciPy) or
+    /// `.slv` (the library's binary format, which is read at memory speed). If the format cannot hold labels or the vectors read
+    /// with the matrix, they go into files next to it. Returns the paths of the files.
     ///
     /// ```
     /// # fn main() -> solver::Result<()> {
@@ -27,18 +27,18 @@ impl Matrix {
         self.save_metered(&Destination::of(path.as_ref())?, &Meter::default())
     }
 
-    /// The same, telling a meter how many bytes are written.
+    /// Does the same as [`save`](Matrix::save), and counts the written bytes in `meter`.
     pub fn save_metered(&self, to: &Destination, meter: &Meter) -> Result<Vec<PathBuf>> {
-        let about = &*self.about;
+        let metadata = &*self.metadata;
         let content = Content {
             matrix: &self.csr,
-            stored: about.stored.unwrap_or(self.nnz() as u64),
-            symmetric: about.symmetric,
-            stand_in: about.stand_in,
-            kind: about.kind,
-            attached: &about.attached,
-            attached_unread: &about.attached_unread,
-            labels: about.labels.as_ref(),
+            stored: metadata.stored.unwrap_or(self.nnz() as u64),
+            symmetric: metadata.symmetric,
+            stand_in: metadata.stand_in,
+            kind: metadata.kind,
+            attached: &metadata.attached,
+            attached_unread: &metadata.attached_unread,
+            labels: metadata.labels.as_ref(),
         };
         to.write(&content, meter)
     }

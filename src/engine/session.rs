@@ -1,9 +1,9 @@
-//! Operators of a linear system on a device, built for a method and built again for new values.
+//! Operators of a linear system on a device, built for a method and rebuilt for new values.
 
 use super::matrix::Matrix;
 use super::memory;
 use super::settings::{Input, Settings};
-use super::shared::{Kept, Shared};
+use super::shared::{DeviceValue, Shared};
 use crate::backend::{Choice, Made, Operator, Pick, SettledChoice};
 use crate::error::{Error, Result};
 use crate::format::Csr;
@@ -16,7 +16,7 @@ use crate::stop::StoppingRule;
 use std::any::Any;
 use std::sync::Arc;
 
-/// What a prepared solve builds of a matrix, and builds again of new values.
+/// The choices by which a prepared solve builds its operators from a matrix, and rebuilds them for new values.
 #[derive(Clone)]
 pub(super) struct Recipe {
     pub method: Method,
@@ -37,17 +37,17 @@ pub(super) trait Session: Send {
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome>;
 
-    /// Builds the operators anew.
+    /// Rebuilds the operators for the values of `matrix`.
     fn rebuild(&mut self, matrix: &Matrix) -> Result<()>;
 }
 
-struct On<D: Pick<T>, T: Scalar> {
+struct DeviceSession<D: Pick<T>, T: Scalar> {
     recipe: Recipe,
-    /// Without a value where the operators could not be built anew.
-    prepared: Kept<D, solve::Prepared<D, T>>,
+    /// Empty after a failed rebuild.
+    prepared: DeviceValue<D, solve::Prepared<D, T>>,
 }
 
-impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
+impl<D: Pick<T>, T: Scalar> Session for DeviceSession<D, T> {
     fn solve(
         &mut self,
         system: &System<'_>,
@@ -57,10 +57,10 @@ impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
         observers: &mut [&mut dyn Observer],
     ) -> Result<Outcome> {
         let (device, prepared) = self.prepared.parts();
-        let device = device.turn()?;
+        let device = device.acquire()?;
         device.enter()?;
         let Some(prepared) = prepared else {
-            let reason = "its operators could not be built; update it again";
+            let reason = "rebuilding its operators failed; call update again";
             return Err(Error::setting("matrix", "", reason));
         };
         prepared.solve(system, rule, checkpoints, x, observers)
@@ -68,9 +68,9 @@ impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
 
     fn rebuild(&mut self, matrix: &Matrix) -> Result<()> {
         let (device, prepared) = self.prepared.parts();
-        let device = device.turn()?;
+        let device = device.acquire()?;
         device.enter()?;
-        // Old and new operators need not fit side by side.
+        // The old operators are freed first: memory need not hold both.
         *prepared = None;
         let narrow = narrowed(self.recipe.precision, matrix);
         let matrix = Input::Stored(matrix.clone());
@@ -79,21 +79,21 @@ impl<D: Pick<T>, T: Scalar> Session for On<D, T> {
     }
 }
 
-/// The operator of a caller's product, where this device and precision have one.
-fn own<D: Pick<T>, T: Scalar>(device: &D, product: &Arc<dyn Product>) -> Result<Operator<D, T>> {
+/// Returns the operator of a caller's product. Fails unless the device is the CPU and the precision f64.
+fn product_operator<D: Pick<T>, T: Scalar>(device: &D, product: &Arc<dyn Product>) -> Result<Operator<D, T>> {
     let operator: Box<dyn Any> = Box::new(given::operator(Arc::clone(product)));
     operator.downcast::<Made<D, T>>().map(|made| Operator::new(device, *made)).map_err(|_| {
-        let reason = "products and preconditioners of a caller's own run on the CPU in double precision";
+        let reason = "products and preconditioners of the caller run on the CPU in double precision only";
         Error::setting("device", D::KIND, reason)
     })
 }
 
-/// The matrix with values in single precision, where the precision asks for that.
+/// Returns the matrix with its values in single precision if the precision narrows values.
 fn narrowed(precision: Precision, matrix: &Matrix) -> Option<Arc<Csr>> {
     precision.narrow_values().then(|| Arc::new(matrix.csr.to_f32()))
 }
 
-/// Builds matrix and preconditioner on a device. `narrow` is the matrix in single precision, where that is used.
+/// Builds matrix and preconditioner on a device. `narrow` is the matrix in single precision, if the precision narrows values.
 fn build<D: Pick<T>, T: Scalar>(
     device: &D,
     recipe: &Recipe,
@@ -103,7 +103,7 @@ fn build<D: Pick<T>, T: Scalar>(
 ) -> Result<solve::Prepared<D, T>> {
     let Recipe { method, backend, precond, own_precond, .. } = recipe;
     let (a, m) = match matrix {
-        Input::Applied(product) => (own::<D, T>(device, product)?, None),
+        Input::Applied(product) => (product_operator::<D, T>(device, product)?, None),
         Input::Stored(exact) => {
             let csr = narrow.unwrap_or_else(|| Arc::clone(&exact.csr));
             let reserve = memory::reserve(*method, *precond, &csr, size_of::<T>());
@@ -114,17 +114,17 @@ fn build<D: Pick<T>, T: Scalar>(
             (a, m)
         }
     };
-    let m = own_precond.as_ref().map(|precond| own::<D, T>(device, precond)).transpose()?.or(m);
+    let m = own_precond.as_ref().map(|precond| product_operator::<D, T>(device, precond)).transpose()?.or(m);
     Ok(method.prepare(a, m))
 }
 
-/// Settles the backend for the matrix and builds on a device.
+/// Settles the backend for the matrix and builds the operators on a device.
 pub(super) fn session<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     settings: &mut Settings,
     backend: &Choice,
 ) -> Result<(Box<dyn Session>, Recipe)> {
-    let held = device.turn()?;
+    let held = device.acquire()?;
     held.enter()?;
     let precision = settings.request.precision;
     let mut narrow = None;
@@ -146,6 +146,6 @@ pub(super) fn session<D: Pick<T>, T: Scalar>(
     let (method, own_precond) = (settings.method, settings.own_precond.clone());
     let recipe = Recipe { method, backend, precond, own_precond, precision };
     let prepared = build::<D, T>(&*held, &recipe, &settings.matrix, narrow, &mut settings.phase)?;
-    let session = On { recipe: recipe.clone(), prepared: Kept::new(device, prepared) };
+    let session = DeviceSession { recipe: recipe.clone(), prepared: DeviceValue::new(device, prepared) };
     Ok((Box::new(session), recipe))
 }

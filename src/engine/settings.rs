@@ -12,7 +12,7 @@ use crate::solve::{MatrixRef, Method, Product};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The matrix of a solve.
+/// The matrix of a solve: stored entries, or only a product.
 #[derive(Clone)]
 pub(super) enum Input {
     Stored(Matrix),
@@ -35,7 +35,7 @@ impl Input {
     }
 }
 
-/// What is solved, how, and who watches it.
+/// The matrix, method, stopping criteria, checkpoints and observers of a solve.
 pub(super) struct Settings {
     pub method: Method,
     pub matrix: Input,
@@ -76,24 +76,23 @@ impl Settings {
         matches!(self.matrix, Input::Applied(_)) || self.own_precond.is_some()
     }
 
-    /// A caller's own operators run in one place only.
+    /// Checks that the request fits operators of the caller, which run on the CPU in double precision only.
     pub fn check_own(&mut self) -> Result<()> {
         let applied = matches!(self.matrix, Input::Applied(_));
         if !self.has_own_operators() {
             return Ok(());
         }
-        let why = "products and preconditioners of a caller's own run on the CPU in double precision";
+        let why = "products and preconditioners of the caller run on the CPU in double precision only";
         let named = self.request.precond;
         if named != Preconditioner::NONE && applied {
-            let reason =
-                "it is made of entries, and only products of the matrix are known; pass one of your own";
+            let reason = "it is made of entries, and the matrix is given only by its product; pass your own preconditioner";
             return Err(Error::setting("precond", named, reason));
         }
         if named != Preconditioner::NONE {
             return Err(Error::setting(
                 "precond",
                 named,
-                "there is a preconditioner of the caller's own already",
+                "the caller has passed a preconditioner already; use one of the two",
             ));
         }
         if self.request.precision != Precision::F64 {
@@ -111,7 +110,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses a matrix that the method does not take; returns a note on its symmetry.
+    /// Refuses a matrix that the method cannot solve; returns a note on its symmetry.
     pub fn check_matrix(&mut self) -> Result<Option<String>> {
         let Input::Stored(matrix) = &self.matrix else { return Ok(None) };
         (self.phase)("checking the matrix");
@@ -125,7 +124,7 @@ impl Settings {
     }
 }
 
-/// Numbers that vanish or overflow in f32 would make another problem of it.
+/// Refuses numbers that underflow to 0 or overflow in f32, as they would change the problem.
 pub(super) fn check_range(
     precision: Precision,
     what: &str,
@@ -137,7 +136,7 @@ pub(super) fn check_range(
         Some(value) => Err(Error::setting(
             "precision",
             precision.name(),
-            format!("{what} holds {value:e}, which f32 cannot; use precision f64, or scale the system"),
+            format!("{what} holds {value:e}, out of range for f32; use precision f64, or scale the system"),
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Devices that solves share: one solve at a time has a device.
+//! Devices shared by solves: one solve at a time locks a device.
 
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A device, with its names, which can be read while a solve has it.
+/// A device behind a mutex. The names can be read while a solve has locked the device.
 pub(super) struct Shared<D> {
     device: Mutex<D>,
     pub name: String,
@@ -15,7 +15,7 @@ pub(super) struct Shared<D> {
 }
 
 thread_local! {
-    /// The places of the devices that this thread has. There is room for nested solves on several devices.
+    /// The addresses of the devices that this thread has locked. The capacity allows nested solves on several devices.
     static HELD: RefCell<Vec<usize>> = RefCell::new(Vec::with_capacity(8));
 }
 
@@ -27,35 +27,35 @@ impl<D: Device> Shared<D> {
 }
 
 impl<D> Shared<D> {
-    fn place(&self) -> usize {
+    fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
 
     fn is_held_here(&self) -> bool {
-        HELD.with_borrow(|held| held.contains(&self.place()))
+        HELD.with_borrow(|held| held.contains(&self.address()))
     }
 
-    /// The device for one solve, once others have finished theirs. A solve inside another one, as in a caller's preconditioner
-    /// or observer, cannot have the device of the outer one.
-    pub fn turn(&self) -> Result<Turn<'_, D>> {
+    /// Locks the device for one solve; waits for solves of other threads. Fails inside a solve of this thread on the same device,
+    /// as in a caller's preconditioner or observer.
+    pub fn acquire(&self) -> Result<DeviceGuard<'_, D>> {
         if self.is_held_here() {
-            let reason = "a solve on this thread has it already; open another one for the solve inside";
+            let reason = "a solve on this thread has it already; open another device for the inner solve";
             return Err(Error::setting("device", &self.name, reason));
         }
-        // A solve that panicked leaves nothing behind that a later one relies on.
+        // Poisoning is ignored: later solves rely on no state that a panicked solve may have left.
         let device = lock(&self.device);
-        HELD.with_borrow_mut(|held| held.push(self.place()));
-        Ok(Turn { device, place: self.place() })
+        HELD.with_borrow_mut(|held| held.push(self.address()));
+        Ok(DeviceGuard { device, address: self.address() })
     }
 }
 
-/// A device that a solve has.
-pub(super) struct Turn<'a, D> {
+/// A device locked by a solve; dropping the guard unlocks the device.
+pub(super) struct DeviceGuard<'a, D> {
     device: MutexGuard<'a, D>,
-    place: usize,
+    address: usize,
 }
 
-impl<D> Deref for Turn<'_, D> {
+impl<D> Deref for DeviceGuard<'_, D> {
     type Target = D;
 
     fn deref(&self) -> &D {
@@ -63,44 +63,44 @@ impl<D> Deref for Turn<'_, D> {
     }
 }
 
-impl<D> Drop for Turn<'_, D> {
+impl<D> Drop for DeviceGuard<'_, D> {
     fn drop(&mut self) {
-        HELD.with_borrow_mut(|held| held.retain(|place| *place != self.place));
+        HELD.with_borrow_mut(|held| held.retain(|address| *address != self.address));
     }
 }
 
-/// What is kept on a device between two solves. It is dropped while no other thread has the device: freed memory must not
-/// become part of a step that another solve records.
-pub(super) struct Kept<D, R> {
+/// A value on a device that is kept between solves. The device is locked while the value is dropped: freed memory must not become
+/// part of a step that another solve records.
+pub(super) struct DeviceValue<D, R> {
     device: Arc<Shared<D>>,
     value: Option<R>,
 }
 
-impl<D, R> Kept<D, R> {
-    pub fn new(device: &Arc<Shared<D>>, value: R) -> Kept<D, R> {
-        Kept { device: Arc::clone(device), value: Some(value) }
+impl<D, R> DeviceValue<D, R> {
+    pub fn new(device: &Arc<Shared<D>>, value: R) -> DeviceValue<D, R> {
+        DeviceValue { device: Arc::clone(device), value: Some(value) }
     }
 
-    /// The device for one solve.
-    pub fn turn(&self) -> Result<Turn<'_, D>> {
-        self.device.turn()
+    /// Locks the device for one solve.
+    pub fn acquire(&self) -> Result<DeviceGuard<'_, D>> {
+        self.device.acquire()
     }
 
-    /// The value; none where it could not be replaced.
+    /// Returns the value; none after a failed replacement.
     pub fn value(&self) -> Option<&R> {
         self.value.as_ref()
     }
 
-    /// The device, and the value to be used or replaced.
+    /// Returns the device, and the value for use or replacement.
     pub fn parts(&mut self) -> (&Shared<D>, &mut Option<R>) {
         (&self.device, &mut self.value)
     }
 }
 
-impl<D, R> Drop for Kept<D, R> {
+impl<D, R> Drop for DeviceValue<D, R> {
     fn drop(&mut self) {
-        // Inside a solve of this thread the turn is taken already.
-        let _turn = self.device.turn().ok();
+        // Fails inside a solve of this thread, which has locked the device already.
+        let _guard = self.device.acquire().ok();
         self.value = None;
     }
 }

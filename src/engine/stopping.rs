@@ -1,4 +1,4 @@
-//! When a solve of a linear system ends.
+//! Stopping criteria of a solve of a linear system.
 
 use crate::error::{Error, Result};
 use crate::scalar::Precision;
@@ -7,30 +7,30 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The tolerance relative to the right-hand side where none is set.
+/// The default tolerance relative to the right-hand side.
 const RTOL: f64 = 1e-8;
-/// The same for vectors in single precision.
+/// The default tolerance relative to the right-hand side for vectors in single precision.
 const RTOL_F32: f64 = 1e-5;
 
-/// Tolerances and limits of a solve. The first of the tolerances that is met ends it.
+/// Tolerances and limits of a solve. The solve ends when it meets the first of them.
 #[derive(Clone, Debug, Default)]
 pub struct Stopping {
-    /// The residual relative to the right-hand side, below 1.
+    /// Tolerance on the residual relative to the right-hand side; between 0 and 1.
     pub rtol: Option<f64>,
-    /// The residual relative to that of the start, below 1.
+    /// Tolerance on the residual relative to the initial residual; between 0 and 1.
     pub rtol_initial: Option<f64>,
-    /// The norm of the residual.
+    /// Tolerance on the norm of the residual.
     pub atol: Option<f64>,
-    /// The most iterations; by default 10 for each row, at least 1000 and at most 100,000.
+    /// Iteration limit; by default 10 per row, at least 1000 and at most 100,000.
     pub max_iters: Option<usize>,
-    /// The most time.
+    /// Time limit.
     pub time_limit: Option<Duration>,
-    /// Ends the solve once it is set.
+    /// Flag that ends the solve once it is set.
     pub cancel: Option<Arc<AtomicBool>>,
 }
 
 impl Stopping {
-    /// The tolerances that are set, or the default of the precision.
+    /// Returns the tolerances that are set, or the default tolerance of the precision.
     pub fn tolerances(&self, precision: Precision) -> Result<Vec<StoppingRule>> {
         let relative = |setting, tolerance: f64| match tolerance > 0.0 && tolerance < 1.0 {
             true => Ok(tolerance),
@@ -56,12 +56,12 @@ impl Stopping {
         Ok(rules)
     }
 
-    /// The iteration limit for a matrix with `rows` rows.
+    /// Returns the iteration limit for a matrix with `rows` rows.
     pub fn most_iterations(&self, rows: usize) -> usize {
         self.max_iters.unwrap_or_else(|| rows.saturating_mul(10).clamp(1000, 100_000))
     }
 
-    /// The rule for a matrix with `rows` rows and a method that counts `stride` iterations at a time.
+    /// Returns the stopping rule for a matrix with `rows` rows and a method that counts `stride` iterations at a time.
     pub(super) fn rule(&self, rows: usize, precision: Precision, stride: usize) -> Result<StoppingRule> {
         let mut rules = self.tolerances(precision)?;
         rules.extend([

@@ -1,33 +1,33 @@
-//! Observers of a solve, as one observer.
+//! Progress callbacks, and the observer that forwards to all observers of a solve.
 
 use crate::observe::{Batch, Observer, Recorder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How far a solve has come.
+/// The progress of a solve.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Progress {
     /// Iterations done.
     pub iteration: usize,
-    /// The residual of the recursion relative to the right-hand side.
+    /// The recursive residual relative to the right-hand side.
     pub residual: f64,
-    /// The residual to reach, where there is one.
+    /// The residual to reach, if there is one.
     pub tolerance: Option<f64>,
     /// Seconds since the first iteration.
     pub seconds: f64,
 }
 
-/// A caller's closure as an observer; it returns whether the solve goes on.
+/// An observer that calls a closure of the caller. The closure returns whether the solve continues.
 pub(super) struct Closure<F> {
-    see: F,
-    /// Ends the solve.
+    callback: F,
+    /// Set to end the solve.
     cancel: Arc<AtomicBool>,
 }
 
 impl<F: FnMut(&Progress) -> bool + Send> Closure<F> {
-    pub fn new(see: F, cancel: Arc<AtomicBool>) -> Closure<F> {
-        Closure { see, cancel }
+    pub fn new(callback: F, cancel: Arc<AtomicBool>) -> Closure<F> {
+        Closure { callback, cancel }
     }
 }
 
@@ -37,30 +37,30 @@ impl<F: FnMut(&Progress) -> bool + Send> Observer for Closure<F> {
         let (first, start) = (batch.first, batch.seconds.1 == 0.0 && batch.first == 0);
         let iteration = if start { 0 } else { first + batch.residuals.len() };
         let (tolerance, seconds) = (batch.tolerance, batch.seconds.1);
-        if !(self.see)(&Progress { iteration, residual, tolerance, seconds }) {
+        if !(self.callback)(&Progress { iteration, residual, tolerance, seconds }) {
             self.cancel.store(true, Ordering::Relaxed);
         }
     }
 }
 
-/// All that watch a solve: the history, the observers that were prepared with it, and those of this solve alone.
-pub(super) struct Fan<'a, 'o> {
+/// Forwards to the recorder, to the observers of the prepared solve, and to those passed to this solve.
+pub(super) struct FanOut<'a, 'o> {
     pub recorder: Option<&'a mut Recorder>,
     pub prepared: &'a mut [Box<dyn Observer + Send>],
-    pub others: &'a mut [&'o mut dyn Observer],
+    pub passed: &'a mut [&'o mut dyn Observer],
 }
 
-impl Observer for Fan<'_, '_> {
+impl Observer for FanOut<'_, '_> {
     fn batch(&mut self, batch: &Batch<'_>) {
         if let Some(recorder) = &mut self.recorder {
             recorder.batch(batch);
         }
         self.prepared.iter_mut().for_each(|o| o.batch(batch));
-        self.others.iter_mut().for_each(|o| o.batch(batch));
+        self.passed.iter_mut().for_each(|o| o.batch(batch));
     }
 
     fn phase(&mut self, what: &'static str) {
         self.prepared.iter_mut().for_each(|o| o.phase(what));
-        self.others.iter_mut().for_each(|o| o.phase(what));
+        self.passed.iter_mut().for_each(|o| o.phase(what));
     }
 }

@@ -1,4 +1,4 @@
-//! A number for each vertex of a graph or state of a chain: where a surfer jumps to, or where a solve starts.
+//! A number for each vertex of a graph or state of a chain: the distribution of the surfer's jumps, or an initial vector.
 
 use super::graph::{Names, Search};
 use super::problem::{VectorFile, check_length};
@@ -9,18 +9,18 @@ use serde::Deserialize;
 use std::fmt;
 use std::path::Path;
 
-/// A number for each vertex: in the order of the vertices, or by their ids or labels. They are divided by their sum.
+/// A number for each vertex: in the order of the vertices, or by their ids or labels. The numbers are divided by their sum.
 #[derive(Clone, Debug)]
 pub struct Weights {
     kind: Kind,
-    /// What errors call them.
+    /// The name of the weights in errors.
     source: String,
 }
 
 #[derive(Clone, Debug)]
 enum Kind {
     InOrder(Vec<f64>),
-    /// Of vertices by label or id, each alike.
+    /// Equal numbers for vertices given by label or id.
     Vertices(Vec<String>),
     ByName(Vec<Pair>),
 }
@@ -29,14 +29,14 @@ enum Kind {
 struct Pair {
     id: Option<u64>,
     label: Option<String>,
-    /// An id or a label, where the file does not say which.
+    /// An id or a label, if the file does not say which.
     #[serde(skip)]
     word: Option<String>,
     rank: f64,
 }
 
 impl Pair {
-    /// The vertex, by its label where file and graph have labels.
+    /// Returns the vertex: by its label if file and graph have labels, else by its id.
     fn find(&self, search: &Search, labels: bool) -> std::result::Result<Option<usize>, String> {
         match (&self.label, self.id, &self.word) {
             (Some(label), _, _) if labels => search.by_label(label),
@@ -46,30 +46,30 @@ impl Pair {
         }
     }
 
-    /// What the file calls the vertex.
+    /// Returns the name of the vertex in the file.
     fn name(&self) -> String {
         let label = self.label.as_ref().or(self.word.as_ref()).cloned();
         label.or(self.id.map(|id| id.to_string())).unwrap_or_default()
     }
 }
 
-/// What becomes of vertices and ids that are not on both sides.
+/// The treatment of vertices missing from the file, and of file entries that name no vertex.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Others {
-    /// A vertex has 0, and an id or label must be that of a vertex.
-    Nothing,
-    /// A vertex has its share of what all numbers sum to, and one that is no vertex any more is left out.
-    Share,
+pub(super) enum Unmatched {
+    /// A missing vertex gets 0, and an entry that names no vertex is refused.
+    Refuse,
+    /// A missing vertex gets the sum of all numbers over the number of vertices. An entry that names no vertex is skipped.
+    Fill,
 }
 
 impl Weights {
-    /// Of vertices by their labels or ids, each as much as the other.
+    /// Creates equal weights for the vertices with these labels or ids.
     pub fn of_vertices(names: impl IntoIterator<Item = impl Into<String>>) -> Weights {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         Weights { source: names.join(","), kind: Kind::Vertices(names) }
     }
 
-    /// Reads .csv and .json as ids or labels with numbers, and all else as a vector. `setting` is what they are for.
+    /// Reads .csv and .json as ids or labels with numbers, and all other files as a vector. Errors name `setting`.
     pub fn read(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
         let path = path.as_ref();
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
@@ -86,30 +86,30 @@ impl Weights {
         Ok(Weights { kind: Kind::ByName(pairs), source: path.display().to_string() })
     }
 
-    /// Reads a vector in the order of the vertices.
+    /// Reads a vector in the order of the vertices. Errors name `setting`.
     pub fn read_in_order(setting: &'static str, path: impl AsRef<Path>) -> Result<Weights> {
         let path = path.as_ref();
         let values = VectorFile::read(setting, path)?.into_values();
         Ok(Weights { kind: Kind::InOrder(values), source: path.display().to_string() })
     }
 
-    /// The numbers as a distribution over the rows with these names, each of which is a `kind` of thing, such as a vertex.
-    /// Where `lost`, they may sum to less than 1.
+    /// Returns the numbers as a distribution over the rows with these names. `kind` says what a row is, such as a vertex. If
+    /// `lossy`, numbers that sum to less than 1 are not scaled.
     pub(super) fn over(
         &self,
         setting: &'static str,
         (names, kind): (&Names, &str),
-        others: Others,
-        lost: bool,
+        unmatched: Unmatched,
+        lossy: bool,
     ) -> Result<Vec<f64>> {
         let n = names.rows();
         let values = match &self.kind {
-            Kind::Vertices(words) => return alike(setting, words, names),
+            Kind::Vertices(words) => return equal_weights(setting, words, names),
             Kind::InOrder(values) => {
                 check_length(setting, &self.source, values.len(), n)?;
                 values.clone()
             }
-            Kind::ByName(pairs) => self.by_name(setting, pairs, names, others)?,
+            Kind::ByName(pairs) => self.by_name(setting, pairs, names, unmatched)?,
         };
         let fault = |reason: String| Error::setting(setting, &self.source, reason);
         if let Some(at) = values.iter().position(|v| !(*v >= 0.0 && v.is_finite())) {
@@ -123,8 +123,8 @@ impl Weights {
         if !total.is_normal() && !values.is_empty() {
             return Err(fault(format!("its numbers sum to {total}")));
         }
-        let by = if lost && total <= 1.0 { 1.0 } else { total };
-        Ok(values.into_iter().map(|v| v / by).collect())
+        let divisor = if lossy && total <= 1.0 { 1.0 } else { total };
+        Ok(values.into_iter().map(|v| v / divisor).collect())
     }
 
     fn by_name(
@@ -132,31 +132,31 @@ impl Weights {
         setting: &'static str,
         pairs: &[Pair],
         names: &Names,
-        others: Others,
+        unmatched: Unmatched,
     ) -> Result<Vec<f64>> {
         let n = names.rows();
-        // A share of what the file's numbers sum to, but for ranks of which something is lost.
+        // Ranks that leak at sinks sum to less than 1; new vertices get a share of 1 then.
         let total = pairs.iter().map(|pair| pair.rank).sum::<f64>().max(1.0);
-        let mut values = vec![if others == Others::Share { total / n as f64 } else { 0.0 }; n];
-        let (mut known, mut seen) = (0, vec![false; n]);
+        let mut values = vec![if unmatched == Unmatched::Fill { total / n as f64 } else { 0.0 }; n];
+        let (mut matched, mut listed) = (0, vec![false; n]);
         let (search, labels) = (names.search()?, names.has_labels());
         let fault = |reason: String| Error::setting(setting, &self.source, reason);
         for pair in pairs {
             match pair.find(&search, labels).map_err(fault)? {
-                Some(vertex) if seen[vertex] => {
+                Some(vertex) if listed[vertex] => {
                     return Err(fault(format!("vertex {} is listed twice", pair.name())));
                 }
-                Some(vertex) => (values[vertex], seen[vertex], known) = (pair.rank, true, known + 1),
-                None if others == Others::Share => {}
+                Some(vertex) => (values[vertex], listed[vertex], matched) = (pair.rank, true, matched + 1),
+                None if unmatched == Unmatched::Fill => {}
                 None => return Err(fault(format!("the graph has no vertex {}", pair.name()))),
             }
         }
-        if known == 0 && n > 0 {
+        if matched == 0 && n > 0 {
             let names = if labels { "ids or labels" } else { "ids" };
             return Err(fault(format!("none of its {names} is a vertex of the graph")));
         }
-        if others == Others::Share && (known < n || known < pairs.len()) {
-            let (new, gone) = (n - known, pairs.len() - known);
+        if unmatched == Unmatched::Fill && (matched < n || matched < pairs.len()) {
+            let (new, gone) = (n - matched, pairs.len() - matched);
             log::info!("{setting} {}: {new} vertices are new, {gone} are gone", self.source);
         }
         Ok(values)
@@ -175,15 +175,15 @@ impl From<&[f64]> for Weights {
     }
 }
 
-/// Where the numbers come from.
+/// Prints where the numbers come from.
 impl fmt::Display for Weights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.source)
     }
 }
 
-/// The same for each of these vertices.
-fn alike(setting: &'static str, words: &[String], names: &Names) -> Result<Vec<f64>> {
+/// Returns a distribution with equal numbers for these vertices.
+fn equal_weights(setting: &'static str, words: &[String], names: &Names) -> Result<Vec<f64>> {
     let search = names.search()?;
     let mut v = vec![0.0; names.rows()];
     for word in words {
@@ -194,7 +194,7 @@ fn alike(setting: &'static str, words: &[String], names: &Names) -> Result<Vec<f
     Ok(v)
 }
 
-/// Why a word names no vertex of the graph.
+/// Explains why a word names no vertex of the graph.
 fn no_vertex(word: &str, names: &Names) -> String {
     let Some(last) = names.rows().checked_sub(1) else { return "the graph has no vertices".to_owned() };
     let range = match (names.id(0), names.id(last)) {
@@ -216,8 +216,8 @@ fn text(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(failed)
 }
 
-/// The places of the columns of a table of numbers.
-struct Places {
+/// The indices of the columns of a table of numbers.
+struct Columns {
     id: Option<usize>,
     label: Option<usize>,
     word: Option<usize>,
@@ -225,23 +225,24 @@ struct Places {
     count: usize,
 }
 
-impl Places {
-    /// Those of a header, or of a table without one.
-    fn of(header: Option<&[String]>) -> Places {
+impl Columns {
+    /// Finds the columns by a header, or returns those of a table without a header.
+    fn of(header: Option<&[String]>) -> Columns {
         let Some(header) = header else {
-            return Places { id: None, label: None, word: Some(0), number: 1, count: 2 };
+            return Columns { id: None, label: None, word: Some(0), number: 1, count: 2 };
         };
-        let place = |names: &[&str]| {
+        let index = |names: &[&str]| {
             header.iter().position(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
         };
-        let (id, label) = (place(&["id"]), place(&["label", "name"]));
+        let (id, label) = (index(&["id"]), index(&["label", "name"]));
         let word = (id.is_none() && label.is_none()).then_some(0);
-        let other = |place: &usize| ![id, label, word].contains(&Some(*place));
-        Places { id, label, word, number: (0..header.len()).find(other).unwrap_or(1), count: header.len() }
+        let is_number = |column: &usize| ![id, label, word].contains(&Some(*column));
+        let number = (0..header.len()).find(is_number).unwrap_or(1);
+        Columns { id, label, word, number, count: header.len() }
     }
 
     fn pair(&self, fields: &[String]) -> Option<Pair> {
-        let text = |place: Option<usize>| place.and_then(|place| fields.get(place)).cloned();
+        let text = |column: Option<usize>| column.and_then(|column| fields.get(column)).cloned();
         let id = match text(self.id) {
             None => None,
             Some(id) => Some(id.parse().ok()?),
@@ -251,25 +252,25 @@ impl Places {
     }
 }
 
-/// Lines `id,number` or `label,number`; the first may name the columns, and then there may be both.
+/// Parses lines `id,number` or `label,number`. The first line may be a header, and then a line may have both id and label.
 fn table(text: &str) -> std::result::Result<Vec<Pair>, String> {
-    /// Characters of a line that are told.
+    /// Characters of a line in an error.
     const SHOWN: usize = 40;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut places = Places::of(None);
+    let mut columns = Columns::of(None);
     let mut pairs = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let fields = Fields::new(line.as_bytes(), 0, Separator::Comma)
             .map(|field| field.ok().and_then(|field| String::from_utf8(field.bytes().into_owned()).ok()));
         let fields: Option<Vec<String>> = fields.collect();
-        match fields.as_deref().and_then(|fields| places.pair(fields)) {
+        match fields.as_deref().and_then(|fields| columns.pair(fields)) {
             Some(pair) => pairs.push(pair),
             None if at == 0 && line.starts_with(|c: char| c.is_alphabetic()) => {
-                places = Places::of(fields.as_deref());
+                columns = Columns::of(fields.as_deref());
             }
             None => {
                 let shown: String = line.chars().take(SHOWN).collect();
-                let expected = if places.label.is_some() { "label,number" } else { "id,number" };
+                let expected = if columns.label.is_some() { "label,number" } else { "id,number" };
                 return Err(format!("line {}: expected {expected}, found '{shown}'", at + 1));
             }
         }

@@ -1,10 +1,10 @@
-//! Entries to compressed rows: a counting sort by row that keeps the order of the entries, then each row by column.
+//! Conversion of entries to compressed rows: a stable counting sort by row, then a sort of each row by column.
 //!
-//! The entries come in pieces, one for each thread, and are gone over twice: first the entries of each row are counted,
-//! then each is put in its place. Every piece has cursors of its own that begin where those of the pieces before it
-//! end. So no thread waits for another, entries keep their order within a row, duplicates are summed in that order, and
-//! the matrix is the same for any number of threads. Beside the matrix there is only one cursor a row and piece; the
-//! last piece's become the row offsets, and the number of pieces is held down where rows are short.
+//! The entries are cut into pieces, one per thread, and read twice: the first pass counts the entries of each row, the second
+//! moves each entry to its slot. Every piece has a cursor per row, which begins where the cursor of the piece before it ends. So
+//! no thread waits for another, entries keep their order within a row, duplicates are summed in that order, and the matrix is the
+//! same for any number of threads. The only additional memory is one cursor per row and piece. The cursors of the last piece
+//! become the row offsets. If rows are short, there are fewer pieces.
 
 use super::Csr;
 use super::finish::{Duplicates, Width, finish, narrow};
@@ -13,30 +13,30 @@ use crate::memory::fetch;
 use crate::parallel::{run_all, threads_for, zeros};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What a matrix is made of: entries that can be gone over twice.
+/// A source of entries that can be read twice.
 pub(crate) trait Entries: Sync {
-    /// A part of the entries that follow one another.
+    /// A contiguous part of the entries.
     type Piece: Sync;
-    /// Rows and columns.
+    /// Returns the numbers of rows and columns.
     fn shape(&self) -> (usize, usize);
-    /// Whether entries have values; all are 1 otherwise.
+    /// Returns whether entries have values. If not, every entry is 1.
     fn valued(&self) -> bool;
-    /// The most entries that there can be.
+    /// Returns an upper bound on the number of entries.
     fn most(&self) -> usize;
-    /// Cuts the entries into so many pieces, or fewer.
+    /// Cuts the entries into at most `pieces` pieces.
     fn cut(&self, pieces: usize) -> Result<Vec<Self::Piece>>;
-    /// Calls `visit(row)` for each entry of a piece; returns how many are stored, those passed over included.
+    /// Calls `visit(row)` for each entry of a piece. Returns the number of stored entries, including skipped ones.
     fn rows(&self, piece: &Self::Piece, visit: impl FnMut(u32)) -> Result<u64>;
-    /// Calls `visit(row, column)` likewise.
+    /// Calls `visit(row, column)` for the same entries, and returns the same number.
     fn places(&self, piece: &Self::Piece, visit: impl FnMut(u32, u32)) -> Result<u64>;
-    /// Calls `visit(row, column, value)` likewise, for the same entries in the same order.
+    /// Calls `visit(row, column, value)` for the same entries in the same order, and returns the same number.
     fn entries(&self, piece: &Self::Piece, visit: impl FnMut(u32, u32, f64)) -> Result<u64>;
-    /// Whether this many stored entries are all there should be; asked after each of the two rounds.
+    /// Checks that `stored` is the expected number of stored entries; called after each of the two passes.
     fn check(&self, stored: u64) -> Result<()>;
 }
 
-/// Makes the matrix; duplicates are summed, or kept in their order. With `mirror`, every entry off the diagonal stands
-/// for the one across it too, times that sign.
+/// Assembles the matrix. Duplicates are summed, or kept in their order. With `mirror`, every entry off the diagonal is also
+/// stored at its mirrored position, multiplied by that sign.
 pub(crate) fn assemble<E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Duplicates) -> Result<Csr> {
     if narrow(entries.most(), mirror.is_some()) {
         build::<u32, E>(entries, mirror, duplicates)
@@ -56,7 +56,7 @@ fn build<W: Width, E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Dup
     let tasks = pieces.iter().zip(&mut cursors).collect();
     let counted = run_all(tasks, |(piece, counts)| count(entries, piece, counts, mirror.is_some()));
     entries.check(sum(counted)?)?;
-    let total = begin(&mut cursors, rows);
+    let total = counts_to_starts(&mut cursors, rows);
     let slots = Slots::new(total, entries.valued())?;
     let tasks = pieces.iter().zip(&mut cursors).collect();
     let placed = run_all(tasks, |(piece, cursors)| place(entries, piece, cursors, &slots, mirror));
@@ -66,14 +66,14 @@ fn build<W: Width, E: Entries>(entries: &E, mirror: Option<f64>, duplicates: Dup
     finish(cols, offsets, col_indices, entries.valued().then_some(values), duplicates)
 }
 
-/// As many pieces as threads, but no more than have cursors that take two fifths of the matrix.
+/// Returns the number of pieces: one per thread, but no more than keep all cursors within two fifths of the matrix.
 fn piece_count<W: Width, E: Entries>(entries: &E, mirrored: bool) -> usize {
     let rows = entries.shape().0 as u128;
     let most = entries.most() as u128 * if mirrored { 2 } else { 1 };
     let cursors = size_of::<W>() as u128 * rows;
     let matrix = most * if entries.valued() { 12 } else { 4 } + cursors;
-    let attached = matrix * 2 / 5 / cursors.max(1);
-    threads_for(8 * entries.most()).min(usize::try_from(attached + 1).unwrap_or(usize::MAX))
+    let additional = matrix * 2 / 5 / cursors.max(1);
+    threads_for(8 * entries.most()).min(usize::try_from(additional + 1).unwrap_or(usize::MAX))
 }
 
 fn sum(counts: Vec<Result<u64>>) -> Result<u64> {
@@ -106,8 +106,8 @@ fn count<W: Width, E: Entries>(
     stored
 }
 
-/// Turns counts into the places of first entries, row by row and in each row piece by piece; returns their sum.
-fn begin<W: Width>(cursors: &mut [&mut [W]], rows: usize) -> usize {
+/// Replaces counts by the slots of first entries, row by row and within a row piece by piece. Returns the sum of the counts.
+fn counts_to_starts<W: Width>(cursors: &mut [&mut [W]], rows: usize) -> usize {
     let mut total = 0;
     for row in 0..rows {
         for cursors in cursors.iter_mut() {
@@ -119,8 +119,8 @@ fn begin<W: Width>(cursors: &mut [&mut [W]], rows: usize) -> usize {
     total
 }
 
-/// The entries of the matrix while threads put them in place: no two write to the same slot, and atomics say so to the
-/// compiler at no cost.
+/// The entries of the matrix while threads write them. No two threads write to the same slot; relaxed atomics make the shared
+/// writes safe Rust at no cost.
 struct Slots {
     cols: Vec<AtomicU32>,
     /// The bits of each value; empty for a pattern.
@@ -133,21 +133,22 @@ impl Slots {
         Ok(Slots { cols, values: u64::counters(if valued { entries } else { 0 })? })
     }
 
-    /// What cannot be put, because the entries are not those that were counted, is left out; others notice.
+    /// Writes an entry. An index out of range, possible if the entries differ from those counted, is ignored; later checks
+    /// report the difference.
     #[inline(always)]
-    fn put(&self, place: usize, col: u32, value: f64) {
-        if let Some(slot) = self.cols.get(place) {
+    fn put(&self, index: usize, col: u32, value: f64) {
+        if let Some(slot) = self.cols.get(index) {
             slot.store(col, Ordering::Relaxed);
         }
-        if let Some(slot) = self.values.get(place) {
+        if let Some(slot) = self.values.get(index) {
             slot.store(value.to_bits(), Ordering::Relaxed);
         }
     }
 
     #[inline(always)]
-    fn fetch(&self, place: usize) {
-        fetch(&self.cols, place);
-        fetch(&self.values, place);
+    fn fetch(&self, index: usize) {
+        fetch(&self.cols, index);
+        fetch(&self.values, index);
     }
 
     fn filled(self) -> (Vec<u32>, Vec<f64>) {
@@ -164,18 +165,18 @@ fn place<W: Width, E: Entries>(
     mirror: Option<f64>,
 ) -> Result<u64> {
     let mut batch = Batch::new(|entries: &[(u32, u32, f64)]| {
-        let mut places = [0; BATCH];
+        let mut slot_indices = [0; BATCH];
         for &(row, ..) in entries {
             fetch(cursors, row as usize);
         }
-        for (place, &(row, ..)) in places.iter_mut().zip(entries) {
+        for (index, &(row, ..)) in slot_indices.iter_mut().zip(entries) {
             let next = &mut cursors[row as usize];
-            *place = next.at();
-            *next = W::of(*place + 1);
-            slots.fetch(*place);
+            *index = next.at();
+            *next = W::of(*index + 1);
+            slots.fetch(*index);
         }
-        for (&place, &(_, col, value)) in places.iter().zip(entries) {
-            slots.put(place, col, value);
+        for (&index, &(_, col, value)) in slot_indices.iter().zip(entries) {
+            slots.put(index, col, value);
         }
     });
     let stored = entries.entries(piece, |row, col, value| {
@@ -190,8 +191,7 @@ fn place<W: Width, E: Entries>(
     stored
 }
 
-/// Does the same with items that come one by one, but with many of them in a row: where they lead to places in memory
-/// that are far from each other, the processor then waits for many at once instead of one after the other.
+/// Collects items and processes them in batches. If the items access distant memory, the cache misses of a batch then overlap.
 struct Batch<T, F> {
     items: [T; BATCH],
     waiting: usize,

@@ -1,4 +1,4 @@
-//! Matrices in blocks of the size that moves the fewest bytes.
+//! Choice of the block size with the least memory traffic, and conversion to blocks.
 
 use super::narrow::narrowest;
 use super::stats::{Block, Blocks};
@@ -6,12 +6,12 @@ use super::{Bsr, Csr, Values};
 use crate::error::Result;
 use std::sync::Arc;
 
-/// Bytes of a value as the matrix has it; ones are stored in double precision.
+/// Returns the bytes of a value in blocks; ones are stored in double precision.
 pub(crate) fn stored_bytes(matrix: &Csr) -> f64 {
     if matches!(matrix.values(), Values::F32(_)) { 4.0 } else { 8.0 }
 }
 
-/// The blocks that move the fewest bytes in a sample of the rows, where a value takes `value` bytes; and their bytes.
+/// Returns the block size with the fewest bytes, and those bytes, estimated from a sample of the rows. A value has `value` bytes.
 pub(crate) fn cheapest(matrix: &Csr, value: f64) -> Option<(Block, f64)> {
     // The statistics count values in double precision.
     let bytes = |block: &Block| {
@@ -21,7 +21,7 @@ pub(crate) fn cheapest(matrix: &Csr, value: f64) -> Option<(Block, f64)> {
     all.min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The matrix in blocks, with values in single precision where that holds them exactly.
+/// Converts a matrix to blocks, with values in single precision if this is exact.
 pub(crate) fn blocked(matrix: &Arc<Csr>, block: (usize, usize)) -> Result<Bsr> {
     match matrix.values() {
         Values::Ones => {

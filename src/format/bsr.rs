@@ -1,13 +1,13 @@
-//! Blocked sparse rows: dense blocks of R x C that stand at multiples of their size.
+//! Blocked sparse rows: dense blocks of R x C, aligned to multiples of R and C.
 //!
-//! Block row `i` holds the blocks `block_offsets[i] .. block_offsets[i + 1]`, their block columns strictly increasing;
-//! element (r, c) of block `b` is `values[(b * R + r) * C + c]`. Where R does not divide the rows, or C the columns,
-//! the last blocks reach over the edge, and what lies outside is +0, like the places inside that the matrix has no
-//! entry for. The true size and number of entries are kept.
+//! Block row `i` holds the blocks `block_offsets[i] .. block_offsets[i + 1]`, with strictly increasing block columns. Element
+//! (r, c) of block `b` is `values[(b * R + r) * C + c]`. Elements without an entry are filled with +0. If R does not divide the
+//! rows, or C the columns, the last blocks extend beyond the matrix, and the elements outside are +0 too. The size and the number
+//! of entries of the matrix are stored.
 //!
-//! Nothing tells fill from an entry that is +0, so that a matrix comes back without those; -0, NaN and all others come
-//! back bit for bit. Fill cannot be an implicit one: ones are stored, in double precision. Rows with a column several
-//! times are refused.
+//! Fill cannot be distinguished from an entry of +0, so the conversion back to CSR drops such entries; all other values, -0 and
+//! NaN included, are returned bit for bit. Fill is not an implicit one, so implicit ones are stored, in double precision.
+//! Matrices with repeated column indices are refused.
 
 use super::pieces::{cut, each_row, narrow, narrow_length, pieces_for};
 use super::rows::{build_rows, offsets_of};
@@ -24,7 +24,7 @@ pub struct Bsr {
     cols: usize,
     block: (usize, usize),
     entries: usize,
-    /// In blocks.
+    /// The pattern of the blocks.
     pattern: Pattern,
     values: Values,
 }
@@ -38,23 +38,23 @@ pub struct BsrParts {
     pub cols: usize,
     /// Rows and columns of a block.
     pub block: (usize, usize),
-    /// Number of entries of the matrix, fill not counted.
+    /// Number of entries of the matrix, without fill.
     pub entries: usize,
-    /// Where each block row begins; one more than there are block rows.
+    /// The offset at which each block row begins, and the number of blocks as the last offset.
     pub block_offsets: Offsets,
     /// The block column of each block.
     pub block_columns: Vec<u32>,
-    /// The values of the blocks, each row by row.
+    /// The values of the blocks; each block is row-major.
     pub values: Values,
 }
 
 impl Bsr {
-    /// Checks the arrays and takes them over.
+    /// Checks the arrays and takes ownership of them.
     pub fn new(parts: BsrParts) -> Result<Bsr> {
         checked(parts).map_err(|fault| Error::InvalidFormat { format: "BSR", fault })
     }
 
-    /// The same matrix in blocks of that many rows and columns.
+    /// Converts a matrix to blocks of `block` rows and columns.
     pub fn from_csr(matrix: &Csr, block: (usize, usize)) -> Result<Bsr> {
         check_block(block).map_err(|fault| Error::InvalidFormat { format: "BSR", fault })?;
         matrix.pattern().refuse_repeats()?;
@@ -71,28 +71,28 @@ impl Bsr {
             Values::F64(values) => blocker.fill(&offsets, |entry| values[entry])?,
         };
         let block_cols = matrix.cols().div_ceil(block.1);
-        let pattern = Pattern::made(block_rows, block_cols, offsets, columns, false);
+        let pattern = Pattern::trusted(block_rows, block_cols, offsets, columns, false);
         Ok(Bsr { rows: matrix.rows(), cols: matrix.cols(), block, entries: matrix.nnz(), pattern, values })
     }
 
-    /// Compressed rows again, of every value that is not +0.
+    /// Converts to compressed rows, with every value that is not +0.
     pub fn to_csr(&self) -> Result<Csr> {
         for_stored!(&self.values, 0, |values| {
-            let kept = |row| self.places(row).filter(|&(_, place)| !values[place].is_fill());
+            let kept = |row| self.elements(row).filter(|&(_, index)| !values[index].is_fill());
             let bytes = size_of_val(values);
             let lengths = each_row(self.rows, bytes, |row| narrow_length(kept(row).count()))?;
             build_rows((self.rows, self.cols), &lengths, false, |row, columns_out, values_out| {
-                for ((col, place), (col_out, value_out)) in
+                for ((col, index), (col_out, value_out)) in
                     kept(row).zip(columns_out.iter_mut().zip(values_out))
                 {
-                    (*col_out, *value_out) = (col, values[place]);
+                    (*col_out, *value_out) = (col, values[index]);
                 }
             })
         })
     }
 
-    /// The column and the index of the value of every place of a row that lies inside the matrix.
-    fn places(&self, row: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
+    /// Returns the column and the value index of every block element of a row that lies inside the matrix.
+    fn elements(&self, row: usize) -> impl Iterator<Item = (u32, usize)> + '_ {
         let (height, width) = self.block;
         let (block_row, inner) = (row / height, row % height);
         let blocks = self.pattern.row_offsets.get(block_row)..self.pattern.row_offsets.get(block_row + 1);
@@ -103,69 +103,69 @@ impl Bsr {
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Rows and columns of a block.
+    /// Returns the numbers of rows and columns of a block.
     pub fn block(&self) -> (usize, usize) {
         self.block
     }
 
-    /// Number of entries, explicit zeros included, fill not.
+    /// Returns the number of entries, including explicit zeros but not fill.
     pub fn nnz(&self) -> usize {
         self.entries
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> usize {
         self.pattern.col_indices.len()
     }
 
-    /// Places that hold no entry.
+    /// Returns the number of block elements without an entry.
     pub fn padding(&self) -> usize {
         self.blocks() * self.block.0 * self.block.1 - self.entries
     }
 
-    /// Number of block rows.
+    /// Returns the number of block rows.
     pub fn block_rows(&self) -> usize {
         self.pattern.rows
     }
 
-    /// Number of block columns.
+    /// Returns the number of block columns.
     pub fn block_cols(&self) -> usize {
         self.pattern.cols
     }
 
-    /// Where each block row begins, in blocks; one more than there are block rows.
+    /// Returns the offset at which each block row begins, in blocks, and the number of blocks as the last offset.
     pub fn block_offsets(&self) -> &Offsets {
         &self.pattern.row_offsets
     }
 
-    /// The block column of each block.
+    /// Returns the block column of each block.
     pub fn block_columns(&self) -> &[u32] {
         &self.pattern.col_indices
     }
 
-    /// The values of the blocks, each row by row; never implicit.
+    /// Returns the values of the blocks, which are never implicit; each block is row-major.
     pub fn values(&self) -> &Values {
         &self.values
     }
 
-    /// The arrays, without a copy.
+    /// Returns the arrays, without a copy.
     pub fn into_parts(self) -> BsrParts {
         let Bsr { rows, cols, block, entries, pattern, values } = self;
         let (block_offsets, block_columns) = (pattern.row_offsets, pattern.col_indices);
         BsrParts { rows, cols, block, entries, block_offsets, block_columns, values }
     }
 
-    /// Bytes of the arrays: offsets, block columns and values.
+    /// Returns the bytes of the arrays: offsets, block columns and values.
     pub fn storage_bytes(&self) -> u64 {
         let values = self.values.stored().unwrap_or(0) * self.values.width();
         self.pattern.storage_bytes() + values as u64
@@ -190,7 +190,7 @@ fn checked(parts: BsrParts) -> std::result::Result<Bsr, FormatFault> {
     let (block_rows, block_cols) = (rows.div_ceil(block.0), cols.div_ceil(block.1));
     super::pattern::check(block_rows, block_cols, &block_offsets, &block_columns, false)
         .map_err(FormatFault::Blocks)?;
-    let pattern = Pattern::made(block_rows, block_cols, block_offsets, block_columns, false);
+    let pattern = Pattern::trusted(block_rows, block_cols, block_offsets, block_columns, false);
     let got = values.stored().ok_or(FormatFault::ImplicitOnes)?;
     let expected = (pattern.col_indices.len() as u128 * block.0 as u128).saturating_mul(block.1 as u128);
     if got as u128 != expected {
@@ -218,7 +218,7 @@ impl Bsr {
         Ok(())
     }
 
-    /// Counts the values other than +0, of which none may lie outside the matrix.
+    /// Counts the values other than +0. Fails if one of them lies outside the matrix.
     fn check_block_row<T: Stored>(
         &self,
         block_row: usize,
@@ -230,12 +230,12 @@ impl Bsr {
         for block in self.pattern.row_offsets.get(block_row)..self.pattern.row_offsets.get(block_row + 1) {
             let cols_inside = self.cols - self.pattern.col_indices[block] as usize * width;
             let size = height * width;
-            for (place, value) in values[block * size..][..size].iter().enumerate() {
+            for (element, value) in values[block * size..][..size].iter().enumerate() {
                 if value.is_fill() {
                     continue;
                 }
-                if place / width >= rows_inside || place % width >= cols_inside {
-                    let index = block * size + place;
+                if element / width >= rows_inside || element % width >= cols_inside {
+                    let index = block * size + element;
                     return Err(FormatFault::PaddingValue { index, value: value.text() });
                 }
                 nonzero += 1;
@@ -245,7 +245,7 @@ impl Bsr {
     }
 }
 
-/// A matrix on its way into blocks.
+/// The conversion of a matrix to blocks.
 struct Blocker<'a> {
     matrix: &'a Csr,
     block: (usize, usize),
@@ -257,30 +257,30 @@ impl Blocker<'_> {
         first..first.saturating_add(self.block.0).min(self.matrix.rows())
     }
 
-    /// The block columns of a block row, in order, into `blocks`.
+    /// Writes the block columns of a block row to `blocks`, in increasing order.
     fn blocks_of<'b>(&self, block_row: usize, blocks: &'b mut Vec<u32>) -> &'b [u32] {
         let width = self.block.1 as u32;
         let mut rows = self.rows_of(block_row).map(|row| self.matrix.row_columns(row));
         blocks.clear();
         blocks.extend(rows.next().unwrap_or_default().iter().map(|&col| col / width));
         blocks.dedup();
-        let alone = blocks.len();
+        let of_first_row = blocks.len();
         for columns in rows {
-            // Rows of a block mostly have the same blocks, and nothing to add then.
-            let (mut known, mut added) = (0, None);
+            // Rows of a block mostly have the same blocks, so that later rows add none.
+            let (mut next, mut added) = (0, None);
             for &col in columns {
                 let block = col / width;
-                while known < alone && blocks[known] < block {
-                    known += 1;
+                while next < of_first_row && blocks[next] < block {
+                    next += 1;
                 }
-                let is_known = known < alone && blocks[known] == block;
-                if !is_known && added != Some(block) {
+                let is_listed = next < of_first_row && blocks[next] == block;
+                if !is_listed && added != Some(block) {
                     blocks.push(block);
                     added = Some(block);
                 }
             }
         }
-        if blocks.len() > alone {
+        if blocks.len() > of_first_row {
             blocks.sort();
             blocks.dedup();
         }
@@ -295,17 +295,17 @@ impl Blocker<'_> {
         let block_rows = offsets.len() - 1;
         let blocks = offsets.get(block_rows);
         let size = self.block.0 as u128 * self.block.1 as u128;
-        let places = size.saturating_mul(blocks as u128);
-        let bytes = places.saturating_mul(size_of::<T>() as u128);
-        let places = usize::try_from(places).map_err(|_| Error::OutOfMemory { bytes })?;
-        let (mut columns, mut values) = (zeros::<u32>(blocks)?, zeros::<T>(places)?);
+        let elements = size.saturating_mul(blocks as u128);
+        let bytes = elements.saturating_mul(size_of::<T>() as u128);
+        let elements = usize::try_from(elements).map_err(|_| Error::OutOfMemory { bytes })?;
+        let (mut columns, mut values) = (zeros::<u32>(blocks)?, zeros::<T>(elements)?);
         let (mut columns_left, mut values_left) = (&mut columns[..], &mut values[..]);
         let mut bands = Vec::new();
         let pieces = pieces_for(size_of_val(values_left));
         for band in cut(block_rows, pieces, |row| offsets.get(row).saturating_add(row)) {
             let count = offsets.get(band.end) - offsets.get(band.start);
             let columns = split_front(&mut columns_left, count);
-            // Where there is a block its size fits, as all of them do.
+            // If there is a block, its size does not overflow, as all blocks together fit.
             let values = split_front(&mut values_left, count * self.block.0.saturating_mul(self.block.1));
             bands.push((band, columns, values));
         }

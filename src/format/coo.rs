@@ -1,4 +1,4 @@
-//! Triplets (row, column, value) in any order: what most files hold, and what a matrix is built from.
+//! Triplets (row, column, value) in any order: the content of most files, from which a matrix is built.
 
 use super::assemble::{Entries, assemble};
 use super::finish::{Duplicates, Width, finish, narrow as fits_narrow};
@@ -9,19 +9,19 @@ use crate::error::{Error, Result};
 use crate::parallel::{room, zeros};
 use std::ops::Range;
 
-/// A matrix as triplets, counted from 0. Entries may come in any order and more than once.
+/// A matrix as triplets, counted from 0. Entries may be in any order, and may be repeated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Coo {
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) row_indices: Vec<u32>,
     pub(crate) col_indices: Vec<u32>,
-    /// Empty where every entry is 1.
+    /// Empty if every entry is 1.
     pub(crate) values: Vec<f64>,
 }
 
 impl Coo {
-    /// Takes over the arrays of triplets; no values at all stand for ones.
+    /// Checks the arrays of triplets and takes ownership of them. If `values` is empty, every entry is 1.
     pub fn new(
         rows: usize,
         cols: usize,
@@ -46,17 +46,17 @@ impl Coo {
         Ok(Coo { rows, cols, row_indices, col_indices, values })
     }
 
-    /// No entries yet, and room for `entries` of them.
+    /// Creates a matrix without entries, with allocated memory for `entries` of them.
     pub fn with_capacity(rows: usize, cols: usize, entries: usize) -> Result<Coo> {
         let (row_indices, col_indices, values) = (room(entries)?, room(entries)?, room(entries)?);
         Ok(Coo { rows, cols, row_indices, col_indices, values })
     }
 
-    /// Adds one entry to triplets with values: a pattern that already has entries takes none.
+    /// Adds one entry with its value. Fails if the matrix already has entries without values.
     pub fn push(&mut self, row: usize, col: usize, value: f64) -> Result<()> {
         let entries = self.row_indices.len();
         if self.values.len() != entries {
-            let what = "values before one is added to triplets without";
+            let what = "values of the triplets to which a value is added";
             return Err(Error::Dimension { what, expected: entries, got: self.values.len() });
         }
         for (what, index, size) in [("a row index", row, self.rows), ("a column index", col, self.cols)] {
@@ -70,15 +70,15 @@ impl Coo {
         Ok(())
     }
 
-    /// Compressed rows; duplicates are summed in their order.
+    /// Converts to compressed rows; duplicates are summed in their order.
     pub fn into_csr(self) -> Result<Csr> {
         self.into_csr_with(Duplicates::Sum)
     }
 
-    /// Compressed rows, with duplicates summed or kept.
+    /// Converts to compressed rows, with duplicates summed or kept.
     pub fn into_csr_with(mut self, duplicates: Duplicates) -> Result<Csr> {
         if !self.row_indices.is_sorted() {
-            // Values keep their order, which a sort in place does not.
+            // Duplicates must keep their order if they have values, and the in-place sort is not stable.
             if !self.values.is_empty() {
                 return assemble(&self, None, duplicates);
             }
@@ -90,7 +90,7 @@ impl Coo {
         }
     }
 
-    /// Triplets that already come row after row become the matrix where they lie.
+    /// Converts triplets that are sorted by row, in place.
     fn in_place<W: Width>(self, duplicates: Duplicates) -> Result<Csr> {
         let mut offsets: Vec<W> = zeros(self.rows + 1)?;
         let mut start = 0;
@@ -98,7 +98,7 @@ impl Coo {
             start += run.len();
             offsets[run[0] as usize + 1] = W::of(start);
         }
-        // Rows without entries end where the one before them does.
+        // An empty row ends where the row before it ends.
         let mut end = W::default();
         for offset in &mut offsets {
             if *offset > end {
@@ -113,7 +113,7 @@ impl Coo {
 }
 
 impl Csr {
-    /// The same matrix with the entries at one place summed, for formats and libraries that know no others.
+    /// Returns the matrix with repeated entries summed, for formats and libraries that do not support them.
     pub fn summed(&self) -> Result<Csr> {
         if !self.pattern().repeats {
             return Ok(self.clone());
@@ -122,7 +122,7 @@ impl Csr {
         Ok(if matches!(self.values(), Values::F32(_)) { summed.to_f32() } else { summed })
     }
 
-    /// The entries one by one; single precision widens.
+    /// Converts to triplets; single precision is widened.
     pub fn to_coo(&self) -> Result<Coo> {
         let mut row_indices = zeros::<u32>(self.nnz())?;
         for row in (0..self.rows()).filter(|&row| !self.row_range(row).is_empty()) {

@@ -1,11 +1,11 @@
-//! Compressed sparse rows: the format that every source makes and every backend starts from.
+//! Compressed sparse rows: the format that every source produces and every backend is built from.
 //!
-//! Row `i` holds the entries `row_offsets[i] .. row_offsets[i + 1]` of `col_indices` and `values`, columns strictly
-//! increasing. Column indices are 32-bit; row offsets are 32-bit while the number of entries allows it and 64-bit
-//! beyond. The pattern is shared, so that a matrix in another precision costs only its values.
+//! Row `i` holds the entries `row_offsets[i] .. row_offsets[i + 1]` of `col_indices` and `values`, with strictly increasing
+//! column indices. Column indices are 32-bit. Row offsets are 32-bit if the number of entries allows it, and 64-bit otherwise.
+//! The pattern is shared, so that a copy of the matrix in another precision allocates only values.
 //!
-//! A graph with parallel edges may keep them ([`Pattern::with_repeats`]): a row then holds a column several times, one
-//! after the other, and the entries at one place add up. Products do so by themselves, and so does [`Csr::get`].
+//! A graph may keep parallel edges ([`Pattern::with_repeats`]): a row then has repeated column indices next to each other, and
+//! the values of repeated entries add up. Products and [`Csr::get`] sum them.
 
 use super::{Offsets, Pattern, Values};
 use crate::error::{CsrFault, Error, Result};
@@ -20,7 +20,7 @@ pub struct Csr {
 }
 
 impl Csr {
-    /// Checks the arrays and takes them over; the error names the first fault and its place.
+    /// Checks the arrays and takes ownership of them. The error names the first fault and its location.
     pub fn new(
         rows: usize,
         cols: usize,
@@ -31,7 +31,7 @@ impl Csr {
         Csr::with_pattern(Arc::new(Pattern::new(rows, cols, row_offsets, col_indices)?), values)
     }
 
-    /// New values on a pattern that is already checked.
+    /// Combines a checked pattern with values.
     pub fn with_pattern(pattern: Arc<Pattern>, values: Values) -> Result<Csr> {
         let entries = pattern.col_indices.len();
         let given = values.stored().unwrap_or(entries);
@@ -41,79 +41,79 @@ impl Csr {
         Ok(Csr { pattern, values })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.pattern.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.pattern.cols
     }
 
-    /// Whether there are as many rows as columns.
+    /// Returns whether there are as many rows as columns.
     pub fn is_square(&self) -> bool {
         self.rows() == self.cols()
     }
 
-    /// Number of entries, explicit zeros included.
+    /// Returns the number of entries, including explicit zeros.
     pub fn nnz(&self) -> usize {
         self.pattern.col_indices.len()
     }
 
-    /// Where each row begins; one more than there are rows.
+    /// Returns the offset at which each row begins, and the number of entries as the last offset.
     pub fn row_offsets(&self) -> &Offsets {
         &self.pattern.row_offsets
     }
 
-    /// The column of each entry.
+    /// Returns the column index of each entry.
     pub fn col_indices(&self) -> &[u32] {
         &self.pattern.col_indices
     }
 
-    /// The value of each entry.
+    /// Returns the value of each entry.
     pub fn values(&self) -> &Values {
         &self.values
     }
 
-    /// The shared pattern.
+    /// Returns the shared pattern.
     pub fn pattern(&self) -> &Arc<Pattern> {
         &self.pattern
     }
 
-    /// The range of entries that row `i` owns.
+    /// Returns the range of entries of row `i`.
     #[inline]
     pub fn row_range(&self, i: usize) -> std::ops::Range<usize> {
         self.pattern.row_offsets.get(i)..self.pattern.row_offsets.get(i + 1)
     }
 
-    /// The entries of row `i` as (column, value).
+    /// Returns the entries of row `i` as (column, value).
     pub fn row(&self, i: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         self.row_range(i).map(|j| (self.pattern.col_indices[j] as usize, self.values.get(j)))
     }
 
-    /// The value at (row, col) where it is stored: the sum of the entries there, should they be several.
+    /// Returns the stored value at (row, col), or the sum of the repeated entries there.
     pub fn get(&self, row: usize, col: usize) -> Option<f64> {
         let range = self.row_range(row);
         let columns = &self.pattern.col_indices[range.clone()];
         let col = u32::try_from(col).ok()?;
-        let place = columns.binary_search(&col).ok()?;
+        let found = columns.binary_search(&col).ok()?;
         if !self.pattern.repeats {
-            return Some(self.values.get(range.start + place));
+            return Some(self.values.get(range.start + found));
         }
         let first = columns.partition_point(|&other| other < col);
         let end = columns.partition_point(|&other| other <= col);
         // Not a sum that begins with 0, which would change the sign of -0.
-        (first..end).map(|place| self.values.get(range.start + place)).reduce(|sum, value| sum + value)
+        (first..end).map(|entry| self.values.get(range.start + entry)).reduce(|sum, value| sum + value)
     }
 
-    /// The diagonal, as long as the shorter side; 0 where nothing is stored.
+    /// Returns the diagonal, with 0 for entries that are not stored. Its length is the smaller of rows and columns.
     pub fn diagonal(&self) -> Vec<f64> {
         let length = self.rows().min(self.cols());
         (0..length).into_par_iter().with_min_len(4096).map(|i| self.get(i, i).unwrap_or(0.0)).collect()
     }
 
-    /// The same matrix with its values in single precision; the pattern is shared. Ones stay ones.
+    /// Returns the matrix with its values in single precision; the pattern is shared. Ones stay implicit.
     pub fn to_f32(&self) -> Csr {
         let values = match &self.values {
             Values::F64(v) => Values::F32(v.iter().map(|&v| v as f32).collect()),
@@ -122,7 +122,7 @@ impl Csr {
         Csr { pattern: Arc::clone(&self.pattern), values }
     }
 
-    /// The same matrix with 64-bit row offsets, whether it needs them or not: for tests of that path.
+    /// Returns the matrix with 64-bit row offsets even if it does not need them, for tests of that path.
     #[doc(hidden)]
     pub fn with_wide_offsets(&self) -> Csr {
         let wide = (0..=self.rows()).map(|i| self.row_offsets().get(i) as u64).collect();
@@ -137,30 +137,30 @@ impl Csr {
         Csr { pattern: Arc::new(pattern), values: self.values.clone() }
     }
 
-    /// The columns of row `i`.
+    /// Returns the column indices of row `i`.
     #[inline]
     pub fn row_columns(&self, i: usize) -> &[u32] {
         &self.pattern.col_indices[self.row_range(i)]
     }
 
-    /// The pattern and the values apart.
+    /// Splits the matrix into pattern and values.
     pub fn into_parts(self) -> (Arc<Pattern>, Values) {
         (self.pattern, self.values)
     }
 
-    /// Bytes of the arrays: offsets, column indices and values.
+    /// Returns the bytes of the arrays: offsets, column indices and values.
     pub fn storage_bytes(&self) -> u64 {
         self.pattern.storage_bytes() + (self.nnz() * self.values.width()) as u64
     }
 
-    /// y = A x in double precision, each row summed in order: the reference that verdicts and tests rest on. Rows are
-    /// independent, so working on several at once changes no bit of it.
+    /// Computes y = A x in double precision, with each row summed in order: the reference for verdicts and tests. Rows are
+    /// independent, so that the result does not depend on the number of threads.
     pub fn multiply_reference(&self, x: &[f64]) -> Vec<f64> {
-        assert_eq!(x.len(), self.cols(), "x must have one entry a column");
+        assert_eq!(x.len(), self.cols(), "x must have one entry per column");
         self.map_rows(|i| self.row(i).map(|(j, v)| v * x[j]).sum())
     }
 
-    /// `f(row)` for every row, in order, computed on the threads of rayon's current pool.
+    /// Returns `f(row)` for every row, in order, computed on the threads of rayon's current pool.
     pub fn map_rows<R: Send>(&self, f: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
         (0..self.rows()).into_par_iter().with_min_len(4096).map(f).collect()
     }

@@ -1,8 +1,8 @@
-//! Doubly compressed sparse rows: only the rows that have entries are stored, beside which rows they are.
+//! Doubly compressed sparse rows: only the rows that have entries are stored, with their row indices.
 //!
-//! It is a CSR matrix of the rows that are left, and so all that knows CSR serves it: row `k` of [`Dcsr::stored_rows`]
-//! is row `row_indices[k]` of the matrix. Rows that are not stored are zero, so that a product has to clear y, or scale
-//! it, there. Columns may come several times in a row, as in CSR.
+//! The stored rows are a CSR matrix, so that all code for CSR applies to them: row `k` of [`Dcsr::stored_rows`] is row
+//! `row_indices[k]` of the matrix. All other rows are zero; a product has to clear or scale y there. Column indices may be
+//! repeated within a row, as in CSR.
 
 use super::pieces::narrow;
 use super::{Csr, Offset, Offsets, Pattern};
@@ -19,7 +19,7 @@ pub struct Dcsr {
 }
 
 impl Dcsr {
-    /// Checks which rows are stored and takes them over.
+    /// Checks the row indices against the stored rows, and takes ownership of both.
     pub fn new(rows: usize, row_indices: Vec<u32>, stored: Csr) -> Result<Dcsr> {
         let matrix = Dcsr { rows, row_indices, stored };
         matrix.check().map_err(|fault| Error::InvalidFormat { format: "DCSR", fault })?;
@@ -45,8 +45,8 @@ impl Dcsr {
         Ok(())
     }
 
-    /// The same matrix without its empty rows. Columns and values are moved; columns are copied where another matrix
-    /// shares them.
+    /// Converts a matrix by removing its empty rows. Column indices and values are moved; column indices that another matrix
+    /// shares are copied.
     pub fn from_csr(matrix: Csr) -> Result<Dcsr> {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let kept = |row: &usize| !matrix.row_range(*row).is_empty();
@@ -61,16 +61,16 @@ impl Dcsr {
             Offsets::U64(offsets) => squeeze(offsets, count)?,
         };
         let Pattern { col_indices, repeats, .. } = Pattern::unshared(pattern)?;
-        let pattern = Pattern::made(count, cols, offsets, col_indices, repeats);
+        let pattern = Pattern::trusted(count, cols, offsets, col_indices, repeats);
         Ok(Dcsr { rows, row_indices, stored: Csr::with_pattern(Arc::new(pattern), values)? })
     }
 
-    /// Compressed rows again, empty ones included: the very matrix that it was made from.
+    /// Converts to compressed rows, including empty ones: bit for bit those that the matrix was built from.
     pub fn to_csr(&self) -> Result<Csr> {
         self.clone().into_csr()
     }
 
-    /// Likewise; columns and values are moved.
+    /// Converts to compressed rows as [`to_csr`](Dcsr::to_csr) does, but moves column indices and values.
     pub fn into_csr(self) -> Result<Csr> {
         let (pattern, values) = self.stored.into_parts();
         let offsets = match &pattern.row_offsets {
@@ -79,41 +79,41 @@ impl Dcsr {
         };
         let cols = pattern.cols;
         let Pattern { col_indices, repeats, .. } = Pattern::unshared(pattern)?;
-        Csr::with_pattern(Arc::new(Pattern::made(self.rows, cols, offsets, col_indices, repeats)), values)
+        Csr::with_pattern(Arc::new(Pattern::trusted(self.rows, cols, offsets, col_indices, repeats)), values)
     }
 
-    /// Number of rows, empty ones included.
+    /// Returns the number of rows, including empty ones.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.stored.cols()
     }
 
-    /// Number of entries, explicit zeros included.
+    /// Returns the number of entries, including explicit zeros.
     pub fn nnz(&self) -> usize {
         self.stored.nnz()
     }
 
-    /// The row of the matrix that each stored row is.
+    /// Returns the row index of each stored row.
     pub fn row_indices(&self) -> &[u32] {
         &self.row_indices
     }
 
-    /// The rows that have entries, one below the other.
+    /// Returns the rows that have entries, as a CSR matrix.
     pub fn stored_rows(&self) -> &Csr {
         &self.stored
     }
 
-    /// Bytes of the arrays: row indices, offsets, column indices and values.
+    /// Returns the bytes of the arrays: row indices, offsets, column indices and values.
     pub fn storage_bytes(&self) -> u64 {
         self.row_indices.len() as u64 * 4 + self.stored.storage_bytes()
     }
 }
 
-/// Offsets without those of empty rows.
+/// Removes the offsets of empty rows.
 fn squeeze<O: Offset>(offsets: &[O], count: usize) -> Result<Offsets> {
     let mut kept: Vec<O> = room(count + 1)?;
     kept.push(offsets[0]);
@@ -121,7 +121,7 @@ fn squeeze<O: Offset>(offsets: &[O], count: usize) -> Result<Offsets> {
     Ok(O::wrap(kept))
 }
 
-/// Offsets with those of empty rows.
+/// Inserts the offsets of empty rows.
 fn spread<O: Offset>(offsets: &[O], row_indices: &[u32], rows: usize) -> Result<Offsets> {
     let size =
         rows.checked_add(1).ok_or(Error::OutOfMemory { bytes: rows as u128 * size_of::<O>() as u128 })?;

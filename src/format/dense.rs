@@ -1,6 +1,6 @@
-//! Every entry stored, row after row, in double precision: vectors in columns, and small matrices.
+//! Dense storage, row-major, in double precision: for several vectors as columns, and for small matrices.
 //!
-//! Nothing tells an entry that is +0 from one that is not there.
+//! An entry of +0 cannot be distinguished from a missing entry.
 
 use super::Csr;
 use super::pieces::{each_row, narrow_length};
@@ -18,10 +18,10 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// Rows times columns that backends serve: 128 MiB.
+    /// Largest number of rows times columns that backends accept: 128 MiB.
     pub const MOST_PLACES: u128 = 1 << 24;
 
-    /// Takes over the values, row after row.
+    /// Creates a matrix from row-major values.
     pub fn new(rows: usize, cols: usize, values: Vec<f64>) -> Result<Dense> {
         let expected = rows.checked_mul(cols);
         if expected != Some(values.len()) {
@@ -35,7 +35,7 @@ impl Dense {
         Ok(Dense { rows, cols, values })
     }
 
-    /// Puts columns of `rows` values side by side.
+    /// Creates a matrix from columns of `rows` values.
     pub fn from_columns(rows: usize, columns: &[impl AsRef<[f64]>]) -> Result<Dense> {
         if let Some(column) = columns.iter().map(AsRef::as_ref).find(|column| column.len() != rows) {
             let what = "the values of a column of a dense matrix";
@@ -43,19 +43,19 @@ impl Dense {
         }
         let mut dense = Dense::zeros(rows, columns.len())?;
         for (j, column) in columns.iter().enumerate() {
-            let places = dense.values.iter_mut().skip(j).step_by(columns.len());
-            places.zip(column.as_ref()).for_each(|(place, &value)| *place = value);
+            let elements = dense.values.iter_mut().skip(j).step_by(columns.len());
+            elements.zip(column.as_ref()).for_each(|(element, &value)| *element = value);
         }
         Ok(dense)
     }
 
     fn zeros(rows: usize, cols: usize) -> Result<Dense> {
         let bytes = (rows as u128 * cols as u128).saturating_mul(8);
-        let places = rows.checked_mul(cols).ok_or(Error::OutOfMemory { bytes })?;
-        Ok(Dense { rows, cols, values: zeros(places)? })
+        let elements = rows.checked_mul(cols).ok_or(Error::OutOfMemory { bytes })?;
+        Ok(Dense { rows, cols, values: zeros(elements)? })
     }
 
-    /// The same matrix with all its zeros. Rows with a column several times are refused.
+    /// Converts a sparse matrix. Refuses repeated column indices.
     pub fn from_csr(matrix: &Csr) -> Result<Dense> {
         matrix.pattern().refuse_repeats()?;
         let mut dense = Dense::zeros(matrix.rows(), matrix.cols())?;
@@ -65,7 +65,7 @@ impl Dense {
         Ok(dense)
     }
 
-    /// Compressed rows of every value that is not +0.
+    /// Converts to compressed rows, with every value that is not +0.
     pub fn to_csr(&self) -> Result<Csr> {
         let kept = |row| (0_u32..).zip(self.row(row)).filter(|(_, value)| !value.is_fill());
         let lengths = each_row(self.rows, 8 * self.values.len(), |row| narrow_length(kept(row).count()))?;
@@ -76,38 +76,38 @@ impl Dense {
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// The values, row after row.
+    /// Returns the values, row-major.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// Row `i`; panics where there is none.
+    /// Returns row `i`. Panics if the row is out of range.
     pub fn row(&self, i: usize) -> &[f64] {
-        assert!(i < self.rows, "row {i} of {}", self.rows);
+        assert!(i < self.rows, "row {i} is out of range for {} rows", self.rows);
         &self.values[i * self.cols..][..self.cols]
     }
 
-    /// The value at (row, col), if it lies inside.
+    /// Returns the value at (row, col), if the position is in range.
     pub fn get(&self, row: usize, col: usize) -> Option<f64> {
         (row < self.rows && col < self.cols).then(|| self.values[row * self.cols + col])
     }
 
-    /// Column `j`, if there is one.
+    /// Returns column `j`, if the index is in range.
     pub fn column(&self, j: usize) -> Option<Vec<f64>> {
         (j < self.cols).then(|| self.values.iter().skip(j).step_by(self.cols).copied().collect())
     }
 
-    /// Bytes of the values.
+    /// Returns the bytes of the values.
     pub fn storage_bytes(&self) -> u64 {
         size_of_val(&self.values[..]) as u64
     }

@@ -1,10 +1,10 @@
-//! ELLPACK: every row as long as the longest one, stored column by column.
+//! ELLPACK: every row padded to the length of the longest row, stored column by column.
 //!
-//! Entry `j` of row `i` stands at `j * rows + i` of `col_indices` and `values`, so that threads which own neighbouring
-//! rows read neighbouring places. Shorter rows are padded with +0 at a column that exists: the row's last one, or 0.
-//! The lengths of rows are kept. A product may run over the padding, which is wrong only where x is not finite there
-//! (0 times infinity is NaN), or stop at each row's length, which is always right and the only way with implicit ones:
-//! these have no values to be 0. Rows with a column several times are refused.
+//! Entry `j` of row `i` is at index `j * rows + i` of `col_indices` and `values`, so that threads of adjacent rows read adjacent
+//! memory. Shorter rows are padded with the value +0 and a valid column index: the row's last one, or 0. The row lengths are
+//! stored. A product may include the padding, which is wrong only if x is not finite at the padding's column (0 times infinity is
+//! NaN). Or a product stops at each row's length, which is always right, and required for implicit ones, which have no stored
+//! value that could be 0. Matrices with repeated column indices are refused.
 
 use super::pieces::{cut, each_row, narrow_length, pieces_for};
 use super::rows::build_rows;
@@ -26,11 +26,11 @@ pub struct Ell {
 }
 
 impl Ell {
-    /// Places for each entry beyond which [`Ell::from_csr`] refuses: four times the memory of a format without padding
-    /// would be reason enough to take another.
+    /// Largest number of slots per entry that [`Ell::from_csr`] accepts. A slot holds an entry or padding. Beyond four times the
+    /// memory of a format without padding, another format is better.
     pub const MOST_PLACES: usize = 4;
 
-    /// Checks the arrays and takes them over; the width is the largest of `row_lengths`.
+    /// Checks the arrays and takes ownership of them. The width is the largest of `row_lengths`.
     pub fn new(
         rows: usize,
         cols: usize,
@@ -70,12 +70,12 @@ impl Ell {
         })
     }
 
-    /// The same matrix padded; refused where that takes more than [`Ell::MOST_PLACES`] places for each entry.
+    /// Converts a matrix. Fails if padding takes more than [`Ell::MOST_PLACES`] slots per entry.
     pub fn from_csr(matrix: &Csr) -> Result<Ell> {
         Ell::with_limit(matrix, Ell::MOST_PLACES)
     }
 
-    /// Likewise, with at most so many places for each entry.
+    /// Converts a matrix. Fails if padding takes more than `most` slots per entry.
     pub fn with_limit(matrix: &Csr, most: usize) -> Result<Ell> {
         matrix.pattern().refuse_repeats()?;
         let (rows, entries) = (matrix.rows(), matrix.nnz());
@@ -91,73 +91,73 @@ impl Ell {
         Ok(Ell { rows, cols: matrix.cols(), entries, row_lengths, col_indices, values })
     }
 
-    /// Compressed rows again: the very matrix that it was made from.
+    /// Converts to compressed rows, bit for bit those that the matrix was built from.
     pub fn to_csr(&self) -> Result<Csr> {
         for_stored!(&self.values, self.col_indices.len(), |values| {
             build_rows((self.rows, self.cols), &self.row_lengths, false, |row, columns_out, values_out| {
-                let places = (row..).step_by(self.rows);
-                for ((place, col), value) in places.zip(columns_out).zip(values_out) {
-                    (*col, *value) = (self.col_indices[place], values[place]);
+                let slots = (row..).step_by(self.rows);
+                for ((slot, col), value) in slots.zip(columns_out).zip(values_out) {
+                    (*col, *value) = (self.col_indices[slot], values[slot]);
                 }
             })
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Number of entries, explicit zeros included, padding not.
+    /// Returns the number of entries, including explicit zeros but not padding.
     pub fn nnz(&self) -> usize {
         self.entries
     }
 
-    /// Places of every row: the length of the longest.
+    /// Returns the number of slots of every row: the length of the longest row.
     pub fn width(&self) -> usize {
         self.row_lengths.iter().max().map_or(0, |&width| width as usize)
     }
 
-    /// Places that hold no entry.
+    /// Returns the number of slots without an entry.
     pub fn padding(&self) -> usize {
         self.col_indices.len() - self.entries
     }
 
-    /// The number of entries of each row.
+    /// Returns the number of entries of each row.
     pub fn row_lengths(&self) -> &[u32] {
         &self.row_lengths
     }
 
-    /// The column of each place, first entries of all rows first.
+    /// Returns the column index of each slot: the first entries of all rows, then the second entries, and so on.
     pub fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }
 
-    /// The value of each place in the same order.
+    /// Returns the value of each slot in the same order.
     pub fn values(&self) -> &Values {
         &self.values
     }
 
-    /// Bytes of the arrays: lengths of rows, column indices and values.
+    /// Returns the bytes of the arrays: row lengths, column indices and values.
     pub fn storage_bytes(&self) -> u64 {
         (self.row_lengths.len() * 4 + self.col_indices.len() * (4 + self.values.width())) as u64
     }
 }
 
-/// Each thread fills some of the columns of the padded arrays, a tile of rows after the other.
+/// Fills the padded arrays. Each thread fills some of the columns, one tile of rows after the other.
 fn pad<T: Stored>(matrix: &Csr, values: &[T], width: usize, places: usize) -> Result<(Vec<u32>, Values)> {
-    /// Rows of a tile: so few that they stay in cache.
+    /// Rows of a tile: few enough to stay in cache.
     const TILE: usize = 512;
     let rows = matrix.rows();
     let (mut columns_out, mut values_out) = (zeros::<u32>(places)?, zeros::<T>(places)?);
     let (mut columns_left, mut values_left) = (&mut columns_out[..], &mut values_out[..]);
     let mut parts = Vec::new();
-    for band in cut(width, threads_for(4 * places), |place| place) {
+    for band in cut(width, threads_for(4 * places), |column| column) {
         let length = band.len() * rows;
         parts.push((band, split_front(&mut columns_left, length), split_front(&mut values_left, length)));
     }
@@ -167,10 +167,10 @@ fn pad<T: Stored>(matrix: &Csr, values: &[T], width: usize, places: usize) -> Re
                 let range = matrix.row_range(row);
                 let (columns, values) = (matrix.row_columns(row), &values[range]);
                 let last = columns.last().copied().unwrap_or(0);
-                for place in band.clone() {
-                    let to = (place - band.start) * rows + row;
-                    columns_out[to] = columns.get(place).copied().unwrap_or(last);
-                    values_out[to] = values.get(place).copied().unwrap_or_else(T::zeroed);
+                for entry in band.clone() {
+                    let to = (entry - band.start) * rows + row;
+                    columns_out[to] = columns.get(entry).copied().unwrap_or(last);
+                    values_out[to] = values.get(entry).copied().unwrap_or_else(T::zeroed);
                 }
             }
         }
@@ -178,9 +178,9 @@ fn pad<T: Stored>(matrix: &Csr, values: &[T], width: usize, places: usize) -> Re
     Ok((columns_out, T::wrap(values_out)))
 }
 
-/// The places of one padded row: `first`, `first + step`, ...
+/// The slots of one padded row: `first`, `first + step`, ...
 pub(super) struct Lane {
-    /// The row that it holds; none for a lane that only fills a slice.
+    /// The row in this lane; none for a lane that only pads a slice.
     pub row: Option<usize>,
     pub first: usize,
     pub step: usize,
@@ -188,7 +188,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Checks entries, of which there are `length`, and the padding after them.
+    /// Checks the `length` entries of the lane and the padding after them.
     pub fn check<T: Stored>(
         &self,
         length: u32,
@@ -197,10 +197,10 @@ impl Lane {
         cols: usize,
     ) -> std::result::Result<(), FormatFault> {
         let mut before = None;
-        for place in 0..self.width {
-            let index = self.first + place * self.step;
+        for entry in 0..self.width {
+            let index = self.first + entry * self.step;
             let col = columns[index];
-            match self.row.filter(|_| place < length as usize) {
+            match self.row.filter(|_| entry < length as usize) {
                 Some(row) => {
                     if let Some(before) = before.filter(|&before| before >= col) {
                         return Err(FormatFault::ColumnOrder { row, col: before, next: col });

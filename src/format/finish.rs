@@ -1,5 +1,5 @@
-//! Rows whose columns come in any order, more than once too, to compressed rows: each is sorted and its duplicates are
-//! summed, where they lie.
+//! Conversion of rows with unsorted and repeated column indices to compressed rows: each row is sorted and its duplicates are
+//! summed, in place.
 //!
 //! Threads own contiguous bands of rows with about equally many entries each, and so disjoint parts of every array.
 
@@ -10,24 +10,24 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// What becomes of entries that stand at one place of a matrix.
+/// The treatment of duplicate entries, which have the same row and column.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Duplicates {
-    /// They are one entry: their sum, taken in their order.
+    /// Duplicates are replaced by their sum, taken in their order.
     #[default]
     Sum,
-    /// They stay apart, one after the other in their order: the parallel edges of a graph.
+    /// Duplicates are stored next to each other in their order: the parallel edges of a graph.
     Keep,
 }
 
-/// Whether 32 bits count `entries`, and one more, which is counted before it is refused.
+/// Returns whether 32-bit counters suffice for `entries` and for one more, as an excess entry is counted before it is refused.
 pub(crate) fn narrow(entries: usize, mirrored: bool) -> bool {
     (entries as u128 + 1) * if mirrored { 2 } else { 1 } <= u128::from(Offsets::MOST_NARROW)
 }
 
-/// The width of row offsets while the matrix is made.
+/// The width of row offsets during assembly.
 pub(crate) trait Width: Offset + Default + PartialOrd {
-    /// The same, for several threads to add to.
+    /// The atomic of this width, to which several threads can add.
     type Counter: Send + Sync;
     fn counters(n: usize) -> Result<Vec<Self::Counter>>;
     fn add(counter: &Self::Counter, n: usize);
@@ -36,7 +36,7 @@ pub(crate) trait Width: Offset + Default + PartialOrd {
     fn offsets(offsets: Vec<Self>) -> Offsets;
 }
 
-// The vectors of atomics below are collected where they lie: the same bytes under another type.
+// The vectors of atomics below are collected in place: the same bytes with another type.
 impl Width for u32 {
     type Counter = AtomicU32;
     fn counters(n: usize) -> Result<Vec<AtomicU32>> {
@@ -79,8 +79,8 @@ impl Width for u64 {
     }
 }
 
-/// Makes the matrix of rows whose columns come in any order, more than once too: sorts each row, and sums duplicates or
-/// keeps them in their order.
+/// Builds the matrix from rows with unsorted and repeated column indices: sorts each row, and sums duplicates or keeps them in
+/// their order.
 pub(crate) fn finish<W: Width>(
     cols: usize,
     offsets: Vec<W>,
@@ -135,7 +135,7 @@ struct Unfinished<W> {
     col_indices: Vec<u32>,
     /// Empty for a pattern.
     values: Vec<f64>,
-    /// First row and first entry of each band, and of the one that would come after the last.
+    /// First row and first entry of each band, followed by the numbers of rows and entries.
     cuts: Vec<(usize, usize)>,
 }
 
@@ -195,7 +195,7 @@ impl<W: Width> Unfinished<W> {
     }
 }
 
-/// Sorts each row by column, equal columns in the order of the entries; says whether there are any.
+/// Sorts each row by column index, equal ones in the order of the entries. Returns whether any column index is repeated.
 fn sort_rows<W: Width>(band: Band<W>) -> bool {
     let mut duplicates = false;
     let mut sorted: Vec<(u32, f64)> = Vec::new();
@@ -223,7 +223,7 @@ fn sort_rows<W: Width>(band: Band<W>) -> bool {
     duplicates
 }
 
-/// Sums equal columns of each row and moves the entries of the band together; returns how many are left.
+/// Sums the duplicates of each row and compacts the entries of the band. Returns the number of remaining entries.
 fn merge_duplicates<W: Width>(band: Band<W>) -> Result<usize> {
     let Band { rows, base, ends, cols, values } = band;
     let (mut from, mut to) = (0, 0);

@@ -1,16 +1,17 @@
-//! How a matrix is stored: plain data, validated on construction, and its conversions. No arithmetic beyond that.
+//! Storage formats of matrices: plain data, validated on construction, with conversions. There is no other arithmetic here.
 //!
-//! Every format is made from [`Csr`] and goes back to it, so that any two convert by way of it. What comes back:
+//! Every format is built from [`Csr`] and converts back to it, so that any two formats convert through CSR. The round trip
+//! returns:
 //!
-//! | format | stores besides the entries | back to CSR |
+//! | format | additional storage | back to CSR |
 //! |---|---|---|
 //! | [`Coo`] | row indices | the same, duplicates summed; f32 as f64 |
-//! | [`Dcsr`] | the rows that have entries | the same |
-//! | [`Ell`], [`Sell`] | padding, and lengths of rows to tell it | the same |
+//! | [`Dcsr`] | indices of the rows that have entries | the same |
+//! | [`Ell`], [`Sell`] | padding, and row lengths to distinguish it | the same |
 //! | [`Bsr`] | zeros that fill blocks | without stored +0, which looks like fill; ones stored |
 //! | [`Dense`] | all zeros | without stored +0; f32 and ones as f64 |
 //!
-//! "The same" is meant bit for bit: explicit zeros, the sign of zero and the payload of a NaN included.
+//! "The same" means bit for bit, including explicit zeros, the sign of zero and the payload of a NaN.
 
 pub(crate) mod assemble;
 pub(crate) mod blocked;

@@ -1,25 +1,24 @@
-//! Places of entries put in the order of their rows where they lie: a radix sort that swaps entries into their buckets
-//! (McIlroy, Bostic and McIlroy, "Engineering Radix Sort", 1993), by eight bits of the row at a time.
+//! In-place sort of entries without values by row: a radix sort that swaps entries into their buckets (McIlroy, Bostic and
+//! McIlroy, "Engineering Radix Sort", 1993), by eight bits of the row at a time.
 //!
-//! A counting sort into other arrays needs half as much memory again as triplets without values take. The first pass over
-//! all entries is one thread's.
+//! A counting sort into separate arrays would need half as much memory in addition to that of the triplets. The first pass over
+//! all entries runs on one thread.
 
 use crate::parallel::{run_all, split_front, threads_for};
 
-/// Bits of a row that choose a bucket.
+/// Bits of a row index that select a bucket.
 const BITS: u32 = 8;
 const BUCKETS: usize = 1 << BITS;
-/// Entries that are sorted as pairs: so few are in the nearest cache.
+/// Largest number of entries that are sorted as pairs: few enough for the L1 cache.
 const FEW: usize = 1 << 10;
 
-/// Puts the entries in the order of their rows; those of a row come in no certain order, the same for any number of
-/// threads.
+/// Sorts the entries by row. The order within a row is unspecified, but the same for any number of threads.
 pub(super) fn by_rows(rows: &mut [u32], cols: &mut [u32]) {
     let largest = rows.iter().max().copied().unwrap_or(0);
     by_low_bits(rows, cols, u32::BITS - largest.leading_zeros());
 }
 
-/// Likewise, where the rows differ in so many low bits at most.
+/// Sorts the entries by row; the row indices differ at most in their low `bits` bits.
 fn by_low_bits(rows: &mut [u32], cols: &mut [u32], bits: u32) {
     if bits == 0 {
         return;
@@ -55,7 +54,7 @@ fn sort_few(rows: &mut [u32], cols: &mut [u32]) {
     }
 }
 
-/// Moves the entries into their buckets, and returns where each ends.
+/// Moves the entries into their buckets, and returns the end of each bucket.
 fn into_buckets(rows: &mut [u32], cols: &mut [u32], bucket: impl Fn(u32) -> usize) -> [usize; BUCKETS] {
     let mut ends = [0; BUCKETS];
     for &row in rows.iter() {
@@ -68,8 +67,8 @@ fn into_buckets(rows: &mut [u32], cols: &mut [u32], bucket: impl Fn(u32) -> usiz
         total += *end;
         *end = total;
     }
-    // Every swap puts one entry into its bucket. What it drives out is looked at when its place is: to follow it at once
-    // would make each swap wait for the one before.
+    // Every swap moves one entry into its bucket. The displaced entry is processed when the loop reaches its new index: following
+    // it at once would make each swap wait for the one before.
     let mut scattered = true;
     while scattered {
         scattered = false;
@@ -91,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_come_in_the_order_of_their_rows_with_their_columns() {
+    fn entries_are_sorted_by_row_and_keep_their_columns() {
         let check = |entry: &dyn Fn(u32) -> (u32, u32), entries: u32| {
             let (mut row, mut col): (Vec<u32>, Vec<u32>) = (0..entries).map(entry).unzip();
             by_rows(&mut row, &mut col);
@@ -107,7 +106,7 @@ mod tests {
         {
             check(&|e| (e.wrapping_mul(2_654_435_761) % rows, e), entries);
         }
-        // Two rows far apart, and some between that differ in all digits: three levels.
+        // Two rows far apart, and rows in between that differ in all digits: three levels of the sort.
         check(&|e| ([0, 1 << 24, 70_000 + e % 7, 65_536 * (e % 5)][e as usize % 4], e), 100_000);
     }
 }

@@ -1,8 +1,8 @@
-//! Where the entries of a matrix stand, and the check of it.
+//! The sparsity pattern of a matrix, and its validation.
 //!
-//! The check runs at the speed of memory: neighbours that do not increase are counted over many rows at once, without a
-//! branch, and only their number is compared with those that the ends of rows explain. Where it differs, the rows are
-//! gone through one by one for the first fault, which is so the same for any number of threads.
+//! The check runs at memory bandwidth: over many rows at once, it counts without a branch the adjacent column indices that do not
+//! increase, and compares the count with the number of row boundaries at which this is allowed. If the counts differ, the rows
+//! are searched one by one for the first fault, so that the reported fault is the same for any number of threads.
 
 use super::pieces::{cut, each, pieces_for};
 use crate::error::{CsrFault, Result};
@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 /// An index into the arrays of a matrix, 32-bit or 64-bit.
 pub trait Offset: Pod + Send + Sync {
-    /// As an index.
+    /// Converts to an index.
     fn at(self) -> usize;
-    /// From an index that fits.
+    /// Converts from an index that fits.
     fn from_index(index: usize) -> Self;
-    /// Offsets of this width.
+    /// Wraps offsets of this width.
     fn wrap(offsets: Vec<Self>) -> Offsets;
 }
 
@@ -53,17 +53,17 @@ impl Offset for u64 {
 /// Row offsets in the narrowest width that holds the number of entries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Offsets {
-    /// Fewer than 2^32 entries.
+    /// 32-bit offsets, for up to [`Offsets::MOST_NARROW`] entries.
     U32(Vec<u32>),
-    /// More.
+    /// 64-bit offsets, for more entries.
     U64(Vec<u64>),
 }
 
 impl Offsets {
-    /// Entries beyond which offsets are 64-bit: a little below 2^32, so that a kernel may step past the end of a row.
+    /// Largest number of entries with 32-bit offsets: a little below 2^32, so that a kernel may step past the end of a row.
     pub const MOST_NARROW: u64 = u32::MAX as u64 - 4096;
 
-    /// The narrowest width that holds the last (largest) offset.
+    /// Stores offsets in the narrowest width that holds the last (largest) one.
     pub fn narrowest(offsets: Vec<u64>) -> Offsets {
         match offsets.last() {
             Some(&last) if last > Offsets::MOST_NARROW => Offsets::U64(offsets),
@@ -71,7 +71,7 @@ impl Offsets {
         }
     }
 
-    /// Number of offsets: rows + 1.
+    /// Returns the number of offsets: rows + 1.
     pub fn len(&self) -> usize {
         match self {
             Offsets::U32(o) => o.len(),
@@ -79,12 +79,12 @@ impl Offsets {
         }
     }
 
-    /// Whether there is none at all.
+    /// Returns whether there are no offsets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Offset `i`.
+    /// Returns offset `i`.
     #[inline]
     pub fn get(&self, i: usize) -> usize {
         match self {
@@ -93,7 +93,7 @@ impl Offsets {
         }
     }
 
-    /// Bytes of one offset.
+    /// Returns the bytes of one offset.
     pub fn width(&self) -> usize {
         match self {
             Offsets::U32(_) => 4,
@@ -102,7 +102,7 @@ impl Offsets {
     }
 }
 
-/// Where the entries of a matrix stand.
+/// The sparsity pattern of a matrix: row offsets and column indices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pattern {
     pub(super) rows: usize,
@@ -113,14 +113,14 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Checks the arrays and takes them over. Columns must increase strictly within a row.
+    /// Checks the arrays and takes ownership of them. Column indices must increase strictly within a row.
     pub fn new(rows: usize, cols: usize, row_offsets: Offsets, col_indices: Vec<u32>) -> Result<Pattern> {
         check(rows, cols, &row_offsets, &col_indices, false)?;
         Ok(Pattern { rows, cols, row_offsets, col_indices, repeats: false })
     }
 
-    /// Likewise, but a row may hold a column several times, one after the other: a graph with parallel edges. The
-    /// entries at one place add up.
+    /// Does the same, but allows repeated column indices within a row, next to each other: a graph with parallel edges. The
+    /// values of repeated entries add up.
     pub fn with_repeats(
         rows: usize,
         cols: usize,
@@ -131,8 +131,8 @@ impl Pattern {
         Ok(Pattern { rows, cols, row_offsets, col_indices, repeats })
     }
 
-    /// Arrays that the caller made valid, as the tests confirm.
-    pub(super) fn made(
+    /// Wraps arrays that the caller guarantees to be valid; debug builds check them.
+    pub(super) fn trusted(
         rows: usize,
         cols: usize,
         row_offsets: Offsets,
@@ -143,7 +143,7 @@ impl Pattern {
         Pattern { rows, cols, row_offsets, col_indices, repeats }
     }
 
-    /// The pattern itself where nothing else holds it, or else a copy.
+    /// Returns the pattern itself if the `Arc` is its only owner, or else a copy.
     pub(super) fn unshared(pattern: Arc<Pattern>) -> Result<Pattern> {
         Arc::try_unwrap(pattern).or_else(|shared| {
             let row_offsets = match &shared.row_offsets {
@@ -155,32 +155,32 @@ impl Pattern {
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Where each row begins; one more than there are rows.
+    /// Returns the offset at which each row begins, and the number of entries as the last offset.
     pub fn row_offsets(&self) -> &Offsets {
         &self.row_offsets
     }
 
-    /// The column of each entry.
+    /// Returns the column index of each entry.
     pub fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }
 
-    /// Whether a row holds a column more than once.
+    /// Returns whether any row has a repeated column index.
     pub fn has_repeats(&self) -> bool {
         self.repeats
     }
 
-    /// An error that names the first column that a row holds twice, for formats and libraries that know none.
+    /// Refuses repeated column indices, for formats and libraries that do not support them. The error names the first one.
     pub fn refuse_repeats(&self) -> Result<()> {
         if self.repeats {
             check(self.rows, self.cols, &self.row_offsets, &self.col_indices, false)?;
@@ -188,13 +188,13 @@ impl Pattern {
         Ok(())
     }
 
-    /// Bytes of the arrays.
+    /// Returns the bytes of the arrays.
     pub fn storage_bytes(&self) -> u64 {
         (self.row_offsets.len() * self.row_offsets.width() + self.col_indices.len() * 4) as u64
     }
 }
 
-/// Returns the first fault, or whether any row holds a column more than once.
+/// Checks a pattern. Returns the first fault, or whether any row has a repeated column index.
 pub(super) fn check(
     rows: usize,
     cols: usize,
@@ -214,16 +214,16 @@ pub(super) fn check(
     }
 }
 
-/// Rows under examination.
+/// The arrays of a pattern under check.
 struct Rows<'a, O> {
     offsets: &'a [O],
     columns: &'a [u32],
     cols: usize,
-    /// Whether a column may come several times.
+    /// Whether repeated column indices are allowed.
     repeats: bool,
 }
 
-/// Rows whose columns are counted together, few enough to stay in cache for a second look.
+/// Rows whose column indices are checked together: few enough to stay in cache for a second pass.
 const TOGETHER: usize = 256;
 
 impl<O: Offset> Rows<'_, O> {
@@ -253,8 +253,8 @@ impl<O: Offset> Rows<'_, O> {
 
     fn first_decrease(&self, band: Range<usize>) -> Option<usize> {
         let offsets = &self.offsets[band.start..=band.end];
-        let place = offsets.windows(2).position(|w| w[1].at() < w[0].at())?;
-        Some(band.start + place)
+        let row = offsets.windows(2).position(|w| w[1].at() < w[0].at())?;
+        Some(band.start + row)
     }
 
     fn check_band(&self, band: Range<usize>) -> std::result::Result<bool, CsrFault> {
@@ -262,20 +262,20 @@ impl<O: Offset> Rows<'_, O> {
         for start in band.clone().step_by(TOGETHER) {
             let rows = start..(start + TOGETHER).min(band.end);
             if !self.all_increase(rows.clone()) {
-                repeats |= self.go_through(rows)?;
+                repeats |= self.check_each(rows)?;
             }
         }
         Ok(repeats)
     }
 
-    /// Whether every row's columns increase strictly and lie inside.
+    /// Returns whether the column indices of every row increase strictly and are in range.
     fn all_increase(&self, rows: Range<usize>) -> bool {
         let offsets = &self.offsets[rows.start..=rows.end];
         let (first, end) = (offsets[0].at(), offsets[rows.len()].at());
         let (mut at_ends, mut inside) = (0, true);
         for row in offsets.windows(2).filter(|w| w[0].at() < w[1].at()) {
             let (from, to) = (row[0].at(), row[1].at());
-            // Where columns increase, the last one is the largest.
+            // If the column indices increase, the last one is the largest.
             inside &= (self.columns[to - 1] as usize) < self.cols;
             if from > first {
                 at_ends += usize::from(self.columns[from - 1] >= self.columns[from]);
@@ -284,9 +284,9 @@ impl<O: Offset> Rows<'_, O> {
         inside && count_not_increasing(&self.columns[first..end]) == at_ends
     }
 
-    /// The first fault of these rows, or whether a column comes more than once in one of them.
+    /// Returns the first fault of these rows, or whether any of them has a repeated column index.
     #[cold]
-    fn go_through(&self, rows: Range<usize>) -> std::result::Result<bool, CsrFault> {
+    fn check_each(&self, rows: Range<usize>) -> std::result::Result<bool, CsrFault> {
         let mut repeats = false;
         for row in rows {
             let columns = &self.columns[self.offsets[row].at()..self.offsets[row + 1].at()];
@@ -303,9 +303,9 @@ impl<O: Offset> Rows<'_, O> {
     }
 }
 
-/// Neighbours of which the second is not above the first.
+/// Counts the column indices that are not larger than the one before.
 fn count_not_increasing(columns: &[u32]) -> usize {
-    /// Few enough for a narrow counter, which the compiler makes vectors of.
+    /// Few enough for a 32-bit counter, with which the compiler vectorizes the loop.
     const PIECE: usize = 1 << 20;
     let Some(following) = columns.get(1..) else { return 0 };
     let pieces = columns.chunks(PIECE).zip(following.chunks(PIECE));

@@ -1,11 +1,11 @@
-//! Work on the arrays of a matrix, cut into pieces for threads, and numbers that must fit 32 bits.
+//! Partition of work on the arrays of a matrix among threads, and conversions to 32 bits.
 
 use crate::error::{Error, Result};
 use crate::parallel::{CHUNKS_PER_THREAD, run_all, threads_for, zeros};
 use bytemuck::Zeroable;
 use std::ops::Range;
 
-/// The number of pieces to cut work on `bytes` bytes into.
+/// Returns the number of pieces for work on `bytes` bytes.
 pub(super) fn pieces_for(bytes: usize) -> usize {
     match threads_for(bytes) {
         1 => 1,
@@ -13,8 +13,7 @@ pub(super) fn pieces_for(bytes: usize) -> usize {
     }
 }
 
-/// Cuts `count` things into at most `pieces` ranges, about equal in weight. `before(i)` is the weight of those before
-/// number `i`; it never decreases.
+/// Cuts `0..count` into at most `pieces` ranges of about equal weight. `before(i)` is the weight of `0..i`, and never decreases.
 pub(super) fn cut(count: usize, pieces: usize, before: impl Fn(usize) -> usize) -> Vec<Range<usize>> {
     let total = before(count) as u128;
     let mut ranges = Vec::new();
@@ -38,12 +37,12 @@ fn first_at_least(mut range: Range<usize>, target: usize, before: impl Fn(usize)
     range.start
 }
 
-/// A length of a row as the formats store it.
+/// Converts the length of a row to 32 bits, if it fits.
 pub(super) fn narrow_length(length: usize) -> Result<u32> {
     narrow(length, "the length of a row", "32-bit lengths of rows")
 }
 
-/// A number as 32 bits, if it fits.
+/// Converts a number to 32 bits, if it fits.
 pub(super) fn narrow(number: usize, what: &'static str, place: &'static str) -> Result<u32> {
     u32::try_from(number).map_err(|_| Error::TooLarge {
         what,
@@ -53,7 +52,7 @@ pub(super) fn narrow(number: usize, what: &'static str, place: &'static str) -> 
     })
 }
 
-/// `f(row)` for every row, in order, or the first error; `bytes` is how much there is to look at.
+/// Returns `f(row)` for every row, in order, or the first error. `bytes` is the number of bytes that all calls read.
 pub(super) fn each_row<T: Copy + Zeroable + Send>(
     rows: usize,
     bytes: usize,
@@ -72,7 +71,7 @@ pub(super) fn each_row<T: Copy + Zeroable + Send>(
     Ok(results)
 }
 
-/// `f` of every element, in order, or the first error.
+/// Returns `f` of every element, in order, or the first error.
 pub(super) fn each<A: Copy + Sync, B: Copy + Zeroable + Send>(
     from: &[A],
     f: impl Fn(A) -> Result<B> + Send + Sync,

@@ -1,4 +1,4 @@
-//! Compressed rows of known lengths, filled by several threads.
+//! Parallel construction of compressed rows of known lengths.
 
 use super::pieces::{cut, pieces_for};
 use super::values::Stored;
@@ -8,11 +8,11 @@ use crate::parallel::{run_all, split_front, zeros};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where each of several things begins, and the last one ends, from their lengths times `unit`.
+/// Returns the prefix sums of `lengths` times `unit`, beginning with 0.
 pub(super) fn offsets_of(lengths: &[u32], unit: usize) -> Result<Offsets> {
     let total: u128 = lengths.iter().map(|&length| u128::from(length)).sum::<u128>() * unit as u128;
     if total > u128::from(Offsets::MOST_NARROW) {
-        // Offsets that no memory could hold the entries of would be no use to anyone.
+        // Fails early if the total exceeds the address space.
         usize::try_from(total).map_err(|_| Error::OutOfMemory { bytes: total })?;
         add_up::<u64>(lengths, unit)
     } else {
@@ -37,7 +37,7 @@ struct Band<'a, T> {
     values: &'a mut [T],
 }
 
-/// Compressed rows of known lengths. `fill(row, columns, values)` writes the entries of a row, validly.
+/// Builds compressed rows of known lengths. `fill(row, columns, values)` writes the entries of a row, and must write a valid row.
 pub(super) fn build_rows<T: Stored>(
     (rows, cols): (usize, usize),
     lengths: &[u32],
@@ -68,5 +68,5 @@ pub(super) fn build_rows<T: Stored>(
             fill(row, split_front(&mut columns, length), split_front(&mut values, length));
         }
     });
-    Csr::with_pattern(Arc::new(Pattern::made(rows, cols, offsets, columns, repeats)), T::wrap(values))
+    Csr::with_pattern(Arc::new(Pattern::trusted(rows, cols, offsets, columns, repeats)), T::wrap(values))
 }

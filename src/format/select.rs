@@ -1,4 +1,4 @@
-//! Matrices made of some entries of another: a triangle, rows in another order, a submatrix.
+//! Selections from the entries of a matrix: a triangle, rows in another order, a submatrix.
 
 use super::Csr;
 use super::pieces::{each_row, narrow, narrow_length};
@@ -7,7 +7,7 @@ use super::values::for_stored;
 use crate::error::Result;
 
 impl Csr {
-    /// The entries on and below the diagonal.
+    /// Returns the entries on and below the diagonal.
     pub fn lower_triangle(&self) -> Result<Csr> {
         let kept = |row: usize| self.row_columns(row).partition_point(|&col| col as usize <= row);
         let lengths = each_row(self.rows(), 4 * self.nnz(), |row| narrow_length(kept(row)))?;
@@ -23,7 +23,7 @@ impl Csr {
         })
     }
 
-    /// The rows in another order: row `i` of the result is row `order[i]` of this matrix, which may leave rows out.
+    /// Returns the rows in another order: row `i` of the result is row `order[i]` of this matrix. The order may omit rows.
     pub fn rows_in_order(&self, order: &[u32]) -> Result<Csr> {
         let from = |row: usize| self.row_range(order[row] as usize);
         let lengths = each_row(order.len(), 4 * self.nnz(), |row| narrow_length(from(row).len()))?;
@@ -40,31 +40,31 @@ impl Csr {
         })
     }
 
-    /// The entries between the rows and columns that are named, in rising order, under their places among them.
+    /// Returns the submatrix of the rows and columns in `kept`, whose indices must increase. Rows and columns of the result are
+    /// numbered by their position in `kept`.
     pub fn submatrix(&self, kept: &[u32]) -> Result<Csr> {
         const NONE: u32 = u32::MAX;
-        let mut place = vec![NONE; self.rows().max(self.cols())];
+        let mut new_index = vec![NONE; self.rows().max(self.cols())];
         for (number, &index) in kept.iter().enumerate() {
-            place[index as usize] = narrow(number, "a row index", "32-bit row indices")?;
+            new_index[index as usize] = narrow(number, "a row index", "32-bit row indices")?;
         }
         let inside = |row: usize| {
             let range = self.row_range(kept[row] as usize);
-            range.filter(|&at| place[self.col_indices()[at] as usize] != NONE)
+            range.filter(|&at| new_index[self.col_indices()[at] as usize] != NONE)
         };
         let lengths = each_row(kept.len(), 4 * self.nnz(), |row| narrow_length(inside(row).count()))?;
         for_stored!(self.values(), self.nnz(), |values| {
             let size = (kept.len(), kept.len());
             build_rows(size, &lengths, self.pattern().repeats, |row, columns_out, values_out| {
                 for (to, from) in inside(row).enumerate() {
-                    columns_out[to] = place[self.col_indices()[from] as usize];
+                    columns_out[to] = new_index[self.col_indices()[from] as usize];
                     values_out[to] = values[from];
                 }
             })
         })
     }
 
-    /// The same matrix without the entries on its diagonal, or with the first alone of those at one place, where it is
-    /// not said that these are kept.
+    /// Returns the matrix without its diagonal unless `diagonal`, and with only the first of repeated entries unless `repeats`.
     pub fn simplified(&self, diagonal: bool, repeats: bool) -> Result<Csr> {
         let kept = |row: usize| {
             let (columns, start) = (self.row_columns(row), self.row_range(row).start);

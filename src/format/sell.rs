@@ -1,13 +1,11 @@
-//! SELL-C-sigma: slices of C rows, each padded to its own longest row, after rows of like length have been brought
-//! together.
+//! SELL-C-sigma: slices of C rows, each padded to the longest row of the slice, after rows of similar length have been grouped.
 //!
-//! Rows are sorted by length, longest first, within windows of sigma rows, and rows of equal length stay in order;
-//! sigma = 1 leaves all where they are, sigma = rows sorts them all. `permutation[p]` is the row of the matrix that
-//! stands at place `p`: a product computes one sum for each place and stores that of place `p` at `y[permutation[p]]`;
-//! x is not permuted. Slice `s` holds places `s * C ..`; entry `j` of its lane `l` stands at
-//! `slice_offsets[s] + j * C + l`, and the slice is `(slice_offsets[s + 1] - slice_offsets[s]) / C` entries wide. The
-//! lanes of the last slice that no row is left for are padding throughout. Padding is as in [ELL](super::ell), and what
-//! a product may do about it too.
+//! Rows are sorted by length, longest first, within windows of sigma rows; rows of equal length keep their order. sigma = 1 sorts
+//! no rows, and sigma = rows sorts all of them. `permutation[p]` is the row of the matrix at position `p`: a product computes
+//! one sum per position and stores that of position `p` in `y[permutation[p]]`; x is not permuted. Slice `s` holds the C
+//! positions from `s * C` on. Entry `j` of lane `l` of the slice is at index `slice_offsets[s] + j * C + l`, and the slice is
+//! `(slice_offsets[s + 1] - slice_offsets[s]) / C` entries wide. Lanes of the last slice beyond the last row are padding only.
+//! Padding, and its treatment in a product, are as in [ELL](super::ell).
 //!
 //! Moritz Kreutzer, Georg Hager, Gerhard Wellein, Holger Fehske, Alan R. Bishop: A unified sparse matrix data format
 //! for efficient general sparse matrix-vector multiplication on modern processors with wide SIMD units, 2014.
@@ -46,22 +44,22 @@ pub struct SellParts {
     pub cols: usize,
     /// C: rows of a slice.
     pub slice_height: usize,
-    /// Sigma: rows that were sorted together.
+    /// Sigma: rows of a sorting window.
     pub sort_window: usize,
-    /// The row at each place.
+    /// The row of the matrix at each position.
     pub permutation: Vec<u32>,
-    /// The number of entries of the row at each place.
+    /// The number of entries of the row at each position.
     pub row_lengths: Vec<u32>,
-    /// Where each slice begins; one more than there are slices.
+    /// The offset at which each slice begins, and the number of slots as the last offset.
     pub slice_offsets: Offsets,
-    /// The column of each entry and of the padding.
+    /// The column index of each slot, which holds an entry or padding.
     pub col_indices: Vec<u32>,
-    /// The values in the same order.
+    /// The value of each slot in the same order.
     pub values: Values,
 }
 
 impl Sell {
-    /// Checks the arrays and takes them over. Rows need not be in order of length, only in their window.
+    /// Checks the arrays and takes ownership of them. Rows must be in their window, but need not be sorted by length.
     pub fn new(parts: SellParts) -> Result<Sell> {
         let SellParts { rows, cols, slice_height, sort_window, permutation, row_lengths, .. } = parts;
         let entries = row_lengths.iter().map(|&length| length as usize).sum();
@@ -120,15 +118,15 @@ impl Sell {
 
     fn check_permutation(&self) -> std::result::Result<(), FormatFault> {
         let (rows, window) = (self.rows, self.sort_window);
-        let mut seen = vec![false; rows];
+        let mut used = vec![false; rows];
         for (place, &row) in self.permutation.iter().enumerate() {
-            match seen.get_mut(row as usize) {
+            match used.get_mut(row as usize) {
                 None => return Err(FormatFault::PermutationRange { place, row, rows }),
                 Some(true) => return Err(FormatFault::PermutationRepeated { place, row }),
                 Some(_) if row as usize / window != place / window => {
                     return Err(FormatFault::PermutationWindow { place, row, window });
                 }
-                Some(seen) => *seen = true,
+                Some(used) => *used = true,
             }
         }
         Ok(())
@@ -142,9 +140,9 @@ impl Sell {
                 let base = self.slice_offsets.get(slice);
                 let width = (self.slice_offsets.get(slice + 1) - base) / height;
                 (0..height).try_for_each(|lane| {
-                    let place = slice * height + lane;
-                    let row = self.permutation.get(place).map(|&row| row as usize);
-                    let length = self.row_lengths.get(place).copied().unwrap_or(0);
+                    let position = slice * height + lane;
+                    let row = self.permutation.get(position).map(|&row| row as usize);
+                    let length = self.row_lengths.get(position).copied().unwrap_or(0);
                     let lane = Lane { row, first: base + lane, step: height, width };
                     lane.check(length, &self.col_indices, values, self.cols)
                 })
@@ -153,14 +151,14 @@ impl Sell {
         checked.into_iter().collect()
     }
 
-    /// The same matrix in slices of `slice_height` rows (C), sorted in windows of `sort_window` rows (sigma).
+    /// Converts a matrix to slices of `slice_height` rows (C), sorted in windows of `sort_window` rows (sigma).
     pub fn from_csr(matrix: &Csr, slice_height: usize, sort_window: usize) -> Result<Sell> {
         check_parameters(slice_height, sort_window)
             .map_err(|fault| Error::InvalidFormat { format: "SELL", fault })?;
         matrix.pattern().refuse_repeats()?;
         let permutation = sort(matrix, sort_window)?;
-        let row_lengths = each_row(matrix.rows(), 4 * matrix.rows(), |place| {
-            narrow_length(matrix.row_range(permutation[place] as usize).len())
+        let row_lengths = each_row(matrix.rows(), 4 * matrix.rows(), |position| {
+            narrow_length(matrix.row_range(permutation[position] as usize).len())
         })?;
         let slices = matrix.rows().div_ceil(slice_height);
         let widths =
@@ -184,86 +182,86 @@ impl Sell {
         })
     }
 
-    /// Compressed rows again: the very matrix that it was made from.
+    /// Converts to compressed rows, bit for bit those that the matrix was built from.
     pub fn to_csr(&self) -> Result<Csr> {
-        let (mut place_of, mut lengths) = (zeros::<u32>(self.rows)?, zeros::<u32>(self.rows)?);
-        for (place, (&row, &length)) in self.permutation.iter().zip(&self.row_lengths).enumerate() {
-            (place_of[row as usize], lengths[row as usize]) = (place as u32, length);
+        let (mut position_of, mut lengths) = (zeros::<u32>(self.rows)?, zeros::<u32>(self.rows)?);
+        for (position, (&row, &length)) in self.permutation.iter().zip(&self.row_lengths).enumerate() {
+            (position_of[row as usize], lengths[row as usize]) = (position as u32, length);
         }
         let height = self.slice_height;
         for_stored!(&self.values, self.col_indices.len(), |values| {
             build_rows((self.rows, self.cols), &lengths, false, |row, columns_out, values_out| {
-                let place = place_of[row] as usize;
-                let first = self.slice_offsets.get(place / height) + place % height;
-                let places = (first..).step_by(height);
-                for ((place, col), value) in places.zip(columns_out).zip(values_out) {
-                    (*col, *value) = (self.col_indices[place], values[place]);
+                let position = position_of[row] as usize;
+                let first = self.slice_offsets.get(position / height) + position % height;
+                let slots = (first..).step_by(height);
+                for ((slot, col), value) in slots.zip(columns_out).zip(values_out) {
+                    (*col, *value) = (self.col_indices[slot], values[slot]);
                 }
             })
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Number of entries, explicit zeros included, padding not.
+    /// Returns the number of entries, including explicit zeros but not padding.
     pub fn nnz(&self) -> usize {
         self.entries
     }
 
-    /// C: rows of a slice.
+    /// Returns C, the number of rows of a slice.
     pub fn slice_height(&self) -> usize {
         self.slice_height
     }
 
-    /// Sigma: rows that were sorted together.
+    /// Returns sigma, the number of rows of a sorting window.
     pub fn sort_window(&self) -> usize {
         self.sort_window
     }
 
-    /// Number of slices.
+    /// Returns the number of slices.
     pub fn slices(&self) -> usize {
         self.slice_offsets.len() - 1
     }
 
-    /// Places that hold no entry.
+    /// Returns the number of slots without an entry.
     pub fn padding(&self) -> usize {
         self.col_indices.len() - self.entries
     }
 
-    /// The row of the matrix at each place.
+    /// Returns the row of the matrix at each position.
     pub fn permutation(&self) -> &[u32] {
         &self.permutation
     }
 
-    /// The number of entries at each place.
+    /// Returns the number of entries of the row at each position.
     pub fn row_lengths(&self) -> &[u32] {
         &self.row_lengths
     }
 
-    /// Where each slice begins in the arrays of entries; one more than there are slices.
+    /// Returns the offset at which each slice begins, and the number of slots as the last offset.
     pub fn slice_offsets(&self) -> &Offsets {
         &self.slice_offsets
     }
 
-    /// The column of each entry and of the padding, slice by slice, first entries of a slice first.
+    /// Returns the column index of each slot, slice by slice: the first entries of all lanes, then the second entries, and so on.
     pub fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }
 
-    /// The values in the same order.
+    /// Returns the value of each slot in the same order.
     pub fn values(&self) -> &Values {
         &self.values
     }
 
-    /// Bytes of the arrays: permutation, lengths of rows, offsets of slices, column indices and values.
+    /// Returns the bytes of the arrays: permutation, row lengths, slice offsets, column indices and values.
     pub fn storage_bytes(&self) -> u64 {
         let offsets = self.slice_offsets.len() * self.slice_offsets.width();
         (self.rows * 8 + offsets + self.col_indices.len() * (4 + self.values.width())) as u64
@@ -281,14 +279,14 @@ fn check_parameters(slice_height: usize, sort_window: usize) -> std::result::Res
     Ok(())
 }
 
-/// Entries of the longest row of a slice.
+/// Returns the length of the longest row of a slice.
 fn widest(row_lengths: &[u32], slice_height: usize, slice: usize) -> u32 {
     let first = slice * slice_height;
     let end = first.saturating_add(slice_height).min(row_lengths.len());
     row_lengths[first..end].iter().max().copied().unwrap_or(0)
 }
 
-/// The rows in windows, the longest of each first.
+/// Returns the rows sorted by length within windows, longest first.
 fn sort(matrix: &Csr, window: usize) -> Result<Vec<u32>> {
     if let Some(last) = matrix.rows().checked_sub(1) {
         narrow(last, "a row index", "32-bit row indices")?;
@@ -306,7 +304,7 @@ fn sort(matrix: &Csr, window: usize) -> Result<Vec<u32>> {
     Ok(permutation)
 }
 
-/// A matrix whose places are known, but not filled.
+/// The conversion of a matrix whose row order and slice offsets are computed.
 struct Sorted<'a> {
     matrix: &'a Csr,
     permutation: &'a [u32],
@@ -344,7 +342,7 @@ impl Sorted<'_> {
         values_out: &mut [T],
     ) {
         let first = slice * self.slice_height;
-        // Lanes without a row stay as they came, zero.
+        // Lanes without a row stay zero.
         for (lane, &row) in self.permutation[first..].iter().take(self.slice_height).enumerate() {
             let (columns, range) =
                 (self.matrix.row_columns(row as usize), self.matrix.row_range(row as usize));

@@ -1,22 +1,22 @@
-//! What there is to know of a matrix before solving with it.
+//! Statistics of a matrix, for the choice of a method and a backend.
 //!
 //! # Passes
-//! 1. `rows`: one parallel pass over rows, columns and values, in pieces that stay in cache. It finds lengths, sums,
-//!    the diagonal, bandwidth, values, the components of the undirected pattern (`components`) and the number of
-//!    blocks of every size from 2 x 2 to 8 x 8 (`blocks`).
-//! 2. `symmetry`: one parallel pass that looks up each pair of entries across the diagonal once, in the shorter of its
-//!    two rows. It is left out where the source vouches for symmetry.
+//! 1. `rows`: one parallel pass over rows, column indices and values, in pieces that stay in cache. It computes row lengths, row
+//!    sums, the diagonal, the bandwidth, statistics of the values, the components of the undirected pattern (`components`) and
+//!    the number of blocks of every size from 2 x 2 to 8 x 8 (`blocks`).
+//! 2. `symmetry`: one parallel pass that looks up each pair of mirrored entries once, in the shorter of its two rows. It is
+//!    skipped if the source guarantees symmetry.
 //!
-//! Row lengths alone are read once more for the slots of SELL (`memory`), and parents of the components for their
-//! sizes: n numbers each.
+//! In addition, the row lengths are read once for the slots of SELL (`memory`), and the parents of the components once for
+//! their sizes: n numbers each.
 //!
 //! # Memory
-//! Four bytes a row for the components, and for each worker up to two bytes a column for the blocks; there are never so
-//! many workers that those outweigh the matrix. Nothing is transposed.
+//! Four bytes per row for the components, and for each worker up to two bytes per column for the blocks. The number of workers
+//! is limited so that their memory does not exceed that of the matrix. The matrix is not transposed.
 //!
 //! # Determinism
-//! All that the workers join is counts, extremes and sets, so no bit depends on their number. Sums of floating-point
-//! numbers are taken within rows only, in the order of columns.
+//! The workers combine only counts, extremes and sets, so the result does not depend on their number. Floating-point sums are
+//! taken only within rows, in the order of columns.
 
 mod blocks;
 mod components;
@@ -37,140 +37,140 @@ use super::Csr;
 use crate::error::Error;
 use components::Parents;
 
-/// Lengths of rows.
+/// Statistics of the row lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RowLength {
-    /// Shortest.
+    /// Shortest length.
     pub min: usize,
-    /// Mean.
+    /// Mean length.
     pub mean: f64,
-    /// Longest.
+    /// Longest length.
     pub max: usize,
-    /// Standard deviation, over all rows.
+    /// Standard deviation over all rows.
     pub deviation: f64,
 }
 
-/// Rows of similar length.
+/// A bin of the histogram of row lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct LengthBin {
-    /// Shortest length counted here: 0, 1, 2, 4, 8, ...
+    /// Shortest length in the bin: 0, 1, 2, 4, 8, ...
     pub from: usize,
-    /// Longest length counted here: 0, 1, 3, 7, 15, ...
+    /// Longest length in the bin: 0, 1, 3, 7, 15, ...
     pub to: usize,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
 }
 
 /// Sums of rows that have entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct RowSums {
-    /// Smallest.
+    /// Smallest sum.
     pub min: f64,
-    /// Largest.
+    /// Largest sum.
     pub max: f64,
-    /// The largest magnitude of a sum, in shares of the sum of magnitudes in the same row.
+    /// The largest magnitude of a row sum relative to the sum of magnitudes in the same row.
     pub largest_share: f64,
 }
 
-/// Values of stored entries.
+/// Statistics of the values of stored entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct ValueStats {
-    /// Smallest.
+    /// Smallest value.
     pub min: f64,
-    /// Largest.
+    /// Largest value.
     pub max: f64,
-    /// How many are negative.
+    /// Number of negative values.
     pub negative: usize,
-    /// How many are zero, though stored.
+    /// Number of stored zeros.
     pub zero: usize,
-    /// How many are no number or infinite.
+    /// Number of values that are NaN or infinite.
     pub not_finite: usize,
-    /// How many single precision cannot hold exactly.
+    /// Number of values that single precision does not represent exactly.
     pub beyond_f32: usize,
-    /// How many different ones there are, -0 being 0; counting ends at [`MOST_DISTINCT`].
+    /// Number of distinct values, up to [`MOST_DISTINCT`]; -0 counts as 0.
     pub distinct: usize,
-    /// Whether counting did not have to end.
+    /// Whether there are fewer than [`MOST_DISTINCT`] distinct values, so that `distinct` is exact.
     pub distinct_is_exact: bool,
 }
 
-/// The diagonal of a square matrix.
+/// Statistics of the diagonal of a square matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Diagonal {
     /// Rows without a stored diagonal entry.
     pub missing: usize,
-    /// Stored entries that are zero.
+    /// Stored zeros on the diagonal.
     pub zero: usize,
-    /// Negative entries.
+    /// Negative diagonal entries.
     pub negative: usize,
-    /// Positive entries.
+    /// Positive diagonal entries.
     pub positive: usize,
-    /// Rows in which it outweighs or equals the sum of the others' magnitudes.
+    /// Rows in which the magnitude of the diagonal entry is at least the sum of the other magnitudes.
     pub dominant_rows: usize,
-    /// Rows in which it outweighs them.
+    /// Rows in which the magnitude of the diagonal entry is larger than the sum of the other magnitudes.
     pub strictly_dominant_rows: usize,
-    /// The first row, counted from 0, whose entry is missing or not positive.
+    /// The first row, counted from 0, with a missing or not positive diagonal entry.
     pub first_not_positive: Option<usize>,
 }
 
-/// How far the entries of a square matrix lie from its diagonal.
+/// Bandwidth and profile of a square matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Bandwidth {
-    /// Furthest below.
+    /// Largest distance of an entry below the diagonal.
     pub lower: usize,
-    /// Furthest above.
+    /// Largest distance of an entry above the diagonal.
     pub upper: usize,
-    /// Places between the first entry of a row and the diagonal, where that entry lies below it, over all rows: what
-    /// a factor without pivoting may fill.
+    /// Sum over all rows of the distance from the first entry to the diagonal, if that entry is below the diagonal: the
+    /// positions that a factorization without pivoting may fill.
     pub profile: u64,
 }
 
-/// Statistics of a matrix. Places count from 0.
+/// Statistics of a matrix. Rows and columns are counted from 0.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Stats {
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
-    /// Entries, stored zeros included.
+    /// Number of entries, including stored zeros.
     pub nnz: usize,
-    /// Lengths of rows.
+    /// Statistics of the row lengths.
     pub row_length: RowLength,
-    /// Lengths of rows by powers of two, up to the longest.
+    /// Histogram of the row lengths by powers of two, up to the longest.
     pub row_histogram: Vec<LengthBin>,
-    /// The first of the longest rows, where there are entries.
+    /// The first of the longest rows, if there are entries.
     pub longest_row: Option<usize>,
-    /// Rows without entries.
+    /// Number of rows without entries.
     pub empty_rows: usize,
-    /// The first of them.
+    /// The first row without entries.
     pub first_empty_row: Option<usize>,
     /// Sums of rows.
     pub row_sums: RowSums,
-    /// Values of entries.
+    /// Statistics of the values.
     pub values: ValueStats,
-    /// Whether it equals its transpose; a place where nothing is stored holds 0.
+    /// Whether the matrix equals its transpose; entries that are not stored count as 0.
     pub symmetric: bool,
-    /// How many entries have a partner across the diagonal, for square matrices.
+    /// Numbers of entries that have a mirrored entry, for square matrices.
     pub symmetry: Option<Symmetry>,
-    /// The pairs that differ, where it is symmetric to rounding.
+    /// The pairs that differ, if the matrix is symmetric to rounding.
     pub rounding: Option<Rounding>,
-    /// The first entry that shows that it is not symmetric, not even to rounding; none for rectangular matrices.
+    /// The first entry that differs from its mirrored entry by more than rounding; none for rectangular matrices.
     pub asymmetry: Option<Asymmetry>,
-    /// The diagonal, for square matrices.
+    /// Statistics of the diagonal, for square matrices.
     pub diagonal: Option<Diagonal>,
-    /// The band, for square matrices.
+    /// Bandwidth and profile, for square matrices.
     pub bandwidth: Option<Bandwidth>,
-    /// The components of the undirected pattern, for square matrices; none too where memory does not suffice.
+    /// The components of the undirected pattern, for square matrices; none if memory did not suffice.
     pub components: Option<Components>,
-    /// What blocks of R x C would do.
+    /// Number, fill and bytes of blocks of every size.
     pub blocks: Blocks,
-    /// Bytes in each format without blocks; [`FormatBytes::of_block`] tells those in blocks.
+    /// Bytes in each format without blocks; [`FormatBytes::of_block`] returns those in blocks.
     pub memory: Vec<FormatBytes>,
 }
 
 impl Stats {
-    /// Looks at every entry; symmetry is taken for granted where the source vouches for it.
+    /// Computes the statistics from all entries. With `symmetric_by_construction`, symmetry is not checked.
     pub fn of(matrix: &Csr, symmetric_by_construction: bool) -> Stats {
-        // Entries that stand several times at one place count as the one that they sum to.
+        // Repeated entries count as their sum.
         let summed = matrix.pattern().has_repeats().then(|| matrix.summed().ok()).flatten();
         let matrix = summed.as_ref().unwrap_or(matrix);
         let (rows, nnz) = (matrix.rows(), matrix.nnz());

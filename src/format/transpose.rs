@@ -1,10 +1,9 @@
 //! The transpose: a counting sort of the entries by column.
 //!
-//! Threads own contiguous bands of columns with about equally many entries each, and so disjoint parts of every array
-//! of the result. Each goes through all rows, top to bottom, and finds its own part of a row by bisection; columns of
-//! the result come out sorted because rows are visited in order. Memory is allocated for the result and for a sample of
-//! the columns: the offsets of the result serve as counters. The work of looking for the parts does not shrink with the
-//! number of threads.
+//! Threads own contiguous bands of columns with about equally many entries each, and so disjoint parts of every array of the
+//! result. Each thread visits all rows in order, and finds its part of a row by bisection; as rows are visited in order, the
+//! column indices of the result are sorted. Memory is allocated only for the result and for a sample of the column indices: the
+//! offsets of the result serve as counters. The work of the bisection does not shrink with the number of threads.
 
 use super::values::{Stored, for_stored};
 use super::{Csr, Offset, Offsets, Pattern};
@@ -13,27 +12,27 @@ use crate::parallel::{run_all, split_front, threads_for, zeros};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Columns looked at to cut them into bands.
+/// Size of the sample of column indices by which columns are cut into bands.
 const SAMPLES: usize = 4096;
 
 impl Csr {
-    /// The transpose.
+    /// Returns the transpose.
     pub fn transposed(&self) -> Result<Csr> {
         transpose(self, None)
     }
 
-    /// The transpose of the matrix whose row `i` is row `order[i]` of this one; the order names each row once.
+    /// Returns the transpose of the matrix whose row `i` is row `order[i]` of this one. `order` is a permutation of the rows.
     pub fn transposed_in_order(&self, order: &[u32]) -> Result<Csr> {
         transpose(self, Some(order))
     }
 
-    /// How many entries each column has.
+    /// Returns the number of entries of each column.
     pub fn column_lengths(&self) -> Result<Vec<u32>> {
         column_lengths(self)
     }
 }
 
-/// The transpose of the matrix whose row `i` is row `order[i]` of this one, where an order is given.
+/// Returns the transpose; if there is an `order`, of the matrix whose row `i` is row `order[i]` of this one.
 fn transpose(matrix: &Csr, order: Option<&[u32]>) -> Result<Csr> {
     if matrix.rows() > u32::MAX as usize {
         return Err(Error::InvalidCsr(CsrFault::TooManyColumns { cols: matrix.rows() }));
@@ -59,8 +58,8 @@ fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>)
     let (entries, cols) = (matrix.nnz(), matrix.cols());
     let threads = threads_for(entries * (4 + size_of::<T>()));
     let bands = bands(matrix.col_indices(), cols as u32, threads);
-    // While entries are counted and placed, number `j + 1` belongs to column `j`: at first how many entries it has,
-    // then where its next entry goes, and so at last where it ends, which is what an offset has to be.
+    // While entries are counted and moved, element `j + 1` belongs to column `j`: first it is the number of entries, then the
+    // index of the column's next entry, and so in the end the offset at which the column ends.
     let mut offsets: Vec<O> = zeros(cols + 1)?;
     let counters = split(&mut offsets[1..], &bands, |band| band.len());
     let tasks = bands.iter().cloned().zip(counters).collect();
@@ -89,11 +88,11 @@ fn sort<O: Offset, T: Stored>(matrix: &Csr, values: &[T], order: Option<&[u32]>)
     };
     run_all(tasks, |band| place(matrix, values, order, band));
     let repeats = matrix.pattern().has_repeats();
-    let pattern = Pattern::made(cols, matrix.rows(), O::wrap(offsets), rows, repeats);
+    let pattern = Pattern::trusted(cols, matrix.rows(), O::wrap(offsets), rows, repeats);
     Csr::with_pattern(Arc::new(pattern), T::wrap(sorted))
 }
 
-/// Bands of columns that have about equally many entries, as far as a sample tells.
+/// Cuts the columns into bands with about equally many entries, estimated from a sample.
 fn bands(columns: &[u32], cols: u32, threads: usize) -> Vec<Range<u32>> {
     let mut sample: Vec<u32> = columns.iter().step_by((columns.len() / SAMPLES).max(1)).copied().collect();
     sample.sort_unstable();
@@ -118,7 +117,7 @@ fn split<'a, T>(
     bands.iter().map(|band| split_front(&mut array, length(band))).collect()
 }
 
-/// The entries of a row within a band, from the first of them to the end of the row.
+/// Returns the entries of a row from the first one within a band to the end of the row.
 fn part_of_row(matrix: &Csr, row: usize, band: &Range<u32>) -> Range<usize> {
     let range = matrix.row_range(row);
     if band.start == 0 {

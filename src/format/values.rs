@@ -1,13 +1,13 @@
-//! The values of a matrix, apart from its pattern.
+//! The values of a matrix, stored apart from its pattern.
 
 use super::pieces::{each, each_row};
 use crate::error::Result;
 use bytemuck::Zeroable;
 
-/// The values of a matrix, apart from its pattern.
+/// The values of a matrix, stored apart from its pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Every entry is 1 and none is stored: a graph moves 4 bytes an edge.
+    /// Every entry is 1 and no values are stored: a graph moves 4 bytes per edge.
     Ones,
     /// Single precision.
     F32(Vec<f32>),
@@ -16,7 +16,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// Value `j` in double precision.
+    /// Returns value `j` in double precision.
     #[inline]
     pub fn get(&self, j: usize) -> f64 {
         match self {
@@ -26,7 +26,7 @@ impl Values {
         }
     }
 
-    /// Bytes of one stored value.
+    /// Returns the bytes of one stored value; 0 for implicit ones.
     pub fn width(&self) -> usize {
         match self {
             Values::Ones => 0,
@@ -35,7 +35,7 @@ impl Values {
         }
     }
 
-    /// The values in double precision, so many where they are implicit. Moved where they are in it already.
+    /// Returns the values in double precision. Values in that precision are moved. Implicit ones become `entries` stored ones.
     pub fn into_f64(self, entries: usize) -> Result<Vec<f64>> {
         match self {
             Values::Ones => each_row(entries, 8 * entries, |_| Ok(1.0)),
@@ -44,8 +44,8 @@ impl Values {
         }
     }
 
-    /// The values in single precision, rounded where they were in double, and so many where they are implicit. Moved
-    /// where they are in it already.
+    /// Returns the values in single precision. Values in that precision are moved; double precision is rounded. Implicit ones
+    /// become `entries` stored ones.
     pub fn into_f32(self, entries: usize) -> Result<Vec<f32>> {
         match self {
             Values::Ones => each_row(entries, 4 * entries, |_| Ok(1.0)),
@@ -54,7 +54,7 @@ impl Values {
         }
     }
 
-    /// A copy, or an error where there is no memory for it.
+    /// Returns a copy, or an error if memory does not suffice.
     pub fn copied(&self) -> Result<Values> {
         Ok(match self {
             Values::Ones => Values::Ones,
@@ -63,7 +63,7 @@ impl Values {
         })
     }
 
-    /// How many are stored; none says so for implicit ones.
+    /// Returns the number of stored values; none for implicit ones.
     pub fn stored(&self) -> Option<usize> {
         match self {
             Values::Ones => None,
@@ -85,16 +85,16 @@ impl From<Vec<f64>> for Values {
     }
 }
 
-/// A one that is not stored: a value of no size, so that whatever moves values about is written once for all kinds.
+/// An implicit one: a value of size 0, so that generic code serves all kinds of values.
 pub(crate) type One = [u8; 0];
 
-/// A type that values are stored as.
+/// The element type of stored values.
 pub(crate) trait Stored: Copy + Zeroable + Send + Sync {
-    /// The values that a vector of this type stands for.
+    /// Wraps a vector of this type as [`Values`].
     fn wrap(values: Vec<Self>) -> Values;
-    /// Whether every bit is zero: what padding is made of, and what -0 and entries of full formats are not.
+    /// Returns whether the value is +0, with which padding and blocks are filled; -0 is not.
     fn is_fill(&self) -> bool;
-    /// For messages.
+    /// Formats the value for messages.
     fn text(self) -> String;
 }
 
@@ -102,7 +102,7 @@ impl Stored for One {
     fn wrap(_: Vec<One>) -> Values {
         Values::Ones
     }
-    /// Where nothing is stored, there is nothing wrong with it.
+    /// Always true: an implicit value is never invalid padding.
     fn is_fill(&self) -> bool {
         true
     }
@@ -135,7 +135,7 @@ impl Stored for f64 {
     }
 }
 
-/// Runs the same code on the values of any kind: `|v|` is a slice of a [`Stored`] type, `$entries` long for ones.
+/// Evaluates an expression for any kind of values: `v` is a slice of a [`Stored`] type, of length `$entries` for implicit ones.
 macro_rules! for_stored {
     ($values:expr, $entries:expr, |$v:ident| $body:expr) => {
         match $values {

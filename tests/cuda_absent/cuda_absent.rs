@@ -1,11 +1,11 @@
-//! Missing, broken and scarce: each has its own error or fallback, and never a crash.
+//! Missing, broken or scarce GPU resources cause a specific error or a fallback, and never a crash.
 
 use crate::common::harness::{present, skip};
 use solver::device::cuda;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
 
-/// What other processes take of the GPU counts against a limit too: one at a time.
+/// The memory of other processes on the GPU counts against a limit too, so runs take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn on_the_gpu(command: &str, environment: &[(&str, &str)], args: &[&str]) -> Output {
@@ -30,13 +30,13 @@ fn refused_by(command: &str, environment: &[(&str, &str)], args: &[&str]) -> Str
     message
 }
 
-/// Skips the test where there is no GPU with all it needs.
+/// Skips the test unless there is a GPU with all required libraries.
 fn require_gpu() {
     present("SOLVER_REQUIRE_GPU", cuda::usable(0));
 }
 
 #[test]
-fn without_a_driver_the_error_names_it_and_auto_takes_the_cpu() {
+fn a_missing_driver_is_an_error_that_names_it_and_auto_uses_the_cpu() {
     if cuda::require_driver().is_ok() {
         skip("there is a driver");
     }
@@ -48,14 +48,14 @@ fn without_a_driver_the_error_names_it_and_auto_takes_the_cpu() {
         crate::common::process::solver().args(["cg", "--matrix", "poisson2d:9x9", "-v"]).output().unwrap();
     assert_eq!(done.status.code(), Some(0));
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(said.contains("no GPU can be used"), "auto says what it chose: {said}");
+    assert!(said.contains("no GPU can be used"), "auto logs its choice: {said}");
 }
 
-/// A driver for a child process: whatever is put into the folder as libcuda.so.1.
+/// A driver for a child process: the library stored in the folder as libcuda.so.1.
 struct Driver(tempfile::TempDir);
 
 impl Driver {
-    /// One whose `cuInit` returns this, and which serves this version of CUDA.
+    /// Builds a driver whose `cuInit` returns `init` and which supports this version of CUDA.
     fn stub(init: i32, version: i32) -> Driver {
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().join("driver.c");
@@ -72,7 +72,7 @@ impl Driver {
         Driver(folder).named()
     }
 
-    /// Another library by the driver's name.
+    /// Stores another library under the driver's name.
     fn impostor() -> Option<Driver> {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let line = maps.lines().find(|line| line.contains("/libgcc_s.so"))?;
@@ -81,15 +81,15 @@ impl Driver {
         Some(Driver(folder).named())
     }
 
-    /// The same by the shorter name, which is tried first.
+    /// Copies the library to the shorter name, which is tried first.
     fn named(self) -> Driver {
         std::fs::copy(self.0.path().join("libcuda.so.1"), self.0.path().join("libcuda.so")).unwrap();
         self
     }
 
-    /// What each command says with it: cg on a GPU, which must fail, cg on what there is, which must not, and doctor, which ends
-    /// with this code.
-    fn said(&self, doctor: i32) -> [String; 3] {
+    /// Returns the output of three commands with this driver: cg on a GPU, which must fail, cg on any device, which must succeed,
+    /// and doctor, which must exit with this code.
+    fn outputs(&self, doctor: i32) -> [String; 3] {
         let run = |args: &[&str], code: i32| {
             let mut command = crate::common::process::solver();
             let done = command.args(args).env("LD_LIBRARY_PATH", self.0.path()).output().unwrap();
@@ -107,16 +107,16 @@ impl Driver {
 }
 
 #[test]
-fn a_driver_that_is_something_else_is_an_error_and_auto_takes_the_cpu() {
+fn another_library_as_the_driver_is_an_error_and_auto_uses_the_cpu() {
     let Some(driver) = Driver::impostor() else { skip("no shared library to copy") };
-    for said in driver.said(1) {
+    for said in driver.outputs(1) {
         assert!(said.contains("cuInit") && said.contains("reinstall the NVIDIA driver"), "{said}");
     }
 }
 
 #[test]
-fn a_driver_that_is_too_old_is_an_error_and_auto_takes_the_cpu() {
-    for said in Driver::stub(0, 12020).said(1) {
+fn a_driver_that_is_too_old_is_an_error_and_auto_uses_the_cpu() {
+    for said in Driver::stub(0, 12020).outputs(1) {
         assert!(
             said.contains("12.2") && said.contains("12.4") && said.contains("update the driver"),
             "{said}"
@@ -125,14 +125,14 @@ fn a_driver_that_is_too_old_is_an_error_and_auto_takes_the_cpu() {
 }
 
 #[test]
-fn a_driver_that_finds_no_gpu_is_an_error_and_auto_takes_the_cpu() {
-    for said in Driver::stub(100, 13000).said(0) {
+fn a_driver_that_finds_no_gpu_is_an_error_and_auto_uses_the_cpu() {
+    for said in Driver::stub(100, 13000).outputs(0) {
         assert!(said.contains("no GPU 0") && said.contains("nvidia-smi"), "{said}");
     }
 }
 
 #[test]
-fn a_preconditioner_of_the_cpu_is_refused_on_a_gpu_before_anything_is_read() {
+fn a_preconditioner_of_the_cpu_is_refused_on_a_gpu_before_the_matrix_is_read() {
     for precond in ["ic0", "ssor"] {
         let message = refused(&[], &["--matrix", "no-such-file.mtx", "--precond", precond]);
         assert!(message.contains("runs on the CPU only") && message.contains("--device cpu"), "{message}");
@@ -140,9 +140,9 @@ fn a_preconditioner_of_the_cpu_is_refused_on_a_gpu_before_anything_is_read() {
 }
 
 #[test]
-fn without_cusparse_the_error_says_how_to_get_it() {
+fn a_missing_cusparse_is_an_error_that_says_how_to_install_it() {
     match solver::backend::cuda::cusparse::require_library() {
-        Ok(()) => skip("cuSPARSE is there"),
+        Ok(()) => skip("cuSPARSE is installed"),
         Err(e) => {
             let message = e.to_string();
             assert!(message.contains("libcusparse.so.12") && message.contains("backend csr"), "{message}");
@@ -151,9 +151,9 @@ fn without_cusparse_the_error_says_how_to_get_it() {
 }
 
 #[test]
-fn without_cublas_the_error_says_how_to_get_it() {
+fn a_missing_cublas_is_an_error_that_says_how_to_install_it() {
     match solver::backend::cuda::dense::require_library() {
-        Ok(()) => skip("cuBLAS is there"),
+        Ok(()) => skip("cuBLAS is installed"),
         Err(e) => {
             let message = e.to_string();
             assert!(message.contains("libcublas.so.13") && message.contains("backend csr"), "{message}");
@@ -162,14 +162,14 @@ fn without_cublas_the_error_says_how_to_get_it() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_named_with_how_many_there_are() {
+fn a_gpu_index_out_of_range_is_an_error_that_names_it() {
     require_gpu();
     let message = refused(&[], &["--matrix", "poisson2d:9x9", "--device", "cuda:99"]);
     assert!(message.contains("no GPU 99"), "{message}");
 }
 
 #[test]
-fn without_a_compiler_the_error_names_where_it_was_looked_for() {
+fn a_missing_compiler_is_an_error_that_names_the_searched_folder() {
     require_gpu();
     let message = refused(&[("SOLVER_NVRTC", "/no/such/folder")], &["--matrix", "poisson2d:9x9"]);
     assert!(message.contains("NVRTC") && message.contains("/no/such/folder"), "{message}");
@@ -183,12 +183,13 @@ fn a_matrix_too_large_for_the_gpu_is_refused_with_the_numbers() {
     let few = [(cuda::MEMORY_LIMIT, "100000")];
     for backend in ["vector", "cusparse"] {
         let message = refused(&few, &["--matrix", "poisson2d:100x100", "--backend", backend]);
-        // This process takes some of the GPU too, as other tests look for it.
+        // This process takes some GPU memory too, as other tests check whether the GPU is usable.
         assert!(message.contains(" are free") && message.contains("--precision f32"), "{message}");
     }
     let message = refused(&[(cuda::MEMORY_LIMIT, "700000")], &["--matrix", "poisson2d:100x100"]);
     assert!(message.contains("of GPU memory"), "the matrix alone would fit: {message}");
-    // 54 MB of matrix by csr, or 34 with values in single precision, 64 in the formats of the others, and 32 MB of vectors.
+    // The matrix takes 54 MB with csr, 34 MB with csr and values in single precision, and 64 MB in the formats of the other
+    // backends; the vectors take 32 MB.
     let some = [(cuda::MEMORY_LIMIT, "80000000")];
     for backend in ["csr", "ell", "cusparse"] {
         let message = refused(&some, &["--matrix", "poisson2d:1000x1000", "--backend", backend]);
@@ -196,14 +197,14 @@ fn a_matrix_too_large_for_the_gpu_is_refused_with_the_numbers() {
         let fits = "backend csr with precision mixed needs 66.0 MB in all";
         assert!(message.contains(fits) && message.contains("--backend csr, --precision mixed"), "{message}");
     }
-    // Vectors of PageRank, four of 8 MB for 1,048,576 vertices, beside about 80 MB of links.
+    // PageRank needs four vectors of 8 MB for 1,048,576 vertices, and about 80 MB of links.
     let graph = ["--graph", "rmat:scale=20,edges=20000000"];
     let message = refused_by("pagerank", &some, &graph);
     assert!(message.contains("and the rest of the solve 33.6 MB"), "{message}");
 }
 
 #[test]
-fn a_kernel_cache_that_is_corrupt_or_cannot_be_written_costs_time_and_nothing_else() {
+fn a_corrupt_or_unwritable_kernel_cache_does_not_fail_a_solve() {
     require_gpu();
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().to_str().unwrap();
@@ -221,8 +222,8 @@ fn a_kernel_cache_that_is_corrupt_or_cannot_be_written_costs_time_and_nothing_el
     let done = solve(cache);
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(done.status.code(), Some(0), "{said}");
-    assert!(said.contains("WARN"), "it says that entries were damaged: {said}");
-    // Below a file no folder can be made.
+    assert!(said.contains("WARN"), "the log warns of damaged entries: {said}");
+    // A folder below a file cannot be created.
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     let done = solve(file.join("below").to_str().unwrap());

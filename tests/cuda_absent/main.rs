@@ -1,8 +1,8 @@
-//! What is missing for GPUs, broken or scarce. A binary by itself: a limit on GPU memory counts what other processes use.
+//! Missing, broken or scarce GPU resources. A separate binary, as a limit on GPU memory counts what other processes use.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Test helpers panic on failure, and tests may print measurements.
 
-// Its `#[test]` replaces that of the standard library.
+// The `#[test]` of this crate replaces that of the standard library.
 #[macro_use]
 extern crate solver_test_attribute;
 

@@ -1,9 +1,9 @@
-//! The files of `src/` can be read bottom-up: no two of them need each other, directly or through other files.
+//! The files of `src/` have no circular dependencies, direct or through other files, and can be read bottom-up.
 //!
-//! A file needs another one if it names an item that is defined there, in a `use` or by a path in its code; re-exports are
-//! followed to the file of the item. What a file takes from the modules around it (`super::Loaded`, or `mod.rs` in general) does not
-//! count: a folder's shared types are declared above its files. What a module takes from the files below it does count.
-//! Tests within files do not.
+//! A file depends on another one if it names an item that is defined there, in a `use` or by a path in its code; re-exports are
+//! followed to the file of the item. Items of enclosing modules (`super::Loaded`, or `mod.rs` in general) do not count: a
+//! folder's shared types are declared above its files. Items that a module uses from the files below it do count. Tests within
+//! files do not.
 
 use crate::common::harness::present;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,18 +19,18 @@ struct File {
     imports: Vec<Import>,
     /// Paths in the code, such as `detect::read`.
     paths: Vec<Names>,
-    /// All names in the code outside imports.
+    /// All identifiers in the code outside imports.
     named: BTreeSet<String>,
 }
 
 struct Import {
-    /// Whether others may import the name from here.
+    /// Whether other modules may import the name from this one.
     public: bool,
     path: Names,
     name: String,
 }
 
-/// The words of the code, `::` and single signs, without comments, strings and the tests at the end.
+/// Splits code into identifiers, `::` and single punctuation characters. Omits comments, strings and the tests at the end.
 fn words(text: &str) -> Vec<&str> {
     let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or(text);
     let mut words = Vec::new();
@@ -39,7 +39,7 @@ fn words(text: &str) -> Vec<&str> {
         let in_word = |c: char| c.is_alphanumeric() || c == '_';
         let after_char = |text: &str| {
             let mut chars = text.char_indices().skip(1);
-            // A character, which may be escaped; else a lifetime.
+            // A character literal, possibly escaped, or else a lifetime.
             match (chars.next()?.1, chars.next()?) {
                 ('\\', _) => text[3..].find('\'').map(|end| end + 4),
                 (_, (at, '\'')) => Some(at + 1),
@@ -78,7 +78,7 @@ fn words(text: &str) -> Vec<&str> {
     words
 }
 
-/// Reads the tree of an import; returns the rest of the words.
+/// Parses the tree of an import, and returns the remaining tokens.
 fn import<'a>(
     mut words: &'a [&'a str],
     mut path: Names,
@@ -122,7 +122,7 @@ fn parse(path: &str, text: &str) -> File {
     let mut file = File { path: path.to_owned(), ..File::default() };
     let mut at = 0;
     while at < words.len() {
-        // Not the `use<'a>` of a type.
+        // Excludes the `use<'a>` of a type.
         if words[at] == "use" && words.get(at + 1) != Some(&"<") {
             let public = at > 0 && matches!(words[at - 1], "pub" | ")");
             let rest = import(&words[at + 1..], Names::new(), public, &mut file.imports);
@@ -157,7 +157,7 @@ impl Sources {
         Sources(files.into_iter().map(|(path, text)| (module(&path), parse(&path, &text))).collect())
     }
 
-    /// The module that defines what `path` means in `module`; none for other crates and for local names.
+    /// Returns the module that defines the item `path` as seen from `module`; none for other crates and for local names.
     fn definition(&self, module: &[String], path: &[String], depth: usize) -> Option<Names> {
         let mut here = module.to_vec();
         let mut rest = path;
@@ -193,17 +193,17 @@ impl Sources {
         self.0.get(module)?.imports.iter().find(|import| import.name == name)
     }
 
-    /// The modules that a module needs.
+    /// Returns the modules on which a module depends.
     fn needs(&self, module: &Names) -> BTreeSet<Names> {
         let file = &self.0[module];
-        // A re-export alone needs nothing.
+        // A re-export that the file does not use is not a dependency.
         let used = |import: &&Import| !import.public || file.named.contains(&import.name);
         let paths = file.imports.iter().filter(used).map(|import| &import.path).chain(&file.paths);
         let definitions = paths.filter_map(|path| self.definition(module, path, 8));
         definitions.filter(|other| !module.starts_with(other)).collect()
     }
 
-    /// Files that need each other, a list for each circle.
+    /// Returns the circular dependencies, each as a list of files.
     fn circles(&self) -> Vec<Vec<String>> {
         let needs: BTreeMap<&Names, BTreeSet<Names>> =
             self.0.keys().map(|module| (module, self.needs(module))).collect();
@@ -221,11 +221,11 @@ impl Sources {
             self.0.keys().map(|module| (module, reached(module))).collect();
         let together = |a: &Names, b: &Names| reached[a].contains(b) && reached[b].contains(a);
         let mut circles: Vec<Vec<String>> = Vec::new();
-        let mut seen = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for module in self.0.keys().filter(|module| together(module, module)) {
-            if !seen.contains(module) {
+            if !reported.contains(module) {
                 let circle: Vec<&Names> = self.0.keys().filter(|other| together(module, other)).collect();
-                seen.extend(circle.iter().copied());
+                reported.extend(circle.iter().copied());
                 circles.push(circle.iter().map(|module| self.0[*module].path.clone()).collect());
             }
         }
@@ -246,7 +246,7 @@ fn read(root: &Path, folder: &Path, files: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn no_file_needs_itself_through_other_files() {
+fn no_files_depend_on_each_other_in_a_circle() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     present("SOLVER_REQUIRE_SOURCES", fs::metadata(&root));
     let mut files = Vec::new();
@@ -256,7 +256,7 @@ fn no_file_needs_itself_through_other_files() {
     assert!(circles.is_empty(), "{circles:#?}");
 }
 
-/// The circles among files with these texts.
+/// Returns the circular dependencies among files with these texts.
 fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     Sources::of(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))).circles()
 }
@@ -287,7 +287,7 @@ fn circles_are_found_through_imports_paths_and_re_exports() {
 }
 
 #[test]
-fn shared_types_above_a_file_tests_and_comments_make_no_circle() {
+fn items_of_enclosing_modules_tests_and_comments_are_no_dependencies() {
     let fine = [
         ("m/mod.rs", "mod a; pub struct Shared; fn f() { a::g() } pub use b::B;"),
         ("m/a.rs", "use super::Shared; // super::b::B\nuse super::B;"),

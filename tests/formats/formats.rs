@@ -1,4 +1,4 @@
-//! The matrix in memory: what it refuses, what it says of itself, and how it travels to other crates and back.
+//! CSR matrices: refused arrays, access to entries, and statistics.
 
 use crate::common::vectors::integers;
 use crate::common::zoo;
@@ -7,7 +7,7 @@ use solver::error::CsrFault;
 use solver::format::stats::{Asymmetry, Diagonal, RowLength, Verdict, first_unpaired, symmetry_of};
 use solver::format::{Csr, Offsets, Stats, Values};
 
-/// The fault in the arrays of a matrix of `rows` x `cols`, the same for both widths of offsets.
+/// Returns the fault in the arrays of a `rows` x `cols` matrix, and checks that it is the same for both widths of offsets.
 fn fault(rows: usize, cols: usize, offsets: &[u64], columns: &[u32]) -> CsrFault {
     let of = |offsets| match Csr::new(rows, cols, offsets, columns.to_vec(), Values::Ones) {
         Err(Error::InvalidCsr(fault)) => fault,
@@ -19,7 +19,7 @@ fn fault(rows: usize, cols: usize, offsets: &[u64], columns: &[u32]) -> CsrFault
 }
 
 #[test]
-fn another_number_of_offsets_than_rows_and_one_is_refused() {
+fn a_number_of_offsets_other_than_rows_plus_one_is_refused() {
     assert_eq!(fault(2, 2, &[0, 1], &[0]), CsrFault::OffsetCount { rows: 2, got: 2 });
     assert_eq!(fault(0, 2, &[], &[]), CsrFault::OffsetCount { rows: 0, got: 0 });
     let huge = fault(usize::MAX, 2, &[0], &[]);
@@ -36,7 +36,7 @@ fn a_first_offset_other_than_zero_is_refused() {
 fn offsets_that_decrease_are_refused_with_the_row() {
     let expected = CsrFault::DecreasingOffset { row: 1, this: 2, next: 1 };
     assert_eq!(fault(3, 2, &[0, 2, 1, 2], &[0, 1]), expected);
-    // Beyond the end in between.
+    // The offset in between is beyond the end.
     assert_eq!(fault(2, 2, &[0, 9, 2], &[0, 1]), CsrFault::DecreasingOffset { row: 1, this: 9, next: 2 });
 }
 
@@ -47,19 +47,19 @@ fn a_last_offset_other_than_the_number_of_entries_is_refused() {
 }
 
 #[test]
-fn a_column_outside_is_refused_with_its_row() {
+fn a_column_index_out_of_range_is_refused_with_its_row() {
     assert_eq!(fault(2, 3, &[0, 1, 3], &[2, 0, 3]), CsrFault::ColumnRange { row: 1, col: 3, cols: 3 });
     assert_eq!(fault(1, 0, &[0, 1], &[0]), CsrFault::ColumnRange { row: 0, col: 0, cols: 0 });
 }
 
 #[test]
-fn columns_that_do_not_increase_are_refused_with_their_row() {
+fn column_indices_that_do_not_increase_are_refused_with_their_row() {
     assert_eq!(fault(2, 3, &[0, 1, 3], &[0, 2, 1]), CsrFault::ColumnOrder { row: 1, col: 2, next: 1 });
     assert_eq!(fault(1, 3, &[0, 2], &[1, 1]), CsrFault::ColumnOrder { row: 0, col: 1, next: 1 });
 }
 
 #[test]
-fn another_number_of_values_than_columns_is_refused() {
+fn a_number_of_values_other_than_that_of_column_indices_is_refused() {
     for (values, given) in [(Values::F64(vec![1.0; 3]), 3), (Values::F32(vec![1.0; 1]), 1)] {
         match Csr::new(1, 2, Offsets::U32(vec![0, 2]), vec![0, 1], values) {
             Err(Error::InvalidCsr(fault)) => {
@@ -71,14 +71,14 @@ fn another_number_of_values_than_columns_is_refused() {
 }
 
 #[test]
-fn more_columns_than_32_bit_indices_name_are_refused() {
+fn more_columns_than_32_bit_indices_allow_are_refused() {
     let cols = u32::MAX as usize + 1;
     assert_eq!(fault(0, cols, &[0], &[]), CsrFault::TooManyColumns { cols });
     assert_eq!(Csr::new(0, cols - 1, Offsets::U32(vec![0]), vec![], Values::Ones).unwrap().cols(), cols - 1);
 }
 
 #[test]
-fn entries_are_found_where_they_are_stored() {
+fn entries_are_read_by_row_and_column() {
     let m = zoo::matrix(5, &[&[(1, 2.0), (4, 0.0)], &[], &[(0, -1.5)]]);
     assert_eq!((m.rows(), m.cols(), m.nnz()), (3, 5, 3));
     assert_eq!((m.get(0, 1), m.get(0, 4), m.get(2, 0)), (Some(2.0), Some(0.0), Some(-1.5)));
@@ -99,7 +99,7 @@ fn single_precision_rounds_the_values_and_shares_the_pattern() {
 }
 
 #[test]
-fn wide_offsets_change_nothing_but_their_width() {
+fn wide_offsets_change_only_the_storage_size() {
     for (name, m) in zoo::integers() {
         let wide = m.with_wide_offsets();
         assert!(matches!(wide.row_offsets(), Offsets::U64(_)), "{name}");
@@ -120,7 +120,7 @@ fn offsets_are_as_narrow_as_the_last_one_allows() {
 }
 
 #[test]
-fn the_reference_product_is_that_of_a_dense_matrix() {
+fn the_reference_product_equals_a_dense_product() {
     for (name, m) in zoo::integers() {
         let x = integers(70, m.cols());
         let mut dense = vec![0.0; m.rows()];
@@ -154,7 +154,7 @@ fn statistics_count_rows_and_the_diagonal() {
 }
 
 #[test]
-fn the_first_entry_without_an_equal_across_the_diagonal_is_found() {
+fn the_first_entry_without_an_equal_mirrored_entry_is_found() {
     let by_value = zoo::square(&[&[(0, 1.0), (2, 4.0)], &[(1, 1.0)], &[(0, 4.5)]]);
     let expected = Asymmetry { row: 0, col: 2, value: 4.0, mirrored: Some(4.5) };
     assert_eq!(symmetry_of(&by_value).unwrap(), Verdict::No(expected));
@@ -162,12 +162,12 @@ fn the_first_entry_without_an_equal_across_the_diagonal_is_found() {
     let expected = Asymmetry { row: 2, col: 0, value: 7.0, mirrored: None };
     let stats = Stats::of(&by_pattern, false);
     assert_eq!((stats.symmetric, stats.asymmetry), (false, Some(expected)));
-    // Whoever vouches for the matrix is believed.
+    // Symmetry by construction is not checked.
     assert!(Stats::of(&by_pattern, true).symmetric);
 }
 
 #[test]
-fn a_stored_zero_is_symmetric_to_a_place_that_is_not_stored() {
+fn a_stored_zero_is_symmetric_to_an_entry_that_is_not_stored() {
     let m = zoo::square(&[&[(0, 1.0), (2, 0.0)], &[(0, -0.0), (1, 1.0)], &[(2, 1.0)]]);
     let stats = Stats::of(&m, false);
     assert_eq!((stats.symmetric, stats.asymmetry), (true, None));
@@ -189,7 +189,7 @@ fn rectangular_and_empty_matrices_have_statistics_without_a_diagonal_or_rows() {
 }
 
 #[test]
-fn statistics_of_many_rows_do_not_depend_on_how_they_are_shared() {
+fn statistics_of_many_rows_are_exact() {
     let stats = Stats::of(&zoo::generated("poisson2d:90x80"), false);
     assert_eq!(
         stats.row_length,

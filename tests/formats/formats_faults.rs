@@ -1,4 +1,4 @@
-//! Arrays that do not make a matrix: every format names the first fault and its place.
+//! Invalid arrays: every format reports the first fault and its location.
 
 use crate::common::zoo;
 use solver::Error;
@@ -9,9 +9,9 @@ use solver::format::{Bsr, Csr, Dcsr, Dense, Ell, Offsets, Pattern, Sell, Values}
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// The fault of that format, and that its message tells the format.
-fn fault<M: Debug>(format: &str, made: Result<M, Error>) -> FormatFault {
-    let error = made.unwrap_err();
+/// Returns the fault, and checks that the message names the format.
+fn fault<M: Debug>(format: &str, result: Result<M, Error>) -> FormatFault {
+    let error = result.unwrap_err();
     assert!(error.to_string().starts_with(&format!("invalid {format} matrix: ")), "{error}");
     match error {
         Error::InvalidFormat { fault, .. } => fault,
@@ -21,7 +21,7 @@ fn fault<M: Debug>(format: &str, made: Result<M, Error>) -> FormatFault {
 
 /// [1 . 2]
 /// [. . .]
-/// [. 3 .], each row two places long.
+/// [. 3 .], with two slots per row.
 fn ell() -> (usize, Vec<u32>, Vec<u32>, Vec<f64>) {
     (3, vec![2, 0, 1], vec![0, 0, 1, 2, 0, 1], vec![1.0, 0.0, 3.0, 2.0, 0.0, 0.0])
 }
@@ -34,7 +34,7 @@ fn ell_fault(change: impl FnOnce(&mut (usize, Vec<u32>, Vec<u32>, Vec<f64>))) ->
 }
 
 #[test]
-fn the_arrays_of_an_ell_matrix_are_checked() {
+fn invalid_ell_arrays_are_refused_with_the_fault() {
     let (cols, lengths, columns, values) = ell();
     let good = Ell::new(3, cols, lengths, columns, Values::F64(values)).unwrap();
     assert_eq!(good.to_csr().unwrap(), *zoo::matrix(3, &[&[(0, 1.0), (2, 2.0)], &[], &[(1, 3.0)]]));
@@ -51,25 +51,25 @@ fn the_arrays_of_an_ell_matrix_are_checked() {
     assert_eq!(ell_fault(|p| p.3[5] = -0.0), FormatFault::PaddingValue { index: 5, value });
     let cols = 1 << 32;
     assert_eq!(ell_fault(|p| p.0 = cols), FormatFault::TooManyColumns { cols });
-    // The first of several.
+    // The first of several faults is reported.
     let several = ell_fault(|p| (p.2[3], p.2[5]) = (7, 8));
     assert_eq!(several, FormatFault::ColumnRange { row: 0, col: 7, cols: 3 });
 }
 
 #[test]
-fn ell_of_mostly_padding_is_refused_with_numbers() {
+fn ell_with_too_much_padding_is_refused_with_numbers() {
     let long = zoo::integers().into_iter().find(|(name, _)| *name == "one giant row").unwrap().1;
     let error = Ell::from_csr(&long).unwrap_err();
     let Error::Padding { rows, width, places, entries, most } = error else { panic!("{error:?}") };
     assert_eq!((rows, width, places), (120, 2500, 120 * 2500));
     assert_eq!((entries, most), (long.nnz(), Ell::MOST_PLACES));
-    let places_an_entry = places.div_ceil(entries as u128) as usize;
-    assert!(Ell::with_limit(&long, places_an_entry - 1).is_err());
-    assert_eq!(Ell::with_limit(&long, places_an_entry).unwrap().to_csr().unwrap(), *long);
+    let slots_per_entry = places.div_ceil(entries as u128) as usize;
+    assert!(Ell::with_limit(&long, slots_per_entry - 1).is_err());
+    assert_eq!(Ell::with_limit(&long, slots_per_entry).unwrap().to_csr().unwrap(), *long);
 }
 
 fn bsr() -> BsrParts {
-    // Rows of 3, columns of 5, in blocks of 2 x 2: the last block of either reaches over the edge.
+    // A 3 x 5 matrix in blocks of 2 x 2: the last block row and the last block column extend beyond the matrix.
     BsrParts {
         rows: 3,
         cols: 5,
@@ -93,7 +93,7 @@ fn set(values: &mut Values, index: usize, value: f64) {
 }
 
 #[test]
-fn the_arrays_of_a_bsr_matrix_are_checked() {
+fn invalid_bsr_arrays_are_refused_with_the_fault() {
     let good = Bsr::new(bsr()).unwrap();
     let expected = zoo::matrix(5, &[&[(0, 1.0), (4, 3.0)], &[(1, 2.0)], &[(2, 4.0), (3, 5.0)]]);
     assert_eq!((good.to_csr().unwrap(), good.nnz(), good.padding()), ((*expected).clone(), 5, 7));
@@ -149,7 +149,7 @@ fn sell_fault(change: impl FnOnce(&mut SellParts)) -> FormatFault {
 }
 
 #[test]
-fn the_arrays_of_a_sell_matrix_are_checked() {
+fn invalid_sell_arrays_are_refused_with_the_fault() {
     let good = Sell::new(sell()).unwrap();
     let expected = zoo::matrix(3, &[&[(0, 1.0)], &[(1, 2.0), (2, 3.0)], &[], &[(2, 4.0)]]);
     assert_eq!((good.to_csr().unwrap(), good.nnz(), good.padding()), ((*expected).clone(), 4, 2));
@@ -184,7 +184,7 @@ fn the_arrays_of_a_sell_matrix_are_checked() {
 }
 
 #[test]
-fn padding_lanes_of_the_last_slice_are_checked_too() {
+fn padding_lanes_of_the_last_slice_are_checked() {
     let parts = |value| SellParts {
         rows: 1,
         cols: 1,
@@ -202,7 +202,7 @@ fn padding_lanes_of_the_last_slice_are_checked_too() {
 }
 
 #[test]
-fn the_rows_of_a_dcsr_matrix_are_checked() {
+fn invalid_dcsr_row_indices_are_refused_with_the_fault() {
     let stored = || (*zoo::matrix(3, &[&[(0, 1.0)], &[(1, 2.0), (2, 3.0)]])).clone();
     let good = Dcsr::new(9, vec![2, 7], stored()).unwrap();
     assert_eq!((good.rows(), good.cols(), good.nnz()), (9, 3, 3));
@@ -218,7 +218,7 @@ fn the_rows_of_a_dcsr_matrix_are_checked() {
 }
 
 #[test]
-fn the_values_of_a_dense_matrix_must_fill_it() {
+fn a_wrong_number_of_dense_values_is_refused() {
     let error = Dense::new(2, 3, vec![0.0; 5]).unwrap_err();
     assert!(matches!(error, Error::Dimension { expected: 6, got: 5, .. }), "{error}");
     let error = Dense::from_columns(2, &[vec![0.0; 2], vec![0.0; 3]]).unwrap_err();
@@ -226,7 +226,7 @@ fn the_values_of_a_dense_matrix_must_fill_it() {
 }
 
 #[test]
-fn formats_that_no_memory_could_hold_are_refused() {
+fn formats_too_large_for_any_memory_are_refused() {
     let wide = Csr::new(1 << 31, 1 << 31, Offsets::U32(vec![0; (1 << 20) + 1]), vec![], Values::Ones);
     assert!(matches!(wide, Err(Error::InvalidCsr(CsrFault::OffsetCount { .. }))));
     let corner = zoo::matrix(u32::MAX as usize, &[&[(7, 1.0)]]);
@@ -236,15 +236,15 @@ fn formats_that_no_memory_could_hold_are_refused() {
     let tall: Vec<&[(u32, f64)]> = vec![&[]; 1 << 20];
     let tall = zoo::matrix(u32::MAX as usize, &tall);
     assert!(matches!(Dense::from_csr(&tall), Err(Error::OutOfMemory { .. })));
-    // A block wider than indices count to.
+    // A block wider than the range of 32-bit indices.
     assert!(matches!(Bsr::from_csr(&corner, (1, 1 << 32)), Err(Error::TooLarge { .. })));
 }
 
-/// Rows of one column each, with a fault planted in some of them.
-fn planted(rows: usize, faults: &[(usize, [u32; 3])]) -> CsrFault {
+/// Returns the reported fault of a matrix with three entries per row, after the given rows are overwritten.
+fn fault_with(rows: usize, faults: &[(usize, [u32; 3])]) -> CsrFault {
     let mut columns = [3, 5, 8].repeat(rows);
-    for &(row, planted) in faults {
-        columns[3 * row..3 * row + 3].copy_from_slice(&planted);
+    for &(row, faulty) in faults {
+        columns[3 * row..3 * row + 3].copy_from_slice(&faulty);
     }
     let offsets = (0..=rows).map(|row| 3 * row as u32).collect();
     match Csr::new(rows, 9, Offsets::U32(offsets), columns, Values::Ones) {
@@ -254,7 +254,7 @@ fn planted(rows: usize, faults: &[(usize, [u32; 3])]) -> CsrFault {
 }
 
 #[test]
-fn the_first_of_several_faults_is_named_for_any_number_of_threads() {
+fn the_first_of_several_faults_is_reported_for_any_number_of_threads() {
     let rows = 50_000;
     let order = |row, col, next| CsrFault::ColumnOrder { row, col, next };
     for threads in [1, 2, 3, 7] {
@@ -262,10 +262,10 @@ fn the_first_of_several_faults_is_named_for_any_number_of_threads() {
         pool.install(|| {
             for row in [0, 1, 255, 256, 24_999, rows - 2] {
                 let faults = [(row, [3, 8, 5]), (row + 1, [3, 3, 9]), (rows - 1, [1, 0, 0])];
-                assert_eq!(planted(rows, &faults), order(row, 8, 5), "{threads} threads, row {row}");
+                assert_eq!(fault_with(rows, &faults), order(row, 8, 5), "{threads} threads, row {row}");
                 let faults = [(row, [3, 4, 9]), (rows - 1, [1, 0, 0])];
                 let expected = CsrFault::ColumnRange { row, col: 9, cols: 9 };
-                assert_eq!(planted(rows, &faults), expected, "{threads} threads, row {row}");
+                assert_eq!(fault_with(rows, &faults), expected, "{threads} threads, row {row}");
             }
             let mut offsets: Vec<u64> = (0..=rows as u64).collect();
             (offsets[40_000], offsets[40_001], offsets[48_000]) = (50_000, 7, 0);
@@ -277,7 +277,7 @@ fn the_first_of_several_faults_is_named_for_any_number_of_threads() {
 }
 
 #[test]
-fn formats_without_parallel_edges_refuse_them_with_their_place() {
+fn formats_without_repeated_columns_refuse_them_with_row_and_column() {
     let pattern = Pattern::with_repeats(2, 3, Offsets::U32(vec![0, 1, 4]), vec![0, 1, 1, 2]).unwrap();
     assert!(pattern.has_repeats());
     let graph = Csr::with_pattern(Arc::new(pattern), Values::Ones).unwrap();

@@ -1,4 +1,4 @@
-//! The matrix in memory on its way to the matrices of other crates and back.
+//! Conversions to the matrices of other crates and back.
 
 use crate::common::zoo;
 use nalgebra_sparse::{CscMatrix, CsrMatrix};
@@ -10,7 +10,7 @@ use sprs::{CsMat, CsMatI, CsMatViewI, TriMat};
 use std::sync::Arc;
 
 #[test]
-fn column_indices_beyond_32_bits_are_refused_on_the_way_in() {
+fn foreign_column_indices_beyond_32_bits_are_refused() {
     let (cols, col) = (1usize << 40, (1usize << 32) + 1);
     let foreign = CsrMatrix::try_from_csr_data(1, cols, vec![0, 1], vec![col], vec![1.0]).unwrap();
     assert!(matches!(Csr::try_from(&foreign), Err(Error::TooLarge { value, .. }) if value == col as u128));
@@ -20,7 +20,7 @@ fn column_indices_beyond_32_bits_are_refused_on_the_way_in() {
     assert!(matches!(Csr::try_from(&empty), Err(Error::InvalidCsr(CsrFault::TooManyColumns { .. }))));
 }
 
-/// A matrix of small integers.
+/// Generates matrices of small integers.
 fn matrices() -> impl Strategy<Value = Csr> {
     let entry = prop_oneof![2 => Just(None), 1 => (-9i8..=9).prop_map(Some)];
     (0usize..9, 0usize..9)
@@ -44,7 +44,7 @@ fn matrices() -> impl Strategy<Value = Csr> {
 
 proptest! {
     #[test]
-    fn matrices_survive_the_way_to_nalgebra_and_back(m in matrices()) {
+    fn a_round_trip_through_nalgebra_keeps_the_matrix(m in matrices()) {
         let foreign = CsrMatrix::<f64>::try_from(&m).unwrap();
         prop_assert_eq!((foreign.nrows(), foreign.ncols(), foreign.nnz()), (m.rows(), m.cols(), m.nnz()));
         for i in 0..m.rows() {
@@ -54,7 +54,7 @@ proptest! {
     }
 
     #[test]
-    fn matrices_survive_the_way_to_sprs_and_back_in_either_storage_order(m in matrices()) {
+    fn a_round_trip_through_sprs_keeps_the_matrix_in_either_storage_order(m in matrices()) {
         let foreign = CsMat::<f64>::try_from(&m).unwrap();
         prop_assert_eq!((foreign.rows(), foreign.cols(), foreign.nnz()), (m.rows(), m.cols(), m.nnz()));
         for i in 0..m.rows() {
@@ -77,7 +77,7 @@ proptest! {
 }
 
 #[test]
-fn values_are_converted_to_the_precision_asked_for() {
+fn values_are_converted_to_the_precision_of_the_target() {
     let m = zoo::matrix(3, &[&[(0, 0.5), (2, 1.0 + 1e-12)], &[(1, -1.0)]]);
     let ones = Csr::with_pattern(m.pattern().clone(), Values::Ones).unwrap();
     assert_eq!(CsrMatrix::<f64>::try_from(&ones).unwrap().values(), [1.0; 3]);
@@ -89,13 +89,13 @@ fn values_are_converted_to_the_precision_asked_for() {
     assert_eq!(Csr::try_from(single).unwrap().values(), &Values::F32(vec![0.5, 1.0, -1.0]));
 }
 
-/// A matrix that nothing else shares.
+/// Returns a matrix that shares its arrays with no other matrix.
 fn owned() -> Csr {
     let offsets = Offsets::U32(vec![0, 2, 2, 3]);
     Csr::new(3, 4, offsets, vec![1, 3, 0], Values::F64(vec![0.5, f64::NAN, -0.0])).unwrap()
 }
 
-fn values_at(m: &Csr) -> *const f64 {
+fn values_pointer(m: &Csr) -> *const f64 {
     let Values::F64(values) = m.values() else { panic!() };
     values.as_ptr()
 }
@@ -103,47 +103,48 @@ fn values_at(m: &Csr) -> *const f64 {
 #[test]
 fn values_are_moved_to_either_library_and_back() {
     let m = owned();
-    let at = values_at(&m);
-    let there = CsrMatrix::<f64>::try_from(m).unwrap();
-    assert_eq!(there.values().as_ptr(), at);
-    let back = Csr::try_from(there).unwrap();
-    assert_eq!(values_at(&back), at);
-    let there = CsMat::<f64>::try_from(back).unwrap();
-    assert_eq!(there.data().as_ptr(), at);
-    let back = Csr::try_from(there).unwrap();
-    assert_eq!(values_at(&back), at);
+    let pointer = values_pointer(&m);
+    let foreign = CsrMatrix::<f64>::try_from(m).unwrap();
+    assert_eq!(foreign.values().as_ptr(), pointer);
+    let back = Csr::try_from(foreign).unwrap();
+    assert_eq!(values_pointer(&back), pointer);
+    let foreign = CsMat::<f64>::try_from(back).unwrap();
+    assert_eq!(foreign.data().as_ptr(), pointer);
+    let back = Csr::try_from(foreign).unwrap();
+    assert_eq!(values_pointer(&back), pointer);
     assert_eq!((back.row_offsets(), back.col_indices()), (owned().row_offsets(), owned().col_indices()));
 }
 
 #[test]
-fn all_arrays_are_moved_where_sprs_has_32_bit_indices() {
+fn all_arrays_are_moved_if_sprs_has_32_bit_indices() {
     let m = owned();
-    let at = (m.col_indices().as_ptr(), values_at(&m));
-    let there = CsMatI::<f64, u32>::try_from(m).unwrap();
-    assert_eq!((there.indices().as_ptr(), there.data().as_ptr()), at);
-    let back = Csr::try_from(there).unwrap();
-    assert_eq!((back.col_indices().as_ptr(), values_at(&back)), at);
-    // A pattern that another matrix shares stays with it.
+    let pointers = (m.col_indices().as_ptr(), values_pointer(&m));
+    let foreign = CsMatI::<f64, u32>::try_from(m).unwrap();
+    assert_eq!((foreign.indices().as_ptr(), foreign.data().as_ptr()), pointers);
+    let back = Csr::try_from(foreign).unwrap();
+    assert_eq!((back.col_indices().as_ptr(), values_pointer(&back)), pointers);
+    // A pattern that another matrix shares is copied.
     let other = back.clone();
-    let there = CsMatI::<f64, u32>::try_from(back).unwrap();
-    assert_eq!((there.indices(), other.col_indices().as_ptr()), (other.col_indices(), at.0));
-    // Offsets that are wide without need become narrow.
+    let foreign = CsMatI::<f64, u32>::try_from(back).unwrap();
+    assert_eq!((foreign.indices(), other.col_indices().as_ptr()), (other.col_indices(), pointers.0));
+    // 64-bit offsets that fit 32 bits are narrowed.
     let narrowed = CsMatI::<f32, u32>::try_from(other.with_wide_offsets().to_f32()).unwrap();
     assert_eq!(narrowed.indptr().raw_storage(), [0, 2, 2, 3]);
 }
 
 #[test]
-fn a_view_copies_nothing() {
+fn a_view_copies_no_arrays() {
     let m = owned();
     let view = CsMatViewI::<f64, u32>::try_from(&m).unwrap();
-    assert_eq!((view.indices().as_ptr(), view.data().as_ptr()), (m.col_indices().as_ptr(), values_at(&m)));
+    let pointers = (m.col_indices().as_ptr(), values_pointer(&m));
+    assert_eq!((view.indices().as_ptr(), view.data().as_ptr()), pointers);
     assert_eq!((view.shape(), view.get(0, 1), view.get(1, 1)), ((3, 4), Some(&0.5), None));
     let single = m.to_f32();
     assert_eq!(CsMatViewI::<f32, u32>::try_from(&single).unwrap().data()[0], 0.5);
 }
 
 #[test]
-fn a_view_of_other_arrays_than_sprs_reads_is_refused() {
+fn a_view_of_arrays_with_other_types_is_refused() {
     let m = owned();
     let wide = m.with_wide_offsets();
     let ones = Csr::with_pattern(Arc::clone(m.pattern()), Values::Ones).unwrap();
@@ -158,7 +159,7 @@ fn a_view_of_other_arrays_than_sprs_reads_is_refused() {
 }
 
 #[test]
-fn offsets_that_do_not_begin_at_zero_are_shifted_in_a_copy_and_refused_where_arrays_move() {
+fn offsets_that_do_not_begin_at_zero_are_shifted_in_a_copy_and_refused_in_a_move() {
     let part = || CsMat::new((2, 3), vec![1, 2, 3], vec![1, 2], vec![2.0, 3.0]);
     let copied = Csr::try_from(&part()).unwrap();
     assert_eq!((copied.row(0).collect::<Vec<_>>(), copied.get(1, 2)), (vec![(1, 2.0)], Some(3.0)));
@@ -168,7 +169,7 @@ fn offsets_that_do_not_begin_at_zero_are_shifted_in_a_copy_and_refused_where_arr
 
 proptest! {
     #[test]
-    fn columns_come_in_as_rows(m in matrices()) {
+    fn matrices_stored_by_columns_are_transposed(m in matrices()) {
         let by_columns = CscMatrix::from(&CsrMatrix::<f64>::try_from(&m).unwrap());
         prop_assert_eq!(&Csr::try_from(by_columns).unwrap(), &m);
         let by_columns = CsMat::<f64>::try_from(&m).unwrap().to_csc();

@@ -1,4 +1,4 @@
-//! Any format to any other and back: what comes back is the same, bit for bit, as far as the format can tell.
+//! Round trips through every format, which return the same matrix bit for bit, except for zeros that look like fill.
 
 use crate::common::vectors::integers;
 use crate::common::zoo;
@@ -8,10 +8,10 @@ use solver::error::CsrFault;
 use solver::format::{Bsr, Coo, Csr, Dcsr, Dense, Ell, Offsets, Pattern, Sell, Values};
 use std::sync::Arc;
 
-/// Shape, offsets, columns and the bits of the values, with what kind they are of.
+/// Rows, columns, offsets, column indices, the kind of the values and their bits.
 type Bits = (usize, usize, Offsets, Vec<u32>, &'static str, Vec<u64>);
 
-/// All there is to a matrix, for comparisons in which NaN equals itself and -0 does not equal 0.
+/// Returns the whole matrix in a form in which NaN equals itself and -0 does not equal 0.
 fn bits(m: &Csr) -> Bits {
     let (kind, values) = match m.values() {
         Values::Ones => ("ones", Vec::new()),
@@ -22,8 +22,8 @@ fn bits(m: &Csr) -> Bits {
     (m.rows(), m.cols(), Offsets::narrowest(offsets), m.col_indices().to_vec(), kind, values)
 }
 
-/// The entries that formats with fill can tell from it, as (row, column, bits of the value in double precision).
-fn told(m: &Csr) -> Vec<(usize, usize, u64)> {
+/// Returns the entries other than +0, which formats cannot distinguish from fill, as (row, column, bits of the value as f64).
+fn nonzeros(m: &Csr) -> Vec<(usize, usize, u64)> {
     let entries = (0..m.rows()).flat_map(|i| m.row(i).map(move |(j, v)| (i, j, v.to_bits())));
     entries.filter(|&(_, _, value)| value != 0).collect()
 }
@@ -48,7 +48,7 @@ fn awkward_f32() -> impl Strategy<Value = f32> {
     ]
 }
 
-/// Columns of a row: none, few, or all of them.
+/// Generates the column indices of a row: none, a few, or all of them.
 fn row(cols: usize) -> impl Strategy<Value = Vec<u32>> {
     let all: Vec<u32> = (0..cols as u32).collect();
     prop_oneof![
@@ -72,7 +72,7 @@ fn pattern() -> impl Strategy<Value = Arc<Pattern>> {
         })
 }
 
-/// A matrix of any shape and kind of values, explicit zeros, NaN and -0 among them.
+/// Generates matrices of any shape and kind of values, including explicit zeros, NaN and -0.
 fn matrices() -> impl Strategy<Value = Csr> {
     pattern().prop_flat_map(|pattern| {
         let entries = pattern.col_indices().len();
@@ -85,7 +85,7 @@ fn matrices() -> impl Strategy<Value = Csr> {
     })
 }
 
-/// By way of every format that tells padding from entries.
+/// Returns the matrix after a round trip through every format that distinguishes padding from entries.
 fn exact(m: &Csr, height: usize, window: usize) -> Vec<(&'static str, Csr)> {
     let ell = Ell::with_limit(m, usize::MAX).unwrap();
     let sell = Sell::from_csr(m, height, window).unwrap();
@@ -101,7 +101,7 @@ fn exact(m: &Csr, height: usize, window: usize) -> Vec<(&'static str, Csr)> {
 
 proptest! {
     #[test]
-    fn formats_that_keep_lengths_of_rows_give_the_very_matrix_back(
+    fn formats_that_store_row_lengths_return_the_same_matrix(
         m in matrices(), height in 1_usize..9, window in 1_usize..30,
     ) {
         for (name, back) in exact(&m, height, window) {
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn formats_with_fill_give_every_entry_but_positive_zeros_back(
+    fn formats_with_fill_return_every_entry_except_positive_zeros(
         m in matrices(), height in 1_usize..6, width in 1_usize..6,
     ) {
         let blocks = Bsr::from_csr(&m, (height, width)).unwrap();
@@ -119,15 +119,15 @@ proptest! {
         let dense = Dense::from_csr(&m).unwrap();
         for (name, back) in [("bsr", blocks.to_csr().unwrap()), ("dense", dense.to_csr().unwrap())] {
             prop_assert_eq!((back.rows(), back.cols()), (m.rows(), m.cols()));
-            prop_assert_eq!(told(&back), told(&m), "{}", name);
-            prop_assert_eq!(told(&back).len(), back.nnz(), "{}", name);
+            prop_assert_eq!(nonzeros(&back), nonzeros(&m), "{}", name);
+            prop_assert_eq!(nonzeros(&back).len(), back.nnz(), "{}", name);
         }
         let f32_stays = matches!(m.values(), Values::F32(_));
         prop_assert_eq!(matches!(blocks.values(), Values::F32(_)), f32_stays);
     }
 
     #[test]
-    fn arrays_taken_out_of_a_format_make_it_again(m in matrices(), height in 1_usize..9, width in 1_usize..6) {
+    fn a_format_can_be_rebuilt_from_its_arrays(m in matrices(), height in 1_usize..9, width in 1_usize..6) {
         let ell = Ell::with_limit(&m, usize::MAX).unwrap();
         let again = Ell::new(
             m.rows(), m.cols(), ell.row_lengths().to_vec(), ell.col_indices().to_vec(), ell.values().clone(),
@@ -163,7 +163,7 @@ proptest! {
     }
 
     #[test]
-    fn triplets_give_the_matrix_back_in_double_precision(m in matrices()) {
+    fn triplets_return_the_matrix_in_double_precision(m in matrices()) {
         let back = m.to_coo().unwrap().into_csr().unwrap();
         let wide = |m: &Csr| (0..m.nnz()).map(|j| m.values().get(j).to_bits()).collect::<Vec<_>>();
         prop_assert_eq!((bits(&back).3, wide(&back)), (bits(&m).3, wide(&m)));
@@ -171,19 +171,19 @@ proptest! {
     }
 
     #[test]
-    fn the_transpose_holds_every_entry_across_the_diagonal(m in matrices()) {
-        let across = m.transposed().unwrap();
-        prop_assert_eq!((across.rows(), across.cols(), across.nnz()), (m.cols(), m.rows(), m.nnz()));
-        prop_assert_eq!(bits(&across).4, bits(&m).4);
+    fn the_transpose_swaps_rows_and_columns_of_every_entry(m in matrices()) {
+        let transpose = m.transposed().unwrap();
+        prop_assert_eq!((transpose.rows(), transpose.cols(), transpose.nnz()), (m.cols(), m.rows(), m.nnz()));
+        prop_assert_eq!(bits(&transpose).4, bits(&m).4);
         for i in 0..m.rows() {
             for (j, v) in m.row(i) {
-                prop_assert_eq!(across.get(j, i).map(f64::to_bits), Some(v.to_bits()));
+                prop_assert_eq!(transpose.get(j, i).map(f64::to_bits), Some(v.to_bits()));
             }
         }
     }
 
     #[test]
-    fn triangle_and_diagonal_hold_what_the_matrix_holds_there(m in matrices()) {
+    fn triangle_and_diagonal_have_the_entries_of_the_matrix(m in matrices()) {
         let lower = m.lower_triangle().unwrap();
         let kept: Vec<_> = (0..m.rows())
             .flat_map(|i| m.row(i).map(move |(j, v)| (i, j, v.to_bits())))
@@ -202,22 +202,22 @@ proptest! {
 }
 
 #[test]
-fn every_matrix_of_the_zoo_survives_every_format() {
+fn round_trips_of_the_zoo_through_every_format_keep_the_matrix() {
     for (name, m) in zoo::reals() {
         for (height, window) in [(1, 1), (4, 1), (32, 64), (8, usize::MAX)] {
             for (format, back) in exact(&m, height, window) {
-                assert_eq!(bits(&back), bits(&m), "{name} by way of {format}");
+                assert_eq!(bits(&back), bits(&m), "{name} through {format}");
             }
         }
         for block in [(1, 1), (2, 3), (3, 3), (8, 8), (1000, 1), (1, 1000)] {
             let back = Bsr::from_csr(&m, block).unwrap().to_csr().unwrap();
-            assert_eq!(told(&back), told(&m), "{name} in blocks of {block:?}");
+            assert_eq!(nonzeros(&back), nonzeros(&m), "{name} in blocks of {block:?}");
         }
     }
 }
 
 #[test]
-fn slices_are_sorted_within_their_windows_and_padded_each_to_its_longest_row() {
+fn sell_rows_are_sorted_within_windows_and_padded_to_the_longest_row_of_the_slice() {
     let m = zoo::reals().into_iter().find(|(name, _)| *name == "row lengths 0 to 70").unwrap().1;
     let sell = Sell::from_csr(&m, 8, 16).unwrap();
     for window in sell.permutation().chunks(16).zip(sell.row_lengths().chunks(16)) {
@@ -227,7 +227,7 @@ fn slices_are_sorted_within_their_windows_and_padded_each_to_its_longest_row() {
     let expected: usize = sell.row_lengths().chunks(8).map(|slice| 8 * slice[0] as usize).sum();
     assert_eq!((sell.slices(), sell.col_indices().len()), (71_usize.div_ceil(8), expected));
     assert_eq!(sell.padding(), expected - m.nnz());
-    // Unsorted, lengths 0 to 7 take as much as eight of 7.
+    // Without sorting, rows of lengths 0 to 7 take as many slots as eight rows of length 7.
     let unsorted = Sell::from_csr(&m, 8, 1).unwrap();
     assert_eq!((unsorted.slice_offsets().get(1), unsorted.permutation()[5]), (8 * 7, 5));
     let bytes = 71 * 8 + 10 * 4 + expected * 12;
@@ -235,7 +235,7 @@ fn slices_are_sorted_within_their_windows_and_padded_each_to_its_longest_row() {
 }
 
 #[test]
-fn formats_count_the_bytes_of_their_arrays() {
+fn storage_bytes_count_the_arrays_of_each_format() {
     let m = zoo::matrix(6, &[&[(0, 1.0), (1, 2.0), (5, 3.0)], &[], &[(4, 4.0)]]);
     assert_eq!(Ell::from_csr(&m).unwrap().storage_bytes(), 3 * 4 + 9 * 12);
     let ones = Csr::with_pattern(m.pattern().clone(), Values::Ones).unwrap();
@@ -247,7 +247,7 @@ fn formats_count_the_bytes_of_their_arrays() {
 }
 
 #[test]
-fn dense_matrices_are_read_by_place_row_and_column() {
+fn dense_matrices_are_read_by_entry_row_and_column() {
     let m = Dense::from_columns(2, &[[1.0, 2.0], [3.0, -0.0], [5.0, 6.0]]).unwrap();
     assert_eq!(m.values(), [1.0, 3.0, 5.0, 2.0, -0.0, 6.0]);
     assert_eq!((m.get(1, 2), m.get(2, 0), m.get(0, 3)), (Some(6.0), None, None));
@@ -261,7 +261,7 @@ fn dense_matrices_are_read_by_place_row_and_column() {
     assert!(matches!(wide, Err(Error::InvalidCsr(CsrFault::TooManyColumns { .. }))));
 }
 
-/// A graph with parallel edges, some on the diagonal.
+/// Returns a graph with parallel edges, some on the diagonal.
 fn multigraph() -> Csr {
     let columns = vec![0, 0, 2, 1, 1, 1, 2, 0];
     let pattern = Pattern::with_repeats(4, 3, Offsets::U32(vec![0, 3, 6, 7, 8]), columns).unwrap();
@@ -281,10 +281,10 @@ fn parallel_edges_are_kept_and_add_up() {
     assert_eq!((summed.nnz(), summed.get(1, 1), summed.get(0, 0)), (5, Some(15.0), Some(3.0)));
     let x = integers(3, 3);
     assert_eq!(graph.multiply_reference(&x), summed.multiply_reference(&x));
-    let across = graph.transposed().unwrap();
-    assert!(across.pattern().has_repeats());
-    assert_eq!(across.row(1).collect::<Vec<_>>(), [(1, 4.0), (1, 5.0), (1, 6.0)]);
-    assert_eq!(bits(&across.transposed().unwrap()), bits(&graph));
+    let transpose = graph.transposed().unwrap();
+    assert!(transpose.pattern().has_repeats());
+    assert_eq!(transpose.row(1).collect::<Vec<_>>(), [(1, 4.0), (1, 5.0), (1, 6.0)]);
+    assert_eq!(bits(&transpose.transposed().unwrap()), bits(&graph));
     assert_eq!(bits(&Dcsr::from_csr(graph.clone()).unwrap().to_csr().unwrap()), bits(&graph));
     assert!(graph.lower_triangle().unwrap().pattern().has_repeats());
     assert!(matches!(graph.to_f32().summed().unwrap().values(), Values::F32(_)));
@@ -293,7 +293,7 @@ fn parallel_edges_are_kept_and_add_up() {
 }
 
 #[test]
-fn a_triangle_without_the_parallel_edges_has_none() {
+fn a_triangle_without_parallel_edges_has_no_repeats() {
     let pattern = Pattern::with_repeats(2, 2, Offsets::U32(vec![0, 2, 3]), vec![1, 1, 0]).unwrap();
     let graph = Csr::with_pattern(Arc::new(pattern), Values::Ones).unwrap();
     let lower = graph.lower_triangle().unwrap();
@@ -301,12 +301,12 @@ fn a_triangle_without_the_parallel_edges_has_none() {
 }
 
 #[test]
-fn a_pattern_that_may_repeat_but_does_not_is_as_any_other() {
+fn a_pattern_that_may_have_repeats_but_has_none_equals_a_plain_one() {
     let m = zoo::generated("poisson2d:9x7");
     let p = m.pattern();
     let same = Pattern::with_repeats(p.rows(), p.cols(), p.row_offsets().clone(), p.col_indices().to_vec());
     assert_eq!(same.unwrap(), **p);
-    // Disorder stays a fault.
+    // Decreasing column indices are still refused.
     let broken = Pattern::with_repeats(1, 3, Offsets::U32(vec![0, 3]), vec![1, 1, 0]).unwrap_err();
     let expected = CsrFault::ColumnOrder { row: 0, col: 1, next: 0 };
     assert!(matches!(broken, Error::InvalidCsr(fault) if fault == expected));
@@ -316,15 +316,15 @@ fn a_pattern_that_may_repeat_but_does_not_is_as_any_other() {
 }
 
 #[test]
-fn triplets_keep_the_last_column_that_indices_name() {
+fn triplets_can_have_the_largest_column_index() {
     let wide = zoo::matrix(u32::MAX as usize, &[&[(u32::MAX - 1, 2.0)]]);
     let coo = Coo::new(1, u32::MAX as usize, vec![0], vec![u32::MAX - 1], vec![2.0]).unwrap();
     assert_eq!(wide.to_coo().unwrap(), coo);
 }
 
 #[test]
-fn the_number_of_threads_changes_no_format() {
-    // Large enough for several pieces of work in every conversion.
+fn conversions_do_not_depend_on_the_number_of_threads() {
+    // Large enough to be split into several pieces in every conversion.
     let m = zoo::generated("hex27:9x8x7,dof=3");
     let giant = zoo::reals().into_iter().find(|(name, _)| *name == "one giant row").unwrap().1;
     let work = |m: &Csr| {

@@ -1,5 +1,5 @@
-//! Statistics against a reference that looks at every place of a dense copy, on random matrices, on the zoo and on real
-//! ones; and that threads change nothing.
+//! Statistics compared with their definitions on random matrices and on the zoo, and with published facts on real matrices; and
+//! their independence of the number of threads.
 
 use crate::common::zoo;
 use proptest::prelude::*;
@@ -16,13 +16,13 @@ fn entries(matrix: &Csr) -> Entries {
 }
 
 fn from_entries(rows: usize, cols: usize, entries: &Entries) -> Csr {
-    let offset = |row: usize| entries.keys().filter(|place| place.0 < row).count() as u64;
+    let offset = |row: usize| entries.keys().filter(|position| position.0 < row).count() as u64;
     let offsets = Offsets::narrowest((0..=rows).map(offset).collect());
-    let columns = entries.keys().map(|place| place.1 as u32).collect();
+    let columns = entries.keys().map(|position| position.1 as u32).collect();
     Csr::new(rows, cols, offsets, columns, Values::F64(entries.values().copied().collect())).unwrap()
 }
 
-/// Compares everything with its definition.
+/// Compares every statistic with its definition.
 fn check(name: &str, m: &Csr) {
     let (stats, all) = (Stats::of(m, false), entries(m));
     assert_eq!((stats.rows, stats.cols, stats.nnz), (m.rows(), m.cols(), all.len()), "{name}");
@@ -47,7 +47,7 @@ fn check_rows(name: &str, m: &Csr, stats: &Stats) {
     assert_eq!(length.min, lengths.iter().copied().min().unwrap_or(0), "{name}");
     assert_eq!(length.max, lengths.iter().copied().max().unwrap_or(0), "{name}");
     assert_eq!(length.mean, m.nnz() as f64 / n, "{name}");
-    // In whole numbers: a sum of squares with one far larger than all others would round at each of them.
+    // Integers, as a floating-point sum of squares would round at each term if one is far larger than all the others.
     let sum = |power: u32| lengths.iter().map(|&l| (l as u128).pow(power)).sum::<u128>();
     let variance = (lengths.len() as u128 * sum(2) - sum(1).pow(2)) as f64 / (n * n);
     let rounding = crate::common::tolerance::GENERATED * (1.0 + variance + length.mean * length.mean);
@@ -110,7 +110,7 @@ fn check_memory(name: &str, m: &Csr, stats: &Stats) {
         |format: &str| stats.memory.iter().find(|m| m.format.starts_with(format)).map(|m| (m.f64, m.f32));
     let (rows, cols, nnz) = (m.rows() as u128, m.cols() as u128, m.nnz() as u128);
     let offset = m.row_offsets().width() as u128;
-    let of = |values: u128, others: u128| Some((8 * values + others, 4 * values + others));
+    let of = |values: u128, indices: u128| Some((8 * values + indices, 4 * values + indices));
     assert_eq!(bytes("csr"), of(nnz, 4 * nnz + offset * (rows + 1)), "{name}");
     if let Values::F64(_) = m.values() {
         assert_eq!(bytes("csr").unwrap().0, u128::from(m.storage_bytes()), "{name}");
@@ -126,77 +126,78 @@ fn check_memory(name: &str, m: &Csr, stats: &Stats) {
     lengths.chunks_mut(SELL_SIGMA).for_each(|window| window.sort_by_key(|&length| usize::MAX - length));
     let slots: usize = lengths.chunks(SELL_SLICE).map(|slice| slice.iter().max().unwrap() * SELL_SLICE).sum();
     let slices = rows.div_ceil(SELL_SLICE as u128);
-    let others = 4 * slots as u128 + offset * (slices + 1) + 4 * rows;
-    assert_eq!(bytes(&format!("sell-{SELL_SLICE}-{SELL_SIGMA}")), of(slots as u128, others), "{name}");
+    let indices = 4 * slots as u128 + offset * (slices + 1) + 4 * rows;
+    assert_eq!(bytes(&format!("sell-{SELL_SLICE}-{SELL_SIGMA}")), of(slots as u128, indices), "{name}");
     for block in &stats.blocks.all {
         let found = FormatBytes::of_block(block);
         let values = block.blocks as u128 * (block.size[0] * block.size[1]) as u128;
-        let others = 4 * block.blocks as u128 + offset * (rows.div_ceil(block.size[0] as u128) + 1);
-        assert_eq!(Some((found.f64, found.f32)), of(values, others), "{name} {:?}", block.size);
+        let indices = 4 * block.blocks as u128 + offset * (rows.div_ceil(block.size[0] as u128) + 1);
+        assert_eq!(Some((found.f64, found.f32)), of(values, indices), "{name} {:?}", block.size);
     }
 }
 
 fn check_square(name: &str, m: &Csr, all: &Entries, stats: &Stats) {
     let n = m.rows();
-    let off: Vec<(usize, usize)> = all.keys().copied().filter(|(i, j)| i != j).collect();
-    let mirrored = off.iter().filter(|&&(i, j)| all.contains_key(&(j, i))).count();
-    let equal = off.iter().filter(|&&(i, j)| all.get(&(j, i)) == Some(&all[&(i, j)])).count();
+    let off_diagonal: Vec<(usize, usize)> = all.keys().copied().filter(|(i, j)| i != j).collect();
+    let mirrored = off_diagonal.iter().filter(|&&(i, j)| all.contains_key(&(j, i))).count();
+    let equal = off_diagonal.iter().filter(|&&(i, j)| all.get(&(j, i)) == Some(&all[&(i, j)])).count();
     let s = stats.symmetry.unwrap();
-    assert_eq!((s.off_diagonal, s.mirrored, s.equal), (off.len(), mirrored, equal), "{name}");
-    assert_eq!(s.pattern, if off.is_empty() { 1.0 } else { mirrored as f64 / off.len() as f64 }, "{name}");
-    assert_eq!(s.value, if off.is_empty() { 1.0 } else { equal as f64 / off.len() as f64 }, "{name}");
+    assert_eq!((s.off_diagonal, s.mirrored, s.equal), (off_diagonal.len(), mirrored, equal), "{name}");
+    let share = |n: usize| if off_diagonal.is_empty() { 1.0 } else { n as f64 / off_diagonal.len() as f64 };
+    assert_eq!((s.pattern, s.value), (share(mirrored), share(equal)), "{name}");
     let value = |i: usize, j: usize| all.get(&(i, j)).copied().unwrap_or(0.0);
-    let symmetric = off.iter().all(|&(i, j)| value(i, j) == value(j, i));
-    let decided = match (stats.rounding, stats.asymmetry) {
+    let symmetric = off_diagonal.iter().all(|&(i, j)| value(i, j) == value(j, i));
+    let verdict = match (stats.rounding, stats.asymmetry) {
         (None, None) => Verdict::Exact,
         (Some(rounding), None) => Verdict::ToRounding(rounding),
         (_, Some(asymmetry)) => Verdict::No(asymmetry),
     };
-    assert_eq!((stats.symmetric, decided), (symmetric, symmetry_of(m).unwrap()), "{name}");
-    assert_eq!(decided == Verdict::Exact, symmetric, "{name}");
+    assert_eq!((stats.symmetric, verdict), (symmetric, symmetry_of(m).unwrap()), "{name}");
+    assert_eq!(verdict == Verdict::Exact, symmetric, "{name}");
 
     let (d, mut dominant, mut strictly) = (stats.diagonal.unwrap(), 0, 0);
     for i in 0..n {
-        let others: f64 = all.range((i, 0)..(i + 1, 0)).filter(|(p, _)| p.1 != i).map(|(_, v)| v.abs()).sum();
-        let own = all.get(&(i, i)).map_or(0.0, |v| v.abs());
-        dominant += usize::from(own >= others);
-        strictly += usize::from(own > others);
+        let rest: f64 = all.range((i, 0)..(i + 1, 0)).filter(|(p, _)| p.1 != i).map(|(_, v)| v.abs()).sum();
+        let magnitude = all.get(&(i, i)).map_or(0.0, |v| v.abs());
+        dominant += usize::from(magnitude >= rest);
+        strictly += usize::from(magnitude > rest);
     }
     assert_eq!((d.dominant_rows, d.strictly_dominant_rows), (dominant, strictly), "{name}");
-    let own: Vec<Option<f64>> = (0..n).map(|i| all.get(&(i, i)).copied()).collect();
-    let such = |test: fn(Option<f64>) -> bool| own.iter().filter(|&&d| test(d)).count();
-    assert_eq!(d.missing, such(|d| d.is_none()), "{name}");
-    assert_eq!(d.zero, such(|d| d == Some(0.0)), "{name}");
-    assert_eq!(d.negative, such(|d| d.is_some_and(|d| d < 0.0)), "{name}");
-    assert_eq!(d.positive, such(|d| d.is_some_and(|d| d > 0.0)), "{name}");
-    assert_eq!(d.first_not_positive, own.iter().position(|d| d.is_none_or(|d| d <= 0.0)), "{name}");
+    let diagonal: Vec<Option<f64>> = (0..n).map(|i| all.get(&(i, i)).copied()).collect();
+    let count = |test: fn(Option<f64>) -> bool| diagonal.iter().filter(|&&d| test(d)).count();
+    assert_eq!(d.missing, count(|d| d.is_none()), "{name}");
+    assert_eq!(d.zero, count(|d| d == Some(0.0)), "{name}");
+    assert_eq!(d.negative, count(|d| d.is_some_and(|d| d < 0.0)), "{name}");
+    assert_eq!(d.positive, count(|d| d.is_some_and(|d| d > 0.0)), "{name}");
+    assert_eq!(d.first_not_positive, diagonal.iter().position(|d| d.is_none_or(|d| d <= 0.0)), "{name}");
 
     let band = stats.bandwidth.unwrap();
-    assert_eq!(band.lower, off.iter().map(|&(i, j)| i.saturating_sub(j)).max().unwrap_or(0), "{name}");
-    assert_eq!(band.upper, off.iter().map(|&(i, j)| j.saturating_sub(i)).max().unwrap_or(0), "{name}");
-    let first = |i: usize| all.range((i, 0)..(i + 1, 0)).next().map_or(i, |(place, _)| place.1.min(i));
+    let lower = off_diagonal.iter().map(|&(i, j)| i.saturating_sub(j)).max().unwrap_or(0);
+    let upper = off_diagonal.iter().map(|&(i, j)| j.saturating_sub(i)).max().unwrap_or(0);
+    assert_eq!((band.lower, band.upper), (lower, upper), "{name}");
+    let first = |i: usize| all.range((i, 0)..(i + 1, 0)).next().map_or(i, |(position, _)| position.1.min(i));
     assert_eq!(band.profile, (0..n).map(|i| (i - first(i)) as u64).sum::<u64>(), "{name}");
 
-    let sizes = components_by_walking(n, &off);
+    let sizes = components_by_search(n, &off_diagonal);
     let c = stats.components.unwrap();
     assert_eq!((c.count, c.largest), (sizes.len(), sizes.iter().copied().max().unwrap_or(0)), "{name}");
     assert_eq!(c.isolated, sizes.iter().filter(|&&size| size == 1).count(), "{name}");
 }
 
-/// Sizes of the components, by walking along entries in both directions.
-fn components_by_walking(n: usize, off: &[(usize, usize)]) -> Vec<usize> {
-    let mut near = vec![Vec::new(); n];
-    off.iter().for_each(|&(i, j)| {
-        near[i].push(j);
-        near[j].push(i);
+/// Returns the sizes of the components, by a graph search along entries in both directions.
+fn components_by_search(n: usize, off_diagonal: &[(usize, usize)]) -> Vec<usize> {
+    let mut neighbours = vec![Vec::new(); n];
+    off_diagonal.iter().for_each(|&(i, j)| {
+        neighbours[i].push(j);
+        neighbours[j].push(i);
     });
-    let (mut seen, mut sizes) = (vec![false; n], Vec::new());
+    let (mut visited, mut sizes) = (vec![false; n], Vec::new());
     for start in 0..n {
         let (mut size, mut to_visit) = (0, vec![start]);
         while let Some(node) = to_visit.pop() {
-            if !std::mem::replace(&mut seen[node], true) {
+            if !std::mem::replace(&mut visited[node], true) {
                 size += 1;
-                to_visit.extend(&near[node]);
+                to_visit.extend(&neighbours[node]);
             }
         }
         if size > 0 {
@@ -207,7 +208,7 @@ fn components_by_walking(n: usize, off: &[(usize, usize)]) -> Vec<usize> {
 }
 
 #[test]
-fn every_statistic_of_the_zoo_is_as_defined() {
+fn statistics_of_the_zoo_match_their_definitions() {
     for (name, m) in zoo::integers().into_iter().chain(zoo::reals()) {
         check(name, &m);
     }
@@ -219,12 +220,12 @@ fn matrices(most: usize) -> impl Strategy<Value = Csr> {
         |(rows, cols, square, drawn)| {
             let cols = if square { rows } else { cols };
             let mut entries = Entries::new();
-            for ((i, j), value, partner) in drawn {
+            for ((i, j), value, mirrored) in drawn {
                 if i < rows && j < cols {
                     entries.insert((i, j), value);
-                    // Three of four have a partner across the diagonal, most of them an equal one.
-                    if square && partner > 0 {
-                        entries.insert((j, i), if partner > 1 { value } else { value + 1.0 });
+                    // Three of four entries have a mirrored entry, most of them an equal one.
+                    if square && mirrored > 0 {
+                        entries.insert((j, i), if mirrored > 1 { value } else { value + 1.0 });
                     }
                 }
             }
@@ -235,12 +236,12 @@ fn matrices(most: usize) -> impl Strategy<Value = Csr> {
 
 proptest! {
     #[test]
-    fn every_statistic_of_a_random_matrix_is_as_defined(m in matrices(24)) {
+    fn statistics_of_random_matrices_match_their_definitions(m in matrices(24)) {
         check("random", &m);
     }
 
     #[test]
-    fn every_cell_of_a_density_grid_counts_its_own_entries(m in matrices(24), most in 1usize..30) {
+    fn each_cell_of_a_density_grid_counts_the_entries_in_it(m in matrices(24), most in 1usize..30) {
         let grid = Density::of(&m, most);
         prop_assert!(grid.down.max(grid.across) <= most);
         let mut counts = vec![0u64; grid.down * grid.across];
@@ -253,7 +254,7 @@ proptest! {
 }
 
 #[test]
-fn a_grid_has_a_cell_for_each_place_of_a_small_matrix_and_covers_a_large_one() {
+fn a_density_grid_is_exact_for_a_small_matrix_and_coarse_for_a_large_one() {
     let small = Density::of(&zoo::generated("poisson2d:4x5"), 512);
     assert_eq!((small.down, small.across, small.is_exact()), (20, 20, true));
     assert!((0..20).all(|i| small.share(i, i) == 1.0));
@@ -264,27 +265,27 @@ fn a_grid_has_a_cell_for_each_place_of_a_small_matrix_and_covers_a_large_one() {
 }
 
 #[test]
-fn threads_change_no_statistic() {
+fn statistics_do_not_depend_on_the_number_of_threads() {
     for what in ["poisson2d:300x200", "hex27:9x8x7,dof=3"] {
         let m = zoo::generated(what);
-        // Without its neighbours' help: the values of every third entry are changed, so that nothing is symmetric.
+        // The values of every third entry are changed, so that the matrix is not symmetric.
         let values = (0..m.nnz()).map(|j| m.values().get(j) + f64::from(u8::from(j % 3 == 0))).collect();
         let m = Csr::with_pattern(m.pattern().clone(), Values::F64(values)).unwrap();
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| (Stats::of(&m, false), Density::of(&m, 300)))
         };
-        let alone = with(1);
-        assert!(!alone.0.symmetric);
+        let serial = with(1);
+        assert!(!serial.0.symmetric);
         for threads in [2, 3, 7, 16] {
-            assert_eq!(with(threads), alone, "{what} with {threads} threads");
+            assert_eq!(with(threads), serial, "{what} with {threads} threads");
         }
     }
 }
 
 #[test]
 fn blocks_across_many_strips_and_widths_are_counted_exactly() {
-    // More rows than a strip has, and none of the sizes divides them.
+    // The number of rows exceeds that of a strip, and no block size divides it.
     let m = zoo::generated("hex27:11x9x13,dof=3");
     check_blocks("hex27", &m, &entries(&m), &Stats::of(&m, true));
     let best = Stats::of(&m, true).blocks.best.unwrap();
@@ -292,7 +293,7 @@ fn blocks_across_many_strips_and_widths_are_counted_exactly() {
 }
 
 #[test]
-fn different_values_are_counted_up_to_a_limit() {
+fn distinct_values_are_counted_up_to_a_limit() {
     let count = |n: usize| {
         let values: Vec<f64> = (0..n).map(|i| i as f64 * 0.1).collect();
         let stats = Stats::of(&zoo::diagonal(&values), true);
@@ -303,7 +304,7 @@ fn different_values_are_counted_up_to_a_limit() {
     assert_eq!(count(3 * MOST_DISTINCT), (MOST_DISTINCT, false));
     let zeros = Stats::of(&zoo::diagonal(&[0.0, -0.0, f64::NAN, f64::NAN, f64::INFINITY]), false);
     assert_eq!((zeros.values.distinct, zeros.values.not_finite), (3, 3));
-    // What is no number equals nothing, itself included.
+    // NaN does not equal itself.
     assert!(!zeros.symmetric && zeros.asymmetry.unwrap().row == 2);
 }
 
@@ -316,14 +317,14 @@ fn statistics_can_be_written_as_json() {
 }
 
 #[test]
-fn columns_that_far_outnumber_the_entries_cost_neither_time_nor_memory() {
+fn blocks_of_a_matrix_with_far_more_columns_than_entries_are_not_counted() {
     let wide = Coo::new(1, u32::MAX as usize, vec![0, 0], vec![1, u32::MAX - 1], vec![1.0, 2.0]).unwrap();
     let stats = Stats::of(&wide.into_csr().unwrap(), false);
     assert_eq!((stats.nnz, stats.row_length.max, stats.blocks.best), (2, 2, None));
     assert!(stats.blocks.all.is_empty());
 }
 
-/// Statistics of a real matrix.
+/// Returns the statistics of a real matrix.
 fn real(name: &str) -> Stats {
     let folder = crate::common::real::folder();
     let loaded = solver::source::load(folder.join(name).to_str().unwrap()).unwrap();
@@ -331,7 +332,7 @@ fn real(name: &str) -> Stats {
 }
 
 #[test]
-fn real_matrices_have_the_sizes_and_row_lengths_that_their_sources_state() {
+fn real_matrices_have_the_published_sizes_and_row_lengths() {
     for (name, rows, nnz, min, mean, max) in [
         ("LFAT5.mtx.gz", 14, 46, 2, "3.29", 5),
         ("1138_bus.mtx.gz", 1138, 4054, 2, "3.56", 18),
@@ -350,7 +351,7 @@ fn real_matrices_have_the_sizes_and_row_lengths_that_their_sources_state() {
 }
 
 #[test]
-fn real_matrices_are_known_by_what_sets_them_apart() {
+fn real_matrices_have_their_known_properties() {
     let grid = real("gr_30_30.mtx.gz");
     assert_eq!(grid.bandwidth.map(|band| (band.lower, band.upper)), Some((31, 31)));
     assert_eq!((grid.values.distinct, grid.components.unwrap().count), (2, 1));

@@ -1,4 +1,4 @@
-//! Which matrices are symmetric: exactly, to rounding, or not.
+//! The verdict on symmetry: exact, to rounding, or none.
 
 use crate::common::vectors::Numbers;
 use crate::common::zoo;
@@ -22,7 +22,7 @@ fn verdict(m: &Csr) -> Verdict {
     found
 }
 
-/// Whether the pair that is rows 1 and 2 of a matrix is equal to rounding.
+/// Returns the verdict on the 2 x 2 matrix with this diagonal and these mirrored entries, if it is symmetric to rounding.
 fn pair(diagonal: [f64; 2], across: [Option<f64>; 2]) -> Option<Rounding> {
     let mut m = Coo::with_capacity(2, 2, 4).unwrap();
     m.push(0, 0, diagonal[0]).unwrap();
@@ -37,7 +37,7 @@ fn pair(diagonal: [f64; 2], across: [Option<f64>; 2]) -> Option<Rounding> {
 }
 
 #[test]
-fn pairs_that_differ_by_a_last_digit_are_symmetric_to_rounding() {
+fn pairs_that_differ_in_the_last_digit_are_symmetric_to_rounding() {
     let found = pair([4.0, 4.0], [Some(-0.9999999999999999), Some(-0.9999999999999994)]).unwrap();
     assert_eq!((found.pairs, found.row, found.col), (1, 0, 1));
     assert!(found.largest > 1e-16 && found.largest < 2e-16, "{found:?}");
@@ -46,7 +46,7 @@ fn pairs_that_differ_by_a_last_digit_are_symmetric_to_rounding() {
 }
 
 #[test]
-fn the_limit_is_a_share_of_the_largest_of_both_entries_and_the_root_of_the_diagonals() {
+fn rounding_is_relative_to_the_entries_and_the_root_of_the_diagonal_product() {
     let near = |value: f64, share: f64| [Some(value), Some(value * (1.0 + share))];
     assert!(pair([0.0, 0.0], near(1.0, 0.9 * ROUNDING)).is_some());
     assert!(pair([0.0, 0.0], near(1.0, 1.1 * ROUNDING)).is_none());
@@ -57,7 +57,7 @@ fn the_limit_is_a_share_of_the_largest_of_both_entries_and_the_root_of_the_diago
     assert!(pair([100.0, 1e-2], small).is_some(), "the root of the product");
     assert!(pair([-100.0, 1e-2], small).is_some());
     assert!(pair([1.0, 0.0], small).is_none());
-    // A missing partner is 0.
+    // A missing mirrored entry is 0.
     for across in [[Some(9e-13), None], [None, Some(9e-13)], [Some(-9e-13), Some(0.0)]] {
         assert!(pair([1.0, 1.0], across).is_some(), "{across:?}");
         assert!(pair([0.5, 0.5], across).is_none(), "{across:?}");
@@ -76,7 +76,7 @@ fn products_of_diagonal_entries_neither_overflow_nor_underflow() {
 }
 
 #[test]
-fn what_is_no_number_or_infinite_is_no_rounding() {
+fn nan_and_infinity_are_not_rounding() {
     let (nan, infinite) = (f64::NAN, f64::INFINITY);
     assert!(pair([1.0, 1.0], [Some(nan), Some(nan)]).is_none());
     assert!(pair([1.0, 1.0], [Some(1.0), Some(nan)]).is_none());
@@ -91,7 +91,7 @@ fn what_is_no_number_or_infinite_is_no_rounding() {
 }
 
 #[test]
-fn entries_at_one_place_are_compared_by_their_sum() {
+fn repeated_entries_are_compared_by_their_sum() {
     let mut m = Coo::with_capacity(3, 3, 5).unwrap();
     for (i, j, value) in [(0, 1, 0.5), (0, 1, 0.25), (1, 0, 0.75), (2, 1, 3.0), (1, 2, 3.0)] {
         m.push(i, j, value).unwrap();
@@ -107,7 +107,7 @@ fn entries_at_one_place_are_compared_by_their_sum() {
     assert_eq!((found.pairs, found.row, found.col), (1, 1, 2));
 }
 
-/// The verdict as it is defined, pair by pair.
+/// Computes the verdict from its definition, pair by pair.
 fn by_definition(n: usize, all: &BTreeMap<(usize, usize), f64>) -> Verdict {
     let value = |i, j| all.get(&(i, j)).copied().unwrap_or(0.0);
     let (mut rounding, mut asymmetry): (Option<Rounding>, Option<Asymmetry>) = (None, None);
@@ -123,15 +123,15 @@ fn by_definition(n: usize, all: &BTreeMap<(usize, usize), f64>) -> Verdict {
             let first =
                 Asymmetry { row, col, value: value(row, col), mirrored: all.get(&(col, row)).copied() };
             if share > ROUNDING {
-                let known = asymmetry.filter(|a| (a.row, a.col) < (row, col));
-                asymmetry = known.or(Some(first));
+                let earlier = asymmetry.filter(|a| (a.row, a.col) < (row, col));
+                asymmetry = earlier.or(Some(first));
                 continue;
             }
-            let one = Rounding { pairs: 1, largest: share, row: i, col: j, first };
-            rounding = Some(rounding.map_or(one, |r| Rounding {
+            let new = Rounding { pairs: 1, largest: share, row: i, col: j, first };
+            rounding = Some(rounding.map_or(new, |r| Rounding {
                 pairs: r.pairs + 1,
                 first: if (r.first.row, r.first.col) < (row, col) { r.first } else { first },
-                ..if share > r.largest { one } else { r }
+                ..if share > r.largest { new } else { r }
             }));
         }
     }
@@ -139,11 +139,11 @@ fn by_definition(n: usize, all: &BTreeMap<(usize, usize), f64>) -> Verdict {
 }
 
 #[test]
-fn the_verdict_on_random_matrices_is_the_one_by_definition() {
+fn the_verdict_on_random_matrices_matches_its_definition() {
     let mut kinds = [0; 3];
     for seed in 0..60 {
         let mut numbers = Numbers::new(seed);
-        // The larger ones are shared among threads.
+        // The larger matrices are split among threads.
         let n = if seed % 10 == 0 { 400 } else { 4 + numbers.below(30) };
         let mut all = BTreeMap::new();
         for i in 0..n {
@@ -166,7 +166,7 @@ fn the_verdict_on_random_matrices_is_the_one_by_definition() {
         all.iter().for_each(|(&(i, j), &value)| m.push(i, j, value).unwrap());
         let (found, expected) = (verdict(&m.into_csr().unwrap()), by_definition(n, &all));
         match (found, expected) {
-            // The root of a product rounds in another way than the product of roots.
+            // The root of a product rounds differently from the product of roots.
             (Verdict::ToRounding(f), Verdict::ToRounding(e)) => {
                 assert_eq!((f.pairs, f.first), (e.pairs, e.first), "{seed}");
                 assert!((f.largest - e.largest).abs() <= 1e-3 * e.largest, "{seed}: {f:?} {e:?}");

@@ -1,5 +1,5 @@
-//! What each Cargo feature adds, in builds with it and without it. This binary needs no feature and no program, and has the
-//! harness of the standard library.
+//! The effect of each Cargo feature, in builds with and without it. This binary needs no feature and not the program, and uses
+//! the test harness of the standard library.
 
 #![allow(clippy::unwrap_used)] // Tests fail by panics.
 
@@ -8,9 +8,9 @@ use solver::source::{load, parse};
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// An archive as a server sends it, and a server.
+/// A test server, and archives for it.
 #[cfg(feature = "fetch")]
-#[allow(dead_code)] // Other tests use the rest.
+#[allow(dead_code)] // Other test binaries use the remaining items.
 #[path = "../common"]
 mod common {
     pub mod archives;
@@ -18,7 +18,7 @@ mod common {
     pub mod vectors;
 }
 
-/// The cache folder of this process.
+/// Creates the cache folder of this process once, and returns it.
 fn cache() -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| tempfile::tempdir().unwrap().keep());
@@ -36,7 +36,7 @@ fn a_matrix_is_generated_and_parsed_by_every_build() {
 }
 
 #[test]
-fn backends_that_measure_another_crate_need_its_feature() {
+fn backends_of_other_crates_need_their_feature() {
     for (name, built) in [("sprs", cfg!(feature = "sprs")), ("nalgebra", cfg!(feature = "nalgebra"))] {
         assert_eq!(backend_names().any(|known| known == name), built, "{name}");
     }
@@ -44,7 +44,7 @@ fn backends_that_measure_another_crate_need_its_feature() {
 }
 
 #[test]
-fn a_matrix_that_is_not_here_is_an_error_that_names_its_stand_in() {
+fn a_missing_catalog_matrix_is_an_error_that_names_its_imitation() {
     cache();
     let error = load("F1").unwrap_err().to_string();
     assert!(error.contains("has not been fetched") && error.contains("the stand-in F1-like"), "{error}");
@@ -53,7 +53,7 @@ fn a_matrix_that_is_not_here_is_an_error_that_names_its_stand_in() {
 
 #[cfg(feature = "fetch")]
 #[test]
-fn a_matrix_of_the_catalog_is_fetched_once_and_opened_by_one_call() {
+fn one_call_fetches_a_catalog_matrix_at_its_first_use_and_opens_it() {
     use common::{archives, server};
     use solver::engine::Matrix;
     use solver::source::{Options, fetch::Settings};
@@ -71,7 +71,7 @@ fn a_matrix_of_the_catalog_is_fetched_once_and_opened_by_one_call() {
     assert!(bytes > 0 && requests > 0);
     assert_eq!(Matrix::fetch("1138_bus").unwrap().csr(), a.csr());
     assert_eq!(Matrix::fetch("poisson2d:3x3").unwrap().rows(), 9);
-    assert_eq!(server.seen().len(), requests, "it is here");
+    assert_eq!(server.seen().len(), requests, "the matrix is on this machine already");
     settings.stop.store(true, Ordering::Relaxed);
     let error = Matrix::fetch_with("F1", &options, &settings, &mut |_, _| ()).unwrap_err().to_string();
     assert!(error.contains("stopped"), "{error}");

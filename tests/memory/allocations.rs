@@ -1,4 +1,4 @@
-//! Iterating allocates nothing, on any thread: a solve of three times the iterations allocates as often.
+//! Iterations allocate no memory on any thread: a solve of three times the iterations makes the same number of allocations.
 
 use crate::common::each_backend::Builds;
 use crate::common::memory;
@@ -14,7 +14,7 @@ use solver::solve::{Method, System as Given};
 use solver::stop::{StopReason, StoppingRule};
 use std::sync::Arc;
 
-/// Allocations of a whole solve of so many iterations, its verdict included.
+/// Counts the allocations of a whole solve of `iterations` iterations, including the verdict.
 fn allocations(
     cpu: &Cpu,
     method: Method,
@@ -28,7 +28,7 @@ fn allocations(
     let rules = [StoppingRule::RelativeResidual(1e-300), StoppingRule::MaxIterations(iterations)];
     let rule = StoppingRule::any(rules);
     let mut recorder = Recorder::with_capacity(iterations);
-    // Not counted: threads that share the work of building allocate as they come.
+    // Not counted: the number of allocations of the threads that build varies.
     let a = choice.build::<Cpu, f64>(cpu, &matrix, 0).unwrap();
     let m = precond.build(&matrix, &a, 0).unwrap();
     let before = memory::allocations();
@@ -39,7 +39,7 @@ fn allocations(
     count
 }
 
-/// Allocations of ranking with so many iterations.
+/// Counts the allocations of PageRank with `iterations` iterations.
 fn allocations_of_ranks(cpu: &Cpu, backend: &str, extrapolate: bool, iterations: usize) -> usize {
     let grid = solver::source::load("poisson2d:100x90").unwrap().matrix;
     let links = Links::new(&Csr::with_pattern(grid.pattern().clone(), Values::Ones).unwrap()).unwrap();
@@ -60,19 +60,19 @@ fn allocations_of_ranks(cpu: &Cpu, backend: &str, extrapolate: bool, iterations:
     memory::allocations() - before
 }
 
-/// Strategies that are kept as they were described, with a queue of tasks that each product fills anew; and those that
-/// serve other matrices than this one.
-const OTHERS: [&str; 4] = ["bsr-max-tasks", "bsr-fixed-tasks", "dense", "pull"];
+/// Excluded backends: reference strategies with a task queue that each product fills again, and backends that do not support
+/// this matrix.
+const EXCLUDED: [&str; 4] = ["bsr-max-tasks", "bsr-fixed-tasks", "dense", "pull"];
 
-// In a pool of one thread, where the verdict's parallel loops always allocate the same.
+// In a pool of one thread, the parallel loops of the verdict always make the same number of allocations.
 #[test]
-fn iterating_allocates_nothing() {
+fn iterations_allocate_no_memory() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     pool.install(|| {
         for threads in [1, 2, 3] {
             let cpu = Cpu::new(Some(threads)).unwrap();
-            // Threads allocate when they begin, which may be late, and when they first lie down to wait, which may be later
-            // on a busy machine: once each. What iterations allocate they allocate every time.
+            // A thread allocates once when it starts and once when it first sleeps, which may be late on a busy machine.
+            // Iterations that allocate would do so at every try.
             const TRIES: usize = 4;
             allocations(&cpu, Method::Cg, "rows", Preconditioner::NONE, 3);
             let same = |what: String, (few, many): (usize, usize), count: &dyn Fn(usize) -> usize| {
@@ -86,7 +86,7 @@ fn iterating_allocates_nothing() {
                 assert!(counted.0 > 5, "{what}: the vectors of a solve are allocated: {counted:?}");
                 assert_eq!(counted.0, counted.1, "{what}: {few} iterations and {many}");
             };
-            // So few that none is started again, however good its preconditioner.
+            // Few enough that no solve restarts, even with the best preconditioner.
             let early = (8, 24);
             for (method, backend) in
                 [(Method::Cg, "auto"), (Method::PipelinedCg, "rows"), (Method::Minres, "rows")]
@@ -96,7 +96,7 @@ fn iterating_allocates_nothing() {
                     same(what, early, &|iterations| allocations(&cpu, method, backend, precond, iterations));
                 }
             }
-            let backends = REGISTRY.iter().filter(|e| e.device() == "cpu" && !OTHERS.contains(&e.name));
+            let backends = REGISTRY.iter().filter(|e| e.device() == "cpu" && !EXCLUDED.contains(&e.name));
             for backend in backends.map(|e| e.name) {
                 let none = Preconditioner::NONE;
                 let count = |iterations| allocations(&cpu, Method::Cg, backend, none, iterations);
@@ -104,7 +104,7 @@ fn iterating_allocates_nothing() {
             }
             for (backend, extrapolate) in [("pull", false), ("merge", false), ("sell", true)] {
                 let count = |iterations| allocations_of_ranks(&cpu, backend, extrapolate, iterations);
-                // The first extrapolation needs room for its sums.
+                // The first extrapolation allocates memory for its sums.
                 let when = if extrapolate { (24, 64) } else { early };
                 same(format!("pagerank, {backend}, {threads} threads"), when, &count);
             }
@@ -112,9 +112,9 @@ fn iterating_allocates_nothing() {
     });
 }
 
-// In a pool of one thread, as above; the threads of the device serve the verdict.
+// In a pool of one thread, as above; the verdict runs on the threads of the device.
 #[test]
-fn a_second_solve_allocates_its_answer_and_a_solve_into_a_vector_nothing() {
+fn a_second_solve_allocates_only_its_answer_and_solve_into_no_memory() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     pool.install(|| {
         let matrix = Matrix::open("poisson2d:100x90").unwrap();
@@ -127,7 +127,7 @@ fn a_second_solve_allocates_its_answer_and_a_solve_into_a_vector_nothing() {
                         solver.preconditioner(precond).backend("sell").max_iters(3000).prepare().unwrap();
                     let mut x = vec![0.0; matrix.rows()];
                     solve.solve_into(&b, &mut x).unwrap();
-                    // Threads allocate when they first lie down to wait: once each.
+                    // Each thread allocates once, when it first sleeps.
                     let counts = |solve: &mut dyn FnMut()| {
                         (0..4).map(|_| memory::counted(&mut *solve)).min().unwrap_or(usize::MAX)
                     };
@@ -141,7 +141,7 @@ fn a_second_solve_allocates_its_answer_and_a_solve_into_a_vector_nothing() {
                     });
                     assert_eq!(into, 0, "{what}: solve_into");
                     let answer = counts(&mut || drop(solve.solve(&b).unwrap()));
-                    // x, the residuals, their times, and what b is called.
+                    // x, the residuals, their times, and the description of b.
                     assert!((1..=4).contains(&answer), "{what}: solve: {answer}");
                 }
             }

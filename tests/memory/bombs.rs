@@ -1,4 +1,4 @@
-//! A small file that claims or unpacks to far more than it can mean is refused before that memory is taken.
+//! A small file that claims far more than it can contain, or unpacks to it, is refused before the memory is allocated.
 
 use crate::common::archives::gzip;
 use crate::common::memory;
@@ -7,11 +7,11 @@ use solver::source::{Options, parse, parse_dense};
 use std::io::Write;
 use std::path::Path;
 
-/// Bytes that a bomb unpacks to, and that its refusal may take at most.
+/// Unpacked size of a bomb, and largest memory for refusing it, in bytes.
 const BOMB: usize = 64 << 20;
 const MOST: usize = 8 << 20;
 
-/// The message of a refusal that takes little memory.
+/// Checks that `read` fails with little memory, and returns the error message.
 fn refused<T>(what: &str, read: impl FnOnce() -> Result<T, Error>) -> String {
     let (outcome, peak) = memory::peak_of(read);
     let Err(error) = outcome else { panic!("{what} must be refused") };
@@ -33,12 +33,12 @@ fn ints(shape: &str, numbers: &[i64]) -> Vec<u8> {
     [header("<i8", shape), bytes].concat()
 }
 
-/// An array whose header is followed by zeros.
+/// Returns an array whose header is followed by zeros.
 fn zeros(descr: &str, shape: &str, bytes: usize) -> Vec<u8> {
     [header(descr, shape), vec![0; bytes]].concat()
 }
 
-/// A compressed archive of a 3 x 3 matrix in that format.
+/// Returns a compressed archive of a 3 x 3 matrix in a SciPy format.
 fn npz(format: &str, members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     let name = [header(&format!("|S{}", format.len()), "()"), format.as_bytes().to_vec()].concat();
@@ -52,7 +52,7 @@ fn npz(format: &str, members: &[(&str, Vec<u8>)]) -> Vec<u8> {
 }
 
 #[test]
-fn a_packed_file_of_no_kind_is_refused_by_its_head() {
+fn a_packed_file_of_unknown_kind_is_refused_after_its_first_bytes() {
     let zeros = gzip(&vec![0; BOMB]);
     assert!(matrix("zeros", &zeros).contains("it begins with the bytes 00 00"));
     assert!(matrix("letters", &gzip(&vec![b'x'; BOMB])).contains("it begins with 'xxxx"));
@@ -66,7 +66,7 @@ fn a_packed_file_of_no_kind_is_refused_by_its_head() {
 }
 
 #[test]
-fn a_packed_matrix_that_goes_on_after_its_entries_is_refused_early() {
+fn a_packed_matrix_with_data_after_its_entries_is_refused_early() {
     const HEAD: usize = 40 << 20;
     let matrix = b"%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 1\n2 2 1\n3 3 1\n";
     for rest in ["\n", "\0"] {
@@ -83,7 +83,7 @@ fn zeros_of_an_array() -> Vec<u8> {
 }
 
 #[test]
-fn a_file_that_begins_with_nothing_but_blank_lines_is_refused() {
+fn a_file_that_begins_with_too_many_blank_lines_or_comments_is_refused() {
     const HEAD: usize = 40 << 20;
     for (what, line) in [("line ends", "\n"), ("blanks", " \t\r\n"), ("comments", "# nothing\n")] {
         let text = [line.repeat(BOMB / line.len()).as_bytes(), b"0 1\n1 2\n2 0\n"].concat();
@@ -105,7 +105,7 @@ fn a_file_that_begins_with_nothing_but_blank_lines_is_refused() {
 }
 
 #[test]
-fn arrays_of_an_archive_that_do_not_fit_each_other_are_refused_by_their_headers() {
+fn archives_with_inconsistent_arrays_are_refused_by_their_headers() {
     let many = BOMB / 8;
     let long = |descr: &str| zeros(descr, &format!("({many},)"), BOMB);
     let indptr = || ints("(4,)", &[0, 1, 2, 3]);
@@ -125,7 +125,7 @@ fn arrays_of_an_archive_that_do_not_fit_each_other_are_refused_by_their_headers(
                 three(("indptr", indptr()), ("indices", long("<i8")), ("data", long("<f8"))),
                 "8388608 as the last",
             ),
-            // More than the shape in the header needs.
+            // The data is longer than the shape in the header.
             (
                 three(("indptr", indptr()), ("indices", indices()), ("data", zeros_of_an_array())),
                 "24 bytes of numbers for the shape (3), found 67108864",
@@ -150,8 +150,8 @@ fn arrays_of_an_archive_that_do_not_fit_each_other_are_refused_by_their_headers(
 }
 
 #[test]
-fn more_numbers_than_a_matrix_of_that_size_can_mean_are_refused() {
-    // In the type of the fewest bytes, so that the test takes little memory itself.
+fn more_entries_than_a_matrix_of_that_size_may_have_are_refused() {
+    // In the smallest type, so that the test takes little memory itself.
     let many = (1 << 24) + 64 * 9 + 1;
     let members = [
         ("indptr", ints("(4,)", &[0, many, many, many])),

@@ -1,4 +1,4 @@
-//! Reading an edge list takes less than 2.5 times the memory of the graph, packed or not.
+//! Reading an edge list, compressed or not, takes less than 2.5 times the memory of the graph.
 
 use crate::common::archives::gzip;
 use crate::common::memory;
@@ -11,8 +11,8 @@ use std::path::Path;
 const NODES: u64 = 60_000;
 const EDGES: u64 = 1_200_000;
 
-/// Edges of nodes with gaps between their numbers, in the order of the first ones or in none. The text alone takes more
-/// memory than is allowed.
+/// Returns edges of nodes with gaps between their numbers, in the order of their first nodes or unordered. The text alone takes
+/// more memory than the limit.
 fn edges(ordered: bool, apart: u64, end: &str) -> String {
     let mut numbers = Numbers::new(5);
     let mut text = "# edges\n".to_owned();
@@ -28,7 +28,7 @@ fn assert_small(what: &str, threads: usize, bytes: &[u8]) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let options = Options { close_gaps: true, duplicates: Duplicates::Keep, ..Options::default() };
     let read = || pool.install(|| parse(Path::new("graph"), bytes, &options)).unwrap();
-    // The threads take what they need before it counts.
+    // The threads allocate before the measurement.
     pool.broadcast(|_| ());
     let (loaded, peak) = memory::peak_of(read);
     assert!(loaded.stored >= EDGES && loaded.kind == Some("edge list"), "{what}: {}", loaded.stored);
@@ -43,7 +43,7 @@ fn reading_an_edge_list_takes_less_than_two_and_a_half_times_the_graph() {
         let (links, weights) = (edges(ordered, 1, ""), edges(ordered, 1, " 2.5"));
         let sparse = edges(ordered, 4_000, "");
         let packed = gzip(links.as_bytes());
-        // Without a comment, its first line could be the sizes of a graph of another kind.
+        // Without a comment, the first line could be the size line of a graph in another format.
         let bare = gzip(format!("200000000 1\n{}", sparse.strip_prefix("# edges\n").unwrap()).as_bytes());
         for threads in [1, 8] {
             assert_small("links", threads, links.as_bytes());

@@ -1,8 +1,8 @@
-//! How much memory things take: an allocator counts for the whole process, so the tests run one after the other.
+//! Memory use: an allocator counts for the whole process, so the tests run one after the other.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers fail like tests do, and tests may say what they measure.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Test helpers panic on failure, and tests may print measurements.
 
-// Its `#[test]` replaces that of the standard library.
+// The `#[test]` of this crate replaces that of the standard library.
 #[macro_use]
 extern crate solver_test_attribute;
 

@@ -1,11 +1,11 @@
-//! Reading a Matrix Market file takes at most 60 % more memory than the matrix, whatever the order of its entries.
+//! Reading a Matrix Market file takes at most 60 % more memory than the matrix, for any order of its entries.
 
 use crate::common::memory;
 use solver::source::market::parse;
 use std::fmt::Write;
 use std::path::Path;
 
-/// The entries of a five-point grid of n x n in the order of its rows.
+/// Returns the entries of the five-point stencil on an n x n grid, in row order.
 fn grid(n: usize) -> Vec<(usize, usize)> {
     let mut entries = Vec::new();
     for i in 0..n * n {
@@ -50,12 +50,12 @@ fn reading_takes_at_most_three_fifths_more_than_the_matrix() {
             ("pattern symmetric", "columns", &lower),
         ] {
             let text = text(banner, n * n, entries);
-            // Once before it counts, so that the threads have what they need.
+            // The first call lets the threads allocate before the measurement.
             let read = || pool.install(|| parse(Path::new("a.mtx"), text.as_bytes())).unwrap().matrix;
             read();
             let (matrix, peak) = memory::peak_of(read);
             let share = peak as f64 / matrix.storage_bytes() as f64;
-            // Threads of a pool that has ended may give back a little while this counts.
+            // Threads of an earlier pool may free a little memory during the measurement.
             assert!(
                 (0.95..1.6).contains(&share),
                 "{banner} by {order}, {threads} threads: {share} of the matrix"

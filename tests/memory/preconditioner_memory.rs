@@ -1,4 +1,4 @@
-//! A preconditioner made of triangles that there is no memory for is an error, wherever memory ends while it is made.
+//! Building a triangular preconditioner fails with an out-of-memory error at whichever allocation memory is exhausted.
 
 use crate::common::memory::{self, LARGE};
 use crate::common::solves::operator;
@@ -8,7 +8,7 @@ use solver::device::Cpu;
 use solver::precond::Preconditioner;
 
 #[test]
-fn wherever_memory_ends_the_triangles_are_refused_in_words() {
+fn exhausted_memory_is_an_error_at_every_allocation_of_the_triangles() {
     const STEPS: usize = 150;
     let device = Cpu::new(Some(2)).unwrap();
     for what in ["poisson2d:200x150", "elasticity3d:16x15x14"] {

@@ -1,5 +1,5 @@
-//! What the statistics of a matrix mean for solving with it, in words. Every hint rests on facts that it names; rows and columns
-//! are counted from 1.
+//! Hints for solving with a matrix, from its statistics. Every hint names the facts on which it rests; rows and columns are
+//! counted from 1.
 
 use super::Auto;
 use crate::engine::advice::Naming;
@@ -7,15 +7,15 @@ use crate::error::{FOR_NOT_SQUARE, FOR_UNSYMMETRIC};
 use crate::format::{Csr, Stats, Values};
 use crate::text::thousands;
 
-/// Row sums may miss 0, in shares of the row's magnitudes, or 1 by so much.
+/// Tolerance on row sums of 1, and on row sums of 0 relative to the sum of the row's magnitudes.
 const ROUNDING: f64 = 1e-10;
-/// Share of bytes that blocks must save before that is worth a word.
+/// Smallest share of bytes saved by blocks that a hint mentions.
 const WORTH_BYTES: f64 = 0.05;
-/// Share of all entries from which a single row is a hub, and the rows that a matrix must have for that.
+/// Smallest share of all entries that makes a row a hub, in a matrix of at least `FEW_ROWS` rows.
 const HUB: f64 = 0.05;
 const FEW_ROWS: usize = 64;
 
-/// What hints are made of.
+/// The facts from which hints are derived.
 struct Facts<'a> {
     matrix: &'a Csr,
     stats: &'a Stats,
@@ -24,7 +24,7 @@ struct Facts<'a> {
     naming: Naming<'a>,
 }
 
-/// The hints, most urgent first.
+/// Returns the hints, most urgent first.
 pub(super) fn hints(matrix: &Csr, stats: &Stats, auto: &Auto, naming: Naming<'_>) -> Vec<String> {
     let facts = Facts { matrix, stats, auto, ones: matches!(matrix.values(), Values::Ones), naming };
     let all: [fn(&Facts<'_>) -> Option<String>; 15] = [
@@ -50,12 +50,12 @@ pub(super) fn hints(matrix: &Csr, stats: &Stats, auto: &Auto, naming: Naming<'_>
     hints
 }
 
-fn count(n: usize, one: &str, many: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{} {many}", thousands(n as u64)) }
+fn count(n: usize, singular: &str, plural: &str) -> String {
+    if n == 1 { format!("1 {singular}") } else { format!("{} {plural}", thousands(n as u64)) }
 }
 
 fn percent(share: f64) -> String {
-    // Never a whole 100 or 0 that is not one.
+    // Only an exact 1 or 0 prints as 100 % or 0 %.
     match share * 100.0 {
         p if p < 100.0 && p > 99.5 => format!("{:.1} %", (p * 10.0).floor() / 10.0),
         p if p > 0.0 && p < 1.0 => format!("{p:.1} %"),
@@ -68,19 +68,19 @@ impl Facts<'_> {
         self.stats.rows == self.stats.cols
     }
 
-    /// As cg takes it: exactly, or to rounding.
+    /// Returns whether cg accepts the matrix as symmetric: exactly, or to rounding.
     fn symmetric(&self) -> bool {
         self.stats.symmetric || self.stats.rounding.is_some()
     }
 
-    /// A method on this matrix.
+    /// Spells a method as `naming` does.
     fn method(&self, name: &str) -> String {
         (self.naming)("method", name)
     }
 }
 
 fn no_entries(f: &Facts<'_>) -> Option<String> {
-    (f.stats.nnz == 0).then(|| "no entries: there is nothing to solve with".to_owned())
+    (f.stats.nnz == 0).then(|| "no entries: there is no system to solve".to_owned())
 }
 
 fn not_square(f: &Facts<'_>) -> Option<String> {
@@ -93,9 +93,7 @@ fn not_square(f: &Facts<'_>) -> Option<String> {
 
 fn not_finite(f: &Facts<'_>) -> Option<String> {
     let n = f.stats.values.not_finite;
-    (n > 0).then(|| {
-        format!("{} infinite or no number: no solver can work with that", count(n, "value", "values"))
-    })
+    (n > 0).then(|| format!("{} infinite or NaN: no solver can work with that", count(n, "value", "values")))
 }
 
 fn empty_rows(f: &Facts<'_>) -> Option<String> {
@@ -108,22 +106,22 @@ fn empty_rows(f: &Facts<'_>) -> Option<String> {
     })
 }
 
-/// That no method here solves a system with the matrix, and which do.
+/// Says that cg and minres do not solve a system with the matrix, and names methods that do.
 fn not_symmetric(f: &Facts<'_>) -> Option<String> {
     let (symmetry, first) = (f.stats.symmetry?, f.stats.asymmetry?);
     // A diagonal entry that is NaN has its own hint.
     if symmetry.equal == symmetry.off_diagonal {
         return None;
     }
-    let of = symmetry.off_diagonal as f64;
+    let off_diagonal = symmetry.off_diagonal as f64;
     let what = match symmetry.mirrored < symmetry.off_diagonal {
         true => format!(
             "not symmetric: {} of the entries off the diagonal have one across it",
-            percent(symmetry.mirrored as f64 / of)
+            percent(symmetry.mirrored as f64 / off_diagonal)
         ),
         false => format!(
             "not symmetric, though the pattern is: {} of the values off the diagonal equal the one across it",
-            percent(symmetry.equal as f64 / of)
+            percent(symmetry.equal as f64 / off_diagonal)
         ),
     };
     Some(format!("{what}, see row {}. Not for cg or minres. {FOR_UNSYMMETRIC}", first.row + 1))
@@ -163,7 +161,7 @@ fn markov(f: &Facts<'_>) -> Option<String> {
 }
 
 fn zero_sums(f: &Facts<'_>) -> Option<String> {
-    let holds = f.square()
+    let applies = f.square()
         && f.stats.nnz > f.stats.values.zero
         && f.stats.values.not_finite == 0
         && f.stats.row_sums.largest_share <= ROUNDING;
@@ -172,7 +170,7 @@ fn zero_sums(f: &Facts<'_>) -> Option<String> {
         (true, _) => "; cg converges only for a right-hand side that sums to 0 over each component",
         (false, _) => "",
     };
-    holds.then(|| {
+    applies.then(|| {
         format!("every row sums to 0, so constant vectors go to 0 and the matrix is singular{solvable}")
     })
 }
@@ -184,11 +182,11 @@ fn not_positive(f: &Facts<'_>) -> Option<String> {
         None => "missing".to_owned(),
         Some(value) => value.to_string(),
     };
-    let others = f.stats.rows - diagonal.positive - 1;
-    let others =
-        if others == 0 { String::new() } else { format!(", and {} more like it", thousands(others as u64)) };
+    let more = f.stats.rows - diagonal.positive - 1;
+    let more =
+        if more == 0 { String::new() } else { format!(", and {} more like it", thousands(more as u64)) };
     Some(format!(
-        "symmetric, but the diagonal entry of row {} is {what}{others}: not positive definite, so cg will fail; \
+        "symmetric, but the diagonal entry of row {} is {what}{more}: not positive definite, so cg will fail; \
          {} suits",
         row + 1,
         f.method("minres")
@@ -201,11 +199,11 @@ fn try_cg(f: &Facts<'_>) -> Option<String> {
         return None;
     }
     let rows = f.stats.rows;
-    // A stored zero connects two rows in the pattern alone, and proves nothing.
+    // A stored zero connects two rows in the pattern only, which does not make the matrix irreducible.
     let connected = f.stats.components.is_some_and(|c| c.count == 1) && f.stats.values.zero == 0;
     let dominant = diagonal.strictly_dominant_rows == rows
         || (diagonal.dominant_rows == rows && diagonal.strictly_dominant_rows > 0 && connected);
-    // The theorem is one of exactly symmetric matrices.
+    // The theorem holds for exactly symmetric matrices.
     let certain = f.stats.symmetric && dominant;
     let command = f.method("cg");
     Some(match certain {
@@ -219,18 +217,18 @@ fn hub(f: &Facts<'_>) -> Option<String> {
     let share = length as f64 / f.stats.nnz as f64;
     (share >= HUB && f.stats.rows >= FEW_ROWS).then(|| {
         format!(
-            "row {row} holds {} of all entries: backends that deal out whole rows will be unbalanced, backend merge suits",
+            "row {row} holds {} of all entries: backends that distribute whole rows will be unbalanced, backend merge suits",
             percent(share)
         )
     })
 }
 
-/// That the backend of the choice stores blocks.
+/// Says that `auto` chooses a backend that stores blocks.
 fn blocks(f: &Facts<'_>) -> Option<String> {
     let backend = f.auto.backend.as_deref().filter(|name| name.contains("bsr"))?;
     let best = f.stats.blocks.of_size(f.auto.block?)?;
     let [r, c] = best.size;
-    // Of mirrored blocks one is stored, which saves more.
+    // sbsr stores one of two mirrored blocks, which saves more.
     let least = if backend.starts_with("sbsr") { "at least " } else { "" };
     let bytes = match f.stats.blocks.saving(best) {
         saving if saving >= WORTH_BYTES => format!(", with {least}{} fewer bytes than CSR", percent(saving)),
@@ -249,7 +247,7 @@ fn narrow(f: &Facts<'_>) -> Option<String> {
     let (wide, narrow) = (bytes(|m| m.f64)?, bytes(|m| m.f32)?);
     (!f.ones && f.square() && f.symmetric() && f.stats.nnz > 0 && f.stats.values.beyond_f32 == 0).then(|| {
         format!(
-            "every value is exact in single precision: {} moves {} fewer bytes of the matrix and loses nothing",
+            "every value is exact in single precision: {} moves {} fewer bytes of the matrix without loss",
             (f.naming)("precision", "mixed"),
             percent(1.0 - narrow as f64 / wide as f64)
         )

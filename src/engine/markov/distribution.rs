@@ -1,7 +1,7 @@
-//! The distribution of one class of states.
+//! The distribution of one closed class of states.
 
 use crate::engine::device::DeviceHandle;
-use crate::engine::limit::{self, Moved};
+use crate::engine::limit::{self, Traffic};
 use crate::engine::running::Chosen;
 use crate::observe::Recorder;
 use crate::solve::markov::Stationary;
@@ -9,7 +9,7 @@ use crate::solve::markov::chain::Closed;
 use crate::stop::StopReason;
 use std::sync::atomic::AtomicBool;
 
-/// The stationary distribution of one class.
+/// The stationary distribution of one closed class.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     pub(super) class: Closed,
@@ -29,32 +29,32 @@ impl Distribution {
         Distribution { class, outcome, recorder, chosen, percent_of_limit: None }
     }
 
-    /// The states of the class, counted from 0, in rising order.
+    /// Returns the states of the class, counted from 0, in increasing order.
     pub fn states(&self) -> &[u32] {
         &self.class.states
     }
 
-    /// The probability of each of them.
+    /// Returns the probability of each state, in the order of [`states`](Distribution::states).
     pub fn probabilities(&self) -> &[f64] {
         &self.outcome.probabilities
     }
 
-    /// Whether the residual, computed anew, meets the tolerance.
+    /// Returns whether the recomputed residual meets the tolerance.
     pub fn converged(&self) -> bool {
         self.outcome.reason.is_success()
     }
 
-    /// Why the solve ended.
+    /// Returns why the solve ended.
     pub fn reason(&self) -> StopReason {
         self.outcome.reason
     }
 
-    /// How the solve ended, in numbers.
+    /// Returns the numerical outcome of the solve.
     pub fn outcome(&self) -> &Stationary {
         &self.outcome
     }
 
-    /// The residual by each step, before the first iteration and after each.
+    /// Returns the residual before the first iteration and after each iteration.
     pub fn residuals(&self) -> &[f64] {
         self.recorder.residuals()
     }
@@ -70,16 +70,16 @@ impl Distribution {
         }
     }
 
-    /// How near the iterations came to what the machine allows.
+    /// Measures the machine's limit for an iteration, and stores it in percent of the measured time.
     pub(super) fn measure(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
-        let moved = Moved {
+        let traffic = Traffic {
             operators: self.outcome.operator_bytes,
             vectors: self.outcome.vector_bytes,
             each: self.outcome.bytes_per_iteration,
             iterations: self.outcome.iterations,
             seconds: self.seconds_each(),
         };
-        let limit = limit::measure_on(device, &moved, cancel);
-        self.percent_of_limit = limit.map(|limit| 100.0 * limit.seconds / moved.seconds);
+        let limit = limit::measure_on(device, &traffic, cancel);
+        self.percent_of_limit = limit.map(|limit| 100.0 * limit.seconds / traffic.seconds);
     }
 }

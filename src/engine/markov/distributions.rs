@@ -1,4 +1,4 @@
-//! Distributions, and what they say about themselves.
+//! The distributions of all closed classes, and their report.
 
 use super::distribution::Distribution;
 use super::report::{ClassReport, MarkovReport, State};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What all distributions of a prepared chain have in common.
+/// Facts that all distributions of a prepared chain share.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub name: String,
@@ -32,10 +32,10 @@ pub(super) struct Facts {
     pub seconds_setup: f64,
 }
 
-/// The distributions of all classes of a chain, with their history.
+/// The distributions of all closed classes of a chain, with their history.
 #[derive(Clone, Debug)]
 pub struct Distributions {
-    /// One at least, as a chain without states is refused.
+    /// Never empty, as a chain without states is refused.
     classes: Vec<Distribution>,
     facts: Arc<Facts>,
 }
@@ -45,41 +45,41 @@ impl Distributions {
         Distributions { classes, facts }
     }
 
-    /// One for each class, in the order of their first states.
+    /// Returns the distribution of each class, in the order of their first states.
     pub fn classes(&self) -> &[Distribution] {
         &self.classes
     }
 
-    /// Whether every class has met the tolerance.
+    /// Returns whether every class met the tolerance.
     pub fn converged(&self) -> bool {
         self.classes.iter().all(Distribution::converged)
     }
 
-    /// What the states are called.
+    /// Returns the names of the states.
     pub fn names(&self) -> &Names {
         &self.facts.names
     }
 
-    /// Writes the distributions: .npy with a column for each class, or .csv by class and falling probability.
+    /// Writes the distributions: .npy with a column for each class, or .csv by class and decreasing probability.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         files::write(path.as_ref(), self.names(), &self.classes)
     }
 
-    /// The place of the class that moves most in an iteration, whose speed is reported: the last of several.
+    /// Returns the index of the class with the most memory traffic per iteration, the last such class. Its speed is reported.
     fn largest(&self) -> usize {
-        let bytes = |place: &usize| self.classes[*place].outcome.bytes_per_iteration;
+        let bytes = |class: &usize| self.classes[*class].outcome.bytes_per_iteration;
         (0..self.classes.len()).max_by_key(bytes).unwrap_or(0)
     }
 
-    /// The place of the class with the largest residual, whose history is kept: the first of several.
+    /// Returns the index of the class with the largest residual, the first such class. Its history is reported.
     fn worst(&self) -> usize {
-        let residual = |place: usize| self.classes[place].outcome.residual;
-        let places = (0..self.classes.len()).rev();
-        places.max_by(|&a, &b| residual(a).total_cmp(&residual(b))).unwrap_or(0)
+        let residual = |class: usize| self.classes[class].outcome.residual;
+        let classes = (0..self.classes.len()).rev();
+        classes.max_by(|&a, &b| residual(a).total_cmp(&residual(b))).unwrap_or(0)
     }
 
-    /// Measures how near the iterations came to what the machine allows, which takes up to half a second for each of the class
-    /// whose speed is reported and that of the history; `cancel` ends that.
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report: for the class whose speed is
+    /// reported and for the class of the history. Each takes up to half a second; setting `cancel` ends the measurement.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         let (largest, worst) = (self.largest(), self.worst());
         self.classes[largest].measure(device, cancel);
@@ -88,12 +88,12 @@ impl Distributions {
         }
     }
 
-    /// Everything that the solves say about themselves.
+    /// Returns the report of the solves.
     pub fn report(&self) -> MarkovReport {
         self.report_naming(&as_method)
     }
 
-    /// The report, whose advice names settings as the caller's users give them.
+    /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> MarkovReport {
         let (facts, largest) = (&*self.facts, &self.classes[self.largest()]);
         let outcomes = || self.classes.iter().map(|class| &class.outcome);
@@ -130,10 +130,10 @@ impl Distributions {
 
     fn of_class(&self, class: &Distribution, naming: Naming<'_>) -> ClassReport {
         let Stationary { reason, probabilities, groups, .. } = &class.outcome;
-        let top = by_rank(probabilities).into_iter().take(self.facts.settings.top).map(|place| {
-            let row = class.class.states[place] as usize;
+        let top = by_rank(probabilities).into_iter().take(self.facts.settings.top).map(|index| {
+            let row = class.class.states[index] as usize;
             let (state, label) = (self.names().id(row), self.names().label(row).map(str::to_owned));
-            State { state, label, probability: probabilities[place] }
+            State { state, label, probability: probabilities[index] }
         });
         ClassReport {
             states: class.class.states.len() as u64,
@@ -153,7 +153,7 @@ impl Distributions {
         }
     }
 
-    /// What could help with a class.
+    /// Returns advice for a class that did not converge.
     fn hint(&self, class: &Distribution, naming: Naming<'_>) -> Option<String> {
         let ended = Ended {
             reason: &class.outcome.reason,
@@ -169,15 +169,15 @@ impl Distributions {
         advice::hint(&ended, naming)
     }
 
-    /// The history of the class with the largest residual.
+    /// Returns the history of the class with the largest residual.
     pub fn history(&self) -> History {
         self.history_naming(&as_method)
     }
 
-    /// The same, whose advice names settings as the caller's users give them.
+    /// Returns the same history; `naming` spells the settings in its advice.
     pub fn history_naming(&self, naming: Naming<'_>) -> History {
         let (all, class) = (self.report_naming(naming), &self.classes[self.worst()]);
-        let found = &class.outcome;
+        let outcome = &class.outcome;
         let report = Report {
             solver: format!("markov, {}", all.method),
             measure: Measure::Balance,
@@ -190,18 +190,18 @@ impl Distributions {
             precision: all.precision.to_owned(),
             rtol: all.tolerance,
             converged: class.converged(),
-            reason: found.reason.name().to_owned(),
-            message: message(&found.reason),
+            reason: outcome.reason.name().to_owned(),
+            message: message(&outcome.reason),
             hint: self.hint(class, naming),
-            iterations: found.iterations as u64,
-            residual_recursive: found.residual_recursive,
-            residual_true: found.residual,
-            residual_at_most: found.residual,
+            iterations: outcome.iterations as u64,
+            residual_recursive: outcome.residual_recursive,
+            residual_true: outcome.residual,
+            residual_at_most: outcome.residual,
             seconds_load: all.seconds_load,
             seconds_setup: all.seconds_setup,
-            seconds_solve: found.seconds_solve,
+            seconds_solve: outcome.seconds_solve,
             seconds_per_iteration: class.seconds_each(),
-            bytes_per_iteration: found.bytes_per_iteration,
+            bytes_per_iteration: outcome.bytes_per_iteration,
             percent_of_limit: class.percent_of_limit,
             ..Report::default()
         };
@@ -209,7 +209,7 @@ impl Distributions {
     }
 }
 
-/// The larger of two residuals; NaN, of a chain that left the numbers, stays.
+/// Returns the larger of two residuals; NaN if either is NaN.
 fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }

@@ -1,4 +1,4 @@
-//! The distributions as files.
+//! Output of distributions to files.
 
 use super::distribution::Distribution;
 use crate::engine::graph::Names;
@@ -15,24 +15,24 @@ use std::path::Path;
 
 type Writer = fn(&Path, &Names, &[Distribution]) -> Result<()>;
 
-/// The endings of files of distributions, and who writes them.
+/// The file extensions of distributions, with their writers.
 const WRITERS: &[(&str, Writer)] = &[(".npy", write_columns), (".csv", write_table)];
 
 fn writer(path: &Path) -> Result<Writer> {
     by_ending(path, WRITERS).map_err(|reason| Error::setting("output", path.display(), reason))
 }
 
-/// Refuses a file whose ending is that of no kind of file for distributions.
+/// Checks that distributions can be written to a file of this extension.
 pub fn check_output(path: &Path) -> Result<()> {
     writer(path).map(drop)
 }
 
-/// Writes the distributions by the ending of the file.
+/// Writes the distributions in the format of the file extension.
 pub(super) fn write(path: &Path, names: &Names, found: &[Distribution]) -> Result<()> {
     writer(path)?(path, names, found)
 }
 
-/// A probability for every state, 0 outside of the class.
+/// Returns a probability for every state, 0 outside the class.
 fn spread(states: usize, class: &Distribution) -> Result<Vec<f64>> {
     let mut all = zeros(states)?;
     class.states().iter().zip(class.probabilities()).for_each(|(&state, &p)| all[state as usize] = p);
@@ -45,15 +45,15 @@ fn write_columns(path: &Path, names: &Names, found: &[Distribution]) -> Result<(
     npy::write(path, &Dense::from_columns(states, &columns)?)
 }
 
-/// The states that are returned to, by class and falling probability.
+/// Writes the recurrent states, by class and decreasing probability.
 fn write_table(path: &Path, names: &Names, found: &[Distribution]) -> Result<()> {
     write_file_with(path, |out| {
         let (labels, numbers) = (names.has_labels(), names.has_ids());
         let first = if numbers { "state" } else { "label" };
         writeln!(out, "{first},probability,class{}", if labels && numbers { ",label" } else { "" })?;
         for (number, class) in found.iter().enumerate() {
-            for place in by_rank(class.probabilities()) {
-                let (state, p) = (class.states()[place] as usize, class.probabilities()[place]);
+            for index in by_rank(class.probabilities()) {
+                let (state, p) = (class.states()[index] as usize, class.probabilities()[index]);
                 let label = quoted(names.label(state).unwrap_or_default());
                 match names.id(state) {
                     None => write!(out, "{label},{p:e},{}", number + 1)?,

@@ -1,4 +1,4 @@
-//! A chain made ready: its classes, and the device, stay from one solve to the next.
+//! A prepared chain: its closed classes and the device are kept from one solve to the next.
 
 use super::distribution::Distribution;
 use super::distributions::{Distributions, Facts};
@@ -7,8 +7,8 @@ use crate::backend::{Choice, Pick};
 use crate::engine::device::{DeviceHandle, on_device};
 use crate::engine::graph::Names;
 use crate::engine::running::{Chosen, Watch, operator};
-use crate::engine::shared::{Kept, Shared};
-use crate::engine::weights::{Others, Weights};
+use crate::engine::shared::{DeviceValue, Shared};
+use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{ChainError, Error, Result};
 use crate::format::Csr;
 use crate::observe::Observer;
@@ -22,21 +22,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Iterations without progress that count as the end of it: slow chains gain little in each.
+/// Iterations without progress that count as stagnation. Large, as slow chains gain little per iteration.
 const STAGNATION: usize = 2000;
 
 /// A method, with its operator on a device.
 type Iterate =
     Box<dyn Fn(&StationaryProblem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Stationary> + Send>;
 
-/// A class made ready.
-struct Ready {
+/// A class with the method and operator to solve it.
+struct PreparedClass {
     incoming: Arc<Csr>,
     iterate: Iterate,
     chosen: Chosen,
 }
 
-/// How classes are made ready.
+/// The choices by which classes are prepared.
 struct Recipe {
     method: ChainMethod,
     device: DeviceHandle,
@@ -44,13 +44,13 @@ struct Recipe {
     precision: Precision,
 }
 
-/// A chain ready for solves, on one device. It can be moved to another thread.
+/// A prepared chain on one device, for repeated solves. It can be moved to another thread.
 pub struct Prepared {
     chain: Chain,
     recipe: Recipe,
-    /// The class of a chain that has one. Those of several classes are made ready one after the other, so that only one of
-    /// them takes memory.
-    only: Option<Ready>,
+    /// The class of a chain with a single closed class. Several classes are prepared one after the other during the solve, so
+    /// that only one of them takes memory.
+    only: Option<PreparedClass>,
     x0: Option<Weights>,
     watch: Watch,
     facts: Arc<Facts>,
@@ -61,7 +61,7 @@ const _: () = {
     is_send::<Prepared>();
 };
 
-/// Power iteration with an operator of a backend.
+/// Prepares power iteration with an operator of a backend.
 fn by_power<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     backend: &Choice,
@@ -69,18 +69,18 @@ fn by_power<D: Pick<T>, T: Scalar>(
     phase: &mut dyn FnMut(&str),
 ) -> Result<(Iterate, Chosen)> {
     let (operator, chosen) = operator::<D, T>(device, backend, matrix, VECTORS, phase)?;
-    let kept = Kept::new(device, operator);
+    let retained = DeviceValue::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
-        let device = kept.turn()?;
+        let device = retained.acquire()?;
         device.enter()?;
-        let Some(operator) = kept.value() else { unreachable!("it is never taken out") };
+        let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
         power::<D, T>(operator.clone(), problem, rule, observers)
     });
     Ok((iterate, chosen))
 }
 
 impl Recipe {
-    fn ready(&self, chain: &Chain, class: &Closed, phase: &mut dyn FnMut(&str)) -> Result<Ready> {
+    fn prepare(&self, chain: &Chain, class: &Closed, phase: &mut dyn FnMut(&str)) -> Result<PreparedClass> {
         let incoming = chain.within(class)?;
         let (iterate, chosen): (Iterate, Chosen) = match self.method {
             ChainMethod::Power => {
@@ -97,11 +97,11 @@ impl Recipe {
                 (iterate, Chosen::none())
             }
         };
-        Ok(Ready { incoming, iterate, chosen })
+        Ok(PreparedClass { incoming, iterate, chosen })
     }
 }
 
-/// An error about a row of a graph, whose vertices have labels or ids.
+/// Replaces row numbers in an error by the labels or ids of vertices.
 fn named(names: &Names, error: Error) -> Error {
     match error {
         Error::Chain(ChainError::RowSum { row, sum }) => {
@@ -116,7 +116,7 @@ fn named(names: &Names, error: Error) -> Error {
     }
 }
 
-/// The start within a class; where it has nothing there, all states alike.
+/// Returns the initial distribution within a class; none, for a uniform start, if the initial distribution is 0 there.
 fn within(start: &[f64], class: &Closed) -> Option<Vec<f64>> {
     let within = || class.states.iter().map(|&state| start[state as usize]);
     let total = sum(within());
@@ -131,7 +131,7 @@ impl Prepared {
         let began = Instant::now();
         let (names, graph) = (Names::of(&matrix, 1), matrix.is_graph());
         let (name, notes) = (matrix.title(), matrix.notes().to_vec());
-        let seconds_load = matrix.about.seconds_load;
+        let seconds_load = matrix.metadata.seconds_load;
         (running.phase)("finding the classes");
         let chain = Chain::new(matrix.csr, settings.normalize);
         let chain = chain.map_err(|error| if graph { named(&names, error) } else { error })?;
@@ -141,7 +141,7 @@ impl Prepared {
         let (method, precision) = (settings.method, running.request.precision);
         let recipe = Recipe { method, device, backend, precision };
         let only = match chain.closed() {
-            [class] => Some(recipe.ready(&chain, class, &mut *running.phase)?),
+            [class] => Some(recipe.prepare(&chain, class, &mut *running.phase)?),
             _ => None,
         };
         let facts = Arc::new(Facts {
@@ -159,72 +159,73 @@ impl Prepared {
         Ok(Prepared { chain, recipe, only, x0, watch: running.watch, facts })
     }
 
-    /// Where iteration begins from now on.
+    /// Sets the initial distribution of later solves.
     pub fn x0(&mut self, weights: Option<Weights>) {
         self.x0 = weights;
     }
 
-    /// Solves from now on end once this flag is set.
+    /// Sets a flag that ends later solves once it is true.
     pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
         self.watch.cancel = Some(Arc::clone(flag));
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &DeviceHandle {
         &self.recipe.device
     }
 
-    /// The classes that are never left, in the order of their first states.
+    /// Returns the closed classes, in the order of their first states.
     pub fn classes(&self) -> &[Closed] {
         self.chain.closed()
     }
 
-    /// Finds the distribution of each class.
+    /// Computes the distribution of each closed class.
     pub fn solve(&mut self) -> Result<Distributions> {
         self.solve_watched(|_| None)
     }
 
-    /// Finds the distribution of each class; `watch` makes an observer for each, where there is to be one.
+    /// Computes the distribution of each closed class. `watch` may return an observer for a class.
     pub fn solve_watched(
         &mut self,
         mut watch: impl FnMut(&Closed) -> Option<Box<dyn Observer>>,
     ) -> Result<Distributions> {
         let vertices = (&self.facts.names, "state");
-        let start = self.x0.as_ref().map(|x0| x0.over("x0", vertices, Others::Nothing, false)).transpose()?;
+        let start =
+            self.x0.as_ref().map(|x0| x0.over("x0", vertices, Unmatched::Refuse, false)).transpose()?;
         let settings = &self.facts.settings;
         self.watch.begin();
-        let mut found = Vec::with_capacity(self.chain.closed().len());
+        let mut distributions = Vec::with_capacity(self.chain.closed().len());
         for class in self.chain.closed() {
             let began = Instant::now();
-            let made = match &self.only {
+            let temporary = match &self.only {
                 Some(_) => None,
-                None => Some(self.recipe.ready(&self.chain, class, &mut |_| ())?),
+                None => Some(self.recipe.prepare(&self.chain, class, &mut |_| ())?),
             };
-            let seconds = if made.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
-            let Some(ready) = self.only.as_ref().or(made.as_ref()) else { continue };
+            let seconds = if temporary.is_some() { began.elapsed().as_secs_f64() } else { 0.0 };
+            let Some(prepared) = self.only.as_ref().or(temporary.as_ref()) else { continue };
             let start = start.as_ref().and_then(|start| within(start, class));
             let problem = StationaryProblem {
-                incoming: &ready.incoming,
+                incoming: &prepared.incoming,
                 period: class.period,
                 start: start.as_deref(),
             };
             let mut observer = watch(class);
-            let others: &mut [&mut dyn Observer] = match &mut observer {
+            let passed: &mut [&mut dyn Observer] = match &mut observer {
                 Some(observer) => &mut [&mut **observer],
                 None => &mut [],
             };
             let limits = (settings.tol, settings.max_iters, STAGNATION);
             let solve = |rule: &StoppingRule, observers: &mut [&mut dyn Observer]| {
-                (ready.iterate)(&problem, rule, observers)
+                (prepared.iterate)(&problem, rule, observers)
             };
-            let (mut outcome, recorder) = self.watch.run(limits, others, solve)?;
+            let (mut outcome, recorder) = self.watch.run(limits, passed, solve)?;
             outcome.seconds_setup += seconds;
-            found.push(Distribution::new(class.clone(), outcome, recorder, ready.chosen.clone()));
+            distributions.push(Distribution::new(class.clone(), outcome, recorder, prepared.chosen.clone()));
         }
-        Ok(Distributions::new(found, Arc::clone(&self.facts)))
+        Ok(Distributions::new(distributions, Arc::clone(&self.facts)))
     }
 
-    /// Lets chain and operator go, and keeps the device.
+    /// Drops chain and operator, and returns the device.
     pub fn into_device(self) -> DeviceHandle {
         self.recipe.device
     }

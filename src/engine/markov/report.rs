@@ -1,4 +1,4 @@
-//! What the solve of a chain says about itself.
+//! The report of the solve of a chain.
 
 mod lines;
 
@@ -8,27 +8,27 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct State {
-    /// Its id, or its number counted from 1; none where states have labels alone.
+    /// The id of the state, or its number counted from 1; none if states have labels only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<u64>,
-    /// Its label, where states have labels.
+    /// The label of the state, if states have labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Its probability.
+    /// The probability of the state.
     pub probability: f64,
 }
 
-/// The distribution of one class.
+/// The report on one closed class.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ClassReport {
-    /// States.
+    /// Number of states.
     pub states: u64,
-    /// The period of the class: 1 where the chain forgets when it began.
+    /// The period of the class; 1 for an aperiodic class.
     pub period: u64,
-    /// Whether the lazy chain was taken, because of the period.
+    /// Whether the lazy chain was iterated instead, because of the period.
     pub lazy: bool,
-    /// Groups of states that are seldom left.
+    /// Number of groups of states that are seldom left.
     pub groups: Option<u64>,
     /// The probability below which steps lead from one group to another.
     pub seldom: Option<f64>,
@@ -38,70 +38,70 @@ pub struct ClassReport {
     pub reason: &'static str,
     /// The reason as a sentence with its evidence.
     pub message: String,
-    /// What could help where the solve did not converge.
+    /// Advice, if the solve did not converge.
     pub hint: Option<String>,
     /// Iterations done.
     pub iterations: u64,
     /// The l1 norm of pi P - pi, recomputed.
     pub residual: f64,
-    /// The same by the iteration.
+    /// The l1 norm of pi P - pi as the iteration computed it.
     pub residual_recursive: f64,
     /// Seconds from the first iteration to the last.
     pub seconds_solve: f64,
-    /// The likeliest states.
+    /// The most probable states.
     pub top: Vec<State>,
 }
 
-/// Everything that the solves of a chain say about themselves, as JSON has it.
+/// The report of the solves of a chain; its fields are those of the JSON output.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct MarkovReport {
     /// `markov`.
     pub solver: &'static str,
-    /// How the distributions were found.
+    /// The method of the solve.
     pub method: &'static str,
     /// The chain as the user named it.
     pub matrix: String,
-    /// States.
+    /// Number of states.
     pub states: u64,
-    /// Steps that are stored.
+    /// Number of stored transition probabilities.
     pub nnz: u64,
-    /// States that are left for good, and have probability 0.
+    /// Number of transient states, which have probability 0.
     pub transient: u64,
-    /// Where it ran: `cpu (2 threads)`, `cuda:0 (NVIDIA H200)`.
+    /// The device: `cpu (2 threads)`, `cuda:0 (NVIDIA H200)`.
     pub device: String,
-    /// The SpMV backend of the largest class, with its parameters; `none` where the method needs none.
+    /// The SpMV backend of the largest class, with its parameters; `none` if the method needs no backend.
     pub backend: String,
-    /// Why `auto` chose it, where the user did not.
+    /// The reason for the backend, if `auto` chose it.
     pub backend_because: Option<String>,
     /// `f64`, `f32` or `mixed`.
     pub precision: &'static str,
     /// The residual to reach.
     pub tolerance: f64,
-    /// Whether every class has met the tolerance.
+    /// Whether every class met the tolerance.
     pub converged: bool,
     /// Why the solve ended, as one word.
     pub reason: &'static str,
-    /// Of all classes together.
+    /// Iterations of all classes together.
     pub iterations: u64,
-    /// The largest of all classes.
+    /// The largest residual of all classes.
     pub residual: f64,
     /// Seconds to read or generate the chain.
     pub seconds_load: f64,
-    /// Seconds to make chain, operators and workspace ready.
+    /// Seconds to prepare chain, operators and workspace.
     pub seconds_setup: f64,
     /// Seconds from the first iteration to the last.
     pub seconds_solve: f64,
     /// Seconds of one iteration.
     pub seconds_per_iteration: f64,
-    /// Bytes that one iteration of the largest class must move, counted from the arrays.
+    /// Least memory traffic of one iteration of the largest class, in bytes, counted from the arrays.
     pub bytes_per_iteration: u64,
-    /// Those bytes over the time of an iteration.
+    /// `bytes_per_iteration` over the time of an iteration.
     pub gigabytes_per_second: f64,
-    /// The machine's limit for an iteration of that class in percent of the measured time.
+    /// The machine's limit for an iteration of the largest class in percent of the measured time.
     pub percent_of_limit: Option<f64>,
-    /// What the reader of the chain decided, and did not read.
+    /// Notes of the reader on its choices and on skipped parts of the file.
     pub notes: Vec<String>,
-    /// The classes that are never left, in the order of their first states.
+    /// The closed classes, in the order of their first states.
     pub classes: Vec<ClassReport>,
 }

@@ -1,4 +1,4 @@
-//! The ranks as files.
+//! Output of ranks to files.
 
 use crate::engine::graph::Names;
 use crate::engine::running::by_rank;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 type Writer = fn(&Path, &[f64], &Names) -> Result<()>;
 
-/// The endings of files of ranks, and who writes them.
+/// The file extensions of ranks, with their writers.
 const WRITERS: &[(&str, Writer)] = &[
     (".npy", |path, ranks, _| npy::write_vector(path, ranks)),
     (".csv", write_table),
@@ -23,12 +23,12 @@ fn writer(path: &Path) -> Result<Writer> {
     by_ending(path, WRITERS).map_err(|reason| Error::setting("output", path.display(), reason))
 }
 
-/// Refuses a file whose ending is that of no kind of file for ranks.
+/// Checks that ranks can be written to a file of this extension.
 pub fn check_output(path: &Path) -> Result<()> {
     writer(path).map(drop)
 }
 
-/// Writes the ranks by the ending of the file.
+/// Writes the ranks in the format of the file extension.
 pub(super) fn write(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {
     let write = writer(path)?;
     if ranks.iter().any(|rank| !rank.is_finite()) {
@@ -69,8 +69,8 @@ fn write_table(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {
 fn write_json(path: &Path, ranks: &[f64], vertices: &Names) -> Result<()> {
     write_file_with(path, |out| {
         write!(out, "[")?;
-        for (place, vertex) in by_rank(ranks).into_iter().enumerate() {
-            let comma = if place == 0 { "" } else { "," };
+        for (position, vertex) in by_rank(ranks).into_iter().enumerate() {
+            let comma = if position == 0 { "" } else { "," };
             write!(out, "{comma}\n{{")?;
             if let Some(id) = vertices.id(vertex) {
                 write!(out, "\"id\":{id},")?;

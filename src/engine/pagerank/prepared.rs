@@ -1,13 +1,13 @@
-//! A ranking made ready: links, device and operator stay where they are from one solve to the next.
+//! A prepared ranking: links, device and operator are kept from one solve to the next.
 
-use super::ranks::{Facts, Graph, Ranks};
+use super::ranks::{Facts, GraphFacts, Ranks};
 use super::{Pagerank, RankMethod, Repeated, SelfLoops};
 use crate::backend::{Choice, Pick};
 use crate::engine::device::{DeviceHandle, Opened, on_device};
 use crate::engine::graph::Names;
 use crate::engine::running::{Chosen, Watch, operator};
-use crate::engine::shared::{Kept, Shared};
-use crate::engine::weights::{Others, Weights};
+use crate::engine::shared::{DeviceValue, Shared};
+use crate::engine::weights::{Unmatched, Weights};
 use crate::error::{ChainError, Error, Result};
 use crate::format::Csr;
 use crate::observe::Observer;
@@ -24,7 +24,7 @@ use std::time::Instant;
 type Iterate =
     Box<dyn Fn(&RankProblem<'_>, &StoppingRule, &mut [&mut dyn Observer]) -> Result<Ranking> + Send>;
 
-/// A ranking ready for solves: of one graph, on one device. It can be moved to another thread.
+/// A prepared ranking of one graph on one device, for repeated solves. It can be moved to another thread.
 ///
 /// ```
 /// # fn main() -> solver::Result<()> {
@@ -53,7 +53,7 @@ const _: () = {
     is_send::<Prepared>();
 };
 
-/// Power iteration with an operator of a backend.
+/// Prepares power iteration with an operator of a backend.
 fn by_power<D: Pick<T>, T: Scalar>(
     device: &Arc<Shared<D>>,
     backend: &Choice,
@@ -62,17 +62,17 @@ fn by_power<D: Pick<T>, T: Scalar>(
     phase: &mut dyn FnMut(&str),
 ) -> Result<(Iterate, Chosen)> {
     let (operator, chosen) = operator::<D, T>(device, backend, matrix, vectors, phase)?;
-    let kept = Kept::new(device, operator);
+    let retained = DeviceValue::new(device, operator);
     let iterate: Iterate = Box::new(move |problem, rule, observers| {
-        let device = kept.turn()?;
+        let device = retained.acquire()?;
         device.enter()?;
-        let Some(operator) = kept.value() else { unreachable!("it is never taken out") };
+        let Some(operator) = retained.value() else { unreachable!("the operator is never removed") };
         power::<D, T>(operator.clone(), problem, extrapolate, rule, observers)
     });
     Ok((iterate, chosen))
 }
 
-/// An error that names vertices by their labels or ids.
+/// Replaces row numbers in an error by the labels or ids of vertices.
 fn named(names: &Names, error: Error) -> Error {
     match error {
         Error::Chain(ChainError::LinkWeights { vertex, to, reason }) => {
@@ -89,18 +89,18 @@ impl Prepared {
         settings.check()?;
         let (device, backend) = running.open(settings.serial())?;
         let began = Instant::now();
-        let known = Graph::of(&graph);
+        let graph_facts = GraphFacts::of(&graph);
         (running.phase)("sorting the links");
         let (loops, repeats) =
             (settings.self_loops == SelfLoops::Keep, settings.duplicates == Repeated::Keep);
-        let kept = if loops && repeats { graph.csr } else { Arc::new(graph.csr.simplified(loops, repeats)?) };
-        // On a GPU, iterations take no time to speak of.
-        let pays = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
-        let links = if pays { Links::in_best_order(kept) } else { Links::new(&kept) };
-        let links = links.map_err(|error| named(&known.names, error))?;
+        let csr = if loops && repeats { graph.csr } else { Arc::new(graph.csr.simplified(loops, repeats)?) };
+        // On a GPU, iterations are too fast for reordering to pay, unless there are many.
+        let reorder = matches!(device.0, Opened::Cpu(_)) || settings.may_take_long();
+        let links = if reorder { Links::in_best_order(csr) } else { Links::new(&csr) };
+        let links = links.map_err(|error| named(&graph_facts.names, error))?;
         let precision = running.request.precision;
         let extrapolate = settings.method == RankMethod::Extrapolated;
-        // A later solve may be personalised.
+        // Includes a teleport vector, as a later solve may be personalised.
         let vectors = vectors(settings.dangling, true, extrapolate);
         let (iterate, chosen): (Iterate, Chosen) = match settings.method {
             RankMethod::GaussSeidel => (Box::new(gauss_seidel), Chosen::none()),
@@ -115,7 +115,7 @@ impl Prepared {
             }
         };
         let facts = Arc::new(Facts {
-            graph: known,
+            graph: graph_facts,
             settings,
             links: links.incoming().nnz() as u64,
             sinks: links.count_sinks() as u64,
@@ -128,45 +128,45 @@ impl Prepared {
         Ok(Prepared { links, device, iterate, personalise, x0, watch: running.watch, facts })
     }
 
-    /// Where the surfer jumps to from now on; to any vertex where it is none.
+    /// Sets the distribution of the surfer's jumps for later solves; none for a uniform one.
     pub fn personalise(&mut self, weights: Option<Weights>) {
         self.personalise = weights;
     }
 
-    /// Where iteration begins from now on.
+    /// Sets the initial ranks of later solves.
     pub fn x0(&mut self, ranks: Option<Weights>) {
         self.x0 = ranks;
     }
 
-    /// Solves from now on end once this flag is set.
+    /// Sets a flag that ends later solves once it is true.
     pub fn cancel_by(&mut self, flag: &Arc<AtomicBool>) {
         self.watch.cancel = Some(Arc::clone(flag));
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&self) -> &DeviceHandle {
         &self.device
     }
 
-    /// The backend of the products, with its parameters.
+    /// Returns the SpMV backend, with its parameters.
     pub fn backend(&self) -> &str {
         &self.facts.chosen.backend
     }
 
-    /// Ranks the vertices.
+    /// Computes the ranks.
     pub fn solve(&mut self) -> Result<Ranks> {
         self.solve_watched(&mut [])
     }
 
-    /// Ranks the vertices under the eyes of more observers.
+    /// Computes the ranks with additional observers.
     pub fn solve_watched(&mut self, observers: &mut [&mut dyn Observer]) -> Result<Ranks> {
         let Prepared { links, facts, iterate, watch, personalise, x0, .. } = self;
         let (settings, vertices) = (&facts.settings, (&facts.graph.names, "vertex"));
-        let jumps = |weights: &Weights| weights.over("personalise", vertices, Others::Nothing, false);
-        let begins =
-            |ranks: &Weights| ranks.over("x0", vertices, Others::Share, !settings.dangling.conserves());
-        let teleport = personalise.as_ref().map(jumps).transpose()?;
-        let start = x0.as_ref().map(begins).transpose()?;
+        let teleport = |weights: &Weights| weights.over("personalise", vertices, Unmatched::Refuse, false);
+        let lossy = !settings.dangling.conserves();
+        let start = |ranks: &Weights| ranks.over("x0", vertices, Unmatched::Fill, lossy);
+        let teleport = personalise.as_ref().map(teleport).transpose()?;
+        let start = x0.as_ref().map(start).transpose()?;
         let problem = RankProblem {
             links,
             damping: settings.damping,
@@ -182,7 +182,7 @@ impl Prepared {
         Ok(Ranks::new(ranking, recorder, Arc::clone(facts)))
     }
 
-    /// Lets links and operator go, and keeps the device.
+    /// Drops links and operator, and returns the device.
     pub fn into_device(self) -> DeviceHandle {
         self.device
     }

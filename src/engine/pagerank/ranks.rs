@@ -1,4 +1,4 @@
-//! Ranks, and what they say about themselves.
+//! Ranks, and their report.
 
 use super::report::{RankReport, Top};
 use super::{Settings, files};
@@ -6,7 +6,7 @@ use crate::bench::stream::Limit;
 use crate::engine::advice::{self, Ended, Naming, as_method};
 use crate::engine::device::DeviceHandle;
 use crate::engine::graph::Names;
-use crate::engine::limit::{self, Moved};
+use crate::engine::limit::{self, Traffic};
 use crate::engine::matrix::Matrix;
 use crate::engine::running::{Chosen, by_rank, message};
 use crate::error::Result;
@@ -18,9 +18,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What is known of a graph before it is prepared.
+/// Facts about a graph, collected before it is prepared.
 #[derive(Clone, Debug)]
-pub(super) struct Graph {
+pub(super) struct GraphFacts {
     pub names: Names,
     pub name: String,
     pub stand_in: Option<&'static str>,
@@ -31,29 +31,29 @@ pub(super) struct Graph {
     pub seconds_load: f64,
 }
 
-impl Graph {
-    pub fn of(graph: &Matrix) -> Graph {
+impl GraphFacts {
+    pub fn of(graph: &Matrix) -> GraphFacts {
         let counts = graph.csr.map_rows(|i| {
             let row = graph.csr.row_columns(i);
             let loops = row.iter().filter(|&&j| j as usize == i).count() as u64;
             (loops, row.windows(2).filter(|w| w[0] == w[1]).count() as u64)
         });
-        Graph {
+        GraphFacts {
             names: Names::of(graph, 0),
             name: graph.title(),
             stand_in: graph.stand_in(),
             notes: graph.notes().to_vec(),
             self_loops: counts.iter().map(|c| c.0).sum(),
             duplicates: counts.iter().map(|c| c.1).sum(),
-            seconds_load: graph.about.seconds_load,
+            seconds_load: graph.metadata.seconds_load,
         }
     }
 }
 
-/// What all ranks of a prepared solve have in common.
+/// Facts that all ranks of a prepared solve share.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
-    pub graph: Graph,
+    pub graph: GraphFacts,
     pub settings: Settings,
     pub links: u64,
     pub sinks: u64,
@@ -64,7 +64,7 @@ pub(super) struct Facts {
     pub seconds_setup: f64,
 }
 
-/// The rank of each vertex, with a bound on their error and the history of the solve.
+/// The rank of each vertex, with a bound on the l1 error and the history of the solve.
 #[derive(Clone, Debug)]
 pub struct Ranks {
     ranking: Ranking,
@@ -78,94 +78,95 @@ impl Ranks {
         Ranks { ranking, recorder, facts, limit: None }
     }
 
-    /// The ranks in the order of the vertices.
+    /// Returns the ranks in the order of the vertices.
     pub fn ranks(&self) -> &[f64] {
         &self.ranking.ranks
     }
 
-    /// The ranks, without what is known of them.
+    /// Returns the ranks, and drops the rest.
     pub fn into_ranks(self) -> Vec<f64> {
         self.ranking.ranks
     }
 
-    /// Whether the bound on the error meets the tolerance.
+    /// Returns whether the error bound meets the tolerance.
     pub fn converged(&self) -> bool {
         self.ranking.reason.is_success()
     }
 
-    /// Why the solve ended.
+    /// Returns why the solve ended.
     pub fn reason(&self) -> StopReason {
         self.ranking.reason
     }
 
-    /// No more than this lies between these ranks and the exact ones, all differences summed.
+    /// Returns a bound on the l1 norm of the difference from the exact ranks.
     pub fn error_bound(&self) -> f64 {
         self.ranking.certificate.error_bound
     }
 
-    /// How the solve ended, in numbers.
+    /// Returns the numerical outcome of the solve.
     pub fn outcome(&self) -> &Ranking {
         &self.ranking
     }
 
-    /// The bound on the error by each step, before the first iteration and after each.
+    /// Returns the error bound derived from each step, before the first iteration and after each iteration.
     pub fn residuals(&self) -> &[f64] {
         self.recorder.residuals()
     }
 
-    /// What the vertices are called.
+    /// Returns the names of the vertices.
     pub fn names(&self) -> &Names {
         &self.facts.graph.names
     }
 
-    /// The highest ranks. The bound covers all errors together, and so the two of any pair: farther apart than that, their
-    /// order is certain.
+    /// Returns the `count` highest ranks. The bound covers the sum of all errors, and so the errors of any two ranks together:
+    /// the order of two ranks is certain if they differ by more than the bound.
     pub fn top(&self, count: usize) -> Vec<Top> {
         let (ranks, names) = (self.ranks(), self.names());
         let order = by_rank(ranks);
-        let certain = |place: usize| {
-            let next = order.get(place + 1);
-            next.is_none_or(|&next| ranks[order[place]] - ranks[next] > self.error_bound())
+        let certain = |position: usize| {
+            let next = order.get(position + 1);
+            next.is_none_or(|&next| ranks[order[position]] - ranks[next] > self.error_bound())
         };
         let all = order.iter().take(count).enumerate();
-        all.map(|(place, &vertex)| Top {
+        all.map(|(position, &vertex)| Top {
             id: names.id(vertex),
             label: names.label(vertex).map(str::to_owned),
             rank: ranks[vertex],
-            above_next_is_certain: certain(place),
+            above_next_is_certain: certain(position),
         })
         .collect()
     }
 
-    /// Writes the ranks: .npy in the order of the vertices, .csv and .json by falling rank, with ids or labels.
+    /// Writes the ranks: .npy in the order of the vertices, .csv and .json by decreasing rank, with ids or labels.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         files::write(path.as_ref(), self.ranks(), self.names())
     }
 
-    /// Measures how near the iterations came to what the machine allows, which takes up to half a second; `cancel` ends that.
+    /// Measures the time limit that the machine's bandwidth sets for an iteration, for the report. This takes up to half a
+    /// second; setting `cancel` ends the measurement.
     pub fn measure_limit(&mut self, device: &DeviceHandle, cancel: Option<&AtomicBool>) {
         let ranking = &self.ranking;
-        let moved = Moved {
+        let traffic = Traffic {
             operators: ranking.operator_bytes,
             vectors: ranking.vector_bytes,
             each: ranking.bytes_per_iteration,
             iterations: ranking.iterations,
             seconds: self.seconds_each(),
         };
-        self.limit = limit::measure_on(device, &moved, cancel);
+        self.limit = limit::measure_on(device, &traffic, cancel);
     }
 
-    /// Everything that the solve says about itself.
+    /// Returns the report of the solve.
     pub fn report(&self) -> RankReport {
         self.report_naming(&as_method)
     }
 
-    /// The report with the bound on the error of every iteration.
+    /// Returns the report with the error bound of every iteration.
     pub fn history(&self) -> History {
         self.history_naming(&as_method)
     }
 
-    /// The same, whose advice names settings as the caller's users give them.
+    /// Returns the same history; `naming` spells the settings in its advice.
     pub fn history_naming(&self, naming: Naming<'_>) -> History {
         History::new(self.report_naming(naming).for_history(), self.recorder.clone())
     }
@@ -174,7 +175,7 @@ impl Ranks {
         self.ranking.seconds_solve / self.ranking.iterations.max(1) as f64
     }
 
-    /// The report, whose advice names settings as the caller's users give them.
+    /// Returns the report; `naming` spells the settings in its advice.
     pub fn report_naming(&self, naming: Naming<'_>) -> RankReport {
         let (Facts { graph, settings, chosen, .. }, ranking) = (&*self.facts, &self.ranking);
         let each = self.seconds_each();
@@ -222,7 +223,7 @@ impl Ranks {
         }
     }
 
-    /// What could help, by what the bounds of all iterations say.
+    /// Returns advice for a solve that did not converge, from the recorded error bounds.
     fn hint(&self, naming: Naming<'_>) -> Option<String> {
         let ended = Ended {
             reason: &self.ranking.reason,

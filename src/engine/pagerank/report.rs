@@ -1,4 +1,4 @@
-//! What a ranking says about itself.
+//! The report of a ranking.
 
 mod lines;
 
@@ -9,104 +9,104 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Top {
-    /// The id of the vertex; none where vertices have labels alone.
+    /// The id of the vertex; none if vertices have labels only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<u64>,
-    /// The label of the vertex, where vertices have labels.
+    /// The label of the vertex, if vertices have labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The rank.
     pub rank: f64,
-    /// Whether the bound makes it certain that this rank is above the next.
+    /// Whether the error bound guarantees that this rank is above the next.
     pub above_next_is_certain: bool,
 }
 
-/// Everything that a ranking says about itself, as JSON has it.
+/// The report of a ranking; its fields are those of the JSON output.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct RankReport {
     /// `pagerank`.
     pub solver: &'static str,
-    /// How the ranks were found.
+    /// The method of the solve.
     pub method: &'static str,
     /// The graph as the user named it.
     pub graph: String,
-    /// The real graph that this one only imitates.
+    /// The name of the real graph, if this graph is a generated imitation of it.
     pub stand_in: Option<&'static str>,
-    /// Vertices.
+    /// Number of vertices.
     pub vertices: u64,
-    /// Links that were followed, after those that were asked away.
+    /// Number of links in the solve, after removal of self-loops and duplicates if requested.
     pub links: u64,
-    /// Links from a vertex to itself, in the graph as it was given.
+    /// Number of links from a vertex to itself in the given graph.
     pub self_loops: u64,
-    /// Links beyond the first between the same two vertices, in the graph as it was given.
+    /// Number of repeated links, beyond the first between the same two vertices, in the given graph.
     pub duplicates: u64,
-    /// Vertices without links.
+    /// Number of vertices without links.
     pub sinks: u64,
-    /// Whether vertices were numbered anew for the solve, by their links.
+    /// Whether the vertices were reordered for the solve, by their links.
     pub reordered: bool,
     /// The probability that the surfer follows a link.
     pub damping: f64,
-    /// What becomes of the surfer at a sink.
+    /// The treatment of sinks.
     pub dangling: &'static str,
     /// The equation of the ranks.
     pub formula: &'static str,
-    /// Where it ran: `cpu (2 threads)`, `cuda:0 (NVIDIA H200)`.
+    /// The device: `cpu (2 threads)`, `cuda:0 (NVIDIA H200)`.
     pub device: String,
-    /// The SpMV backend, with its parameters; `none` where the method needs none.
+    /// The SpMV backend, with its parameters; `none` if the method needs no backend.
     pub backend: String,
-    /// Why `auto` chose it, where the user did not.
+    /// The reason for the backend, if `auto` chose it.
     pub backend_because: Option<String>,
     /// `f64`, `f32` or `mixed`.
     pub precision: &'static str,
-    /// The error of all ranks together to reach.
+    /// The tolerance on the l1 error of the ranks.
     pub tolerance: f64,
-    /// Whether the bound meets the tolerance.
+    /// Whether the error bound meets the tolerance.
     pub converged: bool,
     /// Why the solve ended, as one word.
     pub reason: &'static str,
-    /// The same as a sentence with its evidence.
+    /// The reason as a sentence with its evidence.
     pub message: String,
-    /// What could help where the solve did not converge.
+    /// Advice, if the solve did not converge.
     pub hint: Option<String>,
     /// Iterations done.
     pub iterations: u64,
-    /// How often the ranks were moved ahead.
+    /// Number of extrapolations.
     pub extrapolations: u64,
-    /// No more than this lies between these ranks and the exact ones, all differences summed.
+    /// Bound on the l1 norm of the difference from the exact ranks.
     pub error_bound: f64,
-    /// The same by the last step alone, rounding left out.
+    /// Estimate of that error from the last step, without rounding errors.
     pub error_estimate: f64,
     /// The sum of the ranks.
     pub sum: f64,
     /// Seconds to read or generate the graph.
     pub seconds_load: f64,
-    /// Seconds to make links, operator and workspace ready.
+    /// Seconds to prepare links, operator and workspace.
     pub seconds_setup: f64,
     /// Seconds from the first iteration to the last.
     pub seconds_solve: f64,
-    /// Seconds for the bound on the error.
+    /// Seconds to compute the error bound.
     pub seconds_certify: f64,
     /// Seconds of one iteration.
     pub seconds_per_iteration: f64,
-    /// Bytes that one iteration must move, counted from the arrays.
+    /// Least memory traffic of one iteration in bytes, counted from the arrays.
     pub bytes_per_iteration: u64,
-    /// Those bytes over the time of an iteration.
+    /// `bytes_per_iteration` over the time of an iteration.
     pub gigabytes_per_second: f64,
-    /// Links that were followed in a second.
+    /// Links processed per second.
     pub links_per_second: f64,
-    /// What a plain stream over a working set as large as the whole solve's reached on this device, in GB/s, where it was measured.
+    /// Measured bandwidth in GB/s of a plain stream on this device, over a working set as large as that of the solve.
     pub stream_gigabytes_per_second: Option<f64>,
     /// The machine's limit for an iteration in percent of the measured time.
     pub percent_of_limit: Option<f64>,
-    /// What the reader of the graph decided, and did not read.
+    /// Notes of the reader on its choices and on skipped parts of the file.
     pub notes: Vec<String>,
     /// The highest ranks.
     pub top: Vec<Top>,
 }
 
 impl RankReport {
-    /// The report as histories keep it, which pictures are made of.
+    /// Converts the report to that of a history, which plots are drawn from.
     pub fn for_history(&self) -> Report {
         Report {
             solver: format!("pagerank, {}", self.method),

@@ -1,10 +1,10 @@
 //! Conversions to and from the matrices of `nalgebra-sparse` and `sprs`.
 //!
-//! Their indices are `usize` by default, ours are 32-bit, so that indices are converted; the values of a matrix that is
-//! given away are moved. A `sprs` matrix with 32-bit indices is moved altogether, and of a [`Csr`] with 32-bit offsets
-//! `sprs` can have a view, which copies nothing. Matrices by columns are taken as rows of the transpose, and
-//! transposed. Neither library knows a column twice in a row: such matrices are refused ([`Csr::summed`] makes others
-//! of them). Each library has a Cargo feature: `nalgebra` and `sprs`.
+//! The indices of these libraries are `usize` by default, and those of this library are 32-bit, so indices are converted; the
+//! values of an owned matrix are moved. All arrays of an owned `sprs` matrix with 32-bit indices are moved. A [`Csr`] with 32-bit
+//! offsets converts to a `sprs` view without a copy. Matrices stored by columns are read as the rows of the transpose, and
+//! transposed. Neither library supports repeated column indices: such matrices are refused ([`Csr::summed`] sums repeated
+//! entries). Each library has a Cargo feature: `nalgebra` and `sprs`.
 
 #[cfg(feature = "nalgebra")]
 mod nalgebra;
@@ -15,7 +15,7 @@ use super::pieces::{each, each_row, narrow};
 use super::{Csr, Offsets, Pattern, Values};
 use crate::error::{Error, Result};
 
-/// Rows with indices as they are there. Offsets may count from elsewhere than 0.
+/// Builds a matrix from arrays with `usize` indices. Checks them, as offsets may not begin at 0.
 fn from_rows(
     (rows, cols): (usize, usize),
     offsets: &[usize],
@@ -32,7 +32,7 @@ fn from_rows(
     Csr::new(rows, cols, offsets, columns, values)
 }
 
-/// Offsets and columns as they are there.
+/// Returns offsets and column indices as `usize`.
 fn wide(pattern: &Pattern) -> Result<(Vec<usize>, Vec<usize>)> {
     pattern.refuse_repeats()?;
     let offsets = pattern.row_offsets();
@@ -40,7 +40,7 @@ fn wide(pattern: &Pattern) -> Result<(Vec<usize>, Vec<usize>)> {
     Ok((offsets, each(pattern.col_indices(), |col| Ok(col as usize))?))
 }
 
-/// What a library says of arrays that are valid here.
+/// Returns the error of a library that refuses arrays which are valid here.
 fn refused(library: &'static str, reason: impl ToString) -> Error {
     Error::Foreign { library, reason: reason.to_string(), hint: "build its matrix from the arrays" }
 }

@@ -7,13 +7,13 @@ use crate::format::pieces::each;
 use nalgebra_sparse::{CscMatrix, CsrMatrix};
 use std::sync::Arc;
 
-/// Conversions of matrices in one precision; `$into` is the method that takes their values out of a [`Values`](crate::format::Values).
+/// Implements the conversions for one precision; `$into` is the method of [`Values`](crate::format::Values) for that precision.
 macro_rules! conversions {
     ($T:ty, $into:ident) => {
         impl TryFrom<Csr> for CsrMatrix<$T> {
             type Error = Error;
 
-            /// Moves values of this precision; others are converted.
+            /// Moves values of this precision, and converts values of the other one.
             fn try_from(matrix: Csr) -> Result<CsrMatrix<$T>> {
                 let (offsets, columns) = wide(matrix.pattern())?;
                 let (pattern, values) = matrix.into_parts();

@@ -12,13 +12,13 @@ fn view_refused(reason: &str) -> Error {
     Error::Foreign { library: "sprs", reason: reason.to_owned(), hint }
 }
 
-/// Conversions of matrices in one precision; `$into` is the method that takes their values out of a [`Values`].
+/// Implements the conversions for one precision; `$into` is the method of [`Values`] for that precision.
 macro_rules! conversions {
     ($T:ty, $Kind:ident, $into:ident) => {
         impl TryFrom<Csr> for CsMat<$T> {
             type Error = Error;
 
-            /// Moves values of this precision; others are converted.
+            /// Moves values of this precision, and converts values of the other one.
             fn try_from(matrix: Csr) -> Result<CsMat<$T>> {
                 let (offsets, columns) = wide(matrix.pattern())?;
                 let (pattern, values) = matrix.into_parts();
@@ -39,7 +39,7 @@ macro_rules! conversions {
         impl TryFrom<CsMat<$T>> for Csr {
             type Error = Error;
 
-            /// Moves the values of rows. Columns come out as rows do, sorted.
+            /// Moves the values of a matrix stored by rows. Transposes a matrix stored by columns.
             fn try_from(matrix: CsMat<$T>) -> Result<Csr> {
                 let by_rows = matrix.is_csr();
                 let shape = (matrix.outer_dims(), matrix.inner_dims());
@@ -52,7 +52,7 @@ macro_rules! conversions {
         impl TryFrom<&CsMat<$T>> for Csr {
             type Error = Error;
 
-            /// Columns come out as rows do, sorted.
+            /// Transposes a matrix stored by columns.
             fn try_from(matrix: &CsMat<$T>) -> Result<Csr> {
                 let shape = (matrix.outer_dims(), matrix.inner_dims());
                 let offsets = matrix.proper_indptr();
@@ -65,7 +65,7 @@ macro_rules! conversions {
         impl TryFrom<CsMatI<$T, u32>> for Csr {
             type Error = Error;
 
-            /// Moves the arrays of rows. Columns come out as rows do, sorted.
+            /// Moves the arrays of a matrix stored by rows. Transposes a matrix stored by columns.
             fn try_from(matrix: CsMatI<$T, u32>) -> Result<Csr> {
                 let by_rows = matrix.is_csr();
                 let (rows, cols) = (matrix.outer_dims(), matrix.inner_dims());
@@ -98,7 +98,7 @@ macro_rules! conversions {
         impl<'a> TryFrom<&'a Csr> for CsMatViewI<'a, $T, u32> {
             type Error = Error;
 
-            /// Copies nothing; refused where offsets are 64-bit or values are not of this precision.
+            /// Copies no arrays. Fails if offsets are 64-bit or values are not of this precision.
             fn try_from(matrix: &'a Csr) -> Result<CsMatViewI<'a, $T, u32>> {
                 matrix.pattern().refuse_repeats()?;
                 let Offsets::U32(offsets) = matrix.row_offsets() else {

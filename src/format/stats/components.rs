@@ -1,8 +1,8 @@
-//! The components of the pattern as an undirected graph: rows are nodes, and an entry off the diagonal joins two.
+//! The connected components of the pattern as an undirected graph: rows are nodes, and each entry off the diagonal is an edge.
 //!
-//! A forest of parents that several threads grow at once, without locks: a root is hung below a smaller root by one
-//! compare-and-swap, so that parents are smaller than their children and no cycle can come about. Which parents there
-//! are depends on who came first; which nodes share a root in the end does not.
+//! A union-find forest that several threads update without locks: one compare-and-swap attaches a root to a smaller root, so that
+//! parents are smaller than their children and no cycle can form. The parents depend on the order of the updates; the sets of
+//! nodes with a common root do not.
 
 use crate::error::Result;
 use crate::parallel::{room, zeros};
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// The components of the undirected pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Components {
-    /// How many there are, isolated rows included.
+    /// Number of components, including isolated rows.
     pub count: usize,
-    /// Rows in the largest.
+    /// Number of rows in the largest component.
     pub largest: usize,
-    /// Rows that no entry joins to another.
+    /// Number of rows without an edge to another row.
     pub isolated: usize,
 }
 
-/// The forest.
+/// The parent of each node; a root is its own parent.
 pub(super) struct Parents(Vec<AtomicU32>);
 
 impl Parents {
-    /// `n` nodes apart. Nodes are rows of a square matrix, so that 32 bits hold them as they hold columns.
+    /// Creates a forest of `n` roots. Nodes are rows of a square matrix, and fit 32 bits as its column indices do.
     pub fn new(n: usize) -> Result<Parents> {
         let mut parents = room(n)?;
         parents.extend((0..n as u32).map(AtomicU32::new));
@@ -34,7 +34,7 @@ impl Parents {
         self.0[node as usize].load(Relaxed)
     }
 
-    /// The root above a node. Nodes on the way are hung two steps higher.
+    /// Returns the root of a node, and attaches nodes on the path to their grandparents (path halving).
     fn root(&self, mut node: u32) -> u32 {
         loop {
             let parent = self.parent(node);
@@ -70,12 +70,12 @@ impl Parents {
         }
     }
 
-    /// Counts, when all is joined.
+    /// Counts the components, once all rows are joined.
     pub fn components(self) -> Result<Components> {
         let mut roots: Vec<u32> = self.0.into_iter().map(AtomicU32::into_inner).collect();
         let mut sizes = zeros::<u32>(roots.len())?;
         for node in 0..roots.len() {
-            // Parents are smaller, so that theirs is a root already.
+            // The parent is smaller than the node, so its entry is its root already.
             roots[node] = roots[roots[node] as usize];
             sizes[roots[node] as usize] += 1;
         }

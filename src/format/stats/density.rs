@@ -1,12 +1,12 @@
-//! How densely the parts of a matrix are filled: a grid of cells, each with the number of its entries.
+//! The density of the parts of a matrix: a grid of cells, each with its number of entries.
 
 use super::super::Csr;
 use rayon::prelude::*;
 
-/// The share of the longer side that the shorter one gets at least, so that it stays visible.
+/// Smallest length of the shorter side relative to the longer one, so that it stays visible.
 const NARROWEST: f64 = 0.125;
 
-/// Entries by cells of a grid that is laid over a matrix. All cells cover as many rows and columns, but for the last.
+/// Numbers of entries in the cells of a grid over a matrix. All cells have the same size except the last ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Density {
     /// Rows of the matrix.
@@ -17,16 +17,16 @@ pub struct Density {
     pub rows_per_cell: usize,
     /// Columns of the matrix in a cell.
     pub cols_per_cell: usize,
-    /// Cells from top to bottom.
+    /// Number of cells from top to bottom.
     pub down: usize,
-    /// Cells from left to right.
+    /// Number of cells from left to right.
     pub across: usize,
-    /// Entries in each cell, row after row of cells.
+    /// Number of entries in each cell, row-major.
     pub counts: Vec<u64>,
 }
 
 impl Density {
-    /// Lays a grid of at most `most` cells along the longer side over the matrix and counts, in one parallel pass.
+    /// Counts the entries in the cells of a grid, in one parallel pass. The longer side has at most `most` cells.
     pub fn of(matrix: &Csr, most: usize) -> Density {
         let (rows, cols) = (matrix.rows(), matrix.cols());
         let (height, width) = Density::sides(rows, cols);
@@ -50,28 +50,28 @@ impl Density {
         Density { rows, cols, rows_per_cell, cols_per_cell, down, across, counts }
     }
 
-    /// Height and width of a picture of so many rows and columns, the longer one being 1.
+    /// Returns height and width of a picture of `rows` x `cols`, scaled so that the longer side is 1.
     pub fn sides(rows: usize, cols: usize) -> (f64, f64) {
         let (rows, cols) = (rows.max(1) as f64, cols.max(1) as f64);
         let longer = rows.max(cols);
         ((rows / longer).max(NARROWEST), (cols / longer).max(NARROWEST))
     }
 
-    /// Entries of the matrix.
+    /// Returns the number of entries of the matrix.
     pub fn nnz(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Whether each cell is one place of the matrix.
+    /// Returns whether each cell is one position of the matrix.
     pub fn is_exact(&self) -> bool {
         self.rows_per_cell == 1 && self.cols_per_cell == 1
     }
 
-    /// The share of a cell's places that are filled.
+    /// Returns the share of a cell's positions that are filled.
     pub fn share(&self, down: usize, across: usize) -> f64 {
         let extent = |cell: usize, per_cell: usize, all: usize| per_cell.min(all - cell * per_cell) as f64;
-        let places =
+        let positions =
             extent(down, self.rows_per_cell, self.rows) * extent(across, self.cols_per_cell, self.cols);
-        self.counts[down * self.across + across] as f64 / places
+        self.counts[down * self.across + across] as f64 / positions
     }
 }

@@ -1,14 +1,14 @@
-//! How many different values there are, exactly as long as there are few.
+//! The number of distinct values, exact up to a limit.
 
-/// Different values beyond which nobody counts: so many are as good as all different.
+/// Number of distinct values at which counting ends.
 pub const MOST_DISTINCT: usize = 1 << 16;
 
-/// Slots to begin with.
+/// Initial number of slots.
 const FEW: usize = 64;
-/// The pattern of an empty slot: a value that is no number, spelled as no value here is.
+/// The bits of an empty slot: a NaN other than the one that is inserted.
 const EMPTY: u64 = u64::MAX;
 
-/// A set of values with open addressing, half full at most.
+/// A hash set of values with open addressing and a load factor of at most one half.
 pub(super) struct Distinct {
     slots: Vec<u64>,
     count: usize,
@@ -20,16 +20,16 @@ impl Distinct {
         Distinct { slots: vec![EMPTY; FEW], count: 0, last: EMPTY }
     }
 
-    /// Different values met, up to the most.
+    /// Returns the number of distinct values, up to [`MOST_DISTINCT`].
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Takes note of a value.
+    /// Inserts a value.
     #[inline]
     pub fn insert(&mut self, value: f64) {
         if self.count < MOST_DISTINCT {
-            // Adding 0 turns -0 into 0; all that is no number counts as one value.
+            // Adding 0 turns -0 into 0; all NaNs count as one value.
             let bits = if value.is_nan() { f64::NAN } else { value + 0.0 }.to_bits();
             if bits != self.last {
                 self.last = bits;
@@ -58,7 +58,7 @@ impl Distinct {
         }
     }
 
-    /// Both sets in one.
+    /// Returns the union of both sets.
     pub fn join(mut self, other: Distinct) -> Distinct {
         for bits in other.slots.into_iter().filter(|&bits| bits != EMPTY) {
             if self.count < MOST_DISTINCT {

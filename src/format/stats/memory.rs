@@ -1,4 +1,4 @@
-//! What the matrix takes in each format: values of 8 or 4 bytes, 4-byte indices, row offsets as wide as CSR's.
+//! Bytes of a matrix in each format: values of 8 or 4 bytes, 4-byte indices, row offsets as wide as those of CSR.
 
 use super::super::Csr;
 use super::blocks::Block;
@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 /// Rows in a slice of SELL.
 pub const SELL_SLICE: usize = 32;
-/// Rows among which SELL sorts by length.
+/// Rows of a sorting window of SELL.
 pub const SELL_SIGMA: usize = 1024;
 
 /// Bytes in one format.
@@ -21,26 +21,27 @@ pub struct FormatBytes {
 }
 
 impl FormatBytes {
-    /// Bytes in blocks.
+    /// Returns the bytes in blocks.
     pub fn of_block(block: &Block) -> FormatBytes {
         let [height, width] = block.size;
-        let places = u128::from(block.blocks) * (height * width) as u128;
+        let elements = u128::from(block.blocks) * (height * width) as u128;
         FormatBytes {
             format: format!("bsr {height}x{width}"),
             f64: block.bytes,
-            f32: block.bytes - 4 * places,
+            f32: block.bytes - 4 * elements,
         }
     }
 }
 
-/// Values and bytes beside them.
-struct Need {
+/// The storage of a format.
+struct Storage {
+    /// Number of stored values.
     values: u128,
     /// Bytes of indices and offsets.
-    others: u128,
+    index_bytes: u128,
 }
 
-/// Bytes in each format without blocks, from cheap to dear in no order: the reader compares.
+/// Returns the bytes in each format without blocks, not sorted by bytes.
 pub(super) fn in_each_format(matrix: &Csr, empty: usize, longest: usize) -> Vec<FormatBytes> {
     let (rows, nnz) = (matrix.rows() as u128, matrix.nnz() as u128);
     let offset = matrix.row_offsets().width() as u128;
@@ -48,26 +49,29 @@ pub(super) fn in_each_format(matrix: &Csr, empty: usize, longest: usize) -> Vec<
     let slots = sell_slots(matrix);
     let slices = rows.div_ceil(SELL_SLICE as u128);
     let cells = rows * longest as u128;
-    let needs = vec![
-        ("csr".to_owned(), Need { values: nnz, others: 4 * nnz + offset * (rows + 1) }),
-        ("coo".to_owned(), Need { values: nnz, others: 8 * nnz }),
-        ("dcsr".to_owned(), Need { values: nnz, others: 4 * nnz + 4 * filled + offset * (filled + 1) }),
-        ("ell".to_owned(), Need { values: cells, others: 4 * cells }),
+    let formats = vec![
+        ("csr".to_owned(), Storage { values: nnz, index_bytes: 4 * nnz + offset * (rows + 1) }),
+        ("coo".to_owned(), Storage { values: nnz, index_bytes: 8 * nnz }),
+        (
+            "dcsr".to_owned(),
+            Storage { values: nnz, index_bytes: 4 * nnz + 4 * filled + offset * (filled + 1) },
+        ),
+        ("ell".to_owned(), Storage { values: cells, index_bytes: 4 * cells }),
         (
             format!("sell-{SELL_SLICE}-{SELL_SIGMA}"),
-            // Slices begin at offsets, and rows remember where they stood.
-            Need { values: slots, others: 4 * slots + offset * (slices + 1) + 4 * rows },
+            // Column indices, slice offsets and the permutation.
+            Storage { values: slots, index_bytes: 4 * slots + offset * (slices + 1) + 4 * rows },
         ),
-        ("dense".to_owned(), Need { values: rows * matrix.cols() as u128, others: 0 }),
+        ("dense".to_owned(), Storage { values: rows * matrix.cols() as u128, index_bytes: 0 }),
     ];
-    let bytes = |(format, need): (String, Need)| {
-        let of = |width: u128| width * need.values + need.others;
-        FormatBytes { format, f64: of(8), f32: of(4) }
+    let bytes = |(format, storage): (String, Storage)| {
+        let with_width = |width: u128| width * storage.values + storage.index_bytes;
+        FormatBytes { format, f64: with_width(8), f32: with_width(4) }
     };
-    needs.into_iter().map(bytes).collect()
+    formats.into_iter().map(bytes).collect()
 }
 
-/// Slots of SELL: each slice is as wide as its longest row, and rows are sorted by length within windows.
+/// Counts the slots of SELL: each slice is as wide as its longest row, and rows are sorted by length within windows.
 fn sell_slots(matrix: &Csr) -> u128 {
     let rows = matrix.rows();
     let window = |window: usize| {

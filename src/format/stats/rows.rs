@@ -1,4 +1,4 @@
-//! The pass over rows: what each row adds, and how the parts of several workers are joined.
+//! The pass over rows: each worker accumulates statistics over its rows, and the parts of the workers are combined.
 
 use super::super::{Csr, Values};
 use super::blocks::{Counter, Counts, STRIP};
@@ -9,17 +9,17 @@ use crate::parallel::{run_all, threads_for};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Entries that a piece of work should have at least.
+/// Fewest entries of a piece of work.
 const PIECE: usize = 1 << 16;
 
-/// The length of a row, longer rows first and of equals the upper one.
+/// The longest row, the upper one among equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Longest {
     pub length: usize,
     pub row: usize,
 }
 
-/// What some of the rows add to the statistics.
+/// The statistics of a part of the rows.
 pub(super) struct Part {
     shortest: usize,
     pub longest: Option<Longest>,
@@ -33,16 +33,16 @@ pub(super) struct Part {
     distinct: Distinct,
     pub diagonal: Diagonal,
     pub bandwidth: Bandwidth,
-    /// None where they were not counted.
+    /// None if blocks were not counted.
     pub blocks: Option<Counts>,
 }
 
-/// Looks at every row; the forest has a node for each row of a square matrix.
+/// Computes the statistics of all rows, and joins the components. `parents` has a node for each row of a square matrix.
 pub(super) fn describe(matrix: &Csr, parents: Option<&Parents>) -> Part {
     let (rows, nnz) = (matrix.rows(), matrix.nnz());
     let strips = rows.div_ceil(STRIP);
     let at_once = (PIECE * strips / nnz.max(1)).clamp(1, 64);
-    // Counters for the blocks never outweigh the matrix.
+    // Together, the counters of the blocks take no more memory than the matrix.
     let most = (matrix.storage_bytes() as usize / Counter::bytes(matrix.cols()).max(1)).max(1);
     let workers = threads_for(4 * nnz + 4 * rows).min(most);
     let counters = (0..workers).map(|_| Counter::new(matrix)).collect();
@@ -136,7 +136,8 @@ impl Part {
         }
     }
 
-    /// `diagonal` is where the diagonal entry stands in the row, or would stand.
+    /// Adds the values of a row. `diagonal` is the result of a binary search for the diagonal entry; none if the matrix is not
+    /// square.
     fn add_values(
         &mut self,
         row: usize,
@@ -144,27 +145,27 @@ impl Part {
         value: impl Fn(usize) -> f64,
         diagonal: Option<Result<usize, usize>>,
     ) {
-        let (mut sum, mut others) = (0.0, 0.0);
-        let place = diagonal.unwrap_or(Err(length)).unwrap_or_else(|place| place);
+        let (mut sum, mut off_diagonal) = (0.0, 0.0);
+        let split = diagonal.unwrap_or(Err(length)).unwrap_or_else(|insertion| insertion);
         let stored = diagonal.and_then(Result::ok).map(&value);
-        for j in 0..place {
+        for j in 0..split {
             sum += self.add_value(value(j));
-            others += value(j).abs();
+            off_diagonal += value(j).abs();
         }
         if let Some(stored) = stored {
             sum += self.add_value(stored);
         }
-        for j in place + usize::from(stored.is_some())..length {
+        for j in split + usize::from(stored.is_some())..length {
             sum += self.add_value(value(j));
-            others += value(j).abs();
+            off_diagonal += value(j).abs();
         }
         if length > 0 {
-            let all = others + stored.unwrap_or(0.0).abs();
+            let all = off_diagonal + stored.unwrap_or(0.0).abs();
             let largest_share = if all > 0.0 { sum.abs() / all } else { 0.0 };
             self.add_sums(RowSums { min: sum, max: sum, largest_share });
         }
         if diagonal.is_some() {
-            self.add_diagonal(row, stored, others);
+            self.add_diagonal(row, stored, off_diagonal);
         }
     }
 
@@ -189,15 +190,15 @@ impl Part {
         }));
     }
 
-    fn add_diagonal(&mut self, row: usize, stored: Option<f64>, others: f64) {
+    fn add_diagonal(&mut self, row: usize, stored: Option<f64>, off_diagonal: f64) {
         let d = &mut self.diagonal;
         let value = stored.unwrap_or(0.0);
         d.missing += usize::from(stored.is_none());
         d.zero += usize::from(stored == Some(0.0));
         d.negative += usize::from(value < 0.0);
         d.positive += usize::from(value > 0.0);
-        d.dominant_rows += usize::from(value.abs() >= others);
-        d.strictly_dominant_rows += usize::from(value.abs() > others);
+        d.dominant_rows += usize::from(value.abs() >= off_diagonal);
+        d.strictly_dominant_rows += usize::from(value.abs() > off_diagonal);
         if value <= 0.0 || value.is_nan() {
             d.first_not_positive = earlier(d.first_not_positive, Some(row));
         }
@@ -235,9 +236,9 @@ impl Part {
         self.bandwidth.lower = self.bandwidth.lower.max(other.bandwidth.lower);
         self.bandwidth.upper = self.bandwidth.upper.max(other.bandwidth.upper);
         self.bandwidth.profile += other.bandwidth.profile;
-        // Where one worker had no room to count, nobody knows how many there are.
-        self.blocks = self.blocks.zip(other.blocks).map(|(mut blocks, others)| {
-            for (a, b) in blocks.iter_mut().flatten().zip(others.iter().flatten()) {
+        // If one worker lacked the memory to count, the total is unknown.
+        self.blocks = self.blocks.zip(other.blocks).map(|(mut blocks, more)| {
+            for (a, b) in blocks.iter_mut().flatten().zip(more.iter().flatten()) {
                 *a += b;
             }
             blocks
@@ -245,13 +246,13 @@ impl Part {
         self
     }
 
-    /// Values of all entries.
+    /// Returns the statistics of the values.
     pub fn values(&self, nnz: usize) -> ValueStats {
         let distinct = self.distinct.count();
         let all = ValueStats {
             distinct,
             distinct_is_exact: distinct < MOST_DISTINCT,
-            // Adding 0 turns -0 into 0, which of the two a minimum is depends on who comes first.
+            // Adding 0 turns -0 into 0; without it, the sign of a zero extreme would depend on the order of the workers.
             min: self.values.min + 0.0,
             max: self.values.max + 0.0,
             ..self.values
@@ -259,7 +260,7 @@ impl Part {
         if nnz == 0 { ValueStats { min: 0.0, max: 0.0, ..all } } else { all }
     }
 
-    /// Lengths of all rows. Sums are of whole numbers, so that the deviation is exact to its last rounding.
+    /// Returns the statistics of the row lengths. The sums are integers, so that only the last operations round.
     pub fn row_length(&self, rows: usize, nnz: usize) -> RowLength {
         if rows == 0 {
             return RowLength::default();
@@ -273,7 +274,7 @@ impl Part {
         }
     }
 
-    /// Rows by powers of two, up to the longest.
+    /// Returns the histogram of the row lengths by powers of two, up to the longest.
     pub fn histogram(&self) -> Vec<LengthBin> {
         let bins = self.by_digits.iter().rposition(|&rows| rows > 0).map_or(0, |last| last + 1);
         let bin = |digits: usize| {

@@ -1,15 +1,15 @@
-//! Pattern and values across the diagonal, and whether a matrix is symmetric.
+//! The symmetry of the pattern and of the values of a matrix.
 //!
-//! # What is symmetric
-//! A pair a(i,j), a(j,i) that differs by at most [`ROUNDING`] of its size is equal to rounding. Its size is the largest
-//! of |a(i,j)|, |a(j,i)| and sqrt(|a(i,i) a(j,j)|): the entries of a positive definite matrix are smaller than that root, and
-//! an entry that cancels in assembly is rounded relative to it. A place where nothing is stored holds 0.
+//! # Symmetry to rounding
+//! A pair a(i,j), a(j,i) that differs by at most [`ROUNDING`] of its size is equal to rounding. The size of the pair is the
+//! largest of |a(i,j)|, |a(j,i)| and sqrt(|a(i,i) a(j,j)|): the entries of a positive definite matrix are smaller than that root,
+//! and an entry that cancels in assembly is rounded relative to it. Entries that are not stored count as 0.
 //!
 //! # Passes
-//! The two entries of a pair are compared once: from the longer of rows i and j, the one above where both are as long, the
-//! shorter is searched. A hub with a million entries is walked along, never searched. Only where some entries of
-//! shorter rows have no partner, a second pass searches the longer rows for these. Only where a pair differs by more than
-//! rounding, rows are searched from the top for the first such pair.
+//! The two entries of a pair are compared once. The comparison iterates over the longer of rows i and j, or over the upper one if
+//! both have the same length, and searches the other row. So a hub with a million entries is iterated over, never searched. If
+//! entries of shorter rows have no mirrored entry, a second pass searches the longer rows for their mirrored entries. If a pair
+//! differs by more than rounding, the rows are searched from the top for the first such pair.
 
 use super::super::Csr;
 use crate::error::{Error, Result};
@@ -22,31 +22,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The difference between the two entries of a pair that counts as rounding, relative to their size.
 pub const ROUNDING: f64 = 1e-12;
 
-/// How many entries off the diagonal have a partner across it.
+/// Numbers of entries off the diagonal that have a mirrored entry. Entry (j, i) is the mirrored entry of entry (i, j).
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Symmetry {
-    /// Entries off the diagonal.
+    /// Number of entries off the diagonal.
     pub off_diagonal: usize,
-    /// Those with an entry across the diagonal.
+    /// Number of entries off the diagonal with a mirrored entry.
     pub mirrored: usize,
-    /// Those with an entry of the same value across the diagonal.
+    /// Number of entries off the diagonal with a mirrored entry of the same value.
     pub equal: usize,
-    /// Share of entries off the diagonal with an entry across it; 1 where there are none.
+    /// `mirrored` as a share of `off_diagonal`; 1 if there are no entries off the diagonal.
     pub pattern: f64,
-    /// Share with an entry of the same value across it.
+    /// `equal` as a share of `off_diagonal`; 1 if there are no entries off the diagonal.
     pub value: f64,
 }
 
-/// An entry whose value differs from the one across the diagonal. Places count from 0.
+/// An entry whose value differs from that of the mirrored entry. Rows and columns are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Asymmetry {
-    /// Its row.
+    /// The row of the entry.
     pub row: usize,
-    /// Its column.
+    /// The column of the entry.
     pub col: usize,
-    /// Its value.
+    /// The value of the entry.
     pub value: f64,
-    /// The value across the diagonal, if one is stored.
+    /// The value of the mirrored entry, if it is stored.
     pub mirrored: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ impl Symmetry {
         Symmetry { off_diagonal, mirrored, equal, pattern: share(mirrored), value: share(equal) }
     }
 
-    /// Of a matrix that its source vouches for.
+    /// Returns the numbers of a matrix whose source guarantees symmetry.
     pub(super) fn vouched(off_diagonal: usize) -> Symmetry {
         Symmetry::new(off_diagonal, off_diagonal, off_diagonal)
     }
@@ -65,30 +65,30 @@ impl Symmetry {
 /// Whether a square matrix equals its transpose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// Every entry equals the one across the diagonal.
+    /// Every entry equals its mirrored entry.
     Exact,
     /// Some pairs differ, but none by more than [`ROUNDING`].
     ToRounding(Rounding),
-    /// The first entry, by rows, that differs by more from the one across the diagonal.
+    /// The first entry, by rows, that differs by more than rounding from its mirrored entry.
     No(Asymmetry),
 }
 
-/// Pairs across the diagonal that differ by rounding. Places count from 0.
+/// Pairs of mirrored entries that differ by rounding. Rows and columns are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Rounding {
-    /// How many.
+    /// Number of pairs.
     pub pairs: usize,
     /// The largest difference, relative to the size of its pair.
     pub largest: f64,
-    /// The row of that pair, the smaller of the two.
+    /// The smaller index of the pair with the largest difference.
     pub row: usize,
-    /// Its column.
+    /// The larger index of that pair.
     pub col: usize,
-    /// The first entry, by rows, of such a pair.
+    /// The first entry, by rows, of a pair that differs by rounding.
     pub first: Asymmetry,
 }
 
-/// Whether a square matrix is symmetric, exactly or to rounding. Entries at one place count as their sum.
+/// Returns whether a square matrix is symmetric, exactly or to rounding. Repeated entries count as their sum.
 pub fn symmetry_of(matrix: &Csr) -> Result<Verdict> {
     if !matrix.is_square() {
         let (rows, cols) = (matrix.rows(), matrix.cols());
@@ -99,14 +99,14 @@ pub fn symmetry_of(matrix: &Csr) -> Result<Verdict> {
     Ok(compare(matrix, false).verdict(matrix))
 }
 
-/// Counts pairs across the diagonal of a square matrix, and decides.
+/// Counts mirrored and equal entries of a square matrix, and returns whether it is symmetric.
 pub(super) fn counted(matrix: &Csr, off_diagonal: usize) -> (Symmetry, Verdict) {
     let pairs = compare(matrix, true);
     (Symmetry::new(off_diagonal, 2 * pairs.mirrored, 2 * pairs.equal), pairs.verdict(matrix))
 }
 
-/// The first entry of a square matrix, by rows, without an entry of the same value across the diagonal. A stored zero whose
-/// mirror image is not stored is one.
+/// Returns the first entry of a square matrix, by rows, without a mirrored entry of the same value. A stored zero without a
+/// stored mirrored entry counts too.
 pub fn first_unpaired(matrix: &Csr) -> Option<Asymmetry> {
     first(matrix, |a| a.mirrored != Some(a.value))
 }
@@ -122,27 +122,27 @@ fn first(matrix: &Csr, differs: impl Fn(&Asymmetry) -> bool + Sync) -> Option<As
     })
 }
 
-/// The difference of a pair relative to its size, where it is rounding. NaN, and whatever is as large as infinity, is not.
+/// Returns the difference of a pair relative to its size, if that is rounding. NaN and infinity are never rounding.
 fn rounding(matrix: &Csr, pair: &Asymmetry) -> Option<f64> {
     let (value, mirrored) = (pair.value, pair.mirrored.unwrap_or(0.0));
-    // Roots before the product, which could overflow or underflow.
+    // The product of roots cannot overflow or underflow, unlike the root of the product.
     let root = |i: usize| matrix.get(i, i).unwrap_or(0.0).abs().sqrt();
     let size = value.abs().max(mirrored.abs()).max(root(pair.row) * root(pair.col));
     let share = (value - mirrored).abs() / size;
     (size.is_finite() && share <= ROUNDING).then_some(share)
 }
 
-/// What a comparison of pairs has found.
+/// The result of comparing pairs.
 #[derive(Clone, Copy, Default)]
 struct Pairs {
-    /// Pairs of which both entries are stored, and those of them that are equal.
+    /// Pairs with both entries stored, and those of them that are equal.
     mirrored: usize,
     equal: usize,
-    /// Entries that are left to the other row of their pair.
+    /// Entries whose pair is compared from the other row.
     left: usize,
-    /// Those that differ by rounding.
+    /// Pairs that differ by rounding.
     rounded: Option<Rounding>,
-    /// Whether one differs by more.
+    /// Whether a pair differs by more than rounding.
     beyond: bool,
 }
 
@@ -160,15 +160,15 @@ impl Pairs {
         }
     }
 
-    /// Takes in a pair that is not equal.
+    /// Adds a pair that is not equal.
     fn add(&mut self, matrix: &Csr, pair: Asymmetry) {
         let Some(largest) = rounding(matrix, &pair) else {
             self.beyond = true;
             return;
         };
         let Asymmetry { row, col, .. } = pair;
-        let one = Rounding { pairs: 1, largest, row: row.min(col), col: row.max(col), first: pair };
-        self.rounded = Some(self.rounded.map_or(one, |rounded| rounded.join(one)));
+        let new = Rounding { pairs: 1, largest, row: row.min(col), col: row.max(col), first: pair };
+        self.rounded = Some(self.rounded.map_or(new, |rounded| rounded.join(new)));
     }
 
     fn verdict(self, matrix: &Csr) -> Verdict {
@@ -180,8 +180,9 @@ impl Pairs {
 
 impl Rounding {
     fn join(self, other: Rounding) -> Rounding {
-        let place = |r: &Rounding| (r.row, r.col);
-        let larger = match self.largest.total_cmp(&other.largest).then(place(&other).cmp(&place(&self))) {
+        let position = |r: &Rounding| (r.row, r.col);
+        let by_size = self.largest.total_cmp(&other.largest);
+        let larger = match by_size.then(position(&other).cmp(&position(&self))) {
             std::cmp::Ordering::Less => other,
             _ => self,
         };
@@ -191,7 +192,7 @@ impl Rounding {
     }
 }
 
-/// Compares all pairs, or, unless `all` are counted, those up to one that differs by more than rounding.
+/// Compares all pairs. Unless `all`, stops at a pair that differs by more than rounding.
 fn compare(matrix: &Csr, all: bool) -> Pairs {
     let beyond = AtomicBool::new(false);
     let over = |of_row: fn(&Csr, usize, &mut Pairs)| {
@@ -214,10 +215,10 @@ fn compare(matrix: &Csr, all: bool) -> Pairs {
     if pairs.beyond || pairs.left == pairs.mirrored {
         return pairs;
     }
-    pairs.join(over(find_partners))
+    pairs.join(over(find_unmirrored))
 }
 
-/// Rows for the threads.
+/// Cuts the rows into pieces for the threads.
 fn pieces(matrix: &Csr) -> Vec<Range<usize>> {
     let rows = matrix.rows();
     let threads = threads_for(matrix.nnz() * 4);
@@ -225,28 +226,28 @@ fn pieces(matrix: &Csr) -> Vec<Range<usize>> {
     (0..rows).step_by(step).map(|row| row..(row + step).min(rows)).collect()
 }
 
-/// Whether a pair is compared from this row: each has one end that is longer, or as long and above.
+/// Returns whether a pair is compared from this row: if the row is longer than the other one, or as long and above it.
 fn compares(row: usize, length: usize, col: usize, other: usize) -> bool {
     (length, Reverse(row)) > (other, Reverse(col))
 }
 
-/// Compares the pairs of this row that no other row compares.
+/// Compares the pairs of this row that are not compared from another row.
 fn compare_row(matrix: &Csr, row: usize, pairs: &mut Pairs) {
     let range = matrix.row_range(row);
     let (columns, values) = (matrix.col_indices(), matrix.values());
-    for place in range.clone() {
-        let col = columns[place] as usize;
+    for entry in range.clone() {
+        let col = columns[entry] as usize;
         let other = matrix.row_range(col);
         if col == row {
-            // A value that is no number does not equal itself.
-            pairs.beyond |= values.get(place).is_nan();
+            // NaN does not equal itself.
+            pairs.beyond |= values.get(entry).is_nan();
             continue;
         }
         if !compares(row, range.len(), col, other.len()) {
             pairs.left += 1;
             continue;
         }
-        let value = values.get(place);
+        let value = values.get(entry);
         // The rows of a square matrix fit 32 bits, as its columns do.
         let found = columns[other.clone()].binary_search(&(row as u32)).ok();
         let mirrored = found.map(|found| values.get(other.start + found));
@@ -259,7 +260,7 @@ fn compare_row(matrix: &Csr, row: usize, pairs: &mut Pairs) {
     }
 }
 
-/// The pair by the first of its entries that are stored.
+/// Returns the pair by the upper of its stored entries.
 fn entry_above(row: usize, col: usize, value: f64, mirrored: Option<f64>) -> Asymmetry {
     match mirrored {
         Some(above) if col < row => Asymmetry { row: col, col: row, value: above, mirrored: Some(value) },
@@ -267,12 +268,12 @@ fn entry_above(row: usize, col: usize, value: f64, mirrored: Option<f64>) -> Asy
     }
 }
 
-/// Finds the entries of this row without a partner in a longer row.
-fn find_partners(matrix: &Csr, row: usize, pairs: &mut Pairs) {
+/// Finds the entries of this row whose mirrored entry, in a longer row, is not stored.
+fn find_unmirrored(matrix: &Csr, row: usize, pairs: &mut Pairs) {
     let range = matrix.row_range(row);
     let (columns, values) = (matrix.col_indices(), matrix.values());
-    for place in range.clone() {
-        let (col, value) = (columns[place] as usize, values.get(place));
+    for entry in range.clone() {
+        let (col, value) = (columns[entry] as usize, values.get(entry));
         let other = matrix.row_range(col);
         let compared = col == row || compares(row, range.len(), col, other.len());
         if compared || value == 0.0 || columns[other].binary_search(&(row as u32)).is_ok() {
