@@ -31,25 +31,25 @@ pub struct Tridiagonal {
     /// The diagonal.
     pub diagonal: Vec<f64>,
     /// The off-diagonal entries.
-    pub attached: Vec<f64>,
+    pub off_diagonal: Vec<f64>,
 }
 
 impl Tridiagonal {
     /// Reserves memory for `rows` rows.
     pub fn reserve(&mut self, rows: usize) {
         self.diagonal.reserve(rows.saturating_sub(self.diagonal.len()));
-        self.attached.reserve(rows.saturating_sub(self.attached.len()));
+        self.off_diagonal.reserve(rows.saturating_sub(self.off_diagonal.len()));
     }
 
     /// Sets the matrix to the projection that conjugate gradients have computed, from step lengths alpha and products rho = r'z.
     pub fn set_to_conjugate_gradients(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
-        self.attached.clear();
+        self.off_diagonal.clear();
         for (i, &(alpha, rho)) in steps.iter().enumerate() {
             let before = if i == 0 { 0.0 } else { rho / steps[i - 1].1 / steps[i - 1].0 };
             self.diagonal.push(1.0 / alpha + before);
             if i > 0 {
-                self.attached.push((rho / steps[i - 1].1).sqrt() / steps[i - 1].0);
+                self.off_diagonal.push((rho / steps[i - 1].1).sqrt() / steps[i - 1].0);
             }
         }
     }
@@ -57,9 +57,9 @@ impl Tridiagonal {
     /// Sets the matrix to the projection of Lanczos' process, from its diagonal and the entry that follows each.
     pub fn set_to_lanczos(&mut self, steps: &[(f64, f64)]) {
         self.diagonal.clear();
-        self.attached.clear();
+        self.off_diagonal.clear();
         self.diagonal.extend(steps.iter().map(|s| s.0));
-        self.attached.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
+        self.off_diagonal.extend(steps.iter().map(|s| s.1).take(steps.len().saturating_sub(1)));
     }
 
     /// Returns the number of eigenvalues below each `x`: negative pivots of T - x. Two counts at once take hardly longer than
@@ -67,9 +67,9 @@ impl Tridiagonal {
     fn count_below(&self, x: [f64; 2]) -> [usize; 2] {
         let (mut pivots, mut counts) = ([1.0; 2], [0; 2]);
         for (i, d) in self.diagonal.iter().enumerate() {
-            let attached = if i == 0 { 0.0 } else { self.attached[i - 1] };
+            let off_diagonal = if i == 0 { 0.0 } else { self.off_diagonal[i - 1] };
             for ((pivot, count), x) in pivots.iter_mut().zip(&mut counts).zip(x) {
-                *pivot = d - x - attached * attached / *pivot;
+                *pivot = d - x - off_diagonal * off_diagonal / *pivot;
                 if *pivot == 0.0 {
                     *pivot = f64::MIN_POSITIVE;
                 }
@@ -83,13 +83,13 @@ impl Tridiagonal {
     pub fn extremes(&self) -> Option<Spectrum> {
         let n = self.diagonal.len();
         let radius = |i: usize| {
-            let left = if i == 0 { 0.0 } else { self.attached[i - 1].abs() };
-            left + self.attached.get(i).map_or(0.0, |b| b.abs())
+            let left = if i == 0 { 0.0 } else { self.off_diagonal[i - 1].abs() };
+            left + self.off_diagonal.get(i).map_or(0.0, |b| b.abs())
         };
         // Gershgorin's intervals. A NaN makes the sum NaN.
         let low = (0..n).map(|i| self.diagonal[i] - radius(i)).fold(f64::INFINITY, f64::min);
         let high = (0..n).map(|i| self.diagonal[i] + radius(i)).fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = self.diagonal.iter().chain(&self.attached).sum();
+        let sum: f64 = self.diagonal.iter().chain(&self.off_diagonal).sum();
         if !(sum.is_finite() && low.is_finite() && high.is_finite()) {
             return None;
         }
@@ -134,7 +134,7 @@ mod tests {
 
     /// Eigenvalues 2 - 2 cos(k pi / (n + 1)).
     fn laplacian(n: usize) -> Tridiagonal {
-        Tridiagonal { diagonal: vec![2.0; n], attached: vec![-1.0; n - 1] }
+        Tridiagonal { diagonal: vec![2.0; n], off_diagonal: vec![-1.0; n - 1] }
     }
 
     #[test]
@@ -150,8 +150,8 @@ mod tests {
     #[test]
     fn an_empty_or_not_finite_matrix_has_no_extremes() {
         assert_eq!(Tridiagonal::default().extremes(), None);
-        assert_eq!(Tridiagonal { diagonal: vec![1.0, f64::NAN], attached: vec![1.0] }.extremes(), None);
-        assert_eq!(Tridiagonal { diagonal: vec![f64::INFINITY], attached: vec![] }.extremes(), None);
+        assert_eq!(Tridiagonal { diagonal: vec![1.0, f64::NAN], off_diagonal: vec![1.0] }.extremes(), None);
+        assert_eq!(Tridiagonal { diagonal: vec![f64::INFINITY], off_diagonal: vec![] }.extremes(), None);
     }
 
     #[test]

@@ -22,9 +22,9 @@ pub(super) fn run(args: &FetchArgs) -> Result<bool> {
             return Err(fetch::offline(entry));
         }
         let fetched = download(entry, args.mirror.clone())?;
-        let state = if fetched.was_there { "is there and in order" } else { "fetched" };
+        let state = if fetched.was_cached { "is there and in order" } else { "fetched" };
         print(&format!("{} {state}: {} in {}\n", entry.name, bytes(fetched.bytes), fetched.path.display()))?;
-        if let Some(sum) = fetched.pinned.filter(|_| !fetched.was_there) {
+        if let Some(sum) = fetched.pinned.filter(|_| !fetched.was_cached) {
             print(&format!("the catalog has no checksum of it: SHA-256 {sum} is pinned on first use\n"))?;
         }
     }

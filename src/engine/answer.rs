@@ -271,7 +271,8 @@ impl Answer {
         let error = known.or(self.outcome.error_estimate).filter(|error| *error > DOUBTFUL)?;
         let how = if known.is_some() { "" } else { "estimated " };
         if error == f64::INFINITY {
-            let text = "the matrix is singular to working precision, so x is one of many solutions";
+            let text = "the matrix is not positive definite to working precision, so the error of x is not known; if the \
+                        matrix is singular, x is one of many solutions";
             return Some(text.to_owned());
         }
         let precond = match self.facts.precond.as_str() {

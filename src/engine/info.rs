@@ -86,10 +86,13 @@ pub struct Info {
     /// Bytes of the matrix in each format.
     pub memory: Vec<FormatBytes>,
     /// Shapes of the vectors stored with the matrix.
-    pub attached: Vec<BesideShape>,
+    #[serde(rename = "beside")]
+    pub attached: Vec<AttachedShape>,
     /// Names of vectors stored with the matrix that were not read.
+    #[serde(rename = "beside_unread")]
     pub attached_unread: Vec<String>,
     /// Errors of invalid vectors stored with the matrix.
+    #[serde(rename = "beside_faults")]
     pub attached_faults: Vec<String>,
     /// Hints for solving with the matrix, most urgent first.
     pub hints: Vec<String>,
@@ -141,7 +144,7 @@ pub struct BestBlock {
 
 /// The shape of a vector, or of several as columns, stored with the matrix.
 #[derive(Clone, Debug, serde::Serialize)]
-pub struct BesideShape {
+pub struct AttachedShape {
     /// The name of the vector.
     pub name: String,
     /// Number of rows.
@@ -177,7 +180,7 @@ impl Info {
         if let Some(best) = best {
             memory.insert(BLOCK_FORMAT_ROW.min(memory.len()), FormatBytes::of_block(best));
         }
-        let attached = metadata.attached.iter().map(|attached| BesideShape {
+        let attached = metadata.attached.iter().map(|attached| AttachedShape {
             name: attached.name.clone(),
             rows: attached.values.rows(),
             cols: attached.values.cols(),
@@ -252,7 +255,7 @@ mod tests {
         assert!(text.contains("beside it    b, 6 x 2"), "{text}");
         let json = serde_json::to_value(&info).unwrap();
         assert_eq!(json["stand_in"], "F1");
-        assert_eq!(json["attached"], serde_json::json!([{"name": "b", "rows": 6, "cols": 2}]));
+        assert_eq!(json["beside"], serde_json::json!([{"name": "b", "rows": 6, "cols": 2}]));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub use answer::Answer;
 pub use arrays::{Indices, Numbers};
 pub use device::{DeviceHandle, DeviceName, Request, Settled};
 pub use graph::Names;
-pub use info::{BesideShape, BestBlock, Info};
+pub use info::{AttachedShape, BestBlock, Info};
 pub use markov::Markov;
 pub use matrix::Matrix;
 pub use memory::{MemoryPlan, compressed_rows};

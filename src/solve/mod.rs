@@ -162,7 +162,7 @@ impl Method {
     }
 
     /// Returns whether the method solves for several right-hand sides at once (see [`Prepared::solve_columns`]).
-    pub fn takes_columns(self) -> bool {
+    pub fn supports_columns(self) -> bool {
         self.facts().columns
     }
 

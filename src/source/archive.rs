@@ -84,7 +84,7 @@ pub(super) fn read(
         match attached::read(Text { meter: options.meter.as_deref(), ..member.text() }) {
             Ok(Some(values)) => loaded.attached.push(Attached { name, values }),
             Ok(None) => {}
-            Err(error) => loaded.skip_beside(&member.path, vec![name], error),
+            Err(error) => loaded.skip_attached(&member.path, vec![name], error),
         }
     }
     Ok(loaded)

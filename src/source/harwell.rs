@@ -51,7 +51,7 @@ pub(super) fn read(text: Text, options: &Options) -> Result<Loaded> {
             let names = vectors::names(vectors.as_ref().ok());
             match vectors.and_then(|vectors| vectors::read(&mut fields, &cards, &vectors)) {
                 Ok(attached) => loaded.attached = attached,
-                Err(error) => loaded.skip_beside(text.path, names, error),
+                Err(error) => loaded.skip_attached(text.path, names, error),
             }
         }
     }

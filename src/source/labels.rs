@@ -207,13 +207,13 @@ impl Interner {
     /// Prefetches the position of the label that a search for this hash compares; call it some time after
     /// [`Interner::expect`].
     #[inline]
-    pub fn expect_place(&self, hash: u32) {
+    pub fn expect_slot(&self, hash: u32) {
         if let Some(row) = self.first_row(hash) {
             fetch(&self.labels.ends, row.saturating_sub(1));
         }
     }
 
-    /// Prefetches that label's text; call it some time after [`Interner::expect_place`].
+    /// Prefetches that label's text; call it some time after [`Interner::expect_slot`].
     #[inline]
     pub fn expect_label(&self, hash: u32) {
         if let Some(row) = self.first_row(hash) {

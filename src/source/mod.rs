@@ -125,7 +125,7 @@ impl Loaded {
     }
 
     /// Skips invalid vectors stored with the matrix, with a warning.
-    fn skip_beside(&mut self, path: &Path, names: Vec<String>, error: Error) {
+    fn skip_attached(&mut self, path: &Path, names: Vec<String>, error: Error) {
         let error = text::in_file(path)(error);
         log::warn!("{error}; the matrix is read without its {}", names.join(", "));
         self.attached_unread.extend(names);

@@ -338,7 +338,7 @@ fn several_columns_are_refused_by_a_method_or_preconditioner_for_one_column() {
     let minres = refused(Way { method: Method::Minres, ..Way::cg(&cpu) });
     assert!(matches!(&minres, Error::BadSetting { setting: "rhs", .. }), "{minres}");
     assert!(minres.to_string().contains("minres takes one right-hand side at a time"), "{minres}");
-    assert!(!Method::Minres.takes_columns() && Method::Cg.takes_columns());
+    assert!(!Method::Minres.supports_columns() && Method::Cg.supports_columns());
     let factor = refused(Way { precond: "ic0".parse().unwrap(), ..Way::cg(&cpu) });
     assert!(matches!(&factor, Error::Dimension { expected: 1, got: 2, .. }), "{factor}");
     let none = refused_none(&cpu, &matrix);

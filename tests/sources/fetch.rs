@@ -114,8 +114,8 @@ fn a_matrix_is_fetched_from_its_url_and_leaves_no_other_files() {
 #[test]
 fn an_existing_archive_is_not_fetched_again() {
     let case = Case::good();
-    assert!(!case.fetch_ok().was_there);
-    assert!(case.fetch_ok().was_there);
+    assert!(!case.fetch_ok().was_cached);
+    assert!(case.fetch_ok().was_cached);
     assert_eq!(case.server.seen().len(), 1);
 }
 

@@ -116,7 +116,7 @@ impl Family<Cuda> for BurstFamily {
         };
         let slices = Slices { offsets: sliced.offsets, value };
         if rows <= most {
-            device.expect_bursts();
+            device.enable_step_tracing();
         }
         Ok(Arc::new(Burst { product, slices }))
     }

@@ -128,7 +128,7 @@ pub fn most_rows(device: &Cuda) -> usize {
 
 impl Trace {
     /// Marks the step as unsuitable for one launch; the first reason is kept.
-    pub fn give_up(&mut self, why: &'static str) {
+    pub fn mark_unsuitable(&mut self, why: &'static str) {
         self.obstacle.get_or_insert(why);
     }
 
@@ -138,10 +138,10 @@ impl Trace {
 
     fn index(&mut self, address: u64, rows: usize, columns: usize, scalar: &'static str) -> usize {
         if *self.rows.get_or_insert(rows) != rows || columns != 1 {
-            self.give_up("vectors of several shapes");
+            self.mark_unsuitable("vectors of several shapes");
         }
         if *self.scalar.get_or_insert(scalar) != scalar {
-            self.give_up("vectors in several precisions");
+            self.mark_unsuitable("vectors in several precisions");
         }
         self.vectors.iter().position(|a| *a == address).unwrap_or_else(|| {
             self.vectors.push(address);
@@ -173,7 +173,7 @@ impl Trace {
     fn multiply(&mut self, matrix: &Slices, pointers: MatrixPointers, x: usize, y: usize) {
         let (first, at) = self.matrix.get_or_insert_with(|| (matrix.clone(), pointers));
         if (&*first, *at) != (matrix, pointers) {
-            self.give_up("products with several matrices");
+            self.mark_unsuitable("products with several matrices");
         }
         self.actions.push(Action::Product { x, y });
     }
@@ -193,7 +193,7 @@ impl Trace {
         if (scalars || !sweep.dots.is_empty() || !sweep.then.is_empty())
             && *self.slots.get_or_insert(slots) != slots
         {
-            self.give_up("several banks of scalars");
+            self.mark_unsuitable("several banks of scalars");
         }
         self.pass(writes, reads, coefficients, sweep);
     }

@@ -168,7 +168,7 @@ impl<'a> Arguments<'a> {
         });
         let _turn = self.device.turn();
         self.check(kernel);
-        if self.device.leaves_out_launch() {
+        if self.device.skips_launch() {
             return Ok(());
         }
         self.enqueue(kernel, (blocks, 0), early)

@@ -209,13 +209,13 @@ impl Cuda {
 
     /// Returns whether launches are left out (see [`Device::record`]). Every launch must call this first. It also marks a step
     /// that is being traced as unsuitable for one launch, because the step runs a kernel other than a sweep or a product.
-    pub fn leaves_out_launch(&self) -> bool {
-        self.trace_with(|trace| trace.give_up("a kernel other than a sweep or a product"));
+    pub fn skips_launch(&self) -> bool {
+        self.trace_with(|trace| trace.mark_unsuitable("a kernel other than a sweep or a product"));
         self.turn().rehearsing.get()
     }
 
     /// Enables step tracing from now on. An operator that can add to traces calls this.
-    pub fn expect_bursts(&self) {
+    pub fn enable_step_tracing(&self) {
         self.turn().expects_bursts.set(true);
     }
 

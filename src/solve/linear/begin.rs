@@ -11,14 +11,14 @@ use std::time::Duration;
 pub(super) fn check(
     task: &Task<'_>,
     (rows, cols): (usize, usize),
-    takes_columns: bool,
+    supports_columns: bool,
     x: &[f64],
 ) -> Result<usize> {
     let Task { name: solver, system, k, .. } = *task;
     if rows != cols {
         return Err(Error::NotSquare { rows, cols, solver });
     }
-    if k == 0 || (k > 1 && !takes_columns) {
+    if k == 0 || (k > 1 && !supports_columns) {
         let reason = match k {
             0 => "there must be at least one".to_owned(),
             _ => format!("{solver} takes one right-hand side at a time"),

@@ -104,7 +104,7 @@ pub(super) fn read_keyed(path: &Path, bytes: &[u8], key: Option<&Key>, options: 
         match arrays.next().and_then(|values| Dense::new(attached.rows, attached.cols, values)) {
             Ok(values) => loaded.attached.push(Attached { name, values }),
             Err(error) if key.is_some() => return Err(error),
-            Err(error) => loaded.skip_beside(path, vec![name], error),
+            Err(error) => loaded.skip_attached(path, vec![name], error),
         }
     }
     Ok(loaded)

@@ -113,7 +113,7 @@ pub struct Fetched {
     /// The size of the archive in bytes.
     pub bytes: u64,
     /// Whether the matrix had been fetched before.
-    pub was_there: bool,
+    pub was_cached: bool,
     /// The SHA-256 that later downloads and reads are compared with, if the catalog has none.
     pub pinned: Option<String>,
 }
@@ -179,7 +179,7 @@ pub fn fetch(
     files::remove_leftovers(&paths.archive);
     let pinned = |sum: String| Some(sum).filter(|_| entry.sha256.is_none());
     if let Some((bytes, sum)) = already_here(&paths, entry)? {
-        return Ok(Fetched { path: paths.archive, bytes, was_there: true, pinned: pinned(sum) });
+        return Ok(Fetched { path: paths.archive, bytes, was_cached: true, pinned: pinned(sum) });
     }
     let url = entry.url(settings.mirror.as_deref());
     download::complete(&url, entry, &paths, settings, progress)?;
@@ -196,7 +196,7 @@ pub fn fetch(
                 path: paths.archive.clone(),
                 source,
             })?;
-            Ok(Fetched { path: paths.archive, bytes, was_there: false, pinned: pinned(sum) })
+            Ok(Fetched { path: paths.archive, bytes, was_cached: false, pinned: pinned(sum) })
         }
     }
 }

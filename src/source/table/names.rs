@@ -139,7 +139,7 @@ fn number_names(names: &Names, interner: &mut Interner, edges: &mut Coo) -> Resu
             let hash = names.hashes[index];
             let ahead = AHEAD.map(|ahead| names.hashes.get(index + ahead));
             ahead[0].inspect(|hash| interner.expect(**hash));
-            ahead[1].inspect(|hash| interner.expect_place(**hash));
+            ahead[1].inspect(|hash| interner.expect_slot(**hash));
             ahead[2].inspect(|hash| interner.expect_label(**hash));
             *end = interner.number(&names.text[start..names.ends[index]], hash)?;
             start = names.ends[index];
